@@ -1,0 +1,45 @@
+"""The in-process vectorised engine: the only place that imports DuckDB; a connection is one thread's, sees no network and loads no extension."""
+from __future__ import annotations
+
+import os
+import tempfile
+
+import duckdb
+import pyarrow as pa
+
+from optimizer.scalar import DUCKDB_SETTINGS
+
+MEMORY = os.environ.get("FOREBAY_TASK_MEMORY", "1GB")      # one task's engine; beyond it spills to the temporary folder
+Connection = duckdb.DuckDBPyConnection
+Error = duckdb.Error
+
+# What a row or an answer can bring about, as opposed to a broken file, disk or program.
+DATA_ERRORS = (duckdb.OutOfRangeException, duckdb.ConversionException, duckdb.InvalidInputException)
+PROGRAM_ERRORS = (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException)      # our own mistakes; a damaged file can bring about any other Error
+EXHAUSTED = (duckdb.OutOfMemoryException,)
+
+
+def connect(threads: int = 1, memory: str = MEMORY) -> Connection:
+    """A fresh engine in UTC; insertion order is not kept, since no answer depends on it and spilling needs it gone."""
+    con = duckdb.connect(config={"threads": threads, "memory_limit": memory, "temp_directory": os.path.join(tempfile.gettempdir(), "forebay-spill"),
+                                 "autoinstall_known_extensions": "false", "autoload_known_extensions": "false", "preserve_insertion_order": "false"})
+    for setting in DUCKDB_SETTINGS:
+        con.execute(setting)
+    return con
+
+
+def table(con: Connection, sql: str) -> pa.Table:
+    return con.sql(sql).to_arrow_table()
+
+
+def about_data(error: Exception) -> bool:
+    """Whether a value brought the error about (the query is at fault), not a file, the disk or this program."""
+    return isinstance(error, DATA_ERRORS) and not any(word in str(error) for word in ("magic bytes", "arquet", "TProtocol", "No files found"))
+
+
+def quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def file_list(paths: tuple[str, ...]) -> str:
+    return "[" + ", ".join(map(quoted, paths)) + "]"

@@ -1,0 +1,181 @@
+"""What a task does with one input file: digest it, check every row in SQL, write the good rows and the bad ones as a file each; it commits nothing, so that a task run twice leaves only files nobody knows."""
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass, replace
+
+from jobs import failpoints, kernel, tables
+from jobs.config import Stream
+from jobs.conversions import Conversion, conversion
+from jobs.kernel import Connection, quoted
+from jobs.reading import BAD_LINE, Broken, Found, Input, found, identifier, size_and_time
+from jobs.tables import File
+from optimizer.casting import sql_type
+from optimizer.errors import failed
+
+NEVER = -(2**62)                       # a last boundary before every row's
+
+
+@dataclass(frozen=True)
+class Item:
+    """One file, or a range of rows of one, and all that judging it takes; times in microseconds."""
+
+    stream: Stream
+    input: Input
+    root: str                          # the stream table's folder
+    aside: str                         # the quarantine table's
+    ingest: int
+    batch: int
+    last: int | None                   # the last boundary that has begun
+    now: int
+    part: tuple[int, int] | None = None
+    known: frozenset[str] = frozenset()      # digests that this path had before
+
+
+@dataclass(frozen=True)
+class Landed:
+    """`rows` are those on time; `events` and `boundaries` the least and greatest of all stored rows; `refused` says why the file was not taken."""
+
+    input: Input
+    good: File | None = None
+    bad: File | None = None
+    rows: int = 0
+    late: int = 0
+    quarantined: int = 0
+    events: tuple[int, int] | None = None
+    boundaries: tuple[int, int] | None = None
+    refused: str | None = None
+    known: bool = False                # its content came before: nothing was written
+
+
+def land(item: Item) -> Landed:
+    failpoints.at("ingest.before-land")
+    try:
+        return _land(item)
+    except kernel.PROGRAM_ERRORS:
+        raise
+    except (Broken, UnicodeDecodeError, OSError, kernel.Error) as error:
+        if isinstance(error, kernel.EXHAUSTED) or "No space left" in str(error):
+            raise failed("out-of-resources", f"{item.input.name} could not be taken in: {_short(error)}", "free disk space, or give tasks more with FOREBAY_TASK_MEMORY") from error
+        return Landed(item.input, refused=_short(error))
+
+
+def _land(item: Item) -> Landed:
+    size, modified = size_and_time(item.input.path)
+    source = replace(item.input, size=size, modified=modified, digest=item.input.digest or _digest(item))
+    if source.digest in item.known:
+        return Landed(source, known=True)
+    con = kernel.connect()
+    con.execute("SET preserve_insertion_order = true")
+    try:
+        landed = _judged(con, item, source)
+    finally:
+        con.close()
+    if size_and_time(item.input.path) != (size, modified):
+        _forget(item, landed)
+        raise Broken("it changed while it was read")
+    failpoints.at("ingest.after-land")
+    return landed
+
+
+def _judged(con: Connection, item: Item, source: Input) -> Landed:
+    rows = found(con, source, tuple(item.stream.columns), item.stream.sensitive, item.part)
+    if item.stream.event_time not in rows.columns:
+        raise Broken(f"it has no column {item.stream.event_time}, the event time; it has {', '.join(rows.columns)}")
+    values = {name: _converted(rows, name, item) for name in item.stream.columns}
+    judged = _verdict(rows, values, item)
+    counts = con.execute(_COUNTS.format(judged=judged)).fetchall()
+    good = [c for c in counts if c[0] is None]
+    bad = sum(c[2] for c in counts if c[0] is not None)
+    if bad and all(c[0] == BAD_LINE for c in counts):
+        raise Broken("no line of it is a JSON object")
+    landed = Landed(source, rows=sum(c[2] for c in good if not c[1]), late=sum(c[2] for c in good if c[1]), quarantined=bad)
+    if good:
+        landed = replace(landed, events=(min(c[3] for c in good), max(c[4] for c in good)), boundaries=(min(c[5] for c in good), max(c[6] for c in good)))
+        ordered = landed.boundaries is None or landed.boundaries[0] == landed.boundaries[1] or not bad and len(good) == 1 and good[0][7]
+        landed = replace(landed, good=_write(con, item.root, _good(judged, item, bad > 0), "ORDER BY _boundary" if not ordered else ""))
+        failpoints.at("ingest.after-good")
+    return replace(landed, bad=_write(con, item.aside, _bad(judged, item), "")) if bad else landed
+
+
+_COUNTS = """SELECT reason, late, count(*), min(event), max(event), min(boundary), max(boundary), bool_and(ordered) FROM (
+    SELECT reason, late, event, boundary, boundary >= coalesce(lag(boundary) OVER (), 0) AS ordered FROM ({judged})) GROUP BY ALL"""
+
+
+def _converted(rows: Found, name: str, item: Item) -> Conversion:
+    """A declared column the file does not have is NULL."""
+    if name not in rows.columns:
+        return Conversion(f"CAST(NULL AS {sql_type(item.stream.columns[name], 'duckdb')})", "")
+    raw, kind = rows.columns[name]
+    return conversion(kind, item.stream.columns[name], raw)
+
+
+def _verdict(rows: Found, values: dict[str, Conversion], item: Item) -> str:
+    """Each row with its values (v0, v1 …), event time, boundary and the reason against it."""
+    columns = ", ".join(f"{c.value} AS v{i}" for i, c in enumerate(values.values()))
+    bad = "".join(f" WHEN {c.bad} THEN {quoted(f'bad type: column {name}')}" for name, c in values.items() if c.bad)
+    event = f"v{list(values).index(item.stream.event_time)}"
+    last = NEVER if item.last is None else item.last
+    return f"""SELECT *, CASE WHEN flaw IS NOT NULL THEN flaw WHEN event IS NULL THEN 'event time is NULL' WHEN event < 0 THEN 'event time before 1970'
+        WHEN event > {item.now + item.stream.ahead} THEN 'event time ahead of the clock' {_strange(rows, item)} WHEN late AND {last} - event > {item.stream.lateness} THEN 'too late' END AS reason FROM (
+        SELECT *, due <= {last} AS late, CASE WHEN due <= {last} THEN {last + item.batch} ELSE due END AS boundary FROM (
+        SELECT *, event - event % {item.batch} + {item.batch} AS due FROM (
+        SELECT *, epoch_us({event}) AS event FROM (
+        SELECT {columns}, {rows.row} AS "row", {rows.source} AS source, {rows.unknown} AS strange, {_undeclared(rows, item)} AS undeclared,
+            CASE WHEN ({rows.broken}) IS NOT NULL THEN {rows.broken}{bad} END AS flaw FROM {rows.rows}))))"""
+
+
+def _undeclared(rows: Found, item: Item) -> str:
+    others = [name for name in rows.columns if name not in item.stream.columns]
+    tests = "".join(f" WHEN {rows.columns[name][0]} IS NOT NULL THEN {quoted(name)}" for name in others)
+    return f"CASE{tests} END" if tests else "NULL"
+
+
+def _strange(rows: Found, item: Item) -> str:
+    if item.stream.unknown_columns == "drop":
+        return ""
+    return "WHEN coalesce(strange, undeclared) IS NOT NULL THEN 'unknown column ' || coalesce(strange, undeclared)"
+
+
+def _good(judged: str, item: Item, mixed: bool) -> str:
+    columns = ", ".join(f"v{i} AS {identifier(name)}" for i, name in enumerate(item.stream.columns))
+    where = " WHERE reason IS NULL" if mixed else ""
+    return f"SELECT {columns}, make_timestamptz(boundary) AS _boundary, source AS _source, CAST({item.ingest} AS BIGINT) AS _ingest FROM ({judged}){where}"
+
+
+def _bad(judged: str, item: Item) -> str:
+    return f"""SELECT reason AS _reason, CAST("row" AS VARCHAR) AS _row, source AS _source, CAST({item.ingest} AS BIGINT) AS _ingest, make_timestamptz({item.now}) AS _at
+        FROM ({judged}) WHERE reason IS NOT NULL"""
+
+
+def _write(con: Connection, root: str, sql: str, order: str) -> File:
+    os.makedirs(root, exist_ok=True)
+    name = tables.unique("rows")
+    path = os.path.join(root, name)
+    try:
+        con.execute(f"COPY ({sql} {order}) TO {quoted(path)} (FORMAT parquet, COMPRESSION snappy)")
+    except BaseException:
+        if os.path.exists(path):
+            os.unlink(path)
+        raise
+    return tables.describe(root, name)
+
+
+def _digest(item: Item) -> str | None:
+    """Of the whole file, by the task that has its first rows."""
+    if item.part is not None and item.part[0] > 0:
+        return None
+    with open(item.input.path, "rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+
+
+def _forget(item: Item, landed: Landed) -> None:
+    for root, file in ((item.root, landed.good), (item.aside, landed.bad)):
+        if file is not None:
+            os.unlink(os.path.join(root, file.path))
+
+
+def _short(error: BaseException) -> str:
+    text = str(error).strip().splitlines()
+    return (text[0] if text else type(error).__name__)[:300]

@@ -1,0 +1,171 @@
+"""The ledger: which changes are in force from which boundary, which boundaries have begun and are committed; the only transaction over several tables.
+
+Two Delta logs, each a compare-and-swap register. `changes` takes requests and a mark when boundaries begin: a request commits only on top
+of the marks that it has seen, so the boundary it names is exact, and it never waits. `batches` takes intent, then commit, of each batch.
+"""
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from jobs import kernel, tables
+from jobs.tables import Conflict, Table
+
+STAMP = pa.timestamp("us", "UTC")
+CHANGES = pa.schema([("sequence", pa.int64()), ("at", STAMP), ("query", pa.string()), ("action", pa.string()), ("effective", STAMP), ("sql", pa.string()), ("plan", pa.string()),
+                     ("columns", pa.string()), ("table", pa.string()), ("reason", pa.string())])
+BATCHES = pa.schema([("batch", pa.int64()), ("phase", pa.string()), ("first", STAMP), ("boundary", STAMP), ("boundaries", pa.int64()), ("rows", pa.string()),
+                     ("plans", pa.string()), ("relations", pa.string()), ("failed", pa.string()), ("seconds", pa.float64()), ("runner", pa.string()), ("at", STAMP)])
+BEGUN = "forebay.begun"
+ATTEMPTS = 1000          # a request loses only to a boundary that begins or another request, each a few milliseconds long
+
+
+@dataclass(frozen=True)
+class Change:
+    """One request, or one thing that the runner found; `effective` None: from the first boundary."""
+
+    query: str
+    action: str
+    effective: int | None
+    sql: str | None = None
+    plan: str | None = None
+    columns: str | None = None
+    table: str | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class State:
+    """Where a query's state stands: made anew at boundary `epoch` under `plan`, brought to boundary `at`, with these relation versions."""
+
+    plan: Mapping[str, Any]
+    epoch: int
+    at: int
+    relations: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What a batch is: enough to run it again and get the same rows. `states` are as before it, `versions` those of the state tables it reads."""
+
+    number: int
+    boundaries: tuple[int, ...]
+    plans: Mapping[str, Mapping[str, Any]]
+    relations: Mapping[str, int]
+    states: Mapping[str, State]
+    versions: Mapping[str, int]
+
+
+class Ledger:
+    def __init__(self, warehouse: str) -> None:
+        self.warehouse = warehouse
+        self.changes = tables.create(os.path.join(warehouse, "ledger", "changes"), CHANGES)
+        self.batches = tables.create(os.path.join(warehouse, "ledger", "batches"), BATCHES)
+        self._read: tuple[int, tuple[Change, ...]] = (-1, ())
+
+    def begun(self) -> int | None:
+        """The last boundary that has begun: requests and late rows come after it."""
+        number = self.changes.refresh().transaction(BEGUN)
+        return None if number < 0 else number
+
+    def all_changes(self) -> tuple[Change, ...]:
+        """In the order in which they were made."""
+        self.changes.refresh()
+        if self._read[0] != self.changes.version:
+            self._read = (self.changes.version, _changes(self.changes))
+        return self._read[1]
+
+    def request(self, make: Any) -> Change:
+        """Appends make(last begun boundary, changes so far), made again whenever somebody else was faster."""
+        for _ in range(ATTEMPTS):
+            begun, known = self.begun(), self.all_changes()
+            change: Change = make(begun, known)
+            try:
+                self.changes.append(_rows(CHANGES, [{**asdict(change), "sequence": self.changes.version + 1, "at": _now()}]))
+                return change
+            except Conflict:
+                continue
+        raise Conflict("the ledger of changes is written without pause by others")
+
+    def begin(self, boundary: int) -> None:
+        """Marks all boundaries up to this one as begun."""
+        for _ in range(ATTEMPTS):
+            if (self.begun() or -1) >= boundary:
+                return
+            try:
+                self.changes.commit(transaction=(BEGUN, boundary))
+                return
+            except Conflict:
+                continue
+        raise Conflict("the ledger of changes is written without pause by others")
+
+    def last(self) -> tuple[str, Batch, Mapping[str, State]] | None:
+        """The newest entry of `batches`: phase, batch, and the states after it (before it, for an intent)."""
+        said = self.batches.refresh().metadata().get("forebay")
+        if said is None:
+            return None
+        entry = json.loads(str(said))
+        return entry["phase"], _batch(entry["batch"]), _states(entry["states"])
+
+    def intent(self, batch: Batch, rows: Mapping[str, int]) -> None:
+        """Put-if-absent: a second runner that saw the same ledger loses here."""
+        self._enter("intent", batch, batch.states, rows, {}, 0.0)
+
+    def commit(self, batch: Batch, states: Mapping[str, State], rows: Mapping[str, int], failed: Mapping[str, str], seconds: float) -> None:
+        self._enter("commit", batch, states, rows, failed, seconds)
+
+    def _enter(self, phase: str, batch: Batch, states: Mapping[str, State], rows: Mapping[str, int], failed: Mapping[str, str], seconds: float) -> None:
+        row = {"batch": batch.number, "phase": phase, "first": batch.boundaries[0], "boundary": batch.boundaries[-1], "boundaries": len(batch.boundaries), "rows": json.dumps(dict(rows)),
+               "plans": json.dumps({q: p["name"] for q, p in batch.plans.items()}), "relations": json.dumps(dict(batch.relations)), "failed": json.dumps(dict(failed)),
+               "seconds": seconds, "runner": f"{socket.gethostname()}:{os.getpid()}", "at": _now()}
+        told = json.dumps({"phase": phase, "batch": asdict(batch), "states": {q: asdict(s) for q, s in states.items()}})
+        self.batches.append(_rows(BATCHES, [row]), transaction=("batch", 2 * batch.number + (phase == "commit")), metadata={"forebay": told})
+
+    def committed(self) -> int | None:
+        """The last boundary whose answers may be read."""
+        last = self.last()
+        if last is None:
+            return None
+        phase, batch, _ = last
+        if phase == "commit":
+            return batch.boundaries[-1]
+        return max((s.at for s in batch.states.values()), default=None) if batch.number == 0 else self._before(batch.number)
+
+    def _before(self, number: int) -> int | None:
+        """The last boundary of the batch before: an intent's own is not yet to be read."""
+        con = kernel.connect()
+        files = tuple(os.path.join(self.batches.path, f.path) for f in self.batches.files() if f.high.get("batch", number) >= number - 1)
+        found = con.execute(f"SELECT max(epoch_us(boundary)) FROM read_parquet({kernel.file_list(files)}) WHERE phase = 'commit' AND batch < {number}").fetchone()
+        return int(found[0]) if found and found[0] is not None else None
+
+
+def _changes(table: Table) -> tuple[Change, ...]:
+    files = tuple(os.path.join(table.path, f.path) for f in table.files())
+    if not files:
+        return ()
+    sql = f'SELECT * EXCLUDE (sequence, "at") REPLACE (epoch_us(effective) AS effective) FROM read_parquet({kernel.file_list(files)}) ORDER BY sequence'
+    rows = kernel.table(kernel.connect(), sql).to_pylist()
+    return tuple(Change(**row) for row in rows)
+
+
+def _rows(schema: pa.Schema, rows: list[dict[str, Any]]) -> pa.Table:
+    return pa.Table.from_pylist(rows, schema=schema)
+
+
+def _batch(said: dict[str, Any]) -> Batch:
+    return Batch(said["number"], tuple(said["boundaries"]), said["plans"], said["relations"], _states(said["states"]), said["versions"])
+
+
+def _states(said: dict[str, Any]) -> dict[str, State]:
+    return {q: State(s["plan"], s["epoch"], s["at"], s["relations"]) for q, s in said.items()}
+
+
+def _now() -> int:
+    return time.time_ns() // 1000

@@ -1,0 +1,41 @@
+"""One runner a pipeline: an OS lock that the kernel releases with the process, so a killed runner never blocks the next; it reads no table."""
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from optimizer.errors import ForebayError
+
+PATIENCE = 2.0       # seconds a second runner waits before it gives up (INTERFACE: exits 3 within 5 s)
+
+
+@contextmanager
+def held(warehouse: str, patience: float = PATIENCE) -> Iterator[None]:
+    """Holds the pipeline, or says who does. Between machines the ledger's put-if-absent decides; this is the fast path on one."""
+    os.makedirs(os.path.join(warehouse, "ledger"), exist_ok=True)
+    path = os.path.join(warehouse, "ledger", ".lock")
+    with open(path, "a+", encoding="utf-8") as file:
+        _take(file.fileno(), path, time.monotonic() + patience)
+        file.truncate(0)
+        file.write(f"process {os.getpid()} on {socket.gethostname()} since {time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())}")
+        file.flush()
+        try:
+            yield
+        finally:
+            fcntl.flock(file.fileno(), fcntl.LOCK_UN)
+
+
+def _take(handle: int, path: str, deadline: float) -> None:
+    while True:
+        try:
+            return fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                with open(path, encoding="utf-8") as file:
+                    holder = file.read() or "another process"
+                raise ForebayError("held", f"the pipeline is held by {holder}", hint="wait for it, or end that process; `query …` and `pin` never wait", exit_code=3) from None
+            time.sleep(0.05)

@@ -1,0 +1,65 @@
+"""Sessions: the only place that imports PySpark. Where Spark runs is configuration; nothing here uses a SparkContext's or the JVM's handles, so Connect works too."""
+from __future__ import annotations
+
+import glob
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+JARS = os.path.join(sys.prefix, "share", "forebay", "jars")
+ARCHIVE = os.path.join(sys.prefix, "share", "forebay", "spark.jsa")       # class-data archive: halves a cold start
+SETTINGS = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.memory": "1g",
+    "spark.log.level": "ERROR",
+}
+
+
+def session(master: str = "local[*]", settings: Mapping[str, str] | None = None) -> Any:
+    """A classic session (`local[*]`, `spark://…`) or a Connect one (`sc://…`); the Python of the workers is this one."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    from pyspark.sql import SparkSession     # a second of imports that `result` and `query` need not pay
+
+    if master.startswith("sc://"):
+        return SparkSession.builder.remote(master).getOrCreate()
+    jars = sorted(glob.glob(os.path.join(JARS, "*.jar")))
+    builder = SparkSession.builder.appName("forebay").master(master).config("spark.jars", ",".join(jars))
+    options = "-XX:+IgnoreUnrecognizedVMOptions -Xlog:disable -Xlog:all=error:stderr" + (f" -XX:SharedArchiveFile={ARCHIVE} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC" if os.path.exists(ARCHIVE) and master.startswith("local[") else "")
+    for key, value in {**SETTINGS, "spark.driver.extraJavaOptions": options, **(settings or {})}.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def run_tasks(spark: Any, work: Callable[[int], Iterable[bytes]], count: int) -> list[bytes]:
+    """work(i) for i < count in Spark's Python tasks, one Spark job; the driver gets what they return."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for i in batch.column(0).to_pylist():
+                yield pa.record_batch({"payload": pa.array(list(work(i)), pa.binary())})
+
+    return list(spark.range(0, count, 1, count).mapInArrow(run, "payload binary").toArrow().column(0).to_pylist())
+
+
+def default_parallelism(spark: Any) -> int:
+    """Cores of the session, as far as its configuration tells."""
+    master = spark.conf.get("spark.master", "local[2]")
+    inner = master.split("[")[1].rstrip("]") if "[" in master else ""
+    if inner == "*":
+        return os.cpu_count() or 2
+    if "," in inner:
+        workers, cores, *_ = (int(x) for x in inner.split(","))
+        return workers * cores
+    return int(inner) if inner.isdigit() else int(spark.conf.get("spark.cores.max", "2"))

@@ -1,0 +1,195 @@
+"""Delta tables as values: versions, files with their statistics, commits; the only place that imports delta-rs. One writer a table at a time (see jobs.lock).
+
+Files are written by whoever has the rows; a table changes only by `commit`, which adds and removes files in one Delta version, fails when
+another process committed first, and carries the batch that it belongs to (`app_transactions`).
+"""
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.transaction import AddAction, RemoveAction
+
+from optimizer.errors import failed
+
+EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+MICROSECOND = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True)
+class File:
+    """One Parquet file of a table; `low` and `high` bound its integer and timestamp columns (integers, microseconds)."""
+
+    path: str
+    rows: int
+    size: int
+    low: Mapping[str, int] = field(default_factory=dict)
+    high: Mapping[str, int] = field(default_factory=dict)
+
+
+class Conflict(Exception):
+    """Another process committed to the table since it was read."""
+
+
+class Table:
+    """A handle that follows one table; `files` costs nothing while no other process writes."""
+
+    def __init__(self, path: str, handle: DeltaTable) -> None:
+        self.path = path
+        self.handle = handle
+        self._known: dict[str, File] | None = None
+
+    @property
+    def version(self) -> int:
+        return int(self.handle.version())
+
+    @property
+    def schema(self) -> pa.Schema:
+        return pa.schema(self.handle.schema().to_arrow())
+
+    @property
+    def features(self) -> frozenset[str]:
+        """Reader features the kernel would have to know."""
+        protocol = self.handle.protocol()
+        return frozenset(protocol.reader_features or ()) - {"timestampNtz"}
+
+    def files(self) -> tuple[File, ...]:
+        if self._known is None:
+            self._known = {f.path: f for f in _listed(self.handle)}
+        return tuple(self._known.values())
+
+    def at(self, version: int) -> Table:
+        """The same table as it was."""
+        return self if version == self.version else Table(self.path, DeltaTable(self.path, version=version))
+
+    def refresh(self) -> Table:
+        before = self.version
+        self.handle.update_incremental()
+        if self.version != before:
+            self._known = None
+        return self
+
+    def transaction(self, app: str) -> int:
+        """The highest number committed under this name, −1 if none."""
+        number = self.handle.transaction_version(app)
+        return -1 if number is None else int(number)
+
+    def metadata(self) -> dict[str, object]:
+        """What the last commit said of itself."""
+        return dict(self.handle.history(1)[0])
+
+    def commit(self, add: Iterable[File] = (), remove: Iterable[str] = (), transaction: tuple[str, int] | None = None, metadata: Mapping[str, str] | None = None) -> int:
+        add, remove, now = tuple(add), tuple(remove), int(time.time() * 1000)
+        actions: list[AddAction | RemoveAction] = [AddAction(f.path, f.size, {}, now, True, json.dumps(_statistics(f, self.schema))) for f in add]
+        actions += [RemoveAction(path, True, now) for path in remove]
+        properties = CommitProperties(custom_metadata=dict(metadata or {}), max_commit_retries=0, app_transactions=[Transaction(*transaction)] if transaction else None)
+        try:
+            self.handle.create_write_transaction(actions, mode="append", schema=self.handle.schema(), commit_properties=properties)
+        except CommitFailedError as error:
+            raise Conflict(f"{self.path}: {error}") from error
+        if self._known is not None:
+            for path in remove:
+                self._known.pop(path, None)
+            self._known.update((f.path, f) for f in add)
+        return self.version
+
+    def append(self, rows: pa.Table, transaction: tuple[str, int] | None = None, metadata: Mapping[str, str] | None = None) -> int:
+        """Writes rows as one file and commits it."""
+        return self.commit([write(self.path, rows.cast(self.schema), unique("rows"))] if rows.num_rows else [], (), transaction, metadata)
+
+
+def exists(path: str) -> bool:
+    return os.path.isdir(os.path.join(path, "_delta_log"))
+
+
+def open_table(path: str, version: int | None = None) -> Table:
+    try:
+        return Table(path, DeltaTable(path, version=version))
+    except TableNotFoundError as error:
+        raise failed("no-table", f"{path} is not a Delta table", "forebay doctor lists the tables of a warehouse") from error
+    except (DeltaError, OSError) as error:
+        raise failed("damaged-table", f"{path} cannot be read: {error}", "run `forebay doctor`; state tables can be rebuilt from the stream tables") from error
+
+
+def create(path: str, schema: pa.Schema) -> Table:
+    """Opens the table, made first if there is none."""
+    if exists(path):
+        return open_table(path)
+    os.makedirs(path, exist_ok=True)
+    return Table(path, DeltaTable.create(path, schema=schema, mode="ignore"))
+
+
+def unique(label: str) -> str:
+    """A file name nobody else makes."""
+    return f"{label}-{os.urandom(8).hex()}.parquet"
+
+
+def write(root: str, rows: pa.Table, name: str) -> File:
+    pq.write_table(rows, os.path.join(root, name), compression="snappy")
+    return describe(root, name)
+
+
+def describe(root: str, name: str) -> File:
+    """A file as its Parquet footer tells it."""
+    path = os.path.join(root, name)
+    footer = pq.read_metadata(path)
+    low: dict[str, int] = {}
+    high: dict[str, int] = {}
+    for group in range(footer.num_row_groups):
+        for index in range(footer.num_columns):
+            column = footer.row_group(group).column(index)
+            stats = column.statistics
+            if stats is not None and stats.has_min_max:
+                bounds = _integer(stats.min), _integer(stats.max)
+                if bounds[0] is not None and bounds[1] is not None:
+                    key = column.path_in_schema
+                    low[key] = min(low.get(key, bounds[0]), bounds[0])
+                    high[key] = max(high.get(key, bounds[1]), bounds[1])
+    return File(name, footer.num_rows, os.path.getsize(path), low, high)
+
+
+def micros(value: datetime) -> int:
+    """Microseconds since 1970; a time without zone is UTC."""
+    return ((value if value.tzinfo else value.replace(tzinfo=timezone.utc)) - EPOCH) // MICROSECOND
+
+
+def instant(us: int) -> datetime:
+    return EPOCH + us * MICROSECOND
+
+
+def _integer(value: object) -> int | None:
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return value
+    return micros(value) if isinstance(value, datetime) else None
+
+
+def _listed(handle: DeltaTable) -> Iterable[File]:
+    rows = pa.table(handle.get_add_actions(flatten=True))
+    names = rows.column_names
+    for row in rows.to_pylist():
+        bounds = [{n[4:]: v for n in names if n.startswith(side) and (v := _integer(row[n])) is not None} for side in ("min.", "max.")]
+        yield File(row["path"], row["num_records"] or 0, row["size_bytes"], *bounds)
+
+
+def _statistics(file: File, schema: pa.Schema) -> dict[str, object]:
+    """Delta's file statistics; timestamps are kept to the millisecond there, so the upper bound is rounded up."""
+    stamps = {f.name for f in schema if pa.types.is_timestamp(f.type)}
+
+    def said(bounds: Mapping[str, int], up: int) -> dict[str, object]:
+        return {k: _iso(-(-v // 1000) if up else v // 1000) if k in stamps else v for k, v in bounds.items() if k in schema.names and (k in stamps or pa.types.is_integer(schema.field(k).type))}
+
+    return {"numRecords": file.rows, "minValues": said(file.low, 0), "maxValues": said(file.high, 1)}
+
+
+def _iso(milliseconds: int) -> str:
+    return (EPOCH + timedelta(milliseconds=milliseconds)).strftime("%Y-%m-%dT%H:%M:%S.") + f"{milliseconds % 1000:03d}Z"

@@ -1,0 +1,72 @@
+"""Where work runs: Spark tasks of one session, or this process; either way a function over items, results in order. One call is one Spark job."""
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from jobs import spark
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+@dataclass
+class Tasks:
+    """`master` as forebay.yml says it; the session starts with the first job, so that what needs none never pays for it."""
+
+    master: str = "local[*]"
+    settings: dict[str, str] = field(default_factory=dict)
+    _session: Any = None
+    jobs: int = 0
+
+    @property
+    def inline(self) -> bool:
+        return self.master == "inline"
+
+    @property
+    def session(self) -> Any:
+        if self._session is None:
+            self._session = spark.session(self.master, self.settings)
+        return self._session
+
+    @property
+    def width(self) -> int:
+        """How many tasks run at once. Connect has no handle that tells; its clients say it in the settings."""
+        if self.inline:
+            return 1
+        return int(self.settings.get("forebay.tasks") or spark.default_parallelism(self.session))
+
+    def map(self, function: Callable[[Item], Result], items: Iterable[Item], width: int | None = None) -> list[Result]:
+        """function(item) for each, divided over at most `width` tasks by position."""
+        todo = list(items)
+        if not todo:
+            return []
+        self.jobs += 1
+        if self.inline:
+            return [function(item) for item in todo]
+        count = min(len(todo), width or max(self.width, 1))
+        return _sorted(spark.run_tasks(self.session, _Share(function, todo, count), count))
+
+    def stop(self) -> None:
+        if self._session is not None:
+            self._session.stop()
+            self._session = None
+
+
+@dataclass(frozen=True)
+class _Share:
+    """Task i's items. Pickled into the job, so that nothing but its number is read from Spark."""
+
+    function: Callable[[Any], Any]
+    items: Sequence[Any]
+    count: int
+
+    def __call__(self, i: int) -> Iterable[bytes]:
+        return [pickle.dumps((k, self.function(self.items[k]))) for k in range(i, len(self.items), self.count)]
+
+
+def _sorted(payloads: list[bytes]) -> list[Any]:
+    """What our own tasks returned, in the order of the items."""
+    return [result for _, result in sorted((pickle.loads(p) for p in payloads), key=lambda pair: pair[0])]

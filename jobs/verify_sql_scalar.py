@@ -1,0 +1,320 @@
+"""One scalar expression of a user's SQL as DuckDB SQL that means what Spark SQL (ANSI, UTC) means; written apart from the optimizer and never importing it.
+
+A failing expression raises in DuckDB too, by a cast that cannot succeed: unlike DuckDB's error(), TRY accepts it.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any
+
+from sqlglot import exp
+
+from optimizer.errors import failed
+
+INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
+DIGITS = dict(zip(INTEGERS, (3, 5, 10, 20)))
+SPELLED = {"string": "VARCHAR", "int": "INTEGER", "long": "BIGINT", "timestamp": "TIMESTAMPTZ", "short": "SMALLINT", "byte": "TINYINT"}
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A DuckDB type; precision and scale only for DECIMAL."""
+
+    name: str
+    precision: int = 0
+    scale: int = 0
+
+    def __str__(self) -> str:
+        return f"DECIMAL({self.precision},{self.scale})" if self.name == "DECIMAL" else self.name
+
+
+@dataclass(frozen=True)
+class Typed:
+    """SQL text, its type, whether evaluating it may raise, and how many digits it has if it is an integer constant."""
+
+    sql: str
+    kind: Kind
+    fallible: bool = False
+    digits: int = 0
+
+
+Leaf = Callable[[exp.Expression], "Typed | None"]
+
+NULL, BOOLEAN, DOUBLE, VARCHAR, INTEGER, BIGINT, TIMESTAMPTZ, DATE = (
+    Kind(n) for n in ("NULL", "BOOLEAN", "DOUBLE", "VARCHAR", "INTEGER", "BIGINT", "TIMESTAMPTZ", "DATE"))
+
+
+def kind_of(text: str) -> Kind:
+    """From a type as users spell it: `bigint`, `decimal(10,2)`."""
+    name, _, rest = text.strip().lower().rstrip(")").partition("(")
+    if name in ("decimal", "numeric", "dec"):
+        precision, _, scale = (rest or "10,0").partition(",")
+        return Kind("DECIMAL", int(precision), int(scale or 0))
+    return Kind(SPELLED.get(name.strip(), name.strip().upper()))
+
+
+def bounded(precision: int, scale: int) -> Kind:
+    """Spark's DecimalType.adjustPrecisionScale: beyond 38 digits the scale gives way, but keeps at least 6."""
+    if precision <= 38:
+        return Kind("DECIMAL", precision, scale)
+    return Kind("DECIMAL", 38, max(38 - (precision - scale), min(scale, 6)))
+
+
+def cast(value: Typed, kind: Kind) -> Typed:
+    return value if value.kind == kind else replace(value, sql=f"CAST({value.sql} AS {kind})", kind=kind, digits=0)
+
+
+def widest(values: list[Typed]) -> Kind:
+    """The common type of comparisons, CASE, COALESCE."""
+    kinds = [v.kind for v in values if v.kind != NULL]
+    names = {k.name for k in kinds}
+    if names and names <= set(INTEGERS):
+        return Kind(max(names, key=INTEGERS.index))
+    if names <= {*INTEGERS, "DECIMAL"} and names:
+        parts = [as_decimal(Typed("", k)) for k in kinds]
+        scale = max(p.scale for p in parts)
+        return bounded(max(p.precision - p.scale for p in parts) + scale, scale)
+    if names & {"FLOAT", "DOUBLE"}:
+        return Kind("FLOAT") if names == {"FLOAT"} else DOUBLE
+    return next((k for k in (TIMESTAMPTZ, DATE) if k in kinds), kinds[0] if kinds else NULL)
+
+
+def as_decimal(value: Typed) -> Kind:
+    return value.kind if value.kind.name == "DECIMAL" else Kind("DECIMAL", value.digits or DIGITS[value.kind.name], 0)
+
+
+def translate(node: exp.Expression, leaf: Leaf) -> Typed:
+    """`leaf` gives what columns (and, above an aggregation, groups and aggregates) are called."""
+    found = leaf(node)
+    if found is not None:
+        return found
+    rule = next((RULES[c] for c in type(node).__mro__ if c in RULES), None)
+    return rule(node, lambda child: translate(child, leaf)) if rule else _as_sqlglot(node, lambda child: translate(child, leaf))
+
+
+Recur = Callable[[exp.Expression], Typed]
+
+
+def _literal(node: Any, _: Recur) -> Typed:
+    if node.is_string:
+        return Typed(node.sql("duckdb"), VARCHAR)
+    if "e" in node.this.lower():
+        return Typed(f"CAST('{node.this}' AS DOUBLE)", DOUBLE)
+    sign, digits, exponent = Decimal(node.this).as_tuple()
+    places = -int(exponent)
+    if places == 0 and "." not in node.this and abs(int(node.this)) < 2**63:
+        kind = INTEGER if int(node.this) < 2**31 else BIGINT
+        return Typed(f"CAST({node.this} AS {kind})", kind, digits=len(digits))
+    kind = Kind("DECIMAL", max(len(digits), places), places)
+    return Typed(f"CAST('{node.this}' AS {kind})", kind)
+
+
+def _arithmetic(node: Any, recur: Recur) -> Typed:
+    left, right = recur(node.this), recur(node.expression)
+    if left.kind.name in ("TIMESTAMPTZ", "DATE") or right.kind.name == "TIMESTAMPTZ":
+        return Typed(f"({left.sql} {OPERATORS[type(node)]} {right.sql})", TIMESTAMPTZ, True)
+    kind = widest([left, right])
+    if kind.name == "DECIMAL":
+        return _decimal_arithmetic(node, left, right)
+    return _guarded(node, cast(left, kind), cast(right, kind), f"{OPERATORS[type(node)]}", kind)
+
+
+def _decimal_arithmetic(node: Any, left: Typed, right: Typed) -> Typed:
+    """Result types of Spark's DecimalPrecision (spark.sql.decimalOperations.allowPrecisionLoss)."""
+    a, b = as_decimal(left), as_decimal(right)
+    whole, scale = max(a.precision - a.scale, b.precision - b.scale), max(a.scale, b.scale)
+    if isinstance(node, exp.Mul):
+        result, left, right = bounded(a.precision + b.precision + 1, a.scale + b.scale), cast(left, a), cast(right, b)
+    else:
+        result = bounded(whole + scale + 1, scale)
+        left, right = cast(left, result), cast(right, result)
+    if isinstance(node, exp.Mod):
+        result = bounded(min(a.precision - a.scale, b.precision - b.scale) + scale, scale)
+    return cast(_guarded(node, left, right, OPERATORS[type(node)], Kind("DECIMAL")), result)
+
+
+def _guarded(node: Any, left: Typed, right: Typed, operator: str, kind: Kind) -> Typed:
+    plain = f"({left.sql} {operator} {right.sql})"
+    if operator not in ("/", "//", "%"):
+        return Typed(plain, kind, True)
+    return Typed(_unless_zero(left.sql, right.sql, plain, kind), kind, True)
+
+
+def _unless_zero(left: str, right: str, sql: str, kind: Kind) -> str:
+    """NULL / 0 is NULL in Spark; x / 0 raises."""
+    target = kind if kind != Kind("DECIMAL") else "INTEGER"
+    raising = f"CAST(CASE WHEN {right} = 0 THEN 'division by zero' END AS {target})"
+    return f"(CASE WHEN {left} IS NOT NULL AND {right} = 0 THEN {raising} WHEN {right} <> 0 THEN {sql} END)"
+
+
+def _divide(node: Any, recur: Recur) -> Typed:
+    left, right = recur(node.this), recur(node.expression)
+    names = {left.kind.name, right.kind.name}
+    if "DECIMAL" not in names or names & {"FLOAT", "DOUBLE"}:
+        return _guarded(node, cast(left, DOUBLE), cast(right, DOUBLE), "/", DOUBLE)
+    a, b = as_decimal(left), as_decimal(right)
+    scale = max(6, a.scale + b.precision + 1)
+    result = bounded(a.precision - a.scale + b.scale + scale, scale)
+    left, right = cast(left, a), cast(right, b)
+    return Typed(_unless_zero(left.sql, right.sql, quotient(left, unscaled(right), result.scale + b.scale, result), result), result, True)
+
+
+def unscaled(value: Typed) -> str:
+    """The integer behind a decimal."""
+    wide = f"CAST({value.sql} AS DECIMAL(38,{value.kind.scale}))"
+    return f"CAST({wide} * CAST(1{'0' * value.kind.scale} AS DECIMAL({value.kind.scale + 1},0)) AS HUGEINT)"
+
+
+def quotient(dividend: Typed, divisor: str, scale: int, kind: Kind) -> str:
+    """round_half_up(dividend × 10^(scale) / divisor) × 10^-kind.scale in whole numbers: DuckDB's `/` of decimals is a double."""
+    number = f"({unscaled(dividend)} * CAST(1{'0' * (scale - dividend.kind.scale)} AS HUGEINT))"
+    rounded = f"((2 * abs({number}) + abs({divisor})) // (2 * abs({divisor})) * sign({number}) * sign({divisor}))"
+    tenth = f"CAST('0.{'0' * (kind.scale - 1)}1' AS DECIMAL({kind.scale},{kind.scale}))" if kind.scale else "1"
+    digits = 38 - kind.scale
+    return f"CAST(CAST({rounded} // CAST(1{'0' * kind.scale} AS HUGEINT) AS DECIMAL({digits},0)) + {_fraction(rounded, kind.scale, tenth)} AS {kind})"
+
+
+def _fraction(number: str, scale: int, tenth: str) -> str:
+    return f"CAST({number} % CAST(1{'0' * scale} AS HUGEINT) AS DECIMAL({max(1, 38 - scale)},0)) * {tenth}"
+
+
+def _whole_division(node: Any, recur: Recur) -> Typed:
+    left, right = cast(recur(node.this), BIGINT), cast(recur(node.expression), BIGINT)
+    return _guarded(node, left, right, "//", BIGINT)
+
+
+def _compare(node: Any, recur: Recur) -> Typed:
+    left, right = recur(node.this), recur(node.expression)
+    kind = widest([left, right])
+    mixed = {left.kind.name, right.kind.name} & {"TIMESTAMPTZ", "DATE", "DOUBLE"} and left.kind != right.kind
+    left, right = (cast(left, kind), cast(right, kind)) if mixed and kind != NULL else (left, right)
+    return Typed(f"({left.sql} {OPERATORS[type(node)]} {right.sql})", BOOLEAN, left.fallible or right.fallible)
+
+
+def _connective(node: Any, recur: Recur) -> Typed:
+    """AND and OR as CASE where the right side may raise: the left one decides first, as in Spark."""
+    left, right = recur(node.this), recur(node.expression)
+    word = "AND" if isinstance(node, exp.And) else "OR"
+    if not right.fallible:
+        return Typed(f"({left.sql} {word} {right.sql})", BOOLEAN, left.fallible)
+    stop = "FALSE" if word == "AND" else "TRUE"
+    return Typed(f"(CASE WHEN ({left.sql}) IS NOT DISTINCT FROM {stop} THEN {stop} ELSE ({left.sql} {word} {right.sql}) END)", BOOLEAN, True)
+
+
+def _case(node: Any, recur: Recur) -> Typed:
+    branches = node.args.get("ifs") or [node]
+    last = node.args.get("default") if isinstance(node, exp.Case) else node.args.get("false")
+    tests = [exp.EQ(this=node.this.copy(), expression=b.this.copy()) if isinstance(node, exp.Case) and node.this else b.this for b in branches]
+    conditions, values = [recur(t) for t in tests], [recur(b.args["true"]) for b in branches] + ([recur(last)] if last else [])
+    kind = widest(values)
+    whens = " ".join(f"WHEN {c.sql} THEN {_cast_sql(v, kind)}" for c, v in zip(conditions, values))
+    otherwise = f" ELSE {_cast_sql(values[-1], kind)}" if last else ""
+    return Typed(f"(CASE {whens}{otherwise} END)", kind, any(v.fallible for v in conditions + values))
+
+
+def _cast_sql(value: Typed, kind: Kind) -> str:
+    return value.sql if kind == NULL else cast(value, kind).sql
+
+
+def _choice(node: Any, recur: Recur) -> Typed:
+    """COALESCE, LEAST, GREATEST."""
+    values = [recur(v) for v in [node.this, *node.expressions]]
+    kind = widest(values)
+    return Typed(f"{type(node).__name__.upper()}({', '.join(_cast_sql(v, kind) for v in values)})", kind, any(v.fallible for v in values))
+
+
+def _null_if(node: Any, recur: Recur) -> Typed:
+    left, same = recur(node.this), _compare(exp.EQ(this=node.this, expression=node.expression), recur)
+    return Typed(f"(CASE WHEN {same.sql} THEN NULL ELSE {left.sql} END)", left.kind, True)
+
+
+def _cast(node: Any, recur: Recur) -> Typed:
+    value, kind = recur(node.this), kind_of(node.to.sql("spark"))
+    source = value.kind.name
+    if kind.name in INTEGERS and source in ("DOUBLE", "FLOAT", "DECIMAL"):
+        value = replace(value, sql=f"trunc({value.sql})")
+    if source == "VARCHAR":
+        value = replace(value, sql=f"trim({value.sql})")
+    word = "TRY_CAST" if isinstance(node, exp.TryCast) else "CAST"
+    return Typed(f"{word}({value.sql} AS {kind})", kind, word == "CAST" or value.fallible)
+
+
+def _in(node: Any, recur: Recur) -> Typed:
+    subject, values = recur(node.this), [recur(v) for v in node.expressions]
+    return Typed(f"({subject.sql} IN ({', '.join(v.sql for v in values)}))", BOOLEAN, subject.fallible or any(v.fallible for v in values))
+
+
+def _between(node: Any, recur: Recur) -> Typed:
+    low = exp.GTE(this=node.this.copy(), expression=node.args["low"])
+    return _connective(exp.And(this=low, expression=exp.LTE(this=node.this.copy(), expression=node.args["high"])), recur)
+
+
+def _prefix(node: Any, recur: Recur) -> Typed:
+    value = recur(node.this)
+    return replace(value, sql=f"(-{value.sql})", fallible=value.kind.name in INTEGERS and not value.digits)
+
+
+def _not(node: Any, recur: Recur) -> Typed:
+    return replace(recur(node.this), sql=f"(NOT {recur(node.this).sql})", kind=BOOLEAN)
+
+
+def _is(node: Any, recur: Recur) -> Typed:
+    value = recur(node.this)
+    return Typed(f"({value.sql} IS {node.expression.sql('duckdb')})", BOOLEAN, value.fallible)
+
+
+def _interval(node: Any, _: Recur) -> Typed:
+    return Typed(f"INTERVAL '{node.this.this}' {node.args['unit'].sql()}", Kind("INTERVAL"))
+
+
+def _keep(node: Any, recur: Recur) -> Typed:
+    return recur(node.this)
+
+
+RESULTS: dict[type[exp.Expression], Kind] = {
+    exp.Upper: VARCHAR, exp.Lower: VARCHAR, exp.Trim: VARCHAR, exp.Substring: VARCHAR, exp.Concat: VARCHAR, exp.DPipe: VARCHAR, exp.Replace: VARCHAR,
+    exp.Left: VARCHAR, exp.Right: VARCHAR, exp.Length: INTEGER, exp.Year: INTEGER, exp.Month: INTEGER, exp.Day: INTEGER, exp.Hour: INTEGER,
+    exp.Minute: INTEGER, exp.Second: INTEGER, exp.DayOfWeek: INTEGER, exp.Like: BOOLEAN, exp.StartsWith: BOOLEAN, exp.EndsWith: BOOLEAN, exp.Contains: BOOLEAN,
+    exp.TimestampTrunc: TIMESTAMPTZ, exp.TsOrDsToDate: DATE, exp.UnixMicros: BIGINT, exp.UnixSeconds: BIGINT, exp.Sqrt: DOUBLE, exp.Pow: DOUBLE,
+    exp.Exp: DOUBLE, exp.Ln: DOUBLE, exp.Log: DOUBLE, exp.Sign: DOUBLE}
+
+
+def _as_sqlglot(node: exp.Expression, recur: Recur) -> Typed:
+    """Other functions as sqlglot transpiles them, around arguments translated here."""
+    copy, kinds = node.copy(), []
+    for child, original in zip(list(copy.iter_expressions()), list(node.iter_expressions())):
+        if isinstance(original, (exp.Var, exp.Identifier, exp.DataType)):
+            continue
+        value = recur(original)
+        kinds.append(value.kind)
+        child.replace(exp.Var(this=value.sql))
+    kind = RESULTS.get(type(node)) or (_rounded(node, kinds[0]) if kinds else None)
+    if kind is None:
+        raise failed("cannot-verify", f"{node.sql('spark')[:80]} cannot be recomputed independently", "use another function, or --engine jvm")
+    return Typed(f"CAST({copy.sql('duckdb')} AS {kind})", kind, True)
+
+
+def _rounded(node: exp.Expression, kind: Kind) -> Kind | None:
+    if isinstance(node, exp.Abs):
+        return kind
+    if isinstance(node, (exp.Floor, exp.Ceil)) and not node.args.get("decimals"):
+        return Kind("DECIMAL", min(38, kind.precision - kind.scale + 1), 0) if kind.name == "DECIMAL" else BIGINT
+    if not isinstance(node, exp.Round):
+        return None
+    places = int(node.args["decimals"].sql()) if node.args.get("decimals") else 0
+    scale = min(kind.scale, max(0, places))
+    return bounded(max(1, kind.precision - kind.scale + 1 + scale), scale) if kind.name == "DECIMAL" else kind
+
+
+OPERATORS: dict[type[exp.Expression], str] = {
+    exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Mod: "%", exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
+    exp.NullSafeEQ: "IS NOT DISTINCT FROM"}
+RULES: dict[type, Callable[[Any, Recur], Typed]] = {
+    exp.Literal: _literal, exp.Boolean: lambda n, _: Typed(n.sql("duckdb"), BOOLEAN), exp.Null: lambda n, _: Typed("NULL", NULL),
+    exp.Div: _divide, exp.IntDiv: _whole_division, exp.And: _connective, exp.Or: _connective, exp.Case: _case, exp.If: _case, exp.Coalesce: _choice,
+    exp.Least: _choice, exp.Greatest: _choice, exp.Nullif: _null_if, exp.TryCast: _cast, exp.Cast: _cast, exp.In: _in, exp.Between: _between, exp.Neg: _prefix,
+    exp.Not: _not, exp.Is: _is, exp.Interval: _interval, exp.Paren: _keep, exp.Alias: _keep, exp.Ordered: _keep,
+    **{c: _arithmetic for c in (exp.Add, exp.Sub, exp.Mul, exp.Mod)},
+    **{c: _compare for c in (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ)}}

@@ -1,0 +1,135 @@
+"""CAST between types as Spark's ANSI mode does it, in both dialects: which pairs exist, which can fail, how each is written; nothing is cast here that the two engines convert differently."""
+from __future__ import annotations
+
+from optimizer.expr import Call, Literal
+from optimizer.types import DOUBLE, INTEGERS, Type
+
+_NAMES = {"int": "INTEGER", "string": "VARCHAR", "timestamp": "TIMESTAMP WITH TIME ZONE"}
+_SPACE = r"[\x00-\x20\x7F]*"
+_WHOLE = f"^{_SPACE}([+-]?[0-9]+){_SPACE}$"
+_NUMBER = f"^{_SPACE}([+-]?([0-9]+\\.?[0-9]*|\\.[0-9]+)([eE][+-]?[0-9]+)?){_SPACE}$"
+_TWO_63 = "9223372036854775808"       # 2^63, where Spark's check lets BIGINT's largest value through
+
+
+def sql_type(kind: Type, dialect: str) -> str:
+    """The type's name in a dialect."""
+    return _NAMES.get(kind.name, str(kind).upper()) if dialect == "duckdb" else str(kind).upper()
+
+
+def castable(source: Type, to: Type) -> bool:
+    """Whether CAST(source AS to) is offered."""
+    if source == to:
+        return True
+    pairs = {"string": to.exact or to.name in ("boolean", "double"), "boolean": to.name == "string" or to.integral,
+             "date": to.name in ("timestamp", "string"), "timestamp": to.name in ("date", "string")}
+    return pairs.get(source.name, to.numeric or (source.exact and to.name == "string"))
+
+
+def cast_fails(call: Call) -> bool:
+    """Whether some value of the argument's type has no image, so that Spark's ANSI mode raises."""
+    source, to = call.args[0].type, call.type
+    if source == to or to.floating and source.numeric or to.name in ("string", "timestamp", "date") or source.name == "boolean":
+        return False
+    if source.integral and to.integral:
+        return INTEGERS[source.name] > INTEGERS[to.name]
+    if source.name == "decimal" and to.name == "decimal":
+        return to.precision - to.scale < source.precision - source.scale + (to.scale < source.scale)
+    if source.integral and to.name == "decimal":
+        return to.precision - to.scale < {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}[source.name]
+    return True
+
+
+def cast_is_null(call: Call, args: tuple[str, ...]) -> str:
+    """Spark gives NULL for NaN and the infinities as a decimal, even in ANSI mode."""
+    beyond = call.args[0].type.floating and call.type.name == "decimal"
+    return f"isnan({args[0]}) OR abs({args[0]}) = double('Infinity')" if beyond else ""
+
+
+def spark_cast(call: Call, args: tuple[str, ...]) -> str:
+    return f"CAST({args[0]} AS {sql_type(call.type, 'spark')})"
+
+
+def spark_try_cast(call: Call, args: tuple[str, ...]) -> str:
+    return f"try_cast({args[0]} AS {sql_type(call.type, 'spark')})"
+
+
+def duckdb_cast(call: Call, args: tuple[str, ...]) -> str:
+    return _convert("CAST", call.args[0].type, call.type, args[0])
+
+
+def duckdb_try_cast(call: Call, args: tuple[str, ...]) -> str:
+    return _convert("TRY_CAST", call.args[0].type, call.type, args[0])
+
+
+def _convert(keyword: str, source: Type, to: Type, value: str) -> str:
+    """DuckDB rounds where Spark truncates, takes underscores in numbers, and reads zones with a calendar; each line undoes one of these."""
+    target = sql_type(to, "duckdb")
+    if source == to:
+        return value
+    if source.name == "string":
+        return _from_string(keyword, to, value)
+    if to.integral and source.floating:
+        return _float_to_integer(keyword, source, to, value)
+    if to.integral and source.name == "decimal":
+        return f"{keyword}(trunc({value}) AS {target})"
+    if to.name == "decimal" and source.floating:
+        return f"CASE WHEN isfinite({value}) THEN {keyword}(CAST(CAST({value} AS DOUBLE) AS VARCHAR) AS {target}) END"
+    if to.floating and source.name == "decimal" and (source.precision > 15 or to.name == "float"):
+        return f"CAST(CAST({value} AS VARCHAR) AS {target})"
+    if to.name == "string":
+        return _to_string(source, value)
+    if source.name == "timestamp":
+        return f"CAST({naive(value)} AS DATE)"
+    if source.name == "date":
+        return zoned(f"CAST({value} AS TIMESTAMP)")
+    return f"{keyword}({value} AS {target})"
+
+
+def naive(value: str) -> str:
+    """A TIMESTAMPTZ as the UTC wall clock, without the zone library's calendar."""
+    return f"make_timestamp(epoch_us({value}))"
+
+
+def zoned(value: str) -> str:
+    """And back."""
+    return f"make_timestamptz(epoch_us({value}))"
+
+
+def _from_string(keyword: str, to: Type, value: str) -> str:
+    target = sql_type(to, "duckdb")
+    if to.integral:
+        return f"{keyword}(regexp_extract({value}, '{_WHOLE}', 1) AS {target})"
+    if to.name == "decimal":
+        return f"{keyword}(regexp_extract({value}, '{_NUMBER}', 1) AS {target})"
+    if to == DOUBLE:
+        return f"{keyword}(regexp_extract(regexp_replace({value}, '^({_SPACE}[+-]?[0-9.]+([eE][+-]?[0-9]+)?)[fFdD]({_SPACE})$', '\\1\\3'), '{_NUMBER}', 1) AS {target})"
+    return f"{keyword}(regexp_replace(regexp_replace(lower(regexp_extract({value}, '^{_SPACE}([A-Za-z01]+){_SPACE}$', 1)), '^(t|y|yes|1)$', 'true'), '^(f|n|no|0)$', 'false') AS BOOLEAN)"
+
+
+def _float_to_integer(keyword: str, source: Type, to: Type, value: str) -> str:
+    plain = f"{keyword}(trunc({value}) AS {sql_type(to, 'duckdb')})"
+    if to.name != "bigint":
+        return plain
+    return f"CASE WHEN {value} = CAST('{_TWO_63}' AS {sql_type(source, 'duckdb')}) THEN CAST(9223372036854775807 AS BIGINT) ELSE {plain} END"
+
+
+def _to_string(source: Type, value: str) -> str:
+    if source.name == "timestamp":
+        return f"({_date_text(f'CAST({naive(value)} AS DATE)')} || regexp_extract(CAST({naive(value)} AS VARCHAR), ' [0-9:.]+'))"
+    if source.name == "date":
+        return _date_text(value)
+    if source.name == "decimal" and source.precision == source.scale:
+        return f"CAST(CAST({value} AS DECIMAL({min(38, source.precision + 1)},{source.scale})) AS VARCHAR)"
+    return f"CAST({value} AS VARCHAR)"
+
+
+def _date_text(value: str) -> str:
+    """Spark signs years of five digits and negative ones; DuckDB writes (BC)."""
+    sign = f"CASE WHEN year({value}) > 9999 THEN '+' WHEN year({value}) < 0 THEN '-' ELSE '' END"
+    return f"({sign} || printf('%04d', abs(year({value}))) || strftime({value}, '-%m-%d'))"
+
+
+def constant(call: Call, index: int) -> object:
+    """The value of an argument that must be a constant, None where it is not one."""
+    arg = call.args[index]
+    return arg.value if isinstance(arg, Literal) else None

@@ -1,0 +1,66 @@
+"""Arithmetic of decimals that DuckDB lacks: which results Spark gives, and exact division on 128-bit integers; what does not fit in 38 digits is refused, never rounded differently."""
+from __future__ import annotations
+
+from decimal import Decimal
+
+from optimizer.casting import sql_type
+from optimizer.coercion import arithmetic
+from optimizer.errors import ForebayError
+from optimizer.types import Type, decimal
+
+
+def supported(operation: str, left: Type, right: Type) -> Type:
+    """Spark's result type of decimal arithmetic, where DuckDB's 128 bits can compute it exactly."""
+    result = arithmetic(operation, left, right)
+    exact_scale = {"add": max(left.scale, right.scale), "subtract": max(left.scale, right.scale), "multiply": left.scale + right.scale}.get(operation, result.scale)
+    fine = _divisible(left, right, result) if operation == "divide" else result.scale == exact_scale or operation == "multiply" and left.precision + right.precision <= 38
+    if not fine:
+        raise ForebayError("type-mismatch", f"{operation} of {left} and {right} needs more than 38 digits", hint="cast an operand to fewer digits, or to DOUBLE")
+    return result
+
+
+def quotient(left: Type, right: Type, result: Type, dividend: str, divisor: str) -> str:
+    """Exact division of the unscaled integers, half up; DuckDB itself divides decimals as doubles. The list binds each operand once."""
+    k = 10 ** _shift(left, right, result)
+    n, d = _unscaled(left, dividend), _unscaled(right, divisor)
+    if left.precision + _shift(left, right, result) <= 38:
+        exact = _rounded(f"(x.n * {_huge(k)})", "x.d")
+    else:
+        exact = f"((x.n // x.d) * {_huge(k)} + {_rounded(f'((x.n % x.d) * {_huge(k)})', 'x.d')})"
+    whole = f"list_transform([{{'n': {n}, 'd': {d}}}], lambda x: {exact})[1]"
+    return f"CAST({_scaled(whole, result.scale)} AS {sql_type(result, 'duckdb')})"
+
+
+def _shift(left: Type, right: Type, result: Type) -> int:
+    """By how many digits the dividend's integer is moved to get the quotient's integer."""
+    return result.scale + right.scale - left.scale
+
+
+def _divisible(left: Type, right: Type, result: Type) -> bool:
+    """Whether the long division below stays within 38 digits."""
+    k = _shift(left, right, result)
+    return k >= 0 and (left.precision + k <= 38 or right.precision + k <= 38)
+
+
+def _huge(value: int) -> str:
+    return f"CAST('{value}' AS HUGEINT)"
+
+
+def _rounded(n: str, d: str) -> str:
+    return f"({n} // {d} + CASE WHEN abs({n} % {d}) >= abs({d}) - abs({n} % {d}) THEN (CASE WHEN ({n} < 0) = ({d} < 0) THEN 1 ELSE -1 END) ELSE 0 END)"
+
+
+def _unscaled(kind: Type, value: str) -> str:
+    """The integer behind a decimal."""
+    if kind.scale == 0:
+        return f"CAST({value} AS HUGEINT)"
+    if kind.precision + kind.scale <= 38:
+        wide = f"CAST({value} AS {sql_type(decimal(kind.precision + kind.scale, kind.scale), 'duckdb')})"
+        return f"CAST({wide} * CAST('1{'0' * kind.scale}' AS DECIMAL({kind.scale + 1},0)) AS HUGEINT)"
+    return f"CAST(replace(CAST({value} AS VARCHAR), '.', '') AS HUGEINT)"
+
+
+def _scaled(whole: str, scale: int) -> str:
+    """The decimal behind an integer."""
+    number = f"CAST({whole} AS DECIMAL(38,0))"
+    return f"{number} * CAST('{Decimal(1).scaleb(-scale):f}' AS DECIMAL({scale},{scale}))" if scale else number

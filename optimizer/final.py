@@ -1,0 +1,96 @@
+"""From output partials to published rows: merge what the tasks hand over, turn states into values, HAVING, SELECT. One statement for any number of boundaries."""
+from __future__ import annotations
+
+from optimizer import dialect as d
+from optimizer.decimals import quotient
+from optimizer.expr import AggregateRef, Expr, GroupRef
+from optimizer.join import failing, group_columns
+from optimizer.query import Aggregate
+from optimizer.scalar import render
+from optimizer.sets import Lowering, merged, quoted
+from optimizer.shape import Measure, Shape, measure_of, mergeable
+from optimizer.types import Type, decimal
+
+FAILED = "an expression of the query failed on a row of the answer (division by zero, overflow or a cast)"
+
+
+def final(low: Lowering, partials: str = "partials", due: str = "due") -> str:
+    """Rows (boundary, outputs) from relations `partials` (_t and output partials) and `due` (_t: the boundaries to publish)."""
+    query = low.shape.query
+    values = [f"{_value(low.shape, a)} AS f{k}" for k, a in enumerate(query.aggregates)]
+    middle = f"SELECT {', '.join(['_t', *group_columns(low.shape), *values, *(['e'] if failing(low) else [])])} FROM ({_merged(low, partials, due)}) AS merged"
+    columns = [f"CAST({render(e, low.dialect, _name)} AS {d.name(e.type, low.dialect)}) AS {quoted(n, low.dialect)}" for n, e in query.outputs]
+    having = render(query.having, low.dialect, _name) if query.having is not None else "TRUE"
+    guard = f"CASE WHEN e > 0 THEN {d.failure(FAILED, low.dialect)} ELSE {having} END" if failing(low) else having
+    return f"SELECT {d.from_micros('_t', low.dialect)} AS boundary, {', '.join(columns)} FROM ({middle}) AS valued WHERE {guard}"
+
+
+def _name(leaf: Expr) -> str:
+    assert isinstance(leaf, (GroupRef, AggregateRef))
+    return f"g{leaf.index}" if isinstance(leaf, GroupRef) else f"f{leaf.index}"
+
+
+def _merged(low: Lowering, partials: str, due: str) -> str:
+    """One row a group and boundary; without GROUP BY one a boundary, also over nothing."""
+    groups = list(group_columns(low.shape))
+    sums = ["sum(c) AS c"] + [f"{_whole(m) if m.kind == 'whole' else merged(m, m.name, low)} AS {m.name}" for m in low.shape.measures] + (["sum(e) AS e"] if failing(low) else [])
+    kept = f"SELECT {', '.join(['_t', *groups, *sums])} FROM {partials} GROUP BY {', '.join(['_t', *groups])} HAVING sum(c) > 0"
+    if groups:
+        return kept
+    columns = ["c", *(m.name for m in low.shape.measures), *(["e"] if failing(low) else [])]
+    return f"SELECT {due}._t, {', '.join(f'k.{c} AS {c}' for c in columns)} FROM {due} LEFT JOIN ({kept}) AS k ON k._t = {due}._t"
+
+
+def _whole(m: Measure) -> str:
+    """Whole aggregates come from one task only."""
+    return f"any_value({m.name})"
+
+
+def _value(shape: Shape, a: Aggregate) -> str:
+    if not all(mergeable(x) for x in shape.query.aggregates):
+        if a.function == "count" and a.argument is None:
+            return "COALESCE(CAST(c AS BIGINT), 0)"
+        name = measure_of(shape, a, "whole").name
+        return f"COALESCE({name}, 0)" if a.function in ("count", "count_distinct") else name
+    if a.function == "count":
+        return f"COALESCE(CAST({'c' if a.argument is None else measure_of(shape, a, 'count').name} AS BIGINT), 0)"
+    if a.function in ("min", "max"):
+        return measure_of(shape, a, a.function).name
+    n, s = measure_of(shape, a, "count").name, measure_of(shape, a, "sum").name
+    found = {"sum": _sum, "avg": _average}.get(a.function)
+    value = found(s, n, a) if found else _spread(shape, a, n, s)
+    return f"CASE WHEN {n} > 0 THEN {value} END"
+
+
+def _sum(s: str, n: str, a: Aggregate) -> str:
+    return f"CAST({s} AS {d.name(a.type, 'duckdb')})"
+
+
+def _average(s: str, n: str, a: Aggregate) -> str:
+    if a.type.name != "decimal":
+        return f"CAST({s} AS DOUBLE) / {n}"
+    assert a.argument is not None
+    return quotient(decimal(38, a.argument.type.scale), decimal(19, 0), a.type, f"CAST({s} AS DECIMAL(38,{a.argument.type.scale}))", f"CAST({n} AS DECIMAL(19,0))")
+
+
+def _spread(shape: Shape, a: Aggregate, n: str, s: str) -> str:
+    """Variance from exact sums: shifted by the integer mean k first, Σ(x−k)² = Q − 2kS + nk², so nothing cancels in doubles."""
+    assert a.argument is not None
+    scale = a.argument.type.scale
+    total, squares = _integer(s, scale), _integer(measure_of(shape, a, "square").name, 2 * scale)
+    shifted = f"{squares} - 2 * ({total} // {n}) * {total} + CAST({n} AS HUGEINT) * ({total} // {n}) * ({total} // {n})"
+    rest = f"({total} - {n} * ({total} // {n}))"
+    m2 = f"greatest((CAST({shifted} AS DOUBLE) - CAST({rest} AS DOUBLE) * CAST({rest} AS DOUBLE) / {n}) / {10.0 ** (2 * scale)!r}, 0.0)"
+    sample = a.function.endswith("samp")
+    variance = f"{m2} / ({n} - 1)" if sample else f"{m2} / {n}"
+    value = f"sqrt({variance})" if a.function.startswith("stddev") else variance
+    return f"CASE WHEN {n} > 1 THEN {value} END" if sample else value
+
+
+def _integer(column: str, scale: int) -> str:
+    """The integer behind a decimal state."""
+    return f"CAST({column} AS HUGEINT)" if scale == 0 else f"CAST(replace(CAST(CAST({column} AS DECIMAL(38,{scale})) AS VARCHAR), '.', '') AS HUGEINT)"
+
+
+def result_columns(low: Lowering) -> tuple[tuple[str, Type], ...]:
+    return (("boundary", Type("timestamp")), *low.shape.query.columns)

@@ -1,0 +1,155 @@
+"""SQL of the join of sets and of the late aggregation on top of it, which every plan has (paper A): output partials by group; nothing is run here."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from optimizer import dialect as d
+from optimizer.decimals import quotient
+from optimizer.expr import Column, Expr
+from optimizer.scalar import fails, render, safe
+from optimizer.sets import Lowering, counted, fallible, merged, squared, working_type
+from optimizer.shape import Measure, Shape
+from optimizer.types import BIGINT, Type, decimal
+
+
+def namer(low: Lowering):  # type: ignore[no-untyped-def]
+    """Leaves above the scans are attributes of the sets v0, v1, …"""
+    def name(leaf: Expr) -> str:
+        found = low.shape.attribute(leaf)
+        assert found is not None and isinstance(leaf, Column)
+        return f"v{found[0]}.{found[1].name}"
+    return name
+
+
+def group_columns(shape: Shape) -> tuple[str, ...]:
+    return tuple(f"g{k}" for k in range(len(shape.query.groups)))
+
+
+def out_columns(low: Lowering) -> tuple[tuple[str, Type], ...]:
+    """Output partials: groups, COUNT(*), measures, failures."""
+    kept = [(f"g{k}", e.type) for k, e in enumerate(low.shape.query.groups)] + [("c", BIGINT)]
+    return tuple(kept + [(m.name, out_type(m)) for m in low.shape.measures] + ([("e", BIGINT)] if failing(low) else []))
+
+
+def out_type(m: Measure) -> Type:
+    if m.kind == "square":
+        return d.stored(squared(m.type))
+    return BIGINT if m.kind == "count" else d.stored(m.type) if m.kind == "sum" else m.type
+
+
+def failing(low: Lowering) -> bool:
+    across = [*low.shape.query.residuals, *(m.expr for m in low.shape.measures if m.home is None and m.expr is not None), *low.shape.query.groups]
+    return any(fallible(low, i) for i in range(len(low.shape.query.inputs))) or any(fails(e, low.dialect, lambda _: "x") is not None for e in across)
+
+
+def joined(low: Lowering, sources: Mapping[int, str], extra: tuple[tuple[str, str], ...] = (), signed: int | None = None, where: str = "TRUE") -> str:
+    """The join of one relation an input, aggregated by group (and `extra` columns); input `signed` carries a column _s of ±1."""
+    query = low.shape.query
+    groups = [f"{_group(low, e)} AS g{k}" for k, e in enumerate(query.groups)] + [f"{sql} AS {name}" for name, sql in extra]
+    sign = None if signed is None else f"v{signed}._s"
+    values = [f"{counted(_count(low, (), sign))} AS c"] + [f"{_measure(low, m, sign)} AS {m.name}" for m in low.shape.measures]
+    values += [f"{counted(_failures(low, sign))} AS e"] if failing(low) else []
+    keys = [*group_columns(low.shape), *(name for name, _ in extra)]
+    grouped = f" GROUP BY {', '.join(map(str, range(1, len(keys) + 1)))}" if keys else " HAVING count(*) > 0"
+    return f"SELECT {', '.join(groups + values)} FROM {tables(low, sources)} WHERE {where}{residual_conditions(low)}{grouped}"
+
+
+def tables(low: Lowering, sources: Mapping[int, str]) -> str:
+    """v0 JOIN v1 ON … in the plan's order; each key class links a new input to the first of its members that stands already."""
+    order = low.plan.order
+    text = f"{sources[order[0]]} AS v{order[0]}"
+    for position, i in enumerate(order[1:], 1):
+        text += f" JOIN {sources[i]} AS v{i} ON {' AND '.join(_links(low, i, order[:position])) or 'TRUE'}"
+    return text
+
+
+def _links(low: Lowering, i: int, before: tuple[int, ...]) -> list[str]:
+    links = []
+    for members in low.shape.keys:
+        mine = [f"v{i}.{a.name}" for j, a in members if j == i]
+        earlier = next((f"v{j}.{a.name}" for k in before for j, a in members if j == k), None)
+        links += [f"{earlier} = {m}" for m in mine] if earlier else [f"{mine[0]} = {m}" for m in mine[1:]]
+    return links
+
+
+def _group(low: Lowering, expr: Expr) -> str:
+    found = low.shape.attribute(expr)
+    return f"v{found[0]}.{found[1].name}" if found else safe(expr, low.dialect, namer(low))
+
+
+def _count(low: Lowering, but: tuple[int, ...], sign: str | None) -> str:
+    """Π c_j over the other inputs: coalescing, paper A Def. 5."""
+    factors = [f"v{j}.c" for j in range(len(low.plan.digits)) if low.early(j) and j not in but] + ([sign] if sign else [])
+    return " * ".join(factors) or "CAST(1 AS BIGINT)"
+
+
+def _measure(low: Lowering, m: Measure, sign: str | None) -> str:
+    if m.kind == "whole":
+        return _whole(low, m)
+    if m.home is None:
+        return _across(low, m, sign)
+    value = f"v{m.home}.{m.name}"
+    count = _count(low, (m.home,), sign)
+    if m.kind in ("min", "max") or count.startswith("CAST(1"):
+        return merged(m, value, low)
+    kind = squared(m.type) if m.kind == "square" else BIGINT if m.kind == "count" else m.type
+    return merged(m, d.times(value, kind, count, low.dialect), low)
+
+
+def _across(low: Lowering, m: Measure, sign: str | None) -> str:
+    """A measure of an expression over several inputs: evaluated on the joined row, weighted by all counts."""
+    assert m.expr is not None
+    value, count = safe(m.expr, low.dialect, namer(low)), _count(low, (), sign)
+    if m.kind in ("min", "max"):
+        return merged(m, value, low)
+    if m.kind == "count":
+        return merged(m, f"CASE WHEN {value} IS NULL THEN CAST(0 AS BIGINT) ELSE {count} END", low)
+    kept = f"CAST({value} AS {working_type(m, low)})"
+    kind = squared(m.type) if m.kind == "square" else m.type
+    return merged(m, d.times(f"{kept} * {kept}" if m.kind == "square" else kept, kind, count, low.dialect), low)
+
+
+def _whole(low: Lowering, m: Measure) -> str:
+    """An aggregate that nothing merges, over the joined rows themselves (all counts are 1)."""
+    a = m.aggregate
+    assert a is not None
+    value = "*" if a.argument is None else safe(a.argument, low.dialect, namer(low))
+    if a.function == "count_distinct":
+        return f"count(DISTINCT {value})"
+    if a.function in ("median", "percentile"):
+        share = 0.5 if a.function == "median" else a.parameter
+        return f"quantile_cont(CAST({value} AS DOUBLE), {share})" if low.dialect == "duckdb" else f"percentile(CAST({value} AS DOUBLE), {share})"
+    if a.function in ("sum", "avg") and low.dialect == "duckdb" and a.type.name == "decimal":
+        assert a.argument is not None
+        total = f"CAST(sum({value}) AS DECIMAL(38,{a.argument.type.scale}))"
+        if a.function == "avg":
+            return f"CASE WHEN count({value}) > 0 THEN {quotient(decimal(38, a.argument.type.scale), decimal(19, 0), a.type, total, f'CAST(count({value}) AS DECIMAL(19,0))')} END"
+        return f"CAST({total} AS {d.name(a.type, low.dialect)})"
+    return f"CAST({a.function}({value}) AS {d.name(a.type, low.dialect)})"
+
+
+def _failures(low: Lowering, sign: str | None) -> str:
+    """How many joined rows need an expression that raises: Σ e_i·Π_{j≠i} c_j, and what fails on the joined row itself."""
+    terms = [f"v{i}.e" + (f" * {rest}" if not (rest := _count(low, (i,), sign)).startswith("CAST(1") else "") for i in range(len(low.plan.digits)) if fallible(low, i)]
+    across = [*low.shape.query.residuals, *(m.expr for m in low.shape.measures if m.home is None and m.expr is not None), *(e for e in low.shape.query.groups if not low.shape.attribute(e))]
+    doubts = [f for e in across if (f := fails(e, low.dialect, namer(low))) is not None]
+    terms += [f"CASE WHEN {' OR '.join(f'({x})' for x in doubts)} THEN {_count(low, (), sign)} ELSE CAST(0 AS BIGINT) END"] if doubts else []
+    return " + ".join(terms)
+
+
+def residual_conditions(low: Lowering) -> str:
+    text = ""
+    for expr in low.shape.query.residuals:
+        doubt = fails(expr, low.dialect, namer(low))
+        passes = f"COALESCE({safe(expr, low.dialect, namer(low))}, FALSE)"
+        text += f" AND (({doubt}) OR {passes})" if doubt else f" AND {passes}"
+    return text
+
+
+def selected_rows(low: Lowering) -> list[str]:
+    """The SELECT list of a row query, evaluated on each joined row: here an expression may raise, since a row of the answer needs it."""
+    from optimizer.sets import quoted
+    marked = [f"v{i}.e > 0" for i in range(len(low.plan.digits)) if fallible(low, i)]
+    guard = f"CASE WHEN {' OR '.join(marked)} THEN {d.failure('a selection of the query failed on a row of the answer', low.dialect)} ELSE " if marked else ""
+    values = [render(e, low.dialect, namer(low)) for _, e in low.shape.query.outputs]
+    return [f"CAST({guard}{v}{' END' if guard else ''} AS {d.name(e.type, low.dialect)}) AS {quoted(n, low.dialect)}" for v, (n, e) in zip(values, low.shape.query.outputs)]

@@ -1,0 +1,140 @@
+"""Plans as values: which inputs aggregate early, how sets and answers are kept, join order, exchange, layout, invalidation, place; no SQL and no prices here."""
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import product
+
+from optimizer.errors import ForebayError
+from optimizer.query import Query
+from optimizer.shape import Shape, mergeable, shape
+
+KEEPING = {
+    "recompute": "the answer from the windows' rows and sets by pane, each time",
+    "running": "sets as running totals, the answer from them",
+    "retract": "a running answer, changed by signed deltas",
+    "expire": "answer partials keyed by when they end",
+}
+EXCHANGES = ("slice", "partition")            # one input's files dealt to the tasks, the others read by each; or all inputs by a hash of the common key
+LAYOUTS = ("panes", "raw")                    # early aggregated sets of `recompute` kept by pane, or made from the window's rows each time
+INVALIDATIONS = ("insert", "probe", "sweep")  # expired partials leave with the files of a batch; are filtered at read; are swept by maintenance (paper B)
+PLACES = ("tasks", "jvm")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`digits[i]` is True where input i aggregates early (EAP b1…bm of paper A, LAP when none does)."""
+
+    digits: tuple[bool, ...]
+    keeping: str
+    order: tuple[int, ...]
+    exchange: str = "slice"
+    layout: str = "panes"
+    invalidation: str = "insert"
+    place: str = "tasks"
+
+    def __post_init__(self) -> None:
+        known = ((self.keeping, tuple(KEEPING)), (self.exchange, EXCHANGES), (self.layout, LAYOUTS), (self.invalidation, INVALIDATIONS), (self.place, PLACES))
+        for value, values in known:
+            if value not in values:
+                raise ForebayError("unknown-plan", f"{value!r} is not a part of a plan", hint=f"known are {', '.join(values)}")
+        if sorted(self.order) != list(range(len(self.digits))):
+            raise ValueError(f"order {self.order} of {len(self.digits)} inputs")
+
+    @property
+    def name(self) -> str:
+        early = "EAP" + "".join("01"[d] for d in self.digits) if any(self.digits) else "LAP"
+        return f"{early} {self.keeping}"
+
+    @property
+    def keeps_answer(self) -> bool:
+        return self.keeping in ("retract", "expire")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A plan, or the reason why it cannot hold the query's semantics."""
+
+    plan: Plan
+    refused: str | None = None
+
+
+def candidates(query: Query) -> tuple[Candidate, ...]:
+    """Every name once: ≤ 2^m · 4 (INTERFACE, "A plan's name")."""
+    asked = shape(query)
+    m = len(query.inputs)
+    if query.returns_rows:
+        return (Candidate(_plan(asked, (False,) * m, "recompute")),)
+    found = [_plan(asked, digits, keeping) for digits in product((False, True), repeat=m) for keeping in KEEPING if keeping != "running" or any(digits)]
+    return tuple(Candidate(p, refusal(asked, p)) for p in found)
+
+
+def refusal(asked: Shape, plan: Plan) -> str | None:
+    """Why this plan would not give the query's answer, None if it does."""
+    query = asked.query
+    whole = next((a.function for a in query.aggregates if not mergeable(a)), None)
+    if whole and plan.name != "LAP recompute":
+        return f"{whole} has no exact partial states: it is computed from the window's joined rows each time (LAP recompute)"
+    windows = [i.window for i in query.inputs if i.window]
+    subtracts = any(w.kind != "landmark" for w in windows)
+    if plan.keeping == "retract" and subtracts:
+        bad = next((m for m in asked.measures if m.kind in ("min", "max")), None)
+        if bad:
+            return f"{bad.kind.upper()} cannot be retracted: the removed row may have been the extreme (expire keeps it exactly)"
+    if subtracts and any(m.kind == "sum" and m.type.floating and _subtracted(plan, m.home, query) for m in asked.measures):
+        return "sums of floating values drift when values are subtracted (expire and recompute only add)"
+    return None
+
+
+def _subtracted(plan: Plan, home: int | None, query: Query) -> bool:
+    if plan.keeping == "retract":
+        return True
+    window = query.inputs[home].window if home is not None else None
+    return plan.keeping == "running" and home is not None and plan.digits[home] and window is not None and window.kind != "landmark"
+
+
+def _plan(asked: Shape, digits: tuple[bool, ...], keeping: str) -> Plan:
+    exchange = "partition" if asked.common_key() is not None and keeping != "recompute" and all(digits) else "slice"
+    return Plan(digits, keeping, connected_order(asked), exchange)
+
+
+def connected_order(asked: Shape) -> tuple[int, ...]:
+    """FROM order as far as each next input is joined to an earlier one."""
+    m = len(asked.query.inputs)
+    order = [0]
+    while len(order) < m:
+        linked = [j for j in range(m) if j not in order and any({i for i, _ in c} >= {j} and {i for i, _ in c} & set(order) for c in asked.keys)]
+        order.append(linked[0] if linked else next(j for j in range(m) if j not in order))
+    return tuple(order)
+
+
+def default(query: Query) -> Plan:
+    """The rule until plans are priced: inputs aggregate early that bring no grouping attribute (they shrink to their join keys),
+    everything recomputed from sets by pane; always right, never far off."""
+    asked = shape(query)
+    if query.returns_rows or not all(mergeable(a) for a in query.aggregates):
+        return candidates(query)[0].plan
+    grouped = {i for e in query.groups for i in _readers(asked, e)} | {i for m in asked.measures if m.home is None for i in _readers(asked, m.expr)}
+    digits = tuple(i not in grouped for i in range(len(query.inputs)))
+    if len(digits) == 1:
+        digits = (True,)
+    return _plan(asked, digits, "recompute")
+
+
+def _readers(asked: Shape, expr: object) -> frozenset[int]:
+    from optimizer.expr import inputs
+    return inputs(expr) if expr is not None else frozenset()  # type: ignore[arg-type]
+
+
+def named(query: Query, name: str) -> Plan:
+    """The plan a person names, refused with the reason or with the names there are."""
+    known = {c.plan.name: c for c in candidates(query)}
+    wanted = " ".join(name.split())
+    if wanted not in known:
+        raise ForebayError("unknown-plan", f"{name!r} is not a plan of this query", hint=f"known are {', '.join(known)}")
+    if known[wanted].refused:
+        raise ForebayError("refused-plan", f"{wanted} cannot hold this query: {known[wanted].refused}", hint="forebay explain lists the plans that can")
+    return known[wanted].plan
+
+
+def placed(plan: Plan, place: str) -> Plan:
+    return replace(plan, place=place)

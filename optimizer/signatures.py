@@ -1,0 +1,347 @@
+"""What a user may write: every function and operator of the allow-list with its arity and Spark's typing; a name that is not here cannot enter a query."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from optimizer import casting
+from optimizer.coercion import as_decimal, coerce, common, mismatch
+from optimizer.decimals import supported
+from optimizer.errors import ForebayError
+from optimizer.expr import Call, Expr, Literal
+from optimizer.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, INTEGERS, STRING, TIMESTAMP, Type, decimal
+
+Args = tuple[Expr, ...]
+OPERATOR_OF = {"add": "+", "subtract": "-", "multiply": "*", "mod": "%", "divide": "/"}
+UNITS = ("microsecond", "millisecond", "second", "minute", "hour", "day", "week", "month", "quarter", "year")
+
+
+@dataclass(frozen=True)
+class Name:
+    """What a user may write: how many arguments, how they are typed, and one line for docs/queries.md."""
+
+    least: int
+    most: int
+    build: Callable[[Args], Expr]
+    about: str
+
+
+def _want(arg: Expr, what: str, to: Type, *from_types: str) -> Expr:
+    """`arg` as `to` if its type may become that silently, else refused with what it is."""
+    if arg.type == to or isinstance(arg, Literal) and arg.value is None:
+        return coerce(arg, to)
+    if arg.type.name in from_types or to.name in from_types and isinstance(arg, Literal) and arg.type == STRING and to in (TIMESTAMP, DATE):
+        return coerce(arg, to)
+    raise mismatch(f"{what} takes {to}, not {arg.type}", f"cast it: CAST(… AS {to})" if casting.castable(arg.type, to) else None)
+
+
+def _numeric(arg: Expr, what: str) -> Expr:
+    if isinstance(arg, Literal) and arg.value is None:
+        return coerce(arg, DOUBLE)
+    if not arg.type.numeric:
+        raise mismatch(f"{what} takes numbers, not {arg.type}", "cast it: CAST(… AS DOUBLE)" if arg.type == STRING else None)
+    return arg
+
+
+def _unify(args: Args) -> Args:
+    """All to one common type, as CASE and COALESCE do; string constants next to timestamps become timestamps."""
+    kinds = [a.type for a in args if not (isinstance(a, Literal) and a.value is None)]
+    moments = [k for k in kinds if k in (TIMESTAMP, DATE)]
+    if moments:
+        kinds = [k for a, k in ((a, a.type) for a in args if not (isinstance(a, Literal) and a.value is None)) if not (isinstance(a, Literal) and k == STRING)]
+    target = kinds[0] if kinds else args[0].type
+    for kind in kinds[1:]:
+        target = common(target, kind)
+    return tuple(coerce(a, target) for a in args)
+
+
+def _compare(function: str, args: Args) -> Expr:
+    left, right = args
+    if "decimal" in (left.type.name, right.type.name) and left.type.exact and right.type.exact:
+        left, right = coerce(left, as_decimal(left.type, left)), coerce(right, as_decimal(right.type, right))
+    return Call(function, _unify((left, right)), BOOLEAN)
+
+
+def _calculate(function: str, args: Args) -> Expr:
+    """+ - * % of numbers: the wider type, decimals by their own rules."""
+    left, right = (_numeric(a, OPERATOR_OF.get(function, function.upper())) for a in _typed_nulls(args))
+    if left.type.floating or right.type.floating or not (left.type.name == "decimal" or right.type.name == "decimal"):
+        left, right = _unify((left, right))
+        return Call(function, (left, right), left.type)
+    left, right = coerce(left, as_decimal(left.type, left)), coerce(right, as_decimal(right.type, right))
+    return Call(function, (left, right), supported(function, left.type, right.type))
+
+
+def _typed_nulls(args: Args) -> Args:
+    """A bare NULL takes the other operand's type."""
+    kinds = [a.type for a in args if not _is_bare_null(a)]
+    return tuple(coerce(a, kinds[0]) if _is_bare_null(a) and kinds else a for a in args)
+
+
+def _is_bare_null(arg: Expr) -> bool:
+    return isinstance(arg, Literal) and arg.value is None
+
+
+def _divide(args: Args) -> Expr:
+    left, right = (_numeric(a, "/") for a in args)
+    kinds = {left.type.name, right.type.name}
+    if "decimal" in kinds and not kinds & {"float", "double"}:
+        return _calculate("divide", (left, right))
+    return Call("divide", (coerce(left, DOUBLE), coerce(right, DOUBLE)), DOUBLE)
+
+
+def _whole_division(args: Args) -> Expr:
+    for arg in args:
+        if not arg.type.integral:
+            raise mismatch(f"DIV takes whole numbers, not {arg.type}", "use /, or FLOOR(a / b)")
+    return Call("div", tuple(coerce(a, BIGINT) for a in args), BIGINT)
+
+
+def _negate(args: Args) -> Expr:
+    arg = _numeric(args[0], "-")
+    return Call("negate", (arg,), arg.type)
+
+
+def _absolute(args: Args) -> Expr:
+    arg = _numeric(args[0], "ABS")
+    return Call("abs", (arg,), arg.type)
+
+
+def _positive_remainder(args: Args) -> Expr:
+    left, right = _unify(args)
+    if not left.type.integral or not isinstance(right, Literal) or not isinstance(right.value, int) or right.value <= 0:
+        raise mismatch("PMOD takes a whole number and a positive whole constant", "for instance PMOD(x, 10)")
+    return Call("pmod", (left, right), left.type)
+
+
+def _real(function: str, args: Args) -> Expr:
+    return Call(function, tuple(coerce(_numeric(a, function.upper()), DOUBLE) for a in args), DOUBLE)
+
+
+def _whole_number(arg: Expr, what: str, least: int = -(2**31), most: int = 2**31 - 1) -> int:
+    """The value of an argument that has to be a whole constant."""
+    value = arg.value if isinstance(arg, Literal) else None
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise mismatch(f"{what} must be a whole constant" + (f" from {least} to {most}" if most < 2**31 - 1 else ""))
+    return value
+
+
+def _rounding(args: Args) -> Expr:
+    arg = _numeric(args[0], "ROUND")
+    digits = _whole_number(args[1], "ROUND's number of digits", 0, 15) if len(args) > 1 else 0
+    if arg.type.name == "float":
+        raise mismatch("ROUND takes double, decimal and whole numbers, not float", "cast it: CAST(… AS DOUBLE)")
+    kind = arg.type
+    if kind.name == "decimal":
+        scale = min(kind.scale, digits)
+        kind = decimal(min(38, kind.precision - kind.scale + 1 + scale), scale)
+    return Call("round", (arg, Literal(digits, INT)), kind)
+
+
+def _whole(function: str, args: Args) -> Expr:
+    arg = _numeric(args[0], function.upper())
+    if arg.type.name == "decimal":
+        return Call(function, (arg,), decimal(min(38, arg.type.precision - arg.type.scale + 1), 0))
+    return Call(function, (coerce(arg, BIGINT if arg.type.integral else DOUBLE),), BIGINT)
+
+
+def _logical(function: str, args: Args) -> Expr:
+    """AND and OR of any number of terms; nested ones of the same kind are one."""
+    terms = tuple(t for a in args for t in (a.args if isinstance(a, Call) and a.function == function else (_want(a, function.upper(), BOOLEAN),)))
+    return Call(function, terms, BOOLEAN)
+
+
+def _negation(args: Args) -> Expr:
+    return Call("not", (_want(args[0], "NOT", BOOLEAN),), BOOLEAN)
+
+
+def _is_null(args: Args) -> Expr:
+    return Call("is_null", args, BOOLEAN)
+
+
+def _member(args: Args) -> Expr:
+    """IN: a list of constants stays a list, other items are compared one after another, as Spark does."""
+    first, *rest = _unify(args)
+    if all(isinstance(a, Literal) for a in rest):
+        return Call("in", (first, *rest), BOOLEAN)
+    return _logical("or", tuple(Call("eq", (first, a), BOOLEAN) for a in rest)) if len(rest) > 1 else Call("eq", (first, rest[0]), BOOLEAN)
+
+
+def _like(args: Args) -> Expr:
+    text, pattern = _want(args[0], "LIKE", STRING), args[1]
+    if not isinstance(pattern, Literal) or pattern.type != STRING:
+        raise mismatch("LIKE's pattern must be a string constant")
+    rest = str(pattern.value)
+    for escaped in ("\\\\", "\\%", "\\_"):
+        rest = rest.replace(escaped, "")
+    if "\\" in rest:
+        raise ForebayError("bad-literal", "LIKE's pattern has a \\ before something other than %, _ or \\", hint="write \\\\\\\\ in the text for one backslash")
+    return Call("like", (text, pattern), BOOLEAN)
+
+
+def _conditional(args: Args) -> Expr:
+    """CASE's conditions and values in turn; ELSE is the last, NULL where there was none."""
+    complete = args if len(args) % 2 else (*args, Literal(None, args[1].type))
+    values = _unify((*complete[1::2], complete[-1]))
+    kept = tuple(x for c, v in zip(complete[:-1:2], values) for x in (_want(c, "WHEN", BOOLEAN), v))
+    return Call("case", (*kept, values[-1]), values[0].type)
+
+
+def _coalesce(args: Args) -> Expr:
+    unified = _unify(args)
+    return unified[0] if len(unified) == 1 else Call("coalesce", unified, unified[0].type)
+
+
+def _null_if(args: Args) -> Expr:
+    return _conditional((_compare("eq", args), Literal(None, args[0].type), args[0]))
+
+
+def _extreme(function: str, args: Args) -> Expr:
+    unified = _unify(args)
+    return Call(function, unified, unified[0].type)
+
+
+def _text(function: str, result: Type, args: Args) -> Expr:
+    """Functions whose arguments are all strings."""
+    return Call(function, tuple(_want(a, function.upper(), STRING) for a in args), result)
+
+
+def _concatenation(args: Args) -> Expr:
+    parts = tuple(_want(a, "CONCAT", STRING, *INTEGERS, "decimal", "date", "timestamp", "boolean") for a in args)
+    flat = tuple(p for a in parts for p in (a.args if isinstance(a, Call) and a.function == "concat" else (a,)))
+    return flat[0] if len(flat) == 1 else Call("concat", flat, STRING)
+
+
+def _substring(args: Args) -> Expr:
+    numbers = [_whole_number(a, "SUBSTRING's position and length") for a in args[1:]]
+    length = numbers[1] if len(numbers) > 1 else 2**31 - 1
+    return Call("substring", (_want(args[0], "SUBSTRING", STRING), Literal(numbers[0], INT), Literal(length, INT)), STRING)
+
+
+def _edge(function: str, args: Args) -> Expr:
+    return Call(function, (_want(args[0], function.upper(), STRING), Literal(_whole_number(args[1], f"{function.upper()}'s length"), INT)), STRING)
+
+
+def _part(function: str, args: Args) -> Expr:
+    if args[0].type not in (DATE, TIMESTAMP):
+        raise mismatch(f"{function.upper()} takes a timestamp or a date, not {args[0].type}")
+    return Call(function, args, INT)
+
+
+def _clock(function: str, args: Args) -> Expr:
+    return Call(function, (_want(args[0], function.upper(), TIMESTAMP, "date"),), INT if function in ("hour", "minute", "second") else BIGINT)
+
+
+def _truncate(args: Args) -> Expr:
+    unit = str(args[0].value).lower() if isinstance(args[0], Literal) else ""
+    if unit not in UNITS:
+        raise ForebayError("bad-unit", "DATE_TRUNC's unit must be a constant", hint=f"one of {', '.join(UNITS)}")
+    return Call("date_trunc", (Literal(unit, STRING), _want(args[1], "DATE_TRUNC", TIMESTAMP, "date")), TIMESTAMP)
+
+
+def _add_days(sign: int, args: Args) -> Expr:
+    days = sign * _whole_number(args[1], "the number of days", -10_000_000, 10_000_000)
+    return Call("date_add", (_want(args[0], "DATE_ADD", DATE, "timestamp"), Literal(days, INT)), DATE)
+
+
+def _days_between(args: Args) -> Expr:
+    return Call("datediff", tuple(_want(a, "DATEDIFF", DATE, "timestamp") for a in args), INT)
+
+
+def cast(arg: Expr, to: Type, attempt: bool = False) -> Expr:
+    """CAST and TRY_CAST; constants of text to timestamps are read now."""
+    if isinstance(arg, Literal) and arg.type == STRING and to in (DATE, TIMESTAMP) and not attempt:
+        return coerce(arg, to)
+    if isinstance(arg, Literal) and arg.value is None:
+        return coerce(arg, to)
+    if not casting.castable(arg.type, to):
+        hint = "declare the column as timestamp or date in forebay.yml" if arg.type == STRING and to in (DATE, TIMESTAMP) else None
+        raise mismatch(f"a cast from {arg.type} to {to} is not offered", hint)
+    return arg if arg.type == to else Call("try_cast" if attempt else "cast", (arg,), to)
+
+
+def _fixed(function: str) -> Callable[[Args], Expr]:
+    return partial(_compare, function)
+
+
+NAMES: dict[str, Name] = {
+    "ABS": Name(1, 1, _absolute, "absolute value"),
+    "CEIL": Name(1, 1, partial(_whole, "ceil"), "smallest whole number not below"),
+    "CEILING": Name(1, 1, partial(_whole, "ceil"), "the same"),
+    "COALESCE": Name(1, 1000, _coalesce, "first argument that is not NULL"),
+    "CONCAT": Name(1, 1000, _concatenation, "strings one after another; NULL if one is NULL"),
+    "CONTAINS": Name(2, 2, partial(_text, "contains", BOOLEAN), "whether the first string holds the second"),
+    "DATEDIFF": Name(2, 2, _days_between, "days from the second date to the first"),
+    "DATE_ADD": Name(2, 2, partial(_add_days, 1), "the date so many days later (a whole constant)"),
+    "DATE_SUB": Name(2, 2, partial(_add_days, -1), "the date so many days earlier (a whole constant)"),
+    "DATE_TRUNC": Name(2, 2, _truncate, f"start of the unit (a constant: {', '.join(UNITS)})"),
+    "DAY": Name(1, 1, partial(_part, "day"), "day of the month"),
+    "DAYOFMONTH": Name(1, 1, partial(_part, "day"), "the same"),
+    "DAYOFWEEK": Name(1, 1, partial(_part, "dayofweek"), "1 for Sunday to 7 for Saturday"),
+    "DAYOFYEAR": Name(1, 1, partial(_part, "dayofyear"), "day of the year from 1"),
+    "ENDSWITH": Name(2, 2, partial(_text, "endswith", BOOLEAN), "whether the first string ends with the second"),
+    "EXP": Name(1, 1, partial(_real, "exp"), "e to the power of"),
+    "FLOOR": Name(1, 1, partial(_whole, "floor"), "largest whole number not above"),
+    "GREATEST": Name(2, 1000, partial(_extreme, "greatest"), "largest argument; NULLs are skipped"),
+    "HOUR": Name(1, 1, partial(_clock, "hour"), "hour of the day, UTC"),
+    "IFNULL": Name(2, 2, _coalesce, "second argument where the first is NULL"),
+    "LEAST": Name(2, 1000, partial(_extreme, "least"), "smallest argument; NULLs are skipped"),
+    "LEFT": Name(2, 2, partial(_edge, "left"), "first characters (how many: a constant)"),
+    "LENGTH": Name(1, 1, partial(_text, "length", INT), "number of characters"),
+    "LN": Name(1, 1, partial(_real, "ln"), "natural logarithm; NULL for 0 and below"),
+    "LOG10": Name(1, 1, partial(_real, "log10"), "logarithm of base 10; NULL for 0 and below"),
+    "LOWER": Name(1, 1, partial(_text, "lower", STRING), "in lower case"),
+    "LTRIM": Name(1, 1, partial(_text, "ltrim", STRING), "without leading spaces"),
+    "MINUTE": Name(1, 1, partial(_clock, "minute"), "minute of the hour"),
+    "MOD": Name(2, 2, partial(_calculate, "mod"), "remainder, with the sign of the first argument"),
+    "MONTH": Name(1, 1, partial(_part, "month"), "month from 1"),
+    "NULLIF": Name(2, 2, _null_if, "NULL where both are equal, else the first"),
+    "NVL": Name(2, 2, _coalesce, "the same as IFNULL"),
+    "PMOD": Name(2, 2, _positive_remainder, "remainder that is not negative (by a positive whole constant)"),
+    "POW": Name(2, 2, partial(_real, "power"), "the same as POWER"),
+    "POWER": Name(2, 2, partial(_real, "power"), "the first to the power of the second"),
+    "QUARTER": Name(1, 1, partial(_part, "quarter"), "quarter from 1"),
+    "REPLACE": Name(3, 3, partial(_text, "replace", STRING), "every occurrence of the second string by the third"),
+    "RIGHT": Name(2, 2, partial(_edge, "right"), "last characters (how many: a constant)"),
+    "ROUND": Name(1, 2, _rounding, "half up, to 0 to 15 digits (a constant, default 0)"),
+    "RTRIM": Name(1, 1, partial(_text, "rtrim", STRING), "without trailing spaces"),
+    "SECOND": Name(1, 1, partial(_clock, "second"), "whole second of the minute"),
+    "SIGN": Name(1, 1, partial(_real, "sign"), "-1.0, 0.0 or 1.0"),
+    "SQRT": Name(1, 1, partial(_real, "sqrt"), "square root; NaN below 0"),
+    "STARTSWITH": Name(2, 2, partial(_text, "startswith", BOOLEAN), "whether the first string begins with the second"),
+    "SUBSTR": Name(2, 3, _substring, "the same as SUBSTRING"),
+    "SUBSTRING": Name(2, 3, _substring, "from a position (1 is the first, negative from the end), so many characters (constants)"),
+    "TO_DATE": Name(1, 1, lambda args: cast(args[0], DATE), "the UTC day of a timestamp"),
+    "TRIM": Name(1, 1, partial(_text, "trim", STRING), "without leading and trailing spaces"),
+    "UNIX_MICROS": Name(1, 1, partial(_clock, "unix_micros"), "microseconds since 1970"),
+    "UNIX_MILLIS": Name(1, 1, partial(_clock, "unix_millis"), "milliseconds since 1970, rounded down"),
+    "UNIX_SECONDS": Name(1, 1, partial(_clock, "unix_seconds"), "seconds since 1970, rounded down"),
+    "UPPER": Name(1, 1, partial(_text, "upper", STRING), "in upper case"),
+    "YEAR": Name(1, 1, partial(_part, "year"), "year"),
+}
+
+OPERATORS: dict[str, Callable[[Args], Expr]] = {
+    "+": partial(_calculate, "add"), "-": partial(_calculate, "subtract"), "*": partial(_calculate, "multiply"), "/": _divide, "DIV": _whole_division,
+    "%": partial(_calculate, "mod"), "=": _fixed("eq"), "<>": _fixed("ne"), "<": _fixed("lt"), "<=": _fixed("le"), ">": _fixed("gt"), ">=": _fixed("ge"),
+    "<=>": _fixed("same"), "AND": partial(_logical, "and"), "OR": partial(_logical, "or"), "NOT": _negation, "NEGATE": _negate, "||": _concatenation,
+    "IS NULL": _is_null, "IN": _member, "LIKE": _like, "CASE": _conditional,
+}
+
+
+def build(name: str, args: Args) -> Expr:
+    """A call of a function as a user named it."""
+    known = NAMES[name]
+    if not known.least <= len(args) <= known.most:
+        wanted = f"{known.least}" if known.least == known.most else f"{known.least} to {known.most}"
+        raise ForebayError("wrong-arguments", f"{name} takes {wanted} argument{'s' if wanted != '1' else ''}, not {len(args)}")
+    return known.build(args)
+
+
+def plus_interval(expr: Expr, us: int) -> Expr:
+    """A timestamp, or a date and whole days, moved by a fixed length."""
+    if expr.type == DATE:
+        if us % 86_400_000_000:
+            raise mismatch("an interval added to a date must be of whole days", "cast the date: CAST(… AS TIMESTAMP)")
+        return _add_days(1, (expr, Literal(us // 86_400_000_000, INT)))
+    return Call("add_interval", (_want(expr, "an interval is added to a timestamp or a date; it", TIMESTAMP), Literal(us, BIGINT)), TIMESTAMP)
