@@ -9,7 +9,7 @@ from jobs import failpoints, kernel, tables
 from jobs.config import Stream
 from jobs.conversions import Conversion, conversion
 from jobs.kernel import Connection, quoted
-from jobs.reading import BAD_LINE, Broken, Found, Input, found, identifier, size_and_time
+from jobs.reading import BAD_LINE, Broken, Found, Input, MARK, found, identifier, size_and_time
 from jobs.tables import File
 from optimizer.casting import sql_type
 from optimizer.errors import failed
@@ -51,6 +51,8 @@ class Landed:
 
 def land(item: Item) -> Landed:
     failpoints.at("ingest.before-land")
+    if item.input.format == MARK:
+        return Landed(item.input)
     try:
         return _land(item)
     except kernel.PROGRAM_ERRORS:

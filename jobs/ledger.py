@@ -130,20 +130,29 @@ class Ledger:
 
     def committed(self) -> int | None:
         """The last boundary whose answers may be read."""
-        last = self.last()
-        if last is None:
-            return None
-        phase, batch, _ = last
-        if phase == "commit":
-            return batch.boundaries[-1]
-        return max((s.at for s in batch.states.values()), default=None) if batch.number == 0 else self._before(batch.number)
+        found = self._ask("SELECT max(epoch_us(boundary)) FROM batches WHERE phase = 'commit'")
+        return found[0][0] if found else None
 
-    def _before(self, number: int) -> int | None:
-        """The last boundary of the batch before: an intent's own is not yet to be read."""
+    def first(self) -> int | None:
+        """The first boundary that was ever run."""
+        found = self._ask('SELECT min(epoch_us("first")) FROM batches')
+        return found[0][0] if found else None
+
+    def relation_versions(self, name: str) -> list[tuple[int, int]]:
+        """(boundary, version): which version of a relation was used from which boundary on."""
+        rows = self._ask(f"""SELECT epoch_us("first"), CAST(json_extract(relations, '$.{name}') AS BIGINT) AS v FROM batches WHERE phase = 'commit' AND v IS NOT NULL ORDER BY batch""")
+        return [pair for k, pair in enumerate(rows) if k == 0 or pair[1] != rows[k - 1][1]]
+
+    def _ask(self, sql: str) -> list[tuple[Any, ...]]:
+        """A question to the table of batches, for people's commands: a runner needs only its newest entry."""
+        files = tuple(os.path.join(self.batches.path, f.path) for f in self.batches.refresh().files())
+        if not files:
+            return []
         con = kernel.connect()
-        files = tuple(os.path.join(self.batches.path, f.path) for f in self.batches.files() if f.high.get("batch", number) >= number - 1)
-        found = con.execute(f"SELECT max(epoch_us(boundary)) FROM read_parquet({kernel.file_list(files)}) WHERE phase = 'commit' AND batch < {number}").fetchone()
-        return int(found[0]) if found and found[0] is not None else None
+        try:
+            return con.execute(f"WITH batches AS (FROM read_parquet({kernel.file_list(files)})) {sql}").fetchall()
+        finally:
+            con.close()
 
 
 def _changes(table: Table) -> tuple[Change, ...]:

@@ -15,6 +15,7 @@ from jobs import kernel
 from jobs.kernel import Connection, quoted
 
 LINE = 64 << 20                        # bytes a line may have
+MARK = "mark"                          # the format of an input without rows: it says how far a source was read
 BAD_LINE = "not a JSON object"
 BAD_FIELDS = "wrong number of fields"
 
@@ -58,6 +59,8 @@ def found(con: Connection, item: Input, declared: tuple[str, ...], sensitive: fr
     """Opens an input; `part` is a range of a Parquet file's row numbers."""
     if item.format == "parquet":
         return _parquet(con, item, sensitive, part)
+    if item.format not in _READERS:
+        raise Broken("its name does not end as a Parquet, JSON lines or CSV file's")
     return _READERS[item.format](con, item, declared, sensitive)
 
 
@@ -75,9 +78,10 @@ def _csv(con: Connection, item: Input, declared: tuple[str, ...], sensitive: fro
     delimiter, quote, null = (item.options.get(k, d) for k, d in (("delimiter", ","), ("quote", '"'), ("null", "")))
     names = _header(item.path, delimiter, quote)
     fields = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(names)))
-    con.execute(f"""CREATE TEMP TABLE found AS SELECT *, CAST(NULL AS VARCHAR) AS line FROM read_csv({quoted(item.path)}, columns={{{fields}}}, delim={quoted(delimiter)},
+    con.execute(f"""CREATE OR REPLACE TEMP TABLE found AS SELECT *, CAST(NULL AS VARCHAR) AS line FROM read_csv({quoted(item.path)}, columns={{{fields}}}, delim={quoted(delimiter)},
         quote={quoted(quote)}, escape={quoted(quote)}, nullstr={quoted(null)}, header=true, auto_detect=false, allow_quoted_nulls=false, store_rejects=true, max_line_size={LINE})""")
     con.execute("INSERT INTO found BY NAME SELECT any_value(csv_line) AS line FROM reject_errors GROUP BY scan_id, file_id, line, line_byte_position")
+    con.execute("DROP TABLE reject_errors; DROP TABLE reject_scans")
     columns = {name: (f"c{i}", "VARCHAR") for i, name in enumerate(names)}
     row = f"CASE WHEN line IS NULL THEN {_row(columns, sensitive)} ELSE {_hidden('to_json(line)', sensitive)} END"
     return Found("found", columns, row, quoted(item.name), f"CASE WHEN line IS NOT NULL THEN '{BAD_FIELDS}' END")
@@ -115,7 +119,7 @@ def _objects(con: Connection, lines: str, declared: tuple[str, ...], sensitive: 
     known = "[" + ", ".join(map(quoted, declared)) + "]"
     pointer = "'/' || replace(replace(k, '~', '~0'), '/', '~1')"
     strange = f"list_filter(list_filter(json_keys(line), lambda k: NOT list_contains({known}, k)), lambda k: json_type(line, {pointer}) <> 'NULL')[1]"
-    con.execute(f"""CREATE TEMP TABLE found AS SELECT line, source, good{picked}, CASE WHEN good THEN {strange} END AS strange FROM (
+    con.execute(f"""CREATE OR REPLACE TEMP TABLE found AS SELECT line, source, good{picked}, CASE WHEN good THEN {strange} END AS strange FROM (
         SELECT line, source, good, CASE WHEN good THEN json_transform(line, {quoted(shape)}) END AS o FROM (
         SELECT line, source, CASE WHEN json_valid(line) THEN json_type(line) = 'OBJECT' ELSE false END AS good FROM ({lines})))""")
     columns = {name: (f"c{i}", "VARCHAR") for i, name in enumerate(declared)}

@@ -86,6 +86,15 @@ class Table:
         """What the last commit said of itself."""
         return dict(self.handle.history(1)[0])
 
+    def history(self, limit: int) -> list[dict[str, object]]:
+        """What the last commits said of themselves, newest first."""
+        return [dict(entry) for entry in self.handle.history(limit)]
+
+    def partitions(self) -> dict[str, dict[str, str | None]]:
+        """Each file's partition values as text; they are not in the file."""
+        rows = pa.table(self.handle.get_add_actions(flatten=True)).to_pylist()
+        return {str(row["path"]): {k[10:]: None if v is None else str(v) for k, v in row.items() if k.startswith("partition.")} for row in rows}
+
     def commit(self, add: Iterable[File] = (), remove: Iterable[str] = (), transaction: tuple[str, int] | None = None, metadata: Mapping[str, str] | None = None) -> int:
         add, remove, now = tuple(add), tuple(remove), int(time.time() * 1000)
         actions: list[AddAction | RemoveAction] = [AddAction(f.path, f.size, {}, now, True, json.dumps(_statistics(f, self.schema))) for f in add]
@@ -95,7 +104,11 @@ class Table:
             self.handle.create_write_transaction(actions, mode="append", schema=self.handle.schema(), commit_properties=properties)
         except CommitFailedError as error:
             raise Conflict(f"{self.path}: {error}") from error
-        if self._known is not None:
+        before = self.version
+        self.handle.update_incremental()      # the handle does not follow its own commits
+        if self.version != before + 1:
+            self._known = None
+        elif self._known is not None:
             for path in remove:
                 self._known.pop(path, None)
             self._known.update((f.path, f) for f in add)

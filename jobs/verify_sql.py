@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import sqlglot
 from sqlglot import exp
@@ -60,6 +60,11 @@ class Plain:
     @property
     def returns_rows(self) -> bool:
         return not self.aggregates and not self.keys
+
+    @property
+    def fallible(self) -> bool:
+        """Something that is computed of a joined row may raise."""
+        return any(v.fallible for v in [*self.keys, *self.aggregates, *(v for _, v in self.outputs if self.returns_rows)])
 
 
 def plain(text: str, tables: Mapping[str, Table], batch: int) -> Plain:
@@ -207,11 +212,11 @@ def _aggregate(node: exp.Expression, scope: _Scope) -> tuple[Typed, str]:
         node = exp.Quantile(this=node.expression.expressions[0].this, quantile=node.this.this)
     inner = node.this
     if isinstance(node, exp.Count) and (isinstance(inner, exp.Star) or isinstance(inner, exp.Column) and isinstance(inner.this, exp.Star)):
-        return Typed(f"count({_when(keep, '1')})", BIGINT), ""
+        return Typed(f"count({_when(keep, '1')})", BIGINT, keep is not None and keep.fallible), ""
     distinct = isinstance(inner, exp.Distinct)
     value = translate(inner.expressions[0] if distinct else inner, scope.leaf)
-    word = "DISTINCT " if distinct else ""
-    return _function(node, Typed(_when(keep, value.sql), value.kind), word)
+    result, magnitude = _function(node, Typed(_when(keep, value.sql), value.kind), "DISTINCT " if distinct else "")
+    return replace(result, fallible=value.fallible or keep is not None and keep.fallible), magnitude
 
 
 def _when(keep: Typed | None, sql: str) -> str:
@@ -228,7 +233,7 @@ def _function(node: exp.Expression, value: Typed, distinct: str) -> tuple[Typed,
         return _decimal_aggregate(node, value), ""
     if isinstance(node, exp.Sum):
         kind = BIGINT if value.kind.name.endswith("INT") or value.kind.name == "INTEGER" else DOUBLE
-        return Typed(f"CAST(sum({value.sql}) AS {kind})", kind, True), f"sum(abs({double}))" if kind == DOUBLE else ""
+        return Typed(f"CAST(sum({value.sql}) AS {kind})", kind), f"sum(abs({double}))" if kind == DOUBLE else ""
     if isinstance(node, exp.Avg):
         return Typed(f"avg({double})", DOUBLE), f"avg(abs({double}))"
     if isinstance(node, (exp.Median, exp.Quantile)):

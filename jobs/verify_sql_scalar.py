@@ -171,13 +171,8 @@ def quotient(dividend: Typed, divisor: str, scale: int, kind: Kind) -> str:
     """round_half_up(dividend × 10^(scale) / divisor) × 10^-kind.scale in whole numbers: DuckDB's `/` of decimals is a double."""
     number = f"({unscaled(dividend)} * CAST(1{'0' * (scale - dividend.kind.scale)} AS HUGEINT))"
     rounded = f"((2 * abs({number}) + abs({divisor})) // (2 * abs({divisor})) * sign({number}) * sign({divisor}))"
-    tenth = f"CAST('0.{'0' * (kind.scale - 1)}1' AS DECIMAL({kind.scale},{kind.scale}))" if kind.scale else "1"
-    digits = 38 - kind.scale
-    return f"CAST(CAST({rounded} // CAST(1{'0' * kind.scale} AS HUGEINT) AS DECIMAL({digits},0)) + {_fraction(rounded, kind.scale, tenth)} AS {kind})"
-
-
-def _fraction(number: str, scale: int, tenth: str) -> str:
-    return f"CAST({number} % CAST(1{'0' * scale} AS HUGEINT) AS DECIMAL({max(1, 38 - scale)},0)) * {tenth}"
+    least = f"CAST('{Decimal(1).scaleb(-kind.scale):f}' AS DECIMAL({max(1, kind.scale)},{kind.scale}))"
+    return f"CAST(CAST({rounded} AS DECIMAL(38,0)) * {least} AS {kind})"
 
 
 def _whole_division(node: Any, recur: Recur) -> Typed:

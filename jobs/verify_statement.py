@@ -37,7 +37,8 @@ def in_duckdb(query: Plain, tables: Mapping[str, Table], t: int, previous: int) 
     sure = [c.sql if not c.fallible else f"TRY(CASE WHEN {c.sql} THEN 1 ELSE 0 END) IS DISTINCT FROM 0" for c in query.conditions]
     instant = _instant(query, previous, lambda what, i: f"_{what}{i}") if query.returns_rows else []
     unsure = [c.sql for c in query.conditions if c.fallible]
-    steps = [_step("candidates", f"SELECT * FROM {sources}{_where(sure + instant)}", bool(unsure)), _step("joined", f"SELECT * FROM candidates{_where(unsure)}", bool(unsure))]
+    steps = [_step("candidates", f"SELECT * FROM {sources}{_where(sure + instant)}", bool(unsure)),
+             _step("joined", f"SELECT * FROM candidates{_where(unsure)}", query.fallible)]
     outputs = ", ".join(f"{_output(value)} AS {quoted(name)}" for name, value in query.outputs)
     if query.returns_rows:
         return f"WITH {', '.join(steps)} SELECT {outputs} FROM joined"
@@ -46,7 +47,7 @@ def in_duckdb(query: Plain, tables: Mapping[str, Table], t: int, previous: int) 
 
 
 def _step(name: str, sql: str, apart: bool) -> str:
-    """`apart` keeps the engine from mixing its conditions with a later step's; joined rows are too many to store without need."""
+    """`apart` keeps the engine from computing a later step's values before this one's joins and conditions; joined rows are too many to store without need."""
     return f"{name} AS {'' if apart else 'NOT '}MATERIALIZED ({sql})"
 
 

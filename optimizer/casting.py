@@ -76,6 +76,8 @@ def _convert(keyword: str, source: Type, to: Type, value: str) -> str:
         return f"CASE WHEN isfinite({value}) THEN {keyword}(CAST(CAST({value} AS DOUBLE) AS VARCHAR) AS {target}) END"
     if to.floating and source.name == "decimal" and (source.precision > 15 or to.name == "float"):
         return f"CAST(CAST({value} AS VARCHAR) AS {target})"
+    if to.name == "float" and source == DOUBLE:
+        return _to_float(value)
     if to.name == "string":
         return _to_string(source, value)
     if source.name == "timestamp":
@@ -111,6 +113,13 @@ def _float_to_integer(keyword: str, source: Type, to: Type, value: str) -> str:
     if to.name != "bigint":
         return plain
     return f"CASE WHEN {value} = CAST('{_TWO_63}' AS {sql_type(source, 'duckdb')}) THEN CAST(9223372036854775807 AS BIGINT) ELSE {plain} END"
+
+
+def _to_float(value: str) -> str:
+    """What is nearer to 2^128 than to the largest float becomes infinite, where DuckDB raises."""
+    top = "CAST('3.4028235677973366e38' AS DOUBLE)"
+    return (f"CASE WHEN isnan({value}) THEN CAST('NaN' AS FLOAT) WHEN {value} >= {top} THEN CAST('Infinity' AS FLOAT) "
+            f"WHEN {value} <= -{top} THEN CAST('-Infinity' AS FLOAT) ELSE CAST({value} AS FLOAT) END")
 
 
 def _to_string(source: Type, value: str) -> str:

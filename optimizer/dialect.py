@@ -52,7 +52,7 @@ def wide(type_: Type, dialect: str, narrow: bool) -> str:
 
 def stored(type_: Type) -> Type:
     """How an additive state is kept in files: both engines read it back without loss."""
-    return type_ if type_.floating else Type("decimal", 38, type_.scale)
+    return Type("double") if type_.floating else Type("decimal", 38, type_.scale)
 
 
 def name(type_: Type, dialect: str) -> str:

@@ -10,7 +10,7 @@ from optimizer import casting
 from optimizer.casting import constant, naive, sql_type, zoned
 from optimizer.decimals import quotient
 from optimizer.expr import Call
-from optimizer.types import INTEGERS, Type
+from optimizer.types import INTEGERS, Type, decimal
 
 Args = tuple[str, ...]
 Template = Callable[[Call, Args], str]
@@ -48,7 +48,7 @@ def _overflows(call: Call) -> bool:
 
 
 def _divides(call: Call) -> bool:
-    return not _nonzero(call) or call.type.precision == 38 or call.function == "div" and constant(call, 1) == -1
+    return not nonzero(call) or call.type.precision == 38 or call.function == "div" and constant(call, 1) == -1
 
 
 def _summing(sign: str) -> Template:
@@ -114,33 +114,29 @@ def _decimal_sum(sign: str, call: Call, args: Args) -> str:
 
 
 def _decimal_product(call: Call, args: Args) -> str:
-    return f"CAST(({args[0]} * {args[1]}) AS {_widths(call)})"
+    """The first operand widened: DuckDB keeps 18 digits where both have no more."""
+    left, right = call.args[0].type, call.args[1].type
+    wide = sql_type(decimal(min(38, left.precision + right.precision), left.scale), "duckdb")
+    return f"CAST((CAST({args[0]} AS {wide}) * {args[1]}) AS {_widths(call)})"
 
 
-def _nonzero(call: Call, index: int = 1) -> bool:
+def nonzero(call: Call, index: int = 1) -> bool:
     value = constant(call, index)
     return isinstance(value, (int, float, Decimal)) and value != 0
 
 
-def _by_zero(call: Call, value: str, divisor: str) -> str:
-    """DuckDB's doubles divide by zero to infinity; an impossible cast stands for Spark's error, because error() is volatile, which TRY refuses."""
-    return value if _nonzero(call) else f"CASE WHEN {divisor} = 0 THEN CAST('DIVIDE_BY_ZERO' AS {_widths(call)}) ELSE {value} END"
-
-
 def _divide(call: Call, args: Args) -> str:
     if call.type.floating:
-        return _by_zero(call, f"({args[0]} / {args[1]})", args[1])
+        return f"({args[0]} / {args[1]})"
     return quotient(call.args[0].type, call.args[1].type, call.type, args[0], args[1])
 
 
 def _remainder(call: Call, args: Args) -> str:
-    """Java's sign rules are DuckDB's too; only x % -1 of the smallest integer and doubles by zero differ."""
+    """Java's sign rules are DuckDB's too; but the smallest integer % -1 overflows there, so % 1 is asked, which is 0 as well."""
+    if call.type.integral and (not nonzero(call) or constant(call, 1) == -1):
+        return f"({args[0]} % CASE WHEN {args[1]} = -1 THEN 1 ELSE {args[1]} END)"
     plain = f"({args[0]} % {args[1]})"
-    if call.type.floating:
-        return _by_zero(call, plain, args[1])
-    if call.type.name == "decimal":
-        return f"CAST({plain} AS {_widths(call)})"
-    return plain if _nonzero(call) and constant(call, 1) != -1 else f"CASE WHEN {args[1]} = -1 THEN CAST(0 AS {_widths(call)}) ELSE {plain} END"
+    return f"CAST({plain} AS {_widths(call)})" if call.type.name == "decimal" else plain
 
 
 def _positive_remainder(call: Call, args: Args) -> str:
@@ -235,7 +231,7 @@ FUNCTIONS: dict[str, Function] = {
     "multiply": Function(_times, _infix("*"), _overflows, _plain("try_multiply")),
     "divide": Function(_divide, _infix("/"), _divides, _plain("try_divide"), "divisor"),
     "div": Function(_infix("//"), _infix("DIV"), _divides, _try_div, "divisor"),
-    "mod": Function(_remainder, _infix("%"), lambda call: not _nonzero(call), _plain("try_mod"), "divisor"),
+    "mod": Function(_remainder, _infix("%"), lambda call: not nonzero(call), _plain("try_mod"), "divisor"),
     "pmod": Function(_positive_remainder, _plain("pmod")),
     "negate": Function(_negate, lambda call, args: f"(-{args[0]})", lambda call: call.type.integral, _try_negate),
     "abs": Function(_plain("abs"), _plain("abs"), lambda call: call.type.integral, _try_absolute),

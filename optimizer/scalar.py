@@ -7,7 +7,7 @@ from datetime import datetime, timedelta, timezone
 from optimizer.casting import sql_type
 from optimizer.errors import ForebayError
 from optimizer.expr import Call, Expr, Literal, walk
-from optimizer.functions import FUNCTIONS
+from optimizer.functions import FUNCTIONS, nonzero
 
 Name = Callable[[Expr], str]
 MOST = 200_000          # characters of one expression's SQL
@@ -108,7 +108,16 @@ def _guarded(call: Call, args: tuple[str, ...], name: Name) -> tuple[str, ...]:
         if before and can_fail(call.args[i]):
             texts[i] = f"CASE WHEN {' OR '.join(before)} THEN NULL ELSE {args[i]} END"
         before += _nulls(call.args[i], args[i], name)
+    if FUNCTIONS[call.function].order == "divisor" and call.type.floating and not nonzero(call):
+        texts[1] = _not_zero(call, texts[1], name)
     return tuple(texts)
+
+
+def _not_zero(call: Call, divisor: str, name: Name) -> str:
+    """DuckDB's doubles divide by zero to infinity. An impossible cast stands for Spark's error, because error() is volatile, which TRY refuses; NULL / 0 is NULL."""
+    nulls = _nulls(call.args[0], render(call.args[0], "duckdb", name), name)
+    there = f" AND NOT ({' OR '.join(nulls)})" if nulls else ""
+    return f"CASE WHEN {divisor} = 0{there} THEN CAST('DIVIDE_BY_ZERO' AS {sql_type(call.type, 'duckdb')}) ELSE {divisor} END"
 
 
 def _nulls(expr: Expr, text: str, name: Name) -> list[str]:

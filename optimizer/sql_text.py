@@ -152,10 +152,11 @@ class _Scan:
 
     def _check(self, char: str, two: str) -> None:
         self._refuse_control(char)
-        if not ALLOWED.match(char) or two in ("->", "=>") or char in TWO and two != TWO[char]:
+        arrow = two == "->" or two == "=>" and self.text[self.at - 1:self.at] != "<"
+        if not ALLOWED.match(char) or arrow or char in TWO and two != TWO[char]:
             name = f"{char!r}" if ord(char) < 128 else f"{char!r} (U+{ord(char):04X})"
             hint = "quote names with other letters in backticks" if char.isalpha() else None
-            raise self._error("bad-character", f"{two if char in TWO or two in ('->', '=>') else name} has no meaning here", hint)
+            raise self._error("bad-character", f"{two if char in TWO or arrow else name} has no meaning here", hint)
 
     def _refuse_control(self, char: str) -> None:
         if (ord(char) < 32 and char not in "\t\r\n") or 127 <= ord(char) < 160 or 0xD800 <= ord(char) < 0xE000:

@@ -2,8 +2,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,6 +20,10 @@ from optimizer.query import Query
 from optimizer.sets import Lowering
 from optimizer.shape import shape
 from optimizer.steps import program
+
+
+class Failed(Exception):
+    """The query's own failure: a value of its answer cannot be computed."""
 
 
 @dataclass
@@ -33,32 +40,49 @@ class Folder:
         pq.write_table(rows, os.path.join(self.root, source, name))
         self.rows.setdefault(source, []).append(tables.describe(os.path.join(self.root, source), name))
 
+    def replace(self, source: str, rows: pa.Table) -> None:
+        """A relation's new version."""
+        self.rows.pop(source, None)
+        self.add(source, rows)
 
-def run(query: Query, plan: Plan, folder: Folder, groups: list[tuple[int, ...]], parts: int = 1, previous: int = BEGINNING) -> dict[int, pa.Table]:
+    def remove(self) -> None:
+        shutil.rmtree(self.root)
+
+
+def run(query: Query, plan: Plan, folder: Folder, groups: Sequence[tuple[int, ...]], parts: int = 1, previous: int = BEGINNING) -> dict[int, pa.Table]:
     """The answers at the boundaries, in runs of several boundaries each."""
     answers: dict[int, pa.Table] = {}
     for boundaries in groups:
-        outcomes = [perform(_order(query, plan, folder, boundaries, previous, parts, part)) for part in range(parts)]
-        failure = next((o.failed for o in outcomes if o.failed), None)
-        if failure:
-            raise RuntimeError(failure)
-        answers.update(_answers(query, plan, folder, outcomes, boundaries))
-        _keep(plan, query, folder, outcomes, boundaries, parts)
+        answers.update(together(query, plan, folder, boundaries, parts, previous))
         previous = boundaries[-1]
     return answers
 
 
+def together(query: Query, plan: Plan, folder: Folder, boundaries: tuple[int, ...], parts: int = 1, previous: int = BEGINNING) -> dict[int, pa.Table]:
+    """One run of the tasks for several boundaries; a failure leaves the state as it was."""
+    outcomes = [perform(_order(query, plan, folder, boundaries, previous, parts, part)) for part in range(parts)]
+    failure = next((o.failed for o in outcomes if o.failed), None)
+    if failure:
+        raise Failed(failure)
+    answers = _answers(query, plan, folder, outcomes, boundaries)
+    _keep(_program(Lowering(shape(query), plan, parts=parts), boundaries, previous), folder, outcomes, boundaries[-1])
+    return answers
+
+
+def _program(low: Lowering, boundaries: tuple[int, ...], previous: int, floor: int = 0) -> Program:
+    return program(low, boundaries, previous, floor)
+
+
 def _order(query: Query, plan: Plan, folder: Folder, boundaries: tuple[int, ...], previous: int, parts: int, part: int) -> Order:
     low = Lowering(shape(query), plan, parts=parts, part=part)
-    programs = [program(replace(low, narrow=n), boundaries, previous, _floor(query, folder, previous)) for n in (True, False)]
-    files = {s.name: _files(s, query, folder, parts, part) for s in programs[0].sources}
-    kept = {w.set: os.path.join(folder.root, "state", w.set) for w in programs[0].writes}
-    rows_to = os.path.join(folder.root, "answers") if query.returns_rows else None
-    return Order("q", part, programs[0], programs[1], files, kept, f"b{boundaries[-1]}", rows_to)
+    narrow, wide = (_program(replace(low, narrow=n), boundaries, previous, _floor(query, folder, previous)) for n in (True, False))
+    files = {s.name: _files(s, query, folder, parts, part) for s in narrow.sources}
+    kept = {w.set: os.path.join(folder.root, "state", w.set) for w in narrow.writes}
+    return Order("q", part, narrow, wide, files, kept, f"b{boundaries[-1]}", os.path.join(folder.root, "answers") if query.returns_rows else None)
 
 
 def _floor(query: Query, folder: Folder, previous: int) -> int:
-    times = [f.low[i.event_time] for i in query.inputs if i.event_time for f in folder.rows.get(i.source, []) if f.high["_boundary"] > previous]
+    times = [f.low[i.event_time] for i in query.inputs if i.event_time for f in folder.rows.get(i.source, []) if f.rows and f.high["_boundary"] > previous]
     return min(times, default=0)
 
 
@@ -67,31 +91,46 @@ def _files(source: Source, query: Query, folder: Folder, parts: int, part: int) 
         mine = [f.path for p, f in folder.state.get(source.of, []) if not source.dealt or p % parts == part]
         return tuple(os.path.join(folder.root, "state", source.of, f) for f in mine)
     stamp = next((i.event_time for i in query.inputs if i.source == source.of), None) or ""
-    found = [f for f in folder.rows.get(source.of, []) if source.kind == "relation" or any(
-        f.high["_boundary"] > r.after and f.low["_boundary"] <= r.upto and f.high[stamp] >= r.since and f.low[stamp] < r.until for r in source.ranges)]
+    found = [f for f in folder.rows.get(source.of, []) if f.rows and (source.kind == "relation" or any(
+        f.high["_boundary"] > r.after and f.low["_boundary"] <= r.upto and f.high[stamp] >= r.since and f.low[stamp] < r.until for r in source.ranges))]
     return tuple(os.path.join(folder.root, source.of, f.path) for n, f in enumerate(found) if not source.dealt or n % parts == part)
 
 
 def _answers(query: Query, plan: Plan, folder: Folder, outcomes: list[Outcome], boundaries: tuple[int, ...]) -> dict[int, pa.Table]:
-    con = kernel.connect()
+    con = _connection()
     if query.returns_rows:
         files = tuple(os.path.join(folder.root, "answers", f.path) for o in outcomes for s, f in o.written if s == "")
-        if not files:
-            return {t: None for t in boundaries}
-        rows = kernel.table(con, f"SELECT * FROM read_parquet({kernel.file_list(files)})")
+        rows = kernel.table(con, f"SELECT * FROM read_parquet({kernel.file_list(files)})") if files else None
     else:
-        con.register("partials", pa.concat_tables([o.partials for o in outcomes]))
+        con.register("partials", pa.concat_tables([o.partials for o in outcomes if o.partials is not None]))
         con.register("due", pa.table({"_t": pa.array(boundaries, pa.int64())}))
-        rows = kernel.table(con, final(Lowering(shape(query), plan, narrow=False)))
-    con.register("answer_rows", rows)
-    return {t: kernel.table(con, f"SELECT * EXCLUDE (boundary) FROM answer_rows WHERE epoch_us(boundary) = {t}") for t in boundaries}
+        try:
+            rows = kernel.table(con, final(Lowering(shape(query), plan, narrow=False)))
+        except kernel.Error as error:
+            if not kernel.about_data(error):
+                raise
+            raise Failed(str(error).splitlines()[0]) from error
+    return {t: _at(rows, t) if rows is not None else _nothing(query) for t in boundaries}
 
 
-def _keep(plan: Plan, query: Query, folder: Folder, outcomes: list[Outcome], boundaries: tuple[int, ...], parts: int) -> None:
-    low = Lowering(shape(query), plan, parts=parts)
-    made: Program = program(low, boundaries, BEGINNING)
+@cache
+def _connection() -> kernel.Connection:
+    """One for the final statements of all cases of a process."""
+    return kernel.connect()
+
+
+def _at(rows: pa.Table, t: int) -> pa.Table:
+    mine = [n for n, at in enumerate(rows.column("boundary").cast(pa.int64()).to_pylist()) if at == t]
+    return rows.take(pa.array(mine, pa.int64())).drop_columns(["boundary"])
+
+
+def _nothing(query: Query) -> pa.Table:
+    return pa.table({name: pa.nulls(0) for name, _ in query.columns})
+
+
+def _keep(made: Program, folder: Folder, outcomes: list[Outcome], last: int) -> None:
     for write in made.writes:
         new = [(o.part, f) for o in outcomes for s, f in o.written if s == write.set]
         old = folder.state.get(write.set, []) if write.append else []
         ends = next((c for c in ("_out", "_e") if c in dict(write.columns)), None)
-        folder.state[write.set] = [(p, f) for p, f in old + new if ends is None or f.high[ends] >= boundaries[-1]]
+        folder.state[write.set] = [(p, f) for p, f in old + new if ends is None or f.high[ends] >= last]

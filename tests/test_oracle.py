@@ -143,6 +143,16 @@ def test_only_a_joined_row_can_fail_a_query() -> None:
     assert not failed("n.z <> 0") and not failed("l.v / n.z > 0 AND n.z <> 0") and not failed("l.v < 8")
 
 
+def test_what_is_not_joined_fails_nothing() -> None:
+    """DuckDB aggregates below a join where it can (partial_aggregate_pushdown)."""
+    other = arrow({"k": "int"}, [(7,)] * 50 + [(1,)] * 50)
+    left = {"ts": "timestamp", "k": "int", "x": "int", "y": "int"}
+    rows_ = arrow({**left, "_boundary": "timestamp"}, [(i, 2, i, 0, 10) for i in range(5)] * 50 + [(5, 7, 4, 2, 10)])
+    known = {"l": Table(left, "ts"), "n": Table({"k": "int"})}
+    got = recompute("SELECT SUM(l.x / l.y) AS q, SUM(l.x DIV l.y) AS d FROM l [WINDOW 10 MICROSECONDS], n WHERE l.k = n.k", {"l": rows_, "n": other}, known, BATCH, [10])
+    assert rows(got[10]) == Counter({(100.0, 100): 1})
+
+
 @pytest.mark.parametrize("windows,every", [
     (["10 SECONDS"], 5), (["20 SECONDS TUMBLING"], 20), (["20 SECONDS TUMBLING", "1 MINUTE SLIDE 10 SECONDS"], 20), (["20 SECONDS TUMBLING", "15 SECONDS TUMBLING"], 5),
     (["20 SECONDS TUMBLING", "UNTIL NOW"], 5), (["7 SECONDS SLIDE 30 SECONDS", "10 SECONDS TUMBLING"], 30)])

@@ -1,0 +1,48 @@
+SHELL := /bin/bash
+RUN := .venv/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help install install-s3 install-kafka-broker demo check test chaos bench goldens lock clean
+
+help:                   ## these lines
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):[^#]*## */  make \1\t/' | expand -t 30
+
+install:                ## .venv from the committed lock, with the jars of Delta and Kafka's connector; does nothing when done
+	@infra/install
+
+install-s3: install     ## also the jars for s3a:// in the JVM (660 MB; what runs in tasks needs none)
+	@$(RUN)/python infra/jars.py s3
+
+install-kafka-broker: install   ## also a Kafka broker, for the tests (43 MB)
+	@$(RUN)/python infra/jars.py kafka
+
+demo: install           ## the demo pipeline: answers at every boundary, a crash survived, verify
+	@$(RUN)/forebay demo
+
+check: install          ## lint, types, layers, fast tests: no JVM
+	@$(RUN)/flake8
+	@$(RUN)/isort --check-only --quiet .
+	@$(RUN)/mypy
+	@$(RUN)/python -m pytest -q -x -n 2 -m fast
+
+test: install-kafka-broker      ## lint, types, then every test, the fast ones first
+	@$(RUN)/flake8
+	@$(RUN)/isort --check-only --quiet .
+	@$(RUN)/mypy
+	@FOREBAY_TESTS=full $(RUN)/python -m pytest -q -m "not chaos or sample"
+
+chaos: install          ## kill -9 at every named failpoint, twice in a row
+	@FOREBAY_TESTS=full $(RUN)/python -m pytest -q -m chaos
+
+bench: install          ## the comparisons with other systems
+	@$(RUN)/forebay bench
+
+goldens: install        ## rewrites the golden files of plans and their SQL
+	@$(RUN)/python -m pytest -q -m fast --goldens
+
+lock: install           ## compiles requirements.in into requirements.lock
+	@$(RUN)/uv pip compile requirements.in --quiet --python-version 3.11 --generate-hashes --no-emit-index-url --custom-compile-command "make lock" -o requirements.lock
+
+clean:                  ## removes what tests, builds and the demo leave; keeps .venv
+	@rm -rf demo build .pytest_cache .mypy_cache .hypothesis spark-warehouse metastore_db derby.log *.egg-info
+	@find . -name __pycache__ -type d -not -path './.venv/*' -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""What must hold of rows and of answers: named checks as values; running them is `jobs`."""

@@ -1,0 +1,62 @@
+"""A pipeline as an object: ingest, create, run, result, explain; every wrong use raises a ForebayError that says what, where, and what to do."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from jobs import answers, ingest, relations, requests, runner
+from jobs.config import load
+from jobs.lock import held
+from jobs.queries import Standing
+
+
+class Pipeline:
+    def __init__(self, folder: str = ".", engine: str | None = None) -> None:
+        self.runtime = runner.runtime(load(folder), engine)
+
+    def ingest(self, stream: str | None = None, data: Any = None) -> dict[str, Any]:
+        """New input into the stream tables, once: from every source, or `data` (path, paths, or a data frame) into one stream."""
+        rt = self.runtime
+        only = None if stream is None else {stream: list(data) if isinstance(data, (list, tuple)) else [data]}
+        with held(rt.pipeline.warehouse):
+            rt.forget()
+            last = rt.ledger.begun()
+            done = ingest.ingest(rt.pipeline, SimpleNamespace(last_begun=last), rt.tasks, only, rt.clock)
+            relations.refresh(rt.pipeline, rt.tasks)
+            return done
+
+    def run(self, to: int | None = None, flush: bool = False, batches: int | None = None, progress: Any = lambda _: None) -> dict[str, Any]:
+        """Every complete boundary."""
+        return runner.run(self.runtime, to, flush, batches, progress)
+
+    def create(self, name: str, sql: str, replace: bool = False) -> dict[str, Any]:
+        return self._shown(requests.create(self.runtime, name, sql, replace))
+
+    def change(self, name: str, action: str, plan: str | None = None) -> dict[str, Any]:
+        """delete, pause, resume, pin (with a plan's name) or unpin a query."""
+        return self._shown(requests.change(self.runtime, name, action, plan))
+
+    def queries(self) -> list[dict[str, Any]]:
+        return [self._shown(s) for s in requests.listed(self.runtime)]
+
+    def result(self, name: str, at: int | None = None, every: bool = False) -> Any:
+        """The answer as a pandas DataFrame: at the last boundary, at one, or at every."""
+        return answers.read(self.runtime, name, at, every).to_pandas()
+
+    def explain(self, query: str, **options: Any) -> dict[str, Any]:
+        """Candidates, choice, tree and SQL of a query by name or text."""
+        return answers.explain(self.runtime, query, **options)
+
+    def verify(self, name: str | None = None, engine: str = "duckdb") -> dict[str, Any]:
+        """Recomputes answers by plain SQL over the raw rows, without the planner."""
+        return answers.verify(self.runtime, name, engine)
+
+    def close(self) -> None:
+        self.runtime.tasks.stop()
+
+    def _shown(self, standing: Standing) -> dict[str, Any]:
+        return requests.document(self.runtime, standing)
+
+
+__all__: Sequence[str] = ("Pipeline",)

@@ -1,0 +1,134 @@
+"""Reading what was published: answers at boundaries, explanations, verification against the raw rows; changes nothing and needs no Spark."""
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs import batch as batches
+from jobs import kernel, relations, requests, tables
+from jobs import verify as oracle
+from jobs.queries import Standing, standings
+from jobs.schema import arrow
+from jobs.verify_sql import Table
+from optimizer.errors import ForebayError
+from optimizer.plan import candidates, default
+from optimizer.query import Query
+
+if TYPE_CHECKING:
+    from jobs.runner import Runtime
+
+
+def read(rt: Runtime, name: str, at: int | None = None, every: bool = False) -> pa.Table:
+    """The answer at the last boundary, at `at`, or at all (`boundary` comes first in any case)."""
+    standing = requests.show(rt, name)
+    boundaries = published(rt, name)
+    if standing.error and at is None and not every:
+        raise ForebayError("query-failed", f"query {name!r} failed: {standing.error}", hint="earlier answers: --at or --all; change the query with `query create --replace`", exit_code=1)
+    if at is not None and at not in boundaries:
+        said = f"the last is {_iso(boundaries[-1])}" if boundaries else "none is"
+        raise ForebayError("unknown-boundary", f"no answer of {name!r} is published at {_iso(at)}; {said}", hint="`forebay result NAME --all` shows what there is")
+    wanted = boundaries if every else [at if at is not None else boundaries[-1]] if boundaries else []
+    return rows(rt, standing, wanted)
+
+
+def rows(rt: Runtime, standing: Standing, boundaries: list[int]) -> pa.Table:
+    path = os.path.join(rt.pipeline.warehouse, standing.table)
+    query = batches.parsed(standing.sql, rt.catalog)
+    schema = pa.schema([("boundary", arrow_timestamp()), *((n, arrow(t)) for n, t in query.columns)])
+    if not boundaries or not tables.exists(path):
+        return schema.empty_table()
+    low, high = min(boundaries), max(boundaries)
+    files = tuple(os.path.join(path, f.path) for f in tables.open_table(path).files() if f.high.get("boundary", low) >= low and f.low.get("boundary", high) <= high)
+    if not files:
+        return schema.empty_table()
+    con = kernel.connect(threads=2)
+    con.register("wanted", pa.table({"_t": pa.array(boundaries, pa.int64())}))
+    return kernel.table(con, f"SELECT * FROM read_parquet({kernel.file_list(files)}) WHERE epoch_us(boundary) IN (SELECT _t FROM wanted) ORDER BY ALL").cast(schema)
+
+
+def arrow_timestamp() -> pa.DataType:
+    return pa.timestamp("us", "UTC")
+
+
+def published(rt: Runtime, name: str) -> list[int]:
+    """Boundaries at which the query's present table has an answer, also an empty one."""
+    table = requests.show(rt, name).table
+    return [t for standing, boundaries in segments(rt, name) if standing.table == table for t in boundaries]
+
+
+def segments(rt: Runtime, name: str) -> list[tuple[Standing, list[int]]]:
+    """The spans in which the query was in force without a new beginning, with the boundaries at which each answered: due and committed."""
+    last, first = rt.ledger.committed(), rt.ledger.first()
+    if last is None or first is None:
+        return []
+    mine = [c for c in rt.ledger.all_changes() if c.query == name and c.action not in ("pin", "unpin")]
+    marks = sorted({max(c.effective or first, first) for c in mine if (c.effective or first) <= last} | {first})
+    found = []
+    for begin, end in zip(marks, [*marks[1:], last + 1]):
+        standing = standings(mine, begin).get(name)
+        if standing and standing.active:
+            every = batches.parsed(standing.sql, rt.catalog).every
+            found.append((standing, list(range(-(-begin // every) * every, end, every))))
+    return found
+
+
+def explain(rt: Runtime, query: str) -> dict[str, Any]:
+    """Of a query's name, or of a text."""
+    from optimizer import explain as renderer
+    known = standings(rt.ledger.all_changes())
+    standing = known.get(query)
+    asked = batches.parsed(standing.sql if standing else query, rt.catalog)
+    chosen = default(asked)
+    return {"query": query, **renderer.document(asked, chosen, candidates(asked))}
+
+
+def verify(rt: Runtime, name: str | None = None, engine: str = "duckdb") -> dict[str, Any]:
+    """Every published answer of every query (or one) against its plain SQL over the stream tables, in INTERFACE's shape."""
+    names = [name] if name is not None else sorted(standings(rt.ledger.all_changes()))
+    return {"queries": {n: _verified(rt, n, engine) for n in names if name is not None or segments(rt, n)}}
+
+
+def _verified(rt: Runtime, name: str, engine: str) -> dict[str, Any]:
+    table = requests.show(rt, name).table
+    spans = [(s, b) for s, b in segments(rt, name) if s.table == table and b]
+    differences = [d for standing, boundaries in spans for d in _differences(rt, standing, boundaries, engine)]
+    count = sum(len(b) for _, b in spans)
+    return {"boundaries": count, "equal": count - len({d["boundary"] for d in differences}), "differences": differences}
+
+
+def _differences(rt: Runtime, standing: Standing, boundaries: list[int], engine: str) -> list[dict[str, Any]]:
+    query = batches.parsed(standing.sql, rt.catalog)
+    session = rt.tasks.session if engine == "jvm" else kernel.connect(threads=2)
+    expected = oracle.recompute(standing.sql, _raw(rt, query), _described(rt, {i.source for i in query.inputs}), rt.pipeline.batch, boundaries, engine, session)
+    got, found = rows(rt, standing, boundaries), []
+    for t in boundaries:
+        answer = expected.get(t)
+        mine = got.filter(pc.equal(got["boundary"], pa.scalar(tables.instant(t), got.schema.field("boundary").type))).drop_columns(["boundary"])
+        said = oracle.compare(answer, mine) if isinstance(answer, pa.Table) else [f"recomputation fails there: {answer}"]
+        found += [{"boundary": t, "difference": d} for d in said]
+    return found
+
+
+def _described(rt: Runtime, sources: set[str]) -> dict[str, Table]:
+    streams = {n: Table({c: str(t) for c, t in s.columns.items()}, s.event_time) for n, s in rt.pipeline.streams.items() if n in sources}
+    return streams | {n: Table({c: str(t) for c, t in r.columns.items()}) for n, r in rt.pipeline.relations.items() if n in sources}
+
+
+def _raw(rt: Runtime, query: Query) -> dict[str, Any]:
+    """The rows as they lie in the tables; a relation by version, each from the boundary on that first used it."""
+    found: dict[str, Any] = {}
+    for i in query.inputs:
+        if i.is_stream:
+            table = rt.table(f"streams/{i.source}").refresh()
+            found[i.source] = tuple(os.path.join(table.path, f.path) for f in table.files())
+        else:
+            folder = os.path.join(rt.pipeline.warehouse, "relations", i.source)
+            found[i.source] = {t: (os.path.join(folder, relations.version_file(rt.pipeline, i.source, v).path),) for t, v in rt.ledger.relation_versions(i.source)}
+    return found
+
+
+def _iso(us: int) -> str:
+    return tables.instant(us).strftime("%Y-%m-%dT%H:%M:%S.%f").rstrip("0").rstrip(".") + "Z"

@@ -1,0 +1,266 @@
+"""One batch: from a batch's fixed description to orders for tasks, answers, and the commits of state and results; deterministic, so that it can be run again.
+
+The description (jobs.ledger.Batch) names boundaries, plans, relation versions, and state versions as they were before. Whatever a crash left,
+running it again gives the same rows, and a table that has the batch's number already is left alone.
+"""
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+
+from jobs import failpoints, kernel, tables
+from jobs.ledger import Batch, State
+from jobs.queries import Standing
+from jobs.schema import arrow
+from jobs.tables import File, Table
+from jobs.tasks import Tasks
+from jobs.work import Order, Outcome, perform
+from optimizer.final import final, result_columns
+from optimizer.plan import Plan
+from optimizer.program import BEGINNING, Source, sets
+from optimizer.query import Catalog, Query
+from optimizer.sets import Lowering
+from optimizer.shape import mergeable, shape
+from optimizer.sql import parse
+from optimizer.steps import program
+
+COMMITTERS = 4       # threads that commit tables at the same time: each waits for the disk, not for the processor
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a batch may touch. `table` opens a Delta table by its path under the warehouse, following it from then on."""
+
+    warehouse: str
+    catalog: Catalog
+    tasks: Tasks
+    table: Callable[[str], Table]
+    relation_file: Callable[[str, int], File]
+
+
+@dataclass(frozen=True)
+class Work:
+    """One query in one batch: the boundaries at which it is due, and where its state stands."""
+
+    standing: Standing
+    query: Query
+    plan: Plan
+    due: tuple[int, ...]
+    previous: int
+    epoch: int
+    parts: int
+
+    @property
+    def name(self) -> str:
+        return self.standing.name
+
+
+@dataclass
+class Answer:
+    """What a query's tasks made of it. `failed` is (boundary, message): nothing from that boundary on."""
+
+    work: Work
+    rows: pa.Table | None = None
+    files: tuple[File, ...] = ()
+    state: dict[str, list[File]] = field(default_factory=dict)
+    failed: tuple[int, str] | None = None
+
+
+@lru_cache(maxsize=4096)
+def parsed(sql: str, catalog: Catalog) -> Query:
+    return parse(sql, catalog)
+
+
+def plan_value(plan: Plan) -> dict[str, Any]:
+    return {"name": plan.name, "digits": list(plan.digits), "keeping": plan.keeping, "order": list(plan.order), "exchange": plan.exchange, "layout": plan.layout,
+            "invalidation": plan.invalidation, "place": plan.place}
+
+
+def plan_from(value: Mapping[str, Any]) -> Plan:
+    return Plan(tuple(value["digits"]), value["keeping"], tuple(value["order"]), value["exchange"], value["layout"], value["invalidation"], value["place"])
+
+
+def works(context: Context, batch: Batch, standings: Mapping[str, Standing]) -> list[Work]:
+    """Every query of the batch that has a boundary to answer in it."""
+    found = []
+    many = len(batch.plans) >= 2 * context.tasks.width
+    for name, value in batch.plans.items():
+        query = parsed(standings[name].sql, context.catalog)
+        due = tuple(t for t in batch.boundaries if t % query.every == 0)
+        if not due:
+            continue
+        plan, state = plan_from(value), batch.states.get(name)
+        anew = state is None or not _continues(state, plan, standings[name], batch.relations, query)
+        whole = any(not mergeable(a) for a in query.aggregates)
+        parts = 1 if many or whole or plan.place == "jvm" else max(context.tasks.width, 1)
+        found.append(Work(standings[name], query, plan, due, BEGINNING if anew or state is None else state.at, due[0] if anew or state is None else state.epoch, parts))
+    return found
+
+
+def _continues(state: State, plan: Plan, standing: Standing, relations: Mapping[str, int], query: Query) -> bool:
+    """Whether kept state serves on: same plan since, not created again, and no new relation version behind a kept answer."""
+    same = plan_from(state.plan) == plan and not (standing.since is not None and state.at < standing.since)
+    used = [i.source for i in query.inputs if not i.is_stream]
+    return same and not (plan.keeps_answer and any(state.relations.get(r) != relations.get(r) for r in used))
+
+
+def state_folder(work: Work, name: str) -> str:
+    return f"state/{work.name}/{work.epoch}/{name}"
+
+
+def answers(context: Context, batch: Batch, todo: list[Work]) -> list[Answer]:
+    """All queries in one Spark job; a query that fails is tried again boundary by boundary to find from where."""
+    orders = [order(context, batch, w, part) for w in todo for part in range(w.parts)]
+    outcomes = context.tasks.map(perform, orders)
+    by_query: dict[str, list[Outcome]] = {}
+    for outcome in outcomes:
+        by_query.setdefault(outcome.query, []).append(outcome)
+    return [_answer(context, batch, w, by_query[w.name]) for w in todo]
+
+
+def _answer(context: Context, batch: Batch, work: Work, outcomes: list[Outcome]) -> Answer:
+    found = _tried(context, work, outcomes)
+    if found.failed is None or len(work.due) == 1:
+        return found
+    message = found.failed[1]
+    for count in range(len(work.due) - 1, 0, -1):
+        shorter = replace(work, due=work.due[:count])
+        found = _tried(context, shorter, context.tasks.map(perform, [order(context, batch, shorter, part) for part in range(work.parts)]))
+        if found.failed is None:
+            return replace(found, work=work, state={}, failed=(work.due[count], message))
+        message = found.failed[1]
+    return Answer(work, failed=(work.due[0], message))
+
+
+def _tried(context: Context, work: Work, outcomes: list[Outcome]) -> Answer:
+    """The answer, or from which boundary there is none: an error of the query's own, in a task or in the merge."""
+    message = next((o.failed for o in outcomes if o.failed), None)
+    if message is None:
+        try:
+            return _made(context, work, outcomes)
+        except kernel.Error as error:
+            if not kernel.about_data(error):
+                raise
+            message = str(error).splitlines()[0]
+    return Answer(work, failed=(work.due[-1], message))
+
+
+def _made(context: Context, work: Work, outcomes: list[Outcome]) -> Answer:
+    made = Answer(work)
+    for outcome in outcomes:
+        for name, file in outcome.written:
+            if name:
+                made.state.setdefault(name, []).append(file)
+    if work.query.returns_rows:
+        made.files = tuple(f for o in outcomes for name, f in o.written if not name)
+        return made
+    con = kernel.connect(threads=2)
+    con.register("partials", pa.concat_tables([o.partials for o in outcomes if o.partials is not None]))
+    con.register("due", pa.table({"_t": pa.array(work.due, pa.int64())}))
+    made.rows = kernel.table(con, final(Lowering(shape(work.query), work.plan, narrow=False)))
+    return made
+
+
+def order(context: Context, batch: Batch, work: Work, part: int) -> Order:
+    low = Lowering(shape(work.query), work.plan, parts=work.parts, part=part)
+    floor = _floor(context, work) if work.query.returns_rows else 0
+    narrow, wide = (program(replace(low, narrow=n), work.due, work.previous, floor) for n in (True, False))
+    files = {s.name: _files(context, batch, work, s, part) for s in narrow.sources}
+    folders = {name: os.path.join(context.warehouse, state_folder(work, name)) for name in sets(low)}
+    rows_to = os.path.join(context.warehouse, work.standing.table) if work.query.returns_rows else None
+    return Order(work.name, part, narrow, wide, files, folders, f"b{batch.number}", rows_to)
+
+
+def _files(context: Context, batch: Batch, work: Work, source: Source, part: int) -> tuple[str, ...]:
+    """The files behind a source, by the tables' statistics; a dealt source gives each task its share."""
+    if source.kind == "relation":
+        file = context.relation_file(source.of, batch.relations[source.of])
+        return (os.path.join(context.warehouse, "relations", source.of, file.path),)
+    if source.kind == "state":
+        path = state_folder(work, source.of)
+        table = context.table(path).at(batch.versions[path])
+        found = [f.path for f in table.files()]
+    else:
+        path = f"streams/{source.of}"
+        stamp = next(i.event_time for i in work.query.inputs if i.source == source.of) or ""
+        found = [f.path for f in context.table(path).files() if any(_meets(f, stamp, r) for r in source.ranges)]
+    mine = sorted(found)[part::work.parts] if source.dealt else sorted(found)
+    return tuple(os.path.join(context.warehouse, path, f) for f in mine)
+
+
+def _meets(file: File, stamp: str, r: Any) -> bool:
+    """Whether a file can hold rows of the range; one without statistics can."""
+    low, high = file.low, file.high
+    return (high.get("_boundary", r.upto) > r.after and low.get("_boundary", r.upto) <= r.upto
+            and high.get(stamp, r.since) >= r.since and low.get(stamp, r.since) < r.until)
+
+
+def _floor(context: Context, work: Work) -> int:
+    """No row that comes with this batch has an earlier event time."""
+    times = [f.low.get(i.event_time, 0) for i in work.query.inputs if i.event_time for f in context.table(f"streams/{i.source}").files()
+             if f.high.get("_boundary", work.due[-1]) > work.previous]
+    return min(times, default=0)
+
+
+def store(context: Context, batch: Batch, made: list[Answer]) -> list[tuple[str, list[str]]]:
+    """Commits state, then results, each table once, whoever tries; gives the files that left (path of table, names)."""
+    jobs: list[tuple[str, Any, list[File], list[str]]] = []
+    for answer in made:
+        if answer.failed is None:
+            jobs += [_state_commit(context, batch, answer, name, columns) for name, columns in sets(Lowering(shape(answer.work.query), answer.work.plan)).items()]
+    failpoints.at("batch.before-state")
+    _commit_all(context, batch, jobs)
+    failpoints.at("batch.after-state")
+    _commit_all(context, batch, [c for c in (_result_commit(context, batch, a) for a in made) if c])
+    failpoints.at("batch.after-results")
+    return [(path, gone) for path, _, _, gone in jobs if gone]
+
+
+def _state_commit(context: Context, batch: Batch, answer: Answer, name: str, columns: Any) -> tuple[str, Any, list[File], list[str]]:
+    """What a set gains and loses: an appended one sheds files in which everything has ended, another is replaced."""
+    path = state_folder(answer.work, name)
+    version = batch.versions.get(path)
+    old = context.table(path).at(version).files() if version is not None and answer.work.previous != BEGINNING else ()
+    ends = next((c for c in ("_out", "_e") if c in dict(columns)), None)
+    shed = answer.work.plan.invalidation == "insert"
+    gone = [f.path for f in old if ends is None or (shed and f.high.get(ends, answer.work.due[-1]) < answer.work.due[-1])]
+    return path, columns, answer.state.get(name, []), gone
+
+
+def _result_commit(context: Context, batch: Batch, answer: Answer) -> tuple[str, Any, list[File], list[str]] | None:
+    work = answer.work
+    columns = result_columns(Lowering(shape(work.query), work.plan))
+    path = work.standing.table
+    tables.create(os.path.join(context.warehouse, path), _schema(columns))
+    rows, files = answer.rows, list(answer.files)
+    if rows is not None and rows.num_rows:
+        table = context.table(path)
+        if table.transaction("batch") < batch.number:
+            files = [tables.write(table.path, rows.cast(table.schema), tables.unique(f"b{batch.number}"))]
+    return (path, columns, files, []) if files else None
+
+
+def _commit_all(context: Context, batch: Batch, jobs: list[tuple[str, Any, list[File], list[str]]]) -> None:
+    def one(job: tuple[str, Any, list[File], list[str]]) -> None:
+        path, columns, add, remove = job
+        tables.create(os.path.join(context.warehouse, path), _schema(columns))
+        table = context.table(path)
+        if table.transaction("batch") < batch.number:
+            failpoints.at("batch.before-table")
+            table.commit(add, remove, ("batch", batch.number))
+            failpoints.at("batch.after-table")
+
+    if len(jobs) == 1:
+        return one(jobs[0])
+    with ThreadPoolExecutor(COMMITTERS) as pool:
+        list(pool.map(one, jobs))
+
+
+def _schema(columns: Any) -> pa.Schema:
+    return pa.schema([(name, arrow(kind)) for name, kind in columns])

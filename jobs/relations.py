@@ -1,0 +1,172 @@
+"""Relations by version: read wholly, checked, stored as one file a version; a version is made when the content changed, and never changes."""
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from jobs import failpoints, kernel, tables
+from jobs.config import Pipeline, Relation
+from jobs.conversions import conversion
+from jobs.kernel import Connection, quoted
+from jobs.reading import Broken, Input, found, identifier, size_and_time
+from jobs.schema import relation_schema
+from jobs.sources import delta, files
+from jobs.tables import File, Table
+from optimizer.errors import ForebayError, failed
+
+APPLICATION = "version"
+METADATA = "forebay.relation"
+SHOWN = 200                            # characters of a bad row in a message
+
+
+class Refreshed(NamedTuple):
+    """The newest version of each relation that has one, and what could not be taken: a relation keeps its last good version."""
+
+    versions: dict[str, int]
+    refused: list[dict[str, str]]
+
+
+@dataclass(frozen=True)
+class Item:
+    relation: Relation
+    inputs: tuple[Input, ...]
+    root: str
+    version: int
+    digest: str
+
+
+@dataclass(frozen=True)
+class Stored:
+    file: File | None = None
+    refused: str | None = None
+
+
+def path(pipeline: Pipeline, name: str) -> str:
+    return os.path.join(pipeline.warehouse, "relations", name)
+
+
+def refresh(pipeline: Pipeline, tasks: Any) -> Refreshed:
+    """Makes a new version of each relation whose content changed."""
+    items = [item for relation in pipeline.relations.values() for item in _changed(pipeline, relation)]
+    refused = []
+    for item, stored in zip(items, tasks.map(store, items)):
+        if stored.refused or stored.file is None:
+            refused.append({"relation": item.relation.name, "path": item.inputs[0].name, "reason": stored.refused or "nothing was stored"})
+            continue
+        _commit(pipeline, item, stored.file)
+    return Refreshed(versions(pipeline), refused)
+
+
+def versions(pipeline: Pipeline) -> dict[str, int]:
+    known = {name: tables.open_table(path(pipeline, name)).transaction(APPLICATION) for name in pipeline.relations if tables.exists(path(pipeline, name))}
+    return {name: version for name, version in known.items() if version >= 0}
+
+
+def version_file(pipeline: Pipeline, name: str, version: int) -> File:
+    """The one file of a version."""
+    for file in tables.open_table(path(pipeline, name)).files():
+        if file.path.startswith(_prefix(version)):
+            return file
+    raise failed("no-version", f"relation {name} has no version {version} in {path(pipeline, name)}", "it was removed; a boundary that used it cannot be recomputed")
+
+
+def store(item: Item) -> Stored:
+    """What a task does with a relation."""
+    failpoints.at("relations.before-write")
+    con = kernel.connect()
+    try:
+        for i, source in enumerate(item.inputs):
+            _read(con, item.relation, source, i)
+        file = _written(con, item)
+        if any(size_and_time(i.path) != (i.size, i.modified) for i in item.inputs):
+            raise Broken("it changed while it was read")
+        return Stored(file)
+    except kernel.PROGRAM_ERRORS:
+        raise
+    except (Broken, UnicodeDecodeError, OSError, kernel.Error) as error:
+        return Stored(refused=str(error).strip().split("\n")[0][:500])
+    finally:
+        con.close()
+
+
+def _read(con: Connection, relation: Relation, source: Input, index: int) -> None:
+    rows = found(con, source, tuple(relation.columns), relation.sensitive)
+    missing = [name for name in relation.columns if name not in rows.columns]
+    if missing:
+        raise Broken(f"{source.name} has no column {missing[0]}; it has {', '.join(rows.columns)}")
+    values = {name: conversion(rows.columns[name][1], kind, rows.columns[name][0]) for name, kind in relation.columns.items()}
+    tests = "".join(f" WHEN {c.bad} THEN {quoted(f'bad type: column {name}')}" for name, c in values.items() if c.bad)
+    reason = f"CASE WHEN ({rows.broken}) IS NOT NULL THEN {rows.broken}{tests} END"
+    bad = con.execute(f'SELECT reason, "row" FROM (SELECT {reason} AS reason, {rows.row} AS "row" FROM {rows.rows}) WHERE reason IS NOT NULL LIMIT 1').fetchone()
+    if bad is not None:
+        raise Broken(f"{source.name} has a bad row, {bad[0]}: {bad[1][:SHOWN]}")
+    columns = ", ".join(f"{c.value} AS {identifier(name)}" for name, c in values.items())
+    con.execute(f"CREATE TEMP TABLE part{index} AS SELECT {columns} FROM {rows.rows}")
+
+
+def _written(con: Connection, item: Item) -> File:
+    os.makedirs(item.root, exist_ok=True)
+    name = tables.unique(_prefix(item.version).rstrip("-"))
+    rows = " UNION ALL ".join(f"SELECT *, CAST({item.version} AS BIGINT) AS _version FROM part{i}" for i in range(len(item.inputs)))
+    con.execute(f"COPY ({rows}) TO {quoted(os.path.join(item.root, name))} (FORMAT parquet, COMPRESSION snappy)")
+    return tables.describe(item.root, name)
+
+
+def _prefix(version: int) -> str:
+    return f"version-{version}-"
+
+
+def _changed(pipeline: Pipeline, relation: Relation) -> list[Item]:
+    inputs = tuple(_inputs(pipeline, relation))
+    if not inputs:
+        return []
+    table = _table(pipeline, relation)
+    said = _said(table)
+    if said.get("states") == _states(inputs):
+        return []
+    digest = _digest(inputs)
+    return [] if said.get("digest") == digest else [Item(relation, inputs, table.path, table.transaction(APPLICATION) + 1, digest)]
+
+
+def _states(inputs: Sequence[Input]) -> list[list[Any]]:
+    return [[i.name, i.size, i.modified] for i in inputs]
+
+
+def _table(pipeline: Pipeline, relation: Relation) -> Table:
+    table, wanted = tables.create(path(pipeline, relation.name), relation_schema(relation.columns)), relation_schema(relation.columns)
+    if [(f.name, f.type) for f in table.schema] != [(f.name, f.type) for f in wanted]:
+        raise ForebayError("columns-changed", f"the columns of {relation.name} are not those of its table", hint="declare them as they were, or give the relation with the new columns another name")
+    return table
+
+
+def _said(table: Table) -> Mapping[str, Any]:
+    entries = [json.loads(str(e[METADATA])) for e in table.history(20) if METADATA in e]
+    return entries[0] if entries else {}
+
+
+def _inputs(pipeline: Pipeline, relation: Relation) -> Sequence[Input]:
+    if relation.source.kind == "delta":
+        return delta.snapshot(pipeline, relation.source.path)
+    forced = relation.source.kind if relation.source.kind in ("json", "csv") else None
+    return [Input("files", files.label(pipeline, p), p, forced or files.format_of(p), *size_and_time(p), options=relation.source.options) for p in files.matching(relation.source.path)]
+
+
+def _digest(inputs: Sequence[Input]) -> str:
+    """Of the contents in their order; names and times do not count."""
+    whole = hashlib.blake2b(digest_size=16)
+    for source in inputs:
+        with open(source.path, "rb") as file:
+            whole.update(hashlib.file_digest(file, hashlib.blake2b).digest() + repr(sorted(source.constants.items())).encode())
+    return whole.hexdigest()
+
+
+def _commit(pipeline: Pipeline, item: Item, file: File) -> None:
+    table = _table(pipeline, item.relation)
+    said = {"digest": item.digest, "states": _states(item.inputs)}
+    failpoints.at("relations.before-commit")
+    table.commit([file], (), (APPLICATION, item.version), {METADATA: json.dumps(said)})
+    failpoints.at("relations.after-commit")

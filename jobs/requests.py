@@ -1,0 +1,146 @@
+"""Requests to a pipeline: create, delete, pause, resume, pin, unpin; each one row in the ledger, in force from a boundary it names, never waiting for a runner."""
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from jobs.batch import parsed
+from jobs.ledger import Change
+from jobs.queries import Standing, standings
+from optimizer.errors import ForebayError
+from optimizer.plan import named
+
+if TYPE_CHECKING:
+    from jobs.runner import Runtime
+
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+MOST_QUERIES = 10_000
+FROM_FILE = "queries/"        # the reason of a creation that a file in that folder brought about
+
+
+@dataclass(frozen=True)
+class Notice:
+    """Something in queries/ that is reported, not applied."""
+
+    query: str
+    message: str
+
+
+def create(rt: Runtime, name: str, sql: str, replace: bool = False, reason: str | None = None) -> Standing:
+    """In force at the first boundary not yet begun; answers at once from the history that is there."""
+    check_name(name)
+    columns = columns_of(rt, sql)
+
+    def make(begun: int | None, changes: Iterable[Change]) -> Change:
+        known = standings(changes)
+        old = known.get(name)
+        _check_new(name, old, columns, replace, len([s for s in known.values() if s.active]))
+        return Change(name, "create", effective(rt, begun), sql, columns=columns, table=_table(name, old, columns), reason=reason)
+
+    rt.ledger.request(make)
+    return show(rt, name)
+
+
+def change(rt: Runtime, name: str, action: str, plan: str | None = None) -> Standing:
+    """delete, pause, resume, pin or unpin."""
+    def make(begun: int | None, changes: Iterable[Change]) -> Change:
+        old = _existing(standings(changes), name)
+        _check_action(old, action)
+        return Change(name, action, effective(rt, begun), plan=named(parsed(old.sql, rt.catalog), plan).name if plan else None)
+
+    rt.ledger.request(make)
+    return show(rt, name)
+
+
+def show(rt: Runtime, name: str) -> Standing:
+    return _existing(standings(rt.ledger.all_changes()), name)
+
+
+def listed(rt: Runtime) -> list[Standing]:
+    return sorted(standings(rt.ledger.all_changes()).values(), key=lambda s: s.name)
+
+
+def effective(rt: Runtime, begun: int | None) -> int | None:
+    """The first boundary not yet begun, None while the pipeline has no row."""
+    from jobs.runner import first_possible
+    return begun + rt.pipeline.batch if begun is not None else first_possible(rt)
+
+
+def document(rt: Runtime, standing: Standing) -> dict[str, Any]:
+    """INTERFACE's `query show`."""
+    changes = [c for c in rt.ledger.all_changes() if c.query == standing.name]
+    shown = {"query": standing.name, "state": standing.state, "effective": changes[-1].effective, "table": standing.table, "sql": standing.sql,
+             "columns": [{"name": n, "type": t} for n, t in json.loads(standing.columns)], "pinned": standing.pin}
+    return {**shown, **({"error": standing.error} if standing.error else {})}
+
+
+def synchronise(rt: Runtime) -> list[Notice]:
+    """A new file in queries/ becomes a query; a changed or removed one is reported, not applied."""
+    files = query_files(rt.pipeline.folder)
+    known = standings(rt.ledger.all_changes())
+    for name in sorted(files.keys() - known.keys()):
+        create(rt, name, files[name], reason=FROM_FILE)
+    notices = [Notice(n, f"queries/{n}.sql differs from the query in force; apply it with `forebay query create {n} -f queries/{n}.sql --replace`")
+               for n in sorted(files.keys() & known.keys()) if known[n].state != "deleted" and files[n].strip() != known[n].sql.strip()]
+    removed = [n for n in _from_files(rt) if n not in files and known[n].active]
+    return notices + [Notice(n, f"queries/{n}.sql is gone but the query is in force; end it with `forebay query delete {n}`") for n in sorted(removed)]
+
+
+def query_files(folder: str) -> dict[str, str]:
+    """Query texts by name."""
+    path = os.path.join(folder, "queries")
+    found = {}
+    for entry in sorted(os.listdir(path)) if os.path.isdir(path) else []:
+        if entry.endswith(".sql"):
+            check_name(entry[:-4])
+            with open(os.path.join(path, entry), encoding="utf-8") as file:
+                found[entry[:-4]] = file.read()
+    return found
+
+
+def _from_files(rt: Runtime) -> set[str]:
+    """Queries whose latest creation was a file in queries/."""
+    return {name for name, reason in {c.query: c.reason for c in rt.ledger.all_changes() if c.action == "create"}.items() if reason == FROM_FILE}
+
+
+def check_name(name: str) -> None:
+    if not NAME.fullmatch(name):
+        raise ForebayError("bad-name", f"{name!r} is not a query's name", hint="an ASCII letter or _, then up to 63 letters, digits and _")
+
+
+def columns_of(rt: Runtime, sql: str) -> str:
+    return json.dumps([[n, str(t)] for n, t in parsed(sql, rt.catalog).columns])
+
+
+def _existing(known: Mapping[str, Standing], name: str) -> Standing:
+    if name not in known:
+        raise ForebayError("unknown-query", f"there is no query {name!r}", hint=f"there are {', '.join(sorted(known)) or 'none yet; make one with `forebay query create`'}")
+    return known[name]
+
+
+def _check_new(name: str, old: Standing | None, columns: str, replace: bool, count: int) -> None:
+    if old is not None and not replace:
+        if old.state != "deleted":
+            raise ForebayError("query-exists", f"there is a query {name!r} already ({old.state})", hint="give --replace, or another name")
+        if old.columns != columns:
+            raise ForebayError("columns-differ", f"{name!r} was a query with other columns, and its answers are kept", hint="give --replace, or another name")
+    if count >= MOST_QUERIES:
+        raise ForebayError("too-many-queries", f"there are {count:,} queries in force, at most {MOST_QUERIES:,} are possible", hint="delete some first")
+
+
+def _check_action(old: Standing, action: str) -> None:
+    allowed = {"delete": ("active", "paused", "failed"), "pause": ("active",), "resume": ("paused", "failed"), "pin": ("active", "paused", "failed"), "unpin": ("active", "paused", "failed")}[action]
+    if old.state not in allowed:
+        raise ForebayError("wrong-state", f"query {old.name!r} is {old.state}, so it cannot be changed by {action}", hint=f"{action} takes a query that is {' or '.join(allowed)}")
+
+
+def _table(name: str, old: Standing | None, columns: str) -> str:
+    """The table of the name; another one beside it when a replaced query had other columns, whose answers stay readable."""
+    if old is None or old.columns == columns:
+        return old.table if old else f"results/{name}"
+    base, _, number = old.table.rpartition(".")
+    return f"{base}.{int(number) + 1}" if base and number.isdigit() else f"{old.table}.2"

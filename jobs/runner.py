@@ -1,0 +1,268 @@
+"""The micro-batch loop: which boundaries are complete, what is in force at them, then intent, work, commits; recovery is the last intent once more.
+
+It holds the pipeline's lock while it runs. Order of truth: the mark in `changes` (these boundaries have begun), the intent in `batches`
+(what they are), tables tagged with the batch, the commit in `batches`. A crash between any two is repaired by running the intent again.
+"""
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from jobs import batch as batches
+from jobs import compact, failpoints, ingest, intake, relations, requests, tables
+from jobs.batch import Answer, Context
+from jobs.config import Pipeline, catalog
+from jobs.ledger import Batch, Change, Ledger, State
+from jobs.lock import held
+from jobs.queries import Standing, next_change, standings
+from jobs.schema import stream_schema
+from jobs.tables import Table
+from jobs.tasks import Tasks
+from optimizer.plan import default, named, placed
+from optimizer.query import Query
+
+GROUP_BOUNDARIES = 240       # boundaries committed together at most
+GROUP_ROWS = 20_000          # rows that may come with them: more, and each boundary is worth its own batch
+TASKS = "tasks"
+
+Progress = Callable[[Mapping[str, Any]], None]
+
+
+@dataclass
+class Runtime:
+    """A pipeline at work: its ledger, its tasks, and handles of its tables."""
+
+    pipeline: Pipeline
+    ledger: Ledger
+    tasks: Tasks
+    engine: str | None = None
+    clock: Callable[[], int] = lambda: time.time_ns() // 1000
+
+    def __post_init__(self) -> None:
+        self._tables: dict[str, Table] = {}
+        self.marks: Mapping[str, intake.Watermark] = {}
+        self.catalog = catalog(self.pipeline)
+
+    def table(self, path: str) -> Table:
+        """A table of the warehouse; the handle is kept, so following it costs a few file look-ups."""
+        if path not in self._tables:
+            self._tables[path] = tables.open_table(os.path.join(self.pipeline.warehouse, path))
+        return self._tables[path]
+
+    def forget(self) -> None:
+        """Other processes may have written while the lock was not held."""
+        for path, table in list(self._tables.items()):
+            if tables.exists(table.path):
+                table.refresh()
+            else:
+                del self._tables[path]
+
+    def context(self) -> Context:
+        return Context(self.pipeline.warehouse, self.catalog, self.tasks, self.table, lambda name, version: relations.version_file(self.pipeline, name, version))
+
+
+def runtime(pipeline: Pipeline, engine: str | None = None) -> Runtime:
+    spark = pipeline.spark
+    return Runtime(pipeline, Ledger(pipeline.warehouse), Tasks(spark.remote or spark.master, dict(spark.settings)), engine)
+
+
+def run(rt: Runtime, to: int | None = None, flush: bool = False, limit: int | None = None, progress: Progress = lambda _: None) -> dict[str, Any]:
+    """Every complete boundary, in INTERFACE's `run` shape."""
+    with held(rt.pipeline.warehouse):
+        rt.forget()
+        ran = recover(rt)
+        rt.marks = intake.watermarks(rt.pipeline)      # only an ingest moves them, and none can run meanwhile
+        requests.synchronise(rt)
+        while limit is None or len(ran) < limit:
+            group = _next_group(rt, to, flush, None if limit is None else limit - len(ran))
+            if not group:
+                break
+            done = execute(rt, _describe(rt, group))
+            for entry in done:
+                progress(entry)
+            ran += done
+        upcoming = next_boundary(rt)
+        return {"ran": ran, "next": upcoming, "waiting_for": waiting_for(rt, upcoming)}
+
+
+def recover(rt: Runtime) -> list[dict[str, Any]]:
+    """Finishes what a crash left: a half-recorded ingest, then the last intent without commit."""
+    ingest.recover(rt.pipeline)
+    compact.sweep(rt)
+    last = rt.ledger.last()
+    if last is None or last[0] == "commit":
+        return []
+    failpoints.at("recover.before")
+    return _carry_out(rt, last[1])
+
+
+def active(rt: Runtime, boundary: int) -> dict[str, Standing]:
+    return {name: s for name, s in standings(rt.ledger.all_changes(), boundary).items() if s.active}
+
+
+def next_boundary(rt: Runtime) -> int | None:
+    """The first boundary not yet begun at which any query is in force, None while there is no row or no query."""
+    first = first_possible(rt)
+    if first is None:
+        return None
+    if active(rt, first):
+        return first
+    changes = rt.ledger.all_changes()
+    later = next_change(changes, first)
+    while later is not None and not active(rt, later):
+        later = next_change(changes, later)
+    return later
+
+
+def first_possible(rt: Runtime) -> int | None:
+    """The boundary after the last batch; before any, the first multiple of the batch after the earliest row.
+
+    Not after the last begun one: a crash between mark and intent leaves boundaries that have begun and were never run.
+    """
+    last = rt.ledger.last()
+    if last is not None:
+        return last[1].boundaries[-1] + rt.pipeline.batch
+    earliest = intake.first_row(rt.pipeline)
+    return None if earliest is None else (earliest // rt.pipeline.batch + 1) * rt.pipeline.batch
+
+
+def queries_at(rt: Runtime, boundary: int) -> dict[str, Query]:
+    return {name: batches.parsed(s.sql, rt.catalog) for name, s in active(rt, boundary).items()}
+
+
+def _read_streams(rt: Runtime, boundary: int) -> set[str]:
+    return {i.source for q in queries_at(rt, boundary).values() for i in q.inputs if i.is_stream}
+
+
+def _complete_until(rt: Runtime, boundary: int, flush: bool) -> int:
+    """The last complete boundary, seen from this one: each stream read has a row at or after T + wait, or has been silent for `idle`."""
+    read, batch = _read_streams(rt, boundary), rt.pipeline.batch
+    last = max(((m.latest // batch + 1) * batch for s, m in rt.marks.items() if s in read), default=0)
+    if flush:
+        return last
+    return min((_reached(rt, s) // batch * batch for s in read if not _silent(rt, s)), default=last)
+
+
+def _reached(rt: Runtime, stream: str) -> int:
+    """The last instant that this stream lets pass as a boundary."""
+    return rt.marks[stream].latest - rt.pipeline.streams[stream].wait if stream in rt.marks else -1
+
+
+def _silent(rt: Runtime, stream: str) -> bool:
+    idle = rt.pipeline.streams[stream].idle
+    return idle is not None and (stream not in rt.marks or rt.clock() - rt.marks[stream].arrived > idle)
+
+
+def waiting_for(rt: Runtime, boundary: int | None) -> list[str]:
+    """The streams that hold a boundary up."""
+    return sorted(s for s in _read_streams(rt, boundary) if not _silent(rt, s) and _reached(rt, s) < boundary) if boundary is not None else []
+
+
+def _next_group(rt: Runtime, to: int | None, flush: bool, limit: int | None) -> tuple[int, ...]:
+    """The next boundary, and after it as many as bring few rows and no change: an empty one then costs next to nothing."""
+    first = next_boundary(rt)
+    if first is None:
+        return ()
+    last = _complete_until(rt, first, flush)
+    last = min(last, to) if to is not None else last
+    change = next_change(rt.ledger.all_changes(), first)
+    last = min(last, change - rt.pipeline.batch) if change is not None else last
+    most = 1 if rt.engine == "jvm" else min(GROUP_BOUNDARIES, limit or GROUP_BOUNDARIES)
+    group = tuple(range(first, last + 1, rt.pipeline.batch))[:most] if last >= first else ()
+    while len(group) > 1 and _rows_between(rt, first - rt.pipeline.batch, group[-1]) > GROUP_ROWS:
+        group = group[:max(1, len(group) // 2)]
+    return group
+
+
+def _rows_between(rt: Runtime, after: int, upto: int) -> int:
+    """At most how many rows these boundaries bring, by the files' statistics."""
+    files = (f for s in _read_streams(rt, upto) if tables.exists(os.path.join(rt.pipeline.warehouse, "streams", s)) for f in rt.table(f"streams/{s}").files())
+    return sum(f.rows for f in files if f.high.get("_boundary", upto) > after and f.low.get("_boundary", upto) <= upto)
+
+
+def _describe(rt: Runtime, boundaries: tuple[int, ...]) -> Batch:
+    """Fixes all that the batch depends on. Begun first: from here on requests and late rows belong to later boundaries."""
+    rt.ledger.begin(boundaries[-1])
+    last = rt.ledger.last()
+    states = dict(last[2]) if last else {}
+    standing = active(rt, boundaries[0])
+    plans = {name: batches.plan_value(choose(rt, s, states.get(name))) for name, s in standing.items()}
+    kept = {path: rt.table(path).version for name, s in states.items() for path in state_paths(rt, name, s)}
+    return Batch(last[1].number + 1 if last else 0, boundaries, plans, relations.versions(rt.pipeline), states, kept)
+
+
+def choose(rt: Runtime, standing: Standing, state: State | None) -> Any:
+    query = batches.parsed(standing.sql, rt.catalog)
+    plan = named(query, standing.pin) if standing.pin else default(query)
+    foreign = any(rt.table(f"streams/{i.source}").features for i in query.inputs if i.is_stream and tables.exists(os.path.join(rt.pipeline.warehouse, "streams", i.source)))
+    return placed(plan, "jvm" if rt.engine == "jvm" or foreign else TASKS)
+
+
+def state_paths(rt: Runtime, name: str, state: State) -> list[str]:
+    folder = os.path.join(rt.pipeline.warehouse, "state", name, str(state.epoch))
+    return [f"state/{name}/{state.epoch}/{s}" for s in sorted(os.listdir(folder))] if os.path.isdir(folder) else []
+
+
+def execute(rt: Runtime, batch: Batch) -> list[dict[str, Any]]:
+    failpoints.at("batch.before-intent")
+    rt.ledger.intent(batch, {})
+    failpoints.at("batch.after-intent")
+    return _carry_out(rt, batch)
+
+
+def _carry_out(rt: Runtime, batch: Batch) -> list[dict[str, Any]]:
+    """Everything between intent and commit, and the commit; all of it can be done twice."""
+    started = time.perf_counter()
+    context, known = rt.context(), standings(rt.ledger.all_changes(), batch.boundaries[0])
+    for stream in {s for n in batch.plans for s in _streams(rt, known[n])}:
+        tables.create(os.path.join(rt.pipeline.warehouse, "streams", stream), stream_schema(rt.pipeline.streams[stream].columns))
+    made = batches.answers(context, batch, batches.works(context, batch, known))
+    failpoints.at("batch.after-tasks")
+    gone = batches.store(context, batch, made)
+    failed = {a.work.name: a.failed for a in made if a.failed}
+    for name, (boundary, message) in failed.items():
+        _record_failure(rt, name, boundary, message)
+    states = {**{n: s for n, s in batch.states.items() if n in batch.plans and n not in failed}, **{a.work.name: _state(a, batch) for a in made if not a.failed}}
+    failpoints.at("batch.before-commit")
+    seconds = time.perf_counter() - started
+    rt.ledger.commit(batch, states, {}, {n: m for n, (_, m) in failed.items()}, seconds)
+    failpoints.at("batch.after-commit")
+    compact.discard(rt, gone)
+    compact.compact(rt, made)
+    return report(rt, batch, made, seconds)
+
+
+def _streams(rt: Runtime, standing: Standing) -> list[str]:
+    return [i.source for i in batches.parsed(standing.sql, rt.catalog).inputs if i.is_stream]
+
+
+def _state(answer: Answer, batch: Batch) -> State:
+    return State(batches.plan_value(answer.work.plan), answer.work.epoch, answer.work.due[-1], dict(batch.relations))
+
+
+def _record_failure(rt: Runtime, name: str, boundary: int, message: str) -> None:
+    if any(c.query == name and c.action == "fail" and c.effective == boundary for c in rt.ledger.all_changes()):
+        return
+    rt.ledger.request(lambda begun, known: Change(name, "fail", boundary, reason=message))
+
+
+def report(rt: Runtime, batch: Batch, made: list[Answer], seconds: float) -> list[dict[str, Any]]:
+    """One entry a boundary; the time of a batch is shared among its boundaries."""
+    plans = {a.work.name: a.work for a in made}
+    arrived = _arrived(rt, batch)
+    return [{"boundary": t, "seconds": seconds / len(batch.boundaries), "rows": arrived.get(t, {}),
+             "plans": {n: w.plan.name for n, w in plans.items() if t in w.due},
+             "failed": {a.work.name: a.failed[1] for a in made if a.failed and a.failed[0] == t}} for t in batch.boundaries]
+
+
+def _arrived(rt: Runtime, batch: Batch) -> dict[int, dict[str, int]]:
+    """Rows that each boundary counts first, from the files' own counts where a file belongs to one boundary."""
+    found: dict[int, dict[str, int]] = {}
+    after, upto = batch.boundaries[0] - rt.pipeline.batch, batch.boundaries[-1]
+    for stream in sorted(_read_streams(rt, batch.boundaries[0])):
+        for boundary, count in compact.counts(rt.table(f"streams/{stream}"), after, upto):
+            found.setdefault(boundary, {})[stream] = found.get(boundary, {}).get(stream, 0) + count
+    return found

@@ -1,0 +1,46 @@
+"""Where rows come from: each source says which inputs are there that the ledger does not know; what is in them is not looked at here."""
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from typing import Any
+
+from jobs import intake
+from jobs.config import Pipeline, Stream
+from jobs.reading import Input
+from jobs.sources import delta, files, hand, kafka
+
+STAGED = ("hand", "kafka")
+
+
+def handed(pipeline: Pipeline, stream: Stream, things: Sequence[Any]) -> list[Input]:
+    """Paths and data frames that somebody handed over; what is not there or cannot be read as rows is refused before anything changes."""
+    return [hand.staged(pipeline, stream, thing) if not isinstance(thing, (str, os.PathLike)) else files.named(pipeline, stream, os.fspath(thing)) for thing in things]
+
+
+def pending(pipeline: Pipeline, stream: Stream, tasks: Any, given: list[Input] | None) -> list[Input]:
+    """Inputs not known by name, size and time; those that only look new are found out by their digest when they are read."""
+    known = intake.known(pipeline, stream.name)
+    inputs = given if given is not None else _from_source(pipeline, stream, tasks)
+    chosen = {i.path or i.name: i for i in inputs if i.name not in known or i.kind != "hand" and (i.size, i.modified) not in known[i.name].states}
+    return list(chosen.values())
+
+
+def taken(pipeline: Pipeline, inputs: Sequence[Input]) -> None:
+    """Removes what was staged for these inputs; a crash before leaves it to the next ingest."""
+    for item in inputs:
+        if item.kind in STAGED and os.path.exists(item.path):
+            os.unlink(item.path)
+
+
+def clear(pipeline: Pipeline, stream: Stream) -> None:
+    shutil.rmtree(hand.staging(pipeline, stream), ignore_errors=True)
+
+
+def _from_source(pipeline: Pipeline, stream: Stream, tasks: Any) -> list[Input]:
+    if stream.source is None:
+        return []
+    if stream.source.kind == "kafka":
+        return kafka.pending(pipeline, stream, tasks)
+    return delta.pending(pipeline, stream, tasks) if stream.source.kind == "delta" else files.pending(pipeline, stream)

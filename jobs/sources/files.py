@@ -1,0 +1,49 @@
+"""Files that match a pattern, in the order of their names; their endings tell what they are, and they are not opened here."""
+from __future__ import annotations
+
+import glob
+import os
+
+from jobs.config import Pipeline, Source, Stream
+from jobs.reading import Input, size_and_time
+from optimizer.errors import ForebayError
+
+ENDINGS = {".parquet": "parquet", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".csv": "csv"}
+UNKNOWN = ""                           # a format nobody reads: the file is refused when its turn comes
+
+
+def pending(pipeline: Pipeline, stream: Stream) -> list[Input]:
+    assert stream.source is not None
+    return [_input(pipeline, path, stream.source) for path in matching(stream.source.path)]
+
+
+def matching(pattern: str) -> list[str]:
+    """A folder stands for the files in it; names that start with . or _ are another program's unfinished or private ones."""
+    paths = glob.glob(os.path.join(pattern, "*") if os.path.isdir(pattern) else pattern, recursive=True)
+    return sorted(p for p in paths if not os.path.basename(p).startswith((".", "_")) and os.path.isfile(p))
+
+
+def named(pipeline: Pipeline, stream: Stream, path: str) -> Input:
+    """A file given by hand."""
+    full = os.path.abspath(os.path.expanduser(path))
+    if not os.path.isfile(full):
+        raise ForebayError("no-file", f"{path} is {'a folder' if os.path.isdir(full) else 'not there'}", hint="name files: for example " + (f"{path.rstrip('/')}/*" if os.path.isdir(full) else "landing/a.parquet"))
+    item = _input(pipeline, full, stream.source)
+    if item.format == UNKNOWN:
+        raise ForebayError("unknown-format", f"{path} is none of {', '.join(ENDINGS)}", hint="name the file by what it is, or give the stream a source of json or csv")
+    return item
+
+
+def format_of(path: str) -> str:
+    return ENDINGS.get(os.path.splitext(path.removesuffix(".gz"))[1].lower(), UNKNOWN)
+
+
+def label(pipeline: Pipeline, path: str) -> str:
+    """What the ledger calls a file: relative to the pipeline's folder if it is in there, so that the folder can be moved."""
+    inside = os.path.relpath(path, pipeline.folder)
+    return path if inside.startswith("..") else inside
+
+
+def _input(pipeline: Pipeline, path: str, source: Source | None) -> Input:
+    forced = source.kind if source is not None and source.kind in ("json", "csv") else format_of(path)
+    return Input("files", label(pipeline, path), path, forced, *size_and_time(path), options=source.options if source is not None else {})

@@ -1,0 +1,84 @@
+"""A Kafka topic through Spark's connector: one batch from the offsets in the ledger to the latest, staged as Parquet; the offsets move with the commit of what was read."""
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from jobs import failpoints, intake, kernel, spark
+from jobs.config import Pipeline, Source, Stream
+from jobs.kernel import file_list
+from jobs.reading import Input, size_and_time
+from jobs.sources.hand import staging
+from optimizer.errors import failed
+
+FILES = 64                             # at most so many staged files: all of a batch's offsets move in one commit
+EARLIEST = -2
+INCOMPLETE = "must specify all TopicPartitions"
+Offsets = Mapping[int, int]            # partition → the next offset to read
+
+
+def pending(pipeline: Pipeline, stream: Stream, tasks: Any) -> list[Input]:
+    assert stream.source is not None
+    name, topic = f"kafka:{stream.source.path}", stream.source.path
+    said = intake.last(pipeline, stream.name, name)
+    before = {int(k): int(v) for k, v in json.loads(said)[topic].items()} if said else {}
+    folder = os.path.join(staging(pipeline, stream), f"kafka-{os.urandom(8).hex()}")
+    before = _staged(_session(tasks), stream.source, before, folder)
+    failpoints.at("ingest.after-stage")
+    paths = tuple(sorted(os.path.join(folder, f) for f in os.listdir(folder) if f.endswith(".parquet")))
+    after = {**before, **(_ends(paths) if paths else {})}
+    if not paths or after == before:
+        return []
+    digest = json.dumps({topic: {str(p): after[p] for p in sorted(after)}})
+    return [Input("kafka", name, path, "kafka", *size_and_time(path), digest=digest) for path in paths]
+
+
+def _session(tasks: Any) -> Any:
+    """The connector runs in Spark even where tasks do not."""
+    return spark.session("local[2]") if getattr(tasks, "inline", False) else tasks.session
+
+
+def _staged(session: Any, source: Source, before: Offsets, folder: str) -> Offsets:
+    """Writes what is there from `before` on; the offsets come back with partitions that were added since."""
+    try:
+        _write(session, source, before, folder)
+        return before
+    except Exception as error:         # what the connector raises depends on how Spark is reached
+        if INCOMPLETE not in str(error):
+            raise _unread(source, error) from error
+        grown = {**{p: EARLIEST for p in _assigned(source.path, str(error))}, **before}
+    try:
+        _write(session, source, grown, folder)
+    except Exception as error:
+        raise _unread(source, error) from error
+    return grown
+
+
+def _write(session: Any, source: Source, offsets: Offsets, folder: str) -> None:
+    start = json.dumps({source.path: {str(p): o for p, o in offsets.items()}}) if offsets else "earliest"
+    reader = session.read.format("kafka").options(**source.options).option("subscribe", source.path).option("startingOffsets", start).option("endingOffsets", "latest")
+    reader.load().selectExpr("value", "partition", "offset").coalesce(FILES).write.mode("overwrite").parquet(folder)
+
+
+def _assigned(topic: str, message: str) -> list[int]:
+    """The connector names all partitions of a topic only in this refusal."""
+    told = message[message.rfind("Assigned:"):]
+    return [int(p) for p in re.findall(rf"\b{re.escape(topic)}-(\d+)\b", told)]
+
+
+def _ends(paths: tuple[str, ...]) -> dict[int, int]:
+    con = kernel.connect()
+    try:
+        return dict(con.execute(f'SELECT "partition", max("offset") + 1 FROM read_parquet({file_list(paths)}) GROUP BY ALL').fetchall())
+    finally:
+        con.close()
+
+
+def _unread(source: Source, error: Exception) -> Exception:
+    first = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    lost = "data loss" in str(error).lower() or "OffsetOutOfRange" in str(error)
+    hint = "messages were removed before they were read: start the stream anew under another name" if lost else "see that the servers answer and the topic exists"
+    return failed("kafka-unread", f"topic {source.path} at {source.options.get('kafka.bootstrap.servers')} cannot be read: {first[:300]}", hint)

@@ -1,0 +1,83 @@
+"""What all tests share: speeds, random seeds, golden files, one Spark session; a test that cannot run fails and says what to install, it is never skipped."""
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+SLOWER = ("spark", "slow", "kafka", "s3", "chaos")
+SHARE = Path(__file__).resolve().parent.parent / ".venv" / "share" / "forebay"
+COMMON: dict[str, Any] = {"deadline": None, "print_blob": True, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large]}
+
+settings.register_profile("fast", max_examples=25, derandomize=True, database=None, **COMMON)      # the same cases each time: `make check` is no lottery
+settings.register_profile("full", max_examples=100, derandomize=False, **COMMON)
+FULL = os.environ.get("FOREBAY_TESTS") == "full"
+settings.load_profile("full" if FULL else "fast")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--goldens", action="store_true", help="rewrite golden files instead of comparing with them")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """A full run draws anew unless FOREBAY_SEED or Hypothesis's --hypothesis-seed says otherwise; xdist's workers inherit the environment and so the seed."""
+    if FULL:
+        given = config.getoption("--hypothesis-seed", default=None)
+        seed = os.environ.setdefault("FOREBAY_SEED", str(given or random.SystemRandom().randrange(2**32)))
+        if given is None:
+            config.option.hypothesis_seed = seed
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return f"forebay: {'full' if FULL else 'fast'} tests, " + (f"seed {os.environ['FOREBAY_SEED']} (FOREBAY_SEED repeats it)" if FULL else "cases are always the same")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What carries no slower marker is fast, and runs first."""
+    for item in items:
+        if not any(item.get_closest_marker(name) for name in SLOWER):
+            item.add_marker(pytest.mark.fast)
+    items.sort(key=lambda item: item.get_closest_marker("fast") is None)
+
+
+@pytest.fixture(scope="session")
+def seed() -> int:
+    """For tests that draw without Hypothesis."""
+    return int(os.environ.get("FOREBAY_SEED", "1"))
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """One local session for all tests, with Delta; what it makes lies in a temporary folder."""
+    from jobs.spark import session
+    found = session("local[2]", {"spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("spark-warehouse"))})
+    yield found
+    found.stop()
+
+
+@pytest.fixture(scope="session")
+def kafka_jars() -> list[Path]:
+    """The class path of a broker."""
+    jars = sorted((SHARE / "kafka").glob("*.jar"))
+    assert jars, "the broker's jars are not there: make install-kafka-broker"
+    return jars
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[Path, str], None]:
+    """golden(path, text) compares with the file, or rewrites it under --goldens."""
+    rewrite = request.config.getoption("--goldens")
+
+    def compare(path: Path, text: str) -> None:
+        if rewrite:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        assert path.exists(), f"{path} is not there: make goldens writes it, read it before you commit it"
+        assert path.read_text(encoding="utf-8") == text, f"{path} differs; if the change is meant: make goldens"
+
+    return compare

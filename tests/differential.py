@@ -1,0 +1,127 @@
+"""One random case taken through plans, and its answers compared with the oracle's; which plans, runs, parts, files and switches comes from a seeded choice."""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from random import Random
+
+import pyarrow as pa
+
+from jobs.verify import Answer, compare
+from optimizer.errors import ForebayError
+from optimizer.plan import Plan, candidates
+from optimizer.program import BEGINNING
+from optimizer.query import Catalog, Query
+from optimizer.sql import parse
+from optimizer.types import parse_type
+from tests import oracle
+from tests.engine import Failed, Folder, together
+from tests.streams import Case, Columns
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """A run of boundaries by one plan; `anew` begins its state at the first of them."""
+
+    plan: Plan
+    boundaries: tuple[int, ...]
+    anew: bool
+
+
+def query_of(case: Case) -> Query:
+    def typed(columns: Columns) -> tuple[tuple[str, object], ...]:
+        return tuple((n, parse_type(k)) for n, k in columns.items())
+
+    streams = tuple((n, e, typed(c)) for n, (e, c, _) in case.streams.items())
+    return parse(case.sql, Catalog(case.batch_us, streams, tuple((n, typed(c)) for n, (c, _) in case.relations.items())))      # type: ignore[arg-type]
+
+
+def plans(query: Query) -> list[Plan]:
+    return [c.plan for c in candidates(query) if c.refused is None]
+
+
+def versions(case: Case, query: Query) -> list[int]:
+    """The boundaries from which on a relation of the query is another one."""
+    return sorted({t for i in query.inputs if not i.is_stream for t, _ in case.relations[i.source][1] if t})
+
+
+def schedule(case: Case, query: Query, first: Plan, choice: Random, boundaries: list[int]) -> Iterator[Stretch]:
+    """Published boundaries in random runs, sometimes with another plan from one on. State that holds a relation's rows begins anew with its version."""
+    changes, known, plan, at, anew = versions(case, query), plans(query), first, 0, True
+    while at < len(boundaries):
+        size = choice.choice([1, 1, 2, 3, len(boundaries)])
+        run = tuple(t for t in boundaries[at:at + size] if _version(changes, t) == _version(changes, boundaries[at]))
+        yield Stretch(plan, run, anew)
+        at += len(run)
+        switched = choice.random() < 0.15
+        plan = choice.choice(known) if switched else plan
+        renewed = at < len(boundaries) and plan.keeps_answer and _version(changes, boundaries[at]) != _version(changes, run[-1])
+        anew = (switched or renewed) and not query.returns_rows
+
+
+def _version(changes: list[int], t: int) -> int:
+    return sum(c <= t for c in changes)
+
+
+def scatter(table: pa.Table, choice: Random) -> list[pa.Table]:
+    """The rows in random files."""
+    count = choice.choice([1, 2, 3])
+    places = [choice.randrange(count) for _ in range(table.num_rows)]
+    return [table.take(pa.array([n for n, p in enumerate(places) if p == k], pa.int64())) for k in range(count)]
+
+
+def folder_of(case: Case, query: Query, choice: Random) -> Folder:
+    folder = Folder()
+    for name in dict.fromkeys(i.source for i in query.inputs if i.is_stream):
+        for part in scatter(oracle.stream_table(case, name), choice):
+            if part.num_rows:
+                folder.add(name, part)
+    return folder
+
+
+def relations_at(case: Case, query: Query, folder: Folder, t: int) -> None:
+    for name in dict.fromkeys(i.source for i in query.inputs if not i.is_stream):
+        columns, known = case.relations[name]
+        folder.replace(name, oracle.arrow(columns, next(rows for since, rows in reversed(known) if since <= t)))
+
+
+def answers(case: Case, query: Query, plan: Plan, choice: Random, parts: int = 1, creation: int | None = None) -> dict[int, pa.Table | Failed]:
+    """The answers by this plan (and those it switches to), until one fails; a run that fails is taken apart, as the failing boundary is to be found."""
+    folder, previous, found = folder_of(case, query, choice), BEGINNING, {}
+    boundaries = [t for t in case.boundaries if t % query.every == 0 and (creation is None or t >= creation)]
+    try:
+        for stretch in schedule(case, query, plan, choice, boundaries):
+            relations_at(case, query, folder, stretch.boundaries[0])
+            if stretch.anew:
+                folder.state, previous = {}, BEGINNING
+            for group in _attempts(stretch.boundaries):
+                try:
+                    found.update(together(query, stretch.plan, folder, group, parts, previous))
+                except Failed as error:
+                    if len(group) == 1:
+                        return found | {group[0]: error}
+                    continue
+                previous = group[-1]
+                if previous == stretch.boundaries[-1]:
+                    break
+        return found
+    finally:
+        folder.remove()
+
+
+def _attempts(boundaries: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """All at once, then one by one."""
+    return [boundaries] + ([(t,) for t in boundaries] if len(boundaries) > 1 else [])
+
+
+def differences(expected: dict[int, Answer], got: dict[int, pa.Table | Failed]) -> list[str]:
+    if list(expected) != list(got):
+        return [f"answers at {list(expected)} expected, got {list(got)}; last {expected and list(expected.values())[-1]} and {got and list(got.values())[-1]}"]
+    found = []
+    for t, right in expected.items():
+        answer = got[t]
+        if isinstance(right, ForebayError) or isinstance(answer, Failed):
+            found += [] if isinstance(right, ForebayError) and isinstance(answer, Failed) else [f"{t}: {right!s:.300} expected, got {answer!s:.300}"]
+        else:
+            found += [f"{t}: {d}" for d in compare(right, answer)]
+    return found
