@@ -1,14 +1,26 @@
-"""`import forebay`: the thin front in Python. It opens a pipeline folder and passes each wish to one function of `jobs`; it decides and computes nothing."""
+"""`import forebay`: the thin front. It opens a pipeline folder and passes each wish to one function of `jobs`; it decides and computes nothing."""
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from forebay.pipeline import Pipeline
 from optimizer.errors import ForebayError
+
+if TYPE_CHECKING:
+    from forebay.pipeline import Pipeline
 
 __all__ = ["ForebayError", "Pipeline", "open"]
 
 
-def open(folder: str = ".", engine: str | None = None, **spark: Any) -> Pipeline:      # noqa: A001 (the name users expect: forebay.open)
+def open(folder: str = ".", engine: str | None = None) -> Pipeline:      # noqa: A001 (the name users expect: forebay.open)
     """The pipeline in a folder with a forebay.yml. `engine` forces a lowering: `tasks` or `jvm`."""
+    from forebay.pipeline import Pipeline      # a second of imports that `forebay --help` and `init` need not pay
+
     return Pipeline(folder, engine)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Pipeline":
+        from forebay.pipeline import Pipeline
+
+        return Pipeline
+    raise AttributeError(f"module 'forebay' has no attribute {name!r}")

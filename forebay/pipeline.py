@@ -1,14 +1,17 @@
-"""A pipeline as an object: ingest, create, run, result, explain; every wrong use raises a ForebayError that says what, where, and what to do."""
+"""A pipeline as an object: ingest, create, run, result, explain; every wrong use raises a ForebayError that says what, where, and what to do. Times are integer microseconds."""
 from __future__ import annotations
 
 from collections.abc import Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from jobs import answers, ingest, relations, requests, runner
+from jobs import answers, decisions, ingest, relations, requests, runner
 from jobs.config import load
 from jobs.lock import held
 from jobs.queries import Standing
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class Pipeline:
@@ -23,8 +26,8 @@ class Pipeline:
             rt.forget()
             last = rt.ledger.begun()
             done = ingest.ingest(rt.pipeline, SimpleNamespace(last_begun=last), rt.tasks, only, rt.clock)
-            relations.refresh(rt.pipeline, rt.tasks)
-            return done
+            refreshed = relations.refresh(rt.pipeline, rt.tasks)
+            return {**done, "refused": done["refused"] + refreshed.refused}
 
     def run(self, to: int | None = None, flush: bool = False, batches: int | None = None, progress: Any = lambda _: None) -> dict[str, Any]:
         """Every complete boundary."""
@@ -37,16 +40,31 @@ class Pipeline:
         """delete, pause, resume, pin (with a plan's name) or unpin a query."""
         return self._shown(requests.change(self.runtime, name, action, plan))
 
+    def synchronise(self) -> list[str]:
+        """New files in queries/ become queries; what else differs there is told, not applied."""
+        return [notice.message for notice in requests.synchronise(self.runtime)]
+
+    def query(self, name: str) -> dict[str, Any]:
+        return self._shown(requests.show(self.runtime, name))
+
     def queries(self) -> list[dict[str, Any]]:
         return [self._shown(s) for s in requests.listed(self.runtime)]
 
     def result(self, name: str, at: int | None = None, every: bool = False) -> Any:
         """The answer as a pandas DataFrame: at the last boundary, at one, or at every."""
-        return answers.read(self.runtime, name, at, every).to_pandas()
+        return self.table(name, at, every).to_pandas()
+
+    def table(self, name: str, at: int | None = None, every: bool = False) -> pa.Table:
+        """The answer as an Arrow table."""
+        return answers.read(self.runtime, name, at, every)
 
     def explain(self, query: str, **options: Any) -> dict[str, Any]:
         """Candidates, choice, tree and SQL of a query by name or text."""
         return answers.explain(self.runtime, query, **options)
+
+    def plans(self, name: str) -> dict[str, Any]:
+        """The pin, and the plan in force at each boundary so far."""
+        return decisions.document(self.runtime, name)
 
     def verify(self, name: str | None = None, engine: str = "duckdb") -> dict[str, Any]:
         """Recomputes answers by plain SQL over the raw rows, without the planner."""

@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs import failpoints, kernel, tables
+from jobs import failpoints, jvm, kernel, tables
 from jobs.ledger import Batch, State
 from jobs.queries import Standing
 from jobs.schema import arrow
@@ -116,12 +116,33 @@ def state_folder(work: Work, name: str) -> str:
 
 def answers(context: Context, batch: Batch, todo: list[Work]) -> list[Answer]:
     """All queries in one Spark job; a query that fails is tried again boundary by boundary to find from where."""
-    orders = [order(context, batch, w, part) for w in todo for part in range(w.parts)]
-    outcomes = context.tasks.map(perform, orders)
+    outcomes = _perform(context, batch, todo)
     by_query: dict[str, list[Outcome]] = {}
     for outcome in outcomes:
         by_query.setdefault(outcome.query, []).append(outcome)
     return [_answer(context, batch, w, by_query[w.name]) for w in todo]
+
+
+def _perform(context: Context, batch: Batch, todo: list[Work]) -> list[Outcome]:
+    """Each query where its plan places it."""
+    orders = [order(context, batch, w, part) for w in todo if w.plan.place == "tasks" for part in range(w.parts)]
+    return context.tasks.map(perform, orders) + [jvm.perform(context.tasks.session, jvm_order(context, batch, w)) for w in todo if w.plan.place == "jvm"]
+
+
+def jvm_order(context: Context, batch: Batch, work: Work) -> jvm.Order:
+    floor = _floor(context, work) if work.query.returns_rows else 0
+    made = program(Lowering(shape(work.query), work.plan, "spark", narrow=False), work.due, work.previous, floor)
+    streams = {s.name: (context.table(f"streams/{s.of}").path, context.table(f"streams/{s.of}").version) for s in made.sources if s.kind == "stream"}
+    files = {s.name: _files(context, batch, work, s, 0) for s in made.sources if s.kind != "stream"}
+    return jvm.Order(work.name, made, streams, files, _folders(context, work), f"b{batch.number}", _rows_to(context, work))
+
+
+def _folders(context: Context, work: Work) -> dict[str, str]:
+    return {name: os.path.join(context.warehouse, state_folder(work, name)) for name in sets(Lowering(shape(work.query), work.plan))}
+
+
+def _rows_to(context: Context, work: Work) -> str | None:
+    return os.path.join(context.warehouse, work.standing.table) if work.query.returns_rows else None
 
 
 def _answer(context: Context, batch: Batch, work: Work, outcomes: list[Outcome]) -> Answer:
@@ -131,7 +152,7 @@ def _answer(context: Context, batch: Batch, work: Work, outcomes: list[Outcome])
     message = found.failed[1]
     for count in range(len(work.due) - 1, 0, -1):
         shorter = replace(work, due=work.due[:count])
-        found = _tried(context, shorter, context.tasks.map(perform, [order(context, batch, shorter, part) for part in range(work.parts)]))
+        found = _tried(context, shorter, _perform(context, batch, [shorter]))
         if found.failed is None:
             return replace(found, work=work, state={}, failed=(work.due[count], message))
         message = found.failed[1]
@@ -172,9 +193,7 @@ def order(context: Context, batch: Batch, work: Work, part: int) -> Order:
     floor = _floor(context, work) if work.query.returns_rows else 0
     narrow, wide = (program(replace(low, narrow=n), work.due, work.previous, floor) for n in (True, False))
     files = {s.name: _files(context, batch, work, s, part) for s in narrow.sources}
-    folders = {name: os.path.join(context.warehouse, state_folder(work, name)) for name in sets(low)}
-    rows_to = os.path.join(context.warehouse, work.standing.table) if work.query.returns_rows else None
-    return Order(work.name, part, narrow, wide, files, folders, f"b{batch.number}", rows_to)
+    return Order(work.name, part, narrow, wide, files, _folders(context, work), f"b{batch.number}", _rows_to(context, work))
 
 
 def _files(context: Context, batch: Batch, work: Work, source: Source, part: int) -> tuple[str, ...]:

@@ -79,20 +79,26 @@ def quarantine_path(pipeline: Pipeline, stream: str) -> str:
 def ingest(pipeline: Pipeline, ledger: LedgerView, tasks: Any, only: Mapping[str, Sequence[Any]] | None = None, clock: Callable[[], int] = now) -> dict[str, Any]:
     """`only`: paths or data frames by stream; without it, every source. The answer counts by stream, and names under `refused` the files that could not be taken."""
     recover(pipeline)
-    for stream in pipeline.streams.values():
-        sources.clear(pipeline, stream)
-    given = _given(pipeline, only)
+    sources.clear(pipeline)
+    try:
+        return _taken(pipeline, ledger.last_begun, tasks, _given(pipeline, only), clock)
+    finally:
+        sources.clear(pipeline)
+
+
+def _taken(pipeline: Pipeline, last: int | None, tasks: Any, given: Mapping[str, list[Input]], clock: Callable[[], int]) -> dict[str, Any]:
     done: dict[str, Any] = {name: {"files": 0, "rows": 0, "quarantined": 0, "late": 0} for name in (given or pipeline.streams)}
     refused: list[dict[str, str]] = []
+    for name in done:
+        _stream_table(pipeline, pipeline.streams[name])
     waiting = {name: sources.pending(pipeline, pipeline.streams[name], tasks, given.get(name)) for name in done}
     while any(waiting.values()):
         turn = {name: inputs[:FILES_A_COMMIT] for name, inputs in waiting.items() if inputs}
         waiting = {name: inputs[FILES_A_COMMIT:] for name, inputs in waiting.items()}
-        for name, outcomes in _landed(pipeline, turn, ledger.last_begun, clock(), tasks).items():
+        for name, outcomes in _landed(pipeline, turn, last, clock(), tasks).items():
             refused += [{"stream": name, "path": o.landed[0].input.name, "reason": o.refused} for o in outcomes if o.refused]
             _commit(pipeline, name, [o for o in outcomes if not o.refused], clock())
             _count(done[name], [o for o in outcomes if not o.refused and not o.known])
-            sources.taken(pipeline, turn[name])
     return {"streams": done, "refused": refused}
 
 
@@ -135,6 +141,7 @@ def _landed(pipeline: Pipeline, turn: Mapping[str, Sequence[Input]], last: int |
         outcome = Outcome(tuple(p for _, p in parts))
         if outcome.refused or outcome.known:
             _forget(parts)
+            outcome = Outcome((next((p for _, p in parts if p.refused), parts[0][1]),))
         outcomes[name].append(outcome)
     return outcomes
 

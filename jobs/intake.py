@@ -89,7 +89,7 @@ def append(table: Table, records: Iterable[Record], transaction: tuple[str, int]
     """Adds rows, and makes one file of many in the same commit."""
     rows, old = as_rows(records), table.files() if len(table.files()) >= MANY else ()
     if old:
-        with_old = kernel.table(kernel.connect(), f"SELECT * FROM {_reading(table)}").select(FILES.names).cast(FILES)
+        with_old = kernel.table(kernel.shared(), f"SELECT * FROM {_reading(table)}").select(FILES.names).cast(FILES)
         rows = pa.concat_tables([with_old, rows])
     table.commit([tables.write(table.path, rows, tables.unique("rows"))], [f.path for f in old], transaction)
 
@@ -110,7 +110,7 @@ def _asked(pipeline: Pipeline, sql: str) -> list[tuple[Any, ...]]:
     table = files_table(pipeline)
     if not table.files():
         return []
-    con = kernel.connect()
+    con = kernel.shared()
     try:
         return con.execute(f"WITH files AS (FROM {_reading(table)}) {sql}").fetchall()
     finally:

@@ -16,6 +16,7 @@ Error = duckdb.Error
 # What a row or an answer can bring about, as opposed to a broken file, disk or program.
 DATA_ERRORS = (duckdb.OutOfRangeException, duckdb.ConversionException, duckdb.InvalidInputException)
 PROGRAM_ERRORS = (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException)      # our own mistakes; a damaged file can bring about any other Error
+_SHARED: dict[int, Connection] = {}                        # by process: an engine does not survive a fork
 EXHAUSTED = (duckdb.OutOfMemoryException,)
 
 
@@ -26,6 +27,20 @@ def connect(threads: int = 1, memory: str = MEMORY) -> Connection:
     for setting in DUCKDB_SETTINGS:
         con.execute(setting)
     return con
+
+
+def shared() -> Connection:
+    """A connection to this process's own one-thread engine: 60 times cheaper than an engine, with temporary tables of its own; here rows keep the order of their file."""
+    if os.getpid() not in _SHARED:
+        _SHARED[os.getpid()] = connect()
+        _SHARED[os.getpid()].execute("SET preserve_insertion_order = true")
+    return _SHARED[os.getpid()].cursor()
+
+
+def discard() -> None:
+    """Ends the shared engine: after some errors it answers nothing more."""
+    if os.getpid() in _SHARED:
+        _SHARED.pop(os.getpid()).close()
 
 
 def table(con: Connection, sql: str) -> pa.Table:

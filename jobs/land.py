@@ -58,6 +58,7 @@ def land(item: Item) -> Landed:
     except kernel.PROGRAM_ERRORS:
         raise
     except (Broken, UnicodeDecodeError, OSError, kernel.Error) as error:
+        kernel.discard()
         if isinstance(error, kernel.EXHAUSTED) or "No space left" in str(error):
             raise failed("out-of-resources", f"{item.input.name} could not be taken in: {_short(error)}", "free disk space, or give tasks more with FOREBAY_TASK_MEMORY") from error
         return Landed(item.input, refused=_short(error))
@@ -68,8 +69,7 @@ def _land(item: Item) -> Landed:
     source = replace(item.input, size=size, modified=modified, digest=item.input.digest or _digest(item))
     if source.digest in item.known:
         return Landed(source, known=True)
-    con = kernel.connect()
-    con.execute("SET preserve_insertion_order = true")
+    con = kernel.shared()
     try:
         landed = _judged(con, item, source)
     finally:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs import kernel, tables
+from jobs import failpoints, kernel, tables
 from jobs.tables import Conflict, Table
 
 STAMP = pa.timestamp("us", "UTC")
@@ -72,8 +72,7 @@ class Ledger:
 
     def begun(self) -> int | None:
         """The last boundary that has begun: requests and late rows come after it."""
-        number = self.changes.refresh().transaction(BEGUN)
-        return None if number < 0 else number
+        return _instant(self.changes.refresh())
 
     def all_changes(self) -> tuple[Change, ...]:
         """In the order in which they were made."""
@@ -85,26 +84,37 @@ class Ledger:
     def request(self, make: Any) -> Change:
         """Appends make(last begun boundary, changes so far), made again whenever somebody else was faster."""
         for _ in range(ATTEMPTS):
-            begun, known = self.begun(), self.all_changes()
-            change: Change = make(begun, known)
+            known = self.all_changes()
+            change: Change = make(_instant(self.changes), known)      # of the version just read: a mark made since then is a conflict
+            failpoints.at("request.before-commit")
             try:
                 self.changes.append(_rows(CHANGES, [{**asdict(change), "sequence": self.changes.version + 1, "at": _now()}]))
+                failpoints.at("request.after-commit")
                 return change
             except Conflict:
                 continue
         raise Conflict("the ledger of changes is written without pause by others")
 
-    def begin(self, boundary: int) -> None:
-        """Marks all boundaries up to this one as begun."""
-        for _ in range(ATTEMPTS):
-            if (self.begun() or -1) >= boundary:
-                return
-            try:
-                self.changes.commit(transaction=(BEGUN, boundary))
-                return
-            except Conflict:
-                continue
-        raise Conflict("the ledger of changes is written without pause by others")
+    def asked(self) -> int:
+        """A number that differs whenever anything was asked, or has begun, in between."""
+        return self.changes.refresh().version
+
+    def begin(self, boundary: int, asked: int) -> bool:
+        """Marks all boundaries up to this one as begun, unless something was asked since: what is to run may then be something else."""
+        if self.asked() != asked:
+            return False
+        if (_instant(self.changes) or -1) >= boundary:
+            return True
+        try:
+            self.changes.commit(transaction=(BEGUN, boundary))
+        except Conflict:
+            return False
+        return True
+
+    @property
+    def position(self) -> int:
+        """A number that differs whenever anybody entered anything in `batches`; as last read."""
+        return self.batches.version
 
     def last(self) -> tuple[str, Batch, Mapping[str, State]] | None:
         """The newest entry of `batches`: phase, batch, and the states after it (before it, for an intent)."""
@@ -143,6 +153,11 @@ class Ledger:
         rows = self._ask(f"""SELECT epoch_us("first"), CAST(json_extract(relations, '$.{name}') AS BIGINT) AS v FROM batches WHERE phase = 'commit' AND v IS NOT NULL ORDER BY batch""")
         return [pair for k, pair in enumerate(rows) if k == 0 or pair[1] != rows[k - 1][1]]
 
+    def told(self) -> list[tuple[int, int, dict[str, str], float]]:
+        """Of each committed batch: its first boundary, how many it has, its plans' names by query, its seconds."""
+        rows = self._ask("""SELECT epoch_us("first"), boundaries, plans, seconds FROM batches WHERE phase = 'commit' ORDER BY batch""")
+        return [(first, count, json.loads(plans), seconds) for first, count, plans, seconds in rows]
+
     def _ask(self, sql: str) -> list[tuple[Any, ...]]:
         """A question to the table of batches, for people's commands: a runner needs only its newest entry."""
         files = tuple(os.path.join(self.batches.path, f.path) for f in self.batches.refresh().files())
@@ -153,6 +168,11 @@ class Ledger:
             return con.execute(f"WITH batches AS (FROM read_parquet({kernel.file_list(files)})) {sql}").fetchall()
         finally:
             con.close()
+
+
+def _instant(changes: Table) -> int | None:
+    number = changes.transaction(BEGUN)
+    return None if number < 0 else number
 
 
 def _changes(table: Table) -> tuple[Change, ...]:

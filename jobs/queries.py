@@ -31,12 +31,16 @@ class Standing:
 def standings(changes: Iterable[Change], boundary: int | None = None) -> dict[str, Standing]:
     """Every query that was ever created, as it stands at the boundary (None: after all that was asked)."""
     found: dict[str, Standing] = {}
-    for change in changes:
+    for change in sorted(changes, key=_when):      # a failure is found after what was asked for later boundaries meanwhile
         if boundary is None or change.effective is None or change.effective <= boundary:
             changed = _apply(found.get(change.query), change)
             if changed is not None:
                 found[change.query] = changed
     return found
+
+
+def _when(change: Change) -> int:
+    return -1 if change.effective is None else change.effective
 
 
 def _apply(old: Standing | None, change: Change) -> Standing | None:

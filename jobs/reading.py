@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from jobs import kernel
 from jobs.kernel import Connection, quoted
 
-LINE = 64 << 20                        # bytes a line may have
+LINE = 4 << 20                         # bytes a line may have
 MARK = "mark"                          # the format of an input without rows: it says how far a source was read
 BAD_LINE = "not a JSON object"
 BAD_FIELDS = "wrong number of fields"

@@ -77,7 +77,7 @@ def version_file(pipeline: Pipeline, name: str, version: int) -> File:
 def store(item: Item) -> Stored:
     """What a task does with a relation."""
     failpoints.at("relations.before-write")
-    con = kernel.connect()
+    con = kernel.shared()
     try:
         for i, source in enumerate(item.inputs):
             _read(con, item.relation, source, i)
@@ -88,6 +88,7 @@ def store(item: Item) -> Stored:
     except kernel.PROGRAM_ERRORS:
         raise
     except (Broken, UnicodeDecodeError, OSError, kernel.Error) as error:
+        kernel.discard()
         return Stored(refused=str(error).strip().split("\n")[0][:500])
     finally:
         con.close()

@@ -19,7 +19,7 @@ from jobs.ledger import Batch, Change, Ledger, State
 from jobs.lock import held
 from jobs.queries import Standing, next_change, standings
 from jobs.schema import stream_schema
-from jobs.tables import Table
+from jobs.tables import Conflict, Table
 from jobs.tasks import Tasks
 from optimizer.plan import default, named, placed
 from optimizer.query import Query
@@ -44,6 +44,7 @@ class Runtime:
     def __post_init__(self) -> None:
         self._tables: dict[str, Table] = {}
         self.marks: Mapping[str, intake.Watermark] = {}
+        self.position = -1
         self.catalog = catalog(self.pipeline)
 
     def table(self, path: str) -> Table:
@@ -72,15 +73,20 @@ def runtime(pipeline: Pipeline, engine: str | None = None) -> Runtime:
 def run(rt: Runtime, to: int | None = None, flush: bool = False, limit: int | None = None, progress: Progress = lambda _: None) -> dict[str, Any]:
     """Every complete boundary, in INTERFACE's `run` shape."""
     with held(rt.pipeline.warehouse):
-        rt.forget()
         ran = recover(rt)
         rt.marks = intake.watermarks(rt.pipeline)      # only an ingest moves them, and none can run meanwhile
         requests.synchronise(rt)
         while limit is None or len(ran) < limit:
+            asked = rt.ledger.asked()
             group = _next_group(rt, to, flush, None if limit is None else limit - len(ran))
             if not group:
                 break
+            failpoints.at("batch.before-mark")
+            if not rt.ledger.begin(group[-1], asked):
+                continue
+            failpoints.at("batch.after-mark")
             done = execute(rt, _describe(rt, group))
+            rt.position = rt.ledger.position
             for entry in done:
                 progress(entry)
             ran += done
@@ -91,12 +97,17 @@ def run(rt: Runtime, to: int | None = None, flush: bool = False, limit: int | No
 def recover(rt: Runtime) -> list[dict[str, Any]]:
     """Finishes what a crash left: a half-recorded ingest, then the last intent without commit."""
     ingest.recover(rt.pipeline)
-    compact.sweep(rt)
     last = rt.ledger.last()
+    rt.position = rt.ledger.position
+    rt.forget()
+    compact.sweep(rt)
     if last is None or last[0] == "commit":
         return []
     failpoints.at("recover.before")
-    return _carry_out(rt, last[1])
+    done = _carry_out(rt, last[1])
+    rt.position = rt.ledger.position
+    failpoints.at("recover.after")
+    return done
 
 
 def active(rt: Runtime, boundary: int) -> dict[str, Standing]:
@@ -171,7 +182,7 @@ def _next_group(rt: Runtime, to: int | None, flush: bool, limit: int | None) -> 
     change = next_change(rt.ledger.all_changes(), first)
     last = min(last, change - rt.pipeline.batch) if change is not None else last
     most = 1 if rt.engine == "jvm" else min(GROUP_BOUNDARIES, limit or GROUP_BOUNDARIES)
-    group = tuple(range(first, last + 1, rt.pipeline.batch))[:most] if last >= first else ()
+    group = tuple(range(first, last + 1, rt.pipeline.batch)[:most])
     while len(group) > 1 and _rows_between(rt, first - rt.pipeline.batch, group[-1]) > GROUP_ROWS:
         group = group[:max(1, len(group) // 2)]
     return group
@@ -184,9 +195,10 @@ def _rows_between(rt: Runtime, after: int, upto: int) -> int:
 
 
 def _describe(rt: Runtime, boundaries: tuple[int, ...]) -> Batch:
-    """Fixes all that the batch depends on. Begun first: from here on requests and late rows belong to later boundaries."""
-    rt.ledger.begin(boundaries[-1])
+    """Fixes all that the batch depends on. The boundaries have begun: requests and late rows belong to later ones."""
     last = rt.ledger.last()
+    if rt.ledger.position != rt.position:
+        raise Conflict(f"another process has written to the ledger of batches in {rt.pipeline.warehouse} since this one read it")
     states = dict(last[2]) if last else {}
     standing = active(rt, boundaries[0])
     plans = {name: batches.plan_value(choose(rt, s, states.get(name))) for name, s in standing.items()}
@@ -231,6 +243,7 @@ def _carry_out(rt: Runtime, batch: Batch) -> list[dict[str, Any]]:
     rt.ledger.commit(batch, states, {}, {n: m for n, (_, m) in failed.items()}, seconds)
     failpoints.at("batch.after-commit")
     compact.discard(rt, gone)
+    failpoints.at("batch.after-discard")
     compact.compact(rt, made)
     return report(rt, batch, made, seconds)
 

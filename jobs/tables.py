@@ -18,7 +18,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
-from optimizer.errors import failed
+from optimizer.errors import ForebayError, failed
 
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 MICROSECOND = timedelta(microseconds=1)
@@ -35,8 +35,11 @@ class File:
     high: Mapping[str, int] = field(default_factory=dict)
 
 
-class Conflict(Exception):
+class Conflict(ForebayError):
     """Another process committed to the table since it was read."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("conflict", message, hint="another process runs this pipeline; nothing is lost, it goes on where that one stops", exit_code=3)
 
 
 class Table:

@@ -20,7 +20,8 @@ Answer = Union[pa.Table, ForebayError]
 Row = tuple[object, ...]
 Totals = tuple[float, ...]
 TOLERANCE = 1e-9
-SPARK_DATA_ERRORS = ("ARITHMETIC_OVERFLOW", "DIVIDE_BY_ZERO", "REMAINDER_BY_ZERO", "CAST_INVALID_INPUT", "CAST_OVERFLOW", "NUMERIC_VALUE_OUT_OF_RANGE", "BINARY_ARITHMETIC_OVERFLOW")
+SPARK_DATA_ERRORS = ("ARITHMETIC_OVERFLOW", "DIVIDE_BY_ZERO", "REMAINDER_BY_ZERO", "CAST_INVALID_INPUT", "CAST_OVERFLOW",
+                     "NUMERIC_VALUE_OUT_OF_RANGE", "BINARY_ARITHMETIC_OVERFLOW")
 
 
 def published(boundaries: Sequence[int], every: int) -> list[int]:

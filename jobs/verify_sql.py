@@ -3,12 +3,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import sqlglot
 from sqlglot import exp
 
-from jobs.verify_sql_scalar import BIGINT, DOUBLE, Kind, Typed, cast, kind_of, quotient, translate
+from jobs.verify_sql_aggregates import AGGREGATES, aggregate
+from jobs.verify_sql_scalar import translate
+from jobs.verify_sql_types import Typed, kind_of
 from optimizer.errors import ForebayError
 
 UNITS = {"microsecond": 1, "millisecond": 1000, "second": 10**6, "minute": 60 * 10**6, "hour": 3600 * 10**6, "day": 86400 * 10**6, "week": 7 * 86400 * 10**6}
@@ -17,8 +19,6 @@ NAME = r"(?<![\w`])(?!(?:from|join|as)\b)(?:\w+|`[^`]+`)"
 WINDOWED = re.compile(rf"({NAME})(\s+(?:as\s+)?{NAME})?\s*\[\s*window\s+(?:(until\s+now)|{LENGTH}(?:\s+(tumbling)|\s+slide\s+{LENGTH})?)\s*\]", re.I)
 MARK = re.compile(r"w(\d+)__(.*)")
 EVERY = re.compile(rf"\bevery\s+{LENGTH}\s*;?\s*$", re.I)
-STATISTICS = {exp.Stddev: "stddev_samp", exp.StddevSamp: "stddev_samp", exp.StddevPop: "stddev_pop", exp.Variance: "var_samp", exp.VariancePop: "var_pop"}
-AGGREGATES = (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.Median, exp.Quantile, exp.PercentileCont, exp.WithinGroup, exp.Filter, *STATISTICS)
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Plain:
     magnitudes: tuple[str, ...]
     having: Typed | None
     outputs: tuple[tuple[str, Typed], ...]
-    selects: tuple[tuple[str, exp.Expression], ...]
+    selects: tuple[tuple[str, exp.Expr], ...]
     tree: exp.Select
 
     @property
@@ -123,7 +123,7 @@ def _default_every(sources: tuple[Source, ...], batch: int) -> int:
     return max(slides) if whole else batch
 
 
-def _from(tree: exp.Select, windows: list[tuple[str, int, int]]) -> tuple[tuple[Source, ...], list[exp.Expression]]:
+def _from(tree: exp.Select, windows: list[tuple[str, int, int]]) -> tuple[tuple[Source, ...], list[exp.Expr]]:
     joins = tree.args.get("joins") or []
     start = tree.args.get("from_") or tree.args["from"]
     sources, conditions = [_source(start.this, windows)], []
@@ -135,7 +135,7 @@ def _from(tree: exp.Select, windows: list[tuple[str, int, int]]) -> tuple[tuple[
     return tuple(sources), conditions + (_conjuncts(where.this) if where else [])
 
 
-def _source(node: exp.Expression, windows: list[tuple[str, int, int]]) -> Source:
+def _source(node: exp.Expr, windows: list[tuple[str, int, int]]) -> Source:
     marked = MARK.fullmatch(node.name)
     name = marked[2] if marked else node.name
     return Source(node.alias or name, name, windows[int(marked[1])] if marked else None)
@@ -145,12 +145,12 @@ def _using(tree: exp.Select) -> frozenset[str]:
     return frozenset(name.name.lower() for join in tree.args.get("joins") or [] for name in join.args.get("using") or [])
 
 
-def _using_equality(sources: list[Source], name: str) -> exp.Expression:
+def _using_equality(sources: list[Source], name: str) -> exp.Expr:
     """The newest source's column equals the first one's; all earlier ones are equal already."""
     return exp.EQ(this=exp.column(name, table=sources[0].alias), expression=exp.column(name, table=sources[-1].alias))
 
 
-def _conjuncts(node: exp.Expression) -> list[exp.Expression]:
+def _conjuncts(node: exp.Expr) -> list[exp.Expr]:
     return list(node.flatten()) if isinstance(node, exp.And) else [node]
 
 
@@ -168,14 +168,14 @@ class _Scope:
             raise ForebayError("unknown-column", f"column {node.sql('spark')} is {'ambiguous' if hits else 'not known'}")
         return hits[0]
 
-    def leaf(self, node: exp.Expression) -> Typed | None:
+    def leaf(self, node: exp.Expr) -> Typed | None:
         if not isinstance(node, exp.Column):
             return None
         alias, name = self.find(node)
         self.used[(alias, name)] = None
         return Typed(quoted(f"{alias}.{name}"), kind_of(self.tables[alias].columns[name]))
 
-    def same(self, node: exp.Expression) -> str:
+    def same(self, node: exp.Expr) -> str:
         """A spelling in which equal expressions are equal."""
         return node.transform(lambda n: exp.Var(this=quoted(".".join(self.find(n)))) if isinstance(n, exp.Column) else n).sql("duckdb")
 
@@ -183,15 +183,15 @@ class _Scope:
 class _Above:
     """Names above the aggregation: grouping expressions k0, k1, … and aggregates a0, a1, …, collected as they are met."""
 
-    def __init__(self, scope: _Scope, groups: list[exp.Expression]) -> None:
+    def __init__(self, scope: _Scope, groups: list[exp.Expr]) -> None:
         self.scope, self.keys = scope, [translate(g, scope.leaf) for g in groups]
         self.names = {scope.same(g): Typed(f"k{i}", self.keys[i].kind) for i, g in enumerate(groups)}
         self.aggregates: list[Typed] = []
         self.magnitudes: list[str] = []
 
-    def leaf(self, node: exp.Expression) -> Typed | None:
+    def leaf(self, node: exp.Expr) -> Typed | None:
         if isinstance(node, AGGREGATES):
-            value, magnitude = _aggregate(node, self.scope)
+            value, magnitude = aggregate(node, self.scope.leaf)
             self.aggregates.append(value)
             self.magnitudes += [magnitude] if magnitude else []
             return Typed(f"a{len(self.aggregates) - 1}", value.kind)
@@ -203,70 +203,15 @@ def _aggregated(tree: exp.Select) -> bool:
     return any(e.find(*AGGREGATES) for e in [*tree.selects, *([having] if having else [])])
 
 
-def _aggregate(node: exp.Expression, scope: _Scope) -> tuple[Typed, str]:
-    """The aggregate over joined rows, and Σ|x| (for doubles) by which its error is judged."""
-    keep = None
-    if isinstance(node, exp.Filter):
-        keep, node = translate(node.expression.this, scope.leaf), node.this
-    if isinstance(node, exp.WithinGroup):
-        node = exp.Quantile(this=node.expression.expressions[0].this, quantile=node.this.this)
-    inner = node.this
-    if isinstance(node, exp.Count) and (isinstance(inner, exp.Star) or isinstance(inner, exp.Column) and isinstance(inner.this, exp.Star)):
-        return Typed(f"count({_when(keep, '1')})", BIGINT, keep is not None and keep.fallible), ""
-    distinct = isinstance(inner, exp.Distinct)
-    value = translate(inner.expressions[0] if distinct else inner, scope.leaf)
-    result, magnitude = _function(node, Typed(_when(keep, value.sql), value.kind), "DISTINCT " if distinct else "")
-    return replace(result, fallible=value.fallible or keep is not None and keep.fallible), magnitude
-
-
-def _when(keep: Typed | None, sql: str) -> str:
-    return f"CASE WHEN {keep.sql} THEN {sql} END" if keep else sql
-
-
-def _function(node: exp.Expression, value: Typed, distinct: str) -> tuple[Typed, str]:
-    double = cast(value, DOUBLE).sql
-    if isinstance(node, exp.Count):
-        return Typed(f"count({distinct}{value.sql})", BIGINT), ""
-    if isinstance(node, (exp.Min, exp.Max)):
-        return Typed(f"{type(node).__name__.lower()}({value.sql})", value.kind), ""
-    if isinstance(node, (exp.Sum, exp.Avg)) and value.kind.name == "DECIMAL":
-        return _decimal_aggregate(node, value), ""
-    if isinstance(node, exp.Sum):
-        kind = BIGINT if value.kind.name.endswith("INT") or value.kind.name == "INTEGER" else DOUBLE
-        return Typed(f"CAST(sum({value.sql}) AS {kind})", kind), f"sum(abs({double}))" if kind == DOUBLE else ""
-    if isinstance(node, exp.Avg):
-        return Typed(f"avg({double})", DOUBLE), f"avg(abs({double}))"
-    if isinstance(node, (exp.Median, exp.Quantile)):
-        return Typed(f"quantile_cont({double}, {node.args['quantile'].sql() if isinstance(node, exp.Quantile) else 0.5})", DOUBLE), f"max(abs({double}))"
-    return _statistic(STATISTICS[type(node)], double)
-
-
-def _decimal_aggregate(node: exp.Expression, value: Typed) -> Typed:
-    """Spark: SUM widens by 10 digits; AVG by 4 digits and 4 places, rounded half up."""
-    p, s = value.kind.precision, value.kind.scale
-    total = Typed(f"sum({value.sql})", Kind("DECIMAL", 38, s))
-    if isinstance(node, exp.Sum):
-        return cast(total, Kind("DECIMAL", min(38, p + 10), s))
-    kind = Kind("DECIMAL", min(38, p + 4), min(38, s + 4))
-    return Typed(quotient(total, f"CAST(nullif(count({value.sql}), 0) AS HUGEINT)", kind.scale, kind), kind)
-
-
-def _statistic(name: str, double: str) -> tuple[Typed, str]:
-    """A root is as good as what it is the root of: its tolerance is the variance's, divided by twice the root (10^4.5 when that is 0)."""
-    square = f"max({double} * {double})"
-    root = f"least({square} / nullif({name}({double}), 0), 31623 * sqrt({square}))"
-    return Typed(f"{name}({double})", DOUBLE), root if name.startswith("stddev") else square
-
-
-def _selects(tree: exp.Select, scope: _Scope) -> list[tuple[str, exp.Expression]]:
-    found: list[tuple[str, exp.Expression]] = []
+def _selects(tree: exp.Select, scope: _Scope) -> list[tuple[str, exp.Expr]]:
+    found: list[tuple[str, exp.Expr]] = []
     for item in tree.selects:
         star = isinstance(item, exp.Star) or isinstance(item, exp.Column) and isinstance(item.this, exp.Star)
         found += list(_expanded(item, scope, {n.lower() for n, _ in found})) if star else [(item.alias or _name(item, scope), item.unalias())]
     return found
 
 
-def _expanded(item: exp.Expression, scope: _Scope, taken: set[str]) -> Iterator[tuple[str, exp.Expression]]:
+def _expanded(item: exp.Expr, scope: _Scope, taken: set[str]) -> Iterator[tuple[str, exp.Expr]]:
     only = item.table.lower() if isinstance(item, exp.Column) else ""
     for source in scope.sources:
         for name in scope.tables[source.alias].columns if only in ("", source.alias.lower()) else ():
@@ -274,7 +219,7 @@ def _expanded(item: exp.Expression, scope: _Scope, taken: set[str]) -> Iterator[
             taken.add(name.lower())
 
 
-def _name(item: exp.Expression, scope: _Scope) -> str:
+def _name(item: exp.Expr, scope: _Scope) -> str:
     if isinstance(item, exp.Column):
         return scope.find(item)[1]
     call = item.this if isinstance(item, exp.Filter) else item
@@ -282,24 +227,24 @@ def _name(item: exp.Expression, scope: _Scope) -> str:
     return f"{word}_{scope.find(call.this)[1]}" if isinstance(call.this, exp.Column) and not isinstance(call.this.this, exp.Star) else word
 
 
-def _groups(tree: exp.Select, selects: list[exp.Expression], scope: _Scope) -> list[exp.Expression]:
+def _groups(tree: exp.Select, selects: list[exp.Expr], scope: _Scope) -> list[exp.Expr]:
     """GROUP BY entries: an ordinal or alias of a SELECT item (a column of that name comes first), else the expression itself."""
     group = tree.args.get("group")
     aliases = {item.alias.lower(): item.unalias() for item in tree.selects if item.alias}
     return [_group(node, selects, aliases, scope) for node in (group.expressions if group else [])]
 
 
-def _group(node: exp.Expression, selects: list[exp.Expression], aliases: dict[str, exp.Expression], scope: _Scope) -> exp.Expression:
+def _group(node: exp.Expr, selects: list[exp.Expr], aliases: dict[str, exp.Expr], scope: _Scope) -> exp.Expr:
     if isinstance(node, exp.Literal) and node.is_int:
         return selects[int(node.this) - 1]
     return _inline(node, scope, aliases) if isinstance(node, exp.Column) else node
 
 
-def _inline(node: exp.Expression, scope: _Scope, named: Mapping[str, exp.Expression]) -> exp.Expression:
+def _inline(node: exp.Expr, scope: _Scope, named: Mapping[str, exp.Expr]) -> exp.Expr:
     """SELECT aliases replaced by what they stand for, where no column has that name."""
     columns = {c.lower() for t in scope.tables.values() for c in t.columns}
 
-    def one(n: exp.Expression) -> exp.Expression:
+    def one(n: exp.Expr) -> exp.Expr:
         hidden = isinstance(n, exp.Column) and not n.table and n.name.lower() not in columns
         return named[n.name.lower()].copy() if hidden and n.name.lower() in named else n
 
@@ -315,15 +260,15 @@ def spark_text(query: Plain, replaced: Mapping[str, str], extra: list[str]) -> s
     tree = query.tree.copy()
     entries = [tree.args.get("from_") or tree.args["from"], *(tree.args.get("joins") or [])]
     for entry, source in zip(entries, query.sources):
-        entry.this.replace(exp.Subquery(this=sqlglot.parse_one(replaced[source.alias], read="databricks"), alias=exp.TableAlias(this=exp.to_identifier(source.alias))))
+        rows = sqlglot.parse_one(replaced[source.alias], read="databricks")
+        entry.this.replace(exp.Subquery(this=rows, alias=exp.TableAlias(this=exp.to_identifier(source.alias))))
     for condition in extra:
         tree = tree.where(sqlglot.parse_one(condition, read="databricks"))
     tree.set("expressions", [exp.alias_(e.copy(), name, quoted=True) for name, e in query.selects])
     return tree.transform(_rows_counted).sql("spark")
 
 
-def _rows_counted(node: exp.Expression) -> exp.Expression:
+def _rows_counted(node: exp.Expr) -> exp.Expr:
     """COUNT(alias.*) counts rows; Spark's own would leave out those with a NULL."""
     stars = isinstance(node, exp.Count) and isinstance(node.this, exp.Column) and isinstance(node.this.this, exp.Star)
     return exp.Count(this=exp.Star()) if stars else node
-

@@ -5,96 +5,28 @@ A failing expression raises in DuckDB too, by a cast that cannot succeed: unlike
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 from sqlglot import exp
 
+from jobs.verify_sql_types import (BIGINT, BOOLEAN, DATE, DOUBLE, INTEGER, INTEGERS, NULL, TIMESTAMPTZ, VARCHAR, Kind, Typed, as_decimal, bounded, cast,
+                                   kind_of, quotient, unscaled, widest)
 from optimizer.errors import failed
 
-INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
-DIGITS = dict(zip(INTEGERS, (3, 5, 10, 20)))
-SPELLED = {"string": "VARCHAR", "int": "INTEGER", "long": "BIGINT", "timestamp": "TIMESTAMPTZ", "short": "SMALLINT", "byte": "TINYINT"}
+Leaf = Callable[[exp.Expr], Typed | None]
+
+Recur = Callable[[exp.Expr], Typed]
 
 
-@dataclass(frozen=True)
-class Kind:
-    """A DuckDB type; precision and scale only for DECIMAL."""
-
-    name: str
-    precision: int = 0
-    scale: int = 0
-
-    def __str__(self) -> str:
-        return f"DECIMAL({self.precision},{self.scale})" if self.name == "DECIMAL" else self.name
-
-
-@dataclass(frozen=True)
-class Typed:
-    """SQL text, its type, whether evaluating it may raise, and how many digits it has if it is an integer constant."""
-
-    sql: str
-    kind: Kind
-    fallible: bool = False
-    digits: int = 0
-
-
-Leaf = Callable[[exp.Expression], "Typed | None"]
-
-NULL, BOOLEAN, DOUBLE, VARCHAR, INTEGER, BIGINT, TIMESTAMPTZ, DATE = (
-    Kind(n) for n in ("NULL", "BOOLEAN", "DOUBLE", "VARCHAR", "INTEGER", "BIGINT", "TIMESTAMPTZ", "DATE"))
-
-
-def kind_of(text: str) -> Kind:
-    """From a type as users spell it: `bigint`, `decimal(10,2)`."""
-    name, _, rest = text.strip().lower().rstrip(")").partition("(")
-    if name in ("decimal", "numeric", "dec"):
-        precision, _, scale = (rest or "10,0").partition(",")
-        return Kind("DECIMAL", int(precision), int(scale or 0))
-    return Kind(SPELLED.get(name.strip(), name.strip().upper()))
-
-
-def bounded(precision: int, scale: int) -> Kind:
-    """Spark's DecimalType.adjustPrecisionScale: beyond 38 digits the scale gives way, but keeps at least 6."""
-    if precision <= 38:
-        return Kind("DECIMAL", precision, scale)
-    return Kind("DECIMAL", 38, max(38 - (precision - scale), min(scale, 6)))
-
-
-def cast(value: Typed, kind: Kind) -> Typed:
-    return value if value.kind == kind else replace(value, sql=f"CAST({value.sql} AS {kind})", kind=kind, digits=0)
-
-
-def widest(values: list[Typed]) -> Kind:
-    """The common type of comparisons, CASE, COALESCE."""
-    kinds = [v.kind for v in values if v.kind != NULL]
-    names = {k.name for k in kinds}
-    if names and names <= set(INTEGERS):
-        return Kind(max(names, key=INTEGERS.index))
-    if names <= {*INTEGERS, "DECIMAL"} and names:
-        parts = [as_decimal(Typed("", k)) for k in kinds]
-        scale = max(p.scale for p in parts)
-        return bounded(max(p.precision - p.scale for p in parts) + scale, scale)
-    if names & {"FLOAT", "DOUBLE"}:
-        return Kind("FLOAT") if names == {"FLOAT"} else DOUBLE
-    return next((k for k in (TIMESTAMPTZ, DATE) if k in kinds), kinds[0] if kinds else NULL)
-
-
-def as_decimal(value: Typed) -> Kind:
-    return value.kind if value.kind.name == "DECIMAL" else Kind("DECIMAL", value.digits or DIGITS[value.kind.name], 0)
-
-
-def translate(node: exp.Expression, leaf: Leaf) -> Typed:
+def translate(node: exp.Expr, leaf: Leaf) -> Typed:
     """`leaf` gives what columns (and, above an aggregation, groups and aggregates) are called."""
     found = leaf(node)
     if found is not None:
         return found
     rule = next((RULES[c] for c in type(node).__mro__ if c in RULES), None)
     return rule(node, lambda child: translate(child, leaf)) if rule else _as_sqlglot(node, lambda child: translate(child, leaf))
-
-
-Recur = Callable[[exp.Expression], Typed]
 
 
 def _literal(node: Any, _: Recur) -> Typed:
@@ -159,20 +91,6 @@ def _divide(node: Any, recur: Recur) -> Typed:
     result = bounded(a.precision - a.scale + b.scale + scale, scale)
     left, right = cast(left, a), cast(right, b)
     return Typed(_unless_zero(left.sql, right.sql, quotient(left, unscaled(right), result.scale + b.scale, result), result), result, True)
-
-
-def unscaled(value: Typed) -> str:
-    """The integer behind a decimal."""
-    wide = f"CAST({value.sql} AS DECIMAL(38,{value.kind.scale}))"
-    return f"CAST({wide} * CAST(1{'0' * value.kind.scale} AS DECIMAL({value.kind.scale + 1},0)) AS HUGEINT)"
-
-
-def quotient(dividend: Typed, divisor: str, scale: int, kind: Kind) -> str:
-    """round_half_up(dividend × 10^(scale) / divisor) × 10^-kind.scale in whole numbers: DuckDB's `/` of decimals is a double."""
-    number = f"({unscaled(dividend)} * CAST(1{'0' * (scale - dividend.kind.scale)} AS HUGEINT))"
-    rounded = f"((2 * abs({number}) + abs({divisor})) // (2 * abs({divisor})) * sign({number}) * sign({divisor}))"
-    least = f"CAST('{Decimal(1).scaleb(-kind.scale):f}' AS DECIMAL({max(1, kind.scale)},{kind.scale}))"
-    return f"CAST(CAST({rounded} AS DECIMAL(38,0)) * {least} AS {kind})"
 
 
 def _whole_division(node: Any, recur: Recur) -> Typed:
@@ -268,7 +186,7 @@ def _keep(node: Any, recur: Recur) -> Typed:
     return recur(node.this)
 
 
-RESULTS: dict[type[exp.Expression], Kind] = {
+RESULTS: dict[type[exp.Expr], Kind] = {
     exp.Upper: VARCHAR, exp.Lower: VARCHAR, exp.Trim: VARCHAR, exp.Substring: VARCHAR, exp.Concat: VARCHAR, exp.DPipe: VARCHAR, exp.Replace: VARCHAR,
     exp.Left: VARCHAR, exp.Right: VARCHAR, exp.Length: INTEGER, exp.Year: INTEGER, exp.Month: INTEGER, exp.Day: INTEGER, exp.Hour: INTEGER,
     exp.Minute: INTEGER, exp.Second: INTEGER, exp.DayOfWeek: INTEGER, exp.Like: BOOLEAN, exp.StartsWith: BOOLEAN, exp.EndsWith: BOOLEAN, exp.Contains: BOOLEAN,
@@ -276,7 +194,7 @@ RESULTS: dict[type[exp.Expression], Kind] = {
     exp.Exp: DOUBLE, exp.Ln: DOUBLE, exp.Log: DOUBLE, exp.Sign: DOUBLE}
 
 
-def _as_sqlglot(node: exp.Expression, recur: Recur) -> Typed:
+def _as_sqlglot(node: exp.Expr, recur: Recur) -> Typed:
     """Other functions as sqlglot transpiles them, around arguments translated here."""
     copy, kinds = node.copy(), []
     for child, original in zip(list(copy.iter_expressions()), list(node.iter_expressions())):
@@ -291,7 +209,7 @@ def _as_sqlglot(node: exp.Expression, recur: Recur) -> Typed:
     return Typed(f"CAST({copy.sql('duckdb')} AS {kind})", kind, True)
 
 
-def _rounded(node: exp.Expression, kind: Kind) -> Kind | None:
+def _rounded(node: exp.Expr, kind: Kind) -> Kind | None:
     if isinstance(node, exp.Abs):
         return kind
     if isinstance(node, (exp.Floor, exp.Ceil)) and not node.args.get("decimals"):
@@ -303,7 +221,7 @@ def _rounded(node: exp.Expression, kind: Kind) -> Kind | None:
     return bounded(max(1, kind.precision - kind.scale + 1 + scale), scale) if kind.name == "DECIMAL" else kind
 
 
-OPERATORS: dict[type[exp.Expression], str] = {
+OPERATORS: dict[type[exp.Expr], str] = {
     exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Mod: "%", exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
     exp.NullSafeEQ: "IS NOT DISTINCT FROM"}
 RULES: dict[type, Callable[[Any, Recur], Typed]] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from jobs.verify_sql import Plain, Source, Table, quoted, spark_text
-from jobs.verify_sql_scalar import Typed, kind_of
+from jobs.verify_sql_types import Typed, kind_of
 
 FOR_EVER = 2**62
 MAGNITUDE = "_magnitude"      # Σ|x| of each output of a row, beside the expected answer

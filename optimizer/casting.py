@@ -8,6 +8,8 @@ _NAMES = {"int": "INTEGER", "string": "VARCHAR", "timestamp": "TIMESTAMP WITH TI
 _SPACE = r"[\x00-\x20\x7F]*"
 _WHOLE = f"^{_SPACE}([+-]?[0-9]+){_SPACE}$"
 _NUMBER = f"^{_SPACE}([+-]?([0-9]+\\.?[0-9]*|\\.[0-9]+)([eE][+-]?[0-9]+)?){_SPACE}$"
+_REAL = f"(?i)^{_SPACE}([+-]?([0-9]+\\.?[0-9]*|\\.[0-9]+)(e[+-]?[0-9]+)?)[fd]?{_SPACE}$"
+_SPECIAL = f"(?i)^{_SPACE}([+-]?inf(inity)?|nan){_SPACE}$"
 _TWO_63 = "9223372036854775808"       # 2^63, where Spark's check lets BIGINT's largest value through
 
 
@@ -73,7 +75,7 @@ def _convert(keyword: str, source: Type, to: Type, value: str) -> str:
     if to.integral and source.name == "decimal":
         return f"{keyword}(trunc({value}) AS {target})"
     if to.name == "decimal" and source.floating:
-        return f"CASE WHEN isfinite({value}) THEN {keyword}(CAST(CAST({value} AS DOUBLE) AS VARCHAR) AS {target}) END"
+        return _float_to_decimal(keyword, to, value)
     if to.floating and source.name == "decimal" and (source.precision > 15 or to.name == "float"):
         return f"CAST(CAST({value} AS VARCHAR) AS {target})"
     if to.name == "float" and source == DOUBLE:
@@ -102,10 +104,12 @@ def _from_string(keyword: str, to: Type, value: str) -> str:
     if to.integral:
         return f"{keyword}(regexp_extract({value}, '{_WHOLE}', 1) AS {target})"
     if to.name == "decimal":
-        return f"{keyword}(regexp_extract({value}, '{_NUMBER}', 1) AS {target})"
+        wide = f"{keyword}(regexp_extract({value}, '{_NUMBER}', 1) AS DECIMAL(38,{to.scale}))"
+        return f"{keyword}(CAST({wide} AS VARCHAR) AS {target})"
     if to == DOUBLE:
-        return f"{keyword}(regexp_extract(regexp_replace({value}, '^({_SPACE}[+-]?[0-9.]+([eE][+-]?[0-9]+)?)[fFdD]({_SPACE})$', '\\1\\3'), '{_NUMBER}', 1) AS {target})"
-    return f"{keyword}(regexp_replace(regexp_replace(lower(regexp_extract({value}, '^{_SPACE}([A-Za-z01]+){_SPACE}$', 1)), '^(t|y|yes|1)$', 'true'), '^(f|n|no|0)$', 'false') AS BOOLEAN)"
+        return f"{keyword}(regexp_extract({value}, '{_REAL}', 1) || regexp_extract({value}, '{_SPECIAL}', 1) AS {target})"
+    name = f"lower(regexp_extract({value}, '^{_SPACE}([A-Za-z01]+){_SPACE}$', 1))"
+    return f"{keyword}(regexp_replace(regexp_replace({name}, '^(t|y|yes|1)$', 'true'), '^(f|n|no|0)$', 'false') AS BOOLEAN)"
 
 
 def _float_to_integer(keyword: str, source: Type, to: Type, value: str) -> str:
@@ -113,6 +117,13 @@ def _float_to_integer(keyword: str, source: Type, to: Type, value: str) -> str:
     if to.name != "bigint":
         return plain
     return f"CASE WHEN {value} = CAST('{_TWO_63}' AS {sql_type(source, 'duckdb')}) THEN CAST(9223372036854775807 AS BIGINT) ELSE {plain} END"
+
+
+def _float_to_decimal(keyword: str, to: Type, value: str) -> str:
+    """By its shortest text, as Java does; the range is checked here because DuckDB lets exponents through that are too large."""
+    limit = f"CAST('1e{to.precision - to.scale}' AS DOUBLE)"
+    text = f"CASE WHEN abs({value}) < {limit} THEN CAST(CAST({value} AS DOUBLE) AS VARCHAR) ELSE 'NUMERIC_VALUE_OUT_OF_RANGE' END"
+    return f"CASE WHEN isfinite({value}) THEN {keyword}({text} AS {sql_type(to, 'duckdb')}) END"
 
 
 def _to_float(value: str) -> str:

@@ -152,7 +152,13 @@ def number(text: str) -> Literal:
             if fits(value, kind):
                 return Literal(value, kind)
         return _decimal_literal(text)
-    return Literal(float(text), DOUBLE) if "e" in text.lower() else _decimal_literal(text)
+    return _double_literal(text) if "e" in text.lower() else _decimal_literal(text)
+
+
+def _double_literal(text: str) -> Literal:
+    if abs(float(text)) == float("inf"):
+        raise ForebayError("bad-literal", f"{text} is larger than any double", hint="the largest is 1.7976931348623157e308")
+    return Literal(float(text), DOUBLE)
 
 
 def _decimal_literal(text: str) -> Literal:

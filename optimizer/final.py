@@ -1,15 +1,15 @@
-"""From output partials to published rows: merge what the tasks hand over, turn states into values, HAVING, SELECT. One statement for any number of boundaries."""
+"""From output partials to published rows: merge what tasks hand over, states into values, HAVING, SELECT; one statement for any number of boundaries."""
 from __future__ import annotations
 
 from optimizer import dialect as d
 from optimizer.decimals import quotient
 from optimizer.expr import AggregateRef, Expr, GroupRef
 from optimizer.join import failing, group_columns
+from optimizer.lowering import Lowering, merged, quoted
 from optimizer.query import Aggregate
 from optimizer.scalar import render
-from optimizer.sets import Lowering, merged, quoted
-from optimizer.shape import Measure, Shape, measure_of, mergeable
-from optimizer.types import Type, decimal
+from optimizer.shape import Shape, measure_of
+from optimizer.types import TIMESTAMP, Type, decimal
 
 FAILED = "an expression of the query failed on a row of the answer (division by zero, overflow or a cast)"
 
@@ -31,23 +31,19 @@ def _name(leaf: Expr) -> str:
 
 
 def _merged(low: Lowering, partials: str, due: str) -> str:
-    """One row a group and boundary; without GROUP BY one a boundary, also over nothing."""
-    groups = list(group_columns(low.shape))
-    sums = ["sum(c) AS c"] + [f"{_whole(m) if m.kind == 'whole' else merged(m, m.name, low)} AS {m.name}" for m in low.shape.measures] + (["sum(e) AS e"] if failing(low) else [])
+    """One row a group and boundary; without GROUP BY one a boundary, also over nothing. What is computed whole comes from one task only."""
+    groups, marks = list(group_columns(low.shape)), ["e"] if failing(low) else []
+    sums = ["sum(c) AS c"] + [f"{f'any_value({m.name})' if m.kind == 'whole' else merged(m, m.name, low)} AS {m.name}" for m in low.shape.measures]
+    sums += [f"sum({e}) AS {e}" for e in marks]
     kept = f"SELECT {', '.join(['_t', *groups, *sums])} FROM {partials} GROUP BY {', '.join(['_t', *groups])} HAVING sum(c) > 0"
     if groups:
         return kept
-    columns = ["c", *(m.name for m in low.shape.measures), *(["e"] if failing(low) else [])]
+    columns = ["c", *(m.name for m in low.shape.measures), *marks]
     return f"SELECT {due}._t, {', '.join(f'k.{c} AS {c}' for c in columns)} FROM {due} LEFT JOIN ({kept}) AS k ON k._t = {due}._t"
 
 
-def _whole(m: Measure) -> str:
-    """Whole aggregates come from one task only."""
-    return f"any_value({m.name})"
-
-
 def _value(shape: Shape, a: Aggregate) -> str:
-    if not all(mergeable(x) for x in shape.query.aggregates):
+    if shape.whole:
         if a.function == "count" and a.argument is None:
             return "COALESCE(CAST(c AS BIGINT), 0)"
         name = measure_of(shape, a, "whole").name
@@ -70,7 +66,8 @@ def _average(s: str, n: str, a: Aggregate) -> str:
     if a.type.name != "decimal":
         return f"CAST({s} AS DOUBLE) / {n}"
     assert a.argument is not None
-    return quotient(decimal(38, a.argument.type.scale), decimal(19, 0), a.type, f"CAST({s} AS DECIMAL(38,{a.argument.type.scale}))", f"CAST({n} AS DECIMAL(19,0))")
+    scale = a.argument.type.scale
+    return quotient(decimal(38, scale), decimal(19, 0), a.type, f"CAST({s} AS DECIMAL(38,{scale}))", f"CAST({n} AS DECIMAL(19,0))")
 
 
 def _spread(shape: Shape, a: Aggregate, n: str, s: str) -> str:
@@ -93,4 +90,4 @@ def _integer(column: str, scale: int) -> str:
 
 
 def result_columns(low: Lowering) -> tuple[tuple[str, Type], ...]:
-    return (("boundary", Type("timestamp")), *low.shape.query.columns)
+    return (("boundary", TIMESTAMP), *low.shape.query.columns)

@@ -9,7 +9,7 @@ from functools import partial
 from optimizer import casting
 from optimizer.casting import constant, naive, sql_type, zoned
 from optimizer.decimals import quotient
-from optimizer.expr import Call
+from optimizer.expr import Call, Literal
 from optimizer.types import INTEGERS, Type, decimal
 
 Args = tuple[str, ...]
@@ -51,12 +51,14 @@ def _divides(call: Call) -> bool:
     return not nonzero(call) or call.type.precision == 38 or call.function == "div" and constant(call, 1) == -1
 
 
-def _summing(sign: str) -> Template:
-    return lambda call, args: _decimal_sum(sign, call, args) if call.type.name == "decimal" else _infix(sign)(call, args)
-
-
-def _times(call: Call, args: Args) -> str:
-    return _decimal_product(call, args) if call.type.name == "decimal" else _infix("*")(call, args)
+def _arithmetic(sign: str, name: str) -> Template:
+    """DuckDB moves constants across comparisons (x + 1 > 0 becomes x > -1) and loses the overflow; it does so only with operators, not with these functions."""
+    def write(call: Call, args: Args) -> str:
+        if call.type.name == "decimal":
+            return _decimal_product(call, args) if sign == "*" else _decimal_sum(sign, call, args)
+        opaque = call.type.integral and any(isinstance(a, Literal) for a in call.args)
+        return f"{name}({args[0]}, {args[1]})" if opaque else _infix(sign)(call, args)
+    return write
 
 
 def _smallest(kind: Type) -> str:
@@ -226,9 +228,9 @@ def _branches(args: Args) -> str:
 
 
 FUNCTIONS: dict[str, Function] = {
-    "add": Function(_summing("+"), _infix("+"), _overflows, _plain("try_add")),
-    "subtract": Function(_summing("-"), _infix("-"), _overflows, _plain("try_subtract")),
-    "multiply": Function(_times, _infix("*"), _overflows, _plain("try_multiply")),
+    "add": Function(_arithmetic("+", "add"), _infix("+"), _overflows, _plain("try_add")),
+    "subtract": Function(_arithmetic("-", "subtract"), _infix("-"), _overflows, _plain("try_subtract")),
+    "multiply": Function(_arithmetic("*", "multiply"), _infix("*"), _overflows, _plain("try_multiply")),
     "divide": Function(_divide, _infix("/"), _divides, _plain("try_divide"), "divisor"),
     "div": Function(_infix("//"), _infix("DIV"), _divides, _try_div, "divisor"),
     "mod": Function(_remainder, _infix("%"), lambda call: not nonzero(call), _plain("try_mod"), "divisor"),

@@ -6,13 +6,16 @@ from collections.abc import Mapping
 from optimizer import dialect as d
 from optimizer.decimals import quotient
 from optimizer.expr import Column, Expr
-from optimizer.scalar import fails, render, safe
-from optimizer.sets import Lowering, counted, fallible, merged, squared, working_type
+from optimizer.lowering import Lowering, Name, counted, fallible, merged, squared, stored_type, working_type
+from optimizer.query import Aggregate
+from optimizer.scalar import fails, safe
 from optimizer.shape import Measure, Shape
 from optimizer.types import BIGINT, Type, decimal
 
+ONE = "CAST(1 AS BIGINT)"
 
-def namer(low: Lowering):  # type: ignore[no-untyped-def]
+
+def leaf_name(low: Lowering) -> Name:
     """Leaves above the scans are attributes of the sets v0, v1, …"""
     def name(leaf: Expr) -> str:
         found = low.shape.attribute(leaf)
@@ -28,18 +31,32 @@ def group_columns(shape: Shape) -> tuple[str, ...]:
 def out_columns(low: Lowering) -> tuple[tuple[str, Type], ...]:
     """Output partials: groups, COUNT(*), measures, failures."""
     kept = [(f"g{k}", e.type) for k, e in enumerate(low.shape.query.groups)] + [("c", BIGINT)]
-    return tuple(kept + [(m.name, out_type(m)) for m in low.shape.measures] + ([("e", BIGINT)] if failing(low) else []))
+    return tuple(kept + [(m.name, stored_type(m)) for m in low.shape.measures] + ([("e", BIGINT)] if failing(low) else []))
 
 
-def out_type(m: Measure) -> Type:
-    if m.kind == "square":
-        return d.stored(squared(m.type))
-    return BIGINT if m.kind == "count" else d.stored(m.type) if m.kind == "sum" else m.type
+def out_working(low: Lowering) -> dict[str, str]:
+    """The types in which output partials are computed."""
+    kinds = {m.name: working_type(m, low) for m in low.shape.measures}
+    return {name: kinds.get(name) or d.name(kind, low.dialect) for name, kind in out_columns(low)}
+
+
+def merged_answer(low: Lowering, sql: str, where: str = "TRUE", having: str = "", extra: tuple[str, ...] = ()) -> str:
+    """Output partials merged by group (and `extra` columns)."""
+    keys = [*group_columns(low.shape), *extra]
+    values = [f"{counted('c')} AS c"] + [f"{merged(m, m.name, low)} AS {m.name}" for m in low.shape.measures]
+    values += [f"{counted('e')} AS e"] if failing(low) else []
+    by = f" GROUP BY {', '.join(keys)}" if keys else ""
+    return f"SELECT {', '.join(keys + values)} FROM ({sql}) AS q WHERE {where}{by}" + (f" HAVING {having}" if having else "")
 
 
 def failing(low: Lowering) -> bool:
-    across = [*low.shape.query.residuals, *(m.expr for m in low.shape.measures if m.home is None and m.expr is not None), *low.shape.query.groups]
-    return any(fallible(low, i) for i in range(len(low.shape.query.inputs))) or any(fails(e, low.dialect, lambda _: "x") is not None for e in across)
+    return any(fallible(low, i) for i in low.inputs) or any(fails(e, low.dialect, lambda _: "x") is not None for e in _above(low))
+
+
+def _above(low: Lowering) -> list[Expr]:
+    """What is computed of a joined row, not of one input's."""
+    measures = [m.expr for m in low.shape.measures if m.home is None and m.expr is not None]
+    return [*low.shape.query.residuals, *measures, *(e for e in low.shape.query.groups if not low.shape.attribute(e))]
 
 
 def joined(low: Lowering, sources: Mapping[int, str], extra: tuple[tuple[str, str], ...] = (), signed: int | None = None, where: str = "TRUE") -> str:
@@ -74,13 +91,13 @@ def _links(low: Lowering, i: int, before: tuple[int, ...]) -> list[str]:
 
 def _group(low: Lowering, expr: Expr) -> str:
     found = low.shape.attribute(expr)
-    return f"v{found[0]}.{found[1].name}" if found else safe(expr, low.dialect, namer(low))
+    return f"v{found[0]}.{found[1].name}" if found else safe(expr, low.dialect, leaf_name(low))
 
 
 def _count(low: Lowering, but: tuple[int, ...], sign: str | None) -> str:
     """Π c_j over the other inputs: coalescing, paper A Def. 5."""
-    factors = [f"v{j}.c" for j in range(len(low.plan.digits)) if low.early(j) and j not in but] + ([sign] if sign else [])
-    return " * ".join(factors) or "CAST(1 AS BIGINT)"
+    factors = [f"v{j}.c" for j in low.inputs if low.early(j) and j not in but] + ([sign] if sign else [])
+    return " * ".join(factors) or ONE
 
 
 def _measure(low: Lowering, m: Measure, sign: str | None) -> str:
@@ -90,7 +107,7 @@ def _measure(low: Lowering, m: Measure, sign: str | None) -> str:
         return _across(low, m, sign)
     value = f"v{m.home}.{m.name}"
     count = _count(low, (m.home,), sign)
-    if m.kind in ("min", "max") or count.startswith("CAST(1"):
+    if m.kind in ("min", "max") or count == ONE:
         return merged(m, value, low)
     kind = squared(m.type) if m.kind == "square" else BIGINT if m.kind == "count" else m.type
     return merged(m, d.times(value, kind, count, low.dialect), low)
@@ -99,7 +116,7 @@ def _measure(low: Lowering, m: Measure, sign: str | None) -> str:
 def _across(low: Lowering, m: Measure, sign: str | None) -> str:
     """A measure of an expression over several inputs: evaluated on the joined row, weighted by all counts."""
     assert m.expr is not None
-    value, count = safe(m.expr, low.dialect, namer(low)), _count(low, (), sign)
+    value, count = safe(m.expr, low.dialect, leaf_name(low)), _count(low, (), sign)
     if m.kind in ("min", "max"):
         return merged(m, value, low)
     if m.kind == "count":
@@ -113,43 +130,38 @@ def _whole(low: Lowering, m: Measure) -> str:
     """An aggregate that nothing merges, over the joined rows themselves (all counts are 1)."""
     a = m.aggregate
     assert a is not None
-    value = "*" if a.argument is None else safe(a.argument, low.dialect, namer(low))
+    value = "*" if a.argument is None else safe(a.argument, low.dialect, leaf_name(low))
     if a.function == "count_distinct":
         return f"count(DISTINCT {value})"
     if a.function in ("median", "percentile"):
         share = 0.5 if a.function == "median" else a.parameter
         return f"quantile_cont(CAST({value} AS DOUBLE), {share})" if low.dialect == "duckdb" else f"percentile(CAST({value} AS DOUBLE), {share})"
-    if a.function in ("sum", "avg") and low.dialect == "duckdb" and a.type.name == "decimal":
-        assert a.argument is not None
-        total = f"CAST(sum({value}) AS DECIMAL(38,{a.argument.type.scale}))"
-        if a.function == "avg":
-            return f"CASE WHEN count({value}) > 0 THEN {quotient(decimal(38, a.argument.type.scale), decimal(19, 0), a.type, total, f'CAST(count({value}) AS DECIMAL(19,0))')} END"
-        return f"CAST({total} AS {d.name(a.type, low.dialect)})"
+    if a.function in ("sum", "avg") and a.type.name == "decimal" and low.dialect == "duckdb" and a.argument is not None:
+        return _whole_decimal(a, value, a.argument.type.scale)
     return f"CAST({a.function}({value}) AS {d.name(a.type, low.dialect)})"
+
+
+def _whole_decimal(a: Aggregate, value: str, scale: int) -> str:
+    """DuckDB's own AVG of decimals is a double."""
+    total = f"CAST(sum({value}) AS DECIMAL(38,{scale}))"
+    if a.function == "sum":
+        return f"CAST({total} AS {d.name(a.type, 'duckdb')})"
+    mean = quotient(decimal(38, scale), decimal(19, 0), a.type, total, f"CAST(count({value}) AS DECIMAL(19,0))")
+    return f"CASE WHEN count({value}) > 0 THEN {mean} END"
 
 
 def _failures(low: Lowering, sign: str | None) -> str:
     """How many joined rows need an expression that raises: Σ e_i·Π_{j≠i} c_j, and what fails on the joined row itself."""
-    terms = [f"v{i}.e" + (f" * {rest}" if not (rest := _count(low, (i,), sign)).startswith("CAST(1") else "") for i in range(len(low.plan.digits)) if fallible(low, i)]
-    across = [*low.shape.query.residuals, *(m.expr for m in low.shape.measures if m.home is None and m.expr is not None), *(e for e in low.shape.query.groups if not low.shape.attribute(e))]
-    doubts = [f for e in across if (f := fails(e, low.dialect, namer(low))) is not None]
-    terms += [f"CASE WHEN {' OR '.join(f'({x})' for x in doubts)} THEN {_count(low, (), sign)} ELSE CAST(0 AS BIGINT) END"] if doubts else []
+    terms = [f"v{i}.e * {_count(low, (i,), sign)}" for i in low.inputs if fallible(low, i)]
+    doubts = [f"({f})" for e in _above(low) if (f := fails(e, low.dialect, leaf_name(low))) is not None]
+    terms += [f"CASE WHEN {' OR '.join(doubts)} THEN {_count(low, (), sign)} ELSE CAST(0 AS BIGINT) END"] if doubts else []
     return " + ".join(terms)
 
 
 def residual_conditions(low: Lowering) -> str:
     text = ""
     for expr in low.shape.query.residuals:
-        doubt = fails(expr, low.dialect, namer(low))
-        passes = f"COALESCE({safe(expr, low.dialect, namer(low))}, FALSE)"
+        doubt = fails(expr, low.dialect, leaf_name(low))
+        passes = f"COALESCE({safe(expr, low.dialect, leaf_name(low))}, FALSE)"
         text += f" AND (({doubt}) OR {passes})" if doubt else f" AND {passes}"
     return text
-
-
-def selected_rows(low: Lowering) -> list[str]:
-    """The SELECT list of a row query, evaluated on each joined row: here an expression may raise, since a row of the answer needs it."""
-    from optimizer.sets import quoted
-    marked = [f"v{i}.e > 0" for i in range(len(low.plan.digits)) if fallible(low, i)]
-    guard = f"CASE WHEN {' OR '.join(marked)} THEN {d.failure('a selection of the query failed on a row of the answer', low.dialect)} ELSE " if marked else ""
-    values = [render(e, low.dialect, namer(low)) for _, e in low.shape.query.outputs]
-    return [f"CAST({guard}{v}{' END' if guard else ''} AS {d.name(e.type, low.dialect)}) AS {quoted(n, low.dialect)}" for v, (n, e) in zip(values, low.shape.query.outputs)]

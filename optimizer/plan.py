@@ -1,10 +1,11 @@
-"""Plans as values: which inputs aggregate early, how sets and answers are kept, join order, exchange, layout, invalidation, place; no SQL and no prices here."""
+"""Plans as values: which inputs aggregate early, how sets and answers are kept, order, exchange, layout, invalidation, place; no SQL and no prices here."""
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import product
 
 from optimizer.errors import ForebayError
+from optimizer.expr import inputs
 from optimizer.query import Query
 from optimizer.shape import Shape, mergeable, shape
 
@@ -113,16 +114,12 @@ def default(query: Query) -> Plan:
     asked = shape(query)
     if query.returns_rows or not all(mergeable(a) for a in query.aggregates):
         return candidates(query)[0].plan
-    grouped = {i for e in query.groups for i in _readers(asked, e)} | {i for m in asked.measures if m.home is None for i in _readers(asked, m.expr)}
+    across = [m.expr for m in asked.measures if m.home is None and m.expr is not None]
+    grouped = {i for e in (*query.groups, *across) for i in inputs(e)}
     digits = tuple(i not in grouped for i in range(len(query.inputs)))
     if len(digits) == 1:
         digits = (True,)
     return _plan(asked, digits, "recompute")
-
-
-def _readers(asked: Shape, expr: object) -> frozenset[int]:
-    from optimizer.expr import inputs
-    return inputs(expr) if expr is not None else frozenset()  # type: ignore[arg-type]
 
 
 def named(query: Query, name: str) -> Plan:

@@ -69,9 +69,9 @@ def literal(value: Literal, dialect: str) -> str:
     if kind.name == "string":
         return _string(str(content), dialect)
     if kind.name == "timestamp":
-        return f"{'TIMESTAMPTZ' if dialect == 'duckdb' else 'TIMESTAMP'} '{_moment(int(content)):%Y-%m-%d %H:%M:%S.%f}+00:00'"
+        return f"{'TIMESTAMPTZ' if dialect == 'duckdb' else 'TIMESTAMP'} '{_moment(int(content)).isoformat(' ', 'microseconds')}'"
     if kind.name == "date":
-        return f"DATE '{_moment(int(content) * 86_400_000_000):%Y-%m-%d}'"
+        return f"DATE '{_moment(int(content) * 86_400_000_000).date().isoformat()}'"
     text = f"{content:f}" if kind.name == "decimal" else repr(content)
     return f"CAST('{text}' AS {sql_type(kind, dialect)})" if not kind.integral else f"CAST({text} AS {sql_type(kind, dialect)})"
 

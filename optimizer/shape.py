@@ -51,6 +51,11 @@ class Shape:
     keys: tuple[tuple[tuple[int, Attribute], ...], ...]
     measures: tuple[Measure, ...]
 
+    @property
+    def whole(self) -> bool:
+        """Whether the aggregates are computed of the joined rows at once, since one of them has no partial states."""
+        return any(m.kind == "whole" for m in self.measures)
+
     def attribute(self, expr: Expr) -> tuple[int, Attribute] | None:
         return next(((i, a) for i, own in enumerate(self.attributes) for a in own if a.expr == expr), None)
 

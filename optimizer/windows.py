@@ -76,7 +76,8 @@ def check(window: Window, batch: int) -> None:
                            hint=f"{aligned / SECOND:g} s is not a multiple of {batch / SECOND:g} s")
     panes = window.range // gcd(batch, *window.lengths) if window.range else 0
     if panes > MAX_PANES:
-        raise ForebayError("bad-window", f"the window would have {panes:,} panes, at most {MAX_PANES:,} are possible", hint="use a shorter range, or lengths with a larger common divisor with the batch")
+        raise ForebayError("bad-window", f"the window would have {panes:,} panes, at most {MAX_PANES:,} are possible",
+                           hint="use a shorter range, or lengths with a larger common divisor with the batch")
 
 
 def due(t: int, every: int) -> bool:

@@ -44,7 +44,7 @@ def tables(case: Case) -> dict[str, Any]:
 
 
 def answers(case: Case, engine: str = "duckdb", session: Any = None, creation: int | None = None) -> dict[int, Answer]:
-    """The right answer at each published boundary from `creation` (default: the first) on; the first that cannot be computed is a ForebayError, and the last."""
+    """The right answer at each published boundary from `creation` (default: the first) on; one that cannot be computed is its error, and the last."""
     boundaries = [t for t in case.boundaries if creation is None or t >= creation]
     return recompute(case.sql, tables(case), catalog(case), case.batch_us, boundaries, engine, session if engine == "jvm" else _connection())
 

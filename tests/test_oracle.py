@@ -13,17 +13,22 @@ from hypothesis import HealthCheck, given, settings
 from jobs.verify import compare, recompute
 from jobs.verify_sql import Table, plain
 from optimizer.errors import ForebayError
+from optimizer.query import Catalog
+from optimizer.sql import parse
+from optimizer.types import parse_type
 from tests.oracle import answers, arrow, catalog, instant, stream_table, tables
 from tests.streams import SECOND, Case, cases
 
 COLUMNS = {"ts": "timestamp", "k": "int", "v": "bigint"}
 BATCH = 10
 # (event time, key, value, boundary) in units of one microsecond: instants can be enumerated
-LEFT = [(0, 1, 5, 10), (1, 1, 7, 10), (9, 2, None, 10), (10, 1, 5, 20), (10, 1, 5, 20), (19, 2, 8, 20), (3, 1, 11, 30), (21, None, 4, 30), (29, 2, 6, 30), (40, 1, 3, 50)]
+LEFT = [(0, 1, 5, 10), (1, 1, 7, 10), (9, 2, None, 10), (10, 1, 5, 20), (10, 1, 5, 20), (19, 2, 8, 20), (3, 1, 11, 30), (21, None, 4, 30), (29, 2, 6, 30),
+        (40, 1, 3, 50)]
 RIGHT = [(0, 2, 1, 10), (5, 1, 2, 10), (15, 1, 3, 20), (20, 2, 4, 30), (12, 2, 9, 40), (31, 1, 6, 40), (39, 2, 7, 40)]
 BOUNDARIES = [10, 20, 30, 40, 50, 60, 70]
 WINDOWS = {"sliding 20": "WINDOW 20 MICROSECONDS", "sliding 7": "WINDOW 7 MICROSECONDS", "tumbling 20": "WINDOW 20 MICROSECONDS TUMBLING",
-           "hopping 30/20": "WINDOW 30 MICROSECONDS SLIDE 20 MICROSECONDS", "hopping 5/20": "WINDOW 5 MICROSECONDS SLIDE 20 MICROSECONDS", "landmark": "WINDOW UNTIL NOW"}
+           "hopping 30/20": "WINDOW 30 MICROSECONDS SLIDE 20 MICROSECONDS", "hopping 5/20": "WINDOW 5 MICROSECONDS SLIDE 20 MICROSECONDS",
+           "landmark": "WINDOW UNTIL NOW"}
 
 
 def member(window: str, ts: int, t: int) -> bool:
@@ -50,11 +55,12 @@ def rows(answer: Any) -> Counter[tuple[Any, ...]]:
 
 @pytest.mark.parametrize("left,right", list(product(WINDOWS, WINDOWS)))
 def test_aggregates_are_those_of_nested_loops(left: str, right: str) -> None:
-    case = small(f"SELECT a.k, COUNT(*) AS n, SUM(a.v) AS s, MIN(b.v) AS m FROM l AS a [{WINDOWS[left]}], r AS b [{WINDOWS[right]}] WHERE a.k = b.k GROUP BY a.k EVERY 10 MICROSECONDS")
+    case = small(f"""SELECT a.k, COUNT(*) AS n, SUM(a.v) AS s, MIN(b.v) AS m FROM l AS a [{WINDOWS[left]}], r AS b [{WINDOWS[right]}]
+        WHERE a.k = b.k GROUP BY a.k EVERY 10 MICROSECONDS""")
     for t, answer in answers(case).items():
         pairs = [(a, b) for a, b in product(LEFT, RIGHT)
                  if a[1] is not None and a[1] == b[1] and max(a[3], b[3]) <= t and member(left, a[0], t) and member(right, b[0], t)]
-        expected = Counter()
+        expected: Counter[tuple[Any, ...]] = Counter()
         for key in {a[1] for a, _ in pairs}:
             values = [a[2] for a, _ in pairs if a[1] == key and a[2] is not None]
             expected[(key, sum(a[1] == key for a, _ in pairs), sum(values) if values else None, min(b[2] for a, b in pairs if a[1] == key))] += 1
@@ -108,9 +114,12 @@ VALUES = [(1, 7, 2**62, Decimal("0.10"), 0.5, "x", 10), (2, -7, 2**61, Decimal("
 
 
 @pytest.mark.parametrize("expression,expected", [
-    ("SUM(i)", 0), ("AVG(i)", 0.0), ("AVG(d)", Decimal("0.183333")), ("SUM(d)", Decimal("0.55")), ("AVG(-d)", Decimal("-0.183333")), ("SUM(d / 3)", Decimal("0.183333")),
-    ("SUM(i / 2)", 0.0), ("MIN(i DIV 2)", -3), ("MIN(i % 4)", -3), ("MAX(f) > 100", True), ("COUNT(t.*)", 3), ("COUNT(s)", 2), ("COUNT(DISTINCT i % 7)", 1), ("MEDIAN(d)", 0.2),
-    ("PERCENTILE(d, 0.25)", 0.15), ("SUM(d * d)", Decimal("0.1125")), ("STDDEV(d)", 0.07637626158259733), ("VAR_POP(i)", 49.0), ("SUM(CAST(f AS INT)) FILTER (WHERE f < 10)", 2),
+    ("SUM(i)", 0), ("AVG(i)", 0.0), ("AVG(d)", Decimal("0.183333")), ("SUM(d)", Decimal("0.55")), ("AVG(-d)", Decimal("-0.183333")),
+    ("SUM(d / 3)", Decimal("0.183333")),
+    ("SUM(i / 2)", 0.0), ("MIN(i DIV 2)", -3), ("MIN(i % 4)", -3), ("MAX(f) > 100", True), ("COUNT(t.*)", 3), ("COUNT(s)", 2),
+    ("COUNT(DISTINCT i % 7)", 1), ("MEDIAN(d)", 0.2),
+    ("PERCENTILE(d, 0.25)", 0.15), ("SUM(d * d)", Decimal("0.1125")), ("STDDEV(d)", 0.07637626158259733), ("VAR_POP(i)", 49.0),
+    ("SUM(CAST(f AS INT)) FILTER (WHERE f < 10)", 2),
     ("MAX(CAST(d * 10 AS INT))", 2), ("MIN(COALESCE(i, 1.5))", Decimal("-7.0")), ("MAX(UPPER(s))", "Y"), ("COUNT(*) FILTER (WHERE i IS NULL OR b > 5)", 3),
     ("SUM(CASE WHEN i = 7 THEN 1 ELSE b / 0 END) FILTER (WHERE i = 7)", 1.0), ("MAX(b / NULLIF(i - 7, 0))", 2**61 / -14)])
 def test_values_are_those_of_spark_sql(expression: str, expected: object) -> None:
@@ -149,22 +158,25 @@ def test_what_is_not_joined_fails_nothing() -> None:
     left = {"ts": "timestamp", "k": "int", "x": "int", "y": "int"}
     rows_ = arrow({**left, "_boundary": "timestamp"}, [(i, 2, i, 0, 10) for i in range(5)] * 50 + [(5, 7, 4, 2, 10)])
     known = {"l": Table(left, "ts"), "n": Table({"k": "int"})}
-    got = recompute("SELECT SUM(l.x / l.y) AS q, SUM(l.x DIV l.y) AS d FROM l [WINDOW 10 MICROSECONDS], n WHERE l.k = n.k", {"l": rows_, "n": other}, known, BATCH, [10])
+    sql = "SELECT SUM(l.x / l.y) AS q, SUM(l.x DIV l.y) AS d FROM l [WINDOW 10 MICROSECONDS], n WHERE l.k = n.k"
+    got = recompute(sql, {"l": rows_, "n": other}, known, BATCH, [10])
     assert rows(got[10]) == Counter({(100.0, 100): 1})
 
 
 @pytest.mark.parametrize("windows,every", [
-    (["10 SECONDS"], 5), (["20 SECONDS TUMBLING"], 20), (["20 SECONDS TUMBLING", "1 MINUTE SLIDE 10 SECONDS"], 20), (["20 SECONDS TUMBLING", "15 SECONDS TUMBLING"], 5),
+    (["10 SECONDS"], 5), (["20 SECONDS TUMBLING"], 20), (["20 SECONDS TUMBLING", "1 MINUTE SLIDE 10 SECONDS"], 20),
+    (["20 SECONDS TUMBLING", "15 SECONDS TUMBLING"], 5),
     (["20 SECONDS TUMBLING", "UNTIL NOW"], 5), (["7 SECONDS SLIDE 30 SECONDS", "10 SECONDS TUMBLING"], 30)])
 def test_when_answers_are_due(windows: list[str], every: int) -> None:
     entries = ", ".join(f"l AS x{i} [WINDOW {w}]" for i, w in enumerate(windows))
-    tree = "SELECT COUNT(*) FROM " + entries
-    assert plain(tree, {"l": Table(COLUMNS, "ts")}, 5 * SECOND).every == every * SECOND
-    assert plain(tree + " every 1 hour;", {"l": Table(COLUMNS, "ts")}, 5 * SECOND).every == 3600 * SECOND
+    text = "SELECT COUNT(*) FROM " + entries
+    assert plain(text, {"l": Table(COLUMNS, "ts")}, 5 * SECOND).every == every * SECOND
+    assert plain(text + " every 1 hour;", {"l": Table(COLUMNS, "ts")}, 5 * SECOND).every == 3600 * SECOND
 
 
 def test_names_of_outputs_and_typography() -> None:
-    query = plain("SELECT l.k, COUNT(*), MAX(l.v), sum(l.v + 1) FROM l [window 1 minute] WHERE ‘a’ <> 'b' GROUP BY l.k;", {"l": Table(COLUMNS, "ts")}, SECOND)
+    text = "SELECT l.k, COUNT(*), MAX(l.v), sum(l.v + 1) FROM l [window 1 minute] WHERE ‘a’ <> 'b' GROUP BY l.k;"
+    query = plain(text, {"l": Table(COLUMNS, "ts")}, SECOND)
     assert [name for name, _ in query.outputs] == ["k", "count", "max_v", "sum"]
     star = plain("SELECT * FROM l AS a [WINDOW 1 DAY], l [WINDOW 1 WEEK] AS b WHERE a.k = b.k", {"l": Table(COLUMNS, "ts")}, SECOND)
     assert [name for name, _ in star.outputs] == ["ts", "k", "v", "b_ts", "b_k", "b_v"]
@@ -193,48 +205,48 @@ def test_answers_are_compared_as_multisets() -> None:
     assert compare(base, base.drop_columns(["x"])) == ["column 'x' is missing; there are k, _magnitude"]
 
 
-def test_random_cases_run_and_have_rows() -> None:
+def accepted(case: Case) -> str | None:
+    """The refusal of the optimizer's front end, which is read here as another reader of the same text: it must agree on names and on when answers are due."""
+    def typed(columns: dict[str, str]) -> tuple[tuple[str, Any], ...]:
+        return tuple((n, parse_type(k)) for n, k in columns.items())
+
+    streams = tuple((n, e, typed(c)) for n, (e, c, _) in case.streams.items())
+    known = Catalog(case.batch_us, streams, tuple((n, typed(c)) for n, (c, _) in case.relations.items()))
+    try:
+        query = parse(case.sql, known)
+    except ForebayError as error:
+        return f"{error}: {case.sql}"
+    other = plain(case.sql, catalog(case), case.batch_us)
+    assert (query.every, [n for n, _ in query.outputs]) == (other.every, [n for n, _ in other.outputs])
+    return None
+
+
+def test_random_cases_run_have_rows_and_are_accepted() -> None:
     counted: Counter[str] = Counter()
+    refused: list[str] = []
 
     @settings(max_examples=300, deadline=None, database=None, suppress_health_check=list(HealthCheck))
     @given(cases())
     def run(case: Case) -> None:
-        got = answers(case)
-        failures = [a for a in got.values() if isinstance(a, ForebayError)]
-        assert case.may_fail or not failures
-        counted.update(drawn=1, failed=bool(failures), filled=any(isinstance(a, pa.Table) and a.num_rows for a in got.values()))
-        assert eval(repr(case), {"Case": Case, "Decimal": Decimal, "nan": float("nan"), "inf": float("inf")}).sql == case.sql
+        refused.extend(filter(None, [accepted(case)]))
+        got = answers(case, creation=case.boundaries[len(case.boundaries) // 2:][:3][-1])
+        assert case.may_fail or not any(isinstance(a, ForebayError) for a in got.values())
+        counted.update(drawn=1, filled=any(isinstance(a, pa.Table) and a.num_rows for a in got.values()))
 
     run()
     assert counted["drawn"] >= 300 and counted["filled"] > counted["drawn"] / 2
+    assert len(refused) < counted["drawn"] / 20, refused[:5]
 
 
-def test_random_queries_are_accepted_by_the_front_end() -> None:
-    sql = pytest.importorskip("optimizer.sql")
-    from optimizer.query import Catalog
-    from optimizer.types import parse_type
+def test_a_case_can_be_pasted() -> None:
+    names = {"Case": Case, "Decimal": Decimal, "nan": float("nan"), "inf": float("inf")}
 
-    refused: list[str] = []
-    seen: Counter[str] = Counter()
-
-    @settings(max_examples=300, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=25, deadline=None, database=None, suppress_health_check=list(HealthCheck))
     @given(cases())
     def run(case: Case) -> None:
-        def typed(columns: dict[str, str]) -> tuple[tuple[str, Any], ...]:
-            return tuple((n, parse_type(k)) for n, k in columns.items())
-
-        known = Catalog(case.batch_us, tuple((n, e, typed(c)) for n, (e, c, _) in case.streams.items()), tuple((n, typed(c)) for n, (c, _) in case.relations.items()))
-        seen.update(drawn=1)
-        try:
-            query = sql.parse(case.sql, known)
-        except ForebayError as error:
-            refused.append(f"{error}: {case.sql}")
-            return
-        other = plain(case.sql, catalog(case), case.batch_us)
-        assert (query.every, [n for n, _ in query.outputs]) == (other.every, [n for n, _ in other.outputs]), case.sql
+        assert repr(eval(repr(case), names)) == repr(case)
 
     run()
-    assert len(refused) < seen["drawn"] / 20, refused[:5]
 
 
 @pytest.mark.spark

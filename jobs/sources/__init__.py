@@ -11,8 +11,6 @@ from jobs.config import Pipeline, Stream
 from jobs.reading import Input
 from jobs.sources import delta, files, hand, kafka
 
-STAGED = ("hand", "kafka")
-
 
 def handed(pipeline: Pipeline, stream: Stream, things: Sequence[Any]) -> list[Input]:
     """Paths and data frames that somebody handed over; what is not there or cannot be read as rows is refused before anything changes."""
@@ -27,15 +25,9 @@ def pending(pipeline: Pipeline, stream: Stream, tasks: Any, given: list[Input] |
     return list(chosen.values())
 
 
-def taken(pipeline: Pipeline, inputs: Sequence[Input]) -> None:
-    """Removes what was staged for these inputs; a crash before leaves it to the next ingest."""
-    for item in inputs:
-        if item.kind in STAGED and os.path.exists(item.path):
-            os.unlink(item.path)
-
-
-def clear(pipeline: Pipeline, stream: Stream) -> None:
-    shutil.rmtree(hand.staging(pipeline, stream), ignore_errors=True)
+def clear(pipeline: Pipeline) -> None:
+    """What was staged is of one ingest only."""
+    shutil.rmtree(os.path.join(pipeline.warehouse, "staging"), ignore_errors=True)
 
 
 def _from_source(pipeline: Pipeline, stream: Stream, tasks: Any) -> list[Input]:

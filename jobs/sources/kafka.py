@@ -70,7 +70,7 @@ def _assigned(topic: str, message: str) -> list[int]:
 
 
 def _ends(paths: tuple[str, ...]) -> dict[int, int]:
-    con = kernel.connect()
+    con = kernel.shared()
     try:
         return dict(con.execute(f'SELECT "partition", max("offset") + 1 FROM read_parquet({file_list(paths)}) GROUP BY ALL').fetchall())
     finally:

@@ -40,11 +40,11 @@ def exact(kind: Type) -> list[Decimal]:
 EDGES: dict[str, list[object]] = {
     "i8": [*whole(8)], "i16": [*whole(16)], "i32": [*whole(32)], "i64": [*whole(64), 2**53 + 1, 1_000_000],
     "f": [0.0, -0.0, 0.5, -2.5, 0.10000000149011612, 1.5e10, 2147483648.0, 9.223372036854776e18, 3.4028234663852886e38, INF, -INF, NAN],
-    "d": [0.0, -0.0, 0.5, 1.5, 2.5, -2.5, -0.4, 0.285, 1.005, 0.1, 3.0, 1e-7, 123456.785, 2147483647.5, -2147483648.5, 2.0**52 + 1, 9.223372036854775807e18, -9.3e18, 1e20, 1e300, 5e-324,
+    "d": [1.7e38, 1e36, 0.0, -0.0, 0.5, 1.5, 2.5, -2.5, -0.4, 0.285, 1.005, 0.1, 3.0, 1e-7, 123456.785, 2147483647.5, -2147483648.5, 2.0**52 + 1, 9.223372036854775807e18, -9.3e18, 1e20, 1e300, 5e-324,
           INF, -INF, NAN],
     **{short: [*exact(kind)] for short, kind in TYPES.items() if kind.name == "decimal"},
     "s": ["", " ", "abc", "ABC", "aBc def", " 5 ", "+5", "-0012", "5.", ".5", "1.5", "99.995", "1e3", "1e-3", "1_000", "1e400", "0x10", "1.5f", "2d", "NaN", "nan", "inf", "-Infinity", "+INF", "true",
-          " T ", "no", "on", "2", "abc%", "a_c", "axc", "back\\slash", "it's", "line\nbreak", "\t7\n", "é", "\u00e9t\u00e9", "😀x", "  both  ", "9223372036854775808", "128", "٣",
+          " T ", "no", "on", "2", "abc%", "a_c", "axc", "back\\slash", "it's", "line\nbreak", "\t7\n", "é", "\u00e9t\u00e9", "😀x", "  both  ", "9223372036854775808", "128", "1e38", "1.7e38", "-9.3e18",
           "12345678901234567890123456789012345678901234567890", "0.000000000000000000000000000000000000000000001", "\u00a05", "--5", "+", "."],
     "b": [True, False],
     "ts": [at("1970-01-01"), -1, 1, at("1969-12-31T23:59:59.500000"), at("2000-02-29T12:34:56.789012"), at("1582-10-10T01:02:03"), at("0001-01-01"), at("9999-12-31T23:59:59.999999"),
@@ -111,6 +111,11 @@ def texts() -> list[str]:
     found += ["x_b AND y_b", "x_b OR y_b", "NOT x_b", "x_b IS TRUE", "x_b IS NOT FALSE", "x_b = y_b", "x_i32 IN (1, 7, NULL)", "x_s IN ('abc', 'é')", "x_i32 NOT IN (1, 7)",
               "x_i32 IN (y_i32, 7)", "x_i32 BETWEEN 0 AND 7", "x_i32 NOT BETWEEN y_i32 AND 7", "x_i32 IS DISTINCT FROM y_i32", "x_d IN (0.5D, 1.5D)"]
     found += [f"{f}(x_{t}, y_{t})" for t in ("i32", "d", "p10", "s", "dt") for f in ("LEAST", "GREATEST", "COALESCE", "NULLIF", "NVL", "IFNULL")]
+    found += [f"x_{t} {op} {n} {c} {k}" for t in ("i32", "i64", "p38") for op, n in (("+", 1), ("-", 1), ("*", 2)) for c, k in ((">", 0), ("<", 5), ("=", 4), ("<>", 4), ("<=>", 4))]
+    found += [f"{n} {op} x_i32 {c} {k}" for op, n in (("+", 1), ("-", 1), ("*", 2)) for c, k in ((">", 0), ("=", 4))]
+    found += ["-x_i32 > 0", "ABS(x_i32) = 1", "x_i32 + 1 IN (1, 2)", "x_i32 + 1 BETWEEN 1 AND 2", "x_i32 + 1 IS NULL", "(x_i32 + 1) * 0 = 0", "0 * (x_i32 + 1)", "x_i32 + 1 = x_i32 + 1",
+              "COALESCE(x_i32 + 1, 2) > 0", "NOT (x_i32 + 1 > 0)", "x_i32 - x_i32 + 1 > 0", "CAST(x_i64 AS INT) > 5", "CAST(x_d AS INT) = 1", "CAST(x_p10 AS TINYINT) = 1", "CAST(x_s AS INT) = 5",
+              "CAST(x_s AS DECIMAL(5,2)) < 3", "CAST(x_i64 AS INT) IN (1, 7)", "x_i32 / 0 > 1", "x_i32 % 0 = 1", "x_i32 DIV 0 IS NULL", "x_ts + INTERVAL 1 DAY > '2000-01-01'"]
     return found + LAZY
 
 

@@ -1,0 +1,229 @@
+"""The command line: every command calls one function and says its document; exit codes are 0 done, 1 failed, 2 refused, 3 held by another runner."""
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import sys
+from collections.abc import Sequence
+from enum import Enum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import forebay
+from forebay import formats, show, text
+from forebay.outside import Call, Said, perform, shared
+from optimizer.errors import ForebayError
+
+if TYPE_CHECKING:
+    from forebay.pipeline import Pipeline
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None, help="Exact answers of windowed join queries over streams, at every boundary.", pretty_exceptions_enable=False)
+query = typer.Typer(add_completion=False, rich_markup_mode=None, help="Create, delete, pause, resume, list or show queries; never waits for a running batch.")
+app.add_typer(query, name="query")
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+Name = Annotated[str, typer.Argument(metavar="NAME", help="A query's name.")]
+
+
+class Format(str, Enum):
+    table = "table"
+    csv = "csv"
+    json = "json"
+    parquet = "parquet"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    return perform(app, sys.argv[1:] if arguments is None else arguments)
+
+
+def entry() -> None:
+    """Takes the options that stand before a command."""
+
+
+def opened(call: Call) -> Pipeline:
+    return forebay.open(call.folder, call.engine)
+
+
+def _synchronised(call: Call, strict: bool = True) -> Pipeline:
+    """The pipeline, with new files of queries/ taken in. Not strict: a bad file there must not keep a person from, say, pausing a query."""
+    pipe = opened(call)
+    try:
+        for message in pipe.synchronise():
+            print(f"forebay: {message}", file=sys.stderr)
+    except ForebayError as error:
+        if strict:
+            raise
+        print(f"forebay: {error}", file=sys.stderr)
+    return pipe
+
+
+def ingest(call: Call, stream: Annotated[str | None, typer.Argument(metavar="[STREAM]")] = None, files: Annotated[list[str] | None, typer.Argument(metavar="[FILES…]")] = None) -> Said:
+    """Take new input in, once: from every configured source, or FILES into STREAM."""
+    if stream and not files:
+        raise ForebayError("bad-usage", f"no files are given for {stream}", hint=f"`forebay ingest {stream} FILES…`, or `forebay ingest` for every configured source")
+    document = opened(call).ingest(stream, list(files or ()) or None)
+    return Said(document, text.ingested(document), 1 if document["refused"] else 0)
+
+
+def run(call: Call, to: Annotated[str | None, typer.Option("--to", metavar="T", help="Stop at this boundary.")] = None,
+        flush: Annotated[bool, typer.Option("--flush", help="Treat the input as ended: run up to the first boundary after the last row.")] = False,
+        batches: Annotated[int | None, typer.Option("--batches", min=1, metavar="N", help="At most N boundaries.")] = None) -> Said:
+    """Run every boundary that is complete."""
+    until = show.micros(to, "--to") if to is not None else None
+    pipe = _synchronised(call)
+    with text.progress(pipe.runtime.pipeline.name) as told:
+        document = show.run(pipe.run(until, flush, batches, told))
+    return Said(document, text.ran(document))
+
+
+def create(call: Call, name: Name, sql: Annotated[str | None, typer.Argument(metavar="[SQL]", help="The query; or -f FILE.")] = None,
+           file: Annotated[str | None, typer.Option("-f", "--file", metavar="FILE", help="Read the query from a file (- is stdin).")] = None,
+           replace: Annotated[bool, typer.Option("--replace", help="Replace a query of that name.")] = False) -> Said:
+    """Create a query; it answers from the boundary that is printed on, from the history that is there."""
+    if (sql is None) == (file is None):
+        raise ForebayError("bad-usage", "a query is given either as text or with -f FILE", hint=f"forebay query create {name} \"SELECT …\"")
+    asked = sql if sql is not None else _read(file or "-")
+    document = show.query(opened(call).create(name, asked, replace))
+    _synchronised(call, strict=False)
+    return Said(document, text.query(document))
+
+
+def _read(path: str) -> str:
+    try:
+        with open(0 if path == "-" else path, encoding="utf-8", closefd=path != "-") as file:
+            return file.read()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise ForebayError("bad-file", f"{path} cannot be read: {reason}", hint="name a text file with one query") from None
+
+
+def _changed(call: Call, name: str, action: str, plan: str | None = None) -> Said:
+    document = show.query(_synchronised(call, strict=False).change(name, action, plan))
+    return Said(document, text.query(document))
+
+
+def delete(call: Call, name: Name) -> Said:
+    """No answer from the printed boundary on; what was published stays readable."""
+    return _changed(call, name, "delete")
+
+
+def pause(call: Call, name: Name) -> Said:
+    """No answer from the printed boundary on, until `resume`."""
+    return _changed(call, name, "pause")
+
+
+def resume(call: Call, name: Name) -> Said:
+    """Answer again, from the printed boundary on."""
+    return _changed(call, name, "resume")
+
+
+def list_(call: Call) -> Said:
+    """Every query, also paused, failed and deleted ones."""
+    documents = [show.query(d) for d in _synchronised(call).queries()]
+    return Said({"queries": documents}, text.queries(documents))
+
+
+def show_(call: Call, name: Name) -> Said:
+    """One query: state, table, columns, text."""
+    document = show.query(_synchronised(call, strict=False).query(name))
+    return Said(document, text.query(document))
+
+
+def result(call: Call, name: Name, at: Annotated[str | None, typer.Option("--at", metavar="T", help="The answer at this boundary.")] = None,
+           every: Annotated[bool, typer.Option("--all", help="The answers at every boundary.")] = False,
+           form: Annotated[Format, typer.Option("--format", help="How it is printed.")] = Format.table,
+           output: Annotated[str | None, typer.Option("-o", "--output", metavar="FILE", help="Write to a file.")] = None) -> Said:
+    """The answer at the last boundary, at one, or at every."""
+    if at is not None and every:
+        raise ForebayError("bad-usage", "--at and --all exclude each other", hint="give one of them")
+    found = opened(call).table(name, show.micros(at, "--at") if at is not None else None, every)
+    return Said(show.result(name, found) if call.json else {}, formats.writer(name, found, form.value, output))
+
+
+def explain(call: Call, query: Annotated[str, typer.Argument(metavar="NAME|SQL", help="A query's name, or a text.")]) -> Said:
+    """Every candidate plan, the choice and why, the chosen plan as a tree and as SQL."""
+    pipe = opened(call)
+    if NAME.fullmatch(query.strip()):
+        pipe.query(query.strip())      # a text is never one word: this is a name, known or refused
+    document = pipe.explain(query.strip())
+    return Said(document, text.explained(document))
+
+
+def plans(call: Call, name: Name) -> Said:
+    """The pin, and the plan that was in force at each boundary."""
+    document = show.plans(opened(call).plans(name))
+    return Said(document, text.plans(document))
+
+
+def pin(call: Call, name: Name, plan: Annotated[list[str], typer.Argument(metavar="PLAN", help="A plan's name, such as EAP10 expire.")]) -> Said:
+    """Force a plan from the printed boundary on; `explain` lists the names."""
+    return _changed(call, name, "pin", " ".join(plan))
+
+
+def unpin(call: Call, name: Name) -> Said:
+    """Let the plan be chosen again."""
+    return _changed(call, name, "unpin")
+
+
+def verify(call: Call, name: Annotated[str | None, typer.Argument(metavar="[NAME]")] = None) -> Said:
+    """Recompute every published answer from the stream tables, by plain SQL and without the planner, and compare."""
+    document = show.verified(opened(call).verify(name, "jvm" if call.engine == "jvm" else "duckdb"))
+    return Said(document, text.verified(document), 1 if any(q["differences"] for q in document["queries"].values()) else 0)
+
+
+def release(call: Call, boundary: Annotated[str, typer.Argument(metavar="T")], reason: Annotated[str, typer.Option("--reason", help="Why; the ledger keeps it.")]) -> Said:
+    """Let a boundary pass that a critical expectation stopped."""
+    at = show.micros(boundary, "T")
+    opened(call)
+    raise ForebayError("nothing-stopped", f"nothing was stopped at {show.iso(at)}", hint="only a boundary that a critical expectation stopped can be released")
+
+
+def doctor(call: Call) -> Said:
+    """Java, jars, versions, disk, locks, tables: one line each, with the fix."""
+    from jobs.config import FILE, load
+    from jobs.doctor import facts
+
+    here = os.path.exists(os.path.join(call.folder, FILE)) or call.folder != "."
+    found = facts(load(call.folder) if here else None)
+    return Said({"facts": [{"name": f.name, "ok": f.ok, "value": f.value, "fix": f.fix} for f in found]}, text.facts(found), 0 if all(f.ok for f in found) else 1)
+
+
+def init(folder: Annotated[str, typer.Argument(metavar="DIR")], example: Annotated[str, typer.Option("--example", metavar="NAME", help="shop, minimal or sensors.")] = "shop") -> Said:
+    """A new pipeline folder that runs."""
+    from forebay.examples import copy
+
+    document = copy(example, folder)
+    return Said(document, lambda out: text.line(out, document["message"]))
+
+
+def demo(call: Call, folder: Annotated[str, typer.Argument(metavar="[DIR]", help="Made anew each time.")] = "demo") -> Said:
+    """Two streams arrive, answers at every boundary, a crash survived, everything verified."""
+    from forebay.demo import play
+
+    return Said(play(folder, sys.stderr) if call.json else {}, lambda out: play(folder, out))
+
+
+def bench(call: Call, names: Annotated[list[str] | None, typer.Argument(metavar="NAME…")] = None) -> Said:
+    """The comparisons with other systems; `list` shows them."""
+    from jobs import bench as benches      # type: ignore[attr-defined]
+
+    document: dict[str, Any] = benches.document(list(names or ("list",)))
+    return Said(document, lambda out: text.line(out, document["text"]))
+
+
+def _register() -> None:
+    app.callback()(shared(entry, engine=True))
+    query.callback()(shared(entry, engine=True))
+    for function in (init, ingest, run, result, explain, plans, pin, unpin, verify, release, doctor, demo):
+        app.command()(shared(function, engine=function in (run, verify, explain)))
+    for function, name in ((create, "create"), (delete, "delete"), (pause, "pause"), (resume, "resume"), (list_, "list"), (show_, "show")):
+        query.command(name)(shared(function))
+    if importlib.util.find_spec("jobs.bench"):
+        app.command()(shared(bench))
+
+
+_register()
+
+if __name__ == "__main__":
+    sys.exit(main())

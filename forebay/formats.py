@@ -1,0 +1,69 @@
+"""An answer as CSV, JSON or Parquet on a stream or in a file; the same values in each."""
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TextIO
+
+from forebay import show, text
+from optimizer.errors import ForebayError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SPECIAL = re.compile(r'[",\r\n]|^$|^\s|\s$')
+
+
+def writer(name: str, found: pa.Table, form: str, output: str | None) -> Callable[[TextIO], None]:
+    """What writes the answer: to the stream it gets, or to `output`."""
+    if form == "parquet":
+        return lambda out: _parquet(found, out, output)
+    write: Callable[[TextIO], None] = {"table": text.result(found), "csv": lambda out: _csv(found, out), "json": lambda out: _json(name, found, out)}[form]
+    return write if output is None else lambda _: _to_file(write, output)
+
+
+def _csv(found: pa.Table, out: TextIO) -> None:
+    """NULL is an empty field, an empty text is "" in quotes."""
+    out.write(",".join(map(_field, found.column_names)) + "\n")
+    for row in show.rows(found):
+        out.write(",".join(map(_field, row)) + "\n")
+
+
+def _field(value: Any) -> str:
+    if value is None:
+        return ""
+    said = ("true" if value else "false") if isinstance(value, bool) else str(value)
+    return '"' + said.replace('"', '""') + '"' if SPECIAL.search(said) else said
+
+
+def _json(name: str, found: pa.Table, out: TextIO) -> None:
+    json.dump(show.result(name, found), out, ensure_ascii=False, allow_nan=False)
+    out.write("\n")
+
+
+def _parquet(found: pa.Table, out: TextIO, output: str | None) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if output is None and out.isatty():
+        raise ForebayError("bad-usage", "Parquet is not for a terminal", hint="name a file with -o, or pipe it")
+    with _opened(output) if output else out.buffer as sink:
+        made = pa.BufferOutputStream()
+        pq.write_table(found, made)
+        sink.write(made.getvalue())
+        sink.flush()
+
+
+def _to_file(write: Callable[[TextIO], None], path: str) -> None:
+    with _opened(path, "w") as file:
+        write(file)
+    print(f"forebay: wrote {path}", file=sys.stderr)
+
+
+def _opened(path: str, mode: str = "wb") -> Any:
+    try:
+        return open(path, mode, **({} if "b" in mode else {"encoding": "utf-8", "newline": ""}))
+    except OSError as error:
+        raise ForebayError("bad-file", f"{path} cannot be written: {error.strerror}", hint="name a file in a folder that exists") from None

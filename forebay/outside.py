@@ -1,0 +1,184 @@
+"""A command from outside: shared options, one document or text on stdout, everything else on stderr, the exit code; what a command does is not known here."""
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import json
+import os
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Annotated, Any, TextIO
+
+import typer
+
+from optimizer.errors import ForebayError, failed
+
+INTERRUPTED = 130
+
+
+class Engine(str, Enum):
+    tasks = "tasks"
+    jvm = "jvm"
+
+
+@dataclass(frozen=True)
+class Call:
+    """What was asked of every command alike."""
+
+    folder: str = "."
+    json: bool = False
+    engine: str | None = None
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a command says: a document for --json, and how to show it to people; `code` is the exit code."""
+
+    document: dict[str, Any]
+    text: Callable[[TextIO], object]
+    code: int = 0
+
+
+Folder = Annotated[str | None, typer.Option("--pipeline", metavar="DIR", help="The pipeline's folder.  [env: FOREBAY_PIPELINE; default: .]", show_default=False)]
+Json = Annotated[bool | None, typer.Option("--json", help="One JSON document on stdout.", show_default=False)]
+Where = Annotated[Engine | None, typer.Option("--engine", help="Force where the work runs.", show_default=False)]
+SHARED: dict[str, Any] = {"pipeline": Folder, "as_json": Json, "engine": Where}
+
+
+def shared(function: Callable[..., Said | None], engine: bool = False) -> Callable[..., int | None]:
+    """The command with the shared options after its own; they may as well stand before its name. A first parameter `call` gets them all."""
+    own = inspect.signature(function, eval_str=True)
+    added = [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=a) for n, a in SHARED.items() if engine or n != "engine"]
+
+    @functools.wraps(function)
+    def outer(ctx: typer.Context, **given: Any) -> int | None:
+        asked: dict[str, Any] = ctx.ensure_object(dict)
+        asked.update({n: v for n in SHARED if (v := given.pop(n, None))})
+        if not engine and asked.get("engine") and function.__name__ != "entry":
+            raise ForebayError("bad-usage", f"{ctx.command_path} takes no --engine", hint="run, verify and explain do")
+        if "call" in own.parameters:
+            given["call"] = call(asked)
+        with contextlib.redirect_stdout(sys.stderr):
+            said = function(**given)
+        return None if said is None else _tell(said, asked)
+
+    parameters = [p for p in own.parameters.values() if p.name != "call"]
+    context = inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
+    outer.__signature__ = inspect.Signature([context, *(p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters), *added])  # type: ignore[attr-defined]
+    return outer
+
+
+def call(asked: dict[str, Any]) -> Call:
+    engine = asked.get("engine")
+    return Call(asked.get("pipeline") or os.environ.get("FOREBAY_PIPELINE") or ".", bool(asked.get("as_json")), engine.value if engine else None)
+
+
+def _tell(said: Said, asked: dict[str, Any]) -> int:
+    out: TextIO = asked["out"]
+    if asked.get("as_json"):
+        out.write(json.dumps(said.document, ensure_ascii=False, allow_nan=False) + "\n")
+    else:
+        said.text(out)
+    return said.code
+
+
+def perform(app: typer.Typer, arguments: Sequence[str]) -> int:
+    """Runs a command line; every way out is an exit code and, with --json, one document."""
+    asked: dict[str, Any] = {}
+    as_json = "--json" in arguments
+    with apart() as out:
+        asked["out"] = out
+        try:
+            code = app(list(arguments), prog_name="forebay", standalone_mode=False, obj=asked)
+            out.flush()
+            return int(code or 0)
+        except BrokenPipeError:
+            return _quiet(out)
+        except KeyboardInterrupt:
+            return INTERRUPTED
+        except Exception as error:
+            return _report(_known(error, asked), out if as_json else None)
+
+
+def _report(error: ForebayError, out: TextIO | None) -> int:
+    if out is not None:
+        out.write(json.dumps(error.document(), ensure_ascii=False) + "\n")
+        out.flush()
+    else:
+        place = f" (line {error.line}, column {error.column})" if error.line else ""
+        print(f"forebay: {error.message}{place}" + (f"\n  {error.hint}" if error.hint else ""), file=sys.stderr)
+    return error.exit_code
+
+
+def _known(error: Exception, asked: dict[str, Any]) -> ForebayError:
+    """Any exception as one that tells what happened and what to do."""
+    if isinstance(error, ForebayError):
+        return error
+    if isinstance(error, typer.BadParameter.__mro__[1]):
+        return _usage(error)
+    if type(error).__name__ == "Conflict":
+        return ForebayError("conflict", f"another runner committed to this pipeline meanwhile: {error}", hint="nothing of this run is lost or counted twice; run again", exit_code=3)
+    place = crash(error, call(asked).folder)
+    return failed("unexpected-error", f"{type(error).__name__}: {(str(error).strip() or 'no message').splitlines()[0][:300]}", f"the traceback is {place}; `forebay doctor` checks the surroundings")
+
+
+def _usage(error: Any) -> ForebayError:
+    path = error.ctx.command_path if error.ctx is not None else "forebay"
+    if type(error).__name__ == "NoArgsIsHelpError":
+        return ForebayError("bad-usage", f"{path} needs a command", hint=f"`{path} --help` lists them")
+    return ForebayError("bad-usage", error.format_message().rstrip("."), hint=f"`{path} --help` shows what it takes")
+
+
+def crash(error: Exception, folder: str) -> str:
+    """Where the traceback went: beside the ledger, or to a temporary file when there is none."""
+    text = "".join(traceback.format_exception(error))
+    if os.environ.get("FOREBAY_DEBUG"):
+        print(text, file=sys.stderr)
+        return "above"
+    name = time.strftime("crash-%Y%m%dT%H%M%SZ-", time.gmtime()) + f"{os.getpid()}.log"
+    for place in (*_ledger(folder), tempfile.gettempdir()):
+        try:
+            with open(os.path.join(place, name), "w", encoding="utf-8") as file:
+                file.write(text)
+            return f"in {os.path.join(place, name)}"
+        except OSError:
+            continue
+    return "lost, since no file could be written; FOREBAY_DEBUG=1 shows it"
+
+
+def _ledger(folder: str) -> list[str]:
+    """The ledger's folder if the pipeline's file still tells where it is."""
+    from jobs.config import load      # after a crash: the file itself may be the reason
+
+    with contextlib.suppress(Exception):
+        return [os.path.join(load(folder).warehouse, "ledger")]
+    return []
+
+
+@contextlib.contextmanager
+def apart() -> Iterator[TextIO]:
+    """Keeps stdout for the answer: what libraries, the JVM and child processes write to descriptor 1 goes to stderr."""
+    sys.stdout.flush()
+    kept, before = os.dup(1), sys.stdout
+    os.dup2(2, 1)
+    sys.stdout = out = os.fdopen(os.dup(kept), "w", encoding="utf-8", errors="surrogateescape", newline="")
+    try:
+        yield out
+    finally:
+        sys.stdout = before
+        with contextlib.suppress(BrokenPipeError):
+            out.close()
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
+def _quiet(out: TextIO) -> int:
+    """The reader had enough, as `head` does: no failure of ours."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), out.fileno())
+    return 0

@@ -1,0 +1,83 @@
+"""Documents as --json prints them: integer microseconds become ISO 8601 UTC, decimals text, what JSON lacks text; no value is rounded and nothing is printed here."""
+from __future__ import annotations
+
+import base64
+import math
+import re
+from collections.abc import Mapping
+from datetime import date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from optimizer.errors import ForebayError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+INSTANT = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?\s*(Z|[+-]\d\d:?\d\d)?)?", re.I)
+Document = dict[str, Any]
+
+
+def iso(us: int | None) -> str | None:
+    """2013-01-02T00:00:00Z; microseconds only when there are any."""
+    return None if us is None else _stamp(EPOCH + timedelta(microseconds=us))
+
+
+def micros(text: str, option: str) -> int:
+    """A time that a person wrote; without a zone it is UTC."""
+    try:
+        if not INSTANT.fullmatch(text.strip()):
+            raise ValueError(text)
+        found = datetime.fromisoformat(text.strip().upper())
+        return ((found if found.tzinfo else found.replace(tzinfo=timezone.utc)) - EPOCH) // timedelta(microseconds=1)
+    except (ValueError, OverflowError):
+        raise ForebayError("bad-time", f"{option} is {text!r}, not a time", hint="write it as 2013-01-02T00:00:00Z (ISO 8601; without a zone it is UTC)") from None
+
+
+def value(found: Any) -> Any:
+    """A value of a result as JSON holds it."""
+    if found is None or isinstance(found, (bool, int, str)):
+        return found
+    if isinstance(found, float):
+        return found if math.isfinite(found) else "NaN" if math.isnan(found) else "Infinity" if found > 0 else "-Infinity"
+    if isinstance(found, Decimal):
+        return f"{found:f}"
+    if isinstance(found, datetime):
+        return _stamp(found)
+    if isinstance(found, (date, time)):
+        return found.isoformat()
+    return base64.b64encode(found).decode() if isinstance(found, bytes) else str(found)
+
+
+def _stamp(found: datetime) -> str:
+    at = found.astimezone(timezone.utc) if found.tzinfo else found
+    return at.replace(tzinfo=None).isoformat(timespec="microseconds" if at.microsecond else "seconds") + "Z"
+
+
+def result(name: str, table: pa.Table) -> Document:
+    return {"query": name, "columns": table.column_names, "rows": list(rows(table))}
+
+
+def rows(table: pa.Table) -> Any:
+    """Row by row, a batch in memory at a time."""
+    for batch in table.to_batches():
+        for row in zip(*(column.to_pylist() for column in batch.columns)):
+            yield [value(v) for v in row]
+
+
+def run(document: Mapping[str, Any]) -> Document:
+    ran = [{**entry, "boundary": iso(entry["boundary"]), "seconds": round(entry["seconds"], 6)} for entry in document["ran"]]
+    return {**document, "ran": ran, "next": iso(document["next"])}
+
+
+def query(document: Mapping[str, Any]) -> Document:
+    return {**document, "effective": iso(document["effective"])}
+
+
+def plans(document: Mapping[str, Any]) -> Document:
+    return {**document, "decisions": [{**d, "boundary": iso(d["boundary"]), "measured_s": round(d["measured_s"], 6)} for d in document["decisions"]]}
+
+
+def verified(document: Mapping[str, Any]) -> Document:
+    return {"queries": {n: {**q, "differences": [{**d, "boundary": iso(d["boundary"])} for d in q["differences"]]} for n, q in document["queries"].items()}}

@@ -1,0 +1,197 @@
+"""Documents as people read them, on a terminal or through a pipe; what they say is what --json says, and nothing is computed here."""
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TextIO
+
+from forebay import show
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from rich.console import Console
+
+Text = Callable[[TextIO], None]
+SHOWN = 12                   # boundaries of a long run that are shown
+PIPED = 10_000               # a pipe has no width: no line is cut there
+
+
+def console(out: TextIO) -> Console:
+    from rich.console import Console      # a tenth of a second that --json need not pay
+
+    return Console(file=out, markup=False, highlight=False, emoji=False, soft_wrap=True, width=None if out.isatty() else PIPED)
+
+
+def table(out: TextIO, names: Sequence[str], rows: Iterable[Sequence[Any]], right: Sequence[bool] | None = None) -> None:
+    from rich import box
+    from rich.table import Table
+
+    made = Table(box=box.SIMPLE_HEAD if out.isatty() else None, pad_edge=False, show_edge=False, header_style="bold")
+    for i, name in enumerate(names):
+        made.add_column(_clean(name), justify="right" if right and right[i] else "left", overflow="fold")
+    for row in rows:
+        made.add_row(*("NULL" if v is None else _clean(str(v)) for v in row))
+    console(out).print(made)
+
+
+def line(out: TextIO, said: str) -> None:
+    console(out).print(said)
+
+
+def _clean(said: str) -> str:
+    """Control characters of a value must not steer the terminal."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in said)
+
+
+def ingested(document: Mapping[str, Any]) -> Text:
+    def text(out: TextIO) -> None:
+        table(out, ("stream", "files", "rows", "late", "quarantined"), [(n, s["files"], s["rows"], s["late"], s["quarantined"]) for n, s in document["streams"].items()], (False, True, True, True, True))
+        for r in document["refused"]:
+            line(out, f"refused whole: {_clean(r['path'])}: {_clean(r['reason'])}")
+        if any(s["quarantined"] for s in document["streams"].values()):
+            line(out, "quarantined rows are in warehouse/quarantine/<stream>, each with its reason")
+    return text
+
+
+def ran(document: Mapping[str, Any]) -> Text:
+    """`document` as show.run makes it."""
+    def text(out: TextIO) -> None:
+        entries = document["ran"]
+        if len(entries) > SHOWN:
+            line(out, f"… and {len(entries) - SHOWN} boundaries before these")
+        if entries:
+            table(out, ("boundary", "seconds", "new rows", "plans"), [_boundary(e) for e in entries[-SHOWN:]], (False, True, False, False))
+        for e in entries:
+            for name, message in e.get("failed", {}).items():
+                line(out, f"query {name} failed at {e['boundary']}: {_clean(message)}")
+        line(out, _closing(document))
+    return text
+
+
+def _boundary(entry: Mapping[str, Any]) -> tuple[str, str, str, str]:
+    return entry["boundary"], f"{entry['seconds']:.2f}", ", ".join(f"{n:,} {s}" for s, n in entry["rows"].items()) or "none", ", ".join(f"{q}: {p}" for q, p in entry["plans"].items())
+
+
+def _closing(document: Mapping[str, Any]) -> str:
+    done = f"{len(document['ran'])} boundaries ran" if document["ran"] else "nothing to run"
+    if document["next"] is None:
+        return f"{done}; there is no row yet, or no query (put one into queries/, then `forebay ingest`)"
+    waiting = document["waiting_for"]
+    held = f", which waits for newer rows of {' and '.join(waiting)} (`--flush` treats the input as ended)" if waiting else ""
+    return f"{done}; next is {document['next']}{held}"
+
+
+def query(document: Mapping[str, Any]) -> Text:
+    def text(out: TextIO) -> None:
+        since = document["effective"] or "the first boundary (there is no row yet)"
+        line(out, f"{document['query']}: {document['state']}, last change in force from {since}")
+        line(out, f"  answers in  {document['table']} ({', '.join(c['name'] + ' ' + c['type'] for c in document['columns'])})")
+        line(out, f"  plan        {'pinned to ' + document['pinned'] if document['pinned'] else 'chosen by rule; `forebay explain ' + document['query'] + '` shows it'}")
+        if document.get("error"):
+            line(out, f"  error       {_clean(document['error'])}")
+        for row in document["sql"].strip().splitlines():
+            line(out, "  | " + _clean(row))
+    return text
+
+
+def queries(documents: Sequence[Mapping[str, Any]]) -> Text:
+    def text(out: TextIO) -> None:
+        if not documents:
+            return line(out, "no queries yet: put a file into queries/, or `forebay query create NAME \"SELECT …\"`")
+        table(out, ("query", "state", "from", "plan", "table"), [(d["query"], d["state"], d["effective"] or "the first boundary", d["pinned"] or "by rule", d["table"]) for d in documents])
+    return text
+
+
+def result(found: pa.Table) -> Text:
+    import pyarrow as pa
+
+    def text(out: TextIO) -> None:
+        if not found.num_rows:
+            return line(out, f"no rows ({', '.join(found.column_names)})")
+        numbers = [pa.types.is_integer(f.type) or pa.types.is_floating(f.type) or pa.types.is_decimal(f.type) for f in found.schema]
+        table(out, found.column_names, show.rows(found), numbers)
+    return text
+
+
+def explained(document: Mapping[str, Any]) -> Text:
+    def text(out: TextIO) -> None:
+        line(out, f"{document['chosen']}: {document['why']}\n")
+        line(out, str(document["tree"]).rstrip() + "\n")
+        table(out, ("plan", "predicted s", "paper's cost", "state rows", "why not"), [_candidate(c, document["chosen"]) for c in document["candidates"]], (False, True, True, True, False))
+        for statement in document["sql"]:
+            line(out, f"\n{str(statement).strip()};")
+    return text
+
+
+def _candidate(found: Mapping[str, Any], chosen: str) -> tuple[str, ...]:
+    said = [_short(found.get(k)) for k in ("predicted_s", "paper_cost", "state_rows")]
+    return (f"{found['plan']}{' ←' if found['plan'] == chosen else ''}", *said, found.get("refused") or "")
+
+
+def _short(number: float | None) -> str:
+    return "–" if number is None else f"{number:,.4g}"
+
+
+def plans(document: Mapping[str, Any]) -> Text:
+    """One line a span under one plan."""
+    def text(out: TextIO) -> None:
+        line(out, f"{document['query']}: {'pinned to ' + document['pinned'] if document['pinned'] else 'not pinned'}")
+        spans = list(_spans(document["decisions"]))
+        if not spans:
+            return line(out, "no boundary has run yet")
+        table(out, ("from", "boundaries", "plan", "seconds a boundary", "reason"), spans, (False, True, False, True, False))
+    return text
+
+
+def _spans(decisions: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, int, str, str, str]]:
+    start = 0
+    for i in range(1, len(decisions) + 1):
+        if i == len(decisions) or any(decisions[i][k] != decisions[start][k] for k in ("plan", "reason")):
+            part = decisions[start:i]
+            count = sum(d["boundaries"] for d in part)
+            yield part[0]["boundary"], count, part[0]["plan"], f"{sum(d['measured_s'] * d['boundaries'] for d in part) / count:.3f}", part[0]["reason"]
+            start = i
+
+
+def verified(document: Mapping[str, Any]) -> Text:
+    def text(out: TextIO) -> None:
+        if not document["queries"]:
+            return line(out, "nothing is published yet: `forebay run` first")
+        table(out, ("query", "boundaries", "equal", ""), [(n, q["boundaries"], q["equal"], _verdict(q)) for n, q in document["queries"].items()], (False, True, True, False))
+        for name, q in document["queries"].items():
+            for d in q["differences"]:
+                line(out, f"{name} at {d['boundary']}: {_clean(str(d['difference']))}")
+    return text
+
+
+def _verdict(found: Mapping[str, Any]) -> str:
+    return "DIFFERENT" if found["differences"] else "equal" if found["boundaries"] else "nothing published"
+
+
+def facts(found: Sequence[Any]) -> Text:
+    def text(out: TextIO) -> None:
+        for f in found:
+            line(out, f"{'ok ' if f.ok else 'BAD'}  {f.name}: {f.value}" + (f"; {f.fix}" if not f.ok and f.fix else ""))
+    return text
+
+
+@contextmanager
+def progress(what: str) -> Iterator[Callable[[Mapping[str, Any]], None]]:
+    """A line on the terminal that counts boundaries; nothing where stderr is no terminal."""
+    if not sys.stderr.isatty():
+        yield lambda entry: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    with Progress(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=Console(file=sys.stderr), transient=True) as bar:
+        task = bar.add_task(what, total=None)
+        count = 0
+
+        def told(entry: Mapping[str, Any]) -> None:
+            nonlocal count
+            count += 1
+            bar.update(task, description=f"{what}: {count} boundaries, the last {show.iso(entry['boundary'])}")
+
+        yield told

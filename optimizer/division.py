@@ -1,0 +1,41 @@
+"""Which task has what of an input: every joined combination is made by exactly one of the parts; no SQL but the condition on a hash."""
+from __future__ import annotations
+
+from optimizer import dialect as d
+from optimizer.lowering import Lowering
+
+
+def pivot(low: Lowering) -> int:
+    """The input that is divided among the tasks when a common key does not divide all: a stream that does not aggregate early, if there is any."""
+    streams = [i for i, x in enumerate(low.shape.query.inputs) if x.is_stream]
+    return next((i for i in streams if not low.early(i)), streams[0])
+
+
+def divided(low: Lowering, i: int) -> bool:
+    """Whether a task holds only its part of input i (else all of it, as every task does)."""
+    return low.plan.exchange == "partition" or i == pivot(low)
+
+
+def dealt(low: Lowering, i: int) -> bool:
+    """Whether tasks share input i file by file: partials add up wherever they are, but what is subtracted has to meet its sum again (see `share`)."""
+    return low.plan.exchange == "slice" and i == pivot(low) and low.plan.keeping in ("recompute", "expire")
+
+
+def share(low: Lowering, i: int, attributes: list[str]) -> str | None:
+    """Which of input i's partials are this task's, by a hash of the key that all inputs share, or of all attributes of the one input that is divided.
+
+    By hash, not by file, wherever partials are subtracted: what leaves must meet the total it once entered, or leftovers that cancel pile up.
+    """
+    if low.parts == 1:
+        return None
+    if low.plan.exchange == "partition":
+        common = low.shape.common_key()
+        assert common is not None
+        return _mine(low, [attributes[low.shape.attributes[i].index(common[i])]])
+    return _mine(low, attributes) if i == pivot(low) and not dealt(low, i) else None
+
+
+def _mine(low: Lowering, columns: list[str]) -> str:
+    if not columns:
+        return "TRUE" if low.part == 0 else "FALSE"
+    return f"{d.part_of(columns, low.parts, low.dialect)} = {low.part}"

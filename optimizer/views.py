@@ -1,0 +1,108 @@
+"""V_i: the members of input i that any step of a program asks for, under the name w{i}, from the rows that came and what state holds; no join here."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from optimizer.division import dealt, share
+from optimizer.lowering import Lowering, extremes
+from optimizer.membership import INTERVAL, Range, inside, within
+from optimizer.program import BEGINNING, Columns, Definition, Source, extreme_columns
+from optimizer.sets import grouped, names, raw, stored_columns, working
+from optimizer.shape import raw_columns
+from optimizer.types import TIMESTAMP
+from optimizer.windows import ALWAYS
+
+
+@dataclass(frozen=True)
+class View:
+    """`exact` when w{i} is just W_i of the only boundary."""
+
+    sources: tuple[Source, ...]
+    setup: tuple[Definition, ...]
+    exact: bool = False
+
+
+def read_columns(low: Lowering, i: int) -> Columns:
+    """The stored columns that the SQL over input i names."""
+    declared = low.shape.query.inputs[i]
+    own = {c.name: c.type for c in raw_columns(low.shape, i)}
+    return tuple({**own, **({declared.event_time or "": TIMESTAMP, "_boundary": TIMESTAMP} if declared.is_stream else {})}.items())
+
+
+def view(low: Lowering, i: int, boundaries: tuple[int, ...], previous: int) -> View:
+    declared, columns = low.shape.query.inputs[i], read_columns(low, i)
+    if not declared.is_stream:
+        rows = raw(low, i, f"s{i}")
+        keyed = grouped(low, i, f"({rows}) AS q", ("_in", "_out")) if low.early(i) else rows
+        return View((Source(f"s{i}", "relation", declared.source, columns=columns),), ((f"w{i}", keyed, True),))
+    ranges = _needed(low, i, boundaries, previous)
+    stream = Source(f"s{i}", "stream", declared.source, ranges, columns, dealt(low, i))
+    if not low.early(i) or _from_rows(low):
+        if len(boundaries) == 1 and low.plan.keeping == "recompute":
+            return View((stream,), ((f"w{i}", raw(low, i, f"s{i}", interval=False, where=inside(low, i, boundaries[0])), False),), exact=True)
+        return View((stream,), ((f"w{i}", raw(low, i, f"s{i}", where=within(low, i, ranges)), True),))
+    rows = raw(low, i, f"s{i}", where=within(low, i, ranges))
+    return _totals(low, i, stream, rows, previous) if low.plan.keeping == "running" else _panes(low, i, stream, rows, boundaries, previous)
+
+
+def _from_rows(low: Lowering) -> bool:
+    """Whether early aggregated sets are made from the window's rows each time."""
+    return low.plan.keeping == "recompute" and low.plan.layout == "raw"
+
+
+def _needed(low: Lowering, i: int, boundaries: tuple[int, ...], previous: int) -> tuple[Range, ...]:
+    """Raw rows that the program reads of stream i: no more than what came or leaves where state holds the rest."""
+    window, last, since = low.window(i), boundaries[-1], max(previous, 0)
+    assert window is not None
+    anew = previous == BEGINNING or low.plan.keeping in ("recompute", "expire")
+    whole = Range(-ALWAYS, last, window.oldest(boundaries[0] if anew else since))
+    if not low.early(i) or previous == BEGINNING or _from_rows(low):
+        return (whole,)
+    came = Range(previous, last)
+    if low.plan.keeping != "running":
+        return (came,)
+    entering = (Range(-ALWAYS, last, since // window.slide * window.slide),) if window.kind == "hopping" else ()
+    leaving = () if window.kind == "landmark" else (Range(-ALWAYS, last, window.oldest(since), window.oldest(last)),)
+    return (came, *entering, *leaving)
+
+
+def _panes(low: Lowering, i: int, stream: Source, rows: str, boundaries: tuple[int, ...], previous: int) -> View:
+    """What came, early aggregated by interval (n{i}), and what state holds of older boundaries."""
+    new = (f"n{i}", grouped(low, i, f"({rows}) AS q", ("_in", "_out"), where="_in <= _out"), True)
+    columns = ", ".join([*names(low, i), "_in", "_out"])
+    if previous == BEGINNING:
+        return View((stream,), (new, (f"w{i}", f"SELECT {columns} FROM n{i}", False)))
+    state = Source(f"k{i}", "state", f"panes{i}", columns=stored_columns(low, i) + INTERVAL, dealt=dealt(low, i))
+    since = previous if low.plan.keeping == "retract" else boundaries[0]
+    kept = f"SELECT {', '.join(working(low, i))}, _in, _out FROM k{i} WHERE _out >= {since}{_own(low, i)}"
+    return View((stream, state), (new, (f"w{i}", f"SELECT {columns} FROM n{i} UNION ALL {kept}", len(boundaries) > 1 or low.plan.keeps_answer)))
+
+
+def _totals(low: Lowering, i: int, stream: Source, rows: str, previous: int) -> View:
+    """Rows that came or left (w{i}), totals as of the boundary before (t{i}), and extremes by interval (x{i})."""
+    changed = (f"w{i}", rows, True)
+    if previous == BEGINNING:
+        nothing = (f"t{i}", f"SELECT {', '.join(names(low, i, extremes_too=False))} FROM w{i} WHERE FALSE", False)
+        return View((stream,), (changed, nothing, *_extremes(low, i, previous)))
+    columns = stored_columns(low, i, extremes_too=False)
+    kept = (f"t{i}", f"SELECT {', '.join(working(low, i, extremes_too=False))} FROM k{i} WHERE TRUE{_own(low, i)}", False)
+    older = (Source(f"y{i}", "state", f"extremes{i}", columns=extreme_columns(low, i)),) if extremes(low, i) else ()
+    return View((stream, Source(f"k{i}", "state", f"totals{i}", columns=columns), *older), (changed, kept, *_extremes(low, i, previous)))
+
+
+def _extremes(low: Lowering, i: int, previous: int) -> tuple[Definition, ...]:
+    """Those of what came (n{i}), and with them those that state holds (x{i})."""
+    own = extremes(low, i)
+    if not own:
+        return ()
+    keys = [*(a.name for a in low.shape.attributes[i]), "_in", "_out"]
+    values = [f"{m.kind}({m.name}) AS {m.name}" for m in own]
+    came = f"SELECT {', '.join(keys + values)} FROM w{i} WHERE _known > {previous} AND _in <= _out GROUP BY {', '.join(keys)}"
+    columns = ", ".join(n for n, _ in extreme_columns(low, i))
+    older = "" if previous == BEGINNING else f" UNION ALL SELECT {columns} FROM y{i} WHERE _out >= {previous}{_own(low, i)}"
+    return (f"n{i}", came, True), (f"x{i}", f"SELECT {columns} FROM n{i}{older}", False)
+
+
+def _own(low: Lowering, i: int) -> str:
+    mine = share(low, i, [a.name for a in low.shape.attributes[i]])
+    return f" AND {mine}" if mine else ""

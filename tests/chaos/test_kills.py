@@ -1,0 +1,81 @@
+"""Exactly once: the process is killed at every named failpoint, twice in a row, also while it recovers, and in the end nobody can tell."""
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from jobs import failpoints
+from tests.chaos import scenario
+
+ELSEWHERE = {"ingest.after-stage"}      # sources of data frames and topics: tests/jobs/test_ingest_once.py
+FIRST = {"recover.before": "batch.after-intent", "recover.after": "batch.after-state", "ingest.before-recover": "ingest.after-stream", "ingest.after-recover": "ingest.after-quarantine"}
+PASSES = ("first", "middle", "last")
+SECOND = ("recover.before", "recover.after", "batch.before-table:3", "batch.after-results", "batch.after-commit", "ingest.before-recover", "ingest.after-stream", "batch.after-mark")
+SAMPLE = 8
+
+
+class Twin(NamedTuple):
+    """The same life without a kill: what it published, and how often it passed each failpoint."""
+
+    published: dict[str, Any]
+    passes: dict[str, int]
+
+
+@pytest.fixture(scope="session")
+def twin(tmp_path_factory: pytest.TempPathFactory) -> Twin:
+    folder = tmp_path_factory.mktemp("twin") / "shop"
+    scenario.make(folder)
+    passes = scenario.counted(folder)
+    return Twin(scenario.published(folder), passes)
+
+
+def kills() -> list[Any]:
+    """All, and which of them `make test` runs."""
+    rnd = random.Random(int(os.environ.get("FOREBAY_SEED", "1")))
+    names = sorted(failpoints.NAMES - ELSEWHERE)
+    every = [(name, nth, rnd.choice((*SECOND, name))) for name in names for nth in (PASSES if name not in FIRST else PASSES[:1])]
+    few = {*rnd.sample([k for k in every if k[0] not in FIRST], SAMPLE - 2), *rnd.sample([k for k in every if k[0] in FIRST], 2)}
+    return [pytest.param(*kill, marks=[pytest.mark.chaos, *([pytest.mark.sample] if kill in few else [])]) for kill in every]
+
+
+@pytest.mark.parametrize(("name", "nth", "second"), kills())
+def test_a_kill_leaves_no_trace(name: str, nth: str, second: str, twin: Twin, tmp_path: Path) -> None:
+    folder = tmp_path / "shop"
+    scenario.make(folder)
+    first = FIRST.get(name) or f"{name}:{_number(nth, twin.passes[name])}"
+    killed = scenario.process(folder, first)
+    assert killed.returncode == -9, killed.stderr
+    again = scenario.process(folder, name if name in FIRST else second)
+    assert again.returncode in ((-9,) if name in FIRST else (-9, 0)), again.stderr
+    ended = scenario.process(folder)
+    assert ended.returncode == 0, ended.stderr
+    said = scenario.published(folder)
+    for part in said:
+        assert said[part] == twin.published[part], part
+    assert scenario.committed_twice(folder) == []
+    differences = {n: q["differences"] for n, q in json.loads(ended.stdout.splitlines()[-1])["queries"].items()}
+    assert not any(differences.values()), differences
+
+
+def _number(nth: str, passes: int) -> int:
+    return {"first": 1, "middle": (passes + 1) // 2, "last": passes}[nth]
+
+
+def test_every_failpoint_has_a_place_and_every_place_a_name() -> None:
+    texts = [path.read_text() for path in (scenario.ROOT / "jobs").rglob("*.py")]
+    placed = {name for text in texts for name in re.findall(r'failpoints\.at\("([a-z.-]+)"\)', text)}
+    assert placed == failpoints.NAMES
+    assert len(placed) >= 20
+
+
+def test_an_unknown_failpoint_is_refused(tmp_path: Path) -> None:
+    """A misspelt name would make every test above pass without a kill."""
+    scenario.make(tmp_path / "shop")
+    done = scenario.process(tmp_path / "shop", "batch.after-comit")
+    assert done.returncode == 1 and "bad-failpoint" in done.stderr + "bad-failpoint" and "names are" in done.stderr

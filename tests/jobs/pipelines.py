@@ -1,0 +1,63 @@
+"""Small pipelines that run in this process, with rows given as seconds of event time."""
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import forebay
+from jobs import tables
+
+SECOND = 10**6
+BEGINNING = 1_767_225_600 * SECOND              # 2026-01-01T00:00:00Z
+COUNT = "SELECT COUNT(*) AS n FROM views AS v [WINDOW 20 SECONDS]"
+
+
+def boundary(seconds: float) -> int:
+    return BEGINNING + round(seconds * SECOND)
+
+
+def pipeline(folder: Path, streams: Mapping[str, str] | None = None, batch: str = "10 seconds", queries: Mapping[str, str] | None = None, top: str = "") -> forebay.Pipeline:
+    """Streams with a time, a key and a value; more settings by stream."""
+    (folder / "queries").mkdir(parents=True, exist_ok=True)
+    given = {"views": ""} if streams is None else streams
+    told = "".join(f"  {name}: {{columns: {{ts: timestamp, k: bigint, x: bigint}}, event_time: ts{', ' + more if more else ''}}}\n" for name, more in given.items())
+    (folder / "forebay.yml").write_text(f"name: test\nbatch: {batch}\nspark: {{master: inline}}\n{top}streams:\n{told}")
+    for name, sql in (queries or {}).items():
+        (folder / "queries" / f"{name}.sql").write_text(sql)
+    return opened(folder)
+
+
+def opened(folder: Path) -> forebay.Pipeline:
+    found = forebay.open(str(folder))
+    found.runtime.clock = lambda: boundary(10**9)
+    return found
+
+
+def rows(pipe: forebay.Pipeline, seconds: Iterable[float], stream: str = "views", k: int = 1, x: int = 1) -> dict[str, Any]:
+    """Takes rows with these event times, in a file of their own."""
+    folder = Path(pipe.runtime.pipeline.folder)
+    times = list(seconds)
+    path = folder / f"{stream}-{len(list(folder.glob('*.parquet')))}.parquet"
+    stamps = pa.array([tables.instant(boundary(s)) for s in times], pa.timestamp("us", "UTC"))
+    pq.write_table(pa.table({"ts": stamps, "k": pa.array([k] * len(times), pa.int64()), "x": pa.array([x] * len(times), pa.int64())}), path)
+    return pipe.ingest(stream, str(path))
+
+
+def ran(pipe: forebay.Pipeline, **options: Any) -> list[float]:
+    """The boundaries that a run ran, in seconds."""
+    return [(entry["boundary"] - BEGINNING) / SECOND for entry in pipe.run(**options)["ran"]]
+
+
+def answers(pipe: forebay.Pipeline, name: str) -> list[tuple[Any, ...]]:
+    """(boundary in seconds, values …) of every answer."""
+    return [((tables.micros(row[0].to_pydatetime()) - BEGINNING) / SECOND, *row[1:]) for row in pipe.result(name, every=True).itertuples(index=False)]
+
+
+def equal(pipe: forebay.Pipeline) -> bool:
+    """Whether every answer is what plain SQL over the raw rows says."""
+    said = pipe.verify()["queries"]
+    return bool(said) and not any(q["differences"] for q in said.values())

@@ -1,0 +1,198 @@
+"""forebay.yml: what it means, and that each mistake is refused with its line and a way out."""
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobs.config import Pipeline, Schedule, Source, Spark, catalog, load
+from jobs.lines import UNITS
+from optimizer.errors import ForebayError
+from optimizer.types import BIGINT, STRING, TIMESTAMP, decimal
+
+GOOD = """\
+name: traffic
+warehouse: ./warehouse
+batch: 10 seconds
+streams:
+  views:
+    columns: {ts: timestamp, user: string, page: string, ms: bigint}
+    event_time: ts
+    wait: 10 seconds
+    lateness: 1 hour
+    source: {files: "landing/views/*.parquet"}
+relations:
+  pages: {columns: {page: string, section: string}, source: {files: "pages.csv"}}
+"""
+
+
+@pytest.fixture(autouse=True)
+def _no_master(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("FOREBAY_MASTER", raising=False)
+
+
+def read(folder: Path, text: str) -> Pipeline:
+    (folder / "forebay.yml").write_text(text)
+    return load(str(folder))
+
+
+def refusal(folder: Path, text: str) -> ForebayError:
+    with pytest.raises(ForebayError) as caught:
+        read(folder, text)
+    assert caught.value.exit_code == 2
+    return caught.value
+
+
+def test_interface_example(tmp_path: Path) -> None:
+    pipe = read(tmp_path, GOOD)
+    assert (pipe.name, pipe.batch, pipe.warehouse) == ("traffic", 10_000_000, str(tmp_path / "warehouse"))
+    views = pipe.streams["views"]
+    assert dict(views.columns) == {"ts": TIMESTAMP, "user": STRING, "page": STRING, "ms": BIGINT}
+    assert (views.wait, views.lateness, views.idle, views.ahead, views.keep, views.unknown_columns) == (10**7, 3600 * 10**6, None, 3600 * 10**6, None, "quarantine")
+    assert views.source == Source("files", str(tmp_path / "landing/views/*.parquet"))
+    assert pipe.relations["pages"].source == Source("files", str(tmp_path / "pages.csv"))
+    assert pipe.spark == Spark() and pipe.schedule is None and pipe.latency is None
+
+
+def test_all_that_is_understood(tmp_path: Path) -> None:
+    pipe = read(tmp_path, """\
+name: all
+warehouse: s3a://bucket/warehouse
+batch: 500 milliseconds
+schedule: {asset: lake/orders}
+latency: 1 minute
+spark: {remote: "sc://127.0.0.1:15002", settings: {spark.sql.shuffle.partitions: 4}}
+streams:
+  a:
+    columns: {ts: timestamp, mail: {type: string, sensitive: true}, price: "decimal(10,2)", plain: {type: integer}}
+    event_time: ts
+    idle: 30 seconds
+    ahead: 0
+    keep: 2 days
+    unknown_columns: drop
+    source: {csv: "in/*.txt", delimiter: ";", "null": NA}
+  b: {columns: {ts: timestamp}, event_time: ts, idle: never, keep: for ever}
+  c: {columns: {ts: timestamp}, event_time: ts, source: {kafka: {servers: "127.0.0.1:9092", topic: clicks, options: {security.protocol: PLAINTEXT}}}}
+""")
+    a = pipe.streams["a"]
+    assert pipe.warehouse == "s3a://bucket/warehouse" and pipe.batch == 500_000 and pipe.latency == 60 * 10**6
+    assert pipe.schedule == Schedule("asset", "lake/orders")
+    assert pipe.spark == Spark("local[*]", "sc://127.0.0.1:15002", {"spark.sql.shuffle.partitions": "4"})
+    assert a.sensitive == {"mail"} and a.columns["price"] == decimal(10, 2) and str(a.columns["plain"]) == "int"
+    assert (a.idle, a.ahead, a.keep, a.unknown_columns) == (30 * 10**6, 0, 2 * UNITS["day"], "drop")
+    assert a.source == Source("csv", str(tmp_path / "in/*.txt"), {"delimiter": ";", "null": "NA"})
+    assert pipe.streams["b"].source is None and pipe.streams["b"].keep is None
+    assert pipe.streams["c"].source == Source("kafka", "clicks", {"kafka.bootstrap.servers": "127.0.0.1:9092", "kafka.security.protocol": "PLAINTEXT"})
+
+
+def test_catalog(tmp_path: Path) -> None:
+    known = catalog(read(tmp_path, GOOD))
+    assert known.batch == 10_000_000
+    assert known.streams[0][:2] == ("views", "ts") and known.streams[0][2][3] == ("ms", BIGINT)
+    assert known.relations == (("pages", (("page", STRING), ("section", STRING))),)
+
+
+def test_master_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FOREBAY_MASTER", "inline")
+    assert read(tmp_path, GOOD).spark.master == "inline"
+    monkeypatch.setenv("FOREBAY_MASTER", "sc://h:1")
+    assert read(tmp_path, GOOD).spark.remote == "sc://h:1"
+    monkeypatch.setenv("FOREBAY_MASTER", "rm -rf")
+    assert "FOREBAY_MASTER" in refusal(tmp_path, GOOD).message
+
+
+def test_secrets_come_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = GOOD.replace('{files: "landing/views/*.parquet"}', '{kafka: {servers: "h:1", topic: t, options: {sasl.jaas.config: $KAFKA_SECRET}}}')
+    monkeypatch.setenv("KAFKA_SECRET", "s")
+    source = read(tmp_path, text).streams["views"].source
+    assert source is not None and source.options["kafka.sasl.jaas.config"] == "s"
+    monkeypatch.delenv("KAFKA_SECRET")
+    assert refusal(tmp_path, text).line == 10
+
+
+MISTAKES: list[tuple[str, str, str, str, int]] = [
+    # what is replaced, by what, the code, a part of what is said, the line
+    ("wait: 10", "wiat: 10", "unknown-key", "did you mean 'wait'?", 8),
+    ("relations:", "relation:", "unknown-key", "did you mean 'relations'?", 11),
+    ("name: traffic\n", "", "missing-key", "name is missing", 1),
+    ("name: traffic", "name: my pipeline", "bad-name", "'my pipeline' is not a name", 1),
+    ("name: traffic", "name: 'a; DROP'", "bad-name", "is not a name", 1),
+    ("name: traffic", "name: [a]", "bad-config", "name is a list", 1),
+    ("name: traffic", "name: traffic\nname: twice", "bad-config", "stands twice", 2),
+    ("batch: 10 seconds", "batch: 10", "bad-duration", "such as `10 seconds`", 3),
+    ("batch: 10 seconds", "batch: 10 parsecs", "bad-duration", "units are", 3),
+    ("batch: 10 seconds", "batch: 0 seconds", "bad-duration", "too short", 3),
+    ("batch: 10 seconds", "batch: -1 seconds", "bad-duration", "not a duration", 3),
+    ("batch: 10 seconds", "batch: 1.5 hours", "bad-duration", "not a duration", 3),
+    ("batch: 10 seconds", "batch: 99999999999999 weeks", "bad-duration", "not a duration", 3),
+    ("batch: 10 seconds", "batch:", "missing-key", "batch is missing", 1),
+    ("  views:", "  1views:", "bad-name", "'1views' is not a name", 6),
+    ("  pages:", "  views:", "bad-name", "names a stream and a relation", 12),
+    ("  pages:", "  Views:", "bad-name", "names a stream and a relation", 12),
+    ("event_time: ts", "event_time: at", "bad-config", "known are ts, user", 7),
+    ("event_time: ts", "event_time: user", "bad-config", "which is string", 7),
+    ("ms: bigint", "ms: number", "unknown-type", "'number'", 6),
+    ("ms: bigint", "ms: 'decimal(99,2)'", "unknown-type", "precision is 1 to 38", 6),
+    ("ms: bigint", "_ms: bigint", "bad-name", "starts with _", 6),
+    ("ms: bigint", "USER: bigint", "bad-name", "only in case", 6),
+    ("ms: bigint", "ms: {type: bigint, secret: true}", "unknown-key", "known are type, sensitive", 6),
+    ("ms: bigint", "ms: {type: bigint, sensitive: maybe}", "bad-config", "not true or false", 6),
+    ("ms: bigint", "ms: [bigint]", "bad-config", "a list, not a text", 6),
+    ("columns: {page: string, section: string}", "columns: {}", "missing-key", "is empty", 12),
+    ("lateness: 1 hour", "lateness: 1 hour\n    keep: 1 minute", "bad-config", "shorter than lateness", 10),
+    ("wait: 10 seconds", "unknown_columns: ignore", "bad-config", "known are quarantine, drop", 8),
+    ("{files: \"landing", "{parquet: \"landing", "unknown-key", "known are files, json", 10),
+    ('{files: "pages.csv"}', '{files: a, csv: b}', "bad-config", "names files and csv", 12),
+    ('{files: "pages.csv"}', '{kafka: {servers: a, topic: b}}', "unknown-key", "known are files", 12),
+    ('{files: "pages.csv"}', '{delimiter: ";"}', "bad-config", "no source", 12),
+    ('{files: "pages.csv"}', '{json: a, delimiter: ";"}', "unknown-key", "for CSV files only", 12),
+    ('{files: "pages.csv"}', '{csv: a, delimiter: ";;"}', "bad-config", "one character", 12),
+    ('{files: "landing/views/*.parquet"}', '{kafka: {servers: a, topic: "a b"}}', "bad-name", "is not a topic", 10),
+    ('{files: "landing/views/*.parquet"}', '{kafka: {servers: a}}', "missing-key", "topic is missing", 10),
+    ("relations:", "schedule: sometimes\nrelations:", "bad-config", "five cron fields", 11),
+    ("relations:", "spark: {master: mesos}\nrelations:", "bad-config", "known are local[*]", 11),
+    ("relations:", "spark: {remote: 'http://x'}\nrelations:", "bad-config", "sc://HOST:PORT", 11),
+    ("relations:", "spark: {master: yarn, remote: 'sc://x:1'}\nrelations:", "bad-config", "keep one", 11),
+    ("streams:", "streams: [", "bad-yaml", "not YAML", 6),
+    ("name: traffic", "name: *x", "bad-yaml", "not YAML", 1),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "code", "said", "line"), MISTAKES, ids=[f"{m[1][:40]!r}" for m in MISTAKES])
+def test_mistakes(tmp_path: Path, old: str, new: str, code: str, said: str, line: int) -> None:
+    assert old in GOOD
+    error = refusal(tmp_path, GOOD.replace(old, new, 1))
+    assert (error.code, error.line) == (code, line), str(error)
+    assert said in str(error)
+
+
+def test_no_folder_no_file(tmp_path: Path) -> None:
+    for folder in (tmp_path, tmp_path / "nowhere"):
+        with pytest.raises(ForebayError) as caught:
+            load(str(folder))
+        assert caught.value.code == "no-pipeline" and "forebay init" in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["", "[" * 5000, "- a\n- b", "a", "!!python/object/apply:os.system ['true']", "a: &a [*a]", "\x00", "name: \ud800".encode("utf-8", "surrogatepass")])
+def test_hostile_texts(tmp_path: Path, text: str | bytes) -> None:
+    (tmp_path / "forebay.yml").write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(ForebayError) as caught:
+        load(str(tmp_path))
+    assert caught.value.exit_code == 2
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.recursive(st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=8)), lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
+    st.sampled_from(["name", "batch", "streams", "columns", "event_time", "source", "files", "kafka", "views", "ts", "wait", "keep", "spark", "x"]), inner, max_size=5), max_leaves=15))
+def test_any_document_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, value: Any) -> None:
+    """Nothing but a ForebayError comes out of a YAML document."""
+    import yaml
+    folder = tmp_path_factory.mktemp("any")
+    (folder / "forebay.yml").write_text(yaml.safe_dump({"name": "n", "batch": "1 second", "streams": value} if not isinstance(value, dict) else value))
+    try:
+        assert isinstance(load(str(folder)), Pipeline)
+    except ForebayError as error:
+        assert error.exit_code == 2 and error.message

@@ -1,0 +1,143 @@
+"""The rules of who may import what, as functions from parsed sources to sentences about what breaks them; nothing is imported, only syntax trees are read."""
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from functools import cache
+from pathlib import Path
+
+FLOORS = ("optimizer", "expectations", "jobs", "dags")            # a floor imports itself and what is below it
+FRONT, UTILITY = "forebay", "infra"                               # the front stands on all; infra installs, it may use jobs and nothing uses it
+OWNERS: Mapping[str, tuple[str, ...]] = {
+    "pyspark": ("jobs/spark.py",), "delta": ("jobs/spark.py",), "duckdb": ("jobs/kernel.py",), "deltalake": ("jobs/tables.py",),
+    "sqlglot": ("optimizer/sql*.py", "jobs/verify_sql*.py"), "pandas": ("forebay/*.py",), "airflow": ("dags/*.py",),
+    "mlflow": ("jobs/tracking.py",), "great_expectations": ("expectations/gate.py",), "matplotlib": ("jobs/experiments/*.py", "forebay/*.py"),
+}
+PURE = ("__future__", "abc", "bisect", "collections", "contextlib", "copy", "dataclasses", "datetime", "decimal", "difflib", "enum", "fractions", "functools", "hashlib", "heapq",
+        "itertools", "json", "logging", "math", "operator", "re", "statistics", "string", "struct", "sys", "textwrap", "types", "typing", "unicodedata")
+IMPURE_CALLS = ("open", "print", "input", "exec", "eval", "datetime.now", "datetime.utcnow", "datetime.today", "date.today", "datetime.datetime.now", "datetime.date.today")
+
+
+@dataclass(frozen=True)
+class Module:
+    """`path` is relative to the repository, with slashes."""
+
+    path: str
+    tree: ast.Module
+
+    @property
+    def name(self) -> str:
+        return self.path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+    @property
+    def package(self) -> str:
+        return self.path.split("/")[0]
+
+
+def parsed(path: str, text: str) -> Module:
+    return Module(path, ast.parse(text, path))
+
+
+@cache
+def repository(root: Path) -> tuple[Module, ...]:
+    """Every module of the product."""
+    folders = (*FLOORS, FRONT, UTILITY)
+    return tuple(parsed(f.relative_to(root).as_posix(), f.read_text(encoding="utf-8")) for folder in folders for f in sorted((root / folder).rglob("*.py")))
+
+
+def imports(module: Module) -> Iterator[tuple[str, int]]:
+    """Dotted names with their lines, also of imports inside functions; `from a import b` gives a.b, as b may be a module."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = module.name.split(".")
+            base = base[:len(base) - node.level + module.path.endswith("__init__.py")] if node.level else []
+            stem = ".".join([*base, *([node.module] if node.module else [])])
+            yield from ((f"{stem}.{alias.name}", node.lineno) for alias in node.names)
+
+
+def upward(module: Module) -> Iterator[str]:
+    """Imports that go to a higher floor, or to infra."""
+    ours = (*FLOORS, FRONT, UTILITY)
+    allowed = {**{p: FLOORS[:i + 1] for i, p in enumerate(FLOORS)}, FRONT: (*FLOORS, FRONT), UTILITY: (*FLOORS[:3], UTILITY)}[module.package]
+    for name, line in imports(module):
+        target = name.split(".")[0]
+        if target in ours and target not in allowed:
+            yield f"{module.path}:{line} imports {name}: {module.package} may import {', '.join(allowed)}"
+
+
+def trespassing(module: Module) -> Iterator[str]:
+    """Heavy packages outside the files that own them."""
+    for name, line in imports(module):
+        owners = OWNERS.get(name.split(".")[0])
+        if owners is not None and not any(fnmatch(module.path, o) for o in owners):
+            yield f"{module.path}:{line} imports {name}: only {', '.join(owners)} may"
+
+
+def impure(module: Module) -> Iterator[str]:
+    """In the optimizer: packages that reach files, clocks, chance or processes, and calls that do."""
+    if module.package != "optimizer":
+        return
+    for name, line in imports(module):
+        if name.split(".")[0] not in (*PURE, "optimizer", "sqlglot"):
+            yield f"{module.path}:{line} imports {name}: the optimizer may import {', '.join(PURE)}, itself and sqlglot"
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in IMPURE_CALLS:
+            yield f"{module.path}:{node.lineno} calls {ast.unparse(node.func)}: the optimizer has no files, no clock and no output"
+
+
+def unexplained(module: Module) -> Iterator[str]:
+    """Modules that do not open with a sentence."""
+    if not (ast.get_docstring(module.tree) or "").strip():
+        yield f"{module.path} has no docstring: say what is true here and what it may not do"
+
+
+def oversized(module: Module) -> Iterator[str]:
+    """Functions over 60 lines, files over 400."""
+    last = max((getattr(n, "end_lineno", 0) or 0 for n in ast.walk(module.tree)), default=0)
+    if last > 400:
+        yield f"{module.path} has {last} lines, at most 400"
+    for node in ast.walk(module.tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and (node.end_lineno or 0) - node.lineno >= 60:
+            yield f"{module.path}:{node.lineno} {node.name} has {(node.end_lineno or 0) - node.lineno + 1} lines, at most 60"
+
+
+def circles(modules: tuple[Module, ...]) -> Iterator[str]:
+    """Modules that import each other when they are loaded; an import inside a function waits and makes no circle."""
+    names = {m.name for m in modules}
+    edges = {m.name: sorted({t for n, _ in imports(Module(m.path, _top(m))) for t in _targets(n, names)} - {m.name}) for m in modules}
+    done: set[str] = set()
+
+    def visit(name: str, path: tuple[str, ...]) -> Iterator[str]:
+        if name in path:
+            yield " → ".join((*path[path.index(name):], name))
+        elif name not in done:
+            for target in edges[name]:
+                yield from visit(target, (*path, name))
+            done.add(name)
+
+    for name in sorted(edges):
+        yield from visit(name, ())
+
+
+def _targets(name: str, names: set[str]) -> Iterator[str]:
+    """The module a dotted name is, or lies in; packages only by their own name, since `from package import module` needs nothing of the package."""
+    if name in names:
+        yield name
+    elif name.rpartition(".")[0] in names:
+        yield name.rpartition(".")[0]
+
+
+def _top(module: Module) -> ast.Module:
+    """The tree without function bodies and without what only type checkers read."""
+    class Strip(ast.NodeTransformer):
+        def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+            return None
+
+        def visit_If(self, node: ast.If) -> ast.AST | None:
+            return None if ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING") else self.generic_visit(node)
+
+    return Strip().visit(ast.parse(ast.unparse(module.tree)))

@@ -1,0 +1,66 @@
+"""Imports point one way, heavy packages have one owner, the optimizer is pure: read from the syntax trees of the whole product; the rules are shown to be able to fail."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.layers import Module, circles, impure, oversized, parsed, repository, trespassing, unexplained, upward
+
+ROOT = Path(__file__).resolve().parent.parent
+RULES = (upward, trespassing, impure, unexplained, oversized)
+BROKEN = [
+    (upward, "optimizer/x.py", "from jobs.tables import read"),
+    (upward, "optimizer/x.py", "import forebay"),
+    (upward, "expectations/x.py", "def f():\n    from jobs import spark"),
+    (upward, "jobs/x.py", "import dags.factory"),
+    (upward, "jobs/x.py", "from infra import archive"),
+    (upward, "jobs/sources/x.py", "from ...dags import factory"),
+    (trespassing, "jobs/x.py", "from pyspark.sql import functions"),
+    (trespassing, "jobs/x.py", "def f():\n    import duckdb"),
+    (trespassing, "optimizer/plan.py", "import sqlglot.expressions as exp"),
+    (trespassing, "jobs/x.py", "import pandas as pd"),
+    (trespassing, "jobs/batch.py", "import mlflow"),
+    (impure, "optimizer/x.py", "import os"),
+    (impure, "optimizer/x.py", "from pathlib import Path"),
+    (impure, "optimizer/x.py", "import random"),
+    (impure, "optimizer/x.py", "import time"),
+    (impure, "optimizer/x.py", "from datetime import datetime\nt = datetime.now()"),
+    (impure, "optimizer/x.py", "def f(): return open('x')"),
+    (unexplained, "jobs/x.py", "x = 1"),
+    (oversized, "jobs/x.py", "def f():\n" + "    x = 1\n" * 60),
+    (oversized, "jobs/x.py", "x = 1\n" * 401),
+]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda r: r.__name__)
+def test_the_product_keeps_the_rule(rule: Callable[[Module], Iterator[str]]) -> None:
+    assert [sentence for module in repository(ROOT) for sentence in rule(module)] == []
+
+
+def test_no_modules_import_each_other() -> None:
+    assert list(circles(repository(ROOT))) == []
+
+
+def test_the_product_is_looked_at() -> None:
+    assert {"optimizer.errors", "jobs.spark", "infra.jars"} <= {m.name for m in repository(ROOT)}
+
+
+@pytest.mark.parametrize("rule,path,text", BROKEN)
+def test_the_rule_can_fail(rule: Callable[[Module], Iterator[str]], path: str, text: str) -> None:
+    assert list(rule(parsed(path, text)))
+
+
+@pytest.mark.parametrize("rule,path,text", [
+    (upward, "jobs/x.py", "from optimizer.plan import Plan"), (upward, "forebay/cli.py", "import dags.factory, jobs.spark"), (upward, "infra/archive.py", "from jobs.spark import session"),
+    (trespassing, "jobs/kernel.py", "import duckdb"), (trespassing, "optimizer/sql_tree.py", "from sqlglot import exp"), (impure, "optimizer/x.py", "from datetime import timedelta"),
+    (impure, "jobs/x.py", "import os"), (oversized, "jobs/x.py", "def f():\n" + "    x = 1\n" * 59)])
+def test_the_rule_lets_pass(rule: Callable[[Module], Iterator[str]], path: str, text: str) -> None:
+    assert list(rule(parsed(path, text))) == []
+
+
+def test_a_circle_is_found() -> None:
+    circle = (parsed("jobs/a.py", "from jobs import b"), parsed("jobs/b.py", "from jobs.c import f"), parsed("jobs/c.py", "import jobs.a"))
+    assert list(circles(circle)) == ["jobs.a → jobs.b → jobs.c → jobs.a"]
+    assert list(circles((*circle[:2], parsed("jobs/c.py", "def f():\n    import jobs.a")))) == []
