@@ -9,14 +9,13 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 from jobs.spark import ARCHIVE, session
 
 ROOT = Path(__file__).resolve().parent.parent
 STAMP = Path(ARCHIVE).with_suffix(".stamp")
-WAIT = 120          # seconds: the archive is written after Python's side of the session has ended
+WAIT = 600          # seconds, on a machine that is busy otherwise; about 30 where it is not
 LEAST = 50_000_000  # bytes: the small JVM that launches Spark may write an archive of its own first
 
 
@@ -30,34 +29,29 @@ def identity() -> str:
 
 def record(path: str, folder: str) -> None:
     """Runs what a first batch runs: Python tasks, a Delta write and read, a join with aggregates."""
-    spark = session("local[2]", {"spark.driver.extraJavaOptions": f"-XX:+UseSerialGC -XX:ArchiveClassesAtExit={path} -Xlog:disable -Xlog:all=error:stderr"})
+    options = f"-XX:+UseSerialGC -XX:ArchiveClassesAtExit={path} -Xlog:disable -Xlog:all=error:stderr"
+    spark = session("local[2]", {"spark.driver.extraJavaOptions": options})
     table = os.path.join(folder, "table")
     spark.range(0, 2, 1, 2).mapInArrow(lambda batches: batches, "id long").collect()
-    spark.range(100).selectExpr("id", "id % 3 AS g", "timestamp_micros(id) AS t", "CAST(id AS decimal(18, 2)) AS d", "string(id) AS s").write.format("delta").save(table)
+    columns = ("id", "id % 3 AS g", "timestamp_micros(id) AS t", "CAST(id AS decimal(18, 2)) AS d", "string(id) AS s")
+    spark.range(100).selectExpr(*columns).write.format("delta").save(table)
     spark.read.format("delta").load(table).createOrReplaceTempView("t")
-    spark.sql("SELECT a.g, COUNT(*), SUM(b.d), MAX(b.s), STDDEV(b.id) FROM t AS a, t AS b WHERE a.g = b.g AND a.t < b.t GROUP BY a.g HAVING COUNT(*) > 1").toArrow()
+    aggregates = "a.g, COUNT(*), SUM(b.d), MAX(b.s), STDDEV(b.id)"
+    spark.sql(f"SELECT {aggregates} FROM t AS a, t AS b WHERE a.g = b.g AND a.t < b.t GROUP BY a.g HAVING COUNT(*) > 1").toArrow()
     spark.stop()
 
 
 def make() -> None:
     """Writes beside the final name and moves: a half-written archive is never used."""
-    before = Path(f"{ARCHIVE}.new")
-    before.unlink(missing_ok=True)
+    fresh = Path(f"{ARCHIVE}.new")
+    fresh.unlink(missing_ok=True)
     with tempfile.TemporaryDirectory(prefix="forebay-archive-") as folder:
-        subprocess.run([sys.executable, "-m", "infra.archive", "record", str(before), folder], cwd=ROOT, check=True)
-        settled(before)
-    os.replace(before, ARCHIVE)
+        # The JVM writes the archive while it ends, after Python's side has ended; it holds these pipes, so their end is its end.
+        said = subprocess.run([sys.executable, "-m", "infra.archive", "record", str(fresh), folder], cwd=ROOT, capture_output=True, text=True, timeout=WAIT)
+    if said.returncode or not fresh.exists() or fresh.stat().st_size < LEAST:
+        raise SystemExit("forebay: no archive was made; the last lines:\n" + "\n".join(said.stderr.splitlines()[-10:]))
+    os.replace(fresh, ARCHIVE)
     STAMP.write_text(identity())
-
-
-def settled(path: Path) -> None:
-    """Waits until the archive is there in full; the JVM writes it while it ends."""
-    size, end = -1, time.monotonic() + WAIT
-    while size < LEAST or path.stat().st_size != size:
-        if time.monotonic() > end:
-            raise SystemExit("forebay: the JVM wrote no archive")
-        size = path.stat().st_size if path.exists() else -1
-        time.sleep(0.5)
 
 
 if __name__ == "__main__":

@@ -66,7 +66,8 @@ def refuse_strangers(chosen: str, jars: list[Path]) -> None:
     wanted, got = digests(chosen), {j.name: digest(j) for j in jars}
     wrong = sorted(name for name in wanted.keys() | got.keys() if wanted.get(name) != got.get(name))
     if wrong:
-        raise SystemExit(f"forebay: these jars of {chosen} are not those of infra/jars.sha256: {', '.join(wrong)}; if infra/ivy.xml was changed, run: .venv/bin/python infra/jars.py {chosen} --write")
+        raise SystemExit(f"forebay: these jars of {chosen} are not those of infra/jars.sha256: {', '.join(wrong)}; "
+                         f"if infra/ivy.xml was changed, run: .venv/bin/python infra/jars.py {chosen} --write")
 
 
 def write(chosen: str, jars: list[Path]) -> None:

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, replace
 
 from jobs import failpoints, kernel, tables
-from jobs.config import Stream
+from jobs.pipeline import Stream
 from jobs.conversions import Conversion, conversion
 from jobs.kernel import Connection, quoted
 from jobs.reading import BAD_LINE, Broken, Found, Input, MARK, found, identifier, size_and_time

@@ -9,11 +9,12 @@ import json
 import os
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from jobs import failpoints, kernel, tables
 from jobs.tables import Conflict, Table
@@ -24,6 +25,7 @@ CHANGES = pa.schema([("sequence", pa.int64()), ("at", STAMP), ("query", pa.strin
 BATCHES = pa.schema([("batch", pa.int64()), ("phase", pa.string()), ("first", STAMP), ("boundary", STAMP), ("boundaries", pa.int64()), ("rows", pa.string()),
                      ("plans", pa.string()), ("relations", pa.string()), ("failed", pa.string()), ("seconds", pa.float64()), ("runner", pa.string()), ("at", STAMP)])
 BEGUN = "forebay.begun"
+MANY = 64                # files of one of these tables before they are merged
 ATTEMPTS = 1000          # a request loses only to a boundary that begins or another request, each a few milliseconds long
 
 
@@ -68,7 +70,8 @@ class Ledger:
         self.warehouse = warehouse
         self.changes = tables.create(os.path.join(warehouse, "ledger", "changes"), CHANGES)
         self.batches = tables.create(os.path.join(warehouse, "ledger", "batches"), BATCHES)
-        self._read: tuple[int, tuple[Change, ...]] = (-1, ())
+        self._read: dict[str, list[tuple[int, Change]]] = {}
+        self._told: tuple[Change, ...] = ()
 
     def begun(self) -> int | None:
         """The last boundary that has begun: requests and late rows come after it."""
@@ -76,10 +79,12 @@ class Ledger:
 
     def all_changes(self) -> tuple[Change, ...]:
         """In the order in which they were made."""
-        self.changes.refresh()
-        if self._read[0] != self.changes.version:
-            self._read = (self.changes.version, _changes(self.changes))
-        return self._read[1]
+        files = {f.path for f in self.changes.refresh().files()}
+        if files != self._read.keys():      # a mark brings none
+            kept = {path: rows for path, rows in self._read.items() if path in files}
+            self._read = {**kept, **_changes(self.changes, files - kept.keys())}
+            self._told = tuple(change for _, change in sorted((row for rows in self._read.values() for row in rows), key=lambda row: row[0]))
+        return self._told
 
     def request(self, make: Any) -> Change:
         """Appends make(last begun boundary, changes so far), made again whenever somebody else was faster."""
@@ -158,9 +163,21 @@ class Ledger:
         rows = self._ask("""SELECT epoch_us("first"), boundaries, plans, seconds FROM batches WHERE phase = 'commit' ORDER BY batch""")
         return [(first, count, json.loads(plans), seconds) for first, count, plans, seconds in rows]
 
+    def tidy(self) -> None:
+        """Makes one file of many in both tables; the newest entry goes on saying what it says."""
+        said = self.batches.metadata().get("forebay")      # as last read: what another process entered since is a conflict
+        for table, order, told in ((self.changes.refresh(), "sequence", {}), (self.batches, "batch, phase DESC", {"forebay": str(said)})):
+            if len(table.files()) <= MANY:
+                continue
+            rows = kernel.table(kernel.connect(), f"SELECT * FROM read_parquet({kernel.file_list(_paths(table))}) ORDER BY {order}")
+            try:
+                table.commit([tables.write(table.path, rows.cast(table.schema), tables.unique("merged"))], [f.path for f in table.files()], None, told)
+            except Conflict:
+                continue      # somebody asked something in between: next time
+
     def _ask(self, sql: str) -> list[tuple[Any, ...]]:
         """A question to the table of batches, for people's commands: a runner needs only its newest entry."""
-        files = tuple(os.path.join(self.batches.path, f.path) for f in self.batches.refresh().files())
+        files = _paths(self.batches.refresh())
         if not files:
             return []
         con = kernel.connect()
@@ -175,13 +192,17 @@ def _instant(changes: Table) -> int | None:
     return None if number < 0 else number
 
 
-def _changes(table: Table) -> tuple[Change, ...]:
-    files = tuple(os.path.join(table.path, f.path) for f in table.files())
-    if not files:
-        return ()
-    sql = f'SELECT * EXCLUDE (sequence, "at") REPLACE (epoch_us(effective) AS effective) FROM read_parquet({kernel.file_list(files)}) ORDER BY sequence'
-    rows = kernel.table(kernel.connect(), sql).to_pylist()
-    return tuple(Change(**row) for row in rows)
+def _changes(table: Table, files: Iterable[str]) -> dict[str, list[tuple[int, Change]]]:
+    """By file; read without an engine, since a command often reads no more than this."""
+    found = {}
+    for path in files:
+        rows = pq.read_table(os.path.join(table.path, path), partitioning=None).drop_columns(["at"]).to_pylist()
+        found[path] = [(row.pop("sequence"), Change(**{**row, "effective": None if row["effective"] is None else tables.micros(row["effective"])})) for row in rows]
+    return found
+
+
+def _paths(table: Table) -> tuple[str, ...]:
+    return tuple(os.path.join(table.path, f.path) for f in table.files())
 
 
 def _rows(schema: pa.Schema, rows: list[dict[str, Any]]) -> pa.Table:

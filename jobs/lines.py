@@ -117,9 +117,10 @@ def duration(entry: Entry, least: int = 0) -> int:
     match = re.fullmatch(r"(\d{1,15})\s*([a-z]+?)s?", value, re.I)
     length = 0 if value == "0" else int(match[1]) * UNITS[match[2].lower()] if match and match[2].lower() in UNITS else None
     if length is None or length > LONGEST:
-        raise refused(entry, "bad-duration", f"{entry.where} is {value!r}, not a duration", f"write a whole number and a unit, such as `10 seconds`; units are {', '.join(UNITS)}")
+        hint = f"write a whole number and a unit, such as `10 seconds`; units are {', '.join(UNITS)}"
+        raise refused(entry, "bad-duration", f"{entry.where} is {value!r}, not a duration", hint)
     if length < least:
-        raise refused(entry, "bad-duration", f"{entry.where} is {value!r}, which is too short", "it must be longer than 0" if least == 1 else f"at least {least} microseconds")
+        raise refused(entry, "bad-duration", f"{entry.where} is {value!r}, which is too short", "it must be longer than 0")
     return length
 
 

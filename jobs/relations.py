@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from jobs import failpoints, kernel, tables
-from jobs.config import Pipeline, Relation
+from jobs.pipeline import Pipeline, Relation
 from jobs.conversions import conversion
 from jobs.kernel import Connection, quoted
 from jobs.reading import Broken, Input, found, identifier, size_and_time

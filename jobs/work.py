@@ -97,16 +97,16 @@ def _null(name: str, type_: Type) -> str:
 
 
 def _write(con: kernel.Connection, order: Order, write: Write) -> list[tables.File]:
-    return _copy(con, write.sql, order.folders[write.set], f"{order.label}-{order.part}")
+    return write_file(con, write.sql, order.folders[write.set], f"{order.label}-{order.part}")
 
 
 def _write_rows(con: kernel.Connection, order: Order, answers: list[str]) -> list[tables.File]:
     union = " UNION ALL ".join(f"({a})" for a in answers)
     assert order.rows_to is not None
-    return _copy(con, f"SELECT {d.from_micros('_t', 'duckdb')} AS boundary, * EXCLUDE (_t) FROM ({union}) AS q", order.rows_to, f"{order.label}-{order.part}")
+    return write_file(con, f"SELECT {d.from_micros('_t', 'duckdb')} AS boundary, * EXCLUDE (_t) FROM ({union}) AS q", order.rows_to, f"{order.label}-{order.part}")
 
 
-def _copy(con: kernel.Connection, sql: str, folder: str, label: str) -> list[tables.File]:
+def write_file(con: kernel.Connection, sql: str, folder: str, label: str) -> list[tables.File]:
     """Writes a query's rows as one file, none for no rows. The name is unique: a task may run twice, and only what the driver commits exists."""
     os.makedirs(folder, exist_ok=True)
     name = tables.unique(label)

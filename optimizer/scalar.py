@@ -102,12 +102,11 @@ def _guarded(call: Call, args: tuple[str, ...], name: Name) -> tuple[str, ...]:
     """Arguments that can fail are not evaluated after a NULL, as in Spark: DuckDB evaluates all of them."""
     if FUNCTIONS[call.function].order not in ("strict", "divisor"):
         return args
-    texts = list(args)
-    before: list[str] = []
-    for i in _order(call):
-        if before and can_fail(call.args[i]):
-            texts[i] = f"CASE WHEN {' OR '.join(before)} THEN NULL ELSE {args[i]} END"
-        before += _nulls(call.args[i], args[i], name)
+    texts, order = list(args), _order(call)
+    for place, i in enumerate(order):
+        if place and can_fail(call.args[i]):
+            nulls = [n for j in order[:place] for n in _nulls(call.args[j], name)]
+            texts[i] = f"CASE WHEN {' OR '.join(dict.fromkeys(nulls))} THEN NULL ELSE {args[i]} END" if nulls else args[i]
     if FUNCTIONS[call.function].order == "divisor" and call.type.floating and not nonzero(call):
         texts[1] = _not_zero(call, texts[1], name)
     return tuple(texts)
@@ -115,25 +114,21 @@ def _guarded(call: Call, args: tuple[str, ...], name: Name) -> tuple[str, ...]:
 
 def _not_zero(call: Call, divisor: str, name: Name) -> str:
     """DuckDB's doubles divide by zero to infinity. An impossible cast stands for Spark's error, because error() is volatile, which TRY refuses; NULL / 0 is NULL."""
-    nulls = _nulls(call.args[0], render(call.args[0], "duckdb", name), name)
+    nulls = _nulls(call.args[0], name)
     there = f" AND NOT ({' OR '.join(nulls)})" if nulls else ""
     return f"CASE WHEN {divisor} = 0{there} THEN CAST('DIVIDE_BY_ZERO' AS {sql_type(call.type, 'duckdb')}) ELSE {divisor} END"
 
 
-def _nulls(expr: Expr, text: str, name: Name) -> list[str]:
+def _nulls(expr: Expr, name: Name) -> list[str]:
     """Conditions under which an expression that does not raise is NULL: those of its leaves where it is NULL only through them."""
     if isinstance(expr, Literal):
         return [] if expr.value is not None else ["TRUE"]
     if not isinstance(expr, Call):
         return [f"{name(expr)} IS NULL"]
     function = FUNCTIONS[expr.function]
-    if function.order in ("strict", "divisor") and not (function.quiet and function.quiet(expr, expr_names(expr))):
-        return list(dict.fromkeys(c for a in expr.args for c in _nulls(a, render(a, "duckdb", name), name)))
-    return [f"({text}) IS NULL"]
-
-
-def expr_names(call: Call) -> tuple[str, ...]:
-    return tuple("" for _ in call.args)
+    if function.order in ("strict", "divisor") and not (function.quiet and function.quiet(expr, ("",) * len(expr.args))):
+        return list(dict.fromkeys(c for a in expr.args for c in _nulls(a, name)))
+    return [f"({render(expr, 'duckdb', name)}) IS NULL"]
 
 
 def _short_circuit(call: Call, args: tuple[str, ...]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from jobs import intake
-from jobs.config import Pipeline, Stream
+from jobs.pipeline import Pipeline, Stream
 from jobs.reading import Input
 from jobs.sources import delta, files, hand, kafka
 

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from jobs import intake, tables
-from jobs.config import Pipeline, Stream
+from jobs.pipeline import Pipeline, Stream
 from jobs.reading import MARK, Input, size_and_time
 from jobs.sources.files import label
 from optimizer.errors import failed

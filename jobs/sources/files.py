@@ -4,7 +4,7 @@ from __future__ import annotations
 import glob
 import os
 
-from jobs.config import Pipeline, Source, Stream
+from jobs.pipeline import Pipeline, Source, Stream
 from jobs.reading import Input, size_and_time
 from optimizer.errors import ForebayError
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from jobs import failpoints
-from jobs.config import Pipeline, Stream
+from jobs.pipeline import Pipeline, Stream
 from jobs.reading import Input, size_and_time
 from optimizer.errors import ForebayError
 

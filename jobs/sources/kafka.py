@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from jobs import failpoints, intake, kernel, spark
-from jobs.config import Pipeline, Source, Stream
+from jobs.pipeline import Pipeline, Source, Stream
 from jobs.kernel import file_list
 from jobs.reading import Input, size_and_time
 from jobs.sources.hand import staging
@@ -17,6 +17,7 @@ from optimizer.errors import failed
 FILES = 64                             # at most so many staged files: all of a batch's offsets move in one commit
 EARLIEST = -2
 INCOMPLETE = "must specify all TopicPartitions"
+_CAUSE = re.compile(r"(Caused by: |: )?[a-z]+(\.\w+)+(Exception|Error)\b")
 Offsets = Mapping[int, int]            # partition → the next offset to read
 
 
@@ -24,7 +25,7 @@ def pending(pipeline: Pipeline, stream: Stream, tasks: Any) -> list[Input]:
     assert stream.source is not None
     name, topic = f"kafka:{stream.source.path}", stream.source.path
     said = intake.last(pipeline, stream.name, name)
-    before = {int(k): int(v) for k, v in json.loads(said)[topic].items()} if said else {}
+    before: Offsets = {int(k): int(v) for k, v in json.loads(said)[topic].items()} if said else {}
     folder = os.path.join(staging(pipeline, stream), f"kafka-{os.urandom(8).hex()}")
     before = _staged(_session(tasks), stream.source, before, folder)
     failpoints.at("ingest.after-stage")
@@ -78,7 +79,8 @@ def _ends(paths: tuple[str, ...]) -> dict[int, int]:
 
 
 def _unread(source: Source, error: Exception) -> Exception:
-    first = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    said = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    cause = next((line for line in reversed(said) if _CAUSE.match(line)), said[0])
     lost = "data loss" in str(error).lower() or "OffsetOutOfRange" in str(error)
     hint = "messages were removed before they were read: start the stream anew under another name" if lost else "see that the servers answer and the topic exists"
-    return failed("kafka-unread", f"topic {source.path} at {source.options.get('kafka.bootstrap.servers')} cannot be read: {first[:300]}", hint)
+    return failed("kafka-unread", f"topic {source.path} at {source.options.get('kafka.bootstrap.servers')} cannot be read: {cause[:300]}", hint)

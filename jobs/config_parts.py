@@ -1,0 +1,88 @@
+"""The parts of forebay.yml that say where rows come from, where Spark runs and when; each is read from its lines into a value or refused."""
+from __future__ import annotations
+
+import os
+import re
+
+from jobs.lines import Entry, fields, items, refused, text
+from jobs.pipeline import Schedule, Source, Spark
+from optimizer.errors import ForebayError
+
+RELATION_SOURCES = ("files", "json", "csv", "delta")
+STREAM_SOURCES = (*RELATION_SOURCES, "kafka")
+_CSV_OPTIONS = ("delimiter", "quote", "null")
+_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+_MASTER = re.compile(r"inline|local(-cluster)?(\[[\d*, ]+\])?|(spark|sc|k8s)://\S+|yarn")
+_MASTERS = "known are local[*], local[N], spark://HOST:PORT, sc://HOST:PORT, yarn, k8s://URL and inline"
+_CRON = re.compile(r"([\d*/,A-Za-z#?L-]+\s+){4}[\d*/,A-Za-z#?L-]+")
+_CRON_NAMES = ("@hourly", "@daily", "@weekly", "@monthly", "@yearly")
+
+
+def source(entry: Entry, folder: str, kinds: tuple[str, ...]) -> Source:
+    given = fields(entry, (*kinds, *_CSV_OPTIONS))
+    chosen = [k for k in kinds if k in given]
+    if len(chosen) != 1:
+        raise refused(entry, "bad-config", f"{entry.where} names {' and '.join(chosen) or 'no source'}", f"name one of {', '.join(kinds)}")
+    kind = chosen[0]
+    if kind == "kafka":
+        return _kafka(given[kind])
+    options = {k: text(given[k]) for k in _CSV_OPTIONS if k in given}
+    for k in options:
+        if kind in ("json", "delta"):
+            raise refused(given[k], "unknown-key", f"{given[k].where} is for CSV files only", f"leave it out with {kind}")
+        if k != "null" and len(options[k]) != 1:
+            raise refused(given[k], "bad-config", f"{given[k].where} is {options[k]!r}", "it is one character")
+    return Source(kind, located(text(given[kind]), folder), options)
+
+
+def _kafka(entry: Entry) -> Source:
+    """Options are the Kafka client's own, as `security.protocol`; `$NAME` is taken from the environment, so that no secret need stand in the file."""
+    given = fields(entry, ("servers", "topic", "options"), ("servers", "topic"))
+    options = {"kafka.bootstrap.servers": text(given["servers"])}
+    for key, value in (items(given["options"]) if "options" in given else {}).items():
+        options[f"kafka.{key.removeprefix('kafka.')}"] = _from_environment(value)
+    if not _TOPIC.fullmatch(text(given["topic"])):
+        raise refused(given["topic"], "bad-name", f"{text(given['topic'])!r} is not a topic", "a topic has letters, digits, ., _ and -")
+    return Source("kafka", text(given["topic"]), options)
+
+
+def _from_environment(entry: Entry) -> str:
+    value = text(entry)
+    if not re.fullmatch(r"\$[A-Z_][A-Z0-9_]*", value):
+        return value
+    if value[1:] not in os.environ:
+        raise refused(entry, "bad-config", f"{entry.where} is {value}, which the environment does not have", f"export {value[1:]} first")
+    return os.environ[value[1:]]
+
+
+def schedule(entry: Entry) -> Schedule:
+    if entry.mapping:
+        return Schedule("asset", text(fields(entry, ("asset",), ("asset",))["asset"]))
+    value = text(entry).strip()
+    if value == "continuous":
+        return Schedule("continuous")
+    if value not in _CRON_NAMES and not _CRON.fullmatch(value):
+        raise refused(entry, "bad-config", f"{entry.where} is {value!r}", "write `continuous`, five cron fields as \"*/5 * * * *\", or {asset: TABLE}")
+    return Schedule("cron", value)
+
+
+def spark(entry: Entry | None) -> Spark:
+    """FOREBAY_MASTER is stronger than the file."""
+    given = fields(entry, ("master", "remote", "settings")) if entry is not None and not entry.empty else {}
+    if "master" in given and "remote" in given:
+        raise refused(given["remote"], "bad-config", "spark has a master and a remote", "keep one")
+    settings = {k: text(v) for k, v in items(given["settings"]).items()} if "settings" in given else {}
+    forced, said = os.environ.get("FOREBAY_MASTER"), given.get("remote") or given.get("master")
+    place = forced or (text(said) if said else "local[*]")
+    if said is not None and not forced and ("remote" in given and not place.startswith("sc://") or not _MASTER.fullmatch(place)):
+        raise refused(said, "bad-config", f"{said.where} is {place!r}", "a Spark Connect server is sc://HOST:PORT" if "remote" in given else _MASTERS)
+    if not _MASTER.fullmatch(place):
+        raise ForebayError("bad-config", f"FOREBAY_MASTER is {place!r}", hint=_MASTERS)
+    return Spark("local[*]", place, settings) if place.startswith("sc://") else Spark(place, None, settings)
+
+
+def located(path: str, folder: str) -> str:
+    """An absolute path, or the URI as it is."""
+    if "://" in path:
+        return path.removeprefix("file://")
+    return os.path.normpath(os.path.join(folder, os.path.expanduser(path)))

@@ -1,0 +1,130 @@
+"""How an ingest becomes true: the stream table's commit says all that the other two tables need, so that what a crash leaves undone after it can be done again."""
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from jobs import failpoints, intake, tables
+from jobs.intake import Record, application
+from jobs.land import Landed
+from jobs.pipeline import Pipeline, Stream
+from jobs.schema import QUARANTINE, stream_schema
+from jobs.tables import File, Table
+from optimizer.errors import ForebayError, failed
+
+APPLICATION = "ingest"
+METADATA = "forebay.ingest"
+LOOK_BACK = 100                        # commits after an ingest, by maintenance, in which recovery still finds it
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One input as its tasks landed it, a part of it each."""
+
+    landed: tuple[Landed, ...]
+
+    @property
+    def refused(self) -> str | None:
+        return next((part.refused for part in self.landed if part.refused), None)
+
+    @property
+    def known(self) -> bool:
+        return self.landed[0].known
+
+    @property
+    def files(self) -> tuple[File, ...]:
+        return tuple(part.good for part in self.landed if part.good)
+
+    @property
+    def aside(self) -> tuple[File, ...]:
+        return tuple(part.bad for part in self.landed if part.bad)
+
+
+def stream_path(pipeline: Pipeline, stream: str) -> str:
+    return os.path.join(pipeline.warehouse, "streams", stream)
+
+
+def quarantine_path(pipeline: Pipeline, stream: str) -> str:
+    return os.path.join(pipeline.warehouse, "quarantine", stream)
+
+
+def stream_table(pipeline: Pipeline, stream: Stream) -> Table:
+    """The table, made if it is not there; its columns are those declared when it was made."""
+    wanted = stream_schema(stream.columns)
+    table = tables.create(stream_path(pipeline, stream.name), wanted)
+    here, there = [(f.name, f.type) for f in wanted], [(f.name, f.type) for f in table.schema]
+    if here != there:
+        different = dict.fromkeys(name for name, kind in [*there, *here] if (name, kind) not in there or (name, kind) not in here)
+        raise ForebayError("columns-changed", f"the columns of {stream.name} are not those of its table: {', '.join(different) or 'their order'}",
+                           hint="declare them as they were, or give the stream with the new columns another name")
+    return table
+
+
+def commit(pipeline: Pipeline, name: str, outcomes: Sequence[Outcome], clock: int) -> None:
+    """The ingest, then what can be done again."""
+    if not outcomes:
+        return
+    table = stream_table(pipeline, pipeline.streams[name])
+    number = table.transaction(APPLICATION) + 1
+    said = {"ingest": number, "files": [asdict(_record(name, o, number, clock)) for o in outcomes], "quarantine": [_compact(f) for o in outcomes for f in o.aside]}
+    failpoints.at("ingest.before-stream")
+    table.commit([f for o in outcomes for f in o.files], (), (APPLICATION, number), {METADATA: json.dumps(said)})
+    failpoints.at("ingest.after-stream")
+    _finish(pipeline, name, said)
+
+
+def recover(pipeline: Pipeline) -> list[str]:
+    """Finishes what a crash left undone after a stream table's commit; names the streams."""
+    return [name for name in pipeline.streams if _recovered(pipeline, name)]
+
+
+def _recovered(pipeline: Pipeline, name: str) -> bool:
+    if not tables.exists(stream_path(pipeline, name)):
+        return False
+    stream, files = tables.open_table(stream_path(pipeline, name)), intake.files_table(pipeline)
+    number = stream.transaction(APPLICATION)
+    if files.transaction(application(name)) >= number:
+        return False
+    failpoints.at("ingest.before-recover")
+    _finish(pipeline, name, _told(stream, name, number))
+    failpoints.at("ingest.after-recover")
+    return True
+
+
+def _told(stream: Table, name: str, number: int) -> Mapping[str, Any]:
+    for entry in stream.history(LOOK_BACK):
+        said: Mapping[str, Any] = json.loads(str(entry.get(METADATA, "{}")))
+        if said.get("ingest") == number:
+            return said
+    raise failed("damaged-table", f"no commit of {stream.path} tells what ingest {number} of {name} took", "restore the table from a copy; see `forebay doctor`")
+
+
+def _finish(pipeline: Pipeline, name: str, said: Mapping[str, Any]) -> None:
+    """The commits after the first, each unless it is there; the ledger's is the last, so that its number says that all are."""
+    number = said["ingest"]
+    if said["quarantine"]:
+        aside = tables.create(quarantine_path(pipeline, name), QUARANTINE)
+        if aside.transaction(APPLICATION) < number:
+            failpoints.at("ingest.before-quarantine")
+            aside.commit([File(**f) for f in said["quarantine"]], (), (APPLICATION, number))
+            failpoints.at("ingest.after-quarantine")
+    files = intake.files_table(pipeline)
+    if files.transaction(application(name)) < number:
+        failpoints.at("ingest.before-files")
+        intake.append(files, [Record(**r) for r in said["files"]], (application(name), number))
+        failpoints.at("ingest.after-files")
+
+
+def _compact(file: File) -> dict[str, Any]:
+    return {"path": file.path, "rows": file.rows, "size": file.size}
+
+
+def _record(name: str, outcome: Outcome, number: int, clock: int) -> Record:
+    taken, parts = outcome.landed[0].input, outcome.landed
+    events = [e for p in parts for e in p.events or ()]
+    boundaries = [b for p in parts for b in p.boundaries or ()]
+    return Record(name, taken.kind, taken.name, taken.size, taken.modified, taken.digest or "", sum(p.rows for p in parts), sum(p.late for p in parts),
+                  sum(p.quarantined for p in parts), number, clock, min(boundaries, default=None), max(boundaries, default=None), min(events, default=None), max(events, default=None))

@@ -1,0 +1,87 @@
+"""What to say of a run that broke off, and how state that is damaged is made anew; answers, ledger and rows are never changed here."""
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from jobs import kernel, spark, tables
+from jobs.lock import held
+from jobs.tables import Conflict
+from optimizer.errors import ForebayError, failed
+
+if TYPE_CHECKING:
+    from jobs.ledger import State
+    from jobs.runner import Runtime
+
+BROKEN = (kernel.Error, OSError, tables.Broken, spark.Broken)
+
+
+def explained(rt: Runtime, error: BaseException) -> ForebayError:
+    """A broken disk, table, engine or cluster, as an error that says what to do. Whatever it was, the next run goes on from the last commit."""
+    text = _first_line(error)
+    if _overtaken(rt):
+        return Conflict(f"another process has run this pipeline's batch in the meantime ({text})")
+    if any(sign in text for sign in ("No space left", "Disk quota", "ENOSPC", "Errno 28")):
+        return failed("disk-full", f"the disk is full: {text}", "free space, then run again: nothing was published of the batch; `forebay doctor` shows what takes it")
+    if isinstance(error, spark.Broken) and not any(sign in text for sign in ("parquet", "Parquet", "No files found")):
+        return failed("spark-failed", f"Spark gave up: {text}", "run again: the batch is repeated with the same rows; `forebay doctor` checks Spark")
+    place = _state_of(rt, text)
+    if place is not None:
+        return failed("damaged-state", f"the state of query {place!r} is damaged: {text}", f"`forebay doctor --rebuild {place}` makes it anew from the stream tables")
+    return failed("damaged-table", f"a table cannot be read or written: {text}", "`forebay doctor` checks every table; rows, results and the ledger have to be restored from a copy")
+
+
+def rebuild(rt: Runtime, query: str) -> bool:
+    """Lets go of the query's state: its next batch begins anew from the stream tables. False if it has none."""
+    with held(rt.pipeline.warehouse):
+        last = rt.ledger.last()
+        if last is None or query not in last[2]:
+            return False
+        rt.ledger.let_go(query)
+        return True
+
+
+def damaged(rt: Runtime) -> list[tuple[str, str]]:
+    """(query, what is wrong) of each query whose state cannot be read: what `rebuild` mends."""
+    last = rt.ledger.last()
+    found = [(query, _wrong(rt, query, state)) for query, state in (last[2] if last else {}).items()]
+    return [(query, wrong) for query, wrong in found if wrong]
+
+
+def _wrong(rt: Runtime, query: str, state: State) -> str | None:
+    folder = os.path.join(rt.pipeline.warehouse, "state", query, str(state.epoch))
+    for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
+        try:
+            table = tables.open_table(os.path.join(folder, name))
+            foreign = table.foreign()
+            if foreign:
+                return f"{table.path}: {foreign}"
+            for file in table.files():
+                tables.describe(table.path, file.path)
+        except (ForebayError, *BROKEN) as error:
+            return _first_line(error)
+    return None
+
+
+def _overtaken(rt: Runtime) -> bool:
+    """Whether another process entered something since this one's last entry."""
+    try:
+        before = rt.ledger.position
+        rt.ledger.last()
+        return rt.ledger.position != before
+    except (ForebayError, *BROKEN):
+        return False
+
+
+def _state_of(rt: Runtime, text: str) -> str | None:
+    """The query whose state the message names."""
+    _, found, rest = text.partition(os.path.join(rt.pipeline.warehouse, "state") + os.sep)
+    return rest.split(os.sep)[0] if found else None
+
+
+def _first_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return (lines[0] if lines else type(error).__name__)[:500]
+
+
+__all__ = ["BROKEN", "Any", "damaged", "explained", "rebuild"]

@@ -1,0 +1,67 @@
+"""Another program's Delta table as a source: each version once, appended rows only."""
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from jobs.config import Pipeline
+from optimizer.errors import ForebayError
+from tests.jobs.ingesting import at, counts, pipeline, rows, stored, take
+
+
+def table(*seconds: int, user: str = "u") -> pa.Table:
+    return pa.table({"ts": at(*seconds), "user": pa.array([user] * len(seconds)), "ms": pa.array(seconds, pa.int64())})
+
+
+def source(folder: Path) -> Pipeline:
+    return pipeline(folder, source="{delta: other}")
+
+
+def test_versions_are_read_once(tmp_path: Path) -> None:
+    pipe, other = source(tmp_path), tmp_path / "other"
+    write_deltalake(other, table(1, 2))
+    write_deltalake(other, table(3), mode="append")
+    assert counts(pipe) == (2, 3, 0, 0) and counts(pipe) == (0, 0, 0, 0)
+    write_deltalake(other, table(4), mode="append")
+    write_deltalake(other, table(5), mode="append")
+    assert counts(pipe) == (2, 2, 0, 0)
+    assert stored(pipe, "ms") == [(i,) for i in range(1, 6)]
+
+
+def test_compaction_is_no_change(tmp_path: Path) -> None:
+    pipe, other = source(tmp_path), tmp_path / "other"
+    for i in range(4):
+        write_deltalake(other, table(i), mode="append")
+    counts(pipe)
+    DeltaTable(other).optimize.compact()
+    write_deltalake(other, table(9), mode="append")
+    assert counts(pipe) == (1, 1, 0, 0) and stored(pipe, "ms") == [(0,), (1,), (2,), (3,), (9,)]
+
+
+def test_partition_values_are_columns(tmp_path: Path) -> None:
+    pipe, other = source(tmp_path), tmp_path / "other"
+    write_deltalake(other, pa.concat_tables([table(1, user="a b"), table(2, user="c=%")]), partition_by=["user"])
+    counts(pipe)
+    write_deltalake(other, table(3, user="d"), mode="append", partition_by=["user"])
+    counts(pipe)
+    assert stored(pipe, 'ms, "user"') == [(1, "a b"), (2, "c=%"), (3, "d")]
+
+
+def test_a_version_that_removes_rows_is_refused(tmp_path: Path) -> None:
+    pipe, other = source(tmp_path), tmp_path / "other"
+    write_deltalake(other, table(1, 2))
+    counts(pipe)
+    DeltaTable(other).delete("ms = 1")
+    with pytest.raises(ForebayError) as caught:
+        take(pipe)
+    assert caught.value.exit_code == 1 and "version 1" in caught.value.message and "other" in caught.value.message
+    assert stored(pipe, "ms") == [(1,), (2,)]
+
+
+def test_no_table(tmp_path: Path) -> None:
+    with pytest.raises(ForebayError) as caught:
+        take(source(tmp_path))
+    assert caught.value.code == "no-table" and rows(source(tmp_path), "ledger/files", "1") == []

@@ -1,0 +1,76 @@
+"""Relations: a version when the content changed, none when it did not, the last good one when the new one is bad."""
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from jobs import relations
+from jobs.config import Pipeline
+from optimizer.errors import ForebayError
+from tests.jobs.ingesting import Inline, pipeline, rows
+
+PAGES = 'relations:\n  pages: {columns: {page: string, rank: {type: int, sensitive: true}}, source: {files: "pages*"}}\n'
+
+
+def made(folder: Path, text: str = "page,rank\nhome,1\nnews,\n") -> Pipeline:
+    pipe = pipeline(folder, relations=PAGES)
+    (folder / "pages.csv").write_text(text)
+    return pipe
+
+
+def read(pipe: Pipeline, version: int) -> list[tuple[object, ...]]:
+    return sorted((r[1:] for r in rows(pipe, "relations/pages", "_version, page, rank") if r[0] == version), key=repr)
+
+
+def test_versions_follow_the_content(tmp_path: Path) -> None:
+    pipe = made(tmp_path)
+    assert relations.refresh(pipe, Inline()) == ({"pages": 0}, [])
+    assert read(pipe, 0) == [("home", 1), ("news", None)]
+    os.utime(tmp_path / "pages.csv", (1, 1))
+    assert relations.refresh(pipe, Inline()).versions == {"pages": 0}, "a new time alone is no new version"
+    (tmp_path / "pages.csv").write_text("page,rank\nhome,2\n")
+    assert relations.refresh(pipe, Inline()).versions == {"pages": 1}
+    assert read(pipe, 0) == [("home", 1), ("news", None)] and read(pipe, 1) == [("home", 2)]
+    assert relations.version_file(pipe, "pages", 0).rows == 2 and relations.version_file(pipe, "pages", 1).rows == 1
+
+
+def test_several_files_and_no_rows(tmp_path: Path) -> None:
+    pipe = made(tmp_path)
+    (tmp_path / "pages2.jsonl").write_text('{"page": "sport", "rank": 3, "more": 1}\n')
+    relations.refresh(pipe, Inline())
+    assert read(pipe, 0) == [("home", 1), ("news", None), ("sport", 3)]
+    os.unlink(tmp_path / "pages2.jsonl")
+    (tmp_path / "pages.csv").write_text("page,rank\n")
+    assert relations.refresh(pipe, Inline()).versions == {"pages": 1}
+    assert read(pipe, 1) == [] and relations.version_file(pipe, "pages", 1).rows == 0
+
+
+@pytest.mark.parametrize(("text", "said"), [("page,rank\nhome,first\n", "bad type: column rank"), ("page,rank\nhome\n", "wrong number of fields"), ("page\nhome\n", "no column rank; it has page"), ("", "no header")])
+def test_a_bad_version_is_refused_and_the_last_one_stays(tmp_path: Path, text: str, said: str) -> None:
+    pipe = made(tmp_path)
+    relations.refresh(pipe, Inline())
+    (tmp_path / "pages.csv").write_text(text)
+    versions, refused = relations.refresh(pipe, Inline())
+    assert versions == {"pages": 0} and [(r["relation"], r["path"]) for r in refused] == [("pages", "pages.csv")]
+    assert said in refused[0]["reason"] and "first" not in refused[0]["reason"]
+    (tmp_path / "pages.csv").write_text("page,rank\nhome,7\n")
+    assert relations.refresh(pipe, Inline()) == ({"pages": 1}, [])
+
+
+def test_a_relation_that_is_not_there_yet(tmp_path: Path) -> None:
+    pipe = pipeline(tmp_path, relations=PAGES)
+    assert relations.refresh(pipe, Inline()) == ({}, [])
+    made(tmp_path)
+    relations.refresh(pipe, Inline())
+    with pytest.raises(ForebayError) as caught:
+        relations.version_file(pipe, "pages", 5)
+    assert "no version 5" in caught.value.message
+
+
+def test_changed_columns_are_refused(tmp_path: Path) -> None:
+    relations.refresh(made(tmp_path), Inline())
+    with pytest.raises(ForebayError) as caught:
+        relations.refresh(pipeline(tmp_path, relations=PAGES.replace("rank", "place")), Inline())
+    assert caught.value.code == "columns-changed"
