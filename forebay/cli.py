@@ -19,8 +19,9 @@ from optimizer.errors import ForebayError
 if TYPE_CHECKING:
     from forebay.pipeline import Pipeline
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None, help="Exact answers of windowed join queries over streams, at every boundary.", pretty_exceptions_enable=False)
-query = typer.Typer(add_completion=False, rich_markup_mode=None, help="Create, delete, pause, resume, list or show queries; never waits for a running batch.")
+PLAIN: dict[str, Any] = {"add_completion": False, "rich_markup_mode": None, "pretty_exceptions_enable": False}
+app = typer.Typer(help="Exact answers of windowed join queries over streams, at every boundary.", **PLAIN)
+query = typer.Typer(help="Create, delete, pause, resume, list or show queries; never waits for a running batch.", **PLAIN)
 app.add_typer(query, name="query")
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A query's name.")]
@@ -58,16 +59,17 @@ def _synchronised(call: Call, strict: bool = True) -> Pipeline:
     return pipe
 
 
-def ingest(call: Call, stream: Annotated[str | None, typer.Argument(metavar="[STREAM]")] = None, files: Annotated[list[str] | None, typer.Argument(metavar="[FILES…]")] = None) -> Said:
-    """Take new input in, once: from every configured source, or FILES into STREAM."""
+def ingest(call: Call, stream: Annotated[str | None, typer.Argument(metavar="STREAM")] = None,
+           files: Annotated[list[str] | None, typer.Argument(metavar="FILES")] = None) -> Said:
+    """Take new input in, once: from every source, or files into a stream."""
     if stream and not files:
-        raise ForebayError("bad-usage", f"no files are given for {stream}", hint=f"`forebay ingest {stream} FILES…`, or `forebay ingest` for every configured source")
+        raise ForebayError("bad-usage", f"no files are given for {stream}", hint=f"`forebay ingest {stream} FILES…`, or `forebay ingest` for every source")
     document = opened(call).ingest(stream, list(files or ()) or None)
     return Said(document, text.ingested(document), 1 if document["refused"] else 0)
 
 
 def run(call: Call, to: Annotated[str | None, typer.Option("--to", metavar="T", help="Stop at this boundary.")] = None,
-        flush: Annotated[bool, typer.Option("--flush", help="Treat the input as ended: run up to the first boundary after the last row.")] = False,
+        flush: Annotated[bool, typer.Option("--flush", help="Treat the input as ended.")] = False,
         batches: Annotated[int | None, typer.Option("--batches", min=1, metavar="N", help="At most N boundaries.")] = None) -> Said:
     """Run every boundary that is complete."""
     until = show.micros(to, "--to") if to is not None else None
@@ -77,7 +79,7 @@ def run(call: Call, to: Annotated[str | None, typer.Option("--to", metavar="T", 
     return Said(document, text.ran(document))
 
 
-def create(call: Call, name: Name, sql: Annotated[str | None, typer.Argument(metavar="[SQL]", help="The query; or -f FILE.")] = None,
+def create(call: Call, name: Name, sql: Annotated[str | None, typer.Argument(metavar="SQL", help="The query; or -f FILE.")] = None,
            file: Annotated[str | None, typer.Option("-f", "--file", metavar="FILE", help="Read the query from a file (- is stdin).")] = None,
            replace: Annotated[bool, typer.Option("--replace", help="Replace a query of that name.")] = False) -> Said:
     """Create a query; it answers from the boundary that is printed on, from the history that is there."""
@@ -142,7 +144,7 @@ def result(call: Call, name: Name, at: Annotated[str | None, typer.Option("--at"
 
 
 def explain(call: Call, query: Annotated[str, typer.Argument(metavar="NAME|SQL", help="A query's name, or a text.")]) -> Said:
-    """Every candidate plan, the choice and why, the chosen plan as a tree and as SQL."""
+    """Every plan, the choice and why, as a tree and as SQL."""
     pipe = opened(call)
     if NAME.fullmatch(query.strip()):
         pipe.query(query.strip())      # a text is never one word: this is a name, known or refused
@@ -151,13 +153,13 @@ def explain(call: Call, query: Annotated[str, typer.Argument(metavar="NAME|SQL",
 
 
 def plans(call: Call, name: Name) -> Said:
-    """The pin, and the plan that was in force at each boundary."""
+    """The pin, and the plan in force at each boundary."""
     document = show.plans(opened(call).plans(name))
     return Said(document, text.plans(document))
 
 
 def pin(call: Call, name: Name, plan: Annotated[list[str], typer.Argument(metavar="PLAN", help="A plan's name, such as EAP10 expire.")]) -> Said:
-    """Force a plan from the printed boundary on; `explain` lists the names."""
+    """Force a plan; `explain` lists the names."""
     return _changed(call, name, "pin", " ".join(plan))
 
 
@@ -166,13 +168,14 @@ def unpin(call: Call, name: Name) -> Said:
     return _changed(call, name, "unpin")
 
 
-def verify(call: Call, name: Annotated[str | None, typer.Argument(metavar="[NAME]")] = None) -> Said:
-    """Recompute every published answer from the stream tables, by plain SQL and without the planner, and compare."""
+def verify(call: Call, name: Annotated[str | None, typer.Argument(metavar="NAME")] = None) -> Said:
+    """Recompute answers by plain SQL over the raw rows; compare."""
     document = show.verified(opened(call).verify(name, "jvm" if call.engine == "jvm" else "duckdb"))
     return Said(document, text.verified(document), 1 if any(q["differences"] for q in document["queries"].values()) else 0)
 
 
-def release(call: Call, boundary: Annotated[str, typer.Argument(metavar="T")], reason: Annotated[str, typer.Option("--reason", help="Why; the ledger keeps it.")]) -> Said:
+def release(call: Call, boundary: Annotated[str, typer.Argument(metavar="T")],
+            reason: Annotated[str, typer.Option("--reason", help="Why; the ledger keeps it.")]) -> Said:
     """Let a boundary pass that a critical expectation stopped."""
     at = show.micros(boundary, "T")
     opened(call)
@@ -180,7 +183,7 @@ def release(call: Call, boundary: Annotated[str, typer.Argument(metavar="T")], r
 
 
 def doctor(call: Call) -> Said:
-    """Java, jars, versions, disk, locks, tables: one line each, with the fix."""
+    """Java, jars, versions, disk, locks, tables: what is well."""
     from jobs.config import FILE, load
     from jobs.doctor import facts
 
@@ -189,7 +192,8 @@ def doctor(call: Call) -> Said:
     return Said({"facts": [{"name": f.name, "ok": f.ok, "value": f.value, "fix": f.fix} for f in found]}, text.facts(found), 0 if all(f.ok for f in found) else 1)
 
 
-def init(folder: Annotated[str, typer.Argument(metavar="DIR")], example: Annotated[str, typer.Option("--example", metavar="NAME", help="shop, minimal or sensors.")] = "shop") -> Said:
+def init(folder: Annotated[str, typer.Argument(metavar="DIR")],
+         example: Annotated[str, typer.Option("--example", metavar="NAME", help="shop, minimal or sensors.")] = "shop") -> Said:
     """A new pipeline folder that runs."""
     from forebay.examples import copy
 
@@ -197,8 +201,8 @@ def init(folder: Annotated[str, typer.Argument(metavar="DIR")], example: Annotat
     return Said(document, lambda out: text.line(out, document["message"]))
 
 
-def demo(call: Call, folder: Annotated[str, typer.Argument(metavar="[DIR]", help="Made anew each time.")] = "demo") -> Said:
-    """Two streams arrive, answers at every boundary, a crash survived, everything verified."""
+def demo(call: Call, folder: Annotated[str, typer.Argument(metavar="DIR", help="Made anew each time.")] = "demo") -> Said:
+    """Two streams, exact answers, a crash survived, verify."""
     from forebay.demo import play
 
     return Said(play(folder, sys.stderr) if call.json else {}, lambda out: play(folder, out))

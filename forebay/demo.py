@@ -1,4 +1,4 @@
-"""The demo: the shop of `forebay init`, fed step by step, killed once in the middle of a batch, verified at the end; every line it prints comes from what really ran."""
+"""The demo: the shop of `forebay init`, fed step by step, killed once inside a batch, verified at the end; each figure it prints was measured in it."""
 from __future__ import annotations
 
 import os
@@ -54,8 +54,7 @@ def play(folder: str, out: TextIO, scale: Scale = Scale()) -> dict[str, Any]:
     prepare(folder)
     with _bar(STEPS + 3) as bar:
         stage = Stage(folder, out, bar)
-        stage.tell(f"A shop's web site in {folder}/: views (CSV) and purchases (JSON lines) arrive in {STEPS} steps of half an hour, about {scale.views + scale.purchases:,} rows,")
-        stage.tell("some late, some broken; pages.csv says which page belongs to which section. Three queries are due every 10 minutes of event time.\n")
+        stage.tell(OPENING.format(folder=folder, steps=STEPS, rows=scale.views + scale.purchases))
         pipe = forebay.open(folder)
         try:
             said = _played(stage, pipe, scale)
@@ -89,7 +88,7 @@ def _played(stage: Stage, pipe: Pipeline, scale: Scale) -> dict[str, Any]:
             killed = crash(stage, pipe)
         entries = pipe.run(flush=step == STEPS - 1)["ran"]
         if step == CRASH:
-            stage.tell(f"      the next run finished boundary {show.iso(entries[0]['boundary'])} from the ledger's intent and went on")
+            stage.tell(f"      the next run did boundary {show.iso(entries[0]['boundary'])} again from that intent, once, and went on")
         _row(stage, step, taken, entries, time.perf_counter() - began)
         rows, ran = rows + sum(t["rows"] for t in taken.values()), ran + len(entries)
     stage.advance("the answers")
@@ -108,12 +107,15 @@ def crash(stage: Stage, pipe: Pipeline) -> dict[str, Any]:
     """A real process, a real SIGKILL, between the commit of a batch's state and that of its answers."""
     stage.advance("a process runs the next boundary and is killed in the middle of it")
     environment = {**os.environ, "FOREBAY_FAILPOINT": FAILPOINT}
-    child = subprocess.run([sys.executable, "-m", "forebay.cli", "run", "--pipeline", stage.folder], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=120)
+    command = [sys.executable, "-m", "forebay.cli", "run", "--pipeline", stage.folder]
+    child = subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=120)
     if child.returncode != -signal.SIGKILL:
-        raise failed("demo-failed", f"the process that was to be killed ended with {child.returncode}: {child.stderr.decode(errors='replace').strip()[-300:]}")
+        said = child.stderr.decode(errors="replace").strip()[-300:]
+        raise failed("demo-failed", f"the process that was to be killed ended with {child.returncode}: {said}")
     phase, batch, _ = pipe.runtime.ledger.last() or ("none", None, {})
     boundary = show.iso(batch.boundaries[0]) if batch else None
-    stage.tell(f"      kill -9 hit another process in the middle of boundary {boundary}: its state is committed, its answers are not, the ledger's last word is {phase!r}")
+    stage.tell(f"      kill -9 ended another process inside boundary {boundary}, after the commit of its state:")
+    stage.tell(f"      the answers of that boundary are not there, the ledger's last word is its {phase}")
     return {"signal": "SIGKILL", "boundary": boundary, "ledger": phase}
 
 
@@ -152,6 +154,10 @@ def _bar(steps: int) -> Iterator[Any]:
         yield bar
 
 
+OPENING = """A shop's web site in {folder}/: views (CSV) and purchases (JSON lines) arrive in {steps} steps of half an hour,
+about {rows:,} rows, some late, some broken; pages.csv says which section a page belongs to.
+Three queries are answered at the boundaries, every 10 minutes of event time, as soon as the rows for one are there.
+"""
 NEXT = """
 The demo took {seconds:.0f} s. Where to look next:
 

@@ -1,4 +1,4 @@
-"""The demo's two streams as files, step by step, the same at every call: most rows in time, some late, some too late, some broken; it writes below landing/ only."""
+"""The demo's two streams as files, step by step, the same each time: most rows in time, some late, some broken; it writes below landing/ only."""
 from __future__ import annotations
 
 import json

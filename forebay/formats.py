@@ -64,6 +64,6 @@ def _to_file(write: Callable[[TextIO], None], path: str) -> None:
 
 def _opened(path: str, mode: str = "wb") -> Any:
     try:
-        return open(path, mode, **({} if "b" in mode else {"encoding": "utf-8", "newline": ""}))
+        return open(path, mode) if "b" in mode else open(path, mode, encoding="utf-8", newline="")
     except OSError as error:
         raise ForebayError("bad-file", f"{path} cannot be written: {error.strerror}", hint="name a file in a folder that exists") from None

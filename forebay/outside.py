@@ -45,7 +45,7 @@ class Said:
     code: int = 0
 
 
-Folder = Annotated[str | None, typer.Option("--pipeline", metavar="DIR", help="The pipeline's folder.  [env: FOREBAY_PIPELINE; default: .]", show_default=False)]
+Folder = Annotated[str | None, typer.Option("--pipeline", metavar="DIR", help="The pipeline's folder; or FOREBAY_PIPELINE, or here.", show_default=False)]
 Json = Annotated[bool | None, typer.Option("--json", help="One JSON document on stdout.", show_default=False)]
 Where = Annotated[Engine | None, typer.Option("--engine", help="Force where the work runs.", show_default=False)]
 SHARED: dict[str, Any] = {"pipeline": Folder, "as_json": Json, "engine": Where}
@@ -70,7 +70,8 @@ def shared(function: Callable[..., Said | None], engine: bool = False) -> Callab
 
     parameters = [p for p in own.parameters.values() if p.name != "call"]
     context = inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
-    outer.__signature__ = inspect.Signature([context, *(p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters), *added])  # type: ignore[attr-defined]
+    every = [context, *(p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters), *added]
+    setattr(outer, "__signature__", inspect.Signature(every))
     return outer
 
 
@@ -123,9 +124,11 @@ def _known(error: Exception, asked: dict[str, Any]) -> ForebayError:
     if isinstance(error, typer.BadParameter.__mro__[1]):
         return _usage(error)
     if type(error).__name__ == "Conflict":
-        return ForebayError("conflict", f"another runner committed to this pipeline meanwhile: {error}", hint="nothing of this run is lost or counted twice; run again", exit_code=3)
+        message = f"another runner committed to this pipeline meanwhile: {error}"
+        return ForebayError("conflict", message, hint="nothing is lost or counted twice; run again", exit_code=3)
     place = crash(error, call(asked).folder)
-    return failed("unexpected-error", f"{type(error).__name__}: {(str(error).strip() or 'no message').splitlines()[0][:300]}", f"the traceback is {place}; `forebay doctor` checks the surroundings")
+    message = f"{type(error).__name__}: {(str(error).strip() or 'no message').splitlines()[0][:300]}"
+    return failed("unexpected-error", message, f"the traceback is {place}; `forebay doctor` checks the surroundings")
 
 
 def _usage(error: Any) -> ForebayError:

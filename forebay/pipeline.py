@@ -1,13 +1,11 @@
-"""A pipeline as an object: ingest, create, run, result, explain; every wrong use raises a ForebayError that says what, where, and what to do. Times are integer microseconds."""
+"""A pipeline as an object; a wrong use raises a ForebayError that says what, where, and what to do. Times are integer microseconds."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from jobs import answers, decisions, ingest, relations, requests, runner
+from jobs import answers, decisions, requests, runner
 from jobs.config import load
-from jobs.lock import held
 from jobs.queries import Standing
 
 if TYPE_CHECKING:
@@ -20,14 +18,8 @@ class Pipeline:
 
     def ingest(self, stream: str | None = None, data: Any = None) -> dict[str, Any]:
         """New input into the stream tables, once: from every source, or `data` (path, paths, or a data frame) into one stream."""
-        rt = self.runtime
         only = None if stream is None else {stream: list(data) if isinstance(data, (list, tuple)) else [data]}
-        with held(rt.pipeline.warehouse):
-            rt.forget()
-            last = rt.ledger.begun()
-            done = ingest.ingest(rt.pipeline, SimpleNamespace(last_begun=last), rt.tasks, only, rt.clock)
-            refreshed = relations.refresh(rt.pipeline, rt.tasks)
-            return {**done, "refused": done["refused"] + refreshed.refused}
+        return runner.take(self.runtime, only)
 
     def run(self, to: int | None = None, flush: bool = False, batches: int | None = None, progress: Any = lambda _: None) -> dict[str, Any]:
         """Every complete boundary."""

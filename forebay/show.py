@@ -1,4 +1,4 @@
-"""Documents as --json prints them: integer microseconds become ISO 8601 UTC, decimals text, what JSON lacks text; no value is rounded and nothing is printed here."""
+"""Documents as --json prints them: instants as ISO 8601 UTC, decimals and what JSON lacks as text; no value of an answer is rounded, nothing is printed."""
 from __future__ import annotations
 
 import base64
@@ -32,7 +32,7 @@ def micros(text: str, option: str) -> int:
         found = datetime.fromisoformat(text.strip().upper())
         return ((found if found.tzinfo else found.replace(tzinfo=timezone.utc)) - EPOCH) // timedelta(microseconds=1)
     except (ValueError, OverflowError):
-        raise ForebayError("bad-time", f"{option} is {text!r}, not a time", hint="write it as 2013-01-02T00:00:00Z (ISO 8601; without a zone it is UTC)") from None
+        raise ForebayError("bad-time", f"{option} is {text!r}, not a time", hint="write it as 2013-01-02T00:00:00Z (ISO 8601; no zone means UTC)") from None
 
 
 def value(found: Any) -> Any:

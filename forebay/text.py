@@ -46,7 +46,8 @@ def _clean(said: str) -> str:
 
 def ingested(document: Mapping[str, Any]) -> Text:
     def text(out: TextIO) -> None:
-        table(out, ("stream", "files", "rows", "late", "quarantined"), [(n, s["files"], s["rows"], s["late"], s["quarantined"]) for n, s in document["streams"].items()], (False, True, True, True, True))
+        counts = ("files", "rows", "late", "quarantined")
+        table(out, ("stream", *counts), [(n, *(s[c] for c in counts)) for n, s in document["streams"].items()], (False, True, True, True, True))
         for r in document["refused"]:
             line(out, f"refused whole: {_clean(r['path'])}: {_clean(r['reason'])}")
         if any(s["quarantined"] for s in document["streams"].values()):
@@ -70,7 +71,8 @@ def ran(document: Mapping[str, Any]) -> Text:
 
 
 def _boundary(entry: Mapping[str, Any]) -> tuple[str, str, str, str]:
-    return entry["boundary"], f"{entry['seconds']:.2f}", ", ".join(f"{n:,} {s}" for s, n in entry["rows"].items()) or "none", ", ".join(f"{q}: {p}" for q, p in entry["plans"].items())
+    rows, plans = ", ".join(f"{n:,} {s}" for s, n in entry["rows"].items()), ", ".join(f"{q}: {p}" for q, p in entry["plans"].items())
+    return entry["boundary"], f"{entry['seconds']:.2f}", rows or "none", plans
 
 
 def _closing(document: Mapping[str, Any]) -> str:
@@ -87,7 +89,8 @@ def query(document: Mapping[str, Any]) -> Text:
         since = document["effective"] or "the first boundary (there is no row yet)"
         line(out, f"{document['query']}: {document['state']}, last change in force from {since}")
         line(out, f"  answers in  {document['table']} ({', '.join(c['name'] + ' ' + c['type'] for c in document['columns'])})")
-        line(out, f"  plan        {'pinned to ' + document['pinned'] if document['pinned'] else 'chosen by rule; `forebay explain ' + document['query'] + '` shows it'}")
+        by_rule = f"chosen by rule; `forebay explain {document['query']}` shows it"
+        line(out, f"  plan        {'pinned to ' + document['pinned'] if document['pinned'] else by_rule}")
         if document.get("error"):
             line(out, f"  error       {_clean(document['error'])}")
         for row in document["sql"].strip().splitlines():
@@ -99,7 +102,8 @@ def queries(documents: Sequence[Mapping[str, Any]]) -> Text:
     def text(out: TextIO) -> None:
         if not documents:
             return line(out, "no queries yet: put a file into queries/, or `forebay query create NAME \"SELECT …\"`")
-        table(out, ("query", "state", "from", "plan", "table"), [(d["query"], d["state"], d["effective"] or "the first boundary", d["pinned"] or "by rule", d["table"]) for d in documents])
+        rows = [(d["query"], d["state"], d["effective"] or "the first boundary", d["pinned"] or "by rule", d["table"]) for d in documents]
+        table(out, ("query", "state", "from", "plan", "table"), rows)
     return text
 
 
@@ -118,7 +122,8 @@ def explained(document: Mapping[str, Any]) -> Text:
     def text(out: TextIO) -> None:
         line(out, f"{document['chosen']}: {document['why']}\n")
         line(out, str(document["tree"]).rstrip() + "\n")
-        table(out, ("plan", "predicted s", "paper's cost", "state rows", "why not"), [_candidate(c, document["chosen"]) for c in document["candidates"]], (False, True, True, True, False))
+        rows = [_candidate(c, document["chosen"]) for c in document["candidates"]]
+        table(out, ("plan", "predicted s", "paper's cost", "state rows", "why not"), rows, (False, True, True, True, False))
         for statement in document["sql"]:
             line(out, f"\n{str(statement).strip()};")
     return text
@@ -185,7 +190,8 @@ def progress(what: str) -> Iterator[Callable[[Mapping[str, Any]], None]]:
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    with Progress(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=Console(file=sys.stderr), transient=True) as bar:
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(file=sys.stderr), transient=True) as bar:
         task = bar.add_task(what, total=None)
         count = 0
 

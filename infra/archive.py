@@ -1,4 +1,4 @@
-"""A class-data archive of the classes that a Spark session with Delta loads: it halves a cold start. It is made from the session that jobs.spark makes, and is optional.
+"""A class-data archive of what a Spark session with Delta loads: it halves a cold start. It is made from the session of jobs.spark, and is optional.
 
 `python -m infra.archive` does nothing where the archive is of this Java, these jars and this lock. A JVM that cannot use the archive starts without it.
 """

@@ -1,4 +1,4 @@
-"""The jars that Spark does not ship: resolved once with Spark's own Ivy, checked against their digests, kept with the environment; no start of Spark resolves anything.
+"""The jars that Spark does not ship: resolved once with Spark's own Ivy, checked by digest, kept with the environment; no start of Spark resolves any.
 
 `python infra/jars.py spark` (or s3, kafka) does nothing where the set is complete. Ivy's default settings say where jars come from; FOREBAY_IVY_SETTINGS
 names another settings file, for a mirror. `--write` accepts what was resolved as the new digests.
@@ -53,7 +53,8 @@ def resolve(chosen: str, scratch: Path) -> list[Path]:
             shipped = {artifact(j.name) for j in SHIPPED.glob("*.jar")} if chosen != "kafka" else set()
             return sorted(j for j in (scratch / "out").glob("*.jar") if artifact(j.name) not in shipped)
         time.sleep(attempt * 2)
-    raise SystemExit(f"forebay: the jars of {chosen} could not be had after {ATTEMPTS} attempts; the last lines of Ivy:\n" + "\n".join(done.stdout.splitlines()[-25:]))
+    last = "\n".join(done.stdout.splitlines()[-25:])
+    raise SystemExit(f"forebay: the jars of {chosen} could not be had in {ATTEMPTS} attempts; the last lines of Ivy:\n{last}")
 
 
 def complete(chosen: str) -> bool:

@@ -78,8 +78,8 @@ def parsed(sql: str, catalog: Catalog) -> Query:
 
 
 def plan_value(plan: Plan) -> dict[str, Any]:
-    return {"name": plan.name, "digits": list(plan.digits), "keeping": plan.keeping, "order": list(plan.order), "exchange": plan.exchange, "layout": plan.layout,
-            "invalidation": plan.invalidation, "place": plan.place}
+    return {"name": plan.name, "digits": list(plan.digits), "keeping": plan.keeping, "order": list(plan.order), "exchange": plan.exchange,
+            "layout": plan.layout, "invalidation": plan.invalidation, "place": plan.place}
 
 
 def plan_from(value: Mapping[str, Any]) -> Plan:
@@ -96,10 +96,10 @@ def works(context: Context, batch: Batch, standings: Mapping[str, Standing]) -> 
         if not due:
             continue
         plan, state = plan_from(value), batch.states.get(name)
-        anew = state is None or not _continues(state, plan, standings[name], batch.relations, query)
+        state = state if state and _continues(state, plan, standings[name], batch.relations, query) else None
         whole = any(not mergeable(a) for a in query.aggregates)
         parts = 1 if many or whole or plan.place == "jvm" else max(context.tasks.width, 1)
-        found.append(Work(standings[name], query, plan, due, BEGINNING if anew or state is None else state.at, due[0] if anew or state is None else state.epoch, parts))
+        found.append(Work(standings[name], query, plan, due, state.at if state else BEGINNING, state.epoch if state else due[0], parts))
     return found
 
 
@@ -232,7 +232,8 @@ def store(context: Context, batch: Batch, made: list[Answer]) -> list[tuple[str,
     jobs: list[tuple[str, Any, list[File], list[str]]] = []
     for answer in made:
         if answer.failed is None:
-            jobs += [_state_commit(context, batch, answer, name, columns) for name, columns in sets(Lowering(shape(answer.work.query), answer.work.plan)).items()]
+            kept = sets(Lowering(shape(answer.work.query), answer.work.plan))
+            jobs += [_state_commit(context, batch, answer, name, columns) for name, columns in kept.items()]
     failpoints.at("batch.before-state")
     _commit_all(context, batch, jobs)
     failpoints.at("batch.after-state")

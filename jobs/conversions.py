@@ -1,7 +1,7 @@
-"""How a value found in a file becomes one of a declared type, as DuckDB SQL that is NULL where it cannot; it converts without loss or not at all, but for decimals' last digits and nanoseconds.
+"""How a value found in a file becomes one of a declared type, as DuckDB SQL that is NULL where it cannot; nothing is guessed, and nothing is read here.
 
-A fraction is no integer; a number out of range, NaN for a decimal, an infinite instant or one outside the years 1 to 9999 is no value. Decimals are rounded half up to their
-scale, nanoseconds cut to microseconds towards the past. Instants without an offset are UTC.
+A fraction is no integer; a number out of range, NaN for a decimal, an infinite instant or one outside the years 1 to 9999 is no value.
+Decimals are rounded half up to their scale, nanoseconds cut to microseconds towards the past. Instants without an offset are UTC.
 """
 from __future__ import annotations
 

@@ -49,7 +49,8 @@ def facts(pipeline: Pipeline | None, tables: Callable[[Pipeline], Iterable[Fact]
 
 
 def python() -> Fact:
-    return Fact("python", (3, 11) <= sys.version_info[:2] <= (3, 12), f"{sys.version.split()[0]} in {sys.prefix}", "rm -rf .venv, then `make install` with Python 3.11 or 3.12")
+    fits = (3, 11) <= sys.version_info[:2] <= (3, 12)
+    return Fact("python", fits, f"{sys.version.split()[0]} in {sys.prefix}", "rm -rf .venv, then `make install` with Python 3.11 or 3.12")
 
 
 def java() -> Fact:
@@ -68,12 +69,15 @@ def jars(folder: str = JARS, digests: Path = ROOT / "infra" / "jars.sha256") -> 
     wanted = {line.split()[1].removeprefix("spark/") for line in digests.read_text().splitlines() if "  spark/" in line} if digests.exists() else set()
     there = {f.name for f in Path(folder).glob("*.jar")}
     absent = sorted(wanted - there)
-    return Fact("jars", bool(there) and not absent, f"{len(there)} in {folder}" if not absent else f"{folder} lacks {', '.join(absent)}", "rm -rf .venv/share/forebay; make install")
+    value = f"{folder} lacks {', '.join(absent)}" if absent else f"{len(there)} in {folder}"
+    return Fact("jars", bool(there) and not absent, value, "rm -rf .venv/share/forebay; make install")
 
 
 def archive(path: str = ARCHIVE) -> Fact:
     """Spark starts without it, more slowly: never a failure."""
-    return Fact("archive", True, f"{os.path.getsize(path) // 2**20} MiB of loaded classes" if os.path.exists(path) else "none: Spark starts some seconds slower; python -m infra.archive makes it")
+    if not os.path.exists(path):
+        return Fact("archive", True, "none: Spark starts some seconds slower; python -m infra.archive makes it")
+    return Fact("archive", True, f"{os.path.getsize(path) // 2**20} MiB of loaded classes")
 
 
 def versions(lock: Path = ROOT / "requirements.lock") -> Fact:
@@ -97,13 +101,15 @@ def memory() -> Fact:
     limit = Path("/sys/fs/cgroup/memory.max")
     if limit.exists() and limit.read_text().strip().isdigit():
         total = min(total, int(limit.read_text()))
-    return Fact("memory", total >= LEAST_MEMORY, f"{total / GIB:.1f} GiB", f"{LEAST_MEMORY // GIB} GiB are needed; lower FOREBAY_TASK_MEMORY and spark.driver.memory where there is less")
+    fix = f"{LEAST_MEMORY // GIB} GiB are needed; lower FOREBAY_TASK_MEMORY and spark.driver.memory where there is less"
+    return Fact("memory", total >= LEAST_MEMORY, f"{total / GIB:.1f} GiB", fix)
 
 
 def disk(path: str, name: str) -> Fact:
     there = _existing(path)
     free = shutil.disk_usage(there).free
-    return Fact(name, free >= LEAST_DISK, f"{free / GIB:.1f} GiB free at {there}", f"{LEAST_DISK // GIB} GiB should be free: remove old tables or choose another place")
+    fix = f"{LEAST_DISK // GIB} GiB should be free: remove old tables or choose another place"
+    return Fact(name, free >= LEAST_DISK, f"{free / GIB:.1f} GiB free at {there}", fix)
 
 
 def _existing(path: str) -> Path:

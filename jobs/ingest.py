@@ -37,7 +37,8 @@ def now() -> int:
     return time.time_ns() // 1000
 
 
-def ingest(pipeline: Pipeline, ledger: LedgerView, tasks: Any, only: Mapping[str, Sequence[Any]] | None = None, clock: Callable[[], int] = now) -> dict[str, Any]:
+def ingest(pipeline: Pipeline, ledger: LedgerView, tasks: Any, only: Mapping[str, Sequence[Any]] | None = None,
+           clock: Callable[[], int] = now) -> dict[str, Any]:
     """`only`: paths or data frames by stream; without it, every source. Counts by stream, and under `refused` the files that could not be taken.
 
     The caller holds the pipeline's lock: a boundary that began meanwhile would not count the rows given to it.
@@ -63,7 +64,7 @@ def _taken(pipeline: Pipeline, last: int | None, tasks: Any, given: Mapping[str,
     refused: list[dict[str, str]] = []
     for name in done:
         stream_table(pipeline, pipeline.streams[name])
-    waiting = {name: sources.pending(pipeline, pipeline.streams[name], tasks, given.get(name)) for name in done}
+    waiting = {name: _waiting(pipeline, name, tasks, given.get(name), refused) for name in done}
     while any(waiting.values()):
         turn = {name: inputs[:FILES_A_COMMIT] for name, inputs in waiting.items() if inputs}
         waiting = {name: inputs[FILES_A_COMMIT:] for name, inputs in waiting.items()}
@@ -72,6 +73,18 @@ def _taken(pipeline: Pipeline, last: int | None, tasks: Any, given: Mapping[str,
             commit(pipeline, name, [o for o in outcomes if not o.refused], clock())
             _count(done[name], [o for o in outcomes if not o.refused and not o.known])
     return {"streams": done, "refused": refused}
+
+
+def _waiting(pipeline: Pipeline, name: str, tasks: Any, given: list[Input] | None, refused: list[dict[str, str]]) -> list[Input]:
+    """A source that cannot be read is refused like a file, and the other streams go on."""
+    try:
+        return sources.pending(pipeline, pipeline.streams[name], tasks, given)
+    except ForebayError as error:
+        source = pipeline.streams[name].source
+        if error.exit_code != 1 or source is None:
+            raise
+        refused.append({"stream": name, "path": source.path, "reason": str(error)})
+        return []
 
 
 def _landed(pipeline: Pipeline, turn: Mapping[str, Sequence[Input]], last: int | None, clock: int, tasks: Any) -> dict[str, list[Outcome]]:

@@ -1,4 +1,4 @@
-"""How an ingest becomes true: the stream table's commit says all that the other two tables need, so that what a crash leaves undone after it can be done again."""
+"""How an ingest becomes true: the stream table's commit says all that the other two tables need, so what a crash leaves undone can be done from it."""
 from __future__ import annotations
 
 import json
@@ -69,7 +69,8 @@ def commit(pipeline: Pipeline, name: str, outcomes: Sequence[Outcome], clock: in
         return
     table = stream_table(pipeline, pipeline.streams[name])
     number = table.transaction(APPLICATION) + 1
-    said = {"ingest": number, "files": [asdict(_record(name, o, number, clock)) for o in outcomes], "quarantine": [_compact(f) for o in outcomes for f in o.aside]}
+    records = [asdict(_record(name, o, number, clock)) for o in outcomes]
+    said = {"ingest": number, "files": records, "quarantine": [{"path": f.path, "rows": f.rows, "size": f.size} for o in outcomes for f in o.aside]}
     failpoints.at("ingest.before-stream")
     table.commit([f for o in outcomes for f in o.files], (), (APPLICATION, number), {METADATA: json.dumps(said)})
     failpoints.at("ingest.after-stream")
@@ -99,7 +100,8 @@ def _told(stream: Table, name: str, number: int) -> Mapping[str, Any]:
         said: Mapping[str, Any] = json.loads(str(entry.get(METADATA, "{}")))
         if said.get("ingest") == number:
             return said
-    raise failed("damaged-table", f"no commit of {stream.path} tells what ingest {number} of {name} took", "restore the table from a copy; see `forebay doctor`")
+    hint = "restore the table from a copy; see `forebay doctor`"
+    raise failed("damaged-table", f"no commit of {stream.path} tells what ingest {number} of {name} took", hint)
 
 
 def _finish(pipeline: Pipeline, name: str, said: Mapping[str, Any]) -> None:
@@ -118,13 +120,11 @@ def _finish(pipeline: Pipeline, name: str, said: Mapping[str, Any]) -> None:
         failpoints.at("ingest.after-files")
 
 
-def _compact(file: File) -> dict[str, Any]:
-    return {"path": file.path, "rows": file.rows, "size": file.size}
-
-
 def _record(name: str, outcome: Outcome, number: int, clock: int) -> Record:
     taken, parts = outcome.landed[0].input, outcome.landed
     events = [e for p in parts for e in p.events or ()]
     boundaries = [b for p in parts for b in p.boundaries or ()]
-    return Record(name, taken.kind, taken.name, taken.size, taken.modified, taken.digest or "", sum(p.rows for p in parts), sum(p.late for p in parts),
-                  sum(p.quarantined for p in parts), number, clock, min(boundaries, default=None), max(boundaries, default=None), min(events, default=None), max(events, default=None))
+    return Record(
+        name, taken.kind, taken.name, taken.size, taken.modified, taken.digest or "", sum(p.rows for p in parts), sum(p.late for p in parts),
+        sum(p.quarantined for p in parts), number, clock, min(boundaries, default=None), max(boundaries, default=None),
+        min(events, default=None), max(events, default=None))

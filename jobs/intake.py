@@ -76,7 +76,8 @@ def last(pipeline: Pipeline, stream: str, path: str) -> str | None:
 
 def watermarks(pipeline: Pipeline) -> dict[str, Watermark]:
     """By stream; a stream without a row is not there. Exact, since Delta's own file statistics are not: they keep milliseconds."""
-    rows = _asked(pipeline, """SELECT stream, min(epoch_us(first_event)), max(epoch_us(last_event)), max(epoch_us("at")) FROM files WHERE first_event IS NOT NULL GROUP BY stream""")
+    rows = _asked(pipeline, """SELECT stream, min(epoch_us(first_event)), max(epoch_us(last_event)), max(epoch_us("at")) FROM files
+        WHERE first_event IS NOT NULL GROUP BY stream""")
     return {stream: Watermark(*numbers) for stream, *numbers in rows if stream in pipeline.streams}
 
 

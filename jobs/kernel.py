@@ -15,7 +15,7 @@ Error = duckdb.Error
 
 # What a row or an answer can bring about, as opposed to a broken file, disk or program.
 DATA_ERRORS = (duckdb.OutOfRangeException, duckdb.ConversionException, duckdb.InvalidInputException)
-PROGRAM_ERRORS = (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException)      # our own mistakes; a damaged file can bring about any other Error
+PROGRAM_ERRORS = (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException)      # our mistakes; a damaged file can bring about any other
 _SHARED: dict[int, Connection] = {}                        # by process: an engine does not survive a fork
 EXHAUSTED = (duckdb.OutOfMemoryException,)
 
@@ -24,13 +24,13 @@ def connect(threads: int = 1, memory: str = MEMORY) -> Connection:
     """A fresh engine in UTC; insertion order is not kept, since no answer depends on it and spilling needs it gone."""
     con = duckdb.connect(config={"threads": threads, "memory_limit": memory, "temp_directory": os.path.join(tempfile.gettempdir(), "forebay-spill"),
                                  "autoinstall_known_extensions": "false", "autoload_known_extensions": "false", "preserve_insertion_order": "false"})
-    for setting in DUCKDB_SETTINGS:
+    for setting in (*DUCKDB_SETTINGS, "SET enable_progress_bar = false"):      # it would draw on stdout, which is for answers
         con.execute(setting)
     return con
 
 
 def shared() -> Connection:
-    """A connection to this process's own one-thread engine: 60 times cheaper than an engine, with temporary tables of its own; here rows keep the order of their file."""
+    """A connection to this process's one-thread engine, 60 times cheaper than an engine; temporary tables are its own, rows keep the order of their file."""
     if os.getpid() not in _SHARED:
         _SHARED[os.getpid()] = connect()
         _SHARED[os.getpid()].execute("SET preserve_insertion_order = true")

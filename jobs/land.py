@@ -1,9 +1,13 @@
-"""What a task does with one input file: digest it, check every row in SQL, write the good rows and the bad ones as a file each; it commits nothing, so that a task run twice leaves only files nobody knows."""
+"""What a task does with one input file: digest it, check every row in SQL, write the good rows and the bad ones as a file each.
+
+It commits nothing, so a task that runs twice leaves only files that nobody knows.
+"""
 from __future__ import annotations
 
 import hashlib
 import os
 from dataclasses import dataclass, replace
+from typing import Any
 
 from jobs import failpoints, kernel, tables
 from jobs.pipeline import Stream
@@ -60,7 +64,8 @@ def land(item: Item) -> Landed:
     except (Broken, UnicodeDecodeError, OSError, kernel.Error) as error:
         kernel.discard()
         if isinstance(error, kernel.EXHAUSTED) or "No space left" in str(error):
-            raise failed("out-of-resources", f"{item.input.name} could not be taken in: {_short(error)}", "free disk space, or give tasks more with FOREBAY_TASK_MEMORY") from error
+            hint = "free disk space, or give tasks more with FOREBAY_TASK_MEMORY"
+            raise failed("out-of-resources", f"{item.input.name} could not be taken in: {_short(error)}", hint) from error
         return Landed(item.input, refused=_short(error))
 
 
@@ -95,10 +100,16 @@ def _judged(con: Connection, item: Item, source: Input) -> Landed:
     landed = Landed(source, rows=sum(c[2] for c in good if not c[1]), late=sum(c[2] for c in good if c[1]), quarantined=bad)
     if good:
         landed = replace(landed, events=(min(c[3] for c in good), max(c[4] for c in good)), boundaries=(min(c[5] for c in good), max(c[6] for c in good)))
-        ordered = landed.boundaries is None or landed.boundaries[0] == landed.boundaries[1] or not bad and len(good) == 1 and good[0][7]
-        landed = replace(landed, good=_write(con, item.root, _good(judged, item, bad > 0), "ORDER BY _boundary" if not ordered else ""))
+        order = "" if _ordered(landed, good) else "ORDER BY _boundary"
+        landed = replace(landed, good=_write(con, item.root, f"{_good(judged, item, bad > 0)} {order}"))
         failpoints.at("ingest.after-good")
-    return replace(landed, bad=_write(con, item.aside, _bad(judged, item), "")) if bad else landed
+    return replace(landed, bad=_write(con, item.aside, _bad(judged, item))) if bad else landed
+
+
+def _ordered(landed: Landed, good: list[tuple[Any, ...]]) -> bool:
+    """Whether the rows already lie by boundary, as far as the counts tell."""
+    assert landed.boundaries is not None
+    return landed.boundaries[0] == landed.boundaries[1] or not landed.quarantined and len(good) == 1 and bool(good[0][7])
 
 
 _COUNTS = """SELECT reason, late, count(*), min(event), max(event), min(boundary), max(boundary), bool_and(ordered) FROM (
@@ -120,7 +131,8 @@ def _verdict(rows: Found, values: dict[str, Conversion], item: Item) -> str:
     event = f"v{list(values).index(item.stream.event_time)}"
     last = NEVER if item.last is None else item.last
     return f"""SELECT *, CASE WHEN flaw IS NOT NULL THEN flaw WHEN event IS NULL THEN 'event time is NULL' WHEN event < 0 THEN 'event time before 1970'
-        WHEN event > {item.now + item.stream.ahead} THEN 'event time ahead of the clock' {_strange(rows, item)} WHEN late AND {last} - event > {item.stream.lateness} THEN 'too late' END AS reason FROM (
+        WHEN event > {item.now + item.stream.ahead} THEN 'event time ahead of the clock' {_strange(rows, item)}
+        WHEN late AND {last} - event > {item.stream.lateness} THEN 'too late' END AS reason FROM (
         SELECT *, due <= {last} AS late, CASE WHEN due <= {last} THEN {last + item.batch} ELSE due END AS boundary FROM (
         SELECT *, event - event % {item.batch} + {item.batch} AS due FROM (
         SELECT *, epoch_us({event}) AS event FROM (
@@ -147,16 +159,16 @@ def _good(judged: str, item: Item, mixed: bool) -> str:
 
 
 def _bad(judged: str, item: Item) -> str:
-    return f"""SELECT reason AS _reason, CAST("row" AS VARCHAR) AS _row, source AS _source, CAST({item.ingest} AS BIGINT) AS _ingest, make_timestamptz({item.now}) AS _at
-        FROM ({judged}) WHERE reason IS NOT NULL"""
+    return f"""SELECT reason AS _reason, CAST("row" AS VARCHAR) AS _row, source AS _source, CAST({item.ingest} AS BIGINT) AS _ingest,
+        make_timestamptz({item.now}) AS _at FROM ({judged}) WHERE reason IS NOT NULL"""
 
 
-def _write(con: Connection, root: str, sql: str, order: str) -> File:
+def _write(con: Connection, root: str, sql: str) -> File:
     os.makedirs(root, exist_ok=True)
     name = tables.unique("rows")
     path = os.path.join(root, name)
     try:
-        con.execute(f"COPY ({sql} {order}) TO {quoted(path)} (FORMAT parquet, COMPRESSION snappy)")
+        con.execute(f"COPY ({sql}) TO {quoted(path)} (FORMAT parquet, COMPRESSION snappy)")
     except BaseException:
         if os.path.exists(path):
             os.unlink(path)

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from jobs import failpoints, kernel, tables
 from jobs.tables import Conflict, Table
+from optimizer.errors import failed
 
 STAMP = pa.timestamp("us", "UTC")
 CHANGES = pa.schema([("sequence", pa.int64()), ("at", STAMP), ("query", pa.string()), ("action", pa.string()), ("effective", STAMP), ("sql", pa.string()), ("plan", pa.string()),
@@ -51,6 +52,7 @@ class State:
     epoch: int
     at: int
     relations: Mapping[str, int] = field(default_factory=dict)
+    batch: int = -1      # the one that brought it there: its tables must say the same
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,11 @@ class Ledger:
 
     def begun(self) -> int | None:
         """The last boundary that has begun: requests and late rows come after it."""
-        return _instant(self.changes.refresh())
+        last = self.last()
+        begun = _instant(self.changes.refresh())
+        if last is not None and (begun or -1) < last[1].boundaries[-1]:
+            raise failed("damaged-ledger", f"{self.changes.path} knows less than {self.batches.path}: a commit of it is gone", "restore warehouse/ledger from a copy; see `forebay doctor`")
+        return begun
 
     def all_changes(self) -> tuple[Change, ...]:
         """In the order in which they were made."""
@@ -140,8 +146,7 @@ class Ledger:
         row = {"batch": batch.number, "phase": phase, "first": batch.boundaries[0], "boundary": batch.boundaries[-1], "boundaries": len(batch.boundaries), "rows": json.dumps(dict(rows)),
                "plans": json.dumps({q: p["name"] for q, p in batch.plans.items()}), "relations": json.dumps(dict(batch.relations)), "failed": json.dumps(dict(failed)),
                "seconds": seconds, "runner": f"{socket.gethostname()}:{os.getpid()}", "at": _now()}
-        told = json.dumps({"phase": phase, "batch": asdict(batch), "states": {q: asdict(s) for q, s in states.items()}})
-        self.batches.append(_rows(BATCHES, [row]), transaction=("batch", 2 * batch.number + (phase == "commit")), metadata={"forebay": told})
+        self.batches.append(_rows(BATCHES, [row]), transaction=("batch", 2 * batch.number + (phase == "commit")), metadata={"forebay": _entry(phase, batch, states)})
 
     def committed(self) -> int | None:
         """The last boundary whose answers may be read."""
@@ -162,6 +167,14 @@ class Ledger:
         """Of each committed batch: its first boundary, how many it has, its plans' names by query, its seconds."""
         rows = self._ask("""SELECT epoch_us("first"), boundaries, plans, seconds FROM batches WHERE phase = 'commit' ORDER BY batch""")
         return [(first, count, json.loads(plans), seconds) for first, count, plans, seconds in rows]
+
+    def let_go(self, query: str) -> None:
+        """Forgets where a query's state stands: its next batch makes it anew."""
+        last = self.last()
+        if last is None or last[0] == "intent":
+            raise failed("batch-open", "a batch is not finished", "run the pipeline first, then rebuild")
+        told = _entry("commit", last[1], {q: s for q, s in last[2].items() if q != query})
+        self.batches.commit(metadata={"forebay": told})
 
     def tidy(self) -> None:
         """Makes one file of many in both tables; the newest entry goes on saying what it says."""
@@ -185,6 +198,10 @@ class Ledger:
             return con.execute(f"WITH batches AS (FROM read_parquet({kernel.file_list(files)})) {sql}").fetchall()
         finally:
             con.close()
+
+
+def _entry(phase: str, batch: Batch, states: Mapping[str, State]) -> str:
+    return json.dumps({"phase": phase, "batch": asdict(batch), "states": {q: asdict(s) for q, s in states.items()}})
 
 
 def _instant(changes: Table) -> int | None:
@@ -214,7 +231,7 @@ def _batch(said: dict[str, Any]) -> Batch:
 
 
 def _states(said: dict[str, Any]) -> dict[str, State]:
-    return {q: State(s["plan"], s["epoch"], s["at"], s["relations"]) for q, s in said.items()}
+    return {q: State(**s) for q, s in said.items()}
 
 
 def _now() -> int:

@@ -1,4 +1,4 @@
-"""One input file as rows that DuckDB can ask about: its columns as found, what makes a row no row at all, the row as JSON; it judges no value and writes nothing.
+"""One input file as rows that DuckDB can ask about: its columns as found, what makes a row no row, the row as JSON; it judges no value and writes nothing.
 
 Parquet is read where it lies; lines of JSON and CSV are parsed once, into a temporary table of texts.
 """
@@ -22,7 +22,10 @@ BAD_FIELDS = "wrong number of fields"
 
 @dataclass(frozen=True)
 class Input:
-    """Something to take in once: `name` is what the ledger knows it by, `path` the file to read; `digest` is given where it is not the content's, `constants` are a table's partition values."""
+    """Something to take in once: `name` is what the ledger knows it by, `path` the file to read.
+
+    `digest` is given where it is not to be the content's; `constants` are a table's partition values, which are not in its files.
+    """
 
     kind: str                          # files, delta, kafka, hand
     name: str
@@ -37,7 +40,7 @@ class Input:
 
 @dataclass(frozen=True)
 class Found:
-    """Rows of an input. `columns`: name → (SQL, DuckDB type); `broken`, `unknown`, `row`, `source` are SQL: why it is no row, its first undeclared key with a value, its JSON, its origin."""
+    """Rows of an input. `columns`: name → (SQL, DuckDB type). The others are SQL: a row's JSON, its origin, why it is none, its first undeclared key."""
 
     rows: str
     columns: Mapping[str, tuple[str, str]]
@@ -78,8 +81,9 @@ def _csv(con: Connection, item: Input, declared: tuple[str, ...], sensitive: fro
     delimiter, quote, null = (item.options.get(k, d) for k, d in (("delimiter", ","), ("quote", '"'), ("null", "")))
     names = _header(item.path, delimiter, quote)
     fields = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(names)))
-    con.execute(f"""CREATE OR REPLACE TEMP TABLE found AS SELECT *, CAST(NULL AS VARCHAR) AS line FROM read_csv({quoted(item.path)}, columns={{{fields}}}, delim={quoted(delimiter)},
-        quote={quoted(quote)}, escape={quoted(quote)}, nullstr={quoted(null)}, header=true, auto_detect=false, allow_quoted_nulls=false, store_rejects=true, max_line_size={LINE})""")
+    con.execute(f"""CREATE OR REPLACE TEMP TABLE found AS SELECT *, CAST(NULL AS VARCHAR) AS line FROM read_csv(
+        {quoted(item.path)}, columns={{{fields}}}, delim={quoted(delimiter)}, quote={quoted(quote)}, escape={quoted(quote)}, nullstr={quoted(null)},
+        header=true, auto_detect=false, allow_quoted_nulls=false, store_rejects=true, max_line_size={LINE})""")
     con.execute("INSERT INTO found BY NAME SELECT any_value(csv_line) AS line FROM reject_errors GROUP BY scan_id, file_id, line, line_byte_position")
     con.execute("DROP TABLE reject_errors; DROP TABLE reject_scans")
     columns = {name: (f"c{i}", "VARCHAR") for i, name in enumerate(names)}

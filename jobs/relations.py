@@ -62,7 +62,8 @@ def refresh(pipeline: Pipeline, tasks: Any) -> Refreshed:
 
 
 def versions(pipeline: Pipeline) -> dict[str, int]:
-    known = {name: tables.open_table(path(pipeline, name)).transaction(APPLICATION) for name in pipeline.relations if tables.exists(path(pipeline, name))}
+    there = [name for name in pipeline.relations if tables.exists(path(pipeline, name))]
+    known = {name: tables.open_table(path(pipeline, name)).transaction(APPLICATION) for name in there}
     return {name: version for name, version in known.items() if version >= 0}
 
 
@@ -71,7 +72,7 @@ def version_file(pipeline: Pipeline, name: str, version: int) -> File:
     for file in tables.open_table(path(pipeline, name)).files():
         if file.path.startswith(_prefix(version)):
             return file
-    raise failed("no-version", f"relation {name} has no version {version} in {path(pipeline, name)}", "it was removed; a boundary that used it cannot be recomputed")
+    raise failed("no-version", f"relation {name} has no version {version}", "it was removed; a boundary that used it cannot be recomputed")
 
 
 def store(item: Item) -> Stored:
@@ -102,7 +103,8 @@ def _read(con: Connection, relation: Relation, source: Input, index: int) -> Non
     values = {name: conversion(rows.columns[name][1], kind, rows.columns[name][0]) for name, kind in relation.columns.items()}
     tests = "".join(f" WHEN {c.bad} THEN {quoted(f'bad type: column {name}')}" for name, c in values.items() if c.bad)
     reason = f"CASE WHEN ({rows.broken}) IS NOT NULL THEN {rows.broken}{tests} END"
-    bad = con.execute(f'SELECT reason, "row" FROM (SELECT {reason} AS reason, {rows.row} AS "row" FROM {rows.rows}) WHERE reason IS NOT NULL LIMIT 1').fetchone()
+    judged = f'SELECT {reason} AS reason, {rows.row} AS "row" FROM {rows.rows}'
+    bad = con.execute(f'SELECT reason, "row" FROM ({judged}) WHERE reason IS NOT NULL LIMIT 1').fetchone()
     if bad is not None:
         raise Broken(f"{source.name} has a bad row, {bad[0]}: {bad[1][:SHOWN]}")
     columns = ", ".join(f"{c.value} AS {identifier(name)}" for name, c in values.items())
@@ -140,7 +142,8 @@ def _states(inputs: Sequence[Input]) -> list[list[Any]]:
 def _table(pipeline: Pipeline, relation: Relation) -> Table:
     table, wanted = tables.create(path(pipeline, relation.name), relation_schema(relation.columns)), relation_schema(relation.columns)
     if [(f.name, f.type) for f in table.schema] != [(f.name, f.type) for f in wanted]:
-        raise ForebayError("columns-changed", f"the columns of {relation.name} are not those of its table", hint="declare them as they were, or give the relation with the new columns another name")
+        raise ForebayError("columns-changed", f"the columns of {relation.name} are not those of its table",
+                           hint="declare them as they were, or give the relation with the new columns another name")
     return table
 
 
@@ -153,7 +156,8 @@ def _inputs(pipeline: Pipeline, relation: Relation) -> Sequence[Input]:
     if relation.source.kind == "delta":
         return delta.snapshot(pipeline, relation.source.path)
     forced = relation.source.kind if relation.source.kind in ("json", "csv") else None
-    return [Input("files", files.label(pipeline, p), p, forced or files.format_of(p), *size_and_time(p), options=relation.source.options) for p in files.matching(relation.source.path)]
+    paths, options = files.matching(relation.source.path), relation.source.options
+    return [Input("files", files.label(pipeline, p), p, forced or files.format_of(p), *size_and_time(p), options=options) for p in paths]
 
 
 def _digest(inputs: Sequence[Input]) -> str:

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jobs import kernel, spark, tables
 from jobs.lock import held
@@ -53,9 +53,8 @@ def _wrong(rt: Runtime, query: str, state: State) -> str | None:
     for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
         try:
             table = tables.open_table(os.path.join(folder, name))
-            foreign = table.foreign()
-            if foreign:
-                return f"{table.path}: {foreign}"
+            if table.foreign or table.transaction("batch") != state.batch:
+                return f"{table.path} is not as batch {state.batch} left it"
             for file in table.files():
                 tables.describe(table.path, file.path)
         except (ForebayError, *BROKEN) as error:
@@ -84,4 +83,3 @@ def _first_line(error: BaseException) -> str:
     return (lines[0] if lines else type(error).__name__)[:500]
 
 
-__all__ = ["BROKEN", "Any", "damaged", "explained", "rebuild"]

@@ -6,13 +6,15 @@ It holds the pipeline's lock while it runs. Order of truth: the mark in `changes
 from __future__ import annotations
 
 import os
+import statistics
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 from jobs import batch as batches
-from jobs import compact, failpoints, ingest, intake, relations, requests, tables
+from jobs import compact, failpoints, ingest, intake, relations, repair, requests, tables
 from jobs.batch import Answer, Context
 from jobs.config import Pipeline, catalog
 from jobs.ledger import Batch, Change, Ledger, State
@@ -21,6 +23,7 @@ from jobs.queries import Standing, next_change, standings
 from jobs.schema import stream_schema
 from jobs.tables import Conflict, Table
 from jobs.tasks import Tasks
+from optimizer.errors import failed
 from optimizer.plan import default, named, placed
 from optimizer.query import Query
 
@@ -43,6 +46,7 @@ class Runtime:
 
     def __post_init__(self) -> None:
         self._tables: dict[str, Table] = {}
+        self.laps: dict[str, list[float]] = {}
         self.marks: Mapping[str, intake.Watermark] = {}
         self.position = -1
         self.catalog = catalog(self.pipeline)
@@ -52,6 +56,16 @@ class Runtime:
         if path not in self._tables:
             self._tables[path] = tables.open_table(os.path.join(self.pipeline.warehouse, path))
         return self._tables[path]
+
+    def lap(self, stage: str, since: float) -> float:
+        """Notes how long a stage of a batch took; gives the time now."""
+        now = time.perf_counter()
+        self.laps.setdefault(stage, []).append(now - since)
+        return now
+
+    def stages(self) -> dict[str, float]:
+        """Median seconds of each stage of the batches so far."""
+        return {stage: statistics.median(took) for stage, took in self.laps.items()}
 
     def forget(self) -> None:
         """Other processes may have written while the lock was not held."""
@@ -73,25 +87,44 @@ def runtime(pipeline: Pipeline, engine: str | None = None) -> Runtime:
 def run(rt: Runtime, to: int | None = None, flush: bool = False, limit: int | None = None, progress: Progress = lambda _: None) -> dict[str, Any]:
     """Every complete boundary, in INTERFACE's `run` shape."""
     with held(rt.pipeline.warehouse):
-        ran = recover(rt)
-        rt.marks = intake.watermarks(rt.pipeline)      # only an ingest moves them, and none can run meanwhile
-        requests.synchronise(rt)
-        while limit is None or len(ran) < limit:
-            asked = rt.ledger.asked()
-            group = _next_group(rt, to, flush, None if limit is None else limit - len(ran))
-            if not group:
-                break
-            failpoints.at("batch.before-mark")
-            if not rt.ledger.begin(group[-1], asked):
-                continue
-            failpoints.at("batch.after-mark")
-            done = execute(rt, _describe(rt, group))
-            rt.position = rt.ledger.position
-            for entry in done:
-                progress(entry)
-            ran += done
-        upcoming = next_boundary(rt)
-        return {"ran": ran, "next": upcoming, "waiting_for": waiting_for(rt, upcoming)}
+        try:
+            return _run(rt, to, flush, limit, progress)
+        except repair.BROKEN as error:
+            raise repair.explained(rt, error) from error
+
+
+def _run(rt: Runtime, to: int | None, flush: bool, limit: int | None, progress: Progress) -> dict[str, Any]:
+    ran = recover(rt)
+    rt.marks = intake.watermarks(rt.pipeline)      # only an ingest moves them, and none can run meanwhile
+    requests.synchronise(rt)
+    while limit is None or len(ran) < limit:
+        asked = rt.ledger.asked()
+        group = _next_group(rt, to, flush, None if limit is None else limit - len(ran))
+        if not group:
+            break
+        failpoints.at("batch.before-mark")
+        if not rt.ledger.begin(group[-1], asked):
+            continue
+        failpoints.at("batch.after-mark")
+        done = execute(rt, group)
+        rt.position = rt.ledger.position
+        for entry in done:
+            progress(entry)
+        ran += done
+    upcoming = next_boundary(rt)
+    return {"ran": ran, "next": upcoming, "waiting_for": waiting_for(rt, upcoming)}
+
+
+def take(rt: Runtime, only: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """New input into the stream tables and relations, once, in INTERFACE's `ingest` shape; holds the pipeline."""
+    with held(rt.pipeline.warehouse):
+        try:
+            rt.forget()
+            done = ingest.ingest(rt.pipeline, SimpleNamespace(last_begun=rt.ledger.begun()), rt.tasks, only, rt.clock)
+            refreshed = relations.refresh(rt.pipeline, rt.tasks)
+        except repair.BROKEN as error:
+            raise repair.explained(rt, error) from error
+    return {**done, "refused": done["refused"] + refreshed.refused}
 
 
 def recover(rt: Runtime) -> list[dict[str, Any]]:
@@ -103,7 +136,7 @@ def recover(rt: Runtime) -> list[dict[str, Any]]:
     done = []
     if last is not None and last[0] == "intent":
         failpoints.at("recover.before")
-        done = _carry_out(rt, last[1])
+        done = _carry_out(rt, last[1], time.perf_counter())
         failpoints.at("recover.after")
     else:
         rt.ledger.tidy()
@@ -204,7 +237,7 @@ def _describe(rt: Runtime, boundaries: tuple[int, ...]) -> Batch:
     states = dict(last[2]) if last else {}
     standing = active(rt, boundaries[0])
     plans = {name: batches.plan_value(choose(rt, s, states.get(name))) for name, s in standing.items()}
-    kept = {path: rt.table(path).version for name, s in states.items() for path in state_paths(rt, name, s)}
+    kept = {path: _sound(rt, path, name, s) for name, s in states.items() for path in state_paths(rt, name, s)}
     return Batch(last[1].number + 1 if last else 0, boundaries, plans, relations.versions(rt.pipeline), states, kept)
 
 
@@ -220,34 +253,53 @@ def state_paths(rt: Runtime, name: str, state: State) -> list[str]:
     return [f"state/{name}/{state.epoch}/{s}" for s in sorted(os.listdir(folder))] if os.path.isdir(folder) else []
 
 
-def execute(rt: Runtime, batch: Batch) -> list[dict[str, Any]]:
+def _sound(rt: Runtime, path: str, name: str, state: State) -> int:
+    """The version of a state table, if it is as the last batch left it."""
+    table = rt.table(path)
+    if table.foreign or table.transaction("batch") != state.batch:
+        what = "has a commit that is not Forebay's" if table.foreign else f"is not as batch {state.batch} left it"
+        raise failed("damaged-state", f"the state of query {name!r} is damaged: {table.path} {what}", f"`forebay doctor --rebuild {name}` makes it anew from the stream tables")
+    return table.version
+
+
+def execute(rt: Runtime, boundaries: tuple[int, ...]) -> list[dict[str, Any]]:
+    started = time.perf_counter()
+    batch = _describe(rt, boundaries)
     failpoints.at("batch.before-intent")
     rt.ledger.intent(batch, {})
     failpoints.at("batch.after-intent")
-    return _carry_out(rt, batch)
+    rt.lap("intent", started)
+    return _carry_out(rt, batch, started)
 
 
-def _carry_out(rt: Runtime, batch: Batch) -> list[dict[str, Any]]:
+def _carry_out(rt: Runtime, batch: Batch, started: float) -> list[dict[str, Any]]:
     """Everything between intent and commit, and the commit; all of it can be done twice."""
-    started = time.perf_counter()
+    lap = time.perf_counter()
     context, known = rt.context(), standings(rt.ledger.all_changes(), batch.boundaries[0])
     for stream in {s for n in batch.plans for s in _streams(rt, known[n])}:
         tables.create(os.path.join(rt.pipeline.warehouse, "streams", stream), stream_schema(rt.pipeline.streams[stream].columns))
     made = batches.answers(context, batch, batches.works(context, batch, known))
     failpoints.at("batch.after-tasks")
+    lap = rt.lap("answer", lap)
     gone = batches.store(context, batch, made)
+    _conclude(rt, batch, made, time.perf_counter() - started)
+    lap = rt.lap("commit", lap)
+    compact.discard(rt, gone)
+    failpoints.at("batch.after-discard")
+    compact.compact(rt, made)
+    rt.lap("compact", lap)
+    return report(rt, batch, made, time.perf_counter() - started)
+
+
+def _conclude(rt: Runtime, batch: Batch, made: list[Answer], seconds: float) -> None:
+    """Failures become changes, then the batch is committed: from here on its answers are published."""
     failed = {a.work.name: a.failed for a in made if a.failed}
     for name, (boundary, message) in failed.items():
         _record_failure(rt, name, boundary, message)
     states = {**{n: s for n, s in batch.states.items() if n in batch.plans and n not in failed}, **{a.work.name: _state(a, batch) for a in made if not a.failed}}
     failpoints.at("batch.before-commit")
-    seconds = time.perf_counter() - started
     rt.ledger.commit(batch, states, {}, {n: m for n, (_, m) in failed.items()}, seconds)
     failpoints.at("batch.after-commit")
-    compact.discard(rt, gone)
-    failpoints.at("batch.after-discard")
-    compact.compact(rt, made)
-    return report(rt, batch, made, seconds)
 
 
 def _streams(rt: Runtime, standing: Standing) -> list[str]:
@@ -255,7 +307,7 @@ def _streams(rt: Runtime, standing: Standing) -> list[str]:
 
 
 def _state(answer: Answer, batch: Batch) -> State:
-    return State(batches.plan_value(answer.work.plan), answer.work.epoch, answer.work.due[-1], dict(batch.relations))
+    return State(batches.plan_value(answer.work.plan), answer.work.epoch, answer.work.due[-1], dict(batch.relations), batch.number)
 
 
 def _record_failure(rt: Runtime, name: str, boundary: int, message: str) -> None:

@@ -27,6 +27,10 @@ SETTINGS = {
 }
 
 
+class Broken(Exception):
+    """Spark, or a task of it, ended with an error of its own."""
+
+
 def session(master: str = "local[*]", settings: Mapping[str, str] | None = None) -> Any:
     """A classic session (`local[*]`, `spark://…`) or a Connect one (`sc://…`); the Python of the workers is this one."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -51,7 +55,17 @@ def run_tasks(spark: Any, work: Callable[[int], Iterable[bytes]], count: int) ->
             for i in batch.column(0).to_pylist():
                 yield pa.record_batch({"payload": pa.array(list(work(i)), pa.binary())})
 
-    return list(spark.range(0, count, 1, count).mapInArrow(run, "payload binary").toArrow().column(0).to_pylist())
+    try:
+        return list(spark.range(0, count, 1, count).mapInArrow(run, "payload binary").toArrow().column(0).to_pylist())
+    except Exception as error:      # PySpark's, Py4J's and gRPC's have no common base
+        raise Broken(_reason(error)) from error
+
+
+def _reason(error: Exception) -> str:
+    """What a Python task died of is the last line of its traceback, among Java's."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    told = [line for line in lines if ": " in line and line.split(": ")[0].replace(".", "").replace("_", "").isalnum() and line.split(": ")[0].endswith(("Error", "Exception"))]
+    return told[0] if told else (lines[0] if lines else type(error).__name__)
 
 
 def default_parallelism(spark: Any) -> int:

@@ -22,6 +22,8 @@ from optimizer.errors import ForebayError, failed
 
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 MICROSECOND = timedelta(microseconds=1)
+OURS = "forebay.commit"      # each commit of ours carries its own version under this name
+Broken = DeltaError          # what a table that cannot be read or written raises here
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,11 @@ class Table:
         number = self.handle.transaction_version(app)
         return -1 if number is None else int(number)
 
+    @property
+    def foreign(self) -> bool:
+        """Whether the last commit is not ours."""
+        return self.version > 0 and self.transaction(OURS) != self.version
+
     def metadata(self) -> dict[str, object]:
         """What the last commit said of itself."""
         return dict(self.handle.history(1)[0])
@@ -102,7 +109,8 @@ class Table:
         add, remove, now = tuple(add), tuple(remove), int(time.time() * 1000)
         actions: list[AddAction | RemoveAction] = [AddAction(f.path, f.size, {}, now, True, json.dumps(_statistics(f, self.schema))) for f in add]
         actions += [RemoveAction(path, True, now) for path in remove]
-        properties = CommitProperties(custom_metadata=dict(metadata or {}), max_commit_retries=0, app_transactions=[Transaction(*transaction)] if transaction else None)
+        ours = [Transaction(OURS, self.version + 1), *([Transaction(*transaction)] if transaction else [])]
+        properties = CommitProperties(custom_metadata=dict(metadata or {}), max_commit_retries=0, app_transactions=ours)
         try:
             self.handle.create_write_transaction(actions, mode="append", schema=self.handle.schema(), commit_properties=properties)
         except CommitFailedError as error:
@@ -132,7 +140,7 @@ def open_table(path: str, version: int | None = None) -> Table:
     except TableNotFoundError as error:
         raise failed("no-table", f"{path} is not a Delta table", "forebay doctor lists the tables of a warehouse") from error
     except (DeltaError, OSError) as error:
-        raise failed("damaged-table", f"{path} cannot be read: {error}", "run `forebay doctor`; state tables can be rebuilt from the stream tables") from error
+        raise failed("damaged-table", f"{path} cannot be read: {str(error).splitlines()[0]}", "run `forebay doctor`; state tables can be rebuilt from the stream tables") from error
 
 
 def create(path: str, schema: pa.Schema) -> Table:

@@ -11,13 +11,13 @@ from typing import Any
 
 from sqlglot import exp
 
+from jobs.verify_sql_functions import Recur, function
 from jobs.verify_sql_types import (BIGINT, BOOLEAN, DATE, DOUBLE, INTEGER, INTEGERS, NULL, TIMESTAMPTZ, VARCHAR, Kind, Typed, as_decimal, bounded, cast,
                                    kind_of, quotient, unscaled, widest)
-from optimizer.errors import failed
 
 Leaf = Callable[[exp.Expr], Typed | None]
 
-Recur = Callable[[exp.Expr], Typed]
+
 
 
 def translate(node: exp.Expr, leaf: Leaf) -> Typed:
@@ -26,7 +26,7 @@ def translate(node: exp.Expr, leaf: Leaf) -> Typed:
     if found is not None:
         return found
     rule = next((RULES[c] for c in type(node).__mro__ if c in RULES), None)
-    return rule(node, lambda child: translate(child, leaf)) if rule else _as_sqlglot(node, lambda child: translate(child, leaf))
+    return (rule or function)(node, lambda child: translate(child, leaf))
 
 
 def _literal(node: Any, _: Recur) -> Typed:
@@ -150,6 +150,8 @@ def _cast(node: Any, recur: Recur) -> Typed:
         value = replace(value, sql=f"trunc({value.sql})")
     if source == "VARCHAR":
         value = replace(value, sql=f"trim({value.sql})")
+    if source == "TIMESTAMPTZ" and kind == VARCHAR:
+        value = replace(value, sql=f"CAST({value.sql} AS TIMESTAMP)")      # without DuckDB's "+00"
     word = "TRY_CAST" if isinstance(node, exp.TryCast) else "CAST"
     return Typed(f"{word}({value.sql} AS {kind})", kind, word == "CAST" or value.fallible)
 
@@ -184,41 +186,6 @@ def _interval(node: Any, _: Recur) -> Typed:
 
 def _keep(node: Any, recur: Recur) -> Typed:
     return recur(node.this)
-
-
-RESULTS: dict[type[exp.Expr], Kind] = {
-    exp.Upper: VARCHAR, exp.Lower: VARCHAR, exp.Trim: VARCHAR, exp.Substring: VARCHAR, exp.Concat: VARCHAR, exp.DPipe: VARCHAR, exp.Replace: VARCHAR,
-    exp.Left: VARCHAR, exp.Right: VARCHAR, exp.Length: INTEGER, exp.Year: INTEGER, exp.Month: INTEGER, exp.Day: INTEGER, exp.Hour: INTEGER,
-    exp.Minute: INTEGER, exp.Second: INTEGER, exp.DayOfWeek: INTEGER, exp.Like: BOOLEAN, exp.StartsWith: BOOLEAN, exp.EndsWith: BOOLEAN, exp.Contains: BOOLEAN,
-    exp.TimestampTrunc: TIMESTAMPTZ, exp.TsOrDsToDate: DATE, exp.UnixMicros: BIGINT, exp.UnixSeconds: BIGINT, exp.Sqrt: DOUBLE, exp.Pow: DOUBLE,
-    exp.Exp: DOUBLE, exp.Ln: DOUBLE, exp.Log: DOUBLE, exp.Sign: DOUBLE}
-
-
-def _as_sqlglot(node: exp.Expr, recur: Recur) -> Typed:
-    """Other functions as sqlglot transpiles them, around arguments translated here."""
-    copy, kinds = node.copy(), []
-    for child, original in zip(list(copy.iter_expressions()), list(node.iter_expressions())):
-        if isinstance(original, (exp.Var, exp.Identifier, exp.DataType)):
-            continue
-        value = recur(original)
-        kinds.append(value.kind)
-        child.replace(exp.Var(this=value.sql))
-    kind = RESULTS.get(type(node)) or (_rounded(node, kinds[0]) if kinds else None)
-    if kind is None:
-        raise failed("cannot-verify", f"{node.sql('spark')[:80]} cannot be recomputed independently", "use another function, or --engine jvm")
-    return Typed(f"CAST({copy.sql('duckdb')} AS {kind})", kind, True)
-
-
-def _rounded(node: exp.Expr, kind: Kind) -> Kind | None:
-    if isinstance(node, exp.Abs):
-        return kind
-    if isinstance(node, (exp.Floor, exp.Ceil)) and not node.args.get("decimals"):
-        return Kind("DECIMAL", min(38, kind.precision - kind.scale + 1), 0) if kind.name == "DECIMAL" else BIGINT
-    if not isinstance(node, exp.Round):
-        return None
-    places = int(node.args["decimals"].sql()) if node.args.get("decimals") else 0
-    scale = min(kind.scale, max(0, places))
-    return bounded(max(1, kind.precision - kind.scale + 1 + scale), scale) if kind.name == "DECIMAL" else kind
 
 
 OPERATORS: dict[type[exp.Expr], str] = {

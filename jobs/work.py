@@ -56,6 +56,7 @@ def perform(order: Order) -> Outcome:
             return Outcome(order.query, order.part, partials, tuple(written), seconds=time.perf_counter() - started)
         except kernel.Error as error:
             if not kernel.about_data(error):
+                kernel.discard()
                 raise
             if last:
                 return Outcome(order.query, order.part, failed=str(error).splitlines()[0], seconds=time.perf_counter() - started)
@@ -63,7 +64,7 @@ def perform(order: Order) -> Outcome:
 
 
 def _run(order: Order, program: Program) -> tuple[pa.Table | None, list[tuple[str, tables.File]]]:
-    con = kernel.connect()
+    con = kernel.shared()
     try:
         for source in program.sources:
             con.execute(f"CREATE TEMP VIEW {source.name} AS {relation(source, order.files.get(source.name, ()))}")

@@ -1,4 +1,4 @@
-"""CAST between types as Spark's ANSI mode does it, in both dialects: which pairs exist, which can fail, how each is written; nothing is cast here that the two engines convert differently."""
+"""CAST as Spark's ANSI mode does it, in both dialects: which pairs exist, which can fail; no pair is offered that cannot give Spark's value."""
 from __future__ import annotations
 
 from optimizer.expr import Call, Literal

@@ -1,4 +1,4 @@
-"""Spark's ANSI type rules: which common type operands meet in, what arithmetic on decimals gives; no names, no SQL text, and no rule that Spark does not have."""
+"""Spark's ANSI type rules: the common type of operands, the decimal that arithmetic gives, constants; no rule that Spark does not have."""
 from __future__ import annotations
 
 import re

@@ -1,4 +1,4 @@
-"""Arithmetic of decimals that DuckDB lacks: which results Spark gives, and exact division on 128-bit integers; what does not fit in 38 digits is refused, never rounded differently."""
+"""Decimal results as Spark has them, and exact division, which DuckDB lacks; what 38 digits cannot hold is refused, never rounded differently."""
 from __future__ import annotations
 
 from decimal import Decimal
@@ -12,10 +12,13 @@ from optimizer.types import Type, decimal
 def supported(operation: str, left: Type, right: Type) -> Type:
     """Spark's result type of decimal arithmetic, where DuckDB's 128 bits can compute it exactly."""
     result = arithmetic(operation, left, right)
-    exact_scale = {"add": max(left.scale, right.scale), "subtract": max(left.scale, right.scale), "multiply": left.scale + right.scale}.get(operation, result.scale)
-    fine = _divisible(left, right, result) if operation == "divide" else result.scale == exact_scale or operation == "multiply" and left.precision + right.precision <= 38
+    exact_scale = {"add": max(left.scale, right.scale), "subtract": max(left.scale, right.scale), "multiply": left.scale + right.scale}.get(operation,
+                                                                                                                                            result.scale)
+    fine = _divisible(left, right,
+                      result) if operation == "divide" else result.scale == exact_scale or operation == "multiply" and left.precision + right.precision <= 38
     if not fine:
-        raise ForebayError("type-mismatch", f"{operation} of {left} and {right} needs more than 38 digits", hint="cast an operand to fewer digits, or to DOUBLE")
+        raise ForebayError("type-mismatch", f"{operation} of {left} and {right} needs more than 38 digits",
+                           hint="cast an operand to fewer digits, or to DOUBLE")
     return result
 
 

@@ -1,4 +1,4 @@
-"""The scalar functions that a query can hold: how each is written in each dialect so that both give Spark's value, and whether it can raise; no typing and no laziness here."""
+"""The functions a query can hold: how each is written in each dialect so that both give Spark's value, and whether it can raise; no typing here."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -106,7 +106,8 @@ def _widths(call: Call) -> str:
 
 
 def _negate(call: Call, args: Args) -> str:
-    return f"CAST(-({args[0]}) AS {_widths(call)})"
+    """Whole numbers by a function, for the reason given at _arithmetic."""
+    return f"subtract(CAST(0 AS {_widths(call)}), {args[0]})" if call.type.integral else f"CAST(-({args[0]}) AS {_widths(call)})"
 
 
 def _decimal_sum(sign: str, call: Call, args: Args) -> str:

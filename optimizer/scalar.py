@@ -1,4 +1,4 @@
-"""Expressions as SQL text for DuckDB and for Spark, with one value in both: Spark's in ANSI mode and UTC, including what raises and what a lazy function leaves alone."""
+"""Expressions as SQL for DuckDB and Spark with one value in both, Spark's in ANSI mode and UTC, also in what raises and what is left alone."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
@@ -113,7 +113,7 @@ def _guarded(call: Call, args: tuple[str, ...], name: Name) -> tuple[str, ...]:
 
 
 def _not_zero(call: Call, divisor: str, name: Name) -> str:
-    """DuckDB's doubles divide by zero to infinity. An impossible cast stands for Spark's error, because error() is volatile, which TRY refuses; NULL / 0 is NULL."""
+    """DuckDB's doubles divide by zero to infinity. An impossible cast is Spark's error here: error() is volatile, which TRY refuses; NULL / 0 is NULL."""
     nulls = _nulls(call.args[0], name)
     there = f" AND NOT ({' OR '.join(nulls)})" if nulls else ""
     return f"CASE WHEN {divisor} = 0{there} THEN CAST('DIVIDE_BY_ZERO' AS {sql_type(call.type, 'duckdb')}) ELSE {divisor} END"

@@ -1,4 +1,4 @@
-"""SQL text to a Query: the one way in for what users write. Nothing that is not known to be harmless, deterministic and of one row or one group comes through."""
+"""SQL text to a Query, the one way in for what users write: nothing comes through that is not known to be harmless, deterministic and row-wise."""
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -18,8 +18,10 @@ from optimizer.sql_tree import extras, offset, tree
 from optimizer.sql_windows import default_every, every
 from optimizer.types import BOOLEAN
 
-CLAUSES = {"with_": "WITH", "distinct": "SELECT DISTINCT", "order": "ORDER BY", "sort": "SORT BY", "cluster": "CLUSTER BY", "distribute": "DISTRIBUTE BY", "limit": "LIMIT",
-           "offset": "OFFSET", "qualify": "QUALIFY", "windows": "WINDOW", "laterals": "LATERAL VIEW", "hint": "a hint", "into": "INTO", "pivots": "PIVOT", "sample": "TABLESAMPLE"}
+CLAUSES = {"with_": "WITH", "distinct": "SELECT DISTINCT", "order": "ORDER BY", "sort": "SORT BY", "cluster": "CLUSTER BY", "distribute": "DISTRIBUTE BY",
+           "limit": "LIMIT",
+           "offset": "OFFSET", "qualify": "QUALIFY", "windows": "WINDOW", "laterals": "LATERAL VIEW", "hint": "a hint", "into": "INTO", "pivots": "PIVOT",
+           "sample": "TABLESAMPLE"}
 HINTS = {"order": "order the answer where it is read", "limit": "cut the answer where it is read", "distinct": "use GROUP BY", "with_": "write one SELECT"}
 
 
@@ -34,9 +36,11 @@ def parse(text: str, catalog: Catalog) -> Query:
     equalities, selections, residuals = _sorted(conjuncts)
     _check_connected(base, equalities)
     asked = body(select, base)
-    every_expr = [*conjuncts, *asked.groups, *(a.argument for a in asked.aggregates if a.argument), *(e for _, e in asked.outputs), *([asked.having] if asked.having else [])]
+    every_expr = [*conjuncts, *asked.groups, *(a.argument for a in asked.aggregates if a.argument), *(e for _, e in asked.outputs),
+                  *([asked.having] if asked.having else [])]
     _check_renders(every_expr)
-    return Query(found.inputs, equalities, selections, residuals, asked.groups, asked.aggregates, asked.having, asked.outputs, _every(source, found, catalog), text)
+    return Query(found.inputs, equalities, selections, residuals, asked.groups, asked.aggregates, asked.having, asked.outputs, _every(source, found, catalog),
+                 text)
 
 
 def _check_clauses(select: exp.Select, source: Source) -> None:

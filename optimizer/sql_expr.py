@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from optimizer import signatures
-from optimizer.coercion import coerce, number
+from optimizer.coercion import number
 from optimizer.errors import ForebayError
-from optimizer.expr import Call, Column, Expr, GroupRef, Literal
+from optimizer.expr import Column, Expr, Literal
 from optimizer.query import Aggregate, Input
 from optimizer.sql_aggregates import AGGREGATES, aggregate
 from optimizer.sql_text import Source, located
@@ -19,13 +19,17 @@ from optimizer.sql_windows import LENGTHS, length
 from optimizer.types import BOOLEAN, STRING, Type, decimal
 
 DEEPEST = 120
-BINARY: dict[type, str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.IntDiv: "DIV", exp.Mod: "%", exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=",
+BINARY: dict[type, str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.IntDiv: "DIV", exp.Mod: "%", exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<",
+                           exp.LTE: "<=",
           exp.GT: ">", exp.GTE: ">=", exp.NullSafeEQ: "<=>", exp.DPipe: "||"}
 CHAINS: dict[type, str] = {exp.And: "AND", exp.Or: "OR"}
-TYPES = {"TINYINT": "tinyint", "SMALLINT": "smallint", "INT": "int", "BIGINT": "bigint", "FLOAT": "float", "DOUBLE": "double", "TEXT": "string", "VARCHAR": "string",
+TYPES = {"TINYINT": "tinyint", "SMALLINT": "smallint", "INT": "int", "BIGINT": "bigint", "FLOAT": "float", "DOUBLE": "double", "TEXT": "string",
+         "VARCHAR": "string",
          "BOOLEAN": "boolean", "DATE": "date", "TIMESTAMPTZ": "timestamp", "TIMESTAMPLTZ": "timestamp", "DECIMAL": "decimal"}
-VOLATILE = {"now", "current_timestamp", "current_date", "localtimestamp", "curdate", "current_time", "rand", "randn", "random", "uuid", "unix_timestamp", "shuffle",
-            "current_user", "session_user", "user", "current_catalog", "current_database", "current_schema", "current_timezone", "version", "monotonically_increasing_id",
+VOLATILE = {"now", "current_timestamp", "current_date", "localtimestamp", "curdate", "current_time", "rand", "randn", "random", "uuid", "unix_timestamp",
+            "shuffle",
+            "current_user", "session_user", "user", "current_catalog", "current_database", "current_schema", "current_timezone", "version",
+            "monotonically_increasing_id",
             "spark_partition_id", "input_file_name", "randstr", "uniform"}
 
 
@@ -232,8 +236,8 @@ def data_type(node: exp.Expr) -> Type:
         raise ForebayError("unknown-type", f"type {written} is not known", hint=f"known are {', '.join(sorted(set(TYPES.values())))}")
     if TYPES[written] != "decimal":
         return Type(TYPES[written])
-    sizes = [int(p.name) for p in node.expressions if p.name.isdigit()]
-    return decimal(*(sizes if len(sizes) == 2 else (*sizes, 0) if sizes else (10, 0)))
+    sizes = [int(p.name) if p.name.isdigit() else -1 for p in node.expressions] or [10]
+    return decimal(sizes[0], sizes[1] if len(sizes) > 1 else 0)
 
 
 def _function(node: exp.Expr, scope: Scope) -> Expr:
@@ -304,6 +308,7 @@ READERS: dict[type, Callable[[exp.Expr, Scope], Expr]] = {
     exp.Not: lambda node, scope: signatures.OPERATORS["NOT"]((convert(node.this, scope),)),
     exp.Boolean: lambda node, scope: Literal(bool(node.this), BOOLEAN),
     exp.Null: lambda node, scope: Literal(None, STRING),
-    exp.NullSafeNEQ: lambda node, scope: signatures.OPERATORS["NOT"]((signatures.OPERATORS["<=>"]((convert(node.this, scope), convert(node.expression, scope))),)),
+    exp.NullSafeNEQ: lambda node, scope: signatures.OPERATORS["NOT"]((signatures.OPERATORS["<=>"]((convert(node.this, scope), convert(node.expression, scope))),
+                                                                      )),
     exp.Concat: lambda node, scope: signatures.OPERATORS["||"](tuple(convert(n, scope) for n in node.expressions)),
 }

@@ -1,4 +1,4 @@
-"""FROM as inputs: which stream or relation each entry is, its window, its alias, and the conditions of JOIN … ON and USING; what is asked of them is read elsewhere."""
+"""FROM as inputs: each entry's stream or relation, window and alias, and the conditions of JOIN … ON and USING; what is asked is read elsewhere."""
 from __future__ import annotations
 
 import difflib
@@ -46,7 +46,8 @@ def inputs(select: exp.Select, source: Source, catalog: Catalog) -> From:
     windows = _owners(entries, source)
     made = tuple(_input(entry, windows[i], source, catalog) for i, entry in enumerate(entries))
     if not any(i.is_stream for i in made):
-        raise source.error("no-stream", "the query reads no stream, only relations", entries[0].start, f"streams are {', '.join(s[0] for s in catalog.streams)}")
+        raise source.error("no-stream", "the query reads no stream, only relations", entries[0].start,
+                           f"streams are {', '.join(s[0] for s in catalog.streams)}")
     for join in joins:
         _check_join(join, source)
     conditions = tuple(j.args["on"] for j in joins if j.args.get("on"))
@@ -74,7 +75,8 @@ def _distinct(entries: list[_Entry], source: Source) -> None:
     seen: set[str] = set()
     for entry in entries:
         if entry.alias.lower() in seen:
-            raise source.error("ambiguous-input", f"{entry.alias} stands twice in FROM", entry.start, "give each an alias: stream AS a [WINDOW …], stream AS b [WINDOW …]")
+            raise source.error("ambiguous-input", f"{entry.alias} stands twice in FROM", entry.start,
+                               "give each an alias: stream AS a [WINDOW …], stream AS b [WINDOW …]")
         seen.add(entry.alias.lower())
 
 
@@ -86,7 +88,8 @@ def _owners(entries: list[_Entry], source: Source) -> dict[int, Lifted | None]:
         owner = max(before, key=lambda i: entries[i].start, default=None)
         ends = [e for e in entries[owner].ends if e <= lifted.start] if owner is not None else []
         if owner is None or not ends or source.plain[max(ends):lifted.start].strip():
-            raise source.error("bad-window", "a window stands directly after a stream or its alias in FROM", lifted.start, "for instance FROM views AS v [WINDOW 1 HOUR]")
+            raise source.error("bad-window", "a window stands directly after a stream or its alias in FROM", lifted.start,
+                               "for instance FROM views AS v [WINDOW 1 HOUR]")
         if owners[owner] is not None:
             raise source.error("bad-window", f"{entries[owner].alias} has two windows", lifted.start, "read the stream twice, under two aliases")
         owners[owner] = lifted
@@ -100,7 +103,8 @@ def _input(entry: _Entry, lifted: Lifted | None, source: Source, catalog: Catalo
     for name, columns in catalog.relations:
         if name.lower() == entry.name.lower():
             if lifted is not None:
-                raise source.error("window-on-relation", f"{name} is a relation and takes no window", lifted.start, "leave the window out: all rows of a relation count")
+                raise source.error("window-on-relation", f"{name} is a relation and takes no window", lifted.start,
+                                   "leave the window out: all rows of a relation count")
             return Input(entry.alias, name, None, None, columns)
     known = [s[0] for s in catalog.streams] + [r[0] for r in catalog.relations]
     close = difflib.get_close_matches(entry.name.lower(), [k.lower() for k in known], 1)
@@ -111,7 +115,8 @@ def _input(entry: _Entry, lifted: Lifted | None, source: Source, catalog: Catalo
 
 def _window(entry: _Entry, lifted: Lifted | None, source: Source, batch: int) -> Window:
     if lifted is None:
-        raise source.error("no-window", f"stream {entry.name} needs a window", entry.start, f"write {entry.name} [WINDOW 1 HOUR], or [WINDOW UNTIL NOW] for all history")
+        raise source.error("no-window", f"stream {entry.name} needs a window", entry.start,
+                           f"write {entry.name} [WINDOW 1 HOUR], or [WINDOW UNTIL NOW] for all history")
     try:
         return window(lifted.content, batch)
     except ForebayError as error:
@@ -126,8 +131,6 @@ def _check_join(join: exp.Expr, source: Source) -> None:
     if more := extras(join, ("this", "on", "using", "method", "side", "kind")):
         raise source.error("not-supported", f"a join with {', '.join(more).upper()} is not accepted", start)
     if comma or kind in ("", "INNER"):
-        if not comma and not join.args.get("on") and not join.args.get("using"):
-            raise source.error("no-condition", "JOIN needs a condition", start, "write JOIN … ON a.x = b.y")
         return
     reasons = {"CROSS": "a cross product has no bound", "NATURAL": "a join by equal names changes when a column is added"}
     reason = reasons.get(kind, "its answer also depends on rows without a partner" if "INNER" not in kind else "its columns are not named")

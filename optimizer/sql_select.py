@@ -87,6 +87,8 @@ def _groups(clause: exp.Expr | None, items: list[_Item], base: Scope) -> tuple[E
         return ()
     if more := extras(clause, ("expressions",)):
         raise base.error("not-supported", f"GROUP BY {', '.join(more).upper()} is not accepted", clause, "list the grouping expressions")
+    if not clause.expressions:
+        raise base.error("syntax", "GROUP BY has no expressions", clause, "list the grouping expressions")
     return tuple(dict.fromkeys(_group(node, items, base) for node in clause.expressions))
 
 
@@ -110,7 +112,8 @@ def _by_number(node: exp.Expr, items: list[_Item], base: Scope) -> _Item | None:
     if not isinstance(node, exp.Literal) or node.args.get("is_string"):
         return None
     if not str(node.this).isdigit() or not 1 <= int(node.this) <= len(items):
-        raise base.error("wrong-group", f"GROUP BY {node.this}: SELECT has {len(items)} item{'s' if len(items) > 1 else ''}", node, "count from 1, or write the expression")
+        raise base.error("wrong-group", f"GROUP BY {node.this}: SELECT has {len(items)} item{'s' if len(items) > 1 else ''}", node,
+                         "count from 1, or write the expression")
     return items[int(node.this) - 1]
 
 
@@ -139,7 +142,8 @@ def _grouped(expr: Expr, groups: tuple[Expr, ...], item: _Item, base: Scope) -> 
     if isinstance(expr, Column):
         column = f"{base.inputs[expr.input].alias}.{expr.name}"
         place = dict(item.ungrouped).get(expr, offset(item.node))
-        raise base.source.error("not-grouped", f"{column} is neither in GROUP BY nor inside an aggregate", place, f"add {column} to GROUP BY, or write MAX({column})")
+        raise base.source.error("not-grouped", f"{column} is neither in GROUP BY nor inside an aggregate", place,
+                                f"add {column} to GROUP BY, or write MAX({column})")
     return expr
 
 

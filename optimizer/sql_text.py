@@ -1,4 +1,4 @@
-"""A query's text before any parser sees it: size, depth and characters checked, typography and comments made plain, windows and EVERY lifted out; every offset stays where it was."""
+"""A query's text before the parser sees it: size and characters checked, typography made plain, windows and EVERY lifted out; offsets stay."""
 from __future__ import annotations
 
 import re
@@ -14,7 +14,7 @@ SPACES = "\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u20
 ALLOWED = re.compile(r"[A-Za-z0-9_ \t\r\n.,()+\-*/%=<>!|;:\[\]]")
 ESCAPES = "ntr\\'\"%_"
 TWO = {"!": "!=", "|": "||", ":": "::"}
-EVERY = re.compile(r"\bEVERY\s+(\S+)\s+(\w+)\s*\Z", re.IGNORECASE)
+EVERY = re.compile(r"\bEVERY\s+([^\s,()]+)\s+(\w+)\s*\Z", re.IGNORECASE)
 AZURE = re.compile(r"\bSystem\s*\.\s*Window\b|\bWindows\s*\(|\b(Tumbling|Hopping|Sliding)Window\s*\(|\bTIMESTAMP\s+BY\b", re.IGNORECASE)
 
 
@@ -29,10 +29,11 @@ class Lifted:
 
 @dataclass(frozen=True)
 class Source:
-    """`plain` has the length of `original`, with blanks where `windows`, `every` and comments were."""
+    """`plain` has the length of `original`, with blanks where `windows`, `every` and comments were; `masked` has x for what is quoted, too."""
 
     original: str
     plain: str
+    masked: str
     windows: tuple[Lifted, ...]
     every: Lifted | None
 
@@ -61,9 +62,10 @@ def read(text: str) -> Source:
     windows = tuple(_windows(text, plain, masked))
     for window in windows:
         plain, masked = _blank(plain, window.start, window.end), _blank(masked, window.start, window.end)
-    every = EVERY.search(masked)
-    lifted = Lifted(every.start(), every.end(), plain[every.start():every.end()]) if every else None
-    return Source(text, _blank(plain, lifted.start, lifted.end) if lifted else plain, windows, lifted)
+    every = _every(text, plain, masked, windows)
+    if every:
+        plain, masked = _blank(plain, every.start, every.end), _blank(masked, every.start, every.end)
+    return Source(text, plain, masked, windows, every)
 
 
 def _blank(text: str, start: int, end: int) -> str:
@@ -195,3 +197,14 @@ def _windows(text: str, plain: str, masked: str) -> list[Lifted]:
         at = bracket.end()
         found.append(Lifted(match.start(), at, plain[bracket.start(1):bracket.end(1)]))
     return found
+
+
+def _every(text: str, plain: str, masked: str, windows: tuple[Lifted, ...]) -> Lifted | None:
+    """The last clause of the statement."""
+    match = EVERY.search(masked)
+    unfinished = re.search(r"\bEVERY(\s+[0-9.]+)?\s*\Z", masked, re.IGNORECASE)
+    misplaced = match and any(w.start > match.start() for w in windows)
+    if unfinished or misplaced:
+        start = next(m.start() for m in (match, unfinished) if m)
+        raise located(text, ForebayError("bad-every", "EVERY is the last clause and takes a length", hint="for instance EVERY 1 HOUR"), start)
+    return Lifted(match.start(), match.end(), plain[match.start():match.end()]) if match else None

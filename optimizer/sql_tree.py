@@ -34,6 +34,8 @@ def tree(source: Source) -> exp.Select:
         start = len(source.plain) - len(source.plain.lstrip())
         raise source.error("not-a-select", "a query is one SELECT statement" if source.plain.strip() else "the query is empty", start,
                            "write SELECT … FROM stream [WINDOW 1 HOUR]; other statements, WITH and VALUES are not accepted")
+    _check_commas(source)
+    _check_joins(source)
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(max(limit, RECURSION))
     try:
@@ -49,6 +51,22 @@ def tree(source: Source) -> exp.Select:
     if len(found) != 1 or not isinstance(found[0], exp.Select):
         raise ForebayError("not-a-select", "a query is one SELECT statement", hint="set operations, FROM first and several statements are not accepted")
     return found[0]
+
+
+def _check_commas(source: Source) -> None:
+    """The parser forgives a comma with nothing before or after it; Spark does not."""
+    lone = re.search(r"(?:\b(?:SELECT|FROM|BY)|\(|,)\s*(,)|(,)\s*(?:\)|\b(?:FROM|WHERE|GROUP|HAVING)\b|\Z)", source.masked, re.IGNORECASE)
+    if lone:
+        raise source.error("syntax", "a comma stands alone", lone.start(1 if lone[1] else 2), "leave it out, or add what it separates")
+
+
+def _check_joins(source: Source) -> None:
+    """JOIN without a condition: refused here because the parser reads it as ON TRUE, and tries every nesting of several, which takes 2^n steps."""
+    words = list(re.finditer(r"\b(?:(?:CROSS|NATURAL)\s+)?JOIN\b|\bON\b|\bUSING\b", source.masked, re.IGNORECASE))
+    kinds = [w[0].upper() for w in words] + ["END"]
+    for word, kind, following in zip(words, kinds, kinds[1:]):
+        if kind == "JOIN" and following not in ("ON", "USING") or kind.endswith("JOIN") and following.endswith("JOIN"):
+            raise source.error("no-condition", "JOIN needs a condition", word.start(), "write JOIN … ON a.x = b.y")
 
 
 def _syntax(source: Source, error: ParseError) -> ForebayError:

@@ -6,7 +6,8 @@ import re
 from optimizer.errors import ForebayError
 from optimizer.windows import Window, check
 
-LENGTHS = {"microsecond": 1, "millisecond": 1_000, "second": 1_000_000, "minute": 60_000_000, "hour": 3_600_000_000, "day": 86_400_000_000, "week": 604_800_000_000}
+LENGTHS = {"microsecond": 1, "millisecond": 1_000, "second": 1_000_000, "minute": 60_000_000, "hour": 3_600_000_000, "day": 86_400_000_000,
+           "week": 604_800_000_000}
 LONGEST = 2**61
 FORMS = "[WINDOW 1 HOUR], [WINDOW 1 HOUR TUMBLING], [WINDOW 1 HOUR SLIDE 10 MINUTES] or [WINDOW UNTIL NOW]"
 WINDOW = re.compile(r"\s*(\S+)\s+(\w+)\s*(?:(TUMBLING)|SLIDE\s+(\S+)\s+(\w+))?\s*", re.IGNORECASE)

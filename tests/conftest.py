@@ -34,7 +34,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    return f"forebay: {'full' if FULL else 'fast'} tests, " + (f"seed {os.environ['FOREBAY_SEED']} (FOREBAY_SEED repeats it)" if FULL else "cases are always the same")
+    return f"forebay: full tests, seed {os.environ['FOREBAY_SEED']} (FOREBAY_SEED repeats it)" if FULL else "forebay: fast tests, cases are always the same"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

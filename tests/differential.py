@@ -15,7 +15,7 @@ from optimizer.query import Catalog, Query
 from optimizer.sql import parse
 from optimizer.types import parse_type
 from tests import oracle
-from tests.engine import Failed, Folder, together
+from tests.engine import Failed, Folder, compact, together
 from tests.streams import Case, Columns
 
 
@@ -49,7 +49,7 @@ def schedule(case: Case, query: Query, first: Plan, choice: Random, boundaries: 
     """Published boundaries in random runs, sometimes with another plan from one on. State that holds a relation's rows begins anew with its version."""
     changes, known, plan, at, anew = versions(case, query), plans(query), first, 0, True
     while at < len(boundaries):
-        size = choice.choice([1, 1, 2, 3, len(boundaries)])
+        size = choice.choice([1, 2, 3, len(boundaries)])
         run = tuple(t for t in boundaries[at:at + size] if _version(changes, t) == _version(changes, boundaries[at]))
         yield Stretch(plan, run, anew)
         at += len(run)
@@ -86,7 +86,7 @@ def relations_at(case: Case, query: Query, folder: Folder, t: int) -> None:
 
 
 def answers(case: Case, query: Query, plan: Plan, choice: Random, parts: int = 1, creation: int | None = None) -> dict[int, pa.Table | Failed]:
-    """The answers by this plan (and those it switches to), until one fails; a run that fails is taken apart, as the failing boundary is to be found."""
+    """The answers by this plan (and those it switches to), until one fails; state is compacted now and then, and each run may have fewer tasks."""
     folder, previous, found = folder_of(case, query, choice), BEGINNING, {}
     boundaries = [t for t in case.boundaries if t % query.every == 0 and (creation is None or t >= creation)]
     try:
@@ -94,24 +94,32 @@ def answers(case: Case, query: Query, plan: Plan, choice: Random, parts: int = 1
             relations_at(case, query, folder, stretch.boundaries[0])
             if stretch.anew:
                 folder.state, previous = {}, BEGINNING
-            for group in _attempts(stretch.boundaries):
-                try:
-                    found.update(together(query, stretch.plan, folder, group, parts, previous))
-                except Failed as error:
-                    if len(group) == 1:
-                        return found | {group[0]: error}
-                    continue
-                previous = group[-1]
-                if previous == stretch.boundaries[-1]:
-                    break
+            got = _stretch(query, stretch, folder, choice.randint(1, parts), previous)
+            found.update(got)
+            if list(got) != list(stretch.boundaries) or isinstance(got[stretch.boundaries[-1]], Failed):
+                break
+            previous = stretch.boundaries[-1]
+            if choice.random() < 0.3:
+                compact(query, stretch.plan, folder, previous)
         return found
     finally:
         folder.remove()
 
 
-def _attempts(boundaries: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """All at once, then one by one."""
-    return [boundaries] + ([(t,) for t in boundaries] if len(boundaries) > 1 else [])
+def _stretch(query: Query, stretch: Stretch, folder: Folder, parts: int, previous: int) -> dict[int, pa.Table | Failed]:
+    """All boundaries at once; a run that fails is taken apart, since the failing boundary is to be found."""
+    try:
+        return dict(together(query, stretch.plan, folder, stretch.boundaries, parts, previous))
+    except Failed as error:
+        if len(stretch.boundaries) == 1:
+            return {stretch.boundaries[0]: error}
+    found: dict[int, pa.Table | Failed] = {}
+    for t in stretch.boundaries:
+        found |= _stretch(query, Stretch(stretch.plan, (t,), False), folder, parts, previous)
+        if isinstance(found[t], Failed):
+            break
+        previous = t
+    return found
 
 
 def differences(expected: dict[int, Answer], got: dict[int, pa.Table | Failed]) -> list[str]:

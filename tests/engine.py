@@ -6,18 +6,19 @@ import shutil
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from jobs import kernel, tables
-from jobs.work import Order, Outcome, perform
+from jobs.work import Order, Outcome, perform, write_file
+from optimizer.compaction import compaction
 from optimizer.final import final
+from optimizer.lowering import Lowering
+from optimizer.membership import Range
 from optimizer.plan import Plan
-from optimizer.program import BEGINNING, Program, Source
+from optimizer.program import BEGINNING, Program, Source, state_sets
 from optimizer.query import Query
-from optimizer.sets import Lowering
 from optimizer.shape import shape
 from optimizer.steps import program
 
@@ -32,7 +33,7 @@ class Folder:
 
     root: str = field(default_factory=lambda: tempfile.mkdtemp(prefix="forebay-test-"))
     rows: dict[str, list[tables.File]] = field(default_factory=dict)
-    state: dict[str, list[tuple[int, tables.File]]] = field(default_factory=dict)
+    state: dict[str, list[tables.File]] = field(default_factory=dict)
 
     def add(self, source: str, rows: pa.Table) -> None:
         os.makedirs(os.path.join(self.root, source), exist_ok=True)
@@ -88,16 +89,19 @@ def _floor(query: Query, folder: Folder, previous: int) -> int:
 
 def _files(source: Source, query: Query, folder: Folder, parts: int, part: int) -> tuple[str, ...]:
     if source.kind == "state":
-        mine = [f.path for p, f in folder.state.get(source.of, []) if not source.dealt or p % parts == part]
-        return tuple(os.path.join(folder.root, "state", source.of, f) for f in mine)
-    stamp = next((i.event_time for i in query.inputs if i.source == source.of), None) or ""
-    found = [f for f in folder.rows.get(source.of, []) if f.rows and (source.kind == "relation" or any(
-        f.high["_boundary"] > r.after and f.low["_boundary"] <= r.upto and f.high[stamp] >= r.since and f.low[stamp] < r.until for r in source.ranges))]
-    return tuple(os.path.join(folder.root, source.of, f.path) for n, f in enumerate(found) if not source.dealt or n % parts == part)
+        place, found = os.path.join("state", source.of), folder.state.get(source.of, [])
+    else:
+        stamp = next((i.event_time for i in query.inputs if i.source == source.of), None) or ""
+        place, found = source.of, [f for f in folder.rows.get(source.of, []) if source.kind == "relation" or any(_meets(f, stamp, r) for r in source.ranges)]
+    return tuple(os.path.join(folder.root, place, f.path) for f in (found[part::parts] if source.dealt else found) if f.rows)
+
+
+def _meets(file: tables.File, stamp: str, r: Range) -> bool:
+    return bool(file.rows) and file.high["_boundary"] > r.after and file.low["_boundary"] <= r.upto and file.high[stamp] >= r.since and file.low[stamp] < r.until
 
 
 def _answers(query: Query, plan: Plan, folder: Folder, outcomes: list[Outcome], boundaries: tuple[int, ...]) -> dict[int, pa.Table]:
-    con = _connection()
+    con = kernel.shared()
     if query.returns_rows:
         files = tuple(os.path.join(folder.root, "answers", f.path) for o in outcomes for s, f in o.written if s == "")
         rows = kernel.table(con, f"SELECT * FROM read_parquet({kernel.file_list(files)})") if files else None
@@ -113,12 +117,6 @@ def _answers(query: Query, plan: Plan, folder: Folder, outcomes: list[Outcome], 
     return {t: _at(rows, t) if rows is not None else _nothing(query) for t in boundaries}
 
 
-@cache
-def _connection() -> kernel.Connection:
-    """One for the final statements of all cases of a process."""
-    return kernel.connect()
-
-
 def _at(rows: pa.Table, t: int) -> pa.Table:
     mine = [n for n, at in enumerate(rows.column("boundary").cast(pa.int64()).to_pylist()) if at == t]
     return rows.take(pa.array(mine, pa.int64())).drop_columns(["boundary"])
@@ -129,8 +127,20 @@ def _nothing(query: Query) -> pa.Table:
 
 
 def _keep(made: Program, folder: Folder, outcomes: list[Outcome], last: int) -> None:
+    """Files in which everything has ended leave with the batch; sets that stand for one boundary are replaced."""
     for write in made.writes:
-        new = [(o.part, f) for o in outcomes for s, f in o.written if s == write.set]
+        new = [f for o in outcomes for s, f in o.written if s == write.set]
         old = folder.state.get(write.set, []) if write.append else []
         ends = next((c for c in ("_out", "_e") if c in dict(write.columns)), None)
-        folder.state[write.set] = [(p, f) for p, f in old + new if ends is None or f.high[ends] >= last]
+        folder.state[write.set] = [f for f in old + new if ends is None or f.high[ends] >= last]
+
+
+def compact(query: Query, plan: Plan, folder: Folder, boundary: int) -> None:
+    """Makes one file of each set's many, as maintenance does between batches."""
+    low, con = Lowering(shape(query), plan, narrow=False), kernel.shared()
+    for kept in state_sets(low):
+        place, files = os.path.join(folder.root, "state", kept.name), folder.state.get(kept.name, [])
+        if kept.ends is not None and len(files) > 1:
+            source = f"read_parquet({kernel.file_list(tuple(os.path.join(place, f.path) for f in files))})"
+            folder.state[kept.name] = write_file(con, compaction(low, kept.name, source, boundary), place, "merged")
+    con.close()

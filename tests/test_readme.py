@@ -4,6 +4,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -16,14 +17,14 @@ ROWS = {"A": 8, "B": 3, "C": 4, "D": 5, "E": 9}
 def spoken(document: Path, pattern: str) -> set[str]:
     """What stands in code: indented lines, fenced blocks and back-ticks, as `make test` or `forebay run`."""
     text = document.read_text(encoding="utf-8")
-    code = "\n".join([*re.findall(r"^(?: {4}|\t)(.*)$", text, re.MULTILINE), *re.findall(r"```.*?\n(.*?)```", text, re.DOTALL), *re.findall(r"`([^`\n]+)`", text)])
-    return set(re.findall(pattern, code, re.MULTILINE))
+    code = (re.findall(r"^(?: {4}|\t)(.*)$", text, re.MULTILINE), re.findall(r"```.*?\n(.*?)```", text, re.DOTALL), re.findall(r"`([^`\n]+)`", text))
+    return set(re.findall(pattern, "\n".join(chain(*code)), re.MULTILINE))
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda d: d.name)
 def test_targets_exist(document: Path) -> None:
-    missing = {t for t in spoken(document, r"(?:^|&& |; |… )make ([a-z][a-z0-9-]*)") if subprocess.run(["make", "-n", t], cwd=ROOT, capture_output=True).returncode}
-    assert missing == set()
+    targets = spoken(document, r"(?:^|&& |; |… )make ([a-z][a-z0-9-]*)")
+    assert {t for t in targets if subprocess.run(["make", "-n", t], cwd=ROOT, capture_output=True).returncode} == set()
 
 
 def test_help_names_every_target() -> None:
@@ -47,7 +48,7 @@ def test_files_exist(document: Path) -> None:
 @pytest.mark.slow
 def test_commands_exist() -> None:
     commands = {c for d in DOCUMENTS for c in spoken(d, r"^(?:\.venv/bin/)?forebay ([a-z]+)")}
-    run = [sys.executable, "-c", "from forebay.cli import main; main()"]
+    run = [sys.executable, "-c", "import sys; from forebay.cli import main; sys.exit(main())"]
     assert {c for c in commands if subprocess.run([*run, c, "--help"], cwd=ROOT, capture_output=True).returncode} == set()
     assert subprocess.run([*run, "no-such-command", "--help"], cwd=ROOT, capture_output=True).returncode == 2
 

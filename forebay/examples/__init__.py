@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 from typing import Any
 
@@ -25,5 +26,6 @@ def copy(example: str, folder: str) -> dict[str, Any]:
     except OSError as error:
         raise ForebayError("bad-file", f"{folder} cannot be made: {error}", hint="name a folder where you may write") from None
     query = sorted(os.listdir(os.path.join(folder, "queries")))[0].removesuffix(".sql")
-    then = [f"cd {folder}", "forebay ingest", "forebay run --flush", f"forebay result {query} --all"]
-    return {"folder": os.path.abspath(folder), "example": example, "then": then, "message": f"{folder} is a pipeline that runs. Next:\n\n" + "".join(f"    {c}\n" for c in then)}
+    then = [f"cd {shlex.quote(folder)}", "forebay ingest", "forebay run --flush", f"forebay result {query} --all"]
+    message = f"{folder} is a pipeline that runs. Next:\n\n" + "".join(f"    {c}\n" for c in then)
+    return {"folder": os.path.abspath(folder), "example": example, "then": then, "message": message}

@@ -14,7 +14,10 @@ from jobs.sources import delta, files, hand, kafka
 
 def handed(pipeline: Pipeline, stream: Stream, things: Sequence[Any]) -> list[Input]:
     """Paths and data frames that somebody handed over; what is not there or cannot be read as rows is refused before anything changes."""
-    return [hand.staged(pipeline, stream, thing) if not isinstance(thing, (str, os.PathLike)) else files.named(pipeline, stream, os.fspath(thing)) for thing in things]
+    def one(thing: Any) -> Input:
+        return files.named(pipeline, stream, os.fspath(thing)) if isinstance(thing, (str, os.PathLike)) else hand.staged(pipeline, stream, thing)
+
+    return [one(thing) for thing in things]
 
 
 def pending(pipeline: Pipeline, stream: Stream, tasks: Any, given: list[Input] | None) -> list[Input]:

@@ -1,4 +1,4 @@
-"""Another program's Delta table, by its versions: the files each version appended; a version that changes or removes rows is refused, and features the log does not explain go through Spark.
+"""Another program's Delta table, by its versions: the files each version appended; a version that changes or removes rows is refused.
 
 Only the log is read here. Files rewritten without a change of data (compaction) are neither new nor gone.
 """
@@ -15,6 +15,8 @@ from jobs.pipeline import Pipeline, Stream
 from jobs.reading import MARK, Input, size_and_time
 from jobs.sources.files import label
 from optimizer.errors import failed
+
+_HINT = "a stream takes appended rows only, before the log is cleaned; start a new stream from the table as it is"
 
 
 def pending(pipeline: Pipeline, stream: Stream, tasks: Any) -> list[Input]:
@@ -47,7 +49,7 @@ def _appended(pipeline: Pipeline, path: str, version: int) -> Iterator[Input]:
         if kind == "metaData":
             continue
         if kind == "remove" and action.get("dataChange", True):
-            raise failed("not-appended", f"version {version} of {path} changes or removes rows", "a stream takes appended rows only; start a new stream from the table as it is")
+            raise failed("not-appended", f"version {version} of {path} changes or removes rows", _HINT)
         if kind == "add" and action.get("dataChange", True):
             yield _input(pipeline, path, action["path"], action.get("partitionValues") or {})
 
@@ -58,7 +60,7 @@ def _actions(path: str, version: int) -> Iterator[tuple[str, dict[str, Any]]]:
         with open(log, encoding="utf-8") as file:
             lines = file.read().splitlines()
     except FileNotFoundError:
-        raise failed("not-appended", f"version {version} of {path} is no longer in its log", "ingest more often than the log is cleaned; start a new stream from the table as it is") from None
+        raise failed("not-appended", f"version {version} of {path} is no longer in its log", _HINT) from None
     for line in lines:
         yield from json.loads(line).items()
 

@@ -27,10 +27,13 @@ def named(pipeline: Pipeline, stream: Stream, path: str) -> Input:
     """A file given by hand."""
     full = os.path.abspath(os.path.expanduser(path))
     if not os.path.isfile(full):
-        raise ForebayError("no-file", f"{path} is {'a folder' if os.path.isdir(full) else 'not there'}", hint="name files: for example " + (f"{path.rstrip('/')}/*" if os.path.isdir(full) else "landing/a.parquet"))
+        folder = os.path.isdir(full)
+        hint = f"name files, as {path.rstrip('/')}/*" if folder else "paths are relative to where you are"
+        raise ForebayError("no-file", f"{path} is {'a folder' if folder else 'not there'}", hint=hint)
     item = _input(pipeline, full, stream.source)
     if item.format == UNKNOWN:
-        raise ForebayError("unknown-format", f"{path} is none of {', '.join(ENDINGS)}", hint="name the file by what it is, or give the stream a source of json or csv")
+        hint = "name the file by what it is, or give the stream a source of json or csv"
+        raise ForebayError("unknown-format", f"{path} is none of {', '.join(ENDINGS)}", hint=hint)
     return item
 
 

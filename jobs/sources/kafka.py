@@ -1,4 +1,4 @@
-"""A Kafka topic through Spark's connector: one batch from the offsets in the ledger to the latest, staged as Parquet; the offsets move with the commit of what was read."""
+"""A Kafka topic through Spark's connector: from the offsets in the ledger to the latest, staged as Parquet; offsets move with the commit of what was read."""
 from __future__ import annotations
 
 import json
@@ -16,7 +16,7 @@ from optimizer.errors import failed
 
 FILES = 64                             # at most so many staged files: all of a batch's offsets move in one commit
 EARLIEST = -2
-INCOMPLETE = "must specify all TopicPartitions"
+INCOMPLETE = "Assigned: Set("           # how the connector refuses offsets that leave out a partition: it names them all
 _CAUSE = re.compile(r"(Caused by: |: )?[a-z]+(\.\w+)+(Exception|Error)\b")
 Offsets = Mapping[int, int]            # partition → the next offset to read
 
@@ -60,13 +60,13 @@ def _staged(session: Any, source: Source, before: Offsets, folder: str) -> Offse
 
 def _write(session: Any, source: Source, offsets: Offsets, folder: str) -> None:
     start = json.dumps({source.path: {str(p): o for p, o in offsets.items()}}) if offsets else "earliest"
-    reader = session.read.format("kafka").options(**source.options).option("subscribe", source.path).option("startingOffsets", start).option("endingOffsets", "latest")
-    reader.load().selectExpr("value", "partition", "offset").coalesce(FILES).write.mode("overwrite").parquet(folder)
+    wanted = {**source.options, "subscribe": source.path, "startingOffsets": start, "endingOffsets": "latest"}
+    session.read.format("kafka").options(**wanted).load().selectExpr("value", "partition", "offset").coalesce(FILES).write.mode("overwrite").parquet(folder)
 
 
 def _assigned(topic: str, message: str) -> list[int]:
-    """The connector names all partitions of a topic only in this refusal."""
-    told = message[message.rfind("Assigned:"):]
+    """A topic's partitions, which the connector tells only in this refusal."""
+    told = message[message.rfind(INCOMPLETE):].partition(")")[0]
     return [int(p) for p in re.findall(rf"\b{re.escape(topic)}-(\d+)\b", told)]
 
 
@@ -82,5 +82,5 @@ def _unread(source: Source, error: Exception) -> Exception:
     said = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
     cause = next((line for line in reversed(said) if _CAUSE.match(line)), said[0])
     lost = "data loss" in str(error).lower() or "OffsetOutOfRange" in str(error)
-    hint = "messages were removed before they were read: start the stream anew under another name" if lost else "see that the servers answer and the topic exists"
-    return failed("kafka-unread", f"topic {source.path} at {source.options.get('kafka.bootstrap.servers')} cannot be read: {cause[:300]}", hint)
+    hint = "messages were removed before they were read: start a new stream" if lost else "see that the servers answer and the topic exists"
+    return failed("kafka-unread", f"topic {source.path} at {source.options['kafka.bootstrap.servers']} cannot be read: {cause[:300]}", hint)

@@ -18,7 +18,7 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
 import forebay
-from jobs import answers, failpoints, tables
+from jobs import answers, compact, failpoints, tables
 from jobs.queries import standings
 
 SECOND = 10**6
@@ -142,6 +142,7 @@ def live(folder: Path) -> None:
     todo = steps()
     pipe = forebay.open(str(folder))
     pipe.runtime.clock = lambda: boundary(10**6)
+    compact.STATE_FILES = compact.SMALL_FILES = 4
     try:
         for number in range(int(done.read_text() or 0) if done.exists() else 0, len(todo)):
             todo[number](pipe, folder)

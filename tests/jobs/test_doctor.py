@@ -34,7 +34,8 @@ def test_missing_java_names_the_command(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert not fact.ok and "install" in fact.fix and str(tmp_path) in fact.value
 
 
-@pytest.mark.parametrize("banner,ok", [('openjdk version "21.0.2" 2024-01-16', True), ('openjdk version "11.0.2"', False), ('java version "1.8.0_391"', False), ("", False)])
+@pytest.mark.parametrize("banner,ok", [
+    ('openjdk version "21.0.2" 2024-01-16', True), ('openjdk version "11.0.2"', False), ('java version "1.8.0_391"', False), ("", False)])
 def test_java_versions(banner: str, ok: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "java").write_text(f"#!/bin/sh\necho '{banner}' >&2\n")

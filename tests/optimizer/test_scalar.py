@@ -12,7 +12,7 @@ import pytest
 
 from optimizer.expr import Column, Expr, columns
 from optimizer.scalar import DUCKDB_SETTINGS, fails, render, safe
-from scalar_cases import EDGES, LAZY, read, rows, texts, values
+from scalar_cases import read, rows, texts, values
 
 INEXACT = ("EXP", "LN", "LOG10", "POWER")         # the last digit is the mathematics library's
 

@@ -11,7 +11,8 @@ from optimizer.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAM
 from optimizer.windows import Window
 
 MINUTE, HOUR = 60_000_000, 3_600_000_000
-VIEWS = (("ts", TIMESTAMP), ("user", STRING), ("page", STRING), ("ms", BIGINT), ("n", INT), ("price", decimal(10, 2)), ("score", DOUBLE), ("ok", BOOLEAN), ("day", DATE))
+VIEWS = (("ts", TIMESTAMP), ("user", STRING), ("page", STRING), ("ms", BIGINT), ("n", INT), ("price", decimal(10, 2)), ("score", DOUBLE), ("ok", BOOLEAN),
+         ("day", DATE))
 CLICKS = (("at", TIMESTAMP), ("user", STRING), ("page", STRING), ("amount", decimal(12, 3)), ("n", BIGINT))
 BIDS = (("ts", TIMESTAMP), ("auction", BIGINT), ("bidPrice", BIGINT))
 PAGES = (("page", STRING), ("section", STRING), ("weight", INT))
@@ -58,8 +59,10 @@ def test_the_paper_query() -> None:
 
 @pytest.mark.parametrize(("written", "window"), [
     ("[WINDOW 1 HOUR]", Window("sliding", HOUR)), ("[window 60 minutes]", Window("sliding", HOUR)), ("[WINDOW 1 HOUR TUMBLING]", Window("tumbling", HOUR)),
-    ("[WINDOW 1 HOUR SLIDE 10 MINUTES]", Window("hopping", HOUR, 10 * MINUTE)), ("[WINDOW UNTIL NOW]", Window("landmark")), ("[ WINDOW\n90  seconds ]", Window("sliding", 90_000_000)),
-    ("[WINDOW 3600000000 MICROSECONDS]", Window("sliding", HOUR)), ("[WINDOW 3600000 millisecond]", Window("sliding", HOUR)), ("[WINDOW 1 WEEK]", Window("sliding", 168 * HOUR)),
+    ("[WINDOW 1 HOUR SLIDE 10 MINUTES]", Window("hopping", HOUR, 10 * MINUTE)), ("[WINDOW UNTIL NOW]", Window("landmark")),
+    ("[ WINDOW\n90  seconds ]", Window("sliding", 90_000_000)),
+    ("[WINDOW 3600000000 MICROSECONDS]", Window("sliding", HOUR)), ("[WINDOW 3600000 millisecond]", Window("sliding", HOUR)),
+    ("[WINDOW 1 WEEK]", Window("sliding", 168 * HOUR)),
     ("[WINDOW /* one */ 1 DAY]", Window("sliding", 24 * HOUR)), ("[WINDOW\u00a01 HOUR]", Window("sliding", HOUR))])
 def test_windows(written: str, window: Window) -> None:
     for source in (f"views AS v {written}", f"views {written} AS v", f"views {written} v", f"views v{written}"):
@@ -68,9 +71,12 @@ def test_windows(written: str, window: Window) -> None:
 
 
 @pytest.mark.parametrize(("written", "code"), [
-    ("", "no-window"), ("[WINDOW]", "bad-window"), ("[WINDOW 1.5 HOURS]", "bad-length"), ("[WINDOW 0 SECONDS]", "bad-length"), ("[WINDOW -1 HOUR]", "bad-length"), ("[WINDOW 1 MONTH]", "bad-length"),
-    ("[WINDOW 1 HOUR SLIDE 15 SECONDS]", "bad-window"), ("[WINDOW 15 SECONDS TUMBLING]", "bad-window"), ("[WINDOW 1 MICROSECOND] ", None), ("[WINDOW 1000000 HOURS]", "bad-window"),
-    ("[WINDOW 1 HOUR] [WINDOW 1 HOUR]", "bad-window"), ("[1 HOUR]", "bad-window"), ("[WINDOW 1 HOUR", "bad-window"), ("[WINDOW 1 HOUR SLIDE]", "bad-window"), ("[WINDOW 1 HOUR HOPPING]", "bad-window"),
+    ("", "no-window"), ("[WINDOW]", "bad-window"), ("[WINDOW 1.5 HOURS]", "bad-length"), ("[WINDOW 0 SECONDS]", "bad-length"),
+    ("[WINDOW -1 HOUR]", "bad-length"), ("[WINDOW 1 MONTH]", "bad-length"),
+    ("[WINDOW 1 HOUR SLIDE 15 SECONDS]", "bad-window"), ("[WINDOW 15 SECONDS TUMBLING]", "bad-window"), ("[WINDOW 1 MICROSECOND] ", None),
+    ("[WINDOW 1000000 HOURS]", "bad-window"),
+    ("[WINDOW 1 HOUR] [WINDOW 1 HOUR]", "bad-window"), ("[1 HOUR]", "bad-window"), ("[WINDOW 1 HOUR", "bad-window"), ("[WINDOW 1 HOUR SLIDE]", "bad-window"),
+    ("[WINDOW 1 HOUR HOPPING]", "bad-window"),
     ("[WINDOW 99999999999999999999 HOURS]", "bad-length"), ("[WINDOW 'x' HOURS]", "bad-length"), ("[WINDOW 1 HOUR]]", "bad-window")])
 def test_windows_refused(written: str, code: str | None) -> None:
     if code is None:
@@ -84,7 +90,8 @@ def assert_pane_of_a_microsecond(written: str) -> None:
 
 
 @pytest.mark.parametrize(("source", "every"), [
-    ("views [WINDOW 1 HOUR]", 10_000_000), ("views [WINDOW 1 HOUR TUMBLING]", HOUR), ("views [WINDOW 1 HOUR SLIDE 10 MINUTES]", 10 * MINUTE), ("views [WINDOW UNTIL NOW]", 10_000_000),
+    ("views [WINDOW 1 HOUR]", 10_000_000), ("views [WINDOW 1 HOUR TUMBLING]", HOUR), ("views [WINDOW 1 HOUR SLIDE 10 MINUTES]", 10 * MINUTE),
+    ("views [WINDOW UNTIL NOW]", 10_000_000),
     ("views [WINDOW 1 HOUR TUMBLING] JOIN clicks [WINDOW 1 HOUR SLIDE 10 MINUTES] USING (user)", HOUR),
     ("views [WINDOW 1 HOUR TUMBLING] JOIN clicks [WINDOW 40 MINUTES TUMBLING] USING (user)", 10_000_000),
     ("views [WINDOW 1 HOUR TUMBLING] JOIN clicks [WINDOW 1 HOUR] USING (user)", 10_000_000), ("views [WINDOW 1 HOUR TUMBLING] JOIN pages USING (page)", HOUR),
@@ -95,39 +102,58 @@ def test_every(source: str, every: int) -> None:
 
 @pytest.mark.parametrize(("text", "code", "line", "column"), [
     (f"SELECT COUNT(*) FROM {V} EVERY 15 SECONDS", "bad-every", 1, 49), (f"SELECT COUNT(*) FROM {V} EVERY 1.5 HOURS", "bad-length", 1, 49),
-    (f"SELECT v.pagee FROM {V}", "unknown-column", 1, 8), (f"SELECT x.page FROM {V}", "unknown-input", 1, 8), ("SELECT 1 FROM viewz [WINDOW 1 HOUR]", "unknown-input", 1, 15),
-    ("SELECT 1 FROM pages", "no-stream", 1, 15), ("SELECT 1 FROM pages [WINDOW 1 HOUR], views [WINDOW 1 HOUR]", "window-on-relation", 1, 21), ("SELECT 1", "no-stream", None, None),
+    (f"SELECT v.pagee FROM {V}", "unknown-column", 1, 8), (f"SELECT x.page FROM {V}", "unknown-input", 1, 8),
+    ("SELECT 1 FROM viewz [WINDOW 1 HOUR]", "unknown-input", 1, 15),
+    ("SELECT 1 FROM pages", "no-stream", 1, 15), ("SELECT 1 FROM pages [WINDOW 1 HOUR], views [WINDOW 1 HOUR]", "window-on-relation", 1, 21),
+    ("SELECT 1", "no-stream", None, None),
     (f"SELECT COUNT(*) FROM {V}, {C}", "cross-product", None, None), (f"SELECT COUNT(*) FROM {V}, {C} WHERE v.user < c.user", "cross-product", None, None),
     (f"SELECT user FROM {BOTH}", "ambiguous-column", 1, 8), (f"SELECT COUNT(*) FROM {V}, views AS V [WINDOW 1 HOUR]", "ambiguous-input", 1, 50),
-    (f"SELECT page, ms FROM {V} GROUP BY page", "not-grouped", 1, 14), (f"SELECT page, COUNT(*) FROM {V}", "not-grouped", 1, 8), (f"SELECT COUNT(*) FROM {V} HAVING ms > 1", "not-grouped", 1, 56),
+    (f"SELECT page, ms FROM {V} GROUP BY page", "not-grouped", 1, 14), (f"SELECT page, COUNT(*) FROM {V}", "not-grouped", 1, 8),
+    (f"SELECT COUNT(*) FROM {V} HAVING ms > 1", "not-grouped", 1, 56),
     (f"SELECT COUNT(*) FROM {V} WHERE COUNT(*) > 1", "misplaced-aggregate", 1, 55), (f"SELECT SUM(MAX(ms)) FROM {V}", "misplaced-aggregate", 1, 12),
     (f"SELECT COUNT(*) FROM {V} GROUP BY MAX(ms)", "misplaced-aggregate", 1, 58), (f"SELECT COUNT(*) AS c FROM {V} GROUP BY c", "misplaced-aggregate", 1, 8),
-    (f"SELECT page FROM {V} HAVING page = 'x'", "not-supported", 1, 52), (f"SELECT *, COUNT(*) FROM {V}", "not-supported", 1, 8), (f"SELECT SUM(page) FROM {V}", "type-mismatch", 1, 8),
-    (f"SELECT MEDIAN(user) FROM {V}", "type-mismatch", 1, 8), (f"SELECT COUNT(page, user) FROM {V}", "wrong-arguments", 1, 8), (f"SELECT COUNT(DISTINCT page, user) FROM {V}", "wrong-arguments", 1, 8),
-    (f"SELECT SUM(DISTINCT ms) FROM {V}", "not-supported", 1, 8), (f"SELECT ms AS boundary FROM {V}", "reserved-name", 1, 8), (f"SELECT ms AS _x FROM {V}", "reserved-name", 1, 8),
-    (f"SELECT ms AS Query FROM {V}", "reserved-name", 1, 8), (f"SELECT ms AS `a b` FROM {V}", "bad-name", 1, 8), (f"SELECT ms, n AS MS FROM {V}", "repeated-column", 1, 12),
-    (f"SELECT MAX(ms), MAX(ms) FROM {V}", "repeated-column", 1, 17), (f"SELECT bogus(ms) FROM {V}", "unknown-function", 1, 8), (f"SELECT rand() AS r FROM {V}", "not-deterministic", 1, 8),
-    (f"SELECT current_timestamp FROM {V}", "not-deterministic", 1, 8), (f"SELECT ms FROM {V} WHERE ms", "type-mismatch", 1, 49), (f"SELECT ms = page AS r FROM {V}", "type-mismatch", 1, 8),
-    (f"SELECT 1 FROM {V} WHERE ts > 'soon'", "bad-literal", 1, 48), (f"SELECT ms FROM {V} GROUP BY 2", "wrong-group", 1, 52), (f"SELECT COUNT(*) FROM {V} GROUP BY 'x'", "wrong-group", 1, 58),
-    (f"SELECT ms + INTERVAL 1 MONTH AS r FROM {V}", "bad-length", 1, 8), (f"SELECT ABS(ms, 1) AS r FROM {V}", "wrong-arguments", 1, 8), (f"SELECT LEFT(page, n) AS r FROM {V}", "type-mismatch", 1, 8),
+    (f"SELECT page FROM {V} HAVING page = 'x'", "not-supported", 1, 52), (f"SELECT *, COUNT(*) FROM {V}", "not-supported", 1, 8),
+    (f"SELECT SUM(page) FROM {V}", "type-mismatch", 1, 8),
+    (f"SELECT MEDIAN(user) FROM {V}", "type-mismatch", 1, 8), (f"SELECT COUNT(page, user) FROM {V}", "wrong-arguments", 1, 8),
+    (f"SELECT COUNT(DISTINCT page, user) FROM {V}", "wrong-arguments", 1, 8),
+    (f"SELECT SUM(DISTINCT ms) FROM {V}", "not-supported", 1, 8), (f"SELECT ms AS boundary FROM {V}", "reserved-name", 1, 8),
+    (f"SELECT ms AS _x FROM {V}", "reserved-name", 1, 8),
+    (f"SELECT ms AS Query FROM {V}", "reserved-name", 1, 8), (f"SELECT ms AS `a b` FROM {V}", "bad-name", 1, 8),
+    (f"SELECT ms, n AS MS FROM {V}", "repeated-column", 1, 12),
+    (f"SELECT MAX(ms), MAX(ms) FROM {V}", "repeated-column", 1, 17), (f"SELECT bogus(ms) FROM {V}", "unknown-function", 1, 8),
+    (f"SELECT rand() AS r FROM {V}", "not-deterministic", 1, 8),
+    (f"SELECT current_timestamp FROM {V}", "not-deterministic", 1, 8), (f"SELECT ms FROM {V} WHERE ms", "type-mismatch", 1, 49),
+    (f"SELECT ms = page AS r FROM {V}", "type-mismatch", 1, 8),
+    (f"SELECT 1 FROM {V} WHERE ts > 'soon'", "bad-literal", 1, 48), (f"SELECT ms FROM {V} GROUP BY 2", "wrong-group", 1, 52),
+    (f"SELECT COUNT(*) FROM {V} GROUP BY 'x'", "wrong-group", 1, 58),
+    (f"SELECT ms + INTERVAL 1 MONTH AS r FROM {V}", "bad-length", 1, 8), (f"SELECT ABS(ms, 1) AS r FROM {V}", "wrong-arguments", 1, 8),
+    (f"SELECT LEFT(page, n) AS r FROM {V}", "type-mismatch", 1, 8),
     (f"SELECT CAST(user AS TIMESTAMP) AS r FROM {V}", "type-mismatch", 1, 13), (f"SELECT CAST(user AS BINARY) AS r FROM {V}", "unknown-type", 1, 13),
     (f"SELECT COUNT(*) FROM {V} LEFT JOIN clicks AS c [WINDOW 1 HOUR] ON v.user = c.user", "not-supported", 1, 59),
-    (f"SELECT COUNT(*) FROM {V} JOIN clicks AS c [WINDOW 1 HOUR] WHERE v.user = c.user", "no-condition", 1, 54), (f"SELECT ms FROM {V} ORDER BY ms", "not-supported", 1, 52),
-    (f"SELECT ms FROM {V}; DROP TABLE views", "several-statements", 1, 42), (f"SELECT ms FROM {V} -- x\nWHERE (", "syntax", 2, 7), ("", "not-a-select", 1, 1), ("DELETE FROM views", "not-a-select", 1, 1),
-    (f"SELECT ms FROM {V} WHERE ms > 1 \x07", "bad-character", 1, 56), (f"SELECT 'a\x00b' AS r FROM {V}", "bad-character", 1, 10), (f"SELECT 'open FROM {V}", "syntax", 1, 8),
-    (f"SELECT ms /* open FROM {V}", "syntax", 1, 11), (f"SELECT /*+ BROADCAST(v) */ ms FROM {V}", "hint", 1, 8), (f"SELECT pagé FROM {V}", "bad-character", 1, 11),
+    (f"SELECT COUNT(*) FROM {V} JOIN clicks AS c [WINDOW 1 HOUR]", "no-condition", 1, 49), (f"SELECT ms, FROM {V}", "syntax", 1, 10),
+    (f"SELECT ms FROM {V} EVERY 1", "bad-every", 1, 43), (f"SELECT ms FROM {V} ORDER BY ms", "not-supported", 1, 52),
+    (f"SELECT ms FROM {V}; DROP TABLE views", "several-statements", 1, 42), (f"SELECT ms FROM {V} -- x\nWHERE (", "syntax", 2, 7), ("", "not-a-select", 1, 1),
+    ("DELETE FROM views", "not-a-select", 1, 1),
+    (f"SELECT ms FROM {V} WHERE ms > 1 \x07", "bad-character", 1, 56), (f"SELECT 'a\x00b' AS r FROM {V}", "bad-character", 1, 10),
+    (f"SELECT 'open FROM {V}", "syntax", 1, 8),
+    (f"SELECT ms /* open FROM {V}", "syntax", 1, 11), (f"SELECT /*+ BROADCAST(v) */ ms FROM {V}", "hint", 1, 8),
+    (f"SELECT pagé FROM {V}", "bad-character", 1, 11),
     (f"SELECT {'(' * 101}ms{')' * 101} AS r FROM {V}", "query-too-deep", 1, 108), ("SELECT " + " " * 100_000 + "1", "query-too-long", None, None),
     ("SELECT DeviceID, System.Window().Id, MIN(T) AS MinTemp FROM Input TIMESTAMP BY EntryTime GROUP BY DeviceID, Windows(Window('20 min', TumblingWindow(minute, 20)))", "not-yet", 1, 18),
-    (f"SELECT ms FROM {V} WHERE ms = [WINDOW 1 HOUR] 1", "bad-window", 1, 54), (f"SELECT PERCENTILE(ms, 1.5) FROM {V}", "wrong-arguments", 1, 8), (f"SELECT ms FROM {V} WHERE n = 'x'", "type-mismatch", 1, 49),
-    (f"SELECT price * 1e400 AS r FROM {V}", "bad-literal", 1, 16), (f"SELECT {'9' * 39} AS r FROM {V}", "bad-literal", 1, 8), (f"SELECT ms FROM {V}, (SELECT 1) x", "not-supported", 1, 52)])
+    (f"SELECT ms FROM {V} WHERE ms = [WINDOW 1 HOUR] 1", "bad-window", 1, 54), (f"SELECT PERCENTILE(ms, 1.5) FROM {V}", "wrong-arguments", 1, 8),
+    (f"SELECT ms FROM {V} WHERE n = 'x'", "type-mismatch", 1, 49),
+    (f"SELECT price * 1e400 AS r FROM {V}", "bad-literal", 1, 16), (f"SELECT {'9' * 39} AS r FROM {V}", "bad-literal", 1, 8),
+    (f"SELECT ms FROM {V}, (SELECT 1) x", "not-supported", 1, 52)])
 def test_refused_where(text: str, code: str, line: int | None, column: int | None) -> None:
     error = refused(text)
     assert (error.code, error.line, error.column) == (code, line, column), str(error)
 
 
 @pytest.mark.parametrize(("text", "hint"), [
-    (f"SELECT v.pagee FROM {V}", "did you mean page?"), (f"SELECT uper(page) AS r FROM {V}", "did you mean UPPER?"), ("SELECT 1 FROM viewz [WINDOW 1 HOUR]", "did you mean views?"),
-    (f"SELECT user FROM {BOTH}", "write v.user or c.user"), (f"SELECT page, ms FROM {V} GROUP BY page", "add v.ms to GROUP BY, or write MAX(v.ms)"), (f"SELECT vv.page FROM {V}", "did you mean v?")])
+    (f"SELECT v.pagee FROM {V}", "did you mean page?"), (f"SELECT uper(page) AS r FROM {V}", "did you mean UPPER?"),
+    ("SELECT 1 FROM viewz [WINDOW 1 HOUR]", "did you mean views?"),
+    (f"SELECT user FROM {BOTH}", "write v.user or c.user"), (f"SELECT page, ms FROM {V} GROUP BY page", "add v.ms to GROUP BY, or write MAX(v.ms)"),
+    (f"SELECT vv.page FROM {V}", "did you mean v?")])
 def test_hints(text: str, hint: str) -> None:
     assert refused(text).hint == hint
 
@@ -142,7 +168,8 @@ def test_joins_written_in_every_way_are_one() -> None:
     for text in (f"SELECT v.ms FROM {V} JOIN {C} ON v.user = c.user WHERE v.ms > 3", f"SELECT v.ms FROM {V} INNER JOIN {C} ON v.user = c.user AND v.ms > 3",
                  f"SELECT V.MS FROM {V} JOIN {C} USING (USER) WHERE Ms > 3", f"SELECT ms FROM {V} JOIN {C} USING (user) WHERE (v.ms > 3) AND TRUE"):
         found = query(text)
-        assert (found.inputs, found.equalities, found.selections, found.residuals, found.outputs) == (comma.inputs, comma.equalities, comma.selections, (), comma.outputs)
+        assert (found.inputs, found.equalities, found.selections, found.residuals, found.outputs) == (comma.inputs, comma.equalities, comma.selections, (),
+                                                                                                      comma.outputs)
 
 
 def test_a_self_join_has_two_inputs_of_one_source() -> None:
@@ -182,8 +209,10 @@ def test_stars_expand_in_from_order() -> None:
 
 
 @pytest.mark.parametrize(("item", "name"), [
-    ("v.page", "page"), ("PAGE", "page"), ("COUNT(*)", "count"), ("MAX(b.bidPrice)", "max_bidPrice"), ("SUM(ms + 1)", "sum"), ("COUNT(ms)", "count_ms"), ("COUNT(DISTINCT user)", "count_user"),
-    ("AVG(ms)", "avg_ms"), ("STDDEV(ms)", "stddev_ms"), ("VAR_POP(ms)", "var_pop_ms"), ("UPPER(page)", "upper_page"), ("ms + 1", "column1"), ("PERCENTILE(ms, 0.5)", "percentile_ms")])
+    ("v.page", "page"), ("PAGE", "page"), ("COUNT(*)", "count"), ("MAX(b.bidPrice)", "max_bidPrice"), ("SUM(ms + 1)", "sum"), ("COUNT(ms)", "count_ms"),
+    ("COUNT(DISTINCT user)", "count_user"),
+    ("AVG(ms)", "avg_ms"), ("STDDEV(ms)", "stddev_ms"), ("VAR_POP(ms)", "var_pop_ms"), ("UPPER(page)", "upper_page"), ("ms + 1", "column1"),
+    ("PERCENTILE(ms, 0.5)", "percentile_ms")])
 def test_plain_names(item: str, name: str) -> None:
     source = "bids AS b [WINDOW 1 HOUR]" if "b." in item else V
     assert select(item, source)[0] == name
@@ -196,7 +225,8 @@ def test_groups_by_alias_number_and_expression() -> None:
         assert (found.groups, found.outputs) == (direct.groups, direct.outputs)
     assert query(f"SELECT page AS user, COUNT(*) AS c FROM {V} GROUP BY page, user").groups == (Column(0, "page", STRING), Column(0, "user", STRING))
     across = query(f"SELECT v.ms + c.n AS s, COUNT(*) AS c FROM {BOTH} GROUP BY v.ms + c.n")
-    assert across.outputs[0] == ("s", GroupRef(0, BIGINT)) and len({c.input for c in across.groups[0].args if isinstance(c, Column)}) == 2  # type: ignore[union-attr]
+    assert across.outputs[0] == ("s", GroupRef(0, BIGINT)) and len({c.input for c in across.groups[0].args if isinstance(c,
+                                                                                                                         Column)}) == 2  # type: ignore[union-attr]
     deeper = query(f"SELECT (ms + 1) * 2 AS s FROM {V} GROUP BY ms + 1")
     assert deeper.outputs[0][1] == Call("multiply", (GroupRef(0, BIGINT), Literal(2, BIGINT)), BIGINT) and not deeper.returns_rows
 
@@ -222,14 +252,16 @@ def test_filter_is_folded_into_case() -> None:
 
 
 @pytest.mark.parametrize(("item", "expected"), [
-    ("COUNT(DISTINCT v.user)", Aggregate("count_distinct", Column(0, "user", STRING), BIGINT)), ("MEDIAN(ms)", Aggregate("median", Column(0, "ms", BIGINT), DOUBLE)),
+    ("COUNT(DISTINCT v.user)", Aggregate("count_distinct", Column(0, "user", STRING), BIGINT)),
+    ("MEDIAN(ms)", Aggregate("median", Column(0, "ms", BIGINT), DOUBLE)),
     ("PERCENTILE(ms, 0.25)", Aggregate("percentile", Column(0, "ms", BIGINT), DOUBLE, 0.25)),
     ("PERCENTILE_CONT(0.25) WITHIN GROUP (ORDER BY ms)", Aggregate("percentile", Column(0, "ms", BIGINT), DOUBLE, 0.25)),
     ("PERCENTILE_CONT(0.25) WITHIN GROUP (ORDER BY ms DESC)", Aggregate("percentile", Column(0, "ms", BIGINT), DOUBLE, 0.75)),
     ("SUM(n)", Aggregate("sum", Column(0, "n", INT), BIGINT)), ("SUM(price)", Aggregate("sum", Column(0, "price", decimal(10, 2)), decimal(20, 2))),
     ("AVG(price)", Aggregate("avg", Column(0, "price", decimal(10, 2)), decimal(14, 6))), ("AVG(n)", Aggregate("avg", Column(0, "n", INT), DOUBLE)),
     ("SUM(score)", Aggregate("sum", Column(0, "score", DOUBLE), DOUBLE)), ("MIN(page)", Aggregate("min", Column(0, "page", STRING), STRING)),
-    ("MAX(ok)", Aggregate("max", Column(0, "ok", BOOLEAN), BOOLEAN)), ("VARIANCE(n)", Aggregate("var_samp", Column(0, "n", INT), DOUBLE)), ("STDDEV_POP(n)", Aggregate("stddev_pop", Column(0, "n", INT), DOUBLE))])
+    ("MAX(ok)", Aggregate("max", Column(0, "ok", BOOLEAN), BOOLEAN)), ("VARIANCE(n)", Aggregate("var_samp", Column(0, "n", INT), DOUBLE)),
+    ("STDDEV_POP(n)", Aggregate("stddev_pop", Column(0, "n", INT), DOUBLE))])
 def test_aggregates(item: str, expected: Aggregate) -> None:
     found = query(f"SELECT {item} AS r FROM {V}")
     assert found.aggregates == (expected,) and found.outputs == (("r", AggregateRef(0, expected.type)),)
@@ -241,19 +273,27 @@ def test_aggregates_across_streams() -> None:
 
 
 @pytest.mark.parametrize(("item", "expected"), [
-    ("1", INT), ("2147483647", INT), ("-2147483648", INT), ("2147483648", BIGINT), ("9223372036854775808", decimal(19, 0)), ("1.5", decimal(2, 1)), ("0.05", decimal(2, 2)), ("1.50", decimal(3, 2)),
-    (".5", decimal(1, 1)), ("1e3", DOUBLE), ("5L", BIGINT), ("1.5D", DOUBLE), ("1.5BD", decimal(2, 1)), ("'x'", STRING), ("TRUE", BOOLEAN), ("ms + n", BIGINT), ("n + 1", INT), ("n / 2", DOUBLE),
-    ("n DIV 2", BIGINT), ("price + price", decimal(11, 2)), ("price * price", decimal(21, 4)), ("price / price", decimal(23, 13)), ("price + 1", decimal(11, 2)), ("price * 2", decimal(12, 2)),
-    ("price + n", decimal(13, 2)), ("price + score", DOUBLE), ("price % 0.3", decimal(2, 2)), ("n + NULL", INT), ("COALESCE(n, ms)", BIGINT), ("COALESCE(price, 1)", decimal(12, 2)),
-    ("CASE WHEN ok THEN 1 ELSE 2.5 END", decimal(11, 1)), ("LEAST(n, ms)", BIGINT), ("NULLIF(n, ms)", INT), ("ROUND(price, 1)", decimal(10, 1)), ("ROUND(price)", decimal(9, 0)), ("FLOOR(score)", BIGINT),
-    ("CEIL(price)", decimal(9, 0)), ("LENGTH(page)", INT), ("YEAR(ts)", INT), ("DATE_TRUNC('hour', ts)", TIMESTAMP), ("TO_DATE(ts)", DATE), ("ts + INTERVAL 5 MINUTES", TIMESTAMP),
-    ("day - INTERVAL 1 WEEK", DATE), ("UNIX_MICROS(ts)", BIGINT), ("page || n", STRING), ("ts > '2013-01-02'", BOOLEAN), ("-price", decimal(10, 2)), ("ABS(n)", INT), ("SIGN(n)", DOUBLE)])
+    ("1", INT), ("2147483647", INT), ("-2147483648", INT), ("2147483648", BIGINT), ("9223372036854775808", decimal(19, 0)), ("1.5", decimal(2, 1)),
+    ("0.05", decimal(2, 2)), ("1.50", decimal(3, 2)),
+    (".5", decimal(1, 1)), ("1e3", DOUBLE), ("5L", BIGINT), ("1.5D", DOUBLE), ("1.5BD", decimal(2, 1)), ("'x'", STRING), ("TRUE", BOOLEAN), ("ms + n", BIGINT),
+    ("n + 1", INT), ("n / 2", DOUBLE),
+    ("n DIV 2", BIGINT), ("price + price", decimal(11, 2)), ("price * price", decimal(21, 4)), ("price / price", decimal(23, 13)),
+    ("price + 1", decimal(11, 2)), ("price * 2", decimal(12, 2)),
+    ("price + n", decimal(13, 2)), ("price + score", DOUBLE), ("price % 0.3", decimal(2, 2)), ("n + NULL", INT), ("COALESCE(n, ms)", BIGINT),
+    ("COALESCE(price, 1)", decimal(12, 2)),
+    ("CASE WHEN ok THEN 1 ELSE 2.5 END", decimal(11, 1)), ("LEAST(n, ms)", BIGINT), ("NULLIF(n, ms)", INT), ("ROUND(price, 1)", decimal(10, 1)),
+    ("ROUND(price)", decimal(9, 0)), ("FLOOR(score)", BIGINT),
+    ("CEIL(price)", decimal(9, 0)), ("LENGTH(page)", INT), ("YEAR(ts)", INT), ("DATE_TRUNC('hour', ts)", TIMESTAMP), ("TO_DATE(ts)", DATE),
+    ("ts + INTERVAL 5 MINUTES", TIMESTAMP),
+    ("day - INTERVAL 1 WEEK", DATE), ("UNIX_MICROS(ts)", BIGINT), ("page || n", STRING), ("ts > '2013-01-02'", BOOLEAN), ("-price", decimal(10, 2)),
+    ("ABS(n)", INT), ("SIGN(n)", DOUBLE)])
 def test_types_are_those_of_spark(item: str, expected: Type) -> None:
     assert of(item) == expected
 
 
 @pytest.mark.parametrize(("written", "micros"), [
-    ("'1970-01-02'", 86_400_000_000), ("'1970-01-01 00:00:01.5'", 1_500_000), ("'1970-01-01T01:00:00+01:00'", 0), ("'1970-01-01 00:00:00Z'", 0), ("TIMESTAMP '1970-01-01 00:00'", 0),
+    ("'1970-01-02'", 86_400_000_000), ("'1970-01-01 00:00:01.5'", 1_500_000), ("'1970-01-01T01:00:00+01:00'", 0), ("'1970-01-01 00:00:00Z'", 0),
+    ("TIMESTAMP '1970-01-01 00:00'", 0),
     ("'1970-1-1'", 0), ("CAST('1970-01-01' AS TIMESTAMP)", 0), ("DATE '1970-01-02'", None)])
 def test_text_becomes_time_where_time_is_wanted(written: str, micros: int | None) -> None:
     condition = query(f"SELECT ms FROM {V} WHERE ts >= {written}").selections[0]
@@ -263,7 +303,8 @@ def test_text_becomes_time_where_time_is_wanted(written: str, micros: int | None
 
 def test_typography_is_forgiven() -> None:
     plain = query(f"SELECT page FROM {V} WHERE page = 'it''s' AND user <> \"x\"")
-    for text in (f"SELECT page FROM {V} WHERE page = ‘it's’ AND user <> \"x\"".replace("'", "\\'"), f"SELECT\u00a0page FROM {V} WHERE page = 'it\\'s' AND user <> “x” ; \n;",
+    for text in (f"SELECT page FROM {V} WHERE page = ‘it's’ AND user <> \"x\"".replace("'", "\\'"),
+                 f"SELECT\u00a0page FROM {V} WHERE page = 'it\\'s' AND user <> “x” ; \n;",
                  f"SELECT page -- ‘note\nFROM {V} WHERE page = 'it''s' AND/* ; [ ( */user <> 'x'"):
         found = query(text)
         assert (found.selections, found.outputs) == (plain.selections, plain.outputs)
@@ -285,3 +326,9 @@ def test_long_conditions_are_not_deep() -> None:
 def test_selections_keep_their_order_and_constants() -> None:
     found = query(f"SELECT ms FROM {V} WHERE n <> 0 AND ms / n > 1 AND FALSE AND TRUE")
     assert [s.function if isinstance(s, Call) else s for s in found.selections] == ["ne", "gt", Literal(False, BOOLEAN)]
+
+
+def test_what_nests_deeply_is_read_in_no_time() -> None:
+    """Ninety-nine levels, each of which a careless reader would look at twice."""
+    for opening, closing in (("UPPER(", ")"), ("COALESCE(page, ", ")"), ("(", ")"), ("CASE WHEN ok THEN ", " END"), ("CAST(", " AS STRING)")):
+        assert of(f"{opening * 99}page{closing * 99}") == STRING
