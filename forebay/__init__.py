@@ -13,7 +13,7 @@ __all__ = ["ForebayError", "Pipeline", "open"]
 
 def open(folder: str = ".", engine: str | None = None) -> Pipeline:      # noqa: A001 (the name users expect: forebay.open)
     """The pipeline in a folder with a forebay.yml. `engine` forces a lowering: `tasks` or `jvm`."""
-    from forebay.pipeline import Pipeline      # a second of imports that `forebay --help` and `init` need not pay
+    from forebay.pipeline import Pipeline  # a second of imports that `forebay --help` and `init` need not pay
 
     return Pipeline(folder, engine)
 

@@ -189,7 +189,8 @@ def doctor(call: Call) -> Said:
 
     here = os.path.exists(os.path.join(call.folder, FILE)) or call.folder != "."
     found = facts(load(call.folder) if here else None)
-    return Said({"facts": [{"name": f.name, "ok": f.ok, "value": f.value, "fix": f.fix} for f in found]}, text.facts(found), 0 if all(f.ok for f in found) else 1)
+    document = {"facts": [{"name": f.name, "ok": f.ok, "value": f.value, "fix": f.fix} for f in found]}
+    return Said(document, text.facts(found), 0 if all(f.ok for f in found) else 1)
 
 
 def init(folder: Annotated[str, typer.Argument(metavar="DIR")],
@@ -210,7 +211,7 @@ def demo(call: Call, folder: Annotated[str, typer.Argument(metavar="DIR", help="
 
 def bench(call: Call, names: Annotated[list[str] | None, typer.Argument(metavar="NAME…")] = None) -> Said:
     """The comparisons with other systems; `list` shows them."""
-    from jobs import bench as benches      # type: ignore[attr-defined]
+    from jobs import bench as benches  # type: ignore[attr-defined]
 
     document: dict[str, Any] = benches.document(list(names or ("list",)))
     return Said(document, lambda out: text.line(out, document["text"]))

@@ -157,7 +157,7 @@ def crash(error: Exception, folder: str) -> str:
 
 def _ledger(folder: str) -> list[str]:
     """The ledger's folder if the pipeline's file still tells where it is."""
-    from jobs.config import load      # after a crash: the file itself may be the reason
+    from jobs.config import load  # after a crash: the file itself may be the reason
 
     with contextlib.suppress(Exception):
         return [os.path.join(load(folder).warehouse, "ledger")]

@@ -60,8 +60,11 @@ def result(name: str, table: pa.Table) -> Document:
 
 
 def rows(table: pa.Table) -> Any:
-    """Row by row, a batch in memory at a time."""
-    for batch in table.to_batches():
+    """Row by row, a batch in memory at a time. An instant with a zone as a Python value makes Arrow import pandas, so the zone, always UTC, goes first."""
+    import pyarrow as pa
+
+    plain = pa.schema([pa.field(f.name, pa.timestamp("us") if pa.types.is_timestamp(f.type) else f.type) for f in table.schema])
+    for batch in table.cast(plain).to_batches():
         for row in zip(*(column.to_pylist() for column in batch.columns)):
             yield [value(v) for v in row]
 

@@ -18,7 +18,7 @@ PIPED = 10_000               # a pipe has no width: no line is cut there
 
 
 def console(out: TextIO) -> Console:
-    from rich.console import Console      # a tenth of a second that --json need not pay
+    from rich.console import Console  # a tenth of a second that --json need not pay
 
     return Console(file=out, markup=False, highlight=False, emoji=False, soft_wrap=True, width=None if out.isatty() else PIPED)
 
@@ -163,7 +163,8 @@ def verified(document: Mapping[str, Any]) -> Text:
     def text(out: TextIO) -> None:
         if not document["queries"]:
             return line(out, "nothing is published yet: `forebay run` first")
-        table(out, ("query", "boundaries", "equal", ""), [(n, q["boundaries"], q["equal"], _verdict(q)) for n, q in document["queries"].items()], (False, True, True, False))
+        rows = [(n, q["boundaries"], q["equal"], _verdict(q)) for n, q in document["queries"].items()]
+        table(out, ("query", "boundaries", "equal", ""), rows, (False, True, True, False))
         for name, q in document["queries"].items():
             for d in q["differences"]:
                 line(out, f"{name} at {d['boundary']}: {_clean(str(d['difference']))}")

@@ -20,10 +20,10 @@ LEAST = 50_000_000  # bytes: the small JVM that launches Spark may write an arch
 
 
 def identity() -> str:
-    """What an archive is good for: one Java, one set of jars, the options that jobs.spark gives."""
+    """What an archive is good for: one Java, one set of jars."""
     java = os.path.join(os.environ["JAVA_HOME"], "bin", "java") if os.environ.get("JAVA_HOME") else "java"
     version = subprocess.run([java, "-version"], capture_output=True, text=True, check=True).stderr
-    files = (ROOT / name for name in ("requirements.lock", "infra/jars.sha256", "jobs/spark.py"))
+    files = (ROOT / name for name in ("requirements.lock", "infra/jars.sha256"))
     return hashlib.sha256(version.encode() + b"".join(f.read_bytes() for f in files)).hexdigest()
 
 

@@ -45,8 +45,8 @@ def rows(rt: Runtime, standing: Standing, boundaries: list[int]) -> pa.Table:
     if not files:
         return schema.empty_table()
     con = kernel.connect(threads=2)
-    con.register("wanted", pa.table({"_t": pa.array(boundaries, pa.int64())}))
-    return kernel.table(con, f"SELECT * FROM read_parquet({kernel.file_list(files)}) WHERE epoch_us(boundary) IN (SELECT _t FROM wanted) ORDER BY ALL").cast(schema)
+    wanted = ", ".join(map(str, boundaries))      # not a registered table: registering one makes DuckDB import pandas
+    return kernel.table(con, f"SELECT * FROM read_parquet({kernel.file_list(files)}) WHERE epoch_us(boundary) IN ({wanted}) ORDER BY ALL").cast(schema)
 
 
 def arrow_timestamp() -> pa.DataType:
@@ -77,11 +77,11 @@ def segments(rt: Runtime, name: str) -> list[tuple[Standing, list[int]]]:
 
 def explain(rt: Runtime, query: str) -> dict[str, Any]:
     """Of a query's name, or of a text."""
-    from optimizer import explain as renderer
     known = standings(rt.ledger.all_changes())
     standing = known.get(query)
     asked = batches.parsed(standing.sql if standing else query, rt.catalog)
     chosen = default(asked)
+    from optimizer import explain as renderer
     return {"query": query, **renderer.document(asked, chosen, candidates(asked))}
 
 

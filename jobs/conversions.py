@@ -1,7 +1,7 @@
 """How a value found in a file becomes one of a declared type, as DuckDB SQL that is NULL where it cannot; nothing is guessed, and nothing is read here.
 
 A fraction is no integer; a number out of range, NaN for a decimal, an infinite instant or one outside the years 1 to 9999 is no value.
-Decimals are rounded half up to their scale, nanoseconds cut to microseconds towards the past. Instants without an offset are UTC.
+Decimals are rounded to their scale, halves away from zero, nanoseconds cut to microseconds towards the past. Instants without an offset are UTC.
 """
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ WHOLE = r"\s*[+-]?\d{1,40}(\.0*)?\s*"
 NUMBER = r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*"
 SPECIAL = r"\s*[+-]?(nan|inf|infinity)\s*"
 ISO_DATE = r"\s*\d{4}-\d{2}-\d{2}\s*"
-ISO_INSTANT = r"\s*\d{4}-\d{2}-\d{2}([Tt ]\d{2}:\d{2}(:\d{2}(\.\d{1,12})?)?( ?([Zz]|[+-]\d{2}(:?\d{2})?))?)?\s*"
+ISO_UTC = r"\s*\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,12})?)?(Z|[+-]00(:?00)?)?)?\s*"
+ISO_OFFSET = r"\s*\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d{1,12})?)?[+-]\d{2}(:?\d{2})?\s*"
 NOTHING = ""
 FIRST, LAST = -62135596800000000, 253402300799999999      # the years 1 to 9999, in microseconds
 
@@ -102,7 +103,8 @@ def _timestamp(family: str, found: str, to: str, raw: str) -> tuple[str, bool]:
         count = _cut(raw) if "_NS" in found else f"TRY(epoch_us({raw}))" if family == "date" else f"epoch_us({raw})"
         value = raw if found == to else f"make_timestamptz({count})"      # the cast that says the same asks a calendar: 20 times slower
     else:
-        value = _matching(family, found, to, raw, ISO_INSTANT)[0]
+        utc = _matching(family, found, "TIMESTAMP", raw, ISO_UTC)[0]
+        value = f"coalesce(make_timestamptz(epoch_us({utc})), {_matching(family, found, to, raw, ISO_OFFSET)[0]})"
         count = f"epoch_us({value})"
     return f"(CASE WHEN {count} BETWEEN {FIRST} AND {LAST} THEN {value} END)", False
 

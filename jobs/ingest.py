@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 
 from jobs import intake, sources
 from jobs.ingest_commit import APPLICATION, Outcome, commit, quarantine_path, recover, stream_path, stream_table
-from jobs.intake import Known
 from jobs.land import Item, Landed, land
 from jobs.lines import suggest
 from jobs.pipeline import Pipeline, Stream
@@ -21,9 +20,9 @@ from optimizer.errors import ForebayError
 
 __all__ = ["LedgerView", "ingest", "now", "quarantine_path", "recover", "stream_path"]
 FILES_A_COMMIT = 256
-ROWS_A_TASK = 500_000
+ROWS_A_TASK = 500_000                  # where there are fewer inputs than tasks
+MOST_ROWS = 4_000_000                  # of a task in any case
 LARGE = 2 << 20                        # bytes from which a Parquet file's number of rows is looked up
-UNKNOWN = Known(frozenset(), frozenset())
 
 
 class LedgerView(Protocol):
@@ -89,7 +88,8 @@ def _waiting(pipeline: Pipeline, name: str, tasks: Any, given: list[Input] | Non
 
 def _landed(pipeline: Pipeline, turn: Mapping[str, Sequence[Input]], last: int | None, clock: int, tasks: Any) -> dict[str, list[Outcome]]:
     """One job for all streams; the parts of an input stand together."""
-    items = [item for name, inputs in turn.items() for item in _items(pipeline, pipeline.streams[name], inputs, last, clock)]
+    share = ROWS_A_TASK if sum(map(len, turn.values())) < tasks.width else MOST_ROWS
+    items = [item for name, inputs in turn.items() for item in _items(pipeline, pipeline.streams[name], inputs, last, clock, share)]
     outcomes: dict[str, list[Outcome]] = {name: [] for name in turn}
     for (name, _), pairs in groupby(zip(items, tasks.map(land, items)), key=lambda pair: (pair[0].stream.name, pair[0].input.name)):
         parts = list(pairs)
@@ -109,13 +109,14 @@ def _forget(parts: Sequence[tuple[Item, Landed]]) -> None:
                 os.unlink(os.path.join(root, file.path))
 
 
-def _items(pipeline: Pipeline, stream: Stream, inputs: Sequence[Input], last: int | None, clock: int) -> list[Item]:
+def _items(pipeline: Pipeline, stream: Stream, inputs: Sequence[Input], last: int | None, clock: int, share: int) -> list[Item]:
     root, aside = stream_path(pipeline, stream.name), quarantine_path(pipeline, stream.name)
     number, known = stream_table(pipeline, stream).transaction(APPLICATION) + 1, intake.known(pipeline, stream.name)
-    return [Item(stream, i, root, aside, number, pipeline.batch, last, clock, part, known.get(i.name, UNKNOWN).digests) for i in inputs for part in _parts(i)]
+    digests = {i.name: known[i.name].digests if i.name in known else frozenset() for i in inputs}
+    return [Item(stream, i, root, aside, number, pipeline.batch, last, clock, part, digests[i.name]) for i in inputs for part in _parts(i, share)]
 
 
-def _parts(item: Input) -> list[tuple[int, int] | None]:
+def _parts(item: Input, share: int) -> list[tuple[int, int] | None]:
     """Ranges of row numbers for a large Parquet file, so that several tasks share it."""
     if item.format != "parquet" or item.size < LARGE:
         return [None]
@@ -123,7 +124,7 @@ def _parts(item: Input) -> list[tuple[int, int] | None]:
         rows = pq.read_metadata(item.path).num_rows
     except (OSError, pa.ArrowException):
         return [None]
-    count = -(-rows // ROWS_A_TASK)
+    count = -(-rows // share)
     return [None] if count < 2 else [(rows * i // count, rows * (i + 1) // count) for i in range(count)]
 
 

@@ -66,7 +66,7 @@ def land(item: Item) -> Landed:
         if isinstance(error, kernel.EXHAUSTED) or "No space left" in str(error):
             hint = "free disk space, or give tasks more with FOREBAY_TASK_MEMORY"
             raise failed("out-of-resources", f"{item.input.name} could not be taken in: {_short(error)}", hint) from error
-        return Landed(item.input, refused=_short(error))
+        return Landed(item.input, refused=_short(error).replace(item.input.path, item.input.name))
 
 
 def _land(item: Item) -> Landed:

@@ -10,7 +10,7 @@ import os
 import socket
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -169,12 +169,12 @@ class Ledger:
         return [(first, count, json.loads(plans), seconds) for first, count, plans, seconds in rows]
 
     def let_go(self, query: str) -> None:
-        """Forgets where a query's state stands: its next batch makes it anew."""
+        """Forgets where a query's state stands: its next batch makes it anew, or the one that is to be run again."""
         last = self.last()
-        if last is None or last[0] == "intent":
-            raise failed("batch-open", "a batch is not finished", "run the pipeline first, then rebuild")
-        told = _entry("commit", last[1], {q: s for q, s in last[2].items() if q != query})
-        self.batches.commit(metadata={"forebay": told})
+        if last is not None:
+            phase, batch, states = last
+            left = {q: s for q, s in states.items() if q != query}
+            self.batches.commit(metadata={"forebay": _entry(phase, replace(batch, states=left) if phase == "intent" else batch, left)})
 
     def tidy(self) -> None:
         """Makes one file of many in both tables; the newest entry goes on saying what it says."""
@@ -210,11 +210,13 @@ def _instant(changes: Table) -> int | None:
 
 
 def _changes(table: Table, files: Iterable[str]) -> dict[str, list[tuple[int, Change]]]:
-    """By file; read without an engine, since a command often reads no more than this."""
+    """By file; read without an engine, a dataset or instants as Python values (these make Arrow import pandas): a command often reads no more than this."""
     found = {}
     for path in files:
-        rows = pq.read_table(os.path.join(table.path, path), partitioning=None).drop_columns(["at"]).to_pylist()
-        found[path] = [(row.pop("sequence"), Change(**{**row, "effective": None if row["effective"] is None else tables.micros(row["effective"])})) for row in rows]
+        read = pq.ParquetFile(os.path.join(table.path, path)).read().drop_columns(["at"])
+        at = read.schema.get_field_index("effective")
+        rows = read.set_column(at, "effective", read["effective"].cast(pa.int64())).to_pylist()
+        found[path] = [(row.pop("sequence"), Change(**row)) for row in rows]
     return found
 
 

@@ -5,6 +5,7 @@ import difflib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import accumulate
 
 import yaml
 
@@ -13,7 +14,8 @@ from optimizer.errors import ForebayError
 UNITS = {"microsecond": 1, "millisecond": 1000, "second": 10**6, "minute": 60 * 10**6, "hour": 3600 * 10**6, "day": 86400 * 10**6, "week": 7 * 86400 * 10**6}
 LONGEST = 1000 * 366 * UNITS["day"]
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
-LARGEST = 1_000_000                    # bytes of a YAML file
+LARGEST = 1_000_000                    # characters of a YAML file
+DEEPEST = 50                           # open brackets; PyYAML's time grows with their square
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,8 @@ def document(text: str, title: str) -> Entry:
     """The one document of a text; `title` names it in errors."""
     if len(text) > LARGEST:
         raise ForebayError("bad-yaml", f"{title} has more than {LARGEST} characters", hint="split the pipeline")
+    if max(accumulate((c in "[{") - (c in "]}") for c in text), default=0) > DEEPEST:
+        raise ForebayError("bad-yaml", f"{title} nests more than {DEEPEST} brackets", hint="indent instead")
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:

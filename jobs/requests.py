@@ -5,7 +5,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from jobs.batch import parsed
@@ -82,12 +82,23 @@ def synchronise(rt: Runtime) -> list[Notice]:
     """A new file in queries/ becomes a query; a changed or removed one is reported, not applied."""
     files = query_files(rt.pipeline.folder)
     known = standings(rt.ledger.all_changes())
-    for name in sorted(files.keys() - known.keys()):
+    new = sorted(files.keys() - known.keys())
+    for name in new:
+        _check_file(rt, name, files[name])
+    for name in new:
         create(rt, name, files[name], reason=FROM_FILE)
     notices = [Notice(n, f"queries/{n}.sql differs from the query in force; apply it with `forebay query create {n} -f queries/{n}.sql --replace`")
                for n in sorted(files.keys() & known.keys()) if known[n].state != "deleted" and files[n].strip() != known[n].sql.strip()]
     removed = [n for n in _from_files(rt) if n not in files and known[n].active]
     return notices + [Notice(n, f"queries/{n}.sql is gone but the query is in force; end it with `forebay query delete {n}`") for n in sorted(removed)]
+
+
+def _check_file(rt: Runtime, name: str, sql: str) -> None:
+    """Before any of them becomes a query; the error names the file."""
+    try:
+        columns_of(rt, sql)
+    except ForebayError as error:
+        raise replace(error, message=f"queries/{name}.sql: {error.message}") from None
 
 
 def query_files(folder: str) -> dict[str, str]:

@@ -27,6 +27,9 @@ SETTINGS = {
 }
 
 
+ANSWERS = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.parquet.outputTimestampType", "spark.sql.shuffle.partitions")
+
+
 class Broken(Exception):
     """Spark, or a task of it, ended with an error of its own."""
 
@@ -38,13 +41,20 @@ def session(master: str = "local[*]", settings: Mapping[str, str] | None = None)
     from pyspark.sql import SparkSession     # a second of imports that `result` and `query` need not pay
 
     if master.startswith("sc://"):
-        return SparkSession.builder.remote(master).getOrCreate()
+        return _configured(SparkSession.builder.remote(master).getOrCreate(), settings or {})
     jars = sorted(glob.glob(os.path.join(JARS, "*.jar")))
     builder = SparkSession.builder.appName("forebay").master(master).config("spark.jars", ",".join(jars))
     options = "-XX:+IgnoreUnrecognizedVMOptions -Xlog:disable -Xlog:all=error:stderr" + (f" -XX:SharedArchiveFile={ARCHIVE} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC" if os.path.exists(ARCHIVE) and master.startswith("local[") else "")
     for key, value in {**SETTINGS, "spark.driver.extraJavaOptions": options, **(settings or {})}.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def _configured(connected: Any, settings: Mapping[str, str]) -> Any:
+    """What answers depend on is the session's, whatever its server was started with; the rest is the server's own."""
+    for key, value in {**{k: SETTINGS[k] for k in ANSWERS}, **{k: v for k, v in settings.items() if k.startswith("spark.sql.")}}.items():
+        connected.conf.set(key, value)
+    return connected
 
 
 def run_tasks(spark: Any, work: Callable[[int], Iterable[bytes]], count: int) -> list[bytes]:

@@ -102,7 +102,7 @@ class Table:
 
     def partitions(self) -> dict[str, dict[str, str | None]]:
         """Each file's partition values as text; they are not in the file."""
-        rows = pa.table(self.handle.get_add_actions(flatten=True)).to_pylist()
+        rows = _actions(self.handle).to_pylist()
         return {str(row["path"]): {k[10:]: None if v is None else str(v) for k, v in row.items() if k.startswith("partition.")} for row in rows}
 
     def commit(self, add: Iterable[File] = (), remove: Iterable[str] = (), transaction: tuple[str, int] | None = None, metadata: Mapping[str, str] | None = None) -> int:
@@ -197,8 +197,14 @@ def _integer(value: object) -> int | None:
     return micros(value) if isinstance(value, datetime) else None
 
 
+def _actions(handle: DeltaTable) -> pa.Table:
+    """Neither pa.table(…) nor an instant with a zone as a Python value: both make Arrow import pandas, a large part of a short command's time."""
+    found = pa.RecordBatchReader.from_stream(handle.get_add_actions(flatten=True)).read_all()
+    return found.cast(pa.schema([pa.field(f.name, pa.timestamp("us") if pa.types.is_timestamp(f.type) else f.type) for f in found.schema]))
+
+
 def _listed(handle: DeltaTable) -> Iterable[File]:
-    rows = pa.table(handle.get_add_actions(flatten=True))
+    rows = _actions(handle)
     names = rows.column_names
     for row in rows.to_pylist():
         bounds = [{n[4:]: v for n in names if n.startswith(side) and (v := _integer(row[n])) is not None} for side in ("min.", "max.")]

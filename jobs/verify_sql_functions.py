@@ -38,7 +38,8 @@ def function(node: exp.Expr, recur: Recur) -> Typed:
     sql, kind = FORMS.get(type(node), ("", RESULTS.get(type(node))))
     if kind is None:
         raise failed("cannot-verify", f"{node.sql('spark')[:80]} cannot be recomputed independently", "use --engine jvm, which runs Spark's own function")
-    return Typed(f"CAST({sql.format(*(v.sql for v in values)) if sql else _by_sqlglot(node, values)} AS {kind})", kind, True)
+    sql = sql.format(*(v.sql for v in values)) if sql else _by_sqlglot(node, values)
+    return Typed(f"CAST({'NOT ' if node.args.get('negate') and type(node) in FORMS else ''}({sql}) AS {kind})", kind, True)
 
 
 def _by_sqlglot(node: exp.Expr, values: list[Typed]) -> str:

@@ -19,8 +19,8 @@ Template = Callable[[Call, Args], str]
 @dataclass(frozen=True)
 class Function:
     """How a Call of this name is written and when it raises. `attempt` is Spark's form that gives NULL instead of raising. `order` is `strict`
-    (arguments left to right, a NULL ends it), `divisor` (the same, the second first), `all` (every argument, NULL or not), or `lazy` (optimizer.scalar knows). `quiet`: Spark's condition
-    under which values that are not NULL give NULL without an error."""
+    (arguments left to right, a NULL ends it), `divisor` (the same, the second first), `all` (every argument, NULL or not) or `lazy`
+    (optimizer.scalar knows). `quiet` is Spark's condition under which values that are not NULL give NULL without an error."""
 
     duckdb: Template
     spark: Template

@@ -19,9 +19,9 @@ from optimizer.sql_windows import LENGTHS, length
 from optimizer.types import BOOLEAN, STRING, Type, decimal
 
 DEEPEST = 120
-BINARY: dict[type, str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.IntDiv: "DIV", exp.Mod: "%", exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<",
-                           exp.LTE: "<=",
-          exp.GT: ">", exp.GTE: ">=", exp.NullSafeEQ: "<=>", exp.DPipe: "||"}
+BINARY: dict[type, str] = {
+    exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.IntDiv: "DIV", exp.Mod: "%", exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=",
+    exp.GT: ">", exp.GTE: ">=", exp.NullSafeEQ: "<=>", exp.DPipe: "||"}
 CHAINS: dict[type, str] = {exp.And: "AND", exp.Or: "OR"}
 TYPES = {"TINYINT": "tinyint", "SMALLINT": "smallint", "INT": "int", "BIGINT": "bigint", "FLOAT": "float", "DOUBLE": "double", "TEXT": "string",
          "VARCHAR": "string",

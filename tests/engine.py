@@ -1,4 +1,4 @@
-"""Plans run over plain Parquet files, boundary by boundary, with state carried as the runner carries it; no Delta, no ledger, no Spark: what a task does, and nothing else."""
+"""Plans run over plain Parquet files, with state carried as the runner carries it: what a task does, and no Delta, ledger or Spark."""
 from __future__ import annotations
 
 import os
@@ -97,7 +97,8 @@ def _files(source: Source, query: Query, folder: Folder, parts: int, part: int) 
 
 
 def _meets(file: tables.File, stamp: str, r: Range) -> bool:
-    return bool(file.rows) and file.high["_boundary"] > r.after and file.low["_boundary"] <= r.upto and file.high[stamp] >= r.since and file.low[stamp] < r.until
+    known = bool(file.rows) and file.high["_boundary"] > r.after and file.low["_boundary"] <= r.upto
+    return known and file.high[stamp] >= r.since and file.low[stamp] < r.until
 
 
 def _answers(query: Query, plan: Plan, folder: Folder, outcomes: list[Outcome], boundaries: tuple[int, ...]) -> dict[int, pa.Table]:

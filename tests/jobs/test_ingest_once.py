@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -14,8 +15,10 @@ from optimizer.errors import ForebayError
 from tests.jobs.ingesting import SECOND, content, counts, lines, pipeline, process, reasons, stored, take
 
 GOOD = {"user": "u", "ms": 1}
-KINDS = {"good": {"ts": "1970-01-01T00:01:45Z", **GOOD}, "late": {"ts": "1970-01-01T00:01:10Z", **GOOD}, "too late": {"ts": "1970-01-01T00:00:01Z", **GOOD}, "null": {"user": "u"},
-         "bad": {"ts": "1970-01-01T00:01:45Z", "ms": "x"}, "unknown": {"ts": "1970-01-01T00:01:45Z", "z": 1}, "early": {"ts": "1969-01-01T00:00:00Z"}, "ahead": {"ts": "2500-01-01"}, "broken": "{"}
+KINDS: dict[str, Any] = {
+    "good": {"ts": "1970-01-01T00:01:45Z", **GOOD}, "late": {"ts": "1970-01-01T00:01:10Z", **GOOD}, "too late": {"ts": "1970-01-01T00:00:01Z", **GOOD},
+    "null": {"user": "u"}, "bad": {"ts": "1970-01-01T00:01:45Z", "ms": "x"}, "unknown": {"ts": "1970-01-01T00:01:45Z", "z": 1},
+    "early": {"ts": "1969-01-01T00:00:00Z"}, "ahead": {"ts": "2500-01-01"}, "broken": "{"}
 UNFINISHED = ("ingest.after-stream", "ingest.before-quarantine", "ingest.after-quarantine", "ingest.before-files")
 POINTS = sorted(name for name in failpoints.NAMES if name.startswith("ingest.") and "recover" not in name and name != "ingest.after-stage")
 

@@ -41,9 +41,10 @@ class Broker:
         listen, control = port(), port()
         self.servers, self.log = f"127.0.0.1:{listen}", folder / "broker.log"
         settings = folder / "server.properties"
-        settings.write_text(f"process.roles=broker,controller\nnode.id=1\ncontroller.quorum.voters=1@127.0.0.1:{control}\nlisteners=PLAINTEXT://{self.servers},CONTROLLER://127.0.0.1:{control}\n"
-                            f"controller.listener.names=CONTROLLER\nlog.dirs={folder / 'logs'}\noffsets.topic.replication.factor=1\ntransaction.state.log.replication.factor=1\n"
-                            "auto.create.topics.enable=false\ngroup.initial.rebalance.delay.ms=0\n")
+        settings.write_text("\n".join([
+            "process.roles=broker,controller", "node.id=1", f"controller.quorum.voters=1@127.0.0.1:{control}", "controller.listener.names=CONTROLLER",
+            f"listeners=PLAINTEXT://{self.servers},CONTROLLER://127.0.0.1:{control}", f"log.dirs={folder / 'logs'}", "offsets.topic.replication.factor=1",
+            "transaction.state.log.replication.factor=1", "auto.create.topics.enable=false", "group.initial.rebalance.delay.ms=0", ""]))
         assert java("kafka.tools.StorageTool", "format", "-t", uuid.uuid4().hex[:22], "-c", str(settings), stdout=subprocess.DEVNULL).wait(120) == 0
         with open(self.log, "wb") as log:
             self.process = java("kafka.Kafka", str(settings), stdout=log, stderr=log)

@@ -47,7 +47,9 @@ def test_several_files_and_no_rows(tmp_path: Path) -> None:
     assert read(pipe, 1) == [] and relations.version_file(pipe, "pages", 1).rows == 0
 
 
-@pytest.mark.parametrize(("text", "said"), [("page,rank\nhome,first\n", "bad type: column rank"), ("page,rank\nhome\n", "wrong number of fields"), ("page\nhome\n", "no column rank; it has page"), ("", "no header")])
+@pytest.mark.parametrize(("text", "said"), [
+    ("page,rank\nhome,first\n", "bad type: column rank"), ("page,rank\nhome\n", "wrong number of fields"), ("page\nhome\n", "no column rank; it has page"),
+    ("", "no header")])
 def test_a_bad_version_is_refused_and_the_last_one_stays(tmp_path: Path, text: str, said: str) -> None:
     pipe = made(tmp_path)
     relations.refresh(pipe, Inline())

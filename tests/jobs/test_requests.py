@@ -1,0 +1,158 @@
+"""Requests: what is allowed when, from which boundary it counts, and what stays readable."""
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jobs import requests
+from optimizer.errors import ForebayError
+from tests.jobs.pipelines import COUNT, answers, boundary, equal, opened, pipeline, ran, rows
+
+SUM = "SELECT COUNT(*) AS n, SUM(v.x) AS x FROM views AS v [WINDOW 20 SECONDS]"
+FAILS = "SELECT SUM(10 % v.x) AS r FROM views AS v [WINDOW 20 SECONDS]"
+
+
+def refused(code: str, call: object, *args: object) -> None:
+    with pytest.raises(ForebayError) as caught:
+        call(*args)      # type: ignore[operator]
+    assert (caught.value.code, caught.value.exit_code) == (code, 2)
+    assert caught.value.hint
+
+
+def test_effective_is_null_until_there_is_a_row(tmp_path: Path) -> None:
+    pipe = pipeline(tmp_path)
+    assert pipe.create("early", COUNT)["effective"] is None
+    rows(pipe, [5, 25])
+    assert pipe.create("first", COUNT)["effective"] == boundary(10)
+    assert ran(pipe) == [10, 20]
+    assert pipe.create("later", COUNT)["effective"] == boundary(30)
+    assert answers(pipe, "early") == answers(pipe, "first") == [(10, 1), (20, 1)]
+
+
+def test_a_query_answers_at_its_first_boundary_from_all_history(tmp_path: Path) -> None:
+    pipe = pipeline(tmp_path, queries={"base": COUNT})
+    rows(pipe, [1, 2, 15, 25])
+    ran(pipe)
+    pipe.create("all", "SELECT COUNT(*) AS n FROM views AS v [WINDOW UNTIL NOW]")
+    pipe.create("rows", "SELECT a.x, b.k FROM views AS a [WINDOW 1 MINUTE], views AS b [WINDOW 1 MINUTE] WHERE a.k = b.k")
+    rows(pipe, [35])
+    assert ran(pipe) == [30]
+    assert answers(pipe, "all") == [(30, 4)]
+    assert len(answers(pipe, "rows")) == 16 and equal(pipe)
+
+
+def test_pause_and_delete_give_no_answer_from_there_on_and_keep_the_others(tmp_path: Path) -> None:
+    pipe = pipeline(tmp_path, queries={"base": COUNT, "q": COUNT, "d": COUNT})
+    rows(pipe, [1, 25])
+    ran(pipe)
+    assert pipe.change("q", "pause")["effective"] == pipe.change("d", "delete")["effective"] == boundary(30)
+    rows(pipe, [45])
+    ran(pipe)
+    assert [t for t, _ in answers(pipe, "base")] == [10, 20, 30, 40]
+    assert [t for t, _ in answers(pipe, "q")] == [t for t, _ in answers(pipe, "d")] == [10, 20]
+    assert pipe.change("q", "resume")["effective"] == boundary(50)
+    rows(pipe, [55])
+    ran(pipe)
+    assert [t for t, _ in answers(pipe, "q")] == [10, 20, 50] and equal(pipe)
+
+
+def test_names_are_used_again(tmp_path: Path) -> None:
+    pipe = pipeline(tmp_path, queries={"q": COUNT})
+    rows(pipe, [1, 25])
+    ran(pipe)
+    refused("query-exists", pipe.create, "q", COUNT)
+    pipe.change("q", "delete")
+    refused("columns-differ", pipe.create, "q", SUM)
+    again = pipe.create("q", COUNT.replace("20 SECONDS", "10 SECONDS"))
+    assert (again["table"], again["effective"]) == ("results/q", boundary(30))
+    rows(pipe, [36])
+    ran(pipe)
+    assert answers(pipe, "q") == [(10, 1), (20, 1), (30, 1)] and equal(pipe)
+
+
+def test_other_columns_get_another_table_and_the_old_answers_stay(tmp_path: Path) -> None:
+    pipe = pipeline(tmp_path, queries={"q": COUNT})
+    rows(pipe, [1, 25])
+    ran(pipe)
+    assert pipe.create("q", SUM, replace=True)["table"] == "results/q.2"
+    rows(pipe, [36])
+    ran(pipe)
+    assert answers(pipe, "q") == [(30, 1, 1)]
+    from tests.chaos.test_requests_meanwhile import appeared
+    assert appeared(tmp_path, "q") == {boundary(10), boundary(20)} and equal(pipe)
+    assert pipe.create("q", COUNT, replace=True)["table"] == "results/q.3"
+
+
+def test_one_fails_and_the_others_go_on(tmp_path: Path) -> None:
+    pipe = pipeline(tmp_path, queries={"base": COUNT, "bad": FAILS})
+    rows(pipe, [1, 11])
+    rows(pipe, [25], x=0)
+    rows(pipe, [75])
+    entries = pipe.run()["ran"]
+    assert [list(e["failed"]) for e in entries] == [[], [], ["bad"], [], [], [], []]
+    assert [t for t, _ in answers(pipe, "base")] == [10, 20, 30, 40, 50, 60, 70]
+    assert [t for t, _ in answers(pipe, "bad")] == [10, 20]
+    with pytest.raises(ForebayError) as caught:
+        pipe.result("bad")
+    assert caught.value.exit_code == 1
+    assert pipe.change("bad", "resume")["effective"] == boundary(80)
+    rows(pipe, [95])
+    ran(pipe)
+    assert [t for t, _ in answers(pipe, "bad")] == [10, 20, 80, 90] and equal(pipe)
+
+
+def test_a_failure_does_not_undo_what_was_asked_for_later_boundaries(tmp_path: Path) -> None:
+    """The failure at 10 is found while a replacement from 20 on is in the ledger already."""
+    pipe = pipeline(tmp_path)
+    pipe.create("q", FAILS)
+    rows(pipe, [1], x=0)
+    rows(pipe, [25])
+    ledger = pipe.runtime.ledger
+    assert ledger.begin(boundary(10), ledger.asked())
+    pipe.create("q", COUNT, replace=True)
+    assert ran(pipe) == [10, 20]
+    assert requests.show(pipe.runtime, "q").state == "active"
+    assert answers(pipe, "q") == [(20, 1)]
+
+
+@pytest.mark.parametrize(("state", "action", "ok"), [("active", "resume", False), ("paused", "pause", False), ("deleted", "resume", False), ("deleted", "delete", False), ("paused", "delete", True)])
+def test_what_can_follow_what(state: str, action: str, ok: bool, tmp_path: Path) -> None:
+    pipe = pipeline(tmp_path)
+    pipe.create("q", COUNT)
+    for done in {"active": [], "paused": ["pause"], "deleted": ["delete"]}[state]:
+        pipe.change("q", done)
+    if ok:
+        assert pipe.change("q", action)["state"] == "deleted"
+    else:
+        refused("wrong-state", pipe.change, "q", action)
+
+
+def test_too_many_queries_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(requests, "MOST_QUERIES", 3)
+    pipe = pipeline(tmp_path)
+    for name in "abc":
+        pipe.create(name, COUNT)
+    refused("too-many-queries", pipe.create, "d", COUNT)
+    pipe.change("a", "delete")
+    assert pipe.create("d", COUNT)["state"] == "active"
+
+
+def test_unknown_and_bad_names(tmp_path: Path) -> None:
+    pipe = pipeline(tmp_path)
+    refused("unknown-query", pipe.change, "nobody", "pause")
+    for name in ("", "1a", "a b", "ä", "a" * 65, "../up"):
+        refused("bad-name", pipe.create, name, COUNT)
+
+
+def test_files_become_queries_and_later_differences_are_said_not_applied(tmp_path: Path) -> None:
+    pipe = pipeline(tmp_path, queries={"q": COUNT, "r": COUNT})
+    rows(pipe, [1, 15])
+    ran(pipe)
+    (tmp_path / "queries/q.sql").write_text(SUM)
+    (tmp_path / "queries/r.sql").unlink()
+    (tmp_path / "queries/s.sql").write_text(COUNT)
+    pipe = opened(tmp_path)
+    notices = requests.synchronise(pipe.runtime)
+    assert [n.query for n in notices] == ["q", "r"]
+    assert {q["query"]: q["state"] for q in pipe.queries()} == {"q": "active", "r": "active", "s": "active"}
