@@ -140,7 +140,10 @@ def result(call: Call, name: Name, at: Annotated[str | None, typer.Option("--at"
     if at is not None and every:
         raise ForebayError("bad-usage", "--at and --all exclude each other", hint="give one of them")
     found = opened(call).table(name, show.micros(at, "--at") if at is not None else None, every)
-    return Said(show.result(name, found) if call.json else {}, formats.writer(name, found, form.value, output))
+    write = formats.writer(name, found, form.value, output)
+    if output is not None:
+        write(sys.stderr)
+    return Said(show.result(name, found) if call.json else {}, write if output is None else lambda _: None)
 
 
 def explain(call: Call, query: Annotated[str, typer.Argument(metavar="NAME|SQL", help="A query's name, or a text.")]) -> Said:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 Text = Callable[[TextIO], None]
 SHOWN = 12                   # boundaries of a long run that are shown
+FIGURES = {"predicted_s": "predicted s", "paper_cost": "paper's cost", "state_rows": "state rows"}
 PIPED = 10_000               # a pipe has no width: no line is cut there
 
 
@@ -122,15 +123,16 @@ def explained(document: Mapping[str, Any]) -> Text:
     def text(out: TextIO) -> None:
         line(out, f"{document['chosen']}: {document['why']}\n")
         line(out, str(document["tree"]).rstrip() + "\n")
-        rows = [_candidate(c, document["chosen"]) for c in document["candidates"]]
-        table(out, ("plan", "predicted s", "paper's cost", "state rows", "why not"), rows, (False, True, True, True, False))
+        known = [(k, n) for k, n in FIGURES.items() if any(c.get(k) is not None for c in document["candidates"])]
+        rows = [_candidate(c, document["chosen"], [k for k, _ in known]) for c in document["candidates"]]
+        table(out, ("plan", *(n for _, n in known), "why not"), rows, (False, *(True for _ in known), False))
         for statement in document["sql"]:
             line(out, f"\n{str(statement).strip()};")
     return text
 
 
-def _candidate(found: Mapping[str, Any], chosen: str) -> tuple[str, ...]:
-    said = [_short(found.get(k)) for k in ("predicted_s", "paper_cost", "state_rows")]
+def _candidate(found: Mapping[str, Any], chosen: str, figures: Sequence[str]) -> tuple[str, ...]:
+    said = [_short(found.get(k)) for k in figures]
     return (f"{found['plan']}{' ←' if found['plan'] == chosen else ''}", *said, found.get("refused") or "")
 
 

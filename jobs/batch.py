@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs import failpoints, jvm, kernel, tables
+from jobs import failpoints, jvm, kernel, quiet, tables
 from jobs.ledger import Batch, State
 from jobs.queries import Standing
 from jobs.schema import arrow
@@ -182,16 +182,26 @@ def _made(context: Context, work: Work, outcomes: list[Outcome]) -> Answer:
         made.files = tuple(f for o in outcomes for name, f in o.written if not name)
         return made
     con = kernel.connect(threads=2)
-    con.register("partials", pa.concat_tables([o.partials for o in outcomes if o.partials is not None]))
+    con.register("computed", pa.concat_tables([o.partials for o in outcomes if o.partials is not None]))
+    same = quiet.repeated(work.due, points(context, work))
+    con.register("same", pa.table({"_t": pa.array([t for t, _ in same], pa.int64()), "_of": pa.array([c for _, c in same], pa.int64())}))
+    con.execute("CREATE TEMP VIEW partials AS SELECT same._t, computed.* EXCLUDE (_t) FROM computed JOIN same ON computed._t = same._of")
     con.register("due", pa.table({"_t": pa.array(work.due, pa.int64())}))
     made.rows = kernel.table(con, final(Lowering(shape(work.query), work.plan, narrow=False)))
     return made
 
 
+def points(context: Context, work: Work) -> tuple[int, ...]:
+    """The boundaries that are computed; the others repeat one of them."""
+    streams = {i.source for i in work.query.inputs if i.is_stream}
+    return quiet.points(work.query, work.due, {s: context.table(f"streams/{s}").files() for s in streams}) if len(work.due) > 2 else work.due
+
+
 def order(context: Context, batch: Batch, work: Work, part: int) -> Order:
     low = Lowering(shape(work.query), work.plan, parts=work.parts, part=part)
     floor = _floor(context, work) if work.query.returns_rows else 0
-    narrow, wide = (program(replace(low, narrow=n), work.due, work.previous, floor) for n in (True, False))
+    todo = points(context, work)
+    narrow, wide = (program(replace(low, narrow=n), todo, work.previous, floor) for n in (True, False))
     files = {s.name: _files(context, batch, work, s, part) for s in narrow.sources}
     return Order(work.name, part, narrow, wide, files, _folders(context, work), f"b{batch.number}", _rows_to(context, work))
 

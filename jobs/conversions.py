@@ -18,8 +18,8 @@ SPECIAL = r"\s*[+-]?(nan|inf|infinity)\s*"
 ISO_DATE = r"\s*\d{4}-\d{2}-\d{2}\s*"
 ISO_UTC = r"\s*\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,12})?)?(Z|[+-]00(:?00)?)?)?\s*"
 ISO_OFFSET = r"\s*\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d{1,12})?)?[+-]\d{2}(:?\d{2})?\s*"
-NOTHING = ""
-FIRST, LAST = -62135596800000000, 253402300799999999      # the years 1 to 9999, in microseconds
+_NOTHING = ""
+_FIRST, _LAST = -62135596800000000, 253402300799999999      # the years 1 to 9999, in microseconds
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,9 @@ def conversion(found: str, declared: Type, raw: str) -> Conversion:
     """`found` is a DuckDB type's name, `raw` an SQL expression of it."""
     to = sql_type(declared, "duckdb")
     if found == '"NULL"':
-        return Conversion(f"CAST(NULL AS {to})", NOTHING)
+        return Conversion(f"CAST(NULL AS {to})", _NOTHING)
     value, sure = _BY_NAME[declared.name](_family(found), found, to, raw)
-    return Conversion(value, NOTHING if sure else f"({raw} IS NOT NULL AND {value} IS NULL)")
+    return Conversion(value, _NOTHING if sure else f"({raw} IS NOT NULL AND {value} IS NULL)")
 
 
 def _family(found: str) -> str:
@@ -106,7 +106,7 @@ def _timestamp(family: str, found: str, to: str, raw: str) -> tuple[str, bool]:
         utc = _matching(family, found, "TIMESTAMP", raw, ISO_UTC)[0]
         value = f"coalesce(make_timestamptz(epoch_us({utc})), {_matching(family, found, to, raw, ISO_OFFSET)[0]})"
         count = f"epoch_us({value})"
-    return f"(CASE WHEN {count} BETWEEN {FIRST} AND {LAST} THEN {value} END)", False
+    return f"(CASE WHEN {count} BETWEEN {_FIRST} AND {_LAST} THEN {value} END)", False
 
 
 def _cut(raw: str) -> str:

@@ -15,7 +15,7 @@ from jobs.schema import FILES
 from jobs.tables import Table, instant
 
 MANY = 32                              # files of this table that are read one by one; more are made one
-INSTANTS = ("first_boundary", "last_boundary", "first_event", "last_event", "at")
+_INSTANTS = ("first_boundary", "last_boundary", "first_event", "last_event", "at")
 
 
 @dataclass(frozen=True)
@@ -88,19 +88,19 @@ def first_row(pipeline: Pipeline) -> int | None:
 
 def append(table: Table, records: Iterable[Record], transaction: tuple[str, int]) -> None:
     """Adds rows, and makes one file of many in the same commit."""
-    rows, old = as_rows(records), table.files() if len(table.files()) >= MANY else ()
+    rows, old = _as_rows(records), table.files() if len(table.files()) >= MANY else ()
     if old:
         with_old = kernel.table(kernel.shared(), f"SELECT * FROM {_reading(table)}").select(FILES.names).cast(FILES)
         rows = pa.concat_tables([with_old, rows])
     table.commit([tables.write(table.path, rows, tables.unique("rows"))], [f.path for f in old], transaction)
 
 
-def as_rows(records: Iterable[Record]) -> pa.Table:
+def _as_rows(records: Iterable[Record]) -> pa.Table:
     return pa.Table.from_pylist([_instants(asdict(r)) for r in records], FILES)
 
 
 def _instants(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {k: instant(v) if k in INSTANTS and v is not None else v for k, v in row.items()}
+    return {k: instant(v) if k in _INSTANTS and v is not None else v for k, v in row.items()}
 
 
 def _reading(table: Table) -> str:

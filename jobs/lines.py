@@ -12,10 +12,10 @@ import yaml
 from optimizer.errors import ForebayError
 
 UNITS = {"microsecond": 1, "millisecond": 1000, "second": 10**6, "minute": 60 * 10**6, "hour": 3600 * 10**6, "day": 86400 * 10**6, "week": 7 * 86400 * 10**6}
-LONGEST = 1000 * 366 * UNITS["day"]
-NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
-LARGEST = 1_000_000                    # characters of a YAML file
-DEEPEST = 50                           # open brackets; PyYAML's time grows with their square
+_LONGEST = 1000 * 366 * UNITS["day"]
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+_LARGEST = 1_000_000                    # characters of a YAML file
+_DEEPEST = 50                           # open brackets; PyYAML's time grows with their square
 
 
 @dataclass(frozen=True)
@@ -41,10 +41,10 @@ def refused(entry: Entry, code: str, message: str, hint: str | None = None) -> F
 
 def document(text: str, title: str) -> Entry:
     """The one document of a text; `title` names it in errors."""
-    if len(text) > LARGEST:
-        raise ForebayError("bad-yaml", f"{title} has more than {LARGEST} characters", hint="split the pipeline")
-    if max(accumulate((c in "[{") - (c in "]}") for c in text), default=0) > DEEPEST:
-        raise ForebayError("bad-yaml", f"{title} nests more than {DEEPEST} brackets", hint="indent instead")
+    if len(text) > _LARGEST:
+        raise ForebayError("bad-yaml", f"{title} has more than {_LARGEST} characters", hint="split the pipeline")
+    if max(accumulate((c in "[{") - (c in "]}") for c in text), default=0) > _DEEPEST:
+        raise ForebayError("bad-yaml", f"{title} nests more than {_DEEPEST} brackets", hint="indent instead")
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
@@ -97,7 +97,7 @@ def text(entry: Entry) -> str:
 
 
 def name(entry: Entry, value: str) -> str:
-    if not NAME.fullmatch(value):
+    if not _NAME.fullmatch(value):
         raise refused(entry, "bad-name", f"{value!r} is not a name", "a name is an ASCII letter or _, then up to 63 letters, digits and _")
     return value
 
@@ -120,7 +120,7 @@ def duration(entry: Entry, least: int = 0) -> int:
     value = text(entry).strip()
     match = re.fullmatch(r"(\d{1,15})\s*([a-z]+?)s?", value, re.I)
     length = 0 if value == "0" else int(match[1]) * UNITS[match[2].lower()] if match and match[2].lower() in UNITS else None
-    if length is None or length > LONGEST:
+    if length is None or length > _LONGEST:
         hint = f"write a whole number and a unit, such as `10 seconds`; units are {', '.join(UNITS)}"
         raise refused(entry, "bad-duration", f"{entry.where} is {value!r}, not a duration", hint)
     if length < least:

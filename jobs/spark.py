@@ -4,7 +4,9 @@ from __future__ import annotations
 import glob
 import os
 import sys
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
@@ -47,7 +49,27 @@ def session(master: str = "local[*]", settings: Mapping[str, str] | None = None)
     options = "-XX:+IgnoreUnrecognizedVMOptions -Xlog:disable -Xlog:all=error:stderr" + (f" -XX:SharedArchiveFile={ARCHIVE} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC" if os.path.exists(ARCHIVE) and master.startswith("local[") else "")
     for key, value in {**SETTINGS, "spark.driver.extraJavaOptions": options, **(settings or {})}.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    with _aside():
+        return builder.getOrCreate()
+
+
+@contextmanager
+def _aside() -> Iterator[None]:
+    """A JVM keeps the stdout and stderr it is born with: its talk goes to a file, so that a command's stderr is the command's. FOREBAY_DEBUG leaves it."""
+    if os.environ.get("FOREBAY_DEBUG"):
+        yield
+        return
+    path = os.path.join(tempfile.gettempdir(), f"forebay-spark-{os.getuid()}.log")
+    kept, log = (os.dup(1), os.dup(2)), os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
+    try:
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        yield
+    finally:
+        for number, copy in zip((1, 2), kept):
+            os.dup2(copy, number)
+            os.close(copy)
+        os.close(log)
 
 
 def _configured(connected: Any, settings: Mapping[str, str]) -> Any:
@@ -65,8 +87,15 @@ def run_tasks(spark: Any, work: Callable[[int], Iterable[bytes]], count: int) ->
             for i in batch.column(0).to_pylist():
                 yield pa.record_batch({"payload": pa.array(list(work(i)), pa.binary())})
 
-    try:
+    with guarded():
         return list(spark.range(0, count, 1, count).mapInArrow(run, "payload binary").toArrow().column(0).to_pylist())
+
+
+@contextmanager
+def guarded() -> Iterator[None]:
+    """Whatever is called in it, an error is Spark's."""
+    try:
+        yield
     except Exception as error:      # PySpark's, Py4J's and gRPC's have no common base
         raise Broken(_reason(error)) from error
 

@@ -19,6 +19,7 @@ class Tasks:
     master: str = "local[*]"
     settings: dict[str, str] = field(default_factory=dict)
     _session: Any = None
+    _width: int | None = None
     jobs: int = 0
 
     @property
@@ -28,7 +29,8 @@ class Tasks:
     @property
     def session(self) -> Any:
         if self._session is None:
-            self._session = spark.session(self.master, self.settings)
+            with spark.guarded():
+                self._session = spark.session(self.master, self.settings)
         return self._session
 
     @property
@@ -36,7 +38,10 @@ class Tasks:
         """How many tasks run at once. Connect has no handle that tells; its clients say it in the settings."""
         if self.inline:
             return 1
-        return int(self.settings.get("forebay.tasks") or spark.default_parallelism(self.session))
+        if self._width is None:
+            with spark.guarded():
+                self._width = int(self.settings.get("forebay.tasks") or spark.default_parallelism(self.session))
+        return self._width
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item], width: int | None = None) -> list[Result]:
         """function(item) for each, divided over at most `width` tasks by position."""

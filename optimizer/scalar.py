@@ -8,11 +8,12 @@ from optimizer.casting import sql_type
 from optimizer.errors import ForebayError
 from optimizer.expr import Call, Expr, Literal, walk
 from optimizer.functions import FUNCTIONS, nonzero
+from optimizer.letters import macros
 
 Name = Callable[[Expr], str]
 MOST = 200_000          # characters of one expression's SQL
 # A session that does not set these computes something else: DuckDB's common subexpression elimination moves failing parts out of TRY.
-DUCKDB_SETTINGS = ("SET TimeZone = 'UTC'", "SET disabled_optimizers = 'common_subexpressions'", "SET error_on_division_by_zero = true")
+DUCKDB_SETTINGS = ("SET TimeZone = 'UTC'", "SET disabled_optimizers = 'common_subexpressions'", "SET error_on_division_by_zero = true", *macros())
 
 
 def render(expr: Expr, dialect: str, name: Name) -> str:

@@ -9,7 +9,7 @@ from optimizer import casting
 from optimizer.coercion import as_decimal, coerce, common, mismatch
 from optimizer.decimals import supported
 from optimizer.errors import ForebayError
-from optimizer.expr import Call, Expr, Literal
+from optimizer.expr import Call, Expr, Literal, walk
 from optimizer.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, INTEGERS, STRING, TIMESTAMP, Type, decimal
 
 Args = tuple[Expr, ...]
@@ -99,13 +99,21 @@ def _whole_division(args: Args) -> Expr:
 
 
 def _negate(args: Args) -> Expr:
-    arg = _numeric(args[0], "-")
+    arg = _signed("-", "write 0 - x", args)
     return Call("negate", (arg,), arg.type)
 
 
 def _absolute(args: Args) -> Expr:
-    arg = _numeric(args[0], "ABS")
+    arg = _signed("ABS", "write CASE WHEN x < 0 THEN 0 - x ELSE x END", args)
     return Call("abs", (arg,), arg.type)
+
+
+def _signed(what: str, instead: str, args: Args) -> Expr:
+    """Spark rounds to 34 digits when it changes a decimal's sign; what has more is refused rather than changed."""
+    arg = _numeric(args[0], what)
+    if arg.type.precision > 34:
+        raise mismatch(f"{what} of {arg.type}: Spark keeps 34 digits there", instead)
+    return arg
 
 
 def _positive_remainder(args: Args) -> Expr:
@@ -207,6 +215,13 @@ def _text(function: str, result: Type, args: Args) -> Expr:
     return Call(function, tuple(_want(a, function.upper(), STRING) for a in args), result)
 
 
+def _letters(function: str, args: Args) -> Expr:
+    """Their form in DuckDB repeats the argument, so they do not nest."""
+    if any(isinstance(e, Call) and e.function in ("upper", "lower") for e in walk(args[0])):
+        raise ForebayError("too-complex", "UPPER and LOWER are not accepted inside UPPER and LOWER", hint="leave the inner one out")
+    return _text(function, STRING, args)
+
+
 def _concatenation(args: Args) -> Expr:
     parts = tuple(_want(a, "CONCAT", STRING, *INTEGERS, "decimal", "date", "timestamp", "boolean") for a in args)
     flat = tuple(p for a in parts for p in (a.args if isinstance(a, Call) and a.function == "concat" else (a,)))
@@ -291,7 +306,7 @@ NAMES: dict[str, Name] = {
     "LENGTH": Name(1, 1, partial(_text, "length", INT), "number of characters"),
     "LN": Name(1, 1, partial(_real, "ln"), "natural logarithm; NULL for 0 and below"),
     "LOG10": Name(1, 1, partial(_real, "log10"), "logarithm of base 10; NULL for 0 and below"),
-    "LOWER": Name(1, 1, partial(_text, "lower", STRING), "in lower case"),
+    "LOWER": Name(1, 1, partial(_letters, "lower"), "in lower case"),
     "LTRIM": Name(1, 1, partial(_text, "ltrim", STRING), "without leading spaces"),
     "MINUTE": Name(1, 1, partial(_clock, "minute"), "minute of the hour"),
     "MOD": Name(2, 2, partial(_calculate, "mod"), "remainder, with the sign of the first argument"),
@@ -317,7 +332,7 @@ NAMES: dict[str, Name] = {
     "UNIX_MICROS": Name(1, 1, partial(_clock, "unix_micros"), "microseconds since 1970"),
     "UNIX_MILLIS": Name(1, 1, partial(_clock, "unix_millis"), "milliseconds since 1970, rounded down"),
     "UNIX_SECONDS": Name(1, 1, partial(_clock, "unix_seconds"), "seconds since 1970, rounded down"),
-    "UPPER": Name(1, 1, partial(_text, "upper", STRING), "in upper case"),
+    "UPPER": Name(1, 1, partial(_letters, "upper"), "in upper case"),
     "YEAR": Name(1, 1, partial(_part, "year"), "year"),
 }
 

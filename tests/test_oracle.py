@@ -221,11 +221,12 @@ def accepted(case: Case) -> str | None:
     return None
 
 
-def test_random_cases_run_have_rows_and_are_accepted() -> None:
+@pytest.mark.parametrize("draws", [40, pytest.param(300, marks=pytest.mark.slow)])
+def test_random_cases_run_have_rows_and_are_accepted(draws: int) -> None:
     counted: Counter[str] = Counter()
     refused: list[str] = []
 
-    @settings(max_examples=300, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=draws, deadline=None, database=None, suppress_health_check=list(HealthCheck))
     @given(cases())
     def run(case: Case) -> None:
         refused.extend(filter(None, [accepted(case)]))
@@ -234,7 +235,7 @@ def test_random_cases_run_have_rows_and_are_accepted() -> None:
         counted.update(drawn=1, filled=any(isinstance(a, pa.Table) and a.num_rows for a in got.values()))
 
     run()
-    assert counted["drawn"] >= 300 and counted["filled"] > counted["drawn"] / 2
+    assert counted["drawn"] >= draws and counted["filled"] > counted["drawn"] / 2
     assert len(refused) < counted["drawn"] / 20, refused[:5]
 
 
@@ -250,11 +251,7 @@ def test_a_case_can_be_pasted() -> None:
 
 
 @pytest.mark.spark
-def test_spark_sql_gives_the_same_answers() -> None:
-    from jobs.spark import session
-
-    spark = session("local[2]", {"spark.sql.shuffle.partitions": "1"})
-
+def test_spark_sql_gives_the_same_answers(spark: Any) -> None:
     @settings(max_examples=40, deadline=None, database=None, suppress_health_check=list(HealthCheck))
     @given(cases())
     def run(case: Case) -> None:

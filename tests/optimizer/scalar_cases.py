@@ -46,7 +46,7 @@ EDGES: dict[str, list[object]] = {
     **{short: [*exact(kind)] for short, kind in TYPES.items() if kind.name == "decimal"},
     "s": ["", " ", "abc", "ABC", "aBc def", " 5 ", "+5", "-0012", "5.", ".5", "1.5", "99.995", "1e3", "1e-3", "1_000", "1e400", "0x10", "1.5f", "2d", "NaN",
           "nan", "inf", "-Infinity", "+INF", "true", " T ", "no", "on", "2", "abc%", "a_c", "axc", "back\\slash", "it's", "line\nbreak", "\t7\n", "é",
-          "\u00e9t\u00e9", "😀x", "  both  ",
+          "\u00e9t\u00e9", "😀x", "straße ﬁx", "ΑΣ ΣΑΣ", "İĂ", "  both  ",
           "9223372036854775808", "128", "1e38", "1.7e38", "-9.3e18",
           "12345678901234567890123456789012345678901234567890", "0.000000000000000000000000000000000000000000001", "\u00a05", "--5", "+", "."],
     "b": [True, False],
@@ -95,7 +95,8 @@ def texts() -> list[str]:
                                                ("p20", "p10"), ("p10", "i32"))
               for op in ("+", "-", "*", "/", "%", "=", "<", "<=>")]
     found += [f"x_{t} {op} y_{t}" for t in TYPES for op in ("=", "<>", "<", "<=", ">", ">=", "<=>")]
-    found += [f"{f}(x_{t})" for t in NUMERIC for f in ("-", "ABS", "SIGN", "CEIL", "FLOOR", "SQRT", "EXP", "LN", "LOG10")]
+    found += [f"{f}(x_{t})" for t in NUMERIC if not t.startswith(("p38", "p1818")) for f in ("-", "ABS")]
+    found += [f"{f}(x_{t})" for t in NUMERIC for f in ("SIGN", "CEIL", "FLOOR", "SQRT", "EXP", "LN", "LOG10")]
     found += [f"x_{t} IS NULL" for t in TYPES] + [f"x_{t} IS NOT NULL" for t in TYPES] + [f"x_{t} DIV y_{t}" for t in INTEGRAL]
     found += [f"PMOD(x_{t}, 7)" for t in INTEGRAL] + [f"POWER(x_{t}, y_{t})" for t in ("d", "i32", "p5")]
     found += [f"ROUND(x_{t}, {n})" for t in NUMERIC if t != "f" for n in (0, 1, 2, 5)]

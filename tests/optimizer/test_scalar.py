@@ -79,7 +79,7 @@ HAND: list[tuple[str, tuple[object, ...], object]] = [
     ("PMOD(x_i32, 3)", (-7,), 2), ("x_p5 + y_p5", ("999.99", "0.01"), "1000.00"), ("x_p10 * y_p10", ("99999999.99", "99999999.99"), "9999999998000000.0001"),
     ("x_p10 / y_p10", ("1.00", "3.00"), "0.3333333333333"), ("x_p10 / y_p10", ("-2.00", "3.00"), "-0.6666666666667"),
     ("x_p10 / y_p10", ("1.00", "0.00"), RAISES),
-    ("x_p20 / y_p20", ("2.0000", "3.0000"), "0.66666666666666666667"), ("x_p38 + y_p38", ("9" * 36 + ".99", "0.01"), RAISES),
+    ("x_p20 / y_p20", ("2.0000", "3.0000"), "0.666666666666666667"), ("x_p38 + y_p38", ("9" * 36 + ".99", "0.01"), RAISES),
     ("x_p10 % y_p10", ("-7.50", "2.00"), "-1.50"),
     ("CAST(x_d AS INT)", (2.9,), 2), ("CAST(x_d AS INT)", (-2.9,), -2), ("CAST(x_d AS INT)", (2147483648.0,), RAISES), ("CAST(x_d AS INT)", (NAN,), RAISES),
     ("CAST(x_d AS BIGINT)", (2.0**63,), 2**63 - 1),
@@ -106,7 +106,7 @@ HAND: list[tuple[str, tuple[object, ...], object]] = [
     ("LEAST(x_i32, y_i32)", (None, 2), 2), ("GREATEST(x_d, y_d)", (NAN, 1.0), NAN), ("COALESCE(x_i32, 5)", (None,), 5), ("NULLIF(x_i32, 5)", (5,), None),
     ("x_b AND y_b", (None, False), False),
     ("x_b OR y_b", (None, True), True), ("NOT x_b", (None,), None), ("x_b IS TRUE", (None,), False), ("LENGTH(x_s)", ("😀é",), 2),
-    ("TRIM(x_s)", ("\t a ",), "\t a"), ("UPPER(x_s)", ("é",), "É"),
+    ("TRIM(x_s)", ("\t a ",), "\t a"), ("UPPER(x_s)", ("é",), "É"), ("UPPER(x_s)", ("straße",), "STRASSE"), ("LOWER(x_s)", ("ΑΣ ΣΑ",), "ας σα"),
     ("SUBSTRING(x_s, 0, 2)", ("abc",), "ab"), ("SUBSTRING(x_s, -5, 3)", ("abc",), "a"), ("SUBSTRING(x_s, 2, -1)", ("abc",), ""),
     ("LEFT(x_s, -1)", ("abc",), ""), ("RIGHT(x_s, 2)", ("abc",), "bc"),
     ("REPLACE(x_s, '', 'x')", ("abc",), "abc"), ("x_s || y_s", ("a", None), None), ("x_s LIKE 'a\\_%'", ("a_c",), True), ("x_s LIKE 'a\\_%'", ("abc",), False),
@@ -149,9 +149,9 @@ def test_rendered_alone_it_raises(duck: duckdb.DuckDBPyConnection, text: str, gi
 
 def test_every_expression_runs_on_every_edge_value(duck: duckdb.DuckDBPyConnection) -> None:
     """`fails` is never NULL, and `safe` is `render` where nothing fails."""
-    for text in texts()[::7]:
+    for text in texts()[::20]:
         expr = read(text)
-        for failed, value, attempt in in_duckdb(duck, expr, rows(expr, 60)):
+        for failed, value, attempt in in_duckdb(duck, expr, rows(expr, 30)):
             assert failed is True or failed is False and same(value, attempt), text
 
 

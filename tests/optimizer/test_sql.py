@@ -145,7 +145,9 @@ def test_every(source: str, every: int) -> None:
     (AZURE, "not-yet", 1, 18),
     (f"SELECT ms FROM {V} WHERE ms = [WINDOW 1 HOUR] 1", "bad-window", 1, 54), (f"SELECT PERCENTILE(ms, 1.5) FROM {V}", "wrong-arguments", 1, 8),
     (f"SELECT ms FROM {V} WHERE n = 'x'", "type-mismatch", 1, 49),
-    (f"SELECT price * 1e400 AS r FROM {V}", "bad-literal", 1, 16), (f"SELECT {'9' * 39} AS r FROM {V}", "bad-literal", 1, 8),
+    (f"SELECT UPPER(TRIM(LOWER(page))) AS r FROM {V}", "too-complex", 1, 8), (f"SELECT -SUM(CAST(price AS DECIMAL(30, 2))) AS r FROM {V}", "type-mismatch", 1,
+                                                                              9), (f"SELECT price * 1e400 AS r FROM {V}", "bad-literal", 1, 16),
+                                                                              (f"SELECT {'9' * 39} AS r FROM {V}", "bad-literal", 1, 8),
     (f"SELECT ms FROM {V}, (SELECT 1) x", "not-supported", 1, 52)])
 def test_refused_where(text: str, code: str, line: int | None, column: int | None) -> None:
     error = refused(text)
@@ -333,5 +335,5 @@ def test_selections_keep_their_order_and_constants() -> None:
 
 def test_what_nests_deeply_is_read_in_no_time() -> None:
     """Ninety-nine levels, each of which a careless reader would look at twice."""
-    for opening, closing in (("UPPER(", ")"), ("COALESCE(page, ", ")"), ("(", ")"), ("CASE WHEN ok THEN ", " END"), ("CAST(", " AS STRING)")):
+    for opening, closing in (("TRIM(", ")"), ("COALESCE(page, ", ")"), ("(", ")"), ("CASE WHEN ok THEN ", " END"), ("CAST(", " AS STRING)")):
         assert of(f"{opening * 99}page{closing * 99}") == STRING

@@ -113,7 +113,8 @@ def test_hostile_text_is_refused(text: str) -> None:
     assert caught.value.code and caught.value.message and caught.value.exit_code == 2 and len(str(caught.value)) < 2000
 
 
-WORDS = st.sampled_from(["\n", "[WINDOW 1 HOUR]", "[WINDOW UNTIL NOW]", "views v [WINDOW 1 HOUR]", "clicks c [WINDOW 1 HOUR TUMBLING]", "GROUP BY", "COUNT(*)", *"""
+WORDS = st.sampled_from(["\n", "[WINDOW 1 HOUR]", "[WINDOW UNTIL NOW]", "views v [WINDOW 1 HOUR]", "clicks c [WINDOW 1 HOUR TUMBLING]", "GROUP BY", "COUNT(*)",
+                         *"""
     SELECT FROM WHERE GROUP BY HAVING AND OR NOT NULL IS IN LIKE BETWEEN CASE WHEN THEN ELSE END JOIN ON USING AS EVERY WINDOW 1 HOUR COUNT
     SUM AVG MAX MEDIAN UPPER LENGTH COALESCE IF CAST TRY_CAST INT STRING DECIMAL(5,2) INTERVAL DAY MINUTES views clicks pages v c p ts user page ms n price
     score ok day v.page c.user p.section v.* * ( ) , . + - / % || = <> < <=> :: 'a' '2020-01-01' 1.5 1e3 0 TRUE FILTER DISTINCT WITHIN PERCENTILE OVER ORDER UNION LIMIT LEFT EXISTS `page`

@@ -1,0 +1,60 @@
+"""The demo does what it says: its rows are counted, its crash is a real SIGKILL, its answers are verified; it removes no folder but its own."""
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+from forebay import demo_data
+from forebay.demo import play, prepare
+from forebay.demo_data import STEPS, Scale
+from optimizer.errors import ForebayError
+
+SMALL = Scale(views=1600, purchases=800)
+
+
+def test_a_folder_that_is_not_the_demos_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("x")
+    with pytest.raises(ForebayError, match="not from a demo"):
+        prepare(str(tmp_path))
+    assert [p.name for p in tmp_path.iterdir()] == ["mine"]
+
+
+def test_a_demo_starts_from_a_clean_folder_each_time(tmp_path: Path) -> None:
+    folder = tmp_path / "demo"
+    prepare(str(folder))
+    demo_data.write(str(folder), 0, SMALL)
+    prepare(str(folder))
+    assert not (folder / "landing").exists() and (folder / "forebay.yml").exists()
+
+
+def test_the_rows_are_the_same_each_time(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        for step in range(STEPS):
+            demo_data.write(str(tmp_path / name), step, SMALL)
+    texts = {name: {p.relative_to(tmp_path / name): p.read_text() for p in (tmp_path / name).rglob("*.*")} for name in ("a", "b")}
+    assert texts["a"] == texts["b"] and len(texts["a"]) == 2 * STEPS
+    assert sum(t.count("\n") for p, t in texts["a"].items() if p.suffix == ".csv") == SMALL.views + STEPS
+
+
+def check(folder: Path, scale: Scale) -> None:
+    out = io.StringIO()
+    said = play(str(folder), out, scale)
+    assert said["killed"] == {"signal": "SIGKILL", "boundary": "2025-01-01T11:00:00Z", "ledger": "intent"}
+    total = scale.views + scale.purchases
+    assert said["boundaries"] == 24 and said["last"] == "2025-01-01T13:00:00Z" and 0.99 * total < said["rows"] <= total
+    assert {n: (q["boundaries"], q["equal"]) for n, q in said["verify"].items()} == {"sections": (24, 24), "slow_pages": (8, 8), "totals": (24, 24)}
+    assert "again from that intent" in out.getvalue() and "equal" in out.getvalue()
+
+
+@pytest.mark.slow
+def test_the_demo_without_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FOREBAY_MASTER", "inline")
+    check(tmp_path / "demo", SMALL)
+
+
+@pytest.mark.spark
+def test_the_demo_on_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("FOREBAY_MASTER")
+    check(tmp_path / "demo", SMALL)

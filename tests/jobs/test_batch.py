@@ -1,0 +1,47 @@
+"""Boundaries committed together, and those that are not computed since nothing can have changed: the answers are those of boundaries one by one."""
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jobs import runner
+from tests.jobs.pipelines import answers, boundary, equal, opened, pipeline, rows
+
+JOIN = "FROM views AS v [WINDOW {}], buys AS b [WINDOW {}] WHERE v.k = b.k"
+QUERIES = {
+    "sliding": "SELECT v.k, COUNT(*) AS n " + JOIN.format("1 MINUTE", "30 SECONDS") + " GROUP BY v.k",
+    "tumbling": "SELECT COUNT(*) AS n, MIN(v.x) AS least FROM views AS v [WINDOW 1 MINUTE TUMBLING]",
+    "hopping": "SELECT COUNT(*) AS n, SUM(v.x) AS x FROM views AS v [WINDOW 1 MINUTE SLIDE 30 SECONDS] EVERY 10 SECONDS",
+    "landmark": "SELECT COUNT(*) AS n FROM views AS v [WINDOW UNTIL NOW]",
+    "rows": "SELECT v.x, b.k " + JOIN.format("20 SECONDS", "20 SECONDS"),
+    "minutes": "SELECT COUNT(*) AS n FROM views AS v [WINDOW 2 MINUTES] EVERY 1 MINUTE",
+}
+PLANS = {"sliding": ("LAP recompute", "EAP11 running", "EAP01 retract", "EAP11 expire"), "tumbling": ("EAP1 running", "EAP1 expire"), "landmark": ("EAP1 running", "EAP1 retract"), "hopping": ("EAP1 running", "EAP1 retract")}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("nth", range(4))
+def test_together_and_one_by_one_are_the_same(nth: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows at 1–5 s, late ones, then nothing for ten minutes, and rows again."""
+    said = []
+    for size in (240, 1):
+        monkeypatch.setattr(runner, "GROUP_BOUNDARIES", size)
+        folder = tmp_path / str(size)
+        pipe = pipeline(folder, {"views": "lateness: 1 hour", "buys": "lateness: 1 hour"})
+        for name, sql in QUERIES.items():
+            pipe.create(name, sql)
+        for name, plans in PLANS.items():
+            pipe.change(name, "pin", plans[nth % len(plans)])
+        for k in range(3):
+            rows(pipe, [1, 5, 12, 29.5 + k], k=k, x=k)
+            rows(pipe, [2, 11, 40, 700], "buys", k=k)
+        rows(pipe, [611, 620, 705])
+        pipe.run(to=boundary(20))
+        rows(pipe, [3, 19], k=1, x=9)
+        pipe.run()
+        pipe = opened(folder)
+        assert equal(pipe)
+        said.append(({name: sorted(answers(pipe, name)) for name in QUERIES}, pipe.runtime.ledger.last()[1].number))
+    assert said[0][0] == said[1][0]
+    assert said[0][1] < 5 < 50 < said[1][1]
