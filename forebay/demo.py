@@ -164,7 +164,7 @@ The demo took {seconds:.0f} s. Where to look next:
     cd {folder}
     forebay result sections --all          # every answer; --format csv, json, parquet
     forebay explain sections               # every plan, and the one in use as a tree and as SQL
-    forebay query create rich "SELECT b.user, SUM(b.amount) AS spent FROM purchases AS b [WINDOW 1 HOUR] GROUP BY b.user HAVING SUM(b.amount) > 900"
-    forebay run --flush && forebay verify  # the new query has the history that is there
-    forebay init ~/my-pipeline             # your own folder
+    forebay plans sections                 # which plan was in force at which boundary
+    forebay verify                         # once more, by yourself
+    forebay init ~/my-pipeline             # your own folder; docs/tutorial.md goes on from there
 """

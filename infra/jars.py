@@ -37,7 +37,7 @@ def digest(path: Path) -> str:
 
 def artifact(jar: str) -> str:
     """`jackson-core-2.19.0.jar` → `jackson-core`."""
-    return re.sub(r"-\d[^-]*(-[A-Za-z]+)*\.jar$", "", jar)
+    return re.sub(r"-\d.*$", "", jar.removesuffix(".jar"))
 
 
 def resolve(chosen: str, scratch: Path) -> list[Path]:

@@ -1,4 +1,4 @@
-"""Which boundaries repeat the answer before them, since no row came, entered or left in between: told by the files' statistics alone, and in doubt none does; it reads no row."""
+"""Which boundaries repeat the answer before them: no row came, entered or left in between, by the files' statistics; it reads no row."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping

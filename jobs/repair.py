@@ -81,5 +81,3 @@ def _state_of(rt: Runtime, text: str) -> str | None:
 def _first_line(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return (lines[0] if lines else type(error).__name__)[:500]
-
-

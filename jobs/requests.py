@@ -108,8 +108,11 @@ def query_files(folder: str) -> dict[str, str]:
     for entry in sorted(os.listdir(path)) if os.path.isdir(path) else []:
         if entry.endswith(".sql"):
             check_name(entry[:-4])
-            with open(os.path.join(path, entry), encoding="utf-8") as file:
-                found[entry[:-4]] = file.read()
+            try:
+                with open(os.path.join(path, entry), encoding="utf-8") as file:
+                    found[entry[:-4]] = file.read()
+            except (OSError, UnicodeDecodeError) as error:
+                raise ForebayError("bad-file", f"queries/{entry} cannot be read: {error}", hint="it must be a UTF-8 text that you may read") from None
     return found
 
 

@@ -40,7 +40,7 @@ def session(master: str = "local[*]", settings: Mapping[str, str] | None = None)
     """A classic session (`local[*]`, `spark://…`) or a Connect one (`sc://…`); the Python of the workers is this one."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    from pyspark.sql import SparkSession     # a second of imports that `result` and `query` need not pay
+    from pyspark.sql import SparkSession  # a second of imports that `result` and `query` need not pay
 
     if master.startswith("sc://"):
         return _configured(SparkSession.builder.remote(master).getOrCreate(), settings or {})

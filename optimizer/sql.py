@@ -11,7 +11,8 @@ from optimizer.expr import Call, Expr, Literal, inputs
 from optimizer.query import Catalog, Query
 from optimizer.scalar import fails, render, safe
 from optimizer.sql_expr import Scope, convert, resolve
-from optimizer.sql_from import From, inputs as read_from
+from optimizer.sql_from import From
+from optimizer.sql_from import inputs as read_from
 from optimizer.sql_select import body
 from optimizer.sql_text import Source, located, read
 from optimizer.sql_tree import extras, offset, tree

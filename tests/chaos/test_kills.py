@@ -78,4 +78,4 @@ def test_an_unknown_failpoint_is_refused(tmp_path: Path) -> None:
     """A misspelt name would make every test above pass without a kill."""
     scenario.make(tmp_path / "shop")
     done = scenario.process(tmp_path / "shop", "batch.after-comit")
-    assert done.returncode == 1 and "bad-failpoint" in done.stderr + "bad-failpoint" and "names are" in done.stderr
+    assert done.returncode == 1 and "names are" in done.stderr

@@ -142,7 +142,8 @@ def test_boundaries_without_a_query_are_skipped(tmp_path: Path) -> None:
 def test_a_long_gap_costs_next_to_nothing(tmp_path: Path) -> None:
     """10,000 empty boundaries."""
     pipe = pipeline(tmp_path, queries={"q": COUNT, "k": "SELECT v.k, COUNT(*) AS n FROM views AS v [WINDOW 1 MINUTE] GROUP BY v.k"})
-    rows(pipe, [1, 100_001])
+    rows(pipe, [1])
+    rows(pipe, [100_001])
     assert len(ran(pipe)) == 10_000
     assert pipe.runtime.ledger.last()[1].number < 100
     assert len(answers(pipe, "q")) == 10_000

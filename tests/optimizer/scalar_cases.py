@@ -4,6 +4,7 @@ from __future__ import annotations
 import itertools
 from datetime import date, datetime, timezone
 from decimal import Context, Decimal
+from functools import cache
 
 from optimizer.coercion import micros
 from optimizer.expr import Column, Expr, Literal, columns
@@ -62,6 +63,7 @@ DECIMAL = NUMERIC[6:]
 TOO_WIDE = ("p20*", "p38/", "p1818+", "p1818-", "p1818*", "p1818/")         # refused: more than 38 digits
 
 
+@cache
 def read(text: str) -> Expr:
     """The expression behind SELECT text."""
     return parse(f"SELECT {text} AS r FROM t [WINDOW 1 HOUR]", CATALOG).outputs[0][1]

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+from scalar_cases import read, texts
 
 from optimizer.errors import ForebayError
 from optimizer.expr import Call, walk
@@ -12,7 +13,6 @@ from optimizer.functions import FUNCTIONS
 from optimizer.scalar import can_fail, fails
 from optimizer.signatures import NAMES
 from optimizer.sql_aggregates import AGGREGATES
-from scalar_cases import read, texts
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "queries.md"
 SYNTAX = ("CASE", "CAST", "TRY_CAST", "IF")

@@ -2,18 +2,16 @@
 from __future__ import annotations
 
 import math
-import os
-import sys
 from decimal import Decimal
 from typing import Any
 
 import duckdb
 import pytest
+from scalar_cases import INF, NAN, read, rows, texts, values
 
 from optimizer.errors import ForebayError
 from optimizer.expr import Column, Expr, columns
 from optimizer.scalar import DUCKDB_SETTINGS, fails, render, safe
-from scalar_cases import INF, NAN, read, rows, texts, values
 
 INEXACT = ("EXP", "LN", "LOG10", "POWER")         # the last digit is the mathematics library's
 
@@ -170,17 +168,14 @@ def test_what_grows_too_large_is_refused() -> None:
 
 
 @pytest.mark.spark
-def test_every_function_is_the_same_in_both_engines(duck: duckdb.DuckDBPyConnection) -> None:
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    from pyspark.sql import SparkSession
-
-    session = (SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").config("spark.sql.session.timeZone", "UTC")
-               .config("spark.sql.optimizer.excludedRules", "org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation").getOrCreate())
-    session.sparkContext.setLogLevel("OFF")
+def test_every_function_is_the_same_in_both_engines(duck: duckdb.DuckDBPyConnection, spark: Any) -> None:
+    """As a job, not folded away by the rule that evaluates literal rows while it plans."""
+    rules = "spark.sql.optimizer.excludedRules"
+    spark.conf.set(rules, "org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation")
     try:
-        wrong = [w for batch in batches(texts()) for w in differences(session, duck, batch)]
+        wrong = [w for batch in batches(texts()) for w in differences(spark, duck, batch)]
     finally:
-        session.stop()
+        spark.conf.unset(rules)
     assert not wrong, "\n".join(map(repr, wrong))
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from test_sql import CATALOG, V
 
 from optimizer.errors import ForebayError
 from optimizer.expr import Call, walk
 from optimizer.functions import FUNCTIONS
 from optimizer.sql import parse
-from test_sql import CATALOG, V
 
 CALLS = """reflect('java.lang.System', 'exit', 1)
 java_method('java.lang.Runtime', 'getRuntime')|try_reflect('a', 'b')|input_file_name()|current_user()|version()
@@ -117,8 +117,8 @@ WORDS = st.sampled_from(["\n", "[WINDOW 1 HOUR]", "[WINDOW UNTIL NOW]", "views v
                          *"""
     SELECT FROM WHERE GROUP BY HAVING AND OR NOT NULL IS IN LIKE BETWEEN CASE WHEN THEN ELSE END JOIN ON USING AS EVERY WINDOW 1 HOUR COUNT
     SUM AVG MAX MEDIAN UPPER LENGTH COALESCE IF CAST TRY_CAST INT STRING DECIMAL(5,2) INTERVAL DAY MINUTES views clicks pages v c p ts user page ms n price
-    score ok day v.page c.user p.section v.* * ( ) , . + - / % || = <> < <=> :: 'a' '2020-01-01' 1.5 1e3 0 TRUE FILTER DISTINCT WITHIN PERCENTILE OVER ORDER UNION LIMIT LEFT EXISTS `page`
-    ‘x’ ; -- /* */ [ ]""".split()])
+    score ok day v.page c.user p.section v.* * ( ) , . + - / % || = <> < <=> :: 'a' '2020-01-01' 1.5 1e3 0 TRUE FILTER DISTINCT WITHIN PERCENTILE
+    OVER ORDER UNION LIMIT LEFT EXISTS `page` ‘x’ ; -- /* */ [ ]""".split()])
 LEAVES = st.sampled_from(["ms", "n", "price", "score", "page", "user", "ok", "ts", "day", "1", "0", "2.5", "1e2", "'a'", "'7'", "NULL", "TRUE", "v.ms",
                           "COUNT(*)", "'2013-01-02'"])
 
