@@ -90,6 +90,13 @@ def impure(module: Module) -> Iterator[str]:
             yield f"{module.path}:{node.lineno} calls {ast.unparse(node.func)}: the optimizer has no files, no clock and no output"
 
 
+def dependent(module: Module) -> Iterator[str]:
+    """What recomputes answers shares no code with what plans them: of the optimizer it may know the error type."""
+    for name, line in imports(module):
+        if fnmatch(module.path, "jobs/verify*.py") and name.startswith("optimizer.") and not name.startswith("optimizer.errors"):
+            yield f"{module.path}:{line} imports {name}: verify may import optimizer.errors only"
+
+
 def unexplained(module: Module) -> Iterator[str]:
     """Modules that do not open with a sentence."""
     if not (ast.get_docstring(module.tree) or "").strip():

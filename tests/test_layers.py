@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.layers import Module, circles, impure, oversized, parsed, repository, trespassing, unexplained, upward
+from tests.layers import Module, circles, dependent, impure, oversized, parsed, repository, trespassing, unexplained, upward
 
 ROOT = Path(__file__).resolve().parent.parent
-RULES = (upward, trespassing, impure, unexplained, oversized)
+RULES = (upward, trespassing, impure, dependent, unexplained, oversized)
 BROKEN = [
     (upward, "optimizer/x.py", "from jobs.tables import read"),
     (upward, "optimizer/x.py", "import forebay"),
@@ -28,6 +28,8 @@ BROKEN = [
     (impure, "optimizer/x.py", "import time"),
     (impure, "optimizer/x.py", "from datetime import datetime\nt = datetime.now()"),
     (impure, "optimizer/x.py", "def f(): return open('x')"),
+    (dependent, "jobs/verify_sql.py", "from optimizer.sql import parse"),
+    (dependent, "jobs/verify.py", "def f():\n    from optimizer import plan"),
     (unexplained, "jobs/x.py", "x = 1"),
     (oversized, "jobs/x.py", "def f():\n" + "    x = 1\n" * 60),
     (oversized, "jobs/x.py", "x = 1\n" * 401),
@@ -40,6 +42,7 @@ SOUND = [
     (trespassing, "optimizer/sql_tree.py", "from sqlglot import exp"),
     (impure, "optimizer/x.py", "from datetime import timedelta"),
     (impure, "jobs/x.py", "import os"),
+    (dependent, "jobs/verify.py", "from optimizer.errors import failed"),
     (oversized, "jobs/x.py", "def f():\n" + "    x = 1\n" * 59),
 ]
 
