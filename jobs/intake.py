@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from jobs import kernel, tables
-from jobs.pipeline import Pipeline
 from jobs.kernel import file_list, quoted
+from jobs.pipeline import Pipeline
 from jobs.schema import FILES
 from jobs.tables import Table, instant
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from jobs import failpoints, kernel, tables
-from jobs.pipeline import Stream
 from jobs.conversions import Conversion, conversion
 from jobs.kernel import Connection, quoted
-from jobs.reading import BAD_LINE, Broken, Found, Input, MARK, found, identifier, size_and_time
+from jobs.pipeline import Stream
+from jobs.reading import BAD_LINE, MARK, Broken, Found, Input, found, identifier, size_and_time
 from jobs.tables import File
 from optimizer.casting import sql_type
 from optimizer.errors import failed

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from jobs import failpoints, kernel, tables
-from jobs.pipeline import Pipeline, Relation
 from jobs.conversions import conversion
 from jobs.kernel import Connection, quoted
+from jobs.pipeline import Pipeline, Relation
 from jobs.reading import Broken, Input, found, identifier, size_and_time
 from jobs.schema import relation_schema
 from jobs.sources import delta, files

@@ -12,8 +12,25 @@ from typing import Any
 from sqlglot import exp
 
 from jobs.verify_sql_functions import Recur, function
-from jobs.verify_sql_types import (BIGINT, BOOLEAN, DOUBLE, INTEGER, INTEGERS, NULL, TIMESTAMPTZ, VARCHAR, Kind, Typed, as_decimal, bounded, cast,
-                                   kind_of, quotient, unscaled, widest)
+from jobs.verify_sql_types import (
+    BIGINT,
+    BOOLEAN,
+    DOUBLE,
+    INTEGER,
+    INTEGERS,
+    NULL,
+    TIMESTAMPTZ,
+    VARCHAR,
+    Kind,
+    Typed,
+    as_decimal,
+    bounded,
+    cast,
+    kind_of,
+    quotient,
+    unscaled,
+    widest,
+)
 
 Leaf = Callable[[exp.Expr], Typed | None]
 

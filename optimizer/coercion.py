@@ -10,10 +10,10 @@ from optimizer.errors import ForebayError
 from optimizer.expr import Call, Expr, Literal
 from optimizer.types import BIGINT, DATE, DOUBLE, INT, INTEGERS, STRING, TIMESTAMP, Type, decimal
 
-PRECEDENCE = ("tinyint", "smallint", "int", "bigint", "float", "double")
-DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
-EXACT = Context(prec=100, rounding=ROUND_HALF_UP)
-MOMENT = re.compile(r"\s*(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6})0*)?)?\s*(Z|UTC|[+-]\d{1,2}:\d{2})?)?\s*")
+_PRECEDENCE = ("tinyint", "smallint", "int", "bigint", "float", "double")
+_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
+_EXACT = Context(prec=100, rounding=ROUND_HALF_UP)
+_MOMENT = re.compile(r"\s*(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6})0*)?)?\s*(Z|UTC|[+-]\d{1,2}:\d{2})?)?\s*")
 
 
 def mismatch(message: str, hint: str | None = None) -> ForebayError:
@@ -26,10 +26,10 @@ def as_decimal(kind: Type, literal: Expr | None = None) -> Type:
         return kind
     if isinstance(literal, Literal) and isinstance(literal.value, int):
         return decimal(len(str(abs(literal.value))), 0)
-    return decimal(DIGITS[kind.name], 0)
+    return decimal(_DIGITS[kind.name], 0)
 
 
-def wider(left: Type, right: Type) -> Type:
+def _wider(left: Type, right: Type) -> Type:
     """Spark's widerDecimalType; what would exceed 38 digits is refused, because there Spark rounds operands before it compares."""
     scale = max(left.scale, right.scale)
     whole = max(left.precision - left.scale, right.precision - right.scale)
@@ -43,16 +43,16 @@ def common(left: Type, right: Type) -> Type:
     if left == right:
         return left
     if left.numeric and right.numeric:
-        if left.name in PRECEDENCE and right.name in PRECEDENCE:
-            name = PRECEDENCE[max(PRECEDENCE.index(left.name), PRECEDENCE.index(right.name))]
+        if left.name in _PRECEDENCE and right.name in _PRECEDENCE:
+            name = _PRECEDENCE[max(_PRECEDENCE.index(left.name), _PRECEDENCE.index(right.name))]
             return DOUBLE if name == "float" else Type(name)
-        return DOUBLE if left.floating or right.floating else wider(as_decimal(left), as_decimal(right))
+        return DOUBLE if left.floating or right.floating else _wider(as_decimal(left), as_decimal(right))
     if {left.name, right.name} == {"date", "timestamp"}:
         return TIMESTAMP
     raise mismatch(f"{left} and {right} have no common type", f"cast one side, for instance CAST(… AS {left if right.name == 'string' else right})")
 
 
-def adjusted(precision: int, scale: int) -> Type:
+def _adjusted(precision: int, scale: int) -> Type:
     """Spark's adjustPrecisionScale with allowPrecisionLoss: beyond 38 digits the scale gives way, down to 6."""
     if precision <= 38:
         return decimal(precision, scale)
@@ -65,13 +65,13 @@ def arithmetic(operation: str, left: Type, right: Type) -> Type:
     p1, s1, p2, s2 = left.precision, left.scale, right.precision, right.scale
     if operation in ("add", "subtract"):
         scale = max(s1, s2)
-        return adjusted(max(p1 - s1, p2 - s2) + scale + 1, scale)
+        return _adjusted(max(p1 - s1, p2 - s2) + scale + 1, scale)
     if operation == "multiply":
-        return adjusted(p1 + p2 + 1, s1 + s2)
+        return _adjusted(p1 + p2 + 1, s1 + s2)
     if operation == "divide":
         scale = max(6, s1 + p2 + 1)
-        return adjusted(p1 - s1 + s2 + scale, scale)
-    return adjusted(min(p1 - s1, p2 - s2) + max(s1, s2), max(s1, s2))
+        return _adjusted(p1 - s1 + s2 + scale, scale)
+    return _adjusted(min(p1 - s1, p2 - s2) + max(s1, s2), max(s1, s2))
 
 
 def bounded(precision: int, scale: int) -> Type:
@@ -81,7 +81,7 @@ def bounded(precision: int, scale: int) -> Type:
 
 def moment(text: str) -> datetime | None:
     """A timestamp or date literal; None where the text is not one. Only the unambiguous forms of those that Spark reads."""
-    match = MOMENT.fullmatch(text)
+    match = _MOMENT.fullmatch(text)
     if not match:
         return None
     year, month, day, hour, minute, second = (int(g or 0) for g in match.groups()[:6])
@@ -107,15 +107,15 @@ def coerce(expr: Expr, to: Type) -> Expr:
     if isinstance(expr, Literal) and expr.value is None:
         return replace(expr, type=to)
     if isinstance(expr, Literal) and expr.type == STRING and to in (TIMESTAMP, DATE):
-        return temporal(str(expr.value), to)
+        return _temporal(str(expr.value), to)
     if isinstance(expr, Literal) and isinstance(expr.value, (int, Decimal)) and expr.type.exact and not isinstance(expr.value, bool):
-        constant = exact_constant(expr.value, to)
+        constant = _exact_constant(expr.value, to)
         if constant is not None:
             return constant
     return Call("cast", (expr,), to)
 
 
-def temporal(text: str, to: Type) -> Literal:
+def _temporal(text: str, to: Type) -> Literal:
     """A string constant where a timestamp or date is wanted."""
     value = moment(text)
     if value is None or (to == DATE and ":" in text):
@@ -125,7 +125,7 @@ def temporal(text: str, to: Type) -> Literal:
     return Literal(days, DATE) if to == DATE else Literal(micros(value), TIMESTAMP)
 
 
-def exact_constant(value: int | Decimal, to: Type) -> Literal | None:
+def _exact_constant(value: int | Decimal, to: Type) -> Literal | None:
     """An exact constant in a wider exact type or double; None where the cast rounds or can fail, which is then left to the engine."""
     if to == DOUBLE and isinstance(value, int) and abs(value) <= 2**53:
         return Literal(float(value), DOUBLE)
@@ -133,8 +133,8 @@ def exact_constant(value: int | Decimal, to: Type) -> Literal | None:
         return Literal(value, to)
     if to.name == "decimal":
         number = Decimal(value)
-        scaled = EXACT.quantize(number, Decimal(1).scaleb(-to.scale))
-        if scaled == number and abs(scaled) < EXACT.power(Decimal(10), to.precision - to.scale):
+        scaled = _EXACT.quantize(number, Decimal(1).scaleb(-to.scale))
+        if scaled == number and abs(scaled) < _EXACT.power(Decimal(10), to.precision - to.scale):
             return Literal(scaled, to)
     return None
 

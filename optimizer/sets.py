@@ -3,7 +3,8 @@ from __future__ import annotations
 
 from optimizer import dialect as d
 from optimizer.division import share
-from optimizer.lowering import Lowering as Lowering, counted, evaluated, extremes, fallible, merged, squared, stored_name, stored_type, working_type
+from optimizer.lowering import Lowering as Lowering
+from optimizer.lowering import counted, evaluated, extremes, fallible, merged, squared, stored_name, stored_type, working_type
 from optimizer.membership import bounds, known
 from optimizer.scalar import fails, safe
 from optimizer.shape import Measure

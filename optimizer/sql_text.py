@@ -8,14 +8,14 @@ from optimizer.errors import ForebayError
 
 MOST_CHARACTERS = 100_000
 MOST_PARENTHESES = 100
-QUOTES = {"'": "'", '"': '"', "`": "`", "\u2018": "\u2019", "\u201c": "\u201d"}
-PLAIN = {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"'}
-SPACES = "\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000\ufeff"
-ALLOWED = re.compile(r"[A-Za-z0-9_ \t\r\n.,()+\-*/%=<>!|;:\[\]]")
-ESCAPES = "ntr\\'\"%_"
-TWO = {"!": "!=", "|": "||", ":": "::"}
-EVERY = re.compile(r"\bEVERY\s+([^\s,()]+)\s+(\w+)\s*\Z", re.IGNORECASE)
-AZURE = re.compile(r"\bSystem\s*\.\s*Window\b|\bWindows\s*\(|\b(Tumbling|Hopping|Sliding)Window\s*\(|\bTIMESTAMP\s+BY\b", re.IGNORECASE)
+_QUOTES = {"'": "'", '"': '"', "`": "`", "\u2018": "\u2019", "\u201c": "\u201d"}
+_PLAIN = {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"'}
+_SPACES = "\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000\ufeff"
+_ALLOWED = re.compile(r"[A-Za-z0-9_ \t\r\n.,()+\-*/%=<>!|;:\[\]]")
+_ESCAPES = "ntr\\'\"%_"
+_TWO = {"!": "!=", "|": "||", ":": "::"}
+_EVERY = re.compile(r"\bEVERY\s+([^\s,()]+)\s+(\w+)\s*\Z", re.IGNORECASE)
+_AZURE = re.compile(r"\bSystem\s*\.\s*Window\b|\bWindows\s*\(|\b(Tumbling|Hopping|Sliding)Window\s*\(|\bTIMESTAMP\s+BY\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def read(text: str) -> Source:
     plain, masked = _Scan(text).run()
     _check_depth(text, masked)
     plain, masked = _trim_semicolons(text, plain, masked)
-    if match := AZURE.search(masked):
+    if match := _AZURE.search(masked):
         raise located(text, ForebayError("not-yet", "the multi-window form (System.Window(), Windows(…), TIMESTAMP BY) is not accepted yet",
                                          hint="write one query per window, with [WINDOW …] after the stream"), match.start())
     windows = tuple(_windows(text, plain, masked))
@@ -87,19 +87,19 @@ class _Scan:
 
     def _step(self, char: str) -> None:
         two = self.text[self.at:self.at + 2]
-        if char in QUOTES:
+        if char in _QUOTES:
             self._quoted(char)
         elif two == "--":
             end = self.text.find("\n", self.at)
             self._drop(len(self.text) if end < 0 else end)
         elif two == "/*":
             self._drop(self._comment_end())
-        elif char in SPACES:
+        elif char in _SPACES:
             self._keep(" ", " ")
         else:
             self._check(char, two)
             self._keep(char, char)
-            if char in TWO:
+            if char in _TWO:
                 self._keep(char, char) if char != "!" else self._keep("=", "=")
 
     def _keep(self, plain: str, masked: str) -> None:
@@ -128,8 +128,8 @@ class _Scan:
 
     def _quoted(self, opening: str) -> None:
         """A string or a quoted identifier; a doubled quote inside a string is written as an escaped one, which has the same length."""
-        start, closing = self.at, QUOTES[opening]
-        mark = PLAIN.get(opening, opening)
+        start, closing = self.at, _QUOTES[opening]
+        mark = _PLAIN.get(opening, opening)
         self._keep(mark, mark)
         while self.at < len(self.text):
             char, following = self.text[self.at], self.text[self.at + 1:self.at + 2]
@@ -147,7 +147,7 @@ class _Scan:
         raise self._error("syntax", f"the quote {opening} is not closed", f"end it with {closing}")
 
     def _escape(self, following: str) -> None:
-        if not following or following not in ESCAPES:
+        if not following or following not in _ESCAPES:
             raise self._error("bad-literal", f"\\{following} is not an escape", "known are \\n \\t \\r \\\\ \\' \\\" \\% and \\_")
         self._keep("\\", "x")
         self._keep(following, "x")
@@ -155,10 +155,10 @@ class _Scan:
     def _check(self, char: str, two: str) -> None:
         self._refuse_control(char)
         arrow = two == "->" or two == "=>" and self.text[self.at - 1:self.at] != "<"
-        if not ALLOWED.match(char) or arrow or char in TWO and two != TWO[char]:
+        if not _ALLOWED.match(char) or arrow or char in _TWO and two != _TWO[char]:
             name = f"{char!r}" if ord(char) < 128 else f"{char!r} (U+{ord(char):04X})"
             hint = "quote names with other letters in backticks" if char.isalpha() else None
-            raise self._error("bad-character", f"{two if char in TWO or arrow else name} has no meaning here", hint)
+            raise self._error("bad-character", f"{two if char in _TWO or arrow else name} has no meaning here", hint)
 
     def _refuse_control(self, char: str) -> None:
         if (ord(char) < 32 and char not in "\t\r\n") or 127 <= ord(char) < 160 or 0xD800 <= ord(char) < 0xE000:
@@ -201,7 +201,7 @@ def _windows(text: str, plain: str, masked: str) -> list[Lifted]:
 
 def _every(text: str, plain: str, masked: str, windows: tuple[Lifted, ...]) -> Lifted | None:
     """The last clause of the statement."""
-    match = EVERY.search(masked)
+    match = _EVERY.search(masked)
     unfinished = re.search(r"\bEVERY(\s+[0-9.]+)?\s*\Z", masked, re.IGNORECASE)
     misplaced = match and any(w.start > match.start() for w in windows)
     if unfinished or misplaced:

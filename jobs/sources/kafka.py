@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from jobs import failpoints, intake, kernel, spark
-from jobs.pipeline import Pipeline, Source, Stream
 from jobs.kernel import file_list
+from jobs.pipeline import Pipeline, Source, Stream
 from jobs.reading import Input, size_and_time
 from jobs.sources.hand import staging
 from optimizer.errors import failed

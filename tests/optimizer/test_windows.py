@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from optimizer.errors import ForebayError
 from optimizer.windows import ALWAYS, MAX_PANES, Window, check, due, tick
