@@ -193,4 +193,3 @@ def _duckdb(paths: dict[str, str], setting: Setting, t: int) -> pa.Table:
     for stream, path in paths.items():
         con.execute(f"CREATE VIEW {stream} AS SELECT * FROM read_parquet('{path}')")
     return kernel.table(con, _expert(setting, t, "duckdb"))
-

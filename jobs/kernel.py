@@ -16,15 +16,16 @@ Error = duckdb.Error
 # What a row or an answer can bring about, as opposed to a broken file, disk or program.
 DATA_ERRORS = (duckdb.OutOfRangeException, duckdb.ConversionException, duckdb.InvalidInputException)
 PROGRAM_ERRORS = (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException)      # our mistakes; a damaged file can bring about any other
-_SHARED: dict[int, Connection] = {}                        # by process: an engine does not survive a fork
 EXHAUSTED = (duckdb.OutOfMemoryException,)
+_SHARED: dict[int, Connection] = {}                        # by process: an engine does not survive a fork
+_QUIET = "SET enable_progress_bar = false"                 # it would draw on stdout, which is for answers
 
 
 def connect(threads: int = 1, memory: str = MEMORY) -> Connection:
     """A fresh engine in UTC; insertion order is not kept, since no answer depends on it and spilling needs it gone."""
     con = duckdb.connect(config={"threads": threads, "memory_limit": memory, "temp_directory": os.path.join(tempfile.gettempdir(), "forebay-spill"),
                                  "autoinstall_known_extensions": "false", "autoload_known_extensions": "false", "preserve_insertion_order": "false"})
-    for setting in (*DUCKDB_SETTINGS, "SET enable_progress_bar = false"):      # it would draw on stdout, which is for answers
+    for setting in (*DUCKDB_SETTINGS, _QUIET):
         con.execute(setting)
     return con
 
@@ -34,7 +35,10 @@ def shared() -> Connection:
     if os.getpid() not in _SHARED:
         _SHARED[os.getpid()] = connect()
         _SHARED[os.getpid()].execute("SET preserve_insertion_order = true")
-    return _SHARED[os.getpid()].cursor()
+    con = _SHARED[os.getpid()].cursor()
+    for setting in (*(s for s in DUCKDB_SETTINGS if s.startswith("SET ")), _QUIET):      # a cursor inherits macros, not settings
+        con.execute(setting)
+    return con
 
 
 def discard() -> None:

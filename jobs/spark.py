@@ -46,7 +46,9 @@ def session(master: str = "local[*]", settings: Mapping[str, str] | None = None)
         return _configured(SparkSession.builder.remote(master).getOrCreate(), settings or {})
     jars = sorted(glob.glob(os.path.join(JARS, "*.jar")))
     builder = SparkSession.builder.appName("forebay").master(master).config("spark.jars", ",".join(jars))
-    options = "-XX:+IgnoreUnrecognizedVMOptions -Xlog:disable -Xlog:all=error:stderr" + (f" -XX:SharedArchiveFile={ARCHIVE} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC" if os.path.exists(ARCHIVE) and master.startswith("local[") else "")
+    options = "-XX:+IgnoreUnrecognizedVMOptions -Xlog:disable -Xlog:all=error:stderr"
+    if os.path.exists(ARCHIVE) and master.startswith("local["):
+        options += f" -XX:SharedArchiveFile={ARCHIVE} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     for key, value in {**SETTINGS, "spark.driver.extraJavaOptions": options, **(settings or {})}.items():
         builder = builder.config(key, value)
     with _aside():

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from optimizer.errors import ForebayError
 
 INTEGERS = {"tinyint": 1, "smallint": 2, "int": 4, "bigint": 8}      # name → bytes
-ALIASES = {"integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint", "text": "string", "varchar": "string", "real": "float", "bool": "boolean", "numeric": "decimal", "dec": "decimal"}
+ALIASES = {"integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint", "text": "string", "varchar": "string",
+           "real": "float", "bool": "boolean", "numeric": "decimal", "dec": "decimal"}
 NAMES = (*INTEGERS, "float", "double", "decimal", "string", "boolean", "date", "timestamp")
 
 

@@ -66,6 +66,7 @@ def test_an_answer_beyond_64_bits_fails_the_query_at_its_boundary() -> None:
     assert list(got) == [10] and isinstance(got[10], ForebayError)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("expression,expected", [
     ("AVG(l.d)", Decimal("0.333333")), ("AVG(-l.d)", Decimal("-0.333333")), ("SUM(l.d * l.d)", Decimal("0.6600")), ("VAR_POP(l.d)", 0.10888888888888888),
     ("SUM(CAST(l.d AS DECIMAL(20,10)))", Decimal("1.0000000000")), ("AVG(CAST(l.d AS DECIMAL(20,10)))", Decimal("0.33333333333333")),
@@ -78,6 +79,7 @@ def test_decimals_are_exact_and_round_half_up(expression: str, expected: object)
     by_every_plan(case(f"SELECT {expression} AS x, l.b {JOIN} GROUP BY l.b", left, OTHER))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("values_of_d,expected", [
     (["0.01", "0.02"], "0.015000"), (["0.01"] * 2 + ["0.02"], "0.013333"), (["-0.01", "-0.01", "-0.03"], "-0.016667"),
     (["99999999.99"] * 2, "99999999.990000")])
@@ -92,6 +94,7 @@ def test_spread_of_one_row_of_none_and_of_equal_values() -> None:
     assert values(got[10]) == [(1, None, 0.0, None), (2, None, None, None), (3, 0.0, 0.0, None), (4, pytest.approx(2**0.5), 1.0, None)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["EAP1 recompute", "EAP1 running", "EAP1 retract", "EAP1 expire", "LAP recompute"])
 def test_squares_beyond_38_digits_fail_the_query_and_are_never_wrong(name: str) -> None:
     """docs/plans.md names this limit of STDDEV and VARIANCE of whole numbers."""
@@ -128,6 +131,7 @@ def test_a_stream_joined_with_itself() -> None:
     by_every_plan(case(f"SELECT a.k, COUNT(*) AS n, SUM(a.b) AS x, SUM(b.b) AS y {source} GROUP BY a.k", rows))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked,fails", [
     ("SELECT SUM(l.b / r.b) AS x {}", True), ("SELECT SUM(l.b / l.f) AS x {}", True), ("SELECT l.b / l.f AS g, COUNT(*) AS n {} GROUP BY l.b / l.f", True),
     ("SELECT COUNT(*) AS n {} AND l.b / l.f > 1", True), ("SELECT COUNT(*) AS n {} AND l.b / l.f > 1 AND l.f <> 0", False),
@@ -140,6 +144,7 @@ def test_what_cannot_be_computed_fails_only_if_a_joined_row_needs_it(asked: str,
     assert isinstance(list(got.values())[-1], ForebayError) == fails and len(got) == (3 if fails else 5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked", ["SELECT l.f, COUNT(*) AS n, SUM(l.b) AS s FROM l [WINDOW 20 MICROSECONDS] GROUP BY l.f",
                                    f"SELECT r.f, COUNT(*) AS n {JOIN} GROUP BY r.f",
                                    f"SELECT COUNT(*) AS n, SUM(l.b) AS s, MIN(l.f) AS a, MAX(r.f) AS b {JOIN.replace('l.k = r.k', 'l.f = r.f')}"])
@@ -149,6 +154,7 @@ def test_zeros_of_both_signs_are_one_value_and_so_are_all_nan(asked: str) -> Non
     by_every_plan(case(asked, left, right))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked", ["COUNT(DISTINCT l.b)", "MEDIAN(l.b)", "PERCENTILE(l.d, 0.3)", "STDDEV(l.f)"])
 def test_what_has_no_partial_states_is_one_tasks_work(asked: str) -> None:
     left = [row(n, b=n % 3, d=f"0.{n % 4}", f=n / 8) for n in range(20)]

@@ -46,6 +46,7 @@ def prepared(folder: Path) -> Pipeline:
     return pipe
 
 
+@pytest.mark.slow
 def test_raised_at_each_point_and_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same in one process, where the crash is an exception that nothing catches."""
     calm = prepared(tmp_path / "calm")

@@ -67,6 +67,7 @@ def test_a_mark_fails_when_something_was_asked_since(tmp_path: Path) -> None:
     assert one.begin(S, one.asked()) and one.begun() == S
 
 
+@pytest.mark.slow
 def test_many_entries_become_one_file_and_say_the_same(tmp_path: Path) -> None:
     book = Ledger(str(tmp_path))
     for n in range(ledger.MANY + 5):
