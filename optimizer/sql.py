@@ -9,7 +9,7 @@ from optimizer import signatures
 from optimizer.errors import ForebayError
 from optimizer.expr import Call, Expr, Literal, inputs
 from optimizer.query import Catalog, Query
-from optimizer.scalar import fails, render, safe
+from optimizer.scalar import can_fail, fails, render, safe
 from optimizer.sql_expr import Scope, convert, resolve
 from optimizer.sql_from import From
 from optimizer.sql_from import inputs as read_from
@@ -94,7 +94,8 @@ def _sorted(conjuncts: list[Expr]) -> tuple[tuple[tuple[Expr, Expr], ...], tuple
 
 
 def _joins(left: Expr, right: Expr) -> bool:
-    return len(inputs(left)) == 1 and len(inputs(right)) == 1 and inputs(left) != inputs(right)
+    """Whether an equality can be a join key: a side that can raise is evaluated on joined rows only, as any other condition is."""
+    return len(inputs(left)) == 1 and len(inputs(right)) == 1 and inputs(left) != inputs(right) and not (can_fail(left) or can_fail(right))
 
 
 def _check_connected(base: Scope, equalities: tuple[tuple[Expr, Expr], ...]) -> None:
@@ -107,7 +108,7 @@ def _check_connected(base: Scope, equalities: tuple[tuple[Expr, Expr], ...]) -> 
     if loose:
         alias = base.inputs[loose[0]].alias
         raise ForebayError("cross-product", f"{alias} is not joined with {base.inputs[0].alias}: there are no cross products",
-                           hint=f"add an equality, for instance {base.inputs[0].alias}.… = {alias}.…")
+                           hint=f"add an equality that cannot raise, for instance {base.inputs[0].alias}.… = {alias}.…")
 
 
 def _every(source: Source, found: From, catalog: Catalog) -> int:
