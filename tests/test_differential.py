@@ -87,7 +87,8 @@ def test_a_query_created_later_answers_from_the_history_there_is() -> None:
             return
         creation = choice.choice(case.boundaries)
         for plan in choice.sample(plans(query), 1):
-            found = differences(oracle.answers(case, creation=creation), answers(case, query, plan, choice, creation=creation))
+            got = answers(case, query, plan, choice, creation=creation)
+            found = [] if case.may_fail and limited(query, got) else differences(oracle.answers(case, creation=creation), got)
             assert not found, found[:5]
 
     run()

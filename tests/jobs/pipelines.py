@@ -53,8 +53,9 @@ def ran(pipe: forebay.Pipeline, **options: Any) -> list[float]:
 
 
 def answers(pipe: forebay.Pipeline, name: str) -> list[tuple[Any, ...]]:
-    """(boundary in seconds, values …) of every answer."""
-    return [((tables.micros(row[0].to_pydatetime()) - BEGINNING) / SECOND, *row[1:]) for row in pipe.result(name, every=True).itertuples(index=False)]
+    """(boundary in seconds, values …) of every answer; NULL is None, which equals itself."""
+    frame = pipe.result(name, every=True).astype(object)
+    return [((tables.micros(row[0].to_pydatetime()) - BEGINNING) / SECOND, *row[1:]) for row in frame.where(frame.notna(), None).itertuples(index=False)]
 
 
 def equal(pipe: forebay.Pipeline) -> bool:
