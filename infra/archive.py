@@ -47,7 +47,9 @@ def make() -> None:
     fresh.unlink(missing_ok=True)
     with tempfile.TemporaryDirectory(prefix="forebay-archive-") as folder:
         # The JVM writes the archive while it ends, after Python's side has ended; it holds these pipes, so their end is its end.
-        said = subprocess.run([sys.executable, "-m", "infra.archive", "record", str(fresh), folder], cwd=ROOT, capture_output=True, text=True, timeout=WAIT)
+        # FOREBAY_DEBUG: else the session would send the JVM's output to a file.
+        said = subprocess.run([sys.executable, "-m", "infra.archive", "record", str(fresh), folder], cwd=ROOT, capture_output=True, text=True, timeout=WAIT,
+                              env={**os.environ, "FOREBAY_DEBUG": "1"})
     if said.returncode or not fresh.exists() or fresh.stat().st_size < LEAST:
         raise SystemExit("forebay: no archive was made; the last lines:\n" + "\n".join(said.stderr.splitlines()[-10:]))
     os.replace(fresh, ARCHIVE)
