@@ -26,10 +26,12 @@ def read(rt: Runtime, name: str, at: int | None = None, every: bool = False) -> 
     standing = requests.show(rt, name)
     boundaries = published(rt, name)
     if standing.error and at is None and not every:
-        raise ForebayError("query-failed", f"query {name!r} failed: {standing.error}", hint="earlier answers: --at or --all; change the query with `query create --replace`", exit_code=1)
+        raise ForebayError("query-failed", f"query {name!r} failed: {standing.error}",
+                           hint="earlier answers: --at or --all; change the query with `query create --replace`", exit_code=1)
     if at is not None and at not in boundaries:
         said = f"the last is {_iso(boundaries[-1])}" if boundaries else "none is"
-        raise ForebayError("unknown-boundary", f"no answer of {name!r} is published at {_iso(at)}; {said}", hint="`forebay result NAME --all` shows what there is")
+        raise ForebayError("unknown-boundary", f"no answer of {name!r} is published at {_iso(at)}; {said}",
+                           hint="`forebay result NAME --all` shows what there is")
     wanted = boundaries if every else [at if at is not None else boundaries[-1]] if boundaries else []
     return rows(rt, standing, wanted)
 
@@ -41,7 +43,8 @@ def rows(rt: Runtime, standing: Standing, boundaries: list[int]) -> pa.Table:
     if not boundaries or not tables.exists(path):
         return schema.empty_table()
     low, high = min(boundaries), max(boundaries)
-    files = tuple(os.path.join(path, f.path) for f in tables.open_table(path).files() if f.high.get("boundary", low) >= low and f.low.get("boundary", high) <= high)
+    files = tuple(os.path.join(path, f.path) for f in tables.open_table(path).files()
+                  if f.high.get("boundary", low) >= low and f.low.get("boundary", high) <= high)
     if not files:
         return schema.empty_table()
     con = kernel.connect(threads=2)
@@ -126,7 +129,8 @@ def _raw(rt: Runtime, query: Query) -> dict[str, Any]:
             found[i.source] = tuple(os.path.join(table.path, f.path) for f in table.files())
         else:
             folder = os.path.join(rt.pipeline.warehouse, "relations", i.source)
-            found[i.source] = {t: (os.path.join(folder, relations.version_file(rt.pipeline, i.source, v).path),) for t, v in rt.ledger.relation_versions(i.source)}
+            found[i.source] = {t: (os.path.join(folder, relations.version_file(rt.pipeline, i.source, v).path),)
+                               for t, v in rt.ledger.relation_versions(i.source)}
     return found
 
 

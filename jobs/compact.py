@@ -149,8 +149,8 @@ def counts(table: Table, after: int, upto: int) -> list[tuple[int, int]]:
 
 def _old(path: str) -> bool:
     """Whether nothing in it is so young that a runner on another machine, which the lock does not stop, may be about to commit it."""
-    times = (os.path.getmtime(os.path.join(folder, name)) for folder, _, names in os.walk(path) for name in names) if os.path.isdir(path) else (os.path.getmtime(path),)
-    return time.time() - max(times, default=0.0) > GRACE
+    paths = [os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names] if os.path.isdir(path) else [path]
+    return time.time() - max(map(os.path.getmtime, paths), default=0.0) > GRACE
 
 
 def _listed(path: str) -> list[str]:

@@ -21,10 +21,11 @@ from jobs.tables import Conflict, Table
 from optimizer.errors import failed
 
 STAMP = pa.timestamp("us", "UTC")
-CHANGES = pa.schema([("sequence", pa.int64()), ("at", STAMP), ("query", pa.string()), ("action", pa.string()), ("effective", STAMP), ("sql", pa.string()), ("plan", pa.string()),
-                     ("columns", pa.string()), ("table", pa.string()), ("reason", pa.string())])
-BATCHES = pa.schema([("batch", pa.int64()), ("phase", pa.string()), ("first", STAMP), ("boundary", STAMP), ("boundaries", pa.int64()), ("rows", pa.string()),
-                     ("plans", pa.string()), ("relations", pa.string()), ("failed", pa.string()), ("seconds", pa.float64()), ("runner", pa.string()), ("at", STAMP)])
+CHANGES = pa.schema([("sequence", pa.int64()), ("at", STAMP), ("query", pa.string()), ("action", pa.string()), ("effective", STAMP),
+                     ("sql", pa.string()), ("plan", pa.string()), ("columns", pa.string()), ("table", pa.string()), ("reason", pa.string())])
+BATCHES = pa.schema([("batch", pa.int64()), ("phase", pa.string()), ("first", STAMP), ("boundary", STAMP), ("boundaries", pa.int64()),
+                     ("rows", pa.string()), ("plans", pa.string()), ("relations", pa.string()), ("failed", pa.string()),
+                     ("seconds", pa.float64()), ("runner", pa.string()), ("at", STAMP)])
 BEGUN = "forebay.begun"
 MANY = 64                # files of one of these tables before they are merged
 ATTEMPTS = 1000          # a request loses only to a boundary that begins or another request, each a few milliseconds long
@@ -80,7 +81,8 @@ class Ledger:
         last = self.last()
         begun = _instant(self.changes.refresh())
         if last is not None and (begun or -1) < last[1].boundaries[-1]:
-            raise failed("damaged-ledger", f"{self.changes.path} knows less than {self.batches.path}: a commit of it is gone", "restore warehouse/ledger from a copy; see `forebay doctor`")
+            raise failed("damaged-ledger", f"{self.changes.path} knows less than {self.batches.path}: a commit of it is gone",
+                         "restore warehouse/ledger from a copy; see `forebay doctor`")
         return begun
 
     def all_changes(self) -> tuple[Change, ...]:
@@ -143,10 +145,12 @@ class Ledger:
         self._enter("commit", batch, states, rows, failed, seconds)
 
     def _enter(self, phase: str, batch: Batch, states: Mapping[str, State], rows: Mapping[str, int], failed: Mapping[str, str], seconds: float) -> None:
-        row = {"batch": batch.number, "phase": phase, "first": batch.boundaries[0], "boundary": batch.boundaries[-1], "boundaries": len(batch.boundaries), "rows": json.dumps(dict(rows)),
-               "plans": json.dumps({q: p["name"] for q, p in batch.plans.items()}), "relations": json.dumps(dict(batch.relations)), "failed": json.dumps(dict(failed)),
-               "seconds": seconds, "runner": f"{socket.gethostname()}:{os.getpid()}", "at": _now()}
-        self.batches.append(_rows(BATCHES, [row]), transaction=("batch", 2 * batch.number + (phase == "commit")), metadata={"forebay": _entry(phase, batch, states)})
+        row = {"batch": batch.number, "phase": phase, "first": batch.boundaries[0], "boundary": batch.boundaries[-1], "boundaries": len(batch.boundaries),
+               "rows": json.dumps(dict(rows)), "plans": json.dumps({q: p["name"] for q, p in batch.plans.items()}),
+               "relations": json.dumps(dict(batch.relations)), "failed": json.dumps(dict(failed)), "seconds": seconds,
+               "runner": f"{socket.gethostname()}:{os.getpid()}", "at": _now()}
+        self.batches.append(_rows(BATCHES, [row]), transaction=("batch", 2 * batch.number + (phase == "commit")),
+                            metadata={"forebay": _entry(phase, batch, states)})
 
     def committed(self) -> int | None:
         """The last boundary whose answers may be read."""
@@ -160,7 +164,8 @@ class Ledger:
 
     def relation_versions(self, name: str) -> list[tuple[int, int]]:
         """(boundary, version): which version of a relation was used from which boundary on."""
-        rows = self._ask(f"""SELECT epoch_us("first"), CAST(json_extract(relations, '$.{name}') AS BIGINT) AS v FROM batches WHERE phase = 'commit' AND v IS NOT NULL ORDER BY batch""")
+        rows = self._ask(f"""SELECT epoch_us("first"), CAST(json_extract(relations, '$.{name}') AS BIGINT) AS v
+                             FROM batches WHERE phase = 'commit' AND v IS NOT NULL ORDER BY batch""")
         return [pair for k, pair in enumerate(rows) if k == 0 or pair[1] != rows[k - 1][1]]
 
     def told(self) -> list[tuple[int, int, dict[str, str], float]]:

@@ -22,13 +22,16 @@ def explained(rt: Runtime, error: BaseException) -> ForebayError:
     if _overtaken(rt):
         return Conflict(f"another process has run this pipeline's batch in the meantime ({text})")
     if any(sign in text for sign in ("No space left", "Disk quota", "ENOSPC", "Errno 28")):
-        return failed("disk-full", f"the disk is full: {text}", "free space, then run again: nothing was published of the batch; `forebay doctor` shows what takes it")
+        return failed("disk-full", f"the disk is full: {text}",
+                      "free space, then run again: nothing was published of the batch; `forebay doctor` shows what takes it")
     if isinstance(error, spark.Broken) and not any(sign in text for sign in ("parquet", "Parquet", "No files found")):
         return failed("spark-failed", f"Spark gave up: {text}", "run again: the batch is repeated with the same rows; `forebay doctor` checks Spark")
     place = _state_of(rt, text)
     if place is not None:
-        return failed("damaged-state", f"the state of query {place!r} is damaged: {text}", f"`forebay doctor --rebuild {place}` makes it anew from the stream tables")
-    return failed("damaged-table", f"a table cannot be read or written: {text}", "`forebay doctor` checks every table; rows, results and the ledger have to be restored from a copy")
+        return failed("damaged-state", f"the state of query {place!r} is damaged: {text}",
+                      f"`forebay doctor --rebuild {place}` makes it anew from the stream tables")
+    return failed("damaged-table", f"a table cannot be read or written: {text}",
+                  "`forebay doctor` checks every table; rows, results and the ledger have to be restored from a copy")
 
 
 def rebuild(rt: Runtime, query: str) -> bool:

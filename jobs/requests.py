@@ -1,4 +1,7 @@
-"""Requests to a pipeline: create, delete, pause, resume, pin, unpin; each one row in the ledger, in force from a boundary it names, never waiting for a runner."""
+"""Requests to a pipeline: create, delete, pause, resume, pin, unpin; each one row in the ledger, in force from a boundary that it names.
+
+Nothing here waits for a runner.
+"""
 from __future__ import annotations
 
 import json
@@ -132,7 +135,8 @@ def columns_of(rt: Runtime, sql: str) -> str:
 
 def _existing(known: Mapping[str, Standing], name: str) -> Standing:
     if name not in known:
-        raise ForebayError("unknown-query", f"there is no query {name!r}", hint=f"there are {', '.join(sorted(known)) or 'none yet; make one with `forebay query create`'}")
+        raise ForebayError("unknown-query", f"there is no query {name!r}",
+                           hint=f"there are {', '.join(sorted(known)) or 'none yet; make one with `forebay query create`'}")
     return known[name]
 
 
@@ -147,9 +151,11 @@ def _check_new(name: str, old: Standing | None, columns: str, replace: bool, cou
 
 
 def _check_action(old: Standing, action: str) -> None:
-    allowed = {"delete": ("active", "paused", "failed"), "pause": ("active",), "resume": ("paused", "failed"), "pin": ("active", "paused", "failed"), "unpin": ("active", "paused", "failed")}[action]
+    living = ("active", "paused", "failed")
+    allowed = {"delete": living, "pause": ("active",), "resume": ("paused", "failed"), "pin": living, "unpin": living}[action]
     if old.state not in allowed:
-        raise ForebayError("wrong-state", f"query {old.name!r} is {old.state}, so it cannot be changed by {action}", hint=f"{action} takes a query that is {' or '.join(allowed)}")
+        raise ForebayError("wrong-state", f"query {old.name!r} is {old.state}, so it cannot be changed by {action}",
+                           hint=f"{action} takes a query that is {' or '.join(allowed)}")
 
 
 def _table(name: str, old: Standing | None, columns: str) -> str:

@@ -76,7 +76,8 @@ class Runtime:
                 del self._tables[path]
 
     def context(self) -> Context:
-        return Context(self.pipeline.warehouse, self.catalog, self.tasks, self.table, lambda name, version: relations.version_file(self.pipeline, name, version))
+        return Context(self.pipeline.warehouse, self.catalog, self.tasks, self.table,
+                       lambda name, version: relations.version_file(self.pipeline, name, version))
 
 
 def runtime(pipeline: Pipeline, engine: str | None = None) -> Runtime:
@@ -244,7 +245,8 @@ def _describe(rt: Runtime, boundaries: tuple[int, ...]) -> Batch:
 def choose(rt: Runtime, standing: Standing, state: State | None) -> Any:
     query = batches.parsed(standing.sql, rt.catalog)
     plan = named(query, standing.pin) if standing.pin else default(query)
-    foreign = any(rt.table(f"streams/{i.source}").features for i in query.inputs if i.is_stream and tables.exists(os.path.join(rt.pipeline.warehouse, "streams", i.source)))
+    foreign = any(rt.table(f"streams/{i.source}").features for i in query.inputs
+                  if i.is_stream and tables.exists(os.path.join(rt.pipeline.warehouse, "streams", i.source)))
     return placed(plan, "jvm" if rt.engine == "jvm" or foreign else TASKS)
 
 
@@ -258,7 +260,8 @@ def _sound(rt: Runtime, path: str, name: str, state: State) -> int:
     table = rt.table(path)
     if table.foreign or table.transaction("batch") != state.batch:
         what = "has a commit that is not Forebay's" if table.foreign else f"is not as batch {state.batch} left it"
-        raise failed("damaged-state", f"the state of query {name!r} is damaged: {table.path} {what}", f"`forebay doctor --rebuild {name}` makes it anew from the stream tables")
+        raise failed("damaged-state", f"the state of query {name!r} is damaged: {table.path} {what}",
+                     f"`forebay doctor --rebuild {name}` makes it anew from the stream tables")
     return table.version
 
 
@@ -296,7 +299,8 @@ def _conclude(rt: Runtime, batch: Batch, made: list[Answer], seconds: float) -> 
     failed = {a.work.name: a.failed for a in made if a.failed}
     for name, (boundary, message) in failed.items():
         _record_failure(rt, name, boundary, message)
-    states = {**{n: s for n, s in batch.states.items() if n in batch.plans and n not in failed}, **{a.work.name: _state(a, batch) for a in made if not a.failed}}
+    states = {**{n: s for n, s in batch.states.items() if n in batch.plans and n not in failed},
+              **{a.work.name: _state(a, batch) for a in made if not a.failed}}
     failpoints.at("batch.before-commit")
     rt.ledger.commit(batch, states, {}, {n: m for n, (_, m) in failed.items()}, seconds)
     failpoints.at("batch.after-commit")

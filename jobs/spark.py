@@ -1,8 +1,12 @@
-"""Sessions: the only place that imports PySpark. Where Spark runs is configuration; nothing here uses a SparkContext's or the JVM's handles, so Connect works too."""
+"""Sessions: the only place that imports PySpark. Where Spark runs is configuration.
+
+Nothing here uses a SparkContext's or the JVM's handles, so Connect works too.
+"""
 from __future__ import annotations
 
 import glob
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -105,7 +109,7 @@ def guarded() -> Iterator[None]:
 def _reason(error: Exception) -> str:
     """What a Python task died of is the last line of its traceback, among Java's."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    told = [line for line in lines if ": " in line and line.split(": ")[0].replace(".", "").replace("_", "").isalnum() and line.split(": ")[0].endswith(("Error", "Exception"))]
+    told = [line for line in lines if re.match(r"[\w.]*(Error|Exception): ", line)]
     return told[0] if told else (lines[0] if lines else type(error).__name__)
 
 

@@ -105,7 +105,8 @@ class Table:
         rows = _actions(self.handle).to_pylist()
         return {str(row["path"]): {k[10:]: None if v is None else str(v) for k, v in row.items() if k.startswith("partition.")} for row in rows}
 
-    def commit(self, add: Iterable[File] = (), remove: Iterable[str] = (), transaction: tuple[str, int] | None = None, metadata: Mapping[str, str] | None = None) -> int:
+    def commit(self, add: Iterable[File] = (), remove: Iterable[str] = (), transaction: tuple[str, int] | None = None,
+               metadata: Mapping[str, str] | None = None) -> int:
         add, remove, now = tuple(add), tuple(remove), int(time.time() * 1000)
         actions: list[AddAction | RemoveAction] = [AddAction(f.path, f.size, {}, now, True, json.dumps(_statistics(f, self.schema))) for f in add]
         actions += [RemoveAction(path, True, now) for path in remove]
@@ -140,7 +141,8 @@ def open_table(path: str, version: int | None = None) -> Table:
     except TableNotFoundError as error:
         raise failed("no-table", f"{path} is not a Delta table", "forebay doctor lists the tables of a warehouse") from error
     except (DeltaError, OSError) as error:
-        raise failed("damaged-table", f"{path} cannot be read: {str(error).splitlines()[0]}", "run `forebay doctor`; state tables can be rebuilt from the stream tables") from error
+        raise failed("damaged-table", f"{path} cannot be read: {str(error).splitlines()[0]}",
+                     "run `forebay doctor`; state tables can be rebuilt from the stream tables") from error
 
 
 def create(path: str, schema: pa.Schema) -> Table:
@@ -216,7 +218,8 @@ def _statistics(file: File, schema: pa.Schema) -> dict[str, object]:
     stamps = {f.name for f in schema if pa.types.is_timestamp(f.type)}
 
     def said(bounds: Mapping[str, int], up: int) -> dict[str, object]:
-        return {k: _iso(-(-v // 1000) if up else v // 1000) if k in stamps else v for k, v in bounds.items() if k in schema.names and (k in stamps or pa.types.is_integer(schema.field(k).type))}
+        return {k: _iso(-(-v // 1000) if up else v // 1000) if k in stamps else v for k, v in bounds.items()
+                if k in schema.names and (k in stamps or pa.types.is_integer(schema.field(k).type))}
 
     return {"numRecords": file.rows, "minValues": said(file.low, 0), "maxValues": said(file.high, 1)}
 

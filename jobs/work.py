@@ -104,7 +104,8 @@ def _write(con: kernel.Connection, order: Order, write: Write) -> list[tables.Fi
 def _write_rows(con: kernel.Connection, order: Order, answers: list[str]) -> list[tables.File]:
     union = " UNION ALL ".join(f"({a})" for a in answers)
     assert order.rows_to is not None
-    return write_file(con, f"SELECT {d.from_micros('_t', 'duckdb')} AS boundary, * EXCLUDE (_t) FROM ({union}) AS q", order.rows_to, f"{order.label}-{order.part}")
+    return write_file(con, f"SELECT {d.from_micros('_t', 'duckdb')} AS boundary, * EXCLUDE (_t) FROM ({union}) AS q",
+                      order.rows_to, f"{order.label}-{order.part}")
 
 
 def write_file(con: kernel.Connection, sql: str, folder: str, label: str) -> list[tables.File]:
