@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from jobs.batch import parsed
+from jobs.boundaries import first_possible
 from jobs.ledger import Change
 from jobs.queries import Standing, standings
 from optimizer.errors import ForebayError
@@ -69,7 +70,6 @@ def listed(rt: Runtime) -> list[Standing]:
 
 def effective(rt: Runtime, begun: int | None) -> int | None:
     """The first boundary not yet begun, None while the pipeline has no row."""
-    from jobs.runner import first_possible
     return begun + rt.pipeline.batch if begun is not None else first_possible(rt)
 
 

@@ -16,19 +16,17 @@ from typing import Any
 from jobs import batch as batches
 from jobs import compact, failpoints, ingest, intake, relations, repair, requests, tables
 from jobs.batch import Answer, Context
+from jobs.boundaries import active, next_boundary, next_group, read_streams, waiting_for
 from jobs.config import Pipeline, catalog
 from jobs.ledger import Batch, Change, Ledger, State
 from jobs.lock import held
-from jobs.queries import Standing, next_change, standings
+from jobs.queries import Standing, standings
 from jobs.schema import stream_schema
 from jobs.tables import Conflict, Table
 from jobs.tasks import Tasks
 from optimizer.errors import failed
 from optimizer.plan import default, named, placed
-from optimizer.query import Query
 
-GROUP_BOUNDARIES = 240       # boundaries committed together at most
-GROUP_ROWS = 20_000          # rows that may come with them: more, and each boundary is worth its own batch
 TASKS = "tasks"
 
 Progress = Callable[[Mapping[str, Any]], None]
@@ -100,7 +98,7 @@ def _run(rt: Runtime, to: int | None, flush: bool, limit: int | None, progress: 
     requests.synchronise(rt)
     while limit is None or len(ran) < limit:
         asked = rt.ledger.asked()
-        group = _next_group(rt, to, flush, None if limit is None else limit - len(ran))
+        group = next_group(rt, to, flush, None if limit is None else limit - len(ran))
         if not group:
             break
         failpoints.at("batch.before-mark")
@@ -144,90 +142,6 @@ def recover(rt: Runtime) -> list[dict[str, Any]]:
     rt.position = rt.ledger.position
     compact.sweep(rt)      # not before: an intent that is run again reads files that its tables no longer name
     return done
-
-
-def active(rt: Runtime, boundary: int) -> dict[str, Standing]:
-    return {name: s for name, s in standings(rt.ledger.all_changes(), boundary).items() if s.active}
-
-
-def next_boundary(rt: Runtime) -> int | None:
-    """The first boundary not yet begun at which any query is in force, None while there is no row or no query."""
-    first = first_possible(rt)
-    if first is None:
-        return None
-    if active(rt, first):
-        return first
-    changes = rt.ledger.all_changes()
-    later = next_change(changes, first)
-    while later is not None and not active(rt, later):
-        later = next_change(changes, later)
-    return later
-
-
-def first_possible(rt: Runtime) -> int | None:
-    """The boundary after the last batch; before any, the first multiple of the batch after the earliest row.
-
-    Not after the last begun one: a crash between mark and intent leaves boundaries that have begun and were never run.
-    """
-    last = rt.ledger.last()
-    if last is not None:
-        return last[1].boundaries[-1] + rt.pipeline.batch
-    earliest = intake.first_row(rt.pipeline)
-    return None if earliest is None else (earliest // rt.pipeline.batch + 1) * rt.pipeline.batch
-
-
-def queries_at(rt: Runtime, boundary: int) -> dict[str, Query]:
-    return {name: batches.parsed(s.sql, rt.catalog) for name, s in active(rt, boundary).items()}
-
-
-def _read_streams(rt: Runtime, boundary: int) -> set[str]:
-    return {i.source for q in queries_at(rt, boundary).values() for i in q.inputs if i.is_stream}
-
-
-def _complete_until(rt: Runtime, boundary: int, flush: bool) -> int:
-    """The last complete boundary, seen from this one: each stream read has a row at or after T + wait, or has been silent for `idle`."""
-    read, batch = _read_streams(rt, boundary), rt.pipeline.batch
-    last = max(((m.latest // batch + 1) * batch for s, m in rt.marks.items() if s in read), default=0)
-    if flush:
-        return last
-    return min((_reached(rt, s) // batch * batch for s in read if not _silent(rt, s)), default=last)
-
-
-def _reached(rt: Runtime, stream: str) -> int:
-    """The last instant that this stream lets pass as a boundary."""
-    return rt.marks[stream].latest - rt.pipeline.streams[stream].wait if stream in rt.marks else -1
-
-
-def _silent(rt: Runtime, stream: str) -> bool:
-    idle = rt.pipeline.streams[stream].idle
-    return idle is not None and (stream not in rt.marks or rt.clock() - rt.marks[stream].arrived > idle)
-
-
-def waiting_for(rt: Runtime, boundary: int | None) -> list[str]:
-    """The streams that hold a boundary up."""
-    return sorted(s for s in _read_streams(rt, boundary) if not _silent(rt, s) and _reached(rt, s) < boundary) if boundary is not None else []
-
-
-def _next_group(rt: Runtime, to: int | None, flush: bool, limit: int | None) -> tuple[int, ...]:
-    """The next boundary, and after it as many as bring few rows and no change: an empty one then costs next to nothing."""
-    first = next_boundary(rt)
-    if first is None:
-        return ()
-    last = _complete_until(rt, first, flush)
-    last = min(last, to) if to is not None else last
-    change = next_change(rt.ledger.all_changes(), first)
-    last = min(last, change - rt.pipeline.batch) if change is not None else last
-    most = 1 if rt.engine == "jvm" else min(GROUP_BOUNDARIES, limit or GROUP_BOUNDARIES)
-    group = tuple(range(first, last + 1, rt.pipeline.batch)[:most])
-    while len(group) > 1 and _rows_between(rt, first - rt.pipeline.batch, group[-1]) > GROUP_ROWS:
-        group = group[:max(1, len(group) // 2)]
-    return group
-
-
-def _rows_between(rt: Runtime, after: int, upto: int) -> int:
-    """At most how many rows these boundaries bring, by the files' statistics."""
-    files = (f for s in _read_streams(rt, upto) if tables.exists(os.path.join(rt.pipeline.warehouse, "streams", s)) for f in rt.table(f"streams/{s}").files())
-    return sum(f.rows for f in files if f.high.get("_boundary", upto) > after and f.low.get("_boundary", upto) <= upto)
 
 
 def _describe(rt: Runtime, boundaries: tuple[int, ...]) -> Batch:
@@ -333,7 +247,7 @@ def _arrived(rt: Runtime, batch: Batch) -> dict[int, dict[str, int]]:
     """Rows that each boundary counts first, from the files' own counts where a file belongs to one boundary."""
     found: dict[int, dict[str, int]] = {}
     after, upto = batch.boundaries[0] - rt.pipeline.batch, batch.boundaries[-1]
-    for stream in sorted(_read_streams(rt, batch.boundaries[0])):
+    for stream in sorted(read_streams(rt, batch.boundaries[0])):
         for boundary, count in compact.counts(rt.table(f"streams/{stream}"), after, upto):
             found.setdefault(boundary, {})[stream] = found.get(boundary, {}).get(stream, 0) + count
     return found
