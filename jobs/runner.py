@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
+
 from jobs import batch as batches
 from jobs import compact, failpoints, ingest, intake, relations, repair, requests, tables
 from jobs.batch import Answer, Context
@@ -49,10 +51,11 @@ class Runtime:
         self.position = -1
         self.catalog = catalog(self.pipeline)
 
-    def table(self, path: str) -> Table:
-        """A table of the warehouse; the handle is kept, so following it costs a few file look-ups."""
+    def table(self, path: str, schema: pa.Schema | None = None) -> Table:
+        """A table of the warehouse, made if there is none and a schema is given; the handle is kept, so following it costs a few file look-ups."""
         if path not in self._tables:
-            self._tables[path] = tables.open_table(os.path.join(self.pipeline.warehouse, path))
+            place = os.path.join(self.pipeline.warehouse, path)
+            self._tables[path] = tables.open_table(place) if schema is None else tables.create(place, schema)
         return self._tables[path]
 
     def lap(self, stage: str, since: float) -> float:
@@ -194,7 +197,7 @@ def _carry_out(rt: Runtime, batch: Batch, started: float) -> list[dict[str, Any]
     lap = time.perf_counter()
     context, known = rt.context(), standings(rt.ledger.all_changes(), batch.boundaries[0])
     for stream in {s for n in batch.plans for s in _streams(rt, known[n])}:
-        tables.create(os.path.join(rt.pipeline.warehouse, "streams", stream), stream_schema(rt.pipeline.streams[stream].columns))
+        rt.table(f"streams/{stream}", stream_schema(rt.pipeline.streams[stream].columns))
     made = batches.answers(context, batch, batches.works(context, batch, known))
     failpoints.at("batch.after-tasks")
     lap = rt.lap("answer", lap)

@@ -169,17 +169,25 @@ def describe(root: str, name: str) -> File:
     footer = pq.read_metadata(path)
     low: dict[str, int] = {}
     high: dict[str, int] = {}
+    unsure = set()
     for group in range(footer.num_row_groups):
         for index in range(footer.num_columns):
             column = footer.row_group(group).column(index)
-            stats = column.statistics
-            if stats is not None and stats.has_min_max:
-                bounds = _integer(stats.min), _integer(stats.max)
-                if bounds[0] is not None and bounds[1] is not None:
-                    key = column.path_in_schema
-                    low[key] = min(low.get(key, bounds[0]), bounds[0])
-                    high[key] = max(high.get(key, bounds[1]), bounds[1])
-    return File(name, footer.num_rows, os.path.getsize(path), low, high)
+            key, bounds = column.path_in_schema, _bounds(column.statistics)
+            if bounds is None:
+                unsure.add(key)      # bounds that hold for some of the rows only would lose the others
+                continue
+            low[key] = min(low.get(key, bounds[0]), bounds[0])
+            high[key] = max(high.get(key, bounds[1]), bounds[1])
+    known = low.keys() - unsure
+    return File(name, footer.num_rows, os.path.getsize(path), {k: low[k] for k in known}, {k: high[k] for k in known})
+
+
+def _bounds(found: pq.Statistics | None) -> tuple[int, int] | None:
+    if found is None or not found.has_min_max:
+        return None
+    low, high = _integer(found.min), _integer(found.max)
+    return None if low is None or high is None else (low, high)
 
 
 def micros(value: datetime) -> int:
