@@ -9,7 +9,8 @@ import json
 import os
 import socket
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -75,6 +76,18 @@ class Ledger:
         self.batches = tables.create(os.path.join(warehouse, "ledger", "batches"), BATCHES)
         self._read: dict[str, list[tuple[int, Change]]] = {}
         self._told: tuple[Change, ...] = ()
+        self._steady = False
+        self._last: tuple[int, tuple[str, Batch, Mapping[str, State]] | None] = (-1, None)
+
+    @contextmanager
+    def steady(self) -> Iterator[int]:
+        """Within, what was asked is as it is now: one look at the table serves a whole batch. Gives what `asked` gives."""
+        self.all_changes()
+        self._steady = True
+        try:
+            yield self.changes.version
+        finally:
+            self._steady = False
 
     def begun(self) -> int | None:
         """The last boundary that has begun: requests and late rows come after it."""
@@ -87,6 +100,9 @@ class Ledger:
 
     def all_changes(self) -> tuple[Change, ...]:
         """In the order in which they were made."""
+        return self._told if self._steady else self._asked_so_far()
+
+    def _asked_so_far(self) -> tuple[Change, ...]:
         files = {f.path for f in self.changes.refresh().files()}
         if files != self._read.keys():      # a mark brings none
             kept = {path: rows for path, rows in self._read.items() if path in files}
@@ -97,7 +113,7 @@ class Ledger:
     def request(self, make: Any) -> Change:
         """Appends make(last begun boundary, changes so far), made again whenever somebody else was faster."""
         for _ in range(ATTEMPTS):
-            known = self.all_changes()
+            known = self._asked_so_far()
             change: Change = make(_instant(self.changes), known)      # of the version just read: a mark made since then is a conflict
             failpoints.at("request.before-commit")
             try:
@@ -131,11 +147,11 @@ class Ledger:
 
     def last(self) -> tuple[str, Batch, Mapping[str, State]] | None:
         """The newest entry of `batches`: phase, batch, and the states after it (before it, for an intent)."""
-        said = self.batches.refresh().metadata().get("forebay")
-        if said is None:
-            return None
-        entry = json.loads(str(said))
-        return entry["phase"], _batch(entry["batch"]), _states(entry["states"])
+        version = self.batches.refresh().version
+        if version != self._last[0]:
+            said = self.batches.metadata().get("forebay")
+            self._last = (version, None if said is None else _told(json.loads(str(said))))
+        return self._last[1]
 
     def intent(self, batch: Batch, rows: Mapping[str, int]) -> None:
         """Put-if-absent: a second runner that saw the same ledger loses here."""
@@ -235,6 +251,10 @@ def _rows(schema: pa.Schema, rows: list[dict[str, Any]]) -> pa.Table:
 
 def _batch(said: dict[str, Any]) -> Batch:
     return Batch(said["number"], tuple(said["boundaries"]), said["plans"], said["relations"], _states(said["states"]), said["versions"])
+
+
+def _told(said: dict[str, Any]) -> tuple[str, Batch, Mapping[str, State]]:
+    return said["phase"], _batch(said["batch"]), _states(said["states"])
 
 
 def _states(said: dict[str, Any]) -> dict[str, State]:

@@ -100,15 +100,15 @@ def _run(rt: Runtime, to: int | None, flush: bool, limit: int | None, progress: 
     rt.marks = intake.watermarks(rt.pipeline)      # only an ingest moves them, and none can run meanwhile
     requests.synchronise(rt)
     while limit is None or len(ran) < limit:
-        asked = rt.ledger.asked()
-        group = next_group(rt, to, flush, None if limit is None else limit - len(ran))
-        if not group:
-            break
-        failpoints.at("batch.before-mark")
-        if not rt.ledger.begin(group[-1], asked):
-            continue
-        failpoints.at("batch.after-mark")
-        done = execute(rt, group)
+        with rt.ledger.steady() as asked:
+            group = next_group(rt, to, flush, None if limit is None else limit - len(ran))
+            if not group:
+                break
+            failpoints.at("batch.before-mark")
+            if not rt.ledger.begin(group[-1], asked):
+                continue
+            failpoints.at("batch.after-mark")
+            done = execute(rt, group)
         rt.position = rt.ledger.position
         for entry in done:
             progress(entry)
