@@ -168,7 +168,7 @@ def verified(document: Mapping[str, Any]) -> Text:
         rows = [(n, q["boundaries"], q["equal"], _verdict(q)) for n, q in document["queries"].items()]
         table(out, ("query", "boundaries", "equal", ""), rows, (False, True, True, False))
         for name, q in document["queries"].items():
-            if q["left"]:
+            if q.get("left"):
                 line(out, f"{name}: {q['left']} earlier boundaries cannot be recomputed, their rows have left by `keep`")
         for name, q in document["queries"].items():
             for d in q["differences"]:

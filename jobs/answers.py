@@ -97,7 +97,7 @@ def verify(rt: Runtime, name: str | None = None, engine: str = "duckdb") -> dict
     names = [name] if name is not None else sorted(standings(rt.ledger.all_changes()))
     with repair.told(rt):
         said = {n: _verified(rt, n, engine) for n in names if name is not None or segments(rt, n)}
-    if name is not None and said[name]["left"] and not said[name]["boundaries"]:
+    if name is not None and said[name].get("left") and not said[name]["boundaries"]:
         raise ForebayError("rows-left", f"the rows behind every answer of {name!r} have left by `keep`: they cannot be recomputed", hint="a longer `keep` in forebay.yml keeps rows from now on")
     return {"queries": said}
 
@@ -108,7 +108,7 @@ def _verified(rt: Runtime, name: str, engine: str) -> dict[str, Any]:
     first = [max(retention.unsure(rt, batches.parsed(s.sql, rt.catalog), b), sum(t not in known for t in b)) for s, b in spans]
     differences = [d for (standing, boundaries), k in zip(spans, first) for d in _differences(rt, standing, boundaries, k, engine)]
     count = sum(len(b) - k for (_, b), k in zip(spans, first))
-    return {"boundaries": count, "equal": count - len({d["boundary"] for d in differences}), "differences": differences, "left": sum(first)}
+    return {"boundaries": count, "equal": count - len({d["boundary"] for d in differences}), "differences": differences, **({"left": sum(first)} if any(first) else {})}
 
 
 def _differences(rt: Runtime, standing: Standing, boundaries: list[int], first: int, engine: str) -> list[dict[str, Any]]:
