@@ -185,7 +185,8 @@ def release(call: Call, boundary: Annotated[str, typer.Argument(metavar="T")],
     raise ForebayError("nothing-stopped", f"nothing was stopped at {show.iso(at)}", hint="only a boundary that a critical expectation stopped can be released")
 
 
-def doctor(call: Call, rebuild: Annotated[str | None, typer.Option("--rebuild", metavar="NAME", help="Make a query's state anew from the stream tables, at its next boundary.")] = None) -> Said:
+def doctor(call: Call, rebuild: Annotated[str | None, typer.Option(
+        "--rebuild", metavar="NAME", help="Make a query's state anew from the stream tables, at its next boundary.")] = None) -> Said:
     """Java, jars, versions, disk, locks, tables: what is well."""
     from jobs.config import FILE, load
     from jobs.doctor import facts

@@ -98,7 +98,8 @@ def verify(rt: Runtime, name: str | None = None, engine: str = "duckdb") -> dict
     with repair.told(rt):
         said = {n: _verified(rt, n, engine) for n in names if name is not None or segments(rt, n)}
     if name is not None and said[name].get("left") and not said[name]["boundaries"]:
-        raise ForebayError("rows-left", f"the rows behind every answer of {name!r} have left by `keep`: they cannot be recomputed", hint="a longer `keep` in forebay.yml keeps rows from now on")
+        raise ForebayError("rows-left", f"the rows behind every answer of {name!r} have left by `keep`: they cannot be recomputed",
+                           hint="a longer `keep` in forebay.yml keeps rows from now on")
     return {"queries": said}
 
 
@@ -108,7 +109,8 @@ def _verified(rt: Runtime, name: str, engine: str) -> dict[str, Any]:
     first = [max(retention.unsure(rt, batches.parsed(s.sql, rt.catalog), b), sum(t not in known for t in b)) for s, b in spans]
     differences = [d for (standing, boundaries), k in zip(spans, first) for d in _differences(rt, standing, boundaries, k, engine)]
     count = sum(len(b) - k for (_, b), k in zip(spans, first))
-    return {"boundaries": count, "equal": count - len({d["boundary"] for d in differences}), "differences": differences, **({"left": sum(first)} if any(first) else {})}
+    equal = count - len({d["boundary"] for d in differences})
+    return {"boundaries": count, "equal": equal, "differences": differences, **({"left": sum(first)} if any(first) else {})}
 
 
 def _differences(rt: Runtime, standing: Standing, boundaries: list[int], first: int, engine: str) -> list[dict[str, Any]]:
@@ -117,7 +119,8 @@ def _differences(rt: Runtime, standing: Standing, boundaries: list[int], first: 
     if not compared:
         return []
     session = rt.tasks.session if engine == "jvm" else kernel.connect(threads=2)
-    expected = oracle.recompute(standing.sql, _raw(rt, query), _described(rt, {i.source for i in query.inputs}), rt.pipeline.batch, boundaries[max(first - 1, 0):], engine, session)
+    described, since = _described(rt, {i.source for i in query.inputs}), boundaries[max(first - 1, 0):]
+    expected = oracle.recompute(standing.sql, _raw(rt, query), described, rt.pipeline.batch, since, engine, session)
     got, found = rows(rt, standing, compared), []
     for t in compared:
         answer = expected.get(t)

@@ -56,10 +56,16 @@ def compact(rt: Runtime, made: Iterable[Answer], horizons: Mapping[str, int]) ->
         return
     failpoints.at("compact.before")
     for item, file in zip(items, rt.tasks.map(merge, items)):
-        rt.table(item.path).commit([file] if file else [], [os.path.basename(f) for f in item.files], (KEEP, item.horizon) if item.horizon > 0 else None, {"forebay.compaction": str(len(item.files))})
+        table, names = rt.table(item.path), [os.path.basename(f) for f in item.files]
+        table.commit([file] if file else [], names, gone_until(table, item.horizon) if item.horizon > 0 else None, {"forebay.compaction": str(len(names))})
         failpoints.at("compact.after")
-        note(rt, item.path, len(item.files), file.rows if file else 0)
-        discard(rt, [(item.path, [os.path.basename(f) for f in item.files])] if item.path.startswith("state/") else [])
+        note(rt, item.path, len(names), file.rows if file else 0)
+        discard(rt, [(item.path, names)] if item.path.startswith("state/") else [])
+
+
+def gone_until(table: Table, horizon: int) -> tuple[str, int]:
+    """What a commit that lets rows go says; the time never goes back, also when `keep` is made longer."""
+    return KEEP, max(horizon, table.transaction(KEEP))
 
 
 def merge(item: Item) -> File | None:

@@ -45,7 +45,8 @@ def _readable(path: str) -> Fact | None:
 
 
 def _states(rt: Runtime) -> list[Fact]:
-    return [Fact("state", False, f"of query {query}: {wrong}", f"`forebay doctor --rebuild {query}` makes it anew from the stream tables") for query, wrong in repair.damaged(rt)]
+    fix = "`forebay doctor --rebuild {}` makes it anew from the stream tables"
+    return [Fact("state", False, f"of query {query}: {wrong}", fix.format(query)) for query, wrong in repair.damaged(rt)]
 
 
 def _long(rt: Runtime) -> list[Fact]:
@@ -62,4 +63,5 @@ def _long(rt: Runtime) -> list[Fact]:
 
 def _kept(rt: Runtime, stream: Stream) -> Fact:
     gone = retention.since(rt, f"streams/{stream.name}")
-    return Fact("keep", True, f"rows of {stream.name} stay since {delta.instant(gone):%Y-%m-%dT%H:%M:%SZ}" if gone is not None else f"rows of {stream.name}: none has left yet")
+    said = "none has left yet" if gone is None else f"they are kept since {delta.instant(gone):%Y-%m-%dT%H:%M:%SZ}"
+    return Fact("keep", True, f"rows of {stream.name}: {said}")

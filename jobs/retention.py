@@ -30,9 +30,11 @@ def check(pipeline: Pipeline, query: Query) -> None:
         if keep is None or i.window is None:
             continue
         if i.window.kind == "landmark":
-            raise ForebayError("rows-leave", f"[WINDOW UNTIL NOW] counts all rows of {i.source}, which stay only for its `keep`", hint=f"take `keep` of {i.source} out of forebay.yml, or give a range")
+            raise ForebayError("rows-leave", f"[WINDOW UNTIL NOW] counts all rows of {i.source}, which stay only for its `keep`",
+                               hint=f"take `keep` of {i.source} out of forebay.yml, or give a range")
         if i.window.range > keep:
-            raise ForebayError("rows-leave", f"the window on {i.source} is longer than its rows stay", hint=f"raise `keep` of {i.source} in forebay.yml, or shorten the range")
+            raise ForebayError("rows-leave", f"the window on {i.source} is longer than its rows stay",
+                               hint=f"raise `keep` of {i.source} in forebay.yml, or shorten the range")
 
 
 def horizons(rt: Runtime) -> dict[str, int]:
@@ -43,9 +45,10 @@ def horizons(rt: Runtime) -> dict[str, int]:
     upto, told = last[1].boundaries[-1], rt.ledger.all_changes()
     base = min([upto, *(s.at for s in last[2].values())])      # `running` and `retract` subtract what was in their windows then
     queries = [parsed(s.sql, rt.catalog) for when in (upto, None) for s in standings(told, when).values() if s.active]
-    streams = {f"streams/{n}": base - s.keep - max((reach(rt.pipeline, q, n) for q in queries), default=0) for n, s in rt.pipeline.streams.items() if s.keep is not None}
+    kept = {n: s.keep for n, s in rt.pipeline.streams.items() if s.keep is not None}
+    streams = {f"streams/{n}": base - keep - max((reach(rt.pipeline, q, n) for q in queries), default=0) for n, keep in kept.items()}
     results = {s.table: upto - keep for s in standings(told).values() if (keep := _longest(rt, s)) is not None}
-    return streams | {f"quarantine/{n}": rt.clock() - s.keep for n, s in rt.pipeline.streams.items() if s.keep is not None} | results
+    return streams | {f"quarantine/{n}": rt.clock() - keep for n, keep in kept.items()} | results
 
 
 def leave(rt: Runtime, until: Mapping[str, int]) -> None:
@@ -87,8 +90,9 @@ def unsure(rt: Runtime, query: Query, boundaries: list[int]) -> int:
     left = {stream: at for stream, at in gone.items() if at is not None}
     if not left or not boundaries:
         return 0
-    needs = [None, *boundaries] if query.returns_rows else boundaries      # a row query's first answer holds all of history; later ones what is new since the one before
-    return next((k for k, t in enumerate(needs[:len(boundaries)]) if t is not None and all(t - reach(rt.pipeline, query, s) >= at for s, at in left.items())), len(boundaries))
+    begin = 1 if query.returns_rows else 0      # a row query's first answer holds all of history, a later one what is new since the one before
+    needed = [min(t - reach(rt.pipeline, query, s) - at for s, at in left.items()) for t in boundaries]
+    return next((k + begin for k, spare in enumerate(needed) if spare >= 0 and k + begin < len(boundaries)), len(boundaries))
 
 
 def _longest(rt: Runtime, standing: Standing) -> int | None:
@@ -110,6 +114,7 @@ def _older(files: Iterable[File], horizon: int) -> list[File]:
 def _take_out(rt: Runtime, path: str, gone: list[File], horizon: int) -> None:
     if gone:
         failpoints.at("keep.before")
-        rt.table(path).commit((), [f.path for f in gone], (KEEP, horizon), {"forebay.keep": str(horizon)})
+        table = rt.table(path)
+        table.commit((), [f.path for f in gone], compact.gone_until(table, horizon), {"forebay.keep": str(len(gone))})
         failpoints.at("keep.after")
         compact.note(rt, path, len(gone), 0)

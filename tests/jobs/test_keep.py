@@ -1,4 +1,4 @@
-"""`keep`: rows, results and refused rows that nothing to come needs leave, once, whatever crashes; what is needed stays, and verify says what it cannot know."""
+"""`keep`: rows, results and refused rows that nothing to come needs leave, whatever crashes; what is needed stays; verify says what it cannot know."""
 from __future__ import annotations
 
 from pathlib import Path
