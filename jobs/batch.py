@@ -24,7 +24,7 @@ from jobs.tasks import Tasks
 from jobs.work import Joining, Order, Outcome, Receiving, prepare, sending
 from optimizer.final import final, result_columns
 from optimizer.plan import Plan
-from optimizer.program import BEGINNING, Source, sets
+from optimizer.program import BEGINNING, Source, StateSet, sets, state_sets
 from optimizer.query import Catalog, Query
 from optimizer.sets import Lowering
 from optimizer.shape import mergeable, shape
@@ -255,8 +255,7 @@ def store(context: Context, batch: Batch, made: list[Answer]) -> list[tuple[str,
     jobs: list[tuple[str, Any, list[File], list[str]]] = []
     for answer in made:
         if answer.failed is None:
-            kept = sets(Lowering(shape(answer.work.query), answer.work.plan))
-            jobs += [_state_commit(context, batch, answer, name, columns) for name, columns in kept.items()]
+            jobs += [_state_commit(context, batch, answer, kept) for kept in state_sets(Lowering(shape(answer.work.query), answer.work.plan))]
     failpoints.at("batch.before-state")
     _commit_all(context, batch, jobs)
     failpoints.at("batch.after-state")
@@ -265,15 +264,14 @@ def store(context: Context, batch: Batch, made: list[Answer]) -> list[tuple[str,
     return [(path, gone) for path, _, _, gone in jobs if gone]
 
 
-def _state_commit(context: Context, batch: Batch, answer: Answer, name: str, columns: Any) -> tuple[str, Any, list[File], list[str]]:
+def _state_commit(context: Context, batch: Batch, answer: Answer, kept: StateSet) -> tuple[str, Any, list[File], list[str]]:
     """What a set gains and loses: an appended one sheds files in which everything has ended, another is replaced."""
-    path = state_folder(answer.work, name)
+    path, last = state_folder(answer.work, kept.name), answer.work.due[-1]
     version = batch.versions.get(path)
     old = context.table(path).at(version).files() if version is not None and answer.work.previous != BEGINNING else ()
-    ends = next((c for c in ("_out", "_e") if c in dict(columns)), None)
     shed = answer.work.plan.invalidation == "insert"
-    gone = [f.path for f in old if ends is None or (shed and f.high.get(ends, answer.work.due[-1]) < answer.work.due[-1])]
-    return path, columns, answer.state.get(name, []), gone
+    gone = [f.path for f in old if kept.ends is None or (shed and f.high.get(kept.ends, last) < last)]
+    return path, kept.columns, answer.state.get(kept.name, []), gone
 
 
 def _result_commit(context: Context, batch: Batch, answer: Answer) -> tuple[str, Any, list[File], list[str]] | None:

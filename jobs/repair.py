@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from jobs import kernel, spark, tables
@@ -32,6 +34,15 @@ def explained(rt: Runtime, error: BaseException) -> ForebayError:
                       f"`forebay doctor --rebuild {place}` makes it anew from the stream tables")
     return failed("damaged-table", f"a table cannot be read or written: {text}",
                   "`forebay doctor` checks every table; rows, results and the ledger have to be restored from a copy")
+
+
+@contextmanager
+def told(rt: Runtime) -> Iterator[None]:
+    """What breaks in here is explained."""
+    try:
+        yield
+    except BROKEN as error:
+        raise explained(rt, error) from error
 
 
 def rebuild(rt: Runtime, query: str) -> bool:

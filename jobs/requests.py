@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from jobs import retention
 from jobs.batch import parsed
 from jobs.boundaries import first_possible
 from jobs.ledger import Change
@@ -54,6 +55,8 @@ def change(rt: Runtime, name: str, action: str, plan: str | None = None) -> Stan
     def make(begun: int | None, changes: Iterable[Change]) -> Change:
         old = _existing(standings(changes), name)
         _check_action(old, action)
+        if action == "resume":
+            retention.check(rt.pipeline, parsed(old.sql, rt.catalog))
         return Change(name, action, effective(rt, begun), plan=named(parsed(old.sql, rt.catalog), plan).name if plan else None)
 
     rt.ledger.request(make)
@@ -130,7 +133,9 @@ def check_name(name: str) -> None:
 
 
 def columns_of(rt: Runtime, sql: str) -> str:
-    return json.dumps([[n, str(t)] for n, t in parsed(sql, rt.catalog).columns])
+    query = parsed(sql, rt.catalog)
+    retention.check(rt.pipeline, query)
+    return json.dumps([[n, str(t)] for n, t in query.columns])
 
 
 def _existing(known: Mapping[str, Standing], name: str) -> Standing:

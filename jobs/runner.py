@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from jobs import batch as batches
-from jobs import compact, failpoints, ingest, intake, relations, repair, requests, tables
+from jobs import compact, failpoints, ingest, intake, relations, repair, requests, retention, tables
 from jobs.batch import Answer, Context
 from jobs.boundaries import active, next_boundary, next_group, read_streams, waiting_for
 from jobs.config import Pipeline, catalog
@@ -88,11 +88,8 @@ def runtime(pipeline: Pipeline, engine: str | None = None) -> Runtime:
 
 def run(rt: Runtime, to: int | None = None, flush: bool = False, limit: int | None = None, progress: Progress = lambda _: None) -> dict[str, Any]:
     """Every complete boundary, in INTERFACE's `run` shape."""
-    with held(rt.pipeline.warehouse):
-        try:
-            return _run(rt, to, flush, limit, progress)
-        except repair.BROKEN as error:
-            raise repair.explained(rt, error) from error
+    with held(rt.pipeline.warehouse), repair.told(rt):
+        return _run(rt, to, flush, limit, progress)
 
 
 def _run(rt: Runtime, to: int | None, flush: bool, limit: int | None, progress: Progress) -> dict[str, Any]:
@@ -119,13 +116,10 @@ def _run(rt: Runtime, to: int | None, flush: bool, limit: int | None, progress: 
 
 def take(rt: Runtime, only: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """New input into the stream tables and relations, once, in INTERFACE's `ingest` shape; holds the pipeline."""
-    with held(rt.pipeline.warehouse):
-        try:
-            rt.forget()
-            done = ingest.ingest(rt.pipeline, SimpleNamespace(last_begun=rt.ledger.begun()), rt.tasks, only, rt.clock)
-            refreshed = relations.refresh(rt.pipeline, rt.tasks)
-        except repair.BROKEN as error:
-            raise repair.explained(rt, error) from error
+    with held(rt.pipeline.warehouse), repair.told(rt):
+        rt.forget()
+        done = ingest.ingest(rt.pipeline, SimpleNamespace(last_begun=rt.ledger.begun()), rt.tasks, only, rt.clock)
+        refreshed = relations.refresh(rt.pipeline, rt.tasks)
     return {**done, "refused": done["refused"] + refreshed.refused}
 
 
@@ -206,7 +200,9 @@ def _carry_out(rt: Runtime, batch: Batch, started: float) -> list[dict[str, Any]
     lap = rt.lap("commit", lap)
     compact.discard(rt, gone)
     failpoints.at("batch.after-discard")
-    compact.compact(rt, made)
+    horizons = retention.horizons(rt)
+    compact.compact(rt, made, horizons)
+    retention.leave(rt, horizons)
     rt.lap("compact", lap)
     return report(rt, batch, made, time.perf_counter() - started)
 

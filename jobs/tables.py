@@ -100,6 +100,10 @@ class Table:
         """What the last commits said of themselves, newest first."""
         return [dict(entry) for entry in self.handle.history(limit)]
 
+    def left(self, hours: int) -> list[str]:
+        """Files that a commit took out longer ago than this; some may be gone from the disk already."""
+        return [str(path) for path in self.handle.vacuum(retention_hours=hours, dry_run=True, enforce_retention_duration=False)]
+
     def partitions(self) -> dict[str, dict[str, str | None]]:
         """Each file's partition values as text; they are not in the file."""
         rows = _actions(self.handle).to_pylist()

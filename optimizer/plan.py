@@ -23,7 +23,7 @@ EXCHANGES = {
     "shuffle": "each task reads its files of all inputs, and Spark's shuffle brings together the keys of a hash",
 }
 LAYOUTS = ("panes", "raw")                    # early aggregated sets of `recompute` kept by pane, or made from the window's rows each time
-INVALIDATIONS = ("insert", "probe", "sweep")  # expired partials leave with the files of a batch; are filtered at read; are swept by maintenance (paper B)
+INVALIDATIONS = ("insert", "sweep")           # files of expired partials leave in the commit that adds, or with the next merge (paper B); reads filter
 PLACES = ("tasks", "jvm")
 
 

@@ -13,7 +13,7 @@ import pytest
 from jobs import failpoints
 from tests.chaos import scenario
 
-ELSEWHERE = {"ingest.after-stage"}      # sources of data frames and topics: tests/jobs/test_ingest_once.py
+ELSEWHERE = {"ingest.after-stage", "keep.before", "keep.after"}      # data frames and topics, rows that leave: tests/jobs/test_ingest_once.py, test_keep.py
 FIRST = {"recover.before": "batch.after-intent", "recover.after": "batch.after-state",
          "ingest.before-recover": "ingest.after-stream", "ingest.after-recover": "ingest.after-quarantine"}
 PASSES = ("first", "middle", "last")
