@@ -70,7 +70,7 @@ def joined_rows(setting: Setting, digits: tuple[bool, ...], k: int) -> float:
 
 def price(plan: Plan, setting: Setting, query: Query | None = None) -> Price:
     """Paper A's C of a plan. It is one for all ways of keeping, places and layouts; `outside` says how the plan differs from what the paper prices."""
-    return Price(local_costs(setting, plan.digits), UNIT, equation(plan, setting), (*_unlike(plan), *(_unasked(query) if query else ())))
+    return Price(local_costs(setting, plan.digits), UNIT, equation(plan, setting), (*_unlike(plan, setting), *(_unasked(query) if query else ())))
 
 
 def equation(plan: Plan, setting: Setting) -> str:
@@ -80,10 +80,15 @@ def equation(plan: Plan, setting: Setting) -> str:
     return f"paper A, Eq. {TWO_WAY[plan.name.split()[0]][2 if setting.method == 'hash' else 1]}"
 
 
-def _unlike(plan: Plan) -> tuple[str, ...]:
+def _unlike(plan: Plan, setting: Setting) -> tuple[str, ...]:
     """A late plan that retracts is the paper's own: windows, and an answer changed by what came and what left."""
     reasons = [] if plan.name == "LAP retract" else [KEEPING[plan.keeping]]
-    return (*reasons, "the paper joins at least two streams") if len(plan.digits) == 1 else tuple(reasons)
+    if len(plan.digits) == 1:
+        reasons.append("the paper joins at least two streams")
+    once = [s.name for s in setting.streams if not s.leaving]
+    if once:
+        reasons.append(f"nothing leaves the window of {', '.join(once)} by itself: these terms count once, where the printed factor 2 is for arriving and leaving")
+    return tuple(reasons)
 
 
 def _unasked(query: Query) -> tuple[str, ...]:
