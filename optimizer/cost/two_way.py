@@ -52,6 +52,17 @@ def eap11(s: Setting, s1: Stream, s2: Stream) -> float:
     return s1.rate * passes(s1) * first + s2.rate * passes(s2) * second
 
 
+def early_gain(setting: Setting, first: bool) -> float:
+    """What aggregating one stream early saves, whatever the other does: by (1)–(4), for stream 1, λ2[Cfmt(W1) − Cfmt(AS1) + (m1 − n1)Ciau(AS)] − λ1·Ciau(AS1).
+
+    So two streams decide apart: EAP11 is best iff both gain, LAP iff neither does (section 7.2.3, Fig. 10).
+    """
+    own, other = setting.streams if first else setting.streams[::-1]
+    probes = probing(setting, own, False) - probing(setting, own, True)
+    answers = (matching_rows(own) - matching_groups(own)) * answer_update(setting)
+    return other.rate * passes(other) * (probes + answers) - own.rate * passes(own) * set_update(setting, own)
+
+
 def eap10_printed(s: Setting, s1: Stream, s2: Stream) -> float:
     """Equation 6 as printed: α1/Bg and m2·α/B2 (see above)."""
     group = s.constants.Ug

@@ -10,13 +10,14 @@ from optimizer.cost.many_way import many_way
 from optimizer.cost.statistics import METHODS, Constants, Setting, Stream
 
 NUMBERS = st.fractions(0, 1000, max_denominator=7)
-STREAMS = st.builds(Stream, st.just("s"), NUMBERS, NUMBERS, st.integers(1, 500), st.integers(1, 2000).map(lambda d: Fraction(1, d)), st.booleans())
+WHOLE = st.integers(1, 1500).map(Fraction)            # a quotient of two ints would be a float, and equalities not exact
+STREAMS = st.builds(Stream, st.just("s"), NUMBERS, NUMBERS, WHOLE, st.integers(1, 2000).map(lambda d: Fraction(1, d)), st.booleans())
 CONSTANTS = st.builds(Constants, *[st.fractions(0, 9, max_denominator=5)] * 5)
 
 
 def settings(least: int, most: int) -> st.SearchStrategy[Setting]:
     streams = st.lists(STREAMS, min_size=least, max_size=most).map(tuple)
-    return st.builds(Setting, streams, st.sampled_from(METHODS), st.integers(1, 1500), CONSTANTS)
+    return st.builds(Setting, streams, st.sampled_from(METHODS), WHOLE, CONSTANTS)
 
 
 def paper(method: str, *streams: tuple[float, float, float, float]) -> Setting:
