@@ -3,18 +3,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from math import inf, isfinite
 
 from optimizer.errors import ForebayError
 
 METHODS = ("hash", "nested loop")
+LARGEST = 1e12      # products over a dozen inputs stay finite
 
 
-def checked(owner: str, field: str, value: object, expected: str, least: float = 0, most: float = inf) -> None:
-    """Refuses what is not a finite number from `least` to `most`. Fractions pass, so that equalities can be shown exactly."""
-    sound = isinstance(value, (int, float, Fraction)) and not isinstance(value, bool) and isfinite(value) and least <= value <= most
+def checked(owner: str, field: str, value: object, expected: str, least: float = 0, most: float = LARGEST) -> None:
+    """Refuses what is not a number from `least` to `most`. Fractions pass, so that equalities can be shown exactly."""
+    sound = isinstance(value, (int, float, Fraction)) and not isinstance(value, bool) and least <= value <= most
     if not sound:
-        bounds = f"at least {least:g}" if most == inf else f"from {least:g} to {most:g}"
+        bounds = f"at least {least:g}" if most == LARGEST else f"from {least:g} to {most:g}"
         raise ForebayError("bad-statistics", f"{field} of {owner} is {value!r}", hint=f"expected {expected}: a number {bounds}")
 
 

@@ -60,6 +60,17 @@ def test_ascending_matches_are_the_cheapest_order_among_sets_of_one_size(setting
     assert many_way(looped, late) <= many_way(looped, late, tuple(order))
 
 
+def test_ascending_matches_are_not_always_the_cheapest_order() -> None:
+    """s1 probes s2, then s3: 100 + 10·1000, where s3, then s2 is 1000 + 10·100; one tuple more in s2 swaps them: 1000 + 10·101."""
+    looped = [paper("nested loop", (1, 0, 1, 1), (0, window, 1, 0.1), (0, 1000, 1, 0.01)) for window in (100, 101)]
+    assert [dict(local_costs(s, (False,) * 3))["Join"] for s in looped] == [2 * 10100, 2 * 2010]
+    assert dict(local_costs(looped[0], (False,) * 3, (0, 2, 1)))["Join"] == 2 * 2000
+
+
+def test_the_dearest_setting_of_twelve_inputs_is_finite() -> None:
+    assert many_way(paper("nested loop", *[(1e12, 1e12, 1e12, 1)] * 12), (False,) * 12) < float("inf")
+
+
 @given(settings(2, 4))
 def test_with_one_order_cost_is_linear_in_rates_and_never_falls_with_windows(setting: Setting) -> None:
     order = tuple(range(len(setting.streams)))

@@ -21,6 +21,7 @@ STREAM = Stream("v", 300, 5000, 150, 0.1)
     (lambda: Stream("v", -1, 5), "rate of stream v is -1; expected tuples a second: a number at least 0"),
     (lambda: Stream("v", float("nan"), 5), "rate of stream v is nan"),
     (lambda: Stream("v", 1, float("inf")), "window of stream v is inf"),
+    (lambda: Stream("v", 10**400, 5), "rate of stream v is 1000"),
     (lambda: Stream("v", 1, 5, 0), "groups of stream v is 0; expected distinct values"),
     (lambda: Stream("v", 1, 5, 1, 1.5), "selectivity of stream v is 1.5; expected 1 / distinct join values: a number from 0 to 1"),
     (lambda: Stream("v", 1, 5, 1, 0), "selectivity of stream v is 0"),
