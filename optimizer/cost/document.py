@@ -1,4 +1,4 @@
-"""Statistics as `explain --statistics FILE` takes and shows them, in the papers' symbols; what is left out comes from what is known, else from paper A's defaults."""
+"""Statistics as `explain --statistics FILE` takes and shows them, in the papers' symbols; what they leave out is what is known, else paper A's default."""
 from __future__ import annotations
 
 from collections.abc import Mapping

@@ -78,7 +78,7 @@ def counting_by_total(w: Windows, access: float = 1) -> Price:
 
 
 def pipelined(w: Windows, access: float = 1, write: float = 1) -> Price:
-    """(a+b + b/M)·C + σb·Cw + σab·C: expiry, probe, the joined items written, and all of them aggregated. The paper has no time for PC, this counts its steps."""
+    """(a+b + b/M)·C + σb·Cw + σab·C: expiry, probe, joined items written, all of them aggregated. The paper has no time for PC; its steps counted."""
     joined = w.selectivity * w.b
     parts = (("expire", (w.a + w.b) * access), ("probe", w.b / w.buckets * access), ("write", joined * write), ("aggregate", joined * w.a * access))
     return Price(parts, UNIT, "paper C, Table 1", ("the paper gives no time for PC, its steps are counted here",))

@@ -69,7 +69,7 @@ def joined_rows(setting: Setting, digits: tuple[bool, ...], k: int) -> float:
 
 
 def price(plan: Plan, setting: Setting, query: Query | None = None) -> Price:
-    """Paper A's C of a plan. It is one for all ways of keeping, places and layouts; `outside` says how the plan differs from what the paper prices."""
+    """Paper A's C of a plan. It is one for all ways of keeping, places and layouts; `outside` says how it differs from what the paper prices."""
     return Price(local_costs(setting, plan.digits), UNIT, equation(plan, setting), (*_unlike(plan, setting), *(_unasked(query) if query else ())))
 
 
@@ -87,7 +87,7 @@ def _unlike(plan: Plan, setting: Setting) -> tuple[str, ...]:
         reasons.append("the paper joins at least two streams")
     once = [s.name for s in setting.streams if not s.leaving]
     if once:
-        reasons.append(f"nothing leaves the window of {', '.join(once)} by itself: these terms count once, where the printed factor 2 is for arriving and leaving")
+        reasons.append(f"nothing leaves the window of {', '.join(once)} by itself: these terms count once, the printed factor 2 is for arriving and leaving")
     return tuple(reasons)
 
 

@@ -96,7 +96,7 @@ def occupancy(own: Buffer, opposite: Buffer, strategy: str) -> float:
 
 
 def invalidating_join(a: Buffer, b: Buffer, steps: Steps, strategy: str) -> Price:
-    """Eq. 1 or 2 and a look at the oldest tuple of each bucket cleared: Nstale + 1 comparisons (section 3.2), so strategies differ only in these looks (Fig. 7).
+    """Eq. 1 or 2 and a look at the oldest tuple of each bucket cleared: Nstale + 1 comparisons (section 3.2), strategies differ only in these looks (Fig. 7).
 
     The look is priced as Cscan ("the cost of scanning at least the bottom tuple in each bucket", section 2); Eqs. 1, 2 leave it out.
     """

@@ -115,7 +115,8 @@ def test_figure_8_only_probe_time_invalidation_holds_far_more() -> None:
 
 def test_bad_values_are_refused_by_name() -> None:
     for make, said in ((lambda: Buffer("a", -1, 3), "rate of stream a is -1"), (lambda: Buffer("a", 1, 3, 0), "buckets of stream a is 0"),
-                       (lambda: Steps(scan=-1), "scan of the steps is -1"), (lambda: stale(A, B, "never"), "invalidation is 'never'; expected probe, probe and insert"),
+                       (lambda: Steps(scan=-1), "scan of the steps is -1"),
+                       (lambda: stale(A, B, "never"), "invalidation is 'never'; expected probe, probe and insert"),
                        (lambda: useful_buckets(5, 0), "distinct of the buffer is 0")):
         with pytest.raises(ForebayError) as refused:
             make()
