@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -53,7 +54,6 @@ def test_a_transaction_is_the_highest_number_told_and_survives_other_commits(tmp
 
 
 def test_a_commit_by_someone_else_is_foreign(tmp_path: Path) -> None:
-    from deltalake import write_deltalake
     table = made(tmp_path)
     table.append(rows(1))
     write_deltalake(table.path, rows(2), mode="append")

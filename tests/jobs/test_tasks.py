@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import os
+import pickle
+import threading
 from typing import Any
 
 import pytest
@@ -42,7 +44,6 @@ def test_an_error_inline_is_its_own() -> None:
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7])
 def test_the_shares_are_all_items_once(count: int) -> None:
-    import pickle
     items = list("abcde")
     told = [pickle.loads(p) for i in range(count) for p in _Share(str.upper, items, count)(i)]
     assert sorted(told) == [(k, item.upper()) for k, item in enumerate(items)]
@@ -66,7 +67,6 @@ def test_an_error_in_a_task_is_sparks_and_says_what_the_task_died_of(spark: Any)
 
 @pytest.mark.spark
 def test_what_cannot_be_pickled_is_refused_before_a_task_runs(spark: Any) -> None:
-    import threading
     lock = threading.Lock()
     with pytest.raises(Broken, match="(?i)pickle"):
         Tasks("local[2]", _session=spark).map(lambda n: (n, lock), range(2))
