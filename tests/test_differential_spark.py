@@ -26,7 +26,8 @@ from tests.streams import Case, cases
 from tests.test_differential import accepted, few
 
 pytestmark = pytest.mark.spark
-PAIRS = {"tasks": 60, "jvm": 44}
+PAIRS = {"tasks": 60, "jvm": 10}      # a test
+SHARDS = 4                            # of the JVM's: each stays under the time limit of a test, also on a busy machine
 BOUNDARIES = 2
 
 
@@ -53,14 +54,14 @@ def drawn(place: str, seed: int) -> list[Pair]:
     """So many pairs, two of each query at most; drawn by Hypothesis, run together afterwards."""
     found: list[Pair] = []
 
-    @settings(max_examples=PAIRS[place], deadline=None, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+    @settings(max_examples=2 * PAIRS[place], deadline=None, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
     @given(cases(), st.integers(0, 2**32))
     def collect(whole: Case, number: int) -> None:
         query, choice = accepted(whole), Random(number)
         if query is not None and len(found) < PAIRS[place]:
             case = few(whole, choice, BOUNDARIES)
             known, expected = plans(query), oracle.answers(case)
-            for plan in choice.sample(known, min(2, len(known))):
+            for plan in choice.sample(known, min(2, len(known), PAIRS[place] - len(found))):
                 parts = 1 if place == "jvm" or shape(query).whole else choice.choice([1, 2, 3])
                 found.append(Pair(case, query, placed(varied(query, plan, choice), place), choice.randrange(2**32), parts, expected))
 
@@ -119,11 +120,12 @@ def test_tasks_give_the_oracles_answers(spark: Any, seed: int) -> None:
     tasks = Tasks("local[2]", _session=spark)
     wrong = [w for p, got in zip(pairs, side_by_side(tasks, pairs)) for w in p.wrong(got)]
     print(len(pairs), "pairs,", tasks.jobs, "jobs:", kinds(pairs))
-    assert len(pairs) >= 40 and tasks.jobs < len(pairs) and not wrong, "\n".join(wrong)
+    assert len(pairs) == PAIRS["tasks"] and tasks.jobs < len(pairs) and not wrong, "\n".join(wrong)
 
 
-def test_spark_sql_gives_the_oracles_answers(spark: Any, seed: int) -> None:
-    pairs = drawn("jvm", seed)
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_spark_sql_gives_the_oracles_answers(spark: Any, seed: int, shard: int) -> None:
+    pairs = drawn("jvm", seed + shard)
     wrong = [w for p in pairs for w in p.wrong(one_by_one(spark, p))]
     print(len(pairs), "pairs:", kinds(pairs))
-    assert len(pairs) >= 40 and not wrong, "\n".join(wrong)
+    assert len(pairs) == PAIRS["jvm"] and not wrong, "\n".join(wrong)

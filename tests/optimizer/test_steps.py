@@ -47,10 +47,10 @@ def test_each_way_of_keeping_has_its_step() -> None:
 
 
 def test_later_steps_build_on_the_relations_of_earlier_ones() -> None:
-    for plan, relation in (("EAP11 running", "t0"), ("LAP retract", "o"), ("LAP expire", "o")):
+    for plan, prefix in (("EAP11 running", "t0"), ("LAP retract", "o"), ("LAP expire", "o")):
         first, second = made("two-streams", plan, (T, T + BATCH)).steps
-        assert f"{relation}_0" in {n for n, _, _ in first.define}
-        assert any(f"{relation}_0" in sql for n, sql, _ in second.define if n.startswith(relation)), plan
+        assert f"{prefix}_0" in {n for n, _, _ in first.define}
+        assert any(f"{prefix}_0" in sql for n, sql, _ in second.define if n.startswith(prefix)), plan
 
 
 def test_running_adds_what_came_and_takes_away_what_left() -> None:
