@@ -17,7 +17,8 @@ from optimizer.plan import Plan
 from optimizer.query import Query
 from optimizer.shape import shape
 from tests import oracle
-from tests.differential import answers, differences, limited, plans, query_of, varied
+from tests.differential import answers, differences, folder_of, limited, plans, query_of, relations_at, varied, versions
+from tests.engine import run
 from tests.streams import Case, cases
 
 SHARDS = 4      # each its own test, so that they run beside each other
@@ -51,12 +52,12 @@ def drawn(count: int, body: Callable[[Case, Query, Random], None]) -> Callable[[
     """body(case, its query, choices) for so many random cases that the front end accepts."""
     @settings(max_examples=count, deadline=None, database=None, print_blob=True, suppress_health_check=list(HealthCheck))
     @given(cases(), st.integers(0, 2**32))
-    def run(case: Case, number: int) -> None:
+    def test(case: Case, number: int) -> None:
         query = accepted(case)
         if query is not None:
             body(case, query, Random(number))
 
-    return run
+    return test
 
 
 @pytest.mark.parametrize("shard", range(SHARDS))
@@ -70,8 +71,8 @@ def test_plans_give_the_oracles_answers(shard: int) -> None:
             check(case, query, plan, expected, choice)
             pairs.update([plan.name if len(query.inputs) < 3 else plan.keeping])
 
-    run = drawn(DRAWS, body)
-    seed(shard + int(os.environ.get("FOREBAY_SEED", "1")))(run)()
+    found = drawn(DRAWS, body)
+    seed(shard + int(os.environ.get("FOREBAY_SEED", "1")))(found)()
     assert sum(pairs.values()) >= PAIRS // SHARDS and len(pairs) >= 4, pairs
 
 
@@ -92,3 +93,22 @@ def test_a_query_created_later_answers_from_the_history_there_is() -> None:
         check(case, query, choice.choice(plans(query)), oracle.answers(case, creation=creation), choice, creation)
 
     drawn(60, body)()
+
+
+@pytest.mark.slow
+def test_batches_split_and_merged_give_the_same_answers() -> None:
+    """All boundaries at once, one by one, and cut anywhere, over the same files."""
+    def body(case: Case, query: Query, choice: Random) -> None:
+        due = tuple(t for t in case.boundaries if t % query.every == 0)
+        if case.may_fail or not due or versions(case, query):
+            return
+        plan, cut, expected = varied(query, choice.choice(plans(query)), choice), choice.randrange(len(due)), oracle.answers(case)
+        folder = folder_of(case, query, choice)
+        relations_at(case, query, folder, due[0])
+        for groups in ([due], [(t,) for t in due], [g for g in (due[:cut], due[cut:]) if g]):
+            folder.state = {}
+            found = differences(expected, dict(run(query, plan, folder, groups)))
+            assert not found, f"{plan} by {groups}: {case.sql}\n" + "\n".join(found[:5])
+        folder.remove()
+
+    drawn(40, body)()
