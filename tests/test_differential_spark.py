@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from jobs import jvm
 from jobs.tasks import Tasks
 from jobs.verify import Answer
-from jobs.work import Order, Outcome, Sent, perform, prepare
+from jobs.work import Joining, Outcome, prepare
 from optimizer.plan import Plan, placed
 from optimizer.query import Query
 from optimizer.shape import shape
@@ -93,16 +93,11 @@ def side_by_side(tasks: Tasks, pairs: list[Pair]) -> list[Got]:
             except StopIteration as end:
                 got[n] = end.value
                 del running[n]
-        todo = [(n, o) for n, a in asked.items() for o in orders(a)]
-        ahead = [(n, o) for n, o in todo if o.narrow.before]
-        sent = list(zip(ahead, tasks.map(prepare, [o for _, o in ahead])))
-        made = tasks.map(received, [(o, [s for (m, _), found in sent if m == n for s in found]) for n, o in todo])
-        told = {n: [o for (m, _), o in zip(todo, made) if m == n] for n in asked}
+        todo = [replace(o, query=f"q{n}") for n, a in asked.items() for o in orders(a)]
+        sent = tuple(s for found in tasks.map(prepare, [o for o in todo if o.narrow.before]) for s in found)
+        made = tasks.map(Joining(sent), todo)
+        told = {n: [o for o in made if o.query == f"q{n}"] for n in asked}
     return got
-
-
-def received(work: tuple[Order, list[Sent]]) -> Outcome:
-    return perform(*work)
 
 
 def one_by_one(session: Any, pair: Pair) -> Got:
