@@ -1,5 +1,6 @@
 SHELL := /bin/bash
 RUN := .venv/bin
+unexport PYTHONDONTWRITEBYTECODE     # compiling all that is imported is most of a short run
 
 .DEFAULT_GOAL := help
 .PHONY: help install install-s3 install-kafka-broker demo check test chaos bench goldens lock clean

@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs import tables
+from jobs import spark, tables
 from jobs.work import Outcome
 from optimizer import dialect as d
 from optimizer.program import Program, Source, Write
@@ -45,7 +45,8 @@ def perform(session: Any, order: Order) -> Outcome:
         return Outcome(order.query, 0, partials, tuple(written), seconds=time.perf_counter() - started)
     except Exception as error:      # any class: classic Spark and Spark Connect raise different ones, and no Spark is imported here
         if not any(word in str(error) for word in DATA_ERRORS):
-            raise
+            with spark.guarded():
+                raise
         return Outcome(order.query, 0, failed=str(error).splitlines()[0], seconds=time.perf_counter() - started)
     finally:
         for frame in kept:

@@ -203,7 +203,7 @@ class Ledger:
         for table, order, told in ((self.changes.refresh(), "sequence", {}), (self.batches, "batch, phase DESC", {"forebay": str(said)})):
             if len(table.files()) <= MANY:
                 continue
-            rows = kernel.table(kernel.connect(), f"SELECT * FROM read_parquet({kernel.file_list(_paths(table))}) ORDER BY {order}")
+            rows = kernel.table(kernel.shared(), f"SELECT * FROM read_parquet({kernel.file_list(_paths(table))}) ORDER BY {order}")
             try:
                 table.commit([tables.write(table.path, rows.cast(table.schema), tables.unique("merged"))], [f.path for f in table.files()], None, told)
             except Conflict:
@@ -214,7 +214,7 @@ class Ledger:
         files = _paths(self.batches.refresh())
         if not files:
             return []
-        con = kernel.connect()
+        con = kernel.shared()
         try:
             return con.execute(f"WITH batches AS (FROM read_parquet({kernel.file_list(files)})) {sql}").fetchall()
         finally:

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from optimizer import dialect as d
-from optimizer.division import pivot
+from optimizer.division import dealt
 from optimizer.join import leaf_name, residual_conditions, tables
 from optimizer.lowering import Lowering, fallible, quoted
 from optimizer.membership import Range, instants, known, within
@@ -30,7 +30,7 @@ def _view(low: Lowering, i: int, last: int, floor: int) -> tuple[Source, Definit
     came = d.micros(known(low), low.dialect) if window else "CAST(0 AS BIGINT)"
     where = within(low, i, ranges) if window else "TRUE"
     rows = raw(low, i, f"s{i}", interval=False, where=where, also=(f"{lo} AS _lo", f"{hi} AS _hi", f"{came} AS _came"))
-    source = Source(f"s{i}", "stream" if window else "relation", declared.source, ranges, read_columns(low, i), i == pivot(low))
+    source = Source(f"s{i}", "stream" if window else "relation", declared.source, ranges, read_columns(low, i), dealt(low, i))
     return source, (f"w{i}", rows, True)
 
 

@@ -1,22 +1,27 @@
-"""One random case taken through plans, and its answers compared with the oracle's; which plans, runs, parts, files and switches comes from a seeded choice."""
+"""One random case taken through plans, and its answers compared with the oracle's; plans, runs, parts, files and switches come from a seeded choice."""
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, replace
 from random import Random
 
 import pyarrow as pa
 
 from jobs.verify import Answer, compare
+from jobs.work import Outcome
 from optimizer.errors import ForebayError
-from optimizer.plan import Plan, candidates
+from optimizer.plan import INVALIDATIONS, LAYOUTS, Plan, candidates, exchanges
 from optimizer.program import BEGINNING
 from optimizer.query import Catalog, Query
+from optimizer.shape import shape
 from optimizer.sql import parse
 from optimizer.types import parse_type
 from tests import oracle
-from tests.engine import Failed, Folder, compact, together
+from tests.engine import Ask, Failed, Folder, compact, orders, performed, taken
 from tests.streams import Case, Columns
+
+Got = dict[int, pa.Table | Failed]
+Course = Generator[Ask, list[Outcome], Got]
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,14 @@ def plans(query: Query) -> list[Plan]:
     return [c.plan for c in candidates(query) if c.refused is None]
 
 
+def varied(query: Query, plan: Plan, choice: Random) -> Plan:
+    """The same plan by name, with the choices that no name tells: join order, exchange, layout, invalidation."""
+    order = choice.choice([plan.order, tuple(choice.sample(plan.order, len(plan.order)))])
+    exchange = choice.choice(exchanges(shape(query)))
+    layout = choice.choice(LAYOUTS) if plan.keeping == "recompute" else plan.layout
+    return replace(plan, order=order, exchange=exchange, layout=layout, invalidation=choice.choice(INVALIDATIONS))
+
+
 def versions(case: Case, query: Query) -> list[int]:
     """The boundaries from which on a relation of the query is another one."""
     return sorted({t for i in query.inputs if not i.is_stream for t, _ in case.relations[i.source][1] if t})
@@ -54,7 +67,7 @@ def schedule(case: Case, query: Query, first: Plan, choice: Random, boundaries: 
         yield Stretch(plan, run, anew)
         at += len(run)
         switched = choice.random() < 0.15
-        plan = choice.choice(known) if switched else plan
+        plan = varied(query, choice.choice(known), choice) if switched else plan
         renewed = at < len(boundaries) and plan.keeps_answer and _version(changes, boundaries[at]) != _version(changes, run[-1])
         anew = (switched or renewed) and not query.returns_rows
 
@@ -85,8 +98,23 @@ def relations_at(case: Case, query: Query, folder: Folder, t: int) -> None:
         folder.replace(name, oracle.arrow(columns, next(rows for since, rows in reversed(known) if since <= t)))
 
 
-def answers(case: Case, query: Query, plan: Plan, choice: Random, parts: int = 1, creation: int | None = None) -> dict[int, pa.Table | Failed]:
-    """The answers by this plan (and those it switches to), until one fails; state is compacted now and then, and each run may have fewer tasks."""
+def answers(case: Case, query: Query, plan: Plan, choice: Random, parts: int = 1, creation: int | None = None) -> Got:
+    """The answers by this plan (and those it switches to), computed in this process."""
+    return alone(course(case, query, plan, choice, parts, creation))
+
+
+def alone(running: Course) -> Got:
+    outcomes: list[Outcome] | None = None
+    while True:
+        try:
+            asked = running.send(outcomes)      # type: ignore[arg-type]
+        except StopIteration as end:
+            return end.value      # type: ignore[no-any-return]
+        outcomes = performed(orders(asked))
+
+
+def course(case: Case, query: Query, plan: Plan, choice: Random, parts: int = 1, creation: int | None = None) -> Course:
+    """Asks for run after run, is told the outcomes, returns the answers until one fails; state is compacted now and then, each run may have fewer tasks."""
     folder, previous, found = folder_of(case, query, choice), BEGINNING, {}
     boundaries = [t for t in case.boundaries if t % query.every == 0 and (creation is None or t >= creation)]
     try:
@@ -94,7 +122,7 @@ def answers(case: Case, query: Query, plan: Plan, choice: Random, parts: int = 1
             relations_at(case, query, folder, stretch.boundaries[0])
             if stretch.anew:
                 folder.state, previous = {}, BEGINNING
-            got = _stretch(query, stretch, folder, choice.randint(1, parts), previous)
+            got = yield from _stretch(query, stretch, folder, choice.randint(1, parts), previous)
             found.update(got)
             if list(got) != list(stretch.boundaries) or isinstance(got[stretch.boundaries[-1]], Failed):
                 break
@@ -106,29 +134,31 @@ def answers(case: Case, query: Query, plan: Plan, choice: Random, parts: int = 1
         folder.remove()
 
 
-def _stretch(query: Query, stretch: Stretch, folder: Folder, parts: int, previous: int) -> dict[int, pa.Table | Failed]:
+def _stretch(query: Query, stretch: Stretch, folder: Folder, parts: int, previous: int) -> Course:
     """All boundaries at once; a run that fails is taken apart, since the failing boundary is to be found."""
+    asked = Ask(query, stretch.plan, folder, stretch.boundaries, parts, previous)
+    outcomes = yield asked
     try:
-        return dict(together(query, stretch.plan, folder, stretch.boundaries, parts, previous))
+        return dict(taken(asked, outcomes))
     except Failed as error:
         if len(stretch.boundaries) == 1:
             return {stretch.boundaries[0]: error}
-    found: dict[int, pa.Table | Failed] = {}
+    found: Got = {}
     for t in stretch.boundaries:
-        found |= _stretch(query, Stretch(stretch.plan, (t,), False), folder, parts, previous)
+        found |= yield from _stretch(query, Stretch(stretch.plan, (t,), False), folder, parts, previous)
         if isinstance(found[t], Failed):
             break
         previous = t
     return found
 
 
-def limited(query: Query, got: dict[int, pa.Table | Failed]) -> bool:
+def limited(query: Query, got: Got) -> bool:
     """docs/plans.md: a spread of whole numbers fails where the sum of their squares has more than 38 digits, which doubles would have rounded."""
     spread = any(a.function.startswith(("stddev", "var")) and a.argument is not None and a.argument.type.name == "bigint" for a in query.aggregates)
     return spread and any(isinstance(a, Failed) and any(word in str(a) for word in ("Overflow", "out of range", "Could not cast")) for a in got.values())
 
 
-def differences(expected: dict[int, Answer], got: dict[int, pa.Table | Failed]) -> list[str]:
+def differences(expected: dict[int, Answer], got: Got) -> list[str]:
     if list(expected) != list(got):
         return [f"answers at {list(expected)} expected, got {list(got)}; last {expected and list(expected.values())[-1]} and {got and list(got.values())[-1]}"]
     found = []

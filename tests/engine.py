@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from jobs import kernel, tables
+from jobs import jvm, kernel, tables
 from jobs.reach import dealt, inside, meets
-from jobs.work import Order, Outcome, perform, prepare, write_file
+from jobs.work import Order, Outcome, Sent, perform, prepare, write_file
 from optimizer.compaction import compaction
 from optimizer.final import final
 from optimizer.lowering import Lowering
@@ -60,31 +60,78 @@ def run(query: Query, plan: Plan, folder: Folder, groups: Sequence[tuple[int, ..
 
 
 def together(query: Query, plan: Plan, folder: Folder, boundaries: tuple[int, ...], parts: int = 1, previous: int = BEGINNING) -> dict[int, pa.Table]:
-    """One run of the tasks for several boundaries; a failure leaves the state as it was."""
-    orders = [_order(query, plan, folder, boundaries, previous, parts, part) for part in range(parts)]
-    sent = [s for order in orders if order.narrow.before for s in prepare(order)]
-    outcomes = [perform(order, sent) for order in orders]
+    """One run of the tasks for several boundaries, in this process; a failure leaves the state as it was."""
+    asked = Ask(query, plan, folder, boundaries, parts, previous)
+    return taken(asked, performed(orders(asked)))
+
+
+@dataclass(frozen=True)
+class Ask:
+    """What one run is to answer; whoever runs its orders gives the outcomes to `taken`."""
+
+    query: Query
+    plan: Plan
+    folder: Folder
+    boundaries: tuple[int, ...]
+    parts: int
+    previous: int
+
+    def program(self, low: Lowering) -> Program:
+        return program(low, self.boundaries, self.previous, _floor(self.query, self.folder, self.previous))
+
+    @property
+    def rows_to(self) -> str | None:
+        return os.path.join(self.folder.root, "answers") if self.query.returns_rows else None
+
+
+def orders(asked: Ask) -> list[Order]:
+    return [_order(asked, part) for part in range(asked.parts)]
+
+
+def performed(asked: list[Order]) -> list[Outcome]:
+    sent: list[Sent] = [s for order in asked if order.narrow.before for s in prepare(order)]
+    return [perform(order, sent) for order in asked]
+
+
+def taken(asked: Ask, outcomes: list[Outcome]) -> dict[int, pa.Table]:
+    """The answers, and the state for the next run."""
     failure = next((o.failed for o in outcomes if o.failed), None)
     if failure:
         raise Failed(failure)
-    answers = _answers(query, plan, folder, outcomes, boundaries)
-    _keep(_program(Lowering(shape(query), plan, parts=parts), boundaries, previous), folder, outcomes, boundaries[-1])
+    answers = _answers(asked.query, asked.plan, asked.folder, outcomes, asked.boundaries)
+    made = asked.program(Lowering(shape(asked.query), asked.plan, parts=asked.parts))
+    _keep(made, asked.folder, outcomes, asked.boundaries[-1], asked.plan.invalidation == "insert")
     return answers
 
 
-def _program(low: Lowering, boundaries: tuple[int, ...], previous: int, floor: int = 0) -> Program:
-    return program(low, boundaries, previous, floor)
-
-
-def _order(query: Query, plan: Plan, folder: Folder, boundaries: tuple[int, ...], previous: int, parts: int, part: int) -> Order:
-    low = Lowering(shape(query), plan, parts=parts, part=part)
-    narrow, wide = (_program(replace(low, narrow=n), boundaries, previous, _floor(query, folder, previous)) for n in (True, False))
+def _order(asked: Ask, part: int) -> Order:
+    low = Lowering(shape(asked.query), asked.plan, parts=asked.parts, part=part)
+    narrow, wide = (asked.program(replace(low, narrow=n)) for n in (True, False))
     sources = [*(s for s in narrow.sources if s.kind != "exchange"), *(f.source for f in narrow.before)]
-    found = {s.name: _files(s, query, folder, parts, part) for s in sources}
+    found = {s.name: _files(s, asked.query, asked.folder, asked.parts, part) for s in sources}
     files, certain = ({name: pair[k] for name, pair in found.items()} for k in (0, 1))
-    kept = {w.set: os.path.join(folder.root, "state", w.set) for w in narrow.writes}
-    rows_to = os.path.join(folder.root, "answers") if query.returns_rows else None
-    return Order("q", part, parts, narrow, wide, files, kept, f"b{boundaries[-1]}", rows_to, certain)
+    return Order("q", part, asked.parts, narrow, wide, files, _folders(asked.folder, narrow), f"b{asked.boundaries[-1]}", asked.rows_to, certain)
+
+
+def jvm_order(asked: Ask) -> jvm.Order:
+    """The same run in Spark SQL, as one part; streams are read from Delta tables."""
+    made = asked.program(Lowering(shape(asked.query), asked.plan, "spark", narrow=False))
+    streams = {s.name: _delta(asked.folder, s.of) for s in made.sources if s.kind == "stream" and s.of in asked.folder.rows}
+    files = {s.name: _files(s, asked.query, asked.folder, 1, 0)[0] for s in made.sources if s.name not in streams}
+    return jvm.Order("q", made, streams, files, _folders(asked.folder, made), f"b{asked.boundaries[-1]}", asked.rows_to)
+
+
+def _delta(folder: Folder, source: str) -> tuple[str, int]:
+    """A stream's files as a Delta table, made when it is first asked for."""
+    path = os.path.join(folder.root, source)
+    if not tables.exists(path):
+        files = folder.rows[source]
+        tables.create(path, pq.read_schema(os.path.join(path, files[0].path))).commit(files)
+    return path, tables.open_table(path).version
+
+
+def _folders(folder: Folder, made: Program) -> dict[str, str]:
+    return {w.set: os.path.join(folder.root, "state", w.set) for w in made.writes}
 
 
 def _floor(query: Query, folder: Folder, previous: int) -> int:
@@ -134,13 +181,13 @@ def _nothing(query: Query) -> pa.Table:
     return pa.table({name: pa.nulls(0) for name, _ in query.columns})
 
 
-def _keep(made: Program, folder: Folder, outcomes: list[Outcome], last: int) -> None:
-    """Files in which everything has ended leave with the batch; sets that stand for one boundary are replaced."""
+def _keep(made: Program, folder: Folder, outcomes: list[Outcome], last: int, shed: bool) -> None:
+    """Files in which everything has ended leave with the batch, if the plan sheds them; sets that stand for one boundary are replaced."""
     for write in made.writes:
         new = [f for o in outcomes for s, f in o.written if s == write.set]
         old = folder.state.get(write.set, []) if write.append else []
         ends = next((c for c in ("_out", "_e") if c in dict(write.columns)), None)
-        folder.state[write.set] = [f for f in old + new if ends is None or f.high[ends] >= last]
+        folder.state[write.set] = [f for f in old + new if ends is None or not shed or f.high[ends] >= last]
 
 
 def compact(query: Query, plan: Plan, folder: Folder, boundary: int) -> None:

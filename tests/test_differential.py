@@ -1,12 +1,14 @@
 """Random queries over random rows: every plan, however its boundaries are run, divided, switched and compacted, gives the oracle's answers."""
 from __future__ import annotations
 
+import os
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 from jobs.verify import Answer
@@ -15,19 +17,21 @@ from optimizer.plan import Plan
 from optimizer.query import Query
 from optimizer.shape import shape
 from tests import oracle
-from tests.differential import answers, differences, limited, plans, query_of
+from tests.differential import answers, differences, folder_of, limited, plans, query_of, relations_at, varied, versions
+from tests.engine import run
 from tests.streams import Case, cases
 
-PAIRS: Counter[str] = Counter()
+SHARDS = 4      # each its own test, so that they run beside each other
+DRAWS = settings.default.max_examples * 4 // 5
+PAIRS = 200     # of a query and a plan, in all shards
 
 
-def check(case: Case, query: Query, plan: Plan, expected: dict[int, Answer], choice: Random) -> None:
-    seed = choice.randrange(2**32)
+def check(case: Case, query: Query, named: Plan, expected: dict[int, Answer], choice: Random, creation: int | None = None) -> None:
+    number, plan = choice.randrange(2**32), varied(query, named, choice)
     parts = 1 if shape(query).whole else choice.choice([1, 1, 2, 3])
-    got = answers(case, query, plan, Random(seed), parts)
+    got = answers(case, query, plan, Random(number), parts, creation)
     found = [] if case.may_fail and limited(query, got) else differences(expected, got)
-    PAIRS.update([plan.name if len(query.inputs) < 3 else plan.keeping])
-    assert not found, f"{plan.name} in {parts} parts, choices by seed {seed}: {case.sql}\n" + "\n".join(found[:5])
+    assert not found, f"{plan} in {parts} parts, choices by seed {number}: {case.sql}\n" + "\n".join(found[:5])
 
 
 def accepted(case: Case) -> Query | None:
@@ -44,51 +48,67 @@ def few(case: Case, choice: Random, most: int) -> Case:
     return replace(case, boundaries=case.boundaries[start:start + most])
 
 
-def test_plans_give_the_oracles_answers() -> None:
-    @settings(max_examples=100, deadline=None, database=None, print_blob=True, suppress_health_check=list(HealthCheck))
+def drawn(count: int, body: Callable[[Case, Query, Random], None]) -> Callable[[], None]:
+    """body(case, its query, choices) for so many random cases that the front end accepts."""
+    @settings(max_examples=count, deadline=None, database=None, print_blob=True, suppress_health_check=list(HealthCheck))
     @given(cases(), st.integers(0, 2**32))
-    def run(whole: Case, seed: int) -> None:
-        choice = Random(seed)
-        case = few(whole, choice, 3)
+    def test(case: Case, number: int) -> None:
         query = accepted(case)
-        if query is None:
-            return
-        expected, known = oracle.answers(case), plans(query)
-        for plan in choice.sample(known, min(3, len(known))):
-            check(case, query, plan, expected, choice)
+        if query is not None:
+            body(case, query, Random(number))
 
-    PAIRS.clear()
-    run()
-    assert sum(PAIRS.values()) >= 200 and len(PAIRS) >= 8, PAIRS
+    return test
+
+
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_plans_give_the_oracles_answers(shard: int) -> None:
+    pairs: Counter[str] = Counter()
+
+    def body(whole: Case, query: Query, choice: Random) -> None:
+        case, known = few(whole, choice, 2), plans(query)
+        expected = oracle.answers(case)
+        for plan in choice.choices(known, k=3):
+            check(case, query, plan, expected, choice)
+            pairs.update([plan.name if len(query.inputs) < 3 else plan.keeping])
+
+    found = drawn(DRAWS, body)
+    seed(shard + int(os.environ.get("FOREBAY_SEED", "1")))(found)()
+    assert sum(pairs.values()) >= PAIRS // SHARDS and len(pairs) >= 4, pairs
 
 
 @pytest.mark.slow
 def test_all_plans_give_the_oracles_answers_at_every_boundary() -> None:
-    @settings(max_examples=60, deadline=None, database=None, print_blob=True, suppress_health_check=list(HealthCheck))
-    @given(cases(), st.integers(0, 2**32))
-    def run(case: Case, seed: int) -> None:
-        query, choice = accepted(case), Random(seed)
-        if query is None:
-            return
+    def body(case: Case, query: Query, choice: Random) -> None:
         expected, known = oracle.answers(case), plans(query)
         for plan in choice.sample(known, min(6, len(known))):
             check(case, query, plan, expected, choice)
 
-    run()
+    drawn(60, body)()
 
 
 @pytest.mark.slow
 def test_a_query_created_later_answers_from_the_history_there_is() -> None:
-    @settings(max_examples=60, deadline=None, database=None, print_blob=True, suppress_health_check=list(HealthCheck))
-    @given(cases(), st.integers(0, 2**32))
-    def run(case: Case, seed: int) -> None:
-        query, choice = accepted(case), Random(seed)
-        if query is None:
-            return
+    def body(case: Case, query: Query, choice: Random) -> None:
         creation = choice.choice(case.boundaries)
-        for plan in choice.sample(plans(query), 1):
-            got = answers(case, query, plan, choice, creation=creation)
-            found = [] if case.may_fail and limited(query, got) else differences(oracle.answers(case, creation=creation), got)
-            assert not found, found[:5]
+        check(case, query, choice.choice(plans(query)), oracle.answers(case, creation=creation), choice, creation)
 
-    run()
+    drawn(60, body)()
+
+
+@pytest.mark.slow
+def test_batches_split_and_merged_give_the_same_answers() -> None:
+    """All boundaries at once, one by one, and cut anywhere, over the same files."""
+    def body(case: Case, query: Query, choice: Random) -> None:
+        due = tuple(t for t in case.boundaries if t % query.every == 0)
+        if case.may_fail or not due or versions(case, query):
+            return
+        plan, cut, expected = varied(query, choice.choice(plans(query)), choice), choice.randrange(len(due)), oracle.answers(case)
+        folder = folder_of(case, query, choice)
+        relations_at(case, query, folder, due[0])
+        for groups in ([due], [(t,) for t in due], [g for g in (due[:cut], due[cut:]) if g]):
+            folder.state = {}
+            found = differences(expected, dict(run(query, plan, folder, groups)))
+            assert not found, f"{plan} by {groups}: {case.sql}\n" + "\n".join(found[:5])
+        folder.remove()
+
+    drawn(40, body)()

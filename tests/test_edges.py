@@ -59,6 +59,7 @@ def test_sums_beyond_64_bits_are_exact_while_the_answer_fits() -> None:
     assert values(got[20]) == [(21,)]
 
 
+@pytest.mark.slow
 def test_an_answer_beyond_64_bits_fails_the_query_at_its_boundary() -> None:
     got = by_every_plan(case("SELECT SUM(l.b) AS s FROM l [WINDOW 20 MICROSECONDS]", [row(0, b=LARGE), row(12, b=LARGE), row(25, b=1)]))
     assert list(got) == [10, 20] and isinstance(got[20], ForebayError)
@@ -88,6 +89,7 @@ def test_averages_of_decimals(values_of_d: list[str], expected: str) -> None:
     assert values(got[10]) == [(Decimal(expected),)]
 
 
+@pytest.mark.slow
 def test_spread_of_one_row_of_none_and_of_equal_values() -> None:
     left = [row(0, k=1, b=5), row(1, k=2), row(2, k=3, b=10**17 + 1), row(3, k=3, b=10**17 + 1), row(4, k=4, b=10**7 + 1), row(5, k=4, b=10**7 + 3)]
     got = by_every_plan(case("SELECT l.k, STDDEV(l.b) AS a, VAR_POP(l.b) AS b, VAR_SAMP(l.d) AS c FROM l [WINDOW 10 MICROSECONDS] GROUP BY l.k", left))
@@ -105,6 +107,7 @@ def test_squares_beyond_38_digits_fail_the_query_and_are_never_wrong(name: str) 
     assert list(got) == [10, 20] and isinstance(got[20], Failed)
 
 
+@pytest.mark.slow
 def test_groups_with_nothing_but_nulls() -> None:
     left = [row(0), row(1, s="x"), row(12, k=None, s="y")]
     got = by_every_plan(case(f"SELECT l.s, SUM(l.b) AS s2, COUNT(l.b) AS n, MIN(l.d) AS m, AVG(l.f) AS a, COUNT(*) AS c {JOIN} GROUP BY l.s", left, OTHER))
@@ -125,6 +128,7 @@ def test_every_window_with_late_rows_between_slides_and_empty_stretches(window: 
     by_every_plan(case(asked.format(source) + every, left, right, tuple(range(10, 100, 10))), most=2)
 
 
+@pytest.mark.slow
 def test_a_stream_joined_with_itself() -> None:
     rows = [row(n, k=n % 2, b=n, boundary=None if n % 3 else 30) for n in range(0, 30, 2)]
     source = "FROM l AS a [WINDOW 10 MICROSECONDS], l AS b [WINDOW 20 MICROSECONDS] WHERE a.k = b.k AND a.b < b.b"

@@ -85,6 +85,7 @@ def test_a_bad_file_in_queries_stops_a_run_but_not_a_pause(cli: Cli, shop: Path)
     assert {q["query"] for q in cli("query", "list", "--json", "--pipeline", str(shop)).document["queries"]} == {"good", "sections", "slow_pages", "totals"}
 
 
+@pytest.mark.slow
 def test_every_format_holds_the_same_answer(cli: Cli, ended: Path, tmp_path: Path) -> None:
     document = cli("result", "sections", "--all", "--json", "--pipeline", str(ended)).document
     assert document["query"] == "sections" and document["columns"] == ["boundary", "section", "pairs", "spent"]
@@ -235,6 +236,7 @@ def test_a_wrong_folder_is_refused_by_every_command(cli: Cli, tmp_path: Path, te
     assert [p.name for p in tmp_path.iterdir()] == ([] if text is None else ["forebay.yml"])
 
 
+@pytest.mark.slow
 def test_a_held_pipeline_is_told_within_five_seconds_and_takes_requests(cli: Cli, shop: Path) -> None:
     with held(str(shop / "warehouse")):
         started = time.monotonic()

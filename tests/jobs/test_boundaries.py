@@ -101,6 +101,7 @@ def test_flush_ends_at_the_first_boundary_after_the_last_row(tmp_path: Path) -> 
     assert equal(pipe)
 
 
+@pytest.mark.slow
 def test_what_comes_after_a_flush_is_late(tmp_path: Path) -> None:
     pipe = pipeline(tmp_path, {"views": "lateness: 1 minute"}, queries={"q": COUNT})
     rows(pipe, [11])
@@ -126,6 +127,7 @@ def test_a_landmark_answers_at_every_boundary_also_when_nothing_comes(tmp_path: 
     assert answers(pipe, "q") == [(t, 2, 2) for t in (10, 20, 30, 40, 50)]
 
 
+@pytest.mark.slow
 def test_boundaries_without_a_query_are_skipped(tmp_path: Path) -> None:
     pipe = pipeline(tmp_path, {"views": "lateness: 1 hour"}, queries={"q": COUNT})
     rows(pipe, [1, 25])

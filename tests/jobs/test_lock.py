@@ -14,6 +14,7 @@ from optimizer.errors import ForebayError
 HOLD = "import sys, time; from jobs.lock import held\nwith held(sys.argv[1]):\n    print('held', flush=True); time.sleep(60)"
 
 
+@pytest.mark.slow
 def test_the_second_runner_names_the_first_and_a_killed_one_blocks_nobody(tmp_path: Path) -> None:
     holder = subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2])
     assert holder.stdout is not None and holder.stdout.readline() == "held\n"

@@ -69,6 +69,7 @@ def test_a_truncated_commit(shop: Path) -> None:
     mended(shop)
 
 
+@pytest.mark.slow
 def test_a_deleted_commit(shop: Path) -> None:
     """The table is whole, but one batch too old: every row of that batch would be missing."""
     sorted((state(shop) / "_delta_log").glob("*.json"))[-1].unlink()
@@ -76,6 +77,7 @@ def test_a_deleted_commit(shop: Path) -> None:
     mended(shop)
 
 
+@pytest.mark.slow
 def test_a_foreign_commit(shop: Path) -> None:
     table = tables.open_table(str(state(shop)))
     rows = pa.concat_tables([pa.parquet.read_table(state(shop) / f.path, partitioning=None) for f in table.files()])
@@ -84,6 +86,7 @@ def test_a_foreign_commit(shop: Path) -> None:
     mended(shop)
 
 
+@pytest.mark.slow
 def test_a_deleted_data_file(shop: Path) -> None:
     for file in tables.open_table(str(state(shop))).files():
         (state(shop) / file.path).unlink()
@@ -91,6 +94,7 @@ def test_a_deleted_data_file(shop: Path) -> None:
     mended(shop)
 
 
+@pytest.mark.slow
 def test_a_deleted_folder_of_state(shop: Path) -> None:
     for path in state(shop).rglob("*"):
         if path.is_file():
@@ -113,6 +117,7 @@ def test_a_lost_mark_is_noticed_before_rows_are_put_into_boundaries_that_have_ru
         rows(opened(shop), [33])
 
 
+@pytest.mark.slow
 def test_a_full_disk(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: Any, **__: Any) -> Any:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

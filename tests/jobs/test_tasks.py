@@ -1,0 +1,63 @@
+"""Tasks.map, in this process and in Spark: order, width, one job a call, and whose error it is."""
+from __future__ import annotations
+
+import operator
+import os
+import pickle
+import threading
+from functools import partial
+from typing import Any
+
+import pytest
+
+from jobs.spark import Broken
+from jobs.tasks import Tasks, _Share
+
+double = partial(operator.mul, 2)      # of an importable module: workers do not have the tests' folder
+six_by = partial(operator.floordiv, 6)
+
+
+def test_inline_keeps_order_starts_nothing_and_counts_a_call_as_one_job() -> None:
+    tasks = Tasks("inline")
+    assert tasks.map(double, range(5)) == [0, 2, 4, 6, 8] and tasks.jobs == 1
+    assert tasks.inline and tasks.width == 1 and tasks._session is None
+
+
+def test_nothing_to_do_is_no_job() -> None:
+    tasks = Tasks("local[2]")
+    assert tasks.map(double, []) == [] and tasks.jobs == 0 and tasks._session is None
+
+
+def test_an_error_inline_is_its_own() -> None:
+    with pytest.raises(ZeroDivisionError):
+        Tasks("inline").map(six_by, range(5))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7])
+def test_the_shares_are_all_items_once(count: int) -> None:
+    items = list("abcde")
+    told = [pickle.loads(p) for i in range(count) for p in _Share(str.upper, items, count)(i)]
+    assert sorted(told) == [(k, item.upper()) for k, item in enumerate(items)]
+
+
+@pytest.mark.spark
+def test_results_come_in_the_order_of_the_items_however_wide(spark: Any) -> None:
+    tasks = Tasks("local[2]", _session=spark)
+    assert tasks.width == 2
+    for width in (None, 1, 3, 20):
+        assert tasks.map(double, range(9), width) == list(range(0, 18, 2))
+    assert tasks.jobs == 4
+    assert os.getpid() not in tasks.map(lambda _: os.getpid(), range(2))
+
+
+@pytest.mark.spark
+def test_an_error_in_a_task_is_sparks_and_says_what_the_task_died_of(spark: Any) -> None:
+    with pytest.raises(Broken, match="ZeroDivisionError"):
+        Tasks("local[2]", _session=spark).map(six_by, range(5))
+
+
+@pytest.mark.spark
+def test_what_cannot_be_pickled_is_refused_before_a_task_runs(spark: Any) -> None:
+    lock = threading.Lock()
+    with pytest.raises(Broken, match="(?i)pickle"):
+        Tasks("local[2]", _session=spark).map(lambda n: (n, lock), range(2))

@@ -1,0 +1,82 @@
+"""A boundary's statements by each way of keeping, as text that an engine accepts: what came, what left, and from where the answer is."""
+from __future__ import annotations
+
+import pytest
+
+from jobs import kernel
+from jobs.work import relation
+from optimizer.lowering import Lowering
+from optimizer.plan import KEEPING, named
+from optimizer.program import BEGINNING, Program
+from optimizer.shape import shape
+from optimizer.steps import STEPS, program
+from tests.optimizer.planning import BATCH, QUERIES, query
+
+T = 1_000 * BATCH
+
+
+def made(name: str, plan: str, boundaries: tuple[int, ...] = (T,), previous: int = T - BATCH) -> Program:
+    asked = query(name)
+    return program(Lowering(shape(asked), named(asked, plan)), boundaries, previous)
+
+
+def run(found: Program) -> list[int]:
+    """Rows of each answer over sources without rows."""
+    con = kernel.shared()
+    for source in found.sources:
+        con.execute(f"CREATE TEMP VIEW {source.name} AS {relation(source, ())}")
+    for name, sql, kept in (*found.setup, *(d for step in found.steps for d in step.define)):
+        con.execute(f"CREATE TEMP {'TABLE' if kept else 'VIEW'} {name} AS {sql}")
+    counts = [len(con.execute(step.answer).fetchall()) for step in found.steps]
+    con.close()
+    return counts
+
+
+@pytest.mark.parametrize("plan", ["LAP recompute", "EAP10 recompute", "EAP11 running", "EAP01 retract", "EAP11 expire"])
+def test_over_nothing_there_is_no_partial(plan: str) -> None:
+    assert run(made("two-streams", plan, (T, T + BATCH))) == [0, 0]
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_every_query_has_statements_that_an_engine_accepts(name: str) -> None:
+    assert run(made(name, "LAP recompute")) == [0]
+
+
+def test_each_way_of_keeping_has_its_step() -> None:
+    assert set(STEPS) == set(KEEPING)
+
+
+def test_later_steps_build_on_the_relations_of_earlier_ones() -> None:
+    for plan, prefix in (("EAP11 running", "t0"), ("LAP retract", "o"), ("LAP expire", "o")):
+        first, second = made("two-streams", plan, (T, T + BATCH)).steps
+        assert f"{prefix}_0" in {n for n, _, _ in first.define}
+        assert any(f"{prefix}_0" in sql for n, sql, _ in second.define if n.startswith(prefix)), plan
+
+
+def test_running_adds_what_came_and_takes_away_what_left() -> None:
+    (step,) = made("two-streams", "EAP10 running").steps
+    (name, sql, kept), = step.define
+    assert (name, kept) == ("t0_0", True)
+    assert f"_in > {T - BATCH} AND _in <= {T} AND _out >= {T}" in sql and f"_in <= {T - BATCH} AND _out >= {T - BATCH} AND _out < {T}" in sql
+    assert "FROM t0 " in sql and sql.rstrip().endswith("HAVING sum(c) <> 0")
+
+
+def test_retract_has_a_signed_term_for_each_window_and_one_from_the_beginning() -> None:
+    (step,), (fresh,) = (made("two-streams", "LAP retract", previous=p).steps for p in (T - BATCH, BEGINNING))
+    assert [s.define[0][1].count("CAST(-1 AS BIGINT)") for s in (step, fresh)] == [2, 1]
+
+
+def test_a_relation_brings_no_change() -> None:
+    (step,) = made("relation", "LAP expire").steps
+    made_new = step.define[0][1]
+    assert "UNION ALL" not in made_new and "least(v0._out, v1._out)" in made_new
+
+
+def test_expire_reads_only_what_has_not_ended() -> None:
+    (step,) = made("two-streams", "EAP11 expire").steps
+    (new, _, materialised), (all_, kept, view) = step.define
+    assert (new, all_, materialised, view) == ("d_0", "o_0", True, False) and f"_e >= {T}" in kept and f"_e >= {T}" in step.answer
+
+
+def test_recompute_keeps_nothing_between_steps() -> None:
+    assert all(not s.define for s in made("two-streams", "EAP11 recompute", (T, T + BATCH)).steps)
