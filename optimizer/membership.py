@@ -51,13 +51,10 @@ def instants(low: Lowering, i: int) -> tuple[str, str]:
     return _slid(low, i, window) if window.kind == "hopping" else f"{_event_time(low, i)} + 1", _leaves(low, i, window)
 
 
-def inside(low: Lowering, i: int, t: int) -> str:
-    """Raw rows of W_i(t), said by event time so that files and row groups can be skipped."""
-    window = low.window(i)
-    if window is None:
-        return "TRUE"
+def inside(window: Window, t: int) -> Range:
+    """Raw rows of W(t), said by event time so that files and row groups can be skipped."""
     until = t // window.slide * window.slide if window.kind == "hopping" else ALWAYS
-    return within(low, i, (Range(-ALWAYS, t, window.oldest(t), until),))
+    return Range(-ALWAYS, t, window.oldest(t), until)
 
 
 def within(low: Lowering, i: int, ranges: tuple[Range, ...]) -> str:

@@ -37,21 +37,22 @@ def view(low: Lowering, i: int, boundaries: tuple[int, ...], previous: int) -> V
         rows = raw(low, i, f"s{i}")
         keyed = grouped(low, i, f"({rows}) AS q", ("_in", "_out")) if low.early(i) else rows
         return View((Source(f"s{i}", "relation", declared.source, columns=columns),), ((f"w{i}", keyed, True),))
-    ranges = _needed(low, i, boundaries, previous)
-    stream = Source(f"s{i}", "stream", declared.source, ranges, columns, dealt(low, i))
-    if not low.early(i) or _from_rows(low):
-        exact = len(boundaries) == 1 and low.plan.keeping == "recompute"
-        source, rows, before = _rows(low, i, stream, inside(low, i, boundaries[0]) if exact else within(low, i, ranges), interval=not exact)
+    from_rows = not low.early(i) or _from_rows(low)
+    exact = from_rows and len(boundaries) == 1 and low.plan.keeping == "recompute"
+    assert declared.window is not None
+    ranges = (inside(declared.window, boundaries[0]),) if exact else _needed(low, i, boundaries, previous)
+    source, rows, before = _rows(low, i, Source(f"s{i}", "stream", declared.source, ranges, columns, dealt(low, i)), interval=not exact)
+    if from_rows:
         return View((source,), ((f"w{i}", rows, not exact),), exact, before)
-    source, rows, before = _rows(low, i, stream, within(low, i, ranges))
     made = _totals(low, i, source, rows, previous) if low.plan.keeping == "running" else _panes(low, i, source, rows, boundaries, previous)
     return replace(made, before=before)
 
 
-def _rows(low: Lowering, i: int, stream: Source, where: str, interval: bool = True) -> tuple[Source, str, tuple[Fragment, ...]]:
+def _rows(low: Lowering, i: int, stream: Source, interval: bool) -> tuple[Source, str, tuple[Fragment, ...]]:
     """Stream i's rows as partials of count 1; or, where they cross an exchange, as what the tasks sent: the same columns, merged."""
     stamp = low.shape.query.inputs[i].event_time
     stream = stream if interval or stamp in {c.name for c in raw_columns(low.shape, i)} else replace(stream, stamp=stamp)
+    where = within(low, i, stream.ranges)
     if not ahead(low, i):
         return stream, raw(low, i, f"s{i}", interval=interval, where=where), ()
     times = (*INTERVAL, ("_known", BIGINT)) if interval else ()

@@ -18,7 +18,7 @@ QUERIES = {
     "minutes": "SELECT COUNT(*) AS n FROM views AS v [WINDOW 2 MINUTES] EVERY 1 MINUTE",
 }
 PLANS = {"sliding": ("LAP recompute", "EAP11 running", "EAP01 retract", "EAP11 expire"), "tumbling": ("EAP1 running", "EAP1 expire"),
-         "landmark": ("EAP1 running", "EAP1 retract"), "hopping": ("EAP1 running", "EAP1 retract")}
+         "landmark": ("EAP1 running", "EAP1 retract"), "hopping": ("EAP1 running", "LAP recompute", "EAP1 retract")}
 
 
 @pytest.mark.slow
