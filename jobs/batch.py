@@ -5,7 +5,6 @@ running it again gives the same rows, and a table that has the batch's number al
 """
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -14,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs import failpoints, jvm, kernel, quiet, tables
+from jobs import failpoints, jvm, kernel, places, quiet, tables
 from jobs.ledger import Batch, State
 from jobs.queries import Standing
 from jobs.schema import arrow
@@ -138,11 +137,11 @@ def jvm_order(context: Context, batch: Batch, work: Work) -> jvm.Order:
 
 
 def _folders(context: Context, work: Work) -> dict[str, str]:
-    return {name: os.path.join(context.warehouse, state_folder(work, name)) for name in sets(Lowering(shape(work.query), work.plan))}
+    return {name: places.join(context.warehouse, state_folder(work, name)) for name in sets(Lowering(shape(work.query), work.plan))}
 
 
 def _rows_to(context: Context, work: Work) -> str | None:
-    return os.path.join(context.warehouse, work.standing.table) if work.query.returns_rows else None
+    return places.join(context.warehouse, work.standing.table) if work.query.returns_rows else None
 
 
 def _answer(context: Context, batch: Batch, work: Work, outcomes: list[Outcome]) -> Answer:
@@ -210,7 +209,7 @@ def _files(context: Context, batch: Batch, work: Work, source: Source, part: int
     """The files behind a source, by the tables' statistics; a dealt source gives each task its share."""
     if source.kind == "relation":
         file = context.relation_file(source.of, batch.relations[source.of])
-        return (os.path.join(context.warehouse, "relations", source.of, file.path),)
+        return (places.join(context.warehouse, "relations", source.of, file.path),)
     if source.kind == "state":
         path = state_folder(work, source.of)
         table = context.table(path).at(batch.versions[path])
@@ -220,7 +219,7 @@ def _files(context: Context, batch: Batch, work: Work, source: Source, part: int
         stamp = next(i.event_time for i in work.query.inputs if i.source == source.of) or ""
         found = [f.path for f in context.table(path).files() if any(_meets(f, stamp, r) for r in source.ranges)]
     mine = sorted(found)[part::work.parts] if source.dealt else sorted(found)
-    return tuple(os.path.join(context.warehouse, path, f) for f in mine)
+    return tuple(places.join(context.warehouse, path, f) for f in mine)
 
 
 def _meets(file: File, stamp: str, r: Any) -> bool:
@@ -267,7 +266,7 @@ def _result_commit(context: Context, batch: Batch, answer: Answer) -> tuple[str,
     work = answer.work
     columns = result_columns(Lowering(shape(work.query), work.plan))
     path = work.standing.table
-    tables.create(os.path.join(context.warehouse, path), _schema(columns))
+    tables.create(places.join(context.warehouse, path), _schema(columns))
     rows, files = answer.rows, list(answer.files)
     if rows is not None and rows.num_rows:
         table = context.table(path)
@@ -279,7 +278,7 @@ def _result_commit(context: Context, batch: Batch, answer: Answer) -> tuple[str,
 def _commit_all(context: Context, batch: Batch, jobs: list[tuple[str, Any, list[File], list[str]]]) -> None:
     def one(job: tuple[str, Any, list[File], list[str]]) -> None:
         path, columns, add, remove = job
-        tables.create(os.path.join(context.warehouse, path), _schema(columns))
+        tables.create(places.join(context.warehouse, path), _schema(columns))
         table = context.table(path)
         if table.transaction("batch") < batch.number:
             failpoints.at("batch.before-table")

@@ -5,7 +5,6 @@ It holds the pipeline's lock while it runs. Order of truth: the mark in `changes
 """
 from __future__ import annotations
 
-import os
 import statistics
 import time
 from collections.abc import Callable, Mapping
@@ -14,7 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from jobs import batch as batches
-from jobs import compact, failpoints, ingest, intake, relations, repair, requests, tables
+from jobs import compact, failpoints, ingest, intake, places, relations, repair, requests, tables
 from jobs.batch import Answer, Context
 from jobs.config import Pipeline, catalog
 from jobs.ledger import Batch, Change, Ledger, State
@@ -54,7 +53,7 @@ class Runtime:
     def table(self, path: str) -> Table:
         """A table of the warehouse; the handle is kept, so following it costs a few file look-ups."""
         if path not in self._tables:
-            self._tables[path] = tables.open_table(os.path.join(self.pipeline.warehouse, path))
+            self._tables[path] = tables.open_table(places.join(self.pipeline.warehouse, path))
         return self._tables[path]
 
     def lap(self, stage: str, since: float) -> float:
@@ -225,7 +224,7 @@ def _next_group(rt: Runtime, to: int | None, flush: bool, limit: int | None) -> 
 
 def _rows_between(rt: Runtime, after: int, upto: int) -> int:
     """At most how many rows these boundaries bring, by the files' statistics."""
-    files = (f for s in _read_streams(rt, upto) if tables.exists(os.path.join(rt.pipeline.warehouse, "streams", s)) for f in rt.table(f"streams/{s}").files())
+    files = (f for s in _read_streams(rt, upto) if tables.exists(places.join(rt.pipeline.warehouse, "streams", s)) for f in rt.table(f"streams/{s}").files())
     return sum(f.rows for f in files if f.high.get("_boundary", upto) > after and f.low.get("_boundary", upto) <= upto)
 
 
@@ -244,13 +243,13 @@ def _describe(rt: Runtime, boundaries: tuple[int, ...]) -> Batch:
 def choose(rt: Runtime, standing: Standing, state: State | None) -> Any:
     query = batches.parsed(standing.sql, rt.catalog)
     plan = named(query, standing.pin) if standing.pin else default(query)
-    foreign = any(rt.table(f"streams/{i.source}").features for i in query.inputs if i.is_stream and tables.exists(os.path.join(rt.pipeline.warehouse, "streams", i.source)))
+    foreign = any(rt.table(f"streams/{i.source}").features for i in query.inputs if i.is_stream and tables.exists(places.join(rt.pipeline.warehouse, "streams", i.source)))
     return placed(plan, "jvm" if rt.engine == "jvm" or foreign else TASKS)
 
 
 def state_paths(rt: Runtime, name: str, state: State) -> list[str]:
-    folder = os.path.join(rt.pipeline.warehouse, "state", name, str(state.epoch))
-    return [f"state/{name}/{state.epoch}/{s}" for s in sorted(os.listdir(folder))] if os.path.isdir(folder) else []
+    folder = places.join(rt.pipeline.warehouse, "state", name, str(state.epoch))
+    return [f"state/{name}/{state.epoch}/{s}" for s in places.listed(folder)]
 
 
 def _sound(rt: Runtime, path: str, name: str, state: State) -> int:
@@ -277,7 +276,7 @@ def _carry_out(rt: Runtime, batch: Batch, started: float) -> list[dict[str, Any]
     lap = time.perf_counter()
     context, known = rt.context(), standings(rt.ledger.all_changes(), batch.boundaries[0])
     for stream in {s for n in batch.plans for s in _streams(rt, known[n])}:
-        tables.create(os.path.join(rt.pipeline.warehouse, "streams", stream), stream_schema(rt.pipeline.streams[stream].columns))
+        tables.create(places.join(rt.pipeline.warehouse, "streams", stream), stream_schema(rt.pipeline.streams[stream].columns))
     made = batches.answers(context, batch, batches.works(context, batch, known))
     failpoints.at("batch.after-tasks")
     lap = rt.lap("answer", lap)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from jobs import kernel, tables
+from jobs import kernel, places, tables
 from optimizer import dialect as d
 from optimizer.program import Program, Source, Write
 from optimizer.types import Type
@@ -19,7 +19,8 @@ from optimizer.types import Type
 
 @dataclass(frozen=True)
 class Order:
-    """`narrow` computes sums in 64 bits and is tried first, `wide` in 128. `files` are absolute paths by source name; `folders` where each state set is kept.
+    """`narrow` computes sums in 64 bits and is tried first, `wide` in 128. `files` are absolute paths by source name, in a store with how it is reached (see jobs.places);
+    `folders` where each state set is kept.
 
     `rows_to` is the folder in which a row query's answer is written by the task itself.
     """
@@ -67,7 +68,7 @@ def _run(order: Order, program: Program) -> tuple[pa.Table | None, list[tuple[st
     con = kernel.shared()
     try:
         for source in program.sources:
-            con.execute(f"CREATE TEMP VIEW {source.name} AS {relation(source, order.files.get(source.name, ()))}")
+            con.execute(f"CREATE TEMP VIEW {source.name} AS {relation(con, source, order.files.get(source.name, ()))}")
         _define(con, program.setup)
         answers = []
         for step in program.steps:
@@ -85,10 +86,10 @@ def _define(con: kernel.Connection, relations: tuple[tuple[str, str, bool], ...]
         con.execute(f"CREATE TEMP {'TABLE' if kept else 'VIEW'} {name} AS {sql}")
 
 
-def relation(source: Source, files: tuple[str, ...]) -> str:
+def relation(con: kernel.Connection, source: Source, files: tuple[str, ...]) -> str:
     """The SQL of a source: its files, or an empty relation of its columns."""
     if files:
-        return f"SELECT * FROM read_parquet({kernel.file_list(files)})"
+        return f"SELECT * FROM read_parquet({kernel.files(con, files)})"
     return f"SELECT {', '.join(_null(n, t) for n, t in source.columns) or '1 AS _nothing'} WHERE FALSE"
 
 
@@ -109,11 +110,11 @@ def _write_rows(con: kernel.Connection, order: Order, answers: list[str]) -> lis
 
 def write_file(con: kernel.Connection, sql: str, folder: str, label: str) -> list[tables.File]:
     """Writes a query's rows as one file, none for no rows. The name is unique: a task may run twice, and only what the driver commits exists."""
-    os.makedirs(folder, exist_ok=True)
     name = tables.unique(label)
-    path = os.path.join(folder, name)
-    count = con.execute(f"COPY ({sql}) TO {kernel.quoted(path)} (FORMAT parquet, COMPRESSION snappy)").fetchone()
-    if not count or not count[0]:
-        os.unlink(path)
-        return []
-    return [tables.describe(folder, name)]
+    with places.draft(folder) as here:
+        path = os.path.join(here, name)
+        count = con.execute(f"COPY ({sql}) TO {kernel.quoted(path)} (FORMAT parquet, COMPRESSION snappy)").fetchone()
+        if not count or not count[0]:
+            os.unlink(path)
+            return []
+        return [tables.describe(here, name)]
