@@ -88,7 +88,7 @@ def _filesystem(key: Settings, process: int) -> Any:
     scheme, _, host = endpoint.partition("://")
     credentials = {"anonymous": True} if _anonymous(said) else {"access_key": said.get("access.key"), "secret_key": said.get("secret.key"), "session_token": said.get("session.token")}
     return fs.S3FileSystem(**credentials, region=said["endpoint.region"], endpoint_override=host or None, scheme=scheme or "https", connect_timeout=CONNECT,
-                           request_timeout=REQUEST, retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=RETRIES + 1),
+                           request_timeout=REQUEST, retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=RETRIES + 1), allow_delayed_open=True,
                            force_virtual_addressing=bool(endpoint) and said.get("path.style.access", "true").lower() != "true")
 
 
