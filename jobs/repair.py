@@ -76,8 +76,8 @@ def _overtaken(rt: Runtime) -> bool:
 
 def _state_of(rt: Runtime, text: str) -> str | None:
     """The query whose state the message names."""
-    _, found, rest = text.partition(places.join(rt.pipeline.warehouse, "state") + os.sep)
-    return rest.split(os.sep)[0] if found else None
+    _, found, rest = text.partition(places.join(rt.pipeline.warehouse, "state", ""))
+    return rest.split("/")[0] if found else None
 
 
 def _first_line(error: BaseException) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 JARS = os.path.join(sys.prefix, "share", "forebay", "jars")
+S3_JARS = os.path.join(sys.prefix, "share", "forebay", "s3")                # by `make install-s3`
 ARCHIVE = os.path.join(sys.prefix, "share", "forebay", "spark.jsa")       # class-data archive: halves a cold start
 SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -44,7 +45,7 @@ def session(master: str = "local[*]", settings: Mapping[str, str] | None = None)
 
     if master.startswith("sc://"):
         return _configured(SparkSession.builder.remote(master).getOrCreate(), settings or {})
-    jars = sorted(glob.glob(os.path.join(JARS, "*.jar")))
+    jars = [jar for folder in (JARS, *_store_jars(settings or {})) for jar in sorted(glob.glob(os.path.join(folder, "*.jar")))]
     builder = SparkSession.builder.appName("forebay").master(master).config("spark.jars", ",".join(jars))
     options = "-XX:+IgnoreUnrecognizedVMOptions -Xlog:disable -Xlog:all=error:stderr"
     if os.path.exists(ARCHIVE) and master.startswith("local["):
@@ -53,6 +54,11 @@ def session(master: str = "local[*]", settings: Mapping[str, str] | None = None)
         builder = builder.config(key, value)
     with _aside():
         return builder.getOrCreate()
+
+
+def _store_jars(settings: Mapping[str, str]) -> tuple[str, ...]:
+    """Hadoop's connector only where it is configured: it is 660 MB."""
+    return (S3_JARS,) if any(key.startswith("spark.hadoop.fs.s3a.") for key in settings) else ()
 
 
 @contextmanager

@@ -217,6 +217,27 @@ def test_a_bucket_that_is_not_there(tmp_path: Path, server: str) -> None:
 
 
 @pytest.mark.s3
+def test_credentials_that_the_store_refuses(tmp_path: Path) -> None:
+    refusing = """import http.server
+class Answer(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        body = b"<Error><Code>InvalidAccessKeyId</Code><Message>unknown key</Message></Error>"
+        self.send_response(403); self.send_header("Content-Length", str(len(body))); self.end_headers(); self.wfile.write(body if self.command != "HEAD" else b"")
+    do_HEAD = do_PUT = do_POST = do_GET
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answer)
+print(server.server_port, flush=True)
+server.serve_forever()"""
+    with subprocess.Popen([sys.executable, "-c", refusing], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdout is not None
+        try:
+            with pytest.raises(ForebayError) as refused:
+                _pipeline(tmp_path, "s3a://bucket/w", _settings(f"http://127.0.0.1:{process.stdout.readline().strip()}"))
+        finally:
+            process.terminate()
+    assert (refused.value.code, refused.value.exit_code) == ("no-access", 2) and "access.key" in (refused.value.hint or "")
+
+
+@pytest.mark.s3
 @pytest.mark.timeout(60)
 def test_a_store_that_does_not_answer(tmp_path: Path) -> None:
     started = time.monotonic()
