@@ -1,7 +1,6 @@
 """What to say of a run that broke off, and how state that is damaged is made anew; answers, ledger and rows are never changed here."""
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from jobs import kernel, places, spark, tables
