@@ -45,20 +45,21 @@ def session(master: str = "local[*]", settings: Mapping[str, str] | None = None)
 
     if master.startswith("sc://"):
         return _configured(SparkSession.builder.remote(master).getOrCreate(), settings or {})
-    jars = [jar for folder in (JARS, *_store_jars(settings or {})) for jar in sorted(glob.glob(os.path.join(folder, "*.jar")))]
+    jars = sorted(glob.glob(os.path.join(JARS, "*.jar")))
     builder = SparkSession.builder.appName("forebay").master(master).config("spark.jars", ",".join(jars))
     options = "-XX:+IgnoreUnrecognizedVMOptions -Xlog:disable -Xlog:all=error:stderr"
     if os.path.exists(ARCHIVE) and master.startswith("local["):
         options += f" -XX:SharedArchiveFile={ARCHIVE} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-    for key, value in {**SETTINGS, "spark.driver.extraJavaOptions": options, **(settings or {})}.items():
+    for key, value in {**SETTINGS, "spark.driver.extraJavaOptions": options, **_connector(settings or {}), **(settings or {})}.items():
         builder = builder.config(key, value)
     with _aside():
         return builder.getOrCreate()
 
 
-def _store_jars(settings: Mapping[str, str]) -> tuple[str, ...]:
-    """Hadoop's connector only where it is configured: it is 660 MB."""
-    return (S3_JARS,) if any(key.startswith("spark.hadoop.fs.s3a.") for key in settings) else ()
+def _connector(settings: Mapping[str, str]) -> dict[str, str]:
+    """Hadoop's connector where it is configured, by class path: `spark.jars` would copy its 660 MB at each start. A cluster's workers have their own."""
+    wanted = os.path.isdir(S3_JARS) and any(key.startswith("spark.hadoop.fs.s3a.") for key in settings)
+    return {"spark.driver.extraClassPath": os.path.join(S3_JARS, "*")} if wanted else {}
 
 
 @contextmanager

@@ -68,7 +68,7 @@ def _pipeline(folder: Path, warehouse: str, settings: dict[str, str], streams: d
               master: str = "inline") -> forebay.Pipeline:
     """As `pipelines.pipeline`, on a store."""
     told = ", ".join(f'{k}: "{v}"' for k, v in settings.items())
-    return pipeline(folder, streams, queries=queries, top=f"warehouse: {warehouse}\n", spark=f"{{master: {master}, settings: {{{told}}}}}")
+    return pipeline(folder, streams, queries=queries, top=f"warehouse: {warehouse}\n", spark=f"{{master: '{master}', settings: {{{told}}}}}")
 
 
 def _files(server: str, path: str) -> list[str]:
