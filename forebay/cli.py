@@ -185,13 +185,19 @@ def release(call: Call, boundary: Annotated[str, typer.Argument(metavar="T")],
     raise ForebayError("nothing-stopped", f"nothing was stopped at {show.iso(at)}", hint="only a boundary that a critical expectation stopped can be released")
 
 
-def doctor(call: Call) -> Said:
+def doctor(call: Call, rebuild: Annotated[str | None, typer.Option(
+        "--rebuild", metavar="NAME", help="Make a query's state anew from the stream tables, at its next boundary.")] = None) -> Said:
     """Java, jars, versions, disk, locks, tables: what is well."""
     from jobs.config import FILE, load
     from jobs.doctor import facts
+    from jobs.doctor_tables import tables
 
+    if rebuild is not None:
+        done = opened(call).rebuild(rebuild)
+        said = f"{rebuild}'s state is made anew at its next boundary" if done else f"{rebuild} has no state that could be made anew"
+        return Said({"query": rebuild, "rebuilt": done}, lambda out: text.line(out, said))
     here = os.path.exists(os.path.join(call.folder, FILE)) or call.folder != "."
-    found = facts(load(call.folder) if here else None)
+    found = facts(load(call.folder) if here else None, tables)
     document = {"facts": [{"name": f.name, "ok": f.ok, "value": f.value, "fix": f.fix} for f in found]}
     return Said(document, text.facts(found), 0 if all(f.ok for f in found) else 1)
 
@@ -223,7 +229,8 @@ def bench(call: Call, names: Annotated[list[str] | None, typer.Argument(metavar=
 def _register() -> None:
     app.callback()(shared(entry, engine=True))
     query.callback()(shared(entry, engine=True))
-    for function in (init, ingest, run, result, explain, plans, pin, unpin, verify, release, doctor, demo):
+    commands: tuple[Any, ...] = (init, ingest, run, result, explain, plans, pin, unpin, verify, release, doctor, demo)
+    for function in commands:
         app.command()(shared(function, engine=function in (run, verify, explain)))
     for function, name in ((create, "create"), (delete, "delete"), (pause, "pause"), (resume, "resume"), (list_, "list"), (show_, "show")):
         query.command(name)(shared(function))

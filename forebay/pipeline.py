@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from jobs import answers, decisions, requests, runner
+from jobs import answers, decisions, repair, requests, runner
 from jobs.config import load
 from jobs.queries import Standing
 
@@ -61,6 +61,11 @@ class Pipeline:
     def verify(self, name: str | None = None, engine: str = "duckdb") -> dict[str, Any]:
         """Recomputes answers by plain SQL over the raw rows, without the planner."""
         return answers.verify(self.runtime, name, engine)
+
+    def rebuild(self, name: str) -> bool:
+        """Lets go of a query's state, which its next boundary makes anew; False if it has none."""
+        requests.show(self.runtime, name)
+        return repair.rebuild(self.runtime, name)
 
     def close(self) -> None:
         self.runtime.tasks.stop()

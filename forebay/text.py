@@ -168,6 +168,9 @@ def verified(document: Mapping[str, Any]) -> Text:
         rows = [(n, q["boundaries"], q["equal"], _verdict(q)) for n, q in document["queries"].items()]
         table(out, ("query", "boundaries", "equal", ""), rows, (False, True, True, False))
         for name, q in document["queries"].items():
+            if q.get("left"):
+                line(out, f"{name}: {q['left']} earlier boundaries cannot be recomputed, their rows have left by `keep`")
+        for name, q in document["queries"].items():
             for d in q["differences"]:
                 line(out, f"{name} at {d['boundary']}: {_clean(str(d['difference']))}")
     return text

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs import batch as batches
-from jobs import kernel, places, relations, requests, tables
+from jobs import kernel, places, relations, repair, requests, retention, tables
 from jobs import verify as oracle
 from jobs.queries import Standing, standings
 from jobs.schema import arrow
@@ -25,12 +25,17 @@ def read(rt: Runtime, name: str, at: int | None = None, every: bool = False) -> 
     standing = requests.show(rt, name)
     boundaries = published(rt, name)
     if standing.error and at is None and not every:
-        raise ForebayError("query-failed", f"query {name!r} failed: {standing.error}", hint="earlier answers: --at or --all; change the query with `query create --replace`", exit_code=1)
+        raise ForebayError("query-failed", f"query {name!r} failed: {standing.error}",
+                           hint="earlier answers: --at or --all; change the query with `query create --replace`", exit_code=1)
     if at is not None and at not in boundaries:
         said = f"the last is {_iso(boundaries[-1])}" if boundaries else "none is"
-        raise ForebayError("unknown-boundary", f"no answer of {name!r} is published at {_iso(at)}; {said}", hint="`forebay result NAME --all` shows what there is")
+        gone = retention.since(rt, standing.table)
+        said += f", and those before {_iso(boundaries[0] if boundaries else gone)} have left by `keep`" if gone else ""
+        raise ForebayError("unknown-boundary", f"no answer of {name!r} is published at {_iso(at)}; {said}",
+                           hint="`forebay result NAME --all` shows what there is")
     wanted = boundaries if every else [at if at is not None else boundaries[-1]] if boundaries else []
-    return rows(rt, standing, wanted)
+    with repair.told(rt):
+        return rows(rt, standing, wanted)
 
 
 def rows(rt: Runtime, standing: Standing, boundaries: list[int]) -> pa.Table:
@@ -40,7 +45,8 @@ def rows(rt: Runtime, standing: Standing, boundaries: list[int]) -> pa.Table:
     if not boundaries or not tables.exists(path):
         return schema.empty_table()
     low, high = min(boundaries), max(boundaries)
-    files = tuple(places.join(path, f.path) for f in tables.open_table(path).files() if f.high.get("boundary", low) >= low and f.low.get("boundary", high) <= high)
+    files = tuple(places.join(path, f.path) for f in tables.open_table(path).files()
+                  if f.high.get("boundary", low) >= low and f.low.get("boundary", high) <= high)
     if not files:
         return schema.empty_table()
     con = kernel.connect(threads=2)
@@ -55,7 +61,8 @@ def arrow_timestamp() -> pa.DataType:
 def published(rt: Runtime, name: str) -> list[int]:
     """Boundaries at which the query's present table has an answer, also an empty one."""
     table = requests.show(rt, name).table
-    return [t for standing, boundaries in segments(rt, name) if standing.table == table for t in boundaries]
+    gone = retention.since(rt, table) or 0
+    return [t for standing, boundaries in segments(rt, name) if standing.table == table for t in boundaries if t >= gone]
 
 
 def segments(rt: Runtime, name: str) -> list[tuple[Standing, list[int]]]:
@@ -87,23 +94,34 @@ def explain(rt: Runtime, query: str) -> dict[str, Any]:
 def verify(rt: Runtime, name: str | None = None, engine: str = "duckdb") -> dict[str, Any]:
     """Every published answer of every query (or one) against its plain SQL over the stream tables, in INTERFACE's shape."""
     names = [name] if name is not None else sorted(standings(rt.ledger.all_changes()))
-    return {"queries": {n: _verified(rt, n, engine) for n in names if name is not None or segments(rt, n)}}
+    with repair.told(rt):
+        said = {n: _verified(rt, n, engine) for n in names if name is not None or segments(rt, n)}
+    if name is not None and said[name].get("left") and not said[name]["boundaries"]:
+        raise ForebayError("rows-left", f"the rows behind every answer of {name!r} have left by `keep`: they cannot be recomputed",
+                           hint="a longer `keep` in forebay.yml keeps rows from now on")
+    return {"queries": said}
 
 
 def _verified(rt: Runtime, name: str, engine: str) -> dict[str, Any]:
-    table = requests.show(rt, name).table
+    table, known = requests.show(rt, name).table, set(published(rt, name))
     spans = [(s, b) for s, b in segments(rt, name) if s.table == table and b]
-    differences = [d for standing, boundaries in spans for d in _differences(rt, standing, boundaries, engine)]
-    count = sum(len(b) for _, b in spans)
-    return {"boundaries": count, "equal": count - len({d["boundary"] for d in differences}), "differences": differences}
+    first = [max(retention.unsure(rt, batches.parsed(s.sql, rt.catalog), b), sum(t not in known for t in b)) for s, b in spans]
+    differences = [d for (standing, boundaries), k in zip(spans, first) for d in _differences(rt, standing, boundaries, k, engine)]
+    count = sum(len(b) - k for (_, b), k in zip(spans, first))
+    equal = count - len({d["boundary"] for d in differences})
+    return {"boundaries": count, "equal": equal, "differences": differences, **({"left": sum(first)} if any(first) else {})}
 
 
-def _differences(rt: Runtime, standing: Standing, boundaries: list[int], engine: str) -> list[dict[str, Any]]:
-    query = batches.parsed(standing.sql, rt.catalog)
+def _differences(rt: Runtime, standing: Standing, boundaries: list[int], first: int, engine: str) -> list[dict[str, Any]]:
+    """From the first boundary on whose rows are all there; a row query's answer depends on which boundary was before it."""
+    query, compared = batches.parsed(standing.sql, rt.catalog), boundaries[first:]
+    if not compared:
+        return []
     session = rt.tasks.session if engine == "jvm" else kernel.connect(threads=2)
-    expected = oracle.recompute(standing.sql, _raw(rt, query), _described(rt, {i.source for i in query.inputs}), rt.pipeline.batch, boundaries, engine, session)
-    got, found = rows(rt, standing, boundaries), []
-    for t in boundaries:
+    described, since = _described(rt, {i.source for i in query.inputs}), boundaries[max(first - 1, 0):]
+    expected = oracle.recompute(standing.sql, _raw(rt, query), described, rt.pipeline.batch, since, engine, session)
+    got, found = rows(rt, standing, compared), []
+    for t in compared:
         answer = expected.get(t)
         mine = got.filter(pc.equal(got["boundary"], pa.scalar(tables.instant(t), got.schema.field("boundary").type))).drop_columns(["boundary"])
         said = oracle.compare(answer, mine) if isinstance(answer, pa.Table) else [f"recomputation fails there: {answer}"]
@@ -125,7 +143,8 @@ def _raw(rt: Runtime, query: Query) -> dict[str, Any]:
             found[i.source] = tuple(places.join(table.path, f.path) for f in table.files())
         else:
             folder = places.join(rt.pipeline.warehouse, "relations", i.source)
-            found[i.source] = {t: (places.join(folder, relations.version_file(rt.pipeline, i.source, v).path),) for t, v in rt.ledger.relation_versions(i.source)}
+            found[i.source] = {t: (places.join(folder, relations.version_file(rt.pipeline, i.source, v).path),)
+                               for t, v in rt.ledger.relation_versions(i.source)}
     return found
 
 

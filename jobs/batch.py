@@ -16,13 +16,14 @@ import pyarrow as pa
 from jobs import failpoints, jvm, kernel, places, quiet, tables
 from jobs.ledger import Batch, State
 from jobs.queries import Standing
+from jobs.reach import dealt, inside, meets
 from jobs.schema import arrow
 from jobs.tables import File, Table
 from jobs.tasks import Tasks
-from jobs.work import Order, Outcome, perform
+from jobs.work import Joining, Order, Outcome, Receiving, prepare, sending
 from optimizer.final import final, result_columns
 from optimizer.plan import Plan
-from optimizer.program import BEGINNING, Source, sets
+from optimizer.program import BEGINNING, Source, StateSet, sets, state_sets
 from optimizer.query import Catalog, Query
 from optimizer.sets import Lowering
 from optimizer.shape import mergeable, shape
@@ -34,12 +35,12 @@ COMMITTERS = 4       # threads that commit tables at the same time: each waits f
 
 @dataclass(frozen=True)
 class Context:
-    """What a batch may touch. `table` opens a Delta table by its path under the warehouse, following it from then on."""
+    """What a batch may touch. `table` opens a Delta table by its path under the warehouse and follows it; with a schema it is made if there is none."""
 
     warehouse: str
     catalog: Catalog
     tasks: Tasks
-    table: Callable[[str], Table]
+    table: Callable[..., Table]
     relation_file: Callable[[str, int], File]
 
 
@@ -125,14 +126,23 @@ def answers(context: Context, batch: Batch, todo: list[Work]) -> list[Answer]:
 def _perform(context: Context, batch: Batch, todo: list[Work]) -> list[Outcome]:
     """Each query where its plan places it."""
     orders = [order(context, batch, w, part) for w in todo if w.plan.place == "tasks" for part in range(w.parts)]
-    return context.tasks.map(perform, orders) + [jvm.perform(context.tasks.session, jvm_order(context, batch, w)) for w in todo if w.plan.place == "jvm"]
+    return _in_tasks(context, orders) + [jvm.perform(context.tasks.session, jvm_order(context, batch, w)) for w in todo if w.plan.place == "jvm"]
+
+
+def _in_tasks(context: Context, orders: list[Order]) -> list[Outcome]:
+    """One Spark job; one more before it where anything is broadcast, and one beside it where Spark shuffles."""
+    shuffled = [o for o in orders if any(f.parted for f in o.narrow.before)]
+    direct = [o for o in orders if o not in shuffled]
+    sent = [s for found in context.tasks.map(prepare, [o for o in direct if o.narrow.before]) for s in found]
+    done = context.tasks.map(Joining(tuple(sent)), direct)
+    return done + context.tasks.exchange(sending, list(enumerate(shuffled)), Receiving(tuple(shuffled)), len(shuffled))
 
 
 def jvm_order(context: Context, batch: Batch, work: Work) -> jvm.Order:
     floor = _floor(context, work) if work.query.returns_rows else 0
     made = program(Lowering(shape(work.query), work.plan, "spark", narrow=False), work.due, work.previous, floor)
     streams = {s.name: (context.table(f"streams/{s.of}").path, context.table(f"streams/{s.of}").version) for s in made.sources if s.kind == "stream"}
-    files = {s.name: _files(context, batch, work, s, 0) for s in made.sources if s.kind != "stream"}
+    files = {s.name: _files(context, batch, work, s, 0)[0] for s in made.sources if s.kind != "stream"}
     return jvm.Order(work.name, made, streams, files, _folders(context, work), f"b{batch.number}", _rows_to(context, work))
 
 
@@ -180,13 +190,16 @@ def _made(context: Context, work: Work, outcomes: list[Outcome]) -> Answer:
     if work.query.returns_rows:
         made.files = tuple(f for o in outcomes for name, f in o.written if not name)
         return made
-    con = kernel.connect(threads=2)
+    con = kernel.shared()
     con.register("computed", pa.concat_tables([o.partials for o in outcomes if o.partials is not None]))
     same = quiet.repeated(work.due, points(context, work))
     con.register("same", pa.table({"_t": pa.array([t for t, _ in same], pa.int64()), "_of": pa.array([c for _, c in same], pa.int64())}))
     con.execute("CREATE TEMP VIEW partials AS SELECT same._t, computed.* EXCLUDE (_t) FROM computed JOIN same ON computed._t = same._of")
     con.register("due", pa.table({"_t": pa.array(work.due, pa.int64())}))
-    made.rows = kernel.table(con, final(Lowering(shape(work.query), work.plan, narrow=False)))
+    try:
+        made.rows = kernel.table(con, final(Lowering(shape(work.query), work.plan, narrow=False)))
+    finally:
+        con.close()
     return made
 
 
@@ -201,32 +214,32 @@ def order(context: Context, batch: Batch, work: Work, part: int) -> Order:
     floor = _floor(context, work) if work.query.returns_rows else 0
     todo = points(context, work)
     narrow, wide = (program(replace(low, narrow=n), todo, work.previous, floor) for n in (True, False))
-    files = {s.name: _files(context, batch, work, s, part) for s in narrow.sources}
-    return Order(work.name, part, narrow, wide, files, _folders(context, work), f"b{batch.number}", _rows_to(context, work))
+    sources = [*(s for s in narrow.sources if s.kind != "exchange"), *(f.source for f in narrow.before)]
+    found = {s.name: _files(context, batch, work, s, part) for s in sources}
+    files, certain = ({name: pair[k] for name, pair in found.items()} for k in (0, 1))
+    return Order(work.name, part, work.parts, narrow, wide, files, _folders(context, work), f"b{batch.number}", _rows_to(context, work), certain)
 
 
-def _files(context: Context, batch: Batch, work: Work, source: Source, part: int) -> tuple[str, ...]:
-    """The files behind a source, by the tables' statistics; a dealt source gives each task its share."""
+def _files(context: Context, batch: Batch, work: Work, source: Source, part: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The files behind a source, by the tables' statistics, and those of which every row is in its range; a dealt source gives each task its share."""
     if source.kind == "relation":
         file = context.relation_file(source.of, batch.relations[source.of])
-        return (places.join(context.warehouse, "relations", source.of, file.path),)
+        return (places.join(context.warehouse, "relations", source.of, file.path),), ()
     if source.kind == "state":
         path = state_folder(work, source.of)
         table = context.table(path).at(batch.versions[path])
-        found = [f.path for f in table.files()]
+        found = list(table.files())
     else:
         path = f"streams/{source.of}"
         stamp = next(i.event_time for i in work.query.inputs if i.source == source.of) or ""
-        found = [f.path for f in context.table(path).files() if any(_meets(f, stamp, r) for r in source.ranges)]
-    mine = sorted(found)[part::work.parts] if source.dealt else sorted(found)
-    return tuple(places.join(context.warehouse, path, f) for f in mine)
+        found = [f for f in context.table(path).files() if any(meets(f, stamp, r) for r in source.ranges)]
+    mine = dealt(found, work.parts)[part] if source.dealt else found
+    sure = {f.path for f in mine if source.stamp and inside(f, source.stamp, source.ranges[0])}
 
+    def paths(certain: bool) -> tuple[str, ...]:
+        return tuple(places.join(context.warehouse, path, f.path) for f in sorted(mine, key=lambda f: f.path) if (f.path in sure) == certain)
 
-def _meets(file: File, stamp: str, r: Any) -> bool:
-    """Whether a file can hold rows of the range; one without statistics can."""
-    low, high = file.low, file.high
-    return (high.get("_boundary", r.upto) > r.after and low.get("_boundary", r.upto) <= r.upto
-            and high.get(stamp, r.since) >= r.since and low.get(stamp, r.since) < r.until)
+    return paths(False), paths(True)
 
 
 def _floor(context: Context, work: Work) -> int:
@@ -241,8 +254,7 @@ def store(context: Context, batch: Batch, made: list[Answer]) -> list[tuple[str,
     jobs: list[tuple[str, Any, list[File], list[str]]] = []
     for answer in made:
         if answer.failed is None:
-            kept = sets(Lowering(shape(answer.work.query), answer.work.plan))
-            jobs += [_state_commit(context, batch, answer, name, columns) for name, columns in kept.items()]
+            jobs += [_state_commit(context, batch, answer, kept) for kept in state_sets(Lowering(shape(answer.work.query), answer.work.plan))]
     failpoints.at("batch.before-state")
     _commit_all(context, batch, jobs)
     failpoints.at("batch.after-state")
@@ -251,25 +263,23 @@ def store(context: Context, batch: Batch, made: list[Answer]) -> list[tuple[str,
     return [(path, gone) for path, _, _, gone in jobs if gone]
 
 
-def _state_commit(context: Context, batch: Batch, answer: Answer, name: str, columns: Any) -> tuple[str, Any, list[File], list[str]]:
+def _state_commit(context: Context, batch: Batch, answer: Answer, kept: StateSet) -> tuple[str, Any, list[File], list[str]]:
     """What a set gains and loses: an appended one sheds files in which everything has ended, another is replaced."""
-    path = state_folder(answer.work, name)
+    path, last = state_folder(answer.work, kept.name), answer.work.due[-1]
     version = batch.versions.get(path)
     old = context.table(path).at(version).files() if version is not None and answer.work.previous != BEGINNING else ()
-    ends = next((c for c in ("_out", "_e") if c in dict(columns)), None)
     shed = answer.work.plan.invalidation == "insert"
-    gone = [f.path for f in old if ends is None or (shed and f.high.get(ends, answer.work.due[-1]) < answer.work.due[-1])]
-    return path, columns, answer.state.get(name, []), gone
+    gone = [f.path for f in old if kept.ends is None or (shed and f.high.get(kept.ends, last) < last)]
+    return path, kept.columns, answer.state.get(kept.name, []), gone
 
 
 def _result_commit(context: Context, batch: Batch, answer: Answer) -> tuple[str, Any, list[File], list[str]] | None:
     work = answer.work
     columns = result_columns(Lowering(shape(work.query), work.plan))
     path = work.standing.table
-    tables.create(places.join(context.warehouse, path), _schema(columns))
+    table = context.table(path, _schema(columns))
     rows, files = answer.rows, list(answer.files)
     if rows is not None and rows.num_rows:
-        table = context.table(path)
         if table.transaction("batch") < batch.number:
             files = [tables.write(table.path, rows.cast(table.schema), tables.unique(f"b{batch.number}"))]
     return (path, columns, files, []) if files else None
@@ -278,8 +288,7 @@ def _result_commit(context: Context, batch: Batch, answer: Answer) -> tuple[str,
 def _commit_all(context: Context, batch: Batch, jobs: list[tuple[str, Any, list[File], list[str]]]) -> None:
     def one(job: tuple[str, Any, list[File], list[str]]) -> None:
         path, columns, add, remove = job
-        tables.create(places.join(context.warehouse, path), _schema(columns))
-        table = context.table(path)
+        table = context.table(path, _schema(columns))
         if table.transaction("batch") < batch.number:
             failpoints.at("batch.before-table")
             table.commit(add, remove, ("batch", batch.number))

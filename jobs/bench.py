@@ -184,7 +184,8 @@ def _expert(setting: Setting, t: int, dialect: str) -> str:
     where = _within(setting, t) if dialect == "spark" else _within(setting, t).replace("unix_micros", "epoch_us")
     early = f"SELECT j, COUNT(*) AS c, SUM(b) AS b, MIN(b) AS mn FROM s2 WHERE {where} GROUP BY j"
     sums = "CAST(SUM(e2.c) AS BIGINT) AS n, CAST(SUM(w1.a * e2.c) AS BIGINT) AS sum_a, CAST(SUM(e2.b) AS BIGINT) AS sum_b"
-    return f"SELECT w1.g, {sums}, MIN(e2.mn) AS min_b, MAX(w1.a) AS max_a FROM (SELECT * FROM s1 WHERE {where}) AS w1 JOIN ({early}) AS e2 ON w1.j = e2.j GROUP BY w1.g"
+    return (f"SELECT w1.g, {sums}, MIN(e2.mn) AS min_b, MAX(w1.a) AS max_a "
+            f"FROM (SELECT * FROM s1 WHERE {where}) AS w1 JOIN ({early}) AS e2 ON w1.j = e2.j GROUP BY w1.g")
 
 
 def _duckdb(paths: dict[str, str], setting: Setting, t: int) -> pa.Table:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,11 +15,12 @@ import pyarrow as pa
 
 from jobs import failpoints, kernel, places, tables
 from jobs.batch import Answer, state_folder
+from jobs.reading import identifier
 from jobs.tables import File, Table
 from jobs.work import write_file
 from optimizer.compaction import compaction
 from optimizer.lowering import Lowering
-from optimizer.program import sets
+from optimizer.program import state_sets
 from optimizer.shape import shape
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ SMALL_FILES = 64             # the same for small files of streams and results
 SMALL = 8 * 2**20            # bytes; a larger file stays as it is
 TOGETHER = 128 * 2**20       # bytes of small files merged at once
 GRACE = 3600.0               # seconds that a file no table names stays
+GRACE_HOURS = 1              # the same for files that left a table people read: a reader may hold an earlier version
+KEEP = "keep"                # under this name a table says up to where rows may have left it
 LOG = pa.schema([("table", pa.string()), ("files", pa.int64()), ("rows", pa.int64()), ("at", pa.timestamp("us", "UTC"))])
 
 
@@ -41,20 +44,27 @@ class Item:
     folder: str
     files: tuple[str, ...]
     sql: str
+    horizon: int = -1
 
 
-def compact(rt: Runtime, made: Iterable[Answer]) -> None:
-    """Merges whatever has become too many files, in one Spark job."""
+def compact(rt: Runtime, made: Iterable[Answer], horizons: Mapping[str, int]) -> None:
+    """Merges whatever has become too many files, in one Spark job; rows of a table that are older than its horizon need not stay."""
     made = [a for a in made if a.failed is None]
-    items = [i for a in made for i in _state_items(rt, a)] + [i for path, column in _plain_tables(rt, made) for i in _plain_item(rt, path, column)]
+    items = [i for a in made for i in _state_items(rt, a)] + [i for path, column in _plain_tables(rt, made) for i in _plain_item(rt, path, column, horizons)]
     if not items:
         return
     failpoints.at("compact.before")
     for item, file in zip(items, rt.tasks.map(merge, items)):
-        rt.table(item.path).commit([file] if file else [], [os.path.basename(f) for f in item.files], metadata={"forebay.compaction": str(len(item.files))})
+        table, names = rt.table(item.path), [os.path.basename(f) for f in item.files]
+        table.commit([file] if file else [], names, gone_until(table, item.horizon) if item.horizon > 0 else None, {"forebay.compaction": str(len(names))})
         failpoints.at("compact.after")
-        _note(rt, item, file)
-        discard(rt, [(item.path, [os.path.basename(f) for f in item.files])] if item.path.startswith("state/") else [])
+        note(rt, item.path, len(names), file.rows if file else 0)
+        discard(rt, [(item.path, names)] if item.path.startswith("state/") else [])
+
+
+def gone_until(table: Table, horizon: int) -> tuple[str, int]:
+    """What a commit that lets rows go says; the time never goes back, also when `keep` is made longer."""
+    return KEEP, max(horizon, table.transaction(KEEP))
 
 
 def merge(item: Item) -> File | None:
@@ -71,11 +81,10 @@ def _state_items(rt: Runtime, answer: Answer) -> list[Item]:
     work = answer.work
     low = Lowering(shape(work.query), work.plan, narrow=False)
     found = []
-    for name, columns in sets(low).items():
-        path, ends = state_folder(work, name), next((c for c in ("_out", "_e") if c in dict(columns)), None)
-        table = rt.table(path)
-        if ends and len(table.files()) > STATE_FILES:
-            found.append(Item(path, table.path, _paths(table, table.files()), compaction(low, name, "files", work.due[-1])))
+    for kept in state_sets(low):
+        table = rt.table(state_folder(work, kept.name))
+        if kept.ends and len(table.files()) > STATE_FILES:
+            found.append(Item(state_folder(work, kept.name), table.path, _paths(table, table.files()), compaction(low, kept.name, "files", work.due[-1])))
     return found
 
 
@@ -84,7 +93,7 @@ def _plain_tables(rt: Runtime, made: Iterable[Answer]) -> list[tuple[str, str]]:
     return [(f"streams/{s}", "_boundary") for s in sorted(streams)] + [(a.work.standing.table, "boundary") for a in made if a.rows is not None or a.files]
 
 
-def _plain_item(rt: Runtime, path: str, column: str) -> list[Item]:
+def _plain_item(rt: Runtime, path: str, column: str, horizons: Mapping[str, int]) -> list[Item]:
     """The oldest small files of a table that only grows, in the order of its boundaries."""
     if not tables.exists(places.join(rt.pipeline.warehouse, path)):
         return []
@@ -92,20 +101,31 @@ def _plain_item(rt: Runtime, path: str, column: str) -> list[Item]:
     small = sorted((f for f in table.files() if f.size < SMALL), key=lambda f: f.low.get(column, 0))
     if len(small) <= SMALL_FILES or table.features:
         return []
+    stamp = rt.pipeline.streams[path.removeprefix("streams/")].event_time if path.startswith("streams/") else column
     chosen: list[File] = []
     for file in small:
         if sum(f.size for f in chosen) + file.size <= TOGETHER:
             chosen.append(file)
-    return [Item(path, table.path, _paths(table, chosen), f"SELECT * FROM files ORDER BY {column}")]
+    horizon = _staying(table, stamp, chosen, horizons.get(path, -1))
+    where = f"WHERE epoch_us({identifier(stamp)}) >= {horizon}" if horizon > 0 else ""
+    return [Item(path, table.path, _paths(table, chosen), f"SELECT * FROM files {where} ORDER BY {column}", horizon)]
+
+
+def _staying(table: Table, column: str, chosen: list[File], horizon: int) -> int:
+    """Rows before this need not be in the merged file; −1: all stay. A boundary must not leave in part: no other file may have older rows."""
+    others = {f.path for f in table.files()} - {f.path for f in chosen}
+    old = [f for f in table.files() if f.low.get(column, 0) < horizon]
+    return horizon if old and not any(f.path in others for f in old) else -1
 
 
 def _paths(table: Table, files: Iterable[File]) -> tuple[str, ...]:
     return tuple(places.join(table.path, f.path) for f in files)
 
 
-def _note(rt: Runtime, item: Item, file: File | None) -> None:
+def note(rt: Runtime, path: str, files: int, rows: int) -> None:
+    """So many files of a table were replaced by one of so many rows, or left."""
     log = tables.create(places.join(rt.pipeline.warehouse, "ledger", "maintenance"), LOG)
-    log.append(pa.Table.from_pylist([{"table": item.path, "files": len(item.files), "rows": file.rows if file else 0, "at": rt.clock()}], schema=LOG))
+    log.append(pa.Table.from_pylist([{"table": path, "files": files, "rows": rows, "at": rt.clock()}], schema=LOG))
 
 
 def discard(rt: Runtime, gone: list[tuple[str, list[str]]]) -> None:
@@ -129,6 +149,16 @@ def sweep(rt: Runtime) -> None:
             for name in _listed(folder):
                 if name.endswith(".parquet") and name not in named and _old(places.join(folder, name)):
                     places.delete(places.join(folder, name))
+    _sweep_read(rt)
+
+
+def _sweep_read(rt: Runtime) -> None:
+    """Of tables that people read: what compaction and `keep` took out, once nobody can be reading it."""
+    for kind in ("streams", "quarantine", "results"):
+        folder = places.join(rt.pipeline.warehouse, kind)
+        for name in _listed(folder):
+            if tables.exists(path := places.join(folder, name)):
+                discard(rt, [(f"{kind}/{name}", tables.open_table(path).left(GRACE_HOURS))])
 
 
 def counts(table: Table, after: int, upto: int) -> list[tuple[int, int]]:

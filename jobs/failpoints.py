@@ -13,7 +13,7 @@ NAMES = frozenset({
     "request.before-commit", "request.after-commit", "batch.before-mark", "batch.after-mark", "batch.before-intent", "batch.after-intent", "batch.after-tasks",
     "batch.before-state", "batch.before-table", "batch.after-table", "batch.after-state",
     "batch.after-results", "batch.before-commit", "batch.after-commit", "batch.after-discard", "recover.before", "recover.after",
-    "compact.before", "compact.after", "relations.before-write", "relations.before-commit", "relations.after-commit"})
+    "compact.before", "compact.after", "keep.before", "keep.after", "relations.before-write", "relations.before-commit", "relations.after-commit"})
 ACTIONS = ("kill", "raise", "exit")
 _passes: Counter[str] = Counter()
 

@@ -69,7 +69,7 @@ def commit(pipeline: Pipeline, name: str, outcomes: Sequence[Outcome], clock: in
     table = stream_table(pipeline, pipeline.streams[name])
     number = table.transaction(APPLICATION) + 1
     records = [asdict(_record(name, o, number, clock)) for o in outcomes]
-    said = {"ingest": number, "files": records, "quarantine": [{"path": f.path, "rows": f.rows, "size": f.size} for o in outcomes for f in o.aside]}
+    said = {"ingest": number, "files": records, "quarantine": [asdict(f) for o in outcomes for f in o.aside]}
     failpoints.at("ingest.before-stream")
     table.commit([f for o in outcomes for f in o.files], (), (APPLICATION, number), {METADATA: json.dumps(said)})
     failpoints.at("ingest.after-stream")

@@ -9,7 +9,8 @@ import json
 import os
 import socket
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -21,10 +22,11 @@ from jobs.tables import Conflict, Table
 from optimizer.errors import failed
 
 STAMP = pa.timestamp("us", "UTC")
-CHANGES = pa.schema([("sequence", pa.int64()), ("at", STAMP), ("query", pa.string()), ("action", pa.string()), ("effective", STAMP), ("sql", pa.string()), ("plan", pa.string()),
-                     ("columns", pa.string()), ("table", pa.string()), ("reason", pa.string())])
-BATCHES = pa.schema([("batch", pa.int64()), ("phase", pa.string()), ("first", STAMP), ("boundary", STAMP), ("boundaries", pa.int64()), ("rows", pa.string()),
-                     ("plans", pa.string()), ("relations", pa.string()), ("failed", pa.string()), ("seconds", pa.float64()), ("runner", pa.string()), ("at", STAMP)])
+CHANGES = pa.schema([("sequence", pa.int64()), ("at", STAMP), ("query", pa.string()), ("action", pa.string()), ("effective", STAMP),
+                     ("sql", pa.string()), ("plan", pa.string()), ("columns", pa.string()), ("table", pa.string()), ("reason", pa.string())])
+BATCHES = pa.schema([("batch", pa.int64()), ("phase", pa.string()), ("first", STAMP), ("boundary", STAMP), ("boundaries", pa.int64()),
+                     ("rows", pa.string()), ("plans", pa.string()), ("relations", pa.string()), ("failed", pa.string()),
+                     ("seconds", pa.float64()), ("runner", pa.string()), ("at", STAMP)])
 BEGUN = "forebay.begun"
 MANY = 64                # files of one of these tables before they are merged
 ATTEMPTS = 1000          # a request loses only to a boundary that begins or another request, each a few milliseconds long
@@ -74,17 +76,33 @@ class Ledger:
         self.batches = tables.create(places.join(warehouse, "ledger", "batches"), BATCHES)
         self._read: dict[str, list[tuple[int, Change]]] = {}
         self._told: tuple[Change, ...] = ()
+        self._steady = False
+        self._last: tuple[int, tuple[str, Batch, Mapping[str, State]] | None] = (-1, None)
+
+    @contextmanager
+    def steady(self) -> Iterator[int]:
+        """Within, what was asked is as it is now: one look at the table serves a whole batch. Gives what `asked` gives."""
+        self.all_changes()
+        self._steady = True
+        try:
+            yield self.changes.version
+        finally:
+            self._steady = False
 
     def begun(self) -> int | None:
         """The last boundary that has begun: requests and late rows come after it."""
         last = self.last()
         begun = _instant(self.changes.refresh())
         if last is not None and (begun or -1) < last[1].boundaries[-1]:
-            raise failed("damaged-ledger", f"{self.changes.path} knows less than {self.batches.path}: a commit of it is gone", "restore warehouse/ledger from a copy; see `forebay doctor`")
+            raise failed("damaged-ledger", f"{self.changes.path} knows less than {self.batches.path}: a commit of it is gone",
+                         "restore warehouse/ledger from a copy; see `forebay doctor`")
         return begun
 
     def all_changes(self) -> tuple[Change, ...]:
         """In the order in which they were made."""
+        return self._told if self._steady else self._asked_so_far()
+
+    def _asked_so_far(self) -> tuple[Change, ...]:
         files = {f.path for f in self.changes.refresh().files()}
         if files != self._read.keys():      # a mark brings none
             kept = {path: rows for path, rows in self._read.items() if path in files}
@@ -95,7 +113,7 @@ class Ledger:
     def request(self, make: Any) -> Change:
         """Appends make(last begun boundary, changes so far), made again whenever somebody else was faster."""
         for _ in range(ATTEMPTS):
-            known = self.all_changes()
+            known = self._asked_so_far()
             change: Change = make(_instant(self.changes), known)      # of the version just read: a mark made since then is a conflict
             failpoints.at("request.before-commit")
             try:
@@ -129,11 +147,11 @@ class Ledger:
 
     def last(self) -> tuple[str, Batch, Mapping[str, State]] | None:
         """The newest entry of `batches`: phase, batch, and the states after it (before it, for an intent)."""
-        said = self.batches.refresh().metadata().get("forebay")
-        if said is None:
-            return None
-        entry = json.loads(str(said))
-        return entry["phase"], _batch(entry["batch"]), _states(entry["states"])
+        version = self.batches.refresh().version
+        if version != self._last[0]:
+            said = self.batches.metadata().get("forebay")
+            self._last = (version, None if said is None else _told(json.loads(str(said))))
+        return self._last[1]
 
     def intent(self, batch: Batch, rows: Mapping[str, int]) -> None:
         """Put-if-absent: a second runner that saw the same ledger loses here."""
@@ -143,10 +161,12 @@ class Ledger:
         self._enter("commit", batch, states, rows, failed, seconds)
 
     def _enter(self, phase: str, batch: Batch, states: Mapping[str, State], rows: Mapping[str, int], failed: Mapping[str, str], seconds: float) -> None:
-        row = {"batch": batch.number, "phase": phase, "first": batch.boundaries[0], "boundary": batch.boundaries[-1], "boundaries": len(batch.boundaries), "rows": json.dumps(dict(rows)),
-               "plans": json.dumps({q: p["name"] for q, p in batch.plans.items()}), "relations": json.dumps(dict(batch.relations)), "failed": json.dumps(dict(failed)),
-               "seconds": seconds, "runner": f"{socket.gethostname()}:{os.getpid()}", "at": _now()}
-        self.batches.append(_rows(BATCHES, [row]), transaction=("batch", 2 * batch.number + (phase == "commit")), metadata={"forebay": _entry(phase, batch, states)})
+        row = {"batch": batch.number, "phase": phase, "first": batch.boundaries[0], "boundary": batch.boundaries[-1], "boundaries": len(batch.boundaries),
+               "rows": json.dumps(dict(rows)), "plans": json.dumps({q: p["name"] for q, p in batch.plans.items()}),
+               "relations": json.dumps(dict(batch.relations)), "failed": json.dumps(dict(failed)), "seconds": seconds,
+               "runner": f"{socket.gethostname()}:{os.getpid()}", "at": _now()}
+        self.batches.append(_rows(BATCHES, [row]), transaction=("batch", 2 * batch.number + (phase == "commit")),
+                            metadata={"forebay": _entry(phase, batch, states)})
 
     def committed(self) -> int | None:
         """The last boundary whose answers may be read."""
@@ -160,7 +180,8 @@ class Ledger:
 
     def relation_versions(self, name: str) -> list[tuple[int, int]]:
         """(boundary, version): which version of a relation was used from which boundary on."""
-        rows = self._ask(f"""SELECT epoch_us("first"), CAST(json_extract(relations, '$.{name}') AS BIGINT) AS v FROM batches WHERE phase = 'commit' AND v IS NOT NULL ORDER BY batch""")
+        rows = self._ask(f"""SELECT epoch_us("first"), CAST(json_extract(relations, '$.{name}') AS BIGINT) AS v
+                             FROM batches WHERE phase = 'commit' AND v IS NOT NULL ORDER BY batch""")
         return [pair for k, pair in enumerate(rows) if k == 0 or pair[1] != rows[k - 1][1]]
 
     def told(self) -> list[tuple[int, int, dict[str, str], float]]:
@@ -235,6 +256,10 @@ def _rows(schema: pa.Schema, rows: list[dict[str, Any]]) -> pa.Table:
 
 def _batch(said: dict[str, Any]) -> Batch:
     return Batch(said["number"], tuple(said["boundaries"]), said["plans"], said["relations"], _states(said["states"]), said["versions"])
+
+
+def _told(said: dict[str, Any]) -> tuple[str, Batch, Mapping[str, State]]:
+    return said["phase"], _batch(said["batch"]), _states(said["states"])
 
 
 def _states(said: dict[str, Any]) -> dict[str, State]:

@@ -47,5 +47,6 @@ def _take(handle: int, path: str, deadline: float) -> None:
             if time.monotonic() > deadline:
                 with open(path, encoding="utf-8") as file:
                     holder = file.read() or "another process"
-                raise ForebayError("held", f"the pipeline is held by {holder}", hint="wait for it, or end that process; `query …` and `pin` never wait", exit_code=3) from None
+                raise ForebayError("held", f"the pipeline is held by {holder}",
+                                   hint="wait for it, or end that process; `query …` and `pin` never wait", exit_code=3) from None
             time.sleep(0.05)

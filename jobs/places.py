@@ -17,7 +17,7 @@ from optimizer.errors import ForebayError
 
 
 class Remote(str):
-    """A URI with its store's settings: it is pickled with them, so that a task on another machine reads and writes as the driver does; shown, it has no secret."""
+    """A URI with its store's settings: it is pickled with them, so that a task elsewhere reads and writes as the driver does; shown, it has no secret."""
 
     settings: store.Settings
 
@@ -122,7 +122,7 @@ def move(source: str, target: str) -> None:
 def draft(folder: str) -> Iterator[str]:
     """A local folder to write files into: the folder itself, or one whose files are sent to the store when all went well.
 
-    One whole file is one request, or a few; a Parquet writer on the store itself would make one for each of its writes, and its footer would have to be read back.
+    A whole file is one request, or a few; a writer on the store itself makes one for each of its writes, and the footer has to be read back.
     """
     if not isinstance(folder, Remote):
         os.makedirs(folder, exist_ok=True)

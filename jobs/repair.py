@@ -1,6 +1,8 @@
 """What to say of a run that broke off, and how state that is damaged is made anew; answers, ledger and rows are never changed here."""
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from jobs import kernel, places, spark, tables
@@ -23,13 +25,25 @@ def explained(rt: Runtime, error: BaseException) -> ForebayError:
     if told := places.explained(rt.pipeline.warehouse, error):
         return told
     if any(sign in text for sign in ("No space left", "Disk quota", "ENOSPC", "Errno 28")):
-        return failed("disk-full", f"the disk is full: {text}", "free space, then run again: nothing was published of the batch; `forebay doctor` shows what takes it")
+        return failed("disk-full", f"the disk is full: {text}",
+                      "free space, then run again: nothing was published of the batch; `forebay doctor` shows what takes it")
     if isinstance(error, spark.Broken) and not any(sign in text for sign in ("parquet", "Parquet", "No files found")):
         return failed("spark-failed", f"Spark gave up: {text}", "run again: the batch is repeated with the same rows; `forebay doctor` checks Spark")
     place = _state_of(rt, text)
     if place is not None:
-        return failed("damaged-state", f"the state of query {place!r} is damaged: {text}", f"`forebay doctor --rebuild {place}` makes it anew from the stream tables")
-    return failed("damaged-table", f"a table cannot be read or written: {text}", "`forebay doctor` checks every table; rows, results and the ledger have to be restored from a copy")
+        return failed("damaged-state", f"the state of query {place!r} is damaged: {text}",
+                      f"`forebay doctor --rebuild {place}` makes it anew from the stream tables")
+    return failed("damaged-table", f"a table cannot be read or written: {text}",
+                  "`forebay doctor` checks every table; rows, results and the ledger have to be restored from a copy")
+
+
+@contextmanager
+def told(rt: Runtime) -> Iterator[None]:
+    """What breaks in here is explained."""
+    try:
+        yield
+    except BROKEN as error:
+        raise explained(rt, error) from error
 
 
 def rebuild(rt: Runtime, query: str) -> bool:

@@ -1,4 +1,7 @@
-"""Requests to a pipeline: create, delete, pause, resume, pin, unpin; each one row in the ledger, in force from a boundary it names, never waiting for a runner."""
+"""Requests to a pipeline: create, delete, pause, resume, pin, unpin; each one row in the ledger, in force from a boundary that it names.
+
+Nothing here waits for a runner.
+"""
 from __future__ import annotations
 
 import json
@@ -8,7 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from jobs import retention
 from jobs.batch import parsed
+from jobs.boundaries import first_possible
 from jobs.ledger import Change
 from jobs.queries import Standing, standings
 from optimizer.errors import ForebayError
@@ -50,6 +55,8 @@ def change(rt: Runtime, name: str, action: str, plan: str | None = None) -> Stan
     def make(begun: int | None, changes: Iterable[Change]) -> Change:
         old = _existing(standings(changes), name)
         _check_action(old, action)
+        if action == "resume":
+            retention.check(rt.pipeline, parsed(old.sql, rt.catalog))
         return Change(name, action, effective(rt, begun), plan=named(parsed(old.sql, rt.catalog), plan).name if plan else None)
 
     rt.ledger.request(make)
@@ -66,7 +73,6 @@ def listed(rt: Runtime) -> list[Standing]:
 
 def effective(rt: Runtime, begun: int | None) -> int | None:
     """The first boundary not yet begun, None while the pipeline has no row."""
-    from jobs.runner import first_possible
     return begun + rt.pipeline.batch if begun is not None else first_possible(rt)
 
 
@@ -127,12 +133,15 @@ def check_name(name: str) -> None:
 
 
 def columns_of(rt: Runtime, sql: str) -> str:
-    return json.dumps([[n, str(t)] for n, t in parsed(sql, rt.catalog).columns])
+    query = parsed(sql, rt.catalog)
+    retention.check(rt.pipeline, query)
+    return json.dumps([[n, str(t)] for n, t in query.columns])
 
 
 def _existing(known: Mapping[str, Standing], name: str) -> Standing:
     if name not in known:
-        raise ForebayError("unknown-query", f"there is no query {name!r}", hint=f"there are {', '.join(sorted(known)) or 'none yet; make one with `forebay query create`'}")
+        raise ForebayError("unknown-query", f"there is no query {name!r}",
+                           hint=f"there are {', '.join(sorted(known)) or 'none yet; make one with `forebay query create`'}")
     return known[name]
 
 
@@ -147,9 +156,11 @@ def _check_new(name: str, old: Standing | None, columns: str, replace: bool, cou
 
 
 def _check_action(old: Standing, action: str) -> None:
-    allowed = {"delete": ("active", "paused", "failed"), "pause": ("active",), "resume": ("paused", "failed"), "pin": ("active", "paused", "failed"), "unpin": ("active", "paused", "failed")}[action]
+    living = ("active", "paused", "failed")
+    allowed = {"delete": living, "pause": ("active",), "resume": ("paused", "failed"), "pin": living, "unpin": living}[action]
     if old.state not in allowed:
-        raise ForebayError("wrong-state", f"query {old.name!r} is {old.state}, so it cannot be changed by {action}", hint=f"{action} takes a query that is {' or '.join(allowed)}")
+        raise ForebayError("wrong-state", f"query {old.name!r} is {old.state}, so it cannot be changed by {action}",
+                           hint=f"{action} takes a query that is {' or '.join(allowed)}")
 
 
 def _table(name: str, old: Standing | None, columns: str) -> str:

@@ -12,22 +12,22 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
+
 from jobs import batch as batches
-from jobs import compact, failpoints, ingest, intake, places, relations, repair, requests, tables
+from jobs import compact, failpoints, ingest, intake, places, relations, repair, requests, retention, tables
 from jobs.batch import Answer, Context
+from jobs.boundaries import active, next_boundary, next_group, read_streams, waiting_for
 from jobs.config import Pipeline, catalog
 from jobs.ledger import Batch, Change, Ledger, State
 from jobs.lock import held
-from jobs.queries import Standing, next_change, standings
+from jobs.queries import Standing, standings
 from jobs.schema import stream_schema
 from jobs.tables import Conflict, Table
 from jobs.tasks import Tasks
 from optimizer.errors import failed
 from optimizer.plan import default, named, placed
-from optimizer.query import Query
 
-GROUP_BOUNDARIES = 240       # boundaries committed together at most
-GROUP_ROWS = 20_000          # rows that may come with them: more, and each boundary is worth its own batch
 TASKS = "tasks"
 
 Progress = Callable[[Mapping[str, Any]], None]
@@ -50,10 +50,11 @@ class Runtime:
         self.position = -1
         self.catalog = catalog(self.pipeline)
 
-    def table(self, path: str) -> Table:
-        """A table of the warehouse; the handle is kept, so following it costs a few file look-ups."""
+    def table(self, path: str, schema: pa.Schema | None = None) -> Table:
+        """A table of the warehouse, made if there is none and a schema is given; the handle is kept, so following it costs a few file look-ups."""
         if path not in self._tables:
-            self._tables[path] = tables.open_table(places.join(self.pipeline.warehouse, path))
+            place = places.join(self.pipeline.warehouse, path)
+            self._tables[path] = tables.open_table(place) if schema is None else tables.create(place, schema)
         return self._tables[path]
 
     def lap(self, stage: str, since: float) -> float:
@@ -75,7 +76,8 @@ class Runtime:
                 del self._tables[path]
 
     def context(self) -> Context:
-        return Context(self.pipeline.warehouse, self.catalog, self.tasks, self.table, lambda name, version: relations.version_file(self.pipeline, name, version))
+        return Context(self.pipeline.warehouse, self.catalog, self.tasks, self.table,
+                       lambda name, version: relations.version_file(self.pipeline, name, version))
 
 
 def runtime(pipeline: Pipeline, engine: str | None = None) -> Runtime:
@@ -85,11 +87,8 @@ def runtime(pipeline: Pipeline, engine: str | None = None) -> Runtime:
 
 def run(rt: Runtime, to: int | None = None, flush: bool = False, limit: int | None = None, progress: Progress = lambda _: None) -> dict[str, Any]:
     """Every complete boundary, in INTERFACE's `run` shape."""
-    with held(rt.pipeline.warehouse):
-        try:
-            return _run(rt, to, flush, limit, progress)
-        except repair.BROKEN as error:
-            raise repair.explained(rt, error) from error
+    with held(rt.pipeline.warehouse), repair.told(rt):
+        return _run(rt, to, flush, limit, progress)
 
 
 def _run(rt: Runtime, to: int | None, flush: bool, limit: int | None, progress: Progress) -> dict[str, Any]:
@@ -97,15 +96,15 @@ def _run(rt: Runtime, to: int | None, flush: bool, limit: int | None, progress: 
     rt.marks = intake.watermarks(rt.pipeline)      # only an ingest moves them, and none can run meanwhile
     requests.synchronise(rt)
     while limit is None or len(ran) < limit:
-        asked = rt.ledger.asked()
-        group = _next_group(rt, to, flush, None if limit is None else limit - len(ran))
-        if not group:
-            break
-        failpoints.at("batch.before-mark")
-        if not rt.ledger.begin(group[-1], asked):
-            continue
-        failpoints.at("batch.after-mark")
-        done = execute(rt, group)
+        with rt.ledger.steady() as asked:
+            group = next_group(rt, to, flush, None if limit is None else limit - len(ran))
+            if not group:
+                break
+            failpoints.at("batch.before-mark")
+            if not rt.ledger.begin(group[-1], asked):
+                continue
+            failpoints.at("batch.after-mark")
+            done = execute(rt, group)
         rt.position = rt.ledger.position
         for entry in done:
             progress(entry)
@@ -116,13 +115,10 @@ def _run(rt: Runtime, to: int | None, flush: bool, limit: int | None, progress: 
 
 def take(rt: Runtime, only: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """New input into the stream tables and relations, once, in INTERFACE's `ingest` shape; holds the pipeline."""
-    with held(rt.pipeline.warehouse):
-        try:
-            rt.forget()
-            done = ingest.ingest(rt.pipeline, SimpleNamespace(last_begun=rt.ledger.begun()), rt.tasks, only, rt.clock)
-            refreshed = relations.refresh(rt.pipeline, rt.tasks)
-        except repair.BROKEN as error:
-            raise repair.explained(rt, error) from error
+    with held(rt.pipeline.warehouse), repair.told(rt):
+        rt.forget()
+        done = ingest.ingest(rt.pipeline, SimpleNamespace(last_begun=rt.ledger.begun()), rt.tasks, only, rt.clock)
+        refreshed = relations.refresh(rt.pipeline, rt.tasks)
     return {**done, "refused": done["refused"] + refreshed.refused}
 
 
@@ -144,90 +140,6 @@ def recover(rt: Runtime) -> list[dict[str, Any]]:
     return done
 
 
-def active(rt: Runtime, boundary: int) -> dict[str, Standing]:
-    return {name: s for name, s in standings(rt.ledger.all_changes(), boundary).items() if s.active}
-
-
-def next_boundary(rt: Runtime) -> int | None:
-    """The first boundary not yet begun at which any query is in force, None while there is no row or no query."""
-    first = first_possible(rt)
-    if first is None:
-        return None
-    if active(rt, first):
-        return first
-    changes = rt.ledger.all_changes()
-    later = next_change(changes, first)
-    while later is not None and not active(rt, later):
-        later = next_change(changes, later)
-    return later
-
-
-def first_possible(rt: Runtime) -> int | None:
-    """The boundary after the last batch; before any, the first multiple of the batch after the earliest row.
-
-    Not after the last begun one: a crash between mark and intent leaves boundaries that have begun and were never run.
-    """
-    last = rt.ledger.last()
-    if last is not None:
-        return last[1].boundaries[-1] + rt.pipeline.batch
-    earliest = intake.first_row(rt.pipeline)
-    return None if earliest is None else (earliest // rt.pipeline.batch + 1) * rt.pipeline.batch
-
-
-def queries_at(rt: Runtime, boundary: int) -> dict[str, Query]:
-    return {name: batches.parsed(s.sql, rt.catalog) for name, s in active(rt, boundary).items()}
-
-
-def _read_streams(rt: Runtime, boundary: int) -> set[str]:
-    return {i.source for q in queries_at(rt, boundary).values() for i in q.inputs if i.is_stream}
-
-
-def _complete_until(rt: Runtime, boundary: int, flush: bool) -> int:
-    """The last complete boundary, seen from this one: each stream read has a row at or after T + wait, or has been silent for `idle`."""
-    read, batch = _read_streams(rt, boundary), rt.pipeline.batch
-    last = max(((m.latest // batch + 1) * batch for s, m in rt.marks.items() if s in read), default=0)
-    if flush:
-        return last
-    return min((_reached(rt, s) // batch * batch for s in read if not _silent(rt, s)), default=last)
-
-
-def _reached(rt: Runtime, stream: str) -> int:
-    """The last instant that this stream lets pass as a boundary."""
-    return rt.marks[stream].latest - rt.pipeline.streams[stream].wait if stream in rt.marks else -1
-
-
-def _silent(rt: Runtime, stream: str) -> bool:
-    idle = rt.pipeline.streams[stream].idle
-    return idle is not None and (stream not in rt.marks or rt.clock() - rt.marks[stream].arrived > idle)
-
-
-def waiting_for(rt: Runtime, boundary: int | None) -> list[str]:
-    """The streams that hold a boundary up."""
-    return sorted(s for s in _read_streams(rt, boundary) if not _silent(rt, s) and _reached(rt, s) < boundary) if boundary is not None else []
-
-
-def _next_group(rt: Runtime, to: int | None, flush: bool, limit: int | None) -> tuple[int, ...]:
-    """The next boundary, and after it as many as bring few rows and no change: an empty one then costs next to nothing."""
-    first = next_boundary(rt)
-    if first is None:
-        return ()
-    last = _complete_until(rt, first, flush)
-    last = min(last, to) if to is not None else last
-    change = next_change(rt.ledger.all_changes(), first)
-    last = min(last, change - rt.pipeline.batch) if change is not None else last
-    most = 1 if rt.engine == "jvm" else min(GROUP_BOUNDARIES, limit or GROUP_BOUNDARIES)
-    group = tuple(range(first, last + 1, rt.pipeline.batch)[:most])
-    while len(group) > 1 and _rows_between(rt, first - rt.pipeline.batch, group[-1]) > GROUP_ROWS:
-        group = group[:max(1, len(group) // 2)]
-    return group
-
-
-def _rows_between(rt: Runtime, after: int, upto: int) -> int:
-    """At most how many rows these boundaries bring, by the files' statistics."""
-    files = (f for s in _read_streams(rt, upto) if tables.exists(places.join(rt.pipeline.warehouse, "streams", s)) for f in rt.table(f"streams/{s}").files())
-    return sum(f.rows for f in files if f.high.get("_boundary", upto) > after and f.low.get("_boundary", upto) <= upto)
-
-
 def _describe(rt: Runtime, boundaries: tuple[int, ...]) -> Batch:
     """Fixes all that the batch depends on. The boundaries have begun: requests and late rows belong to later ones."""
     last = rt.ledger.last()
@@ -243,7 +155,8 @@ def _describe(rt: Runtime, boundaries: tuple[int, ...]) -> Batch:
 def choose(rt: Runtime, standing: Standing, state: State | None) -> Any:
     query = batches.parsed(standing.sql, rt.catalog)
     plan = named(query, standing.pin) if standing.pin else default(query)
-    foreign = any(rt.table(f"streams/{i.source}").features for i in query.inputs if i.is_stream and tables.exists(places.join(rt.pipeline.warehouse, "streams", i.source)))
+    foreign = any(rt.table(f"streams/{i.source}").features for i in query.inputs
+                  if i.is_stream and tables.exists(places.join(rt.pipeline.warehouse, "streams", i.source)))
     return placed(plan, "jvm" if rt.engine == "jvm" or foreign else TASKS)
 
 
@@ -257,7 +170,8 @@ def _sound(rt: Runtime, path: str, name: str, state: State) -> int:
     table = rt.table(path)
     if table.foreign or table.transaction("batch") != state.batch:
         what = "has a commit that is not Forebay's" if table.foreign else f"is not as batch {state.batch} left it"
-        raise failed("damaged-state", f"the state of query {name!r} is damaged: {table.path} {what}", f"`forebay doctor --rebuild {name}` makes it anew from the stream tables")
+        raise failed("damaged-state", f"the state of query {name!r} is damaged: {table.path} {what}",
+                     f"`forebay doctor --rebuild {name}` makes it anew from the stream tables")
     return table.version
 
 
@@ -276,7 +190,7 @@ def _carry_out(rt: Runtime, batch: Batch, started: float) -> list[dict[str, Any]
     lap = time.perf_counter()
     context, known = rt.context(), standings(rt.ledger.all_changes(), batch.boundaries[0])
     for stream in {s for n in batch.plans for s in _streams(rt, known[n])}:
-        tables.create(places.join(rt.pipeline.warehouse, "streams", stream), stream_schema(rt.pipeline.streams[stream].columns))
+        rt.table(f"streams/{stream}", stream_schema(rt.pipeline.streams[stream].columns))
     made = batches.answers(context, batch, batches.works(context, batch, known))
     failpoints.at("batch.after-tasks")
     lap = rt.lap("answer", lap)
@@ -285,7 +199,9 @@ def _carry_out(rt: Runtime, batch: Batch, started: float) -> list[dict[str, Any]
     lap = rt.lap("commit", lap)
     compact.discard(rt, gone)
     failpoints.at("batch.after-discard")
-    compact.compact(rt, made)
+    horizons = retention.horizons(rt)
+    compact.compact(rt, made, horizons)
+    retention.leave(rt, horizons)
     rt.lap("compact", lap)
     return report(rt, batch, made, time.perf_counter() - started)
 
@@ -295,7 +211,8 @@ def _conclude(rt: Runtime, batch: Batch, made: list[Answer], seconds: float) -> 
     failed = {a.work.name: a.failed for a in made if a.failed}
     for name, (boundary, message) in failed.items():
         _record_failure(rt, name, boundary, message)
-    states = {**{n: s for n, s in batch.states.items() if n in batch.plans and n not in failed}, **{a.work.name: _state(a, batch) for a in made if not a.failed}}
+    states = {**{n: s for n, s in batch.states.items() if n in batch.plans and n not in failed},
+              **{a.work.name: _state(a, batch) for a in made if not a.failed}}
     failpoints.at("batch.before-commit")
     rt.ledger.commit(batch, states, {}, {n: m for n, (_, m) in failed.items()}, seconds)
     failpoints.at("batch.after-commit")
@@ -328,7 +245,7 @@ def _arrived(rt: Runtime, batch: Batch) -> dict[int, dict[str, int]]:
     """Rows that each boundary counts first, from the files' own counts where a file belongs to one boundary."""
     found: dict[int, dict[str, int]] = {}
     after, upto = batch.boundaries[0] - rt.pipeline.batch, batch.boundaries[-1]
-    for stream in sorted(_read_streams(rt, batch.boundaries[0])):
+    for stream in sorted(read_streams(rt, batch.boundaries[0])):
         for boundary, count in compact.counts(rt.table(f"streams/{stream}"), after, upto):
             found.setdefault(boundary, {})[stream] = found.get(boundary, {}).get(stream, 0) + count
     return found

@@ -1,8 +1,12 @@
-"""Sessions: the only place that imports PySpark. Where Spark runs is configuration; nothing here uses a SparkContext's or the JVM's handles, so Connect works too."""
+"""Sessions: the only place that imports PySpark. Where Spark runs is configuration.
+
+Nothing here uses a SparkContext's or the JVM's handles, so Connect works too.
+"""
 from __future__ import annotations
 
 import glob
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -100,6 +104,35 @@ def run_tasks(spark: Any, work: Callable[[int], Iterable[bytes]], count: int) ->
         return list(spark.range(0, count, 1, count).mapInArrow(run, "payload binary").toArrow().column(0).to_pylist())
 
 
+def run_exchange(spark: Any, send: Callable[[int], Iterable[tuple[int, bytes]]], receive: Callable[[int, list[bytes]], Iterable[bytes]],
+                 senders: int, receivers: int) -> list[bytes]:
+    """send(i) for i < senders gives (to, payload); receive(k, payloads) for k < receivers; one Spark job, Spark's shuffle between its two stages."""
+
+    def sending(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for i in batch.column(0).to_pylist():
+                yield from (_message(to, payload) for to, payload in send(i))
+            if batch.num_rows and 0 in batch.column(0).to_pylist():      # a task to which nothing is sent has to run as well
+                yield from (_message(to, b"") for to in range(receivers))
+
+    def receiving(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        got: dict[int, list[bytes]] = {}
+        for batch in batches:
+            for to, payload in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist()):
+                got.setdefault(to, []).append(payload)
+        for to, payloads in got.items():
+            yield pa.record_batch({"payload": pa.array(list(receive(to, [p for p in payloads if p])), pa.binary())})
+
+    with guarded():
+        sent = spark.range(0, senders, 1, senders).mapInArrow(sending, "to bigint, payload binary")
+        placed = sent.repartitionById(receivers, sent["to"].cast("int"))
+        return list(placed.mapInArrow(receiving, "payload binary").toArrow().column(0).to_pylist())
+
+
+def _message(to: int, payload: bytes) -> pa.RecordBatch:
+    return pa.record_batch({"to": pa.array([to], pa.int64()), "payload": pa.array([payload], pa.binary())})
+
+
 @contextmanager
 def guarded() -> Iterator[None]:
     """Whatever is called in it, an error is Spark's."""
@@ -112,7 +145,7 @@ def guarded() -> Iterator[None]:
 def _reason(error: Exception) -> str:
     """What a Python task died of is the last line of its traceback, among Java's."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    told = [line for line in lines if ": " in line and line.split(": ")[0].replace(".", "").replace("_", "").isalnum() and line.split(": ")[0].endswith(("Error", "Exception"))]
+    told = [line for line in lines if re.match(r"[\w.]*(Error|Exception): ", line)]
     return told[0] if told else (lines[0] if lines else type(error).__name__)
 
 

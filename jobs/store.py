@@ -1,4 +1,4 @@
-"""How a store on S3 is reached: Hadoop's settings and AWS's environment variables as delta-rs, Arrow and DuckDB want them, with patience for seconds, not minutes.
+"""How a store on S3 is reached: Hadoop's settings and AWS's variables as delta-rs, Arrow and DuckDB want them, with patience for seconds.
 
 Nothing here knows tables. DuckDB reads through Arrow, since its own extension for S3 would have to be downloaded.
 """
@@ -22,8 +22,8 @@ ENVIRONMENT = {"access.key": "AWS_ACCESS_KEY_ID", "secret.key": "AWS_SECRET_ACCE
                "endpoint.region": "AWS_REGION", "endpoint": "AWS_ENDPOINT_URL"}
 _SIGNS = {
     "no-bucket": ("NoSuchBucket", "NO_SUCH_BUCKET", "bucket does not exist"),
-    "no-access": ("AccessDenied", "ACCESS_DENIED", "InvalidAccessKeyId", "INVALID_ACCESS_KEY_ID", "SignatureDoesNotMatch", "SIGNATURE_DOES_NOT_MATCH", "403 Forbidden",
-                  "InvalidToken", "ExpiredToken", "status code 401", "HTTP status 403", "HTTP response code: 403"),
+    "no-access": ("AccessDenied", "ACCESS_DENIED", "InvalidAccessKeyId", "INVALID_ACCESS_KEY_ID", 
+                  "SignatureDoesNotMatch", "SIGNATURE_DOES_NOT_MATCH", "403 Forbidden", "InvalidToken", "ExpiredToken", "status code 401", "HTTP status 403", "HTTP response code: 403"),
     "no-store": ("error sending request", "NETWORK_CONNECTION", "curlCode", "connect error", "timed out", "dns error", "169.254.169.254"),
 }
 _HINTS = {
@@ -86,7 +86,8 @@ def _filesystem(key: Settings, process: int) -> Any:
 
     said, endpoint = dict(key), _endpoint(dict(key))
     scheme, _, host = endpoint.partition("://")
-    credentials = {"anonymous": True} if _anonymous(said) else {"access_key": said.get("access.key"), "secret_key": said.get("secret.key"), "session_token": said.get("session.token")}
+    keys = {"access_key": said.get("access.key"), "secret_key": said.get("secret.key"), "session_token": said.get("session.token")}
+    credentials = {"anonymous": True} if _anonymous(said) else keys
     return fs.S3FileSystem(**credentials, region=said["endpoint.region"], endpoint_override=host or None, scheme=scheme or "https", connect_timeout=CONNECT,
                            request_timeout=REQUEST, retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=RETRIES + 1), allow_delayed_open=True,
                            force_virtual_addressing=bool(endpoint) and said.get("path.style.access", "true").lower() != "true")

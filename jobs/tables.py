@@ -101,12 +101,17 @@ class Table:
         """What the last commits said of themselves, newest first."""
         return [dict(entry) for entry in self.handle.history(limit)]
 
+    def left(self, hours: int) -> list[str]:
+        """Files that a commit took out longer ago than this; some may be gone from the disk already."""
+        return [str(path) for path in self.handle.vacuum(retention_hours=hours, dry_run=True, enforce_retention_duration=False)]
+
     def partitions(self) -> dict[str, dict[str, str | None]]:
         """Each file's partition values as text; they are not in the file."""
         rows = _actions(self.handle).to_pylist()
         return {str(row["path"]): {k[10:]: None if v is None else str(v) for k, v in row.items() if k.startswith("partition.")} for row in rows}
 
-    def commit(self, add: Iterable[File] = (), remove: Iterable[str] = (), transaction: tuple[str, int] | None = None, metadata: Mapping[str, str] | None = None) -> int:
+    def commit(self, add: Iterable[File] = (), remove: Iterable[str] = (), transaction: tuple[str, int] | None = None,
+               metadata: Mapping[str, str] | None = None) -> int:
         add, remove, now = tuple(add), tuple(remove), int(time.time() * 1000)
         actions: list[AddAction | RemoveAction] = [AddAction(f.path, f.size, {}, now, True, json.dumps(_statistics(f, self.schema))) for f in add]
         actions += [RemoveAction(path, True, now) for path in remove]
@@ -141,9 +146,8 @@ def open_table(path: str, version: int | None = None) -> Table:
     except TableNotFoundError as error:
         raise failed("no-table", f"{path} is not a Delta table", "forebay doctor lists the tables of a warehouse") from error
     except (DeltaError, OSError) as error:
-        if told := places.explained(path, error):
-            raise told from error
-        raise failed("damaged-table", f"{path} cannot be read: {str(error).splitlines()[0]}", "run `forebay doctor`; state tables can be rebuilt from the stream tables") from error
+        raise failed("damaged-table", f"{path} cannot be read: {str(error).splitlines()[0]}",
+                     "run `forebay doctor`; state tables can be rebuilt from the stream tables") from error
 
 
 def create(path: str, schema: pa.Schema) -> Table:
@@ -178,17 +182,25 @@ def describe(root: str, name: str) -> File:
     footer = pq.read_metadata(places.opened(path) if isinstance(path, places.Remote) else path)
     low: dict[str, int] = {}
     high: dict[str, int] = {}
+    unsure = set()
     for group in range(footer.num_row_groups):
         for index in range(footer.num_columns):
             column = footer.row_group(group).column(index)
-            stats = column.statistics
-            if stats is not None and stats.has_min_max:
-                bounds = _integer(stats.min), _integer(stats.max)
-                if bounds[0] is not None and bounds[1] is not None:
-                    key = column.path_in_schema
-                    low[key] = min(low.get(key, bounds[0]), bounds[0])
-                    high[key] = max(high.get(key, bounds[1]), bounds[1])
-    return File(name, footer.num_rows, places.size_and_time(path)[0], low, high)
+            key, bounds = column.path_in_schema, _bounds(column.statistics)
+            if bounds is None:
+                unsure.add(key)      # bounds that hold for some of the rows only would lose the others
+                continue
+            low[key] = min(low.get(key, bounds[0]), bounds[0])
+            high[key] = max(high.get(key, bounds[1]), bounds[1])
+    known = low.keys() - unsure
+    return File(name, footer.num_rows, places.size_and_time(path)[0], {k: low[k] for k in known}, {k: high[k] for k in known})
+
+
+def _bounds(found: pq.Statistics | None) -> tuple[int, int] | None:
+    if found is None or not found.has_min_max:
+        return None
+    low, high = _integer(found.min), _integer(found.max)
+    return None if low is None or high is None else (low, high)
 
 
 def micros(value: datetime) -> int:
@@ -227,7 +239,8 @@ def _statistics(file: File, schema: pa.Schema) -> dict[str, object]:
     stamps = {f.name for f in schema if pa.types.is_timestamp(f.type)}
 
     def said(bounds: Mapping[str, int], up: int) -> dict[str, object]:
-        return {k: _iso(-(-v // 1000) if up else v // 1000) if k in stamps else v for k, v in bounds.items() if k in schema.names and (k in stamps or pa.types.is_integer(schema.field(k).type))}
+        return {k: _iso(-(-v // 1000) if up else v // 1000) if k in stamps else v for k, v in bounds.items()
+                if k in schema.names and (k in stamps or pa.types.is_integer(schema.field(k).type))}
 
     return {"numRecords": file.rows, "minValues": said(file.low, 0), "maxValues": said(file.high, 1)}
 

@@ -54,6 +54,19 @@ class Tasks:
         count = min(len(todo), width or max(self.width, 1))
         return _sorted(spark.run_tasks(self.session, _Share(function, todo, count), count))
 
+    def exchange(self, send: Callable[[Item], list[tuple[int, bytes]]], items: Sequence[Item],
+                 receive: Callable[[int, list[bytes]], Result], count: int) -> list[Result]:
+        """receive(k, what the items sent to k) for k < count, in order; one Spark job with its shuffle in the middle."""
+        if not count:
+            return []
+        self.jobs += 1
+        if self.inline:
+            sent = [message for item in items for message in send(item)]
+            return [receive(k, [payload for to, payload in sent if to == k]) for k in range(count)]
+        senders = min(len(items), max(self.width, 1))
+        share = _Sent(send, items, senders)
+        return _sorted(spark.run_exchange(self.session, share, _Received(receive), senders, count))
+
     def stop(self) -> None:
         if self._session is not None:
             self._session.stop()
@@ -70,6 +83,28 @@ class _Share:
 
     def __call__(self, i: int) -> Iterable[bytes]:
         return [pickle.dumps((k, self.function(self.items[k]))) for k in range(i, len(self.items), self.count)]
+
+
+@dataclass(frozen=True)
+class _Sent:
+    """Task i's items on the sending side."""
+
+    function: Callable[[Any], list[tuple[int, bytes]]]
+    items: Sequence[Any]
+    count: int
+
+    def __call__(self, i: int) -> Iterable[tuple[int, bytes]]:
+        return [message for item in self.items[i::self.count] for message in self.function(item)]
+
+
+@dataclass(frozen=True)
+class _Received:
+    """The receiving side's task."""
+
+    function: Callable[[int, list[bytes]], Any]
+
+    def __call__(self, to: int, payloads: list[bytes]) -> Iterable[bytes]:
+        return [pickle.dumps((to, self.function(to, payloads)))]
 
 
 def _sorted(payloads: list[bytes]) -> list[Any]:

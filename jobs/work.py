@@ -5,34 +5,43 @@ Pure but for the files it reads and adds: the same order gives the same rows, in
 from __future__ import annotations
 
 import os
+import pickle
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from jobs import kernel, places, tables
 from optimizer import dialect as d
-from optimizer.program import Program, Source, Write
+from optimizer.program import Fragment, Program, Source, Write
 from optimizer.types import Type
+
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
 class Order:
-    """`narrow` computes sums in 64 bits and is tried first, `wide` in 128. `files` are absolute paths by source name, in a store with how it is reached (see jobs.places);
-    `folders` where each state set is kept.
+    """`narrow` computes sums in 64 bits and is tried first, `wide` in 128. `files` are absolute paths by source name,
+    in a store with how it is reached (see jobs.places); `folders` where each state set is kept.
 
-    `rows_to` is the folder in which a row query's answer is written by the task itself.
+    Of `certain` files all rows are in their source's range. `received` is what tasks sent before, by source. `rows_to` is the folder in which a row
+    query's answer is written by the task itself.
     """
 
     query: str
     part: int
+    parts: int
     narrow: Program
     wide: Program
     files: Mapping[str, tuple[str, ...]]
     folders: Mapping[str, str]
     label: str
     rows_to: str | None = None
+    certain: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    received: Mapping[str, tuple[bytes, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -48,27 +57,130 @@ class Outcome:
     read_rows: Mapping[str, int] = field(default_factory=dict)
 
 
-def perform(order: Order) -> Outcome:
-    """Narrow first; what overflows there, or fails, is decided by the wide form."""
+@dataclass(frozen=True)
+class Sent:
+    """What one task sends before an exchange: partials of a source, for one task or (None) for all; or why there are none."""
+
+    query: str
+    source: str = ""
+    part: int | None = None
+    rows: bytes = b""
+    failed: str | None = None
+
+
+def perform(order: Order, sent: Sequence[Sent] = ()) -> Outcome:
+    """An order's answer and state; an error that its data bring about is the outcome."""
     started = time.perf_counter()
-    for program, last in ((order.narrow, order.narrow == order.wide), (order.wide, True)):
-        try:
-            partials, written = _run(order, program)
-            return Outcome(order.query, order.part, partials, tuple(written), seconds=time.perf_counter() - started)
-        except kernel.Error as error:
-            if not kernel.about_data(error):
-                kernel.discard()
-                raise
-            if last:
-                return Outcome(order.query, order.part, failed=str(error).splitlines()[0], seconds=time.perf_counter() - started)
-    raise AssertionError("unreachable")
+    failed = next((s.failed for s in sent if s.failed), None)
+    if failed:
+        return Outcome(order.query, order.part, failed=failed)
+    order = _with(order, sent)
+    try:
+        partials, written = _either(order, _run)
+        return Outcome(order.query, order.part, partials, tuple(written), seconds=time.perf_counter() - started)
+    except kernel.Error as error:
+        return Outcome(order.query, order.part, failed=_told(error), seconds=time.perf_counter() - started)
+
+
+def prepare(order: Order) -> list[Sent]:
+    """This task's share of what crosses the exchange."""
+    try:
+        return _either(order, _send)
+    except kernel.Error as error:
+        return [Sent(order.query, failed=_told(error))]
+
+
+@dataclass(frozen=True)
+class Joining:
+    """Performs an order with what was sent to all."""
+
+    sent: tuple[Sent, ...]
+
+    def __call__(self, order: Order) -> Outcome:
+        return perform(order, [s for s in self.sent if s.query == order.query])
+
+
+def sending(placed: tuple[int, Order]) -> list[tuple[int, bytes]]:
+    """What the order at a position sends, by the position it goes to: a query's orders stand together, in the order of their parts."""
+    position, order = placed
+    return [(position - order.part + to, pickle.dumps(s)) for s in prepare(order) for to in (range(order.parts) if s.part is None else (s.part,))]
+
+
+@dataclass(frozen=True)
+class Receiving:
+    """Performs the order of a position with what reached it."""
+
+    orders: tuple[Order, ...]
+
+    def __call__(self, to: int, payloads: list[bytes]) -> Outcome:
+        return perform(self.orders[to], [pickle.loads(p) for p in payloads])
+
+
+def _either(order: Order, run: Callable[[Order, Program], Made]) -> Made:
+    """Narrow first; what overflows there, or fails, is decided by the wide form."""
+    try:
+        return run(order, order.narrow)
+    except kernel.Error as error:
+        if not kernel.about_data(error):
+            kernel.discard()
+            raise
+        if order.narrow == order.wide:
+            raise
+    try:
+        return run(order, order.wide)
+    except kernel.Error as error:
+        if not kernel.about_data(error):
+            kernel.discard()
+        raise
+
+
+def _told(error: kernel.Error) -> str:
+    """Of an error that a row brought about; any other ends the batch."""
+    if not kernel.about_data(error):
+        raise error
+    return str(error).splitlines()[0]
+
+
+def _send(order: Order, program: Program) -> list[Sent]:
+    con = kernel.shared()
+    try:
+        found = []
+        for fragment in program.before:
+            source = fragment.source
+            con.execute(f"CREATE TEMP VIEW {source.name} AS {_source(con, order, source)}")
+            rows = kernel.table(con, fragment.sql)
+            found += [Sent(order.query, fragment.name, k, _packed(share)) for k, share in _parted(rows, fragment, order.parts) if share.num_rows]
+        return found
+    finally:
+        con.close()
+
+
+def _parted(rows: pa.Table, fragment: Fragment, parts: int) -> list[tuple[int | None, pa.Table]]:
+    if not fragment.parted:
+        return [(None, rows)]
+    return [(k, rows.filter(pc.equal(rows["_part"], k)).drop_columns(["_part"])) for k in range(parts)]
+
+
+def _with(order: Order, sent: Sequence[Sent]) -> Order:
+    mine = [s for s in sent if s.query == order.query and s.part in (None, order.part)]
+    return replace(order, received={name: tuple(s.rows for s in mine if s.source == name) for name in {s.source for s in mine}}) if mine else order
+
+
+def _packed(rows: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
+        writer.write_table(rows)
+    return bytes(sink.getvalue())
 
 
 def _run(order: Order, program: Program) -> tuple[pa.Table | None, list[tuple[str, tables.File]]]:
     con = kernel.shared()
     try:
         for source in program.sources:
-            con.execute(f"CREATE TEMP VIEW {source.name} AS {relation(con, source, order.files.get(source.name, ()))}")
+            if order.received.get(source.name):
+                con.register(source.name, pa.concat_tables([pa.ipc.open_stream(b).read_all() for b in order.received[source.name]]))
+                continue
+            con.execute(f"CREATE TEMP VIEW {source.name} AS {_source(con, order, source)}")
         _define(con, program.setup)
         answers = []
         for step in program.steps:
@@ -86,16 +198,33 @@ def _define(con: kernel.Connection, relations: tuple[tuple[str, str, bool], ...]
         con.execute(f"CREATE TEMP {'TABLE' if kept else 'VIEW'} {name} AS {sql}")
 
 
-def relation(con: kernel.Connection, source: Source, files: tuple[str, ...]) -> str:
+def _source(con: kernel.Connection, order: Order, source: Source) -> str:
+    return relation(con, source, order.files.get(source.name, ()), order.certain.get(source.name, ()))
+
+
+def relation(con: kernel.Connection, source: Source, files: tuple[str, ...], certain: tuple[str, ...] = ()) -> str:
     """The SQL of a source: its files, or an empty relation of its columns."""
-    if files:
-        return f"SELECT * FROM read_parquet({kernel.files(con, files)})"
-    return f"SELECT {', '.join(_null(n, t) for n, t in source.columns) or '1 AS _nothing'} WHERE FALSE"
+    if not files and not certain:
+        return f"SELECT {', '.join(_null(n, t) for n, t in source.columns) or '1 AS _nothing'} WHERE FALSE"
+    listed = ", ".join(_quoted(n) for n, _ in source.columns) if certain else "*"
+    found = [f"SELECT {listed} FROM read_parquet({kernel.files(con, files)})"] if files else []
+    found += [f"SELECT {_within(source)} FROM read_parquet({kernel.files(con, certain)})"] if certain else []
+    return " UNION ALL ".join(found)
+
+
+def _within(source: Source) -> str:
+    """A source's columns with times that are in its range in the place of those that nobody asks for: two columns less to read and compare."""
+    (range_,) = source.ranges
+    times = {source.stamp: d.instant(max(range_.since, 0), "duckdb"), "_boundary": d.instant(range_.upto, "duckdb")}
+    return ", ".join(f"{times[n]} AS {_quoted(n)}" if n in times else _quoted(n) for n, _ in source.columns)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _null(name: str, type_: Type) -> str:
-    quoted = name.replace('"', '""')
-    return f'CAST(NULL AS {d.name(type_, "duckdb")}) AS "{quoted}"'
+    return f"CAST(NULL AS {d.name(type_, 'duckdb')}) AS {_quoted(name)}"
 
 
 def _write(con: kernel.Connection, order: Order, write: Write) -> list[tables.File]:
@@ -105,7 +234,8 @@ def _write(con: kernel.Connection, order: Order, write: Write) -> list[tables.Fi
 def _write_rows(con: kernel.Connection, order: Order, answers: list[str]) -> list[tables.File]:
     union = " UNION ALL ".join(f"({a})" for a in answers)
     assert order.rows_to is not None
-    return write_file(con, f"SELECT {d.from_micros('_t', 'duckdb')} AS boundary, * EXCLUDE (_t) FROM ({union}) AS q", order.rows_to, f"{order.label}-{order.part}")
+    return write_file(con, f"SELECT {d.from_micros('_t', 'duckdb')} AS boundary, * EXCLUDE (_t) FROM ({union}) AS q",
+                      order.rows_to, f"{order.label}-{order.part}")
 
 
 def write_file(con: kernel.Connection, sql: str, folder: str, label: str) -> list[tables.File]:

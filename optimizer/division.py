@@ -11,14 +11,25 @@ def pivot(low: Lowering) -> int:
     return next((i for i in streams if not low.early(i)), streams[0])
 
 
+def by_key(low: Lowering) -> bool:
+    """Whether the key that all inputs share divides all of them."""
+    return low.plan.exchange in ("partition", "shuffle")
+
+
 def divided(low: Lowering, i: int) -> bool:
     """Whether a task holds only its part of input i (else all of it, as every task does)."""
-    return low.plan.exchange == "partition" or i == pivot(low)
+    return by_key(low) or i == pivot(low)
+
+
+def ahead(low: Lowering, i: int) -> bool:
+    """Whether the rows of stream i are read, each by one task, before they are sent to whichever tasks need them."""
+    exchange = low.plan.exchange
+    return low.parts > 1 and low.window(i) is not None and (exchange == "shuffle" or exchange == "broadcast" and i != pivot(low))
 
 
 def dealt(low: Lowering, i: int) -> bool:
     """Whether tasks share input i file by file: partials add up wherever they are, but what is subtracted has to meet its sum again (see `share`)."""
-    return low.plan.exchange == "slice" and i == pivot(low) and low.plan.keeping in ("recompute", "expire")
+    return not by_key(low) and i == pivot(low) and low.plan.keeping in ("recompute", "expire")
 
 
 def share(low: Lowering, i: int, attributes: list[str]) -> str | None:
@@ -28,7 +39,7 @@ def share(low: Lowering, i: int, attributes: list[str]) -> str | None:
     """
     if low.parts == 1:
         return None
-    if low.plan.exchange == "partition":
+    if by_key(low):
         common = low.shape.common_key()
         assert common is not None
         return _mine(low, [attributes[low.shape.attributes[i].index(common[i])]])

@@ -8,7 +8,7 @@ from optimizer.division import divided
 from optimizer.expr import AggregateRef, Column, Expr, GroupRef
 from optimizer.final import final
 from optimizer.lowering import Lowering
-from optimizer.plan import KEEPING, Candidate, Plan
+from optimizer.plan import EXCHANGES, KEEPING, Candidate, Plan
 from optimizer.program import BEGINNING, state_sets
 from optimizer.query import Aggregate, Query
 from optimizer.scalar import render
@@ -136,8 +136,7 @@ def _join(low: Lowering) -> str:
     query, words = low.shape.query, _words(low.shape.query)
     keys = [" = ".join(words(a.expr) for _, a in members) for members in low.shape.keys]
     rest = [f", where {words(r)}" for r in query.residuals]
-    how = "each task has the keys of its hash" if low.plan.exchange == "partition" else "one input divided among the tasks, the others whole in each"
-    return f"Join {' ⋈ '.join(_order(query, low.plan))} on {'; '.join(keys)}{''.join(rest)} ({how})"
+    return f"Join {' ⋈ '.join(_order(query, low.plan))} on {'; '.join(keys)}{''.join(rest)} ({EXCHANGES[low.plan.exchange]})"
 
 
 def _order(query: Query, plan: Plan) -> list[str]:

@@ -1,6 +1,7 @@
 """Plans as values: which inputs aggregate early, how sets and answers are kept, order, exchange, layout, invalidation, place; no SQL and no prices here."""
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -15,9 +16,14 @@ KEEPING = {
     "retract": "a running answer, changed by signed deltas",
     "expire": "answer partials keyed by when they end",
 }
-EXCHANGES = ("slice", "partition")            # one input's files dealt to the tasks, the others read by each; or all inputs by a hash of the common key
+EXCHANGES = {
+    "slice": "one input divided among the tasks, the others whole in each",
+    "broadcast": "one input divided among the tasks, the others read by all tasks together in a job before, and sent whole to each",
+    "partition": "each task reads all inputs and keeps the keys of its hash",
+    "shuffle": "each task reads its files of all inputs, and Spark's shuffle brings together the keys of a hash",
+}
 LAYOUTS = ("panes", "raw")                    # early aggregated sets of `recompute` kept by pane, or made from the window's rows each time
-INVALIDATIONS = ("insert", "probe", "sweep")  # expired partials leave with the files of a batch; are filtered at read; are swept by maintenance (paper B)
+INVALIDATIONS = ("insert", "sweep")           # files of expired partials leave in the commit that adds, or with the next merge (paper B); reads filter
 PLACES = ("tasks", "jvm")
 
 
@@ -34,7 +40,8 @@ class Plan:
     place: str = "tasks"
 
     def __post_init__(self) -> None:
-        known = ((self.keeping, tuple(KEEPING)), (self.exchange, EXCHANGES), (self.layout, LAYOUTS), (self.invalidation, INVALIDATIONS), (self.place, PLACES))
+        known: tuple[tuple[str, Iterable[str]], ...] = ((self.keeping, KEEPING), (self.exchange, EXCHANGES), (self.layout, LAYOUTS),
+                                                        (self.invalidation, INVALIDATIONS), (self.place, PLACES))
         for value, values in known:
             if value not in values:
                 raise ForebayError("unknown-plan", f"{value!r} is not a part of a plan", hint=f"known are {', '.join(values)}")
@@ -96,6 +103,13 @@ def _subtracted(plan: Plan, home: int | None, query: Query) -> bool:
 def _plan(asked: Shape, digits: tuple[bool, ...], keeping: str) -> Plan:
     exchange = "partition" if asked.common_key() is not None and keeping != "recompute" and all(digits) else "slice"
     return Plan(digits, keeping, connected_order(asked), exchange)
+
+
+def exchanges(asked: Shape) -> tuple[str, ...]:
+    """Those that can divide this query's work; a hash divides all inputs only by a key that each of them has."""
+    if asked.query.returns_rows or asked.whole:
+        return ("slice",)
+    return ("slice", "broadcast", "partition", "shuffle") if asked.common_key() is not None else ("slice", "broadcast")
 
 
 def connected_order(asked: Shape) -> tuple[int, ...]:

@@ -5,7 +5,7 @@ Statements of a step see the relations of earlier steps, so several boundaries c
 """
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from optimizer.join import out_columns
 from optimizer.lowering import Lowering, extremes
@@ -20,9 +20,10 @@ Definition = tuple[str, str, bool]      # name, SQL, materialised: a view where 
 
 @dataclass(frozen=True)
 class Source:
-    """What a name in the SQL stands for: a stream's rows in any of the ranges, a relation's version, or a state set (`columns` is its schema).
+    """What a name in the SQL stands for: a stream's rows in any of the ranges, a relation's version, what a fragment sent, or a state set.
 
-    `dealt`: each task reads its own share of the files; else every task reads all of them.
+    `dealt`: each task reads its own share of the files; else every task reads all of them. `stamp`: the event time's column, if the SQL
+    asks of a row's times only whether they are in the (one) range; they need not be read where a file's bounds answer it.
     """
 
     name: str
@@ -31,6 +32,21 @@ class Source:
     ranges: tuple[Range, ...] = ()
     columns: Columns = ()
     dealt: bool = False
+    stamp: str | None = None
+
+
+@dataclass(frozen=True)
+class Fragment:
+    """What each task sends before the exchange, under a name that is a source of the program: its share of one stream, as partials in stored types.
+
+    `parted`: the SQL gives, as `_part`, the task that each of them goes to; else all go to every task.
+    """
+
+    name: str
+    source: Source
+    sql: str
+    columns: Columns
+    parted: bool
 
 
 @dataclass(frozen=True)
@@ -55,12 +71,13 @@ class Step:
 
 @dataclass(frozen=True)
 class Program:
-    """What is defined once, then boundary by boundary, then written."""
+    """What is sent before, defined once, then boundary by boundary, then written."""
 
     sources: tuple[Source, ...]
     setup: tuple[Definition, ...]
     steps: tuple[Step, ...]
-    writes: tuple[Write, ...] = field(default=())
+    writes: tuple[Write, ...] = ()
+    before: tuple[Fragment, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from optimizer import dialect as d
+from optimizer.division import pivot
 from optimizer.join import group_columns, joined, merged_answer, out_columns
 from optimizer.keep import kept_answer, writes
 from optimizer.lowering import Lowering, extremes, merged, working_type
@@ -28,13 +29,14 @@ def program(low: Lowering, boundaries: tuple[int, ...], previous: int, floor: in
     make = STEPS[low.plan.keeping]
     steps = tuple(make(low, views, n, p, t) for n, (p, t) in enumerate(zip(before, boundaries)))
     sources, setup = kept_answer(low, previous) if low.plan.keeps_answer else ((), ())
-    return Program(tuple(s for v in views for s in v.sources) + sources, tuple(x for v in views for x in v.setup) + setup, steps, writes(low, boundaries))
+    return Program(tuple(s for v in views for s in v.sources) + sources, tuple(x for v in views for x in v.setup) + setup, steps,
+                   writes(low, boundaries), tuple(f for v in views for f in v.before))
 
 
-def _members(low: Lowering, views: tuple[View, ...], i: int, t: int) -> str:
+def _members(low: Lowering, views: tuple[View, ...], i: int, t: int, merge: bool = True) -> str:
     """S_i(t): the rows, or the merged partials, that count at t."""
     where = "TRUE" if views[i].exact else f"_in <= {t} AND _out >= {t}"
-    return f"({grouped(low, i, f'w{i}', where=where)})" if low.early(i) else f"(SELECT * FROM w{i} WHERE {where})"
+    return f"({grouped(low, i, f'w{i}', where=where)})" if low.early(i) and merge else f"(SELECT * FROM w{i} WHERE {where})"
 
 
 def _answer(low: Lowering, t: int, sql: str) -> str:
@@ -44,7 +46,9 @@ def _answer(low: Lowering, t: int, sql: str) -> str:
 
 
 def _recompute(low: Lowering, views: tuple[View, ...], n: int, p: int, t: int) -> Step:
-    return Step(t, (), _answer(low, t, joined(low, {i: _members(low, views, i, t) for i in low.inputs})))
+    """The divided input is joined partial by partial: merging it first costs more than it saves, and the late aggregation merges it anyway."""
+    members = {i: _members(low, views, i, t, merge=i != pivot(low)) for i in low.inputs}
+    return Step(t, (), _answer(low, t, joined(low, members)))
 
 
 def _running(low: Lowering, views: tuple[View, ...], n: int, p: int, t: int) -> Step:

@@ -1,15 +1,16 @@
 """V_i: the members of input i that any step of a program asks for, under the name w{i}, from the rows that came and what state holds; no join here."""
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from optimizer.division import dealt, share
+from optimizer import dialect as d
+from optimizer.division import ahead, by_key, dealt, share
 from optimizer.lowering import Lowering, extremes
 from optimizer.membership import INTERVAL, Range, inside, within
-from optimizer.program import BEGINNING, Columns, Definition, Source, extreme_columns
+from optimizer.program import BEGINNING, Columns, Definition, Fragment, Source, extreme_columns
 from optimizer.sets import grouped, names, raw, stored_columns, working
 from optimizer.shape import raw_columns
-from optimizer.types import TIMESTAMP
+from optimizer.types import BIGINT, TIMESTAMP
 from optimizer.windows import ALWAYS
 
 
@@ -20,6 +21,7 @@ class View:
     sources: tuple[Source, ...]
     setup: tuple[Definition, ...]
     exact: bool = False
+    before: tuple[Fragment, ...] = ()
 
 
 def read_columns(low: Lowering, i: int) -> Columns:
@@ -38,11 +40,35 @@ def view(low: Lowering, i: int, boundaries: tuple[int, ...], previous: int) -> V
     ranges = _needed(low, i, boundaries, previous)
     stream = Source(f"s{i}", "stream", declared.source, ranges, columns, dealt(low, i))
     if not low.early(i) or _from_rows(low):
-        if len(boundaries) == 1 and low.plan.keeping == "recompute":
-            return View((stream,), ((f"w{i}", raw(low, i, f"s{i}", interval=False, where=inside(low, i, boundaries[0])), False),), exact=True)
-        return View((stream,), ((f"w{i}", raw(low, i, f"s{i}", where=within(low, i, ranges)), True),))
-    rows = raw(low, i, f"s{i}", where=within(low, i, ranges))
-    return _totals(low, i, stream, rows, previous) if low.plan.keeping == "running" else _panes(low, i, stream, rows, boundaries, previous)
+        exact = len(boundaries) == 1 and low.plan.keeping == "recompute"
+        source, rows, before = _rows(low, i, stream, inside(low, i, boundaries[0]) if exact else within(low, i, ranges), interval=not exact)
+        return View((source,), ((f"w{i}", rows, not exact),), exact, before)
+    source, rows, before = _rows(low, i, stream, within(low, i, ranges))
+    made = _totals(low, i, source, rows, previous) if low.plan.keeping == "running" else _panes(low, i, source, rows, boundaries, previous)
+    return replace(made, before=before)
+
+
+def _rows(low: Lowering, i: int, stream: Source, where: str, interval: bool = True) -> tuple[Source, str, tuple[Fragment, ...]]:
+    """Stream i's rows as partials of count 1; or, where they cross an exchange, as what the tasks sent: the same columns, merged."""
+    stamp = low.shape.query.inputs[i].event_time
+    stream = stream if interval or stamp in {c.name for c in raw_columns(low.shape, i)} else replace(stream, stamp=stamp)
+    if not ahead(low, i):
+        return stream, raw(low, i, f"s{i}", interval=interval, where=where), ()
+    times = (*INTERVAL, ("_known", BIGINT)) if interval else ()
+    columns, whole = stored_columns(low, i) + times, replace(low, parts=1, part=0)
+    rows = raw(whole, i, f"s{i}", interval=interval, where=where)
+    sent = grouped(whole, i, f"({rows}) AS q", tuple(n for n, _ in times)) if low.early(i) else rows
+    to = f", {d.part_of(_common(low, i), low.parts, low.dialect)} AS _part" if by_key(low) else ""
+    listed = ", ".join(f"CAST({n} AS {d.name(kind, low.dialect)}) AS {n}" for n, kind in columns)
+    fragment = Fragment(f"e{i}", replace(stream, dealt=True), f"SELECT {listed}{to} FROM ({sent}) AS q", columns, bool(to))
+    received = ", ".join([*working(low, i), *(n for n, _ in times)])
+    return Source(f"e{i}", "exchange", stream.of, columns=columns), f"SELECT {received} FROM e{i}", (fragment,)
+
+
+def _common(low: Lowering, i: int) -> list[str]:
+    common = low.shape.common_key()
+    assert common is not None
+    return [common[i].name]
 
 
 def _from_rows(low: Lowering) -> bool:

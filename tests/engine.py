@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from jobs import kernel, tables
-from jobs.work import Order, Outcome, perform, write_file
+from jobs.reach import dealt, inside, meets
+from jobs.work import Order, Outcome, perform, prepare, write_file
 from optimizer.compaction import compaction
 from optimizer.final import final
 from optimizer.lowering import Lowering
-from optimizer.membership import Range
 from optimizer.plan import Plan
 from optimizer.program import BEGINNING, Program, Source, state_sets
 from optimizer.query import Query
@@ -61,7 +61,9 @@ def run(query: Query, plan: Plan, folder: Folder, groups: Sequence[tuple[int, ..
 
 def together(query: Query, plan: Plan, folder: Folder, boundaries: tuple[int, ...], parts: int = 1, previous: int = BEGINNING) -> dict[int, pa.Table]:
     """One run of the tasks for several boundaries; a failure leaves the state as it was."""
-    outcomes = [perform(_order(query, plan, folder, boundaries, previous, parts, part)) for part in range(parts)]
+    orders = [_order(query, plan, folder, boundaries, previous, parts, part) for part in range(parts)]
+    sent = [s for order in orders if order.narrow.before for s in prepare(order)]
+    outcomes = [perform(order, sent) for order in orders]
     failure = next((o.failed for o in outcomes if o.failed), None)
     if failure:
         raise Failed(failure)
@@ -77,9 +79,12 @@ def _program(low: Lowering, boundaries: tuple[int, ...], previous: int, floor: i
 def _order(query: Query, plan: Plan, folder: Folder, boundaries: tuple[int, ...], previous: int, parts: int, part: int) -> Order:
     low = Lowering(shape(query), plan, parts=parts, part=part)
     narrow, wide = (_program(replace(low, narrow=n), boundaries, previous, _floor(query, folder, previous)) for n in (True, False))
-    files = {s.name: _files(s, query, folder, parts, part) for s in narrow.sources}
+    sources = [*(s for s in narrow.sources if s.kind != "exchange"), *(f.source for f in narrow.before)]
+    found = {s.name: _files(s, query, folder, parts, part) for s in sources}
+    files, certain = ({name: pair[k] for name, pair in found.items()} for k in (0, 1))
     kept = {w.set: os.path.join(folder.root, "state", w.set) for w in narrow.writes}
-    return Order("q", part, narrow, wide, files, kept, f"b{boundaries[-1]}", os.path.join(folder.root, "answers") if query.returns_rows else None)
+    rows_to = os.path.join(folder.root, "answers") if query.returns_rows else None
+    return Order("q", part, parts, narrow, wide, files, kept, f"b{boundaries[-1]}", rows_to, certain)
 
 
 def _floor(query: Query, folder: Folder, previous: int) -> int:
@@ -87,18 +92,20 @@ def _floor(query: Query, folder: Folder, previous: int) -> int:
     return min(times, default=0)
 
 
-def _files(source: Source, query: Query, folder: Folder, parts: int, part: int) -> tuple[str, ...]:
+def _files(source: Source, query: Query, folder: Folder, parts: int, part: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Files to read whole, and those of which all rows are in the range."""
     if source.kind == "state":
         place, found = os.path.join("state", source.of), folder.state.get(source.of, [])
     else:
         stamp = next((i.event_time for i in query.inputs if i.source == source.of), None) or ""
-        place, found = source.of, [f for f in folder.rows.get(source.of, []) if source.kind == "relation" or any(_meets(f, stamp, r) for r in source.ranges)]
-    return tuple(os.path.join(folder.root, place, f.path) for f in (found[part::parts] if source.dealt else found) if f.rows)
+        place, found = source.of, [f for f in folder.rows.get(source.of, []) if source.kind == "relation" or any(meets(f, stamp, r) for r in source.ranges)]
+    mine = [f for f in (dealt(found, parts)[part] if source.dealt else found) if f.rows]
+    sure = [f for f in mine if source.stamp and inside(f, source.stamp, source.ranges[0])]
 
+    def places(files: list[tables.File]) -> tuple[str, ...]:
+        return tuple(os.path.join(folder.root, place, f.path) for f in files)
 
-def _meets(file: tables.File, stamp: str, r: Range) -> bool:
-    known = bool(file.rows) and file.high["_boundary"] > r.after and file.low["_boundary"] <= r.upto
-    return known and file.high[stamp] >= r.since and file.low[stamp] < r.until
+    return places([f for f in mine if f not in sure]), places(sure)
 
 
 def _answers(query: Query, plan: Plan, folder: Folder, outcomes: list[Outcome], boundaries: tuple[int, ...]) -> dict[int, pa.Table]:

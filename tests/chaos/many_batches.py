@@ -1,4 +1,7 @@
-"""A thousand small batches: prints what batch 1,000 costs beside batch 100, and what there is to read. `python -m tests.chaos.many_batches FOLDER [BATCHES]`."""
+"""A thousand small batches: prints what batch 1,000 costs beside batch 100, and what there is to read.
+
+`python -m tests.chaos.many_batches FOLDER [BATCHES]`
+"""
 from __future__ import annotations
 
 import statistics
@@ -10,7 +13,8 @@ from typing import Any
 from jobs import tables
 from tests.jobs.pipelines import pipeline, rows
 
-QUERIES = {"q": "SELECT v.k, COUNT(*) AS n, SUM(v.x) AS x FROM views AS v [WINDOW 30 SECONDS] GROUP BY v.k", "total": "SELECT COUNT(*) AS n FROM views AS v [WINDOW UNTIL NOW]"}
+QUERIES = {"q": "SELECT v.k, COUNT(*) AS n, SUM(v.x) AS x FROM views AS v [WINDOW 30 SECONDS] GROUP BY v.k",
+           "total": "SELECT COUNT(*) AS n FROM views AS v [WINDOW UNTIL NOW]"}
 AROUND = 20      # batches on each side over which the median is taken
 
 

@@ -5,7 +5,7 @@ import sys
 from contextlib import nullcontext
 from typing import Any
 
-from jobs import runner
+from jobs import boundaries, runner
 from jobs.tables import Conflict, Table
 from tests.jobs.pipelines import opened
 
@@ -28,7 +28,7 @@ def careless() -> None:
 def compete(folder: str, to: int) -> int:
     """Runs boundary after boundary; after a lost one it begins again, as the next scheduled run would. The number of lost ones."""
     runner.held = lambda *_, **__: nullcontext()
-    runner.GROUP_BOUNDARIES = 1
+    boundaries.GROUP_BOUNDARIES = 1
     lost, pipe = 0, opened(folder)
     while True:
         try:

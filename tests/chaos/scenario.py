@@ -1,4 +1,7 @@
-"""A pipeline's life in steps, each of which can be done again: what the tests kill, and what they compare. It runs as a process of its own: `python -m tests.chaos.scenario FOLDER`."""
+"""A pipeline's life in steps, each of which can be done again: what the tests kill, and what they compare.
+
+It runs as a process of its own: `python -m tests.chaos.scenario FOLDER`.
+"""
 from __future__ import annotations
 
 import json
@@ -45,7 +48,8 @@ relations:
 """
 TWO = "FROM views AS v [WINDOW 40 SECONDS], buys AS b [WINDOW 20 SECONDS] WHERE v.user = b.user"
 FILES = {
-    "top": "SELECT v.page, COUNT(*) AS n, SUM(b.amount) AS spent, MIN(v.ms) AS least FROM views AS v [WINDOW 1 MINUTE], buys AS b [WINDOW 30 SECONDS], pages AS p "
+    "top": "SELECT v.page, COUNT(*) AS n, SUM(b.amount) AS spent, MIN(v.ms) AS least "
+           "FROM views AS v [WINDOW 1 MINUTE], buys AS b [WINDOW 30 SECONDS], pages AS p "
            "WHERE v.user = b.user AND v.page = p.page AND p.section = 'news' GROUP BY v.page",
     "total": "SELECT COUNT(*) AS n, AVG(v.ms) AS mean FROM views AS v [WINDOW UNTIL NOW]",
     "pairs": "SELECT v.page, b.amount FROM views AS v [WINDOW 20 SECONDS], buys AS b [WINDOW 20 SECONDS] WHERE v.user = b.user AND v.ms > 80",
@@ -110,7 +114,8 @@ REQUESTS: dict[int, tuple[Callable[[forebay.Pipeline], None], ...]] = {
     0: tuple(create(name, *CREATED[name]) for name in ("running", "expire", "divides")),
     1: (create("retract", *CREATED["retract"]), create("minutes", *CREATED["minutes"]), change("running", "pause", "paused")),
     2: (change("running", "resume", "active"), pin("expire", "EAP01 running"), pin("total", "EAP1 running")),
-    3: (change("minutes", "delete", "deleted"), pin("retract", "EAP11 expire"), create("expire", f"SELECT v.page, COUNT(*) AS n {TWO} GROUP BY v.page", replace=True)),
+    3: (change("minutes", "delete", "deleted"), pin("retract", "EAP11 expire"),
+        create("expire", f"SELECT v.page, COUNT(*) AS n {TWO} GROUP BY v.page", replace=True)),
     4: (change("divides", "resume", "active"), create("minutes", CREATED["minutes"][0])),
 }
 
@@ -123,7 +128,8 @@ def write(folder: Path, k: int) -> None:
     ms = [0 if k == 2 and i == 7 else rnd.randrange(1, 100) for i in range(len(seconds))]
     stamps = pa.array([tables.instant(boundary(0) + round(s * SECOND)) for s in seconds], pa.timestamp("us", "UTC"))
     amounts = pa.array([Decimal(rnd.randrange(1000)) / 100 for _ in seconds], pa.decimal128(10, 2))
-    _put(folder / "landing/views" / f"{k}.parquet", pa.table({"ts": stamps, "user": users[0], "page": [rnd.choice(["home", "about", "shop"]) for _ in seconds], "ms": pa.array(ms, pa.int64())}))
+    seen = [rnd.choice(["home", "about", "shop"]) for _ in seconds]
+    _put(folder / "landing/views" / f"{k}.parquet", pa.table({"ts": stamps, "user": users[0], "page": seen, "ms": pa.array(ms, pa.int64())}))
     _put(folder / "landing/buys" / f"{k}.parquet", pa.table({"ts": stamps, "user": users[1], "amount": amounts}))
     pages = pa.table({"page": ["home", "about", "shop"], "section": ["news", "info", "info" if k < 2 else "news"]})
     pc.write_csv(pages, folder / "pages.new")
@@ -160,7 +166,8 @@ def published(folder: Path) -> dict[str, Any]:
     changes = [repr((c.query, c.action, c.effective, c.plan, c.table, c.reason)) for c in rt.ledger.all_changes()]
     stored = {s: sorted(f"{r['_boundary']} {r['ts']} {r['user']}" for r in _rows(folder / "warehouse/streams" / s)) for s in rt.pipeline.streams}
     aside = {s: sorted(f"{r['_reason']} {r['_row']}" for r in _rows(folder / "warehouse/quarantine" / s)) for s in rt.pipeline.streams}
-    return {"answers": said, "changes": changes, "stored": stored, "quarantine": aside, "begun": rt.ledger.begun(), "old": sorted(map(repr, _rows(folder / "warehouse/results/expire")))}
+    return {"answers": said, "changes": changes, "stored": stored, "quarantine": aside, "begun": rt.ledger.begun(),
+            "old": sorted(map(repr, _rows(folder / "warehouse/results/expire")))}
 
 
 def committed_twice(folder: Path) -> list[int]:
@@ -179,8 +186,8 @@ def _rows(path: Path) -> list[dict[str, Any]]:
 def process(folder: Path, failpoint: str | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
     """The scenario, or what is left of it, in a process of its own."""
     clean = {k: v for k, v in os.environ.items() if k != "FOREBAY_FAILPOINT"}
-    return subprocess.run([sys.executable, "-m", "tests.chaos.scenario", str(folder)], cwd=ROOT, env={**clean, **environment, **({"FOREBAY_FAILPOINT": failpoint} if failpoint else {})},
-                          capture_output=True, text=True, timeout=600)
+    told = {**clean, **environment, **({"FOREBAY_FAILPOINT": failpoint} if failpoint else {})}
+    return subprocess.run([sys.executable, "-m", "tests.chaos.scenario", str(folder)], cwd=ROOT, env=told, capture_output=True, text=True, timeout=600)
 
 
 def counted(folder: Path) -> dict[str, int]:

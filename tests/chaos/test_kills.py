@@ -13,10 +13,12 @@ import pytest
 from jobs import failpoints
 from tests.chaos import scenario
 
-ELSEWHERE = {"ingest.after-stage"}      # sources of data frames and topics: tests/jobs/test_ingest_once.py
-FIRST = {"recover.before": "batch.after-intent", "recover.after": "batch.after-state", "ingest.before-recover": "ingest.after-stream", "ingest.after-recover": "ingest.after-quarantine"}
+ELSEWHERE = {"ingest.after-stage", "keep.before", "keep.after"}      # data frames and topics, rows that leave: tests/jobs/test_ingest_once.py, test_keep.py
+FIRST = {"recover.before": "batch.after-intent", "recover.after": "batch.after-state",
+         "ingest.before-recover": "ingest.after-stream", "ingest.after-recover": "ingest.after-quarantine"}
 PASSES = ("first", "middle", "last")
-SECOND = ("recover.before", "recover.after", "batch.before-table:3", "batch.after-results", "batch.after-commit", "ingest.before-recover", "ingest.after-stream", "batch.after-mark")
+SECOND = ("recover.before", "recover.after", "batch.before-table:3", "batch.after-results", "batch.after-commit",
+          "ingest.before-recover", "ingest.after-stream", "batch.after-mark")
 SAMPLE = 8
 
 

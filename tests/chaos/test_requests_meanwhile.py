@@ -1,4 +1,4 @@
-"""Requests from other processes while a runner begins boundary after boundary: each takes effect at exactly the boundary that it was told, never later, never earlier."""
+"""Requests from other processes while a runner begins boundary after boundary: each takes effect at exactly the boundary that it was told."""
 from __future__ import annotations
 
 import json
@@ -51,11 +51,14 @@ def due(changes: list[tuple[str, int]], first: int, last: int, step: int) -> set
     return found
 
 
-@pytest.mark.parametrize(("count", "boundaries"), [pytest.param(6, 40, marks=[pytest.mark.chaos, pytest.mark.sample]), pytest.param(40, 300, marks=pytest.mark.chaos)])
+@pytest.mark.parametrize(("count", "boundaries"), [
+    pytest.param(6, 40, marks=[pytest.mark.chaos, pytest.mark.sample]), pytest.param(40, 300, marks=pytest.mark.chaos),
+])
 def test_the_boundary_told_is_the_boundary(count: int, boundaries: int, tmp_path: Path) -> None:
     pipe = pipeline(tmp_path, queries={"base": COUNT})
     rows(pipe, range(0, boundaries * 10 + 10, 3))
-    asking = [subprocess.Popen([sys.executable, "-c", ASK, str(tmp_path), me, str(count)], cwd=ROOT, stdout=subprocess.PIPE, text=True, env=dict(os.environ)) for me in "ab"]
+    asking = [subprocess.Popen([sys.executable, "-c", ASK, str(tmp_path), me, str(count)], cwd=ROOT, stdout=subprocess.PIPE, text=True,
+                               env=dict(os.environ)) for me in "ab"]
     meanwhile = 0
     while any(a.poll() is None for a in asking):
         meanwhile += len(pipe.run(batches=1)["ran"])

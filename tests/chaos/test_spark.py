@@ -1,4 +1,7 @@
-"""Real masters: Spark's JVM, a worker, or the driver's Python dies in the middle of a batch; a cluster of two workers and a Connect server give the same answers as everywhere."""
+"""Real masters: Spark's JVM, a worker, or the driver's Python dies in the middle of a batch.
+
+A cluster of two workers and a Connect server give the same answers as everywhere.
+"""
 from __future__ import annotations
 
 import json
@@ -23,7 +26,8 @@ PATIENCE = 240.0
 
 def started(folder: Path, failpoint: str | None = None) -> subprocess.Popen[str]:
     environment = {k: v for k, v in os.environ.items() if k != "FOREBAY_FAILPOINT"} | ({"FOREBAY_FAILPOINT": failpoint} if failpoint else {})
-    return subprocess.Popen([sys.executable, "-m", "tests.chaos.sparked", str(folder)], cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen([sys.executable, "-m", "tests.chaos.sparked", str(folder)], cwd=ROOT, env=environment,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def children(root: int, word: str) -> list[int]:
@@ -102,9 +106,11 @@ def connect() -> Iterator[int]:
         probe.bind(("127.0.0.1", 0))
         port = int(probe.getsockname()[1])
     submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
-    command = [str(submit), "--master", "local[2]", "--driver-memory", "1g", "--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "--conf", "spark.ui.enabled=false",
-               "--conf", "spark.connect.grpc.binding.address=127.0.0.1", "--conf", f"spark.connect.grpc.binding.port={port}", "--conf", "spark.log.level=ERROR", "spark-internal"]
-    server = subprocess.Popen(command, env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    command = [str(submit), "--master", "local[2]", "--driver-memory", "1g", "--class", "org.apache.spark.sql.connect.service.SparkConnectServer",
+               "--conf", "spark.ui.enabled=false", "--conf", "spark.log.level=ERROR", "--conf", "spark.connect.grpc.binding.address=127.0.0.1",
+               "--conf", f"spark.connect.grpc.binding.port={port}", "spark-internal"]
+    server = subprocess.Popen(command, env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         waited(lambda: _open(port) or server.poll() is not None)
         assert server.poll() is None, "the server has ended"

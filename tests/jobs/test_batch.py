@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs import runner
+from jobs import boundaries
 from tests.jobs.pipelines import answers, boundary, equal, opened, pipeline, rows
 
 JOIN = "FROM views AS v [WINDOW {}], buys AS b [WINDOW {}] WHERE v.k = b.k"
@@ -17,8 +17,8 @@ QUERIES = {
     "rows": "SELECT v.x, b.k " + JOIN.format("20 SECONDS", "20 SECONDS"),
     "minutes": "SELECT COUNT(*) AS n FROM views AS v [WINDOW 2 MINUTES] EVERY 1 MINUTE",
 }
-PLANS = {"sliding": ("LAP recompute", "EAP11 running", "EAP01 retract", "EAP11 expire"), "tumbling": ("EAP1 running", "EAP1 expire"), "landmark": ("EAP1 running", "EAP1 retract"),
-         "hopping": ("EAP1 running", "EAP1 retract")}
+PLANS = {"sliding": ("LAP recompute", "EAP11 running", "EAP01 retract", "EAP11 expire"), "tumbling": ("EAP1 running", "EAP1 expire"),
+         "landmark": ("EAP1 running", "EAP1 retract"), "hopping": ("EAP1 running", "EAP1 retract")}
 
 
 @pytest.mark.slow
@@ -27,7 +27,7 @@ def test_together_and_one_by_one_are_the_same(nth: int, tmp_path: Path, monkeypa
     """Rows at 1–5 s, late ones, then nothing for minutes, and rows again."""
     said = []
     for size in (240, 1):
-        monkeypatch.setattr(runner, "GROUP_BOUNDARIES", size)
+        monkeypatch.setattr(boundaries, "GROUP_BOUNDARIES", size)
         folder = tmp_path / str(size)
         pipe = pipeline(folder, {"views": "lateness: 1 hour", "buys": "lateness: 1 hour"})
         for name, sql in QUERIES.items():

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,9 @@ import pytest
 from deltalake import write_deltalake
 
 import forebay
+from forebay import cli
 from jobs import repair, tables
+from jobs.doctor_tables import tables as told
 from optimizer.errors import ForebayError
 from tests.jobs.pipelines import COUNT, answers, equal, opened, pipeline, ran, rows
 
@@ -124,3 +127,33 @@ def test_a_full_disk(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_there_is_nothing_to_rebuild_without_state(tmp_path: Path) -> None:
     pipe: forebay.Pipeline = pipeline(tmp_path, queries={"q": COUNT})
     assert not repair.rebuild(pipe.runtime, "q")
+
+
+def test_reading_a_damaged_result_says_what_is_damaged(shop: Path) -> None:
+    for file in (shop / "warehouse/results/q").glob("*.parquet"):
+        file.write_bytes(file.read_bytes()[:50])
+    for ask in (lambda p: p.table("q", every=True), lambda p: p.verify("q")):
+        with pytest.raises(ForebayError) as caught:
+            ask(opened(shop))
+        assert (caught.value.code, caught.value.exit_code) == ("damaged-table", 1) and "doctor" in (caught.value.hint or "")
+
+
+def test_doctor_lists_damage_and_rebuilds(shop: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert [f.ok for f in told(opened(shop).runtime.pipeline)] == [True]
+    for file in tables.open_table(str(state(shop))).files():
+        (state(shop) / file.path).unlink()
+    assert [(f.name, f.ok) for f in told(opened(shop).runtime.pipeline)] == [("state", False)]
+    assert cli.main(["doctor", "--pipeline", str(shop), "--json"]) == 1
+    bad = [f for f in json.loads(capfd.readouterr().out)["facts"] if f["name"] == "state"]
+    assert len(bad) == 1 and "forebay doctor --rebuild kept" in bad[0]["fix"]
+    assert cli.main(["doctor", "--pipeline", str(shop), "--rebuild", "kept", "--json"]) == 0
+    assert json.loads(capfd.readouterr().out) == {"query": "kept", "rebuilt": True}
+    assert cli.main(["doctor", "--pipeline", str(shop), "--rebuild", "nobody", "--json"]) == 2
+    pipe = opened(shop)
+    assert ran(pipe)[-1] == 60 and equal(pipe)
+
+
+def test_doctor_names_a_table_that_lacks_a_file(shop: Path) -> None:
+    gone = next((shop / "warehouse/streams/views").glob("*.parquet"))
+    gone.unlink()
+    assert [(f.name, f.ok, gone.name in f.value) for f in told(opened(shop).runtime.pipeline)] == [("table", False, True)]

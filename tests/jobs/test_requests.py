@@ -116,7 +116,9 @@ def test_a_failure_does_not_undo_what_was_asked_for_later_boundaries(tmp_path: P
     assert answers(pipe, "q") == [(20, 1)]
 
 
-@pytest.mark.parametrize(("state", "action", "ok"), [("active", "resume", False), ("paused", "pause", False), ("deleted", "resume", False), ("deleted", "delete", False), ("paused", "delete", True)])
+@pytest.mark.parametrize(("state", "action", "ok"), [
+    ("active", "resume", False), ("paused", "pause", False), ("deleted", "resume", False), ("deleted", "delete", False), ("paused", "delete", True),
+])
 def test_what_can_follow_what(state: str, action: str, ok: bool, tmp_path: Path) -> None:
     pipe = pipeline(tmp_path)
     pipe.create("q", COUNT)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs import runner
+from jobs import boundaries
 from optimizer.errors import ForebayError
 from tests.jobs.pipelines import COUNT, SECOND, answers, boundary, equal, pipeline, ran, rows
 
@@ -156,5 +156,5 @@ def test_a_gap_of_years_is_no_list_of_boundaries(tmp_path: Path, monkeypatch: py
     rows(pipe, [1, 50 * 365 * 86400])
     pipe.runtime.clock = lambda: boundary(10**10)
     rows(pipe, [50 * 365 * 86400])
-    monkeypatch.setattr(runner, "GROUP_BOUNDARIES", 3)
+    monkeypatch.setattr(boundaries, "GROUP_BOUNDARIES", 3)
     assert len(ran(pipe, batches=3)) == 3

@@ -1,0 +1,67 @@
+"""What doctor says of a pipeline's tables: ledger, streams, results, state, and since when rows are kept; it reads, and makes or mends nothing."""
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from jobs import repair, requests, retention, runner
+from jobs import tables as delta
+from jobs.batch import parsed
+from jobs.doctor import Fact
+from jobs.pipeline import Pipeline, Stream
+from jobs.runner import Runtime
+from optimizer.errors import ForebayError
+
+COPY = "restore it from a copy: it cannot be made anew"
+
+
+def tables(pipeline: Pipeline) -> Iterable[Fact]:
+    if not delta.exists(os.path.join(pipeline.warehouse, "ledger", "changes")):
+        return [Fact("tables", True, "none yet")]
+    broken = [f for path in _public(pipeline) if (f := _readable(path))]
+    if any("ledger" in f.value for f in broken):
+        return broken
+    rt = runner.runtime(pipeline)
+    found = [*broken, *_states(rt), *_long(rt), *(_kept(rt, s) for s in pipeline.streams.values() if s.keep is not None)]
+    return found if any(not f.ok for f in found) else [Fact("tables", True, "ledger, streams, results and state can be read"), *found]
+
+
+def _public(pipeline: Pipeline) -> list[str]:
+    folders = [os.path.join(pipeline.warehouse, kind) for kind in ("ledger", "streams", "quarantine", "results")]
+    paths = [os.path.join(folder, name) for folder in folders if os.path.isdir(folder) for name in sorted(os.listdir(folder))]
+    return [path for path in paths if delta.exists(path)]
+
+
+def _readable(path: str) -> Fact | None:
+    """A fact if the table cannot be read: its log, or a file that it names."""
+    try:
+        table = delta.open_table(path)
+        for file in table.files():
+            if not os.path.exists(os.path.join(path, file.path)):
+                return Fact("table", False, f"{path} lacks its file {file.path}", COPY)
+    except (ForebayError, *repair.BROKEN) as error:
+        return Fact("table", False, f"{path}: {str(error).splitlines()[0]}", COPY)
+    return None
+
+
+def _states(rt: Runtime) -> list[Fact]:
+    fix = "`forebay doctor --rebuild {}` makes it anew from the stream tables"
+    return [Fact("state", False, f"of query {query}: {wrong}", fix.format(query)) for query, wrong in repair.damaged(rt)]
+
+
+def _long(rt: Runtime) -> list[Fact]:
+    """Queries from before a stream had its `keep`: their streams keep what they need."""
+    found = []
+    for standing in requests.listed(rt):
+        try:
+            if standing.active:
+                retention.check(rt.pipeline, parsed(standing.sql, rt.catalog))
+        except ForebayError as error:
+            found.append(Fact("keep", False, f"query {standing.name}: {error.message}; as long as it is in force they stay", error.hint or ""))
+    return found
+
+
+def _kept(rt: Runtime, stream: Stream) -> Fact:
+    gone = retention.since(rt, f"streams/{stream.name}")
+    said = "none has left yet" if gone is None else f"they are kept since {delta.instant(gone):%Y-%m-%dT%H:%M:%SZ}"
+    return Fact("keep", True, f"rows of {stream.name}: {said}")

@@ -1,0 +1,39 @@
+"""Exchanges in real Spark tasks: the answers of a recomputation, and no more Spark jobs than each of them says."""
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from jobs import runner
+from jobs.tasks import Tasks
+from optimizer.plan import EXCHANGES, named
+from tests.jobs.pipelines import equal, pipeline, rows
+
+QUERY = """SELECT v.x, COUNT(*) AS n, SUM(b.x) AS spent, MAX(b.x) AS most FROM views AS v [WINDOW 1 MINUTE], buys AS b [WINDOW 30 SECONDS]
+           WHERE v.k = b.k GROUP BY v.x"""
+PLANS = ("EAP01 recompute", "EAP11 running", "EAP11 expire", "LAP recompute")
+JOBS = {"slice": 1, "broadcast": 2, "partition": 1, "shuffle": 1}
+
+
+@pytest.mark.spark
+def test_answers_and_jobs_of_each_exchange(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tasks = Tasks("local[2]")
+    try:
+        for exchange in EXCHANGES:
+            monkeypatch.setattr(runner, "named", lambda query, name, exchange=exchange: replace(named(query, name), exchange=exchange))
+            pipe = pipeline(tmp_path / exchange, {"views": "", "buys": ""})
+            pipe.runtime.tasks = tasks
+            pipe.create("q", QUERY)
+            for nth, plan in enumerate(PLANS):
+                pipe.change("q", "pin", plan)
+                for batch in range(3 * nth, 3 * nth + 3):
+                    for k in (1, 2, 3):
+                        rows(pipe, [10 * batch + 1, 10 * batch + 7 + k / 9], k=k, x=k % 2)
+                        rows(pipe, [10 * batch + 5], "buys", k=k, x=batch + k)
+                    before = tasks.jobs
+                    assert len(pipe.run(flush=True)["ran"]) == 1 and tasks.jobs - before == JOBS[exchange]
+            assert equal(pipe)
+    finally:
+        tasks.stop()
