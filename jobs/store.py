@@ -22,8 +22,8 @@ ENVIRONMENT = {"access.key": "AWS_ACCESS_KEY_ID", "secret.key": "AWS_SECRET_ACCE
                "endpoint.region": "AWS_REGION", "endpoint": "AWS_ENDPOINT_URL"}
 _SIGNS = {
     "no-bucket": ("NoSuchBucket", "NO_SUCH_BUCKET", "bucket does not exist"),
-    "no-access": ("AccessDenied", "ACCESS_DENIED", "InvalidAccessKeyId", "INVALID_ACCESS_KEY_ID", 
-                  "SignatureDoesNotMatch", "SIGNATURE_DOES_NOT_MATCH", "403 Forbidden", "InvalidToken", "ExpiredToken", "status code 401", "HTTP status 403", "HTTP response code: 403"),
+    "no-access": ("AccessDenied", "ACCESS_DENIED", "InvalidAccessKeyId", "INVALID_ACCESS_KEY_ID", "SignatureDoesNotMatch", "SIGNATURE_DOES_NOT_MATCH",
+                  "403 Forbidden", "InvalidToken", "ExpiredToken", "status code 401", "HTTP status 403", "HTTP response code: 403"),
     "no-store": ("error sending request", "NETWORK_CONNECTION", "curlCode", "connect error", "timed out", "dns error", "169.254.169.254"),
 }
 _HINTS = {

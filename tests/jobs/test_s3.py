@@ -68,7 +68,8 @@ def _pipeline(folder: Path, warehouse: str, settings: dict[str, str], streams: d
               master: str = "inline") -> forebay.Pipeline:
     """As `pipelines.pipeline`, on a store."""
     told = ", ".join(f'{k}: "{v}"' for k, v in settings.items())
-    return pipeline(folder, streams, queries=queries, top=f"warehouse: {warehouse}\n", spark=f"{{master: '{master}', settings: {{{told}}}}}")
+    spark = f"{{master: '{master}', settings: {{{told}}}}}"
+    return pipeline(folder, streams, queries=queries, top=f"warehouse: {warehouse}\n", spark=spark)
 
 
 def _files(server: str, path: str) -> list[str]:
@@ -150,7 +151,8 @@ def test_a_killed_batch_is_run_again(tmp_path: Path, server: str, bucket: str, f
     for step in (0, 1):
         rows(pipe, [step * 10 + 1], k=1)
         rows(pipe, [step * 10 + 3], "buys", k=1)
-    died = subprocess.run([*CLI, "run", "--pipeline", str(tmp_path)], env={**os.environ, "FOREBAY_FAILPOINT": failpoint, "PYTHONPATH": os.getcwd()}, capture_output=True)
+    died = subprocess.run([*CLI, "run", "--pipeline", str(tmp_path)], env={**os.environ, "FOREBAY_FAILPOINT": failpoint, "PYTHONPATH": os.getcwd()},
+                          capture_output=True)
     assert died.returncode == -signal.SIGKILL, died.stderr
     pipe = opened(tmp_path)
     assert ran(pipe, flush=True) == [10, 20] and equal(pipe)
@@ -223,7 +225,8 @@ def test_credentials_that_the_store_refuses(tmp_path: Path) -> None:
 class Answer(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         body = b"<Error><Code>InvalidAccessKeyId</Code><Message>unknown key</Message></Error>"
-        self.send_response(403); self.send_header("Content-Length", str(len(body))); self.end_headers(); self.wfile.write(body if self.command != "HEAD" else b"")
+        self.send_response(403); self.send_header("Content-Length", str(len(body))); self.end_headers()
+        self.wfile.write(body if self.command != "HEAD" else b"")
     do_HEAD = do_PUT = do_POST = do_GET
 server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answer)
 print(server.server_port, flush=True)
