@@ -61,7 +61,8 @@ def _arrow(server: str) -> fs.S3FileSystem:
 
 def _settings(server: str) -> dict[str, str]:
     return {"spark.hadoop.fs.s3a.endpoint": server, "spark.hadoop.fs.s3a.access.key": "writer", "spark.hadoop.fs.s3a.secret.key": "hidden-secret",
-            "spark.hadoop.fs.s3a.path.style.access": "true", "spark.hadoop.fs.s3a.connection.ssl.enabled": "false", "spark.hadoop.fs.s3a.endpoint.region": "us-east-1"}
+            "spark.hadoop.fs.s3a.path.style.access": "true", "spark.hadoop.fs.s3a.connection.ssl.enabled": "false",
+            "spark.hadoop.fs.s3a.endpoint.region": "us-east-1"}
 
 
 def _pipeline(folder: Path, warehouse: str, settings: dict[str, str], streams: dict[str, str] | None = None, queries: dict[str, str] | None = None,
@@ -252,7 +253,8 @@ def test_a_store_that_does_not_answer(tmp_path: Path) -> None:
 
 
 def test_a_remote_path_carries_its_settings_and_shows_no_secret() -> None:
-    root = places.place("s3a://bucket/w/", {**_settings("http://x:1"), "spark.hadoop.fs.s3a.bucket.bucket.endpoint": "http://y:2", "spark.executor.memory": "1g"})
+    root = places.place("s3a://bucket/w/", {**_settings("http://x:1"), "spark.hadoop.fs.s3a.bucket.bucket.endpoint": "http://y:2",
+                                                "spark.executor.memory": "1g"})
     path = places.join(root, "streams", "views")
     again = pickle.loads(pickle.dumps(path))
     assert isinstance(again, Remote) and again == "s3a://bucket/w/streams/views" and again.settings == root.settings
