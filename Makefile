@@ -30,7 +30,7 @@ test: install-kafka-broker      ## lint, types, then every test, the fast ones f
 	@$(RUN)/flake8
 	@$(RUN)/isort --check-only --quiet .
 	@$(RUN)/mypy
-	@FOREBAY_TESTS=full $(RUN)/python -m pytest -q -n 2 -m "(fast or slow or sample) and not (spark or kafka) and (not chaos or sample)"
+	@FOREBAY_TESTS=full $(RUN)/python -m pytest -q -n 2 -m "(fast or slow or s3 or sample) and not (spark or kafka) and (not chaos or sample)"
 	@FOREBAY_TESTS=full $(RUN)/python -m pytest -q -m "(spark or kafka) and (not chaos or sample)"
 
 chaos: install          ## kill -9 at every named failpoint, twice in a row

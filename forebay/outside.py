@@ -160,7 +160,8 @@ def _ledger(folder: str) -> list[str]:
     from jobs.config import load  # after a crash: the file itself may be the reason
 
     with contextlib.suppress(Exception):
-        return [os.path.join(load(folder).warehouse, "ledger")]
+        warehouse = load(folder).warehouse
+        return [os.path.join(warehouse, "ledger")] if "://" not in warehouse else []
     return []
 
 

@@ -1,14 +1,13 @@
 """Reading what was published: answers at boundaries, explanations, verification against the raw rows; changes nothing and needs no Spark."""
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs import batch as batches
-from jobs import kernel, relations, repair, requests, retention, tables
+from jobs import kernel, places, relations, repair, requests, retention, tables
 from jobs import verify as oracle
 from jobs.queries import Standing, standings
 from jobs.schema import arrow
@@ -40,19 +39,19 @@ def read(rt: Runtime, name: str, at: int | None = None, every: bool = False) -> 
 
 
 def rows(rt: Runtime, standing: Standing, boundaries: list[int]) -> pa.Table:
-    path = os.path.join(rt.pipeline.warehouse, standing.table)
+    path = places.join(rt.pipeline.warehouse, standing.table)
     query = batches.parsed(standing.sql, rt.catalog)
     schema = pa.schema([("boundary", arrow_timestamp()), *((n, arrow(t)) for n, t in query.columns)])
     if not boundaries or not tables.exists(path):
         return schema.empty_table()
     low, high = min(boundaries), max(boundaries)
-    files = tuple(os.path.join(path, f.path) for f in tables.open_table(path).files()
+    files = tuple(places.join(path, f.path) for f in tables.open_table(path).files()
                   if f.high.get("boundary", low) >= low and f.low.get("boundary", high) <= high)
     if not files:
         return schema.empty_table()
     con = kernel.connect(threads=2)
     wanted = ", ".join(map(str, boundaries))      # not a registered table: registering one makes DuckDB import pandas
-    return kernel.table(con, f"SELECT * FROM read_parquet({kernel.file_list(files)}) WHERE epoch_us(boundary) IN ({wanted}) ORDER BY ALL").cast(schema)
+    return kernel.table(con, f"SELECT * FROM read_parquet({kernel.files(con, files)}) WHERE epoch_us(boundary) IN ({wanted}) ORDER BY ALL").cast(schema)
 
 
 def arrow_timestamp() -> pa.DataType:
@@ -141,10 +140,10 @@ def _raw(rt: Runtime, query: Query) -> dict[str, Any]:
     for i in query.inputs:
         if i.is_stream:
             table = rt.table(f"streams/{i.source}").refresh()
-            found[i.source] = tuple(os.path.join(table.path, f.path) for f in table.files())
+            found[i.source] = tuple(places.join(table.path, f.path) for f in table.files())
         else:
-            folder = os.path.join(rt.pipeline.warehouse, "relations", i.source)
-            found[i.source] = {t: (os.path.join(folder, relations.version_file(rt.pipeline, i.source, v).path),)
+            folder = places.join(rt.pipeline.warehouse, "relations", i.source)
+            found[i.source] = {t: (places.join(folder, relations.version_file(rt.pipeline, i.source, v).path),)
                                for t, v in rt.ledger.relation_versions(i.source)}
     return found
 

@@ -5,7 +5,6 @@ running it again gives the same rows, and a table that has the batch's number al
 """
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -14,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs import failpoints, jvm, kernel, quiet, tables
+from jobs import failpoints, jvm, kernel, places, quiet, tables
 from jobs.ledger import Batch, State
 from jobs.queries import Standing
 from jobs.reach import dealt, inside, meets
@@ -148,11 +147,11 @@ def jvm_order(context: Context, batch: Batch, work: Work) -> jvm.Order:
 
 
 def _folders(context: Context, work: Work) -> dict[str, str]:
-    return {name: os.path.join(context.warehouse, state_folder(work, name)) for name in sets(Lowering(shape(work.query), work.plan))}
+    return {name: places.join(context.warehouse, state_folder(work, name)) for name in sets(Lowering(shape(work.query), work.plan))}
 
 
 def _rows_to(context: Context, work: Work) -> str | None:
-    return os.path.join(context.warehouse, work.standing.table) if work.query.returns_rows else None
+    return places.join(context.warehouse, work.standing.table) if work.query.returns_rows else None
 
 
 def _answer(context: Context, batch: Batch, work: Work, outcomes: list[Outcome]) -> Answer:
@@ -225,7 +224,7 @@ def _files(context: Context, batch: Batch, work: Work, source: Source, part: int
     """The files behind a source, by the tables' statistics, and those of which every row is in its range; a dealt source gives each task its share."""
     if source.kind == "relation":
         file = context.relation_file(source.of, batch.relations[source.of])
-        return (os.path.join(context.warehouse, "relations", source.of, file.path),), ()
+        return (places.join(context.warehouse, "relations", source.of, file.path),), ()
     if source.kind == "state":
         path = state_folder(work, source.of)
         table = context.table(path).at(batch.versions[path])
@@ -237,10 +236,10 @@ def _files(context: Context, batch: Batch, work: Work, source: Source, part: int
     mine = dealt(found, work.parts)[part] if source.dealt else found
     sure = {f.path for f in mine if source.stamp and inside(f, source.stamp, source.ranges[0])}
 
-    def places(certain: bool) -> tuple[str, ...]:
-        return tuple(os.path.join(context.warehouse, path, f.path) for f in sorted(mine, key=lambda f: f.path) if (f.path in sure) == certain)
+    def paths(certain: bool) -> tuple[str, ...]:
+        return tuple(places.join(context.warehouse, path, f.path) for f in sorted(mine, key=lambda f: f.path) if (f.path in sure) == certain)
 
-    return places(False), places(True)
+    return paths(False), paths(True)
 
 
 def _floor(context: Context, work: Work) -> int:

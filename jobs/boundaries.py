@@ -1,10 +1,9 @@
 """Which boundaries can run: the next one, how far the streams' rows let it go, what it waits for, how many go together; nothing is begun or written here."""
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
-from jobs import intake, tables
+from jobs import intake, places, tables
 from jobs.batch import parsed
 from jobs.queries import Standing, next_change, standings
 from optimizer.query import Query
@@ -96,5 +95,5 @@ def next_group(rt: Runtime, to: int | None, flush: bool, limit: int | None) -> t
 
 def _rows_between(rt: Runtime, after: int, upto: int) -> int:
     """At most how many rows these boundaries bring, by the files' statistics."""
-    files = (f for s in read_streams(rt, upto) if tables.exists(os.path.join(rt.pipeline.warehouse, "streams", s)) for f in rt.table(f"streams/{s}").files())
+    files = (f for s in read_streams(rt, upto) if tables.exists(places.join(rt.pipeline.warehouse, "streams", s)) for f in rt.table(f"streams/{s}").files())
     return sum(f.rows for f in files if f.high.get("_boundary", upto) > after and f.low.get("_boundary", upto) <= upto)

@@ -6,7 +6,6 @@ a row of warehouse/ledger/maintenance.
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from jobs import failpoints, kernel, tables
+from jobs import failpoints, kernel, places, tables
 from jobs.batch import Answer, state_folder
 from jobs.reading import identifier
 from jobs.tables import File, Table
@@ -72,7 +71,7 @@ def merge(item: Item) -> File | None:
     """In a task: the merged file, None where nothing is left."""
     con = kernel.connect()
     try:
-        con.execute(f"CREATE TEMP VIEW files AS SELECT * FROM read_parquet({kernel.file_list(item.files)})")
+        con.execute(f"CREATE TEMP VIEW files AS SELECT * FROM read_parquet({kernel.files(con, item.files)})")
         return next(iter(write_file(con, item.sql, item.folder, "merged")), None)
     finally:
         con.close()
@@ -96,7 +95,7 @@ def _plain_tables(rt: Runtime, made: Iterable[Answer]) -> list[tuple[str, str]]:
 
 def _plain_item(rt: Runtime, path: str, column: str, horizons: Mapping[str, int]) -> list[Item]:
     """The oldest small files of a table that only grows, in the order of its boundaries."""
-    if not tables.exists(os.path.join(rt.pipeline.warehouse, path)):
+    if not tables.exists(places.join(rt.pipeline.warehouse, path)):
         return []
     table = rt.table(path)
     small = sorted((f for f in table.files() if f.size < SMALL), key=lambda f: f.low.get(column, 0))
@@ -120,12 +119,12 @@ def _staying(table: Table, column: str, chosen: list[File], horizon: int) -> int
 
 
 def _paths(table: Table, files: Iterable[File]) -> tuple[str, ...]:
-    return tuple(os.path.join(table.path, f.path) for f in files)
+    return tuple(places.join(table.path, f.path) for f in files)
 
 
 def note(rt: Runtime, path: str, files: int, rows: int) -> None:
     """So many files of a table were replaced by one of so many rows, or left."""
-    log = tables.create(os.path.join(rt.pipeline.warehouse, "ledger", "maintenance"), LOG)
+    log = tables.create(places.join(rt.pipeline.warehouse, "ledger", "maintenance"), LOG)
     log.append(pa.Table.from_pylist([{"table": path, "files": files, "rows": rows, "at": rt.clock()}], schema=LOG))
 
 
@@ -133,33 +132,33 @@ def discard(rt: Runtime, gone: list[tuple[str, list[str]]]) -> None:
     """Files that left state with a committed change: private, so nothing reads them any more."""
     for path, names in gone:
         for name in names:
-            _unlink(os.path.join(rt.pipeline.warehouse, path, name))
+            places.delete(places.join(rt.pipeline.warehouse, path, name))
 
 
 def sweep(rt: Runtime) -> None:
     """State that no query stands on (of plans that were left), and files no table names (of tasks that ran twice, of crashes)."""
-    last, root = rt.ledger.last(), os.path.join(rt.pipeline.warehouse, "state")
-    kept = {os.path.join(root, name, str(s.epoch)) for name, s in (last[2] if last else {}).items()}
-    for epoch in [os.path.join(root, q, e) for q in _listed(root) for e in _listed(os.path.join(root, q))]:
+    last, root = rt.ledger.last(), places.join(rt.pipeline.warehouse, "state")
+    kept = {places.join(root, name, str(s.epoch)) for name, s in (last[2] if last else {}).items()}
+    for epoch in [places.join(root, q, e) for q in _listed(root) for e in _listed(places.join(root, q))]:
         if epoch not in kept:
             if _old(epoch):
-                shutil.rmtree(epoch, ignore_errors=True)
+                places.delete_folder(epoch)
             continue
-        for folder in (os.path.join(epoch, s) for s in _listed(epoch)):
+        for folder in (places.join(epoch, s) for s in _listed(epoch)):
             named = {f.path for f in tables.open_table(folder).files()} if tables.exists(folder) else set()
             for name in _listed(folder):
-                if name.endswith(".parquet") and name not in named and _old(os.path.join(folder, name)):
-                    _unlink(os.path.join(folder, name))
+                if name.endswith(".parquet") and name not in named and _old(places.join(folder, name)):
+                    places.delete(places.join(folder, name))
     _sweep_read(rt)
 
 
 def _sweep_read(rt: Runtime) -> None:
     """Of tables that people read: what compaction and `keep` took out, once nobody can be reading it."""
     for kind in ("streams", "quarantine", "results"):
-        folder = os.path.join(rt.pipeline.warehouse, kind)
-        for path in (os.path.join(folder, name) for name in _listed(folder)):
-            if tables.exists(path):
-                discard(rt, [(os.path.relpath(path, rt.pipeline.warehouse), tables.open_table(path).left(GRACE_HOURS))])
+        folder = places.join(rt.pipeline.warehouse, kind)
+        for name in _listed(folder):
+            if tables.exists(path := places.join(folder, name)):
+                discard(rt, [(f"{kind}/{name}", tables.open_table(path).left(GRACE_HOURS))])
 
 
 def counts(table: Table, after: int, upto: int) -> list[tuple[int, int]]:
@@ -170,25 +169,18 @@ def counts(table: Table, after: int, upto: int) -> list[tuple[int, int]]:
         if low is not None and low == high:
             found += [(low, file.rows)] if after < low <= upto else []
         elif high is None or low is None or (high > after and low <= upto):
-            mixed.append(os.path.join(table.path, file.path))
+            mixed.append(places.join(table.path, file.path))
     if mixed:
-        sql = f"SELECT epoch_us(_boundary), count(*) FROM read_parquet({kernel.file_list(tuple(mixed))}) GROUP BY 1"
-        found += [(b, n) for b, n in kernel.shared().execute(sql).fetchall() if after < b <= upto]
+        con = kernel.shared()
+        sql = f"SELECT epoch_us(_boundary), count(*) FROM read_parquet({kernel.files(con, tuple(mixed))}) GROUP BY 1"
+        found += [(b, n) for b, n in con.execute(sql).fetchall() if after < b <= upto]
     return found
 
 
 def _old(path: str) -> bool:
     """Whether nothing in it is so young that a runner on another machine, which the lock does not stop, may be about to commit it."""
-    paths = [os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names] if os.path.isdir(path) else [path]
-    return time.time() - max(map(os.path.getmtime, paths), default=0.0) > GRACE
+    return time.time() - places.newest(path) > GRACE
 
 
 def _listed(path: str) -> list[str]:
-    return sorted(n for n in os.listdir(path) if not n.startswith("_delta_log")) if os.path.isdir(path) else []
-
-
-def _unlink(path: str) -> None:
-    try:
-        os.unlink(path)
-    except FileNotFoundError:
-        pass
+    return [n for n in places.listed(path) if not n.startswith("_delta_log")]

@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
+from jobs import places
 from jobs.config_parts import RELATION_SOURCES, STREAM_SOURCES, located, schedule, source, spark
 from jobs.lines import Entry, choice, document, duration, fields, flag, items, name, refused, text
 from jobs.pipeline import HOUR, Pipeline, Relation, Schedule, Source, Spark, Stream, catalog
@@ -42,9 +43,16 @@ def _pipeline(entry: Entry, folder: str) -> Pipeline:
     for n, place in (items(given["relations"]) if relations else {}).items():
         if n.lower() in taken:
             raise refused(place, "bad-name", f"{n} names a stream and a relation", "give one of them another name")
-    warehouse = located(text(given["warehouse"]) if "warehouse" in given else "warehouse", folder)
-    return Pipeline(name(given["name"], text(given["name"])), folder, warehouse, duration(given["batch"], 1), streams, relations,
-                    schedule(given["schedule"]) if "schedule" in given else None, spark(given.get("spark")), _length(given, "latency", None, 1))
+    engine = spark(given.get("spark"))
+    return Pipeline(name(given["name"], text(given["name"])), folder, _warehouse(given, folder, engine), duration(given["batch"], 1), streams, relations,
+                    schedule(given["schedule"]) if "schedule" in given else None, engine, _length(given, "latency", None, 1))
+
+
+def _warehouse(given: Mapping[str, Entry], folder: str, engine: Spark) -> str:
+    try:
+        return places.place(located(text(given["warehouse"]) if "warehouse" in given else "warehouse", folder), engine.settings)
+    except ForebayError as error:
+        raise refused(given["warehouse"], error.code, error.message, error.hint) from None
 
 
 def _each(entry: Entry, make: Callable[[str, Entry], T]) -> dict[str, T]:

@@ -1,7 +1,6 @@
 """New input into the stream tables, each once: finds it, lets tasks land it, commits it stream by stream; it decides no boundary and runs no query."""
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
@@ -10,7 +9,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from jobs import intake, sources
+from jobs import intake, places, sources
 from jobs.ingest_commit import APPLICATION, Outcome, commit, quarantine_path, recover, stream_path, stream_table
 from jobs.land import Item, Landed, land
 from jobs.lines import suggest
@@ -106,7 +105,7 @@ def _forget(parts: Sequence[tuple[Item, Landed]]) -> None:
     for item, part in parts:
         for root, file in ((item.root, part.good), (item.aside, part.bad)):
             if file is not None:
-                os.unlink(os.path.join(root, file.path))
+                places.delete(places.join(root, file.path))
 
 
 def _items(pipeline: Pipeline, stream: Stream, inputs: Sequence[Input], last: int | None, clock: int, share: int) -> list[Item]:
@@ -121,7 +120,8 @@ def _parts(item: Input, share: int) -> list[tuple[int, int] | None]:
     if item.format != "parquet" or item.size < LARGE:
         return [None]
     try:
-        rows = pq.read_metadata(item.path).num_rows
+        with places.opened(item.path) as file:
+            rows = pq.read_metadata(file).num_rows
     except (OSError, pa.ArrowException):
         return [None]
     count = -(-rows // share)

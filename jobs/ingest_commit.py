@@ -2,12 +2,11 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from jobs import failpoints, intake, tables
+from jobs import failpoints, intake, places, tables
 from jobs.intake import Record, application
 from jobs.land import Landed
 from jobs.pipeline import Pipeline, Stream
@@ -44,11 +43,11 @@ class Outcome:
 
 
 def stream_path(pipeline: Pipeline, stream: str) -> str:
-    return os.path.join(pipeline.warehouse, "streams", stream)
+    return places.join(pipeline.warehouse, "streams", stream)
 
 
 def quarantine_path(pipeline: Pipeline, stream: str) -> str:
-    return os.path.join(pipeline.warehouse, "quarantine", stream)
+    return places.join(pipeline.warehouse, "quarantine", stream)
 
 
 def stream_table(pipeline: Pipeline, stream: Stream) -> Table:

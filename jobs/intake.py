@@ -1,15 +1,14 @@
 """What has come in: warehouse/ledger/files, one row an input; it is written after the stream table's commit, which is the ingest, and can be redone from it."""
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from jobs import kernel, tables
-from jobs.kernel import file_list, quoted
+from jobs import kernel, places, tables
+from jobs.kernel import Connection, files, quoted
 from jobs.pipeline import Pipeline
 from jobs.schema import FILES
 from jobs.tables import Table, instant
@@ -60,7 +59,7 @@ def application(stream: str) -> str:
 
 
 def files_table(pipeline: Pipeline) -> Table:
-    return tables.create(os.path.join(pipeline.warehouse, "ledger", "files"), FILES)
+    return tables.create(places.join(pipeline.warehouse, "ledger", "files"), FILES)
 
 
 def known(pipeline: Pipeline, stream: str) -> dict[str, Known]:
@@ -90,7 +89,7 @@ def append(table: Table, records: Iterable[Record], transaction: tuple[str, int]
     """Adds rows, and makes one file of many in the same commit."""
     rows, old = _as_rows(records), table.files() if len(table.files()) >= MANY else ()
     if old:
-        with_old = kernel.table(kernel.shared(), f"SELECT * FROM {_reading(table)}").select(FILES.names).cast(FILES)
+        with_old = kernel.table(con := kernel.shared(), f"SELECT * FROM {_reading(con, table)}").select(FILES.names).cast(FILES)
         rows = pa.concat_tables([with_old, rows])
     table.commit([tables.write(table.path, rows, tables.unique("rows"))], [f.path for f in old], transaction)
 
@@ -103,8 +102,8 @@ def _instants(row: Mapping[str, Any]) -> dict[str, Any]:
     return {k: instant(v) if k in _INSTANTS and v is not None else v for k, v in row.items()}
 
 
-def _reading(table: Table) -> str:
-    return f"read_parquet({file_list(tuple(os.path.join(table.path, f.path) for f in table.files()))})"
+def _reading(con: Connection, table: Table) -> str:
+    return f"read_parquet({files(con, tuple(places.join(table.path, f.path) for f in table.files()))})"
 
 
 def _asked(pipeline: Pipeline, sql: str) -> list[tuple[Any, ...]]:
@@ -113,6 +112,6 @@ def _asked(pipeline: Pipeline, sql: str) -> list[tuple[Any, ...]]:
         return []
     con = kernel.shared()
     try:
-        return con.execute(f"WITH files AS (FROM {_reading(table)}) {sql}").fetchall()
+        return con.execute(f"WITH files AS (FROM {_reading(con, table)}) {sql}").fetchall()
     finally:
         con.close()

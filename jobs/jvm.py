@@ -4,8 +4,6 @@ One Spark job a statement and no sharing with other queries: right everywhere, s
 """
 from __future__ import annotations
 
-import os
-import shutil
 import time
 import uuid
 from collections.abc import Mapping
@@ -14,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs import spark, tables
+from jobs import places, spark, tables
 from jobs.work import Outcome
 from optimizer import dialect as d
 from optimizer.program import Program, Source, Write
@@ -95,19 +93,19 @@ def _write(session: Any, order: Order, write: Write) -> list[tables.File]:
 
 def _store(session: Any, sql: str, folder: str, label: str) -> list[tables.File]:
     """Rows as Parquet files in the folder, none for no rows; Spark writes beside, and each file moves in under a unique name."""
-    os.makedirs(folder, exist_ok=True)
-    aside = os.path.join(folder, f"_jvm-{uuid.uuid4().hex}")
+    places.make_folder(folder)
+    aside = places.join(folder, f"_jvm-{uuid.uuid4().hex}")
     session.sql(sql).coalesce(1).write.parquet(aside)
     try:
         found = []
-        for part in sorted(p for p in os.listdir(aside) if p.endswith(".parquet")):
+        for part in (p for p in places.listed(aside) if p.endswith(".parquet")):
             name = tables.unique(label)
-            os.rename(os.path.join(aside, part), os.path.join(folder, name))
+            places.move(places.join(aside, part), places.join(folder, name))
             file = tables.describe(folder, name)
             if file.rows:
                 found.append(file)
             else:
-                os.unlink(os.path.join(folder, name))
+                places.delete(places.join(folder, name))
         return found
     finally:
-        shutil.rmtree(aside, ignore_errors=True)
+        places.delete_folder(aside)

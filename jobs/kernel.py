@@ -7,6 +7,8 @@ import tempfile
 import duckdb
 import pyarrow as pa
 
+from jobs import store
+from jobs.places import Remote
 from optimizer.scalar import DUCKDB_SETTINGS
 
 MEMORY = os.environ.get("FOREBAY_TASK_MEMORY", "1GB")      # one task's engine; beyond it spills to the temporary folder
@@ -58,6 +60,20 @@ def about_data(error: Exception) -> bool:
 
 def quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
+
+
+def files(con: Connection, paths: tuple[str, ...]) -> str:
+    """Paths as read_parquet takes them, after the engine has learnt to reach the stores they are in."""
+    for key in {p.settings for p in paths if isinstance(p, Remote)}:
+        _learn(con, key)
+    return file_list(tuple(f"{store.protocol(p.settings)}://{p.key}" if isinstance(p, Remote) else p for p in paths))
+
+
+def _learn(con: Connection, key: store.Settings) -> None:
+    if not con.filesystem_is_registered(store.protocol(key)):
+        from jobs.store_files import Files  # a third of a second that local warehouses need not pay
+
+        con.register_filesystem(Files(key))
 
 
 def file_list(paths: tuple[str, ...]) -> str:

@@ -9,11 +9,12 @@ import os
 from dataclasses import dataclass, replace
 from typing import Any
 
-from jobs import failpoints, kernel, tables
+from jobs import failpoints, kernel, places, tables
 from jobs.conversions import Conversion, conversion
 from jobs.kernel import Connection, quoted
 from jobs.pipeline import Stream
-from jobs.reading import BAD_LINE, MARK, Broken, Found, Input, found, identifier, size_and_time
+from jobs.places import size_and_time
+from jobs.reading import BAD_LINE, MARK, Broken, Found, Input, found, identifier
 from jobs.tables import File
 from optimizer.casting import sql_type
 from optimizer.errors import failed
@@ -164,30 +165,30 @@ def _bad(judged: str, item: Item) -> str:
 
 
 def _write(con: Connection, root: str, sql: str) -> File:
-    os.makedirs(root, exist_ok=True)
     name = tables.unique("rows")
-    path = os.path.join(root, name)
-    try:
-        con.execute(f"COPY ({sql}) TO {quoted(path)} (FORMAT parquet, COMPRESSION snappy)")
-    except BaseException:
-        if os.path.exists(path):
-            os.unlink(path)
-        raise
-    return tables.describe(root, name)
+    with places.draft(root) as here:
+        path = os.path.join(here, name)
+        try:
+            con.execute(f"COPY ({sql}) TO {quoted(path)} (FORMAT parquet, COMPRESSION snappy)")
+        except BaseException:
+            if os.path.exists(path):
+                os.unlink(path)
+            raise
+        return tables.describe(here, name)
 
 
 def _digest(item: Item) -> str | None:
     """Of the whole file, by the task that has its first rows."""
     if item.part is not None and item.part[0] > 0:
         return None
-    with open(item.input.path, "rb") as file:
+    with places.opened(item.input.path) as file:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
 
 
 def _forget(item: Item, landed: Landed) -> None:
     for root, file in ((item.root, landed.good), (item.aside, landed.bad)):
         if file is not None:
-            os.unlink(os.path.join(root, file.path))
+            places.delete(places.join(root, file.path))
 
 
 def _short(error: BaseException) -> str:

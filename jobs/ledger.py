@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from jobs import failpoints, kernel, tables
+from jobs import failpoints, kernel, places, tables
 from jobs.tables import Conflict, Table
 from optimizer.errors import failed
 
@@ -72,8 +72,8 @@ class Batch:
 class Ledger:
     def __init__(self, warehouse: str) -> None:
         self.warehouse = warehouse
-        self.changes = tables.create(os.path.join(warehouse, "ledger", "changes"), CHANGES)
-        self.batches = tables.create(os.path.join(warehouse, "ledger", "batches"), BATCHES)
+        self.changes = tables.create(places.join(warehouse, "ledger", "changes"), CHANGES)
+        self.batches = tables.create(places.join(warehouse, "ledger", "batches"), BATCHES)
         self._read: dict[str, list[tuple[int, Change]]] = {}
         self._told: tuple[Change, ...] = ()
         self._steady = False
@@ -203,7 +203,9 @@ class Ledger:
         for table, order, told in ((self.changes.refresh(), "sequence", {}), (self.batches, "batch, phase DESC", {"forebay": str(said)})):
             if len(table.files()) <= MANY:
                 continue
-            rows = kernel.table(kernel.shared(), f"SELECT * FROM read_parquet({kernel.file_list(_paths(table))}) ORDER BY {order}")
+            con = kernel.shared()
+            rows = kernel.table(con, f"SELECT * FROM read_parquet({kernel.files(con, _paths(table))}) ORDER BY {order}")
+            con.close()
             try:
                 table.commit([tables.write(table.path, rows.cast(table.schema), tables.unique("merged"))], [f.path for f in table.files()], None, told)
             except Conflict:
@@ -211,12 +213,12 @@ class Ledger:
 
     def _ask(self, sql: str) -> list[tuple[Any, ...]]:
         """A question to the table of batches, for people's commands: a runner needs only its newest entry."""
-        files = _paths(self.batches.refresh())
-        if not files:
+        paths = _paths(self.batches.refresh())
+        if not paths:
             return []
         con = kernel.shared()
         try:
-            return con.execute(f"WITH batches AS (FROM read_parquet({kernel.file_list(files)})) {sql}").fetchall()
+            return con.execute(f"WITH batches AS (FROM read_parquet({kernel.files(con, paths)})) {sql}").fetchall()
         finally:
             con.close()
 
@@ -234,15 +236,20 @@ def _changes(table: Table, files: Iterable[str]) -> dict[str, list[tuple[int, Ch
     """By file; read without an engine, a dataset or instants as Python values (these make Arrow import pandas): a command often reads no more than this."""
     found = {}
     for path in files:
-        read = pq.ParquetFile(os.path.join(table.path, path)).read().drop_columns(["at"])
+        read = _rows_of(places.join(table.path, path)).drop_columns(["at"])
         at = read.schema.get_field_index("effective")
         rows = read.set_column(at, "effective", read["effective"].cast(pa.int64())).to_pylist()
         found[path] = [(row.pop("sequence"), Change(**row)) for row in rows]
     return found
 
 
+def _rows_of(path: str) -> pa.Table:
+    with places.opened(path) as file:
+        return pq.ParquetFile(file).read()
+
+
 def _paths(table: Table) -> tuple[str, ...]:
-    return tuple(os.path.join(table.path, f.path) for f in table.files())
+    return tuple(places.join(table.path, f.path) for f in table.files())
 
 
 def _rows(schema: pa.Schema, rows: list[dict[str, Any]]) -> pa.Table:

@@ -2,8 +2,10 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 import socket
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,8 +18,8 @@ PATIENCE = 2.0       # seconds a second runner waits before it gives up (INTERFA
 @contextmanager
 def held(warehouse: str, patience: float = PATIENCE) -> Iterator[None]:
     """Holds the pipeline, or says who does. Between machines the ledger's put-if-absent decides; this is the fast path on one."""
-    os.makedirs(os.path.join(warehouse, "ledger"), exist_ok=True)
-    path = os.path.join(warehouse, "ledger", ".lock")
+    path = _file(warehouse)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "a+", encoding="utf-8") as file:
         _take(file.fileno(), path, time.monotonic() + patience)
         file.truncate(0)
@@ -27,6 +29,14 @@ def held(warehouse: str, patience: float = PATIENCE) -> Iterator[None]:
             yield
         finally:
             fcntl.flock(file.fileno(), fcntl.LOCK_UN)
+
+
+def _file(warehouse: str) -> str:
+    """A store has no locks: its pipelines have theirs on this machine, for this user, by the warehouse's name."""
+    if "://" not in warehouse:
+        return os.path.join(warehouse, "ledger", ".lock")
+    name = hashlib.blake2b(warehouse.encode(), digest_size=16).hexdigest()
+    return os.path.join(tempfile.gettempdir(), f"forebay-locks-{os.getuid()}", f"{name}.lock")
 
 
 def _take(handle: int, path: str, deadline: float) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -68,7 +67,7 @@ def found(con: Connection, item: Input, declared: tuple[str, ...], sensitive: fr
 
 
 def _parquet(con: Connection, item: Input, sensitive: frozenset[str], part: tuple[int, int] | None) -> Found:
-    file = f"read_parquet({kernel.file_list((item.path,))}, hive_partitioning=false, union_by_name=false)"
+    file = f"read_parquet({kernel.files(con, (item.path,))}, hive_partitioning=false, union_by_name=false)"
     types = con.execute(f"DESCRIBE SELECT * FROM {file}").fetchall()
     columns = {name: (identifier(name), kind) for name, kind, *_ in types}
     columns.update({k: ("CAST(NULL AS VARCHAR)" if v is None else quoted(v), "VARCHAR") for k, v in item.constants.items()})
@@ -111,7 +110,7 @@ def _json(con: Connection, item: Input, declared: tuple[str, ...], sensitive: fr
 
 def _kafka(con: Connection, item: Input, declared: tuple[str, ...], sensitive: frozenset[str]) -> Found:
     """Messages as the staging wrote them; a message without a value is a row without columns."""
-    file = f"read_parquet({kernel.file_list((item.path,))})"
+    file = f"read_parquet({kernel.files(con, (item.path,))})"
     messages = f"SELECT coalesce(TRY(decode(value)), CASE WHEN value IS NULL THEN '{{}}' ELSE CAST(value AS VARCHAR) END) AS line, partition FROM {file}"
     return _objects(con, f"SELECT line, {quoted(item.name + '/')} || partition AS source FROM ({messages})", declared, sensitive)
 
@@ -155,11 +154,6 @@ def _row(columns: Mapping[str, tuple[str, str]], sensitive: frozenset[str]) -> s
         return f"{identifier(name)} := {sql}"
 
     return f"to_json(struct_pack({', '.join(member(name, *c) for name, c in columns.items())}))"
-
-
-def size_and_time(path: str) -> tuple[int, int]:
-    status = os.stat(path)
-    return status.st_size, status.st_mtime_ns
 
 
 _READERS: dict[str, Callable[[Connection, Input, tuple[str, ...], frozenset[str]], Found]] = {"csv": _csv, "json": _json, "kafka": _kafka}

@@ -3,16 +3,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from jobs import failpoints, kernel, tables
+from jobs import failpoints, kernel, places, tables
 from jobs.conversions import conversion
 from jobs.kernel import Connection, quoted
 from jobs.pipeline import Pipeline, Relation
-from jobs.reading import Broken, Input, found, identifier, size_and_time
+from jobs.places import size_and_time
+from jobs.reading import Broken, Input, found, identifier
 from jobs.schema import relation_schema
 from jobs.sources import delta, files
 from jobs.tables import File, Table
@@ -46,7 +46,7 @@ class Stored:
 
 
 def path(pipeline: Pipeline, name: str) -> str:
-    return os.path.join(pipeline.warehouse, "relations", name)
+    return places.join(pipeline.warehouse, "relations", name)
 
 
 def refresh(pipeline: Pipeline, tasks: Any) -> Refreshed:
@@ -112,11 +112,11 @@ def _read(con: Connection, relation: Relation, source: Input, index: int) -> Non
 
 
 def _written(con: Connection, item: Item) -> File:
-    os.makedirs(item.root, exist_ok=True)
     name = tables.unique(_prefix(item.version).rstrip("-"))
     rows = " UNION ALL ".join(f"SELECT *, CAST({item.version} AS BIGINT) AS _version FROM part{i}" for i in range(len(item.inputs)))
-    con.execute(f"COPY ({rows}) TO {quoted(os.path.join(item.root, name))} (FORMAT parquet, COMPRESSION snappy)")
-    return tables.describe(item.root, name)
+    with places.draft(item.root) as here:
+        con.execute(f"COPY ({rows}) TO {quoted(places.join(here, name))} (FORMAT parquet, COMPRESSION snappy)")
+        return tables.describe(here, name)
 
 
 def _prefix(version: int) -> str:
@@ -164,7 +164,7 @@ def _digest(inputs: Sequence[Input]) -> str:
     """Of the contents in their order; names and times do not count."""
     whole = hashlib.blake2b(digest_size=16)
     for source in inputs:
-        with open(source.path, "rb") as file:
+        with places.opened(source.path) as file:
             whole.update(hashlib.file_digest(file, hashlib.blake2b).digest() + repr(sorted(source.constants.items())).encode())
     return whole.hexdigest()
 

@@ -1,12 +1,11 @@
 """What to say of a run that broke off, and how state that is damaged is made anew; answers, ledger and rows are never changed here."""
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from jobs import kernel, spark, tables
+from jobs import kernel, places, spark, tables
 from jobs.lock import held
 from jobs.tables import Conflict
 from optimizer.errors import ForebayError, failed
@@ -23,6 +22,8 @@ def explained(rt: Runtime, error: BaseException) -> ForebayError:
     text = _first_line(error)
     if _overtaken(rt):
         return Conflict(f"another process has run this pipeline's batch in the meantime ({text})")
+    if told := places.explained(rt.pipeline.warehouse, error):
+        return told
     if any(sign in text for sign in ("No space left", "Disk quota", "ENOSPC", "Errno 28")):
         return failed("disk-full", f"the disk is full: {text}",
                       "free space, then run again: nothing was published of the batch; `forebay doctor` shows what takes it")
@@ -63,10 +64,10 @@ def damaged(rt: Runtime) -> list[tuple[str, str]]:
 
 
 def _wrong(rt: Runtime, query: str, state: State) -> str | None:
-    folder = os.path.join(rt.pipeline.warehouse, "state", query, str(state.epoch))
-    for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
+    folder = places.join(rt.pipeline.warehouse, "state", query, str(state.epoch))
+    for name in places.listed(folder):
         try:
-            table = tables.open_table(os.path.join(folder, name))
+            table = tables.open_table(places.join(folder, name))
             if table.foreign or table.transaction("batch") != state.batch:
                 return f"{table.path} is not as batch {state.batch} left it"
             for file in table.files():
@@ -88,8 +89,8 @@ def _overtaken(rt: Runtime) -> bool:
 
 def _state_of(rt: Runtime, text: str) -> str | None:
     """The query whose state the message names."""
-    _, found, rest = text.partition(os.path.join(rt.pipeline.warehouse, "state") + os.sep)
-    return rest.split(os.sep)[0] if found else None
+    _, found, rest = text.partition(places.join(rt.pipeline.warehouse, "state", ""))
+    return rest.split("/")[0] if found else None
 
 
 def _first_line(error: BaseException) -> str:

@@ -5,11 +5,10 @@ may be gone, so a crash changes nothing and a reader can tell. The files leave t
 """
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from jobs import compact, failpoints, tables
+from jobs import compact, failpoints, places, tables
 from jobs.batch import parsed
 from jobs.compact import KEEP
 from jobs.pipeline import Pipeline
@@ -55,7 +54,7 @@ def leave(rt: Runtime, until: Mapping[str, int]) -> None:
     """Takes out of the tables the files that need not stay."""
     for path, horizon in until.items():
         kind, _, name = path.partition("/")
-        if horizon <= 0 or not tables.exists(os.path.join(rt.pipeline.warehouse, path)):
+        if horizon <= 0 or not tables.exists(places.join(rt.pipeline.warehouse, path)):
             continue
         files = rt.table(path).refresh().files()
         if kind == "results":
@@ -78,7 +77,7 @@ def _back(window: Window) -> int:
 
 def since(rt: Runtime, path: str) -> int | None:
     """Up to where rows may have left this table; None: all are there."""
-    if not tables.exists(os.path.join(rt.pipeline.warehouse, path)):
+    if not tables.exists(places.join(rt.pipeline.warehouse, path)):
         return None
     number = rt.table(path).refresh().transaction(KEEP)
     return None if number < 0 else number

@@ -5,7 +5,6 @@ It holds the pipeline's lock while it runs. Order of truth: the mark in `changes
 """
 from __future__ import annotations
 
-import os
 import statistics
 import time
 from collections.abc import Callable, Mapping
@@ -16,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from jobs import batch as batches
-from jobs import compact, failpoints, ingest, intake, relations, repair, requests, retention, tables
+from jobs import compact, failpoints, ingest, intake, places, relations, repair, requests, retention, tables
 from jobs.batch import Answer, Context
 from jobs.boundaries import active, next_boundary, next_group, read_streams, waiting_for
 from jobs.config import Pipeline, catalog
@@ -54,7 +53,7 @@ class Runtime:
     def table(self, path: str, schema: pa.Schema | None = None) -> Table:
         """A table of the warehouse, made if there is none and a schema is given; the handle is kept, so following it costs a few file look-ups."""
         if path not in self._tables:
-            place = os.path.join(self.pipeline.warehouse, path)
+            place = places.join(self.pipeline.warehouse, path)
             self._tables[path] = tables.open_table(place) if schema is None else tables.create(place, schema)
         return self._tables[path]
 
@@ -157,13 +156,13 @@ def choose(rt: Runtime, standing: Standing, state: State | None) -> Any:
     query = batches.parsed(standing.sql, rt.catalog)
     plan = named(query, standing.pin) if standing.pin else default(query)
     foreign = any(rt.table(f"streams/{i.source}").features for i in query.inputs
-                  if i.is_stream and tables.exists(os.path.join(rt.pipeline.warehouse, "streams", i.source)))
+                  if i.is_stream and tables.exists(places.join(rt.pipeline.warehouse, "streams", i.source)))
     return placed(plan, "jvm" if rt.engine == "jvm" or foreign else TASKS)
 
 
 def state_paths(rt: Runtime, name: str, state: State) -> list[str]:
-    folder = os.path.join(rt.pipeline.warehouse, "state", name, str(state.epoch))
-    return [f"state/{name}/{state.epoch}/{s}" for s in sorted(os.listdir(folder))] if os.path.isdir(folder) else []
+    folder = places.join(rt.pipeline.warehouse, "state", name, str(state.epoch))
+    return [f"state/{name}/{state.epoch}/{s}" for s in places.listed(folder)]
 
 
 def _sound(rt: Runtime, path: str, name: str, state: State) -> int:

@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 JARS = os.path.join(sys.prefix, "share", "forebay", "jars")
+S3_JARS = os.path.join(sys.prefix, "share", "forebay", "s3")                # by `make install-s3`
 ARCHIVE = os.path.join(sys.prefix, "share", "forebay", "spark.jsa")       # class-data archive: halves a cold start
 SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -53,10 +54,16 @@ def session(master: str = "local[*]", settings: Mapping[str, str] | None = None)
     options = "-XX:+IgnoreUnrecognizedVMOptions -Xlog:disable -Xlog:all=error:stderr"
     if os.path.exists(ARCHIVE) and master.startswith("local["):
         options += f" -XX:SharedArchiveFile={ARCHIVE} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-    for key, value in {**SETTINGS, "spark.driver.extraJavaOptions": options, **(settings or {})}.items():
+    for key, value in {**SETTINGS, "spark.driver.extraJavaOptions": options, **_connector(settings or {}), **(settings or {})}.items():
         builder = builder.config(key, value)
     with _aside():
         return builder.getOrCreate()
+
+
+def _connector(settings: Mapping[str, str]) -> dict[str, str]:
+    """Hadoop's connector where it is configured, by class path: `spark.jars` would copy its 660 MB at each start. A cluster's workers have their own."""
+    wanted = os.path.isdir(S3_JARS) and any(key.startswith("spark.hadoop.fs.s3a.") for key in settings)
+    return {"spark.driver.extraClassPath": os.path.join(S3_JARS, "*")} if wanted else {}
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
+from jobs import places
 from optimizer.errors import ForebayError, failed
 
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -73,7 +74,7 @@ class Table:
 
     def at(self, version: int) -> Table:
         """The same table as it was."""
-        return self if version == self.version else Table(self.path, DeltaTable(self.path, version=version))
+        return self if version == self.version else Table(self.path, _handle(self.path, version))
 
     def refresh(self) -> Table:
         before = self.version
@@ -136,12 +137,12 @@ class Table:
 
 
 def exists(path: str) -> bool:
-    return os.path.isdir(os.path.join(path, "_delta_log"))
+    return places.is_folder(places.join(path, "_delta_log"))
 
 
 def open_table(path: str, version: int | None = None) -> Table:
     try:
-        return Table(path, DeltaTable(path, version=version))
+        return Table(path, _handle(path, version))
     except TableNotFoundError as error:
         raise failed("no-table", f"{path} is not a Delta table", "forebay doctor lists the tables of a warehouse") from error
     except (DeltaError, OSError) as error:
@@ -153,8 +154,15 @@ def create(path: str, schema: pa.Schema) -> Table:
     """Opens the table, made first if there is none."""
     if exists(path):
         return open_table(path)
-    os.makedirs(path, exist_ok=True)
-    return Table(path, DeltaTable.create(path, schema=schema, mode="ignore"))
+    places.make_folder(path)
+    try:
+        return Table(path, DeltaTable.create(path, schema=schema, mode="ignore", storage_options=places.options(path)))
+    except OSError as error:
+        raise places.explained(path, error) or error
+
+
+def _handle(path: str, version: int | None) -> DeltaTable:
+    return DeltaTable(path, version=version, storage_options=places.options(path))
 
 
 def unique(label: str) -> str:
@@ -163,14 +171,15 @@ def unique(label: str) -> str:
 
 
 def write(root: str, rows: pa.Table, name: str) -> File:
-    pq.write_table(rows, os.path.join(root, name), compression="snappy")
-    return describe(root, name)
+    with places.draft(root) as here:
+        pq.write_table(rows, os.path.join(here, name), compression="snappy")
+        return describe(here, name)
 
 
 def describe(root: str, name: str) -> File:
     """A file as its Parquet footer tells it."""
-    path = os.path.join(root, name)
-    footer = pq.read_metadata(path)
+    path = places.join(root, name)
+    footer = pq.read_metadata(places.opened(path) if isinstance(path, places.Remote) else path)
     low: dict[str, int] = {}
     high: dict[str, int] = {}
     unsure = set()
@@ -184,7 +193,7 @@ def describe(root: str, name: str) -> File:
             low[key] = min(low.get(key, bounds[0]), bounds[0])
             high[key] = max(high.get(key, bounds[1]), bounds[1])
     known = low.keys() - unsure
-    return File(name, footer.num_rows, os.path.getsize(path), {k: low[k] for k in known}, {k: high[k] for k in known})
+    return File(name, footer.num_rows, places.size_and_time(path)[0], {k: low[k] for k in known}, {k: high[k] for k in known})
 
 
 def _bounds(found: pq.Statistics | None) -> tuple[int, int] | None:

@@ -9,7 +9,7 @@ from typing import Any, Union
 
 import pyarrow as pa
 
-from jobs.kernel import DATA_ERRORS, Connection, connect, file_list, table
+from jobs.kernel import DATA_ERRORS, Connection, connect, files, table
 from jobs.verify_sql import Plain, Table, plain, quoted
 from jobs.verify_statement import FOR_EVER, MAGNITUDE, in_duckdb, in_spark, raw
 from optimizer.errors import ForebayError, failed
@@ -95,7 +95,7 @@ def _view(connection: Connection, name: str, rows: Rows) -> None:
     if isinstance(rows, pa.Table):
         connection.register(f"arrow_{name}", rows)
     else:
-        source = f"read_parquet({file_list(tuple(rows))}, union_by_name = true)"
+        source = f"read_parquet({files(connection, tuple(rows))}, union_by_name = true)"
     kinds = {row[0]: row[1] for row in connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()}
     whole = " REPLACE (epoch_us(_boundary) AS _boundary)" if kinds.get("_boundary", "BIGINT") != "BIGINT" else ""
     connection.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(raw(name))} AS SELECT *{whole} FROM {source}")

@@ -14,7 +14,7 @@ from typing import TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs import kernel, tables
+from jobs import kernel, places, tables
 from optimizer import dialect as d
 from optimizer.program import Fragment, Program, Source, Write
 from optimizer.types import Type
@@ -24,7 +24,8 @@ Made = TypeVar("Made")
 
 @dataclass(frozen=True)
 class Order:
-    """`narrow` computes sums in 64 bits and is tried first, `wide` in 128. `files` are absolute paths by source name; `folders` where each state set is kept.
+    """`narrow` computes sums in 64 bits and is tried first, `wide` in 128. `files` are absolute paths by source name,
+    in a store with how it is reached (see jobs.places); `folders` where each state set is kept.
 
     Of `certain` files all rows are in their source's range. `received` is what tasks sent before, by source. `rows_to` is the folder in which a row
     query's answer is written by the task itself.
@@ -146,7 +147,7 @@ def _send(order: Order, program: Program) -> list[Sent]:
         found = []
         for fragment in program.before:
             source = fragment.source
-            con.execute(f"CREATE TEMP VIEW {source.name} AS {relation(source, order.files.get(source.name, ()), order.certain.get(source.name, ()))}")
+            con.execute(f"CREATE TEMP VIEW {source.name} AS {_source(con, order, source)}")
             rows = kernel.table(con, fragment.sql)
             found += [Sent(order.query, fragment.name, k, _packed(share)) for k, share in _parted(rows, fragment, order.parts) if share.num_rows]
         return found
@@ -179,7 +180,7 @@ def _run(order: Order, program: Program) -> tuple[pa.Table | None, list[tuple[st
             if order.received.get(source.name):
                 con.register(source.name, pa.concat_tables([pa.ipc.open_stream(b).read_all() for b in order.received[source.name]]))
                 continue
-            con.execute(f"CREATE TEMP VIEW {source.name} AS {relation(source, order.files.get(source.name, ()), order.certain.get(source.name, ()))}")
+            con.execute(f"CREATE TEMP VIEW {source.name} AS {_source(con, order, source)}")
         _define(con, program.setup)
         answers = []
         for step in program.steps:
@@ -197,13 +198,17 @@ def _define(con: kernel.Connection, relations: tuple[tuple[str, str, bool], ...]
         con.execute(f"CREATE TEMP {'TABLE' if kept else 'VIEW'} {name} AS {sql}")
 
 
-def relation(source: Source, files: tuple[str, ...], certain: tuple[str, ...] = ()) -> str:
+def _source(con: kernel.Connection, order: Order, source: Source) -> str:
+    return relation(con, source, order.files.get(source.name, ()), order.certain.get(source.name, ()))
+
+
+def relation(con: kernel.Connection, source: Source, files: tuple[str, ...], certain: tuple[str, ...] = ()) -> str:
     """The SQL of a source: its files, or an empty relation of its columns."""
     if not files and not certain:
         return f"SELECT {', '.join(_null(n, t) for n, t in source.columns) or '1 AS _nothing'} WHERE FALSE"
     listed = ", ".join(_quoted(n) for n, _ in source.columns) if certain else "*"
-    found = [f"SELECT {listed} FROM read_parquet({kernel.file_list(files)})"] if files else []
-    found += [f"SELECT {_within(source)} FROM read_parquet({kernel.file_list(certain)})"] if certain else []
+    found = [f"SELECT {listed} FROM read_parquet({kernel.files(con, files)})"] if files else []
+    found += [f"SELECT {_within(source)} FROM read_parquet({kernel.files(con, certain)})"] if certain else []
     return " UNION ALL ".join(found)
 
 
@@ -235,11 +240,11 @@ def _write_rows(con: kernel.Connection, order: Order, answers: list[str]) -> lis
 
 def write_file(con: kernel.Connection, sql: str, folder: str, label: str) -> list[tables.File]:
     """Writes a query's rows as one file, none for no rows. The name is unique: a task may run twice, and only what the driver commits exists."""
-    os.makedirs(folder, exist_ok=True)
     name = tables.unique(label)
-    path = os.path.join(folder, name)
-    count = con.execute(f"COPY ({sql}) TO {kernel.quoted(path)} (FORMAT parquet, COMPRESSION snappy)").fetchone()
-    if not count or not count[0]:
-        os.unlink(path)
-        return []
-    return [tables.describe(folder, name)]
+    with places.draft(folder) as here:
+        path = os.path.join(here, name)
+        count = con.execute(f"COPY ({sql}) TO {kernel.quoted(path)} (FORMAT parquet, COMPRESSION snappy)").fetchone()
+        if not count or not count[0]:
+            os.unlink(path)
+            return []
+        return [tables.describe(here, name)]

@@ -42,9 +42,11 @@ class ClassObserved:
 
     def __post_init__(self) -> None:
         if not 0 < self.share <= 1 or self.keys < 1:
-            raise ForebayError("bad-statistics", f"a sample of {self.share!r} of {self.keys!r} keys", hint="expected at least one key and a share above 0, up to 1")
+            raise ForebayError("bad-statistics", f"a sample of {self.share!r} of {self.keys!r} keys",
+                               hint="expected at least one key and a share above 0, up to 1")
         if len({len(v) for v in (*self.rows.values(), *self.combinations.values())}) > 1:
-            raise ForebayError("bad-statistics", "the inputs of a sample have different keys", hint="expected one number a key of the sample on each input, 0 where it is absent")
+            raise ForebayError("bad-statistics", "the inputs of a sample have different keys",
+                               hint="expected one number a key of the sample on each input, 0 where it is absent")
 
 
 @dataclass(frozen=True)

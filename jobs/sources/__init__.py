@@ -2,11 +2,10 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Sequence
 from typing import Any
 
-from jobs import intake
+from jobs import intake, places
 from jobs.pipeline import Pipeline, Stream
 from jobs.reading import Input
 from jobs.sources import delta, files, hand, kafka
@@ -30,7 +29,7 @@ def pending(pipeline: Pipeline, stream: Stream, tasks: Any, given: list[Input] |
 
 def clear(pipeline: Pipeline) -> None:
     """What was staged is of one ingest only."""
-    shutil.rmtree(os.path.join(pipeline.warehouse, "staging"), ignore_errors=True)
+    places.delete_folder(places.join(pipeline.warehouse, "staging"))
 
 
 def _from_source(pipeline: Pipeline, stream: Stream, tasks: Any) -> list[Input]:

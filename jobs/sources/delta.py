@@ -12,7 +12,8 @@ from urllib.parse import unquote
 
 from jobs import intake, tables
 from jobs.pipeline import Pipeline, Stream
-from jobs.reading import MARK, Input, size_and_time
+from jobs.places import size_and_time
+from jobs.reading import MARK, Input
 from jobs.sources.files import label
 from optimizer.errors import failed
 

@@ -5,7 +5,8 @@ import glob
 import os
 
 from jobs.pipeline import Pipeline, Source, Stream
-from jobs.reading import Input, size_and_time
+from jobs.places import size_and_time
+from jobs.reading import Input
 from optimizer.errors import ForebayError
 
 ENDINGS = {".parquet": "parquet", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".csv": "csv"}

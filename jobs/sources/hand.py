@@ -8,26 +8,28 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from jobs import failpoints
+from jobs import failpoints, places
 from jobs.pipeline import Pipeline, Stream
-from jobs.reading import Input, size_and_time
+from jobs.places import size_and_time
+from jobs.reading import Input
 from optimizer.errors import ForebayError
 
 
 def staging(pipeline: Pipeline, stream: Stream) -> str:
-    return os.path.join(pipeline.warehouse, "staging", stream.name)
+    return places.join(pipeline.warehouse, "staging", stream.name)
 
 
 def staged(pipeline: Pipeline, stream: Stream, frame: Any) -> Input:
     """A pandas, Arrow or Spark table as an input."""
     rows, folder = _arrow(frame), staging(pipeline, stream)
-    os.makedirs(folder, exist_ok=True)
-    path = os.path.join(folder, f"hand-{os.urandom(8).hex()}.parquet")
+    name = f"hand-{os.urandom(8).hex()}.parquet"
+    path = places.join(folder, name)
     try:
-        pq.write_table(rows, path)
+        with places.draft(folder) as here:
+            pq.write_table(rows, os.path.join(here, name))
     except pa.ArrowException as error:
         raise ForebayError("bad-frame", f"the data for {stream.name} cannot be written as rows: {error}", hint="give columns of plain types") from error
-    with open(path, "rb") as file:
+    with places.opened(path) as file:
         digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
     failpoints.at("ingest.after-stage")
     return Input("hand", f"hand:{digest}", path, "parquet", *size_and_time(path), digest=digest)

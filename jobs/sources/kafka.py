@@ -7,10 +7,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from jobs import failpoints, intake, kernel, spark
-from jobs.kernel import file_list
+from jobs import failpoints, intake, kernel, places, spark
+from jobs.kernel import files
 from jobs.pipeline import Pipeline, Source, Stream
-from jobs.reading import Input, size_and_time
+from jobs.places import size_and_time
+from jobs.reading import Input
 from jobs.sources.hand import staging
 from optimizer.errors import failed
 
@@ -26,10 +27,10 @@ def pending(pipeline: Pipeline, stream: Stream, tasks: Any) -> list[Input]:
     name, topic = f"kafka:{stream.source.path}", stream.source.path
     said = intake.last(pipeline, stream.name, name)
     before: Offsets = {int(k): int(v) for k, v in json.loads(said)[topic].items()} if said else {}
-    folder = os.path.join(staging(pipeline, stream), f"kafka-{os.urandom(8).hex()}")
+    folder = places.join(staging(pipeline, stream), f"kafka-{os.urandom(8).hex()}")
     before = _staged(_session(tasks), stream.source, before, folder)
     failpoints.at("ingest.after-stage")
-    paths = tuple(sorted(os.path.join(folder, f) for f in os.listdir(folder) if f.endswith(".parquet")))
+    paths = tuple(sorted(places.join(folder, f) for f in places.listed(folder) if f.endswith(".parquet")))
     after = {**before, **(_ends(paths) if paths else {})}
     if not paths or after == before:
         return []
@@ -73,7 +74,7 @@ def _assigned(topic: str, message: str) -> list[int]:
 def _ends(paths: tuple[str, ...]) -> dict[int, int]:
     con = kernel.shared()
     try:
-        return dict(con.execute(f'SELECT "partition", max("offset") + 1 FROM read_parquet({file_list(paths)}) GROUP BY ALL').fetchall())
+        return dict(con.execute(f'SELECT "partition", max("offset") + 1 FROM read_parquet({files(con, paths)}) GROUP BY ALL').fetchall())
     finally:
         con.close()
 

@@ -21,13 +21,13 @@ def boundary(seconds: float) -> int:
 
 
 def pipeline(folder: Path, streams: Mapping[str, str] | None = None, batch: str = "10 seconds",
-             queries: Mapping[str, str] | None = None, top: str = "") -> forebay.Pipeline:
+             queries: Mapping[str, str] | None = None, top: str = "", spark: str = "{master: inline}") -> forebay.Pipeline:
     """Streams with a time, a key and a value; more settings by stream."""
     (folder / "queries").mkdir(parents=True, exist_ok=True)
     given = {"views": ""} if streams is None else streams
     told = "".join(f"  {name}: {{columns: {{ts: timestamp, k: bigint, x: bigint}}, event_time: ts{', ' + more if more else ''}}}\n"
                    for name, more in given.items())
-    (folder / "forebay.yml").write_text(f"name: test\nbatch: {batch}\nspark: {{master: inline}}\n{top}streams:\n{told}")
+    (folder / "forebay.yml").write_text(f"name: test\nbatch: {batch}\nspark: {spark}\n{top}streams:\n{told}")
     for name, sql in (queries or {}).items():
         (folder / "queries" / f"{name}.sql").write_text(sql)
     return opened(folder)
