@@ -253,7 +253,8 @@ def test_a_store_that_does_not_answer(tmp_path: Path) -> None:
 
 
 def test_a_remote_path_carries_its_settings_and_shows_no_secret() -> None:
-    root = places.place("s3a://bucket/w/", {**_settings("http://x:1"), "spark.hadoop.fs.s3a.bucket.bucket.endpoint": "http://y:2", "spark.executor.memory": "1g"})
+    more = {"spark.hadoop.fs.s3a.bucket.bucket.endpoint": "http://y:2", "spark.executor.memory": "1g"}
+    root = places.place("s3a://bucket/w/", {**_settings("http://x:1"), **more})
     path = places.join(root, "streams", "views")
     again = pickle.loads(pickle.dumps(path))
     assert isinstance(again, Remote) and again == "s3a://bucket/w/streams/views" and again.settings == root.settings
