@@ -79,11 +79,12 @@ def parsed(sql: str, catalog: Catalog) -> Query:
 
 def plan_value(plan: Plan) -> dict[str, Any]:
     return {"name": plan.name, "digits": list(plan.digits), "keeping": plan.keeping, "order": list(plan.order), "exchange": plan.exchange,
-            "layout": plan.layout, "invalidation": plan.invalidation, "place": plan.place}
+            "layout": plan.layout, "invalidation": plan.invalidation, "place": plan.place, "parts": plan.parts}
 
 
 def plan_from(value: Mapping[str, Any]) -> Plan:
-    return Plan(tuple(value["digits"]), value["keeping"], tuple(value["order"]), value["exchange"], value["layout"], value["invalidation"], value["place"])
+    return Plan(tuple(value["digits"]), value["keeping"], tuple(value["order"]), value["exchange"], value["layout"], value["invalidation"], value["place"],
+                value["parts"])
 
 
 def works(context: Context, batch: Batch, standings: Mapping[str, Standing]) -> list[Work]:
@@ -98,7 +99,7 @@ def works(context: Context, batch: Batch, standings: Mapping[str, Standing]) -> 
         plan, state = plan_from(value), batch.states.get(name)
         state = state if state and _continues(state, plan, standings[name], batch.relations, query) else None
         whole = any(not mergeable(a) for a in query.aggregates)
-        parts = 1 if many or whole or plan.place == "jvm" else max(context.tasks.width, 1)
+        parts = 1 if many or whole or plan.place == "jvm" else plan.parts or max(context.tasks.width, 1)
         found.append(Work(standings[name], query, plan, due, state.at if state else BEGINNING, state.epoch if state else due[0], parts))
     return found
 

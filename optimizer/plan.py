@@ -38,6 +38,7 @@ class Plan:
     layout: str = "panes"
     invalidation: str = "insert"
     place: str = "tasks"
+    parts: int = 0          # tasks that share the work; 0: as many as run at once
 
     def __post_init__(self) -> None:
         known: tuple[tuple[str, Iterable[str]], ...] = ((self.keeping, KEEPING), (self.exchange, EXCHANGES), (self.layout, LAYOUTS),
@@ -45,6 +46,8 @@ class Plan:
         for value, values in known:
             if value not in values:
                 raise ForebayError("unknown-plan", f"{value!r} is not a part of a plan", hint=f"known are {', '.join(values)}")
+        if self.parts < 0:
+            raise ValueError(f"{self.parts} parts")
         if sorted(self.order) != list(range(len(self.digits))):
             raise ValueError(f"order {self.order} of {len(self.digits)} inputs")
 

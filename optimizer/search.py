@@ -1,0 +1,111 @@
+"""For each plan name its cheapest form: order by dynamic programming, then exchange, layout, parts and place one after another; prices come from outside.
+
+What a name leaves open is separable but for the order: its cost is a sum over prefixes, so the best order of a set of inputs ends in the best order
+of the set without its last (Bellman). The rest is enumerated for names that could still win: a form is at most `parts` times cheaper than another.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+
+from optimizer.plan import Candidate, Plan, candidates, connected_order, exchanges, refusal
+from optimizer.query import Query
+from optimizer.shape import Shape, shape
+
+ALL_NAMES = 6            # inputs up to which every name is priced; beyond, those near the best ones
+REFINED = 6              # names whose every form is priced: the cheapest ones in their usual form
+Price = Callable[[Plan], float]                                 # seconds a boundary
+Joined = Callable[[Plan, frozenset[int]], float]                # rows of the join of these inputs, as the plan holds them
+
+
+@dataclass(frozen=True)
+class Forms:
+    """What may be chosen besides the name."""
+
+    parts: tuple[int, ...] = (0,)
+    places: tuple[str, ...] = ("tasks",)
+
+
+def cheapest(query: Query, price: Price, joined: Joined, forms: Forms = Forms(), refined: int = REFINED) -> tuple[Candidate, ...]:
+    """Every name once, refused or in the cheapest form that was found."""
+    asked = shape(query)
+    named = candidates(query) if len(query.inputs) <= ALL_NAMES else tuple(_near(asked, price))
+    ordered = [replace(c, plan=_ordered(asked, c.plan, joined)) if c.refused is None else c for c in named]
+    sound = sorted((c for c in ordered if c.refused is None), key=lambda c: price(c.plan))
+    best = {c.plan.name: min(_forms(asked, c.plan, forms), key=price) for c in sound[:refined]}
+    return tuple(replace(c, plan=best.get(c.plan.name, c.plan)) for c in ordered)
+
+
+def every_form(query: Query, plan: Plan, forms: Forms = Forms()) -> Iterator[Plan]:
+    """All forms of a name but for the order."""
+    return _forms(shape(query), plan, forms)
+
+
+def _forms(asked: Shape, plan: Plan, forms: Forms) -> Iterator[Plan]:
+    layouts = ("panes", "raw") if plan.keeping == "recompute" and any(plan.digits) else (plan.layout,)
+    for place in forms.places:
+        if place == "jvm":      # Spark divides and exchanges as it likes
+            yield from (replace(plan, place=place, layout=layout) for layout in layouts)
+            continue
+        for exchange, layout, parts in product(exchanges(asked), layouts, forms.parts):
+            if parts != 1 or exchange == "slice":
+                yield replace(plan, exchange=exchange, layout=layout, parts=parts, place=place)
+
+
+def _ordered(asked: Shape, plan: Plan, joined: Joined) -> Plan:
+    return replace(plan, order=best_order(asked, lambda members: joined(plan, members))) if len(plan.digits) > 2 else plan
+
+
+def best_order(asked: Shape, rows: Callable[[frozenset[int]], float]) -> tuple[int, ...]:
+    """The order with the fewest rows in all its prefixes together; an input that nothing links yet comes only where there is no other."""
+    count = len(asked.query.inputs)
+    best: dict[frozenset[int], tuple[float, tuple[int, ...]]] = {frozenset((i,)): (0.0, (i,)) for i in range(count)}
+    layer = list(best)
+    for _ in range(count - 1):
+        grown: dict[frozenset[int], tuple[float, tuple[int, ...]]] = {}
+        for members in layer:
+            cost, order = best[members]
+            for i in _next(asked, members, count):
+                reached = members | {i}
+                through = (cost + rows(reached), (*order, i))
+                if reached not in grown or through < grown[reached]:
+                    grown[reached] = through
+        best.update(grown)
+        layer = list(grown)
+    return best[frozenset(range(count))][1] if count > 1 else connected_order(asked)
+
+
+def _next(asked: Shape, members: frozenset[int], count: int) -> list[int]:
+    outside = [i for i in range(count) if i not in members]
+    linked = [i for i in outside if any(i in c and c & members for c in _classes(asked))]
+    return linked or outside
+
+
+def _classes(asked: Shape) -> tuple[frozenset[int], ...]:
+    return tuple(frozenset(i for i, _ in members) for members in asked.keys)
+
+
+def _near(asked: Shape, price: Price) -> Iterator[Candidate]:
+    """Many inputs: from LAP and full early aggregation, one digit after another turned as long as that is cheaper, for each way of keeping."""
+    seen: dict[str, Candidate] = {}
+    sample = {c.keeping: c for c in _starts(asked)}
+    for start in _starts(asked):
+        current = start
+        while True:
+            turned = [replace(current, digits=tuple(d != (i == k) for k, d in enumerate(current.digits))) for i in range(len(current.digits))]
+            legal = [p for p in turned if p.keeping in sample and (p.keeping != "running" or any(p.digits))]
+            for plan in (current, *legal):
+                seen.setdefault(plan.name, Candidate(plan, refusal(asked, plan)))
+            sound = [p for p in legal if seen[p.name].refused is None]
+            best = min(sound, key=price, default=current)
+            if seen[current.name].refused is None and price(best) >= price(current) or best == current:
+                break
+            current = best
+    yield from seen.values()
+
+
+def _starts(asked: Shape) -> list[Plan]:
+    order, count = connected_order(asked), len(asked.query.inputs)
+    found = [Plan((early,) * count, keeping, order) for keeping in ("recompute", "running", "retract", "expire") for early in (False, True)]
+    return [p for p in found if p.keeping != "running" or any(p.digits)]
