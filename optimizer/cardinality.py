@@ -1,0 +1,172 @@
+"""How many rows stand where in a plan: rows that come and leave, sets, partials in state, joins and their groups, from what was observed; no cost here.
+
+Distinct combinations in n rows are D(n) = M·(1 − e^(−n/M)) (Cardenas, as in optimizer.observed). A join's size is Π sizes × Π over its equality
+classes of θ_C = Σ_k Π_i share_i(k) / share, k over the class's sample: the chance that one row of each operand agree. Of merged partials of n rows, key k
+with share r of the rows and q of the M combinations has qM·(1 − e^(−rn/qM)): between r for few rows and q for many.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import expm1, prod
+
+from optimizer.errors import ForebayError
+from optimizer.observed import ClassObserved, Observed
+from optimizer.query import Query
+from optimizer.shape import Shape, raw_columns, shape
+from optimizer.windows import SECOND
+
+
+@dataclass(frozen=True)
+class Operand:
+    """What stands for an input in a join: raw rows (`run` None), or partials of which each run of `run` raw rows was merged."""
+
+    input: int
+    rows: float
+    run: float | None = None
+
+
+@dataclass(frozen=True)
+class Flow:
+    """One input at an average boundary. `window`, `came` and `left` are rows that pass its selections, `read` and `arriving` those before them."""
+
+    read: float
+    window: float
+    arriving: float
+    came: float
+    left: float
+    panes: float          # runs of `came` rows that a window holds; the last boundary's files are one of them
+    pane: float           # partials of what came at one boundary
+    stored: float         # partials by pane that count, all boundaries
+    set: float            # the same merged by attributes
+    columns: int          # that the query reads, times not counted
+    timed: bool           # whether the query reads the event time itself
+
+    @property
+    def ends(self) -> float:
+        """Distinct boundaries at which rows of the window leave it."""
+        return self.panes if self.left else 1.0
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """All sizes of one query; what was worked out once for a plan serves the others."""
+
+    shape: Shape
+    observed: Observed
+    flows: tuple[Flow, ...]
+    _known: dict[object, float | tuple[float, ...]] = field(default_factory=dict, compare=False, repr=False)
+
+    def join(self, operands: Sequence[Operand]) -> float:
+        """Joined rows of the operands; all inputs together are scaled to the fan-out where a plan has counted it (residuals, dependent classes)."""
+        found = self._independent(operands)
+        return found * self._correction() if len(operands) == len(self.flows) else found
+
+    def prefixes(self, operands: Sequence[Operand]) -> tuple[float, ...]:
+        """Rows after each join along an order of operands; the first is the first operand's."""
+        return tuple(self.join(operands[:n]) for n in range(1, len(operands) + 1))
+
+    def answer(self, pairs: float, times: float = 1.0) -> float:
+        """Groups of joined rows, each group once for every one of `times` ends."""
+        return distinct(max(self.observed.groups, 1.0) * max(times, 1.0), pairs)
+
+    def raw(self, i: int) -> Operand:
+        return Operand(i, self.flows[i].window)
+
+    def merged(self, i: int) -> Operand:
+        return Operand(i, self.flows[i].set, self.flows[i].window)
+
+    def by_pane(self, i: int) -> Operand:
+        return Operand(i, self.flows[i].stored, self.flows[i].came or self.flows[i].window)
+
+    def _independent(self, operands: Sequence[Operand]) -> float:
+        return prod(o.rows for o in operands) * prod(self._agree(c, operands) for c in range(len(self.shape.keys)))
+
+    def _correction(self) -> float:
+        if self.observed.fanout is None:
+            return 1.0
+        if "correction" not in self._known:
+            expected = self._independent([self.raw(i) for i in range(len(self.flows))])
+            self._known["correction"] = self.observed.fanout / expected if expected > 0 else 1.0
+        found = self._known["correction"]
+        assert isinstance(found, float)
+        return found
+
+    def _agree(self, c: int, operands: Sequence[Operand]) -> float:
+        """θ_C of those operands that the class joins."""
+        members = {i for i, _ in self.shape.keys[c]}
+        inside = [(o.input, o.run) for o in operands if o.input in members]
+        if len(inside) < 2:
+            return 1.0
+        key = (c, *sorted(inside, key=str))
+        if key not in self._known:
+            known = self.observed.classes[c]
+            columns = [self._shares(c, i, run) for i, run in inside] if known.rows or known.combinations else []
+            self._known[key] = min(sum(map(prod, zip(*columns))) / known.share, 1.0) if columns else known.keys ** (1 - len(inside))
+        found = self._known[key]
+        assert isinstance(found, float)
+        return found
+
+    def _shares(self, c: int, i: int, run: float | None) -> tuple[float, ...]:
+        key = ("shares", c, i, run)
+        if key not in self._known:
+            self._known[key] = shares(self.observed.classes[c], i, self.observed.inputs[i].combinations, run)
+        found = self._known[key]
+        assert isinstance(found, tuple)
+        return found
+
+
+def distinct(of: float, rows: float) -> float:
+    """D(n) = M·(1 − e^(−n/M)): of M combinations, how many stand in n rows."""
+    return -of * expm1(-rows / of) if of > 0 else 0.0
+
+
+def shares(known: ClassObserved, i: int, combinations: float, run: float | None) -> tuple[float, ...]:
+    """Each sampled key's share of input i's rows, or of the partials that runs of `run` rows are merged to; alike for all keys where nothing is known."""
+    rows = known.rows.get(i)
+    if rows is None:
+        size = max((len(v) for v in (*known.rows.values(), *known.combinations.values())), default=0)
+        return (known.share / size,) * size if size else ()
+    if run is None:
+        return rows
+    own = known.combinations.get(i, rows)
+    whole = distinct(combinations, run)
+    return tuple(distinct(q * combinations, r * run) / whole if q > 0 and whole > 0 else r for r, q in zip(rows, own))
+
+
+def sizes(query: Query, observed: Observed) -> Sizes:
+    """The flows of all inputs, after checking that the statistics are the query's."""
+    asked = shape(query)
+    if len(observed.inputs) != len(query.inputs) or len(observed.classes) != len(asked.keys):
+        raise ForebayError("bad-statistics", f"statistics of {len(observed.inputs)} inputs and {len(observed.classes)} join keys for a query of "
+                           f"{len(query.inputs)} and {len(asked.keys)}", hint="expected one entry an input in FROM order, and one an equality class")
+    return Sizes(asked, observed, tuple(flow(asked, observed, i) for i in range(len(query.inputs))))
+
+
+def flow(asked: Shape, observed: Observed, i: int) -> Flow:
+    """Input i between two boundaries of the query (EVERY). Windows differ in their rows and in what leaves, on average what came: all but `UNTIL NOW`."""
+    known, declared = observed.inputs[i], asked.query.inputs[i]
+    window, passing = declared.window, known.rows * known.selectivity
+    own = raw_columns(asked, i)
+    timed = any(c.name == declared.event_time for c in own)
+    merged = distinct(known.combinations, passing) if asked.attributes[i] else min(passing, 1.0)
+    if window is None:
+        return Flow(known.rows, passing, 0.0, 0.0, 0.0, 1.0, merged, merged, merged, len(own), False)
+    arriving = known.rate * max(observed.batch, asked.query.every / SECOND)
+    came = arriving * known.selectivity
+    panes = max(passing / came, 1.0) if came > 0 else 1.0
+    run = came if came > 0 else passing
+    pane = _partials(asked, observed, i, run)
+    stored = merged if window.kind == "landmark" else max(panes * pane, merged)
+    return Flow(known.rows, passing, arriving, came, 0.0 if window.kind == "landmark" else came, panes, pane if came > 0 else 0.0, stored, merged,
+                len(own) - timed, timed)
+
+
+def _partials(asked: Shape, observed: Observed, i: int, rows: float) -> float:
+    """Of one boundary's rows, by attributes and interval: late rows leave earlier, and a length that EVERY does not divide has two ends a boundary."""
+    window, known = asked.query.inputs[i].window, observed.inputs[i]
+    assert window is not None
+    most = known.combinations if asked.attributes[i] else 1.0
+    odd = window.kind != "landmark" and window.range % asked.query.every / asked.query.every if window.range else 0.0
+    timely = rows * (1 - known.late)
+    return distinct(most, timely * (1 - odd)) + (distinct(most, timely * odd) if odd else 0.0) + (distinct(most, rows * known.late) if known.late else 0.0)

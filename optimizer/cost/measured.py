@@ -1,0 +1,187 @@
+"""What a batch really costs, in seconds: amounts of work (optimizer.cost.features) times unit costs that are fitted to measured batches; nothing is measured here.
+
+The model is linear, y = c·x, with c normal and never negative. A measurement moves mean and covariance by recursive least squares on relative errors
+(y − c·x)/max(y, c·x); before each, the covariance goes a little back to the prior's, so old measurements are forgotten and what is never seen keeps its doubt.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from math import isfinite, sqrt
+from types import MappingProxyType
+
+from optimizer.cardinality import Sizes, sizes
+from optimizer.cost.contract import Price
+from optimizer.cost.features import Features, building, steady
+from optimizer.errors import ForebayError
+from optimizer.observed import Observed
+from optimizer.plan import Plan
+from optimizer.query import Query
+
+UNIT = "s"
+SPREAD = 0.5          # standard deviation of a unit cost nobody has measured, relative to it
+NOISE = 0.15          # the same of a measured batch: other work of the machine, what the amounts leave out
+FORGETTING = 0.02     # how far the covariance goes back to the prior's with each measurement
+# Seconds a unit on the machine that this was made on (2 cores): `forebay calibrate` measures them, batches correct them.
+SECONDS: Mapping[str, float] = MappingProxyType({
+    "scan": 4e-9, "files": 3e-4, "keep": 15e-9, "group": 25e-9, "build": 40e-9, "probe": 8e-9, "pairs": 15e-9, "state_read": 20e-9, "state_write": 100e-9,
+    "exchange": 100e-9, "statements": 1e-3, "commits": 7e-3, "jobs": 0.16, "batches": 0.03,
+    "jvm_scan": 20e-9, "jvm_files": 2e-3, "jvm_keep": 150e-9, "jvm_group": 100e-9, "jvm_build": 100e-9, "jvm_probe": 50e-9, "jvm_pairs": 60e-9,
+    "jvm_state_read": 60e-9, "jvm_state_write": 300e-9, "jvm_statements": 0.15, "jvm_commits": 7e-3, "jvm_jobs": 0.1, "jvm_batches": 0.03})
+NAMES = tuple(SECONDS)
+Row = tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Coefficients:
+    """Seconds a unit of each of NAMES, and their covariance. `measurements` is how many batches they rest on, `source` where they come from."""
+
+    mean: Row
+    covariance: tuple[Row, ...]
+    source: str = "prior"
+    measurements: int = 0
+
+    def __post_init__(self) -> None:
+        n = len(NAMES)
+        if len(self.mean) != n or len(self.covariance) != n or any(len(row) != n for row in self.covariance):
+            raise _bad(f"{len(self.mean)} unit costs", f"expected {n}, with a covariance of {n} × {n}")
+        for name, value, row in zip(NAMES, self.mean, self.covariance):
+            if not isfinite(value) or value < 0 or not all(map(isfinite, row)) or row[NAMES.index(name)] < 0:
+                raise _bad(f"unit cost {name} is {value!r}", "expected a finite number of seconds, not negative, and a finite covariance")
+
+    def __getitem__(self, name: str) -> float:
+        return self.mean[NAMES.index(name)]
+
+    def document(self) -> dict[str, object]:
+        return {"seconds": dict(zip(NAMES, self.mean)), "covariance": [list(row) for row in self.covariance], "source": self.source, "measurements": self.measurements}
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A batch's amounts of work and the seconds it took."""
+
+    amounts: Mapping[str, float]
+    seconds: float
+
+
+def prior(seconds: Mapping[str, float] = SECONDS, source: str = "prior", spread: float = SPREAD) -> Coefficients:
+    """Unit costs before any batch; what is not given is as SECONDS says. `spread` is the doubt about those that are given."""
+    unknown = [name for name in seconds if name not in SECONDS]
+    if unknown:
+        raise _bad(f"unknown unit cost {unknown[0]!r}", f"known are {', '.join(NAMES)}")
+    mean = tuple(float(seconds.get(name, SECONDS[name])) for name in NAMES)
+    doubt = [(spread if name in seconds else SPREAD) * value for name, value in zip(NAMES, mean)]
+    return Coefficients(mean, tuple(tuple(d * d if i == j else 0.0 for j in range(len(NAMES))) for i, d in enumerate(doubt)), source)
+
+
+def read(document: object) -> Coefficients:
+    """Coefficients from JSON, as `document` writes them; refused by name where they are not that."""
+    if not isinstance(document, Mapping) or not isinstance(document.get("seconds"), Mapping):
+        raise _bad("no `seconds`", "expected {\"seconds\": {name: seconds}, \"covariance\": [[…]], …}")
+    seconds = document["seconds"]
+    wrong = [name for name in (*seconds, *NAMES) if name not in SECONDS or not _number(seconds.get(name))]
+    if wrong:
+        raise _bad(f"unit cost {wrong[0]!r} is {seconds.get(wrong[0])!r}", f"expected a number for each of {', '.join(NAMES)}")
+    rows = document.get("covariance")
+    if not isinstance(rows, list) or not all(isinstance(row, list) and all(map(_number, row)) for row in rows):
+        raise _bad("the covariance is not a matrix of numbers", "forebay calibrate makes it anew")
+    count = document.get("measurements", 0)
+    return Coefficients(tuple(float(seconds[name]) for name in NAMES), tuple(tuple(map(float, row)) for row in rows), str(document.get("source", "")),
+                        count if isinstance(count, int) and count >= 0 else 0)
+
+
+def price(query: Query, plan: Plan, observed: Observed, coefficients: Coefficients, parts: int = 1, known: Sizes | None = None) -> Price:
+    """Seconds of an average batch, by node."""
+    return priced(steady(query, plan, observed, parts, known), coefficients)
+
+
+def first_price(query: Query, plan: Plan, observed: Observed, coefficients: Coefficients, parts: int = 1, known: Sizes | None = None) -> Price:
+    """Seconds of the batch that makes the plan's state from the stream tables."""
+    return priced(building(query, plan, observed, parts, known), coefficients)
+
+
+def model(query: Query, observed: Observed, coefficients: Coefficients, parts: int = 1) -> Callable[[Plan], Price]:
+    """The model with its statistics bound; sizes are worked out once for all plans."""
+    known = sizes(query, observed)
+    return lambda plan: price(query, plan, observed, coefficients, parts, known)
+
+
+def priced(features: Features, coefficients: Coefficients) -> Price:
+    parts = tuple((node, seconds(amounts, coefficients)) for node, amounts in features.nodes.items())
+    return Price(parts, UNIT, f"unit costs: {coefficients.source}, {coefficients.measurements} batches measured")
+
+
+def seconds(amounts: Mapping[str, float], coefficients: Coefficients) -> float:
+    return sum(coefficients[kind] * amount for kind, amount in amounts.items())
+
+
+def deviation(amounts: Mapping[str, float], coefficients: Coefficients, than: Mapping[str, float] | None = None) -> float:
+    """Standard deviation of a price; or of the difference of two, in which what they share cancels."""
+    x = [amounts.get(name, 0.0) - (than or {}).get(name, 0.0) for name in NAMES]
+    return sqrt(max(_dot(x, _times(coefficients.covariance, x)), 0.0))
+
+
+def fit(before: Coefficients, measurements: Iterable[Measurement], noise: float = NOISE, forgetting: float = FORGETTING) -> Coefficients:
+    """Coefficients after these measurements, in the order in which they were made."""
+    mean, covariance, count = list(before.mean), [list(row) for row in before.covariance], before.measurements
+    for one in measurements:
+        x = [one.amounts.get(name, 0.0) for name in NAMES]
+        scale = max(one.seconds, _dot(mean, x))
+        if not isfinite(scale) or scale <= 0 or one.seconds < 0:
+            continue
+        _forget(covariance, forgetting)
+        _update(mean, covariance, [v / scale for v in x], one.seconds / scale, noise)
+        count += 1
+    return Coefficients(tuple(_nonnegative(mean, covariance)), tuple(map(tuple, covariance)), before.source, count)
+
+
+def _forget(covariance: list[list[float]], share: float) -> None:
+    """Towards the prior's: λΣ + (1 − λ)Σ₀, for directions whose doubt is below the prior's."""
+    for i, name in enumerate(NAMES):
+        start = (SPREAD * SECONDS[name]) ** 2
+        if covariance[i][i] < start:
+            covariance[i][i] += share * (start - covariance[i][i])
+
+
+def _update(mean: list[float], covariance: list[list[float]], x: list[float], y: float, noise: float) -> None:
+    """The Kalman step of recursive least squares; x and y are already relative, so their noise is one number."""
+    along = _times(covariance, x)
+    gain = [a / (noise * noise + _dot(x, along)) for a in along]
+    error = y - _dot(mean, x)
+    for i, g in enumerate(gain):
+        mean[i] += g * error
+        for j, a in enumerate(along):
+            covariance[i][j] -= g * a
+    for i in range(len(mean)):
+        covariance[i][i] = max(covariance[i][i], 0.0)
+
+
+def _nonnegative(mean: list[float], covariance: list[list[float]]) -> list[float]:
+    """The mean given that nothing costs less than nothing: the worst component is set to 0 and the others to what is then expected of them, until none is negative."""
+    found, sigma = list(mean), [list(row) for row in covariance]
+    for _ in mean:
+        worst = min(range(len(found)), key=lambda i: found[i] / SECONDS[NAMES[i]])
+        if found[worst] >= 0:
+            break
+        column, own, low = [row[worst] for row in sigma], sigma[worst][worst], found[worst]
+        for i in range(len(found)):
+            found[i] -= column[i] / own * low if own > 0 else 0.0
+            sigma[i] = [v - column[i] * column[j] / own for j, v in enumerate(sigma[i])] if own > 0 else sigma[i]
+        found[worst] = 0.0
+    return [max(v, 0.0) for v in found]
+
+
+def _times(matrix: Iterable[Iterable[float]], x: list[float]) -> list[float]:
+    return [_dot(row, x) for row in matrix]
+
+
+def _dot(a: Iterable[float], b: Iterable[float]) -> float:
+    return sum(u * v for u, v in zip(a, b))
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value)
+
+
+def _bad(message: str, hint: str) -> ForebayError:
+    return ForebayError("bad-calibration", message, hint=hint)
