@@ -47,7 +47,7 @@ class Past:
 
     plan: Plan | None = None
     since: int = 0                                     # boundaries answered under it
-    before: Plan | None = None
+    before: str | None = None                          # its name
     measured: tuple[float, ...] = ()                   # seconds of its boundaries, newest last
     ratio_before: float | None = None                  # measured over predicted seconds of the plan before it, when it was left
     corrections: Mapping[str, tuple[float, int]] = field(default_factory=dict)      # plan name → (factor, boundaries since)
@@ -130,7 +130,7 @@ def _undone(candidates: tuple[Priced, ...], current: Priced, past: Past, rules: 
     """
     if past.before is None or past.ratio_before is None or not past.measured or not rules.trial <= past.since <= rules.rest:
         return None
-    real, back = median(past.measured), next((c for c in candidates if c.refused is None and c.plan.name == past.before.name), None)
+    real, back = median(past.measured), next((c for c in candidates if c.refused is None and c.plan.name == past.before), None)
     if back is None:
         return None
     expected = back.seconds * past.ratio_before
@@ -138,8 +138,8 @@ def _undone(candidates: tuple[Priced, ...], current: Priced, past: Past, rules: 
         return None
     factor = max(past.corrections.get(current.plan.name, (1.0, 0))[0] * real / max(current.seconds, 1e-9), 1.0)
     corrected = {**past.corrections, current.plan.name: (factor, 0)}
-    reason = f"undone: {current.plan.name} is measured at {_ms(real)} a boundary, {past.before.name} would cost {_ms(expected)}"
-    return Decision(past.before, past.plan, reason, expected, candidates, corrected)
+    reason = f"undone: {current.plan.name} is measured at {_ms(real)} a boundary, {past.before} would cost {_ms(expected)}"
+    return Decision(back.plan, past.plan, reason, expected, candidates, corrected)
 
 
 def _ms(seconds: float) -> str:

@@ -1,0 +1,104 @@
+"""One query, what is known of it and what work costs: every plan priced, and the decision; the same function serves a batch, `explain` and the benchmarks."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from optimizer.assumed import symbols
+from optimizer.cardinality import Operand, Sizes, sizes
+from optimizer.cost.document import read
+from optimizer.cost.features import building, state_rows, steady
+from optimizer.cost.many_way import price as paper_price
+from optimizer.cost.measured import Coefficients, deviation, seconds
+from optimizer.cost.statistics import Setting
+from optimizer.decide import Decision, Hysteresis, Past, Priced, decide, priced
+from optimizer.decide import DEFAULT as RULES
+from optimizer.observed import Observed
+from optimizer.plan import Candidate, Plan, refusal
+from optimizer.query import Query
+from optimizer.search import Forms, cheapest
+from optimizer.shape import shape
+
+MODELS = ("measured", "paper")
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What a price is made of: unit costs, tasks that run at once, the form that may be chosen, and the paper's constants as a file of statistics says them."""
+
+    coefficients: Coefficients
+    width: int = 1
+    forms: Forms = Forms()
+    statistics: Mapping[str, object] | None = None
+    model: str = "measured"
+
+
+def consider(query: Query, observed: Observed, costs: Costs, past: Past = Past(), rules: Hysteresis = RULES, only: str | None = None) -> Decision:
+    """`only`: the pinned name, of which the cheapest form is taken."""
+    pricing = _Pricing(query, observed, costs)
+    found = cheapest(query, pricing.rank, pricing.joined, costs.forms)
+    candidates = priced(found, pricing.whole, past)
+    if only is not None:
+        return _pinned(candidates, only, past)
+    if costs.model == "paper":
+        return _by_paper(candidates, past)
+    current = pricing.present(past)
+    return decide(candidates, current, past, rules)
+
+
+class _Pricing:
+    """Prices of one query's plans by one set of statistics; the sizes are worked out once."""
+
+    def __init__(self, query: Query, observed: Observed, costs: Costs) -> None:
+        self.query, self.observed, self.costs = query, observed, costs
+        self.sizes: Sizes = sizes(query, observed)
+        self.setting: Setting = read(costs.statistics or {}, query, symbols(query, observed))
+        self._seen: dict[Plan, float] = {}
+
+    def parts(self, plan: Plan) -> int:
+        return plan.parts or self.costs.width
+
+    def rank(self, plan: Plan) -> float:
+        """Seconds of a steady batch."""
+        if plan not in self._seen:
+            amounts = steady(self.query, plan, self.observed, self.parts(plan), self.sizes).total
+            self._seen[plan] = seconds(amounts, self.costs.coefficients)
+        return self._seen[plan]
+
+    def whole(self, plan: Plan) -> Priced:
+        first = building(self.query, plan, self.observed, self.parts(plan), self.sizes).total
+        amounts = steady(self.query, plan, self.observed, self.parts(plan), self.sizes).total
+        kept = state_rows(self.query, plan, self.observed, self.sizes)
+        extra = max(seconds(first, self.costs.coefficients) - self.rank(plan), 0.0)
+        return Priced(plan, self.rank(plan), deviation(amounts, self.costs.coefficients), extra, kept, paper_price(plan, self.setting, self.query).total)
+
+    def present(self, past: Past) -> Priced | None:
+        """The plan in force, in the form that it is in."""
+        if past.plan is None or refusal(shape(self.query), past.plan) is not None:
+            return None
+        return priced((Candidate(past.plan),), self.whole, past)[0]
+
+    def joined(self, plan: Plan, members: frozenset[int]) -> float:
+        """Rows of the join of some inputs, as the plan holds them."""
+        operands: list[Operand] = [self.sizes.merged(i) if plan.digits[i] else self.sizes.raw(i) for i in sorted(members)]
+        return self.sizes.join(operands)
+
+
+def _pinned(candidates: tuple[Priced, ...], only: str, past: Past) -> Decision:
+    chosen = next(c for c in candidates if c.plan.name == only)
+    kept = past.plan if past.plan is not None and past.plan.name == only else chosen.plan
+    before = past.plan if past.plan is not None and past.plan.name != only else None
+    return Decision(kept, before, "pinned", chosen.seconds, candidates, past.corrections)
+
+
+def _by_paper(candidates: tuple[Priced, ...], past: Past) -> Decision:
+    """The cheapest by paper A, whose sets are running: of one price for all ways of keeping, running is the paper's own."""
+    sound = [c for c in candidates if c.refused is None]
+    usual = ("running", "retract", "recompute", "expire")
+    best = min(sound, key=lambda c: (c.paper if c.paper is not None else float("inf"), usual.index(c.plan.keeping)))
+    return Decision(best.plan, None, f"the least cost by the paper's model, {best.paper:,.4g}", best.seconds, candidates, past.corrections)
+
+
+def with_width(costs: Costs, width: int) -> Costs:
+    """The same on a session that runs `width` tasks at once; one task alone is then a form of its own."""
+    return replace(costs, width=width, forms=replace(costs.forms, parts=(0, 1) if width > 1 else (1,)))
