@@ -7,6 +7,7 @@ from optimizer.keep import stored
 from optimizer.lowering import Lowering, extremes
 from optimizer.program import StateSet, state_sets
 from optimizer.sets import grouped
+from optimizer.shape import Measure
 
 
 def compaction(low: Lowering, name: str, source: str, boundary: int) -> str:
@@ -24,6 +25,20 @@ def _merged(low: Lowering, kept: StateSet, live: str) -> str:
         return merged_answer(low, f"SELECT * FROM {live}", extra=("_e",))
     if kept.kind == "panes":
         return grouped(low, kept.input, live, ("_in", "_out"))
-    keys = [c for c, _ in kept.columns if c not in {m.name for m in extremes(low, kept.input)}]
-    values = [f"{m.kind}({m.name}) AS {m.name}" for m in extremes(low, kept.input)]
-    return f"SELECT {', '.join(keys + values)} FROM {live} GROUP BY {', '.join(keys)}"
+    own = extremes(low, kept.input)
+    keys = [c for c, _ in kept.columns if c not in {m.name for m in own}]
+    values = [f"{m.kind}({m.name}) AS {m.name}" for m in own]
+    return _undominated(keys, own, f"SELECT {', '.join(keys + values)} FROM {live} GROUP BY {', '.join(keys)}")
+
+
+def _undominated(keys: list[str], own: tuple[Measure, ...], merged: str) -> str:
+    """Without the extremes that can never be one again: another at least as extreme counts already and leaves later.
+
+    Of n panes of random values about ln n stay, so a running set's extremes hardly grow with its window.
+    """
+    by = ", ".join(k for k in keys if k not in ("_in", "_out"))
+    later = f"OVER ({f'PARTITION BY {by} ' if by else ''}ORDER BY _out DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
+    beaten = [f"{m.name} {'>=' if m.kind == 'min' else '<='} {m.kind}({m.name}) FILTER (WHERE _in = 0) {later}" for m in own]
+    values = [f"CASE WHEN COALESCE({b}, FALSE) THEN NULL ELSE {m.name} END AS {m.name}" for m, b in zip(own, beaten)]
+    some = " OR ".join(f"{m.name} IS NOT NULL" for m in own)
+    return f"SELECT * FROM (SELECT {', '.join(keys + values)} FROM ({merged}) AS q) AS left_over WHERE {some}"

@@ -5,10 +5,11 @@ from random import Random
 
 import pytest
 
+from jobs import kernel
 from optimizer.compaction import compaction
 from optimizer.lowering import Lowering
 from optimizer.plan import named
-from optimizer.program import BEGINNING
+from optimizer.program import BEGINNING, state_sets
 from optimizer.shape import shape
 from tests import oracle
 from tests.differential import differences, folder_of, query_of
@@ -39,3 +40,20 @@ def test_what_is_replaced_by_each_batch_is_not_merged() -> None:
     asked = query("two-streams")
     with pytest.raises(ValueError, match="nothing to merge"):
         compaction(Lowering(shape(asked), named(asked, "EAP11 running")), "totals0", "files", 10)
+
+
+def test_extremes_that_can_never_be_one_again_are_left_out() -> None:
+    """Of 200 panes of random values a handful stays; at every later boundary the extremes are those of all panes."""
+    asked = query("extremes")
+    low, rnd, con = Lowering(shape(asked), named(asked, "EAP11 running"), narrow=False), Random(5), kernel.shared()
+    columns = next(s for s in state_sets(low) if s.name == "extremes0").columns
+    assert [c for c, _ in columns] == ["a0_0", "a0_1", columns[2][0], "_in", "_out"]
+    values = [(f"u{n % 2}", "p", rnd.choice([None, rnd.randrange(10**6)]), 0 if n < 190 else 5 * n, 1000 + n) for n in range(200)]
+    listed = ", ".join(f"('{u}', '{p}', {'NULL' if v is None else v}, {i}, {o})" for u, p, v, i, o in values)
+    kept = con.execute(f"FROM ({compaction(low, 'extremes0', f'(VALUES {listed}) AS q({chr(44).join(c for c, _ in columns)})', 900)})").fetchall()
+    con.close()
+
+    def most(rows: list[tuple[str, str, int | None, int, int]], user: str, t: int) -> int | None:
+        return max((v for u, _, v, i, o in rows if u == user and v is not None and i <= t <= o), default=None)
+
+    assert len(kept) < 60 and all(most(values, u, t) == most(kept, u, t) for u in ("u0", "u1") for t in range(900, 1210))
