@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Sequence
 from enum import Enum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -32,6 +33,11 @@ class Format(str, Enum):
     csv = "csv"
     json = "json"
     parquet = "parquet"
+
+
+class Model(str, Enum):
+    measured = "measured"
+    paper = "paper"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -146,12 +152,14 @@ def result(call: Call, name: Name, at: Annotated[str | None, typer.Option("--at"
     return Said(show.result(name, found) if call.json else {}, write if output is None else lambda _: None)
 
 
-def explain(call: Call, query: Annotated[str, typer.Argument(metavar="NAME|SQL", help="A query's name, or a text.")]) -> Said:
-    """Every plan, the choice and why, as a tree and as SQL."""
+def explain(call: Call, query: Annotated[str, typer.Argument(metavar="NAME|SQL", help="A query's name, or a text.")],
+            statistics: Annotated[Path | None, typer.Option(metavar="FILE", help="Price with these instead of what was measured (JSON).")] = None,
+            cost_model: Annotated[Model, typer.Option("--cost-model", help="The model that chooses.")] = Model.measured) -> Said:
+    """Every plan with its price, the choice and why, as a tree and as SQL."""
     pipe = opened(call)
     if NAME.fullmatch(query.strip()):
         pipe.query(query.strip())      # a text is never one word: this is a name, known or refused
-    document = pipe.explain(query.strip())
+    document = show.explained(pipe.explain(query.strip(), statistics=formats.document(statistics) if statistics else None, cost_model=cost_model.value))
     return Said(document, text.explained(document))
 
 

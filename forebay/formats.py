@@ -5,6 +5,7 @@ import json
 import re
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from forebay import show, text
@@ -67,3 +68,17 @@ def _opened(path: str, mode: str = "wb") -> Any:
         return open(path, mode) if "b" in mode else open(path, mode, encoding="utf-8", newline="")
     except OSError as error:
         raise ForebayError("bad-file", f"{path} cannot be written: {error.strerror}", hint="name a file in a folder that exists") from None
+
+
+def document(path: Path) -> dict[str, Any]:
+    """A JSON file that a person wrote."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ForebayError("no-file", f"{path} cannot be read: {error.strerror}", hint="give the path of a JSON file") from error
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+        line, column = getattr(error, "lineno", None), getattr(error, "colno", None)
+        raise ForebayError("bad-json", f"{path} is not JSON: {error}", line, column, "write it as {\"streams\": {\"s1\": {\"rate\": 300}}}") from error
+    if not isinstance(found, dict):
+        raise ForebayError("bad-json", f"{path} holds no object", hint="write {\"streams\": {\"s1\": {\"rate\": 300}}}")
+    return found

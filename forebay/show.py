@@ -82,5 +82,9 @@ def plans(document: Mapping[str, Any]) -> Document:
     return {**document, "decisions": [{**d, "boundary": iso(d["boundary"]), "measured_s": round(d["measured_s"], 6)} for d in document["decisions"]]}
 
 
+def explained(document: Mapping[str, Any]) -> Document:
+    return {**document, "statistics": {**document["statistics"], "seen_at": iso(document["statistics"].get("seen_at"))}}
+
+
 def verified(document: Mapping[str, Any]) -> Document:
     return {"queries": {n: {**q, "differences": [{**d, "boundary": iso(d["boundary"])} for d in q["differences"]]} for n, q in document["queries"].items()}}

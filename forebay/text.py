@@ -147,17 +147,20 @@ def plans(document: Mapping[str, Any]) -> Text:
         spans = list(_spans(document["decisions"]))
         if not spans:
             return line(out, "no boundary has run yet")
-        table(out, ("from", "boundaries", "plan", "seconds a boundary", "reason"), spans, (False, True, False, True, False))
+        table(out, ("from", "boundaries", "plan", "predicted s", "measured s", "reason"), spans, (False, True, False, True, True, False))
+        if document.get("regret_s") is not None:
+            line(out, f"\nregret so far (measured less the best candidate's estimate): {document['regret_s']:.2f} s")
     return text
 
 
-def _spans(decisions: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, int, str, str, str]]:
+def _spans(decisions: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, int, str, str, str, str]]:
     start = 0
     for i in range(1, len(decisions) + 1):
         if i == len(decisions) or any(decisions[i][k] != decisions[start][k] for k in ("plan", "reason")):
             part = decisions[start:i]
             count = sum(d["boundaries"] for d in part)
-            yield part[0]["boundary"], count, part[0]["plan"], f"{sum(d['measured_s'] * d['boundaries'] for d in part) / count:.3f}", part[0]["reason"]
+            predicted, measured = part[-1]["predicted_s"], sum(d["measured_s"] * d["boundaries"] for d in part) / count
+            yield part[0]["boundary"], count, part[0]["plan"], "–" if predicted is None else f"{predicted:.3f}", f"{measured:.3f}", part[0]["reason"]
             start = i
 
 

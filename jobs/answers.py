@@ -1,19 +1,20 @@
 """Reading what was published: answers at boundaries, explanations, verification against the raw rows; changes nothing and needs no Spark."""
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs import batch as batches
-from jobs import kernel, places, relations, repair, requests, retention, tables
+from jobs import choice, kernel, places, relations, repair, requests, retention, tables
 from jobs import verify as oracle
 from jobs.queries import Standing, standings
 from jobs.schema import arrow
 from jobs.verify_sql import Table
+from optimizer import explain as renderer
 from optimizer.errors import ForebayError
-from optimizer.plan import candidates, default
 from optimizer.query import Query
 
 if TYPE_CHECKING:
@@ -81,14 +82,12 @@ def segments(rt: Runtime, name: str) -> list[tuple[Standing, list[int]]]:
     return found
 
 
-def explain(rt: Runtime, query: str) -> dict[str, Any]:
-    """Of a query's name, or of a text."""
-    known = standings(rt.ledger.all_changes())
-    standing = known.get(query)
+def explain(rt: Runtime, query: str, statistics: Mapping[str, Any] | None = None, cost_model: str = "measured") -> dict[str, Any]:
+    """Of a query's name, as its next boundary would decide; or of a text, as if it were created now. `statistics` instead of what was measured."""
+    standing = standings(rt.ledger.all_changes()).get(query)
     asked = batches.parsed(standing.sql if standing else query, rt.catalog)
-    chosen = default(asked)
-    from optimizer import explain as renderer
-    return {"query": query, **renderer.document(asked, chosen, candidates(asked))}
+    decision, observed = choice.considered(rt, asked, standing, statistics, cost_model)
+    return {"query": query, **renderer.document(asked, decision, choice.shown(asked, observed, rt, statistics))}
 
 
 def verify(rt: Runtime, name: str | None = None, engine: str = "duckdb") -> dict[str, Any]:

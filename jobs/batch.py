@@ -70,6 +70,12 @@ class Answer:
     files: tuple[File, ...] = ()
     state: dict[str, list[File]] = field(default_factory=dict)
     failed: tuple[int, str] | None = None
+    seconds: float = 0.0
+
+    @property
+    def anew(self) -> bool:
+        """Whether its state was made from nothing."""
+        return self.work.previous == BEGINNING
 
 
 @lru_cache(maxsize=4096)
@@ -183,7 +189,7 @@ def _tried(context: Context, work: Work, outcomes: list[Outcome]) -> Answer:
 
 
 def _made(context: Context, work: Work, outcomes: list[Outcome]) -> Answer:
-    made = Answer(work)
+    made = Answer(work, seconds=max((o.seconds for o in outcomes), default=0.0))
     for outcome in outcomes:
         for name, file in outcome.written:
             if name:

@@ -3,23 +3,45 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jobs import requests
+from jobs import choice, requests
+from jobs.ledger import Told
 from jobs.queries import standings
 
 if TYPE_CHECKING:
     from jobs.runner import Runtime
 
-RULE = "the rule: inputs without grouping attributes aggregate early"
+RULE = "by rule, before any statistics: inputs without grouping attributes aggregate early"
 
 
 def document(rt: Runtime, name: str) -> dict[str, Any]:
     """INTERFACE's `plans`: one entry a batch, whose time is that of all its queries divided by its boundaries."""
-    standing, changes = requests.show(rt, name), rt.ledger.all_changes()
+    standing, changes, written = requests.show(rt, name), rt.ledger.all_changes(), choice.rows(rt, name)
     decisions: list[dict[str, Any]] = []
-    for first, boundaries, plans, seconds in rt.ledger.told():
-        if name in plans:
-            pinned = (asked := standings(changes, first).get(name)) is not None and asked.pin is not None
-            before = decisions[-1]["plan"] if decisions else plans[name]
-            decisions.append({"boundary": first, "boundaries": boundaries, "plan": plans[name], "switched_from": None if before == plans[name] else before,
-                              "predicted_s": None, "measured_s": seconds / boundaries, "reason": "pinned" if pinned else RULE})
-    return {"query": name, "pinned": standing.pin, "decisions": decisions}
+    for batch in rt.ledger.told():
+        if name in batch.plans:
+            pinned = (asked := standings(changes, batch.first).get(name)) is not None and asked.pin is not None
+            before, plan = decisions[-1]["plan"] if decisions else batch.plans[name], batch.plans[name]
+            rest = _written(written, batch.first, plan, pinned)
+            decisions.append({"boundary": batch.first, "boundaries": batch.boundaries, "plan": plan, "switched_from": None if before == plan else before,
+                              "measured_s": _measured(batch, name), **rest})
+    return {"query": name, "pinned": standing.pin, "regret_s": _regret(decisions), "decisions": decisions}
+
+
+def _written(rows: list[dict[str, Any]], boundary: int, plan: str, pinned: bool) -> dict[str, Any]:
+    """The decision in force at a boundary, if one was made by price."""
+    row = next((r for r in reversed(rows) if r["boundary"] <= boundary), None)
+    if row is None or row["plan"] != plan:
+        return {"predicted_s": None, "best_s": None, "reason": "pinned" if pinned else RULE}
+    return {"predicted_s": row["predicted_s"], "best_s": row["best_s"], "reason": "pinned" if pinned else row["reason"]}
+
+
+def _measured(batch: Told, name: str) -> float:
+    """Seconds a boundary as if the query were alone: its own tasks and what every batch costs; tasks of other queries are theirs."""
+    others = sum(s for n, s in batch.measured.items() if n != name)
+    return max(batch.seconds - others, batch.measured.get(name, 0.0)) / batch.boundaries
+
+
+def _regret(decisions: list[dict[str, Any]]) -> float | None:
+    """Measured seconds less the best candidate's, estimated from the same statistics; batches of one boundary only, since prices are of one."""
+    known = [d["measured_s"] - d["best_s"] for d in decisions if d["best_s"] is not None and d["boundaries"] == 1]
+    return sum(known) if known else None

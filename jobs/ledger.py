@@ -25,8 +25,8 @@ STAMP = pa.timestamp("us", "UTC")
 CHANGES = pa.schema([("sequence", pa.int64()), ("at", STAMP), ("query", pa.string()), ("action", pa.string()), ("effective", STAMP),
                      ("sql", pa.string()), ("plan", pa.string()), ("columns", pa.string()), ("table", pa.string()), ("reason", pa.string())])
 BATCHES = pa.schema([("batch", pa.int64()), ("phase", pa.string()), ("first", STAMP), ("boundary", STAMP), ("boundaries", pa.int64()),
-                     ("rows", pa.string()), ("plans", pa.string()), ("relations", pa.string()), ("failed", pa.string()),
-                     ("seconds", pa.float64()), ("runner", pa.string()), ("at", STAMP)])
+                     ("plans", pa.string()), ("relations", pa.string()), ("failed", pa.string()),
+                     ("seconds", pa.float64()), ("measured", pa.string()), ("runner", pa.string()), ("at", STAMP)])
 BEGUN = "forebay.begun"
 MANY = 64                # files of one of these tables before they are merged
 ATTEMPTS = 1000          # a request loses only to a boundary that begins or another request, each a few milliseconds long
@@ -67,6 +67,17 @@ class Batch:
     relations: Mapping[str, int]
     states: Mapping[str, State]
     versions: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a committed batch says of itself: plans' names and seconds in tasks by query."""
+
+    first: int
+    boundaries: int
+    plans: Mapping[str, str]
+    seconds: float
+    measured: Mapping[str, float]
 
 
 class Ledger:
@@ -153,17 +164,18 @@ class Ledger:
             self._last = (version, None if said is None else _told(json.loads(str(said))))
         return self._last[1]
 
-    def intent(self, batch: Batch, rows: Mapping[str, int]) -> None:
+    def intent(self, batch: Batch) -> None:
         """Put-if-absent: a second runner that saw the same ledger loses here."""
-        self._enter("intent", batch, batch.states, rows, {}, 0.0)
+        self._enter("intent", batch, batch.states, {}, 0.0, {})
 
-    def commit(self, batch: Batch, states: Mapping[str, State], rows: Mapping[str, int], failed: Mapping[str, str], seconds: float) -> None:
-        self._enter("commit", batch, states, rows, failed, seconds)
+    def commit(self, batch: Batch, states: Mapping[str, State], failed: Mapping[str, str], seconds: float, measured: Mapping[str, float]) -> None:
+        """`measured`: seconds of each query's tasks."""
+        self._enter("commit", batch, states, failed, seconds, measured)
 
-    def _enter(self, phase: str, batch: Batch, states: Mapping[str, State], rows: Mapping[str, int], failed: Mapping[str, str], seconds: float) -> None:
+    def _enter(self, phase: str, batch: Batch, states: Mapping[str, State], failed: Mapping[str, str], seconds: float, measured: Mapping[str, float]) -> None:
         row = {"batch": batch.number, "phase": phase, "first": batch.boundaries[0], "boundary": batch.boundaries[-1], "boundaries": len(batch.boundaries),
-               "rows": json.dumps(dict(rows)), "plans": json.dumps({q: p["name"] for q, p in batch.plans.items()}),
-               "relations": json.dumps(dict(batch.relations)), "failed": json.dumps(dict(failed)), "seconds": seconds,
+               "plans": json.dumps({q: p["name"] for q, p in batch.plans.items()}),
+               "relations": json.dumps(dict(batch.relations)), "failed": json.dumps(dict(failed)), "seconds": seconds, "measured": json.dumps(dict(measured)),
                "runner": f"{socket.gethostname()}:{os.getpid()}", "at": _now()}
         self.batches.append(_rows(BATCHES, [row]), transaction=("batch", 2 * batch.number + (phase == "commit")),
                             metadata={"forebay": _entry(phase, batch, states)})
@@ -184,10 +196,11 @@ class Ledger:
                              FROM batches WHERE phase = 'commit' AND v IS NOT NULL ORDER BY batch""")
         return [pair for k, pair in enumerate(rows) if k == 0 or pair[1] != rows[k - 1][1]]
 
-    def told(self) -> list[tuple[int, int, dict[str, str], float]]:
-        """Of each committed batch: its first boundary, how many it has, its plans' names by query, its seconds."""
-        rows = self._ask("""SELECT epoch_us("first"), boundaries, plans, seconds FROM batches WHERE phase = 'commit' ORDER BY batch""")
-        return [(first, count, json.loads(plans), seconds) for first, count, plans, seconds in rows]
+    def told(self, last: int | None = None) -> list[Told]:
+        """Of each committed batch, or of the last few, oldest first."""
+        few = "" if last is None else f" LIMIT {last}"
+        rows = self._ask(f"""SELECT epoch_us("first"), boundaries, plans, seconds, measured FROM batches WHERE phase = 'commit' ORDER BY batch DESC{few}""")
+        return [Told(first, count, json.loads(plans), seconds, json.loads(measured)) for first, count, plans, seconds, measured in reversed(rows)]
 
     def let_go(self, query: str) -> None:
         """Forgets where a query's state stands: its next batch makes it anew, or the one that is to be run again."""

@@ -9,13 +9,14 @@ import statistics
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 
 from jobs import batch as batches
-from jobs import compact, failpoints, ingest, intake, places, relations, repair, requests, retention, tables
+from jobs import choice, compact, failpoints, ingest, intake, places, relations, repair, requests, retention, tables
 from jobs.batch import Answer, Context
 from jobs.boundaries import active, next_boundary, next_group, read_streams, waiting_for
 from jobs.config import Pipeline, catalog
@@ -26,7 +27,7 @@ from jobs.schema import stream_schema
 from jobs.tables import Conflict, Table
 from jobs.tasks import Tasks
 from optimizer.errors import failed
-from optimizer.plan import default, named, placed
+from optimizer.plan import Plan, placed
 
 TASKS = "tasks"
 
@@ -56,6 +57,13 @@ class Runtime:
             place = places.join(self.pipeline.warehouse, path)
             self._tables[path] = tables.open_table(place) if schema is None else tables.create(place, schema)
         return self._tables[path]
+
+    def path(self, *parts: str) -> str:
+        return places.join(self.pipeline.warehouse, *parts)
+
+    @cached_property
+    def choices(self) -> choice.Choices:
+        return choice.made(self)
 
     def lap(self, stage: str, since: float) -> float:
         """Notes how long a stage of a batch took; gives the time now."""
@@ -152,9 +160,8 @@ def _describe(rt: Runtime, boundaries: tuple[int, ...]) -> Batch:
     return Batch(last[1].number + 1 if last else 0, boundaries, plans, relations.versions(rt.pipeline), states, kept)
 
 
-def choose(rt: Runtime, standing: Standing, state: State | None) -> Any:
-    query = batches.parsed(standing.sql, rt.catalog)
-    plan = named(query, standing.pin) if standing.pin else default(query)
+def choose(rt: Runtime, standing: Standing, state: State | None) -> Plan:
+    query, plan = batches.parsed(standing.sql, rt.catalog), choice.plan(rt, standing, state)
     foreign = any(rt.table(f"streams/{i.source}").features for i in query.inputs
                   if i.is_stream and tables.exists(places.join(rt.pipeline.warehouse, "streams", i.source)))
     return placed(plan, "jvm" if rt.engine == "jvm" or foreign else TASKS)
@@ -179,7 +186,7 @@ def execute(rt: Runtime, boundaries: tuple[int, ...]) -> list[dict[str, Any]]:
     started = time.perf_counter()
     batch = _describe(rt, boundaries)
     failpoints.at("batch.before-intent")
-    rt.ledger.intent(batch, {})
+    rt.ledger.intent(batch)
     failpoints.at("batch.after-intent")
     rt.lap("intent", started)
     return _carry_out(rt, batch, started)
@@ -214,8 +221,9 @@ def _conclude(rt: Runtime, batch: Batch, made: list[Answer], seconds: float) -> 
     states = {**{n: s for n, s in batch.states.items() if n in batch.plans and n not in failed},
               **{a.work.name: _state(a, batch) for a in made if not a.failed}}
     failpoints.at("batch.before-commit")
-    rt.ledger.commit(batch, states, {}, {n: m for n, (_, m) in failed.items()}, seconds)
+    rt.ledger.commit(batch, states, {n: m for n, (_, m) in failed.items()}, seconds, choice.learn(rt, made, seconds))
     failpoints.at("batch.after-commit")
+    choice.write(rt, batch)
 
 
 def _streams(rt: Runtime, standing: Standing) -> list[str]:

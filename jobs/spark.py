@@ -151,11 +151,15 @@ def _reason(error: Exception) -> str:
 
 def default_parallelism(spark: Any) -> int:
     """Cores of the session, as far as its configuration tells."""
-    master = spark.conf.get("spark.master", "local[2]")
+    return cores(spark.conf.get("spark.master", "local[2]"), int(spark.conf.get("spark.cores.max", "2")))
+
+
+def cores(master: str, otherwise: int = 2) -> int:
+    """As far as a master's name tells."""
     inner = master.split("[")[1].rstrip("]") if "[" in master else ""
     if inner == "*":
         return os.cpu_count() or 2
     if "," in inner:
         workers, cores, *_ = (int(x) for x in inner.split(","))
         return workers * cores
-    return int(inner) if inner.isdigit() else int(spark.conf.get("spark.cores.max", "2"))
+    return int(inner) if inner.isdigit() else otherwise

@@ -131,6 +131,11 @@ class Table:
             self._known.update((f.path, f) for f in add)
         return self.version
 
+    def rows(self) -> pa.Table:
+        """All rows of a small table."""
+        found = [pq.ParquetFile(places.opened(places.join(self.path, f.path))).read() for f in self.files()]
+        return pa.concat_tables(found).cast(self.schema) if found else self.schema.empty_table()
+
     def append(self, rows: pa.Table, transaction: tuple[str, int] | None = None, metadata: Mapping[str, str] | None = None) -> int:
         """Writes rows as one file and commits it."""
         return self.commit([write(self.path, rows.cast(self.schema), unique("rows"))] if rows.num_rows else [], (), transaction, metadata)

@@ -43,6 +43,11 @@ class Tasks:
                 self._width = int(self.settings.get("forebay.tasks") or spark.default_parallelism(self.session))
         return self._width
 
+    @property
+    def expected(self) -> int:
+        """The same without a session, for what only prices."""
+        return self.width if self._session is not None or self.inline else int(self.settings.get("forebay.tasks") or spark.cores(self.master))
+
     def map(self, function: Callable[[Item], Result], items: Iterable[Item], width: int | None = None) -> list[Result]:
         """function(item) for each, divided over at most `width` tasks by position."""
         todo = list(items)

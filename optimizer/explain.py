@@ -1,14 +1,15 @@
 """A plan as people read it: a tree with a line a node, its statements, and the document of `forebay explain`; it decides and prices nothing."""
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from optimizer.decide import Decision, Priced
 from optimizer.division import divided
 from optimizer.expr import AggregateRef, Column, Expr, GroupRef
 from optimizer.final import final
 from optimizer.lowering import Lowering
-from optimizer.plan import EXCHANGES, KEEPING, Candidate, Plan
+from optimizer.plan import EXCHANGES, KEEPING, Plan
 from optimizer.program import BEGINNING, state_sets
 from optimizer.query import Aggregate, Query
 from optimizer.scalar import render
@@ -52,29 +53,28 @@ def sql(query: Query, plan: Plan, boundary: int = EXAMPLE) -> list[str]:
     return [pretty(text, low.dialect) for text in found]
 
 
-def document(query: Query, chosen: Plan, candidates: Iterable[Candidate]) -> dict[str, object]:
-    """The keys of `explain --json`; prices are null until there are some."""
-    listed = [{"plan": c.plan.name, "predicted_s": None, "paper_cost": None, "state_rows": None, "refused": c.refused, "order": _order(query, c.plan),
-               "exchange": c.plan.exchange, "layout": c.plan.layout, "place": c.plan.place} for c in candidates]
-    return {"chosen": chosen.name, "why": why(query, chosen), "statistics": {}, "tree": tree(query, chosen), "sql": sql(query, chosen), "candidates": listed}
+def document(query: Query, decision: Decision, statistics: Mapping[str, object]) -> dict[str, object]:
+    """The keys of `explain --json`: every candidate with its prices, the plan in force or to be taken, and why."""
+    chosen = decision.plan
+    return {"chosen": chosen.name, "why": why(query, decision), "statistics": dict(statistics), "tree": tree(query, chosen), "sql": sql(query, chosen),
+            "candidates": [_candidate(query, c) for c in decision.candidates]}
 
 
-def why(query: Query, chosen: Plan) -> str:
-    """The rule by which a plan is chosen while none has a price."""
+def _candidate(query: Query, c: Priced) -> dict[str, object]:
+    sound = c.refused is None
+    return {"plan": c.plan.name, "predicted_s": c.seconds if sound else None, "deviation_s": c.deviation if sound else None,
+            "paper_cost": c.paper if sound else None, "state_rows": c.state_rows if sound else None, "building_s": c.building if sound else None,
+            "refused": c.refused, "order": _order(query, c.plan), "exchange": c.plan.exchange, "layout": c.plan.layout,
+            "invalidation": c.plan.invalidation, "parts": c.plan.parts, "place": c.plan.place}
+
+
+def why(query: Query, decision: Decision) -> str:
+    """The decision's reason, or why there was nothing to decide."""
     if query.returns_rows:
         return "joined rows are published as they are: nothing can be aggregated early"
     if shape(query).whole:
         return "an aggregate of the query has no partial states: it is computed from the joined rows each time"
-    return f"no prices yet; by rule: {_rule(query, chosen)}; {chosen.keeping} is {KEEPING[chosen.keeping]}"
-
-
-def _rule(query: Query, chosen: Plan) -> str:
-    early = [x.alias for x, digit in zip(query.inputs, chosen.digits) if digit]
-    if not early:
-        return "every input brings a grouping attribute"
-    if len(query.inputs) == 1:
-        return "the one input aggregates early by its groups"
-    return f"{', '.join(early)} without a grouping attribute {'shrinks to its' if len(early) == 1 else 'shrink to their'} join keys"
+    return f"{decision.reason}; {decision.plan.keeping} is {KEEPING[decision.plan.keeping]}"
 
 
 def span(microseconds: int) -> str:

@@ -1,7 +1,7 @@
-"""For each plan name its cheapest form: order by dynamic programming, then exchange, layout, parts and place one after another; prices come from outside.
+"""For each plan name its cheapest form: order by dynamic programming, then exchange, layout, parts and place; prices come from outside.
 
-What a name leaves open is separable but for the order: its cost is a sum over prefixes, so the best order of a set of inputs ends in the best order
-of the set without its last (Bellman). The rest is enumerated for names that could still win: a form is at most `parts` times cheaper than another.
+The cost of an order is a sum over its prefixes, so the best order of a set of inputs ends in the best order of the set without its last (Bellman); beyond
+`ALL_NAMES` inputs each next one is that with the fewest rows. What else a name leaves open is enumerated for the names that are cheapest in usual form.
 """
 from __future__ import annotations
 
@@ -31,10 +31,9 @@ def cheapest(query: Query, price: Price, joined: Joined, forms: Forms = Forms(),
     """Every name once, refused or in the cheapest form that was found."""
     asked = shape(query)
     named = candidates(query) if len(query.inputs) <= ALL_NAMES else tuple(_near(asked, price))
-    ordered = [replace(c, plan=_ordered(asked, c.plan, joined)) if c.refused is None else c for c in named]
-    sound = sorted((c for c in ordered if c.refused is None), key=lambda c: price(c.plan))
-    best = {c.plan.name: min(_forms(asked, c.plan, forms), key=price) for c in sound[:refined]}
-    return tuple(replace(c, plan=best.get(c.plan.name, c.plan)) for c in ordered)
+    sound = sorted((c for c in named if c.refused is None), key=lambda c: price(c.plan))
+    best = {c.plan.name: min(_forms(asked, _ordered(asked, c.plan, joined), forms), key=price) for c in sound[:refined]}
+    return tuple(replace(c, plan=best.get(c.plan.name, c.plan)) for c in named)
 
 
 def every_form(query: Query, plan: Plan, forms: Forms = Forms()) -> Iterator[Plan]:
@@ -54,19 +53,21 @@ def _forms(asked: Shape, plan: Plan, forms: Forms) -> Iterator[Plan]:
 
 
 def _ordered(asked: Shape, plan: Plan, joined: Joined) -> Plan:
-    return replace(plan, order=best_order(asked, lambda members: joined(plan, members))) if len(plan.digits) > 2 else plan
+    count = len(plan.digits)
+    find = best_order if count <= ALL_NAMES else next_fewest
+    return replace(plan, order=find(asked, lambda members: joined(plan, members))) if count > 2 else plan
 
 
 def best_order(asked: Shape, rows: Callable[[frozenset[int]], float]) -> tuple[int, ...]:
-    """The order with the fewest rows in all its prefixes together; an input that nothing links yet comes only where there is no other."""
-    count = len(asked.query.inputs)
+    """The order with the fewest rows in all its prefixes together; each next input is linked to one before it."""
+    count, classes = len(asked.query.inputs), _classes(asked)
     best: dict[frozenset[int], tuple[float, tuple[int, ...]]] = {frozenset((i,)): (0.0, (i,)) for i in range(count)}
     layer = list(best)
     for _ in range(count - 1):
         grown: dict[frozenset[int], tuple[float, tuple[int, ...]]] = {}
         for members in layer:
             cost, order = best[members]
-            for i in _next(asked, members, count):
+            for i in _next(classes, members, count):
                 reached = members | {i}
                 through = (cost + rows(reached), (*order, i))
                 if reached not in grown or through < grown[reached]:
@@ -76,10 +77,17 @@ def best_order(asked: Shape, rows: Callable[[frozenset[int]], float]) -> tuple[i
     return best[frozenset(range(count))][1] if count > 1 else connected_order(asked)
 
 
-def _next(asked: Shape, members: frozenset[int], count: int) -> list[int]:
-    outside = [i for i in range(count) if i not in members]
-    linked = [i for i in outside if any(i in c and c & members for c in _classes(asked))]
-    return linked or outside
+def next_fewest(asked: Shape, rows: Callable[[frozenset[int]], float]) -> tuple[int, ...]:
+    """From the first input on, always the linked one that leaves the fewest rows."""
+    count, classes, order = len(asked.query.inputs), _classes(asked), [0]
+    while len(order) < count:
+        members = frozenset(order)
+        order.append(min(_next(classes, members, count), key=lambda i: (rows(members | {i}), i)))
+    return tuple(order)
+
+
+def _next(classes: tuple[frozenset[int], ...], members: frozenset[int], count: int) -> list[int]:
+    return [i for i in range(count) if i not in members and any(i in c and c & members for c in classes)]
 
 
 def _classes(asked: Shape) -> tuple[frozenset[int], ...]:

@@ -17,8 +17,8 @@ def batch(number: int, boundary: int) -> Batch:
 
 
 def entered(book: Ledger, number: int) -> None:
-    book.intent(batch(number, number * S), {})
-    book.commit(batch(number, number * S), {"q": State({"name": "LAP recompute"}, 0, number * S, {}, number)}, {}, {}, 0.1)
+    book.intent(batch(number, number * S))
+    book.commit(batch(number, number * S), {"q": State({"name": "LAP recompute"}, 0, number * S, {}, number)}, {}, 0.1, {})
 
 
 def create(name: str) -> Change:
@@ -27,7 +27,7 @@ def create(name: str) -> Change:
 
 def test_of_two_intents_one_stays(tmp_path: Path) -> None:
     one, other = Ledger(str(tmp_path)), Ledger(str(tmp_path))
-    one.intent(batch(0, S), {})
+    one.intent(batch(0, S))
     with pytest.raises(Conflict) as caught:
         other.intent(batch(0, 2 * S), {})
     assert caught.value.exit_code == 3
@@ -37,11 +37,11 @@ def test_of_two_intents_one_stays(tmp_path: Path) -> None:
 
 def test_of_two_commits_one_stays(tmp_path: Path) -> None:
     one, other = Ledger(str(tmp_path)), Ledger(str(tmp_path))
-    one.intent(batch(0, S), {})
+    one.intent(batch(0, S))
     assert other.last() is not None
-    other.commit(batch(0, S), {}, {}, {}, 0.0)
+    other.commit(batch(0, S), {}, {}, 0.0, {})
     with pytest.raises(Conflict):
-        one.commit(batch(0, S), {}, {}, {}, 0.0)
+        one.commit(batch(0, S), {}, {}, 0.0, {})
 
 
 def test_a_request_sees_the_mark_that_its_changes_come_with(tmp_path: Path) -> None:

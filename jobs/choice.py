@@ -1,0 +1,206 @@
+"""Which plan each query has in the next batch: what ran so far is remembered, optimizer.consider decides, the ledger keeps the decision; no price is made here.
+
+A decision is made anew when there are new statistics, and is part of the batch's intent, so a batch that is run again runs the same plan. Everything
+remembered here can be read again from the ledger: the plan in force, what its boundaries took, the last decision.
+"""
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs import calibrate, statistics, tables
+from jobs.batch import Answer, parsed, plan_from, plan_value
+from jobs.ledger import Batch, State
+from jobs.queries import Standing
+from optimizer.assumed import assumed, symbols
+from optimizer.assumed import told as by_file
+from optimizer.consider import Costs, consider, with_width
+from optimizer.cost.document import read, written
+from optimizer.cost.features import Features, building, steady
+from optimizer.cost.measured import Coefficients, Measurement, fit, seconds
+from optimizer.decide import Decision, Past
+from optimizer.observed import Observed
+from optimizer.plan import Plan, default, named
+from optimizer.query import Query
+
+if TYPE_CHECKING:
+    from jobs.runner import Runtime
+
+PATH = "ledger/decisions"
+STAMP = pa.timestamp("us", "UTC")
+DECISIONS = pa.schema([("boundary", STAMP), ("query", pa.string()), ("plan", pa.string()), ("form", pa.string()), ("switched_from", pa.string()),
+                       ("predicted_s", pa.float64()), ("best_s", pa.float64()), ("reason", pa.string()), ("rows_seen", pa.float64()),
+                       ("candidates", pa.string()), ("corrections", pa.string()), ("at", STAMP)])
+KEPT = 30               # boundaries whose seconds are remembered of a plan
+REMEMBERED = 100        # batches that a start looks back
+NEWS = 1.25             # a prediction that moved by this factor is written down again
+
+
+@dataclass
+class Memory:
+    """One query: `seen` is the state of knowledge that the decision rests on, `said` the prediction that was last written down."""
+
+    past: Past
+    decision: Decision | None = None
+    seen: tuple[Any, ...] | None = None
+    observed: Observed | None = None
+    said: float | None = None
+    unwritten: bool = False
+
+
+@dataclass
+class Choices:
+    """What one process remembers; unit costs are fitted to the batches it runs."""
+
+    coefficients: Coefficients
+    queries: dict[str, Memory] = field(default_factory=dict)
+
+
+def made(rt: Runtime) -> Choices:
+    return Choices(calibrate.coefficients(rt.pipeline.warehouse))
+
+
+def plan(rt: Runtime, standing: Standing, state: State | None) -> Plan:
+    """The plan for the next batch; decided anew if there is news."""
+    query = parsed(standing.sql, rt.catalog)
+    memory = rt.choices.queries.setdefault(standing.name, _remembered(rt, standing, state))
+    observed = statistics.observed(rt, standing.name, query) or statistics.sampled(rt, query)
+    if observed is None or observed.weight <= 0:
+        return named(query, standing.pin) if standing.pin else default(query)
+    news = (standing.sql, standing.pin, standing.since, observed.at)
+    if memory.decision is None or memory.seen != news:
+        memory.observed, memory.seen = observed, news
+        _decided(memory, consider(query, observed, costs(rt), memory.past, only=standing.pin))
+    assert memory.decision is not None
+    return memory.decision.plan
+
+
+def costs(rt: Runtime, model: str = "measured", told: Any = None) -> Costs:
+    return replace(with_width(Costs(rt.choices.coefficients, model=model, statistics=told), rt.tasks.expected), model=model)
+
+
+def _decided(memory: Memory, decision: Decision) -> None:
+    """A switch begins a new count; what the plan before it cost, measured against predicted, is kept for judging it."""
+    past = memory.past
+    if decision.plan != past.plan:
+        predicted = memory.decision.predicted if memory.decision else None
+        ratio = _median(past.measured) / predicted if past.measured and predicted else None
+        past = Past(decision.plan, 0, past.plan.name if past.plan else None, (), ratio, decision.corrections)
+        memory.unwritten = True
+    memory.past = replace(past, corrections=decision.corrections)
+    moved = memory.said is None or decision.predicted is None or not 1 / NEWS < decision.predicted / max(memory.said, 1e-9) < NEWS
+    memory.unwritten |= moved
+    memory.decision = decision
+
+
+def _median(values: Iterable[float]) -> float:
+    found = sorted(values)
+    return found[len(found) // 2]
+
+
+def _remembered(rt: Runtime, standing: Standing, state: State | None) -> Memory:
+    """After a start: the plan in force is the state's, its boundaries' seconds are in the ledger, corrections in the last decision."""
+    if state is None:
+        return Memory(Past())
+    current, last = plan_from(state.plan), _last(rt, standing.name)
+    since, measured = 0, list[float]()
+    for entry in reversed(rt.ledger.told(REMEMBERED)):
+        if entry.plans.get(standing.name) != current.name:
+            break
+        since += entry.boundaries
+        if entry.boundaries == 1 and standing.name in entry.measured and len(measured) < KEPT:
+            measured.append(entry.measured[standing.name])
+    corrections = {name: (factor, since) for name, (factor, since) in json.loads(last["corrections"]).items()} if last else {}
+    before = last["switched_from"] if last and last["plan"] == current.name else None
+    return Memory(Past(current, since, before, tuple(reversed(measured)), None, corrections), said=last["predicted_s"] if last else None)
+
+
+def learn(rt: Runtime, answers: list[Answer], took: float) -> dict[str, float]:
+    """What a batch took, per query: unit costs are fitted to it, and its plan is judged by it. Gives what the ledger keeps."""
+    found = {}
+    for answer in (a for a in answers if a.failed is None and a.seconds > 0):
+        memory = rt.choices.queries.get(answer.work.name)
+        found[answer.work.name] = answer.seconds
+        if memory is None or memory.observed is None or len(answer.work.due) != 1:
+            continue
+        amounts = _amounts(rt, answer, memory.observed)
+        known = rt.choices.coefficients
+        lasting = [Measurement(amounts.in_task, answer.seconds)]
+        if len(answers) == 1:
+            lasting.append(Measurement({k: v for k, v in amounts.total.items() if k not in amounts.in_task}, max(took - answer.seconds, 0.0)))
+        rt.choices.coefficients = fit(known, lasting)
+        outside = seconds(amounts.total, known) - seconds(amounts.in_task, known)
+        if answer.work.plan == memory.past.plan and not answer.anew:
+            memory.past = _counted(memory.past, answer.seconds + outside)
+    return found
+
+
+def _counted(past: Past, took: float) -> Past:
+    corrections = {name: (factor, since + 1) for name, (factor, since) in past.corrections.items() if since < MEMORY}
+    return replace(past, since=past.since + 1, measured=(*past.measured, took)[-KEPT:], corrections=corrections)
+
+
+MEMORY = 200            # boundaries for which a plan's price stays corrected
+
+
+def _amounts(rt: Runtime, answer: Answer, observed: Observed) -> Features:
+    work = answer.work
+    make = building if answer.anew else steady
+    return make(work.query, work.plan, observed, work.parts)
+
+
+def write(rt: Runtime, batch: Batch) -> None:
+    """Decisions that say something new become rows; losing one in a crash loses no answer."""
+    rows = [_row(rt, name, memory, batch.boundaries[0]) for name, memory in rt.choices.queries.items() if memory.unwritten and name in batch.plans]
+    if not rows:
+        return
+    rt.table(PATH, DECISIONS).append(pa.Table.from_pylist(rows, schema=DECISIONS))
+    for memory in rt.choices.queries.values():
+        if memory.unwritten and memory.decision is not None:
+            memory.said, memory.unwritten = memory.decision.predicted, False
+
+
+def _row(rt: Runtime, name: str, memory: Memory, boundary: int) -> dict[str, Any]:
+    decision = memory.decision
+    assert decision is not None
+    sound = [c for c in decision.candidates if c.refused is None]
+    listed = [{"plan": c.plan.name, "predicted_s": c.seconds, "state_rows": c.state_rows, "paper_cost": c.paper} for c in sound]
+    return {"boundary": boundary, "query": name, "plan": decision.plan.name, "form": json.dumps(plan_value(decision.plan)),
+            "switched_from": decision.switched_from.name if decision.switched_from else None, "predicted_s": decision.predicted, "best_s": decision.best,
+            "reason": decision.reason, "rows_seen": memory.observed.weight if memory.observed else 0.0, "candidates": json.dumps(listed),
+            "corrections": json.dumps(decision.corrections), "at": rt.clock()}
+
+
+def rows(rt: Runtime, name: str) -> list[dict[str, Any]]:
+    """The decisions about a query that were written down, oldest first; `boundary` in microseconds."""
+    place = rt.path(PATH)
+    if not tables.exists(place):
+        return []
+    found = tables.open_table(place).rows().filter(pc.field("query") == name)
+    times = found.column("boundary").cast(pa.int64()).to_pylist()
+    said = found.drop_columns(["boundary", "at"]).to_pylist()
+    return sorted(({**row, "boundary": t} for row, t in zip(said, times)), key=lambda row: row["boundary"])
+
+
+def _last(rt: Runtime, name: str) -> dict[str, Any] | None:
+    return next(reversed(rows(rt, name)), None)
+
+
+def considered(rt: Runtime, query: Query, standing: Standing | None, told: Mapping[str, object] | None, model: str) -> tuple[Decision, Observed]:
+    """What the next boundary would decide, by what is known or by what a file says; nothing is remembered of it."""
+    state = (rt.ledger.last() or ("", None, {}))[2].get(standing.name) if standing else None
+    past = _remembered(rt, standing, state).past if standing and not told else Past()
+    known = (statistics.observed(rt, standing.name, query) if standing else None) or statistics.sampled(rt, query) or assumed(query)
+    observed = by_file(query, read(told, query, symbols(query, known)), known) if told else known
+    return consider(query, observed, costs(rt, model, told), past, only=standing.pin if standing else None), observed
+
+
+def shown(query: Query, observed: Observed, rt: Runtime, told: Mapping[str, object] | None) -> dict[str, object]:
+    """The statistics that prices rest on: in the papers' symbols, as a file may give them, and how much they rest on."""
+    document = written(read(told or {}, query, symbols(query, observed)))
+    return {**document, "answer_groups": observed.groups, "rows_seen": observed.weight, "seen_at": observed.at, "unit_costs": rt.choices.coefficients.source}
