@@ -64,10 +64,11 @@ class Work:
 
 @dataclass
 class Answer:
-    """What a query's tasks made of it. `failed` is (boundary, message): nothing from that boundary on."""
+    """What a query's tasks made of it. `failed` is (boundary, message): nothing from that boundary on; `partials` are what `rows` was merged from."""
 
     work: Work
     rows: pa.Table | None = None
+    partials: pa.Table | None = None
     files: tuple[File, ...] = ()
     state: dict[str, list[File]] = field(default_factory=dict)
     failed: tuple[int, str] | None = None
@@ -198,7 +199,8 @@ def _made(context: Context, work: Work, outcomes: list[Outcome]) -> Answer:
         made.files = tuple(f for o in outcomes for name, f in o.written if not name)
         return made
     con = kernel.shared()
-    con.register("computed", pa.concat_tables([o.partials for o in outcomes if o.partials is not None]))
+    made.partials = pa.concat_tables([o.partials for o in outcomes if o.partials is not None])
+    con.register("computed", made.partials)
     same = quiet.repeated(work.due, points(context, work))
     con.register("same", pa.table({"_t": pa.array([t for t, _ in same], pa.int64()), "_of": pa.array([c for _, c in same], pa.int64())}))
     con.execute("CREATE TEMP VIEW partials AS SELECT same._t, computed.* EXCLUDE (_t) FROM computed JOIN same ON computed._t = same._of")

@@ -20,6 +20,9 @@ HALF_LIFE = 20.0       # boundaries after which a sample weighs half
 CHANGE = 1.5           # factor between two samples that is a change, beyond their noise
 NOISE = 4.0            # standard deviations of a count that are noise
 UNBOUNDED = 1e12       # combinations of which none was seen twice, at most
+RATE, VALUES, DAY = 1_000.0, 1_000.0, 86_400.0      # assumed: rows a second, distinct values, seconds of history
+SATURATED = 0.04       # D/n below which all of M was seen: e^(−25) of it was not
+FREQUENT = 4.0         # times the average key's rows that make a key heavy
 DOUBT = 4.0            # repeated combinations of a key before its own number outweighs the average's
 
 
@@ -36,6 +39,21 @@ def observed(asked: Shape, samples: Sequence[Sample], batch: int) -> Observed | 
     return Observed(inputs, classes, batch / SECOND, max(groups or 1.0, 1.0), _fanout(used[0], inputs), float(rows), used[0].at)
 
 
+def assumed(asked: Shape, batch: int) -> Observed:
+    """What is taken where nothing was seen."""
+    def one(declared: Input) -> InputObserved:
+        window = declared.window
+        rate = RATE if window else 0.0
+        rows = rate * (window.range / SECOND or DAY) if window else VALUES
+        return InputObserved(rate, rows, 1.0, VALUES)
+
+    def alike(c: int) -> ClassObserved:
+        even = {i: (1 / VALUES,) for i, _ in asked.keys[c]}
+        return ClassObserved(VALUES, 1 / VALUES, even, even)
+
+    return Observed(tuple(map(one, asked.query.inputs)), tuple(alike(c) for c in range(len(asked.keys))), batch / SECOND)
+
+
 def recent(samples: Sequence[Sample]) -> list[Sample]:
     """The newest sample and those before it that tell the same."""
     newest = samples[0]
@@ -46,17 +64,18 @@ def alike(newer: Sample, older: Sample) -> bool:
     """Whether rates, selectivities and distinct counts are the same up to noise."""
     if newer.dialect != older.dialect or len(newer.inputs) != len(older.inputs):
         return False
-    return all(_same(a, b, newer.seconds, older.seconds) for a, b in zip(newer.inputs, older.inputs))
+    return all(_same(a, b, a.seconds or newer.seconds, b.seconds or older.seconds) for a, b in zip(newer.inputs, older.inputs))
 
 
 def _same(a: InputSample, b: InputSample, seconds: float, before: float) -> bool:
-    if a.version != b.version:
-        return False
-    length = min(seconds, before) if a.version is None else 1.0
-    x, y = (length / seconds, length / before) if a.version is None else (1.0, 1.0)
+    """A relation is the same by its version. Streams are compared by what came in the shorter of both times; distinct counts where these are alike."""
+    if a.version is not None or a.version != b.version:
+        return a.version == b.version
+    x, y = min(seconds, before) / seconds, min(seconds, before) / before
     if changed(a.rows * x, b.rows * y) or changed(a.passing * x, b.passing * y):
         return False
-    return not changed(distinct_in(a.combinations, a.passing), distinct_in(b.combinations, b.passing)) or changed(a.passing, b.passing)
+    alike_long = not changed(a.passing, b.passing)
+    return not (alike_long and changed(distinct_in(a.combinations, a.passing), distinct_in(b.combinations, b.passing)))
 
 
 def changed(count: float, before: float) -> bool:
@@ -79,16 +98,20 @@ def distinct_in(found: Smallest, rows: float) -> float:
 
 
 def population(rows: float, distinct: float) -> float:
-    """M of D = M·(1 − e^(−n/M)) (Cardenas 1975): by bisection on x = n/M, since (1 − e^(−x))/x = D/n falls in x. At least half a row is repeated."""
+    """M of D = M·(1 − e^(−n/M)) (Cardenas 1975), with at least half a row repeated: by Newton on x = n/M, of which (1 − e^(−x))/x = D/n.
+
+    That function is convex and falls, and is above 1 − x/2, so Newton's steps from 2(1 − D/n) go up to the root and never past it."""
     ratio = min(distinct, rows - 0.5) / rows if rows > 0.5 else 0.0
-    if ratio <= 0:
+    if ratio <= SATURATED:
         return min(max(distinct, 1.0), UNBOUNDED)
-    low, high = -46.0, 46.0      # log x
+    x = 2 * (1 - ratio)
     for _ in range(60):
-        middle = (low + high) / 2
-        x = exp(middle)
-        low, high = (middle, high) if -expm1(-x) / x > ratio else (low, middle)
-    return min(max(rows / exp(low), distinct, 1.0), UNBOUNDED)
+        y = -expm1(-x) / x
+        step = x * (y - ratio) / (y - exp(-x))
+        x += step
+        if step < 1e-9 * x:
+            break
+    return min(max(rows / x, distinct, 1.0), UNBOUNDED)
 
 
 def _input(asked: Shape, i: int, used: Sequence[Sample], weights: Sequence[float]) -> InputObserved:
@@ -97,7 +120,7 @@ def _input(asked: Shape, i: int, used: Sequence[Sample], weights: Sequence[float
         newest = found[0]
         return InputObserved(0.0, float(newest.rows), newest.passing / newest.rows if newest.rows else 1.0, _combinations(found[:1], newest.rows))
     rows = sum(w * f.rows for w, f in zip(weights, found))
-    rate = rows / sum(w * s.seconds for w, s in zip(weights, used))
+    rate = rows / sum(w * (f.seconds or s.seconds) for w, f, s in zip(weights, found, used))
     selectivity = sum(w * f.passing for w, f in zip(weights, found)) / rows if rows else 1.0
     late = sum(w * f.late for w, f in zip(weights, found)) / rows if rows else 0.0
     return InputObserved(rate, _window(declared, rate, found[0]), selectivity, _combinations(found, found[0].window * selectivity), min(late, 1.0))
@@ -153,25 +176,33 @@ class _Side:
     def __init__(self, parts: Sequence[Smallest], passing: Sequence[int], weights: Sequence[float]) -> None:
         self.sample = united(parts, KEYS)
         self.parts = list(zip(parts, passing, weights))
-        total = sum(passing)
-        self.keys = population(total, distinct_in(self.sample, total)) if total else 1.0
+        self.total = sum(passing)
+        self.keys = population(self.total, distinct_in(self.sample, self.total)) if self.total else 1.0
 
     def rows(self, h: int) -> float:
-        known = [(p, n, w) for p, n, w in self.parts if h < p.below or h in p.extra]
-        rows = sum(w * n for _, n, w in known)
-        if not known:
-            return 1.0 / max(self.keys, 1.0)
-        return sum(w * _count(p, h)[0] for p, _, w in known) / rows if rows else 0.0
+        """The key's share, by the samples that tell of it; as the average key's if none does."""
+        known = weighed = 0.0
+        for part, passing, weight in self.parts:
+            if h < part.below or h in part.extra:
+                known += weight * passing
+                weighed += weight * _count(part, h)[0]
+        return weighed / known if known else 1.0 / max(self.keys, 1.0)
 
     def combinations(self, h: int, of: float) -> float:
         """Its share of all `of` combinations, from how often its own came again within a batch; as its share of the rows where few did."""
-        share, seen = self.rows(h), [(_count(p, h)) for p, _, _ in self.parts if h in p.counts or h in p.extra]
+        share, seen = self.rows(h), [c for part, _, _ in self.parts if (c := _count(part, h))[0]]
         n, m = sum(x for x, _ in seen), sum(y for _, y in seen)
-        if not seen or share <= 0 or n == 0:
+        if n == m or share <= 0:
             return share
         trust = (n - m) / (n - m + DOUBT)
         own = population(n / len(seen), m / len(seen))
         return min(exp(trust * log(own / of) + (1 - trust) * log(share)), 1.0)
+
+    def frequent(self) -> dict[int, float]:
+        """Keys with more rows than FREQUENT average ones beyond noise, and their share."""
+        found = {h for part, passing, _ in self.parts for side in (part.counts, part.extra) for h, (n, _) in side.items()
+                 if n > FREQUENT * passing / self.keys + NOISE * sqrt(n)}
+        return {h: self.rows(h) for h in found}
 
 
 def _count(part: Smallest, h: int) -> tuple[int, int]:
@@ -184,11 +215,9 @@ def _side(asked: Shape, c: int, i: int, used: Sequence[Sample], weights: Sequenc
 
 
 def _frequent(sides: Sequence[_Side]) -> list[int]:
-    """Keys that are much more frequent than the average one, on any input: too few to be met by a sample of hashes, too heavy to be missed."""
+    """Keys that are heavy on any input: too few to be met by a sample of hashes, too many rows to be missed."""
     best: dict[int, float] = {}
     for side in sides:
-        for h in {h for p, _, _ in side.parts for h in (*p.counts, *p.extra)}:
-            share = side.rows(h)
-            if share > 4.0 / max(side.keys, 1.0):
-                best[h] = max(best.get(h, 0.0), share)
+        for h, share in side.frequent().items():
+            best[h] = max(best.get(h, 0.0), share)
     return sorted(sorted(best, key=lambda h: -best[h])[:HEAVY])

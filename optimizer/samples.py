@@ -40,6 +40,7 @@ class InputSample:
     keys: Mapping[int, Smallest] = field(default_factory=dict)
     held: int | None = None
     version: int | None = None         # of a relation
+    seconds: float | None = None       # that these rows took to come, if not as long as the sample's boundaries
 
 
 @dataclass(frozen=True)
@@ -87,13 +88,14 @@ def united(parts: Sequence[Smallest], most: int) -> Smallest:
 
 def document(sample: InputSample) -> dict[str, Any]:
     """As JSON keeps it."""
-    return {"rows": sample.rows, "passing": sample.passing, "late": sample.late, "window": sample.window, "held": sample.held, "version": sample.version,
-            "combinations": _written(sample.combinations), "keys": {str(c): _written(s) for c, s in sample.keys.items()}}
+    return {"rows": sample.rows, "passing": sample.passing, "late": sample.late, "window": sample.window, "held": sample.held,
+            "version": sample.version, "seconds": sample.seconds, "combinations": _written(sample.combinations), "keys": {str(c): _written(s) for c, s in sample.keys.items()}}
 
 
 def from_document(said: Mapping[str, Any]) -> InputSample:
     keys = {int(c): _read(s) for c, s in said["keys"].items()}
-    return InputSample(said["rows"], said["passing"], said["late"], said["window"], _read(said["combinations"]), keys, said["held"], said["version"])
+    return InputSample(said["rows"], said["passing"], said["late"], said["window"], _read(said["combinations"]), keys, said["held"], said["version"],
+                       said["seconds"])
 
 
 def _written(found: Smallest) -> list[Any]:

@@ -39,13 +39,17 @@ class Limits:
 
 @dataclass(frozen=True)
 class Sampling:
-    """`counts` gives rows, passing and late ones; `combinations` (hash, rows); `keys`, by class, (hash, rows, distinct combinations). `define` comes first."""
+    """`counts` gives rows, passing and late ones; `combinations` (hash, rows); `keys`, by class, (hash, rows, distinct combinations). `define` comes first.
+
+    `frequent`, by class, gives the same of keys wherever their hashes are: only needed where the smallest are not all.
+    """
 
     source: Source
     counts: str
     define: tuple[Definition, ...] = ()
     combinations: str | None = None
     keys: tuple[tuple[int, str], ...] = ()
+    frequent: tuple[tuple[int, str], ...] = ()
     limits: Limits = field(default_factory=Limits)
     dialect: str = "duckdb"
 
@@ -63,7 +67,8 @@ def sampling(low: Lowering, i: int, batch: int, after: int, upto: int, limits: L
     define = ((f"sampled{i}", _grouped(low, i, f"{where} AND {passes}", classes, limits), True),
               *((f"keyed{i}_{c}", _keyed(i, c), True) for c in classes))
     combinations = f"SELECT h, CAST(sum(c) AS BIGINT) AS n FROM sampled{i} WHERE h < {limits.combinations} GROUP BY h ORDER BY h LIMIT {COMBINATIONS}"
-    return Sampling(source, counts, define, combinations, tuple((c, _smallest(i, c, limits)) for c in classes), limits, low.dialect)
+    keys, frequent = (tuple((c, make(i, c, limits)) for c in classes) for make in (_smallest, _frequent))
+    return Sampling(source, counts, define, combinations, keys, frequent, limits, low.dialect)
 
 
 def _classes(low: Lowering, i: int) -> dict[int, Attribute]:
@@ -109,10 +114,11 @@ def _keyed(i: int, c: int) -> str:
 
 
 def _smallest(i: int, c: int, limits: Limits) -> str:
-    """The keys with the smallest hashes; the most frequent ones; and those that are watched."""
-    keyed = f"SELECT k, n, m FROM keyed{i}_{c} WHERE"
-    inside = f"(k < {limits.key(c)}{_watched('k', limits.watch(c))})"      # of other keys not all rows were grouped
-    found = [f"SELECT * FROM ({keyed} k < {limits.key(c)} ORDER BY k LIMIT {KEYS}) AS smallest",
-             f"SELECT * FROM ({keyed} {inside} ORDER BY n DESC, k LIMIT {HEAVY}) AS heaviest"]
+    return f"SELECT k, n, m FROM keyed{i}_{c} WHERE k < {limits.key(c)} ORDER BY k LIMIT {KEYS}"
+
+
+def _frequent(i: int, c: int, limits: Limits) -> str:
+    """The watched keys, and the most frequent of those of which all rows were grouped."""
     watched = limits.watch(c)
-    return " UNION ".join(found + ([f"{keyed} k IN ({', '.join(map(str, watched))})"] if watched else []))
+    first = f"CASE WHEN FALSE{_watched('k', watched)} THEN 0 ELSE 1 END"
+    return (f"SELECT k, n, m FROM keyed{i}_{c} WHERE k < {limits.key(c)}{_watched('k', watched)} ORDER BY {first}, n DESC, k LIMIT {HEAVY + len(watched)}")
