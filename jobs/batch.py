@@ -5,7 +5,7 @@ running it again gives the same rows, and a table that has the batch's number al
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -17,6 +17,7 @@ from jobs import failpoints, jvm, kernel, places, quiet, tables
 from jobs.ledger import Batch, State
 from jobs.queries import Standing
 from jobs.reach import dealt, inside, meets
+from jobs.sample import Asked, Either, Taken
 from jobs.schema import arrow
 from jobs.tables import File, Table
 from jobs.tasks import Tasks
@@ -63,10 +64,11 @@ class Work:
 
 @dataclass
 class Answer:
-    """What a query's tasks made of it. `failed` is (boundary, message): nothing from that boundary on."""
+    """What a query's tasks made of it. `failed` is (boundary, message): nothing from that boundary on; `partials` are what `rows` was merged from."""
 
     work: Work
     rows: pa.Table | None = None
+    partials: pa.Table | None = None
     files: tuple[File, ...] = ()
     state: dict[str, list[File]] = field(default_factory=dict)
     failed: tuple[int, str] | None = None
@@ -121,35 +123,40 @@ def state_folder(work: Work, name: str) -> str:
     return f"state/{work.name}/{work.epoch}/{name}"
 
 
-def answers(context: Context, batch: Batch, todo: list[Work]) -> list[Answer]:
-    """All queries in one Spark job; a query that fails is tried again boundary by boundary to find from where."""
-    outcomes = _perform(context, batch, todo)
+def answers(context: Context, batch: Batch, todo: list[Work], asked: Sequence[Asked] = ()) -> tuple[list[Answer], list[Taken]]:
+    """All queries in one Spark job, and the samples with them; a query that fails is tried again boundary by boundary to find from where."""
+    outcomes, taken = _perform(context, batch, todo, asked)
     by_query: dict[str, list[Outcome]] = {}
     for outcome in outcomes:
         by_query.setdefault(outcome.query, []).append(outcome)
-    return [_answer(context, batch, w, by_query[w.name]) for w in todo]
+    return [_answer(context, batch, w, by_query[w.name]) for w in todo], taken
 
 
-def _perform(context: Context, batch: Batch, todo: list[Work]) -> list[Outcome]:
-    """Each query where its plan places it."""
+def _perform(context: Context, batch: Batch, todo: list[Work], asked: Sequence[Asked] = ()) -> tuple[list[Outcome], list[Taken]]:
+    """Each query where its plan places it, and its samples there too."""
     orders = [order(context, batch, w, part) for w in todo if w.plan.place == "tasks" for part in range(w.parts)]
-    return _in_tasks(context, orders) + [jvm.perform(context.tasks.session, jvm_order(context, batch, w)) for w in todo if w.plan.place == "jvm"]
+    outcomes, taken = _in_tasks(context, orders, [a for a in asked if a.sampling.dialect == "duckdb"])
+    outcomes += [jvm.perform(context.tasks.session, jvm_order(context, batch, w)) for w in todo if w.plan.place == "jvm"]
+    return outcomes, taken + [jvm.take(context.tasks.session, a) for a in asked if a.sampling.dialect == "spark"]
 
 
-def _in_tasks(context: Context, orders: list[Order]) -> list[Outcome]:
+def _in_tasks(context: Context, orders: list[Order], asked: Sequence[Asked]) -> tuple[list[Outcome], list[Taken]]:
     """One Spark job; one more before it where anything is broadcast, and one beside it where Spark shuffles."""
     shuffled = [o for o in orders if any(f.parted for f in o.narrow.before)]
     direct = [o for o in orders if o not in shuffled]
     sent = [s for found in context.tasks.map(prepare, [o for o in direct if o.narrow.before]) for s in found]
-    done = context.tasks.map(Joining(tuple(sent)), direct)
-    return done + context.tasks.exchange(sending, list(enumerate(shuffled)), Receiving(tuple(shuffled)), len(shuffled))
+    items: list[Order | Asked] = [*direct, *asked]
+    found = context.tasks.map(Either(Joining(tuple(sent))), items)
+    done, taken = [f for f in found if isinstance(f, Outcome)], [f for f in found if isinstance(f, Taken)]
+    done += context.tasks.exchange(sending, list(enumerate(shuffled)), Receiving(tuple(shuffled)), len(shuffled))
+    return done, taken
 
 
 def jvm_order(context: Context, batch: Batch, work: Work) -> jvm.Order:
     floor = _floor(context, work) if work.query.returns_rows else 0
     made = program(Lowering(shape(work.query), work.plan, "spark", narrow=False), work.due, work.previous, floor)
     streams = {s.name: (context.table(f"streams/{s.of}").path, context.table(f"streams/{s.of}").version) for s in made.sources if s.kind == "stream"}
-    files = {s.name: _files(context, batch, work, s, 0)[0] for s in made.sources if s.kind != "stream"}
+    files = {s.name: located(context, batch, work, s, 0)[0] for s in made.sources if s.kind != "stream"}
     return jvm.Order(work.name, made, streams, files, _folders(context, work), f"b{batch.number}", _rows_to(context, work))
 
 
@@ -168,7 +175,7 @@ def _answer(context: Context, batch: Batch, work: Work, outcomes: list[Outcome])
     message = found.failed[1]
     for count in range(len(work.due) - 1, 0, -1):
         shorter = replace(work, due=work.due[:count])
-        found = _tried(context, shorter, _perform(context, batch, [shorter]))
+        found = _tried(context, shorter, _perform(context, batch, [shorter])[0])
         if found.failed is None:
             return replace(found, work=work, state={}, failed=(work.due[count], message))
         message = found.failed[1]
@@ -198,7 +205,8 @@ def _made(context: Context, work: Work, outcomes: list[Outcome]) -> Answer:
         made.files = tuple(f for o in outcomes for name, f in o.written if not name)
         return made
     con = kernel.shared()
-    con.register("computed", pa.concat_tables([o.partials for o in outcomes if o.partials is not None]))
+    made.partials = pa.concat_tables([o.partials for o in outcomes if o.partials is not None])
+    con.register("computed", made.partials)
     same = quiet.repeated(work.due, points(context, work))
     con.register("same", pa.table({"_t": pa.array([t for t, _ in same], pa.int64()), "_of": pa.array([c for _, c in same], pa.int64())}))
     con.execute("CREATE TEMP VIEW partials AS SELECT same._t, computed.* EXCLUDE (_t) FROM computed JOIN same ON computed._t = same._of")
@@ -222,12 +230,12 @@ def order(context: Context, batch: Batch, work: Work, part: int) -> Order:
     todo = points(context, work)
     narrow, wide = (program(replace(low, narrow=n), todo, work.previous, floor) for n in (True, False))
     sources = [*(s for s in narrow.sources if s.kind != "exchange"), *(f.source for f in narrow.before)]
-    found = {s.name: _files(context, batch, work, s, part) for s in sources}
+    found = {s.name: located(context, batch, work, s, part) for s in sources}
     files, certain = ({name: pair[k] for name, pair in found.items()} for k in (0, 1))
     return Order(work.name, part, work.parts, narrow, wide, files, _folders(context, work), f"b{batch.number}", _rows_to(context, work), certain)
 
 
-def _files(context: Context, batch: Batch, work: Work, source: Source, part: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def located(context: Context, batch: Batch, work: Work, source: Source, part: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The files behind a source, by the tables' statistics, and those of which every row is in its range; a dealt source gives each task its share."""
     if source.kind == "relation":
         file = context.relation_file(source.of, batch.relations[source.of])

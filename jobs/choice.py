@@ -17,8 +17,6 @@ from jobs import calibrate, statistics, tables
 from jobs.batch import Answer, parsed, plan_from, plan_value
 from jobs.ledger import Batch, State
 from jobs.queries import Standing
-from optimizer.assumed import assumed, symbols
-from optimizer.assumed import told as by_file
 from optimizer.consider import Costs, consider, with_width
 from optimizer.cost.document import read, written
 from optimizer.cost.features import Features, building, steady
@@ -27,6 +25,8 @@ from optimizer.decide import Decision, Past
 from optimizer.observed import Observed
 from optimizer.plan import Plan, default, named
 from optimizer.query import Query
+from optimizer.symbols import symbols
+from optimizer.symbols import told as by_file
 
 if TYPE_CHECKING:
     from jobs.runner import Runtime
@@ -70,7 +70,7 @@ def plan(rt: Runtime, standing: Standing, state: State | None) -> Plan:
     query = parsed(standing.sql, rt.catalog)
     memory = rt.choices.queries.setdefault(standing.name, _remembered(rt, standing, state))
     observed = statistics.observed(rt, standing.name, query) or statistics.sampled(rt, query)
-    if observed is None or observed.weight <= 0:
+    if observed.weight <= 0:
         return named(query, standing.pin) if standing.pin else default(query)
     news = (standing.sql, standing.pin, standing.since, observed.at)
     if memory.decision is None or memory.seen != news:
@@ -195,8 +195,8 @@ def considered(rt: Runtime, query: Query, standing: Standing | None, told: Mappi
     """What the next boundary would decide, by what is known or by what a file says; nothing is remembered of it."""
     state = (rt.ledger.last() or ("", None, {}))[2].get(standing.name) if standing else None
     past = _remembered(rt, standing, state).past if standing and not told else Past()
-    known = (statistics.observed(rt, standing.name, query) if standing else None) or statistics.sampled(rt, query) or assumed(query)
-    observed = by_file(query, read(told, query, symbols(query, known)), known) if told else known
+    known = (statistics.observed(rt, standing.name, query) if standing else None) or statistics.sampled(rt, query)
+    observed = by_file(query, read(told, query, symbols(query, known) if known.weight else None), known) if told else known
     return consider(query, observed, costs(rt, model, told), past, only=standing.pin if standing else None), observed
 
 

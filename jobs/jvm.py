@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from jobs import places, spark, tables
+from jobs.sample import Asked, Taken, follow
 from jobs.work import Outcome
 from optimizer import dialect as d
 from optimizer.program import Program, Source, Write
@@ -46,6 +47,22 @@ def perform(session: Any, order: Order) -> Outcome:
             with spark.guarded():
                 raise
         return Outcome(order.query, 0, failed=str(error).splitlines()[0], seconds=time.perf_counter() - started)
+    finally:
+        for frame in kept:
+            frame.unpersist()
+
+
+def take(session: Any, asked: Asked) -> Taken:
+    """A sample by Spark SQL: its hashes are Spark's, so it merges with others of its kind only."""
+    kept: list[Any] = []
+    source, started = asked.sampling.source, time.process_time()
+    try:
+        order = Order(asked.query, Program((), (), ()), {source.name: asked.stream} if asked.stream else {}, {source.name: asked.files}, {}, "")
+        _read(session, order, source).createOrReplaceTempView(source.name)
+        found = follow(asked.sampling, lambda *made: _define(session, (made,), kept), lambda sql: session.sql(sql).collect(), None)
+        return Taken(asked.query, asked.input, found, time.process_time() - started)
+    except Exception:      # any class, as above: a batch goes on without its sample
+        return Taken(asked.query, asked.input, None, time.process_time() - started)
     finally:
         for frame in kept:
             frame.unpersist()

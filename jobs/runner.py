@@ -16,7 +16,9 @@ from typing import Any
 import pyarrow as pa
 
 from jobs import batch as batches
-from jobs import choice, compact, failpoints, ingest, intake, places, relations, repair, requests, retention, tables
+from jobs import choice, compact, failpoints, ingest, intake, places, relations, repair, requests, retention
+from jobs import statistics as observing
+from jobs import tables
 from jobs.batch import Answer, Context
 from jobs.boundaries import active, next_boundary, next_group, read_streams, waiting_for
 from jobs.config import Pipeline, catalog
@@ -27,7 +29,9 @@ from jobs.schema import stream_schema
 from jobs.tables import Conflict, Table
 from jobs.tasks import Tasks
 from optimizer.errors import failed
+from optimizer.observed import Observed
 from optimizer.plan import Plan, placed
+from optimizer.samples import Sample
 
 TASKS = "tasks"
 
@@ -49,6 +53,8 @@ class Runtime:
         self.laps: dict[str, list[float]] = {}
         self.marks: Mapping[str, intake.Watermark] = {}
         self.position = -1
+        self.samples: dict[str, tuple[str, list[Sample]]] = {}
+        self.observed: dict[str, tuple[Sample | None, Observed | None]] = {}
         self.catalog = catalog(self.pipeline)
 
     def table(self, path: str, schema: pa.Schema | None = None) -> Table:
@@ -198,12 +204,15 @@ def _carry_out(rt: Runtime, batch: Batch, started: float) -> list[dict[str, Any]
     context, known = rt.context(), standings(rt.ledger.all_changes(), batch.boundaries[0])
     for stream in {s for n in batch.plans for s in _streams(rt, known[n])}:
         rt.table(f"streams/{stream}", stream_schema(rt.pipeline.streams[stream].columns))
-    made = batches.answers(context, batch, batches.works(context, batch, known))
+    todo = batches.works(context, batch, known)
+    made, taken = batches.answers(context, batch, todo, observing.asked(rt, batch, todo))
     failpoints.at("batch.after-tasks")
     lap = rt.lap("answer", lap)
     gone = batches.store(context, batch, made)
     _conclude(rt, batch, made, time.perf_counter() - started)
     lap = rt.lap("commit", lap)
+    observing.keep(rt, batch, made, taken)
+    lap = rt.lap("statistics", lap)
     compact.discard(rt, gone)
     failpoints.at("batch.after-discard")
     horizons = retention.horizons(rt)

@@ -4,20 +4,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from optimizer.assumed import symbols
 from optimizer.cardinality import Operand, Sizes, sizes
 from optimizer.cost.document import read
 from optimizer.cost.features import building, state_rows, steady
 from optimizer.cost.many_way import price as paper_price
 from optimizer.cost.measured import Coefficients, deviation, seconds
 from optimizer.cost.statistics import Setting
-from optimizer.decide import Decision, Hysteresis, Past, Priced, decide, priced
 from optimizer.decide import DEFAULT as RULES
+from optimizer.decide import Decision, Hysteresis, Past, Priced, decide, priced
 from optimizer.observed import Observed
 from optimizer.plan import Candidate, Plan, refusal
 from optimizer.query import Query
 from optimizer.search import Forms, cheapest
 from optimizer.shape import shape
+from optimizer.symbols import symbols
 
 MODELS = ("measured", "paper")
 

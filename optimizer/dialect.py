@@ -1,6 +1,7 @@
 """The few words in which the two engines' SQL differ where plans are concerned; what a scalar expression needs is in optimizer.scalar."""
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 
 from optimizer.types import Type
@@ -34,6 +35,12 @@ def part_of(columns: list[str], parts: int, dialect: str) -> str:
     """The task a key belongs to; the two engines' hashes differ, so one batch uses one engine's throughout."""
     listed = ", ".join(columns)
     return f"hash({listed}) % {parts}" if dialect == "duckdb" else f"pmod(hash({listed}), {parts})"
+
+
+def hashed(columns: Sequence[str], dialect: str) -> str:
+    """63 bits of a hash of the values, as an integer that is not negative; equal values of one type have equal hashes in one engine."""
+    listed = ", ".join(columns)
+    return f"hash({listed}) >> 1" if dialect == "duckdb" else f"xxhash64({listed}) & {2**63 - 1}"
 
 
 def wide(type_: Type, dialect: str, narrow: bool) -> str:

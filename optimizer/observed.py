@@ -33,12 +33,16 @@ class ClassObserved:
 
     `rows[i][k]` is the share of input i's rows that have the sample's key k, `combinations[i][k]` of its distinct combinations; `share` is how
     much of all key values the sample holds. So Σ_k Π_i rows[i][k] / share estimates the chance that a row of each input agree, without bias.
+
+    Where the sample is not of all keys, `heavy` has the most frequent ones, which then are not in the sample: each counted for itself, its share is 1.
+    The chance is the sum of both.
     """
 
     keys: float
     share: float = 1.0
     rows: Mapping[int, tuple[float, ...]] = field(default_factory=dict)
     combinations: Mapping[int, tuple[float, ...]] = field(default_factory=dict)
+    heavy: ClassObserved | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.share <= 1 or self.keys < 1:
