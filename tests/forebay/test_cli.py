@@ -112,7 +112,7 @@ def test_plans_and_verify_documents(cli: Cli, ended: Path) -> None:
     plans = cli("plans", "sections", "--json", "--pipeline", str(ended)).document
     assert plans["query"] == "sections" and plans["pinned"] is None and sum(d["boundaries"] for d in plans["decisions"]) == 12
     for d in plans["decisions"]:
-        assert INSTANT.fullmatch(d["boundary"]) and d["plan"] == "EAP110 recompute" and d["switched_from"] is None and d["measured_s"] > 0
+        assert INSTANT.fullmatch(d["boundary"]) and d["plan"].startswith(("EAP", "LAP")) and d["measured_s"] > 0 and d["reason"]
     verified = cli("verify", "--json", "--pipeline", str(ended))
     expected = {n: {"boundaries": b, "equal": b, "differences": []} for n, b in (("sections", 12), ("slow_pages", 4), ("totals", 12))}
     assert verified.code == 0 and verified.document == {"queries": expected}

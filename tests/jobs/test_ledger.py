@@ -29,7 +29,7 @@ def test_of_two_intents_one_stays(tmp_path: Path) -> None:
     one, other = Ledger(str(tmp_path)), Ledger(str(tmp_path))
     one.intent(batch(0, S))
     with pytest.raises(Conflict) as caught:
-        other.intent(batch(0, 2 * S), {})
+        other.intent(batch(0, 2 * S))
     assert caught.value.exit_code == 3
     found = other.last()
     assert found is not None and (found[0], found[1].boundaries) == ("intent", (S,))
@@ -90,7 +90,7 @@ def test_what_was_let_go_is_forgotten_in_a_commit_and_in_an_open_intent(tmp_path
     state = book.last()[2]      # type: ignore[index]
     book.let_go("q")
     assert book.last()[2] == {}      # type: ignore[index]
-    book.intent(Batch(1, (S,), {}, {}, state, {"state/q/0/totals0": 3}), {})
+    book.intent(Batch(1, (S,), {}, {}, state, {"state/q/0/totals0": 3}))
     book.let_go("q")
     phase, open_batch, states = book.last()      # type: ignore[misc]
     assert (phase, open_batch.states, states) == ("intent", {}, {})

@@ -8,8 +8,12 @@ from random import Random
 
 import pytest
 
+from optimizer.consider import Costs, consider
+from optimizer.cost.measured import prior
+from optimizer.estimate import assumed
 from optimizer.explain import document, span, sql, tree
-from optimizer.plan import candidates, default, named
+from optimizer.plan import candidates, named
+from optimizer.shape import shape
 from tests import oracle
 from tests.differential import answers, differences, query_of
 from tests.optimizer.planning import BATCH, QUERIES, query
@@ -58,11 +62,14 @@ def test_a_plan_that_is_shown_gives_the_oracles_answers(name: str, plan: str) ->
 @pytest.mark.parametrize("name", QUERIES)
 def test_the_document_has_every_candidate(name: str) -> None:
     asked = query(name)
-    made = document(asked, default(asked), candidates(asked))
+    decision = consider(asked, assumed(shape(asked), BATCH), Costs(prior(), 2))
+    made = document(asked, decision, {"streams": {}})
     listed = made["candidates"]
     assert isinstance(listed, list)
     names = [c["plan"] for c in listed]
     assert names == [c.plan.name for c in candidates(asked)] and made["chosen"] in names
+    assert all((c["predicted_s"] is None) == (c["refused"] is not None) == (c["paper_cost"] is None) for c in listed)
+    assert min(c["predicted_s"] for c in listed if c["refused"] is None) == next(c["predicted_s"] for c in listed if c["plan"] == made["chosen"])
     assert set(made) == {"chosen", "why", "statistics", "tree", "sql", "candidates"} and str(made["tree"]).startswith(str(made["chosen"]))
 
 

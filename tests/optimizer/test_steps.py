@@ -24,7 +24,7 @@ def run(found: Program) -> list[int]:
     """Rows of each answer over sources without rows."""
     con = kernel.shared()
     for source in found.sources:
-        con.execute(f"CREATE TEMP VIEW {source.name} AS {relation(source, ())}")
+        con.execute(f"CREATE TEMP VIEW {source.name} AS {relation(con, source, ())}")
     for name, sql, kept in (*found.setup, *(d for step in found.steps for d in step.define)):
         con.execute(f"CREATE TEMP {'TABLE' if kept else 'VIEW'} {name} AS {sql}")
     counts = [len(con.execute(step.answer).fetchall()) for step in found.steps]
