@@ -226,18 +226,28 @@ def demo(call: Call, folder: Annotated[str, typer.Argument(metavar="DIR", help="
     return Said(play(folder, sys.stderr) if call.json else {}, lambda out: play(folder, out))
 
 
-def bench(call: Call, names: Annotated[list[str] | None, typer.Argument(metavar="NAME…")] = None) -> Said:
+def calibrate(call: Call) -> Said:
+    """Measure what work costs on this machine, for the prices of plans."""
+    from jobs.calibrate import calibrate as measure
+    from jobs.calibrate import path
+
+    made = measure(lambda said: print(said, file=sys.stderr))
+    return Said({**made.document(), "file": str(path())}, lambda out: text.line(out, f"{made.coefficients.measurements} batches measured; kept in {path()}"))
+
+
+def bench(call: Call, names: Annotated[list[str] | None, typer.Argument(metavar="NAME…")] = None,
+          quick: Annotated[bool, typer.Option("--quick", help="Smaller and fewer.")] = False) -> Said:
     """The comparisons with other systems; `list` shows them."""
     from jobs import bench as benches  # type: ignore[attr-defined]
 
-    document: dict[str, Any] = benches.document(list(names or ("list",)))
+    document: dict[str, Any] = benches.document(list(names or ("list",)), quick)
     return Said(document, lambda out: text.line(out, document["text"]))
 
 
 def _register() -> None:
     app.callback()(shared(entry, engine=True))
     query.callback()(shared(entry, engine=True))
-    commands: tuple[Any, ...] = (init, ingest, run, result, explain, plans, pin, unpin, verify, release, doctor, demo)
+    commands: tuple[Any, ...] = (init, ingest, run, result, explain, plans, pin, unpin, verify, release, doctor, calibrate, demo)
     for function in commands:
         app.command()(shared(function, engine=function in (run, verify, explain)))
     for function, name in ((create, "create"), (delete, "delete"), (pause, "pause"), (resume, "resume"), (list_, "list"), (show_, "show")):

@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import statistics
+import sys
 import tempfile
 import threading
 import time
@@ -15,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs import answers, bench_data, kernel, requests, runner
+from jobs import answers, bench_data, kernel, model_error, requests, runner
 from jobs import verify as oracle
 from jobs.bench_data import Setting
 from jobs.config import load
@@ -30,12 +31,13 @@ def names() -> dict[str, str]:
     return {"batch-cost": "a batch by rows that come: none, 1 k, 100 k, 1 M; where the time goes",
             "window-growth": "seconds a batch as the window grows 1, 4, 16 times, by way of keeping",
             "peers-join": "one boundary of a two-way join: ours, Spark's own plan, Spark SQL by an expert, DuckDB recomputing",
-            "peers-join-large": "the same with 12 M rows a window and stream"}
+            "peers-join-large": "the same with 12 M rows a window and stream",
+            "model-error": "what the cost models say of every plan of many settings, and what it really takes; writes docs/model-error.md"}
 
 
-def document(wanted: list[str]) -> Report:
+def document(wanted: list[str], quick: bool = False) -> Report:
     """What each measures, for `list`; else the figures of each."""
-    found = names() if wanted == ["list"] else {name: run(name) for name in wanted}
+    found = names() if wanted == ["list"] else {name: run(name, quick) for name in wanted}
     return {"benchmarks": found, "text": json.dumps(found, indent=2, default=str)}
 
 
@@ -43,6 +45,8 @@ def run(name: str, quick: bool = False) -> Report:
     """One benchmark by name."""
     if name not in names():
         raise ForebayError("unknown-benchmark", f"there is no benchmark {name!r}", hint=f"there are {', '.join(names())}")
+    if name == "model-error":
+        return model_error.run(quick, lambda said: print(said, file=sys.stderr))
     if name == "batch-cost":
         return batch_cost((0, 1_000, 100_000) if quick else (0, 1_000, 100_000, 1_000_000))
     if name == "window-growth":

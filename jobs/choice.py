@@ -20,7 +20,9 @@ from jobs.queries import Standing
 from optimizer.consider import Costs, consider, with_width
 from optimizer.cost.document import read, written
 from optimizer.cost.features import Features, building, steady
-from optimizer.cost.measured import Coefficients, Measurement, fit, seconds
+from optimizer.cost.measured import Coefficients, Measurement, fit
+from optimizer.cost.measured import read as cost_document
+from optimizer.cost.measured import seconds
 from optimizer.decide import Decision, Past
 from optimizer.observed import Observed
 from optimizer.plan import Plan, default, named
@@ -36,6 +38,9 @@ STAMP = pa.timestamp("us", "UTC")
 DECISIONS = pa.schema([("boundary", STAMP), ("query", pa.string()), ("plan", pa.string()), ("form", pa.string()), ("switched_from", pa.string()),
                        ("predicted_s", pa.float64()), ("best_s", pa.float64()), ("reason", pa.string()), ("rows_seen", pa.float64()),
                        ("candidates", pa.string()), ("corrections", pa.string()), ("at", STAMP)])
+COSTS_PATH = "ledger/costs"
+COSTS = pa.schema([("at", STAMP), ("measurements", pa.int64()), ("machine", pa.string()), ("document", pa.string())])
+FITTED = 40             # measurements between two writings of fitted unit costs
 KEPT = 30               # boundaries whose seconds are remembered of a plan
 REMEMBERED = 100        # batches that a start looks back
 NEWS = 1.25             # a prediction that moved by this factor is written down again
@@ -58,11 +63,16 @@ class Choices:
     """What one process remembers; unit costs are fitted to the batches it runs."""
 
     coefficients: Coefficients
+    written: int = 0
     queries: dict[str, Memory] = field(default_factory=dict)
 
 
 def made(rt: Runtime) -> Choices:
-    return Choices(calibrate.coefficients(rt.pipeline.warehouse))
+    """As the last process left it, if it ran on a machine like this one."""
+    place, here = rt.path(COSTS_PATH), _here()
+    kept = [row for row in tables.open_table(place).rows().to_pylist() if row["machine"] == here] if tables.exists(place) else []
+    newest = max(kept, key=lambda row: row["measurements"], default=None)
+    return Choices(calibrate.coefficients() if newest is None else cost_document(json.loads(newest["document"])))
 
 
 def plan(rt: Runtime, standing: Standing, state: State | None) -> Plan:
@@ -156,6 +166,7 @@ def _amounts(rt: Runtime, answer: Answer, observed: Observed) -> Features:
 
 def write(rt: Runtime, batch: Batch) -> None:
     """Decisions that say something new become rows; losing one in a crash loses no answer."""
+    _write_costs(rt)
     rows = [_row(rt, name, memory, batch.boundaries[0]) for name, memory in rt.choices.queries.items() if memory.unwritten and name in batch.plans]
     if not rows:
         return
@@ -163,6 +174,22 @@ def write(rt: Runtime, batch: Batch) -> None:
     for memory in rt.choices.queries.values():
         if memory.unwritten and memory.decision is not None:
             memory.said, memory.unwritten = memory.decision.predicted, False
+
+
+def _here() -> str:
+    return json.dumps(calibrate.machine(), sort_keys=True)
+
+
+def _write_costs(rt: Runtime) -> None:
+    """The fitted unit costs now and then, in the place of those before: a file, not a history."""
+    known, table = rt.choices.coefficients, None
+    if known.measurements < rt.choices.written + FITTED:
+        return
+    table = rt.table(COSTS_PATH, COSTS)
+    row = {"at": rt.clock(), "measurements": known.measurements, "machine": _here(), "document": json.dumps(known.document())}
+    old = [f.path for f in table.files()]
+    table.commit([tables.write(table.path, pa.Table.from_pylist([row], schema=COSTS), tables.unique("costs"))], old)
+    rt.choices.written = known.measurements
 
 
 def _row(rt: Runtime, name: str, memory: Memory, boundary: int) -> dict[str, Any]:

@@ -17,6 +17,9 @@ from optimizer.shape import Shape, raw_columns, shape
 from optimizer.windows import SECOND
 
 
+MERGED = 24      # files of a state set before maintenance merges them (jobs.compact.STATE_FILES); partials that end together become one
+
+
 @dataclass(frozen=True)
 class Operand:
     """What stands for an input in a join: raw rows (`run` None), or partials of which each run of `run` raw rows was merged."""
@@ -37,7 +40,8 @@ class Flow:
     left: float
     panes: float          # runs of `came` rows that a window holds; the last boundary's files are one of them
     pane: float           # partials of what came at one boundary
-    stored: float         # partials by pane that count, all boundaries
+    stored: float         # partials by pane in state that count, all boundaries
+    by_pane: float        # the same before files are merged
     set: float            # the same merged by attributes
     columns: int          # that the query reads, times not counted
     timed: bool           # whether the query reads the event time itself
@@ -61,6 +65,10 @@ class Sizes:
         """Joined rows of the operands; all inputs together are scaled to the fan-out where a plan has counted it (residuals, dependent classes)."""
         found = self._independent(operands)
         return found * self._correction() if len(operands) == len(self.flows) else found
+
+    def linked(self, a: int, b: int) -> bool:
+        """Whether an equality class joins the two inputs."""
+        return any({a, b} <= {i for i, _ in members} for members in self.shape.keys)
 
     def prefixes(self, operands: Sequence[Operand]) -> tuple[float, ...]:
         """Rows after each join along an order of operands; the first is the first operand's."""
@@ -151,14 +159,15 @@ def flow(asked: Shape, observed: Observed, i: int) -> Flow:
     timed = any(c.name == declared.event_time for c in own)
     merged = distinct(known.combinations, passing) if asked.attributes[i] else min(passing, 1.0)
     if window is None:
-        return Flow(known.rows, passing, 0.0, 0.0, 0.0, 1.0, merged, merged, merged, len(own), False)
+        return Flow(known.rows, passing, 0.0, 0.0, 0.0, 1.0, merged, merged, merged, merged, len(own), False)
     arriving = known.rate * max(observed.batch, asked.query.every / SECOND)
     came = arriving * known.selectivity
     panes = max(passing / came, 1.0) if came > 0 else 1.0
     run = came if came > 0 else passing
     pane = _partials(asked, observed, i, run)
-    stored = merged if window.kind == "landmark" else max(panes * pane, merged)
-    return Flow(known.rows, passing, arriving, came, 0.0 if window.kind == "landmark" else came, panes, pane if came > 0 else 0.0, stored, merged,
+    by_pane = max(panes * pane, merged)
+    stored = min(by_pane, merged + MERGED / 2 * pane) if window.kind in ("landmark", "tumbling") else by_pane
+    return Flow(known.rows, passing, arriving, came, 0.0 if window.kind == "landmark" else came, panes, pane if came > 0 else 0.0, stored, by_pane, merged,
                 len(own) - timed, timed)
 
 

@@ -1,4 +1,4 @@
-"""What a batch really costs, in seconds: amounts of work (optimizer.cost.features) times unit costs that are fitted to measured batches; nothing is measured here.
+"""What a batch really costs, in seconds: amounts of work (optimizer.cost.features) times unit costs fitted to measured batches; nothing is measured here.
 
 The model is linear, y = c·x, with c normal and never negative. A measurement moves mean and covariance by recursive least squares on relative errors
 (y − c·x)/max(y, c·x); before each, the covariance goes a little back to the prior's, so old measurements are forgotten and what is never seen keeps its doubt.
@@ -24,10 +24,12 @@ NOISE = 0.15          # the same of a measured batch: other work of the machine,
 FORGETTING = 0.02     # how far the covariance goes back to the prior's with each measurement
 # Seconds a unit on the machine that this was made on (2 cores): `forebay calibrate` measures them, batches correct them.
 SECONDS: Mapping[str, float] = MappingProxyType({
-    "scan": 4e-9, "files": 3e-4, "keep": 15e-9, "group": 25e-9, "build": 40e-9, "probe": 8e-9, "pairs": 15e-9, "state_read": 20e-9, "state_write": 100e-9,
-    "exchange": 100e-9, "statements": 1e-3, "commits": 7e-3, "jobs": 0.16, "batches": 0.03,
-    "jvm_scan": 20e-9, "jvm_files": 2e-3, "jvm_keep": 150e-9, "jvm_group": 100e-9, "jvm_build": 100e-9, "jvm_probe": 50e-9, "jvm_pairs": 60e-9,
-    "jvm_state_read": 60e-9, "jvm_state_write": 300e-9, "jvm_statements": 0.15, "jvm_commits": 7e-3, "jvm_jobs": 0.1, "jvm_batches": 0.03})
+    "scan": 5e-9, "files": 5e-4, "times": 50e-9, "keep": 3e-9, "group": 5e-9, "made": 20e-9, "look": 3e-9, "build": 10e-9, "probe": 10e-9, "between": 10e-9,
+    "pairs": 3e-9, "fanned": 20e-9, "products": 3e-9, "state_read": 5e-9, "state_write": 40e-9, "writes": 3e-3, "exchange": 100e-9, "statements": 1e-3, "operands": 1e-3,
+    "merge": 30e-9, "commits": 7e-3, "jobs": 0.16, "batches": 0.03,
+    "jvm_scan": 10e-9, "jvm_files": 2e-3, "jvm_times": 100e-9, "jvm_keep": 20e-9, "jvm_group": 20e-9, "jvm_made": 100e-9, "jvm_look": 10e-9,
+    "jvm_build": 50e-9, "jvm_probe": 30e-9, "jvm_between": 30e-9, "jvm_pairs": 15e-9, "jvm_fanned": 50e-9, "jvm_products": 15e-9, "jvm_state_read": 15e-9, "jvm_state_write": 80e-9, "jvm_writes": 0.2,
+    "jvm_exchange": 100e-9, "jvm_statements": 0.1, "jvm_operands": 0.02, "jvm_merge": 30e-9, "jvm_commits": 7e-3, "jvm_jobs": 0.1, "jvm_batches": 0.03})
 NAMES = tuple(SECONDS)
 Row = tuple[float, ...]
 
@@ -53,7 +55,8 @@ class Coefficients:
         return self.mean[NAMES.index(name)]
 
     def document(self) -> dict[str, object]:
-        return {"seconds": dict(zip(NAMES, self.mean)), "covariance": [list(row) for row in self.covariance], "source": self.source, "measurements": self.measurements}
+        return {"seconds": dict(zip(NAMES, self.mean)), "covariance": [list(row) for row in self.covariance],
+                "source": self.source, "measurements": self.measurements}
 
 
 @dataclass(frozen=True)
@@ -157,7 +160,7 @@ def _update(mean: list[float], covariance: list[list[float]], x: list[float], y:
 
 
 def _nonnegative(mean: list[float], covariance: list[list[float]]) -> list[float]:
-    """The mean given that nothing costs less than nothing: the worst component is set to 0 and the others to what is then expected of them, until none is negative."""
+    """The mean given that nothing costs less than nothing: the worst component is set to 0, the others to what is then expected, until none is negative."""
     found, sigma = list(mean), [list(row) for row in covariance]
     for _ in mean:
         worst = min(range(len(found)), key=lambda i: found[i] / SECONDS[NAMES[i]])
