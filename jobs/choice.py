@@ -208,7 +208,8 @@ def rows(rt: Runtime, name: str) -> list[dict[str, Any]]:
     place = rt.path(PATH)
     if not tables.exists(place):
         return []
-    found = tables.open_table(place).rows().filter(pc.field("query") == name)
+    found = tables.open_table(place).rows()
+    found = found.filter(pc.equal(found["query"], name))      # an expression would make Arrow import pandas
     times = found.column("boundary").cast(pa.int64()).to_pylist()
     said = found.drop_columns(["boundary", "at"]).to_pylist()
     return sorted(({**row, "boundary": t} for row, t in zip(said, times)), key=lambda row: row["boundary"])
