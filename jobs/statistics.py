@@ -19,7 +19,7 @@ from optimizer.estimate import recent
 from optimizer.figures import inputs
 from optimizer.join import group_columns
 from optimizer.lowering import Lowering
-from optimizer.membership import inside
+from optimizer.membership import Range, inside
 from optimizer.observed import Observed
 from optimizer.plan import default
 from optimizer.program import state_sets
@@ -119,7 +119,7 @@ def frequent(before: Sample, c: int) -> tuple[int, ...]:
     """Keys with the largest shares of any input's rows: watched on all inputs, so that each tells of the others' heavy keys."""
     shares: dict[int, float] = {}
     for one in before.inputs:
-        for h, (n, _) in (one.keys[c].extra if c in one.keys else {}).items():
+        for h, (n, _) in ({**one.keys[c].counts, **one.keys[c].extra} if c in one.keys else {}).items():
             shares[h] = max(shares.get(h, 0.0), n / max(one.passing, 1))
     return tuple(sorted(sorted(shares, key=lambda h: -shares[h])[:HEAVY]))
 
@@ -163,12 +163,16 @@ def _sample(rt: Runtime, batch: Batch, answer: Answer, mine: dict[int, InputSamp
 
 
 def _window(table: Table, declared: Input, t: int) -> float:
-    """Rows in the window at t by the files' bounds: of a file that lies partly in it, the part that its times let expect."""
     assert declared.window is not None and declared.event_time is not None
-    wanted, total = inside(declared.window, t), 0.0
+    return _within(table, declared.event_time, inside(declared.window, t))
+
+
+def _within(table: Table, stamp: str, wanted: Range) -> float:
+    """Rows in a range by the files' bounds: of a file that lies partly in it, the part that its times let expect."""
+    total = 0.0
     for f in table.files():
-        low, high = f.low.get(declared.event_time, wanted.since), f.high.get(declared.event_time, wanted.until)
-        if f.low.get("_boundary", t) <= t:
+        low, high = f.low.get(stamp, wanted.since), f.high.get(stamp, wanted.until)
+        if f.low.get("_boundary", wanted.upto) <= wanted.upto:
             part = min(high + 1, wanted.until) - max(low, wanted.since)
             total += f.rows * min(max(part / (high + 1 - low), 0.0), 1.0)
     return total
@@ -229,10 +233,10 @@ def _cold_stream(rt: Runtime, low: Lowering, i: int, declared: Input) -> InputSa
     files = sorted((f for f in rt.table(path).files() if stamp in f.high and "_boundary" in f.high), key=lambda f: f.high[stamp])[-COLD_FILES:]
     if not files:
         return None
-    upto, span = max(f.high["_boundary"] for f in files), max(f.high[stamp] for f in files) + 1 - min(f.low[stamp] for f in files)
+    upto, since, until = max(f.high["_boundary"] for f in files), min(f.low[stamp] for f in files), max(f.high[stamp] for f in files) + 1
     names = tuple(places.join(rt.table(path).path, f.path) for f in files)
     one = take(Asked("", i, sampling(low, i, rt.pipeline.batch, -1, upto), names, most=COLD_ROWS)).sample
     if one is None or not one.rows:
         return None
-    seconds = max(span, rt.pipeline.batch) / SECOND * one.rows / sum(f.rows for f in files)
-    return replace(one, seconds=seconds, window=_window(rt.table(path), declared, upto))
+    there = _within(rt.table(path), stamp, Range(-1, upto, since, until))
+    return replace(one, seconds=max(until - since, rt.pipeline.batch) / SECOND * one.rows / there, window=_window(rt.table(path), declared, upto))

@@ -75,7 +75,7 @@ def _tidy(table: Table) -> None:
     paths = tuple(places.join(table.path, f.path) for f in table.files())
     con = kernel.shared()
     try:
-        kept = kernel.table(con, f"""SELECT * REPLACE (CASE WHEN age <= {KEPT} THEN sample END AS sample) EXCLUDE (age) FROM (
+        kept = kernel.table(con, f"""SELECT * EXCLUDE (age) REPLACE (CASE WHEN age <= {KEPT} THEN sample END AS sample) FROM (
             SELECT *, row_number() OVER (PARTITION BY query, input ORDER BY boundary DESC) AS age FROM read_parquet({kernel.files(con, paths)})
             ORDER BY boundary DESC LIMIT {STAYS}) ORDER BY boundary, query, input""")
     finally:
