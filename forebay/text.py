@@ -167,7 +167,8 @@ def _spans(decisions: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, int, s
 def stats(document: Mapping[str, Any]) -> Text:
     """`document` as show.stats makes it."""
     def text(out: TextIO) -> None:
-        streams = [(n, _amount(s["rate"]), _amount(s["rows_a_batch"]), _part(s["late"]), _amount(s["rows"]), *_since(s)) for n, s in document["streams"].items()]
+        streams = [(n, *(_amount(s[k]) for k in ("rate", "rows_a_batch")), _part(s["late"]), _amount(s["rows"]), *_since(s))
+                   for n, s in document["streams"].items()]
         table(out, ("stream", "rows a second", "rows a batch", "late", "stored", "known from", "boundaries ago"), streams, (False, *(True,) * 4, False, True))
         for name, query in document["queries"].items():
             counted = "counted" if query["counted"] else "expected"

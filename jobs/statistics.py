@@ -36,7 +36,7 @@ FIRST = 3                # samples of a query, or since the last change, before 
 EVERY = 5                # boundaries between two samples then
 SPARE = 2.0              # how far beyond what is needed rows are still grouped, should there be fewer distinct values next time
 COLD_FILES = 2           # of a stream, newest, that a first look reads
-COLD_ROWS = 200_000      # of each
+COLD_ROWS = 100_000      # of each
 
 
 def observed(rt: Runtime, name: str, query: Query) -> Observed | None:
@@ -202,13 +202,28 @@ def _counted(answer: Answer) -> tuple[float | None, float | None]:
 
 def sampled(rt: Runtime, query: Query) -> Observed:
     """For a query that never ran: a look at the newest rows of its streams; what is assumed where there are none yet, or the kernel may not read them."""
+    versions = tuple(_version(rt, i) for i in query.inputs)
+    if rt.looked.get(query.text, ((),))[0] != versions:
+        rt.looked[query.text] = (versions, _sampled(rt, query))
+    return rt.looked[query.text][1]
+
+
+def _version(rt: Runtime, declared: Input) -> int | None:
+    if not declared.is_stream:
+        return relations.versions(rt.pipeline).get(declared.source)
+    path = f"streams/{declared.source}"
+    return rt.table(path).refresh().version if tables.exists(places.join(rt.pipeline.warehouse, path)) else None
+
+
+def _sampled(rt: Runtime, query: Query) -> Observed:
     asked_shape = shape(query)
     low = Lowering(asked_shape, default(query))
     found = [_cold(rt, low, i) for i in range(len(query.inputs))]
     whole = [f for f in found if f is not None]
     if len(whole) < len(found) or not any(f.rows for f, i in zip(whole, query.inputs) if i.is_stream):
         return assumed(asked_shape, rt.pipeline.batch)
-    sample = Sample(rt.clock(), rt.pipeline.batch / SECOND, tuple(whole))
+    last = max(f.high.get("_boundary", 0) for i in query.inputs if i.is_stream for f in rt.table(f"streams/{i.source}").files())
+    sample = Sample(last, rt.pipeline.batch / SECOND, tuple(whole))
     known = estimated(asked_shape, [sample], rt.pipeline.batch)
     assert known is not None
     return known

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.statistics import limited
+from optimizer.cardinality import sizes
 from optimizer.estimate import KEPT, alike, assumed, distinct_in, observed, population, recent
 from optimizer.figures import agreement, fanout, heaviest, overlap
 from optimizer.query import Query
@@ -72,6 +73,8 @@ def test_a_join_of_two(name: str) -> None:
     assert known is not None
     exact = rows.exact("SELECT count(*) FROM a JOIN b ON a.k = b.k")
     assert near(fanout(known), exact, 0.25 if name == "most keys once" else 0.15)
+    priced = sizes(query, known)
+    assert priced.join([priced.raw(0), priced.raw(1)]) == pytest.approx(fanout(known))
     both, any_ = (rows.exact(f"SELECT count(*) FROM (SELECT k FROM a {of} SELECT k FROM b)") for of in ("INTERSECT", "UNION"))
     assert abs(overlap(known.classes[0]) - both / any_) < 0.1
     most = rows.exact(f"SELECT max(n) / {PANES * ROWS} FROM (SELECT count(*) AS n FROM a GROUP BY k)")
