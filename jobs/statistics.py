@@ -163,8 +163,10 @@ def _sample(rt: Runtime, batch: Batch, answer: Answer, mine: dict[int, InputSamp
 
 
 def _window(table: Table, declared: Input, t: int) -> float:
+    """Rows in the window at t; no row that counts by then is of a later time."""
     assert declared.window is not None and declared.event_time is not None
-    return _within(table, declared.event_time, inside(declared.window, t))
+    wanted = inside(declared.window, t)
+    return _within(table, declared.event_time, replace(wanted, until=min(wanted.until, t)))
 
 
 def _within(table: Table, stamp: str, wanted: Range) -> float:
