@@ -179,6 +179,12 @@ def unpin(call: Call, name: Name) -> Said:
     return _changed(call, name, "unpin")
 
 
+def stats(call: Call) -> Said:
+    """What is known of each stream and join."""
+    document = show.stats(opened(call).stats())
+    return Said(document, text.stats(document))
+
+
 def verify(call: Call, name: Annotated[str | None, typer.Argument(metavar="NAME")] = None) -> Said:
     """Recompute answers by plain SQL over the raw rows; compare."""
     document = show.verified(opened(call).verify(name, "jvm" if call.engine == "jvm" else "duckdb"))
@@ -247,7 +253,7 @@ def bench(call: Call, names: Annotated[list[str] | None, typer.Argument(metavar=
 def _register() -> None:
     app.callback()(shared(entry, engine=True))
     query.callback()(shared(entry, engine=True))
-    commands: tuple[Any, ...] = (init, ingest, run, result, explain, plans, pin, unpin, verify, release, doctor, calibrate, demo)
+    commands: tuple[Any, ...] = (init, ingest, run, result, explain, plans, pin, unpin, stats, verify, release, doctor, calibrate, demo)
     for function in commands:
         app.command()(shared(function, engine=function in (run, verify, explain)))
     for function, name in ((create, "create"), (delete, "delete"), (pause, "pause"), (resume, "resume"), (list_, "list"), (show_, "show")):

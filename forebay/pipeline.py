@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from jobs import answers, decisions, repair, requests, runner
+from jobs import answers, decisions, repair, requests, runner, statistics_said
 from jobs.config import load
 from jobs.queries import Standing
 
@@ -57,6 +57,10 @@ class Pipeline:
     def plans(self, name: str) -> dict[str, Any]:
         """The pin, and the plan in force at each boundary so far."""
         return decisions.document(self.runtime, name)
+
+    def stats(self) -> dict[str, Any]:
+        """What is known of each stream and join, and how it was learnt."""
+        return statistics_said.document(self.runtime)
 
     def verify(self, name: str | None = None, engine: str = "duckdb") -> dict[str, Any]:
         """Recomputes answers by plain SQL over the raw rows, without the planner."""

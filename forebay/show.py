@@ -86,5 +86,9 @@ def explained(document: Mapping[str, Any]) -> Document:
     return {**document, "statistics": {**document["statistics"], "seen_at": iso(document["statistics"].get("seen_at"))}}
 
 
+def stats(document: Mapping[str, Any]) -> Document:
+    return {part: {n: {**said, "from": iso(said["from"])} for n, said in each.items()} for part, each in document.items()}
+
+
 def verified(document: Mapping[str, Any]) -> Document:
     return {"queries": {n: {**q, "differences": [{**d, "boundary": iso(d["boundary"])} for d in q["differences"]]} for n, q in document["queries"].items()}}

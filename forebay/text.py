@@ -164,6 +164,42 @@ def _spans(decisions: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, int, s
             start = i
 
 
+def stats(document: Mapping[str, Any]) -> Text:
+    """`document` as show.stats makes it."""
+    def text(out: TextIO) -> None:
+        streams = [(n, *(_amount(s[k]) for k in ("rate", "rows_a_batch")), _part(s["late"]), _amount(s["rows"]), *_since(s))
+                   for n, s in document["streams"].items()]
+        table(out, ("stream", "rows a second", "rows a batch", "late", "stored", "known from", "boundaries ago"), streams, (False, *(True,) * 4, False, True))
+        for name, query in document["queries"].items():
+            counted = "counted" if query["counted"] else "expected"
+            line(out, f"\n{name}: {_amount(query['groups'])} groups, {_amount(query['fanout'])} joined rows a full window ({counted}); "
+                      f"from {query['from']}, {query['age']} boundaries ago, resting on {_amount(query['weight'])} rows")
+            table(out, ("input", "of", "window's rows", "selectivity", "combinations"),
+                  [(i["alias"], i["source"], _amount(i["window"]), _part(i["selectivity"]), _amount(i["combinations"])) for i in query["inputs"]],
+                  (False, False, True, True, True))
+            if query["joins"]:
+                table(out, ("join", "keys", "on all", "heaviest", "agree", "sampled"), [_joined(j) for j in query["joins"]], (False, *(True,) * 5))
+        if not document["queries"]:
+            line(out, "no batch was sampled yet: `forebay run` does it")
+    return text
+
+
+def _joined(join: Mapping[str, Any]) -> tuple[str, ...]:
+    return (join["on"], _amount(join["keys"]), _part(join["overlap"]), _part(join["heaviest"]), _part(join["selectivity"]), _part(join["sampled"]))
+
+
+def _since(said: Mapping[str, Any]) -> tuple[str, str]:
+    return said["from"] or "–", "–" if said["age"] is None else str(said["age"])
+
+
+def _part(share: float | None) -> str:
+    return "–" if share is None else f"{share:.2%}" if share >= 0.001 or share == 0 else f"{share:.1e}"
+
+
+def _amount(number: float | None) -> str:
+    return f"{number:,.0f}" if number is not None and 1_000 <= number < 1e12 else _short(number)
+
+
 def verified(document: Mapping[str, Any]) -> Text:
     def text(out: TextIO) -> None:
         if not document["queries"]:

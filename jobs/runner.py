@@ -54,6 +54,7 @@ class Runtime:
         self.marks: Mapping[str, intake.Watermark] = {}
         self.position = -1
         self.samples: dict[str, tuple[str, list[Sample]]] = {}
+        self.looked: dict[str, tuple[tuple[int | None, ...], Observed]] = {}
         self.observed: dict[str, tuple[Sample | None, Observed | None]] = {}
         self.catalog = catalog(self.pipeline)
 

@@ -19,7 +19,7 @@ from optimizer.estimate import recent
 from optimizer.figures import inputs
 from optimizer.join import group_columns
 from optimizer.lowering import Lowering
-from optimizer.membership import inside
+from optimizer.membership import Range, inside
 from optimizer.observed import Observed
 from optimizer.plan import default
 from optimizer.program import state_sets
@@ -36,7 +36,7 @@ FIRST = 3                # samples of a query, or since the last change, before 
 EVERY = 5                # boundaries between two samples then
 SPARE = 2.0              # how far beyond what is needed rows are still grouped, should there be fewer distinct values next time
 COLD_FILES = 2           # of a stream, newest, that a first look reads
-COLD_ROWS = 200_000      # of each
+COLD_ROWS = 100_000      # of each
 
 
 def observed(rt: Runtime, name: str, query: Query) -> Observed | None:
@@ -119,7 +119,7 @@ def frequent(before: Sample, c: int) -> tuple[int, ...]:
     """Keys with the largest shares of any input's rows: watched on all inputs, so that each tells of the others' heavy keys."""
     shares: dict[int, float] = {}
     for one in before.inputs:
-        for h, (n, _) in (one.keys[c].extra if c in one.keys else {}).items():
+        for h, (n, _) in ({**one.keys[c].counts, **one.keys[c].extra} if c in one.keys else {}).items():
             shares[h] = max(shares.get(h, 0.0), n / max(one.passing, 1))
     return tuple(sorted(sorted(shares, key=lambda h: -shares[h])[:HEAVY]))
 
@@ -163,12 +163,18 @@ def _sample(rt: Runtime, batch: Batch, answer: Answer, mine: dict[int, InputSamp
 
 
 def _window(table: Table, declared: Input, t: int) -> float:
-    """Rows in the window at t by the files' bounds: of a file that lies partly in it, the part that its times let expect."""
+    """Rows in the window at t; no row that counts by then is of a later time."""
     assert declared.window is not None and declared.event_time is not None
-    wanted, total = inside(declared.window, t), 0.0
+    wanted = inside(declared.window, t)
+    return _within(table, declared.event_time, replace(wanted, until=min(wanted.until, t)))
+
+
+def _within(table: Table, stamp: str, wanted: Range) -> float:
+    """Rows in a range by the files' bounds: of a file that lies partly in it, the part that its times let expect."""
+    total = 0.0
     for f in table.files():
-        low, high = f.low.get(declared.event_time, wanted.since), f.high.get(declared.event_time, wanted.until)
-        if f.low.get("_boundary", t) <= t:
+        low, high = f.low.get(stamp, wanted.since), f.high.get(stamp, wanted.until)
+        if f.low.get("_boundary", wanted.upto) <= wanted.upto:
             part = min(high + 1, wanted.until) - max(low, wanted.since)
             total += f.rows * min(max(part / (high + 1 - low), 0.0), 1.0)
     return total
@@ -198,13 +204,28 @@ def _counted(answer: Answer) -> tuple[float | None, float | None]:
 
 def sampled(rt: Runtime, query: Query) -> Observed:
     """For a query that never ran: a look at the newest rows of its streams; what is assumed where there are none yet, or the kernel may not read them."""
+    versions = tuple(_version(rt, i) for i in query.inputs)
+    if rt.looked.get(query.text, ((),))[0] != versions:
+        rt.looked[query.text] = (versions, _sampled(rt, query))
+    return rt.looked[query.text][1]
+
+
+def _version(rt: Runtime, declared: Input) -> int | None:
+    if not declared.is_stream:
+        return relations.versions(rt.pipeline).get(declared.source)
+    path = f"streams/{declared.source}"
+    return rt.table(path).refresh().version if tables.exists(places.join(rt.pipeline.warehouse, path)) else None
+
+
+def _sampled(rt: Runtime, query: Query) -> Observed:
     asked_shape = shape(query)
     low = Lowering(asked_shape, default(query))
     found = [_cold(rt, low, i) for i in range(len(query.inputs))]
     whole = [f for f in found if f is not None]
     if len(whole) < len(found) or not any(f.rows for f, i in zip(whole, query.inputs) if i.is_stream):
         return assumed(asked_shape, rt.pipeline.batch)
-    sample = Sample(rt.clock(), rt.pipeline.batch / SECOND, tuple(whole))
+    last = max(f.high.get("_boundary", 0) for i in query.inputs if i.is_stream for f in rt.table(f"streams/{i.source}").files())
+    sample = Sample(last, rt.pipeline.batch / SECOND, tuple(whole))
     known = estimated(asked_shape, [sample], rt.pipeline.batch)
     assert known is not None
     return known
@@ -229,10 +250,10 @@ def _cold_stream(rt: Runtime, low: Lowering, i: int, declared: Input) -> InputSa
     files = sorted((f for f in rt.table(path).files() if stamp in f.high and "_boundary" in f.high), key=lambda f: f.high[stamp])[-COLD_FILES:]
     if not files:
         return None
-    upto, span = max(f.high["_boundary"] for f in files), max(f.high[stamp] for f in files) + 1 - min(f.low[stamp] for f in files)
+    upto, since, until = max(f.high["_boundary"] for f in files), min(f.low[stamp] for f in files), max(f.high[stamp] for f in files) + 1
     names = tuple(places.join(rt.table(path).path, f.path) for f in files)
     one = take(Asked("", i, sampling(low, i, rt.pipeline.batch, -1, upto), names, most=COLD_ROWS)).sample
     if one is None or not one.rows:
         return None
-    seconds = max(span, rt.pipeline.batch) / SECOND * one.rows / sum(f.rows for f in files)
-    return replace(one, seconds=seconds, window=_window(rt.table(path), declared, upto))
+    there = _within(rt.table(path), stamp, Range(-1, upto, since, until))
+    return replace(one, seconds=max(until - since, rt.pipeline.batch) / SECOND * one.rows / there, window=_window(rt.table(path), declared, upto))

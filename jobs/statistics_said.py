@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 
 
 def document(rt: Runtime) -> dict[str, Any]:
-    """Streams first, from the newest query that saw each, then every active query that was sampled."""
+    """Streams first, from the newest query that saw each, then every active query that was sampled. `age` is in boundaries answered since."""
+    last = rt.ledger.committed()
+
+    def age(at: int | None) -> int | None:
+        return None if at is None or last is None else max(last - at, 0) // rt.pipeline.batch
+
     found: dict[str, tuple[Query, Observed]] = {}
     for name, standing in standings(rt.ledger.all_changes()).items():
         if standing.active:
@@ -27,7 +32,9 @@ def document(rt: Runtime) -> dict[str, Any]:
             known = statistics.observed(rt, name, query)
             if known is not None:
                 found[name] = (query, known)
-    return {"streams": {s: _stream(rt, s, found) for s in rt.pipeline.streams}, "queries": {n: _query(q, known) for n, (q, known) in found.items()}}
+    streams = {s: _stream(rt, s, found) for s in rt.pipeline.streams}
+    queries = {n: _query(q, known) for n, (q, known) in found.items()}
+    return {part: {n: {**said, "age": age(said["from"])} for n, said in each.items()} for part, each in (("streams", streams), ("queries", queries))}
 
 
 def _stream(rt: Runtime, stream: str, found: Mapping[str, tuple[Query, Observed]]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from jobs import kernel, places, tables
 from jobs.schema import INSTANT
 from jobs.tables import Table
+from optimizer.errors import ForebayError
 from optimizer.estimate import KEPT
 from optimizer.samples import Sample, document, from_document
 
@@ -41,9 +42,14 @@ def append(rt: Runtime, found: list[dict[str, Any]]) -> None:
 
 
 def last(rt: Runtime, query: str, text: str) -> list[Sample]:
-    """A query's last samples, newest first; none of another text of that name."""
-    if not tables.exists(places.join(rt.pipeline.warehouse, PATH)):
+    """A query's last samples, newest first; none of another text of that name, and none where the table cannot be read."""
+    try:
+        return _last(rt, query, text) if tables.exists(places.join(rt.pipeline.warehouse, PATH)) else []
+    except (ForebayError, tables.Broken, kernel.Error, OSError, LookupError, TypeError, ValueError):      # also rows of another version of this program
         return []
+
+
+def _last(rt: Runtime, query: str, text: str) -> list[Sample]:
     found = _ask(rt.table(PATH), f"""SELECT epoch_us(boundary), seconds, sample FROM statistics
         WHERE query = {kernel.quoted(query)} AND text = {kernel.quoted(text)} AND sample IS NOT NULL
         QUALIFY dense_rank() OVER (ORDER BY boundary DESC) <= {KEPT} ORDER BY boundary DESC, input""")
@@ -75,7 +81,7 @@ def _tidy(table: Table) -> None:
     paths = tuple(places.join(table.path, f.path) for f in table.files())
     con = kernel.shared()
     try:
-        kept = kernel.table(con, f"""SELECT * REPLACE (CASE WHEN age <= {KEPT} THEN sample END AS sample) EXCLUDE (age) FROM (
+        kept = kernel.table(con, f"""SELECT * EXCLUDE (age) REPLACE (CASE WHEN age <= {KEPT} THEN sample END AS sample) FROM (
             SELECT *, row_number() OVER (PARTITION BY query, input ORDER BY boundary DESC) AS age FROM read_parquet({kernel.files(con, paths)})
             ORDER BY boundary DESC LIMIT {STAYS}) ORDER BY boundary, query, input""")
     finally:

@@ -1,8 +1,8 @@
 """How many rows stand where in a plan: rows that come and leave, sets, partials in state, joins and their groups, from what was observed; no cost here.
 
 Distinct combinations in n rows are D(n) = M·(1 − e^(−n/M)) (Cardenas, as in optimizer.observed). A join's size is Π sizes × Π over its equality
-classes of θ_C = Σ_k Π_i share_i(k) / share, k over the class's sample: the chance that one row of each operand agree. Of merged partials of n rows, key k
-with share r of the rows and q of the M combinations has qM·(1 − e^(−rn/qM)): between r for few rows and q for many.
+classes of θ_C = Σ_k Π_i share_i(k) / share, k over its sample and its heavy keys: the chance that one row of each operand agree. Of merged partials
+of n rows, key k with share r of the rows and q of the M combinations has qM·(1 − e^(−rn/qM)): between r for few rows and q for many.
 """
 from __future__ import annotations
 
@@ -109,16 +109,21 @@ class Sizes:
         key = (c, *sorted(inside, key=str))
         if key not in self._known:
             known = self.observed.classes[c]
-            columns = [self._shares(c, i, run) for i, run in inside] if known.rows or known.combinations else []
-            self._known[key] = min(sum(map(prod, zip(*columns))) / known.share, 1.0) if columns else known.keys ** (1 - len(inside))
+            parts = (known, known.heavy) if known.heavy else (known,)
+            seen = known.rows or known.combinations
+            self._known[key] = min(sum(self._met(c, part, inside) for part in parts), 1.0) if seen else known.keys ** (1 - len(inside))
         found = self._known[key]
         assert isinstance(found, float)
         return found
 
-    def _shares(self, c: int, i: int, run: float | None) -> tuple[float, ...]:
-        key = ("shares", c, i, run)
+    def _met(self, c: int, part: ClassObserved, inside: Sequence[tuple[int, float | None]]) -> float:
+        """Σ_k Π_i of the sample, or of the heavy keys beside it."""
+        return sum(map(prod, zip(*(self._shares(c, part, i, run) for i, run in inside)))) / part.share
+
+    def _shares(self, c: int, part: ClassObserved, i: int, run: float | None) -> tuple[float, ...]:
+        key = ("shares", c, part is self.observed.classes[c], i, run)
         if key not in self._known:
-            self._known[key] = shares(self.observed.classes[c], i, self.observed.inputs[i].combinations, run)
+            self._known[key] = shares(part, i, self.observed.inputs[i].combinations, run)
         found = self._known[key]
         assert isinstance(found, tuple)
         return found

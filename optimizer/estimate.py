@@ -178,9 +178,16 @@ class _Side:
         self.parts = list(zip(parts, passing, weights))
         self.total = sum(passing)
         self.keys = population(self.total, distinct_in(self.sample, self.total)) if self.total else 1.0
+        self.weighed: dict[int, float] = {}      # rows, of keys that all samples tell of
+        for part, _, weight in self.parts:
+            for h, (n, _) in part.counts.items():
+                self.weighed[h] = self.weighed.get(h, 0.0) + weight * n
+        self.known = sum(w * n for _, n, w in self.parts)
 
     def rows(self, h: int) -> float:
         """The key's share, by the samples that tell of it; as the average key's if none does."""
+        if h < self.sample.below and self.known:
+            return self.weighed.get(h, 0.0) / self.known
         known = weighed = 0.0
         for part, passing, weight in self.parts:
             if h < part.below or h in part.extra:
@@ -190,9 +197,13 @@ class _Side:
 
     def combinations(self, h: int, of: float) -> float:
         """Its share of all `of` combinations, from how often its own came again within a batch; as its share of the rows where few did."""
-        share, seen = self.rows(h), [c for part, _, _ in self.parts if (c := _count(part, h))[0]]
-        n, m = sum(x for x, _ in seen), sum(y for _, y in seen)
+        share = self.rows(h)
+        n, m = self.sample.counts.get(h) or (0, 1)      # of a key in the sample that never came again, there is nothing to see
         if n == m or share <= 0:
+            return share
+        seen = [c for part, _, _ in self.parts if (c := _count(part, h))[0]]
+        n, m = sum(x for x, _ in seen), sum(y for _, y in seen)
+        if n == m:
             return share
         trust = (n - m) / (n - m + DOUBT)
         own = population(n / len(seen), m / len(seen))

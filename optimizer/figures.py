@@ -16,8 +16,8 @@ def inputs(query: Query, known: Observed) -> list[dict[str, Any]]:
     for i, (declared, one) in enumerate(zip(query.inputs, known.inputs)):
         mine = [known.classes[c] for c, members in enumerate(asked.keys) if any(j == i for j, _ in members)]
         key = max(mine, key=lambda k: k.keys, default=None)
-        found.append({"alias": declared.alias, "source": declared.source, "rate": one.rate, "window": one.rows, "selectivity": one.selectivity, "late": one.late,
-                      "combinations": one.combinations, "keys": key.keys if key else None, "overlap": overlap(key) if key else None,
+        found.append({"alias": declared.alias, "source": declared.source, "rate": one.rate, "window": one.rows, "selectivity": one.selectivity,
+                      "late": one.late, "combinations": one.combinations, "keys": key.keys if key else None, "overlap": overlap(key) if key else None,
                       "heaviest": heaviest(key, i) if key else None, "groups": known.groups, "fanout": fanout(known), "weight": known.weight})
     return found
 

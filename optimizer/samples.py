@@ -89,13 +89,13 @@ def united(parts: Sequence[Smallest], most: int) -> Smallest:
 def document(sample: InputSample) -> dict[str, Any]:
     """As JSON keeps it."""
     return {"rows": sample.rows, "passing": sample.passing, "late": sample.late, "window": sample.window, "held": sample.held,
-            "version": sample.version, "seconds": sample.seconds, "combinations": _written(sample.combinations), "keys": {str(c): _written(s) for c, s in sample.keys.items()}}
+            "version": sample.version, "seconds": sample.seconds,
+            "combinations": _written(sample.combinations), "keys": {str(c): _written(s) for c, s in sample.keys.items()}}
 
 
 def from_document(said: Mapping[str, Any]) -> InputSample:
-    keys = {int(c): _read(s) for c, s in said["keys"].items()}
-    return InputSample(said["rows"], said["passing"], said["late"], said["window"], _read(said["combinations"]), keys, said["held"], said["version"],
-                       said["seconds"])
+    combinations, keys = _read(said["combinations"]), {int(c): _read(s) for c, s in said["keys"].items()}
+    return InputSample(said["rows"], said["passing"], said["late"], said["window"], combinations, keys, said["held"], said["version"], said["seconds"])
 
 
 def _written(found: Smallest) -> list[Any]:
