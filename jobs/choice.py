@@ -23,6 +23,7 @@ from optimizer.cost.features import Features, building, steady
 from optimizer.cost.measured import Coefficients, Measurement, fit
 from optimizer.cost.measured import read as cost_document
 from optimizer.cost.measured import seconds
+from optimizer.decide import DEFAULT as RULES
 from optimizer.decide import Decision, Past
 from optimizer.observed import Observed
 from optimizer.plan import Plan, default, named
@@ -136,7 +137,11 @@ def learn(rt: Runtime, answers: list[Answer], took: float) -> dict[str, float]:
     for answer in (a for a in answers if a.failed is None and a.seconds > 0):
         memory = rt.choices.queries.get(answer.work.name)
         found[answer.work.name] = answer.seconds
-        if memory is None or memory.observed is None or len(answer.work.due) != 1:
+        if memory is None:
+            continue
+        if answer.work.plan == memory.past.plan:
+            memory.past = _passed(memory.past, len(answer.work.due))
+        if memory.observed is None or len(answer.work.due) != 1:
             continue
         amounts = _amounts(rt, answer, memory.observed)
         known = rt.choices.coefficients
@@ -146,16 +151,13 @@ def learn(rt: Runtime, answers: list[Answer], took: float) -> dict[str, float]:
         rt.choices.coefficients = fit(known, lasting)
         outside = seconds(amounts.total, known) - seconds(amounts.in_task, known)
         if answer.work.plan == memory.past.plan and not answer.anew:
-            memory.past = _counted(memory.past, answer.seconds + outside)
+            memory.past = replace(memory.past, measured=(*memory.past.measured, answer.seconds + outside)[-KEPT:])
     return found
 
 
-def _counted(past: Past, took: float) -> Past:
-    corrections = {name: (factor, since + 1) for name, (factor, since) in past.corrections.items() if since < MEMORY}
-    return replace(past, since=past.since + 1, measured=(*past.measured, took)[-KEPT:], corrections=corrections)
-
-
-MEMORY = 200            # boundaries for which a plan's price stays corrected
+def _passed(past: Past, boundaries: int) -> Past:
+    corrections = {name: (factor, since + boundaries) for name, (factor, since) in past.corrections.items() if since < RULES.memory}
+    return replace(past, since=past.since + boundaries, corrections=corrections)
 
 
 def _amounts(rt: Runtime, answer: Answer, observed: Observed) -> Features:
