@@ -1,4 +1,4 @@
-"""Plans are chosen by price while a pipeline runs: decisions in the ledger, switches that change no answer, memory over restarts, pins, statistics from a file."""
+"""Plans are chosen by price while a pipeline runs: decisions in the ledger, switches that change no answer, memory, pins, statistics from a file."""
 from __future__ import annotations
 
 import json
