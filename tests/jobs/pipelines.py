@@ -1,15 +1,18 @@
 """Small pipelines that run in this process, with rows given as seconds of event time."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 import forebay
-from jobs import tables
+from jobs import choice, tables
+from jobs.batch import parsed
+from optimizer.plan import Plan, named
 
 SECOND = 10**6
 BEGINNING = 1_767_225_600 * SECOND              # 2026-01-01T00:00:00Z
@@ -37,6 +40,13 @@ def opened(folder: Path) -> forebay.Pipeline:
     found = forebay.open(str(folder))
     found.runtime.clock = lambda: boundary(10**9)
     return found
+
+
+def forced(patch: pytest.MonkeyPatch, form: Callable[[Plan], Plan]) -> None:
+    """A pinned plan runs in a form of the test's own choosing, whatever that costs."""
+    def plan(rt: Any, standing: Any, state: Any) -> Plan:
+        return form(named(parsed(standing.sql, rt.catalog), standing.pin))
+    patch.setattr(choice, "plan", plan)
 
 
 def rows(pipe: forebay.Pipeline, seconds: Iterable[float], stream: str = "views", k: int = 1, x: int = 1) -> dict[str, Any]:

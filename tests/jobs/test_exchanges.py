@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from jobs import runner
 from jobs.tasks import Tasks
-from optimizer.plan import EXCHANGES, named
-from tests.jobs.pipelines import equal, pipeline, rows
+from optimizer.plan import EXCHANGES
+from tests.jobs.pipelines import equal, forced, pipeline, rows
 
 QUERY = """SELECT v.x, COUNT(*) AS n, SUM(b.x) AS spent, MAX(b.x) AS most FROM views AS v [WINDOW 1 MINUTE], buys AS b [WINDOW 30 SECONDS]
            WHERE v.k = b.k GROUP BY v.x"""
@@ -22,7 +21,7 @@ def test_answers_and_jobs_of_each_exchange(tmp_path: Path, monkeypatch: pytest.M
     tasks = Tasks("local[2]")
     try:
         for exchange in EXCHANGES:
-            monkeypatch.setattr(runner, "named", lambda query, name, exchange=exchange: replace(named(query, name), exchange=exchange))
+            forced(monkeypatch, lambda plan, exchange=exchange: replace(plan, exchange=exchange))
             pipe = pipeline(tmp_path / exchange, {"views": "", "buys": ""})
             pipe.runtime.tasks = tasks
             pipe.create("q", QUERY)

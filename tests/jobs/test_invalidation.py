@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import forebay
-from jobs import compact, runner, tables
+from jobs import compact, tables
 from optimizer.plan import INVALIDATIONS
-from tests.jobs.pipelines import answers, equal, pipeline, rows
+from tests.jobs.pipelines import answers, equal, forced, pipeline, rows
 
 SQL = "SELECT v.k, COUNT(*) AS n, MAX(b.x) AS most FROM views AS v [WINDOW 30 SECONDS], buys AS b [WINDOW 20 SECONDS] WHERE v.k = b.k GROUP BY v.k"
 WINDOW = 5                   # batches of which rows can still count: 30 s and the boundary itself, one more for good measure
@@ -26,9 +26,9 @@ def files(pipe: forebay.Pipeline) -> dict[str, int]:
 
 def lived(folder: Path, plan: str, monkeypatch: pytest.MonkeyPatch, choose: Any) -> tuple[list[tuple[Any, ...]], list[dict[str, int]]]:
     """The answers, and how many files each set has after each batch."""
-    plain, seen = runner.choose, []
+    seen: list[dict[str, int]] = []
     with monkeypatch.context() as patched:
-        patched.setattr(runner, "choose", lambda *given: replace(plain(*given), invalidation=choose()))
+        forced(patched, lambda plan: replace(plan, invalidation=choose()))
         pipe = pipeline(folder, {"views": "lateness: 20 seconds", "buys": ""})
         pipe.create("q", SQL)
         pipe.change("q", "pin", plan)
