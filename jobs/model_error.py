@@ -164,16 +164,16 @@ def _mean(values: Iterable[float]) -> float:
 
 
 def page(cases: Sequence[Case], report: Mapping[str, object], known: Coefficients) -> str:
-    head = HEAD.format(fixed=1000 * known["batches"], source=f"{known.source}, {known.measurements} batches")
-    lines = [head, "| | measured model | the paper's |", "|---|---|---|"]
     ours, paper = report["measured"], report["paper"]
     assert isinstance(ours, dict) and isinstance(paper, dict)
-    for key, said in (("spearman_median", "ρ, median"), ("right", f"chosen ≤ {RIGHT} × best, where worst/best ≥ {REAL}"),
-                      ("right_elsewhere", "the same elsewhere"), ("regret", f"mean regret, chosen/best − 1, where worst/best ≥ {REAL}")):
-        lines.append(f"| {said} | {ours[key]:.2f} | {paper[key]:.2f} |")
-    lines += ["", f"{report['settings']} settings, {report['plans']} plans run, {report['not_run']} not; worst/best ≥ {REAL} in {report['spread_1.5']}; "
-              f"median q {report['q_error_median']:.2f}.", "", "| setting | plans | worst/best | ρ | ρ paper | q | best | chosen | chosen/best | paper's/best |", "|---|---|---|---|---|---|---|---|---|---|"]
-    return "\n".join([*lines, *map(_line, cases)]) + "\n"
+    head = HEAD.format(fixed=1000 * known["batches"], source=f"{known.source}, {known.measurements} batches")
+    said = {"spearman_median": "ρ, median", "right": f"chosen ≤ {RIGHT} × best, where worst/best ≥ {REAL}", "right_elsewhere": "the same elsewhere",
+            "regret": f"mean regret, chosen/best − 1, where worst/best ≥ {REAL}"}
+    figures = [f"| {text} | {ours[key]:.2f} | {paper[key]:.2f} |" for key, text in said.items()]
+    counts = (f"{report['settings']} settings, {report['plans']} plans run, {report['not_run']} not; worst/best ≥ {REAL} in {report['spread_1.5']}; "
+              f"median q {report['q_error_median']:.2f}.")
+    table = ["| setting | plans | worst/best | ρ | ρ paper | q | best | chosen | chosen/best | paper's/best |", "|---|---|---|---|---|---|---|---|---|---|"]
+    return "\n".join([head, "| | measured model | the paper's |", "|---|---|---|", *figures, "", counts, "", *table, *map(_line, cases)]) + "\n"
 
 
 def _line(c: Case) -> str:
