@@ -94,7 +94,8 @@ def _lowered(query: Query, plan: Plan, observed: Observed, parts: int, known: Si
 
 def _features(query: Query, plan: Plan, observed: Observed, parts: int, known: Sizes | None, new: bool, age: float) -> Features:
     low, found = _lowered(query, plan, observed, parts, known)
-    tally = Tally(low, found, new or not state_sets(low), age)
+    kept = len(state_sets(low))
+    tally = Tally(low, found, new or not kept, age, kept)
     for i in low.inputs:
         read_input(tally, i)
     if query.returns_rows:
@@ -115,7 +116,7 @@ def _stored(low: Lowering, found: Sizes, kind: str, i: int | None) -> float:
 
 def _fixed(tally: Tally) -> None:
     """The merge of the tasks' partials, commits of state and result, Spark jobs."""
-    low, kept = tally.low, len(state_sets(tally.low))
+    low, kept = tally.low, tally.kept
     sent = any(ahead(low, i) for i in low.inputs) and low.plan.exchange == "broadcast"
     groups = 0.0 if low.shape.query.returns_rows else tally.sizes.answer(inf) * low.parts
     tally.add(FIXED, commits=kept + 1, writes=kept, jobs=1 + sent, batches=1, merge=groups * tally.answer)

@@ -33,6 +33,7 @@ SECONDS: Mapping[str, float] = MappingProxyType({
     "jvm_state_write": 8e-8, "jvm_writes": 0.2, "jvm_exchange": 1e-7, "jvm_statements": 0.1, "jvm_operands": 0.02, "jvm_merge": 3e-8,
     "jvm_commits": 7e-3, "jvm_jobs": 0.1, "jvm_batches": 0.03})
 NAMES = tuple(SECONDS)
+PLACE = MappingProxyType({name: n for n, name in enumerate(NAMES)})
 Row = tuple[float, ...]
 
 
@@ -50,11 +51,11 @@ class Coefficients:
         if len(self.mean) != n or len(self.covariance) != n or any(len(row) != n for row in self.covariance):
             raise _bad(f"{len(self.mean)} unit costs", f"expected {n}, with a covariance of {n} × {n}")
         for name, value, row in zip(NAMES, self.mean, self.covariance):
-            if not isfinite(value) or value < 0 or not all(map(isfinite, row)) or row[NAMES.index(name)] < 0:
+            if not isfinite(value) or value < 0 or not all(map(isfinite, row)) or row[PLACE[name]] < 0:
                 raise _bad(f"unit cost {name} is {value!r}", "expected a finite number of seconds, not negative, and a finite covariance")
 
     def __getitem__(self, name: str) -> float:
-        return self.mean[NAMES.index(name)]
+        return self.mean[PLACE[name]]
 
     def document(self) -> dict[str, object]:
         return {"seconds": dict(zip(NAMES, self.mean)), "covariance": [list(row) for row in self.covariance],
@@ -117,13 +118,15 @@ def priced(features: Features, coefficients: Coefficients) -> Price:
 
 
 def seconds(amounts: Mapping[str, float], coefficients: Coefficients) -> float:
-    return sum(coefficients[kind] * amount for kind, amount in amounts.items())
+    mean = coefficients.mean
+    return sum(mean[PLACE[kind]] * amount for kind, amount in amounts.items())
 
 
 def deviation(amounts: Mapping[str, float], coefficients: Coefficients, than: Mapping[str, float] | None = None) -> float:
     """Standard deviation of a price; or of the difference of two, in which what they share cancels."""
-    x = [amounts.get(name, 0.0) - (than or {}).get(name, 0.0) for name in NAMES]
-    return sqrt(max(_dot(x, _times(coefficients.covariance, x)), 0.0))
+    other = than or {}
+    x = [(PLACE[name], d) for name in {*amounts, *other} if (d := amounts.get(name, 0.0) - other.get(name, 0.0))]
+    return sqrt(max(sum(u * v * coefficients.covariance[i][j] for i, u in x for j, v in x), 0.0))
 
 
 def fit(before: Coefficients, measurements: Iterable[Measurement], noise: float = NOISE, forgetting: float = FORGETTING) -> Coefficients:

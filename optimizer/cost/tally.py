@@ -4,7 +4,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from optimizer.cardinality import MERGED, Flow, Operand, Sizes
-from optimizer.division import divided
+from optimizer.division import by_key, pivot
 from optimizer.lowering import Lowering
 
 
@@ -16,7 +16,12 @@ class Tally:
     sizes: Sizes
     new: bool
     age: float
+    kept: int                 # state sets
     counted: dict[str, dict[str, float]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        whole, pivoted = by_key(self.low), pivot(self.low)
+        self._parts = tuple(1 / self.low.parts if whole or i == pivoted else 1.0 for i in self.low.inputs)
 
     def add(self, node: str, **amounts: float) -> None:
         own = self.counted.setdefault(node, {})
@@ -26,7 +31,7 @@ class Tally:
 
     def part(self, i: int) -> float:
         """How much of input i's partials one task holds."""
-        return 1 / self.low.parts if divided(self.low, i) else 1.0
+        return self._parts[i]
 
     def files(self, most: float) -> float:
         """Files of a state set to which each boundary adds one, until they are merged."""
