@@ -62,6 +62,7 @@ class Sizes:
     flows: tuple[Flow, ...]
     members: tuple[frozenset[int], ...]      # inputs of each equality class
     _known: dict[object, float | tuple[float, ...]] = field(default_factory=dict, compare=False, repr=False)
+    _orders: dict[object, tuple[Operand, ...]] = field(default_factory=dict, compare=False, repr=False)
 
     def join(self, operands: Sequence[Operand]) -> float:
         """Joined rows of the operands; all inputs together are scaled to the fan-out where a plan has counted it (residuals, dependent classes)."""
@@ -75,6 +76,20 @@ class Sizes:
     def prefixes(self, operands: Sequence[Operand]) -> tuple[float, ...]:
         """Rows after each join along an order of operands; the first is the first operand's."""
         return tuple(self.join(operands[:n]) for n in range(1, len(operands) + 1))
+
+    def ordered(self, operands: Sequence[Operand]) -> tuple[Operand, ...]:
+        """Left-deep, from the pair with the fewest joined rows, then whatever leaves the fewest; only along equalities."""
+        if len(operands) < 3:
+            return tuple(operands)
+        key = tuple(operands)
+        if key not in self._orders:
+            pairs = [(a, b) for n, a in enumerate(operands) for b in operands[:n] if self.linked(a.input, b.input)]
+            chosen: tuple[Operand, ...] = min(pairs, key=self.join)
+            while len(chosen) < len(operands):
+                rest = [o for o in operands if o not in chosen and any(self.linked(o.input, c.input) for c in chosen)]
+                chosen = (*chosen, min(rest, key=lambda o: self.join((*chosen, o))))
+            self._orders[key] = chosen
+        return self._orders[key]
 
     def answer(self, pairs: float, times: float = 1.0) -> float:
         """Groups of joined rows, each group once for every one of `times` ends."""

@@ -15,7 +15,7 @@ def _joins(tally: Tally, operands: list[Operand], more: int = 0) -> float:
 
     The kernel orders joins itself, whatever order the plan writes: taken as fewest rows first. Spark keeps the plan's."""
     if tally.low.plan.place == "tasks":
-        operands = _ordered(tally.sizes, operands)
+        operands = list(tally.sizes.ordered(operands))
     prefix = tally.sizes.prefixes(operands)
     left, first = operands[0].rows * tally.part(operands[0].input), operands[0].input
     wide, shared, large = tally.width(first), divided(tally.low, first), left
@@ -29,18 +29,6 @@ def _joins(tally: Tally, operands: list[Operand], more: int = 0) -> float:
     kind = "pairs" if len(operands) > 1 else "group"
     tally.add("Late aggregation", **{kind: left * (tally.answer + more)}, products=left * _products(tally.low, more), operands=len(operands))
     return left
-
-
-def _ordered(found: Sizes, operands: list[Operand]) -> list[Operand]:
-    """Left-deep, from the pair with the fewest joined rows, then whatever leaves the fewest; only along equalities."""
-    if len(operands) < 3:
-        return operands
-    pairs = [[a, b] for n, a in enumerate(operands) for b in operands[:n] if found.linked(a.input, b.input)]
-    chosen = min(pairs, key=found.join)
-    while len(chosen) < len(operands):
-        rest = [o for o in operands if o not in chosen and any(found.linked(o.input, c.input) for c in chosen)]
-        chosen = [*chosen, min(rest, key=lambda o: found.join([*chosen, o]))]
-    return chosen
 
 
 def _products(low: Lowering, signs: int = 0) -> int:
