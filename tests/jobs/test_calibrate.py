@@ -64,7 +64,12 @@ def test_nothing_kept_names_the_host(place: Path) -> None:
 
 def test_a_machine_twice_as_slow_has_twice_the_costs() -> None:
     found = scaled({name: 2 * seconds for name, seconds in REFERENCE.items()})
-    assert found["scan"] == 2 * SECONDS["scan"] and found["made"] == 2 * SECONDS["made"] and "jobs" not in found
+    assert found["scan"] == pytest.approx(2 * SECONDS["scan"]) and found["made"] == pytest.approx(2 * SECONDS["made"]) and "jobs" not in found
+
+
+def test_one_disturbed_piece_moves_its_own_cost_and_by_less() -> None:
+    found = scaled({**REFERENCE, "scan": 4 * REFERENCE["scan"]})
+    assert found["scan"] == pytest.approx(2 * SECONDS["scan"]) and found["group"] == pytest.approx(SECONDS["group"])
 
 
 def test_slope_of_a_line() -> None:
