@@ -107,3 +107,19 @@ def test_settings_are_enough_and_differ() -> None:
     found = [s.name for s in settings()]
     assert len(found) >= 60 and len(set(found)) == len(found)
     assert {len(s.streams) for s in settings()} == {1, 2, 3, 4}
+
+
+@pytest.mark.slow
+def test_calibrating_measures_this_machine_and_keeps_it(place: Path) -> None:
+    made = calibrate.calibrate()
+    assert calibrate.stored() == made and made.here and made.coefficients.measurements > 20
+    assert all(value > 0 for value in vars(made.constants).values())
+    assert calibrate.coefficients() == made.coefficients
+
+
+@pytest.mark.slow
+def test_a_case_holds_every_plan_that_can_run() -> None:
+    found = model_error.case(SETTING, prior())
+    assert len(found.points) + found.skipped == 15 and found.spread > 1
+    assert found.chosen(lambda p: p.measured) == 1 and found.rho(lambda p: p.measured) == 1
+    assert "| small |" in model_error.page([found], model_error.summary([found]), prior())
