@@ -1,6 +1,8 @@
 """`forebay calibrate`: unit costs of this machine by small pieces of work, corrected by real plans on generated rows; kept as JSON in the user's cache.
 
-A unit cost is the slope of seconds over sizes, so what a statement costs by itself drops out. The paper's constants are the same in plain Python, tuple by
+A piece of work's unit cost is the slope of seconds over sizes, so what a statement costs by itself drops out. Work alone is not work in a plan, where
+operators feed one another: what is taken from the pieces is how many times slower or faster than REFERENCE this machine is at each, and the unit costs
+that were fitted to whole plans there (measured.SECONDS) are scaled by that. The paper's constants are the same in plain Python, tuple by
 tuple as the papers work: a list scanned (Pn, C_scan), a bucket of a dict probed (Ph), a tuple put at one end of a deque and taken from the other
 (Un; C_ins and C_inv apart), the same in a dict's bucket (Uh), a group found and updated (Ug).
 """
@@ -9,12 +11,14 @@ from __future__ import annotations
 import json
 import os
 import platform
+import statistics
 import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
+from math import sqrt
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +27,7 @@ import pyarrow as pa
 from jobs import kernel, tables, trial
 from jobs.exact import observe
 from optimizer.cost.features import building, steady
-from optimizer.cost.measured import Coefficients, Measurement, fit, prior, read
+from optimizer.cost.measured import SECONDS, Coefficients, Measurement, fit, prior, read
 from optimizer.cost.statistics import Constants
 from optimizer.errors import ForebayError
 from optimizer.plan import candidates
@@ -40,12 +44,17 @@ STATEMENTS: Mapping[str, tuple[str, float]] = {
     "times": ("SELECT sum(((epoch_us(ts) + 60000000) // 5000000) * 5000000), sum(epoch_us(ts)) FROM r", 1),
     "keep": ("CREATE OR REPLACE TEMP TABLE kept AS SELECT g, j, a FROM r", 3),
     "group": ("SELECT g, j, sum(a) AS x, count(*) AS c FROM r GROUP BY 1, 2", 4),
-    "look": ("SELECT sum(a) FROM r WHERE a >= 0 AND ts IS NOT NULL", 1),
     "probe": ("SELECT sum(d.x) FROM r JOIN d ON r.j = d.j", 1),
     "pairs": ("SELECT r.g, sum(r.a * d.c), sum(d.x), sum(d.c) FROM r JOIN d ON r.j = d.j GROUP BY 1", 4),
-    "state_read": ("SELECT sum(a), max(g), max(j) FROM (SELECT * FROM read_parquet('{file}') WHERE ts IS NOT NULL)", 4),
     "state_write": ("COPY (SELECT g, j, a, ts FROM r) TO '{file}.out' (FORMAT parquet, COMPRESSION snappy)", 4),
 }
+
+
+# The same pieces on the machine of measured.SECONDS, when it was quiet.
+REFERENCE: Mapping[str, float] = {
+    "scan": 3.1e-9, "times": 9e-9, "keep": 1.7e-8, "group": 1.1e-8, "probe": 3.1e-8, "pairs": 3.2e-9,
+    "state_write": 3.4e-8, "files": 1.2e-4, "statements": 4.7e-4, "writes": 1.6e-3, "commits": 2.4e-3}
+FARTHEST = 8.0               # times slower or faster: beyond it a piece was disturbed
 
 
 @dataclass(frozen=True)
@@ -109,7 +118,7 @@ def coefficients() -> Coefficients:
 def calibrate(say: Callable[[str], object] = lambda _: None) -> Calibration:
     """Measures this machine in some ten seconds and keeps what was found."""
     say("unit costs of the engine")
-    first = prior(unit_costs(), "forebay calibrate", SPREAD)
+    first = prior(scaled(unit_costs()), "forebay calibrate", SPREAD)
     say("plans on generated rows")
     found = fit(first, tried(), forgetting=0.0)
     say("the papers' constants")
@@ -128,8 +137,16 @@ def _keep(made: Calibration) -> None:
     os.replace(beside, place)
 
 
+def scaled(pieces: Mapping[str, float]) -> dict[str, float]:
+    """Unit costs by how this machine does each piece of work, half way to what is usual of all, since one piece is easily disturbed; what has no piece
+    by what is usual. Spark jobs wait more than they work."""
+    ratios = {name: min(max(pieces[name] / there, 1 / FARTHEST), FARTHEST) for name, there in REFERENCE.items() if name in pieces}
+    usual = statistics.median(ratios.values()) if ratios else 1.0
+    return {name: seconds * sqrt(ratios.get(name, usual) * usual) for name, seconds in SECONDS.items() if name not in ("jobs", "jvm_jobs")}
+
+
 def unit_costs() -> dict[str, float]:
-    """Seconds a unit in the kernel's lowering, and of a commit."""
+    """Seconds a unit of each piece of work in the kernel's lowering, and of a commit."""
     with tempfile.TemporaryDirectory(prefix="forebay-calibrate-") as folder:
         points: dict[str, list[float]] = {name: [] for name in STATEMENTS}
         for n in SIZES:

@@ -24,18 +24,13 @@ def observe(data: Data, number: int) -> Observed:
     con = kernel.connect(threads=2, memory="4GB")
     for i, declared in enumerate(asked.query.inputs):
         con.execute(f"CREATE VIEW f{i} AS SELECT * FROM read_parquet({kernel.file_list(data.paths(declared.source))})")
-        con.execute(f"CREATE TABLE r{i} AS {raw(low, i, f'f{i}', interval=False, where=_held(low, i, boundary(number)))}")
+        con.execute(f"CREATE TABLE r{i} AS {raw(low, i, f'f{i}', interval=False, where=_members(low, i, boundary(number)))}")
         con.execute(f"CREATE TABLE d{i} AS SELECT DISTINCT {', '.join(a.name for a in asked.attributes[i]) or '1 AS one'} FROM r{i}")
     inputs = tuple(_input(con, data, low, i, boundary(number)) for i in low.inputs)
     classes = tuple(_class(con, members) for members in asked.keys)
     groups = _groups(con, asked)
     con.close()
     return Observed(inputs, classes, float(BATCH), groups, weight=sum(i.rows for i in inputs), at=boundary(number))
-
-
-def _held(low: Lowering, i: int, t: int) -> str:
-    window = low.window(i)
-    return "TRUE" if window is None else within(low, i, (inside(window, t),))
 
 
 def fitted(rows: float, found: float) -> float:
@@ -48,12 +43,17 @@ def fitted(rows: float, found: float) -> float:
 
 
 def _input(con: Any, data: Data, low: Lowering, i: int, t: int) -> InputObserved:
-    before = _one(con, f"SELECT count(*) FROM f{i} WHERE {_held(low, i, t)}")
+    before = _one(con, f"SELECT count(*) FROM f{i} WHERE {_members(low, i, t)}")
     passing, different = _one(con, f"SELECT count(*) FROM r{i}"), _one(con, f"SELECT count(*) FROM d{i}")
     rate, window = data.setting.streams[i].rate, low.window(i)
     tumbling = window is not None and window.kind == "tumbling"
     share = min((window.range + low.shape.query.every) / (2 * window.range), 1.0) if window and tumbling else 1.0      # of a full one, on average
     return InputObserved(rate, before * share, passing / before if before else 1.0, fitted(passing, different))
+
+
+def _members(low: Lowering, i: int, t: int) -> str:
+    window = low.window(i)
+    return within(low, i, (inside(window, t),)) if window else "TRUE"
 
 
 def _class(con: Any, members: tuple[tuple[int, Attribute], ...]) -> ClassObserved:
@@ -64,7 +64,8 @@ def _class(con: Any, members: tuple[tuple[int, Attribute], ...]) -> ClassObserve
 
     def share(table: str, column: str) -> tuple[float, ...]:
         whole = f"(SELECT greatest(count(*), 1) FROM {table})"
-        found = con.execute(f"SELECT count(t.{column}) / {whole} FROM sample AS s LEFT JOIN {table} AS t ON t.{column} = s.k GROUP BY s.k ORDER BY s.k").fetchall()
+        matched = f"sample AS s LEFT JOIN {table} AS t ON t.{column} = s.k"
+        found = con.execute(f"SELECT count(t.{column}) / {whole} FROM {matched} GROUP BY s.k ORDER BY s.k").fetchall()
         return tuple(float(x) for x, in found)
 
     return ClassObserved(max(count, 1.0), min(KEYS / count, 1.0) if count else 1.0, {i: share(f"r{i}", a) for i, a in first.items()},

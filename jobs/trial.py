@@ -120,8 +120,9 @@ def generated(setting: Setting) -> Iterator[Data]:
     """Files until the warm batches after the windows are full; the folder is gone afterwards."""
     data = Data(setting, tempfile.mkdtemp(prefix="forebay-trial-"))
     try:
+        numbers = range(setting.full + setting.warm * setting.step + 1)
         for n, stream in enumerate(setting.streams, 1):
-            data.rows[f"s{n}"] = [_write(data, f"s{n}", stream, number) for number in range(max(setting.full + setting.warm * setting.step + 1, 1)) if stream.rate]
+            data.rows[f"s{n}"] = [_write(data, f"s{n}", stream, number) for number in numbers]
         yield data
     finally:
         shutil.rmtree(data.root, ignore_errors=True)

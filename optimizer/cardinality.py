@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import expm1, prod
+from typing import cast
 
 from optimizer.errors import ForebayError
 from optimizer.observed import ClassObserved, Observed
@@ -59,7 +60,9 @@ class Sizes:
     shape: Shape
     observed: Observed
     flows: tuple[Flow, ...]
+    members: tuple[frozenset[int], ...]      # inputs of each equality class
     _known: dict[object, float | tuple[float, ...]] = field(default_factory=dict, compare=False, repr=False)
+    _orders: dict[object, tuple[Operand, ...]] = field(default_factory=dict, compare=False, repr=False)
 
     def join(self, operands: Sequence[Operand]) -> float:
         """Joined rows of the operands; all inputs together are scaled to the fan-out where a plan has counted it (residuals, dependent classes)."""
@@ -68,11 +71,25 @@ class Sizes:
 
     def linked(self, a: int, b: int) -> bool:
         """Whether an equality class joins the two inputs."""
-        return any({a, b} <= {i for i, _ in members} for members in self.shape.keys)
+        return any(a in members and b in members for members in self.members)
 
     def prefixes(self, operands: Sequence[Operand]) -> tuple[float, ...]:
         """Rows after each join along an order of operands; the first is the first operand's."""
         return tuple(self.join(operands[:n]) for n in range(1, len(operands) + 1))
+
+    def ordered(self, operands: Sequence[Operand]) -> tuple[Operand, ...]:
+        """Left-deep, from the pair with the fewest joined rows, then whatever leaves the fewest; only along equalities."""
+        if len(operands) < 3:
+            return tuple(operands)
+        key = tuple(operands)
+        if key not in self._orders:
+            pairs = [(a, b) for n, a in enumerate(operands) for b in operands[:n] if self.linked(a.input, b.input)]
+            chosen: tuple[Operand, ...] = min(pairs, key=self.join)
+            while len(chosen) < len(operands):
+                rest = [o for o in operands if o not in chosen and any(self.linked(o.input, c.input) for c in chosen)]
+                chosen = (*chosen, min(rest, key=lambda o: self.join((*chosen, o))))
+            self._orders[key] = chosen
+        return self._orders[key]
 
     def answer(self, pairs: float, times: float = 1.0) -> float:
         """Groups of joined rows, each group once for every one of `times` ends."""
@@ -88,7 +105,10 @@ class Sizes:
         return Operand(i, self.flows[i].stored, self.flows[i].came or self.flows[i].window)
 
     def _independent(self, operands: Sequence[Operand]) -> float:
-        return prod(o.rows for o in operands) * prod(self._agree(c, operands) for c in range(len(self.shape.keys)))
+        key = tuple(operands)
+        if key not in self._known:
+            self._known[key] = prod(o.rows for o in operands) * prod(self._agree(c, operands) for c in range(len(self.shape.keys)))
+        return cast(float, self._known[key])
 
     def _correction(self) -> float:
         if self.observed.fanout is None:
@@ -96,25 +116,20 @@ class Sizes:
         if "correction" not in self._known:
             expected = self._independent([self.raw(i) for i in range(len(self.flows))])
             self._known["correction"] = self.observed.fanout / expected if expected > 0 else 1.0
-        found = self._known["correction"]
-        assert isinstance(found, float)
-        return found
+        return cast(float, self._known["correction"])
 
     def _agree(self, c: int, operands: Sequence[Operand]) -> float:
         """θ_C of those operands that the class joins."""
-        members = {i for i, _ in self.shape.keys[c]}
-        inside = [(o.input, o.run) for o in operands if o.input in members]
+        inside = [(o.input, o.run) for o in operands if o.input in self.members[c]]
         if len(inside) < 2:
             return 1.0
-        key = (c, *sorted(inside, key=str))
+        key = (c, *inside)
         if key not in self._known:
             known = self.observed.classes[c]
             parts = (known, known.heavy) if known.heavy else (known,)
             seen = known.rows or known.combinations
             self._known[key] = min(sum(self._met(c, part, inside) for part in parts), 1.0) if seen else known.keys ** (1 - len(inside))
-        found = self._known[key]
-        assert isinstance(found, float)
-        return found
+        return cast(float, self._known[key])
 
     def _met(self, c: int, part: ClassObserved, inside: Sequence[tuple[int, float | None]]) -> float:
         """Σ_k Π_i of the sample, or of the heavy keys beside it."""
@@ -124,9 +139,7 @@ class Sizes:
         key = ("shares", c, part is self.observed.classes[c], i, run)
         if key not in self._known:
             self._known[key] = shares(part, i, self.observed.inputs[i].combinations, run)
-        found = self._known[key]
-        assert isinstance(found, tuple)
-        return found
+        return cast(tuple[float, ...], self._known[key])
 
 
 def distinct(of: float, rows: float) -> float:
@@ -153,7 +166,8 @@ def sizes(query: Query, observed: Observed) -> Sizes:
     if len(observed.inputs) != len(query.inputs) or len(observed.classes) != len(asked.keys):
         raise ForebayError("bad-statistics", f"statistics of {len(observed.inputs)} inputs and {len(observed.classes)} join keys for a query of "
                            f"{len(query.inputs)} and {len(asked.keys)}", hint="expected one entry an input in FROM order, and one an equality class")
-    return Sizes(asked, observed, tuple(flow(asked, observed, i) for i in range(len(query.inputs))))
+    return Sizes(asked, observed, tuple(flow(asked, observed, i) for i in range(len(query.inputs))),
+                 tuple(frozenset(i for i, _ in members) for members in asked.keys))
 
 
 def flow(asked: Shape, observed: Observed, i: int) -> Flow:

@@ -22,15 +22,18 @@ UNIT = "s"
 SPREAD = 0.5          # standard deviation of a unit cost nobody has measured, relative to it
 NOISE = 0.15          # the same of a measured batch: other work of the machine, what the amounts leave out
 FORGETTING = 0.02     # how far the covariance goes back to the prior's with each measurement
-# Seconds a unit on the machine that this was made on (2 cores): `forebay calibrate` measures them, batches correct them.
+# Seconds a unit of the kernel on the machine that this was made on (2 cores), fitted to a run of jobs.trial_settings; `forebay calibrate` measures them
+# elsewhere, batches correct them. Those of the JVM and of exchanges are guesses by what statements and Spark's own plans took (DESIGN, "Measured").
 SECONDS: Mapping[str, float] = MappingProxyType({
-    "scan": 5e-9, "files": 5e-4, "times": 50e-9, "keep": 3e-9, "group": 5e-9, "made": 20e-9, "look": 3e-9, "build": 10e-9, "probe": 10e-9, "between": 10e-9,
-    "pairs": 3e-9, "fanned": 20e-9, "products": 3e-9, "state_read": 5e-9, "state_write": 40e-9, "writes": 3e-3, "exchange": 100e-9, "statements": 1e-3, "operands": 1e-3,
-    "merge": 30e-9, "commits": 7e-3, "jobs": 0.16, "batches": 0.03,
-    "jvm_scan": 10e-9, "jvm_files": 2e-3, "jvm_times": 100e-9, "jvm_keep": 20e-9, "jvm_group": 20e-9, "jvm_made": 100e-9, "jvm_look": 10e-9,
-    "jvm_build": 50e-9, "jvm_probe": 30e-9, "jvm_between": 30e-9, "jvm_pairs": 15e-9, "jvm_fanned": 50e-9, "jvm_products": 15e-9, "jvm_state_read": 15e-9, "jvm_state_write": 80e-9, "jvm_writes": 0.2,
-    "jvm_exchange": 100e-9, "jvm_statements": 0.1, "jvm_operands": 0.02, "jvm_merge": 30e-9, "jvm_commits": 7e-3, "jvm_jobs": 0.1, "jvm_batches": 0.03})
+    "scan": 3e-9, "files": 5.4e-4, "times": 5e-8, "keep": 1.4e-8, "group": 2.7e-9, "made": 3.5e-8, "look": 3.1e-9, "build": 1.5e-8, "probe": 1.3e-8,
+    "between": 1e-8, "pairs": 1.5e-9, "fanned": 5.7e-9, "products": 1.5e-9, "state_read": 7.6e-9, "state_write": 6.5e-8, "writes": 6.1e-3, "exchange": 1e-7,
+    "statements": 1.1e-3, "operands": 9e-4, "merge": 3e-8, "commits": 7e-3, "jobs": 0.16, "batches": 0.03,
+    "jvm_scan": 1e-8, "jvm_files": 2e-3, "jvm_times": 1e-7, "jvm_keep": 2e-8, "jvm_group": 2e-8, "jvm_made": 1e-7, "jvm_look": 1e-8, "jvm_build": 5e-8,
+    "jvm_probe": 3e-8, "jvm_between": 3e-8, "jvm_pairs": 1.5e-8, "jvm_fanned": 5e-8, "jvm_products": 1.5e-8, "jvm_state_read": 1.5e-8,
+    "jvm_state_write": 8e-8, "jvm_writes": 0.2, "jvm_exchange": 1e-7, "jvm_statements": 0.1, "jvm_operands": 0.02, "jvm_merge": 3e-8,
+    "jvm_commits": 7e-3, "jvm_jobs": 0.1, "jvm_batches": 0.03})
 NAMES = tuple(SECONDS)
+PLACE = MappingProxyType({name: n for n, name in enumerate(NAMES)})
 Row = tuple[float, ...]
 
 
@@ -48,11 +51,11 @@ class Coefficients:
         if len(self.mean) != n or len(self.covariance) != n or any(len(row) != n for row in self.covariance):
             raise _bad(f"{len(self.mean)} unit costs", f"expected {n}, with a covariance of {n} × {n}")
         for name, value, row in zip(NAMES, self.mean, self.covariance):
-            if not isfinite(value) or value < 0 or not all(map(isfinite, row)) or row[NAMES.index(name)] < 0:
+            if not isfinite(value) or value < 0 or not all(map(isfinite, row)) or row[PLACE[name]] < 0:
                 raise _bad(f"unit cost {name} is {value!r}", "expected a finite number of seconds, not negative, and a finite covariance")
 
     def __getitem__(self, name: str) -> float:
-        return self.mean[NAMES.index(name)]
+        return self.mean[PLACE[name]]
 
     def document(self) -> dict[str, object]:
         return {"seconds": dict(zip(NAMES, self.mean)), "covariance": [list(row) for row in self.covariance],
@@ -115,13 +118,15 @@ def priced(features: Features, coefficients: Coefficients) -> Price:
 
 
 def seconds(amounts: Mapping[str, float], coefficients: Coefficients) -> float:
-    return sum(coefficients[kind] * amount for kind, amount in amounts.items())
+    mean = coefficients.mean
+    return sum(mean[PLACE[kind]] * amount for kind, amount in amounts.items())
 
 
 def deviation(amounts: Mapping[str, float], coefficients: Coefficients, than: Mapping[str, float] | None = None) -> float:
     """Standard deviation of a price; or of the difference of two, in which what they share cancels."""
-    x = [amounts.get(name, 0.0) - (than or {}).get(name, 0.0) for name in NAMES]
-    return sqrt(max(_dot(x, _times(coefficients.covariance, x)), 0.0))
+    other = than or {}
+    x = [(PLACE[name], d) for name in {*amounts, *other} if (d := amounts.get(name, 0.0) - other.get(name, 0.0))]
+    return sqrt(max(sum(u * v * coefficients.covariance[i][j] for i, u in x for j, v in x), 0.0))
 
 
 def fit(before: Coefficients, measurements: Iterable[Measurement], noise: float = NOISE, forgetting: float = FORGETTING) -> Coefficients:

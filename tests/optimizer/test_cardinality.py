@@ -43,9 +43,12 @@ def test_selections_count_before_and_after() -> None:
     assert (found.read, found.window, found.arriving, found.came) == (600, 60, 100, 10)
 
 
-def test_nothing_leaves_a_landmark_window_and_its_partials_are_one_set() -> None:
-    found = sizes(query("landmark"), two(pairs=50)).flows[0]
-    assert found.left == 0 and found.stored == found.set
+def test_nothing_leaves_a_landmark_window_and_merging_makes_its_partials_one_set() -> None:
+    known = two(pairs=50)
+    old = replace(known, inputs=(replace(known.inputs[0], rows=1e6), known.inputs[1]))
+    found = sizes(query("landmark"), old).flows[0]
+    assert found.left == 0 and found.by_pane == pytest.approx(1e4 * found.pane)
+    assert found.stored == pytest.approx(found.set + 12 * found.pane)
 
 
 def test_a_relation_does_not_flow() -> None:

@@ -1,0 +1,125 @@
+"""Calibration: what is kept is what is read, a damaged or foreign one is not used, pieces of work scale unit costs; trials measure real plans."""
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from jobs import calibrate, model_error, trial
+from jobs.calibrate import REFERENCE, Calibration, machine, scaled, slope
+from jobs.exact import fitted, observe
+from jobs.trial_settings import settings
+from optimizer.cardinality import distinct, sizes
+from optimizer.cost.measured import SECONDS, prior
+from optimizer.cost.statistics import Constants
+from optimizer.errors import ForebayError
+from optimizer.plan import named
+
+SMALL = trial.Stream(200, "20 SECONDS", 20, 50, 5)
+SETTING = trial.Setting("small", (SMALL, SMALL))
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("FOREBAY_CALIBRATION", str(tmp_path / "deep" / "calibration.json"))
+    return calibrate.path()
+
+
+def kept(**changes: object) -> Calibration:
+    made = replace(Calibration(prior({"scan": 1e-9}, "here"), Constants(), {"Cinv": 1.0}, machine()), **changes)      # type: ignore[arg-type]
+    calibrate._keep(made)
+    return made
+
+
+def test_without_a_calibration_the_prior_prices(place: Path) -> None:
+    assert calibrate.stored() is None and calibrate.coefficients() == prior()
+
+
+def test_what_is_kept_is_what_is_read(place: Path) -> None:
+    made = kept()
+    assert calibrate.stored() == made
+    assert calibrate.coefficients()["scan"] == 1e-9
+
+
+def test_a_calibration_of_another_machine_is_not_used(place: Path) -> None:
+    kept(machine={**machine(), "cpu": "another"})
+    assert calibrate.coefficients() == prior()
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"seconds": 3}'])
+def test_a_damaged_calibration_is_refused_with_its_path(place: Path, text: str) -> None:
+    place.parent.mkdir(parents=True)
+    place.write_text(text, encoding="utf-8")
+    with pytest.raises(ForebayError, match="calibration.json is not a calibration"):
+        calibrate.coefficients()
+
+
+def test_nothing_kept_names_the_host(place: Path) -> None:
+    import socket
+    kept()
+    assert socket.gethostname() not in json.dumps(json.loads(place.read_text(encoding="utf-8"))["machine"])
+
+
+def test_a_machine_twice_as_slow_has_twice_the_costs() -> None:
+    found = scaled({name: 2 * seconds for name, seconds in REFERENCE.items()})
+    assert found["scan"] == pytest.approx(2 * SECONDS["scan"]) and found["made"] == pytest.approx(2 * SECONDS["made"]) and "jobs" not in found
+
+
+def test_one_disturbed_piece_moves_its_own_cost_and_by_less() -> None:
+    found = scaled({**REFERENCE, "scan": 4 * REFERENCE["scan"]})
+    assert found["scan"] == pytest.approx(2 * SECONDS["scan"]) and found["group"] == pytest.approx(SECONDS["group"])
+
+
+def test_slope_of_a_line() -> None:
+    assert slope((1, 2, 4), (5, 7, 11)) == pytest.approx(2)
+
+
+def test_fitted_finds_the_number_that_distinct_needs() -> None:
+    assert distinct(fitted(600, 150), 600) == pytest.approx(150)
+    assert fitted(600, 600) > 1e9
+
+
+def test_exact_statistics_are_those_of_the_rows() -> None:
+    with trial.generated(SETTING) as data:
+        known = observe(data, SETTING.full)
+        found = sizes(SETTING.query, known)
+        left, right = data.paths("s1"), data.paths("s2")
+    assert (known.inputs[0].rate, known.inputs[0].rows, known.groups, known.classes[0].keys) == (200, 4000, 5, 50)
+    assert found.join([found.raw(0), found.raw(1)]) == pytest.approx(4000 * 4000 / 50, rel=0.05) and len(left) == len(right)
+
+
+def test_a_trial_runs_plans_for_real() -> None:
+    with trial.generated(SETTING) as data:
+        plans = [named(SETTING.query, name) for name in ("LAP recompute", "EAP01 recompute", "EAP11 running")]
+        ran = trial.run(data, plans)
+    assert set(ran) == {p.name for p in plans} and all(first > 0 and warm > 0 for first, warm in ran.values())
+
+
+def test_rank_correlation_with_ties() -> None:
+    assert model_error.spearman([1, 2, 3], [10, 20, 30]) == 1
+    assert model_error.spearman([1, 2, 3], [3, 2, 1]) == -1
+    assert model_error.spearman([1, 1, 2], [1, 2, 3]) == pytest.approx(0.866, abs=1e-3)
+
+
+def test_settings_are_enough_and_differ() -> None:
+    found = [s.name for s in settings()]
+    assert len(found) >= 60 and len(set(found)) == len(found)
+    assert {len(s.streams) for s in settings()} == {1, 2, 3, 4}
+
+
+@pytest.mark.slow
+def test_calibrating_measures_this_machine_and_keeps_it(place: Path) -> None:
+    made = calibrate.calibrate()
+    assert calibrate.stored() == made and made.here and made.coefficients.measurements > 20
+    assert all(value > 0 for value in vars(made.constants).values())
+    assert calibrate.coefficients() == made.coefficients
+
+
+@pytest.mark.slow
+def test_a_case_holds_every_plan_that_can_run() -> None:
+    found = model_error.case(SETTING, prior())
+    assert len(found.points) + found.skipped == 15 and found.spread > 1
+    assert found.chosen(lambda p: p.measured) == 1 and found.rho(lambda p: p.measured) == 1
+    assert "| small |" in model_error.page([found], model_error.summary([found]), prior())
