@@ -17,7 +17,6 @@ from optimizer.query import Query
 from optimizer.shape import Shape, raw_columns, shape
 from optimizer.windows import SECOND
 
-
 MERGED = 24      # files of a state set before maintenance merges them (jobs.compact.STATE_FILES); partials that end together become one
 
 
