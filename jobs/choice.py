@@ -79,7 +79,9 @@ def made(rt: Runtime) -> Choices:
 def plan(rt: Runtime, standing: Standing, state: State | None) -> Plan:
     """The plan for the next batch; decided anew if there is news."""
     query = parsed(standing.sql, rt.catalog)
-    memory = rt.choices.queries.setdefault(standing.name, _remembered(rt, standing, state))
+    if standing.name not in rt.choices.queries:
+        rt.choices.queries[standing.name] = _remembered(rt, standing, state)
+    memory = rt.choices.queries[standing.name]
     observed = statistics.observed(rt, standing.name, query) or statistics.sampled(rt, query)
     if observed.weight <= 0:
         return named(query, standing.pin) if standing.pin else default(query)

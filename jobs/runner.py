@@ -8,6 +8,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from types import SimpleNamespace
@@ -192,14 +193,19 @@ def _sound(rt: Runtime, path: str, name: str, state: State) -> int:
 def execute(rt: Runtime, boundaries: tuple[int, ...]) -> list[dict[str, Any]]:
     started = time.perf_counter()
     batch = _describe(rt, boundaries)
+    rt.lap("describe", started)
+    with ThreadPoolExecutor(1) as beside:
+        return _carry_out(rt, batch, started, beside.submit(_intend, rt, batch).result)
+
+
+def _intend(rt: Runtime, batch: Batch) -> None:
+    """Made durable while the tasks compute: until it is, nothing that they make is in any table."""
     failpoints.at("batch.before-intent")
     rt.ledger.intent(batch)
     failpoints.at("batch.after-intent")
-    rt.lap("intent", started)
-    return _carry_out(rt, batch, started)
 
 
-def _carry_out(rt: Runtime, batch: Batch, started: float) -> list[dict[str, Any]]:
+def _carry_out(rt: Runtime, batch: Batch, started: float, intended: Callable[[], object] = lambda: None) -> list[dict[str, Any]]:
     """Everything between intent and commit, and the commit; all of it can be done twice."""
     lap = time.perf_counter()
     context, known = rt.context(), standings(rt.ledger.all_changes(), batch.boundaries[0])
@@ -208,6 +214,7 @@ def _carry_out(rt: Runtime, batch: Batch, started: float) -> list[dict[str, Any]
     todo = batches.works(context, batch, known)
     made, taken = batches.answers(context, batch, todo, observing.asked(rt, batch, todo))
     failpoints.at("batch.after-tasks")
+    intended()
     lap = rt.lap("answer", lap)
     gone = batches.store(context, batch, made)
     _conclude(rt, batch, made, time.perf_counter() - started)

@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -101,7 +102,21 @@ def run_tasks(spark: Any, work: Callable[[int], Iterable[bytes]], count: int) ->
                 yield pa.record_batch({"payload": pa.array(list(work(i)), pa.binary())})
 
     with guarded():
-        return list(spark.range(0, count, 1, count).mapInArrow(run, "payload binary").toArrow().column(0).to_pylist())
+        return list(_numbers(spark, count).mapInArrow(run, _fields("payload")).toArrow().column(0).to_pylist())
+
+
+@lru_cache(maxsize=8)
+def _numbers(spark: Any, count: int) -> Any:
+    """0, 1, … in as many partitions, described once: what is said to the JVM anew costs a millisecond a word."""
+    return spark.range(0, count, 1, count)
+
+
+@lru_cache(maxsize=2)
+def _fields(binary: str, integer: str | None = None) -> Any:
+    """A schema as an object: as a text, the JVM would parse it for each job."""
+    from pyspark.sql.types import BinaryType, LongType, StructField, StructType
+
+    return StructType([*([StructField(integer, LongType())] if integer else []), StructField(binary, BinaryType())])
 
 
 def run_exchange(spark: Any, send: Callable[[int], Iterable[tuple[int, bytes]]], receive: Callable[[int, list[bytes]], Iterable[bytes]],
@@ -124,9 +139,9 @@ def run_exchange(spark: Any, send: Callable[[int], Iterable[tuple[int, bytes]]],
             yield pa.record_batch({"payload": pa.array(list(receive(to, [p for p in payloads if p])), pa.binary())})
 
     with guarded():
-        sent = spark.range(0, senders, 1, senders).mapInArrow(sending, "to bigint, payload binary")
+        sent = _numbers(spark, senders).mapInArrow(sending, _fields("payload", "to"))
         placed = sent.repartitionById(receivers, sent["to"].cast("int"))
-        return list(placed.mapInArrow(receiving, "payload binary").toArrow().column(0).to_pylist())
+        return list(placed.mapInArrow(receiving, _fields("payload")).toArrow().column(0).to_pylist())
 
 
 def _message(to: int, payload: bytes) -> pa.RecordBatch:
