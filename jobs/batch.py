@@ -218,6 +218,11 @@ def _made(context: Context, work: Work, outcomes: list[Outcome]) -> Answer:
     return made
 
 
+def _complete(context: Context, work: Work) -> frozenset[tuple[int, str]]:
+    """Columns without NULL in all rows that there are, so in all that any set holds."""
+    return frozenset((i, name) for i, x in enumerate(work.query.inputs) if x.is_stream for name in context.table(f"streams/{x.source}").complete())
+
+
 def points(context: Context, work: Work) -> tuple[int, ...]:
     """The boundaries that are computed; the others repeat one of them."""
     streams = {i.source for i in work.query.inputs if i.is_stream}
@@ -225,7 +230,7 @@ def points(context: Context, work: Work) -> tuple[int, ...]:
 
 
 def order(context: Context, batch: Batch, work: Work, part: int) -> Order:
-    low = Lowering(shape(work.query), work.plan, parts=work.parts, part=part)
+    low = Lowering(shape(work.query), work.plan, parts=work.parts, part=part, complete=_complete(context, work))
     floor = _floor(context, work) if work.query.returns_rows else 0
     todo = points(context, work)
     narrow, wide = (program(replace(low, narrow=n), todo, work.previous, floor) for n in (True, False))

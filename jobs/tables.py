@@ -21,6 +21,7 @@ from deltalake.transaction import AddAction, RemoveAction
 from jobs import places
 from optimizer.errors import ForebayError, failed
 
+UNKNOWN = 2**62              # more NULLs than a file can have
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 MICROSECOND = timedelta(microseconds=1)
 OURS = "forebay.commit"      # each commit of ours carries its own version under this name
@@ -29,13 +30,14 @@ Broken = DeltaError          # what a table that cannot be read or written raise
 
 @dataclass(frozen=True)
 class File:
-    """One Parquet file of a table; `low` and `high` bound its integer and timestamp columns (integers, microseconds)."""
+    """One Parquet file of a table; `low` and `high` bound its integer and timestamp columns (integers, microseconds), `nulls` counts NULLs where known."""
 
     path: str
     rows: int
     size: int
     low: Mapping[str, int] = field(default_factory=dict)
     high: Mapping[str, int] = field(default_factory=dict)
+    nulls: Mapping[str, int] = field(default_factory=dict)
 
 
 class Conflict(ForebayError):
@@ -71,6 +73,11 @@ class Table:
         if self._known is None:
             self._known = {f.path: f for f in _listed(self.handle)}
         return tuple(self._known.values())
+
+    def complete(self) -> frozenset[str]:
+        """Columns in which no row of the table is NULL, as far as every file says."""
+        files = self.files()
+        return frozenset(n for n in (files[0].nulls if files else ()) if all(f.nulls.get(n) == 0 for f in files))
 
     def at(self, version: int) -> Table:
         """The same table as it was."""
@@ -187,18 +194,21 @@ def describe(root: str, name: str) -> File:
     footer = pq.read_metadata(places.opened(path) if isinstance(path, places.Remote) else path)
     low: dict[str, int] = {}
     high: dict[str, int] = {}
+    nulls: dict[str, int] = {}
     unsure = set()
     for group in range(footer.num_row_groups):
         for index in range(footer.num_columns):
             column = footer.row_group(group).column(index)
-            key, bounds = column.path_in_schema, _bounds(column.statistics)
+            key, bounds, stats = column.path_in_schema, _bounds(column.statistics), column.statistics
+            nulls[key] = nulls.get(key, 0) + (stats.null_count if stats is not None and stats.has_null_count else UNKNOWN)
             if bounds is None:
                 unsure.add(key)      # bounds that hold for some of the rows only would lose the others
                 continue
             low[key] = min(low.get(key, bounds[0]), bounds[0])
             high[key] = max(high.get(key, bounds[1]), bounds[1])
     known = low.keys() - unsure
-    return File(name, footer.num_rows, places.size_and_time(path)[0], {k: low[k] for k in known}, {k: high[k] for k in known})
+    return File(name, footer.num_rows, places.size_and_time(path)[0], {k: low[k] for k in known}, {k: high[k] for k in known},
+                {k: n for k, n in nulls.items() if n < UNKNOWN})
 
 
 def _bounds(found: pq.Statistics | None) -> tuple[int, int] | None:
@@ -236,7 +246,8 @@ def _listed(handle: DeltaTable) -> Iterable[File]:
     names = rows.column_names
     for row in rows.to_pylist():
         bounds = [{n[4:]: v for n in names if n.startswith(side) and (v := _integer(row[n])) is not None} for side in ("min.", "max.")]
-        yield File(row["path"], row["num_records"] or 0, row["size_bytes"], *bounds)
+        nulls = {n[11:]: int(row[n]) for n in names if n.startswith("null_count.") and row[n] is not None}
+        yield File(row["path"], row["num_records"] or 0, row["size_bytes"], bounds[0], bounds[1], nulls)
 
 
 def _statistics(file: File, schema: pa.Schema) -> dict[str, object]:
@@ -247,7 +258,8 @@ def _statistics(file: File, schema: pa.Schema) -> dict[str, object]:
         return {k: _iso(-(-v // 1000) if up else v // 1000) if k in stamps else v for k, v in bounds.items()
                 if k in schema.names and (k in stamps or pa.types.is_integer(schema.field(k).type))}
 
-    return {"numRecords": file.rows, "minValues": said(file.low, 0), "maxValues": said(file.high, 1)}
+    return {"numRecords": file.rows, "minValues": said(file.low, 0), "maxValues": said(file.high, 1),
+            "nullCount": {k: n for k, n in file.nulls.items() if k in schema.names}}
 
 
 def _iso(milliseconds: int) -> str:

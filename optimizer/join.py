@@ -105,6 +105,8 @@ def _measure(low: Lowering, m: Measure, sign: str | None) -> str:
         return _whole(low, m)
     if m.home is None:
         return _across(low, m, sign)
+    if m.kind == "count" and low.never_null(m.home, m.expr):
+        return counted(_count(low, (), sign))      # the same text as COUNT(*): the engine counts once
     value = f"v{m.home}.{m.name}"
     count = _count(low, (m.home,), sign)
     if m.kind in ("min", "max") or count == ONE:

@@ -17,7 +17,10 @@ Name = Callable[[Expr], str]        # how an expression's leaves are written
 
 @dataclass(frozen=True)
 class Lowering:
-    """`part` of `parts` tasks, `narrow` for 64-bit sums (see dialect.wide). What is computed whole is never divided: its parts cannot be put together."""
+    """`part` of `parts` tasks, `narrow` for 64-bit sums (see dialect.wide), `complete`: columns of inputs in which no row is NULL.
+
+    What is computed whole is never divided: its parts cannot be put together.
+    """
 
     shape: Shape
     plan: Plan
@@ -25,6 +28,7 @@ class Lowering:
     narrow: bool = True
     parts: int = 1
     part: int = 0
+    complete: frozenset[tuple[int, str]] = frozenset()
 
     def __post_init__(self) -> None:
         if not 0 <= self.part < self.parts:
@@ -37,6 +41,10 @@ class Lowering:
 
     def window(self, i: int) -> Window | None:
         return self.shape.query.inputs[i].window
+
+    def never_null(self, i: int | None, expr: Expr | None) -> bool:
+        """Whether a value of input i is known to be there in each of its rows."""
+        return isinstance(expr, Column) and (i, expr.name) in self.complete
 
     @property
     def inputs(self) -> range:

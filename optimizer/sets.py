@@ -47,7 +47,7 @@ def conditions(low: Lowering, i: int) -> list[str]:
         doubt = fails(expr, low.dialect, name)
         passes = f"COALESCE({safe(expr, low.dialect, name)}, FALSE)"
         found.append(f"(({doubt}) OR {passes})" if doubt else passes)
-    found += [f"{safe(a.expr, low.dialect, name)} IS NOT NULL" for a in low.shape.key_attributes(i)]
+    found += [f"{safe(a.expr, low.dialect, name)} IS NOT NULL" for a in low.shape.key_attributes(i) if not low.never_null(i, a.expr)]
     mine = share(low, i, [safe(a.expr, low.dialect, name) for a in low.shape.attributes[i]])
     return found + ([mine] if mine else [])
 

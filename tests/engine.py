@@ -105,12 +105,18 @@ def taken(asked: Ask, outcomes: list[Outcome]) -> dict[int, pa.Table]:
 
 
 def _order(asked: Ask, part: int) -> Order:
-    low = Lowering(shape(asked.query), asked.plan, parts=asked.parts, part=part)
+    low = Lowering(shape(asked.query), asked.plan, parts=asked.parts, part=part, complete=_complete(asked))
     narrow, wide = (asked.program(replace(low, narrow=n)) for n in (True, False))
     sources = [*(s for s in narrow.sources if s.kind != "exchange"), *(f.source for f in narrow.before)]
     found = {s.name: _files(s, asked.query, asked.folder, asked.parts, part) for s in sources}
     files, certain = ({name: pair[k] for name, pair in found.items()} for k in (0, 1))
     return Order("q", part, asked.parts, narrow, wide, files, _folders(asked.folder, narrow), f"b{asked.boundaries[-1]}", asked.rows_to, certain)
+
+
+def _complete(asked: Ask) -> frozenset[tuple[int, str]]:
+    """Columns of streams without NULL in all rows, known before some of these rows count."""
+    files = {i: asked.folder.rows.get(x.source, []) for i, x in enumerate(asked.query.inputs) if x.is_stream}
+    return frozenset((i, name) for i, found in files.items() for name in (found[0].nulls if found else ()) if all(f.nulls.get(name) == 0 for f in found))
 
 
 def jvm_order(asked: Ask) -> jvm.Order:
