@@ -17,7 +17,7 @@ from jobs import calibrate, statistics, tables
 from jobs.batch import Answer, parsed, plan_from, plan_value
 from jobs.ledger import Batch, State
 from jobs.queries import Standing
-from optimizer.consider import Costs, consider, with_width
+from optimizer.consider import PINNED, Costs, consider, with_width
 from optimizer.cost.document import read, written
 from optimizer.cost.features import Features, building, steady
 from optimizer.cost.measured import Coefficients, Measurement, fit
@@ -107,7 +107,8 @@ def _decided(memory: Memory, decision: Decision) -> None:
         memory.unwritten = True
     memory.past = replace(past, corrections=decision.corrections)
     moved = memory.said is None or decision.predicted is None or not 1 / NEWS < decision.predicted / max(memory.said, 1e-9) < NEWS
-    memory.unwritten |= moved
+    unpinned = memory.decision is not None and (memory.decision.reason == PINNED) != (decision.reason == PINNED)
+    memory.unwritten |= moved or unpinned
     memory.decision = decision
 
 

@@ -19,7 +19,7 @@ from optimizer.search import Forms, cheapest
 from optimizer.shape import shape
 from optimizer.symbols import symbols
 
-MODELS = ("measured", "paper")
+PINNED = "pinned"
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def _pinned(candidates: tuple[Priced, ...], only: str, past: Past) -> Decision:
     chosen = next(c for c in candidates if c.plan.name == only)
     kept = past.plan if past.plan is not None and past.plan.name == only else chosen.plan
     before = past.plan if past.plan is not None and past.plan.name != only else None
-    return Decision(kept, before, "pinned", chosen.seconds, candidates, past.corrections)
+    return Decision(kept, before, PINNED, chosen.seconds, candidates, past.corrections)
 
 
 def _by_paper(candidates: tuple[Priced, ...], past: Past) -> Decision:
