@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs import batch as batches
 from jobs import choice, kernel, places, relations, repair, requests, retention, tables
 from jobs import verify as oracle
 from jobs.queries import Standing, standings
 from jobs.schema import arrow
 from jobs.verify_sql import Table
+from jobs.works import parsed
 from optimizer import explain as renderer
 from optimizer.errors import ForebayError
 from optimizer.query import Query
@@ -41,7 +41,7 @@ def read(rt: Runtime, name: str, at: int | None = None, every: bool = False) -> 
 
 def rows(rt: Runtime, standing: Standing, boundaries: list[int]) -> pa.Table:
     path = places.join(rt.pipeline.warehouse, standing.table)
-    query = batches.parsed(standing.sql, rt.catalog)
+    query = parsed(standing.sql, rt.catalog)
     schema = pa.schema([("boundary", arrow_timestamp()), *((n, arrow(t)) for n, t in query.columns)])
     if not boundaries or not tables.exists(path):
         return schema.empty_table()
@@ -77,7 +77,7 @@ def segments(rt: Runtime, name: str) -> list[tuple[Standing, list[int]]]:
     for begin, end in zip(marks, [*marks[1:], last + 1]):
         standing = standings(mine, begin).get(name)
         if standing and standing.active:
-            every = batches.parsed(standing.sql, rt.catalog).every
+            every = parsed(standing.sql, rt.catalog).every
             found.append((standing, list(range(-(-begin // every) * every, end, every))))
     return found
 
@@ -85,7 +85,7 @@ def segments(rt: Runtime, name: str) -> list[tuple[Standing, list[int]]]:
 def explain(rt: Runtime, query: str, statistics: Mapping[str, Any] | None = None, cost_model: str = "measured") -> dict[str, Any]:
     """Of a query's name, as its next boundary would decide; or of a text, as if it were created now. `statistics` instead of what was measured."""
     standing = standings(rt.ledger.all_changes()).get(query)
-    asked = batches.parsed(standing.sql if standing else query, rt.catalog)
+    asked = parsed(standing.sql if standing else query, rt.catalog)
     decision, observed = choice.considered(rt, asked, standing, statistics, cost_model)
     return {"query": query, **renderer.document(asked, decision, choice.shown(asked, observed, rt, statistics))}
 
@@ -104,7 +104,7 @@ def verify(rt: Runtime, name: str | None = None, engine: str = "duckdb") -> dict
 def _verified(rt: Runtime, name: str, engine: str) -> dict[str, Any]:
     table, known = requests.show(rt, name).table, set(published(rt, name))
     spans = [(s, b) for s, b in segments(rt, name) if s.table == table and b]
-    first = [max(retention.unsure(rt, batches.parsed(s.sql, rt.catalog), b), sum(t not in known for t in b)) for s, b in spans]
+    first = [max(retention.unsure(rt, parsed(s.sql, rt.catalog), b), sum(t not in known for t in b)) for s, b in spans]
     differences = [d for (standing, boundaries), k in zip(spans, first) for d in _differences(rt, standing, boundaries, k, engine)]
     count = sum(len(b) - k for (_, b), k in zip(spans, first))
     equal = count - len({d["boundary"] for d in differences})
@@ -113,7 +113,7 @@ def _verified(rt: Runtime, name: str, engine: str) -> dict[str, Any]:
 
 def _differences(rt: Runtime, standing: Standing, boundaries: list[int], first: int, engine: str) -> list[dict[str, Any]]:
     """From the first boundary on whose rows are all there; a row query's answer depends on which boundary was before it."""
-    query, compared = batches.parsed(standing.sql, rt.catalog), boundaries[first:]
+    query, compared = parsed(standing.sql, rt.catalog), boundaries[first:]
     if not compared:
         return []
     session = rt.tasks.session if engine == "jvm" else kernel.connect(threads=2)

@@ -4,8 +4,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jobs import intake, places, tables
-from jobs.batch import parsed
 from jobs.queries import Standing, next_change, standings
+from jobs.works import parsed
 from optimizer.query import Query
 
 if TYPE_CHECKING:

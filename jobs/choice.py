@@ -14,9 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs import calibrate, statistics, tables
-from jobs.batch import Answer, parsed, plan_from, plan_value
+from jobs.batch import Answer
 from jobs.ledger import Batch, State
 from jobs.queries import Standing
+from jobs.works import parsed, plan_from, plan_value
 from optimizer.consider import PINNED, Costs, consider, with_width
 from optimizer.cost.document import read, written
 from optimizer.cost.features import Features, building, steady

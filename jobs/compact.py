@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from jobs import failpoints, kernel, places, tables
-from jobs.batch import Answer, state_folder
+from jobs.batch import Answer
 from jobs.reading import identifier
 from jobs.tables import File, Table
 from jobs.work import write_file
+from jobs.works import state_folder
 from optimizer.compaction import compaction
 from optimizer.lowering import Lowering
 from optimizer.program import state_sets

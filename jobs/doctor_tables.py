@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 from jobs import repair, requests, retention, runner
 from jobs import tables as delta
-from jobs.batch import parsed
 from jobs.doctor import Fact
 from jobs.pipeline import Pipeline, Stream
 from jobs.runner import Runtime
+from jobs.works import parsed
 from optimizer.errors import ForebayError
 
 COPY = "restore it from a copy: it cannot be made anew"

@@ -1,7 +1,7 @@
 """A stream whose nature changes: what choosing plans by price costs over four phases, beside every fixed plan and the best fixed plan of each phase.
 
 Rate × 10, groups × 100, a selection that passes a twentieth, and back. The same rows are landed once and copied for each run; figures are seconds of
-batches with all commits, ingest apart. A fixed plan that is hopeless in a phase is stopped there, and counts with the seconds it had by then.
+batches with all commits, ingest apart. A fixed plan of which a batch is predicted to take longer than HOPELESS in some phase is not run.
 """
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jobs.bench_data import SECOND, START
 from jobs.config import load
 from optimizer.plan import candidates
 
-BATCH, WINDOW, KEYS = 5, 30, 2_000
+BATCH, WINDOW, KEYS = 20, 200, 2_000      # seconds, seconds, distinct join values
 QUERY = f"""SELECT s1.g, COUNT(*) AS n, SUM(s1.a) AS sum_a, SUM(s2.b) AS sum_b FROM s1 [WINDOW {WINDOW} SECONDS], s2 [WINDOW {WINDOW} SECONDS]
 WHERE s1.j = s2.j AND s1.v < 50 GROUP BY s1.g"""
 PIPELINE = f"""name: drift
@@ -25,7 +25,7 @@ streams:
   s1: {{columns: {{ts: timestamp, g: string, j: string, a: bigint, v: bigint}}, event_time: ts, source: {{files: "landing/s1/*.parquet"}}}}
   s2: {{columns: {{ts: timestamp, j: string, b: bigint}}, event_time: ts, source: {{files: "landing/s2/*.parquet"}}}}
 """
-TOO_LONG = 4.0           # times the slowest batch of the chosen plans: a fixed plan that takes this on average in a phase is not waited for
+HOPELESS = 5.0           # seconds a batch
 
 
 @dataclass(frozen=True)
@@ -48,10 +48,10 @@ def drift(length: int = 16, rate: int = 2_000) -> dict[str, Any]:
     root = tempfile.mkdtemp(prefix="forebay-drift-")
     try:
         origin = _landed(os.path.join(root, "origin"), phases(rate), length)
-        chosen = _run(origin, os.path.join(root, "chosen"), None, length, None)
-        limit = TOO_LONG * max(s for phase in chosen["phases"] for s in phase)
-        fixed = {name: _run(origin, os.path.join(root, name.replace(" ", "-")), name, length, limit) for name in _names(origin)}
-        return _report(chosen, fixed, rate, length)
+        chosen = _run(origin, os.path.join(root, "chosen"), None, length)
+        worst = {name: max(phase.get(name, 0.0) for phase in chosen["predicted"]) for name in _names(origin)}
+        fixed = {name: _run(origin, os.path.join(root, "fixed"), name, length) for name, seconds in worst.items() if seconds <= HOPELESS}
+        return {**_report(chosen, fixed, rate, length), "not_run": {name: round(s, 1) for name, s in worst.items() if s > HOPELESS}}
     finally:
         shutil.rmtree(root, ignore_errors=True)
 
@@ -84,13 +84,13 @@ def _rows(folder: str, phase: Phase, batch: int) -> None:
 
 
 def _names(folder: str) -> list[str]:
-    from jobs.batch import parsed
+    from jobs.works import parsed
     rt = runner.runtime(load(folder))
     return [c.plan.name for c in candidates(parsed(QUERY, rt.catalog)) if c.refused is None]
 
 
-def _run(origin: str, folder: str, plan: str | None, length: int, limit: float | None) -> dict[str, Any]:
-    """Seconds of each batch by phase, and the plans in force; boundary by boundary, as they come in a running pipeline."""
+def _run(origin: str, folder: str, plan: str | None, length: int) -> dict[str, Any]:
+    """Seconds of each batch by phase, plans in force, predictions at each phase's end; boundary by boundary, as they come in a running pipeline."""
     shutil.copytree(origin, folder)
     rt = runner.runtime(load(folder))
     try:
@@ -99,31 +99,29 @@ def _run(origin: str, folder: str, plan: str | None, length: int, limit: float |
             requests.change(rt, "answer", "pin", plan)
         seconds: list[list[float]] = []
         plans: list[str] = []
+        predicted: list[dict[str, float]] = []
         for _ in phases():
             seconds.append([])
             for _ in range(length):
                 (entry,) = runner.run(rt, flush=True, limit=1)["ran"]
                 seconds[-1].append(entry["seconds"])
                 plans.append(entry["plans"]["answer"])
-                if limit is not None and sum(seconds[-1]) > limit * length:
-                    return {"phases": seconds, "plans": plans, "stopped": True}
-        return {"phases": seconds, "plans": plans, "stopped": False}
+            decision = rt.choices.queries["answer"].decision
+            predicted.append({c.plan.name: c.seconds for c in decision.candidates if c.refused is None} if decision else {})
+        return {"phases": seconds, "plans": plans, "predicted": predicted}
     finally:
         rt.tasks.stop()
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def _report(chosen: dict[str, Any], fixed: dict[str, dict[str, Any]], rate: int, length: int) -> dict[str, Any]:
-    whole = {name: run for name, run in fixed.items() if not run["stopped"]}
     total = sum(map(sum, chosen["phases"]))
-    best = [min((sum(run["phases"][n]), name) for name, run in fixed.items() if len(run["phases"]) > n and len(run["phases"][n]) == length)
-            for n in range(len(phases(rate)))]
+    best = [min((sum(run["phases"][n]), name) for name, run in fixed.items()) for n in range(len(phases(rate)))]
     hindsight = sum(s for s, _ in best)
     switches = [(n, a, b) for n, (a, b) in enumerate(zip(chosen["plans"], chosen["plans"][1:]), 1) if a != b]
     names = [p.name for p in phases(rate)]
     return {"batches": len(chosen["plans"]), "chosen_s": total, "hindsight_s": hindsight, "chosen_over_hindsight": total / hindsight,
             "best_of_phase": dict(zip(names, ({"plan": plan, "seconds": s} for s, plan in best))),
             "chosen_of_phase": dict(zip(names, map(sum, chosen["phases"]))),
-            "fixed_s": {name: sum(map(sum, run["phases"])) for name, run in sorted(whole.items(), key=lambda item: sum(map(sum, item[1]["phases"])))},
-            "stopped": sorted(name for name, run in fixed.items() if run["stopped"]),
+            "fixed_s": {name: sum(map(sum, run["phases"])) for name, run in sorted(fixed.items(), key=lambda item: sum(map(sum, item[1]["phases"])))},
             "switches": [{"batch": n, "from": a, "to": b} for n, a, b in switches]}

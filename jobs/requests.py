@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from jobs import retention
-from jobs.batch import parsed
 from jobs.boundaries import first_possible
 from jobs.ledger import Change
 from jobs.queries import Standing, standings
+from jobs.works import parsed
 from optimizer.errors import ForebayError
 from optimizer.plan import named
 

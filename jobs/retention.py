@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from jobs import compact, failpoints, places, tables
-from jobs.batch import parsed
 from jobs.compact import KEEP
 from jobs.pipeline import Pipeline
 from jobs.queries import Standing, standings
 from jobs.tables import File
+from jobs.works import parsed
 from optimizer.errors import ForebayError
 from optimizer.query import Query
 from optimizer.windows import ALWAYS, Window

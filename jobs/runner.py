@@ -20,7 +20,7 @@ from jobs import batch as batches
 from jobs import choice, compact, failpoints, ingest, intake, places, relations, repair, requests, retention
 from jobs import statistics as observing
 from jobs import tables
-from jobs.batch import Answer, Context
+from jobs.batch import Answer
 from jobs.boundaries import active, next_boundary, next_group, read_streams, waiting_for
 from jobs.config import Pipeline, catalog
 from jobs.ledger import Batch, Change, Ledger, State
@@ -29,6 +29,7 @@ from jobs.queries import Standing, standings
 from jobs.schema import stream_schema
 from jobs.tables import Conflict, Table
 from jobs.tasks import Tasks
+from jobs.works import Context, parsed, plan_value, works
 from optimizer.errors import failed
 from optimizer.observed import Observed
 from optimizer.plan import Plan, placed
@@ -163,13 +164,13 @@ def _describe(rt: Runtime, boundaries: tuple[int, ...]) -> Batch:
         raise Conflict(f"another process has written to the ledger of batches in {rt.pipeline.warehouse} since this one read it")
     states = dict(last[2]) if last else {}
     standing = active(rt, boundaries[0])
-    plans = {name: batches.plan_value(choose(rt, s, states.get(name))) for name, s in standing.items()}
+    plans = {name: plan_value(choose(rt, s, states.get(name))) for name, s in standing.items()}
     kept = {path: _sound(rt, path, name, s) for name, s in states.items() for path in state_paths(rt, name, s)}
     return Batch(last[1].number + 1 if last else 0, boundaries, plans, relations.versions(rt.pipeline), states, kept)
 
 
 def choose(rt: Runtime, standing: Standing, state: State | None) -> Plan:
-    query, plan = batches.parsed(standing.sql, rt.catalog), choice.plan(rt, standing, state)
+    query, plan = parsed(standing.sql, rt.catalog), choice.plan(rt, standing, state)
     foreign = any(rt.table(f"streams/{i.source}").features for i in query.inputs
                   if i.is_stream and tables.exists(places.join(rt.pipeline.warehouse, "streams", i.source)))
     return placed(plan, "jvm" if rt.engine == "jvm" or foreign else TASKS)
@@ -211,7 +212,7 @@ def _carry_out(rt: Runtime, batch: Batch, started: float, intended: Callable[[],
     context, known = rt.context(), standings(rt.ledger.all_changes(), batch.boundaries[0])
     for stream in {s for n in batch.plans for s in _streams(rt, known[n])}:
         rt.table(f"streams/{stream}", stream_schema(rt.pipeline.streams[stream].columns))
-    todo = batches.works(context, batch, known)
+    todo = works(context, batch, known)
     made, taken = batches.answers(context, batch, todo, observing.asked(rt, batch, todo))
     failpoints.at("batch.after-tasks")
     intended()
@@ -244,11 +245,11 @@ def _conclude(rt: Runtime, batch: Batch, made: list[Answer], seconds: float) -> 
 
 
 def _streams(rt: Runtime, standing: Standing) -> list[str]:
-    return [i.source for i in batches.parsed(standing.sql, rt.catalog).inputs if i.is_stream]
+    return [i.source for i in parsed(standing.sql, rt.catalog).inputs if i.is_stream]
 
 
 def _state(answer: Answer, batch: Batch) -> State:
-    return State(batches.plan_value(answer.work.plan), answer.work.epoch, answer.work.due[-1], dict(batch.relations), batch.number)
+    return State(plan_value(answer.work.plan), answer.work.epoch, answer.work.due[-1], dict(batch.relations), batch.number)
 
 
 def _record_failure(rt: Runtime, name: str, boundary: int, message: str) -> None:

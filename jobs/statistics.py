@@ -6,12 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from jobs import batch as batches
 from jobs import compact, kernel, places, relations, statistics_table, tables
-from jobs.batch import Answer, Context, Work
+from jobs.batch import Answer
 from jobs.ledger import Batch
+from jobs.orders import located
 from jobs.sample import Asked, Taken, take
 from jobs.tables import Table
+from jobs.works import Context, Work, state_folder
 from optimizer.errors import ForebayError
 from optimizer.estimate import KEPT, assumed, changed
 from optimizer.estimate import observed as estimated
@@ -102,7 +103,7 @@ def _asked(rt: Runtime, batch: Batch, work: Work) -> list[Asked]:
         limits = limited(before[0], i) if before and before[0].dialect == dialect and declared.is_stream else Limits()
         wanted = sampling(low, i, rt.pipeline.batch, *_span(rt, batch), limits)
         stream = rt.table(f"streams/{declared.source}") if declared.is_stream and dialect == "spark" else None
-        files = () if stream else batches.located(context, batch, replace(work, parts=1), wanted.source, 0)[0]
+        files = () if stream else located(context, batch, replace(work, parts=1), wanted.source, 0)[0]
         found.append(Asked(work.name, i, wanted, files, (stream.path, stream.version) if stream else None))
     return found
 
@@ -184,7 +185,7 @@ def _held(context: Context, work: Work, i: int) -> int | None:
     """Distinct combinations in the window, where running totals hold one row of each."""
     low = Lowering(shape(work.query), work.plan)
     kept = next((s for s in state_sets(low) if s.kind == "totals" and s.input == i), None)
-    return sum(f.rows for f in context.table(batches.state_folder(work, kept.name)).files()) if kept else None
+    return sum(f.rows for f in context.table(state_folder(work, kept.name)).files()) if kept else None
 
 
 def _counted(answer: Answer) -> tuple[float | None, float | None]:

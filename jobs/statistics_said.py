@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from jobs import places, statistics, tables
-from jobs.batch import parsed
 from jobs.queries import standings
+from jobs.works import parsed
 from optimizer.expr import Column, Expr
 from optimizer.figures import agreement, fanout, heaviest, inputs, overlap
 from optimizer.observed import Observed

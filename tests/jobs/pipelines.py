@@ -11,7 +11,7 @@ import pytest
 
 import forebay
 from jobs import choice, tables
-from jobs.batch import parsed
+from jobs.works import parsed
 from optimizer.plan import Plan, named
 
 SECOND = 10**6

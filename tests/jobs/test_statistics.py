@@ -12,9 +12,9 @@ import pytest
 import forebay
 from forebay.cli import main
 from jobs import statistics, statistics_table, tables
-from jobs.batch import parsed
 from jobs.sample import Asked, take
 from jobs.statistics import EVERY, FIRST
+from jobs.works import parsed
 from optimizer.lowering import Lowering
 from optimizer.observed import Observed
 from optimizer.plan import default

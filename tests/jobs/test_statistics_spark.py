@@ -7,7 +7,7 @@ import pytest
 
 import forebay
 from jobs import statistics
-from jobs.batch import parsed
+from jobs.works import parsed
 from tests.jobs.pipelines import boundary, equal
 from tests.jobs.test_statistics import JOIN, _come, _pipe, _run
 
