@@ -16,13 +16,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs import answers, bench_data, kernel, model_error, requests, runner
+from jobs import answers, bench_data, drift, kernel, model_error, requests, runner
 from jobs import verify as oracle
 from jobs.bench_data import Setting
 from jobs.config import load
 from optimizer.errors import ForebayError
 
 WARM = 2              # batches after a start that are not counted
+STEPS = 6             # batches under each plan as the window grows, the first of which makes its state
 LIMIT = 600.0         # seconds a peer may take for one boundary; a time-out counts as that
 Report = dict[str, Any]
 
@@ -32,7 +33,8 @@ def names() -> dict[str, str]:
             "window-growth": "seconds a batch as the window grows 1, 4, 16 times, by way of keeping",
             "peers-join": "one boundary of a two-way join: ours, Spark's own plan, Spark SQL by an expert, DuckDB recomputing",
             "peers-join-large": "the same with 12 M rows a window and stream",
-            "model-error": "what the cost models say of every plan of many settings, and what it really takes; writes docs/model-error.md"}
+            "model-error": "what the cost models say of every plan of many settings, and what it really takes; writes docs/model-error.md",
+            "drift": "four changes of a stream's nature: plans chosen by price beside every fixed plan and the best of each phase"}
 
 
 def document(wanted: list[str], quick: bool = False) -> Report:
@@ -47,6 +49,8 @@ def run(name: str, quick: bool = False) -> Report:
         raise ForebayError("unknown-benchmark", f"there is no benchmark {name!r}", hint=f"there are {', '.join(names())}")
     if name == "model-error":
         return model_error.run(quick, lambda said: print(said, file=sys.stderr))
+    if name == "drift":
+        return drift.drift(6, 500) if quick else drift.drift()
     if name == "batch-cost":
         return batch_cost((0, 1_000, 100_000) if quick else (0, 1_000, 100_000, 1_000_000))
     if name == "window-growth":
@@ -104,15 +108,14 @@ def window_growth(factors: tuple[int, ...]) -> Report:
     base = Setting(rate=4_000, window=60)
     for factor in factors:
         setting = replace(base, window=base.window * factor)
-        count = setting.window // setting.batch + 8
+        count = setting.window // setting.batch + 3 * STEPS + 1
         with _bench(setting) as rt:
             _land(rt, setting, range(count))
-            runner.run(rt, flush=True, to=bench_data.boundary(setting, count - 9))
+            runner.run(rt, flush=True, to=bench_data.boundary(setting, count - 3 * STEPS - 2))
             for plan in ("EAP01 recompute", "EAP11 running", "EAP11 expire"):
                 _pin(rt, plan)
-                ran = _each(rt, 2)
-                found.setdefault(plan, {})[f"window {setting.window} s"] = ran[-1]["seconds"] if ran else None
-    return found
+                found.setdefault(plan, {})[f"window {setting.window} s"] = statistics.median(entry["seconds"] for entry in _each(rt, STEPS)[1:])
+    return {plan: {**seconds, "growth": list(seconds.values())[-1] / list(seconds.values())[0]} for plan, seconds in found.items()}
 
 
 def _pin(rt: runner.Runtime, plan: str) -> None:

@@ -2,12 +2,12 @@
 from __future__ import annotations
 
 from optimizer import dialect as d
+from optimizer.dominance import undominated
 from optimizer.join import merged_answer
 from optimizer.keep import stored
 from optimizer.lowering import Lowering, extremes
 from optimizer.program import StateSet, state_sets
 from optimizer.sets import grouped
-from optimizer.shape import Measure
 
 
 def compaction(low: Lowering, name: str, source: str, boundary: int) -> str:
@@ -28,17 +28,4 @@ def _merged(low: Lowering, kept: StateSet, live: str) -> str:
     own = extremes(low, kept.input)
     keys = [c for c, _ in kept.columns if c not in {m.name for m in own}]
     values = [f"{m.kind}({m.name}) AS {m.name}" for m in own]
-    return _undominated(keys, own, f"SELECT {', '.join(keys + values)} FROM {live} GROUP BY {', '.join(keys)}")
-
-
-def _undominated(keys: list[str], own: tuple[Measure, ...], merged: str) -> str:
-    """Without the extremes that can never be one again: another at least as extreme counts already and leaves later.
-
-    Of n panes of random values about ln n stay, so a running set's extremes hardly grow with its window.
-    """
-    by = ", ".join(k for k in keys if k not in ("_in", "_out"))
-    later = f"OVER ({f'PARTITION BY {by} ' if by else ''}ORDER BY _out DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
-    beaten = [f"{m.name} {'>=' if m.kind == 'min' else '<='} {m.kind}({m.name}) FILTER (WHERE _in = 0) {later}" for m in own]
-    values = [f"CASE WHEN COALESCE({b}, FALSE) THEN NULL ELSE {m.name} END AS {m.name}" for m, b in zip(own, beaten)]
-    some = " OR ".join(f"{m.name} IS NOT NULL" for m in own)
-    return f"SELECT * FROM (SELECT {', '.join(keys + values)} FROM ({merged}) AS q) AS left_over WHERE {some}"
+    return undominated([c for c, _ in kept.columns], own, f"SELECT {', '.join(keys + values)} FROM {live} GROUP BY {', '.join(keys)}", "_in = 0")

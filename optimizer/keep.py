@@ -3,8 +3,9 @@ from __future__ import annotations
 
 from optimizer import dialect as d
 from optimizer.division import divided
+from optimizer.dominance import undominated
 from optimizer.join import merged_answer, out_working
-from optimizer.lowering import Lowering
+from optimizer.lowering import Lowering, extremes
 from optimizer.program import BEGINNING, Definition, Source, StateSet, Write, sets, state_sets
 from optimizer.types import Type
 
@@ -18,15 +19,19 @@ def kept_answer(low: Lowering, previous: int) -> tuple[tuple[Source, ...], tuple
     return (source,), (("o", f"SELECT {', '.join(f'CAST({n} AS {kind}) AS {n}' for n, kind in kinds.items())} FROM ko", False),)
 
 
-def writes(low: Lowering, boundaries: tuple[int, ...]) -> tuple[Write, ...]:
+def writes(low: Lowering, boundaries: tuple[int, ...], previous: int) -> tuple[Write, ...]:
     """State as of the last boundary: what came is added to sets by interval, others are replaced."""
-    return tuple(_write(low, kept, boundaries[-1], len(boundaries) - 1) for kept in state_sets(low))
+    return tuple(_write(low, kept, boundaries[-1], len(boundaries) - 1, previous == BEGINNING) for kept in state_sets(low))
 
 
-def _write(low: Lowering, kept: StateSet, last: int, n: int) -> Write:
+def _write(low: Lowering, kept: StateSet, last: int, n: int, anew: bool) -> Write:
     columns = ", ".join(stored(column, kind, low.dialect, last) for column, kind in kept.columns)
     every_part = kept.input is None or divided(low, kept.input)
-    return Write(kept.name, f"SELECT {columns} FROM {_origin(low, kept, last, n)}", kept.columns, kept.ends is not None, every_part)
+    origin = _origin(low, kept, last, n)
+    if anew and kept.kind == "extremes" and kept.input is not None:      # a whole window's: most of them can never be one
+        chosen = undominated([c for c, _ in kept.columns], extremes(low, kept.input), f"SELECT * FROM {origin}", f"_in <= {last}")
+        origin = f"({chosen}) AS window_whole"
+    return Write(kept.name, f"SELECT {columns} FROM {origin}", kept.columns, kept.ends is not None, every_part)
 
 
 def _origin(low: Lowering, kept: StateSet, last: int, n: int) -> str:

@@ -30,7 +30,7 @@ def program(low: Lowering, boundaries: tuple[int, ...], previous: int, floor: in
     steps = tuple(make(low, views, n, p, t) for n, (p, t) in enumerate(zip(before, boundaries)))
     sources, setup = kept_answer(low, previous) if low.plan.keeps_answer else ((), ())
     return Program(tuple(s for v in views for s in v.sources) + sources, tuple(x for v in views for x in v.setup) + setup, steps,
-                   writes(low, boundaries), tuple(f for v in views for f in v.before))
+                   writes(low, boundaries, previous), tuple(f for v in views for f in v.before))
 
 
 def _members(low: Lowering, views: tuple[View, ...], i: int, t: int, merge: bool = True) -> str:
