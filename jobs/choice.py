@@ -231,7 +231,8 @@ def considered(rt: Runtime, query: Query, standing: Standing | None, told: Mappi
     past = _remembered(rt, standing, state).past if standing and not told else Past()
     known = (statistics.observed(rt, standing.name, query) if standing else None) or statistics.sampled(rt, query)
     observed = by_file(query, read(told, query, symbols(query, known) if known.weight else None), known) if told else known
-    return consider(query, observed, costs(rt, model, told), past, only=standing.pin if standing else None), observed
+    pin = standing.pin if standing else None
+    return consider(query, observed, costs(rt, model, told), past, only=pin, everything=True), observed
 
 
 def shown(query: Query, observed: Observed, rt: Runtime, told: Mapping[str, object] | None) -> dict[str, object]:

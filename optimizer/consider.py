@@ -20,6 +20,7 @@ from optimizer.shape import shape
 from optimizer.symbols import symbols
 
 PINNED = "pinned"
+WHOLE = 4            # candidates, the cheapest, of which more than the seconds is worked out for a batch
 
 
 @dataclass(frozen=True)
@@ -33,11 +34,14 @@ class Costs:
     model: str = "measured"
 
 
-def consider(query: Query, observed: Observed, costs: Costs, past: Past = Past(), rules: Hysteresis = RULES, only: str | None = None) -> Decision:
-    """`only`: the pinned name, of which the cheapest form is taken."""
+def consider(query: Query, observed: Observed, costs: Costs, past: Past = Past(), rules: Hysteresis = RULES, only: str | None = None,
+             everything: bool = False) -> Decision:
+    """`only`: the pinned name, of which the cheapest form is taken. `everything`: all that can be said of each candidate, not only of the cheapest ones."""
     pricing = _Pricing(query, observed, costs)
     found = cheapest(query, pricing.rank, pricing.joined, costs.forms)
-    candidates = priced(found, pricing.whole, past)
+    near = {c.plan for c in sorted((c for c in found if c.refused is None), key=lambda c: pricing.rank(c.plan))[:WHOLE]}
+    far = not everything and costs.model == "measured"
+    candidates = priced(found, lambda plan: pricing.whole(plan) if plan in near or not far else Priced(plan, pricing.rank(plan)), past)
     if only is not None:
         return _pinned(candidates, only, past)
     if costs.model == "paper":
@@ -53,21 +57,24 @@ class _Pricing:
         self.query, self.observed, self.costs = query, observed, costs
         self.sizes: Sizes = sizes(query, observed)
         self.setting: Setting = read(costs.statistics or {}, query, symbols(query, observed))
-        self._seen: dict[Plan, float] = {}
+        self._amounts: dict[Plan, dict[str, float]] = {}
 
     def parts(self, plan: Plan) -> int:
         return plan.parts or self.costs.width
 
     def rank(self, plan: Plan) -> float:
         """Seconds of a steady batch."""
-        if plan not in self._seen:
-            amounts = steady(self.query, plan, self.observed, self.parts(plan), self.sizes).total
-            self._seen[plan] = seconds(amounts, self.costs.coefficients)
-        return self._seen[plan]
+        return seconds(self.steady(plan), self.costs.coefficients)
+
+    def steady(self, plan: Plan) -> dict[str, float]:
+        """Its work, counted once a plan: the search asks for some plans many times."""
+        if plan not in self._amounts:
+            self._amounts[plan] = steady(self.query, plan, self.observed, self.parts(plan), self.sizes).total
+        return self._amounts[plan]
 
     def whole(self, plan: Plan) -> Priced:
         first = building(self.query, plan, self.observed, self.parts(plan), self.sizes).total
-        amounts = steady(self.query, plan, self.observed, self.parts(plan), self.sizes).total
+        amounts = self.steady(plan)
         kept = state_rows(self.query, plan, self.observed, self.sizes)
         extra = max(seconds(first, self.costs.coefficients) - self.rank(plan), 0.0)
         return Priced(plan, self.rank(plan), deviation(amounts, self.costs.coefficients), extra, kept, paper_price(plan, self.setting, self.query).total)

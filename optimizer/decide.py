@@ -6,7 +6,7 @@ that turns out worse than what it replaced is undone, and the plan's price is co
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 
 from optimizer.plan import Candidate, Plan
@@ -30,13 +30,16 @@ DEFAULT = Hysteresis()
 
 @dataclass(frozen=True)
 class Priced:
-    """A candidate: predicted seconds a boundary (corrected by what was measured of it) and to build its state, rows that it keeps, the paper's cost."""
+    """A candidate: predicted seconds a boundary (corrected by what was measured of it) and to build its state, rows that it keeps, the paper's cost.
+
+    Of one that is far from the cheapest nobody asked for more than its seconds.
+    """
 
     plan: Plan
     seconds: float
-    deviation: float = 0.0
+    deviation: float | None = None
     building: float = 0.0
-    state_rows: float = 0.0
+    state_rows: float | None = None
     paper: float | None = None
     refused: str | None = None
 
@@ -78,7 +81,7 @@ def priced(candidates: Iterable[Candidate], price: Callable[[Plan], Priced], pas
             continue
         p = price(c.plan)
         factor = past.corrections.get(c.plan.name, (1.0, 0))[0]
-        found.append(Priced(p.plan, p.seconds * factor, p.deviation * factor, p.building, p.state_rows, p.paper))
+        found.append(replace(p, seconds=p.seconds * factor, deviation=None if p.deviation is None else p.deviation * factor))
     return tuple(found)
 
 

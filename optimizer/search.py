@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 
-from optimizer.plan import Candidate, Plan, candidates, connected_order, exchanges, refusal
+from optimizer.plan import KEEPING, Candidate, Plan, candidates, connected_order, exchanges, refusal
 from optimizer.query import Query
 from optimizer.shape import Shape, shape
 
 ALL_NAMES = 6            # inputs up to which every name is priced; beyond, those near the best ones
 REFINED = 6              # names whose every form is priced: the cheapest ones in their usual form
+REFINED_OF_MANY = 2      # the same beyond ALL_NAMES inputs, where a price takes several times longer
 Price = Callable[[Plan], float]                                 # seconds a boundary
 Joined = Callable[[Plan, frozenset[int]], float]                # rows of the join of these inputs, as the plan holds them
 
@@ -32,7 +33,8 @@ def cheapest(query: Query, price: Price, joined: Joined, forms: Forms = Forms(),
     asked = shape(query)
     named = candidates(query) if len(query.inputs) <= ALL_NAMES else tuple(_near(asked, price))
     sound = sorted((c for c in named if c.refused is None), key=lambda c: price(c.plan))
-    best = {c.plan.name: min(_forms(asked, _ordered(asked, c.plan, joined), forms), key=price) for c in sound[:refined]}
+    few = refined if len(query.inputs) <= ALL_NAMES else min(refined, REFINED_OF_MANY)
+    best = {c.plan.name: min(_forms(asked, _ordered(asked, c.plan, joined), forms), key=price) for c in sound[:few]}
     return tuple(replace(c, plan=best.get(c.plan.name, c.plan)) for c in named)
 
 
@@ -95,25 +97,30 @@ def _classes(asked: Shape) -> tuple[frozenset[int], ...]:
 
 
 def _near(asked: Shape, price: Price) -> Iterator[Candidate]:
-    """Many inputs: from LAP and full early aggregation, one digit after another turned as long as that is cheaper, for each way of keeping."""
+    """Many inputs: from LAP and from full early aggregation, one digit after another turned as long as that is cheaper, everything recomputed.
+
+    Then the other ways of keeping with the digits that were found, with none and with all.
+    """
+    count, order = len(asked.query.inputs), connected_order(asked)
     seen: dict[str, Candidate] = {}
-    sample = {c.keeping: c for c in _starts(asked)}
-    for start in _starts(asked):
-        current = start
-        while True:
-            turned = [replace(current, digits=tuple(d != (i == k) for k, d in enumerate(current.digits))) for i in range(len(current.digits))]
-            legal = [p for p in turned if p.keeping in sample and (p.keeping != "running" or any(p.digits))]
-            for plan in (current, *legal):
-                seen.setdefault(plan.name, Candidate(plan, refusal(asked, plan)))
-            sound = [p for p in legal if seen[p.name].refused is None]
-            best = min(sound, key=price, default=current)
-            if seen[current.name].refused is None and price(best) >= price(current) or best == current:
-                break
-            current = best
+
+    def known(plan: Plan) -> bool:
+        return seen.setdefault(plan.name, Candidate(plan, refusal(asked, plan))).refused is None
+
+    ends = [Plan((early,) * count, "recompute", order) for early in (False, True)]
+    tops = [_climbed(plan, price, known) for plan in ends]
+    for plan in dict.fromkeys((*ends, *tops)):
+        for keeping in KEEPING:
+            if keeping != "running" or any(plan.digits):
+                known(replace(plan, keeping=keeping))
     yield from seen.values()
 
 
-def _starts(asked: Shape) -> list[Plan]:
-    order, count = connected_order(asked), len(asked.query.inputs)
-    found = [Plan((early,) * count, keeping, order) for keeping in ("recompute", "running", "retract", "expire") for early in (False, True)]
-    return [p for p in found if p.keeping != "running" or any(p.digits)]
+def _climbed(plan: Plan, price: Price, known: Callable[[Plan], bool]) -> Plan:
+    while known(plan):
+        turned = [replace(plan, digits=tuple(d != (i == k) for k, d in enumerate(plan.digits))) for i in range(len(plan.digits))]
+        best = min((p for p in turned if known(p)), key=price, default=plan)
+        if price(best) >= price(plan):
+            break
+        plan = best
+    return plan

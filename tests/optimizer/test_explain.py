@@ -62,7 +62,7 @@ def test_a_plan_that_is_shown_gives_the_oracles_answers(name: str, plan: str) ->
 @pytest.mark.parametrize("name", QUERIES)
 def test_the_document_has_every_candidate(name: str) -> None:
     asked = query(name)
-    decision = consider(asked, assumed(shape(asked), BATCH), Costs(prior(), 2))
+    decision = consider(asked, assumed(shape(asked), BATCH), Costs(prior(), 2), everything=True)
     made = document(asked, decision, {"streams": {}})
     listed = made["candidates"]
     assert isinstance(listed, list)
