@@ -3,7 +3,7 @@ RUN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE     # compiling all that is imported is most of a short run
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-s3 install-kafka-broker demo check test chaos bench goldens lock clean
+.PHONY: help install install-s3 install-kafka-broker demo check test long chaos bench goldens lock clean
 
 help:                   ## these lines
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):[^#]*## */  make \1\t/' | expand -t 30
@@ -30,8 +30,11 @@ test: install-kafka-broker      ## lint, types, then every test, the fast ones f
 	@$(RUN)/flake8
 	@$(RUN)/isort --check-only --quiet .
 	@$(RUN)/mypy
-	@FOREBAY_TESTS=full $(RUN)/python -m pytest -q -n 2 -m "(fast or slow or s3 or sample) and not (spark or kafka) and (not chaos or sample)"
-	@FOREBAY_TESTS=full $(RUN)/python -m pytest -q -m "(spark or kafka) and (not chaos or sample)"
+	@FOREBAY_TESTS=full $(RUN)/python -m pytest -q -n 2 -m "(fast or slow or s3 or sample) and not (spark or kafka or long) and (not chaos or sample)"
+	@FOREBAY_TESTS=full $(RUN)/python -m pytest -q -m "(spark or kafka) and not long and (not chaos or sample)"
+
+long: install           ## what takes a minute and more each: on a store, over many batches, through Spark once more
+	@FOREBAY_TESTS=full $(RUN)/python -m pytest -q -m "long and not chaos"
 
 chaos: install          ## kill -9 at every named failpoint, twice in a row
 	@FOREBAY_TESTS=full $(RUN)/python -m pytest -q -m chaos

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from jobs import calibrate, statistics, tables
 from jobs.batch import Answer
@@ -214,11 +213,10 @@ def rows(rt: Runtime, name: str) -> list[dict[str, Any]]:
     place = rt.path(PATH)
     if not tables.exists(place):
         return []
-    found = tables.open_table(place).rows()
-    found = found.filter(pc.equal(found["query"], name))      # an expression would make Arrow import pandas
+    found = tables.open_table(place).rows()      # filtered as Python values: Arrow's own filters, and instants, make it import pandas
     times = found.column("boundary").cast(pa.int64()).to_pylist()
     said = found.drop_columns(["boundary", "at"]).to_pylist()
-    return sorted(({**row, "boundary": t} for row, t in zip(said, times)), key=lambda row: row["boundary"])
+    return sorted(({**row, "boundary": t} for row, t in zip(said, times) if row["query"] == name), key=lambda row: row["boundary"])
 
 
 def _last(rt: Runtime, name: str) -> dict[str, Any] | None:

@@ -110,6 +110,7 @@ def test_bad_statistics_are_refused_by_name(tmp_path: Path, told: dict[str, obje
     assert word in f"{refused.value} {refused.value.hint}"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_on_stationary_input_nothing_switches(tmp_path: Path) -> None:
     pipe = started(tmp_path)

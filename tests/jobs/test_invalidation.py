@@ -42,7 +42,7 @@ def lived(folder: Path, plan: str, monkeypatch: pytest.MonkeyPatch, choose: Any)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("plan", ["EAP11 recompute", "EAP11 running", "EAP11 expire"])
+@pytest.mark.parametrize("plan", ["EAP11 running", *(pytest.param(plan, marks=pytest.mark.long) for plan in ("EAP11 recompute", "EAP11 expire"))])
 def test_answers_are_equal_and_files_leave_when_they_should(plan: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compact, "STATE_FILES", 9)
     choice = Random(plan)

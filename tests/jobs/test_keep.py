@@ -44,6 +44,7 @@ def checked(pipe: forebay.Pipeline, name: str) -> dict[str, Any]:
     return said
 
 
+@pytest.mark.long
 def test_rows_and_results_leave_and_answers_stay_right(tmp_path: Path) -> None:
     forever = lived(tmp_path / "all", {"views": "lateness: 30 seconds", "buys": ""}, q=COUNT, joined=JOINED, pairs=PAIRS)
     pipe = lived(tmp_path / "kept", KEPT, q=COUNT, joined=JOINED, pairs=PAIRS)
@@ -67,6 +68,7 @@ def test_a_row_that_a_window_or_a_late_row_still_needs_stays(tmp_path: Path) -> 
     checked(pipe, "q")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("plan", ["EAP1 running", "EAP1 retract"])
 def test_what_kept_state_has_to_subtract_stays(plan: str, tmp_path: Path) -> None:
     """A query due each minute has its state as of the last minute."""
@@ -143,6 +145,7 @@ def test_refused_rows_leave_by_the_clock(tmp_path: Path) -> None:
     assert stored(pipe, "quarantine/views", "_at") == [1041]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["keep.before", "keep.after"])
 def test_a_crash_while_rows_leave_changes_nothing(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pipe = lived(tmp_path, KEPT, 60, q=COUNT, joined=JOINED)

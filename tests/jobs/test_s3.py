@@ -94,7 +94,7 @@ def _lived(pipe: forebay.Pipeline, folder: Path, keeping: str) -> None:
 
 @pytest.mark.s3
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("keeping", ["recompute", "running", "expire"])
+@pytest.mark.parametrize("keeping", ["running", *(pytest.param(k, marks=pytest.mark.long) for k in ("recompute", "expire"))])
 def test_a_pipeline_lives_on_a_store(tmp_path: Path, server: str, bucket: str, keeping: str) -> None:
     pipe = _pipeline(tmp_path, f"s3a://{bucket}/deep/warehouse", _settings(server), {"views": "", "buys": ""}, {"pairs": ROWS})
     _lived(pipe, tmp_path, keeping)
@@ -121,6 +121,7 @@ def test_relations_quarantine_and_data_frames(tmp_path: Path, server: str, bucke
     assert not [f for f in _files(server, f"{bucket}/w") if "/staging/" in f]
 
 
+@pytest.mark.long
 @pytest.mark.s3
 @pytest.mark.timeout(600)
 def test_compaction_and_sweeping(tmp_path: Path, server: str, bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -269,6 +270,7 @@ def test_what_is_no_bucket_on_s3_is_refused() -> None:
         assert refused.value.code == "bad-config"
 
 
+@pytest.mark.long
 @pytest.mark.s3
 @pytest.mark.spark
 @pytest.mark.timeout(600)
