@@ -1,0 +1,124 @@
+"""The cheapest graph with any number of factor windows: exactly for small sets (branch and bound), else a heuristic never worse than the paper's.
+
+Choosing factor windows is a Steiner tree problem (paper D, §IV-C): NP-hard, and uncapacitated facility location where factor windows do not read one another.
+"""
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from optimizer.coverage.algebra import Window
+from optimizer.coverage.candidates import candidates
+from optimizer.coverage.factors import with_factors
+from optimizer.coverage.graph import Graph, Number, Prices, cheapest
+from optimizer.coverage.table import Table, table
+
+NODES = 1_000                 # of the search tree
+SMALL = 10                    # windows up to which the search is tried
+FEW = 60                      # windows up to which candidates are tried one after the other
+Chosen = frozenset[int]
+
+
+@dataclass(frozen=True)
+class Found:
+    """`exact`: no choice among `candidates(windows, relation)` is cheaper."""
+
+    graph: Graph
+    exact: bool
+
+
+def best(windows: Collection[Window], model: Prices, nodes: int | None = None) -> Found:
+    """The cheapest graph known, never dearer than Algorithm 3's; looked for exactly as far as `nodes` reach."""
+    start = with_factors(windows, model)
+    possible = candidates(windows, model.relation.name) if len(windows) <= FEW else None
+    if possible is None:
+        return Found(pruned(windows, start), False)
+    prices = table(windows, possible, model)
+    chosen, exact = _searched(prices, _grown(prices, frozenset()), (NODES if len(windows) <= SMALL else 0) if nodes is None else nodes)
+    graph = cheapest(windows, model, [prices.nodes[c] for c in chosen])
+    return Found(min(graph, pruned(windows, start), key=lambda g: g.cost), exact)
+
+
+def heuristic(windows: Collection[Window], model: Prices) -> Graph:
+    """Without branching: candidates taken or dropped one at a time while that saves something; or Algorithm 3's, where those are cheaper."""
+    return best(windows, model, nodes=0).graph
+
+
+def pruned(windows: Collection[Window], graph: Graph) -> Graph:
+    """Without the factor windows that cost more than they save, one at a time."""
+    for factor in sorted(graph.factors):
+        without = cheapest(windows, graph.prices, graph.factors - {factor})
+        graph = min(graph, without, key=lambda g: g.cost)
+    return graph
+
+
+def _grown(prices: Table, chosen: Chosen) -> Chosen:
+    """Takes the candidate that saves most, then drops what no longer pays, until nothing does."""
+    while True:
+        now = {n: prices.current(n, chosen) for n in (*prices.windows, *chosen)}
+        gain, taken = max(((_gain(prices, now, chosen, c), c) for c in prices.candidates if c not in chosen), default=(0, -1))
+        grown = chosen | {taken} if gain > 0 else chosen
+        while grown and prices.cost(fewer := min((grown - {c} for c in grown), key=prices.cost)) < prices.cost(grown):
+            grown = fewer
+        if prices.cost(grown) >= prices.cost(chosen):
+            return chosen
+        chosen = grown
+
+
+def _gain(prices: Table, now: dict[int, Number], chosen: Chosen, taken: int) -> Number:
+    saved = sum(cost - price for n, cost in now.items() if (price := prices.offer(n, taken)) is not None and price < cost)
+    return saved - prices.current(taken, chosen) if saved > 0 else 0
+
+
+def _searched(prices: Table, best: Chosen, nodes: int) -> tuple[Chosen, bool]:
+    """Branch and bound, depth first: with the candidate on which the bound leans most, then without it. False where `nodes` did not suffice."""
+    least = prices.cost(best)
+    stack: list[tuple[Chosen, Chosen]] = [(frozenset(), frozenset(prices.candidates))]
+    while stack:
+        if nodes == 0:
+            return best, False
+        nodes -= 1
+        chosen, open_ = stack.pop()
+        if (cost := prices.cost(chosen)) < least:
+            best, least = chosen, cost
+        open_ = _worthwhile(prices, chosen, open_)
+        bound, leaning = _bound(prices, chosen, open_)
+        if bound < least and leaning is not None:
+            stack += [(chosen, open_ - {leaning}), (chosen | {leaning}, open_ - {leaning})]
+    return best, True
+
+
+def _worthwhile(prices: Table, chosen: Chosen, open_: Chosen) -> Chosen:
+    """Without candidates that cost more than all below them can save: what reads from one, at whatever remove, it covers itself."""
+    while True:
+        allowed = chosen | open_
+        saving = {n: prices.current(n, chosen) - prices.least(n, allowed) for n in (*prices.windows, *chosen)}
+        kept = frozenset(c for c in open_ if _covered(prices, saving, c) > prices.least(c, allowed))
+        if kept == open_:
+            return open_
+        open_ = kept
+
+
+def _covered(prices: Table, saving: dict[int, Number], candidate: int) -> Number:
+    reads, fine = prices.model.relation.reads, prices.nodes[candidate]
+    return sum(most for n, most in saving.items() if most and n != candidate and reads(prices.nodes[n], fine) is not None)
+
+
+def _bound(prices: Table, chosen: Chosen, open_: Chosen) -> tuple[Number, int | None]:
+    """Below the cost of every choice from `chosen` to `chosen | open_`: each window pays, beside its reading, its share of what the open candidate that it
+    reads costs at least, divided among all that this candidate could serve. And the candidate through which most is saved."""
+    readers = {n: prices.current(n, chosen) for n in (*prices.windows, *chosen)}
+    served = {n: [(p, c) for p, c in prices.offers(n) if c in open_ and p < now] for n, now in readers.items()}
+    counts: dict[int, int] = {}
+    for offers in served.values():
+        for _, c in offers:
+            counts[c] = counts.get(c, 0) + 1
+    shares: dict[int, Number] = {c: prices.least(c, chosen | open_) // n for c, n in counts.items()}
+    total: Number = 0
+    saved: dict[int, Number] = {}
+    for n, now in readers.items():
+        price, c = min([*((p + shares[c], c) for p, c in served[n]), (now, -1)])
+        total += price
+        if c >= 0:
+            saved[c] = saved.get(c, 0) + now - price
+    return total, max(saved, key=lambda c: saved[c], default=None)
