@@ -179,6 +179,22 @@ def unpin(call: Call, name: Name) -> Said:
     return _changed(call, name, "unpin")
 
 
+def windows(spec: Annotated[str, typer.Argument(metavar="SPEC", help="Such as 20,30,40 (tumbling) or 20/5,60/10 (hopping).")],
+            function: Annotated[str, typer.Option("--function", metavar="F", help="The aggregate function.")] = "SUM",
+            rate: Annotated[str, typer.Option("--rate", metavar="η", help="Events a unit of time.")] = "1",
+            picture: Annotated[str | None, typer.Option("--picture", metavar="FILE", help="Draw the graphs, as .svg or .png.")] = None) -> Said:
+    """Many windows over one stream: what sharing and factor windows save."""
+    from forebay import coverage
+    from optimizer.coverage import spec as sets
+
+    if picture is not None:
+        coverage.check(picture)
+    document = sets.described(sets.parse(spec), function, sets.rate(rate))
+    if picture is not None:
+        coverage.picture(document, picture)
+    return Said(document, coverage.described(document))
+
+
 def stats(call: Call) -> Said:
     """What is known of each stream and join."""
     document = show.stats(opened(call).stats())
@@ -253,7 +269,7 @@ def bench(call: Call, names: Annotated[list[str] | None, typer.Argument(metavar=
 def _register() -> None:
     app.callback()(shared(entry, engine=True))
     query.callback()(shared(entry, engine=True))
-    commands: tuple[Any, ...] = (init, ingest, run, result, explain, plans, pin, unpin, stats, verify, release, doctor, calibrate, demo)
+    commands: tuple[Any, ...] = (init, ingest, run, result, explain, plans, pin, unpin, windows, stats, verify, release, doctor, calibrate, demo)
     for function in commands:
         app.command()(shared(function, engine=function in (run, verify, explain)))
     for function, name in ((create, "create"), (delete, "delete"), (pause, "pause"), (resume, "resume"), (list_, "list"), (show_, "show")):
