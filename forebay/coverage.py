@@ -1,4 +1,4 @@
-"""A window coverage graph as people see it: a tree in text, a picture in a file; prices and choices come as a document and are not made here."""
+"""A window coverage graph as people see it: a tree in text, a picture in a file; prices and choices come as a document."""
 from __future__ import annotations
 
 import os

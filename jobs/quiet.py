@@ -12,6 +12,8 @@ Span = tuple[int, int]      # event times since ≤ ts < until
 
 def points(query: Query, due: tuple[int, ...], files: Mapping[str, Iterable[File]]) -> tuple[int, ...]:
     """The boundaries among `due` that have to be computed: the first, the last, and each at which anything can differ from the one before."""
+    if query.windows:
+        return due                  # which windows end differs from boundary to boundary
     near = [(i.window, i.event_time or "", [f for f in files[i.source] if _near(f, i.window, i.event_time or "", due)]) for i in query.inputs if i.window]
     between = [t for p, t in zip(due, due[1:-1]) if any(_changes(f, window, stamp, p, t, query.returns_rows) for window, stamp, found in near for f in found)]
     return (*due[:1], *between, *due[1:][-1:])

@@ -5,6 +5,7 @@ import math
 import os
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Union
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ import pyarrow as pa
 from jobs.kernel import DATA_ERRORS, Connection, connect, files, table
 from jobs.verify_sql import Plain, Table, plain, quoted
 from jobs.verify_statement import FOR_EVER, MAGNITUDE, in_duckdb, in_spark, raw
+from jobs.verify_windows import Variant, variants
 from optimizer.errors import ForebayError, failed
 
 Rows = Union[pa.Table, Sequence[str]]                       # an Arrow table, or the paths of Parquet files
@@ -35,17 +37,44 @@ def recompute(text: str, tables: Tables, catalog: Mapping[str, Table], batch: in
 
     `session` is a Spark session for engine "jvm"; for "duckdb" it may be a connection to use again.
     """
-    query = plain(text, catalog, batch)
-    used = {source.name: tables[source.name] for source in query.sources}
-    answer = _by_spark(query, used, catalog, session) if engine == "jvm" else _by_duckdb(query, used, catalog, session or connect(threads=os.cpu_count() or 1))
+    several = variants(text)
+    queries = [_windowed(v, plain(v.text, catalog, batch), catalog) for v in several]
+    used = {source.name: tables[source.name] for source in queries[0].sources}
+    session = session or (None if engine == "jvm" else connect(threads=os.cpu_count() or 1))
+    answer = [_by_spark(q, used, catalog, session) if engine == "jvm" else _by_duckdb(q, used, catalog, session) for q in queries]
+    nothing = pa.table({name: [] for name, _ in queries[0].outputs})
     answers: dict[int, Answer] = {}
     previous = -FOR_EVER
-    for t in published(boundaries, query.every):
-        answers[t] = answer(t, previous)
+    for t in published(boundaries, _step(queries, several)):
+        answers[t] = _together([one(t, previous) for one, q in zip(answer, queries) if t % q.every == 0], nothing)
         if isinstance(answers[t], ForebayError):
             break
         previous = t
     return answers
+
+
+def _windowed(variant: Variant, query: Plain, catalog: Mapping[str, Table]) -> Plain:
+    """One of several windows: every stream's, answered at its ends."""
+    if variant.window is None:
+        return query
+    window = ("hopping", *variant.window)
+    sources = tuple(replace(s, window=window) if catalog[s.name].event_time else s for s in query.sources)
+    return replace(query, sources=sources, every=variant.window[1])
+
+
+def _step(queries: Sequence[Plain], several: Sequence[Variant]) -> int:
+    """What divides the ends, and the lengths, of all windows."""
+    lengths = [v.window[0] for v in several if v.window]
+    return math.gcd(*(q.every for q in queries), *lengths)
+
+
+def _together(found: list[Answer], nothing: pa.Table) -> Answer:
+    """The answers of the windows that end together; where none ends, an answer without rows."""
+    failure = next((a for a in found if isinstance(a, ForebayError)), None)
+    if failure is not None:
+        return failure
+    rows = [a for a in found if isinstance(a, pa.Table)]
+    return pa.concat_tables(rows, promote_options="permissive") if len(rows) > 1 else rows[0] if rows else nothing
 
 
 def _by_duckdb(query: Plain, tables: Tables, catalog: Mapping[str, Table], connection: Connection) -> Callable[[int, int], Answer]:

@@ -119,7 +119,7 @@ def _lift(text: str, windows: list[tuple[str, int, int]]) -> tuple[str, int]:
 def _default_every(sources: tuple[Source, ...], batch: int) -> int:
     windows = [s.window for s in sources if s.window]
     slides = [w[1] if w[0] == "tumbling" else w[2] for w in windows if w[0] in ("tumbling", "hopping")]
-    whole = len(slides) == len(windows) and all(max(slides) % s == 0 for s in slides)
+    whole = bool(slides) and len(slides) == len(windows) and all(max(slides) % s == 0 for s in slides)
     return max(slides) if whole else batch
 
 

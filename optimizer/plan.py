@@ -85,6 +85,8 @@ def refusal(asked: Shape, plan: Plan) -> str | None:
     whole = next((a.function for a in query.aggregates if not mergeable(a)), None)
     if whole and plan.name != "LAP recompute":
         return f"{whole} has no exact partial states: it is computed from the window's joined rows each time (LAP recompute)"
+    if query.windows and plan.keeping not in ("recompute", "expire"):
+        return f"{plan.keeping} keeps one window's totals: several windows are read from partials that say when they end (recompute and expire)"
     windows = [i.window for i in query.inputs if i.window]
     subtracts = any(w.kind != "landmark" for w in windows)
     if plan.keeping == "retract" and subtracts:

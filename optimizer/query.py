@@ -3,8 +3,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from optimizer.expr import AggregateRef, Call, Expr, GroupRef, inputs
-from optimizer.types import Type
+from optimizer.expr import AggregateRef, Call, Expr, GroupRef, Literal, inputs
+from optimizer.types import STRING, Type
 from optimizer.windows import Window
 
 MERGEABLE = ("count", "sum", "avg", "min", "max", "stddev_samp", "stddev_pop", "var_samp", "var_pop")
@@ -41,6 +41,19 @@ class Aggregate:
 
 
 @dataclass(frozen=True)
+class NamedWindow:
+    """One of a query's several windows: ends at multiples of the slide and is answered there, under its name."""
+
+    name: str
+    range: int
+    slide: int
+
+
+# The grouping expression that stands for the window's name; no text can say it, since texts have no control characters.
+WINDOW_NAME = Literal("\x1fSystem.Window().Id", STRING)
+
+
+@dataclass(frozen=True)
 class Query:
     """SELECT outputs FROM inputs WHERE equalities AND selections AND residuals GROUP BY groups HAVING having [EVERY every].
 
@@ -59,8 +72,11 @@ class Query:
     outputs: tuple[tuple[str, Expr], ...]
     every: int                     # microseconds: published at its multiples
     text: str
+    windows: tuple[NamedWindow, ...] = ()      # several windows: each input's is their envelope, and WINDOW_NAME is among the groups
 
     def __post_init__(self) -> None:
+        if bool(self.windows) != (WINDOW_NAME in self.groups):
+            raise ValueError("several windows, and only they, are told apart by their name")
         for left, right in self.equalities:
             if len(inputs(left)) != 1 or len(inputs(right)) != 1 or inputs(left) == inputs(right):
                 raise ValueError("an equality joins one input with another")
@@ -69,6 +85,11 @@ class Query:
     def returns_rows(self) -> bool:
         """SELECT of joined rows, each published once."""
         return not self.aggregates and not self.groups
+
+    def shown(self, t: int) -> tuple[tuple[NamedWindow, int], ...]:
+        """The windows that end at t, each with how much longer than it the envelope is."""
+        longest = max((w.range for w in self.windows), default=0)
+        return tuple((w, longest - w.range) for w in self.windows if t % w.slide == 0)
 
     @property
     def holistic(self) -> bool:

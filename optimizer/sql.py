@@ -10,6 +10,7 @@ from optimizer.errors import ForebayError
 from optimizer.expr import Call, Expr, Literal, inputs
 from optimizer.query import Catalog, Query
 from optimizer.scalar import can_fail, fails, render, safe
+from optimizer.sql_azure import lift
 from optimizer.sql_expr import Scope, convert, resolve
 from optimizer.sql_from import From
 from optimizer.sql_from import inputs as read_from
@@ -28,7 +29,7 @@ HINTS = {"order": "order the answer where it is read", "limit": "cut the answer 
 
 def parse(text: str, catalog: Catalog) -> Query:
     """The query that a text asks, or a ForebayError that says where it is wrong."""
-    source = read(text)
+    source = lift(read(text))
     select = tree(source)
     _check_clauses(select, source)
     found = read_from(select, source, catalog)
@@ -41,7 +42,7 @@ def parse(text: str, catalog: Catalog) -> Query:
                   *([asked.having] if asked.having else [])]
     _check_renders(every_expr)
     return Query(found.inputs, equalities, selections, residuals, asked.groups, asked.aggregates, asked.having, asked.outputs, _every(source, found, catalog),
-                 text)
+                 text, source.set)
 
 
 def _check_clauses(select: exp.Select, source: Source) -> None:
@@ -112,6 +113,10 @@ def _check_connected(base: Scope, equalities: tuple[tuple[Expr, Expr], ...]) -> 
 
 
 def _every(source: Source, found: From, catalog: Catalog) -> int:
+    if source.set:
+        if source.every is not None:
+            raise source.error("bad-every", "EVERY is not accepted with Windows(…): each window is published when it ends", source.every.start, "leave it out")
+        return next(i.window.slide for i in found.inputs if i.window)
     if source.every is None:
         return default_every(tuple(i.window for i in found.inputs if i.window), catalog.batch)
     try:

@@ -11,7 +11,7 @@ from optimizer import signatures
 from optimizer.coercion import number
 from optimizer.errors import ForebayError
 from optimizer.expr import Column, Expr, Literal
-from optimizer.query import Aggregate, Input
+from optimizer.query import WINDOW_NAME, Aggregate, Input
 from optimizer.sql_aggregates import AGGREGATES, aggregate
 from optimizer.sql_text import Source, located
 from optimizer.sql_tree import described, extras, offset
@@ -130,6 +130,10 @@ def _interval(node: exp.Expr) -> int:
 
 
 def _column(node: exp.Expr, scope: Scope) -> Expr:
+    if offset(node) in scope.source.ids:
+        if scope.place in ("WHERE", "ON"):
+            raise ForebayError("not-supported", f"System.Window().Id is not accepted in {scope.place}: a row is in several windows", hint="write it in HAVING")
+        return WINDOW_NAME
     if isinstance(node.this, exp.Star):
         return _refused(node.this, scope)
     if node.args.get("db"):

@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from optimizer.errors import ForebayError
 from optimizer.query import Catalog, Input
+from optimizer.sql_azure import envelope
 from optimizer.sql_text import Lifted, Source, located
 from optimizer.sql_tree import described, extras, offset
 from optimizer.sql_windows import window
@@ -43,7 +44,8 @@ def inputs(select: exp.Select, source: Source, catalog: Catalog) -> From:
         raise source.error("too-many-inputs", f"a query joins at most {MOST_INPUTS} inputs, this one has {len(joins) + 1}", offset(joins[MOST_INPUTS - 1]))
     entries = [_entry(node, source) for node in (clause.this, *(j.this for j in joins))]
     _distinct(entries, source)
-    windows = _owners(entries, source)
+    windows = _owners(entries, source, source.windows)
+    _check_stamps(_owners(entries, source, source.stamps, "TIMESTAMP BY"), entries, source, catalog)
     made = tuple(_input(entry, windows[i], source, catalog) for i, entry in enumerate(entries))
     if not any(i.is_stream for i in made):
         raise source.error("no-stream", "the query reads no stream, only relations", entries[0].start,
@@ -80,18 +82,29 @@ def _distinct(entries: list[_Entry], source: Source) -> None:
         seen.add(entry.alias.lower())
 
 
-def _owners(entries: list[_Entry], source: Source) -> dict[int, Lifted | None]:
-    """Which entry each window belongs to: the one whose name or alias it directly follows."""
+def _check_stamps(stamps: dict[int, Lifted | None], entries: list[_Entry], source: Source, catalog: Catalog) -> None:
+    """TIMESTAMP BY names the stream's own event time: it is the pipeline's to say."""
+    for i, stamp in stamps.items():
+        own = next((s[1] for s in catalog.streams if s[0].lower() == entries[i].name.lower()), None)
+        if stamp is not None and own is not None and stamp.content.strip("`").rpartition(".")[2].strip().lower() != own.lower():
+            raise source.error("wrong-event-time", f"the event time of {entries[i].name} is {own}, not {stamp.content}", stamp.start,
+                               f"write TIMESTAMP BY {own}, or leave it out; forebay.yml says which column it is")
+        if stamp is not None and own is None:
+            raise source.error("wrong-event-time", f"{entries[i].name} is no stream and has no event time", stamp.start, "leave TIMESTAMP BY out")
+
+
+def _owners(entries: list[_Entry], source: Source, parts: tuple[Lifted, ...], what: str = "a window") -> dict[int, Lifted | None]:
+    """Which entry each window (or TIMESTAMP BY) belongs to: the one whose name or alias it directly follows."""
     owners: dict[int, Lifted | None] = dict.fromkeys(range(len(entries)))
-    for lifted in source.windows:
+    for lifted in parts:
         before = [i for i, e in enumerate(entries) if e.start < lifted.start]
         owner = max(before, key=lambda i: entries[i].start, default=None)
         ends = [e for e in entries[owner].ends if e <= lifted.start] if owner is not None else []
         if owner is None or not ends or source.plain[max(ends):lifted.start].strip():
-            raise source.error("bad-window", "a window stands directly after a stream or its alias in FROM", lifted.start,
+            raise source.error("bad-window", f"{what} stands directly after a stream or its alias in FROM", lifted.start,
                                "for instance FROM views AS v [WINDOW 1 HOUR]")
         if owners[owner] is not None:
-            raise source.error("bad-window", f"{entries[owner].alias} has two windows", lifted.start, "read the stream twice, under two aliases")
+            raise source.error("bad-window", f"{entries[owner].alias} has {what} twice", lifted.start, "read the stream twice, under two aliases")
         owners[owner] = lifted
     return owners
 
@@ -114,6 +127,10 @@ def _input(entry: _Entry, lifted: Lifted | None, source: Source, catalog: Catalo
 
 
 def _window(entry: _Entry, lifted: Lifted | None, source: Source, batch: int) -> Window:
+    if source.set:
+        if lifted is not None:
+            raise source.error("bad-window", f"{entry.name} has a window, and Windows(…) gives the query several", lifted.start, "use one of the two forms")
+        return envelope(source, batch)
     if lifted is None:
         raise source.error("no-window", f"stream {entry.name} needs a window", entry.start,
                            f"write {entry.name} [WINDOW 1 HOUR], or [WINDOW UNTIL NOW] for all history")

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from optimizer.errors import ForebayError
 from optimizer.expr import AggregateRef, Call, Column, Expr, GroupRef, Literal, inputs
-from optimizer.query import Aggregate
+from optimizer.query import WINDOW_NAME, Aggregate
 from optimizer.sql_expr import Scope, convert, named
 from optimizer.sql_text import located
 from optimizer.sql_tree import extras, offset
@@ -118,7 +118,7 @@ def _by_number(node: exp.Expr, items: list[_Item], base: Scope) -> _Item | None:
 
 
 def _constant_free(item: _Item, base: Scope) -> Expr:
-    if not inputs(item.expr):
+    if not inputs(item.expr) and item.expr != WINDOW_NAME:
         raise base.error("wrong-group", "GROUP BY takes expressions of columns, not constants", item.node, "leave the constant out")
     return item.expr
 
@@ -173,6 +173,8 @@ def _check_name(name: str, item: _Item, taken: set[str], base: Scope) -> None:
 def _plain_name(item: _Item, aggregates: tuple[Aggregate, ...], number: int) -> str:
     """`count`, `max_bidPrice`, `upper_page`, the column's own name; `column3` for what has no name in it."""
     expr = item.expr
+    if expr == WINDOW_NAME:
+        return "Id"
     if isinstance(expr, Column):
         return expr.name
     if isinstance(expr, AggregateRef):

@@ -2,9 +2,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from optimizer.errors import ForebayError
+from optimizer.query import NamedWindow
 
 MOST_CHARACTERS = 100_000
 MOST_PARENTHESES = 100
@@ -15,7 +16,6 @@ _ALLOWED = re.compile(r"[A-Za-z0-9_ \t\r\n.,()+\-*/%=<>!|;:\[\]]")
 _ESCAPES = "ntr\\'\"%_"
 _TWO = {"!": "!=", "|": "||", ":": "::"}
 _EVERY = re.compile(r"\bEVERY\s+([^\s,()]+)\s+(\w+)\s*\Z", re.IGNORECASE)
-_AZURE = re.compile(r"\bSystem\s*\.\s*Window\b|\bWindows\s*\(|\b(Tumbling|Hopping|Sliding)Window\s*\(|\bTIMESTAMP\s+BY\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -29,13 +29,19 @@ class Lifted:
 
 @dataclass(frozen=True)
 class Source:
-    """`plain` has the length of `original`, with blanks where `windows`, `every` and comments were; `masked` has x for what is quoted, too."""
+    """`plain` has the length of `original`, with blanks where `windows`, `every` and comments were; `masked` has x for what is quoted, too.
+
+    `set`, `stamps` and `ids` are the parts of the multi-window form: Windows(…), TIMESTAMP BY, and where the window's id is named.
+    """
 
     original: str
     plain: str
     masked: str
     windows: tuple[Lifted, ...]
     every: Lifted | None
+    set: tuple[NamedWindow, ...] = ()
+    stamps: tuple[Lifted, ...] = ()
+    ids: frozenset[int] = frozenset()
 
     def error(self, code: str, message: str, offset: int | None, hint: str | None = None) -> ForebayError:
         return located(self.original, ForebayError(code, message, hint=hint), offset)
@@ -56,9 +62,6 @@ def read(text: str) -> Source:
     plain, masked = _Scan(text).run()
     _check_depth(text, masked)
     plain, masked = _trim_semicolons(text, plain, masked)
-    if match := _AZURE.search(masked):
-        raise located(text, ForebayError("not-yet", "the multi-window form (System.Window(), Windows(…), TIMESTAMP BY) is not accepted yet",
-                                         hint="write one query per window, with [WINDOW …] after the stream"), match.start())
     windows = tuple(_windows(text, plain, masked))
     for window in windows:
         plain, masked = _blank(plain, window.start, window.end), _blank(masked, window.start, window.end)
@@ -66,6 +69,10 @@ def read(text: str) -> Source:
     if every:
         plain, masked = _blank(plain, every.start, every.end), _blank(masked, every.start, every.end)
     return Source(text, plain, masked, windows, every)
+
+
+def blanked(source: Source, start: int, end: int) -> Source:
+    return replace(source, plain=_blank(source.plain, start, end), masked=_blank(source.masked, start, end))
 
 
 def _blank(text: str, start: int, end: int) -> str:

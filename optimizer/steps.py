@@ -11,10 +11,14 @@ from optimizer import dialect as d
 from optimizer.division import pivot
 from optimizer.join import group_columns, joined, merged_answer, out_columns
 from optimizer.keep import kept_answer, writes
+from optimizer.expr import Literal
 from optimizer.lowering import Lowering, extremes, merged, working_type
 from optimizer.program import BEGINNING, Program, Step
+from optimizer.query import WINDOW_NAME
 from optimizer.rows import row_program
+from optimizer.scalar import render
 from optimizer.sets import grouped, names
+from optimizer.types import STRING
 from optimizer.views import View, view
 from optimizer.windows import ALWAYS
 
@@ -33,9 +37,9 @@ def program(low: Lowering, boundaries: tuple[int, ...], previous: int, floor: in
                    writes(low, boundaries, previous), tuple(f for v in views for f in v.before))
 
 
-def _members(low: Lowering, views: tuple[View, ...], i: int, t: int, merge: bool = True) -> str:
-    """S_i(t): the rows, or the merged partials, that count at t."""
-    where = "TRUE" if views[i].exact else f"_in <= {t} AND _out >= {t}"
+def _members(low: Lowering, views: tuple[View, ...], i: int, t: int, merge: bool = True, longer: int = 0) -> str:
+    """S_i(t): the rows, or the merged partials, that count at t; of a window that is shorter than the input's by `longer`."""
+    where = "TRUE" if views[i].exact else f"_in <= {t} AND _out >= {t + longer}"
     return f"({grouped(low, i, f'w{i}', where=where)})" if low.early(i) and merge else f"(SELECT * FROM w{i} WHERE {where})"
 
 
@@ -45,10 +49,31 @@ def _answer(low: Lowering, t: int, sql: str) -> str:
     return f"SELECT CAST({t} AS BIGINT) AS _t, {columns} FROM ({sql}) AS q"
 
 
+def _answers(low: Lowering, t: int, one: Callable[[int], str]) -> str:
+    """The answer at t; of several windows those that end at t, each by its name. `one` gives the partials of a window so much shorter than the longest.
+
+    DESIGN, "Many windows, one state": what leaves the envelope at e counts in a window of length r at t iff e ≥ t + (longest − r).
+    """
+    query = low.shape.query
+    if not query.windows:
+        return _answer(low, t, one(0))
+    if not query.shown(t):
+        return _answer(low, t, f"SELECT * FROM ({one(0)}) AS q WHERE FALSE")
+    group = f"g{query.groups.index(WINDOW_NAME)}"
+    others = ", ".join(n for n, _ in out_columns(low) if n != group)
+    return " UNION ALL ".join(_answer(low, t, f"SELECT {_quoted(low, w.name)} AS {group}, {others} FROM ({one(longer)}) AS q") for w, longer in query.shown(t))
+
+
+def _quoted(low: Lowering, text: str) -> str:
+    return render(Literal(text, STRING), low.dialect, lambda leaf: "")
+
+
 def _recompute(low: Lowering, views: tuple[View, ...], n: int, p: int, t: int) -> Step:
     """The divided input is joined partial by partial: merging it first costs more than it saves, and the late aggregation merges it anyway."""
-    members = {i: _members(low, views, i, t, merge=i != pivot(low)) for i in low.inputs}
-    return Step(t, (), _answer(low, t, joined(low, members)))
+    def one(longer: int) -> str:
+        return joined(low, {i: _members(low, views, i, t, merge=i != pivot(low), longer=longer) for i in low.inputs})
+
+    return Step(t, (), _answers(low, t, one))
 
 
 def _running(low: Lowering, views: tuple[View, ...], n: int, p: int, t: int) -> Step:
@@ -124,7 +149,8 @@ def _expire(low: Lowering, views: tuple[View, ...], n: int, p: int, t: int) -> S
     older = f"SELECT {columns} FROM {f'o_{n - 1}' if n else 'o'} WHERE _e >= {t}"
     kept = (f"o_{n}", f"{older} UNION ALL SELECT {columns} FROM d_{n}", False)
     having = "" if group_columns(low.shape) else "count(*) > 0"
-    return Step(t, (new, kept), _answer(low, t, merged_answer(low, f"SELECT * FROM o_{n}", where=f"_e >= {t}", having=having)))
+    answer = _answers(low, t, lambda longer: merged_answer(low, f"SELECT * FROM o_{n}", where=f"_e >= {t + longer}", having=having))
+    return Step(t, (new, kept), answer)
 
 
 STEPS: dict[str, Callable[[Lowering, tuple[View, ...], int, int, int], Step]] = {

@@ -38,7 +38,7 @@ def view(low: Lowering, i: int, boundaries: tuple[int, ...], previous: int) -> V
         keyed = grouped(low, i, f"({rows}) AS q", ("_in", "_out")) if low.early(i) else rows
         return View((Source(f"s{i}", "relation", declared.source, columns=columns),), ((f"w{i}", keyed, True),))
     from_rows = not low.early(i) or _from_rows(low)
-    exact = from_rows and len(boundaries) == 1 and low.plan.keeping == "recompute"
+    exact = from_rows and len(boundaries) == 1 and low.plan.keeping == "recompute" and not low.shape.query.windows
     assert declared.window is not None
     ranges = (inside(declared.window, boundaries[0]),) if exact else _needed(low, i, boundaries, previous)
     source, rows, before = _rows(low, i, Source(f"s{i}", "stream", declared.source, ranges, columns, dealt(low, i)), interval=not exact)

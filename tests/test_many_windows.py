@@ -1,0 +1,58 @@
+"""Queries with several windows, on one stream and on joins: every plan gives, at each window's end, what that window alone gives by the oracle."""
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests import oracle
+from tests.differential import answers, differences, plans, query_of, varied
+from tests.streams import SECOND, Case, Row
+
+BATCH = 10 * SECOND
+COLUMNS = {"ts": "timestamp", "k": "int", "v": "int", "d": "double", "g": "string"}
+AGGREGATES = ("COUNT(*)", "SUM({}.v)", "MIN({}.d)", "MAX({}.v)", "AVG({}.v)", "STDDEV({}.v)", "SUM({}.d)")
+
+
+def window(length: int, hop: int) -> str:
+    return f"TumblingWindow(second, {length})" if length == hop else f"HoppingWindow(second, {length}, {hop})"
+
+
+@st.composite
+def rows(draw: st.DrawFn) -> list[Row]:
+    """Some exactly on a boundary, some late by up to three batches."""
+    made = []
+    for number in draw(st.lists(st.integers(0, 2**40), max_size=25)):
+        ts = 100 * BATCH + number % 9 * BATCH + number // 9 % 3 * 5 * SECOND
+        late = max(0, number // 30 % 8 - 4)
+        made.append((ts, number // 240 % 3, number // 720 % 11 - 3, number // 7920 % 5 / 4, "abc"[number // 40000 % 3], (ts // BATCH + 1 + late) * BATCH))
+    return made
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    joined, holistic = draw(st.booleans()), draw(st.integers(0, 9)) == 0
+    pairs = draw(st.lists(st.tuples(st.integers(1, 6), st.integers(1, 6)).map(lambda p: (max(p), min(p))), min_size=1, max_size=4, unique=True))
+    listed = ", ".join(f"Window('w{r}/{s}', {window(10 * r, 10 * s)})" for r, s in pairs)
+    chosen = draw(st.lists(st.sampled_from(AGGREGATES + (("MEDIAN({}.v)",) if holistic else ())), min_size=1, max_size=3, unique=True))
+    outputs = ", ".join(f"{a.format('ab'[n % 2] if joined else 'a')} AS o{n}" for n, a in enumerate(chosen))
+    source = "s0 AS a TIMESTAMP BY ts, s1 b TIMESTAMP BY b.ts WHERE a.k = b.k" if joined else "s0 a TIMESTAMP BY ts"
+    by = draw(st.sampled_from(("a.g, ", "", "a.g, a.k, ")))
+    having = draw(st.sampled_from(("", " HAVING COUNT(*) > 1")))
+    sql = f"SELECT {by}System.Window().Id, {outputs} FROM {source} GROUP BY {by}Windows({listed}){having}"
+    streams = {name: ("ts", COLUMNS, draw(rows())) for name in (("s0", "s1") if joined else ("s0",))}
+    first = min((r[0] for _, _, found in streams.values() for r in found), default=100 * BATCH) // BATCH * BATCH + BATCH
+    return Case(BATCH, streams, {}, sql, list(range(first, 118 * BATCH, BATCH)), False)
+
+
+@given(cases(), st.randoms(use_true_random=False))
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@pytest.mark.slow
+def test_every_plan_gives_each_windows_own_answer(case: Case, choice: Random) -> None:
+    query, expected = query_of(case), oracle.answers(case)
+    for named in choice.sample(plans(query), 2):
+        plan = varied(query, named, choice)
+        found = differences(expected, answers(case, query, plan, choice, choice.choice((1, 1, 3))))
+        assert not found, f"{plan}: {case.sql}\n" + "\n".join(found[:5])
