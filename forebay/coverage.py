@@ -18,7 +18,8 @@ def described(document: Mapping[str, Any]) -> Text:
     def text(out: TextIO) -> None:
         line(out, _opening(document) + "\n")
         costs = document["cost"]
-        table(out, ("plan", "cost", "times cheaper"), [(TITLES[k], _amount(costs[k]), f"{costs['original'] / costs[k]:.2f}") for k in TITLES], (False, True, True))
+        rows = [(TITLES[k], _amount(costs[k]), f"{costs['original'] / costs[k]:.2f}") for k in TITLES]
+        table(out, ("plan", "cost", "times cheaper"), rows, (False, True, True))
         for name in TITLES:
             if name == "original" or document["graphs"][name] != document["graphs"]["original"]:
                 line(out, f"\n{TITLES[name]}\n" + "\n".join(tree(document["graphs"][name])))

@@ -41,7 +41,7 @@ def lift(source: Source) -> Source:
     stamps = tuple(Lifted(m.start(), m.end(), source.plain[m.start(1):m.end(1)]) for m in _STAMP.finditer(marked.masked))
     for stamp in stamps:
         marked = blanked(marked, stamp.start, stamp.end)
-    return replace(_without(marked), set=named, ids=frozenset(ids), stamps=stamps)
+    return replace(_without(marked), set=named, ids=frozenset(ids), stamps=stamps, set_start=start)
 
 
 def _without(source: Source) -> Source:
@@ -78,7 +78,7 @@ def _windows(source: Source, start: int, end: int) -> tuple[NamedWindow, ...]:
             raise source.error("duplicate-window", f"the window {one.name!r} is there already under another id", at, "name each window once")
         made.append(one)
     if len(made) > MOST:
-        raise source.error("too-many-windows", f"{len(made):,} windows are given, at most {MOST:,} are possible", start)
+        raise source.error("too-many-windows", f"{len(made):,} windows are given, at most {MOST:,} are possible", start, "make several queries")
     return tuple(made)
 
 
@@ -100,7 +100,7 @@ def _window(source: Source, at: int, stop: int) -> NamedWindow:
         raise source.error("bad-window", f"{said[:60]} is not a window with an id" if said else "a window is missing", at, FORM)
     name, kind = source.plain[match.start("id"):match.end("id")], match["kind"].lower()
     if not 1 <= len(name) <= LONGEST_NAME or "\\" in name or "\n" in name:
-        raise source.error("bad-window", f"a window's id has 1 to {LONGEST_NAME} characters and no escapes", match.start("id"))
+        raise source.error("bad-window", f"a window's id has 1 to {LONGEST_NAME} characters and no escapes", match.start("id"), "for instance '20 min'")
     lengths = [x.strip() for x in match["lengths"].split(",")]
     if kind not in ("tumblingwindow", "hoppingwindow"):
         raise source.error("not-supported", f"{match['kind']} is not accepted", match.start("kind"), "there are TumblingWindow and HoppingWindow")
@@ -121,11 +121,11 @@ def envelope(source: Source, batch: int) -> Window:
     """The window that holds them all: the longest range, moving by what divides every range and slide."""
     step = gcd(*(x for w in source.set for x in (w.range, w.slide)))
     if step % batch:
-        raise source.error("bad-window", "lengths and hops of several windows must be multiples of the batch", min(source.ids, default=None),
+        raise source.error("bad-window", "lengths and hops of several windows must be multiples of the batch", source.set_start,
                            f"{step / 1_000_000:g} s, which divides them all, is not a multiple of {batch / 1_000_000:g} s")
     made = Window("hopping", max(w.range for w in source.set), step)
     try:
         check(made, batch)
     except ForebayError as error:
-        raise located(source.original, error, min(source.ids)) from None
+        raise located(source.original, error, source.set_start) from None
     return made

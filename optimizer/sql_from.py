@@ -45,8 +45,10 @@ def inputs(select: exp.Select, source: Source, catalog: Catalog) -> From:
     entries = [_entry(node, source) for node in (clause.this, *(j.this for j in joins))]
     _distinct(entries, source)
     windows = _owners(entries, source, source.windows)
-    _check_stamps(_owners(entries, source, source.stamps, "TIMESTAMP BY"), entries, source, catalog)
+    stamps = _owners(entries, source, source.stamps, "TIMESTAMP BY")
     made = tuple(_input(entry, windows[i], source, catalog) for i, entry in enumerate(entries))
+    for i, stamp in stamps.items():
+        _check_stamp(stamp, made[i], source)
     if not any(i.is_stream for i in made):
         raise source.error("no-stream", "the query reads no stream, only relations", entries[0].start,
                            f"streams are {', '.join(s[0] for s in catalog.streams)}")
@@ -82,15 +84,15 @@ def _distinct(entries: list[_Entry], source: Source) -> None:
         seen.add(entry.alias.lower())
 
 
-def _check_stamps(stamps: dict[int, Lifted | None], entries: list[_Entry], source: Source, catalog: Catalog) -> None:
+def _check_stamp(stamp: Lifted | None, made: Input, source: Source) -> None:
     """TIMESTAMP BY names the stream's own event time: it is the pipeline's to say."""
-    for i, stamp in stamps.items():
-        own = next((s[1] for s in catalog.streams if s[0].lower() == entries[i].name.lower()), None)
-        if stamp is not None and own is not None and stamp.content.strip("`").rpartition(".")[2].strip().lower() != own.lower():
-            raise source.error("wrong-event-time", f"the event time of {entries[i].name} is {own}, not {stamp.content}", stamp.start,
-                               f"write TIMESTAMP BY {own}, or leave it out; forebay.yml says which column it is")
-        if stamp is not None and own is None:
-            raise source.error("wrong-event-time", f"{entries[i].name} is no stream and has no event time", stamp.start, "leave TIMESTAMP BY out")
+    if stamp is None:
+        return
+    if made.event_time is None:
+        raise source.error("wrong-event-time", f"{made.source} is no stream and has no event time", stamp.start, "leave TIMESTAMP BY out")
+    if stamp.content.strip("`").rpartition(".")[2].strip().lower() != made.event_time.lower():
+        raise source.error("wrong-event-time", f"the event time of {made.source} is {made.event_time}, not {stamp.content}", stamp.start,
+                           f"write TIMESTAMP BY {made.event_time}, or leave it out; forebay.yml says which column it is")
 
 
 def _owners(entries: list[_Entry], source: Source, parts: tuple[Lifted, ...], what: str = "a window") -> dict[int, Lifted | None]:

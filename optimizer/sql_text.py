@@ -42,6 +42,7 @@ class Source:
     set: tuple[NamedWindow, ...] = ()
     stamps: tuple[Lifted, ...] = ()
     ids: frozenset[int] = frozenset()
+    set_start: int | None = None
 
     def error(self, code: str, message: str, offset: int | None, hint: str | None = None) -> ForebayError:
         return located(self.original, ForebayError(code, message, hint=hint), offset)

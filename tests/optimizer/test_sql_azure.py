@@ -1,0 +1,88 @@
+"""Several windows in one query, as Azure Stream Analytics writes them: what it means, and where what is wrong."""
+from __future__ import annotations
+
+import pytest
+
+from optimizer.errors import ForebayError
+from optimizer.plan import candidates, default
+from optimizer.query import Catalog, NamedWindow, Query
+from optimizer.sql import parse
+from optimizer.types import parse_type
+from optimizer.windows import Window
+
+MINUTE = 60_000_000
+COLUMNS = tuple((n, parse_type(k)) for n, k in {"EntryTime": "timestamp", "DeviceID": "string", "T": "double"}.items())
+CATALOG = Catalog(MINUTE, (("Input", "EntryTime", COLUMNS), ("Other", "EntryTime", COLUMNS)), (("Places", (("DeviceID", parse_type("string")),)),))
+SET = "Windows(Window('20 min', TumblingWindow(minute, 20)), Window('30 min', HoppingWindow(minute, 30, 10)))"
+AZURE = f"SELECT DeviceID, System.Window().Id, MIN(T) AS MinTemp FROM Input TIMESTAMP BY EntryTime GROUP BY DeviceID, {SET}"
+
+
+def query(text: str) -> Query:
+    return parse(text, CATALOG)
+
+
+def test_the_papers_query() -> None:
+    """Fig. 1(a), its parentheses closed and its commas mended."""
+    found = query("""SELECT DeviceID, System.Window().Id, Min(T) AS MinTemp
+FROM Input TIMESTAMP BY EntryTime
+GROUP BY DeviceID, Windows(
+    Window(‘20 min’, TumblingWindow(minute, 20)),
+    Window(‘30 min’, TumblingWindow(minute, 30)),
+    Window(‘40 min’, TumblingWindow(minute, 40)))""")
+    assert found.windows == tuple(NamedWindow(f"{n} min", n * MINUTE, n * MINUTE) for n in (20, 30, 40))
+    assert [n for n, _ in found.columns] == ["DeviceID", "Id", "MinTemp"] and found.every == 10 * MINUTE
+    assert found.inputs[0].window == Window("hopping", 40 * MINUTE, 10 * MINUTE)
+
+
+def test_windows_that_end_at_a_boundary() -> None:
+    """Each with what it is shorter than the longest."""
+    found = query(AZURE)
+    assert [[(w.name, longer) for w, longer in found.shown(t * MINUTE)] for t in (10, 20, 5)] == [
+        [("30 min", 0)], [("20 min", 10 * MINUTE), ("30 min", 0)], []]
+
+
+def test_joins_aliases_expressions() -> None:
+    found = query(f"""SELECT UPPER(System . Window ( ) . Id) AS w, COUNT(*) AS n FROM Input i TIMESTAMP BY i.EntryTime JOIN Other o TIMESTAMP BY EntryTime
+        ON i.DeviceID = o.DeviceID, Places p WHERE p.DeviceID = i.DeviceID GROUP BY {SET} HAVING System.Window().Id <> '20 min' AND COUNT(*) > 1""")
+    assert [i.window and i.window.range for i in found.inputs] == [30 * MINUTE, 30 * MINUTE, None] and found.columns[0][0] == "w"
+    assert all(p.plan.keeping in ("recompute", "expire") for p in candidates(found) if p.refused is None) and default(found).keeping == "recompute"
+
+
+def test_a_text_cannot_say_the_windows_name() -> None:
+    found = query(f"SELECT 'System.Window().Id' AS x, COUNT(*) AS n FROM Input GROUP BY {SET}")
+    assert found.outputs[0][1] != found.groups[0]
+
+
+HOPPING = "HoppingWindow(minute, 30, 10)"
+
+
+@pytest.mark.parametrize(("old", "new", "code", "at"), [
+    ("TIMESTAMP BY EntryTime", "TIMESTAMP BY T", "wrong-event-time", "TIMESTAMP"),
+    ("FROM Input ", "FROM Input [WINDOW 1 HOUR] ", "bad-window", "[WINDOW"),
+    ("'30 min'", "'20 min'", "duplicate-window", "Window('20 min', Hopping"),
+    (HOPPING, "TumblingWindow(minute, 20)", "duplicate-window", "Window('30"),
+    ("minute, 30, 10", "minute, 30, 40", "bad-window", "minute, 30, 40"),
+    ("minute, 20", "minute, 0", "bad-length", "minute, 0"),
+    ("minute, 20", "month, 20", "bad-length", "month"),
+    ("minute, 20", "minute, 1.5", "bad-length", "minute"),
+    ("minute, 20", "second, 90", "bad-window", "Windows("),
+    ("minute, 20", "week, 60000", "bad-window", "Windows("),
+    (HOPPING, "SlidingWindow(minute, 30)", "not-supported", "SlidingWindow"),
+    ("minute, 20", "minute, 20, 10", "bad-window", "Tumbling"),
+    ("minute, 30, 10", "minute, 30", "bad-window", "HoppingWindow"),
+    ("Window('30 min', ", "(", "bad-window", "(Hopping"),
+    ("'30 min'", "''", "bad-window", "', Hop"),
+    ("'30 min'", "thirty", "bad-window", "Window(thirty"),
+    (SET, "TumblingWindow(minute, 20)", "bad-window", "System"),
+    (f", {SET}", "", "bad-window", "System"),
+    (SET, f"{SET}, {SET}", "bad-window", None),
+    (SET, SET[:-1], "syntax", "(Window('20"),
+    ("GROUP BY DeviceID, ", "WHERE ", "bad-window", "Windows("),
+    ("GROUP BY", "WHERE System.Window().Id = 'x' GROUP BY", "not-supported", "System.Window().Id ="),
+    (SET, f"{SET} EVERY 1 HOUR", "bad-every", "EVERY")])
+def test_refused_where(old: str, new: str, code: str, at: str | None) -> None:
+    text = AZURE.replace(old, new)
+    with pytest.raises(ForebayError) as caught:
+        query(text)
+    assert caught.value.code == code and caught.value.hint, str(caught.value)
+    assert at is None or caught.value.column == text.index(at) + 1, f"{caught.value}: {text[caught.value.column - 1:] if caught.value.column else ''}"
