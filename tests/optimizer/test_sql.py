@@ -142,7 +142,7 @@ def test_every(source: str, every: int) -> None:
     (f"SELECT ms /* open FROM {V}", "syntax", 1, 11), (f"SELECT /*+ BROADCAST(v) */ ms FROM {V}", "hint", 1, 8),
     (f"SELECT pagé FROM {V}", "bad-character", 1, 11),
     (f"SELECT {'(' * 101}ms{')' * 101} AS r FROM {V}", "query-too-deep", 1, 108), ("SELECT " + " " * 100_000 + "1", "query-too-long", None, None),
-    (AZURE, "unknown-input", 1, 64),
+    (AZURE, "unknown-input", 1, 61),
     (f"SELECT ms FROM {V} WHERE ms = [WINDOW 1 HOUR] 1", "bad-window", 1, 54), (f"SELECT PERCENTILE(ms, 1.5) FROM {V}", "wrong-arguments", 1, 8),
     (f"SELECT ms FROM {V} WHERE n = 'x'", "type-mismatch", 1, 49),
     (f"SELECT UPPER(TRIM(LOWER(page))) AS r FROM {V}", "too-complex", 1, 8),
