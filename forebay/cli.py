@@ -266,6 +266,15 @@ def bench(call: Call, names: Annotated[list[str] | None, typer.Argument(metavar=
     return Said(document, lambda out: text.line(out, document["text"]))
 
 
+def experiment(call: Call, names: Annotated[list[str] | None, typer.Argument(metavar="NAME…")] = None,
+               quick: Annotated[bool, typer.Option("--quick", help="Smaller and fewer.")] = False) -> Said:
+    """The papers' figures and tables; `list` shows them, `all` runs them."""
+    from jobs import experiments
+
+    document = experiments.document(list(names or ("list",)), quick)
+    return Said(document, lambda out: text.line(out, document["text"]))
+
+
 def _register() -> None:
     app.callback()(shared(entry, engine=True))
     query.callback()(shared(entry, engine=True))
@@ -276,6 +285,8 @@ def _register() -> None:
         query.command(name)(shared(function))
     if importlib.util.find_spec("jobs.bench"):
         app.command()(shared(bench))
+    if importlib.util.find_spec("jobs.experiments"):
+        app.command()(shared(experiment))
 
 
 _register()

@@ -11,7 +11,7 @@ from optimizer.final import final
 from optimizer.lowering import Lowering
 from optimizer.plan import EXCHANGES, KEEPING, Plan
 from optimizer.program import BEGINNING, state_sets
-from optimizer.query import Aggregate, Query
+from optimizer.query import WINDOW_NAME, Aggregate, Query
 from optimizer.scalar import render
 from optimizer.shape import shape
 from optimizer.sql_pretty import pretty
@@ -101,6 +101,8 @@ def _words(query: Query) -> Callable[[Expr], str]:
         return _aggregate(query.aggregates[expr.index], words)
 
     def words(expr: Expr) -> str:
+        if expr == WINDOW_NAME:
+            return "System.Window().Id"
         return render(expr, "spark", leaf)
     return words
 

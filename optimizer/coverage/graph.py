@@ -14,18 +14,19 @@ Number = int | Fraction
 
 @dataclass(frozen=True)
 class Prices:
-    """`period` is R, `rate` is η. `row`, `partial` and `window` weigh a row read, an instance read and a window evaluated: (1, 1, 0) is the paper's model,
-    measured ones make costs seconds."""
+    """`period` is R, `rate` is η. `row`, `partial`, `instance` and `window` weigh a row read, another window's instance read, an instance made, and a window
+    evaluated at all: (1, 1, 0, 0) is the paper's model, measured ones make costs times."""
 
     period: int
     relation: Relation
     rate: Number = 1
     row: Number = 1
     partial: Number = 1
+    instance: Number = 0
     window: Number = 0
 
     def __post_init__(self) -> None:
-        if self.rate <= 0 or self.period <= 0 or min(self.row, self.partial, self.window) < 0:
+        if self.rate <= 0 or self.period <= 0 or min(self.row, self.partial, self.instance, self.window) < 0:
             raise ValueError(f"period {self.period}, rate {self.rate}: both are positive, and no weight is negative")
 
     def instances(self, window: Window) -> Number:
@@ -36,14 +37,17 @@ class Prices:
     def rows(self, window: Window) -> Number:
         """n·η·r: read from the rows."""
         slid = self.rate * window.slide if self.relation.subtracts else None
-        return self.row * self._each(window, self.rate * window.range, slid) + self.window
+        return self.row * self._each(window, self.rate * window.range, slid) + self._made(window)
 
     def reading(self, coarse: Window, fine: Window) -> Number | None:
         """n·M(coarse, fine): read from another window's instances (Observation 1)."""
         count = self.relation.reads(coarse, fine)
         if count is None:
             return None
-        return self.partial * self._each(coarse, count, self._slid(coarse, fine)) + self.window
+        return self.partial * self._each(coarse, count, self._slid(coarse, fine)) + self._made(coarse)
+
+    def _made(self, window: Window) -> Number:
+        return self.instance * self.instances(window) + self.window
 
     def _slid(self, coarse: Window, fine: Window) -> int | None:
         step = Window(coarse.slide, coarse.slide)

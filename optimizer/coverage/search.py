@@ -13,7 +13,7 @@ from optimizer.coverage.factors import with_factors
 from optimizer.coverage.graph import Graph, Number, Prices, cheapest
 from optimizer.coverage.table import Table, table
 
-NODES = 1_000                 # of the search tree
+NODES = 300                   # of the search tree
 SMALL = 10                    # windows up to which the search is tried
 FEW = 60                      # windows up to which candidates are tried one after the other
 Chosen = frozenset[int]

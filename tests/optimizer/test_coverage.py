@@ -228,9 +228,9 @@ def test_candidates_of_tumbling_windows_are_gcds_of_subsets() -> None:
 
 
 def test_costs_can_be_measured_ones() -> None:
-    """A window evaluated has a price of its own; where it is high, no factor window pays."""
+    """Making an instance has a price of its own; where it is high, no factor window pays."""
     given_ = tumbling(20, 30, 40)
-    dear = Prices(120, PARTITIONED, 1, 1, 1, window=1_000)
+    dear = Prices(120, PARTITIONED, 1, 1, 1, instance=100)
     assert best(given_, dear).graph.factors == frozenset()
 
 

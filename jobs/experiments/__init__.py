@@ -1,0 +1,42 @@
+"""The papers' figures and tables, by name: an experiment is a function of its module that gives a report; its module is loaded when it is asked for."""
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from optimizer.errors import ForebayError
+
+Report = dict[str, Any]
+Tell = Callable[[str], None]
+
+# name: what it shows, module, function
+EXPERIMENTS: dict[str, tuple[str, str, str]] = {
+    "windows-table-1": ("paper D, Table I: what sharing and factor windows save, 5 and 10 windows", "windows", "table_1"),
+    "windows-table-3": ("paper D, Table III and Fig. 12: the same with 15 and 20 windows; time of the optimizer", "windows", "table_3"),
+}
+
+
+def names() -> dict[str, str]:
+    return {name: said for name, (said, _, _) in EXPERIMENTS.items()}
+
+
+def document(wanted: list[str], quick: bool = False) -> Report:
+    """What each shows, for `list`; else the report of each, or of `all`. A report's `text` is what people read."""
+    if wanted == ["list"]:
+        found: Report = {name: {"text": said} for name, said in names().items()}
+        return {"experiments": names(), "text": "\n".join(f"{name:20} {said['text']}" for name, said in found.items())}
+    chosen = list(EXPERIMENTS) if wanted == ["all"] else wanted
+    for name in chosen:
+        if name not in EXPERIMENTS:
+            raise ForebayError("unknown-experiment", f"there is no experiment {name!r}", hint=f"there are {', '.join(EXPERIMENTS)}; or all")
+    reports = {name: _run(name, quick) for name in chosen}
+    return {"experiments": reports, "text": "\n\n".join(str(r.get("text") or json.dumps(r, indent=2, default=str)) for r in reports.values())}
+
+
+def _run(name: str, quick: bool) -> Report:
+    _, module, function = EXPERIMENTS[name]
+    run: Callable[[bool, Tell], Report] = getattr(importlib.import_module(f"jobs.experiments.{module}"), function)
+    return run(quick, lambda said: print(said, file=sys.stderr, flush=True))
