@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 from optimizer import dialect as d
 from optimizer.division import pivot
+from optimizer.expr import Literal
 from optimizer.join import group_columns, joined, merged_answer, out_columns
 from optimizer.keep import kept_answer, writes
-from optimizer.expr import Literal
 from optimizer.lowering import Lowering, extremes, merged, working_type
 from optimizer.program import BEGINNING, Program, Step
 from optimizer.query import WINDOW_NAME

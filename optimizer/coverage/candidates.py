@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from math import gcd
 
-from optimizer.coverage.algebra import ALONE, PARTITIONED, SPANNED, Window
+from optimizer.coverage.algebra import ALONE
 from optimizer.coverage.algebra import COVERED as COVERED_BY
+from optimizer.coverage.algebra import PARTITIONED, SPANNED, Window
 
 MOST = 400                    # beyond it a search takes longer than it saves
 

@@ -53,20 +53,29 @@ def pruned(windows: Collection[Window], graph: Graph) -> Graph:
 
 
 def _grown(prices: Table, chosen: Chosen) -> Chosen:
-    """Takes the candidate that saves most, then drops what no longer pays, until nothing does."""
+    """Takes the candidate that saves most until none saves anything, then drops what no longer pays; again, as long as that is cheaper."""
+    grown = chosen
     while True:
-        now = {n: prices.current(n, chosen) for n in (*prices.windows, *chosen)}
-        gain, taken = max(((_gain(prices, now, chosen, c), c) for c in prices.candidates if c not in chosen), default=(0, -1))
-        grown = chosen | {taken} if gain > 0 else chosen
-        while grown and prices.cost(fewer := min((grown - {c} for c in grown), key=prices.cost)) < prices.cost(grown):
-            grown = fewer
-        if prices.cost(grown) >= prices.cost(chosen):
+        now = {n: prices.current(n, grown) for n in (*prices.windows, *grown)}
+        gain, taken = max(((_gain(prices, now, grown, c), c) for c in prices.candidates if c not in grown), default=(0, -1))
+        if gain > 0:
+            grown |= {taken}
+            continue
+        fewer = _dropped(prices, grown)
+        if prices.cost(fewer) >= prices.cost(chosen):
             return chosen
-        chosen = grown
+        grown = chosen = fewer
+
+
+def _dropped(prices: Table, chosen: Chosen) -> Chosen:
+    while chosen and prices.cost(fewer := min((chosen - {c} for c in chosen), key=prices.cost)) < prices.cost(chosen):
+        chosen = fewer
+    return chosen
 
 
 def _gain(prices: Table, now: dict[int, Number], chosen: Chosen, taken: int) -> Number:
-    saved = sum(cost - price for n, cost in now.items() if (price := prices.offer(n, taken)) is not None and price < cost)
+    saved = sum(now[n] - price for price, n in prices.served(taken) if price < now[n])
+    saved += sum(now[f] - price for f in chosen if (price := prices.offer(f, taken)) is not None and price < now[f])
     return saved - prices.current(taken, chosen) if saved > 0 else 0
 
 

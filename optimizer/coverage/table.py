@@ -19,6 +19,7 @@ class Table:
     model: Prices
     _known: dict[int, tuple[Number, dict[int, Number]]] = field(default_factory=dict, compare=False)
     _sorted: dict[int, Offers] = field(default_factory=dict, compare=False)
+    _served: dict[int, Offers] = field(default_factory=dict, compare=False)
 
     @property
     def windows(self) -> range:
@@ -45,6 +46,12 @@ class Table:
         if node not in self._sorted:
             self._sorted[node] = tuple(sorted((p, c) for c in self.candidates if (p := self.offer(node, c)) is not None))
         return self._sorted[node]
+
+    def served(self, candidate: int) -> Offers:
+        """The windows asked for that are cheaper read from a candidate: (price, window)."""
+        if candidate not in self._served:
+            self._served[candidate] = tuple((p, n) for n in self.windows if (p := self.offer(n, candidate)) is not None)
+        return self._served[candidate]
 
     def least(self, node: int, allowed: Collection[int]) -> Number:
         return next((price for price, c in self.offers(node) if c in allowed), self.without(node))
