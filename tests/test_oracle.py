@@ -236,7 +236,7 @@ def test_random_cases_run_have_rows_and_are_accepted(draws: int) -> None:
 
     run()
     assert counted["drawn"] >= draws and counted["filled"] > counted["drawn"] / 2
-    assert len(refused) < counted["drawn"] / 20, refused[:5]
+    assert len(refused) <= max(2, counted["drawn"] // 20), refused[:5]
 
 
 def test_a_case_can_be_pasted() -> None:
