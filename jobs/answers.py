@@ -29,10 +29,10 @@ def read(rt: Runtime, name: str, at: int | None = None, every: bool = False) -> 
         raise ForebayError("query-failed", f"query {name!r} failed: {standing.error}",
                            hint="earlier answers: --at or --all; change the query with `query create --replace`", exit_code=1)
     if at is not None and at not in boundaries:
-        said = f"the last is {_iso(boundaries[-1])}" if boundaries else "none is"
+        said = f"the last is {iso(boundaries[-1])}" if boundaries else "none is"
         gone = retention.since(rt, standing.table)
-        said += f", and those before {_iso(boundaries[0] if boundaries else gone)} have left by `keep`" if gone else ""
-        raise ForebayError("unknown-boundary", f"no answer of {name!r} is published at {_iso(at)}; {said}",
+        said += f", and those before {iso(boundaries[0] if boundaries else gone)} have left by `keep`" if gone else ""
+        raise ForebayError("unknown-boundary", f"no answer of {name!r} is published at {iso(at)}; {said}",
                            hint="`forebay result NAME --all` shows what there is")
     wanted = boundaries if every else [at if at is not None else boundaries[-1]] if boundaries else []
     with repair.told(rt):
@@ -147,5 +147,5 @@ def _raw(rt: Runtime, query: Query) -> dict[str, Any]:
     return found
 
 
-def _iso(us: int) -> str:
+def iso(us: int) -> str:
     return tables.instant(us).strftime("%Y-%m-%dT%H:%M:%S.%f").rstrip("0").rstrip(".") + "Z"

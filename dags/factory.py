@@ -1,0 +1,115 @@
+"""From pipeline folders to DAGs: which tasks in which order, when, with which forms; what a task does is in jobs.scheduled, and no engine is imported here."""
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+from airflow.sdk import DAG, Asset, AssetAlias, Param
+
+from dags import steps
+from jobs.folders import Found, found, uri
+from jobs.pipeline import Pipeline
+
+POOLS = "FOREBAY_POOLS"         # `on`: what holds a pipeline runs in a pool of its own, which must be there (docs/airflow.md)
+NAME = r"^[A-Za-z_][A-Za-z0-9_]{0,63}$"
+INSTANT = r"^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:\d\d)?)?$"
+COMMON: dict[str, Any] = {"start_date": datetime(2025, 1, 1, tzinfo=timezone.utc), "catchup": False, "max_active_runs": 1}
+CRASHES = {"retries": 2, "retry_delay": timedelta(seconds=5), "retry_exponential_backoff": True, "max_retry_delay": timedelta(minutes=5)}
+
+
+def every(setting: str | None = None) -> Iterator[DAG]:
+    """All DAGs of all folders; a folder that cannot be read is one DAG that says so."""
+    for one in found(setting):
+        yield from (_broken(one),) if one.pipeline is None else _pipeline(one.pipeline)
+    yield _experiments()
+
+
+def _pipeline(pipeline: Pipeline) -> Iterator[DAG]:
+    results = Asset(f"forebay__{pipeline.name}", uri=f"x-forebay://{pipeline.name}")
+    yield _batches(pipeline, results)
+    yield _adapt(pipeline, results)
+    yield _queries(pipeline)
+    yield _maintenance(pipeline)
+
+
+def _batches(pipeline: Pipeline, results: Asset) -> DAG:
+    tables = AssetAlias(f"forebay__{pipeline.name}__tables")
+    with _dag(pipeline, "", "Takes new input, runs every boundary that is complete, tells who follows the results.", _schedule(pipeline), params=_run_form(),
+              default_args={**CRASHES, **_pool(pipeline)}) as dag:
+        taken, ran = steps.ingest(pipeline.folder), steps.batches(pipeline.folder)
+        told = steps.publish.override(inlets=[results], outlets=[results, tables])(pipeline.folder, results, tables)
+        taken >> ran >> told
+    return dag
+
+
+def _adapt(pipeline: Pipeline, results: Asset) -> DAG:
+    """Decisions are made inside batches; this one shows them, after each run that published something."""
+    with _dag(pipeline, "adapt", "What is known, what every plan would cost now, which plans are in force; into MLflow.", [results], default_args=CRASHES) as dag:
+        steps.statistics(pipeline.folder) >> steps.plans(pipeline.folder) >> steps.decision(pipeline.folder)
+    return dag
+
+
+def _queries(pipeline: Pipeline) -> DAG:
+    """A request never waits for a running batch, so these have no pool and may overlap."""
+    with _dag(pipeline, "queries", "Creates, deletes, pauses, resumes, pins or unpins a query, from one boundary on.", None, params=_query_form(),
+              default_args=CRASHES, max_active_runs=4) as dag:
+        steps.change(pipeline.folder)
+    return dag
+
+
+def _maintenance(pipeline: Pipeline) -> DAG:
+    with _dag(pipeline, "maintenance", "Tidies the tables of a pipeline.", "@daily", default_args={**CRASHES, **_pool(pipeline)}) as dag:
+        steps.maintain(pipeline.folder)
+    return dag
+
+
+def _experiments() -> DAG:
+    names = Param(["list"], type="array", minItems=1, maxItems=20, items={"type": "string", "pattern": "^[a-z][a-z0-9-]{0,39}$"}, title="Names",
+                  description="Which comparisons to run, one a line; `list` says what there is.")
+    params = {"names": names, "quick": Param(True, type="boolean", title="Quick", description="Smaller and fewer.")}
+    with DAG("forebay__experiments", description="Comparisons with other systems.", schedule=None, tags=["forebay"], params=params, **COMMON) as dag:
+        steps.measure()
+    return dag
+
+
+def _broken(one: Found) -> DAG:
+    with DAG(f"forebay__{one.name}", description=f"broken: {one.reason}"[:1000], schedule=None, tags=["forebay", "broken"],
+             doc_md=f"This pipeline cannot be read:\n\n    {one.reason}\n\nIts DAGs are back as soon as that is mended.", **COMMON) as dag:
+        steps.broken(one.reason)
+    return dag
+
+
+def _dag(pipeline: Pipeline, part: str, description: str, schedule: Any, **options: Any) -> DAG:
+    name = f"forebay__{pipeline.name}" + (f"__{part}" if part else "")
+    said = f"{description}\n\nFolder `{pipeline.folder}`, warehouse `{pipeline.warehouse}`."
+    return DAG(name, description=description, doc_md=said, schedule=schedule, tags=["forebay", pipeline.name], **{**COMMON, **options})
+
+
+def _schedule(pipeline: Pipeline) -> Any:
+    given = pipeline.schedule
+    if given is None:
+        return None
+    return {"continuous": "@continuous", "cron": given.value}.get(given.kind) or [Asset(uri(given.value, pipeline.folder))]
+
+
+def _pool(pipeline: Pipeline) -> dict[str, Any]:
+    return {"pool": f"forebay__{pipeline.name}"} if os.environ.get(POOLS) == "on" else {}
+
+
+def _run_form() -> dict[str, Param]:
+    return {"to": Param(None, type=["null", "string"], pattern=INSTANT, title="Up to", description="Stop at this boundary, as 2025-01-01T10:00:00Z; empty: no limit."),
+            "flush": Param(False, type="boolean", title="Flush", description="Treat the input as ended: run up to the first boundary after the last row."),
+            "boundaries": Param(None, type=["null", "integer"], minimum=1, title="Boundaries", description="At most so many; empty: all that are complete.")}
+
+
+def _query_form() -> dict[str, Param]:
+    actions = ["create", "delete", "pause", "resume", "pin", "unpin"]
+    return {"action": Param("create", type="string", enum=actions, title="Action"),
+            "query": Param("my_query", type="string", pattern=NAME, title="Query", description="Its name: a letter or _, then up to 63 letters, digits and _."),
+            "sql": Param(None, type=["null", "string"], maxLength=100_000, format="multiline", title="SQL",
+                         description="For create: SELECT … FROM stream AS s [WINDOW 1 HOUR] …"),
+            "plan": Param(None, type=["null", "string"], pattern=r"^(LAP|EAP[01]{1,16}) (recompute|running|retract|expire)$", title="Plan",
+                          description="For pin: a plan's name, as EAP10 expire; `forebay explain` lists them."),
+            "replace": Param(False, type="boolean", title="Replace", description="For create: replace a query of that name.")}

@@ -1,0 +1,21 @@
+"""How a task ends, in Airflow's words: refused input fails at once, a pipeline that another runner holds is left to it, anything else is a crash and tried again."""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+
+from optimizer.errors import ForebayError
+
+HELD = 3        # the exit code of INTERFACE's commands for it
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    try:
+        yield
+    except ForebayError as error:
+        place = f" (line {error.line}, column {error.column})" if error.line else ""
+        said = f"{error.code}: {error.message}{place}" + (f"; {error.hint}" if error.hint else "")
+        raise AirflowSkipException(said) if error.exit_code == HELD else AirflowFailException(said) from error

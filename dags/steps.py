@@ -1,0 +1,107 @@
+"""The tasks: each calls one function of jobs.scheduled, which it imports when it runs, since a file that is parsed every minute must not load engines."""
+from __future__ import annotations
+
+from typing import Any
+
+from airflow.sdk import Asset, AssetAlias, get_current_context, task
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+
+from dags.outcomes import told
+
+
+@task
+def ingest(folder: str) -> dict[str, Any]:
+    """New input into the stream tables, once."""
+    from jobs import scheduled
+
+    with told():
+        return scheduled.ingest(folder)
+
+
+@task
+def batches(folder: str) -> dict[str, Any]:
+    """Every boundary that is complete, however many have come together."""
+    from jobs import scheduled
+
+    given = get_current_context()["params"]
+    with told():
+        return scheduled.batches(folder, given["to"], given["flush"], given["boundaries"])
+
+
+@task
+def publish(folder: str, results: Asset, tables: AssetAlias) -> dict[str, Any]:
+    """Asset events that others' DAGs can follow: boundary, plan and Delta version of every query; none where no boundary came."""
+    from jobs import scheduled
+
+    context = get_current_context()
+    before = context["inlet_events"][results]
+    with told():
+        said = scheduled.published(folder, before[-1].extra.get("boundary") if len(before) else None)
+    if not said:
+        raise AirflowSkipException("no boundary was completed since the last event")
+    context["outlet_events"][results].extra = said
+    for told_of in said["queries"].values():
+        context["outlet_events"][tables].add(Asset(told_of["uri"]), {k: v for k, v in told_of.items() if k != "uri"})
+    return said
+
+
+@task
+def statistics(folder: str) -> dict[str, Any]:
+    """What is known of each stream and join."""
+    from jobs import scheduled
+
+    with told():
+        return scheduled.statistics(folder)
+
+
+@task
+def plans(folder: str) -> dict[str, Any]:
+    """Every active query's plans, priced by what is known now."""
+    from jobs import scheduled
+
+    with told():
+        return scheduled.plans(folder)
+
+
+@task
+def decision(folder: str) -> dict[str, Any]:
+    """The plans in force and the switches so far, also into MLflow."""
+    from jobs import scheduled
+
+    with told():
+        return scheduled.chosen(folder)
+
+
+@task
+def change(folder: str) -> dict[str, Any]:
+    """What the form says about a query, from the boundary on that is answered."""
+    from jobs import scheduled
+
+    given = get_current_context()["params"]
+    with told():
+        return scheduled.change(folder, given["action"], given["query"], given["sql"], given["plan"], given["replace"])
+
+
+@task
+def maintain(folder: str) -> dict[str, Any]:
+    """The ledger tidied, rows that `keep` lets go taken out, files that nobody reads deleted."""
+    from jobs import scheduled
+
+    with told():
+        return scheduled.maintain(folder)
+
+
+@task
+def measure() -> dict[str, Any]:
+    """Comparisons with other systems, by name."""
+    from jobs import scheduled
+
+    given = get_current_context()["params"]
+    with told():
+        return scheduled.experiments(given["names"], given["quick"])
+
+
+@task
+def broken(reason: str) -> None:
+    """Says why a pipeline folder has no DAGs."""
+    raise AirflowFailException(reason)

@@ -1,0 +1,171 @@
+"""What each scheduled task does: it opens a pipeline folder, calls one function, closes, and says what was done as JSON; what is due is decided there.
+
+A pipeline that another runner holds is waited for. ForebayErrors are passed on as they are: exit code 3 means that the other runner still holds it.
+"""
+from __future__ import annotations
+
+import json
+import logging
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+
+from jobs import answers, decisions, requests, runner, statistics_said, tables
+from jobs.answers import iso
+from jobs.config import load
+from jobs.folders import uri
+from jobs.runner import Runtime
+from jobs.tables import Conflict
+from jobs.upkeep import upkeep
+from optimizer.errors import ForebayError
+
+PATIENCE = 600.0        # seconds that a task waits for another runner; FOREBAY_PATIENCE says otherwise
+PAUSE = 1.0
+MOST_SHOWN = 10         # candidates of a query in a task's answer
+log = logging.getLogger("forebay")
+
+
+def ingest(folder: str) -> dict[str, Any]:
+    """New input of every source, once."""
+    return _waiting(folder, runner.take)
+
+
+def batches(folder: str, to: str | None = None, flush: bool = False, boundaries: int | None = None) -> dict[str, Any]:
+    """Every complete boundary, however many have come together."""
+    until = _micros(to) if to else None
+    said = _waiting(folder, lambda rt: _ran(rt, until, flush, boundaries))
+    ran = [{**entry, "boundary": iso(entry["boundary"]), "seconds": round(entry["seconds"], 6)} for entry in said["ran"]]
+    return {"boundaries": len(ran), "ran": ran[-MOST_SHOWN:], "next": _iso(said["next"]), "waiting_for": said["waiting_for"]}
+
+
+def published(folder: str, after: str | None = None) -> dict[str, Any]:
+    """What a reader of the results can follow: boundary, plan and Delta version of each query's table; nothing if no boundary came after `after`."""
+    with _opened(folder) as rt:
+        last, told = rt.ledger.committed(), rt.ledger.told()
+        if last is None or after is not None and last <= _micros(after):
+            return {}
+        plans = {name: plan for entry in told for name, plan in entry.plans.items()}
+        standing = [s for s in requests.listed(rt) if s.active and tables.exists(rt.path(s.table))]
+        found = {s.name: {"uri": uri(rt.path(s.table), folder), "boundary": iso(last), "plan": plans.get(s.name),
+                          "version": tables.open_table(rt.path(s.table)).version} for s in standing}
+        return {"boundary": iso(last), "queries": found}
+
+
+def change(folder: str, action: str, name: str, sql: str | None = None, plan: str | None = None, replace: bool = False) -> dict[str, Any]:
+    """create (with a text), delete, pause, resume, pin (with a plan's name) or unpin; never waits for a running batch."""
+    with _opened(folder) as rt:
+        _check(action, name, sql, plan)
+        standing = requests.create(rt, name, sql or "", replace) if action == "create" else requests.change(rt, name, action, plan if action == "pin" else None)
+        said = requests.document(rt, standing)
+    return {**said, "effective": _iso(said["effective"])}
+
+
+def statistics(folder: str) -> dict[str, Any]:
+    """What is known of each stream and join."""
+    with _opened(folder) as rt:
+        document = statistics_said.document(rt)
+    return {part: {n: {**said, "from": _iso(said["from"])} for n, said in each.items()} for part, each in document.items()}
+
+
+def plans(folder: str) -> dict[str, Any]:
+    """Every active query's candidates priced by what is known now, cheapest first, and what its next boundary would choose."""
+    with _opened(folder) as rt:
+        return {s.name: _priced(answers.explain(rt, s.name)) for s in requests.listed(rt) if s.active}
+
+
+def chosen(folder: str) -> dict[str, Any]:
+    """The plan in force of each active query, its switches so far, and its regret; and where MLflow shows them."""
+    from jobs import tracking  # the other tasks need nothing of it
+
+    with _opened(folder) as rt:
+        said = {s.name: _decided(decisions.document(rt, s.name)) for s in requests.listed(rt) if s.active}
+        return {"queries": said, "mlflow": tracking.track(rt)}
+
+
+def maintain(folder: str) -> dict[str, Any]:
+    return _waiting(folder, upkeep)
+
+
+def experiments(names: list[str], quick: bool = True) -> dict[str, Any]:
+    """Comparisons with other systems, by name."""
+    from jobs import bench  # nothing else of a schedule needs it
+
+    return dict(json.loads(bench.document(list(names), quick)["text"]))
+
+
+def _ran(rt: Runtime, to: int | None, flush: bool, limit: int | None) -> dict[str, Any]:
+    for notice in requests.synchronise(rt):
+        log.warning("%s", notice.message)
+    return runner.run(rt, to, flush, limit, _logged)
+
+
+def _logged(entry: Mapping[str, Any]) -> None:
+    log.info("%s  %.3f s  rows %s  plans %s", iso(entry["boundary"]), entry["seconds"], dict(entry["rows"]), dict(entry["plans"]))
+    for name, reason in entry["failed"].items():
+        log.error("query %s failed at %s: %s", name, iso(entry["boundary"]), reason)
+
+
+def _waiting(folder: str, work: Callable[[Runtime], dict[str, Any]]) -> dict[str, Any]:
+    deadline = time.monotonic() + float(os.environ.get("FOREBAY_PATIENCE", PATIENCE))
+    with _opened(folder) as rt:
+        while True:
+            try:
+                return work(rt)
+            except (ForebayError, Conflict) as error:
+                held = _held(error)
+                if held is None or time.monotonic() > deadline:
+                    raise held or error
+                log.info("%s; waiting", held.message)
+                time.sleep(PAUSE)
+
+
+def _held(error: ForebayError | Conflict) -> ForebayError | None:
+    """The error, if it says that another runner is at work."""
+    if isinstance(error, Conflict):
+        return ForebayError("conflict", f"another runner committed to this pipeline meanwhile: {error}", hint="nothing is lost or counted twice", exit_code=3)
+    return error if error.exit_code == 3 else None
+
+
+@contextmanager
+def _opened(folder: str) -> Iterator[Runtime]:
+    rt = runner.runtime(load(folder))
+    try:
+        yield rt
+    finally:
+        rt.tasks.stop()
+
+
+def _check(action: str, name: str, sql: str | None, plan: str | None) -> None:
+    """What a form cannot check field by field."""
+    for wanted, given, label in (("create", sql, "sql"), ("pin", plan, "plan")):
+        if action == wanted and not (given or "").strip():
+            raise ForebayError("missing-value", f"{action} of {name} needs `{label}`, which is empty", hint=f"fill in {label}")
+        if action != wanted and (given or "").strip():
+            raise ForebayError("unused-value", f"{action} of {name} takes no `{label}`", hint=f"leave {label} empty")
+
+
+def _priced(document: Mapping[str, Any]) -> dict[str, Any]:
+    sound = sorted((c for c in document["candidates"] if c["refused"] is None), key=lambda c: c["predicted_s"])
+    shown = [{k: c[k] for k in ("plan", "predicted_s", "paper_cost", "state_rows")} for c in sound[:MOST_SHOWN]]
+    return {"chosen": document["chosen"], "why": document["why"], "candidates": shown, "priced": len(document["candidates"])}
+
+
+def _decided(document: Mapping[str, Any]) -> dict[str, Any]:
+    made = document["decisions"]
+    switches = [{"boundary": iso(d["boundary"]), "plan": d["plan"], "switched_from": d["switched_from"], "reason": d["reason"]} for d in made if d["switched_from"]]
+    return {"plan": made[-1]["plan"] if made else None, "pinned": document["pinned"], "regret_s": document["regret_s"], "switches": switches[-MOST_SHOWN:]}
+
+
+def _iso(us: int | None) -> str | None:
+    return None if us is None else iso(us)
+
+
+def _micros(text: str) -> int:
+    """An instant that a form or an event gave; without a zone it is UTC."""
+    try:
+        return tables.micros(datetime.fromisoformat(text.strip()))
+    except (ValueError, OverflowError):
+        raise ForebayError("bad-time", f"{text!r} is not a time", hint="write it as 2013-01-02T00:00:00Z") from None

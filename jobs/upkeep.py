@@ -1,0 +1,29 @@
+"""What a pipeline's tables need between batches: the ledger's small files merged, rows that `keep` lets go taken out, files that nobody reads deleted."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from jobs import compact, places, repair, retention, runner, tables
+from jobs.lock import held
+
+if TYPE_CHECKING:
+    from jobs.runner import Runtime
+
+
+def upkeep(rt: Runtime) -> dict[str, Any]:
+    """Finishes what a crash left, tidies, and says what left which table. Runs do the same after their batches; this is for pipelines that rest."""
+    with held(rt.pipeline.warehouse), repair.told(rt):
+        before = _noted(rt)
+        recovered = len(runner.recover(rt))
+        rt.ledger.tidy()
+        retention.leave(rt, retention.horizons(rt))
+        compact.sweep(rt)
+        return {"recovered": recovered, "left": _noted(rt)[len(before):]}
+
+
+def _noted(rt: Runtime) -> list[dict[str, Any]]:
+    path = places.join(rt.pipeline.warehouse, "ledger", "maintenance")
+    if not tables.exists(path):
+        return []
+    rows = tables.open_table(path).rows()
+    return [{k: row[k] for k in ("table", "files", "rows")} for row in rows.sort_by("at").drop_columns(["at"]).to_pylist()]
