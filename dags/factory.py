@@ -46,7 +46,8 @@ def _batches(pipeline: Pipeline, results: Asset) -> DAG:
 
 def _adapt(pipeline: Pipeline, results: Asset) -> DAG:
     """Decisions are made inside batches; this one shows them, after each run that published something."""
-    with _dag(pipeline, "adapt", "What is known, what every plan would cost now, which plans are in force; into MLflow.", [results], default_args=CRASHES) as dag:
+    said = "What is known, what every plan would cost now, which plans are in force; into MLflow."
+    with _dag(pipeline, "adapt", said, [results], default_args=CRASHES) as dag:
         steps.statistics(pipeline.folder) >> steps.plans(pipeline.folder) >> steps.decision(pipeline.folder)
     return dag
 
@@ -99,7 +100,8 @@ def _pool(pipeline: Pipeline) -> dict[str, Any]:
 
 
 def _run_form() -> dict[str, Param]:
-    return {"to": Param(None, type=["null", "string"], pattern=INSTANT, title="Up to", description="Stop at this boundary, as 2025-01-01T10:00:00Z; empty: no limit."),
+    return {"to": Param(None, type=["null", "string"], pattern=INSTANT, title="Up to",
+                        description="Stop at this boundary, as 2025-01-01T10:00:00Z; empty: no limit."),
             "flush": Param(False, type="boolean", title="Flush", description="Treat the input as ended: run up to the first boundary after the last row."),
             "boundaries": Param(None, type=["null", "integer"], minimum=1, title="Boundaries", description="At most so many; empty: all that are complete.")}
 

@@ -1,4 +1,4 @@
-"""How a task ends, in Airflow's words: refused input fails at once, a pipeline that another runner holds is left to it, anything else is a crash and tried again."""
+"""How a task ends: refused input fails at once, a pipeline that another runner holds is left to it, anything else is a crash and is tried again."""
 from __future__ import annotations
 
 from collections.abc import Iterator

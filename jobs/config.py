@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from jobs import places
-from jobs.config_parts import RELATION_SOURCES, STREAM_SOURCES, located, schedule, source, spark
+from jobs.config_parts import RELATION_SOURCES, STREAM_SOURCES, located, schedule, source, spark, tracking
 from jobs.lines import Entry, choice, document, duration, fields, flag, items, name, refused, text
 from jobs.pipeline import HOUR, Pipeline, Relation, Schedule, Source, Spark, Stream, catalog
 from optimizer.errors import ForebayError
@@ -34,7 +34,7 @@ def load(folder: str) -> Pipeline:
 
 
 def _pipeline(entry: Entry, folder: str) -> Pipeline:
-    given = fields(entry, ("name", "warehouse", "batch", "streams", "relations", "schedule", "spark", "latency"), ("name", "batch", "streams"))
+    given = fields(entry, ("name", "warehouse", "batch", "streams", "relations", "schedule", "spark", "latency", "tracking"), ("name", "batch", "streams"))
     streams = _each(given["streams"], lambda n, e: _stream(n, e, folder))
     if not streams:
         raise refused(given["streams"], "missing-key", "streams is empty", "a pipeline has at least one stream")
@@ -45,7 +45,8 @@ def _pipeline(entry: Entry, folder: str) -> Pipeline:
             raise refused(place, "bad-name", f"{n} names a stream and a relation", "give one of them another name")
     engine = spark(given.get("spark"))
     return Pipeline(name(given["name"], text(given["name"])), folder, _warehouse(given, folder, engine), duration(given["batch"], 1), streams, relations,
-                    schedule(given["schedule"]) if "schedule" in given else None, engine, _length(given, "latency", None, 1))
+                    schedule(given["schedule"]) if "schedule" in given else None, engine, _length(given, "latency", None, 1),
+                    tracking(given["tracking"], folder) if "tracking" in given else None)
 
 
 def _warehouse(given: Mapping[str, Entry], folder: str, engine: Spark) -> str:

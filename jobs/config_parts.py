@@ -15,6 +15,8 @@ _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _MASTER = re.compile(r"inline|local(-cluster)?(\[[\d*, ]+\])?|(spark|sc|k8s)://\S+|yarn")
 _MASTERS = "known are local[*], local[N], spark://HOST:PORT, sc://HOST:PORT, yarn, k8s://URL and inline"
 _CRON = re.compile(r"([\d*/,A-Za-z#?L-]+\s+){4}[\d*/,A-Za-z#?L-]+")
+_STORES = ("http", "https", "sqlite", "postgresql", "mysql", "mssql")
+_TRACKING = re.compile(rf"({'|'.join(_STORES)})(\+\w+)?://\S+$")
 _CRON_NAMES = ("@hourly", "@daily", "@weekly", "@monthly", "@yearly")
 
 
@@ -64,6 +66,17 @@ def schedule(entry: Entry) -> Schedule:
     if value not in _CRON_NAMES and not _CRON.fullmatch(value):
         raise refused(entry, "bad-config", f"{entry.where} is {value!r}", "write `continuous`, five cron fields as \"*/5 * * * *\", or {asset: TABLE}")
     return Schedule("cron", value)
+
+
+def tracking(entry: Entry, folder: str) -> str:
+    """A server or database by URI, a folder for a database of its own, or `off`."""
+    value = text(entry).strip()
+    if value in ("off", "false"):
+        return ""
+    if "://" in value and not _TRACKING.match(value):
+        known = ", ".join(f"{scheme}://" for scheme in _STORES)
+        raise refused(entry, "bad-config", f"{entry.where} is {value!r}", f"write a server or database as {known}…, a folder, or off")
+    return value if _TRACKING.match(value) else located(value, folder)
 
 
 def spark(entry: Entry | None) -> Spark:

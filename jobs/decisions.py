@@ -22,8 +22,8 @@ def document(rt: Runtime, name: str) -> dict[str, Any]:
             pinned = (asked := standings(changes, batch.first).get(name)) is not None and asked.pin is not None
             before, plan = decisions[-1]["plan"] if decisions else batch.plans[name], batch.plans[name]
             rest = _written(written, batch.first, plan, pinned)
-            decisions.append({"boundary": batch.first, "boundaries": batch.boundaries, "plan": plan, "switched_from": None if before == plan else before,
-                              "measured_s": _measured(batch, name), **rest})
+            decisions.append({"batch": batch.number, "boundary": batch.first, "boundaries": batch.boundaries, "plan": plan,
+                              "switched_from": None if before == plan else before, "measured_s": _measured(batch, name), **rest})
     return {"query": name, "pinned": standing.pin, "regret_s": _regret(decisions), "decisions": decisions}
 
 

@@ -71,8 +71,10 @@ class Batch:
 
 @dataclass(frozen=True)
 class Told:
-    """What a committed batch says of itself: plans' names and seconds in tasks by query."""
+    """What a committed batch says of itself: plans' names and seconds in tasks by query; `at` is when it was committed."""
 
+    number: int
+    at: int
     first: int
     boundaries: int
     plans: Mapping[str, str]
@@ -199,8 +201,10 @@ class Ledger:
     def told(self, last: int | None = None) -> list[Told]:
         """Of each committed batch, or of the last few, oldest first."""
         few = "" if last is None else f" LIMIT {last}"
-        rows = self._ask(f"""SELECT epoch_us("first"), boundaries, plans, seconds, measured FROM batches WHERE phase = 'commit' ORDER BY batch DESC{few}""")
-        return [Told(first, count, json.loads(plans), seconds, json.loads(measured)) for first, count, plans, seconds, measured in reversed(rows)]
+        rows = self._ask(f"""SELECT batch, epoch_us("at"), epoch_us("first"), boundaries, plans, seconds, measured FROM batches
+                             WHERE phase = 'commit' ORDER BY batch DESC{few}""")
+        return [Told(number, at, first, count, json.loads(plans), seconds, json.loads(measured))
+                for number, at, first, count, plans, seconds, measured in reversed(rows)]
 
     def let_go(self, query: str) -> None:
         """Forgets where a query's state stands: its next batch makes it anew, or the one that is to be run again."""

@@ -62,7 +62,7 @@ class Spark:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """`folder` is absolute, `warehouse` absolute or a URI; `batch` and `latency` in microseconds."""
+    """`folder` is absolute, `warehouse` absolute or a URI; `batch` and `latency` in microseconds. `tracking`: MLflow's place, "" for none, None: by default."""
 
     name: str
     folder: str
@@ -73,6 +73,7 @@ class Pipeline:
     schedule: Schedule | None = None
     spark: Spark = Spark()
     latency: int | None = None
+    tracking: str | None = None
 
 
 def catalog(pipeline: Pipeline) -> Catalog:

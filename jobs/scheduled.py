@@ -155,7 +155,7 @@ def _priced(document: Mapping[str, Any]) -> dict[str, Any]:
 
 def _decided(document: Mapping[str, Any]) -> dict[str, Any]:
     made = document["decisions"]
-    switches = [{"boundary": iso(d["boundary"]), "plan": d["plan"], "switched_from": d["switched_from"], "reason": d["reason"]} for d in made if d["switched_from"]]
+    switches = [{**{k: d[k] for k in ("plan", "switched_from", "reason")}, "boundary": iso(d["boundary"])} for d in made if d["switched_from"]]
     return {"plan": made[-1]["plan"] if made else None, "pinned": document["pinned"], "regret_s": document["regret_s"], "switches": switches[-MOST_SHOWN:]}
 
 

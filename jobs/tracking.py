@@ -1,0 +1,203 @@
+"""MLflow's copy of the ledger, and the only place that imports mlflow: a run for each query, one below it for each plan in force, a step for each batch.
+
+Written from what is committed, never while a batch runs. Metrics carry the batch's number and its commit's time, so writing them twice changes nothing; the tag
+`forebay.upto` says what is there, and is written last.
+"""
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from jobs import answers, requests
+from jobs.answers import iso
+from jobs.history import Point, Span, spans
+from jobs.lock import held
+from jobs.pipeline import Pipeline
+from jobs.queries import Standing
+from jobs.tracking_chart import chart
+from optimizer import explain as renderer
+from optimizer.errors import ForebayError
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+    from jobs.runner import Runtime
+
+VARIABLE = "MLFLOW_TRACKING_URI"
+QUIET = {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2", "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
+         "MLFLOW_LOGGING_LEVEL": "WARNING"}
+AT_ONCE = 1000            # metrics of one call: MLflow's limit
+LONGEST = 5000            # characters of a tag: MLflow's limit
+
+
+@dataclass(frozen=True)
+class Store:
+    """Where MLflow keeps runs; `artifacts` None: where its server says."""
+
+    uri: str
+    artifacts: str | None
+
+
+@dataclass(frozen=True)
+class Log:
+    """An experiment of a store."""
+
+    client: MlflowClient
+    experiment: str
+
+
+def store(pipeline: Pipeline) -> Store | None:
+    """MLFLOW_TRACKING_URI is stronger than forebay.yml; without both it is a database beside the tables. None: it is switched off."""
+    said = os.environ.get(VARIABLE) or pipeline.tracking
+    if said == "":
+        return None
+    beside = pipeline.warehouse if "://" not in pipeline.warehouse else os.path.join(pipeline.folder, ".forebay")
+    place = said or os.path.join(beside, "mlflow")
+    if "://" not in place:
+        return Store(f"sqlite:///{os.path.join(place, 'mlflow.db')}", f"file://{os.path.join(place, 'artifacts')}")
+    database = place.removeprefix("sqlite:///") if place.startswith("sqlite:///") else None
+    return Store(place, f"file://{os.path.join(os.path.dirname(os.path.abspath(database)), 'artifacts')}" if database else None)
+
+
+def track(rt: Runtime) -> dict[str, Any]:
+    """Logs every batch that is committed and not yet logged; says where, and how many batches of which query were new."""
+    place = store(rt.pipeline)
+    if place is None:
+        return {"uri": None, "experiment": None, "queries": {}}
+    with held(os.path.join(rt.pipeline.warehouse, "mlflow"), patience=60.0):
+        log = _log(rt.pipeline, place)
+        told = rt.ledger.told(1)
+        said = {s.name: _query(rt, log, s) for s in requests.listed(rt)} if told else {}
+    return {"uri": place.uri, "experiment": log.experiment, "queries": {n: s for n, s in said.items() if s is not None}}
+
+
+def _log(pipeline: Pipeline, place: Store) -> Log:
+    for key, value in QUIET.items():
+        os.environ.setdefault(key, value)
+    if place.uri.startswith("sqlite:///"):
+        os.makedirs(os.path.dirname(place.uri.removeprefix("sqlite:///")), exist_ok=True)
+    from mlflow import MlflowClient  # five seconds of imports that nothing else pays
+
+    client = MlflowClient(tracking_uri=place.uri)
+    name = f"forebay/{pipeline.name}"
+    known = client.get_experiment_by_name(name)
+    if known is not None and known.lifecycle_stage != "active":
+        hint = "restore it there, or set `tracking` in forebay.yml"
+        raise ForebayError("deleted-experiment", f"MLflow's experiment {name!r} at {place.uri} was deleted", hint=hint, exit_code=1)
+    made = known.experiment_id if known is not None else client.create_experiment(name, place.artifacts, {"forebay.folder": pipeline.folder})
+    return Log(client, made)
+
+
+def _query(rt: Runtime, log: Log, standing: Standing) -> dict[str, Any] | None:
+    """A query's run, brought up to the last batch that answered it."""
+    found = spans(rt, standing.name)
+    if not found:
+        return None
+    ledger = str(found[0].first.at)      # of another ledger of the same name the batches are others
+    run = _run(log, {"forebay.kind": "query", "forebay.query": standing.name, "forebay.ledger": ledger}, standing.name, found[0].first.at)
+    upto = int(run.data.tags.get("forebay.upto", -1))
+    fresh = [p for s in found for p in s.points if p.batch > upto]
+    if fresh:
+        for number, span in enumerate(found):
+            if span.points[-1].batch > upto:
+                _span(log, run.info.run_id, standing.name, span, upto, ended=number < len(found) - 1)
+        _metrics(log, run.info.run_id, fresh)
+        _artifacts(rt, log, run.info.run_id, standing, found)
+    _state(log, run, standing, found)
+    return {"run": run.info.run_id, "batches": len(fresh)}
+
+
+def _span(log: Log, parent: str, query: str, span: Span, upto: int, ended: bool) -> None:
+    """The run of a plan in force: what it was expected to cost, and what it did."""
+    first = span.first
+    tags = {"forebay.kind": "plan", "forebay.query": query, "mlflow.parentRunId": parent, "forebay.since": str(first.batch)}
+    run = _run(log, tags, f"{query}: {span.plan.name} since {iso(first.boundary)}", first.at)
+    _metrics(log, run.info.run_id, [p for p in span.points if p.batch > upto])
+    if not run.data.params:
+        _params(log, run.info.run_id, span)
+        _describe(log, run.info.run_id, span)
+    _tags(log, run.info.run_id, {"forebay.plan": span.plan.name, "forebay.boundary": iso(span.points[-1].last), "mlflow.note.content": span.reason,
+                                 "forebay.switched_from": span.switched_from or ""})
+    if ended and run.info.status == "RUNNING":
+        log.client.set_terminated(run.info.run_id, "FINISHED", span.points[-1].at // 1000)
+
+
+def _run(log: Log, tags: Mapping[str, str], name: str, at: int) -> Any:
+    """The run that has these tags, made if there is none."""
+    wanted = " and ".join(f"tags.`{key}` = '{value}'" for key, value in tags.items())
+    known = log.client.search_runs([log.experiment], wanted, max_results=1)
+    return known[0] if known else log.client.create_run(log.experiment, at // 1000, dict(tags), name)
+
+
+def _metrics(log: Log, run: str, points: Sequence[Point]) -> None:
+    from mlflow.entities import Metric
+
+    found = [Metric(key, value, p.at // 1000, p.batch) for p in points for key, value in p.metrics.items()]
+    for k in range(0, len(found), AT_ONCE):
+        log.client.log_batch(run, metrics=found[k:k + AT_ONCE])
+
+
+def _params(log: Log, run: str, span: Span) -> None:
+    """What a comparison of runs shows beside their costs."""
+    plan, query = span.plan, span.query
+    early = [query.inputs[i].alias for i, digit in enumerate(plan.digits) if digit]
+    order = " ⋈ ".join(query.inputs[i].alias for i in plan.order)
+    for key, value in (("plan", plan.name), ("keeping", plan.keeping), ("early", ", ".join(early) or "none"), ("order", order), ("exchange", plan.exchange),
+                       ("layout", plan.layout), ("since", iso(span.first.boundary))):
+        log.client.log_param(run, key, value)
+
+
+def _describe(log: Log, run: str, span: Span) -> None:
+    """The plan as it is carried out, and the decision as it was made then."""
+    log.client.log_text(run, renderer.tree(span.query, span.plan) + "\n", "plan.txt")
+    log.client.log_text(run, ";\n\n".join(renderer.sql(span.query, span.plan)) + ";\n", "plan.sql")
+    log.client.log_text(run, span.sql.strip() + "\n", "query.sql")
+    if span.decision is not None:
+        row = span.decision
+        listed = sorted(json.loads(row["candidates"]), key=lambda c: c["predicted_s"])
+        log.client.log_dict(run, {"boundary": iso(row["boundary"]), "plan": row["plan"], "reason": row["reason"], "predicted_s": row["predicted_s"],
+                                  "best_s": row["best_s"], "rows_seen": row["rows_seen"], "corrections": json.loads(row["corrections"]),
+                                  "candidates": listed}, "decision.json")
+
+
+def _artifacts(rt: Runtime, log: Log, run: str, standing: Standing, found: Sequence[Span]) -> None:
+    """As of now: the chart, the switches, and for a query in force what its next boundary would be decided by."""
+    client = log.client
+    client.log_figure(run, chart(standing.name, found), "cost.png")
+    client.log_text(run, standing.sql.strip() + "\n", "query.sql")
+    client.log_dict(run, {"spans": [_said(s) for s in found]}, "switches.json")
+    if standing.active:
+        document = answers.explain(rt, standing.name)
+        client.log_dict(run, document["statistics"], "explain/statistics.json")
+        client.log_dict(run, {"candidates": document["candidates"]}, "explain/candidates.json")
+        client.log_text(run, f"{document['chosen']}: {document['why']}\n\n{document['tree']}\n", "explain/plan.txt")
+        client.log_text(run, ";\n\n".join(document["sql"]) + ";\n", "explain/plan.sql")
+
+
+def _said(span: Span) -> dict[str, Any]:
+    return {"plan": span.plan.name, "switched_from": span.switched_from, "reason": span.reason, "since": iso(span.first.boundary),
+            "until": iso(span.points[-1].last), "batches": len(span.points),
+            "measured_s": span.median("measured_s"), "predicted_s": span.median("predicted_s")}
+
+
+def _state(log: Log, run: Any, standing: Standing, found: Sequence[Span]) -> None:
+    last = found[-1].points[-1]
+    regret = sum(p.metrics.get("regret_s", 0.0) for s in found for p in s.points)
+    said = {"plan": found[-1].plan.name, "boundary": iso(last.last), "state": standing.state, "pinned": standing.pin or "", "switches": str(len(found) - 1),
+            "regret_s": f"{regret:.3f}", "upto": str(last.batch)}
+    _tags(log, run.info.run_id, {"mlflow.note.content": f"```sql\n{standing.sql.strip()}\n```", **{f"forebay.{k}": v for k, v in said.items()}})
+    wanted = {"deleted": "FINISHED", "failed": "FAILED"}.get(standing.state, "RUNNING")
+    if run.info.status != wanted:
+        log.client.update_run(run.info.run_id, wanted)
+
+
+def _tags(log: Log, run: str, tags: Mapping[str, str]) -> None:
+    from mlflow.entities import RunTag
+
+    log.client.log_batch(run, tags=[RunTag(key, value[:LONGEST]) for key, value in tags.items()])
+
+
+__all__: Sequence[str] = ("Log", "Store", "store", "track")
