@@ -36,7 +36,7 @@ def publish(folder: str, results: Asset, tables: AssetAlias) -> dict[str, Any]:
     context = get_current_context()
     before = context["inlet_events"][results]
     with told():
-        said = scheduled.published(folder, before[-1].extra.get("boundary") if len(before) else None)
+        said = scheduled.published(folder, str((before[-1].extra or {}).get("boundary", "")) if len(before) else "")
     if not said:
         raise AirflowSkipException("no boundary was completed since the last event")
     context["outlet_events"][results].extra = said

@@ -41,11 +41,11 @@ def batches(folder: str, to: str | None = None, flush: bool = False, boundaries:
     return {"boundaries": len(ran), "ran": ran[-MOST_SHOWN:], "next": _iso(said["next"]), "waiting_for": said["waiting_for"]}
 
 
-def published(folder: str, after: str | None = None) -> dict[str, Any]:
+def published(folder: str, after: str = "") -> dict[str, Any]:
     """What a reader of the results can follow: boundary, plan and Delta version of each query's table; nothing if no boundary came after `after`."""
     with _opened(folder) as rt:
         last, told = rt.ledger.committed(), rt.ledger.told()
-        if last is None or after is not None and last <= _micros(after):
+        if last is None or after and last <= _micros(after):
             return {}
         plans = {name: plan for entry in told for name, plan in entry.plans.items()}
         standing = [s for s in requests.listed(rt) if s.active and tables.exists(rt.path(s.table))]

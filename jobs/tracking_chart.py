@@ -15,7 +15,7 @@ def chart(name: str, spans: Sequence[Span]) -> Any:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
-    axes = figure.add_subplot()
+    axes: Any = figure.add_subplot()
     points = [p for s in spans for p in s.points]
     for metric, style, label in (("measured_s", "o-", "measured"), ("predicted_s", "s--", "predicted"), ("best_s", ":", "cheapest plan, predicted")):
         known = [p for p in points if metric in p.metrics]

@@ -1,0 +1,70 @@
+"""Every DAG loads, fast and without engines; what cannot be read is a DAG that says why."""
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.dags.conftest import ROOT, surroundings
+
+pytestmark = pytest.mark.slow
+
+LOOK = """
+import json, sys, time
+import airflow.sdk, airflow.providers.standard.decorators.python
+from airflow.dag_processing.dagbag import DagBag
+began = time.perf_counter()
+bag = DagBag(sys.argv[1])
+print("found: " + json.dumps({
+    "seconds": time.perf_counter() - began, "errors": bag.import_errors,
+    "engines": [m for m in ("pyspark", "mlflow", "great_expectations", "duckdb", "deltalake", "pandas") if m in sys.modules],
+    "dags": {name: {"tasks": d.task_ids, "tags": sorted(d.tags), "about": d.description, "runs": d.max_active_runs, "catchup": d.catchup,
+                    "pools": sorted({t.pool for t in d.tasks}), "when": type(d.timetable).__name__} for name, d in bag.dags.items()}}))
+"""
+
+
+def parsed(home: Path, pipelines: Path, **more: str) -> dict[str, Any]:
+    environment = surroundings(home, pipelines, **more)
+    done = subprocess.run([sys.executable, "-c", LOOK, str(ROOT / "dags")], cwd=home, env=environment, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr[-3000:]
+    found: dict[str, Any] = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("found: ")).removeprefix("found: "))
+    assert found["errors"] == {}
+    return found
+
+
+def pipeline(folder: Path, name: str, more: str = "") -> None:
+    folder.mkdir(parents=True)
+    (folder / "forebay.yml").write_text(f"name: {name}\nbatch: 10 seconds\n{more}streams:\n  views: {{columns: {{ts: timestamp, k: bigint}}, event_time: ts}}\n")
+
+
+def test_fifty_pipelines_are_parsed_within_a_second_and_without_engines(tmp_path: Path) -> None:
+    for k in range(50):
+        pipeline(tmp_path / "pipelines" / f"p{k}", f"p{k}")
+    found = parsed(tmp_path, tmp_path / "pipelines")
+    assert len(found["dags"]) == 50 * 4 + 1 and found["engines"] == []
+    assert found["seconds"] < 1.0
+
+
+def test_schedules_pools_and_what_is_broken(tmp_path: Path) -> None:
+    inside = tmp_path / "pipelines"
+    pipeline(inside / "a", "hourly", "schedule: '@hourly'\n")
+    pipeline(inside / "b", "always", "schedule: continuous\n")
+    pipeline(inside / "c", "after", "schedule: {asset: ../a/warehouse/results/q}\n")
+    pipeline(inside / "d", "by_hand")
+    pipeline(inside / "e", "hourly")
+    pipeline(inside / "f g", "bad", "batches: 7\n")
+    found = parsed(tmp_path, inside, FOREBAY_POOLS="on")["dags"]
+    assert {n: found[f"forebay__{n}"]["when"] for n in ("hourly", "always", "after", "by_hand")} == {
+        "hourly": "CronTriggerTimetable", "always": "ContinuousTimetable", "after": "AssetTriggeredTimetable", "by_hand": "NullTimetable"}
+    assert found["forebay__hourly"]["tasks"] == ["ingest", "batches", "publish"] and found["forebay__hourly"]["runs"] == 1
+    assert not any(d["catchup"] for d in found.values())
+    assert found["forebay__hourly"]["pools"] == found["forebay__hourly__maintenance"]["pools"] == ["forebay__hourly"]
+    assert found["forebay__hourly__queries"]["pools"] == ["default_pool"]      # a request waits for nobody
+    broken = {n: d for n, d in found.items() if "broken" in d["tags"]}
+    assert sorted(broken) == ["forebay__f_g", "forebay__hourly.2"]
+    assert "line 3" in broken["forebay__f_g"]["about"] and "did you mean 'batch'" in broken["forebay__f_g"]["about"]
+    assert "same name" in broken["forebay__hourly.2"]["about"]
