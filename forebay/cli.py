@@ -185,6 +185,12 @@ def stats(call: Call) -> Said:
     return Said(document, text.stats(document))
 
 
+def track(call: Call) -> Said:
+    """Write what the ledger says into MLflow, once."""
+    document = opened(call).track()
+    return Said(document, text.tracked(document))
+
+
 def verify(call: Call, name: Annotated[str | None, typer.Argument(metavar="NAME")] = None) -> Said:
     """Recompute answers by plain SQL over the raw rows; compare."""
     document = show.verified(opened(call).verify(name, "jvm" if call.engine == "jvm" else "duckdb"))
@@ -253,7 +259,7 @@ def bench(call: Call, names: Annotated[list[str] | None, typer.Argument(metavar=
 def _register() -> None:
     app.callback()(shared(entry, engine=True))
     query.callback()(shared(entry, engine=True))
-    commands: tuple[Any, ...] = (init, ingest, run, result, explain, plans, pin, unpin, stats, verify, release, doctor, calibrate, demo)
+    commands: tuple[Any, ...] = (init, ingest, run, result, explain, plans, pin, unpin, stats, track, verify, release, doctor, calibrate, demo)
     for function in commands:
         app.command()(shared(function, engine=function in (run, verify, explain)))
     for function, name in ((create, "create"), (delete, "delete"), (pause, "pause"), (resume, "resume"), (list_, "list"), (show_, "show")):

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from jobs import answers, decisions, repair, requests, runner, statistics_said
+from jobs import answers, decisions, repair, requests, runner, statistics_said, tracking
 from jobs.config import load
 from jobs.queries import Standing
 
@@ -61,6 +61,10 @@ class Pipeline:
     def stats(self) -> dict[str, Any]:
         """What is known of each stream and join, and how it was learnt."""
         return statistics_said.document(self.runtime)
+
+    def track(self) -> dict[str, Any]:
+        """Writes what the ledger says of batches and plans into MLflow, once."""
+        return tracking.track(self.runtime)
 
     def verify(self, name: str | None = None, engine: str = "duckdb") -> dict[str, Any]:
         """Recomputes answers by plain SQL over the raw rows, without the planner."""

@@ -215,6 +215,15 @@ def verified(document: Mapping[str, Any]) -> Text:
     return text
 
 
+def tracked(document: Mapping[str, Any]) -> Text:
+    def text(out: TextIO) -> None:
+        if document["uri"] is None:
+            return line(out, "`tracking` is off in forebay.yml")
+        table(out, ("query", "new batches", "MLflow run"), [(n, q["batches"], q["run"]) for n, q in document["queries"].items()], (False, True, False))
+        line(out, f"experiment {document['experiment']} at {document['uri']}")
+    return text
+
+
 def _verdict(found: Mapping[str, Any]) -> str:
     return "DIFFERENT" if found["differences"] else "equal" if found["boundaries"] else "nothing published"
 

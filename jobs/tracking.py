@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -63,7 +64,7 @@ def store(pipeline: Pipeline) -> Store | None:
 
 
 def track(rt: Runtime) -> dict[str, Any]:
-    """Logs every batch that is committed and not yet logged; says where, and how many batches of which query were new."""
+    """Logs every batch that is committed and not yet logged; says where (without a password), and how many batches of which query were new."""
     place = store(rt.pipeline)
     if place is None:
         return {"uri": None, "experiment": None, "queries": {}}
@@ -71,7 +72,7 @@ def track(rt: Runtime) -> dict[str, Any]:
         log = _log(rt.pipeline, place)
         told = rt.ledger.told(1)
         said = {s.name: _query(rt, log, s) for s in requests.listed(rt)} if told else {}
-    return {"uri": place.uri, "experiment": log.experiment, "queries": {n: s for n, s in said.items() if s is not None}}
+    return {"uri": re.sub(r"//[^/@]*@", "//", place.uri), "experiment": log.experiment, "queries": {n: s for n, s in said.items() if s is not None}}
 
 
 def _log(pipeline: Pipeline, place: Store) -> Log:

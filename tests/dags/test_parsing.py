@@ -38,7 +38,8 @@ def parsed(home: Path, pipelines: Path, **more: str) -> dict[str, Any]:
 
 def pipeline(folder: Path, name: str, more: str = "") -> None:
     folder.mkdir(parents=True)
-    (folder / "forebay.yml").write_text(f"name: {name}\nbatch: 10 seconds\n{more}streams:\n  views: {{columns: {{ts: timestamp, k: bigint}}, event_time: ts}}\n")
+    streams = "streams:\n  views: {columns: {ts: timestamp, k: bigint}, event_time: ts}\n"
+    (folder / "forebay.yml").write_text(f"name: {name}\nbatch: 10 seconds\n{more}{streams}")
 
 
 def test_fifty_pipelines_are_parsed_within_a_second_and_without_engines(tmp_path: Path) -> None:

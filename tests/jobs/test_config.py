@@ -154,6 +154,7 @@ MISTAKES: list[tuple[str, str, str, str, int]] = [
     ('{files: "landing/views/*.parquet"}', '{kafka: {servers: a, topic: "a b"}}', "bad-name", "is not a topic", 10),
     ('{files: "landing/views/*.parquet"}', '{kafka: {servers: a}}', "missing-key", "topic is missing", 10),
     ("relations:", "schedule: sometimes\nrelations:", "bad-config", "five cron fields", 11),
+    ("relations:", "tracking: ftp://x/y\nrelations:", "bad-config", "write a server or database", 11),
     ("relations:", "spark: {master: mesos}\nrelations:", "bad-config", "known are local[*]", 11),
     ("relations:", "spark: {remote: 'http://x'}\nrelations:", "bad-config", "sc://HOST:PORT", 11),
     ("relations:", "spark: {master: yarn, remote: 'sc://x:1'}\nrelations:", "bad-config", "keep one", 11),

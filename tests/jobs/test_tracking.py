@@ -1,0 +1,99 @@
+"""MLflow says what the ledger says: a run a query, one a plan, a step a batch; once, whatever is repeated or breaks off."""
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs import tracking
+from tests.jobs import pipelines
+from tests.jobs.pipelines import COUNT, pipeline, rows
+
+JOIN = "SELECT v.k, COUNT(*) AS n, SUM(c.x) AS s FROM views AS v [WINDOW 20 SECONDS], clicks AS c [WINDOW 20 SECONDS] WHERE v.k = c.k GROUP BY v.k"
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(autouse=True)
+def own_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(tracking.VARIABLE, raising=False)
+
+
+def history(pipe: Any) -> tuple[Any, dict[str, Any], dict[str, list[Any]]]:
+    """The client, each query's run, and the runs of its plans from the first on."""
+    from mlflow import MlflowClient
+
+    place = tracking.store(pipe.runtime.pipeline)
+    assert place is not None
+    client = MlflowClient(tracking_uri=place.uri)
+    found = client.search_runs([client.get_experiment_by_name("forebay/test").experiment_id], order_by=["attributes.start_time"])
+    parents = {r.data.tags["forebay.query"]: r for r in found if r.data.tags["forebay.kind"] == "query"}
+    return client, parents, {n: [r for r in found if r.data.tags.get("mlflow.parentRunId") == p.info.run_id] for n, p in parents.items()}
+
+
+def steps(client: Any, run: Any, metric: str) -> dict[int, float]:
+    found = client.get_metric_history(run.info.run_id, metric)
+    assert len({m.step for m in found}) == len(found), "logged twice"
+    return {m.step: m.value for m in found}
+
+
+def test_what_ran_is_logged_once_with_its_switches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pipe = pipeline(tmp_path, {"views": "", "clicks": ""}, queries={"q": JOIN})
+    pipe.create("q", JOIN)
+    pipe.change("q", "pin", "LAP recompute")
+    for second in (5, 15, 25):
+        rows(pipe, [second] * 3), rows(pipe, [second] * 2, "clicks")
+        pipe.run()
+    assert tracking.track(pipe.runtime)["queries"]["q"]["batches"] == len(pipe.plans("q")["decisions"]) == 2
+    pipe.change("q", "pin", "EAP11 recompute")
+    rows(pipe, [35, 45]), rows(pipe, [35, 45], "clicks")
+    pipe.run()
+    broken_off(pipe, monkeypatch)
+    said = pipe.plans("q")["decisions"]
+    assert tracking.track(pipe.runtime)["queries"]["q"]["batches"] == len(said) - 2
+    assert tracking.track(pipe.runtime)["queries"]["q"]["batches"] == 0
+    client, parents, children = history(pipe)
+    assert steps(client, parents["q"], "measured_s") == {d["batch"]: d["measured_s"] for d in said}
+    assert sum(steps(client, parents["q"], "rows").values()) == 3 + 2 + 3 + 2 + 3 + 2 + 1 + 1
+    first, second = children["q"]
+    assert [r.data.params["plan"] for r in (first, second)] == ["LAP recompute", "EAP11 recompute"] and second.data.params["early"] == "v, c"
+    assert [r.info.status for r in (first, second)] == ["FINISHED", "RUNNING"] and second.data.tags["forebay.switched_from"] == "LAP recompute"
+    assert steps(client, first, "measured_s") | steps(client, second, "measured_s") == steps(client, parents["q"], "measured_s")
+    assert parents["q"].data.tags["forebay.switches"] == "1" and parents["q"].data.tags["forebay.pinned"] == "EAP11 recompute"
+    assert {a.path for a in client.list_artifacts(parents["q"].info.run_id)} == {"cost.png", "explain", "query.sql", "switches.json"}
+    assert {"plan.txt", "plan.sql", "query.sql"} <= {a.path for a in client.list_artifacts(first.info.run_id)}
+
+
+def broken_off(pipe: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once, the artifacts cannot be written: metrics are there then, the tag that says so is not."""
+    def broken(*_: Any) -> None:
+        raise OSError("no space")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tracking, "_artifacts", broken)
+        with pytest.raises(OSError):
+            tracking.track(pipe.runtime)
+
+
+def test_a_query_that_ends_ends_its_run(tmp_path: Path) -> None:
+    pipe = pipeline(tmp_path, queries={"a": COUNT, "b": COUNT})
+    rows(pipe, [5, 15])
+    pipe.run()
+    pipe.change("a", "delete")
+    assert tracking.track(pipe.runtime)["queries"].keys() == {"a", "b"}
+    _, parents, _ = history(pipe)
+    assert {n: r.info.status for n, r in parents.items()} == {"a": "FINISHED", "b": "RUNNING"}
+
+
+def test_off_and_before_the_first_batch_nothing_is_made(tmp_path: Path) -> None:
+    off = pipeline(tmp_path / "off", top="tracking: off\n", queries={"a": COUNT})
+    assert tracking.track(off.runtime) == {"uri": None, "experiment": None, "queries": {}} and not list((tmp_path / "off").rglob("mlflow*"))
+    fresh = pipeline(tmp_path / "fresh", top="tracking: ../runs\n")
+    assert tracking.track(fresh.runtime)["queries"] == {} and (tmp_path / "runs" / "mlflow.db").exists()
+
+
+def test_where_it_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pipe = pipelines.pipeline(tmp_path, top="tracking: http://127.0.0.1:5000\n")
+    assert tracking.store(pipe.runtime.pipeline) == tracking.Store("http://127.0.0.1:5000", None)
+    monkeypatch.setenv(tracking.VARIABLE, f"sqlite:///{tmp_path}/x.db")
+    assert tracking.store(pipe.runtime.pipeline) == tracking.Store(f"sqlite:///{tmp_path}/x.db", f"file://{tmp_path}/artifacts")
