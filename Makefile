@@ -3,7 +3,7 @@ RUN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE     # compiling all that is imported is most of a short run
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-s3 install-kafka-broker demo check test long chaos bench goldens lock clean
+.PHONY: help install install-s3 install-kafka-broker demo up down check test long chaos bench goldens lock clean
 
 help:                   ## these lines
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):[^#]*## */  make \1\t/' | expand -t 30
@@ -19,6 +19,12 @@ install-kafka-broker: install   ## also a Kafka broker, for the tests (43 MB)
 
 demo: install           ## the demo pipeline: answers at every boundary, a crash survived, verify
 	@$(RUN)/forebay demo
+
+up: install             ## Airflow, MLflow and a warm Spark on 127.0.0.1; prints where they are and how to log in
+	@$(RUN)/python -m infra.up
+
+down:                   ## ends what `make up` started
+	@$(RUN)/python -m infra.up down
 
 check: install          ## lint, types, layers, fast tests: no JVM
 	@$(RUN)/flake8

@@ -103,7 +103,7 @@ def _query(rt: Runtime, log: Log, standing: Standing) -> dict[str, Any] | None:
     fresh = [p for s in found for p in s.points if p.batch > upto]
     if fresh:
         for number, span in enumerate(found):
-            if span.points[-1].batch > upto:
+            if span.points[-1].batch >= upto:      # also the one that was in force then: it may have ended
                 _span(log, run.info.run_id, standing.name, span, upto, ended=number < len(found) - 1)
         _metrics(log, run.info.run_id, fresh)
         _artifacts(rt, log, run.info.run_id, standing, found)

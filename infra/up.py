@@ -1,0 +1,234 @@
+"""Airflow, MLflow and a warm Spark Connect server on 127.0.0.1, each a process in a session of its own; only what a pid file of ours names is ended.
+
+Everything they write is in `.forebay/up`: Airflow's home, MLflow's database, logs, pid files, a pipeline to begin with.
+"""
+from __future__ import annotations
+
+import glob
+import json
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from jobs.spark import JARS, SETTINGS
+
+ROOT = Path(__file__).resolve().parent.parent
+PLACE = ROOT / ".forebay" / "up"
+BIN = Path(sys.executable).parent
+HERE = "127.0.0.1"
+PATIENCE = 120.0            # seconds until everything answers
+PREFERRED = {"airflow": 8080, "mlflow": 5000, "spark": 15002, "logs": 8793}
+SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
+
+
+@dataclass(frozen=True)
+class Service:
+    """A child process; `ready` says whether it serves."""
+
+    name: str
+    command: tuple[str, ...]
+    ready: Callable[[], bool]
+
+
+def up() -> int:
+    """Starts what is not running, waits until all of it answers, says where it is."""
+    if (running := [n for n in _names() if _alive(n)]):
+        print(f"forebay: {', '.join(running)} are running already; `make down` ends them", file=sys.stderr)
+        return 1
+    began = time.monotonic()
+    (PLACE / "log").mkdir(parents=True, exist_ok=True)
+    ports = {name: _free(port) for name, port in PREFERRED.items()}
+    environment, password = _environment(ports), _password()
+    _prepare(environment)
+    services = _services(ports)
+    for service in services:
+        _start(service, environment)
+    late = _wait(services, began + PATIENCE)
+    if late:
+        print("".join(f"forebay: {n} does not answer; the end of {_log(n)}:\n{_tail(n)}\n" for n in late), file=sys.stderr)
+        return down() or 1
+    print(f"Airflow   http://{HERE}:{ports['airflow']}    user admin, password {password}\nMLflow    http://{HERE}:{ports['mlflow']}\n"
+          f"Spark     sc://{HERE}:{ports['spark']}\nPipelines {environment['FOREBAY_PIPELINES']}\n\n"
+          f"All of it answered after {time.monotonic() - began:.0f} s. `make down` ends it; logs are in {PLACE / 'log'}.")
+    return 0
+
+
+def down() -> int:
+    """Ends what `up` started, and nothing else: a pid that now belongs to another process is left alone."""
+    found = [n for n in _names() if _alive(n)]
+    ours = [p for n in found for p in _session(n)]
+    for process in ours:
+        with suppress(psutil.NoSuchProcess):
+            process.terminate()
+    _, left = psutil.wait_procs(ours, timeout=15)
+    for process in left:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+    psutil.wait_procs(left, timeout=5)
+    for name in _names():
+        (PLACE / f"{name}.pid").unlink()
+    print(f"ended: {', '.join(found) or 'nothing was running'}")
+    return 0
+
+
+def _environment(ports: Mapping[str, int]) -> dict[str, str]:
+    own = {
+        "AIRFLOW_HOME": str(PLACE / "airflow"), "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"), "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False", "AIRFLOW__CORE__PARALLELISM": "2", "AIRFLOW__API__HOST": HERE,
+        "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"http://{HERE}:{ports['airflow']}/execution/", "AIRFLOW__API__PORT": str(ports["airflow"]),
+        "AIRFLOW__API__BASE_URL": f"http://{HERE}:{ports['airflow']}", "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(ports["logs"]),
+        "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "30", "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": HERE,
+        "FOREBAY_POOLS": "on", "FOREBAY_MASTER": f"sc://{HERE}:{ports['spark']}", "MLFLOW_TRACKING_URI": f"http://{HERE}:{ports['mlflow']}",
+        "MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
+    }
+    return {"FOREBAY_PIPELINES": str(PLACE / "pipelines"), **os.environ, **own}
+
+
+def _prepare(environment: Mapping[str, str]) -> None:
+    """Airflow's database with a pool a pipeline, and a pipeline to look at where none is named."""
+    if environment["FOREBAY_PIPELINES"] == str(PLACE / "pipelines") and not (PLACE / "pipelines" / "shop").exists():
+        _call(environment, "-m", "forebay.cli", "init", str(PLACE / "pipelines" / "shop"))
+    _call(environment, "-m", "airflow", "db", "migrate")
+    names = "from jobs.folders import found; import json; print(json.dumps([f.name for f in found() if f.pipeline]))"
+    pools = {f"forebay__{name}": {"slots": 1, "description": "one runner a pipeline", "include_deferred": False}
+             for name in json.loads(_call(environment, "-c", names))}
+    (PLACE / "pools.json").write_text(json.dumps(pools))
+    _call(environment, "-m", "airflow", "pools", "import", str(PLACE / "pools.json"))
+
+
+def _call(environment: Mapping[str, str], *arguments: str) -> str:
+    done = subprocess.run([sys.executable, *arguments], env=dict(environment), cwd=ROOT, capture_output=True, text=True, timeout=180)
+    if done.returncode:
+        raise SystemExit(f"forebay: {' '.join(arguments)} failed:\n{done.stderr[-2000:]}")
+    return done.stdout
+
+
+def _services(ports: Mapping[str, int]) -> list[Service]:
+    airflow, mlflow = f"http://{HERE}:{ports['airflow']}", f"http://{HERE}:{ports['mlflow']}"
+    store = (f"sqlite:///{PLACE / 'mlflow.db'}", "--artifacts-destination", str(PLACE / "artifacts"))
+    jars = ",".join(sorted(glob.glob(os.path.join(JARS, "*.jar"))))
+    said = {**SETTINGS, "spark.connect.grpc.binding.address": HERE, "spark.connect.grpc.binding.port": str(ports["spark"])}
+    options = tuple(part for key, value in said.items() if key != "spark.driver.memory" for part in ("--conf", f"{key}={value}"))
+    return [
+        Service("spark", (str(BIN / "spark-submit"), "--master", "local[2]", "--driver-memory", "1g", "--jars", jars, "--class", SERVER, *options,
+                          "spark-internal"), lambda: _open(ports["spark"])),
+        Service("mlflow", (str(BIN / "mlflow"), "server", "--backend-store-uri", *store, "--host", HERE, "--port", str(ports["mlflow"]), "--workers", "1"),
+                lambda: _get(f"{mlflow}/health") is not None),
+        Service("api-server", (str(BIN / "airflow"), "api-server", "--host", HERE, "--port", str(ports["airflow"]), "--workers", "1"),
+                lambda: _get(f"{airflow}/api/v2/monitor/health") is not None),
+        Service("scheduler", (str(BIN / "airflow"), "scheduler"), lambda: _healthy(airflow, "scheduler")),
+        Service("dag-processor", (str(BIN / "airflow"), "dag-processor"), lambda: _healthy(airflow, "dag_processor")),
+    ]
+
+
+def _start(service: Service, environment: Mapping[str, str]) -> None:
+    with open(_log(service.name), "w", encoding="utf-8") as log:
+        child = subprocess.Popen(service.command, env=dict(environment), cwd=PLACE, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+    (PLACE / f"{service.name}.pid").write_text(f"{child.pid} {_born(child.pid)}")
+
+
+def _wait(services: list[Service], deadline: float) -> list[str]:
+    """The names of those that do not answer in time, or have ended."""
+    waiting = list(services)
+    while waiting and time.monotonic() < deadline and all(_alive(s.name) for s in waiting):
+        time.sleep(0.5)
+        waiting = [s for s in waiting if not s.ready()]
+    return [s.name for s in waiting]
+
+
+def _password() -> str:
+    """Made once, for this machine's user only."""
+    path = PLACE / "airflow" / "simple_auth_manager_passwords.json.generated"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists():
+        path.touch(0o600)
+        path.write_text(json.dumps({"admin": secrets.token_urlsafe(12)}))
+    return str(json.loads(path.read_text())["admin"])
+
+
+def _names() -> list[str]:
+    return sorted(p.stem for p in PLACE.glob("*.pid"))
+
+
+def _pid(name: str) -> int:
+    return int((PLACE / f"{name}.pid").read_text().split()[0])
+
+
+def _alive(name: str) -> bool:
+    """Whether the process that was started is there: numbers are used again, with another time of birth."""
+    pid, born = (PLACE / f"{name}.pid").read_text().split()
+    return _born(int(pid)) == born
+
+
+def _born(pid: int) -> str:
+    try:
+        process = psutil.Process(pid)
+        return "" if process.status() == psutil.STATUS_ZOMBIE else f"{process.create_time():.2f}"
+    except psutil.NoSuchProcess:
+        return ""
+
+
+def _session(name: str) -> list[psutil.Process]:
+    """The processes of a service: its leader's session, which also holds what the leader left behind."""
+    return [p for p in psutil.process_iter() if _in_session(p.pid, _pid(name)) and p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
+
+
+def _in_session(pid: int, leader: int) -> bool:
+    try:
+        return os.getsid(pid) == leader
+    except (ProcessLookupError, PermissionError):
+        return False
+
+
+def _free(port: int) -> int:
+    """This one, or any other that is free."""
+    for wanted in (port, 0):
+        with socket.socket() as probe:
+            try:
+                probe.bind((HERE, wanted))
+                return int(probe.getsockname()[1])
+            except OSError:
+                continue
+    raise SystemExit("forebay: no port is free")
+
+
+def _open(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        return probe.connect_ex((HERE, port)) == 0
+
+
+def _get(url: str) -> str | None:
+    try:
+        with urllib.request.urlopen(url, timeout=2) as answer:
+            return str(answer.read().decode())
+    except (urllib.error.URLError, OSError):
+        return None
+
+
+def _healthy(airflow: str, part: str) -> bool:
+    said = _get(f"{airflow}/api/v2/monitor/health")
+    return said is not None and json.loads(said).get(part, {}).get("status") == "healthy"
+
+
+def _log(name: str) -> Path:
+    return PLACE / "log" / f"{name}.log"
+
+
+def _tail(name: str) -> str:
+    return "\n".join(_log(name).read_text(errors="replace").splitlines()[-15:])
+
+
+if __name__ == "__main__":
+    sys.exit(down() if sys.argv[1:] == ["down"] else up())
