@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jobs import choice, compact, decisions, places, tables
-from jobs.batch import parsed, plan_from
 from jobs.queries import standings
+from jobs.works import parsed, plan_from
 from optimizer.plan import Plan, named
 from optimizer.query import Query
 
