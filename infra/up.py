@@ -92,7 +92,8 @@ def _environment(ports: Mapping[str, int]) -> dict[str, str]:
         "FOREBAY_POOLS": "on", "FOREBAY_MASTER": f"sc://{HERE}:{ports['spark']}", "MLFLOW_TRACKING_URI": f"http://{HERE}:{ports['mlflow']}",
         "MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
     }
-    return {"FOREBAY_PIPELINES": str(PLACE / "pipelines"), **os.environ, **own}
+    named = os.environ.get("FOREBAY_PIPELINES", str(PLACE / "pipelines")).split(os.pathsep)
+    return {**os.environ, **own, "FOREBAY_PIPELINES": os.pathsep.join(os.path.abspath(os.path.expanduser(n)) for n in named)}
 
 
 def _prepare(environment: Mapping[str, str]) -> None:

@@ -1,0 +1,47 @@
+"""What `make down` ends is what `make up` started, with its children, and nothing that later got the same number."""
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from infra import up
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(up, "PLACE", tmp_path)
+    (tmp_path / "log").mkdir()
+
+
+def test_a_service_ends_with_its_children(tmp_path: Path) -> None:
+    up._start(up.Service("sleeper", ("/bin/sh", "-c", "sleep 600 & sleep 600"), lambda: True), {"PATH": "/bin:/usr/bin"})
+    leader = int((tmp_path / "sleeper.pid").read_text().split()[0])
+    while len(family := up._session("sleeper")) < 3:
+        assert up._alive("sleeper")
+    assert up.down() == 0
+    assert up._born(leader) == "" and not any(p.is_running() and p.status() != psutil.STATUS_ZOMBIE for p in family)
+    assert list(tmp_path.glob("*.pid")) == []
+
+
+def test_a_process_that_got_the_number_later_is_left_alone(tmp_path: Path) -> None:
+    other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+    try:
+        (tmp_path / "scheduler.pid").write_text(f"{other.pid} 1.00")
+        assert up.down() == 0
+        assert other.poll() is None and list(tmp_path.glob("*.pid")) == []
+    finally:
+        other.kill()
+        other.wait()
+
+
+def test_a_port_that_is_taken_is_not_used() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert up._free(port) != port
