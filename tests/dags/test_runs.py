@@ -63,12 +63,14 @@ def test_forms_are_carried_out_or_refused(dags: Run, pipelines: Path, monkeypatc
     assert equal(pipe) and len(pipe.table("rich", every=True)) == 8
 
 
+@pytest.mark.long
 def test_a_held_pipeline_is_left_to_its_holder(dags: Run, pipelines: Path) -> None:
     with held(str(pipelines / "shop" / "warehouse")):
         said, = dags((SHOP, {}), FOREBAY_PATIENCE="0")
     assert said["state"] == "success" and set(said["tasks"].values()) == {"skipped"}
 
 
+@pytest.mark.long
 def test_a_trigger_and_a_schedule_at_once_lose_nothing(home: Path, pipelines: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     more(pipelines, 5)
     both = [began(home, pipelines, [(SHOP, {}), (SHOP, {"flush": True})]) for _ in range(2)]
@@ -80,6 +82,7 @@ def test_a_trigger_and_a_schedule_at_once_lose_nothing(home: Path, pipelines: Pa
     assert rows == sum(s["rows"] for s in pipe.stats()["streams"].values())
 
 
+@pytest.mark.long
 def test_the_other_dags_of_a_pipeline(dags: Run, pipelines: Path) -> None:
     _, adapted, kept, listed = dags((SHOP, {}), (f"{SHOP}__adapt", {}), (f"{SHOP}__maintenance", {}), ("forebay__experiments", {}))
     assert {s["state"] for s in (adapted, kept, listed)} == {"success"}
