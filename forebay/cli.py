@@ -284,7 +284,7 @@ def experiment(call: Call, names: Annotated[list[str] | None, typer.Argument(met
 def _register() -> None:
     app.callback()(shared(entry, engine=True))
     query.callback()(shared(entry, engine=True))
-    commands: tuple[Any, ...] = (init, ingest, run, result, explain, plans, pin, unpin, stats, track, verify, release, doctor, calibrate, demo)
+    commands: tuple[Any, ...] = (init, ingest, run, result, explain, plans, pin, unpin, windows, stats, track, verify, release, doctor, calibrate, demo)
     for function in commands:
         app.command()(shared(function, engine=function in (run, verify, explain)))
     for function, name in ((create, "create"), (delete, "delete"), (pause, "pause"), (resume, "resume"), (list_, "list"), (show_, "show")):

@@ -21,7 +21,7 @@ def test_distinct_is_cardenas() -> None:
     assert distinct(1e12, 600) == pytest.approx(600, rel=1e-6)
 
 
-@given(st.floats(1, 1e9), st.floats(0, 1e9), st.floats(0, 1e9))
+@given(st.floats(1, 1e9), st.floats(1e-9, 1e9), st.floats(0, 1e9))
 def test_distinct_grows_with_rows_and_never_beyond_them(of: float, rows: float, more: float) -> None:
     assert distinct(of, rows) <= distinct(of, rows + more) * (1 + 1e-9)
     assert distinct(of, rows) <= min(of, rows) * (1 + 1e-9)
