@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from jobs import failpoints, jvm, kernel, quiet, tables
 from jobs.ledger import Batch
-from jobs.orders import jvm_order, order, points
+from jobs.orders import jvm_order, points, task_orders
 from jobs.sample import Asked, Either, Taken
 from jobs.schema import arrow
 from jobs.tables import File
@@ -57,7 +57,7 @@ def answers(context: Context, batch: Batch, todo: list[Work], asked: Sequence[As
 
 def _perform(context: Context, batch: Batch, todo: list[Work], asked: Sequence[Asked] = ()) -> tuple[list[Outcome], list[Taken]]:
     """Each query where its plan places it, and its samples there too."""
-    orders = [order(context, batch, w, part) for w in todo if w.plan.place == "tasks" for part in range(w.parts)]
+    orders = [o for w in todo if w.plan.place == "tasks" for o in task_orders(context, batch, w)]
     outcomes, taken = _in_tasks(context, orders, [a for a in asked if a.sampling.dialect == "duckdb"])
     outcomes += [jvm.perform(context.tasks.session, jvm_order(context, batch, w)) for w in todo if w.plan.place == "jvm"]
     return outcomes, taken + [jvm.take(context.tasks.session, a) for a in asked if a.sampling.dialect == "spark"]
@@ -65,8 +65,7 @@ def _perform(context: Context, batch: Batch, todo: list[Work], asked: Sequence[A
 
 def _in_tasks(context: Context, orders: list[Order], asked: Sequence[Asked]) -> tuple[list[Outcome], list[Taken]]:
     """One Spark job; one more before it where anything is broadcast, and one beside it where Spark shuffles."""
-    shuffled = [o for o in orders if any(f.parted for f in o.narrow.before)]
-    direct = [o for o in orders if o not in shuffled]
+    shuffled, direct = ([o for o in orders if o.shuffled == wanted] for wanted in (True, False))
     sent = [s for found in context.tasks.map(prepare, [o for o in direct if o.narrow.before]) for s in found]
     items: list[Order | Asked] = [*direct, *asked]
     found = context.tasks.map(Either(Joining(tuple(sent))), items)

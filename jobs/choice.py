@@ -6,8 +6,9 @@ remembered here can be read again from the ledger: the plan in force, what its b
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from statistics import median_high
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -94,7 +95,7 @@ def plan(rt: Runtime, standing: Standing, state: State | None) -> Plan:
 
 
 def costs(rt: Runtime, model: str = "measured", told: Any = None) -> Costs:
-    return replace(with_width(Costs(rt.choices.coefficients, model=model, statistics=told), rt.tasks.expected), model=model)
+    return with_width(Costs(rt.choices.coefficients, model=model, statistics=told), rt.tasks.expected)
 
 
 def _decided(memory: Memory, decision: Decision) -> None:
@@ -102,7 +103,7 @@ def _decided(memory: Memory, decision: Decision) -> None:
     past = memory.past
     if decision.plan != past.plan:
         predicted = memory.decision.predicted if memory.decision else None
-        ratio = _median(past.measured) / predicted if past.measured and predicted else None
+        ratio = median_high(past.measured) / predicted if past.measured and predicted else None
         past = Past(decision.plan, 0, past.plan.name if past.plan else None, (), ratio, decision.corrections)
         memory.unwritten = True
     memory.past = replace(past, corrections=decision.corrections)
@@ -110,11 +111,6 @@ def _decided(memory: Memory, decision: Decision) -> None:
     unpinned = memory.decision is not None and (memory.decision.reason == PINNED) != (decision.reason == PINNED)
     memory.unwritten |= moved or unpinned
     memory.decision = decision
-
-
-def _median(values: Iterable[float]) -> float:
-    found = sorted(values)
-    return found[len(found) // 2]
 
 
 def _remembered(rt: Runtime, standing: Standing, state: State | None) -> Memory:
@@ -146,7 +142,7 @@ def learn(rt: Runtime, answers: list[Answer], took: float) -> dict[str, float]:
             memory.past = _passed(memory.past, len(answer.work.due))
         if memory.observed is None or len(answer.work.due) != 1:
             continue
-        amounts = _amounts(rt, answer, memory.observed)
+        amounts = _amounts(answer, memory.observed)
         known = rt.choices.coefficients
         lasting = [Measurement(amounts.in_task, answer.seconds)]
         if len(answers) == 1:
@@ -163,7 +159,7 @@ def _passed(past: Past, boundaries: int) -> Past:
     return replace(past, since=past.since + boundaries, corrections=corrections)
 
 
-def _amounts(rt: Runtime, answer: Answer, observed: Observed) -> Features:
+def _amounts(answer: Answer, observed: Observed) -> Features:
     work = answer.work
     make = building if answer.anew else steady
     return make(work.query, work.plan, observed, work.parts)
@@ -187,7 +183,7 @@ def _here() -> str:
 
 def _write_costs(rt: Runtime) -> None:
     """The fitted unit costs now and then, in the place of those before: a file, not a history."""
-    known, table = rt.choices.coefficients, None
+    known = rt.choices.coefficients
     if known.measurements < rt.choices.written + FITTED:
         return
     table = rt.table(COSTS_PATH, COSTS)
@@ -217,6 +213,12 @@ def rows(rt: Runtime, name: str) -> list[dict[str, Any]]:
     times = found.column("boundary").cast(pa.int64()).to_pylist()
     said = found.drop_columns(["boundary", "at"]).to_pylist()
     return sorted(({**row, "boundary": t} for row, t in zip(said, times) if row["query"] == name), key=lambda row: row["boundary"])
+
+
+def in_force(rows: list[dict[str, Any]], boundary: int, plan: str) -> dict[str, Any] | None:
+    """The decision that held at a boundary, if it is the one for the plan that ran there."""
+    row = next((r for r in reversed(rows) if r["boundary"] <= boundary), None)
+    return row if row is not None and row["plan"] == plan else None
 
 
 def _last(rt: Runtime, name: str) -> dict[str, Any] | None:

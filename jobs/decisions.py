@@ -1,6 +1,7 @@
 """Which plan answered a query at which boundary, as the ledger tells it; it decides nothing."""
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from jobs import choice, requests
@@ -29,8 +30,8 @@ def document(rt: Runtime, name: str) -> dict[str, Any]:
 
 def _written(rows: list[dict[str, Any]], boundary: int, plan: str, pinned: bool) -> dict[str, Any]:
     """The decision in force at a boundary, if one was made by price."""
-    row = next((r for r in reversed(rows) if r["boundary"] <= boundary), None)
-    if row is None or row["plan"] != plan:
+    row = choice.in_force(rows, boundary, plan)
+    if row is None:
         return {"predicted_s": None, "best_s": None, "reason": "pinned" if pinned else RULE}
     return {"predicted_s": row["predicted_s"], "best_s": row["best_s"], "reason": "pinned" if pinned else row["reason"]}
 
@@ -41,7 +42,11 @@ def _measured(batch: Told, name: str) -> float:
     return max(batch.seconds - others, batch.measured.get(name, 0.0)) / batch.boundaries
 
 
+def regret(entry: Mapping[str, Any]) -> float | None:
+    """Measured seconds less the best candidate's, estimated from the same statistics; of batches of one boundary only, since prices are of one."""
+    return entry["measured_s"] - entry["best_s"] if entry["best_s"] is not None and entry["boundaries"] == 1 else None
+
+
 def _regret(decisions: list[dict[str, Any]]) -> float | None:
-    """Measured seconds less the best candidate's, estimated from the same statistics; batches of one boundary only, since prices are of one."""
-    known = [d["measured_s"] - d["best_s"] for d in decisions if d["best_s"] is not None and d["boundaries"] == 1]
+    known = [r for d in decisions if (r := regret(d)) is not None]
     return sum(known) if known else None

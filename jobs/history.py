@@ -75,17 +75,16 @@ def _last(rt: Runtime, entry: Mapping[str, Any]) -> int:
 
 
 def _metrics(rt: Runtime, query: Query, entry: Mapping[str, Any], state_rows: float | None) -> dict[str, float]:
-    """Seconds are of one boundary; regret only where the batch had one, since prices are of one."""
-    regret = entry["measured_s"] - entry["best_s"] if entry["best_s"] is not None and entry["boundaries"] == 1 else None
-    said = {"measured_s": entry["measured_s"], "predicted_s": entry["predicted_s"], "best_s": entry["best_s"], "regret_s": regret, "state_rows": state_rows,
-            "rows": _arrived(rt, query, entry["boundary"] - rt.pipeline.batch, _last(rt, entry)), "boundaries": entry["boundaries"]}
+    """Seconds are of one boundary."""
+    said = {"measured_s": entry["measured_s"], "predicted_s": entry["predicted_s"], "best_s": entry["best_s"], "regret_s": decisions.regret(entry),
+            "state_rows": state_rows, "rows": _arrived(rt, query, entry["boundary"] - rt.pipeline.batch, _last(rt, entry)), "boundaries": entry["boundaries"]}
     return {k: float(v) for k, v in said.items() if v is not None}
 
 
 def _state_rows(written: list[dict[str, Any]], entry: Mapping[str, Any]) -> float | None:
     """As predicted with the decision in force."""
-    row = next((r for r in reversed(written) if r["boundary"] <= entry["boundary"]), None)
-    listed = json.loads(row["candidates"]) if row and row["plan"] == entry["plan"] else []
+    row = choice.in_force(written, entry["boundary"], entry["plan"])
+    listed = json.loads(row["candidates"]) if row else []
     return next((c["state_rows"] for c in listed if c["plan"] == entry["plan"]), None)
 
 

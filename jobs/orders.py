@@ -14,11 +14,15 @@ from optimizer.shape import shape
 from optimizer.steps import program
 
 
-def order(context: Context, batch: Batch, work: Work, part: int) -> Order:
-    low = Lowering(shape(work.query), work.plan, parts=work.parts, part=part, complete=_complete(context, work))
-    floor = _floor(context, work) if work.query.returns_rows else 0
-    todo = points(context, work)
-    narrow, wide = (program(replace(low, narrow=n), todo, work.previous, floor) for n in (True, False))
+def task_orders(context: Context, batch: Batch, work: Work) -> list[Order]:
+    """One for each task; what is the same for all is looked up once."""
+    low = Lowering(shape(work.query), work.plan, parts=work.parts, complete=_complete(context, work))
+    todo, floor = points(context, work), _floor(context, work) if work.query.returns_rows else 0
+    return [_order(context, batch, work, replace(low, part=part), todo, floor) for part in range(work.parts)]
+
+
+def _order(context: Context, batch: Batch, work: Work, low: Lowering, todo: tuple[int, ...], floor: int) -> Order:
+    part, (narrow, wide) = low.part, (program(replace(low, narrow=n), todo, work.previous, floor) for n in (True, False))
     sources = [*(s for s in narrow.sources if s.kind != "exchange"), *(f.source for f in narrow.before)]
     found = {s.name: located(context, batch, work, s, part) for s in sources}
     files, certain = ({name: pair[k] for name, pair in found.items()} for k in (0, 1))

@@ -64,9 +64,8 @@ def _anonymous(said: Mapping[str, str]) -> bool:
 @lru_cache(maxsize=64)
 def _options(key: Settings) -> dict[str, str]:
     said = dict(key)
-    names = {"access.key": "AWS_ACCESS_KEY_ID", "secret.key": "AWS_SECRET_ACCESS_KEY", "session.token": "AWS_SESSION_TOKEN", "endpoint.region": "AWS_REGION"}
     endpoint = _endpoint(said)
-    found = {name: said[k] for k, name in names.items() if k in said}
+    found = {name: said[k] for k, name in ENVIRONMENT.items() if k in said and k != "endpoint"}
     # The commit of a Delta version is put-if-absent: the store itself decides between two runners, and no lock table is needed.
     found |= {"aws_conditional_put": "etag", "connect_timeout": f"{CONNECT}s", "timeout": f"{REQUEST}s", "max_retries": str(RETRIES), "retry_timeout": "10s"}
     found |= {"AWS_ENDPOINT_URL": endpoint, "AWS_ALLOW_HTTP": "true" if endpoint.startswith("http:") else "false"} if endpoint else {}

@@ -43,6 +43,11 @@ class Order:
     certain: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     received: Mapping[str, tuple[bytes, ...]] = field(default_factory=dict)
 
+    @property
+    def shuffled(self) -> bool:
+        """Whether what it sends goes to the tasks of its keys, not to all."""
+        return any(f.parted for f in self.narrow.before)
+
 
 @dataclass(frozen=True)
 class Outcome:

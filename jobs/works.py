@@ -13,7 +13,7 @@ from jobs.tasks import Tasks
 from optimizer.plan import Plan
 from optimizer.program import BEGINNING
 from optimizer.query import Catalog, Query
-from optimizer.shape import mergeable
+from optimizer.shape import shape
 from optimizer.sql import parse
 
 
@@ -71,8 +71,7 @@ def works(context: Context, batch: Batch, standings: Mapping[str, Standing]) -> 
             continue
         plan, state = plan_from(value), batch.states.get(name)
         state = state if state and _continues(state, plan, standings[name], batch.relations, query) else None
-        whole = any(not mergeable(a) for a in query.aggregates)
-        parts = 1 if many or whole or plan.place == "jvm" else plan.parts or max(context.tasks.width, 1)
+        parts = 1 if many or shape(query).whole or plan.place == "jvm" else plan.parts or max(context.tasks.width, 1)
         found.append(Work(standings[name], query, plan, due, state.at if state else BEGINNING, state.epoch if state else due[0], parts))
     return found
 
