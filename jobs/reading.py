@@ -69,10 +69,15 @@ def found(con: Connection, item: Input, declared: tuple[str, ...], sensitive: fr
 def _parquet(con: Connection, item: Input, sensitive: frozenset[str], part: tuple[int, int] | None) -> Found:
     file = f"read_parquet({kernel.files(con, (item.path,))}, hive_partitioning=false, union_by_name=false)"
     types = con.execute(f"DESCRIBE SELECT * FROM {file}").fetchall()
-    columns = {name: (identifier(name), kind) for name, kind, *_ in types}
+    columns = {name: (_own(identifier(name), kind), kind) for name, kind, *_ in types}
     columns.update({k: ("CAST(NULL AS VARCHAR)" if v is None else quoted(v), "VARCHAR") for k, v in item.constants.items()})
     rows = file if part is None else f"(SELECT * FROM {file} WHERE file_row_number >= {part[0]} AND file_row_number < {part[1]})"
     return Found(rows, columns, _row(columns, sensitive), quoted(item.name))
+
+
+def _own(column: str, kind: str) -> str:
+    """A column as its rows tell it. Footers leave NaN out of their bounds and the engine believes them: it would take NaN for a number between the two."""
+    return f"CASE WHEN isnan({column}) THEN CAST('NaN' AS {kind}) ELSE {column} END" if kind in ("FLOAT", "DOUBLE") else column
 
 
 def _csv(con: Connection, item: Input, declared: tuple[str, ...], sensitive: frozenset[str]) -> Found:

@@ -37,9 +37,7 @@ class Folder:
 
     def add(self, source: str, rows: pa.Table) -> None:
         os.makedirs(os.path.join(self.root, source), exist_ok=True)
-        name = tables.unique("rows")
-        pq.write_table(rows, os.path.join(self.root, source, name))
-        self.rows.setdefault(source, []).append(tables.describe(os.path.join(self.root, source), name))
+        self.rows.setdefault(source, []).append(tables.write(os.path.join(self.root, source), rows, tables.unique("rows")))
 
     def replace(self, source: str, rows: pa.Table) -> None:
         """A relation's new version."""

@@ -11,9 +11,10 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from jobs import intake
+from jobs import intake, kernel, reading
 from optimizer.errors import ForebayError
 from tests.jobs.ingesting import NOW, SECOND, at, content, counts, lines, parquet, pipeline, reasons, rows, stored, take
 
@@ -330,3 +331,12 @@ def test_a_folder_can_be_moved(tmp_path: Path) -> None:
     os.rename(tmp_path / "here", tmp_path / "there")
     moved = pipeline(tmp_path / "there")
     assert counts(moved) == (0, 0, 0, 0) and stored(moved) == [(1, 10)]
+
+
+def test_nan_is_no_number_between_a_file_s_bounds(tmp_path: Path) -> None:
+    """Arrow's footers say 0 … 1 of a column with NaN, and the engine believes them: to it nothing would be above 1."""
+    pq.write_table(pa.table({"d": [0.0, float("nan"), 1.0]}), tmp_path / "a.parquet")
+    con = kernel.shared()
+    rows_ = reading.found(con, reading.Input("files", "a", str(tmp_path / "a.parquet"), "parquet"), ("d",), frozenset())
+    value, _ = rows_.columns["d"]
+    assert con.execute(f"SELECT count(*) FILTER ({value} > 1), CAST(max({value}) AS VARCHAR) FROM {rows_.rows} WHERE NOT {value} = 0").fetchall() == [(1, "nan")]

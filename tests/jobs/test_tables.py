@@ -10,7 +10,7 @@ from deltalake import write_deltalake
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs import tables
+from jobs import kernel, tables
 from optimizer.errors import ForebayError
 
 SCHEMA = pa.schema([("n", pa.int64()), ("at", pa.timestamp("us", "UTC")), ("s", pa.string())])
@@ -105,3 +105,9 @@ def test_what_is_no_table_or_damaged_is_said(tmp_path: Path) -> None:
 def test_instants_and_microseconds_are_inverse_and_a_time_without_zone_is_utc() -> None:
     assert tables.micros(tables.instant(-1)) == -1 and tables.micros(datetime(1970, 1, 1, 0, 0, 1)) == 10**6
     assert tables.micros(datetime(1970, 1, 1, 0, 0, 1, tzinfo=timezone.utc)) == 10**6
+
+
+def test_a_written_file_has_no_bounds_that_deny_nan(tmp_path: Path) -> None:
+    tables.write(str(tmp_path), pa.table({"x": [0.0, float("nan"), 1.0]}), "x.parquet")
+    found = kernel.shared().execute(f"SELECT count(*) FILTER (x > 1), count(*) FILTER (x <= 1) FROM read_parquet({kernel.file_list((str(tmp_path / 'x.parquet'),))})")
+    assert found.fetchall() == [(1, 2)]
