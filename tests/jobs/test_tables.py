@@ -109,5 +109,5 @@ def test_instants_and_microseconds_are_inverse_and_a_time_without_zone_is_utc() 
 
 def test_a_written_file_has_no_bounds_that_deny_nan(tmp_path: Path) -> None:
     tables.write(str(tmp_path), pa.table({"x": [0.0, float("nan"), 1.0]}), "x.parquet")
-    found = kernel.shared().execute(f"SELECT count(*) FILTER (x > 1), count(*) FILTER (x <= 1) FROM read_parquet({kernel.file_list((str(tmp_path / 'x.parquet'),))})")
-    assert found.fetchall() == [(1, 2)]
+    file = kernel.file_list((str(tmp_path / "x.parquet"),))
+    assert kernel.shared().execute(f"SELECT count(*) FILTER (x > 1), count(*) FILTER (x <= 1) FROM read_parquet({file})").fetchall() == [(1, 2)]
