@@ -169,7 +169,8 @@ def _limited(session: Any, sql: str) -> tuple[float, pa.Table | None]:
     started = time.perf_counter()
     timer.start()
     try:
-        return time.perf_counter() - started, session.sql(sql).toArrow()
+        answer = session.sql(sql).toArrow()
+        return time.perf_counter() - started, answer
     except Exception:      # an interrupted query raises whatever its stage raised
         return LIMIT, None
     finally:

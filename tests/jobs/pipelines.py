@@ -49,13 +49,15 @@ def forced(patch: pytest.MonkeyPatch, form: Callable[[Plan], Plan]) -> None:
     patch.setattr(choice, "plan", plan)
 
 
-def rows(pipe: forebay.Pipeline, seconds: Iterable[float], stream: str = "views", k: int = 1, x: int = 1) -> dict[str, Any]:
-    """Takes rows with these event times, in a file of their own."""
+def rows(pipe: forebay.Pipeline, seconds: Iterable[float], stream: str = "views", k: int | list[int] = 1,
+         x: int | list[int] = 1) -> dict[str, Any]:
+    """Takes rows with these event times, in a file of their own; k and x for each row, or one for all."""
     folder = Path(pipe.runtime.pipeline.folder)
     times = list(seconds)
     path = folder / f"{stream}-{len(list(folder.glob('*.parquet')))}.parquet"
     stamps = pa.array([tables.instant(boundary(s)) for s in times], pa.timestamp("us", "UTC"))
-    pq.write_table(pa.table({"ts": stamps, "k": pa.array([k] * len(times), pa.int64()), "x": pa.array([x] * len(times), pa.int64())}), path)
+    numbers = {name: pa.array(given if isinstance(given, list) else [given] * len(times), pa.int64()) for name, given in (("k", k), ("x", x))}
+    pq.write_table(pa.table({"ts": stamps, **numbers}), path)
     return pipe.ingest(stream, str(path))
 
 

@@ -24,10 +24,9 @@ def costs(**dear: float) -> Coefficients:
 
 
 def fill(pipe: forebay.Pipeline, batches: range) -> None:
-    for n in batches:
-        for k in (1, 2, 3):
-            rows(pipe, [10 * n + 1, 10 * n + 7 + k / 9], k=k, x=k % 2)
-            rows(pipe, [10 * n + 5], "buys", k=k, x=n + k)
+    drawn = [(n, k) for n in batches for k in (1, 2, 3)]
+    rows(pipe, [s for n, k in drawn for s in (10 * n + 1, 10 * n + 7 + k / 9)], k=[k for _, k in drawn for _ in "ab"], x=[k % 2 for _, k in drawn for _ in "ab"])
+    rows(pipe, [10 * n + 5 for n, _ in drawn], "buys", k=[k for _, k in drawn], x=[n + k for n, k in drawn])
 
 
 def started(folder: Path) -> forebay.Pipeline:
@@ -36,6 +35,7 @@ def started(folder: Path) -> forebay.Pipeline:
     return pipe
 
 
+@pytest.mark.slow
 def test_what_is_dear_is_avoided_and_every_switch_is_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """First everything that reads raw rows is dear, then everything that keeps state: the plan follows, the answers stay."""
     monkeypatch.setattr(choice, "fit", lambda before, measurements: before)
@@ -111,7 +111,6 @@ def test_bad_statistics_are_refused_by_name(tmp_path: Path, told: dict[str, obje
 
 
 @pytest.mark.long
-@pytest.mark.slow
 def test_on_stationary_input_nothing_switches(tmp_path: Path) -> None:
     pipe = started(tmp_path)
     for n in range(100):
