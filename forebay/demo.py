@@ -1,25 +1,30 @@
-"""The demo: the shop of `forebay init`, fed step by step, killed once inside a batch, verified at the end; each figure it prints was measured in it."""
+"""The demo: the shop of `forebay init`, fed step by step to its DAG, killed once inside a batch, verified; each figure it prints was measured in it."""
 from __future__ import annotations
 
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TextIO
 
 import forebay
 from forebay import demo_data, examples, show, text
-from forebay.demo_data import STEPS, Scale
+from forebay.demo_data import SALE, STEPS, Scale
 from forebay.pipeline import Pipeline
+from forebay.scheduler import Killed, Scheduler
+from jobs import intake
 from optimizer.errors import ForebayError, failed
 
 MARK = ".forebay-demo"        # a folder that holds it is ours to remove
-CRASH = 4                     # the step, counted from 0, whose run is killed
+DAG = "forebay__shop"
+CRASH = 2                     # the step, counted from 0, whose run is killed
+EVENTS = {SALE.start: "      a sale begins: few people look at four times as many pages and buy ten times as much",
+          SALE.stop: "      the sale is over"}
 FAILPOINT = "batch.after-state"
 SHOWN = "sections"
 
@@ -52,13 +57,16 @@ class Stage:
 def play(folder: str, out: TextIO, scale: Scale = Scale()) -> dict[str, Any]:
     started = time.perf_counter()
     prepare(folder)
-    with _bar(STEPS + 3) as bar:
+    airflow = Scheduler(Path(folder, ".airflow").absolute(), Path(folder).absolute())
+    with _bar(STEPS + 4) as bar:
         stage = Stage(folder, out, bar)
-        stage.tell(OPENING.format(folder=folder, steps=STEPS, rows=scale.views + scale.purchases))
+        stage.tell(OPENING.format(folder=folder, dag=DAG, steps=STEPS, rows=demo_data.rows(scale)))
         pipe = forebay.open(folder)
         try:
-            said = _played(stage, pipe, scale)
+            airflow.start()
+            said = _played(stage, pipe, airflow, scale)
         finally:
+            airflow.stop()
             pipe.close()
     seconds = time.perf_counter() - started
     stage.tell(NEXT.format(folder=folder, seconds=seconds))
@@ -76,59 +84,69 @@ def prepare(folder: str) -> None:
     open(os.path.join(folder, MARK), "w", encoding="utf-8").close()
 
 
-def _played(stage: Stage, pipe: Pipeline, scale: Scale) -> dict[str, Any]:
+def _played(stage: Stage, pipe: Pipeline, airflow: Scheduler, scale: Scale) -> dict[str, Any]:
     stage.tell(f"{'step':>4}  {'rows':>7}  {'late':>5}  {'quarantined':>11}  {'boundaries':>10}  {'seconds':>7}  answered up to")
-    rows, ran, killed = 0, 0, {}
+    ran, killed = 0, {}
     for step in range(STEPS):
-        stage.advance(f"step {step + 1} of {STEPS}" + (": starting Spark" if step == 0 else ""))
+        stage.advance(f"step {step + 1} of {STEPS}" + (": starting Airflow and Spark" if step == 0 else ""))
+        if step in EVENTS:
+            stage.tell(EVENTS[step])
         demo_data.write(stage.folder, step, scale)
         began = time.perf_counter()
-        taken = pipe.ingest()["streams"]
         if step == CRASH:
-            killed = crash(stage, pipe)
-        entries = pipe.run(flush=step == STEPS - 1)["ran"]
+            killed = crash(stage, pipe, airflow)
+        said = airflow.run(DAG, {"flush": step == STEPS - 1})
         if step == CRASH:
-            stage.tell(f"      the next run did boundary {show.iso(entries[0]['boundary'])} again from that intent, once, and went on")
-        _row(stage, step, taken, entries, time.perf_counter() - began)
-        rows, ran = rows + sum(t["rows"] for t in taken.values()), ran + len(entries)
+            stage.tell(f"      the next run did boundary {said['batches']['ran'][0]['boundary']} again from that intent, once, and went on")
+        _row(stage, step, pipe, said["batches"], time.perf_counter() - began)
+        ran += said["batches"]["boundaries"]
     stage.advance("the answers")
-    last = _answers(stage, pipe)
+    _answers(stage, pipe)
+    _decisions(stage, pipe)
+    stage.advance("into MLflow")
+    tracked = airflow.run(f"{DAG}__adapt")["decision"]["mlflow"]
     stage.advance("verify: the same SQL over all raw rows, by another engine and without the planner")
-    return {"rows": rows, "boundaries": ran, "killed": killed, "last": show.iso(last), "verify": _verified(stage, pipe)}
+    verified = _verified(stage, pipe)
+    last = pipe.runtime.ledger.committed()
+    rows = sum(intake.counts(pipe.runtime.pipeline)[:2])
+    return {"rows": rows, "boundaries": ran, "killed": killed, "last": show.iso(last or 0), "verify": verified, "mlflow": tracked}
 
 
-def _row(stage: Stage, step: int, taken: Mapping[str, Mapping[str, int]], entries: list[dict[str, Any]], seconds: float) -> None:
-    rows, late, aside = (sum(t[k] for t in taken.values()) for k in ("rows", "late", "quarantined"))
-    last = show.iso(entries[-1]["boundary"]) if entries else "–"
-    stage.tell(f"{step + 1:>4}  {rows:>7,}  {late:>5,}  {aside:>11,}  {len(entries):>10}  {seconds:>7.1f}  {last}")
+def _row(stage: Stage, step: int, pipe: Pipeline, batches: Mapping[str, Any], seconds: float) -> None:
+    rows, late, aside = intake.counts(pipe.runtime.pipeline, f"landing/%/{step + 1:02d}.%")
+    last = batches["ran"][-1]["boundary"] if batches["ran"] else "–"
+    stage.tell(f"{step + 1:>4}  {rows:>7,}  {late:>5,}  {aside:>11,}  {batches['boundaries']:>10}  {seconds:>7.1f}  {last}")
 
 
-def crash(stage: Stage, pipe: Pipeline) -> dict[str, Any]:
-    """A real process, a real SIGKILL, between the commit of a batch's state and that of its answers."""
-    stage.advance("a process runs the next boundary and is killed in the middle of it")
-    environment = {**os.environ, "FOREBAY_FAILPOINT": FAILPOINT}
-    command = [sys.executable, "-m", "forebay.cli", "run", "--pipeline", stage.folder]
-    child = subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=120)
-    if child.returncode != -signal.SIGKILL:
-        said = child.stderr.decode(errors="replace").strip()[-300:]
-        raise failed("demo-failed", f"the process that was to be killed ended with {child.returncode}: {said}")
+def crash(stage: Stage, pipe: Pipeline, airflow: Scheduler) -> dict[str, Any]:
+    """A DAG run, and a real SIGKILL of the process that runs it, between the commit of a batch's state and that of its answers."""
+    stage.advance("the process that runs the DAG is killed in the middle of a batch")
+    try:
+        airflow.run(DAG, FOREBAY_FAILPOINT=FAILPOINT)
+    except Killed as end:
+        if end.signal != signal.SIGKILL:
+            raise failed("demo-failed", f"the process that was to be killed ended by signal {end.signal}") from None
+    else:
+        raise failed("demo-failed", "the process that was to be killed went on")
     phase, batch, _ = pipe.runtime.ledger.last() or ("none", None, {})
     boundary = show.iso(batch.boundaries[0]) if batch else None
-    stage.tell(f"      kill -9 ended another process inside boundary {boundary}, after the commit of its state:")
+    stage.tell(f"      kill -9 ended the process that ran the DAG inside boundary {boundary}, after the commit of its state:")
     stage.tell(f"      the answers of that boundary are not there, the ledger's last word is its {phase}")
     return {"signal": "SIGKILL", "boundary": boundary, "ledger": phase}
 
 
-def _answers(stage: Stage, pipe: Pipeline) -> int:
-    found = pipe.table(SHOWN)
+def _answers(stage: Stage, pipe: Pipeline) -> None:
     stage.tell(f"\nAnswers are exact at every boundary. The last of {SHOWN!r}:\n")
-    stage.show(text.result(found))
-    stage.tell("\nThe plan in use:\n")
-    latest = [pipe.plans(d["query"])["decisions"][-1] | {"query": d["query"]} for d in pipe.queries()]
-    stage.show(lambda out: text.table(out, ("query", "plan", "reason"), [(d["query"], d["plan"], d["reason"]) for d in latest]))
-    last_boundary = pipe.runtime.ledger.committed()
-    assert last_boundary is not None
-    return last_boundary
+    stage.show(text.result(pipe.table(SHOWN)))
+
+
+def _decisions(stage: Stage, pipe: Pipeline) -> None:
+    """Each query's first plan, and each change of it."""
+    stage.tell("\nWhat was decided, and why:\n")
+    made = [(d["query"], n) for d in pipe.queries() for n in pipe.plans(d["query"])["decisions"]]
+    first = {name: n for name, n in reversed(made)}
+    shown = [(name, show.iso(n["boundary"]), n["plan"], n["reason"]) for name, n in made if n["switched_from"] or n is first[name]]
+    stage.show(lambda out: text.table(out, ("query", "from", "plan", "why"), shown))
 
 
 def _verified(stage: Stage, pipe: Pipeline) -> dict[str, Any]:
@@ -156,7 +174,7 @@ def _bar(steps: int) -> Iterator[Any]:
 
 OPENING = """A shop's web site in {folder}/: views (CSV) and purchases (JSON lines) arrive in {steps} steps of half an hour,
 about {rows:,} rows, some late, some broken; pages.csv says which section a page belongs to.
-Three queries are answered at the boundaries, every 10 minutes of event time, as soon as the rows for one are there.
+Its Airflow DAG, {dag}, takes them in and answers three queries at the boundaries, every 10 minutes of event time; each step below is one run of it.
 """
 NEXT = """
 The demo took {seconds:.0f} s. Where to look next:
@@ -166,5 +184,6 @@ The demo took {seconds:.0f} s. Where to look next:
     forebay explain sections               # every plan, and the one in use as a tree and as SQL
     forebay plans sections                 # which plan was in force at which boundary
     forebay verify                         # once more, by yourself
+    mlflow server --backend-store-uri sqlite:///warehouse/mlflow/mlflow.db     # predicted and measured cost of each plan, as charts
     forebay init ~/my-pipeline             # your own folder; docs/tutorial.md goes on from there
 """

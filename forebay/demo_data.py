@@ -1,4 +1,4 @@
-"""The demo's two streams as files, step by step, the same each time: most rows in time, some late, some broken; it writes below landing/ only."""
+"""The demo's two streams as files, step by step, the same each time: most rows in time, some late, some broken, a sale; it writes below landing/ only."""
 from __future__ import annotations
 
 import json
@@ -11,7 +11,9 @@ from datetime import datetime, timedelta, timezone
 FIRST = datetime(2025, 1, 1, 9, tzinfo=timezone.utc)
 STEPS = 8
 STEP = timedelta(minutes=30)
-USERS = 2000
+SALE = range(4, 7)                    # steps, counted from 0, in which few people look and buy much more
+USERS, HUNTERS = 2000, 200
+MORE_VIEWS, MORE_PURCHASES = 4, 10
 PAGES = ("home", "about", "news", "sport", "shoes", "shirts")
 OFTEN = (30, 2, 20, 15, 20, 13)       # how often each page is viewed
 LATE, TOO_LATE, BROKEN = 0.002, 0.0005, 0.0005
@@ -19,17 +21,30 @@ LATE, TOO_LATE, BROKEN = 0.002, 0.0005, 0.0005
 
 @dataclass(frozen=True)
 class Scale:
-    """Rows in all."""
+    """Rows in all, but for those that the sale brings."""
 
     views: int = 150_000
     purchases: int = 50_000
 
 
+def rows(scale: Scale) -> int:
+    return sum(sum(_counts(step, scale)) for step in range(STEPS))
+
+
 def write(folder: str, step: int, scale: Scale) -> None:
     """One file a stream for the step, counted from 0."""
-    rng = random.Random(2025 + step)
-    _write(os.path.join(folder, "landing", "views", f"{step + 1:02d}.csv"), ["ts,user,page,ms", *_views(rng, step, scale.views // STEPS)])
-    _write(os.path.join(folder, "landing", "purchases", f"{step + 1:02d}.json"), _purchases(rng, step, scale.purchases // STEPS))
+    rng, (views, purchases) = random.Random(2025 + step), _counts(step, scale)
+    _write(os.path.join(folder, "landing", "views", f"{step + 1:02d}.csv"), ["ts,user,page,ms", *_views(rng, step, views)])
+    _write(os.path.join(folder, "landing", "purchases", f"{step + 1:02d}.json"), _purchases(rng, step, purchases))
+
+
+def _counts(step: int, scale: Scale) -> tuple[int, int]:
+    views, purchases = (MORE_VIEWS, MORE_PURCHASES) if step in SALE else (1, 1)
+    return scale.views // STEPS * views, scale.purchases // STEPS * purchases
+
+
+def _user(rng: random.Random, step: int) -> str:
+    return f"u{rng.randrange(HUNTERS if step in SALE else USERS)}"
 
 
 def _views(rng: random.Random, step: int, count: int) -> Iterable[str]:
@@ -37,14 +52,14 @@ def _views(rng: random.Random, step: int, count: int) -> Iterable[str]:
     for offset, page in zip(_offsets(rng, count), pages):
         chance = rng.random()
         ms = "slow" if chance < BROKEN else str(rng.randrange(50, 4000))
-        yield f"{_instant(rng, step, offset, chance)},u{rng.randrange(USERS)},{page},{ms}"
+        yield f"{_instant(rng, step, offset, chance)},{_user(rng, step)},{page},{ms}"
 
 
 def _purchases(rng: random.Random, step: int, count: int) -> Iterable[str]:
     for offset in _offsets(rng, count):
         chance = rng.random()
         amount = "free" if chance < BROKEN else f"{rng.randrange(100, 20000) / 100:.2f}"
-        yield json.dumps({"ts": _stamp(FIRST + step * STEP + timedelta(microseconds=offset)), "user": f"u{rng.randrange(USERS)}", "amount": amount})
+        yield json.dumps({"ts": _stamp(FIRST + step * STEP + timedelta(microseconds=offset)), "user": _user(rng, step), "amount": amount})
 
 
 def _offsets(rng: random.Random, count: int) -> list[int]:

@@ -1,14 +1,17 @@
 """A stream whose nature changes: what choosing plans by price costs over four phases, beside every fixed plan and the best fixed plan of each phase.
 
-Rate × 10, groups × 100, a selection that passes a twentieth, and back. The same rows are landed once and copied for each run; figures are seconds of
-batches with all commits, ingest apart. A fixed plan of which a batch is predicted to take longer than HOPELESS in some phase is not run.
+Rate × 10, groups × 100, a selection that passes a twentieth, and back. The same rows are landed once for all; boundary after boundary each plan has its
+turn, so that all meet the same machine. Figures are seconds of batches with all commits, ingest apart. A fixed plan leaves at the boundary for which it is
+predicted to take longer than HOPELESS.
 """
 from __future__ import annotations
 
 import os
 import shutil
 import tempfile
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 from jobs import kernel, requests, runner
@@ -26,6 +29,7 @@ streams:
   s2: {{columns: {{ts: timestamp, j: string, b: bigint}}, event_time: ts, source: {{files: "landing/s2/*.parquet"}}}}
 """
 HOPELESS = 5.0           # seconds a batch
+CHOSEN = ""              # in the place of a fixed plan's name
 
 
 @dataclass(frozen=True)
@@ -43,17 +47,87 @@ def phases(rate: int = 2_000) -> tuple[Phase, ...]:
             Phase("selectivity ÷ 20", 10 * rate, 2_000, 0.05), Phase("back", rate, 20, 1.0))
 
 
+@dataclass
+class Run:
+    """One life of the pipeline; `plan` is pinned, or CHOSEN."""
+
+    rt: runner.Runtime
+    plan: str
+    phases: list[list[float]] = field(default_factory=list)      # seconds of each batch
+    plans: list[str] = field(default_factory=list)               # in force at each
+
+    def turn(self) -> None:
+        (entry,) = runner.run(self.rt, flush=True, limit=1)["ran"]
+        self.phases[-1].append(entry["seconds"])
+        self.plans.append(entry["plans"]["answer"])
+
+    def predicted(self) -> dict[str, float]:
+        decision = self.rt.choices.queries["answer"].decision
+        return {c.plan.name: c.seconds for c in decision.candidates if c.refused is None} if decision else {}
+
+
 def drift(length: int = 16, rate: int = 2_000) -> dict[str, Any]:
     """`length` batches a phase."""
     root = tempfile.mkdtemp(prefix="forebay-drift-")
     try:
         origin = _landed(os.path.join(root, "origin"), phases(rate), length)
-        chosen = _run(origin, os.path.join(root, "chosen"), None, length)
-        worst = {name: max(phase.get(name, 0.0) for phase in chosen["predicted"]) for name in _names(origin)}
-        fixed = {name: _run(origin, os.path.join(root, "fixed"), name, length) for name, seconds in worst.items() if seconds <= HOPELESS}
-        return {**_report(chosen, fixed, rate, length), "not_run": {name: round(s, 1) for name, s in worst.items() if s > HOPELESS}}
+        with _runs(origin, root) as runs:
+            left = _race(runs, len(phases()), length)
+            return _report(runs, left, rate)
     finally:
         shutil.rmtree(root, ignore_errors=True)
+
+
+def _race(runs: dict[str, Run], count: int, length: int) -> dict[str, str]:
+    """Takes turns boundary by boundary; says which fixed plans left, and why."""
+    left: dict[str, str] = {}
+    for n in range(count * length):
+        for run in runs.values():
+            if n % length == 0:
+                run.phases.append([])
+            if run.plan not in left:
+                run.turn()
+        for name, seconds in runs[CHOSEN].predicted().items():
+            if seconds > HOPELESS and name not in left:
+                left[name] = f"at batch {n}, predicted to take {seconds:.1f} s"
+    return left
+
+
+@contextmanager
+def _runs(origin: str, root: str) -> Iterator[dict[str, Run]]:
+    """All that take part, on one Spark session; data files are shared, since none is ever changed."""
+    first = runner.runtime(load(origin))
+    try:
+        found: dict[str, Run] = {}
+        for number, name in enumerate((CHOSEN, *_names(origin))):
+            folder = os.path.join(root, str(number))
+            shutil.copytree(origin, folder, copy_function=lambda a, b: os.link(a, b) if a.endswith(".parquet") else shutil.copy2(a, b))
+            rt = runner.runtime(load(folder))
+            rt.tasks = first.tasks
+            requests.synchronise(rt)
+            if name != CHOSEN:
+                requests.change(rt, "answer", "pin", name)
+            found[name] = Run(rt, name)
+        yield found
+    finally:
+        first.tasks.stop()
+
+
+def _report(runs: dict[str, Run], left: dict[str, str], rate: int) -> dict[str, Any]:
+    """The best of a phase is among those that ran it wholly."""
+    chosen, fixed = runs[CHOSEN], {name: run for name, run in runs.items() if name != CHOSEN}
+    names, total = [p.name for p in phases(rate)], sum(map(sum, chosen.phases))
+    length = len(chosen.phases[0])
+    best = [min((sum(run.phases[n]), name) for name, run in fixed.items() if len(run.phases[n]) == length) for n in range(len(names))]
+    hindsight = sum(s for s, _ in best)
+    whole = {name: sum(map(sum, run.phases)) for name, run in fixed.items() if name not in left}
+    switches = [(n, a, b) for n, (a, b) in enumerate(zip(chosen.plans, chosen.plans[1:]), 1) if a != b]
+    return {"batches": len(chosen.plans), "chosen_s": total, "hindsight_s": hindsight, "chosen_over_hindsight": total / hindsight,
+            "chosen_over_best_fixed": total / min(whole.values()) if whole else None,
+            "best_of_phase": dict(zip(names, ({"plan": plan, "seconds": s} for s, plan in best))),
+            "chosen_of_phase": dict(zip(names, map(sum, chosen.phases))),
+            "fixed_s": dict(sorted(whole.items(), key=lambda item: item[1])), "left": left,
+            "switches": [{"batch": n, "from": a, "to": b} for n, a, b in switches]}
 
 
 def _landed(folder: str, wanted: tuple[Phase, ...], length: int) -> str:
@@ -87,41 +161,3 @@ def _names(folder: str) -> list[str]:
     from jobs.works import parsed
     rt = runner.runtime(load(folder))
     return [c.plan.name for c in candidates(parsed(QUERY, rt.catalog)) if c.refused is None]
-
-
-def _run(origin: str, folder: str, plan: str | None, length: int) -> dict[str, Any]:
-    """Seconds of each batch by phase, plans in force, predictions at each phase's end; boundary by boundary, as they come in a running pipeline."""
-    shutil.copytree(origin, folder)
-    rt = runner.runtime(load(folder))
-    try:
-        requests.synchronise(rt)
-        if plan is not None:
-            requests.change(rt, "answer", "pin", plan)
-        seconds: list[list[float]] = []
-        plans: list[str] = []
-        predicted: list[dict[str, float]] = []
-        for _ in phases():
-            seconds.append([])
-            for _ in range(length):
-                (entry,) = runner.run(rt, flush=True, limit=1)["ran"]
-                seconds[-1].append(entry["seconds"])
-                plans.append(entry["plans"]["answer"])
-            decision = rt.choices.queries["answer"].decision
-            predicted.append({c.plan.name: c.seconds for c in decision.candidates if c.refused is None} if decision else {})
-        return {"phases": seconds, "plans": plans, "predicted": predicted}
-    finally:
-        rt.tasks.stop()
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _report(chosen: dict[str, Any], fixed: dict[str, dict[str, Any]], rate: int, length: int) -> dict[str, Any]:
-    total = sum(map(sum, chosen["phases"]))
-    best = [min((sum(run["phases"][n]), name) for name, run in fixed.items()) for n in range(len(phases(rate)))]
-    hindsight = sum(s for s, _ in best)
-    switches = [(n, a, b) for n, (a, b) in enumerate(zip(chosen["plans"], chosen["plans"][1:]), 1) if a != b]
-    names = [p.name for p in phases(rate)]
-    return {"batches": len(chosen["plans"]), "chosen_s": total, "hindsight_s": hindsight, "chosen_over_hindsight": total / hindsight,
-            "best_of_phase": dict(zip(names, ({"plan": plan, "seconds": s} for s, plan in best))),
-            "chosen_of_phase": dict(zip(names, map(sum, chosen["phases"]))),
-            "fixed_s": {name: sum(map(sum, run["phases"])) for name, run in sorted(fixed.items(), key=lambda item: sum(map(sum, item[1]["phases"])))},
-            "switches": [{"batch": n, "from": a, "to": b} for n, a, b in switches]}

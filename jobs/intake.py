@@ -80,6 +80,13 @@ def watermarks(pipeline: Pipeline) -> dict[str, Watermark]:
     return {stream: Watermark(*numbers) for stream, *numbers in rows if stream in pipeline.streams}
 
 
+def counts(pipeline: Pipeline, like: str = "%") -> tuple[int, int, int]:
+    """Rows on time, late and quarantined, of the inputs whose path is like this."""
+    sums = ", ".join(f"CAST(coalesce(sum({name}), 0) AS BIGINT)" for name in ('"rows"', "late", "quarantined"))
+    (rows, late, aside), = _asked(pipeline, f"SELECT {sums} FROM files WHERE path LIKE {quoted(like)}") or [(0, 0, 0)]
+    return rows, late, aside
+
+
 def first_row(pipeline: Pipeline) -> int | None:
     """The earliest event time of the pipeline."""
     return min((w.earliest for w in watermarks(pipeline).values()), default=None)

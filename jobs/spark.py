@@ -61,6 +61,24 @@ def session(master: str = "local[*]", settings: Mapping[str, str] | None = None)
         return builder.getOrCreate()
 
 
+_KEPT: list[bool] = []
+
+
+@contextmanager
+def kept() -> Iterator[None]:
+    """Within, a session outlives those who used it, so that the next finds it warm."""
+    _KEPT.append(True)
+    try:
+        yield
+    finally:
+        _KEPT.pop()
+
+
+def release(session: Any) -> None:
+    if not _KEPT:
+        session.stop()
+
+
 def _connector(settings: Mapping[str, str]) -> dict[str, str]:
     """Hadoop's connector where it is configured, by class path: `spark.jars` would copy its 660 MB at each start. A cluster's workers have their own."""
     wanted = os.path.isdir(S3_JARS) and any(key.startswith("spark.hadoop.fs.s3a.") for key in settings)

@@ -74,7 +74,7 @@ class Tasks:
 
     def stop(self) -> None:
         if self._session is not None:
-            self._session.stop()
+            spark.release(self._session)
             self._session = None
 
 

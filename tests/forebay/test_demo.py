@@ -35,16 +35,17 @@ def test_the_rows_are_the_same_each_time(tmp_path: Path) -> None:
             demo_data.write(str(tmp_path / name), step, SMALL)
     texts = {name: {p.relative_to(tmp_path / name): p.read_text() for p in (tmp_path / name).rglob("*.*")} for name in ("a", "b")}
     assert texts["a"] == texts["b"] and len(texts["a"]) == 2 * STEPS
-    assert sum(t.count("\n") for p, t in texts["a"].items() if p.suffix == ".csv") == SMALL.views + STEPS
+    assert sum(t.count("\n") for t in texts["a"].values()) == demo_data.rows(SMALL) + STEPS, "a header line in each file of views"
 
 
 def check(folder: Path, scale: Scale) -> None:
     out = io.StringIO()
     said = play(str(folder), out, scale)
-    assert said["killed"] == {"signal": "SIGKILL", "boundary": "2025-01-01T11:00:00Z", "ledger": "intent"}
-    total = scale.views + scale.purchases
+    assert said["killed"] == {"signal": "SIGKILL", "boundary": "2025-01-01T10:00:00Z", "ledger": "intent"}
+    total = demo_data.rows(scale)
     assert said["boundaries"] == 24 and said["last"] == "2025-01-01T13:00:00Z" and 0.99 * total < said["rows"] <= total
     assert {n: (q["boundaries"], q["equal"]) for n, q in said["verify"].items()} == {"sections": (24, 24), "slow_pages": (8, 8), "totals": (24, 24)}
+    assert all(q["batches"] for q in said["mlflow"]["queries"].values())
     assert "again from that intent" in out.getvalue() and "equal" in out.getvalue()
 
 

@@ -25,7 +25,8 @@ def costs(**dear: float) -> Coefficients:
 
 def fill(pipe: forebay.Pipeline, batches: range) -> None:
     drawn = [(n, k) for n in batches for k in (1, 2, 3)]
-    rows(pipe, [s for n, k in drawn for s in (10 * n + 1, 10 * n + 7 + k / 9)], k=[k for _, k in drawn for _ in "ab"], x=[k % 2 for _, k in drawn for _ in "ab"])
+    two = [k for _, k in drawn for _ in "ab"]
+    rows(pipe, [s for n, k in drawn for s in (10 * n + 1, 10 * n + 7 + k / 9)], k=two, x=[k % 2 for k in two])
     rows(pipe, [10 * n + 5 for n, _ in drawn], "buys", k=[k for _, k in drawn], x=[n + k for n, k in drawn])
 
 

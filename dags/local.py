@@ -1,0 +1,41 @@
+"""Runs DAGs in this process by `dag.test()`, without a server: one request a line of JSON on stdin, one answer a line on stdout; it decides nothing.
+
+The Spark session is kept from run to run. Whatever else is printed goes to stderr.
+"""
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any
+
+from airflow.dag_processing.dagbag import DagBag
+
+from jobs.spark import kept
+
+
+def ran(name: str, form: dict[str, Any]) -> dict[str, Any]:
+    """A DAG run with a form's values; the DAG is read anew, since a test run leaves what its form said in it."""
+    bag = DagBag(os.environ["AIRFLOW__CORE__DAGS_FOLDER"])
+    if bag.import_errors or name not in bag.dags:
+        return {"refused": f"there is no DAG {name}; there are {', '.join(sorted(bag.dags))} {bag.import_errors or ''}".strip()}
+    try:
+        run = bag.dags[name].test(run_conf=form)
+    except Exception as error:      # a form's value that does not fit, said by whatever Airflow raises
+        return {"refused": f"{type(error).__name__}: {error}"}
+    found = run.get_task_instances()
+    return {"state": str(run.state), "tasks": {t.task_id: str(t.state) for t in found}, "said": {t.task_id: t.xcom_pull(task_ids=t.task_id) for t in found}}
+
+
+def main() -> None:
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    with kept():
+        for line in sys.stdin:
+            asked = json.loads(line)
+            os.environ.update(asked.get("environment", {}))
+            print(json.dumps(ran(asked["dag"], asked.get("form", {})), default=str), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main()
