@@ -4,7 +4,6 @@ Everything they write is in `.forebay/up`: Airflow's home, MLflow's database, lo
 """
 from __future__ import annotations
 
-import glob
 import json
 import os
 import secrets
@@ -21,7 +20,7 @@ from pathlib import Path
 
 import psutil
 
-from jobs.spark import JARS, SETTINGS
+from infra import connect
 
 ROOT = Path(__file__).resolve().parent.parent
 PLACE = ROOT / ".forebay" / "up"
@@ -29,7 +28,6 @@ BIN = Path(sys.executable).parent
 HERE = "127.0.0.1"
 PATIENCE = 120.0            # seconds until everything answers
 PREFERRED = {"airflow": 8080, "mlflow": 5000, "spark": 15002, "logs": 8793}
-SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
 
 @dataclass(frozen=True)
@@ -118,12 +116,8 @@ def _call(environment: Mapping[str, str], *arguments: str) -> str:
 def _services(ports: Mapping[str, int]) -> list[Service]:
     airflow, mlflow = f"http://{HERE}:{ports['airflow']}", f"http://{HERE}:{ports['mlflow']}"
     store = (f"sqlite:///{PLACE / 'mlflow.db'}", "--artifacts-destination", str(PLACE / "artifacts"))
-    jars = ",".join(sorted(glob.glob(os.path.join(JARS, "*.jar"))))
-    said = {**SETTINGS, "spark.connect.grpc.binding.address": HERE, "spark.connect.grpc.binding.port": str(ports["spark"])}
-    options = tuple(part for key, value in said.items() if key != "spark.driver.memory" for part in ("--conf", f"{key}={value}"))
     return [
-        Service("spark", (str(BIN / "spark-submit"), "--master", "local[2]", "--driver-memory", "1g", "--jars", jars, "--class", SERVER, *options,
-                          "spark-internal"), lambda: _open(ports["spark"])),
+        Service("spark", connect.command(HERE, ports["spark"]), lambda: _open(ports["spark"])),
         Service("mlflow", (str(BIN / "mlflow"), "server", "--backend-store-uri", *store, "--host", HERE, "--port", str(ports["mlflow"]), "--workers", "1"),
                 lambda: _get(f"{mlflow}/health") is not None),
         Service("api-server", (str(BIN / "airflow"), "api-server", "--host", HERE, "--port", str(ports["airflow"]), "--workers", "1"),
