@@ -3,7 +3,7 @@ RUN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE     # compiling all that is imported is most of a short run
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-s3 install-kafka-broker demo up down check test long chaos bench goldens lock clean
+.PHONY: help install install-s3 install-kafka-broker demo up down check test long chaos browser bench goldens lock clean
 
 help:                   ## these lines
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):[^#]*## */  make \1\t/' | expand -t 30
@@ -44,6 +44,12 @@ long: install           ## what takes a minute and more each: on a store, over m
 
 chaos: install          ## kill -9 at every named failpoint, twice in a row
 	@FOREBAY_TESTS=full $(RUN)/python -m pytest -q -m chaos
+
+browser: install        ## one way through all pages in headless Chromium (needs chromium and Node.js 20); pictures go to docs/pictures
+	@command -v chromium >/dev/null || { echo "forebay: chromium is missing; install it with: apt-get install -y chromium" >&2; exit 1; }
+	@cd tests/browser && npm ci --silent
+	@mkdir -p docs/pictures
+	@FOREBAY_SHOTS=$(CURDIR)/docs/pictures $(RUN)/python -m pytest -q -m browser
 
 bench: install          ## the comparisons with other systems
 	@$(RUN)/forebay bench

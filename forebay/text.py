@@ -220,7 +220,7 @@ def tracked(document: Mapping[str, Any]) -> Text:
         if document["uri"] is None:
             return line(out, "`tracking` is off in forebay.yml")
         table(out, ("query", "new batches", "MLflow run"), [(n, q["batches"], q["run"]) for n, q in document["queries"].items()], (False, True, False))
-        line(out, f"experiment {document['experiment']} at {document['uri']}")
+        line(out, f"experiment {document['experiment']} at {document['page'] or document['uri']}")
     return text
 
 

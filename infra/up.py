@@ -1,6 +1,6 @@
 """Airflow, MLflow and a warm Spark Connect server on 127.0.0.1, each a process in a session of its own; only what a pid file of ours names is ended.
 
-Everything they write is in `.forebay/up`: Airflow's home, MLflow's database, logs, pid files, a pipeline to begin with.
+Everything they write is in `.forebay/up`, or where FOREBAY_UP says: Airflow's home, MLflow's database, logs, pid files, a pipeline to begin with.
 """
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ import psutil
 from infra import connect
 
 ROOT = Path(__file__).resolve().parent.parent
-PLACE = ROOT / ".forebay" / "up"
+PLACE = Path(os.environ.get("FOREBAY_UP", ROOT / ".forebay" / "up"))
 BIN = Path(sys.executable).parent
 HERE = "127.0.0.1"
 PATIENCE = 120.0            # seconds until everything answers

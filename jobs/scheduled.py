@@ -82,7 +82,9 @@ def chosen(folder: str) -> dict[str, Any]:
 
     with _opened(folder) as rt:
         said = {s.name: _decided(decisions.document(rt, s.name)) for s in requests.listed(rt) if s.active}
-        return {"queries": said, "mlflow": tracking.track(rt)}
+        tracked = tracking.track(rt)
+    log.info("charts of predicted and measured cost: %s", tracked["page"] or tracked["uri"])
+    return {"queries": said, "mlflow": tracked}
 
 
 def maintain(folder: str) -> dict[str, Any]:

@@ -31,6 +31,8 @@ VARIABLE = "MLFLOW_TRACKING_URI"
 QUIET = {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2", "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
          "MLFLOW_LOGGING_LEVEL": "WARNING"}
 AT_ONCE = 1000            # metrics of one call: MLflow's limit
+CHARTS = "runs?workflowType=machine_learning&compareRunsMode=CHART"      # without it MLflow begins with an empty page about traces
+KIND = {"mlflow.experimentKind": "custom_model_development"}             # no traces of language models are to be looked for
 LONGEST = 5000            # characters of a tag: MLflow's limit
 
 
@@ -67,12 +69,14 @@ def track(rt: Runtime) -> dict[str, Any]:
     """Logs every batch that is committed and not yet logged; says where (without a password), and how many batches of which query were new."""
     place = store(rt.pipeline)
     if place is None:
-        return {"uri": None, "experiment": None, "queries": {}}
+        return {"uri": None, "experiment": None, "page": None, "queries": {}}
     with held(os.path.join(rt.pipeline.warehouse, "mlflow"), patience=60.0):
         log = _log(rt.pipeline, place)
         told = rt.ledger.told(1)
         said = {s.name: _query(rt, log, s) for s in requests.listed(rt)} if told else {}
-    return {"uri": re.sub(r"//[^/@]*@", "//", place.uri), "experiment": log.experiment, "queries": {n: s for n, s in said.items() if s is not None}}
+    uri = re.sub(r"//[^/@]*@", "//", place.uri)
+    page = f"{uri}/#/experiments/{log.experiment}/{CHARTS}" if uri.startswith("http") else None
+    return {"uri": uri, "experiment": log.experiment, "page": page, "queries": {n: s for n, s in said.items() if s is not None}}
 
 
 def _log(pipeline: Pipeline, place: Store) -> Log:
@@ -88,7 +92,7 @@ def _log(pipeline: Pipeline, place: Store) -> Log:
     if known is not None and known.lifecycle_stage != "active":
         hint = "restore it there, or set `tracking` in forebay.yml"
         raise ForebayError("deleted-experiment", f"MLflow's experiment {name!r} at {place.uri} was deleted", hint=hint, exit_code=1)
-    made = known.experiment_id if known is not None else client.create_experiment(name, place.artifacts, {"forebay.folder": pipeline.folder})
+    made = known.experiment_id if known is not None else client.create_experiment(name, place.artifacts, {"forebay.folder": pipeline.folder, **KIND})
     return Log(client, made)
 
 

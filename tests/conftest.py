@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-SLOWER = ("spark", "slow", "kafka", "s3", "chaos", "long")
+SLOWER = ("spark", "slow", "kafka", "s3", "chaos", "long", "browser")
 SHARE = Path(__file__).resolve().parent.parent / ".venv" / "share" / "forebay"
 COMMON: dict[str, Any] = {"deadline": None, "print_blob": True, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large]}
 

@@ -87,7 +87,7 @@ def test_a_query_that_ends_ends_its_run(tmp_path: Path) -> None:
 
 def test_off_and_before_the_first_batch_nothing_is_made(tmp_path: Path) -> None:
     off = pipeline(tmp_path / "off", top="tracking: off\n", queries={"a": COUNT})
-    assert tracking.track(off.runtime) == {"uri": None, "experiment": None, "queries": {}} and not list((tmp_path / "off").rglob("mlflow*"))
+    assert tracking.track(off.runtime) == {"uri": None, "experiment": None, "page": None, "queries": {}} and not list((tmp_path / "off").rglob("mlflow*"))
     fresh = pipeline(tmp_path / "fresh", top="tracking: ../runs\n")
     assert tracking.track(fresh.runtime)["queries"] == {} and (tmp_path / "runs" / "mlflow.db").exists()
 

@@ -1,0 +1,79 @@
+// A newcomer's way through the pages: logs in, creates a query by the form, triggers the pipeline, sees green, opens MLflow and the data docs.
+// node tour.mjs '{"airflow": URL, "mlflow": URL, "charts": TEXT, "docs": URL or null, "password": TEXT, "shots": FOLDER, "chromium": PATH}'
+import { chromium } from 'playwright-core';
+
+const given = JSON.parse(process.argv[2]);
+const OFF = ['--no-sandbox', '--disable-gpu', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
+const PATIENCE = 180_000;      // milliseconds until a run is green: a task may start Python and Spark first
+const SQL = `SELECT v.page, COUNT(*) AS n, SUM(b.amount) AS spent
+FROM views AS v [WINDOW 1 HOUR], purchases AS b [WINDOW 10 MINUTES] WHERE v.user = b.user GROUP BY v.page`;
+
+const browser = await chromium.launch({ executablePath: given.chromium, args: OFF });
+const page = await browser.newPage({ viewport: { width: 1400, height: 900 } });
+page.setDefaultTimeout(60_000);
+const shot = (name) => page.screenshot({ path: `${given.shots}/${name}.png` });
+
+async function login() {
+  await page.goto(given.airflow);
+  await page.fill('input[name=username]', 'admin');
+  await page.fill('input[name=password]', given.password);
+  await page.click('button[type=submit], button:has-text("Sign in")');
+  await page.waitForSelector('text=Dags');
+}
+
+async function trigger(dag, fields, name) {
+  await page.goto(`${given.airflow}/dags/${dag}`);
+  await page.locator('button:has-text("Trigger")').first().click();
+  const dialog = page.locator('[role=dialog]').last();
+  await dialog.waitFor();
+  for (const [field, value] of Object.entries(fields)) {
+    const box = dialog.locator(`[name="element_${field}"]`);
+    await (value === true ? box.evaluate((e) => e.click()) : box.fill(value));
+  }
+  if (name) await shot(name);
+  await dialog.locator('button:has-text("Trigger")').last().click();
+  await green(dag);
+}
+
+async function green(dag) {
+  const end = Date.now() + PATIENCE;
+  while (Date.now() < end) {
+    await page.goto(`${given.airflow}/dags/${dag}/runs`);
+    await page.waitForTimeout(2500);
+    const text = await page.locator('table').first().innerText().catch(() => '');
+    if (/success/i.test(text) && !/running|queued/i.test(text)) return;
+    if (/failed/i.test(text)) throw new Error(`a run of ${dag} failed`);
+  }
+  throw new Error(`no run of ${dag} is green`);
+}
+
+await login();
+await page.goto(`${given.airflow}/dags`);
+await page.waitForSelector('text=forebay__shop__queries');
+await shot('airflow-dags');
+await trigger('forebay__shop', {});
+await trigger('forebay__shop__queries', { query: 'spent_by_page', sql: SQL }, 'airflow-form');
+await trigger('forebay__shop', { flush: true });
+await page.goto(`${given.airflow}/dags/forebay__shop`);
+await page.waitForTimeout(4000);
+await shot('airflow-run');
+await green('forebay__shop__adapt');
+await page.goto(`${given.mlflow}/#/experiments`);
+await page.locator('a:has-text("shop")').first().waitFor();
+const link = await page.locator('a:has-text("shop")').first().getAttribute('href');
+const id = /experiments\/(\d+)/.exec(link)[1];
+await page.goto(`${given.mlflow}/#/experiments/${id}/${given.charts}`);
+await page.waitForSelector('text=predicted_s');
+await page.waitForSelector('text=spent_by_page');
+await page.waitForTimeout(3000);
+await shot('mlflow-charts');
+if (given.docs) {
+  const asked = [];
+  page.on('request', (r) => asked.push(r.url()));
+  await page.goto(given.docs);
+  await page.waitForTimeout(1500);
+  const away = asked.filter((url) => !url.startsWith('file:') && !url.startsWith('data:'));
+  if (away.length) throw new Error(`the data docs ask for ${away.join(', ')}`);
+  await shot('data-docs');
+}
+await browser.close();
