@@ -16,7 +16,7 @@ POOLS = "FOREBAY_POOLS"         # `on`: what holds a pipeline runs in a pool of 
 NAME = r"^[A-Za-z_][A-Za-z0-9_]{0,63}$"
 INSTANT = r"^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:\d\d)?)?$"
 COMMON: dict[str, Any] = {"start_date": datetime(2025, 1, 1, tzinfo=timezone.utc), "catchup": False, "max_active_runs": 1}
-CRASHES = {"retries": 2, "retry_delay": timedelta(seconds=5), "retry_exponential_backoff": True, "max_retry_delay": timedelta(minutes=5)}
+CRASHES = {"retries": 4, "retry_delay": timedelta(seconds=5), "retry_exponential_backoff": True, "max_retry_delay": timedelta(minutes=5)}
 
 
 def every(setting: str | None = None) -> Iterator[DAG]:

@@ -24,9 +24,17 @@ from infra import connect
 
 ROOT = Path(__file__).resolve().parent.parent
 PLACE = Path(os.environ.get("FOREBAY_UP", ROOT / ".forebay" / "up"))
+SETTINGS = ROOT / "infra" / "settings"
 BIN = Path(sys.executable).parent
 HERE = "127.0.0.1"
 PATIENCE = 120.0            # seconds until everything answers
+LOOK = 1.0                  # seconds between two looks of the keeper
+KEEPER = "keeper"
+SOON = {                    # Airflow's own values are for many machines: minutes until a lost task is noticed, a second between two tasks of a run
+    "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.3", "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "30",
+    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "5", "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_SEC": "5",
+    "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "15",
+}
 PREFERRED = {"airflow": 8080, "mlflow": 5000, "spark": 15002, "logs": 8793}
 
 
@@ -56,16 +64,46 @@ def up() -> int:
     if late:
         print("".join(f"forebay: {n} does not answer; the end of {_log(n)}:\n{_tail(n)}\n" for n in late), file=sys.stderr)
         return down() or 1
+    _start(Service(KEEPER, (sys.executable, "-m", "infra.up", "keep", json.dumps(ports)), lambda: True), environment)
     print(f"Airflow   http://{HERE}:{ports['airflow']}    user admin, password {password}\nMLflow    http://{HERE}:{ports['mlflow']}\n"
           f"Spark     sc://{HERE}:{ports['spark']}\nPipelines {environment['FOREBAY_PIPELINES']}\n\n"
           f"All of it answered after {time.monotonic() - began:.0f} s. `make down` ends it; logs are in {PLACE / 'log'}.")
     return 0
 
 
+def keep(ports: Mapping[str, int]) -> None:
+    """Starts again whichever service has ended, until `down` ends this."""
+    services = _services(ports)
+    while True:
+        time.sleep(LOOK)
+        for name in _revived(services, os.environ):
+            print(f"{name} had ended and is started again", flush=True)
+
+
+def _revived(services: list[Service], environment: Mapping[str, str]) -> list[str]:
+    """What is left of one that has ended would hold its port."""
+    ended = [s for s in services if not _alive(s.name)]
+    for service in ended:
+        for left in _session(service.name):
+            with suppress(psutil.NoSuchProcess):
+                left.kill()
+        _start(service, environment)
+    return [s.name for s in ended]
+
+
 def down() -> int:
-    """Ends what `up` started, and nothing else: a pid that now belongs to another process is left alone."""
-    found = [n for n in _names() if _alive(n)]
-    ours = [p for n in found for p in _session(n)]
+    """Ends what `up` started, the keeper first, and nothing else: a pid that now belongs to another process is left alone."""
+    found = sorted((n for n in _names() if _alive(n)), key=lambda n: n != KEEPER)
+    if found[:1] == [KEEPER]:
+        _end(_session(KEEPER))
+    _end([p for n in found for p in _session(n)])
+    for name in _names():
+        (PLACE / f"{name}.pid").unlink()
+    print(f"ended: {', '.join(n for n in found if n != KEEPER) or 'nothing was running'}")
+    return 0
+
+
+def _end(ours: list[psutil.Process]) -> None:
     for process in ours:
         with suppress(psutil.NoSuchProcess):
             process.terminate()
@@ -74,10 +112,6 @@ def down() -> int:
         with suppress(psutil.NoSuchProcess):
             process.kill()
     psutil.wait_procs(left, timeout=5)
-    for name in _names():
-        (PLACE / f"{name}.pid").unlink()
-    print(f"ended: {', '.join(found) or 'nothing was running'}")
-    return 0
 
 
 def _environment(ports: Mapping[str, int]) -> dict[str, str]:
@@ -86,7 +120,8 @@ def _environment(ports: Mapping[str, int]) -> dict[str, str]:
         "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False", "AIRFLOW__CORE__PARALLELISM": "2", "AIRFLOW__API__HOST": HERE,
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"http://{HERE}:{ports['airflow']}/execution/", "AIRFLOW__API__PORT": str(ports["airflow"]),
         "AIRFLOW__API__BASE_URL": f"http://{HERE}:{ports['airflow']}", "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(ports["logs"]),
-        "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "30", "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": HERE,
+        **SOON, "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "30", "PYTHONPATH": f"{ROOT}{os.pathsep}{SETTINGS}",
+        "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": HERE,
         "FOREBAY_POOLS": "on", "FOREBAY_MASTER": f"sc://{HERE}:{ports['spark']}", "MLFLOW_TRACKING_URI": f"http://{HERE}:{ports['mlflow']}",
         "MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
     }
@@ -226,4 +261,10 @@ def _tail(name: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(down() if sys.argv[1:] == ["down"] else up())
+    match sys.argv[1:]:
+        case ["keep", said]:
+            keep(json.loads(said))
+        case ["down"]:
+            sys.exit(down())
+        case _:
+            sys.exit(up())

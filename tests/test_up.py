@@ -28,6 +28,22 @@ def test_a_service_ends_with_its_children(tmp_path: Path) -> None:
     assert list(tmp_path.glob("*.pid")) == []
 
 
+def test_a_service_that_ended_is_started_again_without_what_it_left(tmp_path: Path) -> None:
+    service = up.Service("sleeper", ("/bin/sh", "-c", "sleep 600 & sleep 600"), lambda: True)
+    up._start(service, {"PATH": "/bin:/usr/bin"})
+    first = int((tmp_path / "sleeper.pid").read_text().split()[0])
+    while len(family := up._session("sleeper")) < 3:
+        assert up._alive("sleeper")
+    assert up._revived([service], {"PATH": "/bin:/usr/bin"}) == []
+    psutil.Process(first).kill()
+    while up._alive("sleeper"):
+        pass
+    assert up._revived([service], {"PATH": "/bin:/usr/bin"}) == ["sleeper"] and up._alive("sleeper")
+    psutil.wait_procs(family, timeout=5)
+    assert not any(p.is_running() and p.status() != psutil.STATUS_ZOMBIE for p in family)
+    assert up.down() == 0
+
+
 def test_a_process_that_got_the_number_later_is_left_alone(tmp_path: Path) -> None:
     other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
     try:
