@@ -33,8 +33,19 @@ def kept(**changes: object) -> Calibration:
     return made
 
 
-def test_without_a_calibration_the_prior_prices(place: Path) -> None:
-    assert calibrate.stored() is None and calibrate.coefficients() == prior()
+def test_by_wish_the_prior_prices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FOREBAY_CALIBRATION", "none")
+    assert calibrate.coefficients() == prior()
+
+
+def test_the_first_use_measures_small_pieces_and_keeps_them(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calibrate, "SIZES", (1_000, 2_000, 4_000))
+    assert calibrate.stored() is None
+    first = calibrate.coefficients()
+    made = calibrate.stored()
+    assert made is not None and made.here and made.coefficients == first != prior()
+    monkeypatch.setattr(calibrate, "unit_costs", lambda: pytest.fail("measured again"))
+    assert calibrate.coefficients() == first
 
 
 def test_what_is_kept_is_what_is_read(place: Path) -> None:
@@ -43,9 +54,10 @@ def test_what_is_kept_is_what_is_read(place: Path) -> None:
     assert calibrate.coefficients()["scan"] == 1e-9
 
 
-def test_a_calibration_of_another_machine_is_not_used(place: Path) -> None:
-    kept(machine={**machine(), "cpu": "another"})
-    assert calibrate.coefficients() == prior()
+def test_a_calibration_of_another_machine_is_not_used(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = kept(machine={**machine(), "cpu": "another"})
+    monkeypatch.setattr(calibrate, "unit_costs", lambda: dict(calibrate.REFERENCE))
+    assert calibrate.coefficients() != other.coefficients and calibrate.stored() != other
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"seconds": 3}'])
