@@ -217,8 +217,8 @@ def release(call: Call, boundary: Annotated[str, typer.Argument(metavar="T")],
             reason: Annotated[str, typer.Option("--reason", help="Why; the ledger keeps it.")]) -> Said:
     """Let a boundary pass that a critical expectation stopped."""
     at = show.micros(boundary, "T")
-    opened(call)
-    raise ForebayError("nothing-stopped", f"nothing was stopped at {show.iso(at)}", hint="only a boundary that a critical expectation stopped can be released")
+    document = show.released(opened(call).release(at, reason))
+    return Said(document, text.released(document))
 
 
 def doctor(call: Call, rebuild: Annotated[str | None, typer.Option(

@@ -131,7 +131,7 @@ def _read(rt: Runtime, path: str) -> list[dict[str, Any]]:
     """Instants as microseconds."""
     if not tables.exists(rt.path(path)):
         return []
-    rows = rt.table(path).refresh().rows().sort_by("at")
+    rows = rt.table(path).refresh().rows().sort_by([("at", "ascending"), ("boundary", "ascending")])
     for name in ("at", "boundary"):
         rows = rows.set_column(rows.schema.get_field_index(name), name, rows[name].cast(pa.int64()))
     return list(rows.to_pylist())
