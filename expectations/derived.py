@@ -45,7 +45,7 @@ def of_stream(columns_: Mapping[str, Type], event_time: str) -> tuple[Derived, .
     return (Derived(TYPES, "row", "ingest", f"every value is of its declared type: {declared}", tuple(columns_)),
             Derived(NOT_NULL, "row", "ingest", f"{event_time} is not NULL", (event_time,)),
             Derived(DOMAIN, "row", "ingest", f"{event_time} is from 1970 on and at most `ahead` after the clock", (event_time,)),
-            Derived(FRESH, "warning", "input", f"the newest {event_time} is at most {SILENT} batches (or `idle`, `lateness`) before the boundary", (event_time,)),
+            Derived(FRESH, "warning", "input", f"the newest {event_time} is at most {SILENT} batches (`idle`, `lateness`) before the boundary", (event_time,)),
             Derived(VOLUME, "warning", "input", f"rows are within {TIMES} times the median of the last {HISTORY} boundaries, where that is {FEW} or more"))
 
 
@@ -57,8 +57,8 @@ def of_query(query: Query) -> tuple[Derived, ...]:
     if names := counts(query):
         found.append(Derived(COUNTS, "critical", "answers", f"{', '.join(names)}: never below 0", names))
     if summed := conserved(query):
-        said = ", ".join(m.output for m in summed)
-        found.append(Derived(CONSERVED, "critical", "answers", f"{said}: over all groups what the join's partials have together", tuple(m.output for m in summed)))
+        names = tuple(m.output for m in summed)
+        found.append(Derived(CONSERVED, "critical", "answers", f"{', '.join(names)}: over all groups what the join's partials have together", names))
     return tuple(found)
 
 

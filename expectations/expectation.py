@@ -1,4 +1,4 @@
-"""One expectation as a value, valid by construction: its kind, how much it matters, the columns and values it is about; what it says of rows is in expectations.sql."""
+"""One expectation, valid by construction: its kind, how much it matters, the columns and values it is about; what it says of rows is elsewhere."""
 from __future__ import annotations
 
 from collections.abc import Mapping

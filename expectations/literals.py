@@ -65,9 +65,8 @@ def _ranged(value: int, kind: Type) -> str:
 
 def _exact(value: Decimal, kind: Type) -> str:
     """Digits that the type cannot hold would be rounded away."""
-    if not value.is_finite() or value.normalize().as_tuple().exponent < -kind.scale or abs(value) >= 10 ** (kind.precision - kind.scale):      # type: ignore[operator]
-        return _no(str(value))
-    return f"{value:f}"
+    fits = value.is_finite() and abs(value) < 10 ** (kind.precision - kind.scale) and value == round(value, kind.scale)
+    return f"{value:f}" if fits else _no(str(value))
 
 
 def _finite(value: float) -> str:

@@ -1,4 +1,4 @@
-"""What an expectation says of rows, as DuckDB SQL over columns of known types; every value is a cast text, so that no user's SQL is run and no cast can fail."""
+"""What an expectation says of rows, as DuckDB SQL over columns of known types; a value is a cast text: no user's SQL is run and no cast fails."""
 from __future__ import annotations
 
 from collections.abc import Mapping

@@ -61,7 +61,7 @@ def waiting(rt: Runtime, group: tuple[int, ...]) -> list[Finding]:
 
 def answered(rt: Runtime, batch: Batch, made: Iterable[Answer]) -> None:
     """Stops the batch if an answer fails what is critical."""
-    found = [f for answer in made for f in expect_answers.findings(rt.context(), batch, answer, _of_query(rt, answer), _sensitive(rt))]
+    found = [f for answer in made for f in expect_answers.findings(rt.context(), batch, answer, _of_query(rt, answer), sensitive(rt))]
     if stops := _stopping(rt, found):
         raise _stop(rt, stops)
     rt.findings = [*rt.findings, *_noted(found)]
@@ -74,17 +74,13 @@ def keep(rt: Runtime) -> None:
         rt.findings = []
 
 
-def suite(rt: Runtime, stream: str) -> tuple[tuple[derived.Derived, ...], tuple[Expectation, ...]]:
-    declared = rt.pipeline.streams[stream]
-    return derived.of_stream(declared.columns, declared.event_time), expect_files.of_stream(rt.pipeline, rt.declared, stream)
+def sensitive(rt: Runtime) -> Mapping[str, frozenset[str]]:
+    """Columns whose values are not to be shown, by source."""
+    return {**{n: s.sensitive for n, s in rt.pipeline.streams.items()}, **{n: r.sensitive for n, r in rt.pipeline.relations.items()}}
 
 
 def _of_query(rt: Runtime, answer: Answer) -> tuple[Expectation, ...]:
     return expect_files.of_query(rt.declared, answer.work.name, dict(answer.work.query.columns)) if rt.declared else ()
-
-
-def _sensitive(rt: Runtime) -> Mapping[str, frozenset[str]]:
-    return {**{n: s.sensitive for n, s in rt.pipeline.streams.items()}, **{n: r.sensitive for n, r in rt.pipeline.relations.items()}}
 
 
 def _input(rt: Runtime, stream: str, group: tuple[int, ...]) -> list[Finding]:

@@ -1,4 +1,4 @@
-"""Answers held against what every sound answer fulfils and against what is declared of them, before anything is written; they are Arrow tables here, or files."""
+"""Answers held against what every sound one fulfils and against what is declared of them, before anything is written; Arrow tables, or files."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence

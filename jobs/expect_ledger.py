@@ -89,7 +89,8 @@ def release(rt: Runtime, boundary: int, reason: str, by: str | None = None) -> d
                 for row in held]
         try:
             _append(rt.table(RELEASES_PATH, RELEASES), rows)
-            return {"boundary": boundary, "by": who, "reason": said, "at": at, "released": [{k: row[k] for k in ("subject", "expectation", "observed")} for row in held]}
+            what = [{k: row[k] for k in ("subject", "expectation", "observed")} for row in held]
+            return {"boundary": boundary, "by": who, "reason": said, "at": at, "released": what}
         except Conflict:
             continue
     raise Conflict("the ledger of releases is written without pause by others")

@@ -85,7 +85,7 @@ def test_damaged_answers_fail_by_name(tmp_path: Path, monkeypatch: pytest.Monkey
     assert rows_ is not None
     t = pc.min(rows_["boundary"].cast(pa.int64())).as_py()
     twice = judged(one, rows=pa.concat_tables([rows_, rows_.slice(0, 1)]))
-    assert [(f.expectation.split("(")[0], f.boundary, f.observed) for f in twice if f.expectation.startswith("groups")] == [("groups_unique", t, "1 rows repeat others")]
+    assert [(f.boundary, f.observed) for f in twice if f.expectation.startswith("groups_unique")] == [(t, "1 rows repeat others")]
     cases = {"sums_conserved": rows_.slice(1), "counts_not_negative": put(rows_, "n", pc.negate), "boundary_monotone": put(
         rows_, "boundary", lambda c: pc.add(c.cast(pa.int64()), 10**7 * 100).cast(c.type))}
     for name, damaged in cases.items():
