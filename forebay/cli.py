@@ -221,6 +221,12 @@ def release(call: Call, boundary: Annotated[str, typer.Argument(metavar="T")],
     return Said(document, text.released(document))
 
 
+def expectations(call: Call, docs: Annotated[bool, typer.Option("--docs", help="Make the data docs, pages to read without a network.")] = False) -> Said:
+    """What is expected of streams and answers, and where it is held."""
+    document = opened(call).expectations(docs)
+    return Said(document, text.expectations(document))
+
+
 def doctor(call: Call, rebuild: Annotated[str | None, typer.Option(
         "--rebuild", metavar="NAME", help="Make a query's state anew from the stream tables, at its next boundary.")] = None) -> Said:
     """Java, jars, versions, disk, locks, tables: what is well."""
@@ -284,7 +290,8 @@ def experiment(call: Call, names: Annotated[list[str] | None, typer.Argument(met
 def _register() -> None:
     app.callback()(shared(entry, engine=True))
     query.callback()(shared(entry, engine=True))
-    commands: tuple[Any, ...] = (init, ingest, run, result, explain, plans, pin, unpin, windows, stats, track, verify, release, doctor, calibrate, demo)
+    commands: tuple[Any, ...] = (init, ingest, run, result, explain, plans, pin, unpin, windows, stats, track, verify, release, expectations, doctor, calibrate,
+                                 demo)
     for function in commands:
         app.command()(shared(function, engine=function in (run, verify, explain)))
     for function, name in ((create, "create"), (delete, "delete"), (pause, "pause"), (resume, "resume"), (list_, "list"), (show_, "show")):

@@ -232,6 +232,15 @@ def released(document: Mapping[str, Any]) -> Text:
     return text
 
 
+def expectations(document: Mapping[str, Any]) -> Text:
+    def text(out: TextIO) -> None:
+        names = ("expectation", "severity", "held")
+        table(out, ("of", *names), [(subject, *(row[n] for n in names)) for subject, rows in document["subjects"].items() for row in rows])
+        if document["docs"]:
+            line(out, f"data docs: {document['docs']}")
+    return text
+
+
 def _verdict(found: Mapping[str, Any]) -> str:
     return "DIFFERENT" if found["differences"] else "equal" if found["boundaries"] else "nothing published"
 

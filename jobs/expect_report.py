@@ -45,7 +45,6 @@ def place(rt: Runtime) -> str:
 
 def docs(rt: Runtime, anew: bool = False) -> str | None:
     """The documents' index, made again where something changed; None before the first boundary is published."""
-    expect.begin(rt)
     folder, said = place(rt), _stamp(rt)
     if said["boundary"] is None:
         return None
@@ -56,6 +55,7 @@ def docs(rt: Runtime, anew: bool = False) -> str | None:
 
 def listed(rt: Runtime) -> dict[str, Any]:
     """Every expectation in force, by subject: derived ones and declared ones, and where they are held."""
+    expect.begin(rt)
     found: dict[str, list[dict[str, str]]] = {}
     for name, stream in rt.pipeline.streams.items():
         own = derived.of_stream(stream.columns, stream.event_time)

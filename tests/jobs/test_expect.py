@@ -220,7 +220,8 @@ def test_unusual_volumes_and_silence_are_warnings(tmp_path: Path) -> None:
     rows(pipe, (231,))
     assert ran(pipe)[-1] == 230
     volumes = [row[0] for row in kept(pipe) if row[2] == "volume_near_history"]
-    assert volumes[:2] == [100, 110] and [row[0] for row in kept(pipe) if row[1] == "stream clicks"] == list(range(130, 240, 10))
+    assert volumes[:2] == [100, 110]
+    assert [row[0] for row in kept(pipe) if row[1] == "stream clicks"] == list(range(130, 240, 10))
     assert equal(pipe)
 
 
@@ -234,7 +235,8 @@ def test_a_crash_of_a_batch_that_is_to_be_stopped_or_was_released(tmp_path: Path
     assert "observed" in str(stopped(pipe))
     pipe.release(boundary(10), "so be it")
     assert crashed(tmp_path, failpoint) == (0 if failpoint == "batch.after-intent" else -9)      # the intent is there already
-    assert ran(opened(tmp_path)) == ([] if failpoint == "batch.after-intent" else [10]) and answers(opened(tmp_path), "q") == [(10, 2)] and equal(opened(tmp_path))
+    assert ran(opened(tmp_path)) == ([] if failpoint == "batch.after-intent" else [10])
+    assert answers(opened(tmp_path), "q") == [(10, 2)] and equal(opened(tmp_path))
 
 
 def crashed(folder: Path, failpoint: str) -> int:
