@@ -18,7 +18,8 @@ from jobs.works import parsed
 if TYPE_CHECKING:
     from jobs.runner import Runtime
 
-EVERY = 3600.0           # seconds after which documents are made anew although nothing but the boundary changed
+EVERY = 600.0            # seconds between two makings of the documents; what is stopped or let pass is shown at once
+SWITCH = "FOREBAY_DOCS"  # `off`: none are made but by hand
 SHOWN = 200              # findings of the index
 STAMP = "built.json"
 
@@ -44,7 +45,9 @@ def place(rt: Runtime) -> str:
 
 
 def docs(rt: Runtime, anew: bool = False) -> str | None:
-    """The documents' index, made again where something changed; None before the first boundary is published."""
+    """The documents' index, made again where something changed; None before the first boundary is published, or where they are switched off."""
+    if not anew and os.environ.get(SWITCH) == "off":
+        return None
     folder, said = place(rt), _stamp(rt)
     if said["boundary"] is None:
         return None
@@ -74,7 +77,9 @@ def _rows(own: Sequence[derived.Derived], declared: Sequence[Any], where: str) -
 
 def _stamp(rt: Runtime) -> dict[str, Any]:
     suites = hashlib.blake2b(json.dumps(listed(rt)).encode(), digest_size=8).hexdigest()
-    return {"boundary": rt.ledger.committed(), "suites": suites, "findings": len(expect_ledger.found(rt)), "releases": len(expect_ledger.releases(rt))}
+    found = expect_ledger.found(rt)
+    return {"boundary": rt.ledger.committed(), "suites": suites, "findings": len(found), "stops": sum(row["severity"] == "critical" for row in found),
+            "releases": len(expect_ledger.releases(rt))}
 
 
 def _due(path: str, said: Mapping[str, Any]) -> bool:
@@ -84,7 +89,7 @@ def _due(path: str, said: Mapping[str, Any]) -> bool:
         old = time.time() - os.path.getmtime(path) > EVERY
     except (OSError, ValueError):
         return True
-    return any(before.get(k) != said[k] for k in ("suites", "findings", "releases")) or old and before.get("boundary") != said["boundary"]
+    return any(before.get(k) != said[k] for k in ("suites", "stops", "releases")) or old and before != said
 
 
 def _build(rt: Runtime, folder: str, said: Mapping[str, Any]) -> None:
