@@ -36,11 +36,11 @@ def _pipeline(pipeline: Pipeline) -> Iterator[DAG]:
 
 def _batches(pipeline: Pipeline, results: Asset) -> DAG:
     tables = AssetAlias(f"forebay__{pipeline.name}__tables")
-    with _dag(pipeline, "", "Takes new input, runs every boundary that is complete, tells who follows the results.", _schedule(pipeline), params=_run_form(),
-              default_args={**CRASHES, **_pool(pipeline)}) as dag:
-        taken, ran = steps.ingest(pipeline.folder), steps.batches(pipeline.folder)
+    said = "Takes new input and looks at it, runs every boundary that is complete, tells who follows the results."
+    with _dag(pipeline, "", said, _schedule(pipeline), params=_run_form(), default_args={**CRASHES, **_pool(pipeline)}) as dag:
+        taken, looked, ran = steps.ingest(pipeline.folder), steps.expectations(pipeline.folder), steps.batches(pipeline.folder)
         told = steps.publish.override(inlets=[results], outlets=[results, tables])(pipeline.folder, results, tables)
-        taken >> ran >> told
+        taken >> looked >> ran >> told
     return dag
 
 

@@ -19,6 +19,15 @@ def ingest(folder: str) -> dict[str, Any]:
 
 
 @task
+def expectations(folder: str) -> dict[str, Any]:
+    """What fails of the input that waits, and where the data docs are; a critical one stops its batch, not this."""
+    from jobs import scheduled
+
+    with told():
+        return scheduled.expectations(folder)
+
+
+@task
 def batches(folder: str) -> dict[str, Any]:
     """Every boundary that is complete, however many have come together."""
     from jobs import scheduled

@@ -217,8 +217,14 @@ def release(call: Call, boundary: Annotated[str, typer.Argument(metavar="T")],
             reason: Annotated[str, typer.Option("--reason", help="Why; the ledger keeps it.")]) -> Said:
     """Let a boundary pass that a critical expectation stopped."""
     at = show.micros(boundary, "T")
-    opened(call)
-    raise ForebayError("nothing-stopped", f"nothing was stopped at {show.iso(at)}", hint="only a boundary that a critical expectation stopped can be released")
+    document = show.released(opened(call).release(at, reason))
+    return Said(document, text.released(document))
+
+
+def expectations(call: Call, docs: Annotated[bool, typer.Option("--docs", help="Make the data docs, pages to read without a network.")] = False) -> Said:
+    """What is expected of streams and answers, and where it is held."""
+    document = opened(call).expectations(docs)
+    return Said(document, text.expectations(document))
 
 
 def doctor(call: Call, rebuild: Annotated[str | None, typer.Option(
@@ -284,7 +290,8 @@ def experiment(call: Call, names: Annotated[list[str] | None, typer.Argument(met
 def _register() -> None:
     app.callback()(shared(entry, engine=True))
     query.callback()(shared(entry, engine=True))
-    commands: tuple[Any, ...] = (init, ingest, run, result, explain, plans, pin, unpin, windows, stats, track, verify, release, doctor, calibrate, demo)
+    commands: tuple[Any, ...] = (init, ingest, run, result, explain, plans, pin, unpin, windows, stats, track, verify, release, expectations, doctor, calibrate,
+                                 demo)
     for function in commands:
         app.command()(shared(function, engine=function in (run, verify, explain)))
     for function, name in ((create, "create"), (delete, "delete"), (pause, "pause"), (resume, "resume"), (list_, "list"), (show_, "show")):

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from jobs import answers, decisions, repair, requests, runner, statistics_said, tracking
+from jobs import answers, decisions, expect_ledger, expect_report, repair, requests, runner, statistics_said, tracking
 from jobs.config import load
 from jobs.queries import Standing
 
@@ -69,6 +69,15 @@ class Pipeline:
     def verify(self, name: str | None = None, engine: str = "duckdb") -> dict[str, Any]:
         """Recomputes answers by plain SQL over the raw rows, without the planner."""
         return answers.verify(self.runtime, name, engine)
+
+    def release(self, boundary: int, reason: str) -> dict[str, Any]:
+        """Lets a boundary pass that critical expectations have stopped; the ledger keeps who and why."""
+        return expect_ledger.release(self.runtime, boundary, reason)
+
+    def expectations(self, docs: bool = False) -> dict[str, Any]:
+        """Every expectation in force, by subject; with `docs` also the index of the data docs, made anew (None before the first boundary)."""
+        index = expect_report.docs(self.runtime, anew=True) if docs else None
+        return {"subjects": expect_report.listed(self.runtime), "docs": index}
 
     def rebuild(self, name: str) -> bool:
         """Lets go of a query's state, which its next boundary makes anew; False if it has none."""

@@ -78,6 +78,10 @@ def query(document: Mapping[str, Any]) -> Document:
     return {**document, "effective": iso(document["effective"])}
 
 
+def released(document: Mapping[str, Any]) -> Document:
+    return {**document, "boundary": iso(document["boundary"]), "at": iso(document["at"])}
+
+
 def plans(document: Mapping[str, Any]) -> Document:
     return {**document, "decisions": [{**d, "boundary": iso(d["boundary"]), "measured_s": round(d["measured_s"], 6)} for d in document["decisions"]]}
 

@@ -224,6 +224,23 @@ def tracked(document: Mapping[str, Any]) -> Text:
     return text
 
 
+def released(document: Mapping[str, Any]) -> Text:
+    def text(out: TextIO) -> None:
+        for one in document["released"]:
+            line(out, _clean(f"{document['boundary']} may pass although {one['subject']} expects {one['expectation']}, observed: {one['observed']}"))
+        line(out, _clean(f"released by {document['by']}: {document['reason']}; `forebay run` runs it"))
+    return text
+
+
+def expectations(document: Mapping[str, Any]) -> Text:
+    def text(out: TextIO) -> None:
+        names = ("expectation", "severity", "held")
+        table(out, ("of", *names), [(subject, *(row[n] for n in names)) for subject, rows in document["subjects"].items() for row in rows])
+        if document["docs"]:
+            line(out, f"data docs: {document['docs']}")
+    return text
+
+
 def _verdict(found: Mapping[str, Any]) -> str:
     return "DIFFERENT" if found["differences"] else "equal" if found["boundaries"] else "nothing published"
 

@@ -30,11 +30,13 @@ COMMITTERS = 4       # threads that commit tables at the same time: each waits f
 
 @dataclass
 class Answer:
-    """What a query's tasks made of it. `failed` is (boundary, message): nothing from that boundary on; `partials` are what `rows` was merged from."""
+    """What a query's tasks made of it. `failed` is (boundary, message): nothing from that boundary on; `partials` are what `rows` was merged from,
+    those of the second for each pair of `repeats`."""
 
     work: Work
     rows: pa.Table | None = None
     partials: pa.Table | None = None
+    repeats: tuple[tuple[int, int], ...] = ()
     files: tuple[File, ...] = ()
     state: dict[str, list[File]] = field(default_factory=dict)
     failed: tuple[int, str] | None = None
@@ -114,6 +116,7 @@ def _made(context: Context, work: Work, outcomes: list[Outcome]) -> Answer:
     made.partials = pa.concat_tables([o.partials for o in outcomes if o.partials is not None])
     con.register("computed", made.partials)
     same = quiet.repeated(work.due, points(context, work))
+    made.repeats = tuple(same)
     con.register("same", pa.table({"_t": pa.array([t for t, _ in same], pa.int64()), "_of": pa.array([c for _, c in same], pa.int64())}))
     con.execute("CREATE TEMP VIEW partials AS SELECT same._t, computed.* EXCLUDE (_t) FROM computed JOIN same ON computed._t = same._of")
     con.register("due", pa.table({"_t": pa.array(work.due, pa.int64())}))

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Any, Protocol
 
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from jobs import intake, places, sources
+from jobs.expect_rows import Rules, rules
 from jobs.ingest_commit import APPLICATION, Outcome, commit, quarantine_path, recover, stream_path, stream_table
 from jobs.land import Item, Landed, land
 from jobs.lines import suggest
@@ -41,10 +43,11 @@ def ingest(pipeline: Pipeline, ledger: LedgerView, tasks: Any, only: Mapping[str
 
     The caller holds the pipeline's lock: a boundary that began meanwhile would not count the rows given to it.
     """
+    expected = rules(pipeline)
     recover(pipeline)
     sources.clear(pipeline)
     try:
-        return _taken(pipeline, ledger.last_begun, tasks, _given(pipeline, only), clock)
+        return _taken(pipeline, ledger.last_begun, tasks, _given(pipeline, only), clock, expected)
     finally:
         sources.clear(pipeline)
 
@@ -57,7 +60,8 @@ def _given(pipeline: Pipeline, only: Mapping[str, Sequence[Any]] | None) -> dict
     return {name: sources.handed(pipeline, pipeline.streams[name], things) for name, things in (only or {}).items()}
 
 
-def _taken(pipeline: Pipeline, last: int | None, tasks: Any, given: Mapping[str, list[Input]], clock: Callable[[], int]) -> dict[str, Any]:
+def _taken(pipeline: Pipeline, last: int | None, tasks: Any, given: Mapping[str, list[Input]], clock: Callable[[], int],
+           expected: Mapping[str, Rules]) -> dict[str, Any]:
     done: dict[str, Any] = {name: {"files": 0, "rows": 0, "quarantined": 0, "late": 0} for name in (given or pipeline.streams)}
     refused: list[dict[str, str]] = []
     for name in done:
@@ -66,7 +70,7 @@ def _taken(pipeline: Pipeline, last: int | None, tasks: Any, given: Mapping[str,
     while any(waiting.values()):
         turn = {name: inputs[:FILES_A_COMMIT] for name, inputs in waiting.items() if inputs}
         waiting = {name: inputs[FILES_A_COMMIT:] for name, inputs in waiting.items()}
-        for name, outcomes in _landed(pipeline, turn, last, clock(), tasks).items():
+        for name, outcomes in _landed(pipeline, turn, last, clock(), tasks, expected).items():
             refused += [{"stream": name, "path": o.landed[0].input.name, "reason": o.refused} for o in outcomes if o.refused]
             commit(pipeline, name, [o for o in outcomes if not o.refused], clock())
             _count(done[name], [o for o in outcomes if not o.refused and not o.known])
@@ -85,10 +89,12 @@ def _waiting(pipeline: Pipeline, name: str, tasks: Any, given: list[Input] | Non
         return []
 
 
-def _landed(pipeline: Pipeline, turn: Mapping[str, Sequence[Input]], last: int | None, clock: int, tasks: Any) -> dict[str, list[Outcome]]:
+def _landed(pipeline: Pipeline, turn: Mapping[str, Sequence[Input]], last: int | None, clock: int, tasks: Any,
+            expected: Mapping[str, Rules]) -> dict[str, list[Outcome]]:
     """One job for all streams; the parts of an input stand together."""
     share = ROWS_A_TASK if sum(map(len, turn.values())) < tasks.width else MOST_ROWS
-    items = [item for name, inputs in turn.items() for item in _items(pipeline, pipeline.streams[name], inputs, last, clock, share)]
+    items = [replace(item, rules=expected[name]) for name, inputs in turn.items()
+             for item in _items(pipeline, pipeline.streams[name], inputs, last, clock, share)]
     outcomes: dict[str, list[Outcome]] = {name: [] for name in turn}
     for (name, _), pairs in groupby(zip(items, tasks.map(land, items)), key=lambda pair: (pair[0].stream.name, pair[0].input.name)):
         parts = list(pairs)

@@ -36,6 +36,7 @@ class Item:
     now: int
     part: tuple[int, int] | None = None
     known: frozenset[str] = frozenset()      # digests that this path had before
+    rules: tuple[tuple[str, str], ...] = ()  # expectations of a row: a reason, and SQL over its values that is true where it fails
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,7 @@ def _verdict(rows: Found, values: dict[str, Conversion], item: Item) -> str:
     event = f"v{list(values).index(item.stream.event_time)}"
     last = NEVER if item.last is None else item.last
     return f"""SELECT *, CASE WHEN flaw IS NOT NULL THEN flaw WHEN event IS NULL THEN 'event time is NULL' WHEN event < 0 THEN 'event time before 1970'
-        WHEN event > {item.now + item.stream.ahead} THEN 'event time ahead of the clock' {_strange(rows, item)}
+        WHEN event > {item.now + item.stream.ahead} THEN 'event time ahead of the clock' {_strange(rows, item)}{_unexpected(item)}
         WHEN late AND {last} - event > {item.stream.lateness} THEN 'too late' END AS reason FROM (
         SELECT *, due <= {last} AS late, CASE WHEN due <= {last} THEN {last + item.batch} ELSE due END AS boundary FROM (
         SELECT *, event - event % {item.batch} + {item.batch} AS due FROM (
@@ -151,6 +152,10 @@ def _strange(rows: Found, item: Item) -> str:
     if item.stream.unknown_columns == "drop":
         return ""
     return "WHEN coalesce(strange, undeclared) IS NOT NULL THEN 'unknown column ' || coalesce(strange, undeclared)"
+
+
+def _unexpected(item: Item) -> str:
+    return "".join(f" WHEN {fails} THEN {quoted(reason)}" for reason, fails in item.rules)
 
 
 def _good(judged: str, item: Item, mixed: bool) -> str:

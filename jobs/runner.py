@@ -17,12 +17,14 @@ from typing import Any
 import pyarrow as pa
 
 from jobs import batch as batches
-from jobs import choice, compact, failpoints, ingest, intake, places, relations, repair, requests, retention
+from jobs import choice, compact, expect, failpoints, ingest, intake, places, relations, repair, requests, retention
 from jobs import statistics as observing
 from jobs import tables
 from jobs.batch import Answer
 from jobs.boundaries import active, next_boundary, next_group, read_streams, waiting_for
 from jobs.config import Pipeline, catalog
+from jobs.expect_files import Given
+from jobs.expect_ledger import Finding
 from jobs.ledger import Batch, Change, Ledger, State
 from jobs.lock import held
 from jobs.queries import Standing, standings
@@ -58,6 +60,8 @@ class Runtime:
         self.samples: dict[str, tuple[str, list[Sample]]] = {}
         self.looked: dict[str, tuple[tuple[int | None, ...], Observed]] = {}
         self.observed: dict[str, tuple[Sample | None, Observed | None]] = {}
+        self.declared: tuple[Given, ...] = ()
+        self.findings: list[Finding] = []
         self.catalog = catalog(self.pipeline)
 
     def table(self, path: str, schema: pa.Schema | None = None) -> Table:
@@ -112,11 +116,13 @@ def _run(rt: Runtime, to: int | None, flush: bool, limit: int | None, progress: 
     ran = recover(rt)
     rt.marks = intake.watermarks(rt.pipeline)      # only an ingest moves them, and none can run meanwhile
     requests.synchronise(rt)
+    expect.check(rt)
     while limit is None or len(ran) < limit:
         with rt.ledger.steady() as asked:
             group = next_group(rt, to, flush, None if limit is None else limit - len(ran))
             if not group:
                 break
+            group = expect.admitted(rt, group)
             failpoints.at("batch.before-mark")
             if not rt.ledger.begin(group[-1], asked):
                 continue
@@ -141,6 +147,7 @@ def take(rt: Runtime, only: Mapping[str, Any] | None = None) -> dict[str, Any]:
 
 def recover(rt: Runtime) -> list[dict[str, Any]]:
     """Finishes what a crash left: a half-recorded ingest, then the last intent without commit."""
+    expect.begin(rt)
     ingest.recover(rt.pipeline)
     last = rt.ledger.last()
     rt.position = rt.ledger.position
@@ -216,10 +223,12 @@ def _carry_out(rt: Runtime, batch: Batch, started: float, intended: Callable[[],
     made, taken = batches.answers(context, batch, todo, observing.asked(rt, batch, todo))
     failpoints.at("batch.after-tasks")
     intended()
+    expect.answered(rt, batch, made)
     lap = rt.lap("answer", lap)
     gone = batches.store(context, batch, made)
     _conclude(rt, batch, made, time.perf_counter() - started)
     lap = rt.lap("commit", lap)
+    expect.keep(rt)
     observing.keep(rt, batch, made, taken)
     lap = rt.lap("statistics", lap)
     compact.discard(rt, gone)

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
-from jobs import answers, decisions, requests, runner, statistics_said, tables
+from jobs import answers, decisions, expect_report, requests, runner, statistics_said, tables
 from jobs.answers import iso
 from jobs.config import load
 from jobs.folders import uri
@@ -31,6 +31,15 @@ log = logging.getLogger("forebay")
 def ingest(folder: str) -> dict[str, Any]:
     """New input of every source, once."""
     return _waiting(folder, runner.take)
+
+
+def expectations(folder: str) -> dict[str, Any]:
+    """What fails of the input that waits, and where the data docs are. It stops nothing: a batch does that, at its boundary."""
+    with _opened(folder) as rt:
+        said = expect_report.waiting(rt)
+        for one in said["failing"]:
+            log.warning("%s at %s expects %s, observed: %s", one["subject"], one["boundary"], one["expectation"], one["observed"])
+        return {**said, "docs": _documented(rt)}
 
 
 def batches(folder: str, to: str | None = None, flush: bool = False, boundaries: int | None = None) -> dict[str, Any]:
@@ -96,6 +105,18 @@ def experiments(names: list[str], quick: bool = True) -> dict[str, Any]:
     from jobs import bench  # nothing else of a schedule needs it
 
     return dict(json.loads(bench.document(list(names), quick)["text"]))
+
+
+def _documented(rt: Runtime) -> str | None:
+    """Documents are for people: whatever keeps them from being made, the batches go on."""
+    try:
+        index = expect_report.docs(rt)
+    except Exception as error:
+        log.warning("the data docs could not be made: %s: %s", type(error).__name__, error)
+        return None
+    if index is not None:
+        log.info("data docs: %s", uri(index, rt.pipeline.folder))
+    return None if index is None else uri(index, rt.pipeline.folder)
 
 
 def _ran(rt: Runtime, to: int | None, flush: bool, limit: int | None) -> dict[str, Any]:

@@ -61,7 +61,7 @@ def test_schedules_pools_and_what_is_broken(tmp_path: Path) -> None:
     found = parsed(tmp_path, inside, FOREBAY_POOLS="on")["dags"]
     assert {n: found[f"forebay__{n}"]["when"] for n in ("hourly", "always", "after", "by_hand")} == {
         "hourly": "CronTriggerTimetable", "always": "ContinuousTimetable", "after": "AssetTriggeredTimetable", "by_hand": "NullTimetable"}
-    assert found["forebay__hourly"]["tasks"] == ["ingest", "batches", "publish"] and found["forebay__hourly"]["runs"] == 1
+    assert found["forebay__hourly"]["tasks"] == ["ingest", "expectations", "batches", "publish"] and found["forebay__hourly"]["runs"] == 1
     assert not any(d["catchup"] for d in found.values())
     assert found["forebay__hourly"]["pools"] == found["forebay__hourly__maintenance"]["pools"] == ["forebay__hourly"]
     assert found["forebay__hourly__queries"]["pools"] == ["default_pool"]      # a request waits for nobody

@@ -1,0 +1,112 @@
+"""What must hold without anybody saying so: of a stream by its schema and its past, of a query's answers by its text; nothing is judged here.
+
+Critical are only those that every sound batch fulfils; what depends on habit, as volume and freshness, is a warning.
+"""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from optimizer.expr import AggregateRef, Column, Expr, GroupRef, columns
+from optimizer.query import Query, references
+from optimizer.types import Type
+
+HISTORY = 20             # boundaries whose volume is looked back at
+ENOUGH = 8               # of them before a volume is called unusual
+TIMES = 5                # a boundary with this many times more rows than the median, or fewer, is unusual
+FEW = 100                # rows; below this median chance alone makes such differences
+SILENT = 10              # batches without a row, in event time, after which a stream is not fresh
+TYPES, NOT_NULL, DOMAIN, FRESH, VOLUME = "columns_of_declared_types", "event_time_not_null", "event_time_in_domain", "fresh", "volume_near_history"
+UNIQUE, CONSERVED, COUNTS, MONOTONE = "groups_unique", "sums_conserved", "counts_not_negative", "boundary_monotone"
+
+
+@dataclass(frozen=True)
+class Derived:
+    """`held` says where: at `ingest`, on the `input` of a batch, or on its `answers`."""
+
+    name: str
+    severity: str
+    held: str
+    text: str
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Measured:
+    """An output that is one aggregate, by which measure of the partials it can be told again; its `function` is count or sum."""
+
+    output: str
+    aggregate: int
+    function: str
+
+
+def of_stream(columns_: Mapping[str, Type], event_time: str) -> tuple[Derived, ...]:
+    declared = ", ".join(f"{name} {type_}" for name, type_ in columns_.items())
+    return (Derived(TYPES, "row", "ingest", f"every value is of its declared type: {declared}", tuple(columns_)),
+            Derived(NOT_NULL, "row", "ingest", f"{event_time} is not NULL", (event_time,)),
+            Derived(DOMAIN, "row", "ingest", f"{event_time} is from 1970 on and at most `ahead` after the clock", (event_time,)),
+            Derived(FRESH, "warning", "input", f"the newest {event_time} is at most {SILENT} batches (`idle`, `lateness`) before the boundary", (event_time,)),
+            Derived(VOLUME, "warning", "input", f"rows are within {TIMES} times the median of the last {HISTORY} boundaries, where that is {FEW} or more"))
+
+
+def of_query(query: Query) -> tuple[Derived, ...]:
+    found = [Derived(MONOTONE, "critical", "answers", "every row is of a boundary that is due, and none was published before", ("boundary",))]
+    keys = group_outputs(query)
+    if keys is not None:
+        found.append(Derived(UNIQUE, "critical", "answers", f"no two rows have the same {', '.join(('boundary', *keys))}", ("boundary", *keys)))
+    if names := counts(query):
+        found.append(Derived(COUNTS, "critical", "answers", f"{', '.join(names)}: never below 0", names))
+    if summed := conserved(query):
+        names = tuple(m.output for m in summed)
+        found.append(Derived(CONSERVED, "critical", "answers", f"{', '.join(names)}: over all groups what the join's partials have together", names))
+    return tuple(found)
+
+
+def group_outputs(query: Query) -> tuple[str, ...] | None:
+    """The outputs that tell groups apart, one a grouping expression; None where some group is not shown, or rows are published as they are."""
+    if query.returns_rows:
+        return None
+    shown = {e.index: name for name, e in reversed(query.outputs) if isinstance(e, GroupRef)}
+    return tuple(shown[k] for k in range(len(query.groups))) if len(shown) == len(query.groups) else None
+
+
+def counts(query: Query) -> tuple[str, ...]:
+    return tuple(name for name, e in query.outputs if isinstance(e, AggregateRef) and query.aggregates[e.index].function in ("count", "count_distinct"))
+
+
+def conserved(query: Query) -> tuple[Measured, ...]:
+    """Outputs whose sum over the groups can be compared; none where HAVING removes groups, or an aggregate is computed whole."""
+    if query.having is not None or query.holistic or query.returns_rows:
+        return ()
+    found = [(name, e.index, query.aggregates[e.index]) for name, e in query.outputs if isinstance(e, AggregateRef)]
+    return tuple(Measured(name, k, a.function) for name, k, a in found
+                 if a.function == "count" or a.function == "sum" and a.argument is not None and a.argument.type.exact)
+
+
+def revealing(query: Query, sensitive: Mapping[str, frozenset[str]]) -> frozenset[str]:
+    """Outputs that can show a value of a sensitive column, by source; a count shows none."""
+    return frozenset(name for name, e in query.outputs if any(c.name in sensitive.get(query.inputs[c.input].source, frozenset()) for c in _behind(query, e)))
+
+
+def _behind(query: Query, output: Expr) -> tuple[Column, ...]:
+    found = list(columns(output))
+    for leaf in references(output):
+        if isinstance(leaf, GroupRef):
+            found += columns(query.groups[leaf.index])
+        elif isinstance(leaf, AggregateRef):
+            aggregate = query.aggregates[leaf.index]
+            found += columns(aggregate.argument) if aggregate.argument is not None and not aggregate.function.startswith("count") else ()
+    return tuple(found)
+
+
+def fresh_until(lateness: int, idle: int | None, batch: int) -> int:
+    """Microseconds that a stream's newest row may lie before a boundary."""
+    return max(SILENT * batch, lateness, idle or 0)
+
+
+def usual(counts_: Sequence[int]) -> tuple[int, int] | None:
+    """The least and most rows that are usual after these boundaries, None while too little is known."""
+    if len(counts_) < ENOUGH:
+        return None
+    middle = sorted(counts_)[len(counts_) // 2]
+    return (middle // TIMES, middle * TIMES) if middle >= FEW else None
