@@ -3,16 +3,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from optimizer.cost.features import steady
+from optimizer.cost.measured import prior, seconds
+from optimizer.explain import tree
 from optimizer.lowering import Lowering
 from optimizer.membership import Range
+from optimizer.observed import InputObserved, Observed
 from optimizer.plan import Plan, named, refusal
 from optimizer.program import BEGINNING
 from optimizer.query import Query
+from optimizer.search import every_form
 from optimizer.shape import shape
 from optimizer.sharing import SHARING, choices, keeps
 from optimizer.steps import program
@@ -20,6 +26,7 @@ from tests import oracle
 from tests.differential import answers, differences, query_of
 from tests.engine import Folder, compact, together
 from tests.streams import SECOND, Case, Row
+from tests.test_differential_spark import Pair, one_by_one
 
 BATCH = 10 * SECOND
 FIRST, LAST = 100, 140
@@ -130,3 +137,54 @@ def test_one_window_and_holistic_functions_share_nothing() -> None:
     assert "one window" in (refusal(shape(one), replace(named(one, "EAP1 recompute"), sharing="together")) or "")
     with pytest.raises(ValueError, match="longer than the one before"):
         plan_with(one, (2, 1))
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name,levels", [("EAP1 recompute", (12 * BATCH,)), ("EAP1 expire", ()), ("LAP recompute", ())])
+def test_spark_sql_gives_each_windows_own_answer(spark: Any, name: str, levels: tuple[int, ...]) -> None:
+    rows: list[Row] = [(FIRST * BATCH + n * BATCH, n % 2, n, n / 4, (FIRST + n + 1 + n % 5) * BATCH) for n in range(30)]
+    case = replace(case_of([(12, 6), (24, 12), (24, 24)], rows), boundaries=[t * BATCH for t in (120, 126, 132)])
+    query, expected = query_of(case), oracle.answers(case)
+    plan = replace(named(query, name), place="jvm", sharing="together", levels=levels)
+    wrong = differences(expected, one_by_one(spark, Pair(case, query, plan, 1, 1, expected)))
+    assert not wrong, "\n".join(wrong[:5])
+
+
+def test_the_graph_before_and_after_with_what_a_boundary_reads() -> None:
+    """240 s every 120 s reads 24 panes at one boundary in twelve: 2, of instances of 120 s a sixth."""
+    query = query_of(case_of([(1, 1), (12, 12), (24, 12)], []))
+    shown = tree(query, plan_with(query, (12 * BATCH,), "together"))
+    assert shown[shown.index("Windows as written"):] == """Windows as written: 4 panes and instances a boundary and group
+panes of 10 s
+├─ w1/1, 10 s every 10 s: 1
+├─ w12/12, 2 min every 2 min: 1
+└─ w24/12, 4 min every 2 min: 2
+
+Windows as merged, those that end together in one pass: 2.167 panes and instances a boundary and group
+panes of 10 s
+├─ 2 min (kept instances of a window): 1
+│  ├─ w12/12, 2 min every 2 min: 0.08333
+│  └─ w24/12, 4 min every 2 min: 0.1667
+└─ w1/1, 10 s every 10 s: 1"""
+    assert "as merged" not in tree(query, plan_with(query, ()))
+
+
+@pytest.mark.parametrize("pairs,rate,groups,sharing,levels", [
+    ([(60, 60), (360, 360), (8640, 8640), (8640, 360)], 1e5, 1e5, "each", (3600,)),       # few readers, many partials: an hour's are made once
+    ([(6 * k, 6) for k in range(2, 22)], 1e4, 1e4, "together", ()),                       # all end at every boundary, and no tumbling window is longer than a pane
+    ([(60, 60), (120, 120)], 1, 1, "each", ())])                                          # a level's commit is more than it saves
+def test_sharing_is_chosen_by_price(pairs: list[tuple[int, int]], rate: float, groups: float, sharing: str, levels: tuple[int, ...]) -> None:
+    query = query_of(case_of(pairs, []))
+    observed = Observed((InputObserved(rate, rate * 10 * max(r for r, _ in pairs), combinations=groups),), (), 10, groups)
+    forms = [p for p in every_form(query, named(query, "EAP1 recompute")) if p.layout == "panes"]
+    best = min(forms, key=lambda p: seconds(steady(query, p, observed).total, prior()))
+    assert (best.sharing, best.levels) == (sharing, tuple(f * SECOND for f in levels))
+
+
+@given(st.lists(st.sampled_from(WINDOWS), min_size=1, max_size=5, unique=True), st.randoms(use_true_random=False), st.floats(1, 1e4), st.floats(1, 50))
+def test_more_rows_are_never_less_work(pairs: list[tuple[int, int]], choice: Random, rate: float, times: float) -> None:
+    query = query_of(case_of(pairs, []))
+    plan = plan_with(query, levels_of(query, choice), choice.choice(list(SHARING)))
+    less, more = (steady(query, plan, Observed((InputObserved(r, 10 * r * max(p[0] for p in pairs), combinations=1e3),), (), 10, 100)).total
+                  for r in (rate, rate * times))
+    assert all(more.get(kind, 0) >= amount * (1 - 1e-9) for kind, amount in less.items())
