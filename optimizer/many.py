@@ -19,6 +19,7 @@ from optimizer.query import WINDOW_NAME, NamedWindow
 from optimizer.scalar import render
 from optimizer.types import STRING
 
+FEW = 30               # lengths beyond which telling the number of a partial by comparing takes longer than merging more numbers
 Shown = Sequence[tuple[NamedWindow, int]]
 Reading = Callable[[int, str], str]               # partials of a window so much shorter than the longest, out of a view
 Slicing = Callable[[Sequence[int], str], str]     # the same of several, by `_b`: the place in the list, from the shortest, of the first that holds them
@@ -47,14 +48,20 @@ def answers(low: Lowering, n: int, t: int, one: Reading, sliced: Slicing) -> tup
             continue
         lengths = sorted({longer for _, longer in mine}, reverse=True)
         define.append((f"y{n}_{len(define)}", sliced(lengths, view), True))
-        parts.append(_suffixes(low, define[-1][0], mine, lengths))
+        parts.append(_suffixes(low, t, define[-1][0], mine, lengths))
     return tuple(define), " UNION ALL ".join(answer(low, t, sql) for sql in parts)
 
 
 def number(ends: str, t: int, lengths: Sequence[int]) -> str:
-    """`_b` of what counts up to and including `ends`; nobody asks of what no window holds."""
+    """`_b` of what counts up to and including `ends`; nobody asks of what no window holds. Of more than FEW lengths each end has a number of its own."""
+    if len(lengths) > FEW:
+        return f"-({ends})"
     cases = " ".join(f"WHEN {ends} >= {t + longer} THEN {place}" for place, longer in enumerate(lengths[:-1]))
     return f"CASE {cases} ELSE {len(lengths) - 1} END" if cases else "0"
+
+
+def _upto(t: int, lengths: Sequence[int], longer: int) -> int:
+    return -(t + longer) if len(lengths) > FEW else lengths.index(longer)
 
 
 def _columns(low: Lowering) -> tuple[str, str]:
@@ -68,9 +75,9 @@ def _named(low: Lowering, window: NamedWindow, sql: str) -> str:
     return f"SELECT {_quoted(low, window.name)} AS {name}, {others} FROM ({sql}) AS q"
 
 
-def _suffixes(low: Lowering, slices: str, shown: Shown, lengths: Sequence[int]) -> str:
+def _suffixes(low: Lowering, t: int, slices: str, shown: Shown, lengths: Sequence[int]) -> str:
     name, others = _columns(low)
-    listed = ", ".join(f"({_quoted(low, window.name)}, {lengths.index(longer)})" for window, longer in shown)
+    listed = ", ".join(f"({_quoted(low, window.name)}, {_upto(t, lengths, longer)})" for window, longer in shown)
     return merged_answer(low, f"SELECT _name AS {name}, {others} FROM {slices} JOIN (VALUES {listed}) AS windows(_name, _upto) ON _b <= _upto")
 
 

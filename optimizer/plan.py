@@ -125,7 +125,8 @@ def _subtracted(plan: Plan, home: int | None, query: Query) -> bool:
 
 def _plan(asked: Shape, digits: tuple[bool, ...], keeping: str) -> Plan:
     exchange = "partition" if asked.common_key() is not None and keeping != "recompute" and all(digits) else "slice"
-    return Plan(digits, keeping, connected_order(asked), exchange)
+    sharing = "together" if asked.query.windows and not asked.whole else "each"
+    return Plan(digits, keeping, connected_order(asked), exchange, sharing=sharing)
 
 
 def exchanges(asked: Shape) -> tuple[str, ...]:

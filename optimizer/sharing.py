@@ -18,17 +18,17 @@ from optimizer.query import NamedWindow, Query
 SHARING = {"each": "each window by itself", "together": "one pass for windows that end together, each a suffix of the next"}
 Pair = tuple[int, int]
 MADE = 10              # what making and storing a partial costs, in partials read (optimizer.cost.measured: state_write + made over state_read + group)
-FIXED = (0, 1, 5)      # what a level costs a boundary whatever it holds (a commit, a statement), in partials read: of many groups little, of few much
-MOST = 200             # windows up to which levels are looked for: beyond, the search takes longer than a batch
+FIXED = (0, 2)         # what a level costs a boundary whatever it holds (a commit, a statement), in partials read: of many groups little, of few much
+MOST = 60              # windows up to which levels are looked for: beyond, the search takes longer than a batch
 
 
 def longest(query: Query) -> int:
-    return max(w.range for w in query.windows)
+    return next(i.window.range for i in query.inputs if i.window)
 
 
 def step(query: Query) -> int:
     """The length of a pane."""
-    return gcd(*(x for w in query.windows for x in (w.range, w.slide)))
+    return next(i.window.slide for i in query.inputs if i.window)      # the envelope moves by what divides all lengths (optimizer.sql_azure)
 
 
 def source(levels: tuple[int, ...], window: NamedWindow) -> int | None:
@@ -69,7 +69,7 @@ def _choices(pairs: tuple[Pair, ...]) -> tuple[tuple[int, ...], ...]:
     windows = [Window(size // unit, slide // unit) for size, slide in pairs]
     model = prices(windows, PARTITIONED)
     dearer = [Prices(model.period, PARTITIONED, instance=MADE, window=fixed * model.period) for fixed in FIXED]
-    graphs = (cheapest(windows, model), with_factors(windows, model), best(windows, model).graph, *(best(windows, m).graph for m in dearer))
+    graphs = (cheapest(windows, model), with_factors(windows, model), *(best(windows, m).graph for m in dearer))
     found = [_levels({w for w, _ in g.edges}, unit) for g in graphs] + [_levels(g.factors, unit) for g in graphs]
     return tuple(dict.fromkeys([(), *found]))
 

@@ -15,7 +15,7 @@ from optimizer.explain import tree
 from optimizer.lowering import Lowering
 from optimizer.membership import Range
 from optimizer.observed import InputObserved, Observed
-from optimizer.plan import Plan, named, refusal
+from optimizer.plan import Plan, default, named, refusal
 from optimizer.program import BEGINNING
 from optimizer.query import Query
 from optimizer.search import every_form
@@ -139,6 +139,18 @@ def test_one_window_and_holistic_functions_share_nothing() -> None:
         plan_with(one, (2, 1))
 
 
+def test_a_thousand_windows_are_answered_at_once() -> None:
+    """All end at the boundary; none is read by itself, whatever was measured so far. A row every second, until the last."""
+    rows: list[Row] = [(FIRST * BATCH + n * SECOND, 1, n, n / 4, (FIRST + n // 10 + 1) * BATCH) for n in range(400)]
+    case = case_of([(k, 1) for k in range(1, 1001)], rows, outputs="COUNT(*) AS n, MIN(a.v) AS low")
+    query, folder = query_of(case), Folder()
+    folder.add("s0", oracle.stream_table(case, "s0"))
+    found = together(query, default(query), folder, (140 * BATCH,))[140 * BATCH].to_pydict()
+    assert dict(zip(found["Id"], zip(found["n"], found["low"]))) == {f"w{k}/1": (min(10 * k, 400), max(400 - 10 * k, 0)) for k in range(1, 1001)}
+    assert len(tree(query, default(query)).splitlines()) < 100
+    folder.remove()
+
+
 @pytest.mark.spark
 @pytest.mark.parametrize("name,levels", [("EAP1 recompute", (12 * BATCH,)), ("EAP1 expire", ()), ("LAP recompute", ())])
 def test_spark_sql_gives_each_windows_own_answer(spark: Any, name: str, levels: tuple[int, ...]) -> None:
@@ -171,7 +183,7 @@ panes of 10 s
 
 @pytest.mark.parametrize("pairs,rate,groups,sharing,levels", [
     ([(60, 60), (360, 360), (8640, 8640), (8640, 360)], 1e5, 1e5, "each", (3600,)),       # few readers, many partials: an hour's are made once
-    ([(6 * k, 6) for k in range(2, 22)], 1e4, 1e4, "together", ()),                       # all end at every boundary, and no tumbling window is longer than a pane
+    ([(6 * k, 6) for k in range(2, 22)], 1e4, 1e4, "together", ()),                       # all end at every boundary, and only panes partition them
     ([(60, 60), (120, 120)], 1, 1, "each", ())])                                          # a level's commit is more than it saves
 def test_sharing_is_chosen_by_price(pairs: list[tuple[int, int]], rate: float, groups: float, sharing: str, levels: tuple[int, ...]) -> None:
     query = query_of(case_of(pairs, []))
