@@ -44,7 +44,7 @@ def logged(name: str, report: Report, figure: Any | None = None) -> dict[str, An
 
 def metrics(rows: Sequence[Report]) -> Mapping[str, float]:
     """Numbers of the rows by setup, rate and what they are of, in names that MLflow takes."""
-    found = {}
+    found: dict[str, float] = {}
     for row in rows:
         name = f"{row['setup']}.{row['rate']}"
         found |= {f"{name}.{plan}": float(mean) for plan, (mean, *_) in row["throughput"].items()}

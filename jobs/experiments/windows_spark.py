@@ -35,7 +35,7 @@ def table(quick: bool, tell: Tell, events: int | None = None) -> Report:
     try:
         path = os.path.join(folder, "events.parquet")
         con = kernel.connect(memory="4GB")
-        made = f"SELECT make_timestamp(i // {RATE} * 1000000) AS ts, {SYNTHETIC} AS v FROM range({count}) AS r(i)"
+        made = f"SELECT CAST(make_timestamp(i // {RATE} * 1000000) AS TIMESTAMPTZ) AS ts, {SYNTHETIC} AS v FROM range({count}) AS r(i)"
         con.execute(f"COPY ({made}) TO {kernel.quoted(path)} (FORMAT parquet)")
         session = spark.session("local[*]")
         session.read.parquet(path).createOrReplaceTempView(EVENTS)
