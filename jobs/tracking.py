@@ -21,6 +21,7 @@ from jobs.queries import Standing
 from jobs.tracking_chart import chart
 from optimizer import explain as renderer
 from optimizer.errors import ForebayError
+from optimizer.spans import span as spelled
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -177,7 +178,8 @@ def _params(log: Log, run: str, span: Span) -> None:
     early = [query.inputs[i].alias for i, digit in enumerate(plan.digits) if digit]
     order = " ⋈ ".join(query.inputs[i].alias for i in plan.order)
     for key, value in (("plan", plan.name), ("keeping", plan.keeping), ("early", ", ".join(early) or "none"), ("order", order), ("exchange", plan.exchange),
-                       ("layout", plan.layout), ("since", iso(span.first.boundary))):
+                       ("layout", plan.layout), ("sharing", plan.sharing), ("levels", ", ".join(map(spelled, plan.levels)) or "none"),
+                       ("since", iso(span.first.boundary))):
         log.client.log_param(run, key, value)
 
 
