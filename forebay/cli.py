@@ -284,7 +284,7 @@ def experiment(call: Call, names: Annotated[list[str] | None, typer.Argument(met
     """The papers' figures and tables; `list` shows them, `all` runs them."""
     from jobs import experiments
 
-    document = experiments.document(list(names or ("list",)), quick, events)
+    document = experiments.document(list(names or ("list",)), quick, events=events)
     return Said(document, lambda out: text.line(out, document["text"]))
 
 

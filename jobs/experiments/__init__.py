@@ -26,7 +26,7 @@ def names() -> dict[str, str]:
     return {name: said for name, (said, _, _) in EXPERIMENTS.items()}
 
 
-def document(wanted: list[str], quick: bool = False, events: int | None = None) -> Report:
+def document(wanted: list[str], quick: bool = False, *, events: int | None = None) -> Report:
     """What each shows, for `list`; else the report of each, or of `all`. A report's `text` is what people read. `events`: of those that say how many."""
     if wanted == ["list"]:
         found: Report = {name: {"text": said} for name, said in names().items()}
