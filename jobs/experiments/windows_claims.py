@@ -14,7 +14,8 @@ Row = Report
 
 def said(rows: Sequence[Row]) -> list[str]:
     """Each claim with the numbers that it rests on."""
-    return [_sharing(rows), _generators(rows), *_published(rows), _least(rows), *_wanted(rows), _slicing(rows), _correlated(rows), _optimizer(rows)]
+    both = {r["setup"][0] for r in rows} == {"R", "S"}
+    return [_sharing(rows), *([_generators(rows)] if both else []), *_published(rows), _least(rows), *_wanted(rows), _slicing(rows), _correlated(rows), _optimizer(rows)]
 
 
 def _mean(rows: Sequence[Row], of: str, plan: str) -> float:
@@ -41,8 +42,8 @@ def _published(rows: Sequence[Row]) -> list[str]:
         for kind in ("tumbling", "hopping"):
             own = [r for r in rows if r["rate"] == rate and r["setup"].endswith(kind)]
             reached = [r["setup"] for r in own if r["throughput"]["chosen"][0] >= r["published"][2]]
-            found.append(f"At {rate} a unit the paper's mean with factor windows is reached in {len(reached)} of {len(own)} {kind} setups"
-                         f"{f' ({_listed(reached)})' if reached else ''}.")
+            found += [] if not own else [f"At {rate} a unit the paper's mean with factor windows is reached in {len(reached)} of {len(own)} {kind} setups"
+                         f"{f' ({_listed(reached)})' if reached else ''}."]
     return found
 
 
