@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from statistics import mean
 
 from jobs.experiments import Report
@@ -38,17 +39,13 @@ def _generators(rows: Sequence[Row]) -> str:
 
 def _published(rows: Sequence[Row]) -> list[str]:
     found = []
-    for rate in sorted({r["rate"] for r in rows}):
-        for kind in ("tumbling", "hopping"):
-            own = [r for r in rows if r["rate"] == rate and r["setup"].endswith(kind)]
-            reached = [r["setup"] for r in own if r["throughput"]["chosen"][0] >= r["published"][2]]
-            found += [] if not own else [f"At {rate} a unit the paper's mean with factor windows is reached in {len(reached)} of {len(own)} {kind} setups"
-                         f"{f' ({_listed(reached)})' if reached else ''}."]
+    for rate, kind in product(sorted({r["rate"] for r in rows}), ("tumbling", "hopping")):
+        own = [r for r in rows if r["rate"] == rate and r["setup"].endswith(kind)]
+        reached = [r["setup"] for r in own if r["throughput"]["chosen"][0] >= r["published"][2]]
+        listed = f" ({', '.join(reached)})" if reached else ""
+        if own:
+            found.append(f"At {rate} a unit the paper's mean with factor windows is reached in {len(reached)} of {len(own)} {kind} setups{listed}.")
     return found
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names)
 
 
 def _least(rows: Sequence[Row]) -> str:
