@@ -16,7 +16,8 @@ Row = Report
 def said(rows: Sequence[Row]) -> list[str]:
     """Each claim with the numbers that it rests on."""
     both = {r["setup"][0] for r in rows} == {"R", "S"}
-    return [_sharing(rows), *([_generators(rows)] if both else []), *_published(rows), _least(rows), *_wanted(rows), _slicing(rows), _correlated(rows), _optimizer(rows)]
+    generators = [_generators(rows)] if both else []
+    return [_sharing(rows), *generators, *_published(rows), _least(rows), *_wanted(rows), _slicing(rows), _correlated(rows), _optimizer(rows)]
 
 
 def _mean(rows: Sequence[Row], of: str, plan: str) -> float:
