@@ -14,6 +14,7 @@ from optimizer.lowering import Lowering
 from optimizer.query import NamedWindow, Query
 from optimizer.sharing import keeps, longest, parent, source, step
 
+TIMES = 2                          # columns of a partial that say when it counts
 Rows = Callable[[int], float]      # partials that a range holds
 
 
@@ -80,19 +81,21 @@ def _window_reads(tally: Tally, windows: Sequence[NamedWindow], level: int | Non
     query, rows = tally.low.shape.query, _held(tally, level)
     together = tally.low.plan.sharing == "together" and len(windows) > 1
     for window, often in longest_of(query, windows) if together else ((w, frequency(query, w)) for w in windows):
-        _read(tally, level, often, rows(window.range), window.range)
+        _read(tally, level, often, rows(window.range))
         tally.add("Late aggregation", statements=often, group=often * rows(window.range) * tally.part(0) * tally.answer)
-        tally.add("Late aggregation", made=often * tally.sizes.answer(rows(window.range)) * tally.answer)
+        tally.add("Late aggregation", made=0.0 if together else often * tally.sizes.answer(rows(window.range)) * tally.answer)
     if together:
         _suffixes(tally, windows)
 
 
-def _read(tally: Tally, level: int | None, often: float, rows: float, size: int) -> None:
-    """Partials of a range out of state, in which each boundary or instance is a file until they are merged."""
+def _read(tally: Tally, level: int | None, often: float, rows: float) -> None:
+    """Partials of a range out of state: their own columns, and the times of all that stand in the same files, of which each boundary or instance adds one."""
     if tally.new:
         return tally.add(tally.set(0), look=often * rows * tally.part(0))
-    length = level or step(tally.low.shape.query)
-    tally.add(tally.set(0), state_read=often * rows * tally.part(0) * (tally.width(0) + 2), files=often * tally.files(size / length * tally.part(0)))
+    query, part = tally.low.shape.query, often * tally.part(0)
+    length, kept = level or step(query), keeps(query, tally.low.plan.levels)[level]
+    tally.add(tally.set(0), state_read=part * (rows * tally.width(0) + TIMES * _held(tally, level)(kept)))
+    tally.add(tally.set(0), files=often * tally.files(kept / length * tally.part(0)))
 
 
 def _suffixes(tally: Tally, windows: Sequence[NamedWindow]) -> None:
@@ -111,7 +114,7 @@ def _filling(tally: Tally, level: int) -> None:
     often, rows, made = step(query) / level, _held(tally, below)(level), _partials(query, tally.sizes, level)
     if tally.new:
         often = longest(query) / level
-    _read(tally, below, often, rows, level)
+    _read(tally, below, often, rows)
     width, share = tally.width(0) + 2, often * tally.part(0)
     tally.add(tally.set(0), group=share * rows * width, made=share * made * width, keep=share * made * width, state_write=share * made * width, statements=1)
 
