@@ -74,7 +74,7 @@ def ours(con: kernel.Connection, path: str, windows: frozenset[Window], tumbling
     made = statements(graph, count // RATE)
     for relation, sql in made:
         con.execute(f"CREATE TEMP TABLE {relation} AS {sql}")
-    digest = [con.execute(f"SELECT count(*), CAST(sum(v) AS BIGINT) FROM {name(w)}").fetchall()[0] for w in sorted(windows)]
+    digest = [con.execute(f"SELECT count(*), CAST(coalesce(sum(v), 0) AS BIGINT) FROM {name(w)}").fetchall()[0] for w in sorted(windows)]
     seconds = reading + time.perf_counter() - began
     for relation, _ in made:
         con.execute(f"DROP TABLE {relation}")
@@ -90,7 +90,7 @@ def plain(session: Any, windows: Sequence[Window], until: int) -> tuple[float, D
 def _plain(session: Any, window: Window, until: int) -> tuple[int, int]:
     each = f"SELECT window(ts, '{window.range} seconds', '{window.slide} seconds') AS w, min(v) AS v FROM {EVENTS} GROUP BY 1"
     whole = f"unix_seconds(w.start) >= 0 AND unix_seconds(w.end) <= {until}"
-    found = session.sql(f"SELECT count(*), sum(v) FROM ({each}) WHERE {whole}").collect()[0]
+    found = session.sql(f"SELECT count(*), coalesce(sum(v), 0) FROM ({each}) WHERE {whole}").collect()[0]
     return int(found[0]), int(found[1])
 
 
