@@ -75,7 +75,7 @@ def record(name: str, params: Mapping[str, Any], metrics: Mapping[str, float], t
     if not place:
         return None
     made = _store(place)
-    log = _log(made, "forebay/experiments", {})
+    log = _log(made, "forebay/experiments", KIND)
     run = log.client.create_run(log.experiment, run_name=name).info.run_id
     for key, value in params.items():
         log.client.log_param(run, key, value)
