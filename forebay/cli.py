@@ -279,11 +279,12 @@ def bench(call: Call, names: Annotated[list[str] | None, typer.Argument(metavar=
 
 
 def experiment(call: Call, names: Annotated[list[str] | None, typer.Argument(metavar="NAME…")] = None,
-               quick: Annotated[bool, typer.Option("--quick", help="Smaller and fewer.")] = False) -> Said:
+               quick: Annotated[bool, typer.Option("--quick", help="Smaller and fewer.")] = False,
+               events: Annotated[int | None, typer.Option("--events", min=10_000, help="How many, where an experiment says.")] = None) -> Said:
     """The papers' figures and tables; `list` shows them, `all` runs them."""
     from jobs import experiments
 
-    document = experiments.document(list(names or ("list",)), quick)
+    document = experiments.document(list(names or ("list",)), quick, events=events)
     return Said(document, lambda out: text.line(out, document["text"]))
 
 

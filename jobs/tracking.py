@@ -21,6 +21,7 @@ from jobs.queries import Standing
 from jobs.tracking_chart import chart
 from optimizer import explain as renderer
 from optimizer.errors import ForebayError
+from optimizer.spans import span as spelled
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -58,11 +59,38 @@ def store(pipeline: Pipeline) -> Store | None:
     if said == "":
         return None
     beside = pipeline.warehouse if "://" not in pipeline.warehouse else os.path.join(pipeline.folder, ".forebay")
-    place = said or os.path.join(beside, "mlflow")
+    return _store(said or os.path.join(beside, "mlflow"))
+
+
+def _store(place: str) -> Store:
     if "://" not in place:
         return Store(f"sqlite:///{os.path.join(place, 'mlflow.db')}", f"file://{os.path.join(place, 'artifacts')}")
     database = place.removeprefix("sqlite:///") if place.startswith("sqlite:///") else None
     return Store(place, f"file://{os.path.join(os.path.dirname(os.path.abspath(database)), 'artifacts')}" if database else None)
+
+
+def record(name: str, params: Mapping[str, Any], metrics: Mapping[str, float], texts: Mapping[str, str], figures: Mapping[str, Any]) -> dict[str, Any] | None:
+    """An experiment's report as a run of `forebay/experiments`, which belongs to no pipeline; says where. None: MLFLOW_TRACKING_URI is empty."""
+    place = os.environ.get(VARIABLE, os.path.join(".forebay", "mlflow"))
+    if not place:
+        return None
+    made = _store(place)
+    log = _log(made, "forebay/experiments", KIND)
+    run = log.client.create_run(log.experiment, run_name=name).info.run_id
+    for key, value in params.items():
+        log.client.log_param(run, key, value)
+    for key, number in metrics.items():
+        log.client.log_metric(run, key, number)
+    for file, text in texts.items():
+        log.client.log_text(run, text, file)
+    for file, figure in figures.items():
+        log.client.log_figure(run, figure, file)
+    log.client.set_terminated(run)
+    return {"uri": _without_password(made.uri), "experiment": log.experiment, "run": run}
+
+
+def _without_password(uri: str) -> str:
+    return re.sub(r"//[^/@]*@", "//", uri)
 
 
 def track(rt: Runtime) -> dict[str, Any]:
@@ -71,15 +99,15 @@ def track(rt: Runtime) -> dict[str, Any]:
     if place is None:
         return {"uri": None, "experiment": None, "page": None, "queries": {}}
     with held(os.path.join(rt.pipeline.warehouse, "mlflow"), patience=60.0):
-        log = _log(rt.pipeline, place)
+        log = _log(place, f"forebay/{rt.pipeline.name}", {"forebay.folder": rt.pipeline.folder, **KIND})
         told = rt.ledger.told(1)
         said = {s.name: _query(rt, log, s) for s in requests.listed(rt)} if told else {}
-    uri = re.sub(r"//[^/@]*@", "//", place.uri)
+    uri = _without_password(place.uri)
     page = f"{uri}/#/experiments/{log.experiment}/{CHARTS}" if uri.startswith("http") else None
     return {"uri": uri, "experiment": log.experiment, "page": page, "queries": {n: s for n, s in said.items() if s is not None}}
 
 
-def _log(pipeline: Pipeline, place: Store) -> Log:
+def _log(place: Store, name: str, tags: dict[str, str]) -> Log:
     for key, value in QUIET.items():
         os.environ.setdefault(key, value)
     if place.uri.startswith("sqlite:///"):
@@ -87,12 +115,11 @@ def _log(pipeline: Pipeline, place: Store) -> Log:
     from mlflow import MlflowClient  # five seconds of imports that nothing else pays
 
     client = MlflowClient(tracking_uri=place.uri)
-    name = f"forebay/{pipeline.name}"
     known = client.get_experiment_by_name(name)
     if known is not None and known.lifecycle_stage != "active":
         hint = "restore it there, or set `tracking` in forebay.yml"
         raise ForebayError("deleted-experiment", f"MLflow's experiment {name!r} at {place.uri} was deleted", hint=hint, exit_code=1)
-    made = known.experiment_id if known is not None else client.create_experiment(name, place.artifacts, {"forebay.folder": pipeline.folder, **KIND})
+    made = known.experiment_id if known is not None else client.create_experiment(name, place.artifacts, tags)
     return Log(client, made)
 
 
@@ -151,7 +178,8 @@ def _params(log: Log, run: str, span: Span) -> None:
     early = [query.inputs[i].alias for i, digit in enumerate(plan.digits) if digit]
     order = " ⋈ ".join(query.inputs[i].alias for i in plan.order)
     for key, value in (("plan", plan.name), ("keeping", plan.keeping), ("early", ", ".join(early) or "none"), ("order", order), ("exchange", plan.exchange),
-                       ("layout", plan.layout), ("since", iso(span.first.boundary))):
+                       ("layout", plan.layout), ("sharing", plan.sharing), ("levels", ", ".join(map(spelled, plan.levels)) or "none"),
+                       ("since", iso(span.first.boundary))):
         log.client.log_param(run, key, value)
 
 
@@ -205,4 +233,4 @@ def _tags(log: Log, run: str, tags: Mapping[str, str]) -> None:
     log.client.log_batch(run, tags=[RunTag(key, value[:LONGEST]) for key, value in tags.items()])
 
 
-__all__: Sequence[str] = ("Log", "Store", "store", "track")
+__all__: Sequence[str] = ("Log", "Store", "record", "store", "track")

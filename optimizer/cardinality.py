@@ -66,7 +66,7 @@ class Sizes:
     def join(self, operands: Sequence[Operand]) -> float:
         """Joined rows of the operands; all inputs together are scaled to the fan-out where a plan has counted it (residuals, dependent classes)."""
         found = self._independent(operands)
-        return found * self._correction() if len(operands) == len(self.flows) else found
+        return found * self.correction() if len(operands) == len(self.flows) else found
 
     def linked(self, a: int, b: int) -> bool:
         """Whether an equality class joins the two inputs."""
@@ -109,7 +109,8 @@ class Sizes:
             self._known[key] = prod(o.rows for o in operands) * prod(self._agree(c, operands) for c in range(len(self.shape.keys)))
         return cast(float, self._known[key])
 
-    def _correction(self) -> float:
+    def correction(self) -> float:
+        """Counted joined rows over those that independence expects."""
         if self.observed.fanout is None:
             return 1.0
         if "correction" not in self._known:

@@ -23,7 +23,7 @@ def compaction(low: Lowering, name: str, source: str, boundary: int) -> str:
 def _merged(low: Lowering, kept: StateSet, live: str) -> str:
     if kept.input is None:
         return merged_answer(low, f"SELECT * FROM {live}", extra=("_e",))
-    if kept.kind == "panes":
+    if kept.kind != "extremes":
         return grouped(low, kept.input, live, ("_in", "_out"))
     own = extremes(low, kept.input)
     keys = [c for c, _ in kept.columns if c not in {m.name for m in own}]

@@ -107,7 +107,8 @@ def _named(plan: Plan, other: Plan) -> str:
     """A plan's name, with what differs where only its form does."""
     if plan.name != other.name:
         return plan.name
-    differ = [f"{k} {getattr(plan, k)}" for k in ("exchange", "layout", "invalidation", "place", "parts", "order") if getattr(plan, k) != getattr(other, k)]
+    form = ("exchange", "layout", "invalidation", "place", "parts", "order", "sharing", "levels")
+    differ = [f"{k} {getattr(plan, k)}" for k in form if getattr(plan, k) != getattr(other, k)]
     return f"{plan.name} with {', '.join(differ)}"
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from optimizer.decide import Decision, Priced
 from optimizer.division import divided
+from optimizer.explain_windows import graphs
 from optimizer.expr import AggregateRef, Column, Expr, GroupRef
 from optimizer.final import final
 from optimizer.lowering import Lowering
@@ -14,11 +15,11 @@ from optimizer.program import BEGINNING, state_sets
 from optimizer.query import WINDOW_NAME, Aggregate, Query
 from optimizer.scalar import render
 from optimizer.shape import shape
+from optimizer.spans import span
 from optimizer.sql_pretty import pretty
 from optimizer.steps import program
 from optimizer.windows import SECOND, Window
 
-UNITS = (("d", 86_400 * SECOND), ("h", 3_600 * SECOND), ("min", 60 * SECOND), ("s", SECOND), ("ms", 1_000), ("µs", 1))
 FORMULAS = {
     "recompute": "A(t) = γ( S₁(t) ⋈ … ⋈ Sₘ(t) )",
     "running": "ASᵢ(t) = ASᵢ(t′) + came − left; A(t) = γ( AS₁(t) ⋈ … ⋈ ASₘ(t) )",
@@ -40,7 +41,8 @@ def tree(query: Query, plan: Plan) -> str:
     inputs = tuple(_input(low, i) for i in plan.order)
     joined = inputs if len(inputs) == 1 else (Node(_join(low), inputs),)
     below = joined if query.returns_rows else (Node(_late(low), joined),)
-    return "\n".join([plan.name, *_lines(Node(_answer(low), below), "", "")])
+    several = ["", graphs(query, plan)] if query.windows else []
+    return "\n".join([plan.name, *_lines(Node(_answer(low), below), "", ""), *several])
 
 
 def sql(query: Query, plan: Plan, boundary: int = EXAMPLE) -> list[str]:
@@ -65,7 +67,8 @@ def _candidate(query: Query, c: Priced) -> dict[str, object]:
     return {"plan": c.plan.name, "predicted_s": c.seconds if sound else None, "deviation_s": c.deviation if sound else None,
             "paper_cost": c.paper if sound else None, "state_rows": c.state_rows if sound else None, "building_s": c.building if sound else None,
             "refused": c.refused, "order": _order(query, c.plan), "exchange": c.plan.exchange, "layout": c.plan.layout,
-            "invalidation": c.plan.invalidation, "parts": c.plan.parts, "place": c.plan.place}
+            "invalidation": c.plan.invalidation, "parts": c.plan.parts, "place": c.plan.place,
+            **({"sharing": c.plan.sharing, "levels": [span(f) for f in c.plan.levels]} if query.windows else {})}
 
 
 def why(query: Query, decision: Decision) -> str:
@@ -75,11 +78,6 @@ def why(query: Query, decision: Decision) -> str:
     if shape(query).whole:
         return "an aggregate of the query has no partial states: it is computed from the joined rows each time"
     return f"{decision.reason}; {decision.plan.keeping} is {KEEPING[decision.plan.keeping]}"
-
-
-def span(microseconds: int) -> str:
-    name, unit = next((n, u) for n, u in UNITS if microseconds % u == 0)
-    return f"{microseconds // unit} {name}"
 
 
 def _lines(node: Node, first: str, rest: str) -> list[str]:

@@ -5,6 +5,7 @@ from optimizer import dialect as d
 from optimizer.division import divided
 from optimizer.dominance import undominated
 from optimizer.join import merged_answer, out_working
+from optimizer.levels import place, shift
 from optimizer.lowering import Lowering, extremes
 from optimizer.program import BEGINNING, Definition, Source, StateSet, Write, sets, state_sets
 from optimizer.types import Type
@@ -25,7 +26,7 @@ def writes(low: Lowering, boundaries: tuple[int, ...], previous: int) -> tuple[W
 
 
 def _write(low: Lowering, kept: StateSet, last: int, n: int, anew: bool) -> Write:
-    columns = ", ".join(stored(column, kind, low.dialect, last) for column, kind in kept.columns)
+    columns = ", ".join(stored(column, kind, low.dialect, last, _moved(low, kept)) for column, kind in kept.columns)
     every_part = kept.input is None or divided(low, kept.input)
     origin = _origin(low, kept, last, n)
     if anew and kept.kind == "extremes" and kept.input is not None:      # a whole window's: most of them can never be one
@@ -39,15 +40,25 @@ def _origin(low: Lowering, kept: StateSet, last: int, n: int) -> str:
     if kept.kind == "totals":
         return f"t{kept.input}_{n}"
     if kept.kind != "answer":
-        return f"n{kept.input} WHERE _out >= {last}"
+        return f"n{place(low, _level(low, kept)) if low.plan.levels else kept.input} WHERE _out >= {last + _moved(low, kept)}"
     if kept.ends is None:
         return f"o_{n}"
     union = " UNION ALL ".join(f"SELECT * FROM d_{k}" for k in range(n + 1))
     return f"({merged_answer(low, union, where=f'_e >= {last}', extra=('_e',))}) AS q"
 
 
-def stored(column: str, kind: Type, dialect: str, last: int) -> str:
+def _level(low: Lowering, kept: StateSet) -> int | None:
+    return None if kept.kind == "panes" else low.plan.levels[int(kept.kind.removeprefix("level").removesuffix("_"))]
+
+
+def _moved(low: Lowering, kept: StateSet) -> int:
+    return shift(low, _level(low, kept)) if low.plan.levels else 0
+
+
+def stored(column: str, kind: Type, dialect: str, last: int, moved: int = 0) -> str:
     """A column as it is kept; an entry long since is all the same."""
+    if column == "_out" and moved:
+        return f"_out - {moved} AS _out"
     if column == "_in":
         return f"CASE WHEN _in <= {last} THEN CAST(0 AS BIGINT) ELSE _in END AS _in"
     return f"CAST({column} AS {d.name(kind, dialect)}) AS {column}"

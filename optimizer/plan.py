@@ -9,6 +9,7 @@ from optimizer.errors import ForebayError
 from optimizer.expr import inputs
 from optimizer.query import Query
 from optimizer.shape import Shape, mergeable, shape
+from optimizer.sharing import SHARING, unfit
 
 KEEPING = {
     "recompute": "the answer from the windows' rows and sets by pane, each time",
@@ -39,15 +40,19 @@ class Plan:
     invalidation: str = "insert"
     place: str = "tasks"
     parts: int = 0          # tasks that share the work; 0: as many as run at once
+    sharing: str = "each"   # of several windows: how those that end together are read
+    levels: tuple[int, ...] = ()      # of several windows: lengths (µs) of the coarser panes that are kept
 
     def __post_init__(self) -> None:
         known: tuple[tuple[str, Iterable[str]], ...] = ((self.keeping, KEEPING), (self.exchange, EXCHANGES), (self.layout, LAYOUTS),
-                                                        (self.invalidation, INVALIDATIONS), (self.place, PLACES))
+                                                        (self.invalidation, INVALIDATIONS), (self.place, PLACES), (self.sharing, SHARING))
         for value, values in known:
             if value not in values:
                 raise ForebayError("unknown-plan", f"{value!r} is not a part of a plan", hint=f"known are {', '.join(values)}")
         if self.parts < 0:
             raise ValueError(f"{self.parts} parts")
+        if list(self.levels) != sorted(set(self.levels)) or min(self.levels, default=1) <= 0:
+            raise ValueError(f"levels {self.levels}: they are positive, and each is longer than the one before")
         if sorted(self.order) != list(range(len(self.digits))):
             raise ValueError(f"order {self.order} of {len(self.digits)} inputs")
 
@@ -87,6 +92,8 @@ def refusal(asked: Shape, plan: Plan) -> str | None:
         return f"{whole} has no exact partial states: it is computed from the window's joined rows each time (LAP recompute)"
     if query.windows and plan.keeping not in ("recompute", "expire"):
         return f"{plan.keeping} keeps one window's totals: several windows are read from partials that say when they end (recompute and expire)"
+    if plan.sharing != "each" or plan.levels:
+        return _unshared(asked, plan, whole)
     windows = [i.window for i in query.inputs if i.window]
     subtracts = any(w.kind != "landmark" for w in windows)
     if plan.keeping == "retract" and subtracts:
@@ -98,6 +105,17 @@ def refusal(asked: Shape, plan: Plan) -> str | None:
     return None
 
 
+def _unshared(asked: Shape, plan: Plan, whole: str | None) -> str | None:
+    """Why this query's windows cannot be merged from one another as the plan says."""
+    if not asked.query.windows:
+        return "a query with one window shares nothing between windows"
+    if whole:
+        return f"{whole} has no exact partial states: each window is computed from its own rows"
+    if plan.levels and (len(plan.digits) > 1 or not all(plan.digits) or plan.keeping != "recompute" or plan.layout != "panes"):
+        return "levels are merged from the panes of one stream (EAP1 recompute): two joined rows can be together in a window and in none of its parts"
+    return unfit(asked.query, plan.levels) if plan.levels else None
+
+
 def _subtracted(plan: Plan, home: int | None, query: Query) -> bool:
     if plan.keeping == "retract":
         return True
@@ -107,7 +125,8 @@ def _subtracted(plan: Plan, home: int | None, query: Query) -> bool:
 
 def _plan(asked: Shape, digits: tuple[bool, ...], keeping: str) -> Plan:
     exchange = "partition" if asked.common_key() is not None and keeping != "recompute" and all(digits) else "slice"
-    return Plan(digits, keeping, connected_order(asked), exchange)
+    sharing = "together" if asked.query.windows and not asked.whole else "each"
+    return Plan(digits, keeping, connected_order(asked), exchange, sharing=sharing)
 
 
 def exchanges(asked: Shape) -> tuple[str, ...]:

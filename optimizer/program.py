@@ -82,7 +82,7 @@ class Program:
 
 @dataclass(frozen=True)
 class StateSet:
-    """What is kept between boundaries: `panes` and `extremes` by interval, `totals` as of the last boundary, each of one input; or the `answer`."""
+    """What is kept between boundaries: `panes`, levels and `extremes` by interval, `totals` as of the last boundary, each of one input; or the `answer`."""
 
     kind: str
     input: int | None
@@ -109,6 +109,7 @@ def state_sets(low: Lowering) -> tuple[StateSet, ...]:
             found += [StateSet("extremes", i, extreme_columns(low, i))] if extremes(low, i) else []
         elif low.plan.keeping != "recompute" or low.plan.layout == "panes":
             found.append(StateSet("panes", i, stored_columns(low, i) + INTERVAL))
+            found += [StateSet(f"level{k}_", i, stored_columns(low, i) + INTERVAL) for k in range(len(low.plan.levels))]
     if low.plan.keeps_answer:
         found.append(StateSet("answer", None, out_columns(low) + ((("_e", BIGINT),) if low.plan.keeping == "expire" else ())))
     return tuple(found)

@@ -1,4 +1,4 @@
-"""For each plan name its cheapest form: order by dynamic programming, then exchange, layout, parts and place; prices come from outside.
+"""For each plan name its cheapest form: order by dynamic programming, then exchange, layout, parts, place and what windows share; prices come from outside.
 
 The cost of an order is a sum over its prefixes, so the best order of a set of inputs ends in the best order of the set without its last (Bellman); beyond
 `ALL_NAMES` inputs each next one is that with the fewest rows. What else a name leaves open is enumerated for the names that are cheapest in usual form.
@@ -12,6 +12,7 @@ from itertools import product
 from optimizer.plan import KEEPING, Candidate, Plan, candidates, connected_order, exchanges, refusal
 from optimizer.query import Query
 from optimizer.shape import Shape, shape
+from optimizer.sharing import SHARING, choices
 
 ALL_NAMES = 6            # inputs up to which every name is priced; beyond, those near the best ones
 REFINED = 6              # names whose every form is priced: the cheapest ones in their usual form
@@ -45,13 +46,22 @@ def every_form(query: Query, plan: Plan, forms: Forms = Forms()) -> Iterator[Pla
 
 def _forms(asked: Shape, plan: Plan, forms: Forms) -> Iterator[Plan]:
     layouts = ("panes", "raw") if plan.keeping == "recompute" and any(plan.digits) else (plan.layout,)
+    shared = [found for layout in layouts for found in _shared(asked, replace(plan, layout=layout))]
     for place in forms.places:
         if place == "jvm":      # Spark divides and exchanges as it likes
-            yield from (replace(plan, place=place, layout=layout) for layout in layouts)
+            yield from (replace(one, place=place) for one in shared)
             continue
-        for exchange, layout, parts in product(exchanges(asked), layouts, forms.parts):
+        for exchange, one, parts in product(exchanges(asked), shared, forms.parts):
             if parts != 1 or exchange == "slice":
-                yield replace(plan, exchange=exchange, layout=layout, parts=parts, place=place)
+                yield replace(one, exchange=exchange, parts=parts, place=place)
+
+
+def _shared(asked: Shape, plan: Plan) -> list[Plan]:
+    """Of several windows: as written, those that end together at once, and by each choice of levels; of one, the plan as it is."""
+    if not asked.query.windows:
+        return [plan]
+    made = [replace(plan, sharing=sharing, levels=levels) for sharing in SHARING for levels in choices(asked.query)]
+    return [p for p in made if refusal(asked, p) is None]
 
 
 def _ordered(asked: Shape, plan: Plan, joined: Joined) -> Plan:

@@ -5,20 +5,16 @@ the telescoped sum Σ_i M_<i(one) ⋈ Δ_i ⋈ M_>i(other), so that each joined 
 """
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from optimizer import dialect as d
 from optimizer.division import pivot
-from optimizer.expr import Literal
 from optimizer.join import group_columns, joined, merged_answer, out_columns
 from optimizer.keep import kept_answer, writes
 from optimizer.lowering import Lowering, extremes, merged, working_type
+from optimizer.many import answer, answers, number
 from optimizer.program import BEGINNING, Program, Step
-from optimizer.query import WINDOW_NAME
 from optimizer.rows import row_program
-from optimizer.scalar import render
 from optimizer.sets import grouped, names
-from optimizer.types import STRING
 from optimizer.views import View, view
 from optimizer.windows import ALWAYS
 
@@ -37,43 +33,31 @@ def program(low: Lowering, boundaries: tuple[int, ...], previous: int, floor: in
                    writes(low, boundaries, previous), tuple(f for v in views for f in v.before))
 
 
-def _members(low: Lowering, views: tuple[View, ...], i: int, t: int, merge: bool = True, longer: int = 0) -> str:
-    """S_i(t): the rows, or the merged partials, that count at t; of a window that is shorter than the input's by `longer`."""
-    where = "TRUE" if views[i].exact else f"_in <= {t} AND _out >= {t + longer}"
-    return f"({grouped(low, i, f'w{i}', where=where)})" if low.early(i) and merge else f"(SELECT * FROM w{i} WHERE {where})"
+def _members(low: Lowering, views: tuple[View, ...], i: int, t: int, merge: bool = True) -> str:
+    """S_i(t): the rows, or the merged partials, that count at t."""
+    return _within(low, f"w{i}", i, "TRUE" if views[i].exact else f"_in <= {t} AND _out >= {t}", merge)
 
 
-def _answer(low: Lowering, t: int, sql: str) -> str:
-    """An answer's partials at t, in the types that they are handed over in."""
-    columns = ", ".join(f"CAST({n} AS {d.name(kind, low.dialect)}) AS {n}" for n, kind in out_columns(low))
-    return f"SELECT CAST({t} AS BIGINT) AS _t, {columns} FROM ({sql}) AS q"
-
-
-def _answers(low: Lowering, t: int, one: Callable[[int], str]) -> str:
-    """The answer at t; of several windows those that end at t, each by its name. `one` gives the partials of a window so much shorter than the longest.
-
-    DESIGN, "Many windows, one state": what leaves the envelope at e counts in a window of length r at t iff e ≥ t + (longest − r).
-    """
-    query = low.shape.query
-    if not query.windows:
-        return _answer(low, t, one(0))
-    if not query.shown(t):
-        return _answer(low, t, f"SELECT * FROM ({one(0)}) AS q WHERE FALSE")
-    group = f"g{query.groups.index(WINDOW_NAME)}"
-    others = ", ".join(n for n, _ in out_columns(low) if n != group)
-    return " UNION ALL ".join(_answer(low, t, f"SELECT {_quoted(low, w.name)} AS {group}, {others} FROM ({one(longer)}) AS q") for w, longer in query.shown(t))
-
-
-def _quoted(low: Lowering, text: str) -> str:
-    return render(Literal(text, STRING), low.dialect, lambda leaf: "")
+def _within(low: Lowering, source: str, i: int, where: str, merge: bool, extra: tuple[str, ...] = ()) -> str:
+    return f"({grouped(low, i, source, extra, where)})" if low.early(i) and merge else f"(SELECT * FROM {source} WHERE {where})"
 
 
 def _recompute(low: Lowering, views: tuple[View, ...], n: int, p: int, t: int) -> Step:
     """The divided input is joined partial by partial: merging it first costs more than it saves, and the late aggregation merges it anyway."""
-    def one(longer: int) -> str:
-        return joined(low, {i: _members(low, views, i, t, merge=i != pivot(low), longer=longer) for i in low.inputs})
+    def at(i: int, read: str) -> str:
+        return read if low.plan.levels else f"w{i}"
 
-    return Step(t, (), _answers(low, t, one))
+    def one(longer: int, read: str) -> str:
+        where = [f"_in <= {t} AND _out >= {t + longer}" if not views[i].exact else "TRUE" for i in low.inputs]
+        return joined(low, {i: _within(low, at(i, read), i, where[i], i != pivot(low)) for i in low.inputs})
+
+    def sliced(lengths: Sequence[int], read: str) -> str:
+        where = f"_in <= {t} AND _out >= {t + lengths[-1]}"
+        numbered = {i: f"(SELECT *, {number('_out', t, lengths)} AS _b FROM {at(i, read)} WHERE {where}) AS numbered" for i in low.inputs}
+        sources = {i: _within(low, numbered[i], i, "TRUE", i != pivot(low), ("_b",)) for i in low.inputs}
+        return joined(low, sources, extra=(("_b", _of_all(low, "greatest", "_b")),))
+
+    return Step(t, *answers(low, n, t, one, sliced))
 
 
 def _running(low: Lowering, views: tuple[View, ...], n: int, p: int, t: int) -> Step:
@@ -81,7 +65,7 @@ def _running(low: Lowering, views: tuple[View, ...], n: int, p: int, t: int) -> 
     kept = [i for i in low.inputs if low.early(i) and low.window(i)]
     define = tuple((f"t{i}_{n}", _totals(low, i, f"t{i}_{n - 1}" if n else f"t{i}", p, t), True) for i in kept)
     members = {i: _with_extremes(low, i, f"t{i}_{n}", t) if i in kept else _members(low, views, i, t) for i in low.inputs}
-    return Step(t, define, _answer(low, t, joined(low, members)))
+    return Step(t, define, answer(low, t, joined(low, members)))
 
 
 def _totals(low: Lowering, i: int, before: str, p: int, t: int) -> str:
@@ -128,7 +112,7 @@ def _retract(low: Lowering, views: tuple[View, ...], n: int, p: int, t: int) -> 
     columns = ", ".join(name for name, _ in out_columns(low))
     before = f"SELECT {columns} FROM {f'o_{n - 1}' if n else 'o'}"
     changed = " UNION ALL ".join([before, *(f"SELECT {columns} FROM ({x}) AS q" for x in terms)])
-    return Step(t, ((f"o_{n}", merged_answer(low, changed, having=_something(low)), True),), _answer(low, t, f"SELECT * FROM o_{n}"))
+    return Step(t, ((f"o_{n}", merged_answer(low, changed, having=_something(low)), True),), answer(low, t, f"SELECT * FROM o_{n}"))
 
 
 def _something(low: Lowering) -> str:
@@ -139,7 +123,7 @@ def _something(low: Lowering) -> str:
 
 def _expire(low: Lowering, views: tuple[View, ...], n: int, p: int, t: int) -> Step:
     """Paper C's TC generalised: a combination is made once, by the member that comes last, and carries e = min out; what ended is not read."""
-    ends = "least(" + ", ".join(f"v{i}._out" for i in low.inputs) + ")" if len(views) > 1 else "v0._out"
+    ends = _of_all(low, "least", "_out")
     terms = []
     for i in _changing(low, p, 0):
         roles = {j: (f"_in <= {p}" if j < i else f"_in > {p} AND _in <= {t}" if j == i else f"_in <= {t}") for j in low.inputs}
@@ -149,8 +133,20 @@ def _expire(low: Lowering, views: tuple[View, ...], n: int, p: int, t: int) -> S
     older = f"SELECT {columns} FROM {f'o_{n - 1}' if n else 'o'} WHERE _e >= {t}"
     kept = (f"o_{n}", f"{older} UNION ALL SELECT {columns} FROM d_{n}", False)
     having = "" if group_columns(low.shape) else "count(*) > 0"
-    answer = _answers(low, t, lambda longer: merged_answer(low, f"SELECT * FROM o_{n}", where=f"_e >= {t + longer}", having=having))
-    return Step(t, (new, kept), answer)
+
+    def one(longer: int, read: str) -> str:
+        return merged_answer(low, f"SELECT * FROM o_{n}", where=f"_e >= {t + longer}", having=having)
+
+    def sliced(lengths: Sequence[int], read: str) -> str:
+        numbered = f"SELECT *, {number('_e', t, lengths)} AS _b FROM o_{n} WHERE _e >= {t + lengths[-1]}"
+        return merged_answer(low, numbered, extra=("_b",))
+
+    define, found = answers(low, n, t, one, sliced)
+    return Step(t, (new, kept, *define), found)
+
+
+def _of_all(low: Lowering, function: str, column: str) -> str:
+    return f"{function}({', '.join(f'v{i}.{column}' for i in low.inputs)})" if len(low.inputs) > 1 else f"v0.{column}"
 
 
 STEPS: dict[str, Callable[[Lowering, tuple[View, ...], int, int, int], Step]] = {

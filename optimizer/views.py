@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from optimizer import dialect as d
 from optimizer.division import ahead, by_key, dealt, share
+from optimizer.levels import filled, kept_rows
 from optimizer.lowering import Lowering, extremes
 from optimizer.membership import INTERVAL, Range, inside, within
 from optimizer.program import BEGINNING, Columns, Definition, Fragment, Source, extreme_columns
@@ -45,6 +46,9 @@ def view(low: Lowering, i: int, boundaries: tuple[int, ...], previous: int) -> V
     if from_rows:
         return View((source,), ((f"w{i}", rows, not exact),), exact, before)
     made = _totals(low, i, source, rows, previous) if low.plan.keeping == "running" else _panes(low, i, source, rows, boundaries, previous)
+    if low.plan.levels:
+        more, levels = filled(low, boundaries, previous, dealt(low, i))
+        made = replace(made, sources=made.sources + more, setup=made.setup + levels)
     return replace(made, before=before)
 
 
@@ -101,7 +105,7 @@ def _panes(low: Lowering, i: int, stream: Source, rows: str, boundaries: tuple[i
         return View((stream,), (new, (f"w{i}", f"SELECT {columns} FROM n{i}", False)))
     state = Source(f"k{i}", "state", f"panes{i}", columns=stored_columns(low, i) + INTERVAL, dealt=dealt(low, i))
     since = previous if low.plan.keeping == "retract" else boundaries[0]
-    kept = f"SELECT {', '.join(working(low, i))}, _in, _out FROM k{i} WHERE _out >= {since}{_own(low, i)}"
+    kept = kept_rows(low, None, since) if low.plan.levels else f"SELECT {', '.join(working(low, i))}, _in, _out FROM k{i} WHERE _out >= {since}{_own(low, i)}"
     return View((stream, state), (new, (f"w{i}", f"SELECT {columns} FROM n{i} UNION ALL {kept}", len(boundaries) > 1 or low.plan.keeps_answer)))
 
 

@@ -10,10 +10,11 @@ import pyarrow as pa
 from jobs.verify import Answer, compare
 from jobs.work import Outcome
 from optimizer.errors import ForebayError
-from optimizer.plan import INVALIDATIONS, LAYOUTS, Plan, candidates, exchanges
+from optimizer.plan import INVALIDATIONS, LAYOUTS, Plan, candidates, exchanges, refusal
 from optimizer.program import BEGINNING
 from optimizer.query import Catalog, Query
 from optimizer.shape import shape
+from optimizer.sharing import SHARING, step
 from optimizer.sql import parse
 from optimizer.types import parse_type
 from tests import oracle
@@ -50,7 +51,17 @@ def varied(query: Query, plan: Plan, choice: Random) -> Plan:
     order = choice.choice([plan.order, tuple(choice.sample(plan.order, len(plan.order)))])
     exchange = choice.choice(exchanges(shape(query)))
     layout = choice.choice(LAYOUTS) if plan.keeping == "recompute" else plan.layout
-    return replace(plan, order=order, exchange=exchange, layout=layout, invalidation=choice.choice(INVALIDATIONS))
+    made = replace(plan, order=order, exchange=exchange, layout=layout, invalidation=choice.choice(INVALIDATIONS))
+    return shared(query, made, choice) if query.windows else made
+
+
+def shared(query: Query, plan: Plan, choice: Random) -> Plan:
+    """With any sharing and levels that the query's windows allow, also ones that no price would choose."""
+    known = step(query)
+    lengths = sorted({k * known for k in range(2, max(w.range for w in query.windows) // known + 1)})
+    levels = tuple(sorted(choice.sample(lengths, choice.randint(0, min(3, len(lengths))))))
+    tried = (replace(plan, sharing=choice.choice(tuple(SHARING)), levels=levels), replace(plan, sharing="together"), plan)
+    return next(p for p in tried if refusal(shape(query), p) is None)
 
 
 def versions(case: Case, query: Query) -> list[int]:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from math import inf
 
 from optimizer.cardinality import Operand, Sizes
+from optimizer.cost import many_windows
 from optimizer.cost.tally import Tally, arrivals, by_pane, change, ends_of, fresh, merged
 from optimizer.division import divided, pivot
 from optimizer.lowering import Lowering
@@ -45,6 +46,13 @@ def _merging(tally: Tally, i: int, rows: float) -> None:
 
 
 def _recompute(tally: Tally) -> None:
+    if tally.low.shape.query.windows:
+        many_windows.recompute(tally, _window)
+    else:
+        _window(tally)
+
+
+def _window(tally: Tally) -> None:
     """Early sets are merged from their panes, but for the divided input: its panes are joined as they are."""
     low, found, operands = tally.low, tally.sizes, []
     for i in low.plan.order:
@@ -101,6 +109,8 @@ def _expire(tally: Tally) -> None:
     added = sum(found.answer(_joins(tally, term, 1), ends) for term in terms)
     before = 0.0 if tally.new else _before(low, found, tally.age)
     _kept_answer(tally, before, added, tally.files(ends), 1)
+    if low.shape.query.windows:
+        many_windows.expire(tally, before + added, tally.answer + 1)
 
 
 def _before(low: Lowering, found: Sizes, age: float) -> float:

@@ -11,6 +11,7 @@ from math import inf
 from types import MappingProxyType
 
 from optimizer.cardinality import Sizes, sizes
+from optimizer.cost import many_windows
 from optimizer.cost.answering import KEEPING, joined_rows
 from optimizer.cost.reading import read_input
 from optimizer.cost.tally import Tally, ends_of, fresh
@@ -20,6 +21,7 @@ from optimizer.observed import Observed
 from optimizer.plan import Plan
 from optimizer.program import state_sets
 from optimizer.query import Query
+from optimizer.sharing import step
 
 KINDS = {
     "scan": "values read from stream and relation files: rows times columns",
@@ -109,6 +111,8 @@ def _features(query: Query, plan: Plan, observed: Observed, parts: int, known: S
 
 def _stored(low: Lowering, found: Sizes, kind: str, i: int | None) -> float:
     """Rows of one state set. An expiring answer holds, of every boundary, the groups of each end that has not come yet."""
+    if i is not None and low.plan.levels:
+        return many_windows.stored(low, found, kind)
     if i is not None:
         return found.flows[i].set if kind == "totals" else found.flows[i].stored
     return found.answer(inf) if low.plan.keeping != "expire" else fresh(low, found) * (ends_of(found) + 1) / 2
@@ -119,4 +123,5 @@ def _fixed(tally: Tally) -> None:
     low, kept = tally.low, tally.kept
     sent = any(ahead(low, i) for i in low.inputs) and low.plan.exchange == "broadcast"
     groups = 0.0 if low.shape.query.returns_rows else tally.sizes.answer(inf) * low.parts
-    tally.add(FIXED, commits=kept + 1, writes=kept, jobs=1 + sent, batches=1, merge=groups * tally.answer)
+    seldom = sum((1 - step(low.shape.query) / level for level in low.plan.levels), 0.0)
+    tally.add(FIXED, commits=kept + 1, writes=kept - seldom, jobs=1 + sent, batches=1, merge=groups * tally.answer)

@@ -49,7 +49,8 @@ def _read(tally: Tally, i: int, rows: float, files: float, columns: int, passing
 
 def _late(tally: Tally, i: int, f: Flow) -> None:
     """The window's rows each time: a view for recompute, which needs no times where bounds prove them; else a table of rows with their intervals."""
-    exact = tally.low.plan.keeping == "recompute" and not tally.low.shape.query.returns_rows
+    query = tally.low.shape.query
+    exact = tally.low.plan.keeping == "recompute" and not query.returns_rows and not query.windows
     reached = _read(tally, i, f.read, f.panes, f.columns + (int(f.timed) if exact else TIMES), f.window)
     if not exact:
         tally.add(tally.scan(i), times=reached, keep=reached * (tally.width(i) + INTERVAL), statements=1)
@@ -62,7 +63,7 @@ def _panes(tally: Tally, i: int, f: Flow) -> None:
     reached = _read(tally, i, f.read if tally.new else f.arriving, panes, f.columns + TIMES, rows)
     tally.add(tally.set(i), times=reached, group=reached * width, made=made * part * width, keep=made * part * width, statements=2)
     tally.add(tally.set(i), state_write=made * part * width)
-    if not tally.new:
+    if not tally.new and not (low.shape.query.windows and len(low.plan.digits) == 1 and low.plan.keeping == "recompute"):      # there each window reads its own
         share = part if dealt(low, i) else 1.0
         tally.add(tally.set(i), state_read=f.stored * share * width, files=tally.files(f.panes * share))
     if low.plan.keeps_answer:

@@ -6,6 +6,7 @@ import pytest
 from optimizer.errors import ForebayError
 from optimizer.plan import candidates, default
 from optimizer.query import Catalog, NamedWindow, Query
+from optimizer.sharing import choices
 from optimizer.sql import parse
 from optimizer.types import parse_type
 from optimizer.windows import Window
@@ -63,6 +64,8 @@ HOPPING = "HoppingWindow(minute, 30, 10)"
     (HOPPING, "TumblingWindow(minute, 20)", "duplicate-window", "Window('30"),
     ("minute, 30, 10", "minute, 30, 40", "bad-window", "minute, 30, 40"),
     ("minute, 20", "minute, 0", "bad-length", "minute, 0"),
+    ("minute, 20", "minute, -20", "bad-length", "minute, -20"),
+    ("minute, 20", "day, 999999999999999999", "bad-length", "day"),
     ("minute, 20", "month, 20", "bad-length", "month"),
     ("minute, 20", "minute, 1.5", "bad-length", "minute"),
     ("minute, 20", "second, 90", "bad-window", "Windows("),
@@ -86,3 +89,22 @@ def test_refused_where(old: str, new: str, code: str, at: str | None) -> None:
         query(text)
     assert caught.value.code == code and caught.value.hint, str(caught.value)
     assert at is None or caught.value.column == text.index(at) + 1, f"{caught.value}: {text[caught.value.column - 1:] if caught.value.column else ''}"
+
+
+def test_more_than_a_thousand_windows_are_refused() -> None:
+    """Every window has a name, so the message says how many there are and what to do."""
+    def listed(count: int) -> str:
+        return f"Windows({', '.join(f'Window({chr(39)}{n}{chr(39)}, TumblingWindow(minute, {n}))' for n in range(1, count + 1))})"
+
+    assert len(query(AZURE.replace(SET, listed(1000))).windows) == 1000
+    with pytest.raises(ForebayError) as caught:
+        query(AZURE.replace(SET, listed(1001)))
+    assert caught.value.code == "too-many-windows" and "1,001" in str(caught.value) and caught.value.hint == "make several queries"
+
+
+def test_ranges_whose_least_common_multiple_has_hundreds_of_digits() -> None:
+    """Prime numbers of minutes: costs are of whole numbers and fractions of any size, and levels are looked for nonetheless."""
+    primes = [n for n in range(2, 400) if all(n % k for k in range(2, n))][:50]
+    listed = ", ".join(f"Window('{n}', TumblingWindow(minute, {n}))" for n in primes)
+    found = query(AZURE.replace(SET, f"Windows({listed})"))
+    assert found.inputs[0].window == Window("hopping", primes[-1] * MINUTE, MINUTE) and choices(found) == ((),)

@@ -1,0 +1,48 @@
+"""A pipeline's query with several windows from rows to results: any levels, with late rows and maintenance between, and what explain says of it."""
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from jobs import compact
+from optimizer.errors import ForebayError
+from tests.jobs.pipelines import SECOND, equal, forced, opened, pipeline, ran, rows
+
+SQL = """SELECT v.k, System.Window().Id, COUNT(*) AS n, MAX(v.x) AS m, STDDEV(v.x) AS s FROM views v GROUP BY v.k, Windows(
+    Window('20 s', TumblingWindow(second, 20)), Window('1 min', TumblingWindow(second, 60)), Window('2 min', HoppingWindow(second, 120, 60)))"""
+
+
+@pytest.mark.slow
+def test_levels_hold_over_batches_late_rows_and_maintenance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compact, "STATE_FILES", 3)
+    forced(monkeypatch, lambda plan: replace(plan, sharing="together", levels=(60 * SECOND,)))
+    pipe = pipeline(tmp_path, {"views": "lateness: 5 minutes"}, queries={"all": SQL})
+    ran(pipe)
+    pipe.change("all", "pin", "EAP1 recompute")
+    for minute in range(6):
+        rows(pipe, (60 * minute + s / 2 for s in range(120)), k=minute % 2, x=minute)
+        rows(pipe, (max(60 * minute - 90 + s, 0) for s in range(5)), k=2, x=-minute)
+        ran(pipe)
+        pipe = opened(tmp_path)
+    ran(pipe, flush=True)
+    assert equal(pipe) and len(pipe.result("all", every=True)) > 20
+    state = {p.name for p in (tmp_path / "warehouse" / "state" / "all").glob("*/*")}
+    assert state == {"panes0", "level0_0"}
+
+
+def test_explain_shows_the_windows_and_what_is_shared(tmp_path: Path) -> None:
+    found = pipeline(tmp_path).explain(SQL)
+    assert "Windows as written: 4 panes and instances a boundary and group\npanes of 20 s\n├─ 20 s, 20 s every 20 s: 1" in found["tree"]
+    early = next(c for c in found["candidates"] if c["plan"] == "EAP1 recompute")
+    assert early["sharing"] in ("each", "together") and early["levels"] in ([], ["1 min"])
+
+
+@pytest.mark.parametrize("lengths,code", [
+    ("second, 15", "bad-window"), ("second, 0", "bad-length"), ("second, -20", "bad-length"), ("second, 60", "duplicate-window")])
+def test_lengths_that_cannot_be(tmp_path: Path, lengths: str, code: str) -> None:
+    pipe = pipeline(tmp_path)
+    with pytest.raises(ForebayError) as caught:
+        pipe.create("bad", SQL.replace("second, 20", lengths))
+    assert caught.value.code == code and caught.value.line in (1, 2) and caught.value.hint

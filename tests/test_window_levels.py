@@ -1,0 +1,202 @@
+"""Windows merged from coarser panes: any levels give each window's own answer, also with late rows; and rows are read once, panes no longer than needed."""
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from optimizer.cost.features import steady
+from optimizer.cost.measured import prior, seconds
+from optimizer.explain import tree
+from optimizer.lowering import Lowering
+from optimizer.membership import Range
+from optimizer.observed import InputObserved, Observed
+from optimizer.plan import Plan, default, named, refusal
+from optimizer.program import BEGINNING
+from optimizer.query import Query
+from optimizer.search import every_form
+from optimizer.shape import shape
+from optimizer.sharing import SHARING, choices, keeps
+from optimizer.steps import program
+from tests import oracle
+from tests.differential import answers, differences, query_of
+from tests.engine import Folder, compact, together
+from tests.streams import SECOND, Case, Row
+from tests.test_differential_spark import Pair, one_by_one
+
+BATCH = 10 * SECOND
+FIRST, LAST = 100, 140
+COLUMNS = {"ts": "timestamp", "k": "int", "v": "int", "d": "double"}
+WINDOWS = ((2, 2), (4, 4), (6, 6), (8, 4), (12, 12), (12, 6), (18, 6), (24, 12), (24, 24), (36, 12))
+OUTPUTS = "COUNT(*) AS n, SUM(a.v) AS s, MIN(a.d) AS low, MAX(a.v) AS high, AVG(a.v) AS mean, STDDEV(a.v) AS spread, SUM(a.d) AS total"
+
+
+def text(pairs: list[tuple[int, int]], outputs: str = OUTPUTS, source: str = "s0 a TIMESTAMP BY ts") -> str:
+    listed = ", ".join(f"Window('w{r}/{s}', HoppingWindow(second, {10 * r}, {10 * s}))" for r, s in pairs)
+    return f"SELECT a.k, System.Window().Id, {outputs} FROM {source} GROUP BY a.k, Windows({listed})"
+
+
+def case_of(pairs: list[tuple[int, int]], rows: list[Row], **form: str) -> Case:
+    return Case(BATCH, {"s0": ("ts", COLUMNS, rows), "s1": ("ts", COLUMNS, [])}, {}, text(pairs, **form), [t * BATCH for t in range(FIRST, LAST)], False)
+
+
+@st.composite
+def rows(draw: st.DrawFn) -> list[Row]:
+    """Half of them late, by up to forty batches: after instances of every level have ended."""
+    made = []
+    for number in draw(st.lists(st.integers(0, 2**40), max_size=40)):
+        ts = FIRST * BATCH + number % 75 * BATCH // 2
+        late = max(0, number // 75 % 80 - 40)
+        made.append((ts, number // 6000 % 3, number // 18000 % 11 - 3, number // 198000 % 5 / 4, (ts // BATCH + 1 + late) * BATCH))
+    return made
+
+
+@given(rows(), st.lists(st.sampled_from(WINDOWS), min_size=1, max_size=5, unique=True), st.randoms(use_true_random=False), st.sampled_from(list(SHARING)))
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@pytest.mark.slow
+def test_any_levels_give_each_windows_own_answer(found: list[Row], pairs: list[tuple[int, int]], choice: Random, sharing: str) -> None:
+    case = case_of(pairs, found)
+    query, expected = query_of(case), oracle.answers(case)
+    plan = replace(named(query, "EAP1 recompute"), sharing=sharing, levels=levels_of(query, choice))
+    wrong = differences(expected, answers(case, query, plan, choice, choice.choice((1, 3))))
+    assert not wrong, f"{plan}: {case.sql}\n" + "\n".join(wrong[:5])
+
+
+def levels_of(query: Query, choice: Random) -> tuple[int, ...]:
+    """Up to three lengths, of which those stay that something reads."""
+    most = max(w.range for w in query.windows) // BATCH
+    found = tuple(sorted(choice.sample([k * BATCH for k in range(1, most + 1)], min(3, most))))
+    while found and refusal(shape(query), plan_with(query, found)):
+        found = found[:-1] if choice.random() < 0.5 else found[1:]
+    return found
+
+
+def plan_with(query: Query, levels: tuple[int, ...], sharing: str = "each") -> Plan:
+    return replace(named(query, "EAP1 recompute"), levels=levels, sharing=sharing)
+
+
+def test_raw_rows_are_read_once_whatever_the_levels() -> None:
+    query = query_of(case_of([(12, 6), (24, 12), (36, 12)], []))
+    made = program(Lowering(shape(query), plan_with(query, (120 * SECOND,), "together")), (108 * BATCH,), 102 * BATCH)
+    assert [s.ranges for s in made.sources if s.kind == "stream"] == [(Range(102 * BATCH, 108 * BATCH),)]
+
+
+def test_panes_leave_state_when_their_last_reader_has_read_them() -> None:
+    """Windows of 24 and 12, both from a level of 12 steps: panes are kept for 12 steps, the level for 24."""
+    query = query_of(case_of([(12, 6), (24, 12), (24, 24)], []))
+    assert keeps(query, ()) == {None: 24 * BATCH}
+    assert keeps(query, (12 * BATCH,)) == {None: 12 * BATCH, 12 * BATCH: 24 * BATCH}
+    rows: list[Row] = [(FIRST * BATCH + n * BATCH, n % 2, n, n / 4, (FIRST + n + 1) * BATCH) for n in range(40)]
+    case = case_of([(12, 6), (24, 12), (24, 24)], rows)
+    assert files_kept(case, plan_with(query, ())) == {"panes0": 4}
+    assert files_kept(case, plan_with(query, (12 * BATCH,))) == {"panes0": 2, "level0_0": 2}
+
+
+def files_kept(case: Case, plan: Plan) -> dict[str, int]:
+    """After boundaries every 6 steps up to 132; and maintenance makes one file of them."""
+    query, folder, previous = query_of(case), Folder(), BEGINNING
+    folder.add("s0", oracle.stream_table(case, "s0"))
+    for t in range(102, 138, 6):
+        together(query, plan, folder, (t * BATCH,), 1, previous)
+        previous = t * BATCH
+    kept = {name: len(files) for name, files in folder.state.items()}
+    compact(query, plan, folder, previous)
+    assert {len(files) for files in folder.state.values()} == {1}
+    folder.remove()
+    return kept
+
+
+@pytest.mark.parametrize("pairs,expected", [
+    ([(2, 2), (3, 3), (4, 4)], [()]),                         # paper D, Example 6: W(10) is the panes themselves
+    ([(4, 4), (6, 6), (8, 8), (9, 9)], [(40,)]),              # Algorithm 1: 80 from 40
+])
+def test_levels_that_are_tried_hold_those_of_algorithm_1(pairs: list[tuple[int, int]], expected: list[tuple[int, ...]]) -> None:
+    found = choices(query_of(case_of(pairs, [])))
+    assert all(tuple(length * SECOND for length in levels) in found for levels in expected)
+
+
+@pytest.mark.parametrize("name,change,why", [
+    ("EAP1 recompute", {"levels": (60 * SECOND,)}, "nothing reads a level of 60000000 µs"),
+    ("EAP1 recompute", {"levels": (15 * SECOND,)}, "not made of panes of 20000000 µs"),
+    ("EAP1 expire", {"levels": (40 * SECOND,)}, "merged from the panes of one stream"),
+    ("LAP recompute", {"levels": (40 * SECOND,)}, "merged from the panes of one stream"),
+    ("EAP1 recompute", {"levels": (40 * SECOND,), "layout": "raw"}, "merged from the panes of one stream")])
+def test_levels_that_cannot_be(name: str, change: dict[str, object], why: str) -> None:
+    query = query_of(case_of([(2, 2), (4, 4), (8, 8)], []))
+    assert why in (refusal(shape(query), replace(named(query, name), **change)) or "")      # type: ignore[arg-type]
+
+
+def test_one_window_and_holistic_functions_share_nothing() -> None:
+    median = query_of(case_of([(2, 2), (4, 4)], [], outputs="MEDIAN(a.v) AS m"))
+    assert "no exact partial states" in (refusal(shape(median), replace(named(median, "LAP recompute"), sharing="together")) or "")
+    one = query_of(Case(BATCH, {"s0": ("ts", COLUMNS, [])}, {}, "SELECT COUNT(*) AS n FROM s0 [WINDOW 1 MINUTE]", [], False))
+    assert "one window" in (refusal(shape(one), replace(named(one, "EAP1 recompute"), sharing="together")) or "")
+    with pytest.raises(ValueError, match="longer than the one before"):
+        plan_with(one, (2, 1))
+
+
+def test_a_thousand_windows_are_answered_at_once() -> None:
+    """All end at the boundary; none is read by itself, whatever was measured so far. A row every second, until the last."""
+    rows: list[Row] = [(FIRST * BATCH + n * SECOND, 1, n, n / 4, (FIRST + n // 10 + 1) * BATCH) for n in range(400)]
+    case = case_of([(k, 1) for k in range(1, 1001)], rows, outputs="COUNT(*) AS n, MIN(a.v) AS low")
+    query, folder = query_of(case), Folder()
+    folder.add("s0", oracle.stream_table(case, "s0"))
+    found = together(query, default(query), folder, (140 * BATCH,))[140 * BATCH].to_pydict()
+    assert dict(zip(found["Id"], zip(found["n"], found["low"]))) == {f"w{k}/1": (min(10 * k, 400), max(400 - 10 * k, 0)) for k in range(1, 1001)}
+    assert len(tree(query, default(query)).splitlines()) < 100
+    folder.remove()
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name,levels", [("EAP1 recompute", (12 * BATCH,)), ("EAP1 expire", ()), ("LAP recompute", ())])
+def test_spark_sql_gives_each_windows_own_answer(spark: Any, name: str, levels: tuple[int, ...]) -> None:
+    rows: list[Row] = [(FIRST * BATCH + n * BATCH, n % 2, n, n / 4, (FIRST + n + 1 + n % 5) * BATCH) for n in range(30)]
+    case = replace(case_of([(12, 6), (24, 12), (24, 24)], rows), boundaries=[t * BATCH for t in (120, 126, 132)])
+    query, expected = query_of(case), oracle.answers(case)
+    plan = replace(named(query, name), place="jvm", sharing="together", levels=levels)
+    wrong = differences(expected, one_by_one(spark, Pair(case, query, plan, 1, 1, expected)))
+    assert not wrong, "\n".join(wrong[:5])
+
+
+def test_the_graph_before_and_after_with_what_a_boundary_reads() -> None:
+    """240 s every 120 s reads 24 panes at one boundary in twelve: 2, of instances of 120 s a sixth."""
+    query = query_of(case_of([(1, 1), (12, 12), (24, 12)], []))
+    shown = tree(query, plan_with(query, (12 * BATCH,), "together"))
+    assert shown[shown.index("Windows as written"):] == """Windows as written: 4 panes and instances a boundary and group
+panes of 10 s
+├─ w1/1, 10 s every 10 s: 1
+├─ w12/12, 2 min every 2 min: 1
+└─ w24/12, 4 min every 2 min: 2
+
+Windows as merged, those that end together in one pass: 2.167 panes and instances a boundary and group
+panes of 10 s
+├─ 2 min (kept instances of a window): 1
+│  ├─ w12/12, 2 min every 2 min: 0.08333
+│  └─ w24/12, 4 min every 2 min: 0.1667
+└─ w1/1, 10 s every 10 s: 1"""
+    assert "as merged" not in tree(query, plan_with(query, ()))
+
+
+@pytest.mark.parametrize("pairs,rate,groups,sharing,levels", [
+    ([(60, 60), (360, 360), (8640, 8640), (8640, 360)], 1e5, 1e5, "each", (3600,)),       # few readers, many partials: an hour's are made once
+    ([(6 * k, 6) for k in range(2, 22)], 1e4, 1e4, "together", ()),                       # all end at every boundary, and only panes partition them
+    ([(60, 60), (120, 120)], 1, 1, "each", ())])                                          # a level's commit is more than it saves
+def test_sharing_is_chosen_by_price(pairs: list[tuple[int, int]], rate: float, groups: float, sharing: str, levels: tuple[int, ...]) -> None:
+    query = query_of(case_of(pairs, []))
+    observed = Observed((InputObserved(rate, rate * 10 * max(r for r, _ in pairs), combinations=groups),), (), 10, groups)
+    forms = [p for p in every_form(query, named(query, "EAP1 recompute")) if p.layout == "panes"]
+    best = min(forms, key=lambda p: seconds(steady(query, p, observed).total, prior()))
+    assert (best.sharing, best.levels) == (sharing, tuple(f * SECOND for f in levels))
+
+
+@given(st.lists(st.sampled_from(WINDOWS), min_size=1, max_size=5, unique=True), st.randoms(use_true_random=False), st.floats(1, 1e4), st.floats(1, 50))
+def test_more_rows_are_never_less_work(pairs: list[tuple[int, int]], choice: Random, rate: float, times: float) -> None:
+    query = query_of(case_of(pairs, []))
+    plan = plan_with(query, levels_of(query, choice), choice.choice(list(SHARING)))
+    less, more = (steady(query, plan, Observed((InputObserved(r, 10 * r * max(p[0] for p in pairs), combinations=1e3),), (), 10, 100)).total
+                  for r in (rate, rate * times))
+    assert all(more.get(kind, 0) >= amount * (1 - 1e-9) for kind, amount in less.items())
