@@ -4,9 +4,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
+from optimizer.merging import parent, source, step
 from optimizer.plan import Plan
 from optimizer.query import NamedWindow, Query
-from optimizer.sharing import parent, source, step
 from optimizer.spans import span
 
 SHOWN = 40             # windows that are drawn; of more, the others are counted

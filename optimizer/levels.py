@@ -9,10 +9,10 @@ from __future__ import annotations
 from optimizer import dialect as d
 from optimizer.lowering import Lowering
 from optimizer.membership import INTERVAL
+from optimizer.merging import keeps, longest, parent, source
 from optimizer.program import BEGINNING, Definition, Source
 from optimizer.query import NamedWindow
 from optimizer.sets import grouped, names, stored_columns, working
-from optimizer.sharing import keeps, longest, parent, source
 
 
 def place(low: Lowering, level: int | None) -> str:

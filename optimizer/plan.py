@@ -7,9 +7,9 @@ from itertools import product
 
 from optimizer.errors import ForebayError
 from optimizer.expr import inputs
+from optimizer.merging import SHARING, unfit
 from optimizer.query import Query
 from optimizer.shape import Shape, mergeable, shape
-from optimizer.sharing import SHARING, unfit
 
 KEEPING = {
     "recompute": "the answer from the windows' rows and sets by pane, each time",

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 
+from optimizer.merging import SHARING, choices
 from optimizer.plan import KEEPING, Candidate, Plan, candidates, connected_order, exchanges, refusal
 from optimizer.query import Query
 from optimizer.shape import Shape, shape
-from optimizer.sharing import SHARING, choices
 
 ALL_NAMES = 6            # inputs up to which every name is priced; beyond, those near the best ones
 REFINED = 6              # names whose every form is priced: the cheapest ones in their usual form

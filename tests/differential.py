@@ -10,11 +10,11 @@ import pyarrow as pa
 from jobs.verify import Answer, compare
 from jobs.work import Outcome
 from optimizer.errors import ForebayError
+from optimizer.merging import SHARING, step
 from optimizer.plan import INVALIDATIONS, LAYOUTS, Plan, candidates, exchanges, refusal
 from optimizer.program import BEGINNING
 from optimizer.query import Catalog, Query
 from optimizer.shape import shape
-from optimizer.sharing import SHARING, step
 from optimizer.sql import parse
 from optimizer.types import parse_type
 from tests import oracle

@@ -14,13 +14,13 @@ from optimizer.cost.measured import prior, seconds
 from optimizer.explain import tree
 from optimizer.lowering import Lowering
 from optimizer.membership import Range
+from optimizer.merging import SHARING, choices, keeps
 from optimizer.observed import InputObserved, Observed
 from optimizer.plan import Plan, default, named, refusal
 from optimizer.program import BEGINNING
 from optimizer.query import Query
 from optimizer.search import every_form
 from optimizer.shape import shape
-from optimizer.sharing import SHARING, choices, keeps
 from optimizer.steps import program
 from tests import oracle
 from tests.differential import answers, differences, query_of

@@ -17,11 +17,11 @@ from optimizer.cost.reading import read_input
 from optimizer.cost.tally import Tally, ends_of, fresh
 from optimizer.division import ahead
 from optimizer.lowering import Lowering
+from optimizer.merging import step
 from optimizer.observed import Observed
 from optimizer.plan import Plan
 from optimizer.program import state_sets
 from optimizer.query import Query
-from optimizer.sharing import step
 
 KINDS = {
     "scan": "values read from stream and relation files: rows times columns",

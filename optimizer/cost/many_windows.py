@@ -11,8 +11,8 @@ from dataclasses import replace
 from optimizer.cardinality import Flow, Sizes, distinct
 from optimizer.cost.tally import Tally
 from optimizer.lowering import Lowering
+from optimizer.merging import keeps, longest, parent, source, step
 from optimizer.query import NamedWindow, Query
-from optimizer.sharing import keeps, longest, parent, source, step
 
 TIMES = 2                          # columns of a partial that say when it counts
 Rows = Callable[[int], float]      # partials that a range holds

@@ -4,9 +4,9 @@ from __future__ import annotations
 import pytest
 
 from optimizer.errors import ForebayError
+from optimizer.merging import choices
 from optimizer.plan import candidates, default
 from optimizer.query import Catalog, NamedWindow, Query
-from optimizer.sharing import choices
 from optimizer.sql import parse
 from optimizer.types import parse_type
 from optimizer.windows import Window
