@@ -1,0 +1,105 @@
+"""From cells, partials of one input by marks, to partials by choice: rows are unnested after they were merged, and by running sums where choices are ranges.
+
+A choice that is all below a cut is a prefix sum over the intervals: each cell is added once, not once a query. DuckDB's SQL only.
+"""
+from __future__ import annotations
+
+from optimizer.lowering import Lowering, fallible, merged, stored_name, working_type
+from optimizer.scalar import safe
+from optimizer.sets import grouped
+from optimizer.sharing.marks import WORD, Marks, Scale
+
+CHOICE = "_choice"
+
+
+def mark_values(low: Lowering, marks: Marks) -> tuple[str, ...]:
+    """The SQL of each mark of a raw row, under its name."""
+    name = stored_name(low)
+    values = [_numbered(low, scale) for scale in marks.scales]
+    for k in range(marks.words):
+        terms = [f"CASE WHEN {safe(bit, low.dialect, name)} THEN CAST({1 << n} AS BIGINT) ELSE 0 END" for n, bit in enumerate(marks.bits[k * WORD:(k + 1) * WORD])]
+        values.append(" + ".join(terms))
+    return tuple(f"{value} AS {n}" for value, n in zip(values, marks.names))
+
+
+def _numbered(low: Lowering, scale: Scale) -> str:
+    """A value's interval by halving the cuts."""
+    below = [safe(cut, low.dialect, stored_name(low)) for cut in scale.cuts]
+
+    def between(since: int, until: int) -> str:
+        if since == until:
+            return str(since)
+        middle = (since + until) // 2
+        return f"CASE WHEN {below[middle]} THEN {between(since, middle)} ELSE {between(middle + 1, until)} END"
+
+    return f"CASE WHEN ({safe(scale.expr, low.dialect, stored_name(low))}) IS NULL THEN {len(scale.cuts) + 1} ELSE {between(0, len(scale.cuts))} END"
+
+
+def reached(marks: Marks) -> str:
+    """The condition on marks without which a row is nobody's."""
+    return " AND ".join(f"_r{k} >= {since} AND _r{k} < {until}" for k, (since, until) in enumerate(marks.reach)) or "TRUE"
+
+
+def choice_rows(marks: Marks) -> str:
+    """The choices as a relation: number, spans, masks."""
+    columns = [CHOICE, *(f"{side}{k}" for k in range(len(marks.scales)) for side in ("since", "until")), *(f"mask{k}" for k in range(marks.words))]
+    rows = ", ".join(f"({', '.join(map(str, [n, *(v for span in c.spans for v in span), *c.masks]))})" for n, c in enumerate(marks.choices))
+    return f"SELECT * FROM (VALUES {rows}) AS listed({', '.join(columns)})"
+
+
+def by_choice(low: Lowering, i: int, marks: Marks, cells: str, choices: str) -> str:
+    """Partials of input i by its attributes and `_choice`, from cells; `choices` names what choice_rows gives."""
+    if not marks.names:
+        return f"SELECT *, 0 AS {CHOICE} FROM {cells}"
+    if marks.direction in ("below", "above"):
+        return _one_sided(low, i, marks, cells, choices)
+    if marks.direction == "between" and _subtracted(low, i):
+        return _two_sided(low, i, marks, cells, choices)
+    return _unnested(low, i, marks, cells, choices)
+
+
+def _unnested(low: Lowering, i: int, marks: Marks, cells: str, choices: str) -> str:
+    """Each distinct combination of marks is compared with each choice once."""
+    inside = [f"d._r{k} >= k.since{k} AND d._r{k} < k.until{k}" for k in range(len(marks.scales))]
+    inside += [f"(d._w{k} & k.mask{k}) = k.mask{k}" for k in range(marks.words)]
+    own = ", ".join(marks.names)
+    sets = f"SELECT d.*, k.{CHOICE} FROM (SELECT DISTINCT {own} FROM {cells}) AS d JOIN {choices} AS k ON {' AND '.join(inside)}"
+    return grouped(low, i, f"(SELECT * FROM {cells} JOIN ({sets}) AS m USING ({own})) AS q", (CHOICE,))
+
+
+def _running(low: Lowering, i: int, position: str, until: int, cells: str) -> str:
+    """For every cut from a cell to the next one, as `_cut`: all cells of the same attributes so far."""
+    keys = [a.name for a in low.shape.attributes[i]]
+    values = [f"CAST(sum(c) OVER w AS BIGINT) AS c"]
+    for m in low.shape.own(i):
+        values.append(f"{m.kind}({m.name}) OVER w AS {m.name}" if m.kind in ("min", "max") else f"CAST(sum({m.name}) OVER w AS {working_type(m, low)}) AS {m.name}")
+    values += ["CAST(sum(e) OVER w AS BIGINT) AS e"] if fallible(low, i) else []
+    by = f"PARTITION BY {', '.join(keys)} " if keys else ""
+    summed = (f"SELECT {', '.join([*keys, *values])}, {position} AS _at, lead({position}) OVER w AS _next FROM {cells} "
+              f"WINDOW w AS ({by}ORDER BY {position} ROWS UNBOUNDED PRECEDING)")
+    return f"SELECT * EXCLUDE (_at, _next), unnest(range(_at + 1, coalesce(_next, {until}) + 1)) AS _cut FROM ({summed}) AS summed"
+
+
+def _one_sided(low: Lowering, i: int, marks: Marks, cells: str, choices: str) -> str:
+    last = marks.reach[0][1]
+    position, bound = ("_r0", "k.until0") if marks.direction == "below" else (f"({last - 1} - _r0)", f"({last} - k.since0)")
+    running = _running(low, i, position, last, cells)
+    return f"SELECT s.* EXCLUDE (_cut), k.{CHOICE} FROM ({running}) AS s JOIN {choices} AS k ON s._cut = {bound}"
+
+
+def _two_sided(low: Lowering, i: int, marks: Marks, cells: str, choices: str) -> str:
+    """What lies below the upper cut, without what lies below the lower one."""
+    running = _running(low, i, "_r0", marks.reach[0][1], cells)
+    keys, own = [a.name for a in low.shape.attributes[i]], low.shape.own(i)
+    values = ["c", *(m.name for m in own), *(["e"] if fallible(low, i) else [])]
+    sides = [f"SELECT {', '.join([*keys, *(f'{sign}s.{v} AS {v}' for v in values)])}, k.{CHOICE} FROM running AS s JOIN {choices} AS k "
+             f"ON s._cut = k.{end}0 WHERE k.since0 < k.until0" for sign, end in (("", "until"), ("-", "since"))]
+    kinds = {m.name: m for m in own}
+    sums = [f"{merged(kinds[v], v, low) if v in kinds else f'CAST(sum({v}) AS BIGINT)'} AS {v}" for v in values]
+    by = ", ".join([*keys, CHOICE])
+    return f"WITH running AS ({running}) SELECT {by}, {', '.join(sums)} FROM ({' UNION ALL '.join(sides)}) AS q GROUP BY {by} HAVING sum(c) <> 0"
+
+
+def _subtracted(low: Lowering, i: int) -> bool:
+    """Whether every measure can be taken from a larger sum without loss."""
+    return all(m.additive and not (m.kind != "count" and m.type.floating) for m in low.shape.own(i))
