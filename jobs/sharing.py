@@ -1,0 +1,116 @@
+"""Which queries share one work at a boundary, and why the others do not; the decision is part of the batch's intent, nothing is computed here."""
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from jobs import tables
+from jobs.queries import Standing, standings
+from jobs.shared import grouped, table_of
+from jobs.works import parsed, plan_value
+from optimizer.plan import placed
+from optimizer.query import Catalog
+from optimizer.sharing.group import alone, form, parts_of
+
+if TYPE_CHECKING:
+    from jobs.runner import Runtime
+
+LEAST = 4               # queries of one form from which one work takes less than one each: `forebay bench sharing`
+MOST = 2_000            # queries that one work answers: its statements grow with them
+TASKS = "tasks"
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """Groups by name, and of every query outside them the reason."""
+
+    groups: Mapping[str, tuple[str, ...]]
+    apart: Mapping[str, str]
+
+    def with_whom(self, name: str) -> tuple[str, ...]:
+        return next((names for names in self.groups.values() if name in names), ())
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset(n for names in self.groups.values() for n in names)
+
+
+def decide(rt: Runtime, active: Mapping[str, Standing]) -> Sharing:
+    """The groups of these queries. The same queries are grouped the same way, whoever asks."""
+    foreign = _foreign(rt)
+    key = (foreign, tuple(sorted((s.name, s.sql, s.pin or "") for s in active.values())))
+    if rt.sharing is None or rt.sharing[0] != key:
+        rt.sharing = (key, _decided(rt.catalog, key[1], foreign))
+    return rt.sharing[1]
+
+
+def _foreign(rt: Runtime) -> str | None:
+    """Why nothing here can run in tasks, where groups run."""
+    if rt.engine == "jvm":
+        return "groups run in tasks, and Spark SQL is asked for"
+    for name in rt.pipeline.streams:
+        if tables.exists(rt.path("streams", name)) and rt.table(f"streams/{name}").features:
+            return f"groups run in tasks, which cannot read all of the table of stream {name}"
+    return None
+
+
+def _decided(catalog: Catalog, asked: Iterable[tuple[str, str, str]], foreign: str | None) -> Sharing:
+    apart: dict[str, str] = {}
+    found: dict[str, list[str]] = {}
+    for name, sql, pin in asked:
+        own, reason = _formed(sql, catalog)
+        reason = foreign or (f"it is pinned to {pin}" if pin else reason)
+        if reason:
+            apart[name] = reason
+        else:
+            found.setdefault(own, []).append(name)
+    few = {n: _few(names) for names in found.values() if len(names) < LEAST for n in names}
+    groups = {f"shared:{own}-{k}": part for own, names in found.items() if len(names) >= LEAST for k, part in enumerate(parts_of(names, MOST))}
+    return Sharing(groups, apart | few)
+
+
+@lru_cache(maxsize=16384)
+def _formed(sql: str, catalog: Catalog) -> tuple[str, str | None]:
+    """A query's form as a short name, or why it stays alone."""
+    query = parsed(sql, catalog)
+    reason = alone(query)
+    return ("", reason) if reason else (f"{zlib.crc32(repr(form(query)).encode()):08x}", None)
+
+
+def _few(names: list[str]) -> str:
+    if len(names) == 1:
+        return "no other query in force joins the same windows in the same way by the same groups"
+    return f"only {len(names)} queries of its form are in force, and sharing pays from {LEAST} on"
+
+
+def plan_values(rt: Runtime, sharing: Sharing, active: Mapping[str, Standing]) -> dict[str, Mapping[str, Any]]:
+    """Each member's plan is its group's."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for names in sharing.groups.values():
+        value = plan_value(placed(grouped(tuple((n, active[n].sql) for n in names), rt.catalog).plan, TASKS))
+        found.update({n: value for n in names})
+    return found
+
+
+def said(rt: Runtime, standing: Standing) -> dict[str, Any]:
+    """With whom a query in force shares, and where its answers are then; or why it runs alone."""
+    if not standing.active:
+        return {}
+    now = decide(rt, {n: s for n, s in standings(rt.ledger.all_changes()).items() if s.active})
+    others = [n for n in now.with_whom(standing.name) if n != standing.name]
+    return {"shares_with": others, "table": table_of(standing.columns)} if others else {"shares_with": [], "alone": now.apart[standing.name]}
+
+
+def tables_of(standing: Standing) -> tuple[str, str]:
+    """Where a query's answers can be: its own table, and that of queries with its columns while it shares."""
+    return standing.table, table_of(standing.columns)
+
+
+def newest(rt: Runtime, standing: Standing) -> str:
+    """The table that holds its last published answer."""
+    last = rt.ledger.last()
+    own, together = tables_of(standing)
+    return together if last is not None and any(standing.name in names for names in last[1].shared.values()) else own

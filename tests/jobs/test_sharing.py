@@ -1,0 +1,173 @@
+"""Queries that share one work: as many commits as tables, answers as if each ran alone, whoever comes, goes or fails."""
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+import forebay
+from jobs import sharing
+from jobs.runner import Runtime
+from optimizer.errors import ForebayError
+from tests.jobs.pipelines import answers, boundary, equal, opened, pipeline, ran, rows
+
+JOINED = "SELECT a.k, COUNT(*) AS n, SUM(b.x) AS x FROM views AS a [WINDOW 20 SECONDS], clicks AS b [WINDOW 30 SECONDS] WHERE a.k = b.k{more} GROUP BY a.k"
+STREAMS = {"views": "", "clicks": ""}
+
+
+def joined(more: str = "") -> str:
+    return JOINED.format(more=f" AND {more}" if more else "")
+
+
+def four(**others: str) -> dict[str, str]:
+    return {**{f"q{n}": joined(f"a.x < {n}") for n in range(1, 5)}, **others}
+
+
+def filled(folder: Path, queries: dict[str, str]) -> forebay.Pipeline:
+    pipe = pipeline(folder, STREAMS, queries=queries)
+    for x in range(4):
+        rows(pipe, [1, 12, 24 + x], "views", k=x % 2, x=x)
+        rows(pipe, [3, 15, 26 + x], "clicks", k=x % 2, x=x)
+    return pipe
+
+
+def shown(pipe: forebay.Pipeline, name: str) -> dict[str, object]:
+    return next(q for q in pipe.queries() if q["query"] == name)
+
+
+def results(rt: Runtime) -> set[str]:
+    return {p.name for p in Path(rt.path("results")).iterdir()}
+
+
+def test_one_table_one_commit_a_batch_and_each_its_own_answer(tmp_path: Path) -> None:
+    pipe = filled(tmp_path, four())
+    assert ran(pipe) == [10, 20]
+    (table,) = results(pipe.runtime)
+    assert table.startswith("shared-") and pipe.runtime.table(f"results/{table}").version == 1      # both boundaries in one batch
+    assert equal(pipe) and len({tuple(answers(pipe, f"q{n}")) for n in range(1, 5)}) == 4
+    said = shown(pipe, "q1")
+    assert said["table"] == f"results/{table}" and said["shares_with"] == ["q2", "q3", "q4"]
+
+
+def test_few_or_different_or_pinned_run_alone_and_say_why(tmp_path: Path) -> None:
+    pipe = filled(tmp_path, four(rows="SELECT a.x, b.x AS y FROM views AS a [WINDOW 20 SECONDS], clicks AS b [WINDOW 20 SECONDS] WHERE a.k = b.k",
+                                 other=joined().replace("20 SECONDS", "10 SECONDS"), pinned=joined()))
+    pipe.synchronise()
+    pipe.change("pinned", "pin", "EAP11 recompute")
+    ran(pipe)
+    assert {n: w for n in ("rows", "other", "pinned") for w in ("rows", "no other", "pinned to") if w in str(shown(pipe, n)["alone"])} == {
+        "rows": "rows", "other": "no other", "pinned": "pinned to"}
+    assert {"rows", "other", "pinned"} < results(pipe.runtime) and equal(pipe)
+    pipe.change("q1", "delete")
+    assert "sharing pays" in str(shown(pipe, "q2")["alone"]) and "alone" not in shown(pipe, "q1")
+
+
+def test_answers_go_on_when_a_query_leaves_its_group_and_comes_back(tmp_path: Path) -> None:
+    pipe = filled(tmp_path, four())
+    ran(pipe)
+    pipe.change("q1", "pin", "EAP11 recompute")
+    rows(pipe, [45], "views"), rows(pipe, [45], "clicks")
+    ran(pipe)
+    pipe.change("q1", "unpin")
+    rows(pipe, [65], "views"), rows(pipe, [65], "clicks")
+    ran(pipe)
+    assert {t for t, *_ in answers(pipe, "q3")} == {10, 20, 30, 40, 50, 60} and equal(pipe)
+    assert {"q1", "q2", "q3", "q4"} < results(pipe.runtime)
+
+
+OVERFLOWS = "SELECT SUM(v.x * 1) AS s, COUNT(*) AS n FROM views AS v [WINDOW 20 SECONDS] WHERE v.k < {n}"
+
+
+def test_a_query_that_fails_leaves_its_group_alone(tmp_path: Path) -> None:
+    """SUM beyond 64 bits fails the queries that add those rows, and no other."""
+    pipe = pipeline(tmp_path, queries={f"q{n}": OVERFLOWS.format(n=n) for n in range(1, 6)})
+    rows(pipe, [1], k=1, x=1)
+    for at in (2, 3):
+        rows(pipe, [at], k=3, x=2**62)
+    rows(pipe, [15, 35], k=1)
+    assert ran(pipe) == [10, 20, 30]
+    states = {q["query"]: q["state"] for q in pipe.queries()}
+    assert states == {"q1": "active", "q2": "active", "q3": "active", "q4": "failed", "q5": "failed"}
+    assert [t for t, *_ in answers(pipe, "q3")] == [10, 20, 30] and equal(pipe)
+    with pytest.raises(ForebayError) as caught:
+        pipe.result("q4")
+    assert caught.value.code == "query-failed"
+
+
+def test_a_row_that_fails_fails_only_the_classes_that_hold_it(tmp_path: Path) -> None:
+    pipe = pipeline(tmp_path, queries={f"q{n}": f"SELECT SUM(10 % v.x) AS r FROM views AS v [WINDOW 20 SECONDS] WHERE v.k < {n}" for n in range(1, 6)})
+    rows(pipe, [1], k=1, x=3), rows(pipe, [2], k=3, x=0), rows(pipe, [15, 25], k=1)
+    ran(pipe)
+    assert [q["state"] for q in sorted(pipe.queries(), key=lambda q: str(q["query"]))] == ["active"] * 3 + ["failed"] * 2
+    assert [t for t, _ in answers(pipe, "q1")] == [10, 20] and equal(pipe)
+
+
+def test_without_group_by_each_has_a_row_at_every_boundary(tmp_path: Path) -> None:
+    pipe = pipeline(tmp_path, queries={f"q{n}": f"SELECT COUNT(*) AS n, MIN(v.x) AS x FROM views AS v [WINDOW 10 SECONDS] WHERE v.x > {n}" for n in range(4)})
+    rows(pipe, [1, 2], x=2), rows(pipe, [45])
+    assert ran(pipe) == [10, 20, 30, 40] and equal(pipe)
+    assert answers(pipe, "q1") == [(10, 2, 2), (20, 0, None), (30, 0, None), (40, 0, None)]
+    assert answers(pipe, "q3") == [(t, 0, None) for t in (10, 20, 30, 40)]
+
+
+def test_a_query_created_among_many_answers_at_the_next_boundary_from_history(tmp_path: Path) -> None:
+    pipe = filled(tmp_path, four())
+    ran(pipe)
+    assert pipe.create("late", joined("b.x > 0"))["effective"] == boundary(30)
+    rows(pipe, [35], "views"), rows(pipe, [35], "clicks")
+    assert ran(pipe) == [30] and {t for t, *_ in answers(pipe, "late")} == {30} and equal(pipe)
+    assert "late" in shown(pipe, "q1")["shares_with"]      # type: ignore[operator]
+
+
+def storm(folder: Path, seed: int, steps: int) -> int:
+    """Random requests and rows; gives how many changes were made."""
+    choice, made = Random(seed), 0
+    pipe = filled(folder, four(own="SELECT MAX(v.x) AS m FROM views AS v [WINDOW UNTIL NOW]"))
+    pipe.synchronise()
+    at = 27.0
+    for step in range(steps):
+        for _ in range(choice.choice([0, 1, 3])):
+            made += _change(pipe, choice, step)
+        at += choice.choice([1, 6, 14])
+        for stream in STREAMS:
+            rows(pipe, [at, at + choice.random() * 5], stream, k=choice.randrange(3), x=choice.randrange(-3, 6))
+        if choice.random() < 0.7:
+            pipe.run()
+        if choice.random() < 0.1:
+            pipe = opened(folder)
+    pipe.run(flush=True)
+    assert equal(pipe), seed
+    return made
+
+
+def _change(pipe: forebay.Pipeline, choice: Random, step: int) -> bool:
+    """One request; one that is refused is no change."""
+    known = [str(q["query"]) for q in pipe.queries()]
+    sides = ("a.x < {n}", "b.x >= {n}", "a.x = {n}", "a.k IN (0, {n})", "b.x IS NOT NULL")
+    try:
+        action = choice.choice(["create", "create", "delete", "pause", "resume", "pin", "unpin", "replace"])
+        if action in ("create", "replace"):
+            more = " AND ".join(c.format(n=choice.randrange(-1, 5)) for c in choice.sample(sides, choice.choice([0, 1, 2])))
+            text = joined(more) if choice.random() < 0.8 else joined(more).replace("SUM(b.x)", "MAX(b.x)")
+            pipe.create(choice.choice(known) if action == "replace" else f"n{step}", text, replace=action == "replace")
+        else:
+            pipe.change(choice.choice(known), action, *(["EAP11 expire"] if action == "pin" else []))
+    except ForebayError as error:
+        assert error.exit_code == 2, error
+        return False
+    return True
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2))
+def test_changes_without_end_leave_every_answer_right(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sharing, "LEAST", 2)
+    assert storm(tmp_path, seed, 12) > 5
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(100, 140))
+def test_a_thousand_changes(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sharing, "LEAST", 2)
+    assert storm(tmp_path, seed, 25) > 12
