@@ -65,6 +65,7 @@ class Runtime:
         self.findings: list[Finding] = []
         self.catalog = catalog(self.pipeline)
         self.sharing: tuple[Any, sharing.Sharing] | None = None
+        self.share_from: int | None = None      # queries of one form that share; None: as measured
 
     def table(self, path: str, schema: pa.Schema | None = None) -> Table:
         """A table of the warehouse, made if there is none and a schema is given; the handle is kept, so following it costs a few file look-ups."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from jobs import tables
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 LEAST = 4               # queries of one form from which one work takes less than one each: `forebay bench sharing`
 MOST = 2_000            # queries that one work answers: its statements grow with them
+SHOWN = 20              # members that `query show` names
 TASKS = "tasks"
 
 
@@ -30,20 +31,18 @@ class Sharing:
     groups: Mapping[str, tuple[str, ...]]
     apart: Mapping[str, str]
 
-    def with_whom(self, name: str) -> tuple[str, ...]:
-        return next((names for names in self.groups.values() if name in names), ())
-
-    @property
-    def names(self) -> frozenset[str]:
-        return frozenset(n for names in self.groups.values() for n in names)
+    @cached_property
+    def group_of(self) -> Mapping[str, str]:
+        """Each member's group."""
+        return {n: group for group, names in self.groups.items() for n in names}
 
 
 def decide(rt: Runtime, active: Mapping[str, Standing]) -> Sharing:
     """The groups of these queries. The same queries are grouped the same way, whoever asks."""
-    foreign = _foreign(rt)
-    key = (foreign, tuple(sorted((s.name, s.sql, s.pin or "") for s in active.values())))
-    if rt.sharing is None or rt.sharing[0] != key:
-        rt.sharing = (key, _decided(rt.catalog, key[1], foreign))
+    least = rt.share_from or LEAST
+    foreign, asked = _foreign(rt), tuple(sorted((s.name, s.sql, s.pin or "") for s in active.values()))
+    if rt.sharing is None or rt.sharing[0] != (least, foreign, asked):
+        rt.sharing = ((least, foreign, asked), _decided(rt.catalog, asked, foreign, least))
     return rt.sharing[1]
 
 
@@ -57,7 +56,7 @@ def _foreign(rt: Runtime) -> str | None:
     return None
 
 
-def _decided(catalog: Catalog, asked: Iterable[tuple[str, str, str]], foreign: str | None) -> Sharing:
+def _decided(catalog: Catalog, asked: Iterable[tuple[str, str, str]], foreign: str | None, least: int) -> Sharing:
     apart: dict[str, str] = {}
     found: dict[str, list[str]] = {}
     for name, sql, pin in asked:
@@ -67,8 +66,8 @@ def _decided(catalog: Catalog, asked: Iterable[tuple[str, str, str]], foreign: s
             apart[name] = reason
         else:
             found.setdefault(own, []).append(name)
-    few = {n: _few(names) for names in found.values() if len(names) < LEAST for n in names}
-    groups = {f"shared:{own}-{k}": part for own, names in found.items() if len(names) >= LEAST for k, part in enumerate(parts_of(names, MOST))}
+    few = {n: _few(names, least) for names in found.values() if len(names) < least for n in names}
+    groups = {f"shared:{own}-{k}": part for own, names in found.items() if len(names) >= least for k, part in enumerate(parts_of(names, MOST))}
     return Sharing(groups, apart | few)
 
 
@@ -80,10 +79,10 @@ def _formed(sql: str, catalog: Catalog) -> tuple[str, str | None]:
     return ("", reason) if reason else (f"{zlib.crc32(repr(form(query)).encode()):08x}", None)
 
 
-def _few(names: list[str]) -> str:
+def _few(names: list[str], least: int) -> str:
     if len(names) == 1:
         return "no other query in force joins the same windows in the same way by the same groups"
-    return f"only {len(names)} queries of its form are in force, and sharing pays from {LEAST} on"
+    return f"only {len(names)} queries of its form are in force, and sharing pays from {least} on"
 
 
 def plan_values(rt: Runtime, sharing: Sharing, active: Mapping[str, Standing]) -> dict[str, Mapping[str, Any]]:
@@ -100,8 +99,11 @@ def said(rt: Runtime, standing: Standing) -> dict[str, Any]:
     if not standing.active:
         return {}
     now = decide(rt, {n: s for n, s in standings(rt.ledger.all_changes()).items() if s.active})
-    others = [n for n in now.with_whom(standing.name) if n != standing.name]
-    return {"shares_with": others, "table": table_of(standing.columns)} if others else {"shares_with": [], "alone": now.apart[standing.name]}
+    group = now.group_of.get(standing.name)
+    if group is None:
+        return {"shares_with": [], "alone": now.apart[standing.name]}
+    some = [n for n in now.groups[group][:SHOWN + 1] if n != standing.name][:SHOWN]
+    return {"table": table_of(standing.columns), "group": group, "members": len(now.groups[group]), "shares_with": some}
 
 
 def tables_of(standing: Standing) -> tuple[str, str]:

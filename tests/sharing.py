@@ -71,7 +71,8 @@ RELATION: Columns = {"k": "bigint", "z": "int"}
 WINDOWS = ("[WINDOW 20 SECONDS]", "[WINDOW 30 SECONDS TUMBLING]", "[WINDOW UNTIL NOW]", "[WINDOW 30 SECONDS SLIDE 10 SECONDS]")
 FROMS = {("a",): "FROM a {w}", ("a", "b"): "FROM a {w}, b {v}", ("a", "r"): "FROM a {w}, r", ("a", "b", "r"): "FROM a {w}, b {v}, r"}
 JOINS = {("a",): "TRUE", ("a", "b"): "a.k = b.k", ("a", "r"): "a.k = r.k", ("a", "b", "r"): "a.k = b.k AND r.k = b.k"}
-SELECTED = {"a": ("a.x < {n}", "a.x >= {n}", "a.x BETWEEN {n} AND {m}", "a.x = {n}", "a.g <= {n}", "a.s LIKE 'o%'", "a.s <> 'b'", "a.x IS NULL", "a.d > {n}.5",
+SELECTED = {"a": ("a.x < {n}", "a.x >= {n}", "a.x BETWEEN {n} AND {m}", "a.x = {n}", "a.g <= {n}", "a.s LIKE 'o%'", "a.s <> 'b'", "a.x IS NULL",
+                  "a.d > {n}.5",
                   "a.x IN ({n}, 1)", "a.f < {n}", "a.ts >= TIMESTAMP '1970-01-01 00:17:00Z'"),
             "b": ("b.y < {n}", "b.y > {n}", "b.g = {n}", "COALESCE(b.y, 0) < {n}"), "r": ("r.z < {n}", "r.z <> {n}")}
 MEASURED = {"a": ("SUM(a.x)", "AVG(a.d)", "MAX(a.f)", "MIN(a.s)", "SUM(a.d)", "COUNT(a.g)", "SUM(a.f)", "STDDEV(a.x)"), "b": ("SUM(b.y)", "MIN(b.y)", "AVG(b.y)"),

@@ -11,7 +11,6 @@ from jobs.verify import compare
 from optimizer.sharing.group import forms
 from tests import oracle
 from tests.differential import folder_of, query_of, relations_at
-from tests.engine import Failed
 from tests.sharing import case, texts, together
 
 

@@ -17,7 +17,8 @@ def mark_values(low: Lowering, marks: Marks) -> tuple[str, ...]:
     name = stored_name(low)
     values = [_numbered(low, scale) for scale in marks.scales]
     for k in range(marks.words):
-        terms = [f"CASE WHEN {safe(bit, low.dialect, name)} THEN CAST({1 << n} AS BIGINT) ELSE 0 END" for n, bit in enumerate(marks.bits[k * WORD:(k + 1) * WORD])]
+        bits = enumerate(marks.bits[k * WORD:(k + 1) * WORD])
+        terms = [f"CASE WHEN {safe(bit, low.dialect, name)} THEN CAST({1 << n} AS BIGINT) ELSE 0 END" for n, bit in bits]
         values.append(" + ".join(terms))
     return tuple(f"{value} AS {n}" for value, n in zip(values, marks.names))
 
@@ -70,9 +71,10 @@ def _unnested(low: Lowering, i: int, marks: Marks, cells: str, choices: str) -> 
 def _running(low: Lowering, i: int, position: str, until: int, cells: str) -> str:
     """For every cut from a cell to the next one, as `_cut`: all cells of the same attributes so far."""
     keys = [a.name for a in low.shape.attributes[i]]
-    values = [f"CAST(sum(c) OVER w AS BIGINT) AS c"]
+    values = ["CAST(sum(c) OVER w AS BIGINT) AS c"]
     for m in low.shape.own(i):
-        values.append(f"{m.kind}({m.name}) OVER w AS {m.name}" if m.kind in ("min", "max") else f"CAST(sum({m.name}) OVER w AS {working_type(m, low)}) AS {m.name}")
+        total = f"{m.kind}({m.name}) OVER w" if m.kind in ("min", "max") else f"CAST(sum({m.name}) OVER w AS {working_type(m, low)})"
+        values.append(f"{total} AS {m.name}")
     values += ["CAST(sum(e) OVER w AS BIGINT) AS e"] if fallible(low, i) else []
     by = f"PARTITION BY {', '.join(keys)} " if keys else ""
     summed = (f"SELECT {', '.join([*keys, *values])}, {position} AS _at, lead({position}) OVER w AS _next FROM {cells} "
