@@ -7,7 +7,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import pyarrow as pa
 
@@ -47,7 +47,7 @@ class Shared:
     apart: frozenset[str]
     seconds: float
 
-    @property
+    @cached_property
     def answered(self) -> tuple[str, ...]:
         return tuple(n for n in self.together.group.names if n not in self.apart)
 

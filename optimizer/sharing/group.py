@@ -44,7 +44,7 @@ class Group:
         if any(not 0 <= number < len(self.classes) for t in self.templates for _, number in t.members):
             raise ValueError("a member's class is one of the group's")
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         return tuple(name for t in self.templates for name, _ in t.members)
 
