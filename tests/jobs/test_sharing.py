@@ -1,13 +1,14 @@
 """Queries that share one work: as many commits as tables, answers as if each ran alone, whoever comes, goes or fails."""
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from random import Random
 
 import pytest
 
 import forebay
-from jobs import sharing
+from jobs import compact, failpoints, sharing
 from jobs.runner import Runtime
 from optimizer.errors import ForebayError
 from tests.jobs.pipelines import answers, boundary, equal, opened, pipeline, ran, rows
@@ -118,6 +119,43 @@ def test_a_query_created_among_many_answers_at_the_next_boundary_from_history(tm
     rows(pipe, [35], "views"), rows(pipe, [35], "clicks")
     assert ran(pipe) == [30] and {t for t, *_ in answers(pipe, "late")} == {30} and equal(pipe)
     assert "late" in shown(pipe, "q1")["shares_with"]      # type: ignore[operator]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("point", sorted(n for n in failpoints.NAMES if n.startswith("batch.") and n not in ("batch.before-state", "batch.after-state")))
+def test_a_crash_anywhere_loses_and_doubles_nothing(tmp_path: Path, point: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pipe = filled(tmp_path, four(own="SELECT MAX(v.x) AS m FROM views AS v [WINDOW UNTIL NOW]"))
+    monkeypatch.setattr(failpoints, "_passes", Counter())
+    monkeypatch.setenv("FOREBAY_FAILPOINT", f"{point}:2:raise" if point.endswith("-table") else f"{point}:1:raise")
+    with pytest.raises(failpoints.Reached):
+        pipe.run()
+    monkeypatch.delenv("FOREBAY_FAILPOINT")
+    again = opened(tmp_path)
+    again.run()
+    assert [t for t, *_ in answers(again, "own")] == [10, 20] and {t for t, *_ in answers(again, "q2")} == {10, 20} and equal(again)
+
+
+def test_shared_tables_are_compacted_and_kept_as_others_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compact, "SMALL_FILES", 3)
+    pipe = pipeline(tmp_path, {"views": "keep: 1 minute"}, queries={
+        f"q{n}": f"SELECT COUNT(*) AS n FROM views AS v [WINDOW 20 SECONDS] WHERE v.x > {n}" for n in range(4)})
+    for at in range(1, 200, 10):
+        rows(pipe, [at], x=at % 4)
+        pipe.run()
+    (table,) = results(pipe.runtime)
+    files = pipe.runtime.table(f"results/{table}").files()
+    assert len(files) <= 5 and min(f.low["boundary"] for f in files) > boundary(60)
+    times = [t for t, _ in answers(pipe, "q1")]
+    assert times[-1] == 190 and times[0] > 60 and equal(pipe)
+
+
+def test_a_reader_from_outside_finds_a_query_by_its_name(tmp_path: Path) -> None:
+    pipe = filled(tmp_path, four())
+    ran(pipe)
+    table = pipe.runtime.table(str(shown(pipe, "q3")["table"]))
+    assert table.schema.names == ["query", "boundary", "k", "n", "x"]
+    mine = [row for row in table.rows().to_pylist() if row["query"] == "q3"]
+    assert len(mine) == len(answers(pipe, "q3")) > 0
 
 
 def storm(folder: Path, seed: int, steps: int) -> int:
