@@ -4,54 +4,11 @@ A choice that is all below a cut is a prefix sum over the intervals: each cell i
 """
 from __future__ import annotations
 
-from functools import lru_cache, partial
-
-from optimizer.expr import Column, Expr
-from optimizer.lowering import Lowering, Name, fallible, merged, quoted, working_type
-from optimizer.scalar import safe
+from optimizer.lowering import Lowering, fallible, merged, working_type
 from optimizer.sets import grouped
-from optimizer.sharing.marks import WORD, Marks, Scale
+from optimizer.sharing.marks import Marks
 
 CHOICE = "_choice"
-
-
-def mark_values(low: Lowering, marks: Marks) -> tuple[str, ...]:
-    """The SQL of each mark of a raw row, under its name."""
-    return _values(marks, low.dialect)
-
-
-@lru_cache(maxsize=64)
-def _values(marks: Marks, dialect: str) -> tuple[str, ...]:
-    name = partial(_column, dialect)
-    values = [_numbered(scale, dialect, name) for scale in marks.scales]
-    for k in range(marks.words):
-        bits = enumerate(marks.bits[k * WORD:(k + 1) * WORD])
-        terms = [f"CASE WHEN {safe(bit, dialect, name)} THEN CAST({1 << n} AS BIGINT) ELSE 0 END" for n, bit in bits]
-        values.append(" + ".join(terms))
-    return tuple(f"{value} AS {n}" for value, n in zip(values, marks.names))
-
-
-def _column(dialect: str, leaf: Expr) -> str:
-    assert isinstance(leaf, Column)
-    return quoted(leaf.name, dialect)
-
-
-def _numbered(scale: Scale, dialect: str, name: Name) -> str:
-    """A value's interval by halving the cuts."""
-    below = [safe(cut, dialect, name) for cut in scale.cuts]
-
-    def between(since: int, until: int) -> str:
-        if since == until:
-            return str(since)
-        middle = (since + until) // 2
-        return f"CASE WHEN {below[middle]} THEN {between(since, middle)} ELSE {between(middle + 1, until)} END"
-
-    return f"CASE WHEN ({safe(scale.expr, dialect, name)}) IS NULL THEN {len(scale.cuts) + 1} ELSE {between(0, len(scale.cuts))} END"
-
-
-def reached(marks: Marks) -> str:
-    """The condition on marks without which a row is nobody's."""
-    return " AND ".join(f"_r{k} >= {since} AND _r{k} < {until}" for k, (since, until) in enumerate(marks.reach)) or "TRUE"
 
 
 def choice_rows(marks: Marks) -> str:

@@ -16,8 +16,9 @@ from optimizer.membership import Range, inside, within
 from optimizer.program import Definition, Program, Source, Step
 from optimizer.sets import grouped, raw
 from optimizer.shape import Attribute, raw_columns, shape
-from optimizer.sharing.expand import CHOICE, by_choice, choice_rows, mark_values, reached
+from optimizer.sharing.expand import CHOICE, by_choice, choice_rows
 from optimizer.sharing.group import Group
+from optimizer.sharing.scan import dictionary, marked, noted
 from optimizer.types import BIGINT
 from optimizer.views import read_columns
 from optimizer.windows import ALWAYS
@@ -35,7 +36,7 @@ def shared_program(group: Group, low: Lowering, boundaries: tuple[int, ...]) -> 
     exact = len(boundaries) == 1
     sources = tuple(_source(group, low, i, boundaries, exact) for i in low.inputs)
     setup = [(f"k{i}", choice_rows(group.marks[i]), True) for i in group.told_apart if group.marks[i].names] + [("classes", _classes(group), True)]
-    setup += [(f"w{i}", _cells(group, low, i, sources[i], exact), True) for i in low.inputs]
+    setup += [made for i in low.inputs for made in _cells(group, low, i, sources[i], exact)]
     return Program(sources, tuple(setup), tuple(_step(group, low, n, t, exact) for n, t in enumerate(boundaries)))
 
 
@@ -51,13 +52,17 @@ def _source(group: Group, low: Lowering, i: int, boundaries: tuple[int, ...], ex
     return Source(f"s{i}", "stream", declared.source, ranges, read, dealt(low, i), stamp)
 
 
-def _cells(group: Group, low: Lowering, i: int, source: Source, exact: bool) -> str:
+def _cells(group: Group, low: Lowering, i: int, source: Source, exact: bool) -> tuple[Definition, ...]:
     """w{i}: partials of input i by its attributes and marks, and by when they count where that differs between boundaries."""
-    marks = group.marks[i] if i in group.told_apart else None
     where = within(low, i, source.ranges) if source.ranges else "TRUE"
-    rows = raw(low, i, f"s{i}", interval=not exact, where=where, also=mark_values(low, marks) if marks else ())
-    extra = (*(marks.names if marks else ()), *(() if exact else ("_in", "_out")))
-    return grouped(low, i, f"({rows}) AS q", extra, where=reached(marks) if marks else "TRUE")
+    times = () if exact else ("_in", "_out")
+    if i not in group.told_apart:
+        return ((f"w{i}", grouped(low, i, f"({raw(low, i, f's{i}', interval=not exact, where=where)}) AS q", times), True),)
+    marks = group.marks[i]
+    rows = raw(low, i, f"s{i}", interval=not exact, where=where, also=noted(marks, low.dialect))
+    looked = tuple((f"d{i}_{k}", dictionary(scale, *marks.reach[k], f"s{i} WHERE {where}", low.dialect), True) for k, scale in enumerate(marks.scales))
+    cells = grouped(low, i, marked(marks, rows, tuple(name for name, _, _ in looked)), (*marks.names, *times))
+    return (*looked, (f"w{i}", cells, True))
 
 
 def _classes(group: Group) -> str:
