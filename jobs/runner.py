@@ -174,7 +174,7 @@ def _describe(rt: Runtime, boundaries: tuple[int, ...]) -> Batch:
         raise Conflict(f"another process has written to the ledger of batches in {rt.pipeline.warehouse} since this one read it")
     states = dict(last[2]) if last else {}
     standing = active(rt, boundaries[0])
-    together = sharing.decide(rt, standing)
+    together = sharing.decide(rt, standing, boundaries[0])
     shared = sharing.plan_values(rt, together, standing)
     plans = {name: shared.get(name) or plan_value(choose(rt, s, states.get(name))) for name, s in standing.items()}
     kept = {path: _sound(rt, path, name, s) for name, s in states.items() if name not in shared for path in state_paths(rt, name, s)}

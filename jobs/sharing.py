@@ -14,14 +14,15 @@ from jobs.works import parsed, plan_value
 from optimizer.plan import placed
 from optimizer.query import Catalog
 from optimizer.sharing.group import alone, form, parts_of
+from optimizer.sharing.price import LEAST, Load, pays
 
 if TYPE_CHECKING:
     from jobs.runner import Runtime
 
-LEAST = 4               # queries of one form from which one work takes less than one each: `forebay bench sharing`
 MOST = 2_000            # queries that one work answers: its statements grow with them
 SHOWN = 20              # members that `query show` names
 TASKS = "tasks"
+DEAR = "{count} queries of its form are in force, but their windows hold so many rows that each for itself, from state, costs less"
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,32 @@ class Sharing:
         return {n: group for group, names in self.groups.items() for n in names}
 
 
-def decide(rt: Runtime, active: Mapping[str, Standing]) -> Sharing:
-    """The groups of these queries. The same queries are grouped the same way, whoever asks."""
+def decide(rt: Runtime, active: Mapping[str, Standing], boundary: int | None = None) -> Sharing:
+    """The groups of these queries at a boundary (None: the one after the last): those of one form, if the price says so for the rows there are."""
+    formed, last = _formed_groups(rt, active), rt.ledger.last()
+    before = last[1].shared if last else {}
+    at = boundary if boundary is not None else last[1].boundaries[-1] + rt.pipeline.batch if last else None
+    dear = {g for g, names in formed.groups.items() if at is not None and rt.share_from is None and not _pays(rt, active, names, at, g in before)}
+    if not dear:
+        return formed
+    apart = {n: DEAR.format(count=len(formed.groups[g])) for g in dear for n in formed.groups[g]}
+    return Sharing({g: names for g, names in formed.groups.items() if g not in dear}, {**formed.apart, **apart})
+
+
+def _pays(rt: Runtime, active: Mapping[str, Standing], names: tuple[str, ...], boundary: int, standing: bool) -> bool:
+    made = grouped(tuple((n, active[n].sql) for n in names), rt.catalog)
+    window = came = 0
+    for declared in made.common.inputs:
+        if declared.window is None or not tables.exists(rt.path("streams", declared.source)):
+            continue
+        files, stamp = rt.table(f"streams/{declared.source}").files(), declared.event_time or ""
+        oldest = declared.window.oldest(boundary)
+        window += sum(f.rows for f in files if f.high.get(stamp, oldest) >= oldest and f.low.get("_boundary", boundary) <= boundary)
+        came += sum(f.rows for f in files if boundary - rt.pipeline.batch < f.high.get("_boundary", boundary) <= boundary)
+    return pays(Load(window, came, len(made.classes), len(names)), standing)
+
+
+def _formed_groups(rt: Runtime, active: Mapping[str, Standing]) -> Sharing:
     least = rt.share_from or LEAST
     foreign, asked = _foreign(rt), tuple(sorted((s.name, s.sql, s.pin or "") for s in active.values()))
     if rt.sharing is None or rt.sharing[0] != (least, foreign, asked):
