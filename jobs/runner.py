@@ -29,7 +29,7 @@ from jobs.ledger import Batch, Change, Ledger, State
 from jobs.lock import held
 from jobs.queries import Standing, standings
 from jobs.schema import stream_schema
-from jobs.shared import together
+from jobs.shared import together, watched
 from jobs.tables import Conflict, Table
 from jobs.tasks import Tasks
 from jobs.works import Context, parsed, plan_value, works
@@ -225,7 +225,9 @@ def _carry_out(rt: Runtime, batch: Batch, started: float, intended: Callable[[],
     for stream in {s for n in batch.plans for s in _streams(rt, known[n])}:
         rt.table(f"streams/{stream}", stream_schema(rt.pipeline.streams[stream].columns))
     todo = works(context, batch, known)
-    found = batches.answers(context, batch, todo, observing.asked(rt, batch, todo), together(context, batch, known))
+    groups = together(context, batch, known)
+    seen = [watched(context, g) for g in groups]
+    found = batches.answers(context, batch, todo, observing.asked(rt, batch, [*todo, *seen]), groups)
     made = found.made
     failpoints.at("batch.after-tasks")
     intended()
@@ -235,7 +237,7 @@ def _carry_out(rt: Runtime, batch: Batch, started: float, intended: Callable[[],
     _conclude(rt, batch, found, time.perf_counter() - started)
     lap = rt.lap("commit", lap)
     expect.keep(rt)
-    observing.keep(rt, batch, made, found.taken)
+    observing.keep(rt, batch, [*made, *map(Answer, seen)], found.taken)
     lap = rt.lap("statistics", lap)
     compact.discard(rt, gone)
     failpoints.at("batch.after-discard")

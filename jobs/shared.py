@@ -75,6 +75,12 @@ def together(context: Context, batch: Batch, standings: Mapping[str, Standing]) 
     return found
 
 
+def watched(context: Context, asked: Together) -> Work:
+    """The member of which samples are taken, for all: as if it ran alone."""
+    first = asked.work.standing
+    return replace(asked.work, query=parsed(first.sql, context.catalog))
+
+
 def _parts(context: Context, plan: Plan) -> int:
     return plan.parts or max(context.tasks.width, 1)
 

@@ -150,6 +150,12 @@ def test_shared_tables_are_compacted_and_kept_as_others_are(tmp_path: Path, monk
     assert times[-1] == 190 and times[0] > 60 and equal(pipe)
 
 
+def test_one_member_is_sampled_for_all(tmp_path: Path) -> None:
+    pipe = filled(tmp_path, four())
+    ran(pipe)
+    assert set(pipe.stats()["queries"]) == {"q1"} and set(pipe.stats()["streams"]) == {"views", "clicks"}
+
+
 def test_a_reader_from_outside_finds_a_query_by_its_name(tmp_path: Path) -> None:
     pipe = filled(tmp_path, four())
     ran(pipe)
