@@ -55,15 +55,15 @@ def bounds(count: int, seed: int = 1) -> list[tuple[int, int]]:
 
 def sharing(setting: Setting = Setting()) -> Report:
     """Seconds a batch by number of queries, shared and apart."""
-    with _pipeline(setting) as rt:
+    with pipeline(setting) as rt:
         runner.take(rt)
         asked = bounds(max(setting.counts))
-        created = _grown(rt, setting, asked, 0, 1)
+        created = grown(rt, setting, asked, 0, 1)
         runner.run(rt, flush=True, to=START + setting.window * SECOND)
         found: Report = {"create_s": {}}
         done = 1
         for count in setting.counts:
-            created = _grown(rt, setting, asked, done, count)
+            created = grown(rt, setting, asked, done, count)
             done = count
             found["create_s"][f"{count} queries"] = created
             found[f"{count} queries"] = _level(rt, setting, asked, count)
@@ -76,22 +76,22 @@ def sharing(setting: Setting = Setting()) -> Report:
 def _level(rt: runner.Runtime, setting: Setting, asked: list[tuple[int, int]], count: int) -> Report:
     """The same queries together, then each for itself."""
     rt.share_from = None
-    seconds, last = _batches(rt)
+    seconds, last = batches(rt)
     rows = 2 * setting.rate * setting.batch
-    level: Report = {"shared_s": seconds, "query_rows_per_s": count * rows / seconds, "equal": _equal(rt, setting, asked[:count], last)}
+    level: Report = {"shared_s": seconds, "query_rows_per_s": count * rows / seconds, "equal": equal(rt, setting, asked[:count], last)}
     if 1 < count <= setting.apart:
         rt.share_from = count + 1
-        level["apart_s"] = _batches(rt)[0]
+        level["apart_s"] = batches(rt)[0]
         level["apart_times_shared"] = level["apart_s"] / seconds
     return level
 
 
-def _batches(rt: runner.Runtime) -> tuple[float, int]:
+def batches(rt: runner.Runtime) -> tuple[float, int]:
     ran = [entry for _ in range(MEASURED + 1) for entry in runner.run(rt, flush=True, limit=1)["ran"]]
     return statistics.median(entry["seconds"] for entry in ran[1:]), ran[-1]["boundary"]
 
 
-def _grown(rt: runner.Runtime, setting: Setting, asked: list[tuple[int, int]], since: int, until: int) -> float:
+def grown(rt: runner.Runtime, setting: Setting, asked: list[tuple[int, int]], since: int, until: int) -> float:
     """Creates queries; the mean seconds of one request."""
     started = time.perf_counter()
     for n in range(since, until):
@@ -100,7 +100,7 @@ def _grown(rt: runner.Runtime, setting: Setting, asked: list[tuple[int, int]], s
     return (time.perf_counter() - started) / max(until - since, 1)
 
 
-def _equal(rt: runner.Runtime, setting: Setting, asked: list[tuple[int, int]], t: int) -> bool:
+def equal(rt: runner.Runtime, setting: Setting, asked: list[tuple[int, int]], t: int) -> bool:
     """Whether some queries' answers are what DuckDB says, given the form that an expert writes: the joined rows themselves are billions."""
     con = kernel.connect(threads=os.cpu_count() or 2, memory="4GB")
     for stream in ("s1", "s2"):
@@ -118,7 +118,7 @@ def _expert(con: kernel.Connection, setting: Setting, bound: tuple[int, int], t:
 
 
 @contextmanager
-def _pipeline(setting: Setting) -> Iterator[runner.Runtime]:
+def pipeline(setting: Setting) -> Iterator[runner.Runtime]:
     folder = tempfile.mkdtemp(prefix="forebay-bench-")
     columns = ", ".join(["ts: timestamp", *(f"f{k}: bigint" for k in range(ATTRIBUTES))])
     streams = "".join(f"  {s}: {{columns: {{{columns}}}, event_time: ts, source: {{files: \"landing/{s}/*.parquet\"}}}}\n" for s in ("s1", "s2"))
