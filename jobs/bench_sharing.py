@@ -58,14 +58,14 @@ def sharing(setting: Setting = Setting()) -> Report:
     with pipeline(setting) as rt:
         runner.take(rt)
         asked = bounds(max(setting.counts))
-        created = grown(rt, setting, asked, 0, 1)
+        grown(rt, setting, asked, 0, 1)
         runner.run(rt, flush=True, to=START + setting.window * SECOND)
         found: Report = {"create_s": {}}
         done = 1
         for count in setting.counts:
-            created = grown(rt, setting, asked, done, count)
+            if count > done:
+                found["create_s"][f"{count} queries"] = grown(rt, setting, asked, done, count)
             done = count
-            found["create_s"][f"{count} queries"] = created
             found[f"{count} queries"] = _level(rt, setting, asked, count)
         one = found[f"{setting.counts[0]} queries"]["shared_s"]
         for level in (v for k, v in found.items() if k != "create_s"):

@@ -24,8 +24,9 @@ from optimizer.plan import Plan
 from optimizer.program import BEGINNING
 from optimizer.query import Catalog
 from optimizer.shape import shape
+from optimizer.sharing.expand import CLASS
 from optimizer.sharing.group import OWNER, Group, Template, group
-from optimizer.sharing.program import CLASS, lowering, shared_program
+from optimizer.sharing.program import lowering, shared_program
 
 
 @dataclass(frozen=True)

@@ -8,22 +8,27 @@ from optimizer.lowering import Lowering, fallible, merged, working_type
 from optimizer.sets import grouped
 from optimizer.sharing.marks import Marks
 
-CHOICE = "_choice"
+CHOICE, CLASS = "_choice", "_class"
 
 
 def choice_rows(marks: Marks) -> str:
     """The choices as a relation: number, spans, masks."""
     columns = [CHOICE, *(f"{side}{k}" for k in range(len(marks.scales)) for side in ("since", "until")), *(f"mask{k}" for k in range(marks.words))]
     rows = ", ".join(f"({', '.join(map(str, [n, *(v for span in c.spans for v in span), *c.masks]))})" for n, c in enumerate(marks.choices))
-    return f"SELECT * FROM (VALUES {rows}) AS listed({', '.join(columns)})"
+    return f"(SELECT * FROM (VALUES {rows}) AS listed({', '.join(columns)}))"
 
 
-def by_choice(low: Lowering, i: int, marks: Marks, cells: str, choices: str) -> str:
-    """Partials of input i by its attributes and `_choice`, from cells; `choices` names what choice_rows gives."""
-    if not marks.names:
-        return f"SELECT *, 0 AS {CHOICE} FROM {cells}"
+def by_class(low: Lowering, i: int, marks: Marks, cells: str, choices: str) -> str:
+    """Partials of input i by its attributes and class, from cells; `choices` names a relation of choice_rows with the classes (CLASS) that make each."""
     if marks.direction in ("below", "above"):
         return _one_sided(low, i, marks, cells, choices)
+    chosen = _by_choice(low, i, marks, cells, f"(SELECT DISTINCT * EXCLUDE ({CLASS}) FROM {choices})")
+    return f"SELECT p.* EXCLUDE ({CHOICE}), k.{CLASS} FROM ({chosen}) AS p JOIN {choices} AS k USING ({CHOICE})"
+
+
+def _by_choice(low: Lowering, i: int, marks: Marks, cells: str, choices: str) -> str:
+    if not marks.names:
+        return f"SELECT *, 0 AS {CHOICE} FROM {cells}"
     if marks.direction == "between" and _subtracted(low, i):
         return _two_sided(low, i, marks, cells, choices)
     return _unnested(low, i, marks, cells, choices)
@@ -56,7 +61,7 @@ def _one_sided(low: Lowering, i: int, marks: Marks, cells: str, choices: str) ->
     last = marks.reach[0][1]
     position, bound = ("_r0", "k.until0") if marks.direction == "below" else (f"({last - 1} - _r0)", f"({last} - k.since0)")
     running = _running(low, i, position, last, cells)
-    return f"SELECT s.* EXCLUDE (_cut), k.{CHOICE} FROM ({running}) AS s JOIN {choices} AS k ON s._cut = {bound}"
+    return f"SELECT s.* EXCLUDE (_cut), k.{CLASS} FROM ({running}) AS s JOIN {choices} AS k ON s._cut = {bound}"
 
 
 def _two_sided(low: Lowering, i: int, marks: Marks, cells: str, choices: str) -> str:

@@ -1,7 +1,7 @@
 """Seconds of one boundary by one work for all members, and by one work each: a rule of a few unit costs, from counts of rows; no file is looked at.
 
 The shared work reads its windows anew each time; a query alone keeps state and reads what came. So sharing wins by the number of queries,
-and loses where a window is very many batches long and few share it. Unit costs are of `forebay bench sharing` (docs/sharing.md); what they decide is a matter of time only.
+and loses where a window is very many batches long and few share it. Unit costs are of `forebay bench sharing` (docs/sharing.md): only time hangs on them.
 """
 from __future__ import annotations
 

@@ -16,14 +16,12 @@ from optimizer.membership import Range, inside, within
 from optimizer.program import Definition, Program, Source, Step
 from optimizer.sets import grouped, raw
 from optimizer.shape import Attribute, raw_columns, shape
-from optimizer.sharing.expand import CHOICE, by_choice, choice_rows
+from optimizer.sharing.expand import CHOICE, CLASS, by_class, choice_rows
 from optimizer.sharing.group import Group
 from optimizer.sharing.scan import dictionary, marked, noted
 from optimizer.types import BIGINT
 from optimizer.views import read_columns
 from optimizer.windows import ALWAYS
-
-CLASS = "_class"
 
 
 def lowering(group: Group, **settings: object) -> Lowering:
@@ -35,7 +33,7 @@ def shared_program(group: Group, low: Lowering, boundaries: tuple[int, ...]) -> 
     """All statements for these boundaries; nothing is kept between two programs."""
     exact = len(boundaries) == 1
     sources = tuple(_source(group, low, i, boundaries, exact) for i in low.inputs)
-    setup = [(f"k{i}", choice_rows(group.marks[i]), True) for i in group.told_apart if group.marks[i].names] + [("classes", _classes(group), True)]
+    setup = [("classes", _classes(group), True)] + [(f"k{i}", _choices(group, i), True) for i in group.told_apart]
     setup += [made for i in low.inputs for made in _cells(group, low, i, sources[i], exact)]
     return Program(sources, tuple(setup), tuple(_step(group, low, n, t, exact) for n, t in enumerate(boundaries)))
 
@@ -70,6 +68,11 @@ def _classes(group: Group) -> str:
     return f"SELECT * FROM (VALUES {rows}) AS listed({', '.join([CLASS, *(f'i{i}' for i in range(len(group.choices)))])})"
 
 
+def _choices(group: Group, i: int) -> str:
+    """k{i}: input i's choices, each with the classes that make it."""
+    return f"SELECT k.*, classes.{CLASS} FROM classes JOIN {choice_rows(group.marks[i])} AS k ON k.{CHOICE} = classes.i{i}"
+
+
 def _step(group: Group, low: Lowering, n: int, t: int, exact: bool) -> Step:
     define: list[Definition] = []
     sources = {}
@@ -78,18 +81,13 @@ def _step(group: Group, low: Lowering, n: int, t: int, exact: bool) -> Step:
         extra = group.marks[i].names if i in group.told_apart else ()
         define += [] if exact else [(members, grouped(low, i, f"w{i}", extra, where=f"_in <= {t} AND _out >= {t}"), True)]
         if i in group.told_apart:
-            define.append((f"u{i}_{n}", _by_class(group, low, i, members), True))
+            define.append((f"u{i}_{n}", by_class(low, i, group.marks[i], members, f"k{i}"), True))
             members = f"u{i}_{n}"
         sources[i] = f"(SELECT * FROM {members})"
     first = group.told_apart[0]
     answer = joined(_with_class(group, low), sources, extra=((CLASS, f"v{first}.{CLASS}"),))
     columns = ", ".join(f"CAST({name} AS {d.name(kind, low.dialect)}) AS {name}" for name, kind in ((CLASS, BIGINT), *out_columns(low)))
     return Step(t, tuple(define), f"SELECT CAST({t} AS BIGINT) AS _t, {columns} FROM ({answer}) AS q")
-
-
-def _by_class(group: Group, low: Lowering, i: int, members: str) -> str:
-    chosen = by_choice(low, i, group.marks[i], members, f"k{i}")
-    return f"SELECT p.* EXCLUDE ({CHOICE}), k.{CLASS} FROM ({chosen}) AS p JOIN classes AS k ON k.i{i} = p.{CHOICE}"
 
 
 def _with_class(group: Group, low: Lowering) -> Lowering:
