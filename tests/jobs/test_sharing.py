@@ -2,18 +2,21 @@
 from __future__ import annotations
 
 from collections import Counter
+from io import StringIO
 from pathlib import Path
 from random import Random
 
 import pytest
 
 import forebay
+from forebay.text import query
 from jobs import compact, failpoints, sharing
 from jobs.runner import Runtime
 from optimizer.errors import ForebayError
 from tests.jobs.pipelines import answers, boundary, equal, opened, pipeline, ran, rows
 
 JOINED = "SELECT a.k, COUNT(*) AS n, SUM(b.x) AS x FROM views AS a [WINDOW 20 SECONDS], clicks AS b [WINDOW 30 SECONDS] WHERE a.k = b.k{more} GROUP BY a.k"
+ROWS = "SELECT a.x, b.x AS y FROM views AS a [WINDOW 20 SECONDS], clicks AS b [WINDOW 20 SECONDS] WHERE a.k = b.k"
 STREAMS = {"views": "", "clicks": ""}
 
 
@@ -52,8 +55,7 @@ def test_one_table_one_commit_a_batch_and_each_its_own_answer(tmp_path: Path) ->
 
 
 def test_few_or_different_or_pinned_run_alone_and_say_why(tmp_path: Path) -> None:
-    pipe = filled(tmp_path, four(rows="SELECT a.x, b.x AS y FROM views AS a [WINDOW 20 SECONDS], clicks AS b [WINDOW 20 SECONDS] WHERE a.k = b.k",
-                                 other=joined().replace("20 SECONDS", "10 SECONDS"), pinned=joined()))
+    pipe = filled(tmp_path, four(rows=ROWS, other=joined().replace("20 SECONDS", "10 SECONDS"), pinned=joined()))
     pipe.synchronise()
     pipe.change("pinned", "pin", "EAP11 recompute")
     ran(pipe)
@@ -148,6 +150,24 @@ def test_shared_tables_are_compacted_and_kept_as_others_are(tmp_path: Path, monk
     assert len(files) <= 5 and min(f.low["boundary"] for f in files) > boundary(60)
     times = [t for t, _ in answers(pipe, "q1")]
     assert times[-1] == 190 and times[0] > 60 and equal(pipe)
+
+
+def test_of_very_many_queries_the_last_boundary_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sharing, "PARSED", 3)
+    pipe = filled(tmp_path, four(other=joined().replace("20 SECONDS", "10 SECONDS"), rows=ROWS))
+    ran(pipe)
+    pipe.create("new", joined())
+    assert shown(pipe, "q1")["shares_with"] == ["q2", "q3", "q4"] and "last boundary" in str(shown(pipe, "new")["alone"])
+    assert "returns rows" in str(shown(pipe, "rows")["alone"])
+
+
+def test_people_are_told_with_whom_and_why_not(tmp_path: Path) -> None:
+    pipe = filled(tmp_path, four(rows=ROWS))
+    ran(pipe)
+    told = {name: StringIO() for name in ("q1", "rows")}
+    for name, out in told.items():
+        query(shown(pipe, name))(out)
+    assert "shares with q2, q3, q4: rows of this one have query = 'q1'" in told["q1"].getvalue() and "runs alone  it returns rows" in told["rows"].getvalue()
 
 
 def test_one_member_is_sampled_for_all(tmp_path: Path) -> None:
