@@ -4,7 +4,7 @@ A query that fails, or whose class holds a row that fails, is named and left out
 """
 from __future__ import annotations
 
-import zlib
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -53,9 +53,14 @@ class Shared:
         return tuple(n for n in self.together.group.names if n not in self.apart)
 
 
+def digest(text: str) -> str:
+    """A short name of a text that no other one has."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
 def table_of(columns: str) -> str:
     """The table in which queries with these columns (as the ledger writes them) have their answers while they share."""
-    return f"results/shared-{zlib.crc32(columns.encode()):08x}"
+    return f"results/shared-{digest(columns)}"
 
 
 @lru_cache(maxsize=64)

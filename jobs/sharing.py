@@ -1,7 +1,6 @@
 """Which queries share one work at a boundary, and why the others do not; the decision is part of the batch's intent, nothing is computed here."""
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobs import tables
 from jobs.queries import Standing, standings
-from jobs.shared import grouped, table_of
+from jobs.shared import digest, grouped, table_of
 from jobs.works import parsed, plan_value
 from optimizer.plan import placed
 from optimizer.query import Catalog
@@ -102,7 +101,7 @@ def _formed(sql: str, catalog: Catalog) -> tuple[str, str | None]:
     """A query's form as a short name, or why it stays alone."""
     query = parsed(sql, catalog)
     reason = alone(query)
-    return ("", reason) if reason else (f"{zlib.crc32(repr(form(query)).encode()):08x}", None)
+    return ("", reason) if reason else (digest(repr(form(query))), None)
 
 
 def _few(names: list[str], least: int) -> str:
