@@ -53,7 +53,8 @@ def run(name: str, quick: bool = False) -> Report:
     if name == "drift":
         return drift.drift(6, 500) if quick else drift.drift()
     if name == "sharing":
-        return bench_sharing.sharing(bench_sharing.Setting(counts=(1, 20, 100), apart=20) if quick else bench_sharing.Setting())
+        setting = bench_sharing.Setting(counts=(1, 20, 100), apart=20) if quick else bench_sharing.Setting()
+        return bench_sharing.sharing(setting, lambda said: print(said, file=sys.stderr))
     if name == "batch-cost":
         return batch_cost((0, 1_000, 100_000) if quick else (0, 1_000, 100_000, 1_000_000))
     if name == "window-growth":

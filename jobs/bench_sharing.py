@@ -9,7 +9,7 @@ import shutil
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from random import Random
@@ -53,7 +53,7 @@ def bounds(count: int, seed: int = 1) -> list[tuple[int, int]]:
     return [(choice.randrange(50, VALUES), choice.randrange(50, VALUES)) for _ in range(count)]
 
 
-def sharing(setting: Setting = Setting()) -> Report:
+def sharing(setting: Setting = Setting(), tell: Callable[[str], None] = lambda _: None) -> Report:
     """Seconds a batch by number of queries, shared and apart."""
     with pipeline(setting) as rt:
         runner.take(rt)
@@ -67,6 +67,7 @@ def sharing(setting: Setting = Setting()) -> Report:
                 found["create_s"][f"{count} queries"] = grown(rt, setting, asked, done, count)
             done = count
             found[f"{count} queries"] = _level(rt, setting, asked, count)
+            tell(f"{count} queries: {found[f'{count} queries']}")
         one = found[f"{setting.counts[0]} queries"]["shared_s"]
         for level in (v for k, v in found.items() if k != "create_s"):
             level["times_one"] = level["shared_s"] / one

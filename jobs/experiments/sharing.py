@@ -24,7 +24,7 @@ RANGE = ("SELECT s1.f3 % 10 AS g, COUNT(*) AS n, SUM(s2.f4) AS sum_b FROM s1 [WI
 
 def throughput(quick: bool, tell: Tell) -> Report:
     """Fig. 15: rows a second that all queries together take in."""
-    found = bench_sharing.sharing(Setting(rate=5_000, counts=(1, 20, 100), apart=20) if quick else Setting())
+    found = bench_sharing.sharing(Setting(rate=5_000, counts=(1, 20, 100), apart=20) if quick else Setting(), tell)
     levels = {name: level for name, level in found.items() if name != "create_s"}
     lines = [f"{name:12} {level['query_rows_per_s'] / 1e6:8.1f} M query-rows/s  {level['shared_s']:.2f} s a batch  {level['times_one']:.1f} × one query"
              + (f"  apart {level['apart_s']:.2f} s" if "apart_s" in level else "") for name, level in levels.items()]
