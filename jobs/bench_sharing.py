@@ -71,15 +71,21 @@ def sharing(setting: Setting = Setting(), tell: Callable[[str], None] = lambda _
         one = found[f"{setting.counts[0]} queries"]["shared_s"]
         for level in (v for k, v in found.items() if k != "create_s"):
             level["times_one"] = level["shared_s"] / one
+            if "cpu_s" in level:
+                level["times_one_cpu"] = level["cpu_s"] / found[f"{setting.counts[0]} queries"]["cpu_s"]
         return found
 
 
 def _level(rt: runner.Runtime, setting: Setting, asked: list[tuple[int, int]], count: int) -> Report:
     """The same queries together, then each for itself."""
     rt.share_from = None
+    used = time.process_time()
     seconds, last = batches(rt)
+    used = (time.process_time() - used) / (MEASURED + 1)
     rows = 2 * setting.rate * setting.batch
     level: Report = {"shared_s": seconds, "query_rows_per_s": count * rows / seconds, "equal": equal(rt, setting, asked[:count], last)}
+    if rt.tasks.inline:
+        level["cpu_s"] = used      # all the work is this process's: what it takes however busy the machine is
     if 1 < count <= setting.apart:
         rt.share_from = count + 1
         level["apart_s"] = batches(rt)[0]
