@@ -18,7 +18,7 @@ from optimizer.query import Query
 from optimizer.sharing.group import Group, group
 from optimizer.sharing.program import lowering, shared_program
 from tests.engine import Failed, Folder
-from tests.streams import SECOND, VALUES, Case, Columns, Row
+from tests.streams import SECOND, SPECIAL, VALUES, Case, Columns, Row
 
 Answers = dict[tuple[str, int], pa.Table]
 
@@ -72,15 +72,16 @@ WINDOWS = ("[WINDOW 20 SECONDS]", "[WINDOW 30 SECONDS TUMBLING]", "[WINDOW UNTIL
 FROMS = {("a",): "FROM a {w}", ("a", "b"): "FROM a {w}, b {v}", ("a", "r"): "FROM a {w}, r", ("a", "b", "r"): "FROM a {w}, b {v}, r"}
 JOINS = {("a",): "TRUE", ("a", "b"): "a.k = b.k", ("a", "r"): "a.k = r.k", ("a", "b", "r"): "a.k = b.k AND r.k = b.k"}
 SELECTED = {"a": ("a.x < {n}", "a.x >= {n}", "a.x BETWEEN {n} AND {m}", "a.x = {n}", "a.g <= {n}", "a.s LIKE 'o%'", "a.s <> 'b'", "a.x IS NULL",
-                  "a.d > {n}.5",
-                  "a.x IN ({n}, 1)", "a.f < {n}", "a.ts >= TIMESTAMP '1970-01-01 00:17:00Z'"),
+                  "a.d > {n}.5", "a.x IN ({n}, 1)", "a.f < {n}", "a.ts >= TIMESTAMP '1970-01-01 00:17:00Z'"),
             "b": ("b.y < {n}", "b.y > {n}", "b.g = {n}", "COALESCE(b.y, 0) < {n}"), "r": ("r.z < {n}", "r.z <> {n}")}
-MEASURED = {"a": ("SUM(a.x)", "AVG(a.d)", "MAX(a.f)", "MIN(a.s)", "SUM(a.d)", "COUNT(a.g)", "SUM(a.f)", "STDDEV(a.x)"), "b": ("SUM(b.y)", "MIN(b.y)", "AVG(b.y)"),
-            "r": ("SUM(r.z)",)}
+MEASURED = {"a": ("SUM(a.x)", "AVG(a.d)", "MAX(a.f)", "MIN(a.s)", "SUM(a.d)", "COUNT(a.g)", "SUM(a.f)", "STDDEV(a.x)"),
+            "b": ("SUM(b.y)", "MIN(b.y)", "AVG(b.y)"), "r": ("SUM(r.z)",)}
 
 
 def value(kind: str, choice: Random) -> Any:
-    return choice.choice(VALUES[kind] + [None]) if kind not in ("bigint", "int") else choice.choice([None, *range(-2, 9)])
+    if kind in ("bigint", "int"):
+        return choice.choice([None, *range(-2, 9)])
+    return choice.choice(VALUES[kind] + [None] + (SPECIAL if kind == "double" else []))
 
 
 def case(choice: Random) -> Case:

@@ -51,7 +51,8 @@ def test_groups_of_figure_7a() -> None:
     """Q1 and Q2 take all videos and views, Q4 and Q6 mostly the same French ones, Q5 others."""
     rows = sets(q12=1000, q1246=60, q124=5, q126=5, q125=80)
     join = Join(rows, rows, 400, 400, materialised=True)
-    together = Join(sets(q12=1000, q46=60, q4=5, q6=5, q5=80), sets(q12=1000, q46=60, q4=5, q6=5, q5=80), 400, 400, materialised=True)
+    each = sets(q12=1000, q46=60, q4=5, q6=5, q5=80)
+    together = Join(each, each, 400, 400, materialised=True)
     found = groups(("Q1", "Q2", "Q4", "Q5", "Q6"), together.together)
     assert found == (frozenset({"Q1", "Q2"}), frozenset({"Q4", "Q6"}), frozenset({"Q5"}))
     assert gain(frozenset({"Q1"}), frozenset({"Q2"}), join.together) == pytest.approx(0.5)
