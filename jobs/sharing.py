@@ -1,12 +1,12 @@
 """Which queries share one work at a boundary, and why the others do not; the decision is part of the batch's intent, nothing is computed here."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
-from jobs import tables
+from jobs import expect_files, tables
 from jobs.queries import Standing, standings
 from jobs.shared import digest, grouped, table_of
 from jobs.works import parsed, plan_value
@@ -64,11 +64,18 @@ def _pays(rt: Runtime, active: Mapping[str, Standing], names: tuple[str, ...], b
 
 
 def _formed_groups(rt: Runtime, active: Mapping[str, Standing]) -> Sharing:
-    least = rt.share_from or LEAST
-    foreign, asked = _foreign(rt), tuple(sorted((s.name, s.sql, s.pin or "") for s in active.values()))
+    least, judged = rt.share_from or LEAST, {g.name for g in rt.declared or expect_files.read(rt.pipeline) if g.subject == expect_files.QUERY}
+    foreign, asked = _foreign(rt), tuple(sorted((s.name, s.sql, _bound(s, judged)) for s in active.values()))
     if rt.sharing is None or rt.sharing[0] != (least, foreign, asked):
         rt.sharing = ((least, foreign, asked), _decided(rt.catalog, asked, foreign, least))
     return rt.sharing[1]
+
+
+def _bound(standing: Standing, judged: Collection[str]) -> str:
+    """What a person asked of this query that a group cannot do."""
+    if standing.pin:
+        return f"it is pinned to {standing.pin}"
+    return "expectations of its answer are declared, which are judged of it alone" if standing.name in judged else ""
 
 
 def _foreign(rt: Runtime) -> str | None:
@@ -84,9 +91,9 @@ def _foreign(rt: Runtime) -> str | None:
 def _decided(catalog: Catalog, asked: Iterable[tuple[str, str, str]], foreign: str | None, least: int) -> Sharing:
     apart: dict[str, str] = {}
     found: dict[str, list[str]] = {}
-    for name, sql, pin in asked:
+    for name, sql, bound in asked:
         own, reason = _formed(sql, catalog)
-        reason = foreign or (f"it is pinned to {pin}" if pin else reason)
+        reason = foreign or bound or reason
         if reason:
             apart[name] = reason
         else:
@@ -141,8 +148,7 @@ def _at_last(rt: Runtime) -> Sharing:
 
 
 def _own_reason(rt: Runtime, standing: Standing) -> str:
-    reason = f"it is pinned to {standing.pin}" if standing.pin else _formed(standing.sql, rt.catalog)[1]
-    return reason or "it shared with none at the last boundary"
+    return _bound(standing, ()) or _formed(standing.sql, rt.catalog)[1] or "it shared with none at the last boundary"
 
 
 def tables_of(standing: Standing) -> tuple[str, str]:
