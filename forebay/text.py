@@ -92,6 +92,11 @@ def query(document: Mapping[str, Any]) -> Text:
         line(out, f"  answers in  {document['table']} ({', '.join(c['name'] + ' ' + c['type'] for c in document['columns'])})")
         by_rule = f"chosen by rule; `forebay explain {document['query']}` shows it"
         line(out, f"  plan        {'pinned to ' + document['pinned'] if document['pinned'] else by_rule}")
+        if document.get("shares_with"):
+            others = document["members"] - 1 - len(document["shares_with"])
+            line(out, f"  shares with {', '.join(document['shares_with'])}{f' and {others} more' if others else ''}: rows of this one have query = '{document['query']}'")
+        if document.get("alone"):
+            line(out, f"  runs alone  {document['alone']}")
         if document.get("error"):
             line(out, f"  error       {_clean(document['error'])}")
         for row in document["sql"].strip().splitlines():

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs import choice, kernel, places, relations, repair, requests, retention, tables
+from jobs import choice, kernel, places, relations, repair, requests, retention, sharing, tables
 from jobs import verify as oracle
 from jobs.queries import Standing, standings
 from jobs.schema import arrow
@@ -16,6 +16,7 @@ from jobs.works import parsed
 from optimizer import explain as renderer
 from optimizer.errors import ForebayError
 from optimizer.query import Query
+from optimizer.sharing.group import OWNER
 
 if TYPE_CHECKING:
     from jobs.runner import Runtime
@@ -30,7 +31,7 @@ def read(rt: Runtime, name: str, at: int | None = None, every: bool = False) -> 
                            hint="earlier answers: --at or --all; change the query with `query create --replace`", exit_code=1)
     if at is not None and at not in boundaries:
         said = f"the last is {iso(boundaries[-1])}" if boundaries else "none is"
-        gone = retention.since(rt, standing.table)
+        gone = retention.gone(rt, standing)
         said += f", and those before {iso(boundaries[0] if boundaries else gone)} have left by `keep`" if gone else ""
         raise ForebayError("unknown-boundary", f"no answer of {name!r} is published at {iso(at)}; {said}",
                            hint="`forebay result NAME --all` shows what there is")
@@ -40,19 +41,26 @@ def read(rt: Runtime, name: str, at: int | None = None, every: bool = False) -> 
 
 
 def rows(rt: Runtime, standing: Standing, boundaries: list[int]) -> pa.Table:
-    path = places.join(rt.pipeline.warehouse, standing.table)
+    """Each boundary's answer is in one of the two tables: the query's own, or the one of those with which it shared then."""
     query = parsed(standing.sql, rt.catalog)
     schema = pa.schema([("boundary", arrow_timestamp()), *((n, arrow(t)) for n, t in query.columns)])
-    if not boundaries or not tables.exists(path):
-        return schema.empty_table()
-    low, high = min(boundaries), max(boundaries)
-    files = tuple(places.join(path, f.path) for f in tables.open_table(path).files()
-                  if f.high.get("boundary", low) >= low and f.low.get("boundary", high) <= high)
-    if not files:
+    own, together = (_files(rt, path, boundaries) for path in sharing.tables_of(standing))
+    if not own and not together:
         return schema.empty_table()
     con = kernel.connect(threads=2)
-    wanted = ", ".join(map(str, boundaries))      # not a registered table: registering one makes DuckDB import pandas
-    return kernel.table(con, f"SELECT * FROM read_parquet({kernel.files(con, files)}) WHERE epoch_us(boundary) IN ({wanted}) ORDER BY ALL").cast(schema)
+    wanted = f"epoch_us(boundary) IN ({', '.join(map(str, boundaries))})"      # not a registered table: registering one makes DuckDB import pandas
+    found = [f"SELECT * FROM read_parquet({kernel.files(con, own)}) WHERE {wanted}"] if own else []
+    found += [f"SELECT * EXCLUDE ({OWNER}) FROM read_parquet({kernel.files(con, together)}) WHERE {OWNER} = '{standing.name}' AND {wanted}"] if together else []
+    return kernel.table(con, f"SELECT * FROM ({' UNION ALL '.join(found)}) AS q ORDER BY ALL").cast(schema)
+
+
+def _files(rt: Runtime, table: str, boundaries: list[int]) -> tuple[Any, ...]:
+    path = places.join(rt.pipeline.warehouse, table)
+    if not boundaries or not tables.exists(path):
+        return ()
+    low, high = min(boundaries), max(boundaries)
+    return tuple(places.join(path, f.path) for f in tables.open_table(path).files()
+                 if f.high.get("boundary", low) >= low and f.low.get("boundary", high) <= high)
 
 
 def arrow_timestamp() -> pa.DataType:
@@ -61,9 +69,9 @@ def arrow_timestamp() -> pa.DataType:
 
 def published(rt: Runtime, name: str) -> list[int]:
     """Boundaries at which the query's present table has an answer, also an empty one."""
-    table = requests.show(rt, name).table
-    gone = retention.since(rt, table) or 0
-    return [t for standing, boundaries in segments(rt, name) if standing.table == table for t in boundaries if t >= gone]
+    now = requests.show(rt, name)
+    gone = retention.gone(rt, now) or 0
+    return [t for standing, boundaries in segments(rt, name) if standing.table == now.table for t in boundaries if t >= gone]
 
 
 def segments(rt: Runtime, name: str) -> list[tuple[Standing, list[int]]]:

@@ -17,9 +17,12 @@ from jobs.ledger import Batch
 from jobs.orders import jvm_order, points, task_orders
 from jobs.sample import Asked, Either, Taken
 from jobs.schema import arrow
+from jobs.shared import Shared, Together
+from jobs.shared import orders as shared_orders
+from jobs.shared import shared
 from jobs.tables import File
 from jobs.work import Joining, Order, Outcome, Receiving, prepare, sending
-from jobs.works import Context, Work, state_folder
+from jobs.works import Context, Work, state_folder, works
 from optimizer.final import final, result_columns
 from optimizer.lowering import Lowering
 from optimizer.program import BEGINNING, StateSet, state_sets
@@ -48,18 +51,35 @@ class Answer:
         return self.work.previous == BEGINNING
 
 
-def answers(context: Context, batch: Batch, todo: list[Work], asked: Sequence[Asked] = ()) -> tuple[list[Answer], list[Taken]]:
-    """All queries in one Spark job, and the samples with them; a query that fails is tried again boundary by boundary to find from where."""
-    outcomes, taken = _perform(context, batch, todo, asked)
+@dataclass(frozen=True)
+class Answered:
+    """What a batch made: each query's answer that has one of its own, and each group's."""
+
+    made: list[Answer]
+    shared: list[Shared]
+    taken: list[Taken]
+
+
+def answers(context: Context, batch: Batch, todo: list[Work], asked: Sequence[Asked] = (), groups: Sequence[Together] = ()) -> Answered:
+    """All queries in one Spark job, and the samples with them; a query that fails is tried again boundary by boundary to find from where.
+
+    Members that a group has to leave out run apart, in a job after it."""
+    outcomes, taken = _perform(context, batch, todo, asked, groups)
     by_query: dict[str, list[Outcome]] = {}
     for outcome in outcomes:
         by_query.setdefault(outcome.query, []).append(outcome)
-    return [_answer(context, batch, w, by_query[w.name]) for w in todo], taken
+    made = [_answer(context, batch, w, by_query[w.name]) for w in todo]
+    together = [shared(context, g, by_query[g.name]) for g in groups]
+    for left in (s for s in together if s.apart):
+        made += answers(context, batch, works(context, batch, left.together.standings, left.apart)).made
+    return Answered(made, together, taken)
 
 
-def _perform(context: Context, batch: Batch, todo: list[Work], asked: Sequence[Asked] = ()) -> tuple[list[Outcome], list[Taken]]:
+def _perform(context: Context, batch: Batch, todo: list[Work], asked: Sequence[Asked] = (),
+             groups: Sequence[Together] = ()) -> tuple[list[Outcome], list[Taken]]:
     """Each query where its plan places it, and its samples there too."""
-    orders = [o for w in todo if w.plan.place == "tasks" for o in task_orders(context, batch, w)]
+    orders = [o for g in groups for o in shared_orders(context, batch, g)]
+    orders += [o for w in todo if w.plan.place == "tasks" for o in task_orders(context, batch, w)]
     outcomes, taken = _in_tasks(context, orders, [a for a in asked if a.sampling.dialect == "duckdb"])
     outcomes += [jvm.perform(context.tasks.session, jvm_order(context, batch, w)) for w in todo if w.plan.place == "jvm"]
     return outcomes, taken + [jvm.take(context.tasks.session, a) for a in asked if a.sampling.dialect == "spark"]
@@ -127,7 +147,7 @@ def _made(context: Context, work: Work, outcomes: list[Outcome]) -> Answer:
     return made
 
 
-def store(context: Context, batch: Batch, made: list[Answer]) -> list[tuple[str, list[str]]]:
+def store(context: Context, batch: Batch, made: list[Answer], groups: Sequence[Shared] = ()) -> list[tuple[str, list[str]]]:
     """Commits state, then results, each table once, whoever tries; gives the files that left (path of table, names)."""
     jobs: list[tuple[str, Any, list[File], list[str]]] = []
     for answer in made:
@@ -136,7 +156,7 @@ def store(context: Context, batch: Batch, made: list[Answer]) -> list[tuple[str,
     failpoints.at("batch.before-state")
     _commit_all(context, batch, jobs)
     failpoints.at("batch.after-state")
-    _commit_all(context, batch, [c for c in (_result_commit(context, batch, a) for a in made) if c])
+    _commit_all(context, batch, [c for c in (_result_commit(context, batch, a) for a in made) if c] + _shared_commits(context, batch, groups))
     failpoints.at("batch.after-results")
     return [(path, gone) for path, _, _, gone in jobs if gone]
 
@@ -163,10 +183,24 @@ def _result_commit(context: Context, batch: Batch, answer: Answer) -> tuple[str,
     return (path, columns, files, []) if files else None
 
 
+def _shared_commits(context: Context, batch: Batch, groups: Sequence[Shared]) -> list[tuple[str, Any, list[File], list[str]]]:
+    """One commit a shared table, however many queries and groups have rows for it."""
+    rows: dict[str, list[pa.Table]] = {}
+    for path, found in (pair for s in groups for pair in s.rows):
+        rows.setdefault(path, []).append(found)
+    jobs: list[tuple[str, Any, list[File], list[str]]] = []
+    for path, listed in rows.items():
+        table = context.table(path, listed[0].schema)
+        found = pa.concat_tables([t.cast(table.schema) for t in listed])
+        if found.num_rows and table.transaction("batch") < batch.number:
+            jobs.append((path, None, [tables.write(table.path, found, tables.unique(f"b{batch.number}"))], []))
+    return jobs
+
+
 def _commit_all(context: Context, batch: Batch, jobs: list[tuple[str, Any, list[File], list[str]]]) -> None:
     def one(job: tuple[str, Any, list[File], list[str]]) -> None:
         path, columns, add, remove = job
-        table = context.table(path, _schema(columns))
+        table = context.table(path, _schema(columns) if columns is not None else None)
         if table.transaction("batch") < batch.number:
             failpoints.at("batch.before-table")
             table.commit(add, remove, ("batch", batch.number))

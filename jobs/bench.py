@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs import answers, bench_data, drift, kernel, model_error, requests, runner
+from jobs import answers, bench_data, bench_sharing, drift, kernel, model_error, requests, runner
 from jobs import verify as oracle
 from jobs.bench_data import Setting
 from jobs.config import load
@@ -34,6 +34,7 @@ def names() -> dict[str, str]:
             "peers-join": "one boundary of a two-way join: ours, Spark's own plan, Spark SQL by an expert, DuckDB recomputing",
             "peers-join-large": "the same with 12 M rows a window and stream",
             "model-error": "what the cost models say of every plan of many settings, and what it really takes; writes docs/model-error.md",
+            "sharing": "1 to 500 queries with selections on one join: together, and each for itself",
             "drift": "four changes of a stream's nature: plans chosen by price beside every fixed plan and the best of each phase"}
 
 
@@ -51,6 +52,9 @@ def run(name: str, quick: bool = False) -> Report:
         return model_error.run(quick, lambda said: print(said, file=sys.stderr))
     if name == "drift":
         return drift.drift(6, 500) if quick else drift.drift()
+    if name == "sharing":
+        setting = bench_sharing.Setting(counts=(1, 20, 100), apart=20) if quick else bench_sharing.Setting()
+        return bench_sharing.sharing(setting, lambda said: print(said, file=sys.stderr))
     if name == "batch-cost":
         return batch_cost((0, 1_000, 100_000) if quick else (0, 1_000, 100_000, 1_000_000))
     if name == "window-growth":

@@ -16,6 +16,7 @@ import pyarrow as pa
 from jobs import failpoints, kernel, places, tables
 from jobs.batch import Answer
 from jobs.reading import identifier
+from jobs.shared import Shared
 from jobs.tables import File, Table
 from jobs.work import write_file
 from jobs.works import state_folder
@@ -48,10 +49,11 @@ class Item:
     horizon: int = -1
 
 
-def compact(rt: Runtime, made: Iterable[Answer], horizons: Mapping[str, int]) -> None:
+def compact(rt: Runtime, made: Iterable[Answer], horizons: Mapping[str, int], groups: Iterable[Shared] = ()) -> None:
     """Merges whatever has become too many files, in one Spark job; rows of a table that are older than its horizon need not stay."""
     made = [a for a in made if a.failed is None]
-    items = [i for a in made for i in _state_items(rt, a)] + [i for path, column in _plain_tables(rt, made) for i in _plain_item(rt, path, column, horizons)]
+    plain = dict.fromkeys([*_plain_tables(made), *_group_tables(groups)])
+    items = [i for a in made for i in _state_items(rt, a)] + [i for path, column in plain for i in _plain_item(rt, path, column, horizons)]
     if not items:
         return
     failpoints.at("compact.before")
@@ -89,7 +91,12 @@ def _state_items(rt: Runtime, answer: Answer) -> list[Item]:
     return found
 
 
-def _plain_tables(rt: Runtime, made: Iterable[Answer]) -> list[tuple[str, str]]:
+def _group_tables(groups: Iterable[Shared]) -> list[tuple[str, str]]:
+    streams = {i.source for s in groups for i in s.together.work.query.inputs if i.is_stream}
+    return [(f"streams/{s}", "_boundary") for s in sorted(streams)] + [(path, "boundary") for s in groups for path, _ in s.rows]
+
+
+def _plain_tables(made: Iterable[Answer]) -> list[tuple[str, str]]:
     streams = {i.source for a in made for i in a.work.query.inputs if i.is_stream}
     return [(f"streams/{s}", "_boundary") for s in sorted(streams)] + [(a.work.standing.table, "boundary") for a in made if a.rows is not None or a.files]
 

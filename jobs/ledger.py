@@ -59,7 +59,9 @@ class State:
 
 @dataclass(frozen=True)
 class Batch:
-    """What a batch is: enough to run it again and get the same rows. `states` are as before it, `versions` those of the state tables it reads."""
+    """What a batch is: enough to run it again and get the same rows. `states` are as before it, `versions` those of the state tables it reads.
+
+    `shared` are the groups of queries that one work answers, by a name of their own; each member's plan is the group's."""
 
     number: int
     boundaries: tuple[int, ...]
@@ -67,6 +69,7 @@ class Batch:
     relations: Mapping[str, int]
     states: Mapping[str, State]
     versions: Mapping[str, int]
+    shared: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -274,7 +277,8 @@ def _rows(schema: pa.Schema, rows: list[dict[str, Any]]) -> pa.Table:
 
 
 def _batch(said: dict[str, Any]) -> Batch:
-    return Batch(said["number"], tuple(said["boundaries"]), said["plans"], said["relations"], _states(said["states"]), said["versions"])
+    return Batch(said["number"], tuple(said["boundaries"]), said["plans"], said["relations"], _states(said["states"]), said["versions"],
+                 {name: tuple(names) for name, names in said.get("shared", {}).items()})
 
 
 def _told(said: dict[str, Any]) -> tuple[str, Batch, Mapping[str, State]]:

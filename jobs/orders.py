@@ -16,7 +16,7 @@ from optimizer.steps import program
 
 def task_orders(context: Context, batch: Batch, work: Work) -> list[Order]:
     """One for each task; what is the same for all is looked up once."""
-    low = Lowering(shape(work.query), work.plan, parts=work.parts, complete=_complete(context, work))
+    low = Lowering(shape(work.query), work.plan, parts=work.parts, complete=complete(context, work))
     todo, floor = points(context, work), _floor(context, work) if work.query.returns_rows else 0
     return [_order(context, batch, work, replace(low, part=part), todo, floor) for part in range(work.parts)]
 
@@ -80,6 +80,6 @@ def _floor(context: Context, work: Work) -> int:
     return min(times, default=0)
 
 
-def _complete(context: Context, work: Work) -> frozenset[tuple[int, str]]:
+def complete(context: Context, work: Work) -> frozenset[tuple[int, str]]:
     """Columns without NULL in all rows that there are, so in all that any set holds."""
     return frozenset((i, name) for i, x in enumerate(work.query.inputs) if x.is_stream for name in context.table(f"streams/{x.source}").complete())

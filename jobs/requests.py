@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from jobs import retention
+from jobs import retention, sharing
 from jobs.boundaries import first_possible
 from jobs.ledger import Change
 from jobs.queries import Standing, standings
@@ -81,7 +81,7 @@ def document(rt: Runtime, standing: Standing) -> dict[str, Any]:
     changes = [c for c in rt.ledger.all_changes() if c.query == standing.name]
     shown = {"query": standing.name, "state": standing.state, "effective": changes[-1].effective, "table": standing.table, "sql": standing.sql,
              "columns": [{"name": n, "type": t} for n, t in json.loads(standing.columns)], "pinned": standing.pin}
-    return {**shown, **({"error": standing.error} if standing.error else {})}
+    return {**shown, **sharing.said(rt, standing), **({"error": standing.error} if standing.error else {})}
 
 
 def synchronise(rt: Runtime) -> list[Notice]:

@@ -12,6 +12,7 @@ from jobs import compact, failpoints, places, tables
 from jobs.compact import KEEP
 from jobs.pipeline import Pipeline
 from jobs.queries import Standing, standings
+from jobs.shared import table_of
 from jobs.tables import File
 from jobs.works import parsed
 from optimizer.errors import ForebayError
@@ -47,7 +48,16 @@ def horizons(rt: Runtime) -> dict[str, int]:
     kept = {n: s.keep for n, s in rt.pipeline.streams.items() if s.keep is not None}
     streams = {f"streams/{n}": base - keep - max((reach(rt.pipeline, q, n) for q in queries), default=0) for n, keep in kept.items()}
     results = {s.table: upto - keep for s in standings(told).values() if (keep := _longest(rt, s)) is not None}
-    return streams | {f"quarantine/{n}": rt.clock() - keep for n, keep in kept.items()} | results
+    together = {path: upto - keep for path, keep in _together(rt, standings(told).values()).items()}
+    return streams | {f"quarantine/{n}": rt.clock() - keep for n, keep in kept.items()} | results | together
+
+
+def _together(rt: Runtime, known: Iterable[Standing]) -> dict[str, int]:
+    """Shared tables: how long the rows of the query stay that keeps them longest; those of which some stay for ever are not among them."""
+    found: dict[str, list[int | None]] = {}
+    for standing in known:
+        found.setdefault(table_of(standing.columns), []).append(_longest(rt, standing))
+    return {path: max(k for k in keeps if k is not None) for path, keeps in found.items() if None not in keeps}
 
 
 def leave(rt: Runtime, until: Mapping[str, int]) -> None:
@@ -81,6 +91,11 @@ def since(rt: Runtime, path: str) -> int | None:
         return None
     number = rt.table(path).refresh().transaction(KEEP)
     return None if number < 0 else number
+
+
+def gone(rt: Runtime, standing: Standing) -> int | None:
+    """Up to where answers of the query may have left, from its own table or from one it shared."""
+    return max((at for path in (standing.table, table_of(standing.columns)) if (at := since(rt, path)) is not None), default=None)
 
 
 def unsure(rt: Runtime, query: Query, boundaries: list[int]) -> int:

@@ -17,10 +17,10 @@ from typing import Any
 import pyarrow as pa
 
 from jobs import batch as batches
-from jobs import choice, compact, expect, failpoints, ingest, intake, places, relations, repair, requests, retention
+from jobs import choice, compact, expect, failpoints, ingest, intake, places, relations, repair, requests, retention, sharing
 from jobs import statistics as observing
 from jobs import tables
-from jobs.batch import Answer
+from jobs.batch import Answer, Answered
 from jobs.boundaries import active, next_boundary, next_group, read_streams, waiting_for
 from jobs.config import Pipeline, catalog
 from jobs.expect_files import Given
@@ -29,6 +29,7 @@ from jobs.ledger import Batch, Change, Ledger, State
 from jobs.lock import held
 from jobs.queries import Standing, standings
 from jobs.schema import stream_schema
+from jobs.shared import together, watched
 from jobs.tables import Conflict, Table
 from jobs.tasks import Tasks
 from jobs.works import Context, parsed, plan_value, works
@@ -63,6 +64,8 @@ class Runtime:
         self.declared: tuple[Given, ...] = ()
         self.findings: list[Finding] = []
         self.catalog = catalog(self.pipeline)
+        self.sharing: tuple[Any, sharing.Sharing] | None = None
+        self.share_from: int | None = None      # queries of one form that share; None: as measured
 
     def table(self, path: str, schema: pa.Schema | None = None) -> Table:
         """A table of the warehouse, made if there is none and a schema is given; the handle is kept, so following it costs a few file look-ups."""
@@ -171,9 +174,11 @@ def _describe(rt: Runtime, boundaries: tuple[int, ...]) -> Batch:
         raise Conflict(f"another process has written to the ledger of batches in {rt.pipeline.warehouse} since this one read it")
     states = dict(last[2]) if last else {}
     standing = active(rt, boundaries[0])
-    plans = {name: plan_value(choose(rt, s, states.get(name))) for name, s in standing.items()}
-    kept = {path: _sound(rt, path, name, s) for name, s in states.items() for path in state_paths(rt, name, s)}
-    return Batch(last[1].number + 1 if last else 0, boundaries, plans, relations.versions(rt.pipeline), states, kept)
+    together = sharing.decide(rt, standing, boundaries[0])
+    shared = sharing.plan_values(rt, together, standing)
+    plans = {name: shared.get(name) or plan_value(choose(rt, s, states.get(name))) for name, s in standing.items()}
+    kept = {path: _sound(rt, path, name, s) for name, s in states.items() if name not in shared for path in state_paths(rt, name, s)}
+    return Batch(last[1].number + 1 if last else 0, boundaries, plans, relations.versions(rt.pipeline), states, kept, together.groups)
 
 
 def choose(rt: Runtime, standing: Standing, state: State | None) -> Plan:
@@ -220,35 +225,40 @@ def _carry_out(rt: Runtime, batch: Batch, started: float, intended: Callable[[],
     for stream in {s for n in batch.plans for s in _streams(rt, known[n])}:
         rt.table(f"streams/{stream}", stream_schema(rt.pipeline.streams[stream].columns))
     todo = works(context, batch, known)
-    made, taken = batches.answers(context, batch, todo, observing.asked(rt, batch, todo))
+    groups = together(context, batch, known)
+    seen = [watched(context, g) for g in groups]
+    found = batches.answers(context, batch, todo, observing.asked(rt, batch, [*todo, *seen]), groups)
+    made = found.made
     failpoints.at("batch.after-tasks")
     intended()
     expect.answered(rt, batch, made)
     lap = rt.lap("answer", lap)
-    gone = batches.store(context, batch, made)
-    _conclude(rt, batch, made, time.perf_counter() - started)
+    gone = batches.store(context, batch, made, found.shared)
+    _conclude(rt, batch, found, time.perf_counter() - started)
     lap = rt.lap("commit", lap)
     expect.keep(rt)
-    observing.keep(rt, batch, made, taken)
+    observing.keep(rt, batch, [*made, *map(Answer, seen)], found.taken)
     lap = rt.lap("statistics", lap)
     compact.discard(rt, gone)
     failpoints.at("batch.after-discard")
     horizons = retention.horizons(rt)
-    compact.compact(rt, made, horizons)
+    compact.compact(rt, made, horizons, found.shared)
     retention.leave(rt, horizons)
     rt.lap("compact", lap)
-    return report(rt, batch, made, time.perf_counter() - started)
+    return report(rt, batch, found, time.perf_counter() - started)
 
 
-def _conclude(rt: Runtime, batch: Batch, made: list[Answer], seconds: float) -> None:
-    """Failures become changes, then the batch is committed: from here on its answers are published."""
+def _conclude(rt: Runtime, batch: Batch, found: Answered, seconds: float) -> None:
+    """Failures become changes, then the batch is committed: from here on its answers are published. Who shares leaves the state it had alone."""
+    made, together = found.made, {n for names in batch.shared.values() for n in names}
     failed = {a.work.name: a.failed for a in made if a.failed}
     for name, (boundary, message) in failed.items():
         _record_failure(rt, name, boundary, message)
-    states = {**{n: s for n, s in batch.states.items() if n in batch.plans and n not in failed},
-              **{a.work.name: _state(a, batch) for a in made if not a.failed}}
+    states = {**{n: s for n, s in batch.states.items() if n in batch.plans and n not in failed and n not in together},
+              **{a.work.name: _state(a, batch) for a in made if not a.failed and a.work.name not in together}}
+    measured = choice.learn(rt, made, seconds) | {n: s.seconds / len(s.answered) for s in found.shared for n in s.answered}
     failpoints.at("batch.before-commit")
-    rt.ledger.commit(batch, states, {n: m for n, (_, m) in failed.items()}, seconds, choice.learn(rt, made, seconds))
+    rt.ledger.commit(batch, states, {n: m for n, (_, m) in failed.items()}, seconds, measured)
     failpoints.at("batch.after-commit")
     choice.write(rt, batch)
 
@@ -267,9 +277,10 @@ def _record_failure(rt: Runtime, name: str, boundary: int, message: str) -> None
     rt.ledger.request(lambda begun, known: Change(name, "fail", boundary, reason=message))
 
 
-def report(rt: Runtime, batch: Batch, made: list[Answer], seconds: float) -> list[dict[str, Any]]:
+def report(rt: Runtime, batch: Batch, found: Answered, seconds: float) -> list[dict[str, Any]]:
     """One entry a boundary; the time of a batch is shared among its boundaries."""
-    plans = {a.work.name: a.work for a in made}
+    made = found.made
+    plans = {a.work.name: a.work for a in made} | {n: s.together.work for s in found.shared for n in s.answered}
     arrived = _arrived(rt, batch)
     return [{"boundary": t, "seconds": seconds / len(batch.boundaries), "rows": arrived.get(t, {}),
              "plans": {n: w.plan.name for n, w in plans.items() if t in w.due},

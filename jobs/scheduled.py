@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
-from jobs import answers, decisions, expect_report, requests, runner, statistics_said, tables
+from jobs import answers, decisions, expect_report, requests, runner, sharing, statistics_said, tables
 from jobs.answers import iso
 from jobs.config import load
 from jobs.folders import uri
@@ -57,9 +57,9 @@ def published(folder: str, after: str = "") -> dict[str, Any]:
         if last is None or after and last <= _micros(after):
             return {}
         plans = {name: plan for entry in told for name, plan in entry.plans.items()}
-        standing = [s for s in requests.listed(rt) if s.active and tables.exists(rt.path(s.table))]
+        standing = [(s, path) for s in requests.listed(rt) if s.active and tables.exists(path := rt.path(sharing.newest(rt, s)))]
         found = {s.name: {"uri": uri(rt.path(s.table), folder), "boundary": iso(last), "plan": plans.get(s.name),
-                          "version": tables.open_table(rt.path(s.table)).version} for s in standing}
+                          "version": tables.open_table(path).version} for s, path in standing}
         return {"boundary": iso(last), "queries": found}
 
 

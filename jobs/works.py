@@ -1,7 +1,7 @@
 """What a batch does for each query: its plan, the boundaries at which it is due, where its state stands; nothing is read or run here."""
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -61,11 +61,13 @@ def plan_from(value: Mapping[str, Any]) -> Plan:
                 value["parts"], value.get("sharing", "each"), tuple(value.get("levels", ())))      # what was written before there were several windows
 
 
-def works(context: Context, batch: Batch, standings: Mapping[str, Standing]) -> list[Work]:
-    """Every query of the batch that has a boundary to answer in it."""
+def works(context: Context, batch: Batch, standings: Mapping[str, Standing], only: Collection[str] | None = None) -> list[Work]:
+    """Every query of the batch that has a boundary to answer in it, but those that share; or `only` these."""
     found = []
-    many = len(batch.plans) >= 2 * context.tasks.width
-    for name, value in batch.plans.items():
+    sharing = {n for names in batch.shared.values() for n in names}
+    wanted = {n: v for n, v in batch.plans.items() if (n not in sharing if only is None else n in only)}
+    many = len(wanted) >= 2 * context.tasks.width
+    for name, value in wanted.items():
         query = parsed(standings[name].sql, context.catalog)
         due = tuple(t for t in batch.boundaries if t % query.every == 0)
         if not due:

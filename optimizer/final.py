@@ -14,15 +14,18 @@ from optimizer.types import TIMESTAMP, Type, decimal
 FAILED = "an expression of the query failed on a row of the answer (division by zero, overflow or a cast)"
 
 
-def final(low: Lowering, partials: str = "partials", due: str = "due") -> str:
-    """Rows (boundary, outputs) from relations `partials` (_t and output partials) and `due` (_t: the boundaries to publish)."""
+def final(low: Lowering, partials: str = "partials", due: str = "due", owner: tuple[str, ...] = ()) -> str:
+    """Rows (boundary, outputs) from relations `partials` (_t and output partials) and `due` (_t: the boundaries to publish).
+
+    `owner` is a column of both, and of the rows, where several queries have their rows in them."""
     query = low.shape.query
     values = [f"{_value(low.shape, a)} AS f{k}" for k, a in enumerate(query.aggregates)]
-    middle = f"SELECT {', '.join(['_t', *group_columns(low.shape), *values, *(['e'] if failing(low) else [])])} FROM ({_merged(low, partials, due)}) AS merged"
+    keys = [*owner, "_t", *group_columns(low.shape)]
+    middle = f"SELECT {', '.join([*keys, *values, *(['e'] if failing(low) else [])])} FROM ({_merged(low, partials, due, owner)}) AS merged"
     columns = [f"CAST({render(e, low.dialect, _name)} AS {d.name(e.type, low.dialect)}) AS {quoted(n, low.dialect)}" for n, e in query.outputs]
     having = render(query.having, low.dialect, _name) if query.having is not None else "TRUE"
     guard = f"CASE WHEN e > 0 THEN {d.failure(FAILED, low.dialect)} ELSE {having} END" if failing(low) else having
-    return f"SELECT {d.from_micros('_t', low.dialect)} AS boundary, {', '.join(columns)} FROM ({middle}) AS valued WHERE {guard}"
+    return f"SELECT {', '.join([*owner, d.from_micros('_t', low.dialect)])} AS boundary, {', '.join(columns)} FROM ({middle}) AS valued WHERE {guard}"
 
 
 def _name(leaf: Expr) -> str:
@@ -30,16 +33,18 @@ def _name(leaf: Expr) -> str:
     return f"g{leaf.index}" if isinstance(leaf, GroupRef) else f"f{leaf.index}"
 
 
-def _merged(low: Lowering, partials: str, due: str) -> str:
+def _merged(low: Lowering, partials: str, due: str, owner: tuple[str, ...]) -> str:
     """One row a group and boundary; without GROUP BY one a boundary, also over nothing. What is computed whole comes from one task only."""
     groups, marks = list(group_columns(low.shape)), ["e"] if failing(low) else []
     sums = ["sum(c) AS c"] + [f"{f'any_value({m.name})' if m.kind == 'whole' else merged(m, m.name, low)} AS {m.name}" for m in low.shape.measures]
     sums += [f"sum({e}) AS {e}" for e in marks]
-    kept = f"SELECT {', '.join(['_t', *groups, *sums])} FROM {partials} GROUP BY {', '.join(['_t', *groups])} HAVING sum(c) > 0"
+    kept = f"SELECT {', '.join([*owner, '_t', *groups, *sums])} FROM {partials} GROUP BY {', '.join([*owner, '_t', *groups])} HAVING sum(c) > 0"
     if groups:
         return kept
     columns = ["c", *(m.name for m in low.shape.measures), *marks]
-    return f"SELECT {due}._t, {', '.join(f'k.{c} AS {c}' for c in columns)} FROM {due} LEFT JOIN ({kept}) AS k ON k._t = {due}._t"
+    each = [*owner, "_t"]
+    return (f"SELECT {', '.join([*(f'{due}.{c}' for c in each), *(f'k.{c} AS {c}' for c in columns)])} FROM {due} "
+            f"LEFT JOIN ({kept}) AS k ON {' AND '.join(f'k.{c} = {due}.{c}' for c in each)}")
 
 
 def _value(shape: Shape, a: Aggregate) -> str:

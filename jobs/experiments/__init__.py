@@ -19,6 +19,9 @@ EXPERIMENTS: dict[str, tuple[str, str, str]] = {
     "windows-table-2": ("paper D, Table II: the same on values like a machine's power, made here, for the data set that is not", "windows", "table_2"),
     "windows-spark": ("paper D's setups against plain Spark SQL, one window() aggregation a window", "windows_spark", "table"),
     "windows-table-3": ("paper D, Table III and Fig. 12: the same with 15 and 20 windows; time of the optimizer", "windows", "table_3"),
+    "sharing-throughput": ("paper E, Fig. 15: query-rows a second of 1, 5, 20, 100, 500 queries that share, and each for itself", "sharing", "throughput"),
+    "sharing-overlap": ("paper E, Fig. 22: 20 queries that have 5, 25, 50, 75 % of their rows in common", "sharing", "overlap"),
+    "sharing-deploy": ("paper E, Fig. 18b: a query created among 500", "sharing", "deployment"),
 }
 
 

@@ -1,0 +1,153 @@
+"""What many queries on one join cost together, beside one of them and beside the same queries each for itself; answers compared, nothing asserts on seconds.
+
+The workload is the one of the AJoin paper (E): six attributes of 0 … 499, a selection a stream, `GROUP BY` on top; figures are of one machine and one run.
+"""
+from __future__ import annotations
+
+import os
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+
+from jobs import answers, kernel, requests, runner
+from jobs import verify as oracle
+from jobs.config import load
+
+SECOND = 1_000_000
+START = 1_356_998_400 * SECOND        # 2013-01-01T00:00:00Z
+ATTRIBUTES = 6
+VALUES = 500
+MEASURED = 3                          # batches at each number of queries, after one that is not counted
+COMPARED = 5                          # queries whose last answer is computed again
+QUERY = ("SELECT s1.f3 % 10 AS g, COUNT(*) AS n, SUM(s2.f4) AS sum_b FROM s1 [WINDOW {window} SECONDS], s2 [WINDOW {window} SECONDS] "
+         "WHERE s1.f0 = s2.f0 AND s1.f1 < {x} AND s2.f2 < {y} GROUP BY s1.f3 % 10")
+Report = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Rows a second and stream, window and batch in seconds; the numbers of queries, and up to how many also run apart."""
+
+    rate: int = 20_000
+    window: int = 60
+    batch: int = 5
+    counts: tuple[int, ...] = (1, 5, 20, 100, 500)
+    apart: int = 100
+
+    @property
+    def batches(self) -> int:
+        return self.window // self.batch + (MEASURED + 1) * (len(self.counts) + sum(1 < n <= self.apart for n in self.counts))
+
+
+def bounds(count: int, seed: int = 1) -> list[tuple[int, int]]:
+    """A selection a stream and query."""
+    choice = Random(seed)
+    return [(choice.randrange(50, VALUES), choice.randrange(50, VALUES)) for _ in range(count)]
+
+
+def sharing(setting: Setting = Setting(), tell: Callable[[str], None] = lambda _: None) -> Report:
+    """Seconds a batch by number of queries, shared and apart."""
+    with pipeline(setting) as rt:
+        runner.take(rt)
+        asked = bounds(max(setting.counts))
+        grown(rt, setting, asked, 0, 1)
+        runner.run(rt, flush=True, to=START + setting.window * SECOND)
+        found: Report = {"create_s": {}}
+        done = 1
+        for count in setting.counts:
+            if count > done:
+                found["create_s"][f"{count} queries"] = grown(rt, setting, asked, done, count)
+            done = count
+            found[f"{count} queries"] = _level(rt, setting, asked, count)
+            tell(f"{count} queries: {found[f'{count} queries']}")
+        one = found[f"{setting.counts[0]} queries"]["shared_s"]
+        for level in (v for k, v in found.items() if k != "create_s"):
+            level["times_one"] = level["shared_s"] / one
+            if "cpu_s" in level:
+                level["times_one_cpu"] = level["cpu_s"] / found[f"{setting.counts[0]} queries"]["cpu_s"]
+        return found
+
+
+def _level(rt: runner.Runtime, setting: Setting, asked: list[tuple[int, int]], count: int) -> Report:
+    """The same queries together, then each for itself."""
+    rt.share_from = None
+    used = time.process_time()
+    seconds, last = batches(rt)
+    used = (time.process_time() - used) / (MEASURED + 1)
+    rows = 2 * setting.rate * setting.batch
+    level: Report = {"shared_s": seconds, "query_rows_per_s": count * rows / seconds, "equal": equal(rt, setting, asked[:count], last)}
+    if rt.tasks.inline:
+        level["cpu_s"] = used      # all the work is this process's: what it takes however busy the machine is
+    if 1 < count <= setting.apart:
+        rt.share_from = count + 1
+        level["apart_s"] = batches(rt)[0]
+        level["apart_times_shared"] = level["apart_s"] / seconds
+    return level
+
+
+def batches(rt: runner.Runtime) -> tuple[float, int]:
+    ran = [entry for _ in range(MEASURED + 1) for entry in runner.run(rt, flush=True, limit=1)["ran"]]
+    return statistics.median(entry["seconds"] for entry in ran[1:]), ran[-1]["boundary"]
+
+
+def grown(rt: runner.Runtime, setting: Setting, asked: list[tuple[int, int]], since: int, until: int) -> float:
+    """Creates queries; the mean seconds of one request."""
+    started = time.perf_counter()
+    for n in range(since, until):
+        x, y = asked[n]
+        requests.create(rt, f"q{n}", QUERY.format(window=setting.window, x=x, y=y))
+    return (time.perf_counter() - started) / max(until - since, 1)
+
+
+def equal(rt: runner.Runtime, setting: Setting, asked: list[tuple[int, int]], t: int) -> bool:
+    """Whether some queries' answers are what DuckDB says, given the form that an expert writes: the joined rows themselves are billions."""
+    con = kernel.connect(threads=os.cpu_count() or 2, memory="4GB")
+    for stream in ("s1", "s2"):
+        con.execute(f"CREATE VIEW {stream} AS SELECT * FROM read_parquet('{os.path.join(rt.pipeline.warehouse, 'streams', stream)}/*.parquet')")
+    return all(not oracle.compare(_expert(con, setting, asked[n], t), answers.read(rt, f"q{n}", t).drop_columns(["boundary"]))
+               for n in range(0, len(asked), max(len(asked) // COMPARED, 1)))
+
+
+def _expert(con: kernel.Connection, setting: Setting, bound: tuple[int, int], t: int) -> pa.Table:
+    where = f"epoch_us(ts) >= {t - setting.window * SECOND} AND epoch_us(ts) < {t}"
+    return kernel.table(con, f"""
+        WITH e1 AS (SELECT f0, f3 % 10 AS g, count(*) AS c FROM s1 WHERE {where} AND f1 < {bound[0]} GROUP BY ALL),
+             e2 AS (SELECT f0, count(*) AS c, sum(f4) AS b FROM s2 WHERE {where} AND f2 < {bound[1]} GROUP BY ALL)
+        SELECT g, CAST(sum(e1.c * e2.c) AS BIGINT) AS n, CAST(sum(e1.c * e2.b) AS BIGINT) AS sum_b FROM e1 JOIN e2 USING (f0) GROUP BY g""")
+
+
+@contextmanager
+def pipeline(setting: Setting) -> Iterator[runner.Runtime]:
+    folder = tempfile.mkdtemp(prefix="forebay-bench-")
+    columns = ", ".join(["ts: timestamp", *(f"f{k}: bigint" for k in range(ATTRIBUTES))])
+    streams = "".join(f"  {s}: {{columns: {{{columns}}}, event_time: ts, source: {{files: \"landing/{s}/*.parquet\"}}}}\n" for s in ("s1", "s2"))
+    with open(os.path.join(folder, "forebay.yml"), "w", encoding="utf-8") as file:
+        file.write(f"name: bench\nbatch: {setting.batch} seconds\nstreams:\n{streams}")
+    make(os.path.join(folder, "landing"), setting)
+    rt = runner.runtime(load(folder))
+    try:
+        yield rt
+    finally:
+        rt.tasks.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def make(folder: str, setting: Setting) -> None:
+    """A file a batch and stream, the same rows each time."""
+    con = kernel.connect(threads=2, memory="4GB")
+    count, length = setting.rate * setting.batch, setting.batch * SECOND
+    values = ", ".join(f"floor(random() * {VALUES})::BIGINT AS f{k}" for k in range(ATTRIBUTES))
+    for salt, stream in enumerate(("s1", "s2")):
+        os.makedirs(os.path.join(folder, stream), exist_ok=True)
+        for number in range(setting.batches):
+            con.execute(f"SELECT setseed({(number * 2 + salt) % 997 / 997})")
+            ts = f"CAST(make_timestamp({START + number * length} + (i * {length}) // {count}) AS TIMESTAMPTZ) AS ts"
+            con.execute(f"COPY (SELECT {ts}, {values} FROM range({count}) AS r(i)) TO '{folder}/{stream}/{number:05d}.parquet' (FORMAT parquet)")

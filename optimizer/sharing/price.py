@@ -1,0 +1,39 @@
+"""Seconds of one boundary by one work for all members, and by one work each: a rule of a few unit costs, from counts of rows; no file is looked at.
+
+The shared work reads its windows anew each time; a query alone keeps state and reads what came. So sharing wins by the number of queries,
+and loses where a window is very many batches long and few share it. Unit costs are of `forebay bench sharing` (docs/sharing.md): only time hangs on them.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+LEAST = 3               # queries: two alone cost no more than their scan together, and each is free to choose its plan
+SHARED = 0.05           # seconds of a group at each boundary, whatever it reads
+SHARED_ROW = 8e-8       # seconds to read a row of a window and to merge it by marks
+SHARED_CLASS = 1.2e-3   # seconds of each further class: unnesting, joining
+ALONE = 0.05            # seconds of each query at each boundary: its commits, its share of the driver's work
+ALONE_ROW = 3e-8        # seconds to read a row that came
+HYSTERESIS = 1.25       # by this factor the other way must be cheaper for a group to be left, or made
+
+
+@dataclass(frozen=True)
+class Load:
+    """Rows in the windows of a group's inputs, rows that came with the last batch to them, classes, members."""
+
+    window_rows: float
+    came_rows: float
+    classes: int
+    members: int
+
+
+def together(load: Load) -> float:
+    return SHARED + load.window_rows * SHARED_ROW + load.classes * SHARED_CLASS
+
+
+def each_alone(load: Load) -> float:
+    return load.members * (ALONE + load.came_rows * ALONE_ROW)
+
+
+def pays(load: Load, standing: bool) -> bool:
+    """Whether a group should be; one that stands stays until the other way is cheaper by the hysteresis."""
+    return together(load) <= each_alone(load) * (HYSTERESIS if standing else 1 / HYSTERESIS)

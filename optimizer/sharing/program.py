@@ -1,0 +1,96 @@
+"""The statements by which one task answers all queries of a group: shared scan, shared selection, sets by class, one join; the builders are single queries'.
+
+Paper E joins tuples with query-sets and splits at the end. Here rows are merged by (marks, group, key) first and unnested then, so that sets are joined with
+sets and no joined row is ever formed; the class is one more attribute that the join has to agree on.
+"""
+from __future__ import annotations
+
+from dataclasses import replace
+
+from optimizer import dialect as d
+from optimizer.division import dealt
+from optimizer.expr import Column, columns
+from optimizer.join import joined, out_columns
+from optimizer.lowering import Lowering
+from optimizer.membership import Range, inside, within
+from optimizer.program import Definition, Program, Source, Step
+from optimizer.sets import grouped, raw
+from optimizer.shape import Attribute, raw_columns, shape
+from optimizer.sharing.expand import CHOICE, CLASS, by_class, choice_rows
+from optimizer.sharing.group import Group
+from optimizer.sharing.scan import dictionary, marked, noted
+from optimizer.types import BIGINT
+from optimizer.views import read_columns
+from optimizer.windows import ALWAYS
+
+
+def lowering(group: Group, **settings: object) -> Lowering:
+    """Of what the members have in common; `settings` are Lowering's others."""
+    return Lowering(shape(group.common), group.plan, **settings)      # type: ignore[arg-type]
+
+
+def shared_program(group: Group, low: Lowering, boundaries: tuple[int, ...]) -> Program:
+    """All statements for these boundaries; nothing is kept between two programs."""
+    exact = len(boundaries) == 1
+    sources = tuple(_source(group, low, i, boundaries, exact) for i in low.inputs)
+    setup = [("classes", _classes(group), True)] + [(f"k{i}", _choices(group, i), True) for i in group.told_apart]
+    setup += [made for i in low.inputs for made in _cells(group, low, i, sources[i], exact)]
+    return Program(sources, tuple(setup), tuple(_step(group, low, n, t, exact) for n, t in enumerate(boundaries)))
+
+
+def _source(group: Group, low: Lowering, i: int, boundaries: tuple[int, ...], exact: bool) -> Source:
+    declared = low.shape.query.inputs[i]
+    chosen = {c.name: c.type for choice in group.choices[i] for e in choice for c in columns(e)}
+    read = tuple((chosen | dict(read_columns(low, i))).items())
+    if declared.window is None:
+        return Source(f"s{i}", "relation", declared.source, columns=read)
+    ranges = (inside(declared.window, boundaries[0]),) if exact else (Range(-ALWAYS, boundaries[-1], declared.window.oldest(boundaries[0])),)
+    computed = chosen.keys() | {c.name for c in raw_columns(low.shape, i)}
+    stamp = declared.event_time if exact and declared.event_time not in computed else None
+    return Source(f"s{i}", "stream", declared.source, ranges, read, dealt(low, i), stamp)
+
+
+def _cells(group: Group, low: Lowering, i: int, source: Source, exact: bool) -> tuple[Definition, ...]:
+    """w{i}: partials of input i by its attributes and marks, and by when they count where that differs between boundaries."""
+    where = within(low, i, source.ranges) if source.ranges else "TRUE"
+    times = () if exact else ("_in", "_out")
+    if i not in group.told_apart:
+        return ((f"w{i}", grouped(low, i, f"({raw(low, i, f's{i}', interval=not exact, where=where)}) AS q", times), True),)
+    marks = group.marks[i]
+    rows = raw(low, i, f"s{i}", interval=not exact, where=where, also=noted(marks, low.dialect))
+    looked = tuple((f"d{i}_{k}", dictionary(scale, *marks.reach[k], f"s{i} WHERE {where}", low.dialect), True) for k, scale in enumerate(marks.scales))
+    cells = grouped(low, i, marked(marks, rows, tuple(name for name, _, _ in looked)), (*marks.names, *times))
+    return (*looked, (f"w{i}", cells, True))
+
+
+def _classes(group: Group) -> str:
+    rows = ", ".join(f"({', '.join(map(str, (n, *vector)))})" for n, vector in enumerate(group.classes))
+    return f"SELECT * FROM (VALUES {rows}) AS listed({', '.join([CLASS, *(f'i{i}' for i in range(len(group.choices)))])})"
+
+
+def _choices(group: Group, i: int) -> str:
+    """k{i}: input i's choices, each with the classes that make it."""
+    return f"SELECT k.*, classes.{CLASS} FROM classes JOIN {choice_rows(group.marks[i])} AS k ON k.{CHOICE} = classes.i{i}"
+
+
+def _step(group: Group, low: Lowering, n: int, t: int, exact: bool) -> Step:
+    define: list[Definition] = []
+    sources = {}
+    for i in low.inputs:
+        members = f"w{i}" if exact else f"x{i}_{n}"
+        extra = group.marks[i].names if i in group.told_apart else ()
+        define += [] if exact else [(members, grouped(low, i, f"w{i}", extra, where=f"_in <= {t} AND _out >= {t}"), True)]
+        if i in group.told_apart:
+            define.append((f"u{i}_{n}", by_class(low, i, group.marks[i], members, f"k{i}"), True))
+            members = f"u{i}_{n}"
+        sources[i] = f"(SELECT * FROM {members})"
+    first = group.told_apart[0]
+    answer = joined(_with_class(group, low), sources, extra=((CLASS, f"v{first}.{CLASS}"),))
+    columns = ", ".join(f"CAST({name} AS {d.name(kind, low.dialect)}) AS {name}" for name, kind in ((CLASS, BIGINT), *out_columns(low)))
+    return Step(t, tuple(define), f"SELECT CAST({t} AS BIGINT) AS _t, {columns} FROM ({answer}) AS q")
+
+
+def _with_class(group: Group, low: Lowering) -> Lowering:
+    """The join that has to agree on the class as well."""
+    agreed = tuple((i, Attribute(CLASS, Column(i, CLASS, BIGINT))) for i in group.told_apart)
+    return replace(low, shape=replace(low.shape, keys=(*low.shape.keys, agreed))) if len(agreed) > 1 else low

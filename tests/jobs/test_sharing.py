@@ -1,0 +1,238 @@
+"""Queries that share one work: as many commits as tables, answers as if each ran alone, whoever comes, goes or fails."""
+from __future__ import annotations
+
+from collections import Counter
+from io import StringIO
+from pathlib import Path
+from random import Random
+
+import pytest
+
+import forebay
+from forebay.text import query
+from jobs import compact, failpoints, sharing
+from jobs.runner import Runtime
+from optimizer.errors import ForebayError
+from tests.jobs.pipelines import answers, boundary, equal, opened, pipeline, ran, rows
+
+JOINED = "SELECT a.k, COUNT(*) AS n, SUM(b.x) AS x FROM views AS a [WINDOW 20 SECONDS], clicks AS b [WINDOW 30 SECONDS] WHERE a.k = b.k{more} GROUP BY a.k"
+ROWS = "SELECT a.x, b.x AS y FROM views AS a [WINDOW 20 SECONDS], clicks AS b [WINDOW 20 SECONDS] WHERE a.k = b.k"
+STREAMS = {"views": "", "clicks": ""}
+
+
+def joined(more: str = "") -> str:
+    return JOINED.format(more=f" AND {more}" if more else "")
+
+
+def four(**others: str) -> dict[str, str]:
+    return {**{f"q{n}": joined(f"a.x < {n}") for n in range(1, 5)}, **others}
+
+
+def filled(folder: Path, queries: dict[str, str]) -> forebay.Pipeline:
+    pipe = pipeline(folder, STREAMS, queries=queries)
+    for x in range(4):
+        rows(pipe, [1, 12, 24 + x], "views", k=x % 2, x=x)
+        rows(pipe, [3, 15, 26 + x], "clicks", k=x % 2, x=x)
+    return pipe
+
+
+def shown(pipe: forebay.Pipeline, name: str) -> dict[str, object]:
+    return next(q for q in pipe.queries() if q["query"] == name)
+
+
+def results(rt: Runtime) -> set[str]:
+    return {p.name for p in Path(rt.path("results")).iterdir()}
+
+
+def test_one_table_one_commit_a_batch_and_each_its_own_answer(tmp_path: Path) -> None:
+    pipe = filled(tmp_path, four())
+    assert ran(pipe) == [10, 20]
+    (table,) = results(pipe.runtime)
+    assert table.startswith("shared-") and pipe.runtime.table(f"results/{table}").version == 1      # both boundaries in one batch
+    assert equal(pipe) and len({tuple(answers(pipe, f"q{n}")) for n in range(1, 5)}) == 4
+    said = shown(pipe, "q1")
+    assert said["table"] == f"results/{table}" and said["shares_with"] == ["q2", "q3", "q4"]
+
+
+def test_few_or_different_or_pinned_run_alone_and_say_why(tmp_path: Path) -> None:
+    pipe = filled(tmp_path, four(rows=ROWS, other=joined().replace("20 SECONDS", "10 SECONDS"), pinned=joined()))
+    pipe.synchronise()
+    pipe.change("pinned", "pin", "EAP11 recompute")
+    ran(pipe)
+    assert {n: w for n in ("rows", "other", "pinned") for w in ("rows", "no other", "pinned to") if w in str(shown(pipe, n)["alone"])} == {
+        "rows": "rows", "other": "no other", "pinned": "pinned to"}
+    assert {"rows", "other", "pinned"} < results(pipe.runtime) and equal(pipe)
+    pipe.change("q1", "delete"), pipe.change("q4", "delete")
+    assert "sharing pays" in str(shown(pipe, "q2")["alone"]) and "alone" not in shown(pipe, "q1")
+
+
+def test_answers_go_on_when_a_query_leaves_its_group_and_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sharing, "LEAST", 4)
+    pipe = filled(tmp_path, four())
+    ran(pipe)
+    pipe.change("q1", "pin", "EAP11 recompute")
+    rows(pipe, [45], "views"), rows(pipe, [45], "clicks")
+    ran(pipe)
+    pipe.change("q1", "unpin")
+    rows(pipe, [65], "views"), rows(pipe, [65], "clicks")
+    ran(pipe)
+    assert {t for t, *_ in answers(pipe, "q3")} == {10, 20, 30, 40, 50, 60} and equal(pipe)
+    assert {"q1", "q2", "q3", "q4"} < results(pipe.runtime)
+
+
+OVERFLOWS = "SELECT SUM(v.x * 1) AS s, COUNT(*) AS n FROM views AS v [WINDOW 20 SECONDS] WHERE v.k < {n}"
+
+
+def test_a_query_that_fails_leaves_its_group_alone(tmp_path: Path) -> None:
+    """SUM beyond 64 bits fails the queries that add those rows, and no other."""
+    pipe = pipeline(tmp_path, queries={f"q{n}": OVERFLOWS.format(n=n) for n in range(1, 6)})
+    rows(pipe, [1], k=1, x=1)
+    for at in (2, 3):
+        rows(pipe, [at], k=3, x=2**62)
+    rows(pipe, [15, 35], k=1)
+    assert ran(pipe) == [10, 20, 30]
+    states = {q["query"]: q["state"] for q in pipe.queries()}
+    assert states == {"q1": "active", "q2": "active", "q3": "active", "q4": "failed", "q5": "failed"}
+    assert [t for t, *_ in answers(pipe, "q3")] == [10, 20, 30] and equal(pipe)
+    with pytest.raises(ForebayError) as caught:
+        pipe.result("q4")
+    assert caught.value.code == "query-failed"
+
+
+def test_a_row_that_fails_fails_only_the_classes_that_hold_it(tmp_path: Path) -> None:
+    pipe = pipeline(tmp_path, queries={f"q{n}": f"SELECT SUM(10 % v.x) AS r FROM views AS v [WINDOW 20 SECONDS] WHERE v.k < {n}" for n in range(1, 6)})
+    rows(pipe, [1], k=1, x=3), rows(pipe, [2], k=3, x=0), rows(pipe, [15, 25], k=1)
+    ran(pipe)
+    assert [q["state"] for q in sorted(pipe.queries(), key=lambda q: str(q["query"]))] == ["active"] * 3 + ["failed"] * 2
+    assert [t for t, _ in answers(pipe, "q1")] == [10, 20] and equal(pipe)
+
+
+def test_without_group_by_each_has_a_row_at_every_boundary(tmp_path: Path) -> None:
+    pipe = pipeline(tmp_path, queries={f"q{n}": f"SELECT COUNT(*) AS n, MIN(v.x) AS x FROM views AS v [WINDOW 10 SECONDS] WHERE v.x > {n}" for n in range(4)})
+    rows(pipe, [1, 2], x=2), rows(pipe, [45])
+    assert ran(pipe) == [10, 20, 30, 40] and equal(pipe)
+    assert answers(pipe, "q1") == [(10, 2, 2), (20, 0, None), (30, 0, None), (40, 0, None)]
+    assert answers(pipe, "q3") == [(t, 0, None) for t in (10, 20, 30, 40)]
+
+
+def test_a_query_created_among_many_answers_at_the_next_boundary_from_history(tmp_path: Path) -> None:
+    pipe = filled(tmp_path, four())
+    ran(pipe)
+    assert pipe.create("late", joined("b.x > 0"))["effective"] == boundary(30)
+    rows(pipe, [35], "views"), rows(pipe, [35], "clicks")
+    assert ran(pipe) == [30] and {t for t, *_ in answers(pipe, "late")} == {30} and equal(pipe)
+    assert "late" in shown(pipe, "q1")["shares_with"]      # type: ignore[operator]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("point", sorted(n for n in failpoints.NAMES if n.startswith("batch.") and n not in ("batch.before-state", "batch.after-state")))
+def test_a_crash_anywhere_loses_and_doubles_nothing(tmp_path: Path, point: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pipe = filled(tmp_path, four(own="SELECT MAX(v.x) AS m FROM views AS v [WINDOW UNTIL NOW]"))
+    monkeypatch.setattr(failpoints, "_passes", Counter())
+    monkeypatch.setenv("FOREBAY_FAILPOINT", f"{point}:2:raise" if point.endswith("-table") else f"{point}:1:raise")
+    with pytest.raises(failpoints.Reached):
+        pipe.run()
+    monkeypatch.delenv("FOREBAY_FAILPOINT")
+    again = opened(tmp_path)
+    again.run()
+    assert [t for t, *_ in answers(again, "own")] == [10, 20] and {t for t, *_ in answers(again, "q2")} == {10, 20} and equal(again)
+
+
+def test_shared_tables_are_compacted_and_kept_as_others_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compact, "SMALL_FILES", 3)
+    pipe = pipeline(tmp_path, {"views": "keep: 1 minute"}, queries={
+        f"q{n}": f"SELECT COUNT(*) AS n FROM views AS v [WINDOW 20 SECONDS] WHERE v.x > {n}" for n in range(4)})
+    for at in range(1, 200, 10):
+        rows(pipe, [at], x=at % 4)
+        pipe.run()
+    (table,) = results(pipe.runtime)
+    files = pipe.runtime.table(f"results/{table}").files()
+    assert len(files) <= 5 and min(f.low["boundary"] for f in files) > boundary(60)
+    times = [t for t, _ in answers(pipe, "q1")]
+    assert times[-1] == 190 and times[0] > 60 and equal(pipe)
+
+
+def test_of_very_many_queries_the_last_boundary_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sharing, "PARSED", 3)
+    pipe = filled(tmp_path, four(other=joined().replace("20 SECONDS", "10 SECONDS"), rows=ROWS))
+    ran(pipe)
+    pipe.create("new", joined())
+    assert shown(pipe, "q1")["shares_with"] == ["q2", "q3", "q4"] and "last boundary" in str(shown(pipe, "new")["alone"])
+    assert "returns rows" in str(shown(pipe, "rows")["alone"])
+
+
+def test_people_are_told_with_whom_and_why_not(tmp_path: Path) -> None:
+    pipe = filled(tmp_path, four(rows=ROWS))
+    ran(pipe)
+    told = {name: StringIO() for name in ("q1", "rows")}
+    for name, out in told.items():
+        query(shown(pipe, name))(out)
+    assert "shares with q2, q3, q4: rows of this one have query = 'q1'" in told["q1"].getvalue() and "runs alone  it returns rows" in told["rows"].getvalue()
+
+
+def test_one_member_is_sampled_for_all(tmp_path: Path) -> None:
+    pipe = filled(tmp_path, four())
+    ran(pipe)
+    assert set(pipe.stats()["queries"]) == {"q1"} and set(pipe.stats()["streams"]) == {"views", "clicks"}
+
+
+def test_a_reader_from_outside_finds_a_query_by_its_name(tmp_path: Path) -> None:
+    pipe = filled(tmp_path, four())
+    ran(pipe)
+    table = pipe.runtime.table(str(shown(pipe, "q3")["table"]))
+    assert table.schema.names == ["query", "boundary", "k", "n", "x"]
+    mine = [row for row in table.rows().to_pylist() if row["query"] == "q3"]
+    assert len(mine) == len(answers(pipe, "q3")) > 0
+
+
+def storm(folder: Path, seed: int, steps: int) -> int:
+    """Random requests and rows; gives how many changes were made."""
+    choice, made = Random(seed), 0
+    pipe = filled(folder, four(own="SELECT MAX(v.x) AS m FROM views AS v [WINDOW UNTIL NOW]"))
+    pipe.synchronise()
+    at = 27.0
+    for step in range(steps):
+        for _ in range(choice.choice([0, 1, 3])):
+            made += _change(pipe, choice, step)
+        at += choice.choice([1, 6, 14])
+        for stream in STREAMS:
+            rows(pipe, [at, at + choice.random() * 5], stream, k=choice.randrange(3), x=choice.randrange(-3, 6))
+        if choice.random() < 0.7:
+            pipe.run()
+        if choice.random() < 0.1:
+            pipe = opened(folder)
+    pipe.run(flush=True)
+    assert equal(pipe), seed
+    return made
+
+
+def _change(pipe: forebay.Pipeline, choice: Random, step: int) -> bool:
+    """One request; one that is refused is no change."""
+    known = [str(q["query"]) for q in pipe.queries()]
+    sides = ("a.x < {n}", "b.x >= {n}", "a.x = {n}", "a.k IN (0, {n})", "b.x IS NOT NULL")
+    try:
+        action = choice.choice(["create", "create", "delete", "pause", "resume", "pin", "unpin", "replace"])
+        if action in ("create", "replace"):
+            more = " AND ".join(c.format(n=choice.randrange(-1, 5)) for c in choice.sample(sides, choice.choice([0, 1, 2])))
+            text = joined(more) if choice.random() < 0.8 else joined(more).replace("SUM(b.x)", "MAX(b.x)")
+            pipe.create(choice.choice(known) if action == "replace" else f"n{step}", text, replace=action == "replace")
+        else:
+            pipe.change(choice.choice(known), action, *(["EAP11 expire"] if action == "pin" else []))
+    except ForebayError as error:
+        assert error.exit_code == 2, error
+        return False
+    return True
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2))
+def test_changes_without_end_leave_every_answer_right(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sharing, "LEAST", 2)
+    assert storm(tmp_path, seed, 12) > 5
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(100, 140))
+def test_a_thousand_changes(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sharing, "LEAST", 2)
+    assert storm(tmp_path, seed, 25) > 12

@@ -1,0 +1,91 @@
+"""Which queries share, how their selections are told apart, and what a group knows of its members."""
+from __future__ import annotations
+
+import pytest
+
+from optimizer.query import Query
+from optimizer.sharing.group import Group, alone, form, forms, group
+from optimizer.sharing.marks import WORD, marks
+from optimizer.sharing.normal import normal
+from optimizer.sharing.program import lowering, shared_program
+from tests.optimizer.planning import BATCH, query
+
+JOINED = "SELECT v.page, COUNT(*) AS n FROM views AS v [WINDOW 1 MINUTE], clicks AS c [WINDOW 40 SECONDS] WHERE v.user = c.user{more} GROUP BY v.page"
+
+
+def asked(*selections: str) -> dict[str, Query]:
+    return {f"q{n}": query(JOINED.format(more=f" AND {s}" if s else "")) for n, s in enumerate(selections)}
+
+
+def grouped(*selections: str) -> Group:
+    return group(asked(*selections))
+
+
+def test_aliases_and_orders_leave_no_trace() -> None:
+    one = query("SELECT a.page, a.user, COUNT(*) AS n, SUM(b.amount) AS s FROM views AS a [WINDOW 1 MINUTE], clicks AS b [WINDOW 40 SECONDS] "
+                "WHERE a.user = b.user AND a.ms < 5 AND b.amount > 1 GROUP BY a.page, a.user")
+    other = query("SELECT x.page, x.user, COUNT(*) AS n, SUM(y.amount) AS s FROM clicks AS y [WINDOW 40 SECONDS], views AS x [WINDOW 1 MINUTE] "
+                  "WHERE y.amount > 1 AND y.user = x.user AND x.ms < 5 GROUP BY x.user, x.page")
+    assert one != other and normal(one) == normal(other)
+
+
+@pytest.mark.parametrize("other", ["v.user = c.user AND v.ms > c.amount GROUP BY v.page", "v.user = c.user GROUP BY v.user", "v.page = c.user GROUP BY v.page"])
+def test_another_join_or_grouping_is_another_form(other: str) -> None:
+    text = f"SELECT COUNT(*) AS n FROM views AS v [WINDOW 1 MINUTE], clicks AS c [WINDOW 40 SECONDS] WHERE {other}"
+    assert form(query(text)) != form(asked("")["q0"])
+
+
+def test_what_can_fail_is_shared_only_by_those_that_all_read_it() -> None:
+    text = JOINED.format(more="{more}").replace("COUNT(*) AS n", "SUM({x}) AS n")
+    plain, fails, again = (query(text.format(x=x, more=more)) for x, more in (("v.ms", ""), ("10 % v.ms", ""), ("10 % v.ms", " AND c.amount > 3")))
+    assert form(plain) != form(fails) == form(again)
+
+
+@pytest.mark.parametrize("name, word", [("rows", "rows"), ("distinct", "count_distinct")])
+def test_what_cannot_share_says_why(name: str, word: str) -> None:
+    names, refused = forms({"a": query(name), "b": query("two-streams")})
+    assert names == (("b",),) and word in refused["a"]
+
+
+def test_a_selection_that_can_fail_stays_alone() -> None:
+    assert "selection" in (alone(asked("10 % v.ms = 1")["q0"]) or "")
+
+
+def test_equal_selections_are_one_choice_and_what_all_have_is_no_choice() -> None:
+    made = grouped("v.ms < 5 AND c.amount > 1", "c.amount > 1 AND v.ms < 7", "v.ms < 5 AND c.amount > 1")
+    assert [len(c) for c in made.choices] == [1, 2] and len(made.common.selections) == 1        # clicks come first in normal form
+    assert made.classes == ((0, 0), (0, 1)) and dict(made.templates[0].members) == {"q0": 0, "q1": 1, "q2": 0}
+
+
+def test_aggregates_are_united_and_each_query_keeps_its_own() -> None:
+    made = group({"a": query("two-streams"), "b": query(JOINED.format(more=""))})
+    assert len(made.common.aggregates) == 3 and len(made.templates) == 2
+    assert {t.query.columns[0][0] for t in made.templates} == {"page"}
+
+
+def test_ranges_of_one_expression_are_one_number() -> None:
+    found = marks([grouped("v.ms < 5", "v.ms <= 5", "v.ms < 9", "").choices[1][n] for n in range(4)])
+    assert (len(found.scales), found.bits, found.direction) == (1, (), "below")
+    assert [c.spans[0] for c in found.choices] == [(0, 1), (0, 2), (0, 3), (0, 5)]      # the last takes NULL as well
+    assert found.reach == ((0, 5),)
+
+
+def test_two_sided_ranges_and_equalities_are_spans() -> None:
+    found = marks([grouped("v.ms = 5", "v.ms BETWEEN 3 AND 5", "v.ms > 5", "v.ms > 8 AND v.ms < 2").choices[1][n] for n in range(4)])
+    spans = [c.spans[0] for c in found.choices]
+    assert found.direction == "between" and spans[0] == (3, 4) and spans[1] == (2, 4) and spans[2][0] == 4 and spans[3][0] == spans[3][1]
+
+
+def test_other_predicates_are_bits_in_words_each_evaluated_once() -> None:
+    many = [f"v.page LIKE '%{n}'" for n in range(WORD + 3)]
+    found = marks(grouped(*many, f"{many[0]} AND {many[WORD]}").choices[1])
+    assert (len(found.bits), found.words, found.names) == (WORD + 3, 2, ("_w0", "_w1"))
+    assert [bin(m).count("1") for m in found.choices[-1].masks] == [1, 1]
+
+
+def test_the_join_agrees_on_the_class_where_both_sides_have_one() -> None:
+    made = grouped("v.ms < 5 AND c.amount > 1", "v.ms < 7 AND c.amount > 2")
+    (step,) = shared_program(made, lowering(made), (100 * BATCH,)).steps
+    assert "v0._class = v1._class" in step.answer and step.answer.count("_class AS _class") == 1
+    alike = grouped("v.ms < 5", "v.ms < 7")
+    assert "v0._class = v1._class" not in shared_program(alike, lowering(alike), (100 * BATCH,)).steps[0].answer

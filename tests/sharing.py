@@ -1,0 +1,123 @@
+"""Groups of queries run over plain Parquet files as tasks run them, each answer by name."""
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+
+from jobs.reach import dealt, inside, meets
+from jobs.shared import finished
+from jobs.tables import File
+from jobs.work import Order, perform
+from optimizer.program import Source
+from optimizer.query import Query
+from optimizer.sharing.group import Group, group
+from optimizer.sharing.program import lowering, shared_program
+from tests.engine import Failed, Folder
+from tests.streams import SECOND, SPECIAL, VALUES, Case, Columns, Row
+
+Answers = dict[tuple[str, int], pa.Table]
+
+
+def together(queries: Mapping[str, Query], folder: Folder, boundaries: tuple[int, ...], parts: int = 1) -> Answers:
+    """The answer of every query at every boundary."""
+    made = group(queries)
+    outcomes = [perform(_order(made, folder, boundaries, parts, part)) for part in range(parts)]
+    failure = next((o.failed for o in outcomes if o.failed), None)
+    if failure:
+        raise Failed(failure)
+    found, apart = finished(made, pa.concat_tables([o.partials for o in outcomes if o.partials is not None]), [(t, t) for t in boundaries])
+    if apart:
+        raise Failed(", ".join(sorted(apart)))
+    return {(name, t): _of(rows, name, t) for template, rows in found for name, _ in template.members for t in boundaries}
+
+
+def _of(rows: pa.Table, name: str, t: int) -> pa.Table:
+    owners, times = rows.column("query").to_pylist(), rows.column("boundary").cast(pa.int64()).to_pylist()
+    mine = [n for n, (owner, at) in enumerate(zip(owners, times)) if (owner, at) == (name, t)]
+    return rows.take(pa.array(mine, pa.int64())).drop_columns(["query", "boundary"])
+
+
+def _order(made: Group, folder: Folder, boundaries: tuple[int, ...], parts: int, part: int) -> Order:
+    low = lowering(made, parts=parts, part=part)
+    narrow, wide = (shared_program(made, replace(low, narrow=n), boundaries) for n in (True, False))
+    found = {s.name: _files(s, made, folder, parts, part) for s in narrow.sources}
+    files, certain = ({name: pair[k] for name, pair in found.items()} for k in (0, 1))
+    return Order("group", part, parts, narrow, wide, files, {}, "b", certain=certain)
+
+
+def _files(source: Source, made: Group, folder: Folder, parts: int, part: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    stamp = next((i.event_time for i in made.common.inputs if i.source == source.of), None) or ""
+    found = [f for f in folder.rows.get(source.of, []) if f.rows and (source.kind == "relation" or any(meets(f, stamp, r) for r in source.ranges))]
+    mine = dealt(found, parts)[part] if source.dealt else found
+    sure = [f for f in mine if source.stamp and inside(f, source.stamp, source.ranges[0])]
+
+    def places(files: list[File]) -> tuple[str, ...]:
+        return tuple(os.path.join(folder.root, source.of, f.path) for f in files)
+
+    return places([f for f in mine if f not in sure]), places(sure)
+
+
+BATCH = 10 * SECOND
+START = 100 * BATCH
+COLUMNS: dict[str, Columns] = {
+    "a": {"ts": "timestamp", "k": "bigint", "g": "int", "x": "bigint", "d": "decimal(10,2)", "f": "double", "s": "string"},
+    "b": {"ts": "timestamp", "k": "bigint", "y": "bigint", "g": "int"}}
+RELATION: Columns = {"k": "bigint", "z": "int"}
+WINDOWS = ("[WINDOW 20 SECONDS]", "[WINDOW 30 SECONDS TUMBLING]", "[WINDOW UNTIL NOW]", "[WINDOW 30 SECONDS SLIDE 10 SECONDS]")
+FROMS = {("a",): "FROM a {w}", ("a", "b"): "FROM a {w}, b {v}", ("a", "r"): "FROM a {w}, r", ("a", "b", "r"): "FROM a {w}, b {v}, r"}
+JOINS = {("a",): "TRUE", ("a", "b"): "a.k = b.k", ("a", "r"): "a.k = r.k", ("a", "b", "r"): "a.k = b.k AND r.k = b.k"}
+SELECTED = {"a": ("a.x < {n}", "a.x >= {n}", "a.x BETWEEN {n} AND {m}", "a.x = {n}", "a.g <= {n}", "a.s LIKE 'o%'", "a.s <> 'b'", "a.x IS NULL",
+                  "a.d > {n}.5", "a.x IN ({n}, 1)", "a.f < {n}", "a.ts >= TIMESTAMP '1970-01-01 00:17:00Z'"),
+            "b": ("b.y < {n}", "b.y > {n}", "b.g = {n}", "COALESCE(b.y, 0) < {n}"), "r": ("r.z < {n}", "r.z <> {n}")}
+MEASURED = {"a": ("SUM(a.x)", "AVG(a.d)", "MAX(a.f)", "MIN(a.s)", "SUM(a.d)", "COUNT(a.g)", "SUM(a.f)", "STDDEV(a.x)"),
+            "b": ("SUM(b.y)", "MIN(b.y)", "AVG(b.y)"), "r": ("SUM(r.z)",)}
+
+
+def value(kind: str, choice: Random) -> Any:
+    if kind in ("bigint", "int"):
+        return choice.choice([None, *range(-2, 9)])
+    return choice.choice(VALUES[kind] + [None] + (SPECIAL if kind == "double" else []))
+
+
+def case(choice: Random) -> Case:
+    """Two streams and a relation, with NULLs everywhere; the text is any query's."""
+    def made(columns: Columns) -> list[Row]:
+        rows = []
+        for _ in range(choice.choice([0, 5, 40])):
+            ts = START + choice.randrange(5 * BATCH)
+            values = [ts if n == "ts" else choice.choice([1, 1, 2, 3, None]) if n == "k" else value(t, choice) for n, t in columns.items()]
+            rows.append((*values, (ts // BATCH + 1 + choice.choice([0, 0, 0, 1])) * BATCH))
+        return rows
+
+    related = [(choice.choice([1, 2, 3, None]), value("int", choice)) for _ in range(4)]
+    streams = {name: ("ts", columns, made(columns)) for name, columns in COLUMNS.items()}
+    return Case(BATCH, streams, {"r": (RELATION, [(0, related)])}, "", [START + n * BATCH for n in range(1, 7)], False)
+
+
+def texts(choice: Random, count: int, one_sided: bool = False) -> dict[str, str]:
+    """Queries of one form; selections, aggregates, HAVING and the order of what they name differ."""
+    sources = choice.choice(list(FROMS))
+    of = FROMS[sources].format(w=choice.choice(WINDOWS), v=choice.choice(WINDOWS))
+    groups = choice.choice(["", "a.g", "a.g % 3", "a.s"] + (["b.g", "a.g, b.g"] if "b" in sources else []))
+    aggregates = ["COUNT(*)", *(m for s in sources for m in MEASURED[s])]
+    usual = [choice.choice(aggregates) for _ in range(choice.choice([1, 3]))]
+    found = {}
+    for n in range(count):
+        every = [c for s in sources for c in SELECTED[s]] if not one_sided else [SELECTED[s][0] for s in sources]
+        chosen = choice.sample(every, min(len(every), choice.choice([0, 1, 1, 2, 3])))
+        where = " AND ".join([JOINS[sources], *(_selected(c, choice) for c in chosen)])
+        asked = usual if choice.random() < 0.7 else [choice.choice(aggregates) for _ in range(2)]
+        listed = [*(f"{g} AS g{k}" for k, g in enumerate(groups.split(", ")) if g), *(f"{m} AS m{k}" for k, m in enumerate(asked))]
+        having = f" HAVING COUNT(*) > {choice.choice([0, 2])}" if choice.random() < 0.2 else ""
+        found[f"q{n}"] = f"SELECT {', '.join(listed)} {of} WHERE {where}" + (f" GROUP BY {groups}" if groups else "") + having
+    return found
+
+
+def _selected(template: str, choice: Random) -> str:
+    n = choice.randrange(-2, 9)
+    return template.format(n=n, m=n + choice.choice([-1, 0, 3]))
