@@ -94,7 +94,8 @@ def query(document: Mapping[str, Any]) -> Text:
         line(out, f"  plan        {'pinned to ' + document['pinned'] if document['pinned'] else by_rule}")
         if document.get("shares_with"):
             others = document["members"] - 1 - len(document["shares_with"])
-            line(out, f"  shares with {', '.join(document['shares_with'])}{f' and {others} more' if others else ''}: rows of this one have query = '{document['query']}'")
+            more = f" and {others} more" if others else ""
+            line(out, f"  shares with {', '.join(document['shares_with'])}{more}: rows of this one have query = '{document['query']}'")
         if document.get("alone"):
             line(out, f"  runs alone  {document['alone']}")
         if document.get("error"):

@@ -79,7 +79,8 @@ Q: dict[str, Joins] = {
     "Q4": Joins(frozenset("VW"), frozenset({frozenset("VW")})),
     "Q5": Joins(frozenset("VW"), frozenset({frozenset("VW")})),
     "Q6": Joins(frozenset("VWC"), frozenset({frozenset("VW"), frozenset("WC")}))}
-GROUP = {("Q1", "VW"): 1, ("Q2", "VW"): 1, ("Q4", "VW"): 2, ("Q6", "VW"): 2, ("Q5", "VW"): 3, ("Q2", "CW"): 1, ("Q3", "CW"): 1, ("Q6", "CW"): 2, ("Q7", "CW"): 2}
+GROUP = {("Q1", "VW"): 1, ("Q2", "VW"): 1, ("Q4", "VW"): 2, ("Q6", "VW"): 2, ("Q5", "VW"): 3,
+         ("Q2", "CW"): 1, ("Q3", "CW"): 1, ("Q6", "CW"): 2, ("Q7", "CW"): 2}
 PRICES = {"VW": 100.0, "CW": 150.0, "CR": 400.0}
 
 
