@@ -100,6 +100,9 @@ def test_a_row_that_the_merge_lost_shows_in_the_sum(tmp_path: Path, monkeypatch:
     assert one[2].partials is not None
     found = judged(one, partials=pa.concat_tables([one[2].partials, one[2].partials]))
     assert {f.expectation.split("(")[0] for f in found} == {"sums_conserved"} and "over the join" in found[0].observed
+    context, batch, answer = one
+    secret = expect_answers.findings(context, batch, replace(answer, partials=pa.concat_tables([answer.partials] * 2)), (), {"views": frozenset({"x"})})
+    assert {f.observed.split(":")[0]: "***" in f.observed for f in secret} == {"n": False, "s": True}
 
 
 def test_boundaries_that_were_published_before_or_are_not_due(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
