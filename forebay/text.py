@@ -67,6 +67,9 @@ def ran(document: Mapping[str, Any]) -> Text:
         for e in entries:
             for name, message in e.get("failed", {}).items():
                 line(out, f"query {name} failed at {e['boundary']}: {_clean(message)}")
+        unexpected = [f"at {e['boundary']}: {said}" for e in entries for said in e.get("unexpected", ())]
+        for said in unexpected[-SHOWN:]:
+            line(out, _clean(said))
         line(out, _closing(document))
     return text
 

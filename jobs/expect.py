@@ -39,7 +39,8 @@ def check(rt: Runtime) -> None:
         if given.subject == expect_files.QUERY:
             if given.name not in known:
                 raise expect_files.unknown(given, known)
-            expect_files.made(given, dict(parsed(known[given.name].sql, rt.catalog).columns))
+            if known[given.name].active:
+                expect_files.made(given, dict(parsed(known[given.name].sql, rt.catalog).columns))
 
 
 def admitted(rt: Runtime, group: tuple[int, ...]) -> tuple[int, ...]:
@@ -67,11 +68,11 @@ def answered(rt: Runtime, batch: Batch, made: Iterable[Answer]) -> None:
     rt.findings = [*rt.findings, *_noted(found)]
 
 
-def keep(rt: Runtime) -> None:
+def keep(rt: Runtime) -> list[Finding]:
     """After the commit: what failed and did not stop it."""
-    if rt.findings:
-        expect_ledger.enter(rt, rt.findings)
-        rt.findings = []
+    found, rt.findings = rt.findings, []
+    expect_ledger.enter(rt, found)
+    return found
 
 
 def sensitive(rt: Runtime) -> Mapping[str, frozenset[str]]:
@@ -142,8 +143,8 @@ def _noted(found: Iterable[Finding]) -> list[Finding]:
 
 def _stop(rt: Runtime, stops: list[Finding]) -> ForebayError:
     """Entered once, however often the batch is tried."""
-    known = {key for t in {f.boundary for f in stops} for key in ((row["boundary"], row["subject"], row["expectation"]) for row in expect_ledger.stops(rt, t))}
-    expect_ledger.enter(rt, [f for f in stops if f.key not in known])
+    known = {t: expect_ledger.stops(rt, t) for t in {f.boundary for f in stops}}
+    expect_ledger.enter(rt, [f for f in stops if f.key not in map(expect_ledger.key, known[f.boundary])])
     first = min(f.boundary for f in stops)
     at, mine = iso(first), [f for f in stops if f.boundary == first]
     said = "; ".join(f"{f.subject} expects {f.expectation}, observed: {f.observed}" for f in mine[:MOST_SAID])

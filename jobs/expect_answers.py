@@ -25,16 +25,17 @@ def findings(context: Context, batch: Batch, answer: Answer, asked: Sequence[Exp
     due = tuple(t for t in answer.work.due if answer.failed is None or t < answer.failed[0])
     if not due:
         return []
-    return [*_derived(batch, answer, due), *(_declared(context, answer, due, asked, sensitive) if asked else [])]
+    hidden = derived.revealing(answer.work.query, sensitive)
+    return [*_derived(batch, answer, due, hidden), *(_declared(context, answer, due, asked, hidden) if asked else [])]
 
 
-def _derived(batch: Batch, answer: Answer, due: tuple[int, ...]) -> list[Finding]:
+def _derived(batch: Batch, answer: Answer, due: tuple[int, ...], hidden: frozenset[str]) -> list[Finding]:
     query, rows = answer.work.query, answer.rows
     before = batch.states[answer.work.name].at if answer.work.name in batch.states else -1
     broken = _strange_boundary(answer, due, before)
     found = [(MONOTONE, due[0] if broken is None else broken, f"a row of {broken}")] if broken is not None else []
     if rows is not None and rows.num_rows:
-        found += [*_repeated(rows, query, due), *_negative(rows, query, due), *_lost(answer, query, due)]
+        found += [*_repeated(rows, query, due), *_negative(rows, query, due), *_lost(answer, query, due, hidden)]
     texts = {d.name: d.text for d in derived.of_query(query)} if found else {}
     return [Finding(t, f"query {answer.work.name}", f"{name}({texts[name]})", observed, "critical") for name, t, observed in found]
 
@@ -71,7 +72,7 @@ def _negative(rows: pa.Table, query: Query, due: tuple[int, ...]) -> Iterator[Fo
             yield COUNTS, pc.min(below["boundary"].cast(pa.int64())).as_py(), f"{name} is {least}"
 
 
-def _lost(answer: Answer, query: Query, due: tuple[int, ...]) -> Iterator[Found]:
+def _lost(answer: Answer, query: Query, due: tuple[int, ...], hidden: frozenset[str]) -> Iterator[Found]:
     """Sums over the groups beside those over the partials that the join made: what was merged away or counted twice shows here."""
     summed = derived.conserved(query)
     if not summed or answer.partials is None or shape(query).whole:
@@ -83,7 +84,8 @@ def _lost(answer: Answer, query: Query, due: tuple[int, ...]) -> Iterator[Found]
         for k, measured in enumerate(summed):
             (want, much), (got, also) = made.get(of, _NONE * len(summed))[k], said.get(t, _NONE * len(summed))[k]
             if t in due and abs(want - got) > TOLERANCE * max(much, also):
-                yield CONSERVED, t, f"{measured.output}: {got:g} over the groups, {want:g} over the join"
+                numbers = expect_sql.HIDDEN if measured.output in hidden else f"{got:g} over the groups, {want:g} over the join"
+                yield CONSERVED, t, f"{measured.output}: {numbers}"
 
 
 _NONE = ((0.0, 0.0),)
@@ -103,14 +105,13 @@ def _totals(rows: pa.Table, boundary: str, columns: Sequence[str]) -> dict[int, 
     return {t: tuple((totals[f"x{k}_sum"][i], totals[f"a{k}_sum"][i]) for k in range(len(columns))) for i, t in enumerate(totals["t"])}
 
 
-def _declared(context: Context, answer: Answer, due: tuple[int, ...], asked: Sequence[Expectation], sensitive: Mapping[str, frozenset[str]]) -> list[Finding]:
+def _declared(context: Context, answer: Answer, due: tuple[int, ...], asked: Sequence[Expectation], hidden: frozenset[str]) -> list[Finding]:
     con = kernel.shared()
     try:
         if answer.rows is not None:
             con.register("answered", answer.rows)
         paths = tuple(places.join(context.warehouse, answer.work.standing.table, f.path) for f in answer.files)
         source = "answered" if answer.rows is not None else f"read_parquet({kernel.files(con, paths)})" if paths else None
-        hidden = derived.revealing(answer.work.query, sensitive)
         return expect_sql.judge(con, f"query {answer.work.name}", source, "boundary", due, asked, hidden)
     finally:
         con.close()

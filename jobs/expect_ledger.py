@@ -65,7 +65,7 @@ def releases(rt: Runtime) -> list[dict[str, Any]]:
 
 def released(rt: Runtime) -> set[tuple[int, str, str]]:
     """What may pass: keys of findings."""
-    return {_key(row) for row in releases(rt)}
+    return {key(row) for row in releases(rt)}
 
 
 def stops(rt: Runtime, boundary: int) -> list[dict[str, Any]]:
@@ -74,14 +74,14 @@ def stops(rt: Runtime, boundary: int) -> list[dict[str, Any]]:
     if committed is not None and committed >= boundary:
         return []
     critical = [row for row in found(rt) if row["boundary"] == boundary and row["severity"] == "critical" and not row["released"]]
-    return list({_key(row): row for row in critical}.values())
+    return list({key(row): row for row in critical}.values())
 
 
 def release(rt: Runtime, boundary: int, reason: str, by: str | None = None) -> dict[str, Any]:
     """Lets pass what has stopped the boundary so far; waits for nobody."""
     said, who = _said(reason), by or _user()
     for _ in range(ATTEMPTS):
-        held = [row for row in stops(rt, boundary) if _key(row) not in released(rt)]
+        held = [row for row in stops(rt, boundary) if key(row) not in released(rt)]
         if not held:
             raise _nothing(rt, boundary)
         at = rt.clock()
@@ -109,7 +109,7 @@ def _nothing(rt: Runtime, boundary: int) -> ForebayError:
     return ForebayError("nothing-stopped", f"nothing is stopped at {at}", hint="only a boundary that a critical expectation stopped can be released")
 
 
-def _key(row: dict[str, Any]) -> tuple[int, str, str]:
+def key(row: dict[str, Any]) -> tuple[int, str, str]:
     return row["boundary"], row["subject"], row["expectation"]
 
 

@@ -16,13 +16,13 @@ STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 75rem; padding: 1rem 2rem 4rem; }
 h1 { font-size: 1.5rem; } h2, h4 { font-size: 1.15rem; margin-top: 2rem; } h5, h6, .h6 { font-size: 1rem; font-weight: 600; margin: .4rem 0; }
 table { border-collapse: collapse; margin: .5rem 0 1rem; width: 100%; }
-th, td { border-bottom: 1px solid var(--line); padding: .3rem .6rem; text-align: left; vertical-align: top; overflow-wrap: anywhere; }
+th, td { border-bottom: 1px solid var(--line); padding: .3rem .6rem; text-align: left; vertical-align: top; overflow-wrap: break-word; }
+td:first-child { white-space: nowrap; }
 .alert { border-left: 4px solid var(--line); background: #8881; padding: .4rem .8rem; margin: 1rem 0 .5rem; }
 .badge { border: 1px solid var(--line); border-radius: .5rem; padding: 0 .4rem; font-size: .85em; }
 .good, .text-success { color: var(--good); } .bad, .text-danger { color: var(--bad); } .muted { opacity: .7; }
 .fa-check-circle::before { content: "\\2713"; } .fa-times::before { content: "\\2717"; } .fa-exclamation-triangle::before { content: "!"; }
-.btn-group, .ge-navigation-sidebar-container, .card, nav ol { display: none; } .card.collapse { display: block; }
-footer { display: none; } code { font-size: .95em; } a { color: inherit; }
+nav, footer, .card, a[href*="collapse-body"] { display: none; } code { font-size: .95em; } a { color: inherit; }
 """
 
 

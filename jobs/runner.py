@@ -236,7 +236,7 @@ def _carry_out(rt: Runtime, batch: Batch, started: float, intended: Callable[[],
     gone = batches.store(context, batch, made, found.shared)
     _conclude(rt, batch, found, time.perf_counter() - started)
     lap = rt.lap("commit", lap)
-    expect.keep(rt)
+    failing = expect.keep(rt)
     observing.keep(rt, batch, [*made, *map(Answer, seen)], found.taken)
     lap = rt.lap("statistics", lap)
     compact.discard(rt, gone)
@@ -245,7 +245,7 @@ def _carry_out(rt: Runtime, batch: Batch, started: float, intended: Callable[[],
     compact.compact(rt, made, horizons, found.shared)
     retention.leave(rt, horizons)
     rt.lap("compact", lap)
-    return report(rt, batch, found, time.perf_counter() - started)
+    return report(rt, batch, found, failing, time.perf_counter() - started)
 
 
 def _conclude(rt: Runtime, batch: Batch, found: Answered, seconds: float) -> None:
@@ -277,14 +277,15 @@ def _record_failure(rt: Runtime, name: str, boundary: int, message: str) -> None
     rt.ledger.request(lambda begun, known: Change(name, "fail", boundary, reason=message))
 
 
-def report(rt: Runtime, batch: Batch, found: Answered, seconds: float) -> list[dict[str, Any]]:
+def report(rt: Runtime, batch: Batch, found: Answered, failing: list[Finding], seconds: float) -> list[dict[str, Any]]:
     """One entry a boundary; the time of a batch is shared among its boundaries."""
     made = found.made
     plans = {a.work.name: a.work for a in made} | {n: s.together.work for s in found.shared for n in s.answered}
     arrived = _arrived(rt, batch)
     return [{"boundary": t, "seconds": seconds / len(batch.boundaries), "rows": arrived.get(t, {}),
              "plans": {n: w.plan.name for n, w in plans.items() if t in w.due},
-             "failed": {a.work.name: a.failed[1] for a in made if a.failed and a.failed[0] == t}} for t in batch.boundaries]
+             "failed": {a.work.name: a.failed[1] for a in made if a.failed and a.failed[0] == t},
+             "unexpected": [f"{f.subject} expects {f.expectation}, observed: {f.observed}" for f in failing if f.boundary == t]} for t in batch.boundaries]
 
 
 def _arrived(rt: Runtime, batch: Batch) -> dict[int, dict[str, int]]:

@@ -127,6 +127,8 @@ def _ran(rt: Runtime, to: int | None, flush: bool, limit: int | None) -> dict[st
 
 def _logged(entry: Mapping[str, Any]) -> None:
     log.info("%s  %.3f s  rows %s  plans %s", iso(entry["boundary"]), entry["seconds"], dict(entry["rows"]), dict(entry["plans"]))
+    for said in entry["unexpected"]:
+        log.warning("%s: %s", iso(entry["boundary"]), said)
     for name, reason in entry["failed"].items():
         log.error("query %s failed at %s: %s", name, iso(entry["boundary"]), reason)
 

@@ -36,6 +36,7 @@ def test_boundaries_run_once_and_events_say_what_they_made(dags: Run, pipelines:
     first, again, told = dags((SHOP, {}), (SHOP, {}), ("events", {}))
     assert first["tasks"] == dict.fromkeys(("ingest", "expectations", "batches", "publish"), "success") and first["said"]["batches"]["boundaries"] == 11
     assert again["state"] == "success" and again["said"]["batches"]["boundaries"] == 0 and again["tasks"]["publish"] == "skipped"
+    assert first["said"]["expectations"]["docs"] is None and again["said"]["expectations"]["docs"].endswith("/shop/warehouse/docs/index.html")
     pipe = opened(pipelines, monkeypatch)
     assert equal(pipe)
     tables_of = {e["uri"].rpartition("/")[2]: e["extra"] for e in told["events"] if e["uri"].startswith("file://")}

@@ -189,7 +189,9 @@ def test_warnings_are_kept_in_one_commit_a_batch_and_sound_batches_write_none(tm
     rows(pipe, (1, 11))
     assert ran(pipe) == [10] and not tables.exists(pipe.runtime.path("ledger/expectations"))
     rows(pipe, (12, 21), x=6)
-    assert ran(pipe) == [20] and commits(pipe) == 1
+    (entry,) = pipe.run()["ran"]
+    assert entry["boundary"] == boundary(20) and len(entry["unexpected"]) == 3 and commits(pipe) == 1
+    assert entry["unexpected"][1] == "stream views expects expect_column_max_to_be_between(x, max_value: 5), observed: 6"
     assert kept(pipe) == [(20, "stream views", "expect_column_values_to_be_between", "warning", "1 of 2 rows fail", False),
                           (20, "stream views", "expect_column_max_to_be_between", "warning", "6", False),
                           (20, "query q", "expect_column_values_to_be_between", "warning", "1 of 1 rows fail", False)]

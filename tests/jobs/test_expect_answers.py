@@ -33,7 +33,7 @@ def caught(folder: Path, patch: pytest.MonkeyPatch, sql: str, plan: str | None =
 
     def noted(context: Any, batch: Any, *rest: Any) -> Any:
         found = made(context, batch, *rest)
-        seen.extend((context, batch, answer) for answer in found[0])
+        seen.extend((context, batch, answer) for answer in found.made)
         return found
     patch.setattr(batches, "answers", noted)
     pipe = pipeline(folder, {"views": "lateness: 1 hour"}, queries={"q": sql})
@@ -100,6 +100,9 @@ def test_a_row_that_the_merge_lost_shows_in_the_sum(tmp_path: Path, monkeypatch:
     assert one[2].partials is not None
     found = judged(one, partials=pa.concat_tables([one[2].partials, one[2].partials]))
     assert {f.expectation.split("(")[0] for f in found} == {"sums_conserved"} and "over the join" in found[0].observed
+    context, batch, answer = one
+    secret = expect_answers.findings(context, batch, replace(answer, partials=pa.concat_tables([answer.partials] * 2)), (), {"views": frozenset({"x"})})
+    assert {f.observed.split(":")[0]: "***" in f.observed for f in secret} == {"n": False, "s": True}
 
 
 def test_boundaries_that_were_published_before_or_are_not_due(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
