@@ -1,0 +1,147 @@
+"""Paper C's TC: each tuple carries what ends with it (count, sum, largest, smallest), so COUNT, SUM, AVG, MAX and MIN of a join of two windows never look back.
+
+Of a pair the tuple that expires first carries: the older one where both windows are as long. Where a group is of the other stream a tuple cannot carry one
+number for all its pairs: it then probes once more as it leaves, when all that is left of the other window expires later and so is what it carries.
+"""
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from jobs.operators.arrivals import Arrivals, Windows
+from jobs.operators.compiled import compiled
+from jobs.operators.contents import ATTRIBUTES, GROUP, KEY, NONE, TIME, VALUE, Contents, contents, enter, expiring, leave, oldest
+from jobs.operators.inclusion import two
+from jobs.operators.rings import Ints, slot
+from jobs.operators.totals import HIGHEST, LOWEST, Totals, totals
+from optimizer.errors import ForebayError
+
+CV, SV, MOST, LEAST = range(ATTRIBUTES, ATTRIBUTES + 4)
+
+
+class Counting(NamedTuple):
+    contents: Contents
+    totals: Totals
+    windows: Windows
+    extremes: bool
+    naive: bool
+
+
+def start(windows: Windows, extremes: bool = False, naive: bool = False) -> Counting:
+    """`naive`: as printed, the answer is summed anew over all tuples at each arrival; else it runs along. Extremes are of one group."""
+    if (extremes or naive) and max(windows.groups) > 1:
+        raise ForebayError("bad-arrivals", f"extremes or the naive sum with groups {windows.groups}", hint="expected one group: TC-MAX, TC-MIN as printed have none")
+    return Counting(contents(two(windows), 4 if extremes else 2), totals(windows), windows, extremes, naive)
+
+
+def advance(state: Counting, arrivals: Arrivals) -> tuple[Counting, Ints]:
+    """The state after the tuples, and COUNT(*) of all groups after each; the state given is used up."""
+    w = state.windows
+    w.fitting(arrivals)
+    said = np.zeros(len(arrivals), np.int64)
+    found = _advance(state.contents, state.totals, arrivals.stream, arrivals.time, arrivals.key, arrivals.group, arrivals.value,
+                     np.array(w.spans), np.array(w.groups), np.array(w.strides), w.buckets, w.owner, state.extremes, state.naive, said)
+    return state._replace(contents=found), said
+
+
+@compiled
+def _advance(c: Contents, t: Totals, stream: Ints, time: Ints, key: Ints, group: Ints, value: Ints, spans: Ints, groups: Ints, strides: Ints, buckets: int,
+             owner: int, extremes: bool, naive: bool, said: Ints) -> Contents:
+    whole = int(t.count.sum())
+    for i in range(len(stream)):
+        s, now = stream[i], time[i]
+        whole -= _expire(c, t, now, spans, groups, strides, buckets, owner, extremes)
+        c, at = enter(c, s, s * buckets + key[i] % buckets, now, key[i], group[i], value[i])
+        if extremes:
+            c.tuples.cells[MOST, at], c.tuples.cells[LEAST, at] = LOWEST, HIGHEST
+        whole += _arrive(c, t, s, at, (1 - s) * buckets + key[i] % buckets, now + spans[s], spans[1 - s], strides, s == owner, extremes)
+        if naive:
+            whole = _anew(c, t, extremes)
+        said[i] = whole
+    return c
+
+
+@compiled
+def _expire(c: Contents, t: Totals, now: int, spans: Ints, groups: Ints, strides: Ints, buckets: int, owner: int, extremes: bool) -> int:
+    """What the expired carry leaves with them, the earliest first; how many pairs went."""
+    gone = 0
+    lost = False
+    left = expiring(c, spans, now)
+    while left != NONE:
+        at, cells = oldest(c, left), c.tuples.cells
+        gone += cells[CV, at]
+        if groups[1 - left] == 1:
+            t.count[cells[GROUP, at] * strides[left]] -= cells[CV, at]
+            t.sum[cells[GROUP, at] * strides[left]] -= cells[SV, at]
+        else:
+            _take(c, t, (1 - left) * buckets + cells[KEY, at] % buckets, at, cells[GROUP, at] * strides[left], strides[1 - left], left == owner)
+        if extremes:
+            lost = lost or (cells[CV, at] > 0 and (cells[MOST, at] == t.most[0] or cells[LEAST, at] == t.least[0]))
+        leave(c, left)
+        left = expiring(c, spans, now)
+    if lost:
+        _extremes(c, t)
+    return gone
+
+
+@compiled
+def _take(c: Contents, t: Totals, ring: int, at: int, code: int, stride: int, owns: bool) -> None:
+    """The pairs of a tuple that leaves go from groups that the other window brings."""
+    r = c.tuples
+    for j in range(r.held[ring]):
+        other = slot(r, ring, j)
+        if r.cells[KEY, other] == r.cells[KEY, at]:
+            g = code + r.cells[GROUP, other] * stride
+            t.count[g] -= 1
+            t.sum[g] -= r.cells[VALUE, at if owns else other]
+
+
+@compiled
+def _arrive(c: Contents, t: Totals, s: int, at: int, ring: int, ends: int, span: int, strides: Ints, owns: bool, extremes: bool) -> int:
+    """Each match is carried by the one of the two that leaves first, in the order of `expiring`; how many there are."""
+    r, found = c.tuples, 0
+    for j in range(r.held[ring]):
+        other = slot(r, ring, j)
+        if r.cells[KEY, other] == r.cells[KEY, at]:
+            found += 1
+            end, time = r.cells[TIME, other] + span, r.cells[TIME, other]
+            first = end < ends or (end == ends and (time < r.cells[TIME, at] or (time == r.cells[TIME, at] and s == 1)))
+            carrier = other if first else at
+            worth = r.cells[VALUE, at if owns else other]
+            r.cells[CV, carrier] += 1
+            r.cells[SV, carrier] += worth
+            g = r.cells[GROUP, at] * strides[s] + r.cells[GROUP, other] * strides[1 - s]
+            t.count[g] += 1
+            t.sum[g] += worth
+            if extremes:
+                r.cells[MOST, carrier], r.cells[LEAST, carrier] = max(r.cells[MOST, carrier], worth), min(r.cells[LEAST, carrier], worth)
+                t.most[0], t.least[0] = max(t.most[0], worth), min(t.least[0], worth)
+    return found
+
+
+@compiled
+def _extremes(c: Contents, t: Totals) -> None:
+    """MAX and MIN over what all tuples carry (5): only when the tuple that carried one has left, or naively."""
+    t.most[0], t.least[0] = LOWEST, HIGHEST
+    r = c.tuples
+    for ring in range(len(r.held)):
+        for j in range(r.held[ring]):
+            at = slot(r, ring, j)
+            t.most[0], t.least[0] = max(t.most[0], r.cells[MOST, at]), min(t.least[0], r.cells[LEAST, at])
+
+
+@compiled
+def _anew(c: Contents, t: Totals, extremes: bool) -> int:
+    """Steps 8 to 11 of TC-COUNT: the sum of all CV over both windows."""
+    count, total = 0, 0
+    r = c.tuples
+    for ring in range(len(r.held)):
+        for j in range(r.held[ring]):
+            at = slot(r, ring, j)
+            count += r.cells[CV, at]
+            total += r.cells[SV, at]
+    t.count[0], t.sum[0] = count, total
+    if extremes:
+        _extremes(c, t)
+    return count

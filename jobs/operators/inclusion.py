@@ -1,0 +1,81 @@
+"""Paper C's IC and GIC: COUNT, SUM and AVG of a join of two windows by what comes and what goes, in O(a+b) space; joined tuples are never kept.
+
+    COUNT += |{f} ⋈ B'| − |SetA ⋈ B'| − |SetB ⋈ (A' − {f})| − |SetA ⋈ SetB|        (2)
+
+The sets are empty but for the few that expired since the last arrival. They leave one by one, each probing what the other window still holds: for A's first
+that is |SetA ⋈ B'| + |SetA ⋈ SetB|, for B's then |SetB ⋈ (A' − {f})|, and any other order adds up to the same. With groups this is GIC: a value for each.
+"""
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from jobs.operators.arrivals import Arrivals, Windows
+from jobs.operators.compiled import compiled
+from jobs.operators.contents import GROUP, KEY, NONE, VALUE, Contents, contents, enter, expiring, leave, oldest
+from jobs.operators.rings import Ints, slot
+from jobs.operators.totals import Totals, totals
+from optimizer.errors import ForebayError
+
+
+class Inclusion(NamedTuple):
+    contents: Contents
+    totals: Totals
+    windows: Windows
+
+
+def start(windows: Windows) -> Inclusion:
+    """Nothing has come yet."""
+    return Inclusion(contents(two(windows)), totals(windows), windows)
+
+
+def advance(state: Inclusion, arrivals: Arrivals, having: int = 0) -> tuple[Inclusion, Ints]:
+    """The state after the tuples, and after each how many groups have more than `having` joined rows; the state given is used up."""
+    w = state.windows
+    w.fitting(arrivals)
+    said = np.zeros(len(arrivals), np.int64)
+    found = _advance(state.contents, state.totals, arrivals.stream, arrivals.time, arrivals.key, arrivals.group, arrivals.value,
+                     np.array(w.spans), np.array(w.strides), w.buckets, w.owner, having, said)
+    return state._replace(contents=found), said
+
+
+def two(windows: Windows) -> Windows:
+    if len(windows.spans) != 2:
+        raise ForebayError("bad-arrivals", f"{len(windows.spans)} windows", hint="expected two; jobs.operators.many takes any number")
+    return windows
+
+
+@compiled
+def _advance(c: Contents, t: Totals, stream: Ints, time: Ints, key: Ints, group: Ints, value: Ints, spans: Ints, strides: Ints, buckets: int, owner: int,
+             having: int, said: Ints) -> Contents:
+    passing = int((t.count > having).sum())
+    for i in range(len(stream)):
+        s, ring = stream[i], key[i] % buckets
+        left = expiring(c, spans, time[i])
+        while left != NONE:
+            at, cells = oldest(c, left), c.tuples.cells
+            gone, worth, code = cells[KEY, at], cells[VALUE, at], cells[GROUP, at] * strides[left]
+            leave(c, left)
+            passing += _pairs(c, t, (1 - left) * buckets + gone % buckets, gone, code, worth, strides[1 - left], left == owner, -1, having)
+            left = expiring(c, spans, time[i])
+        passing += _pairs(c, t, (1 - s) * buckets + ring, key[i], group[i] * strides[s], value[i], strides[1 - s], s == owner, 1, having)
+        c, _ = enter(c, s, s * buckets + ring, time[i], key[i], group[i], value[i])
+        said[i] = passing
+    return c
+
+
+@compiled
+def _pairs(c: Contents, t: Totals, ring: int, key: int, code: int, worth: int, stride: int, owns: bool, sign: int, having: int) -> int:
+    """Adds a tuple's pairs with a bucket to their groups, or takes them away; how many groups more pass HAVING."""
+    passing = 0
+    r = c.tuples
+    for j in range(r.held[ring]):
+        at = slot(r, ring, j)
+        if r.cells[KEY, at] == key:
+            g = code + r.cells[GROUP, at] * stride
+            passing -= t.count[g] > having
+            t.count[g] += sign
+            t.sum[g] += sign * (worth if owns else r.cells[VALUE, at])
+            passing += t.count[g] > having
+    return passing

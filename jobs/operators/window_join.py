@@ -1,0 +1,101 @@
+"""Paper B's joins of two time windows: WNL and WHJ with four ways of invalidation; matches are counted, and what each buffer holds after every tuple.
+
+A nested loop is a hash join with one bucket ("nested loops can be considered a windowed hash join with only one hash bucket", section 2), so one function
+is both. Whatever the invalidation, the matches are the same: the bucket that is scanned never holds an expired tuple.
+"""
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from jobs.operators.arrivals import Arrivals, Windows
+from jobs.operators.compiled import compiled
+from jobs.operators.rings import Ints, Rings, added, drop, rings, roomy, slot
+from optimizer.cost.window_join import STRATEGIES
+from optimizer.errors import ForebayError
+
+PROBE, PROBE_INSERT, ALL_PROBED, OPTIMAL = range(4)         # in the order of STRATEGIES
+TIME, KEY = 0, 1
+
+
+class Join(NamedTuple):
+    """Buffers of both streams, those of the first first."""
+
+    buffers: Rings
+    windows: Windows
+    strategy: int
+
+
+class Joined(NamedTuple):
+    """For each arrival its matches, and what the two buffers hold after it, stale tuples included."""
+
+    matches: Ints
+    held: Ints
+
+
+def start(windows: Windows, strategy: str = "probe and insert") -> Join:
+    """An empty join."""
+    if len(windows.spans) != 2:
+        raise ForebayError("bad-arrivals", f"{len(windows.spans)} windows", hint="expected two: the join of paper B has two inputs")
+    if strategy not in STRATEGIES:
+        raise ForebayError("bad-statistics", f"invalidation is {strategy!r}", hint=f"expected {', '.join(STRATEGIES)}")
+    return Join(rings(2 * windows.buckets, 2), windows, list(STRATEGIES).index(strategy))
+
+
+def advance(join: Join, arrivals: Arrivals) -> tuple[Join, Joined]:
+    """What the tuples match, one after another, and the join after them; the join given is used up."""
+    join.windows.fitting(arrivals)
+    matches, held = np.zeros(len(arrivals), np.int64), np.zeros((len(arrivals), 2), np.int64)
+    spans, buckets = np.array(join.windows.spans, np.int64), join.windows.buckets
+    buffers = _advance(join.buffers, arrivals.stream, arrivals.time, arrivals.key, spans, buckets, join.strategy, matches, held)
+    return join._replace(buffers=buffers), Joined(matches, held)
+
+
+@compiled
+def _advance(r: Rings, stream: Ints, time: Ints, key: Ints, spans: Ints, buckets: int, strategy: int, matches: Ints, held: Ints) -> Rings:
+    """Figs. 2 and 3; the optional second removal is by the strategy."""
+    kept = np.array([r.held[:buckets].sum(), r.held[buckets:].sum()])
+    for i in range(len(stream)):
+        own, other, now = stream[i], 1 - stream[i], time[i]
+        bucket = key[i] % buckets
+        if strategy >= ALL_PROBED:
+            kept[other] -= _clear(r, other * buckets, (other + 1) * buckets, now - spans[other])
+        else:
+            kept[other] -= _clear(r, other * buckets + bucket, other * buckets + bucket + 1, now - spans[other])
+        matches[i] = _matches(r, other * buckets + bucket, key[i])
+        if strategy == OPTIMAL:
+            kept[own] -= _clear(r, own * buckets, (own + 1) * buckets, now - spans[own])
+        elif strategy == PROBE_INSERT:
+            kept[own] -= _clear(r, own * buckets + bucket, own * buckets + bucket + 1, now - spans[own])
+        r = roomy(r, own * buckets + bucket)
+        at = added(r, own * buckets + bucket)
+        r.cells[TIME, at], r.cells[KEY, at] = now, key[i]
+        kept[own] += 1
+        held[i, 0], held[i, 1] = kept[0], kept[1]
+    return r
+
+
+@compiled
+def _clear(r: Rings, first: int, last: int, expired: int) -> int:
+    """Drops what came at `expired` or before from the front of some buckets; how many went."""
+    dropped = 0
+    for ring in range(first, last):
+        while r.held[ring] > 0 and r.cells[TIME, slot(r, ring, 0)] <= expired:
+            drop(r, ring)
+            dropped += 1
+    return dropped
+
+
+@compiled
+def _matches(r: Rings, ring: int, key: int) -> int:
+    """Scans a bucket, which is one piece of memory or two."""
+    start, held = r.start[ring], r.held[ring]
+    first = start + r.head[ring]
+    straight = min(held, r.room[ring] - r.head[ring])
+    found = 0
+    for found_key in r.cells[KEY, first:first + straight]:
+        found += found_key == key
+    for found_key in r.cells[KEY, start:start + held - straight]:
+        found += found_key == key
+    return found
