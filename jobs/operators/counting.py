@@ -31,7 +31,7 @@ class Counting(NamedTuple):
 def start(windows: Windows, extremes: bool = False, naive: bool = False) -> Counting:
     """`naive`: as printed, the answer is summed anew over all tuples at each arrival; else it runs along. Extremes are of one group."""
     if (extremes or naive) and max(windows.groups) > 1:
-        raise ForebayError("bad-arrivals", f"extremes or the naive sum with groups {windows.groups}", hint="expected one group: TC-MAX, TC-MIN as printed have none")
+        raise ForebayError("bad-arrivals", f"extremes or the naive sum with groups {windows.groups}", hint="expected one group, as TC is printed")
     return Counting(contents(two(windows), 4 if extremes else 2), totals(windows), windows, extremes, naive)
 
 

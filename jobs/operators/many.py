@@ -62,7 +62,7 @@ def _advance(c: Contents, t: Totals, stream: Ints, time: Ints, key: Ints, value:
 
 @compiled
 def _arrive(c: Contents, t: Totals, s: int, at: int, bucket: int, spans: Ints, buckets: int, owner: int, unseen: Ints, later: Ints, worth: Ints) -> None:
-    """`later` counts by stream the matches passed so far, `worth` sums their attribute where their stream owns it; the arrived tuple is its stream's only one."""
+    """`later` counts by stream the matches passed so far, `worth` sums their attribute; the arrived tuple is its stream's only one."""
     m, r = len(spans), c.tuples
     for j in range(m):
         unseen[j], later[j], worth[j] = r.held[j * buckets + bucket], 0, 0

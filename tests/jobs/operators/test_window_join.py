@@ -1,4 +1,4 @@
-"""WNL and WHJ: after every tuple the matches are the oracle's under each invalidation; what is kept is the window, and as much that is stale as the strategy leaves."""
+"""WNL and WHJ: after every tuple the matches are the oracle's under each invalidation; what is kept is the window, and what is stale."""
 from __future__ import annotations
 
 import pytest
