@@ -1,4 +1,4 @@
-"""Row A6, the papers' data generator: streams of tuples by rate, groups, distinct join values, distribution, correlation, drift and disorder; seeded, as arrays.
+"""Row A6, the papers' data generator: streams of tuples by rate, groups, distinct join values, distribution, correlation, drift, disorder; seeded, as arrays.
 
 What a setting says is exact for a stream's length and seed: the same call gives the same tuples on every machine. Nothing here writes files.
 """
@@ -75,7 +75,7 @@ def generated(stream: Stream, seconds: float, seed: int = 0, drifts: Sequence[Dr
         raise refused(f"{seconds} seconds of a stream", "expected more than none")
     starts = [0.0, *(d.second for d in drifts), float(seconds)]
     if any(a >= b for a, b in zip(starts, starts[1:])):
-        raise refused(f"drift points at {', '.join(f'{d.second:g}' for d in drifts)} s of {seconds:g} s", "expected them in order, after the start and before the end")
+        raise refused(f"drift points at {', '.join(f'{d.second:g}' for d in drifts)} s of {seconds:g} s", "expected them in order, inside the stream")
     random = np.random.default_rng(seed)
     natures = [stream, *(d.stream for d in drifts)]
     if len({n.attributes for n in natures}) > 1:
@@ -90,8 +90,9 @@ def merged(streams: Sequence[Tuples]) -> Arrivals:
     time = np.concatenate([s.time for s in streams])
     order = np.argsort(time, kind="stable")
     number = np.concatenate([np.full(len(s), i, np.int64) for i, s in enumerate(streams)])
-    columns = (number, time, *(np.concatenate([getattr(s, name) for s in streams]) for name in ("key", "group")), np.concatenate([s.values[0] for s in streams]))
-    return Arrivals(*(c[order] for c in columns))
+    values = np.concatenate([s.values[0] for s in streams])
+    keys, groups = (np.concatenate([getattr(s, name) for s in streams]) for name in ("key", "group"))
+    return Arrivals(*(c[order] for c in (number, time, keys, groups, values)))
 
 
 def windowed(stream: Stream, window: float) -> int:

@@ -24,11 +24,11 @@ def written(stream: Stream, seconds: float, folder: str, seed: int = 0, drifts: 
         raise refused(f"{rows} rows a file", "expected at least one")
     number = 0
     for nature, first, last in _natures(stream, seconds, drifts):
-        files = max(1, round(nature.rate * (last - first) / rows))
-        length = (last - first) / files
-        for k in range(files):
-            made = generated(nature, length, _seed(seed, number))
-            yield tables.write(folder, table(replace(made, time=made.time + round((first + k * length) * SECOND))), f"part-{number:05}.parquet")
+        total = round(nature.rate * (last - first))
+        files = max(1, round(total / rows))
+        for begun, ended in ((total * k // files, total * (k + 1) // files) for k in range(files)):
+            made = generated(nature, (ended - begun) / nature.rate, _seed(seed, number))
+            yield tables.write(folder, table(replace(made, time=made.time + round((first + begun / nature.rate) * SECOND))), f"part-{number:05}.parquet")
             number += 1
 
 
@@ -41,7 +41,7 @@ def table(tuples: Tuples) -> pa.Table:
 def _natures(stream: Stream, seconds: float, drifts: Sequence[Drift]) -> Iterator[tuple[Stream, float, float]]:
     starts = [0.0, *(d.second for d in drifts), float(seconds)]
     if any(a >= b for a, b in zip(starts, starts[1:])):
-        raise refused(f"drift points at {', '.join(f'{d.second:g}' for d in drifts) or 'none'} s of {seconds:g} s", "expected them in order, between start and end")
+        raise refused(f"drift points at {', '.join(f'{d.second:g}' for d in drifts)} s of {seconds:g} s", "expected them in order, inside the stream")
     return zip([stream, *(d.stream for d in drifts)], starts, starts[1:])
 
 

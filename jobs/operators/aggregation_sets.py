@@ -13,14 +13,15 @@ import numpy as np
 
 from jobs.operators.arrivals import Arrivals, Windows
 from jobs.operators.compiled import compiled
-from jobs.operators.contents import GROUP, KEY, NONE, VALUE, Contents, contents, enter, expiring, leave, oldest
-from jobs.operators.rings import Ints, Rings, added, remove, rings, roomy, slot
+from jobs.operators.contents import GROUP, KEY, NONE, VALUE, Contents, contents, crowded, enter, expiring, leave, oldest, widened
+from jobs.operators.rings import HEAD, HELD, ROOM, START, Ints, Rings, added, full, grown, replace_by_last, rings, slot
 from jobs.operators.totals import Answer
 from optimizer.errors import ForebayError
 
 SET_KEY, SET_GROUP, SET_COUNT, SET_SUM = range(4)
 CODE, COUNT, SUM = range(3)
-PART_CODE, PART_FIRST, PART_COUNT, PART_SUM = range(4)      # a combination on its way: its groups so far, the first stream's, its COUNT(*) and SUM
+PART_CODE, PART_HOME, PART_COUNT, PART_SUM = range(4)       # a combination on its way: its groups so far, the first stream's, its COUNT(*) and SUM
+PARTS = 64                                                  # room for them at first
 MOST_BUCKETS = 1021                                         # B of paper A's experiments
 
 
@@ -37,7 +38,6 @@ class Aggregation(NamedTuple):
     contents: Contents
     sets: Rings
     answer: Rings
-    parts: tuple[Rings, Rings]
     plan: Plan
     windows: Windows
 
@@ -53,7 +53,7 @@ def start(windows: Windows, early: tuple[bool, ...], order: tuple[tuple[int, ...
         raise ForebayError("bad-arrivals", f"probes go {chosen}", hint="expected for each stream every other one once")
     used = min(max(answer_buckets, 1), windows.groups[0])
     return Aggregation(contents(windows if hashed else Windows(windows.spans, 1, windows.groups, windows.owner)), rings(len(early) * windows.buckets, 4),
-                       rings(used, 3), (rings(1, 4), rings(1, 4)), Plan(early, chosen, hashed, used), windows)
+                       rings(used, 3), Plan(early, chosen, hashed, used), windows)
 
 
 def advance(state: Aggregation, arrivals: Arrivals) -> Aggregation:
@@ -61,23 +61,23 @@ def advance(state: Aggregation, arrivals: Arrivals) -> Aggregation:
     w, plan = state.windows, state.plan
     w.fitting(arrivals)
     early, order = np.array(plan.early, np.int64), np.array(plan.order, np.int64)
-    found, sets, answer, one, two = _advance(
-        state.contents, state.sets, state.answer, *state.parts, arrivals.stream, arrivals.time, arrivals.key, arrivals.group, arrivals.value,
-        np.array(w.spans), np.array(w.strides), early, order, w.buckets, plan.hashed, w.owner)
-    return state._replace(contents=found, sets=sets, answer=answer, parts=(one, two))
+    found, sets, answer = _advance(state.contents, state.sets, state.answer, arrivals.stream, arrivals.time, arrivals.key, arrivals.group, arrivals.value,
+                                   np.array(w.spans), np.array(w.strides), early, order, w.buckets, plan.hashed, w.owner)
+    return state._replace(contents=found, sets=sets, answer=answer)
 
 
 def answers(state: Aggregation) -> dict[int, Answer]:
     """COUNT(*), SUM and AVG of the owner's attribute by group; groups without joined rows do not appear."""
     r = state.answer
-    slots = [slot(r, ring, i) for ring in range(len(r.held)) for i in range(r.held[ring])]
+    slots = [slot(r.index, ring, i) for ring in range(len(r.index) - 1) for i in range(r.index[ring, HELD])]
     return {int(r.cells[CODE, at]): Answer(int(r.cells[COUNT, at]), int(r.cells[SUM, at])) for at in slots}
 
 
 @compiled
-def _advance(c: Contents, sets: Rings, answer: Rings, one: Rings, two: Rings, stream: Ints, time: Ints, key: Ints, group: Ints, value: Ints, spans: Ints,
-             strides: Ints, early: Ints, order: Ints, buckets: int, hashed: bool, owner: int) -> tuple[Contents, Rings, Rings, Rings, Rings]:
+def _advance(c: Contents, sets: Rings, answer: Rings, stream: Ints, time: Ints, key: Ints, group: Ints, value: Ints, spans: Ints, strides: Ints, early: Ints,
+             order: Ints, buckets: int, hashed: bool, owner: int) -> tuple[Contents, Rings, Rings]:
     """Fig. 5. What has expired leaves before the tuple comes, so no pair is made that is not alive."""
+    one, two = np.zeros((4, PARTS), np.int64), np.zeros((4, PARTS), np.int64)
     for i in range(len(stream)):
         left = expiring(c, spans, time[i])
         while left != NONE:
@@ -89,114 +89,128 @@ def _advance(c: Contents, sets: Rings, answer: Rings, one: Rings, two: Rings, st
             answer, one, two = _probe(c, sets, answer, one, two, left, gone, gone_group, worth, -1, strides, early, order[left], buckets, hashed, owner)
             left = expiring(c, spans, time[i])
         s = stream[i]
+        ring = s * buckets + key[i] % buckets
         if early[s]:
-            sets = _update_set(sets, s * buckets + key[i] % buckets, key[i], group[i], value[i], 1)
-        c, _ = enter(c, s, s * buckets + key[i] % buckets if hashed else s, time[i], key[i], group[i], value[i])
+            sets = _update_set(sets, ring, key[i], group[i], value[i], 1)
+        ring = ring if hashed else s
+        if crowded(c, s, ring):
+            c = widened(c, s, ring)
+        enter(c, s, ring, time[i], key[i], group[i], value[i])
         answer, one, two = _probe(c, sets, answer, one, two, s, key[i], group[i], value[i], 1, strides, early, order[s], buckets, hashed, owner)
-    return c, sets, answer, one, two
+    return c, sets, answer
 
 
 @compiled
 def _update_set(sets: Rings, ring: int, key: int, group: int, worth: int, sign: int) -> Rings:
     """Def. 4 for COUNT(*) and SUM: a row whose count is 0 is no row."""
-    cells = sets.cells
-    for i in range(sets.held[ring]):
-        at = slot(sets, ring, i)
+    cells, index = sets.cells, sets.index
+    first = index[ring, START]
+    for at in range(first, first + index[ring, HELD]):
         if cells[SET_KEY, at] == key and cells[SET_GROUP, at] == group:
             cells[SET_COUNT, at] += sign
             cells[SET_SUM, at] += sign * worth
             if cells[SET_COUNT, at] == 0:
-                remove(sets, ring, i)
+                replace_by_last(cells, index, ring, at)
             return sets
-    sets = roomy(sets, ring)
-    at = added(sets, ring)
-    cells = sets.cells
+    if full(index, ring):
+        sets = grown(sets, ring)
+    cells, at = sets.cells, added(sets.index, ring)
     cells[SET_KEY, at], cells[SET_GROUP, at], cells[SET_COUNT, at], cells[SET_SUM, at] = key, group, sign, sign * worth
     return sets
 
 
 @compiled
-def _update_answer(answer: Rings, code: int, first: int, count: int, total: int) -> Rings:
-    """Def. 4 for the answer, whose bucket is by the first stream's group."""
-    ring = first % len(answer.held)
-    cells = answer.cells
-    for i in range(answer.held[ring]):
-        at = slot(answer, ring, i)
-        if cells[CODE, at] == code:
-            cells[COUNT, at] += count
-            cells[SUM, at] += total
-            if cells[COUNT, at] == 0:
-                remove(answer, ring, i)
-            return answer
-    answer = roomy(answer, ring)
-    at = added(answer, ring)
-    cells = answer.cells
-    cells[CODE, at], cells[COUNT, at], cells[SUM, at] = code, count, total
+def _update_answer(answer: Rings, parts: Ints, count: int) -> Rings:
+    """Def. 4 for the answer, by joined combinations; its bucket is by the first stream's group."""
+    cells, index = answer.cells, answer.index
+    rings_there = len(index) - 1
+    for part in range(count):
+        home = parts[PART_HOME, part]
+        ring = home if home < rings_there else home % rings_there
+        if not _changed(cells, index, ring, parts[PART_CODE, part], parts[PART_COUNT, part], parts[PART_SUM, part]):
+            answer = grown(answer, ring)
+            cells, index = answer.cells, answer.index
+            _changed(cells, index, ring, parts[PART_CODE, part], parts[PART_COUNT, part], parts[PART_SUM, part])
     return answer
 
 
 @compiled
-def _probe(c: Contents, sets: Rings, answer: Rings, one: Rings, two: Rings, s: int, key: int, group: int, worth: int, sign: int, strides: Ints, early: Ints,
-           order: Ints, buckets: int, hashed: bool, owner: int) -> tuple[Rings, Rings, Rings]:
-    """One join after another, "a sequence of one-way joins"; what the last one gives goes into the answer at once."""
-    one.held[0] = 0
-    one = _put(one, group * strides[s], group if s == 0 else 0, sign, sign * worth if s == owner else sign)
-    for level in range(len(order)):
-        j, last = order[level], level == len(order) - 1
-        two.held[0] = 0
-        first = j * buckets + key % buckets if hashed else (j * buckets if early[j] else j)
-        past = first + 1 if hashed or not early[j] else first + buckets
-        for part in range(one.held[0]):
-            at = slot(one, 0, part)
-            if early[j]:
-                answer, two = _join_set(sets, answer, two, one.cells, at, j, key, first, past, strides, owner, last)
-            else:
-                answer, two = _join_window(c.tuples, answer, two, one.cells, at, j, key, first, strides, owner, last)
+def _changed(cells: Ints, index: Ints, ring: int, code: int, count: int, total: int) -> bool:
+    """A group of the answer by what a combination brings; False if it is new and its bucket is full."""
+    first = index[ring, START]
+    for at in range(first, first + index[ring, HELD]):
+        if cells[CODE, at] == code:
+            cells[COUNT, at] += count
+            cells[SUM, at] += total
+            if cells[COUNT, at] == 0:
+                replace_by_last(cells, index, ring, at)
+            return True
+    if full(index, ring):
+        return False
+    at = added(index, ring)
+    cells[CODE, at], cells[COUNT, at], cells[SUM, at] = code, count, total
+    return True
+
+
+@compiled
+def _probe(c: Contents, sets: Rings, answer: Rings, one: Ints, two: Ints, s: int, key: int, group: int, worth: int, sign: int, strides: Ints, early: Ints,
+           order: Ints, buckets: int, hashed: bool, owner: int) -> tuple[Rings, Ints, Ints]:
+    """One join after another, "a sequence of one-way joins", then the answer. A combination's sum is its count until the owner's tuple has joined."""
+    one[PART_CODE, 0], one[PART_HOME, 0], one[PART_COUNT, 0] = group * strides[s], group if s == 0 else 0, sign
+    one[PART_SUM, 0] = sign * worth if s == owner else sign
+    found = 1
+    for j in order:
+        if early[j]:
+            first = j * buckets + key % buckets if hashed else j * buckets
+            two, found = _join_set(sets.cells, sets.index, first, first + 1 if hashed else first + buckets, key, one, found, two, strides[j], j == 0, j == owner)
+        else:
+            ring = j * buckets + key % buckets if hashed else j
+            two, found = _join_window(c.tuples.cells, c.tuples.index, ring, key, one, found, two, strides[j], j == 0, j == owner)
         one, two = two, one
-    return answer, one, two
+    return _update_answer(answer, one, found), one, two
 
 
 @compiled
-def _join_set(sets: Rings, answer: Rings, two: Rings, parts: Ints, at: int, j: int, key: int, first: int, past: int, strides: Ints, owner: int,
-              last: bool) -> tuple[Rings, Rings]:
+def _join_set(cells: Ints, index: Ints, first: int, past: int, key: int, one: Ints, parts: int, two: Ints, stride: int, home: bool,
+              owns: bool) -> tuple[Ints, int]:
     """The AS join: a group of so many tuples coalesces, SUM(a) to a × count and COUNT to count (Def. 5)."""
-    cells = sets.cells
-    for ring in range(first, past):
-        for i in range(sets.held[ring]):
-            row = slot(sets, ring, i)
-            if cells[SET_KEY, row] == key:
-                count = parts[PART_COUNT, at] * cells[SET_COUNT, row]
-                total = parts[PART_SUM, at] * (cells[SET_SUM, row] if j == owner else cells[SET_COUNT, row])
-                code, home = parts[PART_CODE, at] + cells[SET_GROUP, row] * strides[j], cells[SET_GROUP, row] if j == 0 else parts[PART_FIRST, at]
-                if last:
-                    answer = _update_answer(answer, code, home, count, total)
-                else:
-                    two = _put(two, code, home, count, total)
-    return answer, two
+    found = 0
+    for part in range(parts):
+        for ring in range(first, past):
+            start = index[ring, START]
+            for at in range(start, start + index[ring, HELD]):
+                if cells[SET_KEY, at] == key:
+                    if found == two.shape[1]:
+                        two = _doubled(two)
+                    two[PART_CODE, found] = one[PART_CODE, part] + cells[SET_GROUP, at] * stride
+                    two[PART_HOME, found] = cells[SET_GROUP, at] if home else one[PART_HOME, part]
+                    two[PART_COUNT, found] = one[PART_COUNT, part] * cells[SET_COUNT, at]
+                    two[PART_SUM, found] = one[PART_SUM, part] * cells[SET_SUM if owns else SET_COUNT, at]
+                    found += 1
+    return two, found
 
 
 @compiled
-def _join_window(r: Rings, answer: Rings, two: Rings, parts: Ints, at: int, j: int, key: int, ring: int, strides: Ints, owner: int,
-                 last: bool) -> tuple[Rings, Rings]:
+def _join_window(cells: Ints, index: Ints, ring: int, key: int, one: Ints, parts: int, two: Ints, stride: int, home: bool, owns: bool) -> tuple[Ints, int]:
     """The window join: each match is one tuple."""
-    cells = r.cells
-    for i in range(r.held[ring]):
-        row = slot(r, ring, i)
-        if cells[KEY, row] == key:
-            total = parts[PART_SUM, at] * (cells[VALUE, row] if j == owner else 1)
-            code, home = parts[PART_CODE, at] + cells[GROUP, row] * strides[j], cells[GROUP, row] if j == 0 else parts[PART_FIRST, at]
-            if last:
-                answer = _update_answer(answer, code, home, parts[PART_COUNT, at], total)
-            else:
-                two = _put(two, code, home, parts[PART_COUNT, at], total)
-    return answer, two
+    found = 0
+    start, head, mask = index[ring, START], index[ring, HEAD], index[ring, ROOM] - 1
+    for part in range(parts):
+        for j in range(head, head + index[ring, HELD]):
+            at = start + (j & mask)
+            if cells[KEY, at] == key:
+                if found == two.shape[1]:
+                    two = _doubled(two)
+                two[PART_CODE, found] = one[PART_CODE, part] + cells[GROUP, at] * stride
+                two[PART_HOME, found] = cells[GROUP, at] if home else one[PART_HOME, part]
+                two[PART_COUNT, found] = one[PART_COUNT, part]
+                two[PART_SUM, found] = one[PART_SUM, part] * (cells[VALUE, at] if owns else 1)
+                found += 1
+    return two, found
 
 
 @compiled
-def _put(parts: Rings, code: int, first: int, count: int, total: int) -> Rings:
-    """A combination that goes to the next join. Its sum is its count until the owner's tuple has joined."""
-    parts = roomy(parts, 0)
-    at = added(parts, 0)
-    cells = parts.cells
-    cells[PART_CODE, at], cells[PART_FIRST, at], cells[PART_COUNT, at], cells[PART_SUM, at] = code, first, count, total
-    return parts
+def _doubled(parts: Ints) -> Ints:
+    more = np.zeros((parts.shape[0], 2 * parts.shape[1]), np.int64)
+    more[:, :parts.shape[1]] = parts
+    return more

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from jobs.operators.arrivals import Windows
 from jobs.operators.compiled import compiled
-from jobs.operators.rings import Ints, Rings, added, drop, rings, roomy, slot
+from jobs.operators.rings import HELD, Ints, Rings, added, drop, full, grown, rings, slot
 
 TIME, KEY, GROUP, VALUE = range(4)
 ATTRIBUTES = 4
@@ -31,19 +31,21 @@ def contents(windows: Windows, carried: int = 0) -> Contents:
 @compiled
 def oldest(c: Contents, s: int) -> int:
     """The slot of a window's oldest tuple, NONE if it is empty."""
-    if c.queue.held[s] == 0:
+    queue = c.queue.index
+    if queue[s, HELD] == 0:
         return NONE
-    return slot(c.tuples, c.queue.cells[0, slot(c.queue, s, 0)], 0)
+    return slot(c.tuples.index, c.queue.cells[0, slot(queue, s, 0)], 0)
 
 
 @compiled
 def expiring(c: Contents, spans: Ints, now: int) -> int:
     """The stream whose oldest tuple expired first of all that have expired, NONE if none has. Of equal ones the older tuple goes first, then stream order."""
     found, ends, came = NONE, now, now
+    cells = c.tuples.cells
     for s in range(len(spans)):
         at = oldest(c, s)
         if at != NONE:
-            time = c.tuples.cells[TIME, at]
+            time = cells[TIME, at]
             end = time + spans[s]
             if end <= now and (found == NONE or end < ends or (end == ends and time < came)):
                 found, ends, came = s, end, time
@@ -53,18 +55,30 @@ def expiring(c: Contents, spans: Ints, now: int) -> int:
 @compiled
 def leave(c: Contents, s: int) -> None:
     """The oldest tuple of a window leaves."""
-    drop(c.tuples, c.queue.cells[0, slot(c.queue, s, 0)])
-    drop(c.queue, s)
+    queue = c.queue.index
+    drop(c.tuples.index, c.queue.cells[0, slot(queue, s, 0)])
+    drop(queue, s)
 
 
 @compiled
-def enter(c: Contents, s: int, ring: int, time: int, key: int, group: int, value: int) -> tuple[Contents, int]:
-    """A tuple comes into a window; where it stands. What it carries is zero."""
-    tuples = roomy(c.tuples, ring)
-    queue = roomy(c.queue, s)
-    queue.cells[0, added(queue, s)] = ring
-    at = added(tuples, ring)
-    tuples.cells[TIME, at], tuples.cells[KEY, at], tuples.cells[GROUP, at], tuples.cells[VALUE, at] = time, key, group, value
-    for column in range(ATTRIBUTES, tuples.cells.shape[0]):
-        tuples.cells[column, at] = 0
-    return Contents(tuples, queue), at
+def crowded(c: Contents, s: int, ring: int) -> bool:
+    """Whether the windows must grow before a tuple enters."""
+    return full(c.tuples.index, ring) or full(c.queue.index, s)
+
+
+@compiled
+def widened(c: Contents, s: int, ring: int) -> Contents:
+    """Windows with room for one more tuple there."""
+    return Contents(grown(c.tuples, ring) if full(c.tuples.index, ring) else c.tuples, grown(c.queue, s) if full(c.queue.index, s) else c.queue)
+
+
+@compiled
+def enter(c: Contents, s: int, ring: int, time: int, key: int, group: int, value: int) -> int:
+    """A tuple comes into a window that is not `crowded`; where it stands. What it carries is zero."""
+    cells = c.tuples.cells
+    c.queue.cells[0, added(c.queue.index, s)] = ring
+    at = added(c.tuples.index, ring)
+    cells[TIME, at], cells[KEY, at], cells[GROUP, at], cells[VALUE, at] = time, key, group, value
+    for column in range(ATTRIBUTES, cells.shape[0]):
+        cells[column, at] = 0
+    return at

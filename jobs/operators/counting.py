@@ -11,9 +11,9 @@ import numpy as np
 
 from jobs.operators.arrivals import Arrivals, Windows
 from jobs.operators.compiled import compiled
-from jobs.operators.contents import ATTRIBUTES, GROUP, KEY, NONE, TIME, VALUE, Contents, contents, enter, expiring, leave, oldest
+from jobs.operators.contents import ATTRIBUTES, GROUP, KEY, NONE, TIME, VALUE, Contents, contents, crowded, enter, expiring, leave, oldest, widened
 from jobs.operators.inclusion import two
-from jobs.operators.rings import Ints, slot
+from jobs.operators.rings import HEAD, HELD, ROOM, START, Ints
 from jobs.operators.totals import HIGHEST, LOWEST, Totals, totals
 from optimizer.errors import ForebayError
 
@@ -52,7 +52,10 @@ def _advance(c: Contents, t: Totals, stream: Ints, time: Ints, key: Ints, group:
     for i in range(len(stream)):
         s, now = stream[i], time[i]
         whole -= _expire(c, t, now, spans, groups, strides, buckets, owner, extremes)
-        c, at = enter(c, s, s * buckets + key[i] % buckets, now, key[i], group[i], value[i])
+        ring = s * buckets + key[i] % buckets
+        if crowded(c, s, ring):
+            c = widened(c, s, ring)
+        at = enter(c, s, ring, now, key[i], group[i], value[i])
         if extremes:
             c.tuples.cells[MOST, at], c.tuples.cells[LEAST, at] = LOWEST, HIGHEST
         whole += _arrive(c, t, s, at, (1 - s) * buckets + key[i] % buckets, now + spans[s], spans[1 - s], strides, s == owner, extremes)
@@ -88,34 +91,36 @@ def _expire(c: Contents, t: Totals, now: int, spans: Ints, groups: Ints, strides
 @compiled
 def _take(c: Contents, t: Totals, ring: int, at: int, code: int, stride: int, owns: bool) -> None:
     """The pairs of a tuple that leaves go from groups that the other window brings."""
-    r = c.tuples
-    for j in range(r.held[ring]):
-        other = slot(r, ring, j)
-        if r.cells[KEY, other] == r.cells[KEY, at]:
-            g = code + r.cells[GROUP, other] * stride
-            t.count[g] -= 1
-            t.sum[g] -= r.cells[VALUE, at if owns else other]
+    cells, index, count, total = c.tuples.cells, c.tuples.index, t.count, t.sum
+    start, head, mask = index[ring, START], index[ring, HEAD], index[ring, ROOM] - 1
+    for j in range(head, head + index[ring, HELD]):
+        other = start + (j & mask)
+        if cells[KEY, other] == cells[KEY, at]:
+            g = code + cells[GROUP, other] * stride
+            count[g] -= 1
+            total[g] -= cells[VALUE, at if owns else other]
 
 
 @compiled
 def _arrive(c: Contents, t: Totals, s: int, at: int, ring: int, ends: int, span: int, strides: Ints, owns: bool, extremes: bool) -> int:
     """Each match is carried by the one of the two that leaves first, in the order of `expiring`; how many there are."""
-    r, found = c.tuples, 0
-    for j in range(r.held[ring]):
-        other = slot(r, ring, j)
-        if r.cells[KEY, other] == r.cells[KEY, at]:
+    cells, index, count, total, found = c.tuples.cells, c.tuples.index, t.count, t.sum, 0
+    start, head, mask, key, now = index[ring, START], index[ring, HEAD], index[ring, ROOM] - 1, cells[KEY, at], cells[TIME, at]
+    for j in range(head, head + index[ring, HELD]):
+        other = start + (j & mask)
+        if cells[KEY, other] == key:
             found += 1
-            end, time = r.cells[TIME, other] + span, r.cells[TIME, other]
-            first = end < ends or (end == ends and (time < r.cells[TIME, at] or (time == r.cells[TIME, at] and s == 1)))
+            time = cells[TIME, other]
+            first = time + span < ends or (time + span == ends and (time < now or (time == now and s == 1)))
             carrier = other if first else at
-            worth = r.cells[VALUE, at if owns else other]
-            r.cells[CV, carrier] += 1
-            r.cells[SV, carrier] += worth
-            g = r.cells[GROUP, at] * strides[s] + r.cells[GROUP, other] * strides[1 - s]
-            t.count[g] += 1
-            t.sum[g] += worth
+            worth = cells[VALUE, at if owns else other]
+            cells[CV, carrier] += 1
+            cells[SV, carrier] += worth
+            g = cells[GROUP, at] * strides[s] + cells[GROUP, other] * strides[1 - s]
+            count[g] += 1
+            total[g] += worth
             if extremes:
-                r.cells[MOST, carrier], r.cells[LEAST, carrier] = max(r.cells[MOST, carrier], worth), min(r.cells[LEAST, carrier], worth)
+                cells[MOST, carrier], cells[LEAST, carrier] = max(cells[MOST, carrier], worth), min(cells[LEAST, carrier], worth)
                 t.most[0], t.least[0] = max(t.most[0], worth), min(t.least[0], worth)
     return found
 
@@ -123,24 +128,27 @@ def _arrive(c: Contents, t: Totals, s: int, at: int, ring: int, ends: int, span:
 @compiled
 def _extremes(c: Contents, t: Totals) -> None:
     """MAX and MIN over what all tuples carry (5): only when the tuple that carried one has left, or naively."""
-    t.most[0], t.least[0] = LOWEST, HIGHEST
-    r = c.tuples
-    for ring in range(len(r.held)):
-        for j in range(r.held[ring]):
-            at = slot(r, ring, j)
-            t.most[0], t.least[0] = max(t.most[0], r.cells[MOST, at]), min(t.least[0], r.cells[LEAST, at])
+    most, least = LOWEST, HIGHEST
+    cells, index = c.tuples.cells, c.tuples.index
+    for ring in range(len(index) - 1):
+        start, head, mask = index[ring, START], index[ring, HEAD], index[ring, ROOM] - 1
+        for j in range(head, head + index[ring, HELD]):
+            at = start + (j & mask)
+            most, least = max(most, cells[MOST, at]), min(least, cells[LEAST, at])
+    t.most[0], t.least[0] = most, least
 
 
 @compiled
 def _anew(c: Contents, t: Totals, extremes: bool) -> int:
     """Steps 8 to 11 of TC-COUNT: the sum of all CV over both windows."""
     count, total = 0, 0
-    r = c.tuples
-    for ring in range(len(r.held)):
-        for j in range(r.held[ring]):
-            at = slot(r, ring, j)
-            count += r.cells[CV, at]
-            total += r.cells[SV, at]
+    cells, index = c.tuples.cells, c.tuples.index
+    for ring in range(len(index) - 1):
+        start, head, mask = index[ring, START], index[ring, HEAD], index[ring, ROOM] - 1
+        for j in range(head, head + index[ring, HELD]):
+            at = start + (j & mask)
+            count += cells[CV, at]
+            total += cells[SV, at]
     t.count[0], t.sum[0] = count, total
     if extremes:
         _extremes(c, t)

@@ -13,8 +13,8 @@ import numpy as np
 
 from jobs.operators.arrivals import Arrivals, Windows
 from jobs.operators.compiled import compiled
-from jobs.operators.contents import GROUP, KEY, NONE, VALUE, Contents, contents, enter, expiring, leave, oldest
-from jobs.operators.rings import Ints, slot
+from jobs.operators.contents import GROUP, KEY, NONE, VALUE, Contents, contents, crowded, enter, expiring, leave, oldest, widened
+from jobs.operators.rings import HEAD, HELD, ROOM, START, Ints
 from jobs.operators.totals import Totals, totals
 from optimizer.errors import ForebayError
 
@@ -60,7 +60,9 @@ def _advance(c: Contents, t: Totals, stream: Ints, time: Ints, key: Ints, group:
             passing += _pairs(c, t, (1 - left) * buckets + gone % buckets, gone, code, worth, strides[1 - left], left == owner, -1, having)
             left = expiring(c, spans, time[i])
         passing += _pairs(c, t, (1 - s) * buckets + ring, key[i], group[i] * strides[s], value[i], strides[1 - s], s == owner, 1, having)
-        c, _ = enter(c, s, s * buckets + ring, time[i], key[i], group[i], value[i])
+        if crowded(c, s, s * buckets + ring):
+            c = widened(c, s, s * buckets + ring)
+        enter(c, s, s * buckets + ring, time[i], key[i], group[i], value[i])
         said[i] = passing
     return c
 
@@ -69,13 +71,14 @@ def _advance(c: Contents, t: Totals, stream: Ints, time: Ints, key: Ints, group:
 def _pairs(c: Contents, t: Totals, ring: int, key: int, code: int, worth: int, stride: int, owns: bool, sign: int, having: int) -> int:
     """Adds a tuple's pairs with a bucket to their groups, or takes them away; how many groups more pass HAVING."""
     passing = 0
-    r = c.tuples
-    for j in range(r.held[ring]):
-        at = slot(r, ring, j)
-        if r.cells[KEY, at] == key:
-            g = code + r.cells[GROUP, at] * stride
-            passing -= t.count[g] > having
-            t.count[g] += sign
-            t.sum[g] += sign * (worth if owns else r.cells[VALUE, at])
-            passing += t.count[g] > having
+    cells, index, count, total = c.tuples.cells, c.tuples.index, t.count, t.sum
+    start, head, mask = index[ring, START], index[ring, HEAD], index[ring, ROOM] - 1
+    for j in range(head, head + index[ring, HELD]):
+        at = start + (j & mask)
+        if cells[KEY, at] == key:
+            g = code + cells[GROUP, at] * stride
+            passing -= count[g] > having
+            count[g] += sign
+            total[g] += sign * (worth if owns else cells[VALUE, at])
+            passing += count[g] > having
     return passing

@@ -12,8 +12,8 @@ import numpy as np
 
 from jobs.operators.arrivals import Arrivals, Windows
 from jobs.operators.compiled import compiled
-from jobs.operators.contents import ATTRIBUTES, KEY, NONE, TIME, VALUE, Contents, contents, enter, expiring, leave, oldest
-from jobs.operators.rings import Ints, slot
+from jobs.operators.contents import ATTRIBUTES, KEY, NONE, TIME, VALUE, Contents, contents, crowded, enter, expiring, leave, oldest, widened
+from jobs.operators.rings import HELD, Ints, slot
 from jobs.operators.totals import Totals, totals
 from optimizer.errors import ForebayError
 
@@ -54,7 +54,10 @@ def _advance(c: Contents, t: Totals, stream: Ints, time: Ints, key: Ints, value:
             t.sum[0] -= c.tuples.cells[SV, at]
             leave(c, left)
             left = expiring(c, spans, time[i])
-        c, at = enter(c, stream[i], stream[i] * buckets + key[i] % buckets, time[i], key[i], 0, value[i])
+        ring = stream[i] * buckets + key[i] % buckets
+        if crowded(c, stream[i], ring):
+            c = widened(c, stream[i], ring)
+        at = enter(c, stream[i], ring, time[i], key[i], 0, value[i])
         _arrive(c, t, stream[i], at, key[i] % buckets, spans, buckets, owner, unseen, later, worth)
         said[i] = t.count[0]
     return c
@@ -63,18 +66,18 @@ def _advance(c: Contents, t: Totals, stream: Ints, time: Ints, key: Ints, value:
 @compiled
 def _arrive(c: Contents, t: Totals, s: int, at: int, bucket: int, spans: Ints, buckets: int, owner: int, unseen: Ints, later: Ints, worth: Ints) -> None:
     """`later` counts by stream the matches passed so far, `worth` sums their attribute; the arrived tuple is its stream's only one."""
-    m, r = len(spans), c.tuples
+    m, cells, index = len(spans), c.tuples.cells, c.tuples.index
     for j in range(m):
-        unseen[j], later[j], worth[j] = r.held[j * buckets + bucket], 0, 0
+        unseen[j], later[j], worth[j] = index[j * buckets + bucket, HELD], 0, 0
     unseen[s] = 1
     while True:
-        last, where = _last(c, s, at, bucket, spans, buckets, unseen)
+        last, where = _last(cells, index, s, at, bucket, spans, buckets, unseen)
         if last == NONE:
             return
         unseen[last] -= 1
-        if r.cells[KEY, where] != r.cells[KEY, at]:
+        if cells[KEY, where] != cells[KEY, at]:
             continue
-        combinations, value = 1, r.cells[VALUE, where]
+        combinations, value = 1, cells[VALUE, where]
         for j in range(m):
             if j != last:
                 combinations *= later[j]
@@ -84,8 +87,8 @@ def _arrive(c: Contents, t: Totals, s: int, at: int, bucket: int, spans: Ints, b
             for j in range(m):
                 if j != last and j != owner:
                     total *= later[j]
-        r.cells[CV, where] += combinations
-        r.cells[SV, where] += total
+        cells[CV, where] += combinations
+        cells[SV, where] += total
         t.count[0] += combinations
         t.sum[0] += total
         later[last] += 1
@@ -93,13 +96,13 @@ def _arrive(c: Contents, t: Totals, s: int, at: int, bucket: int, spans: Ints, b
 
 
 @compiled
-def _last(c: Contents, s: int, at: int, bucket: int, spans: Ints, buckets: int, unseen: Ints) -> tuple[int, int]:
+def _last(cells: Ints, index: Ints, s: int, at: int, bucket: int, spans: Ints, buckets: int, unseen: Ints) -> tuple[int, int]:
     """The stream and slot of the one to expire last among those not yet passed; of equal ones the youngest, as `expiring` has the oldest leave first."""
     found, where, ends, came = NONE, NONE, 0, 0
     for j in range(len(spans)):
         if unseen[j] > 0:
-            here = at if j == s else slot(c.tuples, j * buckets + bucket, unseen[j] - 1)
-            time = c.tuples.cells[TIME, here]
+            here = at if j == s else slot(index, j * buckets + bucket, unseen[j] - 1)
+            time = cells[TIME, here]
             end = time + spans[j]
             if found == NONE or end > ends or (end == ends and time >= came):
                 found, where, ends, came = j, here, end, time

@@ -10,9 +10,9 @@ import numpy as np
 
 from jobs.operators.arrivals import Arrivals, Windows
 from jobs.operators.compiled import compiled
-from jobs.operators.contents import GROUP, KEY, NONE, TIME, VALUE, Contents, contents, enter, expiring, leave
+from jobs.operators.contents import GROUP, KEY, NONE, TIME, VALUE, Contents, contents, crowded, enter, expiring, leave, widened
 from jobs.operators.inclusion import two
-from jobs.operators.rings import Ints, Rings, added, remove, rings, roomy, slot
+from jobs.operators.rings import HEAD, HELD, ROOM, START, Ints, Rings, added, full, grown, replace_by_last, rings
 from jobs.operators.totals import HIGHEST, LOWEST, Totals, totals
 
 ENDS, JOINED_GROUP, JOINED_VALUE = range(3)
@@ -54,41 +54,45 @@ def _advance(c: Contents, joined: Rings, t: Totals, stream: Ints, time: Ints, ke
             _expire(joined, t, time[i])
         joined = _join(c, joined, t, (1 - s) * buckets + ring, key[i], group[i] * strides[s], value[i], time[i] + spans[s], spans[1 - s], strides[1 - s],
                        s == owner)
-        c, _ = enter(c, s, s * buckets + ring, time[i], key[i], group[i], value[i])
-        said[i] = joined.held[0]
+        if crowded(c, s, s * buckets + ring):
+            c = widened(c, s, s * buckets + ring)
+        enter(c, s, s * buckets + ring, time[i], key[i], group[i], value[i])
+        said[i] = joined.index[0, HELD]
     return c, joined
 
 
 @compiled
 def _expire(joined: Rings, t: Totals, now: int) -> None:
     """Goes over all joined tuples: takes the expired out of the answer, finds the extremes of the rest."""
-    t.most[0], t.least[0] = LOWEST, HIGHEST
-    i = 0
-    while i < joined.held[0]:
-        at = slot(joined, 0, i)
-        worth = joined.cells[JOINED_VALUE, at]
-        if joined.cells[ENDS, at] <= now:
-            t.count[joined.cells[JOINED_GROUP, at]] -= 1
-            t.sum[joined.cells[JOINED_GROUP, at]] -= worth
-            remove(joined, 0, i)
+    cells, index, count, total = joined.cells, joined.index, t.count, t.sum
+    most, least, at = LOWEST, HIGHEST, index[0, START]
+    while at < index[0, START] + index[0, HELD]:
+        worth = cells[JOINED_VALUE, at]
+        if cells[ENDS, at] <= now:
+            count[cells[JOINED_GROUP, at]] -= 1
+            total[cells[JOINED_GROUP, at]] -= worth
+            replace_by_last(cells, index, 0, at)
         else:
-            t.most[0], t.least[0] = max(t.most[0], worth), min(t.least[0], worth)
-            i += 1
+            most, least = max(most, worth), min(least, worth)
+            at += 1
+    t.most[0], t.least[0] = most, least
 
 
 @compiled
 def _join(c: Contents, joined: Rings, t: Totals, ring: int, key: int, code: int, value: int, ends: int, span: int, stride: int, owns: bool) -> Rings:
     """Writes the joined tuples of one that arrives, and aggregates them."""
-    r = c.tuples
-    for j in range(r.held[ring]):
-        other = slot(r, ring, j)
-        if r.cells[KEY, other] == key:
-            worth, g = value if owns else r.cells[VALUE, other], code + r.cells[GROUP, other] * stride
-            joined = roomy(joined, 0)
-            at = added(joined, 0)
-            joined.cells[ENDS, at] = min(ends, r.cells[TIME, other] + span)
+    cells, index, count, total = c.tuples.cells, c.tuples.index, t.count, t.sum
+    start, head, mask = index[ring, START], index[ring, HEAD], index[ring, ROOM] - 1
+    for j in range(head, head + index[ring, HELD]):
+        other = start + (j & mask)
+        if cells[KEY, other] == key:
+            worth, g = value if owns else cells[VALUE, other], code + cells[GROUP, other] * stride
+            if full(joined.index, 0):
+                joined = grown(joined, 0)
+            at = added(joined.index, 0)
+            joined.cells[ENDS, at] = min(ends, cells[TIME, other] + span)
             joined.cells[JOINED_GROUP, at], joined.cells[JOINED_VALUE, at] = g, worth
-            t.count[g] += 1
-            t.sum[g] += worth
+            count[g] += 1
+            total[g] += worth
             t.most[0], t.least[0] = max(t.most[0], worth), min(t.least[0], worth)
     return joined

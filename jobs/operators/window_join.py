@@ -11,7 +11,7 @@ import numpy as np
 
 from jobs.operators.arrivals import Arrivals, Windows
 from jobs.operators.compiled import compiled
-from jobs.operators.rings import Ints, Rings, added, drop, rings, roomy, slot
+from jobs.operators.rings import HEAD, HELD, ROOM, START, Ints, Rings, added, drop, full, grown, rings, slot
 from optimizer.cost.window_join import STRATEGIES
 from optimizer.errors import ForebayError
 
@@ -55,21 +55,23 @@ def advance(join: Join, arrivals: Arrivals) -> tuple[Join, Joined]:
 @compiled
 def _advance(r: Rings, stream: Ints, time: Ints, key: Ints, spans: Ints, buckets: int, strategy: int, matches: Ints, held: Ints) -> Rings:
     """Figs. 2 and 3; the optional second removal is by the strategy."""
-    kept = np.array([r.held[:buckets].sum(), r.held[buckets:].sum()])
+    index = r.index
+    kept = np.array([index[:buckets, HELD].sum(), index[buckets:-1, HELD].sum()])
     for i in range(len(stream)):
         own, other, now = stream[i], 1 - stream[i], time[i]
         bucket = key[i] % buckets
         if strategy >= ALL_PROBED:
-            kept[other] -= _clear(r, other * buckets, (other + 1) * buckets, now - spans[other])
+            kept[other] -= _clear(r.cells, index, other * buckets, (other + 1) * buckets, now - spans[other])
         else:
-            kept[other] -= _clear(r, other * buckets + bucket, other * buckets + bucket + 1, now - spans[other])
-        matches[i] = _matches(r, other * buckets + bucket, key[i])
+            kept[other] -= _clear(r.cells, index, other * buckets + bucket, other * buckets + bucket + 1, now - spans[other])
+        matches[i] = _matches(r.cells, index, other * buckets + bucket, key[i])
         if strategy == OPTIMAL:
-            kept[own] -= _clear(r, own * buckets, (own + 1) * buckets, now - spans[own])
+            kept[own] -= _clear(r.cells, index, own * buckets, (own + 1) * buckets, now - spans[own])
         elif strategy == PROBE_INSERT:
-            kept[own] -= _clear(r, own * buckets + bucket, own * buckets + bucket + 1, now - spans[own])
-        r = roomy(r, own * buckets + bucket)
-        at = added(r, own * buckets + bucket)
+            kept[own] -= _clear(r.cells, index, own * buckets + bucket, own * buckets + bucket + 1, now - spans[own])
+        if full(index, own * buckets + bucket):
+            r = grown(r, own * buckets + bucket)
+        at = added(index, own * buckets + bucket)
         r.cells[TIME, at], r.cells[KEY, at] = now, key[i]
         kept[own] += 1
         held[i, 0], held[i, 1] = kept[0], kept[1]
@@ -77,25 +79,25 @@ def _advance(r: Rings, stream: Ints, time: Ints, key: Ints, spans: Ints, buckets
 
 
 @compiled
-def _clear(r: Rings, first: int, last: int, expired: int) -> int:
+def _clear(cells: Ints, index: Ints, first: int, last: int, expired: int) -> int:
     """Drops what came at `expired` or before from the front of some buckets; how many went."""
     dropped = 0
     for ring in range(first, last):
-        while r.held[ring] > 0 and r.cells[TIME, slot(r, ring, 0)] <= expired:
-            drop(r, ring)
+        while index[ring, HELD] > 0 and cells[TIME, slot(index, ring, 0)] <= expired:
+            drop(index, ring)
             dropped += 1
     return dropped
 
 
 @compiled
-def _matches(r: Rings, ring: int, key: int) -> int:
+def _matches(cells: Ints, index: Ints, ring: int, key: int) -> int:
     """Scans a bucket, which is one piece of memory or two."""
-    start, held = r.start[ring], r.held[ring]
-    first = start + r.head[ring]
-    straight = min(held, r.room[ring] - r.head[ring])
+    start, held = index[ring, START], index[ring, HELD]
+    first = start + index[ring, HEAD]
+    straight = min(held, index[ring, ROOM] - index[ring, HEAD])
     found = 0
-    for found_key in r.cells[KEY, first:first + straight]:
+    for found_key in cells[KEY, first:first + straight]:
         found += found_key == key
-    for found_key in r.cells[KEY, start:start + held - straight]:
+    for found_key in cells[KEY, start:start + held - straight]:
         found += found_key == key
     return found
