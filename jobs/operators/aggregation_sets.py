@@ -69,7 +69,7 @@ def advance(state: Aggregation, arrivals: Arrivals) -> Aggregation:
 def answers(state: Aggregation) -> dict[int, Answer]:
     """COUNT(*), SUM and AVG of the owner's attribute by group; groups without joined rows do not appear."""
     r = state.answer
-    slots = [slot(r.index, ring, i) for ring in range(len(r.index) - 1) for i in range(r.index[ring, HELD])]
+    slots = [slot(r.bounds, ring, i) for ring in range(len(r.bounds) - 1) for i in range(r.bounds[ring, HELD])]
     return {int(r.cells[CODE, at]): Answer(int(r.cells[COUNT, at]), int(r.cells[SUM, at])) for at in slots}
 
 
@@ -103,7 +103,7 @@ def _advance(c: Contents, sets: Rings, answer: Rings, stream: Ints, time: Ints, 
 @compiled
 def _update_set(sets: Rings, ring: int, key: int, group: int, worth: int, sign: int) -> Rings:
     """Def. 4 for COUNT(*) and SUM: a row whose count is 0 is no row."""
-    cells, index = sets.cells, sets.index
+    cells, index = sets.cells, sets.bounds
     first = index[ring, START]
     for at in range(first, first + index[ring, HELD]):
         if cells[SET_KEY, at] == key and cells[SET_GROUP, at] == group:
@@ -114,7 +114,7 @@ def _update_set(sets: Rings, ring: int, key: int, group: int, worth: int, sign: 
             return sets
     if full(index, ring):
         sets = grown(sets, ring)
-    cells, at = sets.cells, added(sets.index, ring)
+    cells, at = sets.cells, added(sets.bounds, ring)
     cells[SET_KEY, at], cells[SET_GROUP, at], cells[SET_COUNT, at], cells[SET_SUM, at] = key, group, sign, sign * worth
     return sets
 
@@ -122,14 +122,14 @@ def _update_set(sets: Rings, ring: int, key: int, group: int, worth: int, sign: 
 @compiled
 def _update_answer(answer: Rings, parts: Ints, count: int) -> Rings:
     """Def. 4 for the answer, by joined combinations; its bucket is by the first stream's group."""
-    cells, index = answer.cells, answer.index
+    cells, index = answer.cells, answer.bounds
     rings_there = len(index) - 1
     for part in range(count):
         home = parts[PART_HOME, part]
         ring = home if home < rings_there else home % rings_there
         if not _changed(cells, index, ring, parts[PART_CODE, part], parts[PART_COUNT, part], parts[PART_SUM, part]):
             answer = grown(answer, ring)
-            cells, index = answer.cells, answer.index
+            cells, index = answer.cells, answer.bounds
             _changed(cells, index, ring, parts[PART_CODE, part], parts[PART_COUNT, part], parts[PART_SUM, part])
     return answer
 
@@ -161,11 +161,12 @@ def _probe(c: Contents, sets: Rings, answer: Rings, one: Ints, two: Ints, s: int
     found = 1
     for j in order:
         if early[j]:
-            first = j * buckets + key % buckets if hashed else j * buckets
-            two, found = _join_set(sets.cells, sets.index, first, first + 1 if hashed else first + buckets, key, one, found, two, strides[j], j == 0, j == owner)
+            first = j * buckets + (key % buckets if hashed else 0)
+            past = first + (1 if hashed else buckets)
+            two, found = _join_set(sets.cells, sets.bounds, first, past, key, one, found, two, strides[j], j == 0, j == owner)
         else:
             ring = j * buckets + key % buckets if hashed else j
-            two, found = _join_window(c.tuples.cells, c.tuples.index, ring, key, one, found, two, strides[j], j == 0, j == owner)
+            two, found = _join_window(c.tuples.cells, c.tuples.bounds, ring, key, one, found, two, strides[j], j == 0, j == owner)
         one, two = two, one
     return _update_answer(answer, one, found), one, two
 

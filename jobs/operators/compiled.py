@@ -19,7 +19,7 @@ def _folder() -> str:
     return os.path.join(cache, "forebay", "operators", digest)
 
 
-numba.config.CACHE_DIR = os.environ.get("NUMBA_CACHE_DIR") or _folder()
+setattr(numba.config, "CACHE_DIR", os.environ.get("NUMBA_CACHE_DIR") or _folder())
 
 
 def compiled(function: Function) -> Function:

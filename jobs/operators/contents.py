@@ -31,10 +31,10 @@ def contents(windows: Windows, carried: int = 0) -> Contents:
 @compiled
 def oldest(c: Contents, s: int) -> int:
     """The slot of a window's oldest tuple, NONE if it is empty."""
-    queue = c.queue.index
+    queue = c.queue.bounds
     if queue[s, HELD] == 0:
         return NONE
-    return slot(c.tuples.index, c.queue.cells[0, slot(queue, s, 0)], 0)
+    return slot(c.tuples.bounds, c.queue.cells[0, slot(queue, s, 0)], 0)
 
 
 @compiled
@@ -55,29 +55,29 @@ def expiring(c: Contents, spans: Ints, now: int) -> int:
 @compiled
 def leave(c: Contents, s: int) -> None:
     """The oldest tuple of a window leaves."""
-    queue = c.queue.index
-    drop(c.tuples.index, c.queue.cells[0, slot(queue, s, 0)])
+    queue = c.queue.bounds
+    drop(c.tuples.bounds, c.queue.cells[0, slot(queue, s, 0)])
     drop(queue, s)
 
 
 @compiled
 def crowded(c: Contents, s: int, ring: int) -> bool:
     """Whether the windows must grow before a tuple enters."""
-    return full(c.tuples.index, ring) or full(c.queue.index, s)
+    return full(c.tuples.bounds, ring) or full(c.queue.bounds, s)
 
 
 @compiled
 def widened(c: Contents, s: int, ring: int) -> Contents:
     """Windows with room for one more tuple there."""
-    return Contents(grown(c.tuples, ring) if full(c.tuples.index, ring) else c.tuples, grown(c.queue, s) if full(c.queue.index, s) else c.queue)
+    return Contents(grown(c.tuples, ring) if full(c.tuples.bounds, ring) else c.tuples, grown(c.queue, s) if full(c.queue.bounds, s) else c.queue)
 
 
 @compiled
 def enter(c: Contents, s: int, ring: int, time: int, key: int, group: int, value: int) -> int:
     """A tuple comes into a window that is not `crowded`; where it stands. What it carries is zero."""
     cells = c.tuples.cells
-    c.queue.cells[0, added(c.queue.index, s)] = ring
-    at = added(c.tuples.index, ring)
+    c.queue.cells[0, added(c.queue.bounds, s)] = ring
+    at = added(c.tuples.bounds, ring)
     cells[TIME, at], cells[KEY, at], cells[GROUP, at], cells[VALUE, at] = time, key, group, value
     for column in range(ATTRIBUTES, cells.shape[0]):
         cells[column, at] = 0

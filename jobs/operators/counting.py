@@ -48,7 +48,7 @@ def advance(state: Counting, arrivals: Arrivals) -> tuple[Counting, Ints]:
 @compiled
 def _advance(c: Contents, t: Totals, stream: Ints, time: Ints, key: Ints, group: Ints, value: Ints, spans: Ints, groups: Ints, strides: Ints, buckets: int,
              owner: int, extremes: bool, naive: bool, said: Ints) -> Contents:
-    whole = int(t.count.sum())
+    whole = int(t.pairs.sum())
     for i in range(len(stream)):
         s, now = stream[i], time[i]
         whole -= _expire(c, t, now, spans, groups, strides, buckets, owner, extremes)
@@ -75,7 +75,7 @@ def _expire(c: Contents, t: Totals, now: int, spans: Ints, groups: Ints, strides
         at, cells = oldest(c, left), c.tuples.cells
         gone += cells[CV, at]
         if groups[1 - left] == 1:
-            t.count[cells[GROUP, at] * strides[left]] -= cells[CV, at]
+            t.pairs[cells[GROUP, at] * strides[left]] -= cells[CV, at]
             t.sum[cells[GROUP, at] * strides[left]] -= cells[SV, at]
         else:
             _take(c, t, (1 - left) * buckets + cells[KEY, at] % buckets, at, cells[GROUP, at] * strides[left], strides[1 - left], left == owner)
@@ -91,7 +91,7 @@ def _expire(c: Contents, t: Totals, now: int, spans: Ints, groups: Ints, strides
 @compiled
 def _take(c: Contents, t: Totals, ring: int, at: int, code: int, stride: int, owns: bool) -> None:
     """The pairs of a tuple that leaves go from groups that the other window brings."""
-    cells, index, count, total = c.tuples.cells, c.tuples.index, t.count, t.sum
+    cells, index, count, total = c.tuples.cells, c.tuples.bounds, t.pairs, t.sum
     start, head, mask = index[ring, START], index[ring, HEAD], index[ring, ROOM] - 1
     for j in range(head, head + index[ring, HELD]):
         other = start + (j & mask)
@@ -104,7 +104,7 @@ def _take(c: Contents, t: Totals, ring: int, at: int, code: int, stride: int, ow
 @compiled
 def _arrive(c: Contents, t: Totals, s: int, at: int, ring: int, ends: int, span: int, strides: Ints, owns: bool, extremes: bool) -> int:
     """Each match is carried by the one of the two that leaves first, in the order of `expiring`; how many there are."""
-    cells, index, count, total, found = c.tuples.cells, c.tuples.index, t.count, t.sum, 0
+    cells, index, count, total, found = c.tuples.cells, c.tuples.bounds, t.pairs, t.sum, 0
     start, head, mask, key, now = index[ring, START], index[ring, HEAD], index[ring, ROOM] - 1, cells[KEY, at], cells[TIME, at]
     for j in range(head, head + index[ring, HELD]):
         other = start + (j & mask)
@@ -129,7 +129,7 @@ def _arrive(c: Contents, t: Totals, s: int, at: int, ring: int, ends: int, span:
 def _extremes(c: Contents, t: Totals) -> None:
     """MAX and MIN over what all tuples carry (5): only when the tuple that carried one has left, or naively."""
     most, least = LOWEST, HIGHEST
-    cells, index = c.tuples.cells, c.tuples.index
+    cells, index = c.tuples.cells, c.tuples.bounds
     for ring in range(len(index) - 1):
         start, head, mask = index[ring, START], index[ring, HEAD], index[ring, ROOM] - 1
         for j in range(head, head + index[ring, HELD]):
@@ -142,14 +142,14 @@ def _extremes(c: Contents, t: Totals) -> None:
 def _anew(c: Contents, t: Totals, extremes: bool) -> int:
     """Steps 8 to 11 of TC-COUNT: the sum of all CV over both windows."""
     count, total = 0, 0
-    cells, index = c.tuples.cells, c.tuples.index
+    cells, index = c.tuples.cells, c.tuples.bounds
     for ring in range(len(index) - 1):
         start, head, mask = index[ring, START], index[ring, HEAD], index[ring, ROOM] - 1
         for j in range(head, head + index[ring, HELD]):
             at = start + (j & mask)
             count += cells[CV, at]
             total += cells[SV, at]
-    t.count[0], t.sum[0] = count, total
+    t.pairs[0], t.sum[0] = count, total
     if extremes:
         _extremes(c, t)
     return count

@@ -49,7 +49,7 @@ def two(windows: Windows) -> Windows:
 @compiled
 def _advance(c: Contents, t: Totals, stream: Ints, time: Ints, key: Ints, group: Ints, value: Ints, spans: Ints, strides: Ints, buckets: int, owner: int,
              having: int, said: Ints) -> Contents:
-    passing = int((t.count > having).sum())
+    passing = int((t.pairs > having).sum())
     for i in range(len(stream)):
         s, ring = stream[i], key[i] % buckets
         left = expiring(c, spans, time[i])
@@ -71,7 +71,7 @@ def _advance(c: Contents, t: Totals, stream: Ints, time: Ints, key: Ints, group:
 def _pairs(c: Contents, t: Totals, ring: int, key: int, code: int, worth: int, stride: int, owns: bool, sign: int, having: int) -> int:
     """Adds a tuple's pairs with a bucket to their groups, or takes them away; how many groups more pass HAVING."""
     passing = 0
-    cells, index, count, total = c.tuples.cells, c.tuples.index, t.count, t.sum
+    cells, index, count, total = c.tuples.cells, c.tuples.bounds, t.pairs, t.sum
     start, head, mask = index[ring, START], index[ring, HEAD], index[ring, ROOM] - 1
     for j in range(head, head + index[ring, HELD]):
         at = start + (j & mask)

@@ -50,7 +50,7 @@ def _advance(c: Contents, t: Totals, stream: Ints, time: Ints, key: Ints, value:
         left = expiring(c, spans, time[i])
         while left != NONE:
             at = oldest(c, left)
-            t.count[0] -= c.tuples.cells[CV, at]
+            t.pairs[0] -= c.tuples.cells[CV, at]
             t.sum[0] -= c.tuples.cells[SV, at]
             leave(c, left)
             left = expiring(c, spans, time[i])
@@ -59,14 +59,14 @@ def _advance(c: Contents, t: Totals, stream: Ints, time: Ints, key: Ints, value:
             c = widened(c, stream[i], ring)
         at = enter(c, stream[i], ring, time[i], key[i], 0, value[i])
         _arrive(c, t, stream[i], at, key[i] % buckets, spans, buckets, owner, unseen, later, worth)
-        said[i] = t.count[0]
+        said[i] = t.pairs[0]
     return c
 
 
 @compiled
 def _arrive(c: Contents, t: Totals, s: int, at: int, bucket: int, spans: Ints, buckets: int, owner: int, unseen: Ints, later: Ints, worth: Ints) -> None:
     """`later` counts by stream the matches passed so far, `worth` sums their attribute; the arrived tuple is its stream's only one."""
-    m, cells, index = len(spans), c.tuples.cells, c.tuples.index
+    m, cells, index = len(spans), c.tuples.cells, c.tuples.bounds
     for j in range(m):
         unseen[j], later[j], worth[j] = index[j * buckets + bucket, HELD], 0, 0
     unseen[s] = 1
@@ -89,7 +89,7 @@ def _arrive(c: Contents, t: Totals, s: int, at: int, bucket: int, spans: Ints, b
                     total *= later[j]
         cells[CV, where] += combinations
         cells[SV, where] += total
-        t.count[0] += combinations
+        t.pairs[0] += combinations
         t.sum[0] += total
         later[last] += 1
         worth[last] += value

@@ -57,14 +57,14 @@ def _advance(c: Contents, joined: Rings, t: Totals, stream: Ints, time: Ints, ke
         if crowded(c, s, s * buckets + ring):
             c = widened(c, s, s * buckets + ring)
         enter(c, s, s * buckets + ring, time[i], key[i], group[i], value[i])
-        said[i] = joined.index[0, HELD]
+        said[i] = joined.bounds[0, HELD]
     return c, joined
 
 
 @compiled
 def _expire(joined: Rings, t: Totals, now: int) -> None:
     """Goes over all joined tuples: takes the expired out of the answer, finds the extremes of the rest."""
-    cells, index, count, total = joined.cells, joined.index, t.count, t.sum
+    cells, index, count, total = joined.cells, joined.bounds, t.pairs, t.sum
     most, least, at = LOWEST, HIGHEST, index[0, START]
     while at < index[0, START] + index[0, HELD]:
         worth = cells[JOINED_VALUE, at]
@@ -81,15 +81,15 @@ def _expire(joined: Rings, t: Totals, now: int) -> None:
 @compiled
 def _join(c: Contents, joined: Rings, t: Totals, ring: int, key: int, code: int, value: int, ends: int, span: int, stride: int, owns: bool) -> Rings:
     """Writes the joined tuples of one that arrives, and aggregates them."""
-    cells, index, count, total = c.tuples.cells, c.tuples.index, t.count, t.sum
+    cells, index, count, total = c.tuples.cells, c.tuples.bounds, t.pairs, t.sum
     start, head, mask = index[ring, START], index[ring, HEAD], index[ring, ROOM] - 1
     for j in range(head, head + index[ring, HELD]):
         other = start + (j & mask)
         if cells[KEY, other] == key:
             worth, g = value if owns else cells[VALUE, other], code + cells[GROUP, other] * stride
-            if full(joined.index, 0):
+            if full(joined.bounds, 0):
                 joined = grown(joined, 0)
-            at = added(joined.index, 0)
+            at = added(joined.bounds, 0)
             joined.cells[ENDS, at] = min(ends, cells[TIME, other] + span)
             joined.cells[JOINED_GROUP, at], joined.cells[JOINED_VALUE, at] = g, worth
             count[g] += 1

@@ -18,10 +18,10 @@ FIRST = 4                               # slots of a buffer that has never been 
 
 
 class Rings(NamedTuple):
-    """`cells` is column by slot, `index` buffer by START … HELD; its last row has the first free slot. Functions that add rows give the rings to go on with."""
+    """`cells` is column by slot, `bounds` buffer by START … HELD; its last row has the first free slot. Functions that add rows give the rings to go on with."""
 
     cells: Ints
-    index: Ints
+    bounds: Ints
 
 
 def rings(count: int, columns: int) -> Rings:
@@ -34,17 +34,17 @@ def rings(count: int, columns: int) -> Rings:
 
 def copied(r: Rings) -> Rings:
     """A state that others may advance without changing this one."""
-    return Rings(r.cells.copy(), r.index.copy())
+    return Rings(r.cells.copy(), r.bounds.copy())
 
 
 def memory(r: Rings) -> int:
     """Bytes allocated."""
-    return r.cells.nbytes + r.index.nbytes
+    return r.cells.nbytes + r.bounds.nbytes
 
 
 def rows(r: Rings) -> int:
     """Rows held."""
-    return int(r.index[:-1, HELD].sum())
+    return int(r.bounds[:-1, HELD].sum())
 
 
 @compiled
@@ -56,7 +56,7 @@ def slot(index: Ints, ring: int, i: int) -> int:
 @compiled
 def grown(r: Rings, ring: int) -> Rings:
     """The buffer at the end of the block, twice as large, its oldest row first."""
-    cells, index = r.cells, r.index
+    cells, index = r.cells, r.bounds
     room, first = index[ring, ROOM] * 2, index[-1, START]
     if first + room > cells.shape[1]:
         cells = np.zeros((cells.shape[0], max(first + room, 2 * cells.shape[1])), np.int64)

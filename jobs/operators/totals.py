@@ -14,20 +14,20 @@ LOWEST, HIGHEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max      # of nothi
 class Answer(NamedTuple):
     """Of one group; None is NULL."""
 
-    count: int
+    pairs: int
     sum: int | None
     max: int | None = None
     min: int | None = None
 
     @property
     def avg(self) -> float | None:
-        return None if self.sum is None else self.sum / self.count
+        return None if self.sum is None else self.sum / self.pairs
 
 
 class Totals(NamedTuple):
     """A number a group; `most` and `least` only where an operator keeps extremes, which needs one group."""
 
-    count: Ints
+    pairs: Ints
     sum: Ints
     most: Ints
     least: Ints
@@ -42,5 +42,5 @@ def totals(windows: Windows) -> Totals:
 def answers(found: Totals, having: int = 0) -> dict[int, Answer]:
     """By group, those with joined rows and more than `having` of them: HAVING COUNT(*) > having."""
     extremes = (None if found.most[0] == LOWEST else int(found.most[0]), None if found.least[0] == HIGHEST else int(found.least[0]))
-    kept = np.flatnonzero(found.count > having)
-    return {int(g): Answer(int(found.count[g]), int(found.sum[g]), *extremes) for g in kept}
+    kept = np.flatnonzero(found.pairs > having)
+    return {int(g): Answer(int(found.pairs[g]), int(found.sum[g]), *extremes) for g in kept}

@@ -55,7 +55,7 @@ def advance(join: Join, arrivals: Arrivals) -> tuple[Join, Joined]:
 @compiled
 def _advance(r: Rings, stream: Ints, time: Ints, key: Ints, spans: Ints, buckets: int, strategy: int, matches: Ints, held: Ints) -> Rings:
     """Figs. 2 and 3; the optional second removal is by the strategy."""
-    index = r.index
+    index = r.bounds
     kept = np.array([index[:buckets, HELD].sum(), index[buckets:-1, HELD].sum()])
     for i in range(len(stream)):
         own, other, now = stream[i], 1 - stream[i], time[i]

@@ -36,7 +36,7 @@ def test_grouped_counts_and_sums_after_every_tuple(data: st.DataObject, spans: t
         pc, kept = pipelined.advance(pc, one(rows, i))
         right = coded(naive.answer(before, spans, owner), windows)
         for totals in (ic.totals, tc.totals, pc.totals):
-            assert {g: (a.count, a.sum) for g, a in answers(totals).items()} == {g: value[:2] for g, value in right.items()}
+            assert {g: (a.pairs, a.sum) for g, a in answers(totals).items()} == {g: value[:2] for g, value in right.items()}
         passed = {g: value[1] / value[0] for g, value in right.items() if value[0] > having}
         assert {g: a.avg for g, a in answers(ic.totals, having).items()} == passed and passing[0] == len(passed)
         assert whole[0] == kept[0] == sum(v[0] for v in right.values())
@@ -49,7 +49,7 @@ def test_extremes_after_every_tuple(rows: list[naive.Row], spans: tuple[int, int
     for i, before in naive.steps(rows):
         (tc, _), (pc, _) = counting.advance(tc, one(rows, i)), pipelined.advance(pc, one(rows, i))
         right = naive.answer(before, spans, owner)
-        assert {0: (a.count, a.sum, a.max, a.min) for a in answers(tc.totals).values()} == {0: v for v in right.values()}
+        assert {0: (a.pairs, a.sum, a.max, a.min) for a in answers(tc.totals).values()} == {0: v for v in right.values()}
         assert {0: (a.max, a.min) for a in answers(pc.totals).values()} == {0: v[2:] for v in right.values()}
 
 
@@ -60,7 +60,7 @@ def test_any_number_of_streams_after_every_tuple(count: int, data: st.DataObject
     for i, before in naive.steps(rows):
         mtc, whole = many.advance(mtc, one(rows, i))
         right = naive.answer(before, spans, owner)
-        assert {(a.count, a.sum) for a in answers(mtc.totals).values()} == {v[:2] for v in right.values()}
+        assert {(a.pairs, a.sum) for a in answers(mtc.totals).values()} == {v[:2] for v in right.values()}
         assert whole[0] == sum(v[0] for v in right.values())
 
 
