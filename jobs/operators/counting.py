@@ -26,13 +26,14 @@ class Counting(NamedTuple):
     windows: Windows
     extremes: bool
     naive: bool
+    sums: bool
 
 
-def start(windows: Windows, extremes: bool = False, naive: bool = False) -> Counting:
-    """`naive`: as printed, the answer is summed anew over all tuples at each arrival; else it runs along. Extremes are of one group."""
-    if (extremes or naive) and max(windows.groups) > 1:
-        raise ForebayError("bad-arrivals", f"extremes or the naive sum with groups {windows.groups}", hint="expected one group, as TC is printed")
-    return Counting(contents(two(windows), 4 if extremes else 2), totals(windows), windows, extremes, naive)
+def start(windows: Windows, extremes: bool = False, naive: bool = False, sums: bool = True) -> Counting:
+    """`naive`: as printed, the answer is summed anew over all tuples at each arrival; else it runs along. Extremes are of one group. No `sums`: TC-COUNT."""
+    if (extremes or naive or not sums) and max(windows.groups) > 1 or extremes and not sums:
+        raise ForebayError("bad-arrivals", f"extremes, the naive sum or COUNT alone with groups {windows.groups}", hint="expected one group, as TC is printed")
+    return Counting(contents(two(windows), 4 if extremes else 2), totals(windows), windows, extremes, naive, sums)
 
 
 def advance(state: Counting, arrivals: Arrivals) -> tuple[Counting, Ints]:
@@ -41,13 +42,13 @@ def advance(state: Counting, arrivals: Arrivals) -> tuple[Counting, Ints]:
     w.fitting(arrivals)
     said = np.zeros(len(arrivals), np.int64)
     found = _advance(state.contents, state.totals, arrivals.stream, arrivals.time, arrivals.key, arrivals.group, arrivals.value,
-                     np.array(w.spans), np.array(w.groups), np.array(w.strides), w.buckets, w.owner, state.extremes, state.naive, said)
+                     np.array(w.spans), np.array(w.groups), np.array(w.strides), w.buckets, w.owner, state.sums, state.extremes, state.naive, said)
     return state._replace(contents=found), said
 
 
 @compiled
 def _advance(c: Contents, t: Totals, stream: Ints, time: Ints, key: Ints, group: Ints, value: Ints, spans: Ints, groups: Ints, strides: Ints, buckets: int,
-             owner: int, extremes: bool, naive: bool, said: Ints) -> Contents:
+             owner: int, sums: bool, extremes: bool, naive: bool, said: Ints) -> Contents:
     whole = int(t.pairs.sum())
     for i in range(len(stream)):
         s, now = stream[i], time[i]
@@ -58,7 +59,8 @@ def _advance(c: Contents, t: Totals, stream: Ints, time: Ints, key: Ints, group:
         at = enter(c, s, ring, now, key[i], group[i], value[i])
         if extremes:
             c.tuples.cells[MOST, at], c.tuples.cells[LEAST, at] = LOWEST, HIGHEST
-        whole += _arrive(c, t, s, at, (1 - s) * buckets + key[i] % buckets, now + spans[s], spans[1 - s], strides, s == owner, extremes)
+        whole += _arrive(c, t, s, at, (1 - s) * buckets + key[i] % buckets, now + spans[s], spans[1 - s], group[i] * strides[s], strides[1 - s],
+                         groups[1 - s] > 1, s == owner, sums, extremes)
         if naive:
             whole = _anew(c, t, extremes)
         said[i] = whole
@@ -102,26 +104,46 @@ def _take(c: Contents, t: Totals, ring: int, at: int, code: int, stride: int, ow
 
 
 @compiled
-def _arrive(c: Contents, t: Totals, s: int, at: int, ring: int, ends: int, span: int, strides: Ints, owns: bool, extremes: bool) -> int:
-    """Each match is carried by the one of the two that leaves first, in the order of `expiring`; how many there are."""
-    cells, index, count, total, found = c.tuples.cells, c.tuples.bounds, t.pairs, t.sum, 0
-    start, head, mask, key, now = index[ring, START], index[ring, HEAD], index[ring, ROOM] - 1, cells[KEY, at], cells[TIME, at]
-    for j in range(head, head + index[ring, HELD]):
+def _arrive(c: Contents, t: Totals, s: int, at: int, ring: int, ends: int, span: int, code: int, stride: int, brought: bool, owns: bool,
+            sums: bool, extremes: bool) -> int:
+    """Each match is carried by the one of the two that leaves first: of a bucket, which is in the order of `expiring`, the older part carries."""
+    cells, index = c.tuples.cells, c.tuples.bounds
+    head, past = index[ring, HEAD], index[ring, HEAD] + index[ring, HELD]
+    start, mask, now = index[ring, START], index[ring, ROOM] - 1, cells[TIME, at]
+    older = past
+    while older > head:
+        time = cells[TIME, start + ((older - 1) & mask)]
+        if time + span < ends or (time + span == ends and (time < now or (time == now and s == 1))):
+            break
+        older -= 1
+    found = _carry(cells, t, start, mask, head, older, at, False, code, stride, brought, owns, sums, extremes)
+    return found + _carry(cells, t, start, mask, older, past, at, True, code, stride, brought, owns, sums, extremes)
+
+
+@compiled
+def _carry(cells: Ints, t: Totals, start: int, mask: int, head: int, past: int, at: int, itself: bool, code: int, stride: int, brought: bool, owns: bool,
+           sums: bool, extremes: bool) -> int:
+    """The pairs of an arrived tuple with part of a bucket, carried by it `itself` or each by the other; how many there are."""
+    count, total, found, worths, key, value = t.pairs, t.sum, 0, 0, cells[KEY, at], cells[VALUE, at]
+    for j in range(head, past):
         other = start + (j & mask)
         if cells[KEY, other] == key:
             found += 1
-            time = cells[TIME, other]
-            first = time + span < ends or (time + span == ends and (time < now or (time == now and s == 1)))
-            carrier = other if first else at
-            worth = cells[VALUE, at if owns else other]
+            carrier = at if itself else other
             cells[CV, carrier] += 1
-            cells[SV, carrier] += worth
-            g = cells[GROUP, at] * strides[s] + cells[GROUP, other] * strides[1 - s]
-            count[g] += 1
-            total[g] += worth
-            if extremes:
-                cells[MOST, carrier], cells[LEAST, carrier] = max(cells[MOST, carrier], worth), min(cells[LEAST, carrier], worth)
-                t.most[0], t.least[0] = max(t.most[0], worth), min(t.least[0], worth)
+            if sums:
+                worth = value if owns else cells[VALUE, other]
+                cells[SV, carrier] += worth
+                worths += worth
+                if brought:
+                    count[code + cells[GROUP, other] * stride] += 1
+                    total[code + cells[GROUP, other] * stride] += worth
+                if extremes:
+                    cells[MOST, carrier], cells[LEAST, carrier] = max(cells[MOST, carrier], worth), min(cells[LEAST, carrier], worth)
+                    t.most[0], t.least[0] = max(t.most[0], worth), min(t.least[0], worth)
+    if not brought:
+        count[code] += found
+        total[code] += worths
     return found
 
 

@@ -23,11 +23,12 @@ class Inclusion(NamedTuple):
     contents: Contents
     totals: Totals
     windows: Windows
+    sums: bool
 
 
-def start(windows: Windows) -> Inclusion:
-    """Nothing has come yet."""
-    return Inclusion(contents(two(windows)), totals(windows), windows)
+def start(windows: Windows, sums: bool = True) -> Inclusion:
+    """Nothing has come yet. Without `sums` it is IC-COUNT."""
+    return Inclusion(contents(two(windows)), totals(windows), windows, sums)
 
 
 def advance(state: Inclusion, arrivals: Arrivals, having: int = 0) -> tuple[Inclusion, Ints]:
@@ -36,7 +37,7 @@ def advance(state: Inclusion, arrivals: Arrivals, having: int = 0) -> tuple[Incl
     w.fitting(arrivals)
     said = np.zeros(len(arrivals), np.int64)
     found = _advance(state.contents, state.totals, arrivals.stream, arrivals.time, arrivals.key, arrivals.group, arrivals.value,
-                     np.array(w.spans), np.array(w.strides), w.buckets, w.owner, having, said)
+                     np.array(w.spans), np.array(w.groups), np.array(w.strides), w.buckets, w.owner, state.sums, having, said)
     return state._replace(contents=found), said
 
 
@@ -47,8 +48,8 @@ def two(windows: Windows) -> Windows:
 
 
 @compiled
-def _advance(c: Contents, t: Totals, stream: Ints, time: Ints, key: Ints, group: Ints, value: Ints, spans: Ints, strides: Ints, buckets: int, owner: int,
-             having: int, said: Ints) -> Contents:
+def _advance(c: Contents, t: Totals, stream: Ints, time: Ints, key: Ints, group: Ints, value: Ints, spans: Ints, groups: Ints, strides: Ints, buckets: int,
+             owner: int, sums: bool, having: int, said: Ints) -> Contents:
     passing = int((t.pairs > having).sum())
     for i in range(len(stream)):
         s, ring = stream[i], key[i] % buckets
@@ -57,9 +58,11 @@ def _advance(c: Contents, t: Totals, stream: Ints, time: Ints, key: Ints, group:
             at, cells = oldest(c, left), c.tuples.cells
             gone, worth, code = cells[KEY, at], cells[VALUE, at], cells[GROUP, at] * strides[left]
             leave(c, left)
-            passing += _pairs(c, t, (1 - left) * buckets + gone % buckets, gone, code, worth, strides[1 - left], left == owner, -1, having)
+            ring_there = (1 - left) * buckets + gone % buckets
+            passing += _pairs(c, t, ring_there, gone, code, worth, strides[1 - left], groups[1 - left] > 1, left == owner, sums, -1, having)
             left = expiring(c, spans, time[i])
-        passing += _pairs(c, t, (1 - s) * buckets + ring, key[i], group[i] * strides[s], value[i], strides[1 - s], s == owner, 1, having)
+        code, ring_there = group[i] * strides[s], (1 - s) * buckets + ring
+        passing += _pairs(c, t, ring_there, key[i], code, value[i], strides[1 - s], groups[1 - s] > 1, s == owner, sums, 1, having)
         if crowded(c, s, s * buckets + ring):
             c = widened(c, s, s * buckets + ring)
         enter(c, s, s * buckets + ring, time[i], key[i], group[i], value[i])
@@ -68,17 +71,28 @@ def _advance(c: Contents, t: Totals, stream: Ints, time: Ints, key: Ints, group:
 
 
 @compiled
-def _pairs(c: Contents, t: Totals, ring: int, key: int, code: int, worth: int, stride: int, owns: bool, sign: int, having: int) -> int:
+def _pairs(c: Contents, t: Totals, ring: int, key: int, code: int, worth: int, stride: int, brought: bool, owns: bool, sums: bool, sign: int,
+           having: int) -> int:
     """Adds a tuple's pairs with a bucket to their groups, or takes them away; how many groups more pass HAVING."""
-    passing = 0
+    passing, found, worths = 0, 0, 0
     cells, index, count, total = c.tuples.cells, c.tuples.bounds, t.pairs, t.sum
     start, head, mask = index[ring, START], index[ring, HEAD], index[ring, ROOM] - 1
     for j in range(head, head + index[ring, HELD]):
         at = start + (j & mask)
         if cells[KEY, at] == key:
-            g = code + cells[GROUP, at] * stride
-            passing -= count[g] > having
-            count[g] += sign
-            total[g] += sign * (worth if owns else cells[VALUE, at])
-            passing += count[g] > having
+            if brought:
+                g = code + cells[GROUP, at] * stride
+                passing -= count[g] > having
+                count[g] += sign
+                total[g] += sign * (worth if owns else cells[VALUE, at])
+                passing += count[g] > having
+            else:
+                found += 1
+                if sums:
+                    worths += worth if owns else cells[VALUE, at]
+    if found:
+        passing -= count[code] > having
+        count[code] += sign * found
+        total[code] += sign * worths
+        passing += count[code] > having
     return passing

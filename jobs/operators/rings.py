@@ -18,7 +18,7 @@ FIRST = 4                               # slots of a buffer that has never been 
 
 
 class Rings(NamedTuple):
-    """`cells` is column by slot, `bounds` buffer by START … HELD; its last row has the first free slot. Functions that add rows give the rings to go on with."""
+    """`cells` is column by slot, `bounds` buffer by START … HELD, its last row the first free slot. Functions that add rows give the rings to go on with."""
 
     cells: Ints
     bounds: Ints
