@@ -273,11 +273,12 @@ def bench(call: Call, names: Annotated[list[str] | None, typer.Argument(metavar=
 
 
 def experiment(call: Call, names: Annotated[list[str] | None, typer.Argument(metavar="NAME…")] = None,
-               quick: Annotated[bool, typer.Option("--quick", help="Smaller and fewer.")] = False) -> Said:
-    """The papers' figures and tables; `list` shows them, `all` runs them."""
+               quick: Annotated[bool, typer.Option("--quick", help="Smaller and fewer.")] = False,
+               pictures: Annotated[str | None, typer.Option("--pictures", metavar="DIR", help="Write a page and an SVG of each there.")] = None) -> Said:
+    """The papers' figures and tables; `list` shows them, `all` runs them. What is interrupted goes on at its last finished point."""
     from jobs import experiments
 
-    document = experiments.document(list(names or ("list",)), quick)
+    document = experiments.document(list(names or ("list",)), quick, pictures)
     return Said(document, lambda out: text.line(out, document["text"]))
 
 

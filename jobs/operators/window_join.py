@@ -52,6 +52,23 @@ def advance(join: Join, arrivals: Arrivals) -> tuple[Join, Joined]:
     return join._replace(buffers=buffers), Joined(matches, held)
 
 
+def filled(join: Join, arrivals: Arrivals) -> Join:
+    """The join after tuples whose matches nobody asks for: as `advance`, but nothing is probed and nothing leaves. The join given is used up."""
+    join.windows.fitting(arrivals)
+    return join._replace(buffers=_filled(join.buffers, arrivals.stream, arrivals.time, arrivals.key, join.windows.buckets))
+
+
+@compiled
+def _filled(r: Rings, stream: Ints, time: Ints, key: Ints, buckets: int) -> Rings:
+    for i in range(len(stream)):
+        ring = stream[i] * buckets + key[i] % buckets
+        if full(r.bounds, ring):
+            r = grown(r, ring)
+        at = added(r.bounds, ring)
+        r.cells[TIME, at], r.cells[KEY, at] = time[i], key[i]
+    return r
+
+
 @compiled
 def _advance(r: Rings, stream: Ints, time: Ints, key: Ints, spans: Ints, buckets: int, strategy: int, matches: Ints, held: Ints) -> Rings:
     """Figs. 2 and 3; the optional second removal is by the strategy."""
