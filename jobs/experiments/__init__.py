@@ -20,6 +20,7 @@ EXPERIMENTS: dict[str, tuple[str, str, str]] = {
     "a-fig8": ("paper A, Fig. 8: three-way hash join, eight plans", "aggregation", "figure_8"),
     "a-fig9": ("paper A, Fig. 9: the same by nested loop", "aggregation", "figure_9"),
     "a-fig10": ("paper A, Fig. 10: settings in which each of four plans is the best", "winners", "figure_10"),
+    "a-fig10-batches": ("paper A, Fig. 10's settings on micro-batches: which plan wins, by window and batch", "batches", "figure_10"),
     "b-fig4": ("paper B, Fig. 4: nested loop and hash window joins by relative rate", "joins", "figure_4"),
     "b-fig5": ("paper B, Fig. 5: the hash join by buckets", "joins", "figure_5"),
     "b-fig6": ("paper B, Fig. 6: the hash join by buckets and selectivity", "joins", "figure_6"),

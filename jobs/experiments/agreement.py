@@ -6,18 +6,12 @@ from itertools import combinations
 
 import numpy as np
 
+from jobs import model_error
+
 
 def spearman(one: Sequence[float], other: Sequence[float]) -> float:
-    """Pearson's correlation of ranks, equal values sharing their mean rank; 0 where nothing varies."""
-    a, b = _ranks(one), _ranks(other)
-    if np.ptp(a) == 0 or np.ptp(b) == 0:
-        return 0.0
-    return round(float(np.corrcoef(a, b)[0, 1]), 3)
-
-
-def _ranks(values: Sequence[float]) -> np.ndarray:
-    array = np.asarray(values, float)
-    return np.array([(array < v).sum() + ((array == v).sum() - 1) / 2 for v in array])
+    """Rank correlation to three digits."""
+    return round(model_error.spearman(one, other), 3)
 
 
 def tuned(amounts: Sequence[Sequence[float]], measured: Sequence[float]) -> list[float]:
