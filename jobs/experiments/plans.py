@@ -82,7 +82,8 @@ def measured(case: Case, scale: float = 1, times: int = TIMES) -> Point:
     fill = max(max(spans) / SECOND, max(i.groups / s.rate for s, i in zip(streams, case.inputs)))
     arriving = merged([generated(s, fill + (times + 1) * unit, seed) for seed, s in enumerate(streams)])
     cuts = [arriving.until(ceil((fill + k * unit) * SECOND)) for k in range(times + 2)]
-    plans = [_Running(aggregation_sets.advance(started(case, spans, early), arriving.part(0, cuts[1]))) for early in digits(len(case.inputs))]
+    filled = aggregation_sets.advance(started(case, spans), arriving.part(0, cuts[1]))
+    plans = [_Running(aggregation_sets.switched(filled, early, probes(case, early))) for early in digits(len(case.inputs))]
     seconds = [min(found) for found in zip(*[least([partial(p.go, arriving.part(*cuts[k:k + 2])) for p in plans], 1) for k in range(1, times + 1)])]
     answers = [aggregation_sets.answers(p.state) for p in plans]
     if any(answer != answers[0] for answer in answers):
@@ -91,11 +92,16 @@ def measured(case: Case, scale: float = 1, times: int = TIMES) -> Point:
             "joined": sum(a.pairs for a in answers[0].values())}
 
 
-def started(case: Case, spans: tuple[int, ...], early: tuple[bool, ...]) -> aggregation_sets.Aggregation:
-    """Bi = min(1/σ, B) buckets (20, 21); a tuple probes in the model's order."""
+def started(case: Case, spans: tuple[int, ...]) -> aggregation_sets.Aggregation:
+    """All aggregate early, which is what fills windows fastest; Bi = min(1/σ, B) buckets (20, 21)."""
     windows = Windows(spans, min(max(i.distinct for i in case.inputs), BUCKETS), tuple(i.groups for i in case.inputs))
-    order = tuple(probe_order(case.priced(), early, k) for k in range(len(early)))
-    return aggregation_sets.start(windows, early, order, case.hashed, BUCKETS)
+    early = (True,) * len(case.inputs)
+    return aggregation_sets.start(windows, early, probes(case, early), case.hashed, BUCKETS)
+
+
+def probes(case: Case, early: tuple[bool, ...]) -> aggregation_sets.Order:
+    """The model's order."""
+    return tuple(probe_order(case.priced(), early, k) for k in range(len(early)))
 
 
 @dataclass

@@ -14,7 +14,7 @@ import numpy as np
 from jobs.operators.arrivals import Arrivals, Windows
 from jobs.operators.compiled import compiled
 from jobs.operators.contents import GROUP, KEY, NONE, VALUE, Contents, contents, crowded, enter, expiring, leave, oldest, widened
-from jobs.operators.rings import HEAD, HELD, ROOM, START, Ints, Rings, added, full, grown, replace_by_last, rings, slot
+from jobs.operators.rings import HEAD, HELD, ROOM, START, Ints, Rings, added, copied, full, grown, replace_by_last, rings, slot
 from jobs.operators.totals import Answer
 from optimizer.errors import ForebayError
 
@@ -25,11 +25,14 @@ PARTS = 64                                                  # room for them at f
 MOST_BUCKETS = 1021                                         # B of paper A's experiments
 
 
+Order = tuple[tuple[int, ...], ...]
+
+
 class Plan(NamedTuple):
     """`early` says by stream whether it aggregates early; `order` by stream which others it probes, first to last."""
 
     early: tuple[bool, ...]
-    order: tuple[tuple[int, ...], ...]
+    order: Order
     hashed: bool = True
     answer_buckets: int = MOST_BUCKETS
 
@@ -42,18 +45,32 @@ class Aggregation(NamedTuple):
     windows: Windows
 
 
-def start(windows: Windows, early: tuple[bool, ...], order: tuple[tuple[int, ...], ...] | None = None, hashed: bool = True,
-          answer_buckets: int = MOST_BUCKETS) -> Aggregation:
+def start(windows: Windows, early: tuple[bool, ...], order: Order | None = None, hashed: bool = True, answer_buckets: int = MOST_BUCKETS) -> Aggregation:
     """Nothing has come yet. `windows.buckets` is that of sets and, if `hashed`, of windows; the order is FROM order if none is given."""
+    used = min(max(answer_buckets, 1), windows.groups[0])
+    return Aggregation(contents(windows if hashed else Windows(windows.spans, 1, windows.groups, windows.owner)), rings(len(windows.spans) * windows.buckets, 4),
+                       rings(used, 3), Plan(early, _order(windows, early, order), hashed, used), windows)
+
+
+def switched(state: Aggregation, early: tuple[bool, ...], order: Order | None = None) -> Aggregation:
+    """A copy that goes on by another plan, whose sets the state's plan must keep; sets that no plan keeps up to date are empty."""
+    if any(wanted and not kept for wanted, kept in zip(early, state.plan.early)):
+        raise ForebayError("bad-arrivals", f"from a plan {state.plan.early} to {early}", hint="expected only sets that are there")
+    windows, plan = state.windows, state.plan
+    contents_, sets = Contents(copied(state.contents.tuples), copied(state.contents.queue)), copied(state.sets)
+    for k in (k for k, wanted in enumerate(early) if not wanted):
+        sets.bounds[k * windows.buckets:(k + 1) * windows.buckets, HELD] = 0
+    return Aggregation(contents_, sets, copied(state.answer), plan._replace(early=early, order=_order(windows, early, order)), windows)
+
+
+def _order(windows: Windows, early: tuple[bool, ...], order: Order | None) -> Order:
     inputs = range(len(windows.spans))
     if len(early) != len(windows.spans):
         raise ForebayError("bad-arrivals", f"a plan of {len(early)} streams for {len(windows.spans)} windows", hint="expected one digit a stream")
     chosen = order or tuple(tuple(j for j in inputs if j != k) for k in inputs)
     if [sorted((k, *others)) for k, others in enumerate(chosen)] != [list(inputs)] * len(early):
         raise ForebayError("bad-arrivals", f"probes go {chosen}", hint="expected for each stream every other one once")
-    used = min(max(answer_buckets, 1), windows.groups[0])
-    return Aggregation(contents(windows if hashed else Windows(windows.spans, 1, windows.groups, windows.owner)), rings(len(early) * windows.buckets, 4),
-                       rings(used, 3), Plan(early, chosen, hashed, used), windows)
+    return chosen
 
 
 def advance(state: Aggregation, arrivals: Arrivals) -> Aggregation:

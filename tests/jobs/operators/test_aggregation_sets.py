@@ -36,6 +36,17 @@ def test_sets_hold_a_row_a_group_and_join_value(rows: list[naive.Row], spans: tu
     assert held(state.sets) == len({(r[2], r[3]) for r in naive.alive(rows, spans)[0]})
 
 
+@given(naive.streams(groups=(3, 2), most=30), naive.windows(), st.integers(0, 30))
+def test_plans_go_on_from_another_ones_state(rows: list[naive.Row], spans: tuple[int, int], cut: int) -> None:
+    """From a plan that keeps all sets to each that keeps fewer; the state it came from goes on, too."""
+    first = aggregation_sets.advance(aggregation_sets.start(Windows(spans, 2, (3, 2)), (True, True)), arrivals(rows[:cut]))
+    others = [aggregation_sets.switched(first, early) for early in product((False, True), repeat=2)]
+    right = aggregation_sets.answers(aggregation_sets.advance(first, arrivals(rows[cut:])))
+    assert all(aggregation_sets.answers(aggregation_sets.advance(other, arrivals(rows[cut:]))) == right for other in others)
+    with pytest.raises(ForebayError, match="only sets that are there"):
+        aggregation_sets.switched(others[0], (True, False))
+
+
 def test_five_streams() -> None:
     rows = [(s, 0, 1, 0, s + 1) for s in range(5) for _ in range(2)]
     for early in ((False,) * 5, (True,) * 5, (True, False, True, False, True)):
