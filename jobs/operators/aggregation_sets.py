@@ -48,8 +48,9 @@ class Aggregation(NamedTuple):
 def start(windows: Windows, early: tuple[bool, ...], order: Order | None = None, hashed: bool = True, answer_buckets: int = MOST_BUCKETS) -> Aggregation:
     """Nothing has come yet. `windows.buckets` is that of sets and, if `hashed`, of windows; the order is FROM order if none is given."""
     used = min(max(answer_buckets, 1), windows.groups[0])
-    return Aggregation(contents(windows if hashed else Windows(windows.spans, 1, windows.groups, windows.owner)), rings(len(windows.spans) * windows.buckets, 4),
-                       rings(used, 3), Plan(early, _order(windows, early, order), hashed, used), windows)
+    tuples = contents(windows if hashed else Windows(windows.spans, 1, windows.groups, windows.owner))
+    plan = Plan(early, _order(windows, early, order), hashed, used)
+    return Aggregation(tuples, rings(len(windows.spans) * windows.buckets, 4), rings(used, 3), plan, windows)
 
 
 def switched(state: Aggregation, early: tuple[bool, ...], order: Order | None = None) -> Aggregation:
