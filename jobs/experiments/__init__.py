@@ -57,4 +57,4 @@ def document(wanted: list[str], quick: bool = False, pictures: str | None = None
 def _run(name: str, quick: bool) -> Report:
     _, module, function = EXPERIMENTS[name]
     run: Callable[[bool, Tell], Report] = getattr(importlib.import_module(f"jobs.experiments.{module}"), function)
-    return run(quick, lambda said: print(said, file=sys.stderr, flush=True))
+    return {**run(quick, lambda said: print(said, file=sys.stderr, flush=True)), "quick": quick}

@@ -110,7 +110,7 @@ def _space(name: str, rate: float, window: float) -> float:
     w, item = steady(rate, rate, window, BUCKETS, 1 / DISTINCT), (ATTRIBUTES + 1) * WORD
     if name == "PC":
         return pipelined_space(w, Widths(item, item)).of("windows") + w.selectivity * w.a * w.b * 3 * WORD
-    return (inclusion_space(w, Widths(item, item)) if name == "IC" else counting_space(w, Widths(item, item, 2 * WORD))).total
+    return (inclusion_space(w, Widths(item, item)) if name == "IC" else counting_space(w, Widths(item, item, WORD))).total
 
 
 def _time(panel: Panel, setting: tuple[float, float]) -> list[Claim]:

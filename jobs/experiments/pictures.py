@@ -20,7 +20,8 @@ def drawn(name: str, report: Report, folder: Path) -> list[Path]:
     page, picture = folder / f"{name}.md", folder / f"{name}.svg"
     _picture(panels, picture, name)
     title, settings, rest = report["title"], report["settings"], report["text"].split("\n", 2)[2]
-    page.write_text(f"# {title}\n\n`forebay experiment {name}`. {settings}\n\n![{title}]({picture.name})\n{rest}\n", encoding="utf-8")
+    command = f"forebay experiment {name}{' --quick' if report.get('quick') else ''}"
+    page.write_text(f"# {title}\n\n`{command}`. {settings}\n\n![{title}]({picture.name})\n{rest}\n", encoding="utf-8")
     return [page, picture]
 
 

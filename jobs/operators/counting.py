@@ -33,7 +33,7 @@ def start(windows: Windows, extremes: bool = False, naive: bool = False, sums: b
     """`naive`: as printed, the answer is summed anew over all tuples at each arrival; else it runs along. Extremes are of one group. No `sums`: TC-COUNT."""
     if (extremes or naive or not sums) and max(windows.groups) > 1 or extremes and not sums:
         raise ForebayError("bad-arrivals", f"extremes, the naive sum or COUNT alone with groups {windows.groups}", hint="expected one group, as TC is printed")
-    return Counting(contents(two(windows), 4 if extremes else 2), totals(windows), windows, extremes, naive, sums)
+    return Counting(contents(two(windows), 4 if extremes else 2 if sums else 1), totals(windows), windows, extremes, naive, sums)
 
 
 def advance(state: Counting, arrivals: Arrivals) -> tuple[Counting, Ints]:
@@ -52,7 +52,7 @@ def _advance(c: Contents, t: Totals, stream: Ints, time: Ints, key: Ints, group:
     whole = int(t.pairs.sum())
     for i in range(len(stream)):
         s, now = stream[i], time[i]
-        whole -= _expire(c, t, now, spans, groups, strides, buckets, owner, extremes)
+        whole -= _expire(c, t, now, spans, groups, strides, buckets, owner, sums, extremes)
         ring = s * buckets + key[i] % buckets
         if crowded(c, s, ring):
             c = widened(c, s, ring)
@@ -62,23 +62,25 @@ def _advance(c: Contents, t: Totals, stream: Ints, time: Ints, key: Ints, group:
         whole += _arrive(c, t, s, at, (1 - s) * buckets + key[i] % buckets, now + spans[s], spans[1 - s], group[i] * strides[s], strides[1 - s],
                          groups[1 - s] > 1, s == owner, sums, extremes)
         if naive:
-            whole = _anew(c, t, extremes)
+            whole = _anew(c, t, sums, extremes)
         said[i] = whole
     return c
 
 
 @compiled
-def _expire(c: Contents, t: Totals, now: int, spans: Ints, groups: Ints, strides: Ints, buckets: int, owner: int, extremes: bool) -> int:
+def _expire(c: Contents, t: Totals, now: int, spans: Ints, groups: Ints, strides: Ints, buckets: int, owner: int, sums: bool, extremes: bool) -> int:
     """What the expired carry leaves with them, the earliest first; how many pairs went."""
-    gone = 0
-    lost = False
     left = expiring(c, spans, now)
+    if left == NONE:
+        return 0
+    gone, lost, cells, count, total = 0, False, c.tuples.cells, t.pairs, t.sum
     while left != NONE:
-        at, cells = oldest(c, left), c.tuples.cells
+        at = oldest(c, left)
         gone += cells[CV, at]
         if groups[1 - left] == 1:
-            t.pairs[cells[GROUP, at] * strides[left]] -= cells[CV, at]
-            t.sum[cells[GROUP, at] * strides[left]] -= cells[SV, at]
+            count[cells[GROUP, at] * strides[left]] -= cells[CV, at]
+            if sums:
+                total[cells[GROUP, at] * strides[left]] -= cells[SV, at]
         else:
             _take(c, t, (1 - left) * buckets + cells[KEY, at] % buckets, at, cells[GROUP, at] * strides[left], strides[1 - left], left == owner)
         if extremes:
@@ -117,14 +119,16 @@ def _arrive(c: Contents, t: Totals, s: int, at: int, ring: int, ends: int, span:
             break
         older -= 1
     found = _carry(cells, t, start, mask, head, older, at, False, code, stride, brought, owns, sums, extremes)
-    return found + _carry(cells, t, start, mask, older, past, at, True, code, stride, brought, owns, sums, extremes)
+    if older < past:
+        found += _carry(cells, t, start, mask, older, past, at, True, code, stride, brought, owns, sums, extremes)
+    return found
 
 
 @compiled
 def _carry(cells: Ints, t: Totals, start: int, mask: int, head: int, past: int, at: int, itself: bool, code: int, stride: int, brought: bool, owns: bool,
            sums: bool, extremes: bool) -> int:
     """The pairs of an arrived tuple with part of a bucket, carried by it `itself` or each by the other; how many there are."""
-    count, total, found, worths, key, value = t.pairs, t.sum, 0, 0, cells[KEY, at], cells[VALUE, at]
+    found, worths, key, value = 0, 0, cells[KEY, at], cells[VALUE, at]
     for j in range(head, past):
         other = start + (j & mask)
         if cells[KEY, other] == key:
@@ -136,14 +140,14 @@ def _carry(cells: Ints, t: Totals, start: int, mask: int, head: int, past: int, 
                 cells[SV, carrier] += worth
                 worths += worth
                 if brought:
-                    count[code + cells[GROUP, other] * stride] += 1
-                    total[code + cells[GROUP, other] * stride] += worth
+                    t.pairs[code + cells[GROUP, other] * stride] += 1
+                    t.sum[code + cells[GROUP, other] * stride] += worth
                 if extremes:
                     cells[MOST, carrier], cells[LEAST, carrier] = max(cells[MOST, carrier], worth), min(cells[LEAST, carrier], worth)
                     t.most[0], t.least[0] = max(t.most[0], worth), min(t.least[0], worth)
-    if not brought:
-        count[code] += found
-        total[code] += worths
+    if found and not brought:
+        t.pairs[code] += found
+        t.sum[code] += worths
     return found
 
 
@@ -161,7 +165,7 @@ def _extremes(c: Contents, t: Totals) -> None:
 
 
 @compiled
-def _anew(c: Contents, t: Totals, extremes: bool) -> int:
+def _anew(c: Contents, t: Totals, sums: bool, extremes: bool) -> int:
     """Steps 8 to 11 of TC-COUNT: the sum of all CV over both windows."""
     count, total = 0, 0
     cells, index = c.tuples.cells, c.tuples.bounds
@@ -170,7 +174,7 @@ def _anew(c: Contents, t: Totals, extremes: bool) -> int:
         for j in range(head, head + index[ring, HELD]):
             at = start + (j & mask)
             count += cells[CV, at]
-            total += cells[SV, at]
+            total += cells[SV, at] if sums else 0
     t.pairs[0], t.sum[0] = count, total
     if extremes:
         _extremes(c, t)

@@ -73,6 +73,16 @@ def test_many_tuples_at_once_give_what_single_ones_give(rows: list[naive.Row], s
     assert together.tolist() == by_many.tolist() == kept.tolist()
 
 
+@given(naive.streams(most=40), naive.windows(), st.booleans())
+def test_count_alone(rows: list[naive.Row], spans: tuple[int, int], as_printed: bool) -> None:
+    """TC-COUNT and IC-COUNT keep no sums."""
+    windows = Windows(spans, 2)
+    tc, whole = counting.advance(counting.start(windows, naive=as_printed, sums=False), arrivals(rows))
+    ic, _ = inclusion.advance(inclusion.start(windows, sums=False), arrivals(rows))
+    right = sum(v[0] for v in naive.answer(rows, spans, 0).values())
+    assert whole[-1] == tc.totals.pairs[0] == ic.totals.pairs[0] == right
+
+
 def test_only_the_baseline_keeps_joined_tuples() -> None:
     rows = [(i % 2, i, 0, 0, 1) for i in range(100)]
     windows = Windows((40, 40), 4)
