@@ -280,11 +280,12 @@ def bench(call: Call, names: Annotated[list[str] | None, typer.Argument(metavar=
 
 def experiment(call: Call, names: Annotated[list[str] | None, typer.Argument(metavar="NAME…")] = None,
                quick: Annotated[bool, typer.Option("--quick", help="Smaller and fewer.")] = False,
-               events: Annotated[int | None, typer.Option("--events", min=10_000, help="How many, where an experiment says.")] = None) -> Said:
-    """The papers' figures and tables; `list` shows them, `all` runs them."""
+               events: Annotated[int | None, typer.Option("--events", min=10_000, help="How many, where an experiment says.")] = None,
+               pictures: Annotated[str | None, typer.Option("--pictures", metavar="DIR", help="Write a page and an SVG of each there.")] = None) -> Said:
+    """The papers' figures and tables; `list` shows them, `all` runs them. What is interrupted goes on at its last finished point."""
     from jobs import experiments
 
-    document = experiments.document(list(names or ("list",)), quick, events=events)
+    document = experiments.document(list(names or ("list",)), quick, pictures, events=events)
     return Said(document, lambda out: text.line(out, document["text"]))
 
 

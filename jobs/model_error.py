@@ -102,13 +102,13 @@ def case(setting: trial.Setting, known: Coefficients) -> Case:
     with trial.generated(setting) as data:
         observed = observe(data, setting.full)
         able = [c.plan for c in candidates(query) if not c.refused]
-        plans = [p for p in able if _pairs(query, p, observed) <= MOST]
+        plans = [p for p in able if joined_rows(query, p, observed) <= MOST]
         ran = trial.run(data, plans)
     points = tuple(_point(query, p, observed, known, ran[p.name][1]) for p in plans)
     return Case(setting.name, points, len(able) - len(plans))
 
 
-def _pairs(query: Query, plan: Plan, observed: Observed) -> float:
+def joined_rows(query: Query, plan: Plan, observed: Observed) -> float:
     """Joined rows of the dearest of a plan's batches; `pairs` counts their values."""
     width = len(query.groups) + 1 + len(shape(query).measures)
     return max(building(query, plan, observed).total.get("pairs", 0.0), steady(query, plan, observed).total.get("pairs", 0.0)) / width

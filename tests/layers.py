@@ -13,7 +13,7 @@ FRONT, UTILITY = "forebay", "infra"                               # the front st
 OWNERS: Mapping[str, tuple[str, ...]] = {
     "pyspark": ("jobs/spark.py",), "delta": ("jobs/spark.py",), "duckdb": ("jobs/kernel.py",), "deltalake": ("jobs/tables.py",),
     "sqlglot": ("optimizer/sql*.py", "jobs/verify_sql*.py"), "pandas": ("forebay/*.py",), "airflow": ("dags/*.py",),
-    "mlflow": ("jobs/tracking.py",), "great_expectations": ("jobs/expect_docs.py",),
+    "mlflow": ("jobs/tracking.py",), "numba": ("jobs/operators/compiled.py",), "great_expectations": ("jobs/expect_docs.py",),
     "matplotlib": ("jobs/experiments/*.py", "jobs/tracking_chart.py", "forebay/*.py"),
 }
 PRELOAD = "infra/settings/airflow_local_settings.py"              # imports for others, and uses nothing of it

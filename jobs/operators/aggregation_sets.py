@@ -1,0 +1,235 @@
+"""Paper A event by event: late and every early aggregation plan of a join of any number of streams on one attribute, by the algorithm of Fig. 5.
+
+For each tuple that comes and then for each that leaves: its aggregation set is updated if its stream has one (Def. 4), its window is updated, it probes the
+set or the window of every other stream one after another (Def. 6), and what it becomes updates the answer. The sets are by group and join value (rule 1) and
+keep COUNT(*) and the sum of the stream's attribute (rule 2, and what is subtracted from always carries COUNT(*)). Probes go by nested loop or by hash as
+the caller says; sets are found by hash on the join value and the answer by hash on the first stream's group, with either (Eqs. 5–12, 22).
+"""
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from jobs.operators.arrivals import Arrivals, Windows
+from jobs.operators.compiled import compiled
+from jobs.operators.contents import GROUP, KEY, NONE, VALUE, Contents, contents, crowded, enter, expiring, leave, oldest, widened
+from jobs.operators.rings import HEAD, HELD, ROOM, START, Ints, Rings, added, copied, full, grown, replace_by_last, rings, slot
+from jobs.operators.totals import Answer
+from optimizer.errors import ForebayError
+
+SET_KEY, SET_GROUP, SET_COUNT, SET_SUM = range(4)
+CODE, COUNT, SUM = range(3)
+PART_CODE, PART_HOME, PART_COUNT, PART_SUM = range(4)       # a combination on its way: its groups so far, the first stream's, its COUNT(*) and SUM
+PARTS = 64                                                  # room for them at first
+MOST_BUCKETS = 1021                                         # B of paper A's experiments
+
+
+Order = tuple[tuple[int, ...], ...]
+
+
+class Plan(NamedTuple):
+    """`early` says by stream whether it aggregates early; `order` by stream which others it probes, first to last."""
+
+    early: tuple[bool, ...]
+    order: Order
+    hashed: bool = True
+    answer_buckets: int = MOST_BUCKETS
+
+
+class Aggregation(NamedTuple):
+    contents: Contents
+    sets: Rings
+    answer: Rings
+    plan: Plan
+    windows: Windows
+
+
+def start(windows: Windows, early: tuple[bool, ...], order: Order | None = None, hashed: bool = True, answer_buckets: int = MOST_BUCKETS) -> Aggregation:
+    """Nothing has come yet. `windows.buckets` is that of sets and, if `hashed`, of windows; the order is FROM order if none is given."""
+    used = min(max(answer_buckets, 1), windows.groups[0])
+    tuples = contents(windows if hashed else Windows(windows.spans, 1, windows.groups, windows.owner))
+    plan = Plan(early, _order(windows, early, order), hashed, used)
+    return Aggregation(tuples, rings(len(windows.spans) * windows.buckets, 4), rings(used, 3), plan, windows)
+
+
+def switched(state: Aggregation, early: tuple[bool, ...], order: Order | None = None) -> Aggregation:
+    """A copy that goes on by another plan, whose sets the state's plan must keep; sets that no plan keeps up to date are empty."""
+    if any(wanted and not kept for wanted, kept in zip(early, state.plan.early)):
+        raise ForebayError("bad-arrivals", f"from a plan {state.plan.early} to {early}", hint="expected only sets that are there")
+    windows, plan = state.windows, state.plan
+    contents_, sets = Contents(copied(state.contents.tuples), copied(state.contents.queue)), copied(state.sets)
+    for k in (k for k, wanted in enumerate(early) if not wanted):
+        sets.bounds[k * windows.buckets:(k + 1) * windows.buckets, HELD] = 0
+    return Aggregation(contents_, sets, copied(state.answer), plan._replace(early=early, order=_order(windows, early, order)), windows)
+
+
+def _order(windows: Windows, early: tuple[bool, ...], order: Order | None) -> Order:
+    inputs = range(len(windows.spans))
+    if len(early) != len(windows.spans):
+        raise ForebayError("bad-arrivals", f"a plan of {len(early)} streams for {len(windows.spans)} windows", hint="expected one digit a stream")
+    chosen = order or tuple(tuple(j for j in inputs if j != k) for k in inputs)
+    if [sorted((k, *others)) for k, others in enumerate(chosen)] != [list(inputs)] * len(early):
+        raise ForebayError("bad-arrivals", f"probes go {chosen}", hint="expected for each stream every other one once")
+    return chosen
+
+
+def advance(state: Aggregation, arrivals: Arrivals) -> Aggregation:
+    """The state after the tuples; the state given is used up."""
+    w, plan = state.windows, state.plan
+    w.fitting(arrivals)
+    early, order = np.array(plan.early, np.int64), np.array(plan.order, np.int64)
+    found, sets, answer = _advance(state.contents, state.sets, state.answer, arrivals.stream, arrivals.time, arrivals.key, arrivals.group, arrivals.value,
+                                   np.array(w.spans), np.array(w.strides), early, order, w.buckets, plan.hashed, w.owner)
+    return state._replace(contents=found, sets=sets, answer=answer)
+
+
+def answers(state: Aggregation) -> dict[int, Answer]:
+    """COUNT(*), SUM and AVG of the owner's attribute by group; groups without joined rows do not appear."""
+    r = state.answer
+    slots = [slot(r.bounds, ring, i) for ring in range(len(r.bounds) - 1) for i in range(r.bounds[ring, HELD])]
+    return {int(r.cells[CODE, at]): Answer(int(r.cells[COUNT, at]), int(r.cells[SUM, at])) for at in slots}
+
+
+@compiled
+def _advance(c: Contents, sets: Rings, answer: Rings, stream: Ints, time: Ints, key: Ints, group: Ints, value: Ints, spans: Ints, strides: Ints, early: Ints,
+             order: Ints, buckets: int, hashed: bool, owner: int) -> tuple[Contents, Rings, Rings]:
+    """Fig. 5. What has expired leaves before the tuple comes, so no pair is made that is not alive."""
+    one, two = np.zeros((4, PARTS), np.int64), np.zeros((4, PARTS), np.int64)
+    for i in range(len(stream)):
+        left = expiring(c, spans, time[i])
+        while left != NONE:
+            at, cells = oldest(c, left), c.tuples.cells
+            gone, gone_group, worth = cells[KEY, at], cells[GROUP, at], cells[VALUE, at]
+            if early[left]:
+                sets = _update_set(sets, left * buckets + gone % buckets, gone, gone_group, worth, -1)
+            leave(c, left)
+            answer, one, two = _probe(c, sets, answer, one, two, left, gone, gone_group, worth, -1, strides, early, order[left], buckets, hashed, owner)
+            left = expiring(c, spans, time[i])
+        s = stream[i]
+        ring = s * buckets + key[i] % buckets
+        if early[s]:
+            sets = _update_set(sets, ring, key[i], group[i], value[i], 1)
+        ring = ring if hashed else s
+        if crowded(c, s, ring):
+            c = widened(c, s, ring)
+        enter(c, s, ring, time[i], key[i], group[i], value[i])
+        answer, one, two = _probe(c, sets, answer, one, two, s, key[i], group[i], value[i], 1, strides, early, order[s], buckets, hashed, owner)
+    return c, sets, answer
+
+
+@compiled
+def _update_set(sets: Rings, ring: int, key: int, group: int, worth: int, sign: int) -> Rings:
+    """Def. 4 for COUNT(*) and SUM: a row whose count is 0 is no row."""
+    cells, index = sets.cells, sets.bounds
+    first = index[ring, START]
+    for at in range(first, first + index[ring, HELD]):
+        if cells[SET_KEY, at] == key and cells[SET_GROUP, at] == group:
+            cells[SET_COUNT, at] += sign
+            cells[SET_SUM, at] += sign * worth
+            if cells[SET_COUNT, at] == 0:
+                replace_by_last(cells, index, ring, at)
+            return sets
+    if full(index, ring):
+        sets = grown(sets, ring)
+    cells, at = sets.cells, added(sets.bounds, ring)
+    cells[SET_KEY, at], cells[SET_GROUP, at], cells[SET_COUNT, at], cells[SET_SUM, at] = key, group, sign, sign * worth
+    return sets
+
+
+@compiled
+def _update_answer(answer: Rings, parts: Ints, count: int) -> Rings:
+    """Def. 4 for the answer, by joined combinations; its bucket is by the first stream's group."""
+    cells, index = answer.cells, answer.bounds
+    rings_there = len(index) - 1
+    for part in range(count):
+        home = parts[PART_HOME, part]
+        ring = home if home < rings_there else home % rings_there
+        if not _changed(cells, index, ring, parts[PART_CODE, part], parts[PART_COUNT, part], parts[PART_SUM, part]):
+            answer = grown(answer, ring)
+            cells, index = answer.cells, answer.bounds
+            _changed(cells, index, ring, parts[PART_CODE, part], parts[PART_COUNT, part], parts[PART_SUM, part])
+    return answer
+
+
+@compiled
+def _changed(cells: Ints, index: Ints, ring: int, code: int, count: int, total: int) -> bool:
+    """A group of the answer by what a combination brings; False if it is new and its bucket is full."""
+    first = index[ring, START]
+    for at in range(first, first + index[ring, HELD]):
+        if cells[CODE, at] == code:
+            cells[COUNT, at] += count
+            cells[SUM, at] += total
+            if cells[COUNT, at] == 0:
+                replace_by_last(cells, index, ring, at)
+            return True
+    if full(index, ring):
+        return False
+    at = added(index, ring)
+    cells[CODE, at], cells[COUNT, at], cells[SUM, at] = code, count, total
+    return True
+
+
+@compiled
+def _probe(c: Contents, sets: Rings, answer: Rings, one: Ints, two: Ints, s: int, key: int, group: int, worth: int, sign: int, strides: Ints, early: Ints,
+           order: Ints, buckets: int, hashed: bool, owner: int) -> tuple[Rings, Ints, Ints]:
+    """One join after another, "a sequence of one-way joins", then the answer. A combination's sum is its count until the owner's tuple has joined."""
+    one[PART_CODE, 0], one[PART_HOME, 0], one[PART_COUNT, 0] = group * strides[s], group if s == 0 else 0, sign
+    one[PART_SUM, 0] = sign * worth if s == owner else sign
+    found = 1
+    for j in order:
+        if early[j]:
+            first = j * buckets + (key % buckets if hashed else 0)
+            past = first + (1 if hashed else buckets)
+            two, found = _join_set(sets.cells, sets.bounds, first, past, key, one, found, two, strides[j], j == 0, j == owner)
+        else:
+            ring = j * buckets + key % buckets if hashed else j
+            two, found = _join_window(c.tuples.cells, c.tuples.bounds, ring, key, one, found, two, strides[j], j == 0, j == owner)
+        one, two = two, one
+    return _update_answer(answer, one, found), one, two
+
+
+@compiled
+def _join_set(cells: Ints, index: Ints, first: int, past: int, key: int, one: Ints, parts: int, two: Ints, stride: int, home: bool,
+              owns: bool) -> tuple[Ints, int]:
+    """The AS join: a group of so many tuples coalesces, SUM(a) to a × count and COUNT to count (Def. 5)."""
+    found = 0
+    for part in range(parts):
+        for ring in range(first, past):
+            start = index[ring, START]
+            for at in range(start, start + index[ring, HELD]):
+                if cells[SET_KEY, at] == key:
+                    if found == two.shape[1]:
+                        two = _doubled(two)
+                    two[PART_CODE, found] = one[PART_CODE, part] + cells[SET_GROUP, at] * stride
+                    two[PART_HOME, found] = cells[SET_GROUP, at] if home else one[PART_HOME, part]
+                    two[PART_COUNT, found] = one[PART_COUNT, part] * cells[SET_COUNT, at]
+                    two[PART_SUM, found] = one[PART_SUM, part] * cells[SET_SUM if owns else SET_COUNT, at]
+                    found += 1
+    return two, found
+
+
+@compiled
+def _join_window(cells: Ints, index: Ints, ring: int, key: int, one: Ints, parts: int, two: Ints, stride: int, home: bool, owns: bool) -> tuple[Ints, int]:
+    """The window join: each match is one tuple."""
+    found = 0
+    start, head, mask = index[ring, START], index[ring, HEAD], index[ring, ROOM] - 1
+    for part in range(parts):
+        for j in range(head, head + index[ring, HELD]):
+            at = start + (j & mask)
+            if cells[KEY, at] == key:
+                if found == two.shape[1]:
+                    two = _doubled(two)
+                two[PART_CODE, found] = one[PART_CODE, part] + cells[GROUP, at] * stride
+                two[PART_HOME, found] = cells[GROUP, at] if home else one[PART_HOME, part]
+                two[PART_COUNT, found] = one[PART_COUNT, part]
+                two[PART_SUM, found] = one[PART_SUM, part] * (cells[VALUE, at] if owns else 1)
+                found += 1
+    return two, found
+
+
+@compiled
+def _doubled(parts: Ints) -> Ints:
+    more = np.zeros((parts.shape[0], 2 * parts.shape[1]), np.int64)
+    more[:, :parts.shape[1]] = parts
+    return more

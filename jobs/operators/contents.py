@@ -1,0 +1,84 @@
+"""Windows of all streams by join value and by age, for the operators that must see every tuple leave; what a tuple carries beside its attributes is theirs.
+
+Each stream has its buckets, and a queue of the bucket numbers in order of arrival: the oldest tuple of a window is the oldest of the bucket that its queue
+names first, so finding what expired takes one look a stream.
+"""
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from jobs.operators.arrivals import Windows
+from jobs.operators.compiled import compiled
+from jobs.operators.rings import HELD, Ints, Rings, added, drop, full, grown, rings, slot
+
+TIME, KEY, GROUP, VALUE = range(4)
+ATTRIBUTES = 4
+NONE = -1
+
+
+class Contents(NamedTuple):
+    """`tuples` has a ring for each stream and bucket, the first stream's first; `queue` one a stream."""
+
+    tuples: Rings
+    queue: Rings
+
+
+def contents(windows: Windows, carried: int = 0) -> Contents:
+    """Empty windows whose tuples carry so many numbers."""
+    return Contents(rings(len(windows.spans) * windows.buckets, ATTRIBUTES + carried), rings(len(windows.spans), 1))
+
+
+@compiled
+def oldest(c: Contents, s: int) -> int:
+    """The slot of a window's oldest tuple, NONE if it is empty."""
+    queue = c.queue.bounds
+    if queue[s, HELD] == 0:
+        return NONE
+    return slot(c.tuples.bounds, c.queue.cells[0, slot(queue, s, 0)], 0)
+
+
+@compiled
+def expiring(c: Contents, spans: Ints, now: int) -> int:
+    """The stream whose oldest tuple expired first of all that have expired, NONE if none has. Of equal ones the older tuple goes first, then stream order."""
+    found, ends, came = NONE, now, now
+    cells = c.tuples.cells
+    for s in range(len(spans)):
+        at = oldest(c, s)
+        if at != NONE:
+            time = cells[TIME, at]
+            end = time + spans[s]
+            if end <= now and (found == NONE or end < ends or (end == ends and time < came)):
+                found, ends, came = s, end, time
+    return found
+
+
+@compiled
+def leave(c: Contents, s: int) -> None:
+    """The oldest tuple of a window leaves."""
+    queue = c.queue.bounds
+    drop(c.tuples.bounds, c.queue.cells[0, slot(queue, s, 0)])
+    drop(queue, s)
+
+
+@compiled
+def crowded(c: Contents, s: int, ring: int) -> bool:
+    """Whether the windows must grow before a tuple enters."""
+    return full(c.tuples.bounds, ring) or full(c.queue.bounds, s)
+
+
+@compiled
+def widened(c: Contents, s: int, ring: int) -> Contents:
+    """Windows with room for one more tuple there."""
+    return Contents(grown(c.tuples, ring) if full(c.tuples.bounds, ring) else c.tuples, grown(c.queue, s) if full(c.queue.bounds, s) else c.queue)
+
+
+@compiled
+def enter(c: Contents, s: int, ring: int, time: int, key: int, group: int, value: int) -> int:
+    """A tuple comes into a window that is not `crowded`; where it stands. What it carries is zero."""
+    cells = c.tuples.cells
+    c.queue.cells[0, added(c.queue.bounds, s)] = ring
+    at = added(c.tuples.bounds, ring)
+    cells[TIME, at], cells[KEY, at], cells[GROUP, at], cells[VALUE, at] = time, key, group, value
+    for column in range(ATTRIBUTES, cells.shape[0]):
+        cells[column, at] = 0
+    return at

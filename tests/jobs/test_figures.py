@@ -1,0 +1,95 @@
+"""The papers' figures: arithmetic of agreement and verdicts, points that outlive an interruption, pages; every experiment runs whole in its quick form."""
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobs import experiments
+from jobs.experiments import agreement, pictures
+from jobs.experiments.claims import HOLDS, NOT, PART, Panel, claim, report
+from jobs.experiments.points import PLACE, finished, point, unfinished
+
+FIGURES = [name for name in experiments.EXPERIMENTS if name[0] in "abc" and name[1] == "-"]
+
+
+@given(st.lists(st.integers(-50, 50), min_size=3, max_size=12, unique=True))
+def test_ranks_agree_with_any_rising_function_and_oppose_any_falling_one(values: list[int]) -> None:
+    assert agreement.spearman(values, [v ** 3 for v in values]) == 1 and agreement.spearman(values, [-v for v in values]) == -1
+    assert agreement.spearman(values, [7] * len(values)) == 0
+
+
+def test_spearman_shares_ranks_of_equal_values() -> None:
+    """Ranks 0.5, 0.5, 2, 3 and 0, 1, 2, 3: covariance 4.5 / √(4.5 · 5)."""
+    assert agreement.spearman([1, 1, 2, 3], [1, 2, 3, 4]) == pytest.approx(4.5 / (4.5 * 5) ** 0.5, abs=1e-3)
+
+
+@given(st.lists(st.sampled_from((0.0, 0.5, 3.0)), min_size=3, max_size=3), st.randoms(use_true_random=False))
+def test_tuning_finds_constants_that_made_the_times(constants: list[float], random: object) -> None:
+    rows = [[random.uniform(1, 100) for _ in constants] for _ in range(9)]  # type: ignore[attr-defined]
+    times = [sum(a * c for a, c in zip(row, constants)) for row in rows]
+    if any(constants):
+        assert agreement.tuned(rows, times) == pytest.approx(constants, abs=1e-6)
+
+
+def test_tuned_constants_are_never_negative() -> None:
+    assert min(agreement.tuned([[1, 10], [2, 10], [3, 10]], [3, 2, 1])) == 0
+
+
+def test_growth_and_lines() -> None:
+    assert agreement.growth([1, 2, 4], [3, 12, 48]) == 2 and agreement.slope([0, 1, 2], [5, 7, 9]) == pytest.approx(2)
+    assert agreement.bend([0, 1, 2], [5, 7, 9]) == pytest.approx(0) and agreement.bend([0, 1, 2], [0, 3, 0]) == pytest.approx(2)
+
+
+def test_verdicts_follow_from_the_checks() -> None:
+    assert claim("x", [(True, "a"), (True, "b")]).line == f"{HOLDS}: x (a; b)"
+    assert claim("x", [(True, "a"), (False, "b")]).line == f"{PART}: x (b)"
+    assert claim("x", [(False, "a")]).verdict == NOT
+
+
+def test_an_interrupted_experiment_goes_on_at_its_last_finished_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Points of other operators, or of a damaged file, are not used; a finished experiment begins anew."""
+    monkeypatch.setenv(PLACE, str(tmp_path))
+    asked: list[str] = []
+
+    def measure(name: str) -> dict[str, object]:
+        asked.append(name)
+        return {"seconds": len(asked)}
+
+    first = unfinished("x", True)
+    assert point(first, "one", lambda: measure("one")) == {"seconds": 1}
+    again = unfinished("x", True)
+    assert point(again, "one", lambda: measure("one")) == {"seconds": 1} and point(again, "two", lambda: measure("two")) == {"seconds": 2}
+    assert asked == ["one", "two"] and unfinished("x", False).known == {}
+    again.file.write_text(again.file.read_text().replace(again.version, "other"))
+    assert unfinished("x", True).known == {}
+    again.file.write_text("{")
+    assert unfinished("x", True).known == {}
+    finished(again)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_page_shows_the_picture_the_claims_and_the_numbers(tmp_path: Path) -> None:
+    panel = Panel("(a)", "window", "s", (1.0, 2.0), {"LAP": [1.0, 2.0]}, {"LAP": [1.5, 2.5]})
+    made = report("Fig. 0", "Default.", [panel], [claim("it grows", [(True, "× 2")])], {})
+    page, picture = pictures.drawn("x", made, tmp_path)
+    text, drawing = page.read_text(), picture.read_bytes()
+    assert text.startswith("# Fig. 0\n") and "](x.svg)" in text and "| 2 | 2 / 2.5 |" in text and "- holds: it grows (× 2)" in text
+    assert b"(a): model" in drawing and b"(a): measured" in drawing
+    pictures.drawn("x", made, tmp_path)
+    assert picture.read_bytes() == drawing
+    assert pictures.drawn("y", {"text": "a table"}, tmp_path) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FIGURES)
+def test_each_figure_in_its_quick_form(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All plans answer alike, else it fails; each claim of the paper gets a verdict and a reason; the page is written."""
+    monkeypatch.setenv(PLACE, str(tmp_path / "points"))
+    document = experiments.document([name], quick=True, pictures=str(tmp_path))
+    made = document["experiments"][name]
+    assert made["claims"] and all(c["verdict"] in (HOLDS, PART, NOT) and c["why"] for c in made["claims"])
+    assert all(min(y) > 0 for p in made["panels"] for kind in ("measured", "model") for y in p[kind].values())
+    assert (tmp_path / f"{name}.md").exists() and (tmp_path / f"{name}.svg").exists() and not list((tmp_path / "points").glob("*"))
