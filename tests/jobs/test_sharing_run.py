@@ -170,6 +170,14 @@ def test_people_are_told_with_whom_and_why_not(tmp_path: Path) -> None:
     assert "shares with q2, q3, q4: rows of this one have query = 'q1'" in told["q1"].getvalue() and "runs alone  it returns rows" in told["rows"].getvalue()
 
 
+def test_a_query_with_expectations_of_its_answer_runs_alone(tmp_path: Path) -> None:
+    pipe = filled(tmp_path, four(q5=joined()))
+    (tmp_path / "expectations").mkdir()
+    (tmp_path / "expectations" / "q2.yml").write_text("query: q2\nexpectations:\n  - {type: expect_column_values_to_not_be_null, column: n}\n")
+    ran(pipe)
+    assert "q2" in results(pipe.runtime) and "expectations" in str(shown(pipe, "q2")["alone"]) and equal(pipe)
+
+
 def test_one_member_is_sampled_for_all(tmp_path: Path) -> None:
     pipe = filled(tmp_path, four())
     ran(pipe)
