@@ -83,7 +83,7 @@ def test_all_plans_give_the_oracles_answers_at_every_boundary() -> None:
         for plan in choice.sample(known, min(6, len(known))):
             check(case, query, plan, expected, choice)
 
-    drawn(60, body)()
+    drawn(30, body)()
 
 
 @pytest.mark.slow

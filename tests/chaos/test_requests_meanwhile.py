@@ -34,10 +34,13 @@ print(json.dumps(told))
 
 
 def appeared(folder: Path, name: str) -> set[int]:
-    """The boundaries with a row of this query in its table: as any reader of Delta sees them. COUNT without groups has one at each."""
-    path = folder / "warehouse/results" / name
-    found = tables.open_table(str(path)).files() if tables.exists(str(path)) else ()
-    return {tables.micros(b) for f in found for b in pq.read_table(path / f.path, partitioning=None)["boundary"].to_pylist()}
+    """The boundaries with a row of this query in its table or in one that it shares: as any reader of Delta sees them. COUNT without groups has one at each."""
+    found = set()
+    for path in [folder / "warehouse/results" / name, *(folder / "warehouse/results").glob("shared-*")]:
+        for file in tables.open_table(str(path)).files() if tables.exists(str(path)) else ():
+            rows_ = pq.read_table(path / file.path, partitioning=None).to_pylist()
+            found |= {tables.micros(row["boundary"]) for row in rows_ if row.get("query", name) == name}
+    return found
 
 
 def due(changes: list[tuple[str, int]], first: int, last: int, step: int) -> set[int]:

@@ -22,7 +22,7 @@ PLANS = {"sliding": ("LAP recompute", "EAP11 running", "EAP01 retract", "EAP11 e
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("nth", range(4))
+@pytest.mark.parametrize("nth", [0, *(pytest.param(n, marks=pytest.mark.long) for n in (1, 2, 3))])
 def test_together_and_one_by_one_are_the_same(nth: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows at 1–5 s, late ones, then nothing for minutes, and rows again."""
     said = []

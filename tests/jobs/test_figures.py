@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,7 @@ from jobs.experiments.claims import HOLDS, NOT, PART, Panel, claim, report
 from jobs.experiments.points import PLACE, finished, point, unfinished
 
 FIGURES = [name for name in experiments.EXPERIMENTS if name[0] in "abc" and name[1] == "-"]
+MINUTES = ("a-fig10-batches",)      # whole pipelines, also when quick
 
 
 @given(st.lists(st.integers(-50, 50), min_size=3, max_size=12, unique=True))
@@ -26,9 +28,11 @@ def test_spearman_shares_ranks_of_equal_values() -> None:
     assert agreement.spearman([1, 1, 2, 3], [1, 2, 3, 4]) == pytest.approx(4.5 / (4.5 * 5) ** 0.5, abs=1e-3)
 
 
-@given(st.lists(st.sampled_from((0.0, 0.5, 3.0)), min_size=3, max_size=3), st.randoms(use_true_random=False))
-def test_tuning_finds_constants_that_made_the_times(constants: list[float], random: object) -> None:
-    rows = [[random.uniform(1, 100) for _ in constants] for _ in range(9)]  # type: ignore[attr-defined]
+@given(st.lists(st.sampled_from((0.0, 0.5, 3.0)), min_size=3, max_size=3), st.integers(0, 2**32))
+def test_tuning_finds_constants_that_made_the_times(constants: list[float], number: int) -> None:
+    """Rows that Hypothesis would draw itself could be multiples of one another, and would leave the constants open."""
+    rnd = Random(number)
+    rows = [[rnd.uniform(1, 100) for _ in constants] for _ in range(9)]
     times = [sum(a * c for a, c in zip(row, constants)) for row in rows]
     if any(constants):
         assert agreement.tuned(rows, times) == pytest.approx(constants, abs=1e-6)
@@ -84,7 +88,7 @@ def test_a_page_shows_the_picture_the_claims_and_the_numbers(tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.long) if n in MINUTES else n for n in FIGURES])
 def test_each_figure_in_its_quick_form(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All plans answer alike, else it fails; each claim of the paper gets a verdict and a reason; the page is written."""
     monkeypatch.setenv(PLACE, str(tmp_path / "points"))
