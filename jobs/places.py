@@ -49,10 +49,6 @@ def options(path: str) -> dict[str, str] | None:
     return store.options(path.settings) if isinstance(path, Remote) else None
 
 
-def is_folder(path: str) -> bool:
-    return _info(path).type.name == "Directory" if isinstance(path, Remote) else os.path.isdir(path)
-
-
 def make_folder(path: str) -> None:
     """A store has none."""
     if not isinstance(path, Remote):

@@ -149,7 +149,8 @@ class Table:
 
 
 def exists(path: str) -> bool:
-    return places.is_folder(places.join(path, "_delta_log"))
+    """Whether there is a commit: who is killed while a table is made leaves an empty log."""
+    return any(name[:20].isdigit() for name in places.listed(places.join(path, "_delta_log")))
 
 
 def open_table(path: str, version: int | None = None) -> Table:

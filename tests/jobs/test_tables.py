@@ -86,6 +86,12 @@ def test_bounds_hold_every_value_also_after_a_commit_and_to_the_microsecond_befo
         assert listed.low["at"] <= min(known) and max(known) <= listed.high["at"] and listed.high["at"] - max(known) <= 1000
 
 
+def test_a_table_that_was_begun_and_has_no_commit_is_made(tmp_path: Path) -> None:
+    (tmp_path / "t" / "_delta_log").mkdir(parents=True)
+    assert not tables.exists(str(tmp_path / "t"))
+    assert made(tmp_path).version == 0 and tables.exists(str(tmp_path / "t"))
+
+
 def test_no_rows_are_a_commit_without_a_file(tmp_path: Path) -> None:
     table = made(tmp_path)
     assert table.append(rows(), ("batch", 1)) == 1 and table.files() == () and table.transaction("batch") == 1
