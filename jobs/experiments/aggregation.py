@@ -71,13 +71,15 @@ def _figure(number: int, quick: bool, tell: Tell) -> Report:
     """All panels at both scales. Quick: a few points of each, the paper's rates only."""
     hashed, panels = FIGURES[number]
     points = unfinished(f"a-fig{number}", quick)
-    shown, sums = [], []
+    shown: list[Panel] = []
+    claims: list[Claim] = []
+    sums: list[tuple[int, Report]] = []
     for scale in SCALES[:1] if quick else SCALES:
         drawn, figures = _measured(panels, hashed, scale, quick, points, tell)
         shown += drawn
         sums.append((scale, figures))
+        claims += judged(number, drawn, figures, scale)
     finished(points)
-    claims = [c for scale, figures in sums for c in judged(number, [p for p in shown if p.title.endswith(_scaled(scale))], figures, scale)]
     how = f"{'hash' if hashed else 'nested loop'} join of {len(panels[0].inputs(panels[0].x[0]))} streams"
     return report(f"Paper A, Fig. {number}: {how}", _default(panels[0].inputs(panels[0].x[-1])), shown, claims,
                   {"figure": number, "scales": {str(s): f for s, f in sums}})
@@ -146,8 +148,6 @@ def _order(panels: Sequence[Panel]) -> float:
 
 def judged(number: int, panels: Sequence[Panel], figures: Report, scale: int) -> Iterator[Claim]:
     """What section 7.2 says of the curves, at one scale."""
-    if scale != 1:
-        panels = [replace(p, title=p.title.removesuffix(_scaled(scale))) for p in panels]
     at = {p.title[1]: p for p in panels}
     suffix = _scaled(scale)
     agreement = figures["spearman"]
@@ -157,7 +157,7 @@ def judged(number: int, panels: Sequence[Panel], figures: Report, scale: int) ->
     late, early = "LAP", "EAP" + "1" * (2 if number < 8 else 3)
     yield claim(f"LAP / {early} at the right ends is the model's within {NEAR:.0%}{suffix}", [_ratio(p, late, early) for p in panels])
     if number < 8:
-        yield from _two_way(at, number, suffix)
+        yield from _two_way(at, number, scale)
     else:
         gain, pair = (at["a"].measured["LAP"][-1] / at["a"].measured[of][-1] for of in (early, "EAP110"))
         yield claim(f"the more streams aggregate early, the bigger the gain{suffix}",
@@ -169,7 +169,8 @@ def _ratio(panel: Panel, late: str, early: str) -> tuple[bool, str]:
     return relative(found, expected) <= NEAR, f"{panel.title} measured {found:.3g}, model {expected:.3g}"
 
 
-def _two_way(at: Mapping[str, Panel], number: int, suffix: str) -> Iterator[Claim]:
+def _two_way(at: Mapping[str, Panel], number: int, scale: int) -> Iterator[Claim]:
+    suffix = _scaled(scale)
     a, b, c, d = (at[letter].measured for letter in "abcd")
     grows = [(a[n][-1] > (1 + FLAT) * a[n][0] and bend(at["a"].x, a[n]) < FLAT, f"{n} × {a[n][-1] / a[n][0]:.2f}") for n in ("LAP", "EAP01")]
     flat = [(relative(a[n][-1], a[n][len(a[n]) // 2]) <= FLAT, f"{n} × {a[n][-1] / a[n][len(a[n]) // 2]:.2f} from the middle on") for n in ("EAP10", "EAP11")]
@@ -181,7 +182,7 @@ def _two_way(at: Mapping[str, Panel], number: int, suffix: str) -> Iterator[Clai
     yield claim(f"as g1 grows EAP10 approaches LAP and EAP11 approaches EAP01{suffix}", meets)
     steep = {n: slope(at["c"].x, c[n]) for n in c}
     bent = max(bend(at["c"].x, c[n]) for n in c)
-    rises = ", ".join(f"{n} {s * 1e6:.3g}" for n, s in steep.items())
+    rises = ", ".join(f"{n} {s / scale * 1e6:.3g}" for n, s in steep.items())
     yield claim(f"all grow linearly in λ1, LAP and EAP10 faster{suffix}",
                 [(bent < FLAT, f"no point is farther than {bent:.1%} from its line"),
                  (min(steep["LAP"], steep["EAP10"]) > max(steep["EAP01"], steep["EAP11"]), f"µs for a tuple more: {rises}")])

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs import experiments
-from jobs.experiments import agreement, pictures
+from jobs.experiments import aggregation, agreement, pictures
 from jobs.experiments.claims import HOLDS, NOT, PART, Panel, claim, report
 from jobs.experiments.points import PLACE, finished, point, unfinished
 
@@ -85,6 +85,17 @@ def test_a_page_shows_the_picture_the_claims_and_the_numbers(tmp_path: Path) -> 
     pictures.drawn("x", made, tmp_path)
     assert picture.read_bytes() == drawing
     assert pictures.drawn("y", {"text": "a table"}, tmp_path) == []
+
+
+@pytest.mark.parametrize("scale", (1, 100))
+def test_claims_name_their_own_scale(scale: int) -> None:
+    """A tuple's cost is said a tuple, whatever the rates are."""
+    plans = {"LAP": 4e-5, "EAP10": 3e-5, "EAP01": 2e-5, "EAP11": 1e-5}
+    y = {n: [k * each * 100 * scale for k in (1, 2, 3)] for n, each in plans.items()}
+    panels = [Panel(f"({letter})", "x", "s", (100.0, 200.0, 300.0), y, y) for letter in "abcd"]
+    found = list(aggregation.judged(6, panels, {"spearman": {"tuned": 1.0, "calibrated": 1.0, "same_order": 1.0}}, scale))
+    assert all(c.said.endswith("rates × 100") == (scale == 100) for c in found)
+    assert any("LAP 40, EAP10 30, EAP01 20, EAP11 10" in c.why for c in found)
 
 
 @pytest.mark.slow
