@@ -69,4 +69,7 @@ def _run(name: str, quick: bool, events: int | None) -> Report:
     if events is not None and "events" not in inspect.signature(run).parameters:
         raise ForebayError("bad-usage", f"{name} does not say how many events it takes", hint="leave --events out")
     given = {} if events is None else {"events": events}
-    return {**run(quick, lambda said: print(said, file=sys.stderr, flush=True), **given), "quick": quick}
+    report = {**run(quick, lambda said: print(said, file=sys.stderr, flush=True), **given), "quick": quick}
+    if "panels" in report:
+        report["logged"] = importlib.import_module("jobs.experiments.pictures").logged(name, report)
+    return report

@@ -1,11 +1,14 @@
-"""Reports with panels as pages and pictures: the model left and the measurement right, as in paper A; draws what it is given, computes nothing."""
+"""Reports with panels as pages, pictures and runs in MLflow: the model left and the measurement right, as in paper A; computes nothing."""
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from jobs import tracking
 from jobs.experiments import Report
+from jobs.experiments.claims import HOLDS
 
 WIDTH, HEIGHT = 4.5, 3.2       # inches of one diagram
 MARKS = "o^sDvP*X"
@@ -25,9 +28,24 @@ def drawn(name: str, report: Report, folder: Path) -> list[Path]:
     return [page, picture]
 
 
+def logged(name: str, report: Report) -> dict[str, Any] | None:
+    """A run with the picture, the report, its numbers and how many claims hold; says where."""
+    numbers = {key: float(value) for key, value in report.items() if isinstance(value, (int, float)) and not isinstance(value, bool)}
+    claims = {"claims": float(len(report["claims"])), "claims_that_hold": float(sum(c["verdict"] == HOLDS for c in report["claims"]))}
+    texts = {"report.json": json.dumps(report, indent=1, default=str), "report.md": str(report["text"])}
+    return tracking.record(name, {"quick": report["quick"], "settings": report["settings"]}, {**numbers, **claims}, texts,
+                           {f"{name}.png": _figure(report["panels"])})
+
+
 def _picture(panels: Sequence[Report], file: Path, salt: str) -> None:
     import matplotlib
-    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context({"svg.hashsalt": salt, "svg.fonttype": "none"}):
+        _figure(panels).savefig(file, metadata={"Date": None})
+
+
+def _figure(panels: Sequence[Report]) -> Any:
+    from matplotlib.figure import Figure  # half a second that only pictures pay
 
     columns = 2 if any(p["model"] for p in panels) else 1
     figure = Figure(figsize=(WIDTH * columns, HEIGHT * len(panels)), layout="constrained")
@@ -35,8 +53,7 @@ def _picture(panels: Sequence[Report], file: Path, salt: str) -> None:
     for row, panel in zip(grid, panels):
         for axes, kind in zip(row, ("model", "measured") if columns == 2 else ("measured",)):
             _diagram(axes, panel, kind)
-    with matplotlib.rc_context({"svg.hashsalt": salt, "svg.fonttype": "none"}):
-        figure.savefig(file, metadata={"Date": None})
+    return figure
 
 
 def _diagram(axes: Any, panel: Report, kind: str) -> None:

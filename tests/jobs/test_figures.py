@@ -14,6 +14,7 @@ from jobs.experiments.claims import HOLDS, NOT, PART, Panel, claim, report
 from jobs.experiments.points import PLACE, finished, point, unfinished
 
 FIGURES = [name for name in experiments.EXPERIMENTS if name[0] in "abc" and name[1] == "-"]
+LOGGED = "b-fig7"                   # in MLflow, whose import takes seconds
 MINUTES = ("a-fig10-batches",)      # whole pipelines, also when quick
 
 
@@ -103,8 +104,13 @@ def test_claims_name_their_own_scale(scale: int) -> None:
 def test_each_figure_in_its_quick_form(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All plans answer alike, else it fails; each claim of the paper gets a verdict and a reason; the page is written."""
     monkeypatch.setenv(PLACE, str(tmp_path / "points"))
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/mlflow.db" if name == LOGGED else "")
     document = experiments.document([name], quick=True, pictures=str(tmp_path))
     made = document["experiments"][name]
+    if name == LOGGED:
+        assert made["logged"]["run"] and {p.name for p in tmp_path.glob("artifacts/*/artifacts/*")} == {"report.json", "report.md", f"{name}.png"}
+    else:
+        assert made["logged"] is None
     assert made["claims"] and all(c["verdict"] in (HOLDS, PART, NOT) and c["why"] for c in made["claims"])
     assert all(min(y) > 0 for p in made["panels"] for kind in ("measured", "model") for y in p[kind].values())
     assert (tmp_path / f"{name}.md").exists() and (tmp_path / f"{name}.svg").exists() and not list((tmp_path / "points").glob("*"))
