@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -66,12 +66,12 @@ class Run:
         return {c.plan.name: c.seconds for c in decision.candidates if c.refused is None} if decision else {}
 
 
-def drift(length: int = 16, rate: int = 2_000) -> dict[str, Any]:
-    """`length` batches a phase."""
+def drift(length: int = 16, rate: int = 2_000, fixed: Sequence[str] | None = None) -> dict[str, Any]:
+    """`length` batches a phase; `fixed` names the plans to run beside, all by default."""
     root = tempfile.mkdtemp(prefix="forebay-drift-")
     try:
         origin = _landed(os.path.join(root, "origin"), phases(rate), length)
-        with _runs(origin, root) as runs:
+        with _runs(origin, root, _names(origin) if fixed is None else fixed) as runs:
             left = _race(runs, len(phases()), length)
             return _report(runs, left, rate)
     finally:
@@ -94,12 +94,12 @@ def _race(runs: dict[str, Run], count: int, length: int) -> dict[str, str]:
 
 
 @contextmanager
-def _runs(origin: str, root: str) -> Iterator[dict[str, Run]]:
+def _runs(origin: str, root: str, fixed: Sequence[str]) -> Iterator[dict[str, Run]]:
     """All that take part, on one Spark session; data files are shared, since none is ever changed."""
     first = runner.runtime(load(origin))
     try:
         found: dict[str, Run] = {}
-        for number, name in enumerate((CHOSEN, *_names(origin))):
+        for number, name in enumerate((CHOSEN, *fixed)):
             folder = os.path.join(root, str(number))
             shutil.copytree(origin, folder, copy_function=lambda a, b: os.link(a, b) if a.endswith(".parquet") else shutil.copy2(a, b))
             rt = runner.runtime(load(folder))
