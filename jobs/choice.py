@@ -45,6 +45,7 @@ COSTS = pa.schema([("at", STAMP), ("measurements", pa.int64()), ("machine", pa.s
 FITTED = 40             # measurements between two writings of fitted unit costs
 KEPT = 30               # boundaries whose seconds are remembered of a plan
 REMEMBERED = 100        # batches that a start looks back
+COLD = 2.0              # times its price beyond which a process's first batch tells what starting Spark costs, not what work costs
 NEWS = 1.25             # a prediction that moved by this factor is written down again
 
 
@@ -66,6 +67,7 @@ class Choices:
 
     coefficients: Coefficients
     written: int = 0
+    warm: bool = False      # whether this process has run a batch
     queries: dict[str, Memory] = field(default_factory=dict)
 
 
@@ -133,6 +135,7 @@ def _remembered(rt: Runtime, standing: Standing, state: State | None) -> Memory:
 def learn(rt: Runtime, answers: list[Answer], took: float) -> dict[str, float]:
     """What a batch took, per query: unit costs are fitted to it, and its plan is judged by it. Gives what the ledger keeps."""
     found = {}
+    cold, rt.choices.warm = not rt.choices.warm, True
     for answer in (a for a in answers if a.failed is None and a.seconds > 0):
         memory = rt.choices.queries.get(answer.work.name)
         found[answer.work.name] = answer.seconds
@@ -144,6 +147,8 @@ def learn(rt: Runtime, answers: list[Answer], took: float) -> dict[str, float]:
             continue
         amounts = _amounts(answer, memory.observed)
         known = rt.choices.coefficients
+        if cold and took > COLD * len(answers) * seconds(amounts.total, known):
+            continue
         lasting = [Measurement(amounts.in_task, answer.seconds)]
         if len(answers) == 1:
             lasting.append(Measurement({k: v for k, v in amounts.total.items() if k not in amounts.in_task}, max(took - answer.seconds, 0.0)))

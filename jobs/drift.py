@@ -97,6 +97,7 @@ def _race(runs: dict[str, Run], count: int, length: int) -> dict[str, str]:
 def _runs(origin: str, root: str, fixed: Sequence[str]) -> Iterator[dict[str, Run]]:
     """All that take part, on one Spark session; data files are shared, since none is ever changed."""
     first = runner.runtime(load(origin))
+    first.tasks.map(len, [()] * first.tasks.width)      # Spark's start is nobody's
     try:
         found: dict[str, Run] = {}
         for number, name in enumerate((CHOSEN, *fixed)):

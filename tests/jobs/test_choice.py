@@ -74,6 +74,20 @@ def test_after_a_restart_the_plan_goes_on(tmp_path: Path) -> None:
     assert again.runtime.choices.queries["q"].past.since > 6 and equal(again)
 
 
+def test_what_starting_costs_is_not_learnt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    caught, real = [], choice.learn
+    monkeypatch.setattr(choice, "learn", lambda rt, answers, took: caught.append(answers) or real(rt, answers, took))
+    pipe = started(tmp_path)
+    fill(pipe, range(0, 2))
+    pipe.run(batches=1)
+    choices = pipe.runtime.choices
+    before, choices.warm = choices.coefficients, False
+    real(pipe.runtime, caught[-1], 1000.0)
+    assert choices.coefficients == before and choices.warm
+    real(pipe.runtime, caught[-1], 1000.0)
+    assert choices.coefficients != before
+
+
 def test_a_pin_holds_whatever_it_costs(tmp_path: Path) -> None:
     pipe = started(tmp_path)
     fill(pipe, range(0, 3))
