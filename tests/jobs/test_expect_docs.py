@@ -101,6 +101,7 @@ def test_documents_are_made_again_only_where_something_changed(tmp_path: Path) -
     assert expect_report.docs(rt) == str(built) and built.stat().st_mtime_ns != at
 
 
+@pytest.mark.slow
 def test_what_cannot_be_documented_keeps_nobody_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pipe = life(tmp_path / "docs")
     pipe.run(batches=1)

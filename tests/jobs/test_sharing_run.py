@@ -138,6 +138,7 @@ def test_a_crash_anywhere_loses_and_doubles_nothing(tmp_path: Path, point: str, 
     assert [t for t, *_ in answers(again, "own")] == [10, 20] and {t for t, *_ in answers(again, "q2")} == {10, 20} and equal(again)
 
 
+@pytest.mark.slow
 def test_shared_tables_are_compacted_and_kept_as_others_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compact, "SMALL_FILES", 3)
     pipe = pipeline(tmp_path, {"views": "keep: 1 minute"}, queries={
