@@ -62,7 +62,8 @@ def waiting(rt: Runtime, group: tuple[int, ...]) -> list[Finding]:
 
 def answered(rt: Runtime, batch: Batch, made: Iterable[Answer]) -> None:
     """Stops the batch if an answer fails what is critical."""
-    found = [f for answer in made for f in expect_answers.findings(rt.context(), batch, answer, _of_query(rt, answer), sensitive(rt))]
+    context, hidden = rt.context(), sensitive(rt)
+    found = [f for answer in made for f in expect_answers.findings(context, batch, answer, _of_query(rt, answer), hidden)]
     if stops := _stopping(rt, found):
         raise _stop(rt, stops)
     rt.findings = [*rt.findings, *_noted(found)]

@@ -121,11 +121,7 @@ def _user() -> str:
 
 
 def _append(table: Table, rows: list[dict[str, Any]]) -> None:
-    """Adds rows, and makes one file of many in the same commit."""
-    made = pa.Table.from_pylist(rows, table.schema)
-    old = table.files() if len(table.files()) >= MANY else ()
-    made = pa.concat_tables([table.rows(), made]) if old else made
-    table.commit([tables.write(table.path, made, tables.unique("rows"))], [f.path for f in old])
+    table.append(pa.Table.from_pylist(rows, table.schema), most=MANY)
 
 
 def _read(rt: Runtime, path: str) -> list[dict[str, Any]]:

@@ -94,11 +94,7 @@ def first_row(pipeline: Pipeline) -> int | None:
 
 def append(table: Table, records: Iterable[Record], transaction: tuple[str, int]) -> None:
     """Adds rows, and makes one file of many in the same commit."""
-    rows, old = _as_rows(records), table.files() if len(table.files()) >= MANY else ()
-    if old:
-        with_old = kernel.table(con := kernel.shared(), f"SELECT * FROM {_reading(con, table)}").select(FILES.names).cast(FILES)
-        rows = pa.concat_tables([with_old, rows])
-    table.commit([tables.write(table.path, rows, tables.unique("rows"))], [f.path for f in old], transaction)
+    table.append(_as_rows(records), transaction, most=MANY)
 
 
 def _as_rows(records: Iterable[Record]) -> pa.Table:

@@ -8,7 +8,7 @@ import io
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -53,6 +53,17 @@ def make_folder(path: str) -> None:
     """A store has none."""
     if not isinstance(path, Remote):
         os.makedirs(path, exist_ok=True)
+
+
+def holds(path: str, accept: Callable[[str], bool]) -> bool:
+    """Whether a folder has a name like this; it looks no further than the first. A store has no empty folders."""
+    if isinstance(path, Remote):
+        return bool(_info(path).type.name == "Directory")
+    try:
+        with os.scandir(path) as entries:
+            return any(accept(e.name) for e in entries)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
 
 
 def listed(path: str) -> list[str]:

@@ -143,14 +143,16 @@ class Table:
         found = [pq.ParquetFile(places.opened(places.join(self.path, f.path))).read() for f in self.files()]
         return pa.concat_tables(found).cast(self.schema) if found else self.schema.empty_table()
 
-    def append(self, rows: pa.Table, transaction: tuple[str, int] | None = None, metadata: Mapping[str, str] | None = None) -> int:
-        """Writes rows as one file and commits it."""
-        return self.commit([write(self.path, rows.cast(self.schema), unique("rows"))] if rows.num_rows else [], (), transaction, metadata)
+    def append(self, rows: pa.Table, transaction: tuple[str, int] | None = None, metadata: Mapping[str, str] | None = None, most: int | None = None) -> int:
+        """Writes rows as one file and commits it; where there are `most` files of a small table already, they become one with it in the same commit."""
+        old = self.files() if most is not None and len(self.files()) >= most else ()
+        rows = pa.concat_tables([self.rows(), rows.cast(self.schema)]) if old else rows.cast(self.schema)
+        return self.commit([write(self.path, rows, unique("rows"))] if rows.num_rows else [], [f.path for f in old], transaction, metadata)
 
 
 def exists(path: str) -> bool:
     """Whether there is a commit: who is killed while a table is made leaves an empty log."""
-    return any(name[:20].isdigit() for name in places.listed(places.join(path, "_delta_log")))
+    return places.holds(places.join(path, "_delta_log"), lambda name: name[:20].isdigit())
 
 
 def open_table(path: str, version: int | None = None) -> Table:

@@ -1,4 +1,4 @@
-"""Paper E's experiments on one machine, on aggregates: throughput by number of queries, shares of common data, deployment; logged beside the paper's shapes.
+"""Paper E's experiments on one machine, on aggregates: throughput by number of queries, shares of common data, deployment; said beside the paper's shapes.
 
 The paper's cluster is not at hand, so seconds are not compared, shapes are.
 """
@@ -6,16 +6,13 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from random import Random
-from typing import Any
 
 from jobs import bench_sharing, requests, runner
 from jobs.bench_sharing import SECOND, START, VALUES, Setting, batches, pipeline
+from jobs.experiments import Report, Tell
 
-Report = dict[str, Any]
-Tell = Callable[[str], None]
 SHARES = (5, 25, 50, 75)        # per cent of a query's rows that the others select too: Fig. 22
 OVERLAPPING = 20                # queries there
 RANGE = ("SELECT s1.f3 % 10 AS g, COUNT(*) AS n, SUM(s2.f4) AS sum_b FROM s1 [WINDOW {window} SECONDS], s2 [WINDOW {window} SECONDS] "
