@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from jobs import jvm, places, quiet
 from jobs.ledger import Batch
-from jobs.reach import dealt, inside, meets
+from jobs.reach import Split, dealt, meets, split
 from jobs.work import Order
 from jobs.works import Context, Work, state_folder
 from optimizer.lowering import Lowering
@@ -25,7 +25,7 @@ def _order(context: Context, batch: Batch, work: Work, low: Lowering, todo: tupl
     part, (narrow, wide) = low.part, (program(replace(low, narrow=n), todo, work.previous, floor) for n in (True, False))
     sources = [*(s for s in narrow.sources if s.kind != "exchange"), *(f.source for f in narrow.before)]
     found = {s.name: located(context, batch, work, s, part) for s in sources}
-    files, certain = ({name: pair[k] for name, pair in found.items()} for k in (0, 1))
+    files, certain = {n: p[0] for n, p in found.items()}, {n: p[1] for n, p in found.items()}
     return Order(work.name, part, work.parts, narrow, wide, files, _folders(context, work), f"b{batch.number}", _rows_to(context, work), certain)
 
 
@@ -37,8 +37,8 @@ def jvm_order(context: Context, batch: Batch, work: Work) -> jvm.Order:
     return jvm.Order(work.name, made, streams, files, _folders(context, work), f"b{batch.number}", _rows_to(context, work))
 
 
-def located(context: Context, batch: Batch, work: Work, source: Source, part: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The files behind a source, by the tables' statistics, and those of which every row is in its range; a dealt source gives each task its share."""
+def located(context: Context, batch: Batch, work: Work, source: Source, part: int) -> Split:
+    """The files behind a source, by the tables' statistics, and those whose times need not be read; a dealt source gives each task its share."""
     if source.kind == "relation":
         file = context.relation_file(source.of, batch.relations[source.of])
         return (places.join(context.warehouse, "relations", source.of, file.path),), ()
@@ -51,12 +51,7 @@ def located(context: Context, batch: Batch, work: Work, source: Source, part: in
         stamp = next(i.event_time for i in work.query.inputs if i.source == source.of) or ""
         found = [f for f in context.table(path).files() if any(meets(f, stamp, r) for r in source.ranges)]
     mine = dealt(found, work.parts)[part] if source.dealt else found
-    sure = {f.path for f in mine if source.stamp and inside(f, source.stamp, source.ranges[0])}
-
-    def paths(certain: bool) -> tuple[str, ...]:
-        return tuple(places.join(context.warehouse, path, f.path) for f in sorted(mine, key=lambda f: f.path) if (f.path in sure) == certain)
-
-    return paths(False), paths(True)
+    return split(mine, source, lambda f: places.join(context.warehouse, path, f.path))
 
 
 def points(context: Context, work: Work) -> tuple[int, ...]:

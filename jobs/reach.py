@@ -1,10 +1,15 @@
 """Which files a source reads, told by the bounds of their columns: what they can hold, what they hold for certain, whose they are; nothing is opened here."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from jobs.tables import File
+from jobs.work import Timed
 from optimizer.membership import Range
+from optimizer.program import Source
+
+MOMENTS = 32           # groups of files with times of their own in one statement; beyond, their times are read
+Split = tuple[tuple[str, ...], tuple[Timed, ...]]
 
 
 def dealt(files: Sequence[File], parts: int) -> list[list[File]]:
@@ -31,3 +36,39 @@ def meets(file: File, stamp: str, r: Range) -> bool:
     low, high = file.low, file.high
     return (high.get("_boundary", r.upto) > r.after and low.get("_boundary", r.upto) <= r.upto
             and high.get(stamp, r.since) >= r.since and low.get(stamp, r.since) < r.until)
+
+
+def split(found: Sequence[File], source: Source, place: Callable[[File], str]) -> Split:
+    """The files whose times have to be read, and those whose times their bounds tell well enough; by path."""
+    rest: list[str] = []
+    groups: dict[tuple[int, ...], tuple[int, int, list[str]]] = {}
+    for file in sorted(found, key=lambda f: f.path):
+        moment = _moment(file, source)
+        if moment is None or moment not in groups and len(groups) == MOMENTS:
+            rest.append(place(file))
+        else:
+            boundary, stamp = _times(file, source)
+            groups.setdefault(moment, (boundary, stamp, []))[2].append(place(file))
+    return tuple(rest), tuple(Timed(tuple(paths), boundary, stamp) for boundary, stamp, paths in groups.values())
+
+
+def _moment(file: File, source: Source) -> tuple[int, ...] | None:
+    """What tells the file's rows apart in time for this source, if it is the same for all of them."""
+    stamp, low, high = source.stamp, file.low, file.high
+    if not stamp or not file.rows or not all(name in bound for name in ("_boundary", stamp) for bound in (low, high)):
+        return None
+    sure = [inside(file, stamp, r) for r in source.ranges]
+    if source.counting is None:
+        return (0,) if sure == [True] else None
+    if low["_boundary"] != high["_boundary"] or any(not s and meets(file, stamp, r) for s, r in zip(sure, source.ranges)):
+        return None
+    first, last = (source.counting.interval(low["_boundary"], bound[stamp]) for bound in (low, high))
+    return (low["_boundary"], *first, *sure) if first == last else None
+
+
+def _times(file: File, source: Source) -> tuple[int, int]:
+    """Any that are in its moment."""
+    if source.counting is not None:
+        return file.low["_boundary"], file.low[source.stamp or ""]
+    (range_,) = source.ranges
+    return range_.upto, max(range_.since, 0)

@@ -102,7 +102,7 @@ def orders(context: Context, batch: Batch, asked: Together) -> list[Order]:
 def _order(context: Context, batch: Batch, asked: Together, low: Lowering, todo: tuple[int, ...]) -> Order:
     narrow, wide = (shared_program(asked.group, replace(low, narrow=n), todo) for n in (True, False))
     found = {s.name: located(context, batch, asked.work, s, low.part) for s in narrow.sources}
-    files, certain = ({name: pair[k] for name, pair in found.items()} for k in (0, 1))
+    files, certain = {n: p[0] for n, p in found.items()}, {n: p[1] for n, p in found.items()}
     return Order(asked.name, low.part, low.parts, narrow, wide, files, {}, f"b{batch.number}", certain=certain)
 
 

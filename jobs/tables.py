@@ -256,16 +256,17 @@ def _listed(handle: DeltaTable) -> Iterable[File]:
 
 
 def _statistics(file: File, schema: pa.Schema) -> dict[str, object]:
-    """Delta's file statistics; timestamps are kept to the millisecond there, so the upper bound is rounded up."""
+    """Delta's file statistics. Others keep timestamps to the millisecond there; to the microsecond, a file whose last row is just before a boundary
+    is known to end before it."""
     stamps = {f.name for f in schema if pa.types.is_timestamp(f.type)}
 
-    def said(bounds: Mapping[str, int], up: int) -> dict[str, object]:
-        return {k: _iso(-(-v // 1000) if up else v // 1000) if k in stamps else v for k, v in bounds.items()
+    def said(bounds: Mapping[str, int]) -> dict[str, object]:
+        return {k: _iso(v) if k in stamps else v for k, v in bounds.items()
                 if k in schema.names and (k in stamps or pa.types.is_integer(schema.field(k).type))}
 
-    return {"numRecords": file.rows, "minValues": said(file.low, 0), "maxValues": said(file.high, 1),
+    return {"numRecords": file.rows, "minValues": said(file.low), "maxValues": said(file.high),
             "nullCount": {k: n for k, n in file.nulls.items() if k in schema.names}}
 
 
-def _iso(milliseconds: int) -> str:
-    return (EPOCH + timedelta(milliseconds=milliseconds)).strftime("%Y-%m-%dT%H:%M:%S.") + f"{milliseconds % 1000:03d}Z"
+def _iso(us: int) -> str:
+    return instant(us).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

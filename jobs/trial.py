@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from jobs import kernel, tables
-from jobs.reach import inside, meets
+from jobs.reach import Split, meets, split
 from jobs.tables import File
 from jobs.work import Order, Outcome, perform
 from optimizer.lowering import Lowering
@@ -172,15 +172,11 @@ def _order(standing: Standing, narrow: Program, wide: Program, number: int) -> O
     return Order("q", 0, 1, narrow, wide, {n: p[0] for n, p in pairs.items()}, folders, f"b{number}", None, {n: p[1] for n, p in pairs.items()})
 
 
-def _files(standing: Standing, source: Source) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Files to read whole, and those of which all rows are in the range."""
+def _files(standing: Standing, source: Source) -> Split:
     if source.kind == "state":
         return tuple(os.path.join(standing.folder, source.of, f.path) for f in standing.state.get(source.of, [])), ()
     found = [f for f in standing.data.rows[source.of] if any(meets(f, "ts", r) for r in source.ranges)]
-    sure = [f for f in found if source.stamp and inside(f, source.stamp, source.ranges[0])]
-    doubtful = [f for f in found if f not in sure]
-    first, second = (tuple(os.path.join(standing.data.root, source.of, f.path) for f in files) for files in (doubtful, sure))
-    return first, second
+    return split(found, source, lambda f: os.path.join(standing.data.root, source.of, f.path))
 
 
 def _keep(standing: Standing, made: Program, outcome: Outcome, last: int) -> None:

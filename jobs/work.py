@@ -23,11 +23,20 @@ Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
+class Timed:
+    """Files of which every row's times can be taken for these: nothing that is asked of them has another answer."""
+
+    paths: tuple[str, ...]
+    boundary: int
+    stamp: int
+
+
+@dataclass(frozen=True)
 class Order:
     """`narrow` computes sums in 64 bits and is tried first, `wide` in 128. `files` are absolute paths by source name,
     in a store with how it is reached (see jobs.places); `folders` where each state set is kept.
 
-    Of `certain` files all rows are in their source's range. `received` is what tasks sent before, by source. `rows_to` is the folder in which a row
+    Of `certain` files times need not be read. `received` is what tasks sent before, by source. `rows_to` is the folder in which a row
     query's answer is written by the task itself.
     """
 
@@ -40,7 +49,7 @@ class Order:
     folders: Mapping[str, str]
     label: str
     rows_to: str | None = None
-    certain: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    certain: Mapping[str, tuple[Timed, ...]] = field(default_factory=dict)
     received: Mapping[str, tuple[bytes, ...]] = field(default_factory=dict)
 
     @property
@@ -207,20 +216,19 @@ def _source(con: kernel.Connection, order: Order, source: Source) -> str:
     return relation(con, source, order.files.get(source.name, ()), order.certain.get(source.name, ()))
 
 
-def relation(con: kernel.Connection, source: Source, files: tuple[str, ...], certain: tuple[str, ...] = ()) -> str:
+def relation(con: kernel.Connection, source: Source, files: tuple[str, ...], certain: tuple[Timed, ...] = ()) -> str:
     """The SQL of a source: its files, or an empty relation of its columns."""
     if not files and not certain:
         return f"SELECT {', '.join(_null(n, t) for n, t in source.columns) or '1 AS _nothing'} WHERE FALSE"
     listed = ", ".join(_quoted(n) for n, _ in source.columns) if certain else "*"
     found = [f"SELECT {listed} FROM read_parquet({kernel.files(con, files)})"] if files else []
-    found += [f"SELECT {_within(source)} FROM read_parquet({kernel.files(con, certain)})"] if certain else []
+    found += [f"SELECT {_told_times(source, timed)} FROM read_parquet({kernel.files(con, timed.paths)})" for timed in certain]
     return " UNION ALL ".join(found)
 
 
-def _within(source: Source) -> str:
-    """A source's columns with times that are in its range in the place of those that nobody asks for: two columns less to read and compare."""
-    (range_,) = source.ranges
-    times = {source.stamp: d.instant(max(range_.since, 0), "duckdb"), "_boundary": d.instant(range_.upto, "duckdb")}
+def _told_times(source: Source, timed: Timed) -> str:
+    """A source's columns with times known beforehand: two columns less to read, to round and to compare."""
+    times = {source.stamp: d.instant(timed.stamp, "duckdb"), "_boundary": d.instant(timed.boundary, "duckdb")}
     return ", ".join(f"{times[n]} AS {_quoted(n)}" if n in times else _quoted(n) for n, _ in source.columns)
 
 

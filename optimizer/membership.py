@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from optimizer import dialect as d
 from optimizer.lowering import Lowering, quoted
 from optimizer.types import BIGINT
-from optimizer.windows import ALWAYS, Window
+from optimizer.windows import ALWAYS, MICROSECOND, Window
 
 INTERVAL = (("_in", BIGINT), ("_out", BIGINT))
 FOREVER = ("CAST(0 AS BIGINT)", f"CAST({ALWAYS} AS BIGINT)")      # a relation's row
@@ -24,6 +24,20 @@ class Range:
     upto: int
     since: int = -ALWAYS
     until: int = ALWAYS
+
+
+@dataclass(frozen=True)
+class Counting:
+    """When a row of a stream counts, as `bounds` says it in SQL: rows of which this says the same enter and leave together."""
+
+    window: Window
+    every: int
+
+    def interval(self, boundary: int, stamp: int) -> tuple[int, int]:
+        """[_in, _out] of a row that boundary `boundary` first counts, by its event time."""
+        enters = max(boundary, self.window.enters(stamp, MICROSECOND)) if self.window.kind == "hopping" else boundary
+        leaves = self.window.leaves(stamp, MICROSECOND)
+        return -(-enters // self.every) * self.every, leaves if self.window.kind == "landmark" else leaves // self.every * self.every
 
 
 def known(low: Lowering) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from optimizer.join import out_columns
 from optimizer.lowering import Lowering, extremes
-from optimizer.membership import INTERVAL, Range
+from optimizer.membership import INTERVAL, Counting, Range
 from optimizer.sets import stored_columns
 from optimizer.types import BIGINT, Type
 
@@ -23,7 +23,8 @@ class Source:
     """What a name in the SQL stands for: a stream's rows in any of the ranges, a relation's version, what a fragment sent, or a state set.
 
     `dealt`: each task reads its own share of the files; else every task reads all of them. `stamp`: the event time's column, if the SQL
-    asks of a row's times only whether they are in the (one) range; they need not be read where a file's bounds answer it.
+    asks of a row's times only whether they are in the ranges and, with `counting`, at which boundaries the row counts; they need not be read where a
+    file's bounds answer it.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Source:
     columns: Columns = ()
     dealt: bool = False
     stamp: str | None = None
+    counting: Counting | None = None
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from optimizer import dialect as d
 from optimizer.division import ahead, by_key, dealt, share
 from optimizer.levels import filled, kept_rows
 from optimizer.lowering import Lowering, extremes
-from optimizer.membership import INTERVAL, Range, inside, within
+from optimizer.membership import INTERVAL, Counting, Range, inside, within
 from optimizer.program import BEGINNING, Columns, Definition, Fragment, Source, extreme_columns
 from optimizer.sets import grouped, names, raw, stored_columns, working
 from optimizer.shape import raw_columns
@@ -55,7 +55,9 @@ def view(low: Lowering, i: int, boundaries: tuple[int, ...], previous: int) -> V
 def _rows(low: Lowering, i: int, stream: Source, interval: bool) -> tuple[Source, str, tuple[Fragment, ...]]:
     """Stream i's rows as partials of count 1; or, where they cross an exchange, as what the tasks sent: the same columns, merged."""
     stamp = low.shape.query.inputs[i].event_time
-    stream = stream if interval or stamp in {c.name for c in raw_columns(low.shape, i)} else replace(stream, stamp=stamp)
+    if stamp not in {c.name for c in raw_columns(low.shape, i)}:
+        window = low.window(i)
+        stream = replace(stream, stamp=stamp, counting=Counting(window, low.shape.query.every) if interval and window else None)
     where = within(low, i, stream.ranges)
     if not ahead(low, i):
         return stream, raw(low, i, f"s{i}", interval=interval, where=where), ()

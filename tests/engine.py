@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from jobs import jvm, kernel, tables
-from jobs.reach import dealt, inside, meets
+from jobs.reach import Split, dealt, meets, split
 from jobs.work import Order, Outcome, Sent, perform, prepare, write_file
 from optimizer.compaction import compaction
 from optimizer.final import final
@@ -107,7 +107,7 @@ def _order(asked: Ask, part: int) -> Order:
     narrow, wide = (asked.program(replace(low, narrow=n)) for n in (True, False))
     sources = [*(s for s in narrow.sources if s.kind != "exchange"), *(f.source for f in narrow.before)]
     found = {s.name: _files(s, asked.query, asked.folder, asked.parts, part) for s in sources}
-    files, certain = ({name: pair[k] for name, pair in found.items()} for k in (0, 1))
+    files, certain = {n: p[0] for n, p in found.items()}, {n: p[1] for n, p in found.items()}
     return Order("q", part, asked.parts, narrow, wide, files, _folders(asked.folder, narrow), f"b{asked.boundaries[-1]}", asked.rows_to, certain)
 
 
@@ -143,20 +143,14 @@ def _floor(query: Query, folder: Folder, previous: int) -> int:
     return min(times, default=0)
 
 
-def _files(source: Source, query: Query, folder: Folder, parts: int, part: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Files to read whole, and those of which all rows are in the range."""
+def _files(source: Source, query: Query, folder: Folder, parts: int, part: int) -> Split:
     if source.kind == "state":
         place, found = os.path.join("state", source.of), folder.state.get(source.of, [])
     else:
         stamp = next((i.event_time for i in query.inputs if i.source == source.of), None) or ""
         place, found = source.of, [f for f in folder.rows.get(source.of, []) if source.kind == "relation" or any(meets(f, stamp, r) for r in source.ranges)]
     mine = [f for f in (dealt(found, parts)[part] if source.dealt else found) if f.rows]
-    sure = [f for f in mine if source.stamp and inside(f, source.stamp, source.ranges[0])]
-
-    def places(files: list[tables.File]) -> tuple[str, ...]:
-        return tuple(os.path.join(folder.root, place, f.path) for f in files)
-
-    return places([f for f in mine if f not in sure]), places(sure)
+    return split(mine, source, lambda f: os.path.join(folder.root, place, f.path))
 
 
 def _answers(query: Query, plan: Plan, folder: Folder, outcomes: list[Outcome], boundaries: tuple[int, ...]) -> dict[int, pa.Table]:

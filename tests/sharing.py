@@ -9,9 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs.reach import dealt, inside, meets
+from jobs.reach import Split, dealt, meets, split
 from jobs.shared import finished
-from jobs.tables import File
 from jobs.work import Order, perform
 from optimizer.program import Source
 from optimizer.query import Query
@@ -46,20 +45,15 @@ def _order(made: Group, folder: Folder, boundaries: tuple[int, ...], parts: int,
     low = lowering(made, parts=parts, part=part)
     narrow, wide = (shared_program(made, replace(low, narrow=n), boundaries) for n in (True, False))
     found = {s.name: _files(s, made, folder, parts, part) for s in narrow.sources}
-    files, certain = ({name: pair[k] for name, pair in found.items()} for k in (0, 1))
+    files, certain = {n: p[0] for n, p in found.items()}, {n: p[1] for n, p in found.items()}
     return Order("group", part, parts, narrow, wide, files, {}, "b", certain=certain)
 
 
-def _files(source: Source, made: Group, folder: Folder, parts: int, part: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _files(source: Source, made: Group, folder: Folder, parts: int, part: int) -> Split:
     stamp = next((i.event_time for i in made.common.inputs if i.source == source.of), None) or ""
     found = [f for f in folder.rows.get(source.of, []) if f.rows and (source.kind == "relation" or any(meets(f, stamp, r) for r in source.ranges))]
     mine = dealt(found, parts)[part] if source.dealt else found
-    sure = [f for f in mine if source.stamp and inside(f, source.stamp, source.ranges[0])]
-
-    def places(files: list[File]) -> tuple[str, ...]:
-        return tuple(os.path.join(folder.root, source.of, f.path) for f in files)
-
-    return places([f for f in mine if f not in sure]), places(sure)
+    return split(mine, source, lambda f: os.path.join(folder.root, source.of, f.path))
 
 
 BATCH = 10 * SECOND
