@@ -260,12 +260,15 @@ def demo(call: Call, folder: Annotated[str, typer.Argument(metavar="DIR", help="
     return Said(play(folder, sys.stderr) if call.json else {}, lambda out: play(folder, out))
 
 
-def calibrate(call: Call) -> Said:
+def calibrate(call: Call, spark: Annotated[bool, typer.Option("--spark/--no-spark", help="Also what only Spark does: a minute more.")] = True) -> Said:
     """Measure what work costs on this machine, for the prices of plans."""
     from jobs.calibrate import calibrate as measure
     from jobs.calibrate import path
+    from jobs.tasks import Tasks
 
-    made = measure(lambda said: print(said, file=sys.stderr))
+    tasks = Tasks(os.environ.get("FOREBAY_MASTER", "local[*]"))
+    made = measure(lambda said: print(said, file=sys.stderr), tasks if spark and not tasks.inline else None)
+    tasks.stop()
     return Said({**made.document(), "file": str(path())}, lambda out: text.line(out, f"{made.coefficients.measurements} batches measured; kept in {path()}"))
 
 

@@ -26,6 +26,7 @@ from typing import Any
 import pyarrow as pa
 
 from jobs import kernel, tables, trial
+from jobs.tasks import Tasks
 from jobs.exact import observe
 from optimizer.cost.features import building, steady
 from optimizer.cost.measured import SECONDS, Coefficients, Measurement, fit, prior, read
@@ -127,12 +128,16 @@ def _pieces(source: str) -> Coefficients:
     return prior(scaled(unit_costs()), source, SPREAD)
 
 
-def calibrate(say: Callable[[str], object] = lambda _: None) -> Calibration:
-    """Measures this machine in some ten seconds and keeps what was found."""
+def calibrate(say: Callable[[str], object] = lambda _: None, tasks: Tasks | None = None) -> Calibration:
+    """Measures this machine in some ten seconds and keeps what was found; with `tasks` of a Spark session also what only Spark does, in a minute more."""
     say("unit costs of the engine")
     first = _pieces("forebay calibrate")
     say("plans on generated rows")
     found = fit(first, tried(), forgetting=0.0)
+    if tasks is not None:
+        from jobs.calibrate_spark import calibrated
+
+        found = calibrated(tasks, found, say)
     say("the papers' constants")
     constants, steps = paper()
     made = Calibration(found, constants, steps, machine())

@@ -162,7 +162,7 @@ def _batch(standing: Standing, number: int) -> None:
     standing.seconds.append(time.process_time() - started)
     if outcome.failed:
         raise RuntimeError(f"{standing.plan.name} of {low.shape.query.text}: {outcome.failed}")
-    _keep(standing, narrow, outcome, t)
+    keep(standing, narrow, outcome, t)
     standing.previous = t
 
 
@@ -179,7 +179,7 @@ def _files(standing: Standing, source: Source) -> Split:
     return split(found, source, lambda f: os.path.join(standing.data.root, source.of, f.path))
 
 
-def _keep(standing: Standing, made: Program, outcome: Outcome, last: int) -> None:
+def keep(standing: Standing, made: Program, outcome: Outcome, last: int) -> None:
     """Files in which everything has ended leave with the batch; sets that stand for one boundary are replaced."""
     for write in made.writes:
         new = [f for name, f in outcome.written if name == write.set]

@@ -163,7 +163,7 @@ def _send(order: Order, program: Program) -> list[Sent]:
             source = fragment.source
             con.execute(f"CREATE TEMP VIEW {source.name} AS {_source(con, order, source)}")
             rows = kernel.table(con, fragment.sql)
-            found += [Sent(order.query, fragment.name, k, _packed(share)) for k, share in _parted(rows, fragment, order.parts) if share.num_rows]
+            found += [Sent(order.query, fragment.name, k, packed(share)) for k, share in _parted(rows, fragment, order.parts) if share.num_rows]
         return found
     finally:
         con.close()
@@ -180,7 +180,8 @@ def _with(order: Order, sent: Sequence[Sent]) -> Order:
     return replace(order, received={name: tuple(s.rows for s in mine if s.source == name) for name in {s.source for s in mine}}) if mine else order
 
 
-def _packed(rows: pa.Table) -> bytes:
+def packed(rows: pa.Table) -> bytes:
+    """As rows travel between tasks."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
         writer.write_table(rows)

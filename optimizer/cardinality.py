@@ -45,6 +45,7 @@ class Flow:
     set: float            # the same merged by attributes
     columns: int          # that the query reads, times not counted
     timed: bool           # whether the query reads the event time itself
+    mixed: bool           # whether rows that came together leave at different boundaries: it does, or some were late
 
     @property
     def ends(self) -> float:
@@ -178,7 +179,7 @@ def flow(asked: Shape, observed: Observed, i: int) -> Flow:
     timed = any(c.name == declared.event_time for c in own)
     merged = distinct(known.combinations, passing) if asked.attributes[i] else min(passing, 1.0)
     if window is None:
-        return Flow(known.rows, passing, 0.0, 0.0, 0.0, 1.0, merged, merged, merged, merged, len(own), False)
+        return Flow(known.rows, passing, 0.0, 0.0, 0.0, 1.0, merged, merged, merged, merged, len(own), False, False)
     arriving = known.rate * max(observed.batch, asked.query.every / SECOND)
     came = arriving * known.selectivity
     panes = max(passing / came, 1.0) if came > 0 else 1.0
@@ -187,14 +188,19 @@ def flow(asked: Shape, observed: Observed, i: int) -> Flow:
     by_pane = max(panes * pane, merged)
     stored = min(by_pane, merged + MERGED / 2 * pane) if window.kind in ("landmark", "tumbling") else by_pane
     return Flow(known.rows, passing, arriving, came, 0.0 if window.kind == "landmark" else came, panes, pane if came > 0 else 0.0, stored, by_pane, merged,
-                len(own) - timed, timed)
+                len(own) - timed, timed, timed or known.late > 0 or _odd(asked, i) > 0)
+
+
+def _odd(asked: Shape, i: int) -> float:
+    """The share of rows that came together and leave a boundary earlier, for a length that EVERY does not divide."""
+    window, every = asked.query.inputs[i].window, asked.query.every
+    return window.range % every / every if window and window.kind != "landmark" else 0.0
 
 
 def _partials(asked: Shape, observed: Observed, i: int, rows: float) -> float:
     """Of one boundary's rows, by attributes and interval: late rows leave earlier, and a length that EVERY does not divide has two ends a boundary."""
-    window, known = asked.query.inputs[i].window, observed.inputs[i]
-    assert window is not None
+    known = observed.inputs[i]
     most = known.combinations if asked.attributes[i] else 1.0
-    odd = window.kind != "landmark" and window.range % asked.query.every / asked.query.every if window.range else 0.0
+    odd = _odd(asked, i)
     timely = rows * (1 - known.late)
     return distinct(most, timely * (1 - odd)) + (distinct(most, timely * odd) if odd else 0.0) + (distinct(most, rows * known.late) if known.late else 0.0)

@@ -51,17 +51,18 @@ def _late(tally: Tally, i: int, f: Flow) -> None:
     """The window's rows each time: a view for recompute, which needs no times where bounds prove them; else a table of rows with their intervals."""
     query = tally.low.shape.query
     exact = tally.low.plan.keeping == "recompute" and not query.returns_rows and not query.windows
-    reached = _read(tally, i, f.read, f.panes, f.columns + (int(f.timed) if exact else TIMES), f.window)
+    mixed = f.mixed or query.returns_rows
+    reached = _read(tally, i, f.read, f.panes, f.columns + (int(f.timed) if exact else TIMES * mixed), f.window)
     if not exact:
-        tally.add(tally.scan(i), times=reached, keep=reached * (tally.width(i) + INTERVAL), statements=1)
+        tally.add(tally.scan(i), times=reached * mixed, keep=reached * (tally.width(i) + INTERVAL), statements=1)
 
 
 def _panes(tally: Tally, i: int, f: Flow) -> None:
     """What came, early aggregated by interval, is added to state; older panes are read from it."""
     low, part, width = tally.low, tally.part(i), tally.width(i) + 2
     rows, panes, made = (f.window, f.panes, f.by_pane) if tally.new else (f.came, 1.0, f.pane)
-    reached = _read(tally, i, f.read if tally.new else f.arriving, panes, f.columns + TIMES, rows)
-    tally.add(tally.set(i), times=reached, group=reached * width, made=made * part * width, keep=made * part * width, statements=2)
+    reached = _read(tally, i, f.read if tally.new else f.arriving, panes, f.columns + TIMES * f.mixed, rows)
+    tally.add(tally.set(i), times=reached * f.mixed, group=reached * width, made=made * part * width, keep=made * part * width, statements=2)
     tally.add(tally.set(i), state_write=made * part * width)
     if not tally.new and not (low.shape.query.windows and len(low.plan.digits) == 1 and low.plan.keeping == "recompute"):      # there each window reads its own
         share = part if dealt(low, i) else 1.0
@@ -75,9 +76,9 @@ def _totals(tally: Tally, i: int, f: Flow) -> None:
     low, part, width = tally.low, tally.part(i), tally.width(i) - len(extremes(tally.low, i))
     rows, files = (f.read, f.panes) if tally.new else (f.arriving * (2 if f.left else 1), 2 if f.left else 1)
     passing = f.window if tally.new else f.came + f.left
-    reached = _read(tally, i, rows, files, f.columns + TIMES, passing)
+    reached = _read(tally, i, rows, files, f.columns + TIMES * f.mixed, passing)
     before = 0.0 if tally.new else f.set
-    tally.add(tally.scan(i), times=reached, keep=reached * (tally.width(i) + INTERVAL), statements=1)
+    tally.add(tally.scan(i), times=reached * f.mixed, keep=reached * (tally.width(i) + INTERVAL), statements=1)
     tally.add(tally.set(i), look=2 * reached, group=(reached + before * part) * width, made=f.set * part * width, keep=f.set * part * width, statements=2)
     tally.add(tally.set(i), state_write=f.set * part * width, state_read=before * width, files=0 if tally.new else low.parts if by_key(low) else 1)
     if extremes(low, i):
