@@ -26,8 +26,8 @@ from typing import Any
 import pyarrow as pa
 
 from jobs import kernel, tables, trial
-from jobs.tasks import Tasks
 from jobs.exact import observe
+from jobs.tasks import Tasks
 from optimizer.cost.features import building, steady
 from optimizer.cost.measured import SECONDS, Coefficients, Measurement, fit, prior, read
 from optimizer.cost.statistics import Constants

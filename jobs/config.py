@@ -5,8 +5,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from jobs import places
-from jobs.config_parts import RELATION_SOURCES, STREAM_SOURCES, located, schedule, source, spark, tracking
+from jobs.config_parts import RELATION_SOURCES, STREAM_SOURCES, located, reached, schedule, source, spark, tracking
 from jobs.lines import Entry, choice, document, duration, fields, flag, items, name, refused, text
 from jobs.pipeline import HOUR, Pipeline, Relation, Schedule, Source, Spark, Stream, catalog
 from optimizer.errors import ForebayError
@@ -35,25 +34,22 @@ def load(folder: str) -> Pipeline:
 
 def _pipeline(entry: Entry, folder: str) -> Pipeline:
     given = fields(entry, ("name", "warehouse", "batch", "streams", "relations", "schedule", "spark", "latency", "tracking"), ("name", "batch", "streams"))
-    streams = _each(given["streams"], lambda n, e: _stream(n, e, folder))
+    engine = spark(given.get("spark"))
+    streams = _each(given["streams"], lambda n, e: _stream(n, e, folder, engine))
     if not streams:
         raise refused(given["streams"], "missing-key", "streams is empty", "a pipeline has at least one stream")
-    relations = _each(given["relations"], lambda n, e: _relation(n, e, folder)) if "relations" in given else {}
+    relations = _each(given["relations"], lambda n, e: _relation(n, e, folder, engine)) if "relations" in given else {}
     taken = {n.lower() for n in streams}
     for n, place in (items(given["relations"]) if relations else {}).items():
         if n.lower() in taken:
             raise refused(place, "bad-name", f"{n} names a stream and a relation", "give one of them another name")
-    engine = spark(given.get("spark"))
     return Pipeline(name(given["name"], text(given["name"])), folder, _warehouse(given, folder, engine), duration(given["batch"], 1), streams, relations,
                     schedule(given["schedule"]) if "schedule" in given else None, engine, _length(given, "latency", None, 1),
                     tracking(given["tracking"], folder) if "tracking" in given else None)
 
 
 def _warehouse(given: Mapping[str, Entry], folder: str, engine: Spark) -> str:
-    try:
-        return places.place(located(text(given["warehouse"]) if "warehouse" in given else "warehouse", folder), engine.settings)
-    except ForebayError as error:
-        raise refused(given["warehouse"], error.code, error.message, error.hint) from None
+    return reached(given["warehouse"], folder, engine.settings) if "warehouse" in given else located("warehouse", folder)
 
 
 def _each(entry: Entry, make: Callable[[str, Entry], T]) -> dict[str, T]:
@@ -66,7 +62,7 @@ def _each(entry: Entry, make: Callable[[str, Entry], T]) -> dict[str, T]:
     return made
 
 
-def _stream(title: str, entry: Entry, folder: str) -> Stream:
+def _stream(title: str, entry: Entry, folder: str, engine: Spark) -> Stream:
     given = fields(entry, STREAM, ("columns", "event_time"))
     columns, sensitive = _columns(given["columns"])
     event_time = choice(given["event_time"], tuple(columns))
@@ -78,7 +74,7 @@ def _stream(title: str, entry: Entry, folder: str) -> Stream:
         raise refused(given["keep"], "bad-config", f"{given['keep'].where} is shorter than lateness", "rows must stay at least as long as late ones may come")
     policy = choice(given["unknown_columns"], ("quarantine", "drop")) if "unknown_columns" in given else "quarantine"
     return Stream(title, columns, event_time, _length(given, "wait", 0) or 0, lateness, _length(given, "idle", None, 1), _ahead(given), keep, policy,
-                  source(given["source"], folder, STREAM_SOURCES) if "source" in given else None, sensitive)
+                  source(given["source"], folder, STREAM_SOURCES, engine.settings) if "source" in given else None, sensitive)
 
 
 def _ahead(given: Mapping[str, Entry]) -> int:
@@ -86,10 +82,10 @@ def _ahead(given: Mapping[str, Entry]) -> int:
     return HOUR if value is None else value
 
 
-def _relation(title: str, entry: Entry, folder: str) -> Relation:
+def _relation(title: str, entry: Entry, folder: str, engine: Spark) -> Relation:
     given = fields(entry, ("columns", "source"), ("columns", "source"))
     columns, sensitive = _columns(given["columns"])
-    return Relation(title, columns, source(given["source"], folder, RELATION_SOURCES), sensitive)
+    return Relation(title, columns, source(given["source"], folder, RELATION_SOURCES, engine.settings), sensitive)
 
 
 def _columns(entry: Entry) -> tuple[dict[str, Type], frozenset[str]]:

@@ -3,7 +3,9 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 
+from jobs import places
 from jobs.lines import Entry, fields, items, refused, text
 from jobs.pipeline import Schedule, Source, Spark
 from optimizer.errors import ForebayError
@@ -20,7 +22,8 @@ _TRACKING = re.compile(rf"({'|'.join(_STORES)})(\+\w+)?://\S+$")
 _CRON_NAMES = ("@hourly", "@daily", "@weekly", "@monthly", "@yearly")
 
 
-def source(entry: Entry, folder: str, kinds: tuple[str, ...]) -> Source:
+def source(entry: Entry, folder: str, kinds: tuple[str, ...], settings: Mapping[str, str]) -> Source:
+    """`settings` say how stores are reached."""
     given = fields(entry, (*kinds, *_CSV_OPTIONS))
     chosen = [k for k in kinds if k in given]
     if len(chosen) != 1:
@@ -34,7 +37,7 @@ def source(entry: Entry, folder: str, kinds: tuple[str, ...]) -> Source:
             raise refused(given[k], "unknown-key", f"{given[k].where} is for CSV files only", f"leave it out with {kind}")
         if k != "null" and len(options[k]) != 1:
             raise refused(given[k], "bad-config", f"{given[k].where} is {options[k]!r}", "it is one character")
-    return Source(kind, located(text(given[kind]), folder), options)
+    return Source(kind, reached(given[kind], folder, settings), options)
 
 
 def _kafka(entry: Entry) -> Source:
@@ -92,6 +95,14 @@ def spark(entry: Entry | None) -> Spark:
     if not _MASTER.fullmatch(place):
         raise ForebayError("bad-config", f"FOREBAY_MASTER is {place!r}", hint=_MASTERS)
     return Spark("local[*]", place, settings) if place.startswith("sc://") else Spark(place, None, settings)
+
+
+def reached(entry: Entry, folder: str, settings: Mapping[str, str]) -> str:
+    """A path or URI as jobs.places takes it."""
+    try:
+        return places.place(located(text(entry), folder), settings)
+    except ForebayError as error:
+        raise refused(entry, error.code, error.message, error.hint) from None
 
 
 def located(path: str, folder: str) -> str:

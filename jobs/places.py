@@ -10,6 +10,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from fnmatch import fnmatchcase
 from typing import Any
 
 from jobs import store
@@ -73,6 +74,31 @@ def listed(path: str) -> list[str]:
     return sorted(os.listdir(path)) if os.path.isdir(path) else []
 
 
+def matching(pattern: Remote) -> list[str]:
+    """Objects that a pattern names, as glob does: `*`, `?` and `[…]` within one part of a key, `**` for any number of parts; a folder for what is in it."""
+    parts = pattern.key.split("/")
+    fixed = next((n for n, part in enumerate(parts) if any(c in part for c in "*?[")), len(parts))
+    scheme = pattern.split("://", 1)[0]
+
+    def named(key: str) -> str:
+        return Remote(f"{scheme}://{key}", pattern.settings)
+
+    if fixed == len(parts):
+        found = _info(pattern)
+        return [pattern] if found.is_file else [named(f.path) for f in _under(pattern, deep=False) if f.is_file]
+    root = Remote(f"{scheme}://{'/'.join(parts[:fixed])}", pattern.settings)
+    deep = fixed < len(parts) - 1 or "**" in parts
+    return [named(f.path) for f in _under(root, deep) if f.is_file and _fits(f.path.split("/")[fixed:], parts[fixed:])]
+
+
+def _fits(names: list[str], parts: list[str]) -> bool:
+    if not parts or not names:
+        return not names and all(p == "**" for p in parts)
+    if parts[0] == "**":
+        return _fits(names, parts[1:]) or _fits(names[1:], parts)
+    return fnmatchcase(names[0], parts[0]) and _fits(names[1:], parts[1:])
+
+
 def newest(path: str) -> float:
     """When the file, or the last file in the folder, was written: seconds since 1970, 0 where there is none."""
     if isinstance(path, Remote):
@@ -99,6 +125,19 @@ def opened(path: str) -> Any:
         return open(path, "rb")
     with store.reached(path):
         return io.BytesIO(store.whole(path.settings, path.key))
+
+
+@contextmanager
+def fetched(path: str) -> Iterator[str]:
+    """A local file with the same bytes and ending: what parses texts jumps about in them, and unpacks."""
+    if not isinstance(path, Remote):
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="forebay-fetched-") as here:
+        local = os.path.join(here, os.path.basename(path))
+        with store.reached(path), open(local, "wb") as file:
+            file.write(store.whole(path.settings, path.key))
+        yield local
 
 
 def delete(path: str) -> None:

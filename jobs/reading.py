@@ -10,7 +10,7 @@ import io
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from jobs import kernel
+from jobs import kernel, places
 from jobs.kernel import Connection, quoted
 
 LINE = 4 << 20                         # bytes a line may have
@@ -83,11 +83,12 @@ def _own(column: str, kind: str) -> str:
 def _csv(con: Connection, item: Input, declared: tuple[str, ...], sensitive: frozenset[str]) -> Found:
     """Fields of a line that does not fit the header are nobody's: the line is kept as it came."""
     delimiter, quote, null = (item.options.get(k, d) for k, d in (("delimiter", ","), ("quote", '"'), ("null", "")))
-    names = _header(item.path, delimiter, quote)
-    fields = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(names)))
-    con.execute(f"""CREATE OR REPLACE TEMP TABLE found AS SELECT *, CAST(NULL AS VARCHAR) AS line FROM read_csv(
-        {quoted(item.path)}, columns={{{fields}}}, delim={quoted(delimiter)}, quote={quoted(quote)}, escape={quoted(quote)}, nullstr={quoted(null)},
-        header=true, auto_detect=false, allow_quoted_nulls=false, store_rejects=true, max_line_size={LINE})""")
+    with places.fetched(item.path) as path:
+        names = _header(path, delimiter, quote)
+        fields = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(names)))
+        con.execute(f"""CREATE OR REPLACE TEMP TABLE found AS SELECT *, CAST(NULL AS VARCHAR) AS line FROM read_csv(
+            {quoted(path)}, columns={{{fields}}}, delim={quoted(delimiter)}, quote={quoted(quote)}, escape={quoted(quote)}, nullstr={quoted(null)},
+            header=true, auto_detect=false, allow_quoted_nulls=false, store_rejects=true, max_line_size={LINE})""")
     con.execute("INSERT INTO found BY NAME SELECT any_value(csv_line) AS line FROM reject_errors GROUP BY scan_id, file_id, line, line_byte_position")
     con.execute("DROP TABLE reject_errors; DROP TABLE reject_scans")
     columns = {name: (f"c{i}", "VARCHAR") for i, name in enumerate(names)}
@@ -108,9 +109,10 @@ def _header(path: str, delimiter: str, quote: str) -> list[str]:
 
 def _json(con: Connection, item: Input, declared: tuple[str, ...], sensitive: frozenset[str]) -> Found:
     """Each line as one text (no JSON has the byte 1 in it), so that a broken line is one bad row."""
-    lines = f"""read_csv({quoted(item.path)}, columns={{'line': 'VARCHAR'}}, delim='\x01', quote='', escape='', nullstr='', header=false, auto_detect=false,
-        max_line_size={LINE}, strict_mode=false)"""
-    return _objects(con, f"SELECT line, {quoted(item.name)} AS source FROM {lines} WHERE line IS NOT NULL", declared, sensitive)
+    with places.fetched(item.path) as path:
+        lines = f"""read_csv({quoted(path)}, columns={{'line': 'VARCHAR'}}, delim='\x01', quote='', escape='', nullstr='', header=false, auto_detect=false,
+            max_line_size={LINE}, strict_mode=false)"""
+        return _objects(con, f"SELECT line, {quoted(item.name)} AS source FROM {lines} WHERE line IS NOT NULL", declared, sensitive)
 
 
 def _kafka(con: Connection, item: Input, declared: tuple[str, ...], sensitive: frozenset[str]) -> Found:

@@ -5,14 +5,12 @@ Only the log is read here. Files rewritten without a change of data (compaction)
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import unquote
 
-from jobs import intake, tables
+from jobs import intake, places, tables
 from jobs.pipeline import Pipeline, Stream
-from jobs.places import size_and_time
 from jobs.reading import MARK, Input
 from jobs.sources.files import label
 from optimizer.errors import failed
@@ -56,10 +54,9 @@ def _appended(pipeline: Pipeline, path: str, version: int) -> Iterator[Input]:
 
 
 def _actions(path: str, version: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    log = os.path.join(path, "_delta_log", f"{version:020d}.json")
     try:
-        with open(log, encoding="utf-8") as file:
-            lines = file.read().splitlines()
+        with places.opened(places.join(path, "_delta_log", f"{version:020d}.json")) as file:
+            lines = file.read().decode().splitlines()
     except FileNotFoundError:
         raise failed("not-appended", f"version {version} of {path} is no longer in its log", _HINT) from None
     for line in lines:
@@ -67,5 +64,5 @@ def _actions(path: str, version: int) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _input(pipeline: Pipeline, root: str, file: str, partition: dict[str, str | None]) -> Input:
-    path = os.path.join(root, unquote(file))
-    return Input("delta", label(pipeline, path), path, "parquet", *size_and_time(path), constants=partition)
+    path = places.join(root, unquote(file))
+    return Input("delta", label(pipeline, path), path, "parquet", *places.size_and_time(path), constants=partition)

@@ -4,8 +4,8 @@ from __future__ import annotations
 import glob
 import os
 
+from jobs import places
 from jobs.pipeline import Pipeline, Source, Stream
-from jobs.places import size_and_time
 from jobs.reading import Input
 from optimizer.errors import ForebayError
 
@@ -20,14 +20,17 @@ def pending(pipeline: Pipeline, stream: Stream) -> list[Input]:
 
 def matching(pattern: str) -> list[str]:
     """A folder stands for the files in it; names that start with . or _ are another program's unfinished or private ones."""
-    paths = glob.glob(os.path.join(pattern, "*") if os.path.isdir(pattern) else pattern, recursive=True)
-    return sorted(p for p in paths if not os.path.basename(p).startswith((".", "_")) and os.path.isfile(p))
+    if isinstance(pattern, places.Remote):
+        paths = places.matching(pattern)
+    else:
+        paths = [p for p in glob.glob(os.path.join(pattern, "*") if os.path.isdir(pattern) else pattern, recursive=True) if os.path.isfile(p)]
+    return sorted(p for p in paths if not os.path.basename(p).startswith((".", "_")))
 
 
 def named(pipeline: Pipeline, stream: Stream, path: str) -> Input:
     """A file given by hand."""
-    full = os.path.abspath(os.path.expanduser(path))
-    if not os.path.isfile(full):
+    full = places.place(path, pipeline.spark.settings) if "://" in path else os.path.abspath(os.path.expanduser(path))
+    if not (places.matching(full) == [full] if isinstance(full, places.Remote) else os.path.isfile(full)):
         folder = os.path.isdir(full)
         hint = f"name files, as {path.rstrip('/')}/*" if folder else "paths are relative to where you are"
         raise ForebayError("no-file", f"{path} is {'a folder' if folder else 'not there'}", hint=hint)
@@ -43,11 +46,13 @@ def format_of(path: str) -> str:
 
 
 def label(pipeline: Pipeline, path: str) -> str:
-    """What the ledger calls a file: relative to the pipeline's folder if it is in there, so that the folder can be moved."""
+    """What the ledger calls a file: relative to the pipeline's folder if it is in there, so that the folder can be moved; in a store by its URI."""
+    if isinstance(path, places.Remote):
+        return str(path)
     inside = os.path.relpath(path, pipeline.folder)
     return path if inside.startswith("..") else inside
 
 
 def _input(pipeline: Pipeline, path: str, source: Source | None) -> Input:
     forced = source.kind if source is not None and source.kind in ("json", "csv") else format_of(path)
-    return Input("files", label(pipeline, path), path, forced, *size_and_time(path), options=source.options if source is not None else {})
+    return Input("files", label(pipeline, path), path, forced, *places.size_and_time(path), options=source.options if source is not None else {})

@@ -4,11 +4,9 @@ from __future__ import annotations
 import os
 import pickle
 import signal
-import socket
 import subprocess
 import sys
 import time
-import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -23,6 +21,7 @@ from jobs.places import Remote
 from jobs.tables import Conflict
 from optimizer.errors import ForebayError
 from tests.jobs.pipelines import COUNT, answers, equal, opened, pipeline, ran, rows
+from tests.stores import arrow, new_bucket, serving, settings
 
 BOTH = "SELECT v.k, COUNT(*) AS n, SUM(v.x) AS s FROM views AS v [WINDOW 20 SECONDS], buys AS b [WINDOW 30 SECONDS] WHERE v.k = b.k GROUP BY v.k"
 ROWS = "SELECT v.k, v.x, b.x AS y FROM views AS v [WINDOW 20 SECONDS], buys AS b [WINDOW 20 SECONDS] WHERE v.k = b.k"
@@ -31,38 +30,12 @@ CLI = [sys.executable, "-m", "forebay.cli"]
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Not in this process: delta-rs holds the interpreter's lock while it waits for some answers."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    with open(tmp_path_factory.mktemp("server") / "log", "wb") as log:
-        process = subprocess.Popen([sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)], stdout=log, stderr=log)
-    try:
-        deadline = time.monotonic() + 60
-        while socket.socket().connect_ex(("127.0.0.1", port)):
-            assert process.poll() is None and time.monotonic() < deadline, "the server does not start"
-            time.sleep(0.1)
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        process.terminate()
-        process.wait(10)
+    yield from serving(tmp_path_factory)
 
 
 @pytest.fixture
 def bucket(server: str) -> str:
-    name = f"test-{uuid.uuid4().hex[:12]}"
-    _arrow(server).create_dir(name)
-    return name
-
-
-def _arrow(server: str) -> fs.S3FileSystem:
-    return fs.S3FileSystem(access_key="reader", secret_key="secret", region="us-east-1", endpoint_override=server, allow_bucket_creation=True)
-
-
-def _settings(server: str) -> dict[str, str]:
-    return {"spark.hadoop.fs.s3a.endpoint": server, "spark.hadoop.fs.s3a.access.key": "writer", "spark.hadoop.fs.s3a.secret.key": "hidden-secret",
-            "spark.hadoop.fs.s3a.path.style.access": "true", "spark.hadoop.fs.s3a.connection.ssl.enabled": "false",
-            "spark.hadoop.fs.s3a.endpoint.region": "us-east-1"}
+    return new_bucket(server)
 
 
 def _pipeline(folder: Path, warehouse: str, settings: dict[str, str], streams: dict[str, str] | None = None, queries: dict[str, str] | None = None,
@@ -74,7 +47,7 @@ def _pipeline(folder: Path, warehouse: str, settings: dict[str, str], streams: d
 
 
 def _files(server: str, path: str) -> list[str]:
-    return [f.path for f in _arrow(server).get_file_info(fs.FileSelector(path, recursive=True)) if f.is_file]
+    return [f.path for f in arrow(server).get_file_info(fs.FileSelector(path, recursive=True)) if f.is_file]
 
 
 def _lived(pipe: forebay.Pipeline, folder: Path, keeping: str) -> None:
@@ -96,7 +69,7 @@ def _lived(pipe: forebay.Pipeline, folder: Path, keeping: str) -> None:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("keeping", ["running", *(pytest.param(k, marks=pytest.mark.long) for k in ("recompute", "expire"))])
 def test_a_pipeline_lives_on_a_store(tmp_path: Path, server: str, bucket: str, keeping: str) -> None:
-    pipe = _pipeline(tmp_path, f"s3a://{bucket}/deep/warehouse", _settings(server), {"views": "", "buys": ""}, {"pairs": ROWS})
+    pipe = _pipeline(tmp_path, f"s3a://{bucket}/deep/warehouse", settings(server), {"views": "", "buys": ""}, {"pairs": ROWS})
     _lived(pipe, tmp_path, keeping)
     assert not (tmp_path / "warehouse").exists()
     found = _files(server, f"{bucket}/deep/warehouse")
@@ -106,7 +79,7 @@ def test_a_pipeline_lives_on_a_store(tmp_path: Path, server: str, bucket: str, k
 @pytest.mark.s3
 def test_relations_quarantine_and_data_frames(tmp_path: Path, server: str, bucket: str) -> None:
     (tmp_path / "pages.csv").write_text("k,section\n1,news\n2,sport\n")
-    pipe = _pipeline(tmp_path, f"s3a://{bucket}/w", _settings(server), queries={
+    pipe = _pipeline(tmp_path, f"s3a://{bucket}/w", settings(server), queries={
         "q": "SELECT p.section, COUNT(*) AS n FROM views AS v [WINDOW 20 SECONDS], pages AS p WHERE v.k = p.k GROUP BY p.section"})
     with open(tmp_path / "forebay.yml", "a", encoding="utf-8") as file:
         file.write("relations:\n  pages: {columns: {k: bigint, section: string}, source: {files: pages.csv}}\n")
@@ -128,7 +101,7 @@ def test_compaction_and_sweeping(tmp_path: Path, server: str, bucket: str, monke
     monkeypatch.setattr(compact, "STATE_FILES", 2)
     monkeypatch.setattr(compact, "SMALL_FILES", 3)
     monkeypatch.setattr(compact, "GRACE", -5.0)
-    pipe = _pipeline(tmp_path, f"s3a://{bucket}/w", _settings(server), {"views": "", "buys": ""})
+    pipe = _pipeline(tmp_path, f"s3a://{bucket}/w", settings(server), {"views": "", "buys": ""})
     pipe.create("q", BOTH)
     pipe.change("q", "pin", "EAP11 expire")
     for step in range(5):      # more files of state, and of a stream, than are left alone
@@ -137,7 +110,7 @@ def test_compaction_and_sweeping(tmp_path: Path, server: str, bucket: str, monke
         ran(pipe)
     before = pipe.runtime.ledger.last()
     assert before is not None and any(f.path.startswith("merged") for f in pipe.runtime.table("streams/views").files())
-    _arrow(server).copy_file(_files(server, f"{bucket}/w/streams/views")[-1], f"{bucket}/w/state/left/1/set/rows-1.parquet")
+    arrow(server).copy_file(_files(server, f"{bucket}/w/streams/views")[-1], f"{bucket}/w/state/left/1/set/rows-1.parquet")
     pipe.change("q", "pin", "LAP recompute")
     assert ran(pipe, flush=True) == [50] and equal(pipe)
     ran(opened(tmp_path))      # recovery sweeps: state of the plan that was left, and of no query
@@ -147,7 +120,7 @@ def test_compaction_and_sweeping(tmp_path: Path, server: str, bucket: str, monke
 @pytest.mark.s3
 @pytest.mark.parametrize("failpoint", ["batch.after-intent", "batch.after-state", "batch.before-commit"])
 def test_a_killed_batch_is_run_again(tmp_path: Path, server: str, bucket: str, failpoint: str) -> None:
-    pipe = _pipeline(tmp_path, f"s3a://{bucket}/w", _settings(server), {"views": "", "buys": ""}, {"pairs": ROWS})
+    pipe = _pipeline(tmp_path, f"s3a://{bucket}/w", settings(server), {"views": "", "buys": ""}, {"pairs": ROWS})
     pipe.create("q", BOTH)
     pipe.change("q", "pin", "EAP11 running")
     for step in (0, 1):
@@ -163,7 +136,7 @@ def test_a_killed_batch_is_run_again(tmp_path: Path, server: str, bucket: str, f
 
 @pytest.mark.s3
 def test_of_commits_at_one_version_one_wins(server: str, bucket: str) -> None:
-    path = places.place(f"s3a://{bucket}/t", _settings(server))
+    path = places.place(f"s3a://{bucket}/t", settings(server))
     tables.create(path, pa.schema([("x", pa.int64())]))
     for version in range(1, 6):
         handles = [tables.open_table(path) for _ in range(4)]
@@ -183,7 +156,7 @@ def test_of_commits_at_one_version_one_wins(server: str, bucket: str) -> None:
 @pytest.mark.s3
 def test_a_runner_on_another_machine_loses(tmp_path: Path, server: str, bucket: str) -> None:
     """Two runtimes that have read the same ledger: the lock of a machine does not stop the second, the store does."""
-    pipe = _pipeline(tmp_path, f"s3a://{bucket}/w", _settings(server), queries={"q": COUNT})
+    pipe = _pipeline(tmp_path, f"s3a://{bucket}/w", settings(server), queries={"q": COUNT})
     rows(pipe, [1, 25])
     other = opened(tmp_path)
     before = other.runtime.ledger.last()
@@ -197,7 +170,7 @@ def test_a_runner_on_another_machine_loses(tmp_path: Path, server: str, bucket: 
 def test_a_second_runner_of_this_machine_is_told_who_holds_it(tmp_path: Path, server: str, bucket: str) -> None:
     from jobs.lock import held
 
-    pipe = _pipeline(tmp_path, f"s3a://{bucket}/w", _settings(server), queries={"q": COUNT})
+    pipe = _pipeline(tmp_path, f"s3a://{bucket}/w", settings(server), queries={"q": COUNT})
     with held(pipe.runtime.pipeline.warehouse), pytest.raises(ForebayError) as refused:
         pipe.run()
     assert refused.value.exit_code == 3 and str(os.getpid()) in refused.value.message
@@ -217,7 +190,7 @@ def test_environment_variables_reach_the_store(tmp_path: Path, server: str, buck
 @pytest.mark.s3
 def test_a_bucket_that_is_not_there(tmp_path: Path, server: str) -> None:
     with pytest.raises(ForebayError) as refused:
-        _pipeline(tmp_path, "s3a://not-there-at-all/w", _settings(server))
+        _pipeline(tmp_path, "s3a://not-there-at-all/w", settings(server))
     assert (refused.value.code, refused.value.exit_code) == ("no-bucket", 2) and "s3a://not-there-at-all/w" in refused.value.message
 
 
@@ -237,7 +210,7 @@ server.serve_forever()"""
         assert process.stdout is not None
         try:
             with pytest.raises(ForebayError) as refused:
-                _pipeline(tmp_path, "s3a://bucket/w", _settings(f"http://127.0.0.1:{process.stdout.readline().strip()}"))
+                _pipeline(tmp_path, "s3a://bucket/w", settings(f"http://127.0.0.1:{process.stdout.readline().strip()}"))
         finally:
             process.terminate()
     assert (refused.value.code, refused.value.exit_code) == ("no-access", 2) and "access.key" in (refused.value.hint or "")
@@ -248,14 +221,14 @@ server.serve_forever()"""
 def test_a_store_that_does_not_answer(tmp_path: Path) -> None:
     started = time.monotonic()
     with pytest.raises(ForebayError) as refused:
-        _pipeline(tmp_path, "s3a://bucket/w", _settings("http://127.0.0.1:1"))
+        _pipeline(tmp_path, "s3a://bucket/w", settings("http://127.0.0.1:1"))
     assert (refused.value.code, refused.value.exit_code) == ("no-store", 1) and "endpoint" in (refused.value.hint or "")
     assert time.monotonic() - started < 15
 
 
 def test_a_remote_path_carries_its_settings_and_shows_no_secret() -> None:
     more = {"spark.hadoop.fs.s3a.bucket.bucket.endpoint": "http://y:2", "spark.executor.memory": "1g"}
-    root = places.place("s3a://bucket/w/", {**_settings("http://x:1"), **more})
+    root = places.place("s3a://bucket/w/", {**settings("http://x:1"), **more})
     path = places.join(root, "streams", "views")
     again = pickle.loads(pickle.dumps(path))
     assert isinstance(again, Remote) and again == "s3a://bucket/w/streams/views" and again.settings == root.settings
@@ -277,5 +250,5 @@ def test_what_is_no_bucket_on_s3_is_refused() -> None:
 def test_through_spark_tasks(tmp_path: Path, server: str, bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [n for n in os.environ if n.startswith("AWS_")]:
         monkeypatch.delenv(name)
-    pipe = _pipeline(tmp_path, f"s3a://{bucket}/w", _settings(server), {"views": "", "buys": ""}, {"pairs": ROWS}, master="local[2]")
+    pipe = _pipeline(tmp_path, f"s3a://{bucket}/w", settings(server), {"views": "", "buys": ""}, {"pairs": ROWS}, master="local[2]")
     _lived(pipe, tmp_path, "running")
