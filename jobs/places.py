@@ -10,7 +10,6 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from fnmatch import fnmatchcase
 from typing import Any
 
 from jobs import store
@@ -72,31 +71,6 @@ def listed(path: str) -> list[str]:
     if isinstance(path, Remote):
         return sorted(found.base_name for found in _under(path, deep=False))
     return sorted(os.listdir(path)) if os.path.isdir(path) else []
-
-
-def matching(pattern: Remote) -> list[str]:
-    """Objects that a pattern names, as glob does: `*`, `?` and `[…]` within one part of a key, `**` for any number of parts; a folder for what is in it."""
-    parts = pattern.key.split("/")
-    fixed = next((n for n, part in enumerate(parts) if any(c in part for c in "*?[")), len(parts))
-    scheme = pattern.split("://", 1)[0]
-
-    def named(key: str) -> str:
-        return Remote(f"{scheme}://{key}", pattern.settings)
-
-    if fixed == len(parts):
-        found = _info(pattern)
-        return [pattern] if found.is_file else [named(f.path) for f in _under(pattern, deep=False) if f.is_file]
-    root = Remote(f"{scheme}://{'/'.join(parts[:fixed])}", pattern.settings)
-    deep = fixed < len(parts) - 1 or "**" in parts
-    return [named(f.path) for f in _under(root, deep) if f.is_file and _fits(f.path.split("/")[fixed:], parts[fixed:])]
-
-
-def _fits(names: list[str], parts: list[str]) -> bool:
-    if not parts or not names:
-        return not names and all(p == "**" for p in parts)
-    if parts[0] == "**":
-        return _fits(names, parts[1:]) or _fits(names[1:], parts)
-    return fnmatchcase(names[0], parts[0]) and _fits(names[1:], parts[1:])
 
 
 def newest(path: str) -> float:

@@ -1,10 +1,9 @@
 """Files that match a pattern, in the order of their names; their endings tell what they are, and they are not opened here."""
 from __future__ import annotations
 
-import glob
 import os
 
-from jobs import places
+from jobs import patterns, places
 from jobs.pipeline import Pipeline, Source, Stream
 from jobs.reading import Input
 from optimizer.errors import ForebayError
@@ -19,18 +18,14 @@ def pending(pipeline: Pipeline, stream: Stream) -> list[Input]:
 
 
 def matching(pattern: str) -> list[str]:
-    """A folder stands for the files in it; names that start with . or _ are another program's unfinished or private ones."""
-    if isinstance(pattern, places.Remote):
-        paths = places.matching(pattern)
-    else:
-        paths = [p for p in glob.glob(os.path.join(pattern, "*") if os.path.isdir(pattern) else pattern, recursive=True) if os.path.isfile(p)]
-    return sorted(p for p in paths if not os.path.basename(p).startswith((".", "_")))
+    """Names that start with . or _ are another program's unfinished or private ones."""
+    return [p for p in patterns.matching(pattern) if not os.path.basename(p).startswith((".", "_"))]
 
 
 def named(pipeline: Pipeline, stream: Stream, path: str) -> Input:
     """A file given by hand."""
     full = places.place(path, pipeline.spark.settings) if "://" in path else os.path.abspath(os.path.expanduser(path))
-    if not (places.matching(full) == [full] if isinstance(full, places.Remote) else os.path.isfile(full)):
+    if not (patterns.matching(full) == [full] if isinstance(full, places.Remote) else os.path.isfile(full)):
         folder = os.path.isdir(full)
         hint = f"name files, as {path.rstrip('/')}/*" if folder else "paths are relative to where you are"
         raise ForebayError("no-file", f"{path} is {'a folder' if folder else 'not there'}", hint=hint)
