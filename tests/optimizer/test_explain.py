@@ -50,6 +50,7 @@ def case(name: str) -> Case:
     return Case(BATCH, streams, relations, QUERIES[name], list(range(start + BATCH, start + 16 * BATCH, BATCH)), False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name,plan", CHOSEN)
 def test_a_plan_that_is_shown_gives_the_oracles_answers(name: str, plan: str) -> None:
     asked = case(name)
