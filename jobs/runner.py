@@ -104,9 +104,11 @@ class Runtime:
                        lambda name, version: relations.version_file(self.pipeline, name, version))
 
 
-def runtime(pipeline: Pipeline, engine: str | None = None) -> Runtime:
+def runtime(pipeline: Pipeline, engine: str | None = None, asked_by: str = "", lasting: bool = False) -> Runtime:
+    """`asked_by`: a kind of trigger and a DAG run, for the ledger; `lasting`: Spark is used only while the pipeline is held, so a session may be shared."""
     spark = pipeline.spark
-    return Runtime(pipeline, Ledger(pipeline.warehouse), Tasks(spark.remote or spark.master, dict(spark.settings)), engine)
+    tasks = Tasks(spark.remote or spark.master, dict(spark.settings), pipeline.warehouse if lasting else "")
+    return Runtime(pipeline, Ledger(pipeline.warehouse, asked_by), tasks, engine)
 
 
 def run(rt: Runtime, to: int | None = None, flush: bool = False, limit: int | None = None, progress: Progress = lambda _: None) -> dict[str, Any]:
@@ -231,7 +233,7 @@ def _carry_out(rt: Runtime, batch: Batch, started: float, intended: Callable[[],
     made = found.made
     failpoints.at("batch.after-tasks")
     intended()
-    expect.answered(rt, batch, made)
+    expect.answered(rt, batch, made, found.shared)
     lap = rt.lap("answer", lap)
     gone = batches.store(context, batch, made, found.shared)
     _conclude(rt, batch, found, time.perf_counter() - started)
