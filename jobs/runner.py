@@ -64,7 +64,8 @@ class Runtime:
         self.declared: tuple[Given, ...] = ()
         self.findings: list[Finding] = []
         self.catalog = catalog(self.pipeline)
-        self.sharing: tuple[Any, sharing.Sharing] | None = None
+        self.formed: tuple[Any, sharing.Formed] | None = None
+        self.weighed: tuple[Any, sharing.Sharing] | None = None
         self.share_from: int | None = None      # queries of one form that share; None: as measured
 
     def table(self, path: str, schema: pa.Schema | None = None) -> Table:
@@ -226,7 +227,7 @@ def _carry_out(rt: Runtime, batch: Batch, started: float, intended: Callable[[],
         rt.table(f"streams/{stream}", stream_schema(rt.pipeline.streams[stream].columns))
     todo = works(context, batch, known)
     groups = together(context, batch, known)
-    seen = [watched(context, g) for g in groups]
+    seen = [w for g in groups for w in watched(context, g)]
     found = batches.answers(context, batch, todo, observing.asked(rt, batch, [*todo, *seen]), groups)
     made = found.made
     failpoints.at("batch.after-tasks")
@@ -280,7 +281,7 @@ def _record_failure(rt: Runtime, name: str, boundary: int, message: str) -> None
 def report(rt: Runtime, batch: Batch, found: Answered, failing: list[Finding], seconds: float) -> list[dict[str, Any]]:
     """One entry a boundary; the time of a batch is shared among its boundaries."""
     made = found.made
-    plans = {a.work.name: a.work for a in made} | {n: s.together.work for s in found.shared for n in s.answered}
+    plans = {a.work.name: a.work for a in made} | {n: s.together.work_of[n] for s in found.shared for n in s.answered}
     arrived = _arrived(rt, batch)
     return [{"boundary": t, "seconds": seconds / len(batch.boundaries), "rows": arrived.get(t, {}),
              "plans": {n: w.plan.name for n, w in plans.items() if t in w.due},

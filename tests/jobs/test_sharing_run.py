@@ -55,7 +55,7 @@ def test_one_table_one_commit_a_batch_and_each_its_own_answer(tmp_path: Path) ->
 
 
 def test_few_or_different_or_pinned_run_alone_and_say_why(tmp_path: Path) -> None:
-    pipe = filled(tmp_path, four(rows=ROWS, other=joined().replace("20 SECONDS", "10 SECONDS"), pinned=joined()))
+    pipe = filled(tmp_path, four(rows=ROWS, other=joined().replace("a.k = b.k", "a.x = b.x"), pinned=joined()))
     pipe.synchronise()
     pipe.change("pinned", "pin", "EAP11 recompute")
     ran(pipe)
@@ -64,6 +64,28 @@ def test_few_or_different_or_pinned_run_alone_and_say_why(tmp_path: Path) -> Non
     assert {"rows", "other", "pinned"} < results(pipe.runtime) and equal(pipe)
     pipe.change("q1", "delete"), pipe.change("q4", "delete")
     assert "sharing pays" in str(shown(pipe, "q2")["alone"]) and "alone" not in shown(pipe, "q1")
+
+
+FAMILY = {
+    "shorter": "SELECT a.k, COUNT(*) AS n FROM views AS a [WINDOW 10 SECONDS], clicks AS b [WINDOW 20 SECONDS] WHERE a.k = b.k AND a.x > 0 GROUP BY a.k",
+    "whole": "SELECT SUM(b.x) AS x, MAX(a.x) AS m FROM views AS a [WINDOW 20 SECONDS], clicks AS b [WINDOW 30 SECONDS] WHERE a.k = b.k",
+    "by_x": "SELECT a.x, AVG(b.x) AS n FROM views AS a [WINDOW 20 SECONDS], clicks AS b [WINDOW 30 SECONDS] WHERE a.k = b.k GROUP BY a.x",
+    "tumbling": "SELECT COUNT(*) AS n FROM views AS a [WINDOW 20 SECONDS TUMBLING] WHERE a.x < 3",
+    "three": "SELECT COUNT(*) AS n FROM views AS a [WINDOW 20 SECONDS], clicks AS b [WINDOW 30 SECONDS], views AS c [WINDOW 10 SECONDS] "
+             "WHERE a.k = b.k AND b.k = c.k AND c.x >= 1"}
+
+
+def test_other_windows_groupings_and_joins_share_the_scan(tmp_path: Path) -> None:
+    """E6: five forms more, of one query each, are one work with the four of one form; each is published when it is due."""
+    pipe = filled(tmp_path, four(**FAMILY))
+    ran(pipe)
+    rows(pipe, [36, 44], "views"), rows(pipe, [37, 45], "clicks")
+    assert ran(pipe) == [30, 40] and equal(pipe)
+    last = pipe.runtime.ledger.last()
+    assert last is not None and [set(names) for names in last[1].shared.values()] == [{"q1", "q2", "q3", "q4", *FAMILY}]
+    assert all(name.startswith("shared-") for name in results(pipe.runtime))
+    assert [t for t, *_ in answers(pipe, "tumbling")] == [20, 40] and {t for t, *_ in answers(pipe, "three")} == {10, 20, 30, 40}
+    assert shown(pipe, "by_x")["members"] == 9
 
 
 def test_answers_go_on_when_a_query_leaves_its_group_and_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,7 +177,7 @@ def test_shared_tables_are_compacted_and_kept_as_others_are(tmp_path: Path, monk
 
 def test_of_very_many_queries_the_last_boundary_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sharing, "PARSED", 3)
-    pipe = filled(tmp_path, four(other=joined().replace("20 SECONDS", "10 SECONDS"), rows=ROWS))
+    pipe = filled(tmp_path, four(other=joined().replace("a.k = b.k", "a.x = b.x"), rows=ROWS))
     ran(pipe)
     pipe.create("new", joined())
     assert shown(pipe, "q1")["shares_with"] == ["q2", "q3", "q4"] and "last boundary" in str(shown(pipe, "new")["alone"])
