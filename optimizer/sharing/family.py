@@ -1,6 +1,6 @@
 """Groups that read the same streams as one work: a stream is scanned, and its selections noted, once for all windows, groupings and joins (paper E, Fig. 8).
 
-Cells are merged by all attributes that any group needs, by marks, and by the window bounds between which a row lies; each group merges its own sets from them.
+Cells are rows with all attributes that any group needs, their marks, and the window bounds between which they lie; each group merges its own sets from them.
 """
 from __future__ import annotations
 
@@ -128,11 +128,14 @@ def common(group: Group, i: int) -> Conjuncts:
 
 @dataclass(frozen=True)
 class _Cells:
-    """What the statements name in a scan's cells: attributes and measures by the SQL that computes them."""
+    """What the statements name in a scan's cells: attributes and measures by the SQL that computes them.
+
+    Rows are `merged` where all readers need the same attributes; merged by those of several they would hardly be fewer, at the price of merging."""
 
     scan: Scan
     attributes: Mapping[str, str]
     measures: Mapping[tuple[str, str], tuple[str, Measure]]
+    merged: bool
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -156,7 +159,7 @@ def _cells(scan: Scan, lows: tuple[Lowering, ...]) -> _Cells:
             attributes.setdefault(_text(low, a.expr), f"a{len(attributes)}")
         for m in low.shape.own(i):
             measures.setdefault((m.kind, row_value(low, m)), (f"m{len(measures)}", m))
-    return _Cells(scan, attributes, measures)
+    return _Cells(scan, attributes, measures, all(len(lows[g].shape.attributes[i]) == len(attributes) for g, i in scan.uses))
 
 
 def _text(low: Lowering, expr: Expr) -> str:
@@ -215,6 +218,8 @@ def _cell_rows(made: _Cells, lows: tuple[Lowering, ...], t: int) -> str:
     conditions = [within(low, i, (_range(scan, (t,)),)) if scan.windows else "TRUE", *_shared_conditions(scan, lows)]
     rows = f"SELECT {', '.join(values)} FROM s{scan.number} WHERE {' AND '.join(conditions)}"
     names = tuple(f"d{scan.number}_{k}" for k in range(len(scan.marks.scales)))
+    if not made.merged:
+        return f"SELECT {', '.join([*made.columns, *(name for name, _ in made.measures.values()), 'c'])} FROM {marked(scan.marks, rows, names)}"
     sums = [f"{counted('c')} AS c", *(f"{merged(m, name, low)} AS {name}" for name, m in made.measures.values())]
     by = f" GROUP BY {', '.join(made.columns)}" if made.columns else " HAVING count(*) > 0"
     return f"SELECT {', '.join([*made.columns, *sums])} FROM {marked(scan.marks, rows, names)}{by}"

@@ -14,7 +14,7 @@ SHARED_CLASS = 1.2e-3   # seconds of each further class: unnesting, joining
 ALONE = 0.05            # seconds of each query at each boundary: its commits, its share of the driver's work
 ALONE_ROW = 3e-8        # seconds to read a row that came
 FORM = 0.012            # seconds of each form in a family of several: its statements, whatever they read
-MERGED_ROW = 3e-8       # seconds to merge a form's sets from the cells of so many rows
+MERGED_ROW = 6e-8       # seconds to merge a form's sets from the cells of so many rows
 HYSTERESIS = 1.25       # by this factor the other way must be cheaper for a group to be left, or made
 
 
