@@ -52,7 +52,7 @@ def test_a_window_that_costs_more_to_scan_than_its_queries_save_stays_apart() ->
 
 
 def test_many_make_up_for_a_scan_that_no_two_can_pay() -> None:
-    few, many = (made(*(of_views(600, f"v.page, v.user, v.ms % {n}") for n in range(2, 2 + count))) for count in (4, 40))
+    few, many = (made(*(of_views(400, f"v.page, v.user, v.ms % {n}") for n in range(2, 2 + count))) for count in (4, 40))
     assert len(families(few, rows)) == 4 and len(families(many, rows)) == 1
 
 
