@@ -65,6 +65,7 @@ class Runtime:
         self.findings: list[Finding] = []
         self.catalog = catalog(self.pipeline)
         self.formed: tuple[Any, sharing.Formed] | None = None
+        self.paper: dict[str, Mapping[str, float]] = {}
         self.weighed: tuple[Any, sharing.Sharing] | None = None
         self.share_from: int | None = None      # queries of one form that share; None: as measured
 
@@ -179,7 +180,8 @@ def _describe(rt: Runtime, boundaries: tuple[int, ...]) -> Batch:
     shared = sharing.plan_values(rt, together, standing)
     plans = {name: shared.get(name) or plan_value(choose(rt, s, states.get(name))) for name, s in standing.items()}
     kept = {path: _sound(rt, path, name, s) for name, s in states.items() if name not in shared for path in state_paths(rt, name, s)}
-    return Batch(last[1].number + 1 if last else 0, boundaries, plans, relations.versions(rt.pipeline), states, kept, together.groups)
+    return Batch(last[1].number + 1 if last else 0, boundaries, plans, relations.versions(rt.pipeline), states, kept, together.groups,
+                 {name: {**told, **rt.paper.get(name, {})} for name, told in together.weighed.items()})
 
 
 def choose(rt: Runtime, standing: Standing, state: State | None) -> Plan:
@@ -235,6 +237,7 @@ def _carry_out(rt: Runtime, batch: Batch, started: float, intended: Callable[[],
     expect.answered(rt, batch, made)
     lap = rt.lap("answer", lap)
     gone = batches.store(context, batch, made, found.shared)
+    rt.paper.update({s.together.name: {"paper_together": s.paper.together, "paper_apart": s.paper.apart} for s in found.shared if s.paper})
     _conclude(rt, batch, found, time.perf_counter() - started)
     lap = rt.lap("commit", lap)
     failing = expect.keep(rt)

@@ -5,6 +5,7 @@ A query that fails, or whose class holds a row that fails, is named and left out
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -23,10 +24,13 @@ from optimizer.lowering import Lowering
 from optimizer.program import BEGINNING, Program
 from optimizer.query import Catalog
 from optimizer.shape import shape
+from optimizer.sharing.counted import Paper, paper
 from optimizer.sharing.expand import CLASS
 from optimizer.sharing.family import Family, family_program
 from optimizer.sharing.group import OWNER, Group, Template, forms, group
-from optimizer.sharing.program import lowering, shared_program
+from optimizer.sharing.program import counts, lowering, shared_program
+
+COUNTED = 5              # batches from one in which selections are counted to the next
 
 
 @dataclass(frozen=True)
@@ -54,12 +58,13 @@ class Together:
 
 @dataclass(frozen=True)
 class Shared:
-    """What came of it: rows by shared table, who has to run apart, the longest task's seconds."""
+    """What came of it: rows by shared table, who has to run apart, the longest task's seconds; equation (2) of joins that were counted, summed."""
 
     together: Together
     rows: tuple[tuple[str, pa.Table], ...]
     apart: frozenset[str]
     seconds: float
+    paper: Paper | None = None
 
     @cached_property
     def answered(self) -> tuple[str, ...]:
@@ -114,8 +119,8 @@ def watched(context: Context, asked: Together) -> list[Work]:
 def orders(context: Context, batch: Batch, asked: Together) -> list[Order]:
     """One for each task."""
     lows = tuple(lowering(g, parts=w.parts, complete=complete(context, w)) for g, w in zip(asked.family.groups, asked.works))
-    todo = _points(context, asked)
-    return [_order(context, batch, asked, tuple(replace(low, part=part) for low in lows), todo) for part in range(asked.works[0].parts)]
+    todo, count = _points(context, asked), batch.number % COUNTED == 0 or "paper_apart" not in batch.weighed.get(asked.name, {})
+    return [_order(context, batch, asked, tuple(replace(low, part=part) for low in lows), todo, count) for part in range(asked.works[0].parts)]
 
 
 def _points(context: Context, asked: Together) -> tuple[int, ...]:
@@ -123,16 +128,16 @@ def _points(context: Context, asked: Together) -> tuple[int, ...]:
     return tuple(sorted({t for w in asked.works for t in points(context, w)}))
 
 
-def _order(context: Context, batch: Batch, asked: Together, lows: tuple[Lowering, ...], todo: tuple[int, ...]) -> Order:
-    narrow, wide = (_program(asked.family, tuple(replace(low, narrow=n) for low in lows), todo) for n in (True, False))
+def _order(context: Context, batch: Batch, asked: Together, lows: tuple[Lowering, ...], todo: tuple[int, ...], count: bool) -> Order:
+    narrow, wide = (_program(asked.family, tuple(replace(low, narrow=n) for low in lows), todo, count) for n in (True, False))
     work = {i.source: w for w in asked.works for i in w.query.inputs}
     found = {s.name: located(context, batch, work[s.of], s, lows[0].part) for s in narrow.sources}
     files, certain = ({name: pair[k] for name, pair in found.items()} for k in (0, 1))
     return Order(asked.name, lows[0].part, lows[0].parts, narrow, wide, files, {}, f"b{batch.number}", certain=certain)
 
 
-def _program(asked: Family, lows: tuple[Lowering, ...], todo: tuple[int, ...]) -> Program:
-    return family_program(asked, lows, todo) if len(lows) > 1 else shared_program(asked.groups[0], lows[0], todo)
+def _program(asked: Family, lows: tuple[Lowering, ...], todo: tuple[int, ...], count: bool) -> Program:
+    return family_program(asked, lows, todo, count) if len(lows) > 1 else shared_program(asked.groups[0], lows[0], todo, count)
 
 
 def shared(context: Context, asked: Together, outcomes: Sequence[Outcome]) -> Shared:
@@ -148,7 +153,18 @@ def shared(context: Context, asked: Together, outcomes: Sequence[Outcome]) -> Sh
             found, left = finished(made, pa.concat_tables([t for o in outcomes if (t := o.answer(number)) is not None]), same)
             rows += [(table_of(asked.standings[template.members[0][0]].columns), r) for template, r in found]
             apart |= left
-    return Shared(asked, tuple(rows), frozenset(apart), seconds)
+    return Shared(asked, tuple(rows), frozenset(apart), seconds, _paper(asked.family, outcomes))
+
+
+def _paper(asked: Family, outcomes: Sequence[Outcome]) -> Paper | None:
+    found = []
+    for number, made in enumerate(asked.groups):
+        sides = [Counter[int]() for _ in counts(number)]
+        for side, n in zip(sides, counts(number)):
+            for rows in (t for o in outcomes if (t := o.answer(n)) is not None):
+                side.update(dict(zip(rows["choice"].to_pylist(), rows["rows"].to_pylist())))
+        found += [paper(made, sides)] if all(sides) else []
+    return Paper(sum(p.together for p in found), sum(p.apart for p in found)) if found else None
 
 
 def finished(asked: Group, partials: pa.Table, same: Sequence[tuple[int, int]]) -> tuple[list[tuple[Template, pa.Table]], frozenset[str]]:

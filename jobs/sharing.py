@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from math import log
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from optimizer.query import Catalog
 from optimizer.sharing.group import alone, form, parts_of
 from optimizer.sharing.pool import MOST, Form, Set, families
 from optimizer.sharing.pool import form as form_of
-from optimizer.sharing.price import LEAST, pays
+from optimizer.sharing.price import LEAST, each_alone, pays, together
 from optimizer.windows import Window
 
 if TYPE_CHECKING:
@@ -34,10 +34,11 @@ OTHER = {True: "; one scan with queries of other forms would cost more here", Fa
 
 @dataclass(frozen=True)
 class Sharing:
-    """Groups by name, and of every query outside them the reason."""
+    """Groups by name, and of every query outside them the reason; of groups that were weighed, seconds of a boundary together and apart."""
 
     groups: Mapping[str, tuple[str, ...]]
     apart: Mapping[str, str]
+    weighed: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     @cached_property
     def group_of(self) -> Mapping[str, str]:
@@ -87,16 +88,19 @@ def _priced(rt: Runtime, formed: Formed, forms: Collection[Form], rows: Rows, be
 
 def _weighed(formed: Formed, forms: Collection[Form], rows: Rows, now: Mapping[str, set[str]], least: int) -> Sharing:
     groups: dict[str, tuple[str, ...]] = {}
+    weighed: dict[str, Mapping[str, float]] = {}
     apart, several = dict(formed.apart), len(forms) > 1
     for made in families(forms, rows, [frozenset(names) for names in now.values()], least):
         own = [f.name for f in made.forms]
         members = [n for name in sorted(own) for n in formed.forms[name]]
         if len(members) >= least and pays(made.load, any(set(own) & names for names in now.values())):
             name = own[0] if len(own) == 1 else digest(" ".join(sorted(own)))
-            groups |= {f"shared:{name}-{k}": part for k, part in enumerate(parts_of(members, MOST) if len(own) == 1 else [tuple(members)])}
+            parts = {f"shared:{name}-{k}": part for k, part in enumerate(parts_of(members, MOST) if len(own) == 1 else [tuple(members)])}
+            groups |= parts
+            weighed |= {part: {"together_s": together(made.load), "apart_s": each_alone(made.load), "forms": len(own)} for part in parts}
         else:
             apart |= {n: _apart(made, len(formed.forms[name]), least, several) for name in own for n in formed.forms[name]}
-    return Sharing(groups, apart)
+    return Sharing(groups, apart, weighed)
 
 
 def _apart(made: Set, count: int, least: int, several: bool) -> str:
@@ -206,8 +210,10 @@ def said(rt: Runtime, standing: Standing) -> dict[str, Any]:
     group = now.group_of.get(standing.name)
     if group is None:
         return {"shares_with": [], "alone": now.apart.get(standing.name) or _own_reason(rt, standing)}
+    last = rt.ledger.last()
+    weighed = {**now.weighed.get(group, {}), **(last[1].weighed.get(group, {}) if last else {})}
     some = [n for n in now.groups[group][:SHOWN + 1] if n != standing.name][:SHOWN]
-    return {"table": table_of(standing.columns), "group": group, "members": len(now.groups[group]), "shares_with": some}
+    return {"table": table_of(standing.columns), "group": group, "members": len(now.groups[group]), "shares_with": some, "weighed": weighed}
 
 
 def _at_last(rt: Runtime) -> Sharing:

@@ -12,16 +12,17 @@ from optimizer import dialect as d
 from optimizer.division import share
 from optimizer.expr import Expr, columns
 from optimizer.join import failing
-from optimizer.lowering import Lowering, counted, merged, quoted, stored_name
+from optimizer.lowering import Lowering, merged, quoted, stored_name
 from optimizer.membership import Range, inside, within
 from optimizer.program import Definition, Program, Source, Step
 from optimizer.scalar import safe
 from optimizer.sets import grouped, row_value
 from optimizer.shape import Measure, raw_columns, shape
+from optimizer.sharing.counted import countable
 from optimizer.sharing.group import Group
 from optimizer.sharing.marks import WORD, Choice, Conjuncts, Marks, choice_of, marks
 from optimizer.sharing.normal import placed
-from optimizer.sharing.program import answered, classes, lowering
+from optimizer.sharing.program import answered, classes, counted, lowering
 from optimizer.sharing.scan import dictionary, marked, noted
 from optimizer.types import Type
 from optimizer.views import read_columns
@@ -142,13 +143,22 @@ class _Cells:
         return (*self.attributes.values(), *self.scan.marks.names, *((SEGMENT,) if len(self.scan.windows) > 1 else ()))
 
 
-def family_program(family: Family, lows: tuple[Lowering, ...], boundaries: tuple[int, ...]) -> Program:
-    """All statements for these boundaries: at each one cells of every source that is due, then group by group. Nothing is kept."""
+def family_program(family: Family, lows: tuple[Lowering, ...], boundaries: tuple[int, ...], count: bool = False) -> Program:
+    """All statements for these boundaries: at each one cells of every source that is due, then group by group. Nothing is kept.
+
+    `count`: with what equation (2) asks of each group at the last boundary at which it is due."""
     made = tuple(_cells(scan, lows) for scan in family.scans)
     sources = tuple(_source(family, c.scan, lows, boundaries) for c in made)
     setup = [definition for g, group in enumerate(family.groups) for definition in classes(group, f"b{g}")]
     setup += [found for c, source in zip(made, sources) for found in _dictionaries(c.scan, lows, source)]
-    return Program(sources, tuple(setup), tuple(step for n, t in enumerate(boundaries) for step in _steps(family, lows, made, n, t)))
+    steps = [step for n, t in enumerate(boundaries) for step in _steps(family, lows, made, n, t)]
+    steps += [step for g, group in enumerate(family.groups) if count and countable(group) for step in _counted(group, lows[g], g, boundaries)]
+    return Program(sources, tuple(setup), tuple(steps))
+
+
+def _counted(group: Group, low: Lowering, g: int, boundaries: tuple[int, ...]) -> list[Step]:
+    n, t = max(((n, t) for n, t in enumerate(boundaries) if t % group.common.every == 0), default=(-1, 0))
+    return counted(group, low, t, {i: f"b{g}w{i}_{n}" for i in low.inputs}, f"b{g}", g) if n >= 0 else []
 
 
 def _cells(scan: Scan, lows: tuple[Lowering, ...]) -> _Cells:
@@ -220,7 +230,7 @@ def _cell_rows(made: _Cells, lows: tuple[Lowering, ...], t: int) -> str:
     names = tuple(f"d{scan.number}_{k}" for k in range(len(scan.marks.scales)))
     if not made.merged:
         return f"SELECT {', '.join([*made.columns, *(name for name, _ in made.measures.values()), 'c'])} FROM {marked(scan.marks, rows, names)}"
-    sums = [f"{counted('c')} AS c", *(f"{merged(m, name, low)} AS {name}" for name, m in made.measures.values())]
+    sums = ["CAST(sum(c) AS BIGINT) AS c", *(f"{merged(m, name, low)} AS {name}" for name, m in made.measures.values())]
     by = f" GROUP BY {', '.join(made.columns)}" if made.columns else " HAVING count(*) > 0"
     return f"SELECT {', '.join([*made.columns, *sums])} FROM {marked(scan.marks, rows, names)}{by}"
 
@@ -285,7 +295,3 @@ def _translated(own: Marks, known: Marks, i: int) -> list[str]:
         bits = [(n, bit[place(b)]) for n, b in enumerate(own.bits[k * WORD:(k + 1) * WORD])]
         found.append(" + ".join(f"((_w{at // WORD} >> {at % WORD}) & 1) * {1 << n}" for n, at in bits) + f" AS _w{k}")
     return found
-
-
-def family_lowerings(family: Family, **settings: object) -> tuple[Lowering, ...]:
-    return tuple(lowering(group, **settings) for group in family.groups)

@@ -10,7 +10,7 @@ import pytest
 
 import forebay
 from forebay.text import query
-from jobs import compact, failpoints, sharing
+from jobs import compact, failpoints, sharing, tables
 from jobs.runner import Runtime
 from optimizer.errors import ForebayError
 from tests.jobs.pipelines import answers, boundary, equal, opened, pipeline, ran, rows
@@ -86,6 +86,26 @@ def test_other_windows_groupings_and_joins_share_the_scan(tmp_path: Path) -> Non
     assert all(name.startswith("shared-") for name in results(pipe.runtime))
     assert [t for t, *_ in answers(pipe, "tumbling")] == [20, 40] and {t for t, *_ in answers(pipe, "three")} == {10, 20, 30, 40}
     assert shown(pipe, "by_x")["members"] == 9
+
+
+def test_prices_and_equation_2_of_a_group_are_shown(tmp_path: Path) -> None:
+    """COST(2) from counts that the shared work takes itself; here they are counted again, from the stream tables."""
+    pipe = filled(tmp_path, four())
+    assert ran(pipe) == [10, 20]
+    rows(pipe, [31], "views"), rows(pipe, [31], "clicks")
+    assert ran(pipe) == [30]
+    read = {s: pipe.runtime.table(f"streams/{s}").rows().to_pylist() for s in STREAMS}
+    span = {"views": (0, 20), "clicks": (-10, 20)}      # the batch that counted ended at 20 s
+    held = {s: [r for r in read[s] if boundary(span[s][0]) <= tables.micros(r["ts"]) < boundary(span[s][1])] for s in STREAMS}
+    views, clicks = held["views"], held["clicks"]
+    sizes = [[r for r in views if r["x"] < n] for n in range(1, 5)]
+    keys = [len({r["k"] for r in side}) for side in (views, clicks)]
+    cost = [len(one) + len(clicks) + min(len(one), *keys) for one in (*sizes, views)]      # of a selection's keys is known that they are no more
+    told = dict(shown(pipe, "q1")["weighed"])      # type: ignore[call-overload]
+    assert (told["paper_apart"], told["paper_together"]) == (sum(cost[:-1]), cost[-1]) and 0 < told["together_s"] < told["apart_s"]
+    out = StringIO()
+    query(shown(pipe, "q1"))(out)
+    assert "as priced; equation (2) says" in out.getvalue()
 
 
 def test_answers_go_on_when_a_query_leaves_its_group_and_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
