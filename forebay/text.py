@@ -91,7 +91,8 @@ def _closing(document: Mapping[str, Any]) -> str:
 def _weighed(told: Mapping[str, float]) -> str:
     """Prices of a group, and the paper's equation (2) beside them where it was counted."""
     tuples = f"; equation (2) says {told['paper_together']:,.0f} and {told['paper_apart']:,.0f} tuples" if "paper_apart" in told else ""
-    return f"a boundary takes {told['together_s']:.2f} s together and {told['apart_s']:.2f} s apart, as priced{tuples}"
+    tasks = f" on {told['parts']:.0f} tasks" if told.get("parts") else ""
+    return f"a boundary takes{tasks} {told['together_s']:.2f} s together and {told['apart_s']:.2f} s apart, as priced{tuples}"
 
 
 def query(document: Mapping[str, Any]) -> Text:

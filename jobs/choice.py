@@ -88,16 +88,23 @@ def plan(rt: Runtime, standing: Standing, state: State | None) -> Plan:
     observed = statistics.observed(rt, standing.name, query) or statistics.sampled(rt, query)
     if observed.weight <= 0:
         return named(query, standing.pin) if standing.pin else default(query)
-    news = (standing.sql, standing.pin, standing.since, observed.at)
+    news = (standing.sql, standing.pin, standing.since, observed.at, rt.parallel.parts)
     if memory.decision is None or memory.seen != news:
         memory.observed, memory.seen = observed, news
         _decided(memory, consider(query, observed, costs(rt), memory.past, only=standing.pin))
     assert memory.decision is not None
+    if rt.parallel.reason is not None:
+        memory.decision, memory.unwritten = replace(memory.decision, reason=f"{memory.decision.reason}; {rt.parallel.reason}"), True
     return memory.decision.plan
 
 
 def costs(rt: Runtime, model: str = "measured", told: Any = None) -> Costs:
-    return with_width(Costs(rt.choices.coefficients, model=model, statistics=told), rt.tasks.expected)
+    return with_width(Costs(rt.choices.coefficients, model=model, statistics=told), rt.parallel.parts or _last_parts(rt) or rt.tasks.expected)
+
+
+def _last_parts(rt: Runtime) -> int:
+    last = rt.ledger.last()
+    return last[1].parts if last else 0
 
 
 def _decided(memory: Memory, decision: Decision) -> None:

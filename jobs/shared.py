@@ -17,7 +17,7 @@ from jobs.ledger import Batch
 from jobs.orders import complete, located, points
 from jobs.queries import Standing
 from jobs.work import Order, Outcome
-from jobs.works import Context, Work, parsed
+from jobs.works import Context, Work, parsed, wide
 from optimizer.final import final
 from optimizer.join import failing
 from optimizer.lowering import Lowering
@@ -107,7 +107,7 @@ def together(context: Context, batch: Batch, standings: Mapping[str, Standing]) 
 
 def _work(context: Context, batch: Batch, made: Group, standings: Mapping[str, Standing]) -> Work:
     due = tuple(t for t in batch.boundaries if t % made.common.every == 0)
-    return Work(standings[made.names[0]], made.common, made.plan, due, BEGINNING, batch.boundaries[0], made.plan.parts or max(context.tasks.width, 1))
+    return Work(standings[made.names[0]], made.common, made.plan, due, BEGINNING, batch.boundaries[0], made.plan.parts or wide(context, batch))
 
 
 def watched(context: Context, asked: Together) -> list[Work]:
