@@ -108,6 +108,16 @@ def test_prices_and_equation_2_of_a_group_are_shown(tmp_path: Path) -> None:
     assert "as priced; equation (2) says" in out.getvalue()
 
 
+def test_decisions_say_when_a_query_shares_and_when_no_more(tmp_path: Path) -> None:
+    pipe = filled(tmp_path, four())
+    ran(pipe)
+    pipe.change("q1", "delete"), pipe.change("q2", "delete")
+    rows(pipe, [36], "views"), rows(pipe, [36], "clicks")
+    ran(pipe)
+    reasons = [str(d["reason"]) for d in pipe.plans("q3")["decisions"]]
+    assert "one work answers 4 queries" in reasons[0] and "together" in reasons[0] and "one work" not in reasons[-1]
+
+
 def test_answers_go_on_when_a_query_leaves_its_group_and_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sharing, "LEAST", 4)
     pipe = filled(tmp_path, four())
