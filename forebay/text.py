@@ -88,6 +88,13 @@ def _closing(document: Mapping[str, Any]) -> str:
     return f"{done}; next is {document['next']}{held}"
 
 
+def _weighed(told: Mapping[str, float]) -> str:
+    """Prices of a group, and the paper's equation (2) beside them where it was counted."""
+    tuples = f"; equation (2) says {told['paper_together']:,.0f} and {told['paper_apart']:,.0f} tuples" if "paper_apart" in told else ""
+    tasks = f" on {told['parts']:.0f} tasks" if told.get("parts") else ""
+    return f"a boundary takes{tasks} {told['together_s']:.2f} s together and {told['apart_s']:.2f} s apart, as priced{tuples}"
+
+
 def query(document: Mapping[str, Any]) -> Text:
     def text(out: TextIO) -> None:
         since = document["effective"] or "the first boundary (there is no row yet)"
@@ -99,6 +106,8 @@ def query(document: Mapping[str, Any]) -> Text:
             others = document["members"] - 1 - len(document["shares_with"])
             more = f" and {others} more" if others else ""
             line(out, f"  shares with {', '.join(document['shares_with'])}{more}: rows of this one have query = '{document['query']}'")
+        if document.get("weighed"):
+            line(out, f"  because     {_weighed(document['weighed'])}")
         if document.get("alone"):
             line(out, f"  runs alone  {document['alone']}")
         if document.get("error"):

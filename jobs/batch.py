@@ -80,17 +80,17 @@ def _perform(context: Context, batch: Batch, todo: list[Work], asked: Sequence[A
     """Each query where its plan places it, and its samples there too."""
     orders = [o for g in groups for o in shared_orders(context, batch, g)]
     orders += [o for w in todo if w.plan.place == "tasks" for o in task_orders(context, batch, w)]
-    outcomes, taken = _in_tasks(context, orders, [a for a in asked if a.sampling.dialect == "duckdb"])
+    outcomes, taken = _in_tasks(context, batch.parts or None, orders, [a for a in asked if a.sampling.dialect == "duckdb"])
     outcomes += [jvm.perform(context.tasks.session, jvm_order(context, batch, w)) for w in todo if w.plan.place == "jvm"]
     return outcomes, taken + [jvm.take(context.tasks.session, a) for a in asked if a.sampling.dialect == "spark"]
 
 
-def _in_tasks(context: Context, orders: list[Order], asked: Sequence[Asked]) -> tuple[list[Outcome], list[Taken]]:
+def _in_tasks(context: Context, width: int | None, orders: list[Order], asked: Sequence[Asked]) -> tuple[list[Outcome], list[Taken]]:
     """One Spark job; one more before it where anything is broadcast, and one beside it where Spark shuffles."""
     shuffled, direct = ([o for o in orders if o.shuffled == wanted] for wanted in (True, False))
-    sent = [s for found in context.tasks.map(prepare, [o for o in direct if o.narrow.before]) for s in found]
+    sent = [s for found in context.tasks.map(prepare, [o for o in direct if o.narrow.before], width) for s in found]
     items: list[Order | Asked] = [*direct, *asked]
-    found = context.tasks.map(Either(Joining(tuple(sent))), items)
+    found = context.tasks.map(Either(Joining(tuple(sent))), items, width)
     done, taken = [f for f in found if isinstance(f, Outcome)], [f for f in found if isinstance(f, Taken)]
     done += context.tasks.exchange(sending, list(enumerate(shuffled)), Receiving(tuple(shuffled)), len(shuffled))
     return done, taken

@@ -69,6 +69,7 @@ class Choices:
     written: int = 0
     warm: bool = False      # whether this process has run a batch
     queries: dict[str, Memory] = field(default_factory=dict)
+    shared: Mapping[str, str] = field(default_factory=dict)      # the group of each query that shared in the last batch
 
 
 def made(rt: Runtime) -> Choices:
@@ -88,16 +89,23 @@ def plan(rt: Runtime, standing: Standing, state: State | None) -> Plan:
     observed = statistics.observed(rt, standing.name, query) or statistics.sampled(rt, query)
     if observed.weight <= 0:
         return named(query, standing.pin) if standing.pin else default(query)
-    news = (standing.sql, standing.pin, standing.since, observed.at)
+    news = (standing.sql, standing.pin, standing.since, observed.at, rt.parallel.parts)
     if memory.decision is None or memory.seen != news:
         memory.observed, memory.seen = observed, news
         _decided(memory, consider(query, observed, costs(rt), memory.past, only=standing.pin))
     assert memory.decision is not None
+    if rt.parallel.reason is not None:
+        memory.decision, memory.unwritten = replace(memory.decision, reason=f"{memory.decision.reason}; {rt.parallel.reason}"), True
     return memory.decision.plan
 
 
 def costs(rt: Runtime, model: str = "measured", told: Any = None) -> Costs:
-    return with_width(Costs(rt.choices.coefficients, model=model, statistics=told), rt.tasks.expected)
+    return with_width(Costs(rt.choices.coefficients, model=model, statistics=told), rt.parallel.parts or _last_parts(rt) or rt.tasks.expected)
+
+
+def _last_parts(rt: Runtime) -> int:
+    last = rt.ledger.last()
+    return last[1].parts if last else 0
 
 
 def _decided(memory: Memory, decision: Decision) -> None:
@@ -173,13 +181,34 @@ def _amounts(answer: Answer, observed: Observed) -> Features:
 def write(rt: Runtime, batch: Batch) -> None:
     """Decisions that say something new become rows; losing one in a crash loses no answer."""
     _write_costs(rt)
-    rows = [_row(rt, name, memory, batch.boundaries[0]) for name, memory in rt.choices.queries.items() if memory.unwritten and name in batch.plans]
+    rows = _shared_rows(rt, batch)
+    rows += [_row(rt, name, memory, batch.boundaries[0]) for name, memory in rt.choices.queries.items() if memory.unwritten and name in batch.plans]
     if not rows:
         return
     rt.table(PATH, DECISIONS).append(pa.Table.from_pylist(rows, schema=DECISIONS))
     for memory in rt.choices.queries.values():
         if memory.unwritten and memory.decision is not None:
             memory.said, memory.unwritten = memory.decision.predicted, False
+
+
+def _shared_rows(rt: Runtime, batch: Batch) -> list[dict[str, Any]]:
+    """Of queries that share since this batch, or with others than before; who leaves has its own decision written down again."""
+    group_of = {n: group for group, names in batch.shared.items() for n in names}
+    for name in rt.choices.shared.keys() - group_of.keys():
+        if name in rt.choices.queries:
+            rt.choices.queries[name].unwritten = rt.choices.queries[name].decision is not None
+    new = [n for n, group in group_of.items() if rt.choices.shared.get(n) != group]
+    rt.choices.shared = group_of
+    return [_shared_row(rt, n, batch, group_of[n]) for n in new]
+
+
+def _shared_row(rt: Runtime, name: str, batch: Batch, group: str) -> dict[str, Any]:
+    told, plan = batch.weighed.get(group, {}), batch.plans[name]
+    prices = f": {told['together_s']:.2f} s a boundary together, {told['apart_s']:.2f} s apart" if told else ""
+    reason = f"one work answers {len(batch.shared[group])} queries{prices}"
+    predicted = told["together_s"] / len(batch.shared[group]) if told else None
+    return {"boundary": batch.boundaries[0], "query": name, "plan": plan["name"], "form": json.dumps(plan), "switched_from": None, "predicted_s": predicted,
+            "best_s": None, "reason": reason, "rows_seen": 0.0, "candidates": "[]", "corrections": "{}", "at": rt.clock()}
 
 
 def _here() -> str:

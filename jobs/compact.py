@@ -92,7 +92,7 @@ def _state_items(rt: Runtime, answer: Answer) -> list[Item]:
 
 
 def _group_tables(groups: Iterable[Shared]) -> list[tuple[str, str]]:
-    streams = {i.source for s in groups for i in s.together.work.query.inputs if i.is_stream}
+    streams = {name for s in groups for name in s.together.streams}
     return [(f"streams/{s}", "_boundary") for s in sorted(streams)] + [(path, "boundary") for s in groups for path, _ in s.rows]
 
 

@@ -38,11 +38,12 @@ def findings(context: Context, batch: Batch, answer: Answer, asked: Sequence[Exp
 
 def of_shared(batch: Batch, made: Shared, sensitive: Mapping[str, frozenset[str]]) -> list[Finding]:
     """What fails of the answers of queries that shared a work."""
-    due, found = made.together.work.due, list[Finding]()
-    for template, rows in made.made:
+    found = list[Finding]()
+    for one in made.made:
+        template, rows, due = one.template, one.rows, one.due
         members, hidden = dict(template.members), derived.revealing(template.query, sensitive)
         again = [(MONOTONE, n, due[0], f"a row of {due[0]}") for n in members if n in batch.states and due[0] <= batch.states[n].at]
-        sums = _lost(template.query, rows, made.partials, made.repeats, due, members, hidden)
+        sums = _lost(template.query, rows, one.partials, one.repeats, due, members, hidden)
         broken = [*again, *_undue(rows, due), *_repeated(rows, template.query, (OWNER,)), *_negative(rows, template.query, (OWNER,)), *sums]
         found += _said(template.query, broken)
     return found

@@ -61,7 +61,8 @@ class State:
 class Batch:
     """What a batch is: enough to run it again and get the same rows. `states` are as before it, `versions` those of the state tables it reads.
 
-    `shared` are the groups of queries that one work answers, by a name of their own; each member's plan is the group's."""
+    `shared` are the groups of queries that one work answers, by a name of their own; each member's plan is the group's. `weighed` says of each what was
+    expected of it and of its members apart. `parts`: tasks that share a query's work, 0 for as many as run at once."""
 
     number: int
     boundaries: tuple[int, ...]
@@ -70,6 +71,8 @@ class Batch:
     states: Mapping[str, State]
     versions: Mapping[str, int]
     shared: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    weighed: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    parts: int = 0
 
 
 @dataclass(frozen=True)
@@ -282,7 +285,7 @@ def _rows(schema: pa.Schema, rows: list[dict[str, Any]]) -> pa.Table:
 
 def _batch(said: dict[str, Any]) -> Batch:
     return Batch(said["number"], tuple(said["boundaries"]), said["plans"], said["relations"], _states(said["states"]), said["versions"],
-                 {name: tuple(names) for name, names in said.get("shared", {}).items()})
+                 {name: tuple(names) for name, names in said.get("shared", {}).items()}, said.get("weighed", {}), said.get("parts", 0))
 
 
 def _told(said: dict[str, Any]) -> tuple[str, Batch, Mapping[str, State]]:

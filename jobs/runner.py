@@ -35,8 +35,10 @@ from jobs.tasks import Tasks
 from jobs.works import Context, parsed, plan_value, works
 from optimizer.errors import failed
 from optimizer.observed import Observed
+from optimizer.parallelism import RESTED, Parallelism, parallelism
 from optimizer.plan import Plan, placed
 from optimizer.samples import Sample
+from optimizer.windows import SECOND
 
 TASKS = "tasks"
 
@@ -64,7 +66,10 @@ class Runtime:
         self.declared: tuple[Given, ...] = ()
         self.findings: list[Finding] = []
         self.catalog = catalog(self.pipeline)
-        self.sharing: tuple[Any, sharing.Sharing] | None = None
+        self.formed: tuple[Any, sharing.Formed] | None = None
+        self.parallel, self.took = Parallelism(), list[float]()      # tasks of the present boundary; seconds of those on as many
+        self.paper: dict[str, Mapping[str, float]] = {}
+        self.weighed: tuple[Any, sharing.Sharing] | None = None
         self.share_from: int | None = None      # queries of one form that share; None: as measured
 
     def table(self, path: str, schema: pa.Schema | None = None) -> Table:
@@ -176,11 +181,23 @@ def _describe(rt: Runtime, boundaries: tuple[int, ...]) -> Batch:
         raise Conflict(f"another process has written to the ledger of batches in {rt.pipeline.warehouse} since this one read it")
     states = dict(last[2]) if last else {}
     standing = active(rt, boundaries[0])
+    rt.parallel = _parallel(rt, last[1] if last else None)
     together = sharing.decide(rt, standing, boundaries[0])
     shared = sharing.plan_values(rt, together, standing)
     plans = {name: shared.get(name) or plan_value(choose(rt, s, states.get(name))) for name, s in standing.items()}
     kept = {path: _sound(rt, path, name, s) for name, s in states.items() if name not in shared for path in state_paths(rt, name, s)}
-    return Batch(last[1].number + 1 if last else 0, boundaries, plans, relations.versions(rt.pipeline), states, kept, together.groups)
+    return Batch(last[1].number + 1 if last else 0, boundaries, plans, relations.versions(rt.pipeline), states, kept, together.groups,
+                 {name: {**told, **rt.paper.get(name, {}), "parts": rt.parallel.parts} for name, told in together.weighed.items()},
+                 rt.parallel.parts)
+
+
+def _parallel(rt: Runtime, last: Batch | None) -> Parallelism:
+    """Tasks for the next boundary; a change begins a new count."""
+    latency = None if rt.pipeline.latency is None else rt.pipeline.latency / SECOND
+    found = parallelism(latency, last.parts if last else 0, rt.took, 1 if latency is None else rt.tasks.width)
+    if found.reason is not None:
+        rt.took = []
+    return found
 
 
 def choose(rt: Runtime, standing: Standing, state: State | None) -> Plan:
@@ -228,7 +245,7 @@ def _carry_out(rt: Runtime, batch: Batch, started: float, intended: Callable[[],
         rt.table(f"streams/{stream}", stream_schema(rt.pipeline.streams[stream].columns))
     todo = works(context, batch, known)
     groups = together(context, batch, known)
-    seen = [watched(context, g) for g in groups]
+    seen = [w for g in groups for w in watched(context, g)]
     found = batches.answers(context, batch, todo, observing.asked(rt, batch, [*todo, *seen]), groups)
     made = found.made
     failpoints.at("batch.after-tasks")
@@ -236,6 +253,9 @@ def _carry_out(rt: Runtime, batch: Batch, started: float, intended: Callable[[],
     expect.answered(rt, batch, made, found.shared)
     lap = rt.lap("answer", lap)
     gone = batches.store(context, batch, made, found.shared)
+    rt.paper.update({s.together.name: {"paper_together": s.paper.together, "paper_apart": s.paper.apart} for s in found.shared if s.paper})
+    if rt.choices.warm:      # the first batch of a process also starts Spark
+        rt.took = [*rt.took, (time.perf_counter() - started) / len(batch.boundaries)][-RESTED:]
     _conclude(rt, batch, found, time.perf_counter() - started)
     lap = rt.lap("commit", lap)
     failing = expect.keep(rt)
@@ -282,7 +302,7 @@ def _record_failure(rt: Runtime, name: str, boundary: int, message: str) -> None
 def report(rt: Runtime, batch: Batch, found: Answered, failing: list[Finding], seconds: float) -> list[dict[str, Any]]:
     """One entry a boundary; the time of a batch is shared among its boundaries."""
     made = found.made
-    plans = {a.work.name: a.work for a in made} | {n: s.together.work for s in found.shared for n in s.answered}
+    plans = {a.work.name: a.work for a in made} | {n: s.together.work_of[n] for s in found.shared for n in s.answered}
     arrived = _arrived(rt, batch)
     return [{"boundary": t, "seconds": seconds / len(batch.boundaries), "rows": arrived.get(t, {}),
              "plans": {n: w.plan.name for n, w in plans.items() if t in w.due},

@@ -5,6 +5,7 @@ A query that fails, or whose class holds a row that fails, is named and left out
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -16,48 +17,74 @@ from jobs.ledger import Batch
 from jobs.orders import complete, located, points
 from jobs.queries import Standing
 from jobs.work import Order, Outcome
-from jobs.works import Context, Work, parsed
+from jobs.works import Context, Work, parsed, wide
 from optimizer.final import final
 from optimizer.join import failing
 from optimizer.lowering import Lowering
-from optimizer.plan import Plan
-from optimizer.program import BEGINNING
+from optimizer.program import BEGINNING, Program
 from optimizer.query import Catalog
 from optimizer.shape import shape
+from optimizer.sharing.counted import Paper, paper
 from optimizer.sharing.expand import CLASS
-from optimizer.sharing.group import OWNER, Group, Template, group
-from optimizer.sharing.program import lowering, shared_program
+from optimizer.sharing.family import Family, family_program
+from optimizer.sharing.group import OWNER, Group, Template, forms, group
+from optimizer.sharing.program import counts, lowering, shared_program
+
+COUNTED = 5              # batches from one in which selections are counted to the next
 
 
 @dataclass(frozen=True)
 class Together:
-    """A group in one batch. `work` is as if the group were one query: its first member's name stands for it."""
+    """A family of groups in one batch. Each of `works` is as if a group were one query: its first member's name stands for it."""
 
     name: str
-    group: Group
-    work: Work
+    family: Family
+    works: tuple[Work, ...]
     standings: Mapping[str, Standing]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(n for g in self.family.groups for n in g.names)
+
+    @cached_property
+    def work_of(self) -> Mapping[str, Work]:
+        """Each member's group's."""
+        return {n: work for g, work in zip(self.family.groups, self.works) for n in g.names}
+
+    @property
+    def streams(self) -> frozenset[str]:
+        return frozenset(i.source for w in self.works for i in w.query.inputs if i.is_stream)
+
+
+@dataclass(frozen=True)
+class Made:
+    """Answers of one template's members at the boundaries `due`, and what the join made of them: `partials` and `repeats` as of an Answer."""
+
+    template: Template
+    rows: pa.Table
+    partials: pa.Table
+    repeats: tuple[tuple[int, int], ...]
+    due: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Shared:
-    """What came of it: rows of the members of each template, who has to run apart, the longest task's seconds; `partials` and `repeats` as of an Answer."""
+    """What came of it: rows of the members of each template, who has to run apart, the longest task's seconds; equation (2), where joins were counted."""
 
     together: Together
-    made: tuple[tuple[Template, pa.Table], ...]
+    made: tuple[Made, ...]
     apart: frozenset[str]
     seconds: float
-    partials: pa.Table | None = None
-    repeats: tuple[tuple[int, int], ...] = ()
+    paper: Paper | None = None
 
     @cached_property
     def rows(self) -> tuple[tuple[str, pa.Table], ...]:
         """By shared table."""
-        return tuple((table_of(self.together.standings[template.members[0][0]].columns), rows) for template, rows in self.made)
+        return tuple((table_of(self.together.standings[m.template.members[0][0]].columns), m.rows) for m in self.made)
 
     @cached_property
     def answered(self) -> tuple[str, ...]:
-        return tuple(n for n in self.together.group.names if n not in self.apart)
+        return tuple(n for n in self.together.names if n not in self.apart)
 
 
 def digest(text: str) -> str:
@@ -70,58 +97,91 @@ def table_of(columns: str) -> str:
     return f"results/shared-{digest(columns)}"
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=4096)
 def grouped(texts: tuple[tuple[str, str], ...], catalog: Catalog) -> Group:
     """The group of these queries (name, text): made once for as long as its members stay."""
     return group({name: parsed(sql, catalog) for name, sql in texts})
 
 
+@lru_cache(maxsize=64)
+def family(texts: tuple[tuple[str, str], ...], catalog: Catalog) -> Family:
+    """These queries, a group a form."""
+    text, (found, _) = dict(texts), forms({name: parsed(sql, catalog) for name, sql in texts})
+    return Family(tuple(grouped(tuple((n, text[n]) for n in names), catalog) for names in found))
+
+
 def together(context: Context, batch: Batch, standings: Mapping[str, Standing]) -> list[Together]:
-    """Every group of the batch that has a boundary to answer in it."""
+    """Every family of the batch that has a boundary to answer in it."""
     found = []
     for name, names in batch.shared.items():
-        made = grouped(tuple((n, standings[n].sql) for n in names), context.catalog)
-        due = tuple(t for t in batch.boundaries if t % made.common.every == 0)
-        if due:
-            work = Work(standings[names[0]], made.common, made.plan, due, BEGINNING, due[0], _parts(context, made.plan))
-            found.append(Together(name, made, work, {n: standings[n] for n in names}))
+        made = family(tuple((n, standings[n].sql) for n in names), context.catalog)
+        works = tuple(_work(context, batch, g, standings) for g in made.groups)
+        if any(w.due for w in works):
+            found.append(Together(name, made, works, {n: standings[n] for n in names}))
     return found
 
 
-def watched(context: Context, asked: Together) -> Work:
-    """The member of which samples are taken, for all: as if it ran alone."""
-    first = asked.work.standing
-    return replace(asked.work, query=parsed(first.sql, context.catalog))
+def _work(context: Context, batch: Batch, made: Group, standings: Mapping[str, Standing]) -> Work:
+    due = tuple(t for t in batch.boundaries if t % made.common.every == 0)
+    return Work(standings[made.names[0]], made.common, made.plan, due, BEGINNING, batch.boundaries[0], made.plan.parts or wide(context, batch))
 
 
-def _parts(context: Context, plan: Plan) -> int:
-    return plan.parts or max(context.tasks.width, 1)
+def watched(context: Context, asked: Together) -> list[Work]:
+    """The members of which samples are taken, one a join for all that have it: as if each ran alone."""
+    found = {(w.query.inputs, w.query.equalities): w for w in reversed(asked.works) if w.due}
+    return [replace(w, query=parsed(w.standing.sql, context.catalog)) for w in reversed(found.values())]
 
 
 def orders(context: Context, batch: Batch, asked: Together) -> list[Order]:
     """One for each task."""
-    work = asked.work
-    low = lowering(asked.group, parts=work.parts, complete=complete(context, work))
-    todo = points(context, work)
-    return [_order(context, batch, asked, replace(low, part=part), todo) for part in range(work.parts)]
+    lows = tuple(lowering(g, parts=w.parts, complete=complete(context, w)) for g, w in zip(asked.family.groups, asked.works))
+    todo, count = _points(context, asked), batch.number % COUNTED == 0 or "paper_apart" not in batch.weighed.get(asked.name, {})
+    return [_order(context, batch, asked, tuple(replace(low, part=part) for low in lows), todo, count) for part in range(asked.works[0].parts)]
 
 
-def _order(context: Context, batch: Batch, asked: Together, low: Lowering, todo: tuple[int, ...]) -> Order:
-    narrow, wide = (shared_program(asked.group, replace(low, narrow=n), todo) for n in (True, False))
-    found = {s.name: located(context, batch, asked.work, s, low.part) for s in narrow.sources}
+def _points(context: Context, asked: Together) -> tuple[int, ...]:
+    """The boundaries that are computed for any group."""
+    return tuple(sorted({t for w in asked.works for t in points(context, w)}))
+
+
+def _order(context: Context, batch: Batch, asked: Together, lows: tuple[Lowering, ...], todo: tuple[int, ...], count: bool) -> Order:
+    narrow, wide = (_program(asked.family, tuple(replace(low, narrow=n) for low in lows), todo, count) for n in (True, False))
+    work = {i.source: w for w in asked.works for i in w.query.inputs}
+    found = {s.name: located(context, batch, work[s.of], s, lows[0].part) for s in narrow.sources}
     files, certain = {n: p[0] for n, p in found.items()}, {n: p[1] for n, p in found.items()}
-    return Order(asked.name, low.part, low.parts, narrow, wide, files, {}, f"b{batch.number}", certain=certain)
+    return Order(asked.name, lows[0].part, lows[0].parts, narrow, wide, files, {}, f"b{batch.number}", certain=certain)
+
+
+def _program(asked: Family, lows: tuple[Lowering, ...], todo: tuple[int, ...], count: bool) -> Program:
+    return family_program(asked, lows, todo, count) if len(lows) > 1 else shared_program(asked.groups[0], lows[0], todo, count)
 
 
 def shared(context: Context, asked: Together, outcomes: Sequence[Outcome]) -> Shared:
     """All members' answers; where a task failed, for whatever member's sake, all run apart."""
     seconds = max((o.seconds for o in outcomes), default=0.0)
     if any(o.failed for o in outcomes):
-        return Shared(asked, (), frozenset(asked.group.names), seconds)
-    partials = pa.concat_tables([o.partials for o in outcomes if o.partials is not None])
-    same = quiet.repeated(asked.work.due, points(context, asked.work))
-    found, apart = finished(asked.group, partials, same)
-    return Shared(asked, tuple(found), apart, seconds, partials, tuple(same))
+        return Shared(asked, (), frozenset(asked.names), seconds)
+    answers, apart = list[Made](), set[str]()
+    todo = _points(context, asked)
+    for number, (made, work) in enumerate(zip(asked.family.groups, asked.works)):
+        if work.due:
+            same = tuple(quiet.repeated(work.due, tuple(t for t in todo if t % made.common.every == 0)))
+            partials = pa.concat_tables([t for o in outcomes if (t := o.answer(number)) is not None])
+            found, left = finished(made, partials, same)
+            answers += [Made(template, rows, partials, same, work.due) for template, rows in found]
+            apart |= left
+    return Shared(asked, tuple(answers), frozenset(apart), seconds, _paper(asked.family, outcomes))
+
+
+def _paper(asked: Family, outcomes: Sequence[Outcome]) -> Paper | None:
+    found = []
+    for number, made in enumerate(asked.groups):
+        sides = [Counter[int]() for _ in counts(number)]
+        for side, n in zip(sides, counts(number)):
+            for rows in (t for o in outcomes if (t := o.answer(n)) is not None):
+                side.update(dict(zip(rows["choice"].to_pylist(), rows["rows"].to_pylist())))
+        found += [paper(made, sides)] if all(sides) else []
+    return Paper(sum(p.together for p in found), sum(p.apart for p in found)) if found else None
 
 
 def finished(asked: Group, partials: pa.Table, same: Sequence[tuple[int, int]]) -> tuple[list[tuple[Template, pa.Table]], frozenset[str]]:

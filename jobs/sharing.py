@@ -2,35 +2,43 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from math import log
 from typing import TYPE_CHECKING, Any
 
 from jobs import expect_files, tables
 from jobs.queries import Standing, standings
-from jobs.shared import digest, grouped, table_of
+from jobs.shared import digest, family, grouped, table_of
 from jobs.works import parsed, plan_value
 from optimizer.plan import placed
 from optimizer.query import Catalog
 from optimizer.sharing.group import alone, form, parts_of
-from optimizer.sharing.price import LEAST, Load, pays
+from optimizer.sharing.pool import MOST, Form, Set, families
+from optimizer.sharing.pool import form as form_of
+from optimizer.sharing.price import LEAST, each_alone, pays, together
+from optimizer.windows import Window
 
 if TYPE_CHECKING:
     from jobs.runner import Runtime
 
-MOST = 2_000            # queries that one work answers: its statements grow with them
 PARSED = 200            # queries that `query show` parses to say what the next boundary does; of more it says what the last one did: each takes 3 ms
 SHOWN = 20              # members that `query show` names
+MOVED = 1.2             # by this factor a stream's rows change before families are weighed again
 TASKS = "tasks"
 DEAR = "{count} queries of its form are in force, but their windows hold so many rows that each for itself, from state, costs less"
+LONE = "no other query in force joins the same windows in the same way by the same groups{other}"
+FEW = "only {count} queries of its form are in force, and sharing pays from {least} on{other}"
+OTHER = {True: "; one scan with queries of other forms would cost more here", False: ""}
 
 
 @dataclass(frozen=True)
 class Sharing:
-    """Groups by name, and of every query outside them the reason."""
+    """Groups by name, and of every query outside them the reason; of groups that were weighed, seconds of a boundary together and apart."""
 
     groups: Mapping[str, tuple[str, ...]]
     apart: Mapping[str, str]
+    weighed: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     @cached_property
     def group_of(self) -> Mapping[str, str]:
@@ -38,37 +46,111 @@ class Sharing:
         return {n: group for group, names in self.groups.items() for n in names}
 
 
+@dataclass(frozen=True, eq=False)
+class Formed:
+    """Names by form, and of the queries that can share with none the reasons; one object as long as nobody comes or goes."""
+
+    forms: Mapping[str, tuple[str, ...]]
+    apart: Mapping[str, str]
+
+
 def decide(rt: Runtime, active: Mapping[str, Standing], boundary: int | None = None) -> Sharing:
-    """The groups of these queries at a boundary (None: the one after the last): those of one form, if the price says so for the rows there are."""
-    formed, last = _formed_groups(rt, active), rt.ledger.last()
-    before = last[1].shared if last else {}
+    """The families of these queries at a boundary (None: the one after the last): forms, and forms of common streams, if the price says so for the rows
+    there are."""
+    formed, last = _formed_queries(rt, active), rt.ledger.last()
     at = boundary if boundary is not None else last[1].boundaries[-1] + rt.pipeline.batch if last else None
-    dear = {g for g, names in formed.groups.items() if at is not None and rt.share_from is None and not _pays(rt, active, names, at, g in before)}
-    if not dear:
-        return formed
-    apart = {n: DEAR.format(count=len(formed.groups[g])) for g in dear for n in formed.groups[g]}
-    return Sharing({g: names for g, names in formed.groups.items() if g not in dear}, {**formed.apart, **apart})
+    if rt.share_from is not None or at is None:
+        return _unpriced(formed, rt.share_from or LEAST)
+    rows = Rows(rt, at)
+    before = {n: name for name, names in (last[1].shared if last else {}).items() for n in names}
+    texts = {name: tuple((n, active[n].sql) for n in names) for name, names in formed.forms.items()}
+    forms = [asked(name, text, rt.catalog) for name, text in texts.items()]
+    return _priced(rt, formed, forms, rows, before)
 
 
-def _pays(rt: Runtime, active: Mapping[str, Standing], names: tuple[str, ...], boundary: int, standing: bool) -> bool:
-    made = grouped(tuple((n, active[n].sql) for n in names), rt.catalog)
-    window = came = 0
-    for declared in made.common.inputs:
-        if declared.window is None or not tables.exists(rt.path("streams", declared.source)):
-            continue
-        files, stamp = rt.table(f"streams/{declared.source}").files(), declared.event_time or ""
-        oldest = declared.window.oldest(boundary)
-        window += sum(f.rows for f in files if f.high.get(stamp, oldest) >= oldest and f.low.get("_boundary", boundary) <= boundary)
-        came += sum(f.rows for f in files if boundary - rt.pipeline.batch < f.high.get("_boundary", boundary) <= boundary)
-    return pays(Load(window, came, len(made.classes), len(names)), standing)
+def _unpriced(formed: Formed, least: int) -> Sharing:
+    apart = {n: _few(len(names), least) for names in formed.forms.values() if len(names) < least for n in names}
+    groups = {f"shared:{own}-{k}": part for own, names in formed.forms.items() if len(names) >= least for k, part in enumerate(parts_of(names, MOST))}
+    return Sharing(groups, {**formed.apart, **apart})
 
 
-def _formed_groups(rt: Runtime, active: Mapping[str, Standing]) -> Sharing:
-    least, judged = rt.share_from or LEAST, {g.name for g in rt.declared or expect_files.read(rt.pipeline) if g.subject == expect_files.QUERY}
-    foreign, asked = _foreign(rt), tuple(sorted((s.name, s.sql, _bound(s, judged)) for s in active.values()))
-    if rt.sharing is None or rt.sharing[0] != (least, foreign, asked):
-        rt.sharing = ((least, foreign, asked), _decided(rt.catalog, asked, foreign, least))
-    return rt.sharing[1]
+def _priced(rt: Runtime, formed: Formed, forms: Collection[Form], rows: Rows, before: Mapping[str, str]) -> Sharing:
+    now: dict[str, set[str]] = {}
+    for name, names in formed.forms.items():
+        for n in names:
+            now.setdefault(before.get(n, ""), set()).add(name)
+    now.pop("", None)
+    key = (formed, frozenset(map(frozenset, now.values())), rows.scale(forms))
+    if rt.weighed is None or rt.weighed[0] != key:
+        rt.weighed = (key, _weighed(formed, forms, rows, now, LEAST))
+    return rt.weighed[1]
+
+
+def _weighed(formed: Formed, forms: Collection[Form], rows: Rows, now: Mapping[str, set[str]], least: int) -> Sharing:
+    groups: dict[str, tuple[str, ...]] = {}
+    weighed: dict[str, Mapping[str, float]] = {}
+    apart, several = dict(formed.apart), len(forms) > 1
+    for made in families(forms, rows, [frozenset(names) for names in now.values()], least):
+        own = [f.name for f in made.forms]
+        members = [n for name in sorted(own) for n in formed.forms[name]]
+        if len(members) >= least and pays(made.load, any(set(own) & names for names in now.values())):
+            name = own[0] if len(own) == 1 else digest(" ".join(sorted(own)))
+            parts = {f"shared:{name}-{k}": part for k, part in enumerate(parts_of(members, MOST) if len(own) == 1 else [tuple(members)])}
+            groups |= parts
+            weighed |= {part: {"together_s": together(made.load), "apart_s": each_alone(made.load), "forms": len(own)} for part in parts}
+        else:
+            apart |= {n: _apart(made, len(formed.forms[name]), least, several) for name in own for n in formed.forms[name]}
+    return Sharing(groups, apart, weighed)
+
+
+def _apart(made: Set, count: int, least: int, several: bool) -> str:
+    if count >= least:
+        return DEAR.format(count=count)
+    return _few(count, least, f"; with others it cannot: {made.forms[0].apart}" if made.forms[0].apart else OTHER[several])
+
+
+def _few(count: int, least: int, other: str = "") -> str:
+    return LONE.format(other=other) if count == 1 else FEW.format(count=count, least=least, other=other)
+
+
+@lru_cache(maxsize=4096)
+def asked(name: str, texts: tuple[tuple[str, str], ...], catalog: Catalog) -> Form:
+    """A form of these queries, as it is priced."""
+    return form_of(name, grouped(texts, catalog))
+
+
+class Rows:
+    """Rows of streams at a boundary, by the bounds of their files; asked many times of the same windows."""
+
+    def __init__(self, rt: Runtime, boundary: int) -> None:
+        self.rt, self.boundary = rt, boundary
+        self.known: dict[tuple[str, frozenset[Window]], tuple[float, float]] = {}
+
+    def __call__(self, stream: str, windows: frozenset[Window]) -> tuple[float, float]:
+        if (stream, windows) not in self.known:
+            self.known[stream, windows] = self._counted(stream, windows)
+        return self.known[stream, windows]
+
+    def scale(self, forms: Iterable[Form]) -> tuple[tuple[str, str, int, int], ...]:
+        """The orders of magnitude of all that forms read: while they stay, what was decided stands."""
+        found = {(stream, windows): self(stream, windows) for f in forms for stream, windows in f.windows.items()}
+        return tuple((stream, repr(windows), round(log(1 + read, MOVED)), round(log(1 + came, MOVED))) for (stream, windows), (read, came) in found.items())
+
+    def _counted(self, stream: str, windows: frozenset[Window]) -> tuple[float, float]:
+        if not tables.exists(self.rt.path("streams", stream)):
+            return 0.0, 0.0
+        files, stamp = self.rt.table(f"streams/{stream}").files(), self.rt.pipeline.streams[stream].event_time
+        oldest, since, at = min(w.oldest(self.boundary) for w in windows), self.boundary - self.rt.pipeline.batch, self.boundary
+        window = sum(f.rows for f in files if f.high.get(stamp, oldest) >= oldest and f.low.get("_boundary", at) <= at)
+        return float(window), float(sum(f.rows for f in files if since < f.high.get("_boundary", at) <= at))
+
+
+def _formed_queries(rt: Runtime, active: Mapping[str, Standing]) -> Formed:
+    judged = {g.name for g in rt.declared or expect_files.read(rt.pipeline) if g.subject == expect_files.QUERY}
+    foreign, listed = _foreign(rt), tuple(sorted((s.name, s.sql, _bound(s, judged)) for s in active.values()))
+    if rt.formed is None or rt.formed[0] != (foreign, listed):
+        rt.formed = ((foreign, listed), _formed_of(rt.catalog, listed, foreign))
+    return rt.formed[1]
 
 
 def _bound(standing: Standing, judged: Collection[str]) -> str:
@@ -88,19 +170,17 @@ def _foreign(rt: Runtime) -> str | None:
     return None
 
 
-def _decided(catalog: Catalog, asked: Iterable[tuple[str, str, str]], foreign: str | None, least: int) -> Sharing:
+def _formed_of(catalog: Catalog, listed: Iterable[tuple[str, str, str]], foreign: str | None) -> Formed:
     apart: dict[str, str] = {}
     found: dict[str, list[str]] = {}
-    for name, sql, bound in asked:
+    for name, sql, bound in listed:
         own, reason = _formed(sql, catalog)
         reason = foreign or bound or reason
         if reason:
             apart[name] = reason
         else:
             found.setdefault(own, []).append(name)
-    few = {n: _few(names, least) for names in found.values() if len(names) < least for n in names}
-    groups = {f"shared:{own}-{k}": part for own, names in found.items() if len(names) >= least for k, part in enumerate(parts_of(names, MOST))}
-    return Sharing(groups, apart | few)
+    return Formed({own: tuple(names) for own, names in found.items()}, apart)
 
 
 @lru_cache(maxsize=16384)
@@ -111,18 +191,13 @@ def _formed(sql: str, catalog: Catalog) -> tuple[str, str | None]:
     return ("", reason) if reason else (digest(repr(form(query))), None)
 
 
-def _few(names: list[str], least: int) -> str:
-    if len(names) == 1:
-        return "no other query in force joins the same windows in the same way by the same groups"
-    return f"only {len(names)} queries of its form are in force, and sharing pays from {least} on"
-
-
 def plan_values(rt: Runtime, sharing: Sharing, active: Mapping[str, Standing]) -> dict[str, Mapping[str, Any]]:
     """Each member's plan is its group's."""
     found: dict[str, Mapping[str, Any]] = {}
     for names in sharing.groups.values():
-        value = plan_value(placed(grouped(tuple((n, active[n].sql) for n in names), rt.catalog).plan, TASKS))
-        found.update({n: value for n in names})
+        for made in family(tuple((n, active[n].sql) for n in names), rt.catalog).groups:
+            value = plan_value(placed(made.plan, TASKS))
+            found.update({n: value for n in made.names})
     return found
 
 
@@ -135,16 +210,16 @@ def said(rt: Runtime, standing: Standing) -> dict[str, Any]:
     group = now.group_of.get(standing.name)
     if group is None:
         return {"shares_with": [], "alone": now.apart.get(standing.name) or _own_reason(rt, standing)}
+    last = rt.ledger.last()
+    weighed = {**now.weighed.get(group, {}), **(last[1].weighed.get(group, {}) if last else {})}
     some = [n for n in now.groups[group][:SHOWN + 1] if n != standing.name][:SHOWN]
-    return {"table": table_of(standing.columns), "group": group, "members": len(now.groups[group]), "shares_with": some}
+    return {"table": table_of(standing.columns), "group": group, "members": len(now.groups[group]), "shares_with": some, "weighed": weighed}
 
 
 def _at_last(rt: Runtime) -> Sharing:
     """As the last batch was: what a command can say of thousands of queries without parsing each."""
     last = rt.ledger.last()
-    if rt.sharing is None or rt.sharing[0] != last:
-        rt.sharing = (last, Sharing(last[1].shared if last else {}, {}))
-    return rt.sharing[1]
+    return Sharing(last[1].shared if last else {}, {})
 
 
 def _own_reason(rt: Runtime, standing: Standing) -> str:

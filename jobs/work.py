@@ -60,7 +60,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Outcome:
-    """`failed` is the query's own error (a value of its answer cannot be computed), not the task's."""
+    """`failed` is the query's own error (a value of its answer cannot be computed), not the task's. `further` are answers of other shapes, by number."""
 
     query: str
     part: int
@@ -69,6 +69,10 @@ class Outcome:
     failed: str | None = None
     seconds: float = 0.0
     read_rows: Mapping[str, int] = field(default_factory=dict)
+    further: Mapping[int, pa.Table] = field(default_factory=dict)
+
+    def answer(self, number: int) -> pa.Table | None:
+        return self.further.get(number) if number else self.partials
 
 
 @dataclass(frozen=True)
@@ -90,8 +94,8 @@ def perform(order: Order, sent: Sequence[Sent] = ()) -> Outcome:
         return Outcome(order.query, order.part, failed=failed)
     order = _with(order, sent)
     try:
-        partials, written = _either(order, _run)
-        return Outcome(order.query, order.part, partials, tuple(written), seconds=time.perf_counter() - started)
+        made, written = _either(order, _run)
+        return Outcome(order.query, order.part, made.pop(0, None), tuple(written), seconds=time.perf_counter() - started, further=made)
     except kernel.Error as error:
         return Outcome(order.query, order.part, failed=_told(error), seconds=time.perf_counter() - started)
 
@@ -188,7 +192,7 @@ def packed(rows: pa.Table) -> bytes:
     return bytes(sink.getvalue())
 
 
-def _run(order: Order, program: Program) -> tuple[pa.Table | None, list[tuple[str, tables.File]]]:
+def _run(order: Order, program: Program) -> tuple[dict[int, pa.Table], list[tuple[str, tables.File]]]:
     con = kernel.shared()
     try:
         for source in program.sources:
@@ -197,13 +201,16 @@ def _run(order: Order, program: Program) -> tuple[pa.Table | None, list[tuple[st
                 continue
             con.execute(f"CREATE TEMP VIEW {source.name} AS {_source(con, order, source)}")
         _define(con, program.setup)
-        answers = []
+        rows, answers = [], dict[int, list[pa.Table]]()
         for step in program.steps:
             _define(con, step.define)
-            answers.append(step.answer if order.rows_to else kernel.table(con, step.answer))
-        written = [("", f) for f in _write_rows(con, order, answers)] if order.rows_to else []
-        partials = None if order.rows_to else pa.concat_tables(answers)
-        return partials, written + [(w.set, f) for w in program.writes if w.every_part or order.part == 0 for f in _write(con, order, w)]
+            if order.rows_to:
+                rows.append(step.answer)
+            else:
+                answers.setdefault(step.number, []).append(kernel.table(con, step.answer))
+        written = [("", f) for f in _write_rows(con, order, rows)] if order.rows_to else []
+        return {number: pa.concat_tables(found) for number, found in answers.items()}, written + [
+            (w.set, f) for w in program.writes if w.every_part or order.part == 0 for f in _write(con, order, w)]
     finally:
         con.close()
 

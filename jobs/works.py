@@ -66,7 +66,8 @@ def works(context: Context, batch: Batch, standings: Mapping[str, Standing], onl
     found = []
     sharing = {n for names in batch.shared.values() for n in names}
     wanted = {n: v for n, v in batch.plans.items() if (n not in sharing if only is None else n in only)}
-    many = len(wanted) >= 2 * context.tasks.width
+    width = wide(context, batch)
+    many = len(wanted) >= 2 * width
     for name, value in wanted.items():
         query = parsed(standings[name].sql, context.catalog)
         due = tuple(t for t in batch.boundaries if t % query.every == 0)
@@ -74,9 +75,14 @@ def works(context: Context, batch: Batch, standings: Mapping[str, Standing], onl
             continue
         plan, state = plan_from(value), batch.states.get(name)
         state = state if state and _continues(state, plan, standings[name], batch.relations, query) else None
-        parts = 1 if many or shape(query).whole or plan.place == "jvm" else plan.parts or max(context.tasks.width, 1)
+        parts = 1 if many or shape(query).whole or plan.place == "jvm" else plan.parts or width
         found.append(Work(standings[name], query, plan, due, state.at if state else BEGINNING, state.epoch if state else due[0], parts))
     return found
+
+
+def wide(context: Context, batch: Batch) -> int:
+    """Tasks that share one query's work where its plan names no number."""
+    return batch.parts or max(context.tasks.width, 1)
 
 
 def _continues(state: State, plan: Plan, standing: Standing, relations: Mapping[str, int], query: Query) -> bool:

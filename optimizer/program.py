@@ -64,11 +64,12 @@ class Write:
 
 @dataclass(frozen=True)
 class Step:
-    """One boundary: relations to define, then the answer's partials (or rows)."""
+    """One boundary: relations to define, then the answer's partials (or rows); `number` says whose, where a program has answers of several shapes."""
 
     boundary: int
     define: tuple[Definition, ...]
     answer: str
+    number: int = 0
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -12,9 +11,10 @@ import pyarrow as pa
 from jobs.reach import Split, dealt, meets, split
 from jobs.shared import finished
 from jobs.work import Order, perform
-from optimizer.program import Source
+from optimizer.program import Program, Source
 from optimizer.query import Query
-from optimizer.sharing.group import Group, group
+from optimizer.sharing.family import Family, family_program
+from optimizer.sharing.group import forms, group
 from optimizer.sharing.program import lowering, shared_program
 from tests.engine import Failed, Folder
 from tests.streams import SECOND, SPECIAL, VALUES, Case, Columns, Row
@@ -23,16 +23,21 @@ Answers = dict[tuple[str, int], pa.Table]
 
 
 def together(queries: Mapping[str, Query], folder: Folder, boundaries: tuple[int, ...], parts: int = 1) -> Answers:
-    """The answer of every query at every boundary."""
-    made = group(queries)
+    """The answer of every query at every boundary at which it is due."""
+    made = Family(tuple(group({n: queries[n] for n in names}) for names in forms(queries)[0]))
     outcomes = [perform(_order(made, folder, boundaries, parts, part)) for part in range(parts)]
     failure = next((o.failed for o in outcomes if o.failed), None)
     if failure:
         raise Failed(failure)
-    found, apart = finished(made, pa.concat_tables([o.partials for o in outcomes if o.partials is not None]), [(t, t) for t in boundaries])
-    if apart:
-        raise Failed(", ".join(sorted(apart)))
-    return {(name, t): _of(rows, name, t) for template, rows in found for name, _ in template.members for t in boundaries}
+    answers: Answers = {}
+    for number, one in enumerate(made.groups):
+        due = [t for t in boundaries if t % one.common.every == 0]
+        partials = [t for o in outcomes if (t := o.answer(number)) is not None]
+        found, apart = finished(one, pa.concat_tables(partials), [(t, t) for t in due]) if due else ([], frozenset())
+        if apart:
+            raise Failed(", ".join(sorted(apart)))
+        answers.update({(name, t): _of(rows, name, t) for template, rows in found for name, _ in template.members for t in due})
+    return answers
 
 
 def _of(rows: pa.Table, name: str, t: int) -> pa.Table:
@@ -41,16 +46,19 @@ def _of(rows: pa.Table, name: str, t: int) -> pa.Table:
     return rows.take(pa.array(mine, pa.int64())).drop_columns(["query", "boundary"])
 
 
-def _order(made: Group, folder: Folder, boundaries: tuple[int, ...], parts: int, part: int) -> Order:
-    low = lowering(made, parts=parts, part=part)
-    narrow, wide = (shared_program(made, replace(low, narrow=n), boundaries) for n in (True, False))
+def _order(made: Family, folder: Folder, boundaries: tuple[int, ...], parts: int, part: int) -> Order:
+    def program(narrow: bool) -> Program:
+        lows = tuple(lowering(g, parts=parts, part=part, narrow=narrow) for g in made.groups)
+        return family_program(made, lows, boundaries) if len(lows) > 1 else shared_program(made.groups[0], lows[0], boundaries)
+
+    narrow, wide = program(True), program(False)
     found = {s.name: _files(s, made, folder, parts, part) for s in narrow.sources}
     files, certain = {n: p[0] for n, p in found.items()}, {n: p[1] for n, p in found.items()}
     return Order("group", part, parts, narrow, wide, files, {}, "b", certain=certain)
 
 
-def _files(source: Source, made: Group, folder: Folder, parts: int, part: int) -> Split:
-    stamp = next((i.event_time for i in made.common.inputs if i.source == source.of), None) or ""
+def _files(source: Source, made: Family, folder: Folder, parts: int, part: int) -> Split:
+    stamp = next((i.event_time for g in made.groups for i in g.common.inputs if i.source == source.of), None) or ""
     found = [f for f in folder.rows.get(source.of, []) if f.rows and (source.kind == "relation" or any(meets(f, stamp, r) for r in source.ranges))]
     mine = dealt(found, parts)[part] if source.dealt else found
     return split(mine, source, lambda f: os.path.join(folder.root, source.of, f.path))
@@ -65,6 +73,7 @@ RELATION: Columns = {"k": "bigint", "z": "int"}
 WINDOWS = ("[WINDOW 20 SECONDS]", "[WINDOW 30 SECONDS TUMBLING]", "[WINDOW UNTIL NOW]", "[WINDOW 30 SECONDS SLIDE 10 SECONDS]")
 FROMS = {("a",): "FROM a {w}", ("a", "b"): "FROM a {w}, b {v}", ("a", "r"): "FROM a {w}, r", ("a", "b", "r"): "FROM a {w}, b {v}, r"}
 JOINS = {("a",): "TRUE", ("a", "b"): "a.k = b.k", ("a", "r"): "a.k = r.k", ("a", "b", "r"): "a.k = b.k AND r.k = b.k"}
+JOINED = [s for s in FROMS if "a" in s]
 SELECTED = {"a": ("a.x < {n}", "a.x >= {n}", "a.x BETWEEN {n} AND {m}", "a.x = {n}", "a.g <= {n}", "a.s LIKE 'o%'", "a.s <> 'b'", "a.x IS NULL",
                   "a.d > {n}.5", "a.x IN ({n}, 1)", "a.f < {n}", "a.ts >= TIMESTAMP '1970-01-01 00:17:00Z'"),
             "b": ("b.y < {n}", "b.y > {n}", "b.g = {n}", "COALESCE(b.y, 0) < {n}"), "r": ("r.z < {n}", "r.z <> {n}")}
@@ -93,9 +102,19 @@ def case(choice: Random) -> Case:
     return Case(BATCH, streams, {"r": (RELATION, [(0, related)])}, "", [START + n * BATCH for n in range(1, 7)], False)
 
 
-def texts(choice: Random, count: int, one_sided: bool = False) -> dict[str, str]:
+def relatives(choice: Random, count: int) -> dict[str, str]:
+    """Queries of several forms on the streams in common: windows, sources, groupings and due boundaries differ as well."""
+    joins = choice.sample(list(JOINED), choice.choice([1, 2, 3]))
+    found: dict[str, str] = {}
+    while len(found) < count:
+        more = texts(choice, choice.choice([1, 1, 3]), choice.random() < 0.3, choice.choice(joins))
+        found |= {f"q{len(found) + n}": sql for n, sql in enumerate(more.values())}
+    return found
+
+
+def texts(choice: Random, count: int, one_sided: bool = False, among: tuple[str, ...] = ()) -> dict[str, str]:
     """Queries of one form; selections, aggregates, HAVING and the order of what they name differ."""
-    sources = choice.choice(list(FROMS))
+    sources = among or choice.choice(list(FROMS))
     of = FROMS[sources].format(w=choice.choice(WINDOWS), v=choice.choice(WINDOWS))
     groups = choice.choice(["", "a.g", "a.g % 3", "a.s"] + (["b.g", "a.g, b.g"] if "b" in sources else []))
     aggregates = ["COUNT(*)", *(m for s in sources for m in MEASURED[s])]

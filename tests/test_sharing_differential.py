@@ -8,28 +8,31 @@ import pyarrow as pa
 import pytest
 
 from jobs.verify import compare
+from optimizer.query import Query
 from optimizer.sharing.group import forms
 from tests import oracle
-from tests.differential import folder_of, query_of, relations_at
-from tests.sharing import case, texts, together
+from tests.differential import query_of, relations_at, scatter
+from tests.engine import Folder
+from tests.sharing import case, relatives, texts, together
+from tests.streams import Case
 
 
-def differences(seed: int) -> list[str]:
-    """Of one random group, as one work says it and as each query's plain SQL does."""
+def differences(seed: int, several: bool = False) -> list[str]:
+    """Of one random group, or of a family of them, as one work says it and as each query's plain SQL does."""
     choice = Random(seed)
-    rows, asked = case(choice), texts(choice, choice.choice([1, 2, 5, 12]), one_sided=choice.random() < 0.3)
+    rows, count = case(choice), choice.choice([2, 5, 12] if several else [1, 2, 5, 12])
+    asked = relatives(choice, count) if several else texts(choice, count, one_sided=choice.random() < 0.3)
     queries = {name: query_of(replace(rows, sql=sql)) for name, sql in asked.items()}
     names, refused = forms(queries)
-    assert len(names) == 1 and not refused, refused
-    some = next(iter(queries.values()))
-    folder = folder_of(rows, some, choice)
-    relations_at(rows, some, folder, 0)
-    due = tuple(t for t in rows.boundaries if t % some.every == 0)
-    size = choice.choice([1, 2, len(due)])
-    runs = [due[k:k + size] for k in range(0, len(due), size)]
+    assert (several or len(names) == 1) and not refused, refused
+    folder = Folder()
     try:
-        parts = choice.choice([1, 2, 3])
-        got = {key: answer for run in runs for key, answer in together(queries, folder, run, parts).items()}
+        for query in queries.values():
+            stored(rows, query, folder, choice)
+        size, parts = choice.choice([1, 2, len(rows.boundaries)]), choice.choice([1, 2, 3])
+        runs = [tuple(rows.boundaries[k:k + size]) for k in range(0, len(rows.boundaries), size)]
+        got = {key: answer for run in runs if any(t % q.every == 0 for t in run for q in queries.values())
+               for key, answer in together(queries, folder, run, parts).items()}
     finally:
         folder.remove()
     found = []
@@ -38,6 +41,14 @@ def differences(seed: int) -> list[str]:
             assert isinstance(expected, pa.Table), expected
             found += [f"{seed} {name} {sql} at {t}: {d}" for d in compare(expected, got[name, t])]
     return found
+
+
+def stored(rows: Case, query: Query, folder: Folder, choice: Random) -> None:
+    """What the query reads, in random files, each stream once."""
+    for name in dict.fromkeys(i.source for i in query.inputs if i.is_stream and i.source not in folder.rows):
+        for part in scatter(oracle.stream_table(rows, name), choice):
+            folder.add(name, part)
+    relations_at(rows, query, folder, 0)
 
 
 @pytest.mark.slow
@@ -50,3 +61,16 @@ def test_each_query_is_answered_as_if_it_ran_alone(start: int) -> None:
 @pytest.mark.parametrize("start", range(1000, 3000, 100))
 def test_many_random_groups(start: int) -> None:
     assert [d for seed in range(start, start + 100) for d in differences(seed)] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", range(0, 40, 10))
+def test_forms_on_common_streams_are_answered_by_one_work(start: int) -> None:
+    """Windows, groupings, aggregates, joins and arity differ (E6)."""
+    assert [d for seed in range(start, start + 10) for d in differences(seed, several=True)] == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("start", range(1000, 3000, 100))
+def test_many_random_families(start: int) -> None:
+    assert [d for seed in range(start, start + 100) for d in differences(seed, several=True)] == []

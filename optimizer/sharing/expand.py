@@ -36,11 +36,15 @@ def _by_choice(low: Lowering, i: int, marks: Marks, cells: str, choices: str) ->
 
 def _unnested(low: Lowering, i: int, marks: Marks, cells: str, choices: str) -> str:
     """Each distinct combination of marks is compared with each choice once."""
-    inside = [f"d._r{k} >= k.since{k} AND d._r{k} < k.until{k}" for k in range(len(marks.scales))]
-    inside += [f"(d._w{k} & k.mask{k}) = k.mask{k}" for k in range(marks.words)]
     own = ", ".join(marks.names)
-    sets = f"SELECT d.*, k.{CHOICE} FROM (SELECT DISTINCT {own} FROM {cells}) AS d JOIN {choices} AS k ON {' AND '.join(inside)}"
+    sets = f"SELECT d.*, k.{CHOICE} FROM (SELECT DISTINCT {own} FROM {cells}) AS d JOIN {choices} AS k ON {inside(marks)}"
     return grouped(low, i, f"(SELECT * FROM {cells} JOIN ({sets}) AS m USING ({own})) AS q", (CHOICE,))
+
+
+def inside(marks: Marks) -> str:
+    """Whether marks `d` are among those of a choice `k`."""
+    spans = [f"d._r{k} >= k.since{k} AND d._r{k} < k.until{k}" for k in range(len(marks.scales))]
+    return " AND ".join([*spans, *(f"(d._w{k} & k.mask{k}) = k.mask{k}" for k in range(marks.words))])
 
 
 def _running(low: Lowering, i: int, position: str, until: int, cells: str) -> str:

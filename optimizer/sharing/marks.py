@@ -78,6 +78,13 @@ def marks(choices: Iterable[Conjuncts]) -> Marks:
     return Marks(scales, bits, tuple(Choice(tuple(_span(s, places[s.expr], choice, compared) for s in scales), _masks(bits, choice)) for choice in wanted))
 
 
+def choice_of(known: Marks, conjuncts: Conjuncts) -> Choice:
+    """A selection by marks that were made of it and others."""
+    compared = {c: found for c in conjuncts if (found := comparison(c)) is not None}
+    spans = tuple(_span(s, {c: n for n, c in enumerate(s.cuts)}, conjuncts, compared) for s in known.scales)
+    return Choice(spans, _masks(known.bits, conjuncts))
+
+
 def comparison(conjunct: Expr) -> tuple[Expr, str, Literal] | None:
     """expression, operator, constant; of types whose order Python and the engines share."""
     if not isinstance(conjunct, Call) or conjunct.function not in TURNED:

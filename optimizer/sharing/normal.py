@@ -12,15 +12,15 @@ def normal(query: Query) -> Query:
     """The same answers, column by column; only the text is gone."""
     order = sorted(range(len(query.inputs)), key=lambda i: (query.inputs[i].source, repr(query.inputs[i].window), i))
     place = {old: new for new, old in enumerate(order)}
-    groups = tuple(_placed(g, place) for g in query.groups)
+    groups = tuple(placed(g, place) for g in query.groups)
     sorted_groups = tuple(sorted(dict.fromkeys(groups), key=repr))
     group = {old: sorted_groups.index(g) for old, g in enumerate(groups)}
     return replace(
         query, text="", inputs=tuple(_plain(query.inputs[old], new) for new, old in enumerate(order)), groups=sorted_groups,
         equalities=_pairs(query, place), selections=_set(query.selections, place), residuals=_set(query.residuals, place),
-        aggregates=tuple(replace(a, argument=_placed(a.argument, place) if a.argument is not None else None) for a in query.aggregates),
+        aggregates=tuple(replace(a, argument=placed(a.argument, place) if a.argument is not None else None) for a in query.aggregates),
         having=_regrouped(query.having, group) if query.having is not None else None,
-        outputs=tuple((n, _placed(e, place) if query.returns_rows else _regrouped(e, group)) for n, e in query.outputs))
+        outputs=tuple((n, placed(e, place) if query.returns_rows else _regrouped(e, group)) for n, e in query.outputs))
 
 
 def _plain(declared: Input, number: int) -> Input:
@@ -28,19 +28,19 @@ def _plain(declared: Input, number: int) -> Input:
 
 
 def _pairs(query: Query, place: Mapping[int, int]) -> tuple[tuple[Expr, Expr], ...]:
-    found = {tuple(sorted((_placed(a, place), _placed(b, place)), key=repr)) for a, b in query.equalities}
+    found = {tuple(sorted((placed(a, place), placed(b, place)), key=repr)) for a, b in query.equalities}
     return tuple((pair[0], pair[1]) for pair in sorted(found, key=repr))
 
 
 def _set(exprs: tuple[Expr, ...], place: Mapping[int, int]) -> tuple[Expr, ...]:
-    return tuple(sorted({_placed(e, place) for e in exprs}, key=repr))
+    return tuple(sorted({placed(e, place) for e in exprs}, key=repr))
 
 
-def _placed(expr: Expr, place: Mapping[int, int]) -> Expr:
+def placed(expr: Expr, place: Mapping[int, int]) -> Expr:
     """With the inputs' new numbers."""
     if isinstance(expr, Column):
         return replace(expr, input=place[expr.input])
-    return replace(expr, args=tuple(_placed(a, place) for a in expr.args)) if isinstance(expr, Call) else expr
+    return replace(expr, args=tuple(placed(a, place) for a in expr.args)) if isinstance(expr, Call) else expr
 
 
 def _regrouped(expr: Expr, group: Mapping[int, int]) -> Expr:

@@ -13,21 +13,27 @@ SHARED_ROW = 8e-8       # seconds to read a row of a window and to merge it by m
 SHARED_CLASS = 1.2e-3   # seconds of each further class: unnesting, joining
 ALONE = 0.05            # seconds of each query at each boundary: its commits, its share of the driver's work
 ALONE_ROW = 3e-8        # seconds to read a row that came
+FORM = 0.012            # seconds of each form in a family of several: its statements, whatever they read
+MERGED_ROW = 6e-8       # seconds to merge a form's sets from the cells of so many rows
 HYSTERESIS = 1.25       # by this factor the other way must be cheaper for a group to be left, or made
 
 
 @dataclass(frozen=True)
 class Load:
-    """Rows in the windows of a group's inputs, rows that came with the last batch to them, classes, members."""
+    """Rows in the windows of a work's inputs, rows that came with the last batch to those of one query, classes, members; of several forms, how many
+    they are, and rows in the windows of each."""
 
     window_rows: float
     came_rows: float
     classes: int
     members: int
+    forms: int = 1
+    merged_rows: float = 0.0
 
 
 def together(load: Load) -> float:
-    return SHARED + load.window_rows * SHARED_ROW + load.classes * SHARED_CLASS
+    several = load.forms * FORM + load.merged_rows * MERGED_ROW if load.forms > 1 else 0.0
+    return SHARED + load.window_rows * SHARED_ROW + load.classes * SHARED_CLASS + several
 
 
 def each_alone(load: Load) -> float:

@@ -5,6 +5,7 @@ sets and no joined row is ever formed; the class is one more attribute that the 
 """
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from optimizer import dialect as d
@@ -16,6 +17,7 @@ from optimizer.membership import Range, inside, within
 from optimizer.program import Definition, Program, Source, Step
 from optimizer.sets import grouped, raw
 from optimizer.shape import Attribute, raw_columns, shape
+from optimizer.sharing.counted import countable, counting
 from optimizer.sharing.expand import CHOICE, CLASS, by_class, choice_rows
 from optimizer.sharing.group import Group
 from optimizer.sharing.scan import dictionary, marked, noted
@@ -29,13 +31,35 @@ def lowering(group: Group, **settings: object) -> Lowering:
     return Lowering(shape(group.common), group.plan, **settings)      # type: ignore[arg-type]
 
 
-def shared_program(group: Group, low: Lowering, boundaries: tuple[int, ...]) -> Program:
-    """All statements for these boundaries; nothing is kept between two programs."""
+def shared_program(group: Group, low: Lowering, boundaries: tuple[int, ...], count: bool = False) -> Program:
+    """All statements for these boundaries; nothing is kept between two programs. `count`: with what equation (2) asks of the last."""
     exact = len(boundaries) == 1
     sources = tuple(_source(group, low, i, boundaries, exact) for i in low.inputs)
-    setup = [("classes", _classes(group), True)] + [(f"k{i}", _choices(group, i), True) for i in group.told_apart]
-    setup += [made for i in low.inputs for made in _cells(group, low, i, sources[i], exact)]
-    return Program(sources, tuple(setup), tuple(_step(group, low, n, t, exact) for n, t in enumerate(boundaries)))
+    setup = [made for i in low.inputs for made in _cells(group, low, i, sources[i], exact)]
+    steps = [_step(group, low, n, t, exact) for n, t in enumerate(boundaries)]
+    if count and countable(group):
+        cells = {i: f"w{i}" if exact else f"x{i}_{len(boundaries) - 1}" for i in low.inputs}
+        steps += counted(group, low, boundaries[-1], cells)
+    return Program(sources, (*classes(group), *setup), tuple(steps))
+
+
+def counted(group: Group, low: Lowering, t: int, cells: Mapping[int, str], prefix: str = "", number: int = 0) -> list[Step]:
+    """A step an input, numbered as `counts` says."""
+    return [counting(group, low, i, t, cells[i], prefix, n) for i, n in zip(low.inputs, counts(number))]
+
+
+def counts(number: int) -> tuple[int, int]:
+    """The answers' numbers of what is counted of a group's two inputs."""
+    return -1 - 2 * number, -2 - 2 * number
+
+
+def classes(group: Group, prefix: str = "") -> tuple[Definition, ...]:
+    """What the group's statements know of its members: its classes, and k{i}, the choices of input i with the classes that make each."""
+    name = f"{prefix}classes"
+    rows = ", ".join(f"({', '.join(map(str, (n, *vector)))})" for n, vector in enumerate(group.classes))
+    listed = f"SELECT * FROM (VALUES {rows}) AS listed({', '.join([CLASS, *(f'i{i}' for i in range(len(group.choices)))])})"
+    chosen = [f"SELECT k.*, c.{CLASS} FROM {name} AS c JOIN {choice_rows(group.marks[i])} AS k ON k.{CHOICE} = c.i{i}" for i in group.told_apart]
+    return ((name, listed, True), *((f"{prefix}k{i}", sql, True) for i, sql in zip(group.told_apart, chosen)))
 
 
 def _source(group: Group, low: Lowering, i: int, boundaries: tuple[int, ...], exact: bool) -> Source:
@@ -63,31 +87,25 @@ def _cells(group: Group, low: Lowering, i: int, source: Source, exact: bool) -> 
     return (*looked, (f"w{i}", cells, True))
 
 
-def _classes(group: Group) -> str:
-    rows = ", ".join(f"({', '.join(map(str, (n, *vector)))})" for n, vector in enumerate(group.classes))
-    return f"SELECT * FROM (VALUES {rows}) AS listed({', '.join([CLASS, *(f'i{i}' for i in range(len(group.choices)))])})"
-
-
-def _choices(group: Group, i: int) -> str:
-    """k{i}: input i's choices, each with the classes that make it."""
-    return f"SELECT k.*, classes.{CLASS} FROM classes JOIN {choice_rows(group.marks[i])} AS k ON k.{CHOICE} = classes.i{i}"
-
-
 def _step(group: Group, low: Lowering, n: int, t: int, exact: bool) -> Step:
     define: list[Definition] = []
-    sources = {}
+    cells = {}
     for i in low.inputs:
-        members = f"w{i}" if exact else f"x{i}_{n}"
+        cells[i] = f"w{i}" if exact else f"x{i}_{n}"
         extra = group.marks[i].names if i in group.told_apart else ()
-        define += [] if exact else [(members, grouped(low, i, f"w{i}", extra, where=f"_in <= {t} AND _out >= {t}"), True)]
-        if i in group.told_apart:
-            define.append((f"u{i}_{n}", by_class(low, i, group.marks[i], members, f"k{i}"), True))
-            members = f"u{i}_{n}"
-        sources[i] = f"(SELECT * FROM {members})"
+        define += [] if exact else [(cells[i], grouped(low, i, f"w{i}", extra, where=f"_in <= {t} AND _out >= {t}"), True)]
+    return answered(group, low, t, cells, tuple(define), f"_{n}")
+
+
+def answered(group: Group, low: Lowering, t: int, cells: Mapping[int, str], define: tuple[Definition, ...] = (), suffix: str = "", prefix: str = "",
+             number: int = 0) -> Step:
+    """From each input's cells at t to the group's answer, after `define`."""
+    expanded = tuple((f"{prefix}u{i}{suffix}", by_class(low, i, group.marks[i], cells[i], f"{prefix}k{i}"), True) for i in group.told_apart)
+    sets = {i: f"{prefix}u{i}{suffix}" if i in group.told_apart else cells[i] for i in low.inputs}
     first = group.told_apart[0]
-    answer = joined(_with_class(group, low), sources, extra=((CLASS, f"v{first}.{CLASS}"),))
+    answer = joined(_with_class(group, low), {i: f"(SELECT * FROM {name})" for i, name in sets.items()}, extra=((CLASS, f"v{first}.{CLASS}"),))
     columns = ", ".join(f"CAST({name} AS {d.name(kind, low.dialect)}) AS {name}" for name, kind in ((CLASS, BIGINT), *out_columns(low)))
-    return Step(t, tuple(define), f"SELECT CAST({t} AS BIGINT) AS _t, {columns} FROM ({answer}) AS q")
+    return Step(t, (*define, *expanded), f"SELECT CAST({t} AS BIGINT) AS _t, {columns} FROM ({answer}) AS q", number)
 
 
 def _with_class(group: Group, low: Lowering) -> Lowering:

@@ -142,6 +142,21 @@ def test_too_many_queries_are_refused(tmp_path: Path, monkeypatch: pytest.Monkey
     assert pipe.create("d", COUNT)["state"] == "active"
 
 
+def test_what_is_wrong_with_a_request_is_said_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two creations of one name, the deletion of an unknown one, one query more than there may be; nothing changes."""
+    pipe = pipeline(tmp_path)
+    pipe.create("a", COUNT)
+    monkeypatch.setattr(requests, "MOST_QUERIES", 1)
+    calls = {"there is a query 'a' already (active); give --replace, or another name": lambda: pipe.create("a", SUM),
+             "there is no query 'nobody'; there are a": lambda: pipe.change("nobody", "delete"),
+             "there are 1 queries in force, at most 1 are possible; delete some first": lambda: pipe.create("b", COUNT)}
+    for text, call in calls.items():
+        with pytest.raises(ForebayError) as caught:
+            call()
+        assert f"{caught.value.message}; {caught.value.hint}" == text
+    assert [(q["query"], q["state"]) for q in pipe.queries()] == [("a", "active")]
+
+
 def test_unknown_and_bad_names(tmp_path: Path) -> None:
     pipe = pipeline(tmp_path)
     refused("unknown-query", pipe.change, "nobody", "pause")
