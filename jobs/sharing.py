@@ -16,7 +16,7 @@ from optimizer.query import Catalog
 from optimizer.sharing.group import alone, form, parts_of
 from optimizer.sharing.pool import MOST, Form, Set, families
 from optimizer.sharing.pool import form as form_of
-from optimizer.sharing.price import LEAST, each_alone, pays, together
+from optimizer.sharing.price import FAMILY, LEAST, each_alone, pays, together
 from optimizer.windows import Window
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ TASKS = "tasks"
 DEAR = "{count} queries of its form are in force, but their windows hold so many rows that each for itself, from state, costs less"
 LONE = "no other query in force joins the same windows in the same way by the same groups{other}"
 FEW = "only {count} queries of its form are in force, and sharing pays from {least} on{other}"
-OTHER = {True: "; one scan with queries of other forms would cost more here", False: ""}
+OTHER = {True: "; with other forms on its streams they are fewer than {family}, or one scan for all would cost more", False: ""}
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def _weighed(formed: Formed, forms: Collection[Form], rows: Rows, now: Mapping[s
     groups: dict[str, tuple[str, ...]] = {}
     weighed: dict[str, Mapping[str, float]] = {}
     apart, several = dict(formed.apart), len(forms) > 1
-    for made in families(forms, rows, [frozenset(names) for names in now.values()], least):
+    for made in families(forms, rows, [frozenset(names) for names in now.values()], least, FAMILY):
         own = [f.name for f in made.forms]
         members = [n for name in sorted(own) for n in formed.forms[name]]
         if len(members) >= least and pays(made.load, any(set(own) & names for names in now.values())):
@@ -106,7 +106,7 @@ def _weighed(formed: Formed, forms: Collection[Form], rows: Rows, now: Mapping[s
 def _apart(made: Set, count: int, least: int, several: bool) -> str:
     if count >= least:
         return DEAR.format(count=count)
-    return _few(count, least, f"; with others it cannot: {made.forms[0].apart}" if made.forms[0].apart else OTHER[several])
+    return _few(count, least, f"; with others it cannot: {made.forms[0].apart}" if made.forms[0].apart else OTHER[several].format(family=FAMILY))
 
 
 def _few(count: int, least: int, other: str = "") -> str:

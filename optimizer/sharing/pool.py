@@ -11,7 +11,7 @@ from typing import TypeVar
 from optimizer.sharing.family import apart, connected, keys
 from optimizer.sharing.group import Group
 from optimizer.sharing.grouping import Groups, groups
-from optimizer.sharing.price import LEAST, Load, each_alone, together
+from optimizer.sharing.price import FAMILY, LEAST, Load, each_alone, together
 from optimizer.windows import Window
 
 MOST = 2_000            # queries that one work answers: its statements grow with them
@@ -92,8 +92,16 @@ def _merged(each: Iterable[Mapping[str, frozenset[T]]]) -> dict[str, frozenset[T
     return found
 
 
-def families(forms: Iterable[Form], rows: Rows, standing: Iterable[frozenset[str]] = (), least: int = LEAST) -> tuple[Set, ...]:
-    """The sets that one work answers each; a form that shares with no other is a set of its own. `standing`: the names of the forms that share now."""
+def families(forms: Iterable[Form], rows: Rows, standing: Iterable[frozenset[str]] = (), least: int = LEAST, fewest: int = FAMILY) -> tuple[Set, ...]:
+    """The sets that one work answers each; a form that shares with no other is a set of its own. `standing`: the names of the forms that share now.
+
+    Sets of several forms have `fewest` queries at least."""
+    found = _families(forms, rows, standing, least)
+    small = [len(s.forms) > 1 and s.load.members < fewest for s in found]
+    return tuple(part for s, few in zip(found, small) for part in ([one(f, rows, least) for f in s.forms] if few else [s]))
+
+
+def _families(forms: Iterable[Form], rows: Rows, standing: Iterable[frozenset[str]], least: int) -> tuple[Set, ...]:
     listed = tuple(forms)
     units = _units([one(f, rows, least) for f in listed if not f.apart], rows)
     known: dict[frozenset[str], Set] = {}

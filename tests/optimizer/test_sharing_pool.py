@@ -1,12 +1,15 @@
 """Which forms of queries one work answers: by streams in common, by the key that divides tasks, by the price of the rows that there are."""
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 
 from optimizer.query import Query
+from optimizer.sharing import pool
 from optimizer.sharing.family import Family, apart, family_program, related
 from optimizer.sharing.group import Group, group
-from optimizer.sharing.pool import UNITS, Form, Set, families, form
+from optimizer.sharing.pool import UNITS, Form, Rows, Set, form
 from optimizer.sharing.program import lowering
 from optimizer.windows import SECOND, Window
 from tests.optimizer.planning import BATCH, query
@@ -37,6 +40,10 @@ def made(*texts: str, members: int = 1) -> tuple[Form, ...]:
     return tuple(Form(f.name, f.windows, f.keys, members, members, f.apart) for f in forms)
 
 
+def families(forms: Iterable[Form], rows: Rows, standing: Iterable[frozenset[str]] = (), fewest: int = 2) -> tuple[Set, ...]:
+    return pool.families(forms, rows, standing, fewest=fewest)
+
+
 def names(found: tuple[Set, ...]) -> set[frozenset[str]]:
     return {frozenset(f.name for f in s.forms) for s in found}
 
@@ -65,6 +72,11 @@ def test_what_stands_stays_where_it_would_not_be_made() -> None:
     assert len(families(forms, rows, [frozenset(f.name for f in forms)])) == 1
     far = made(of_views(20), of_views(20 * seconds, "v.user"))
     assert len(families(far, rows, [frozenset(f.name for f in far)])) == 2
+
+
+def test_few_queries_of_several_forms_keep_plans_of_their_own() -> None:
+    forms = made(of_views(20), of_views(60), of_views(40, "v.user"))
+    assert [len(families(forms, rows, fewest=n)) for n in (3, 4)] == [1, 3]
 
 
 def test_joins_on_other_keys_and_other_streams_are_other_families() -> None:
