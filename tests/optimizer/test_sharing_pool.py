@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from random import Random
 
 import pytest
 
@@ -106,3 +107,12 @@ def test_each_source_is_scanned_once_and_each_answer_numbered() -> None:
     assert sum(name.startswith("f0") for step in program.steps for name, _, _ in step.define) == 1
     (range_,) = program.sources[0].ranges
     assert range_.since == 100 * BATCH - 60 * SECOND
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_whatever_stood_before_each_form_is_in_one_set(seed: int) -> None:
+    choice = Random(seed)
+    forms = made(*(of_views(20 * choice.randrange(1, 60), f"v.ms % {n}") for n in range(2, 12)), joined(20), joined(400), members=choice.choice([1, 4]))
+    stood = [frozenset(f.name for f in choice.sample(forms, choice.randrange(1, 6))) for _ in range(3)]
+    found = [f.name for s in families(forms, rows, stood) for f in s.forms]
+    assert sorted(found) == sorted(f.name for f in forms)
