@@ -46,7 +46,7 @@ def _when(change: Change) -> int:
 def _apply(old: Standing | None, change: Change) -> Standing | None:
     if change.action == "create":
         return Standing(change.query, "active", change.effective, change.sql or "", change.table or f"results/{change.query}",
-                        change.columns or "[]", old.pin if old else None)
+                        change.columns or "[]", change.plan)
     if old is None:
         return None
     if change.action == "resume":

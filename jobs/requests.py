@@ -17,7 +17,7 @@ from jobs.ledger import Change
 from jobs.queries import Standing, standings
 from jobs.works import parsed
 from optimizer.errors import ForebayError
-from optimizer.plan import named
+from optimizer.plan import candidates, named
 
 if TYPE_CHECKING:
     from jobs.runner import Runtime
@@ -44,10 +44,17 @@ def create(rt: Runtime, name: str, sql: str, replace: bool = False, reason: str 
         known = standings(changes)
         old = known.get(name)
         _check_new(name, old, columns, replace, len([s for s in known.values() if s.active]))
-        return Change(name, "create", effective(rt, begun), sql, columns=columns, table=_table(name, old, columns), reason=reason)
+        return Change(name, "create", effective(rt, begun), sql, _pin(rt, old, sql), columns, _table(name, old, columns), reason)
 
     rt.ledger.request(make)
     return show(rt, name)
+
+
+def _pin(rt: Runtime, old: Standing | None, sql: str) -> str | None:
+    """What the name was pinned to, where the new text has that plan too."""
+    if old is None or old.pin is None:
+        return None
+    return old.pin if any(c.plan.name == old.pin and c.refused is None for c in candidates(parsed(sql, rt.catalog))) else None
 
 
 def change(rt: Runtime, name: str, action: str, plan: str | None = None) -> Standing:

@@ -16,7 +16,8 @@ from optimizer.query import Catalog
 from optimizer.sharing.group import alone, form, parts_of
 from optimizer.sharing.pool import MOST, Form, Set, families
 from optimizer.sharing.pool import form as form_of
-from optimizer.sharing.price import LEAST, each_alone, pays, together
+from optimizer.sharing.pool import one
+from optimizer.sharing.price import FAMILY, LEAST, each_alone, pays, together
 from optimizer.windows import Window
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ TASKS = "tasks"
 DEAR = "{count} queries of its form are in force, but their windows hold so many rows that each for itself, from state, costs less"
 LONE = "no other query in force joins the same windows in the same way by the same groups{other}"
 FEW = "only {count} queries of its form are in force, and sharing pays from {least} on{other}"
-OTHER = {True: "; one scan with queries of other forms would cost more here", False: ""}
+OTHER = {True: "; with other forms on its streams they are fewer than {family}, or one scan for all would cost more", False: ""}
 
 
 @dataclass(frozen=True)
@@ -87,26 +88,39 @@ def _priced(rt: Runtime, formed: Formed, forms: Collection[Form], rows: Rows, be
 
 
 def _weighed(formed: Formed, forms: Collection[Form], rows: Rows, now: Mapping[str, set[str]], least: int) -> Sharing:
+    """Sets that pay; of one that does not, the forms that do by themselves."""
     groups: dict[str, tuple[str, ...]] = {}
     weighed: dict[str, Mapping[str, float]] = {}
-    apart, several = dict(formed.apart), len(forms) > 1
-    for made in families(forms, rows, [frozenset(names) for names in now.values()], least):
-        own = [f.name for f in made.forms]
-        members = [n for name in sorted(own) for n in formed.forms[name]]
-        if len(members) >= least and pays(made.load, any(set(own) & names for names in now.values())):
-            name = own[0] if len(own) == 1 else digest(" ".join(sorted(own)))
-            parts = {f"shared:{name}-{k}": part for k, part in enumerate(parts_of(members, MOST) if len(own) == 1 else [tuple(members)])}
-            groups |= parts
-            weighed |= {part: {"together_s": together(made.load), "apart_s": each_alone(made.load), "forms": len(own)} for part in parts}
-        else:
-            apart |= {n: _apart(made, len(formed.forms[name]), least, several) for name in own for n in formed.forms[name]}
+    apart = dict(formed.apart)
+
+    def pay(made: Set) -> bool:
+        return made.load.members >= least and pays(made.load, any({f.name for f in made.forms} & names for names in now.values()))
+
+    for whole in families(forms, rows, [frozenset(names) for names in now.values()], least, FAMILY):
+        for made in [whole] if pay(whole) else [one(f, rows, least) for f in whole.forms]:
+            if pay(made):
+                parts = _named(formed, made)
+                groups |= parts
+                weighed |= {part: {"together_s": together(made.load), "apart_s": each_alone(made.load), "forms": made.load.forms} for part in parts}
+            else:
+                names = formed.forms[made.forms[0].name]
+                apart |= dict.fromkeys(names, _apart(made, len(names), least, len(forms) > 1))
     return Sharing(groups, apart, weighed)
+
+
+def _named(formed: Formed, made: Set) -> dict[str, tuple[str, ...]]:
+    """A set's members by a name of its own; one form with very many of them is several."""
+    own = sorted(f.name for f in made.forms)
+    members = tuple(n for name in own for n in formed.forms[name])
+    if len(own) > 1:
+        return {f"shared:{digest(' '.join(own))}-0": members}
+    return {f"shared:{own[0]}-{k}": part for k, part in enumerate(parts_of(members, MOST))}
 
 
 def _apart(made: Set, count: int, least: int, several: bool) -> str:
     if count >= least:
         return DEAR.format(count=count)
-    return _few(count, least, f"; with others it cannot: {made.forms[0].apart}" if made.forms[0].apart else OTHER[several])
+    return _few(count, least, f"; with others it cannot: {made.forms[0].apart}" if made.forms[0].apart else OTHER[several].format(family=FAMILY))
 
 
 def _few(count: int, least: int, other: str = "") -> str:

@@ -208,6 +208,8 @@ def _run(order: Order, program: Program) -> tuple[dict[int, pa.Table], list[tupl
                 rows.append(step.answer)
             else:
                 answers.setdefault(step.number, []).append(kernel.table(con, step.answer))
+            for name in step.drop:
+                con.execute(f"DROP TABLE {name}")
         written = [("", f) for f in _write_rows(con, order, rows)] if order.rows_to else []
         return {number: pa.concat_tables(found) for number, found in answers.items()}, written + [
             (w.set, f) for w in program.writes if w.every_part or order.part == 0 for f in _write(con, order, w)]

@@ -64,12 +64,15 @@ class Write:
 
 @dataclass(frozen=True)
 class Step:
-    """One boundary: relations to define, then the answer's partials (or rows); `number` says whose, where a program has answers of several shapes."""
+    """One boundary: relations to define, then the answer's partials (or rows); `number` says whose, where a program has answers of several shapes.
+
+    `drop`: tables that no later step reads."""
 
     boundary: int
     define: tuple[Definition, ...]
     answer: str
     number: int = 0
+    drop: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

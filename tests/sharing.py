@@ -49,7 +49,8 @@ def _of(rows: pa.Table, name: str, t: int) -> pa.Table:
 def _order(made: Family, folder: Folder, boundaries: tuple[int, ...], parts: int, part: int) -> Order:
     def program(narrow: bool) -> Program:
         lows = tuple(lowering(g, parts=parts, part=part, narrow=narrow) for g in made.groups)
-        return family_program(made, lows, boundaries) if len(lows) > 1 else shared_program(made.groups[0], lows[0], boundaries)
+        count = len(boundaries) != 2      # what equation (2) asks beside must disturb nothing
+        return family_program(made, lows, boundaries, count) if len(lows) > 1 else shared_program(made.groups[0], lows[0], boundaries, count)
 
     narrow, wide = program(True), program(False)
     found = {s.name: _files(s, made, folder, parts, part) for s in narrow.sources}

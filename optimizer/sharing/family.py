@@ -5,7 +5,7 @@ Cells are rows with all attributes that any group needs, their marks, and the wi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from optimizer import dialect as d
@@ -151,14 +151,8 @@ def family_program(family: Family, lows: tuple[Lowering, ...], boundaries: tuple
     sources = tuple(_source(family, c.scan, lows, boundaries) for c in made)
     setup = [definition for g, group in enumerate(family.groups) for definition in classes(group, f"b{g}")]
     setup += [found for c, source in zip(made, sources) for found in _dictionaries(c.scan, lows, source)]
-    steps = [step for n, t in enumerate(boundaries) for step in _steps(family, lows, made, n, t)]
-    steps += [step for g, group in enumerate(family.groups) if count and countable(group) for step in _counted(group, lows[g], g, boundaries)]
-    return Program(sources, tuple(setup), tuple(steps))
-
-
-def _counted(group: Group, low: Lowering, g: int, boundaries: tuple[int, ...]) -> list[Step]:
-    n, t = max(((n, t) for n, t in enumerate(boundaries) if t % group.common.every == 0), default=(-1, 0))
-    return counted(group, low, t, {i: f"b{g}w{i}_{n}" for i in low.inputs}, f"b{g}", g) if n >= 0 else []
+    last = {g: max((t for t in boundaries if t % group.common.every == 0), default=None) for g, group in enumerate(family.groups) if count and countable(group)}
+    return Program(sources, tuple(setup), tuple(step for n, t in enumerate(boundaries) for step in _steps(family, lows, made, n, t, last)))
 
 
 def _cells(scan: Scan, lows: tuple[Lowering, ...]) -> _Cells:
@@ -205,17 +199,19 @@ def _dictionaries(scan: Scan, lows: tuple[Lowering, ...], source: Source) -> tup
                  for k, scale in enumerate(scan.marks.scales))
 
 
-def _steps(family: Family, lows: tuple[Lowering, ...], made: tuple[_Cells, ...], n: int, t: int) -> list[Step]:
+def _steps(family: Family, lows: tuple[Lowering, ...], made: tuple[_Cells, ...], n: int, t: int, counted_at: Mapping[int, int | None]) -> list[Step]:
+    """Of one boundary; what they define is gone after the last."""
     due = [g for g, group in enumerate(family.groups) if t % group.common.every == 0]
     shared = [(f"f{c.scan.number}_{n}", _cell_rows(c, lows, t), True) for c in made if any(g in due for g, _ in c.scan.uses)]
     place = {use: c for c in made for use in c.scan.uses}
-    steps = []
+    steps: list[Step] = []
     for g in due:
         names = {i: f"b{g}w{i}_{n}" for i in lows[g].inputs}
         own = [(name, _members(family.groups[g], lows[g], i, place[g, i], f"f{place[g, i].scan.number}_{n}", t), True) for i, name in names.items()]
         steps.append(answered(family.groups[g], lows[g], t, names, (*shared, *own), f"_{n}", f"b{g}", g))
+        steps += counted(family.groups[g], lows[g], t, names, f"b{g}", g) if counted_at.get(g) == t else []
         shared = []
-    return steps
+    return [*steps[:-1], *(replace(step, drop=tuple(name for s in steps for name, _, _ in s.define)) for step in steps[-1:])]
 
 
 def _cell_rows(made: _Cells, lows: tuple[Lowering, ...], t: int) -> str:

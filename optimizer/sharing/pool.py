@@ -11,7 +11,7 @@ from typing import TypeVar
 from optimizer.sharing.family import apart, connected, keys
 from optimizer.sharing.group import Group
 from optimizer.sharing.grouping import Groups, groups
-from optimizer.sharing.price import LEAST, Load, each_alone, together
+from optimizer.sharing.price import FAMILY, LEAST, Load, each_alone, together
 from optimizer.windows import Window
 
 MOST = 2_000            # queries that one work answers: its statements grow with them
@@ -92,8 +92,16 @@ def _merged(each: Iterable[Mapping[str, frozenset[T]]]) -> dict[str, frozenset[T
     return found
 
 
-def families(forms: Iterable[Form], rows: Rows, standing: Iterable[frozenset[str]] = (), least: int = LEAST) -> tuple[Set, ...]:
-    """The sets that one work answers each; a form that shares with no other is a set of its own. `standing`: the names of the forms that share now."""
+def families(forms: Iterable[Form], rows: Rows, standing: Iterable[frozenset[str]] = (), least: int = LEAST, fewest: int = FAMILY) -> tuple[Set, ...]:
+    """The sets that one work answers each; a form that shares with no other is a set of its own. `standing`: the names of the forms that share now.
+
+    Sets of several forms have `fewest` queries at least."""
+    found = _families(forms, rows, standing, least)
+    small = [len(s.forms) > 1 and s.load.members < fewest for s in found]
+    return tuple(part for s, few in zip(found, small) for part in ([one(f, rows, least) for f in s.forms] if few else [s]))
+
+
+def _families(forms: Iterable[Form], rows: Rows, standing: Iterable[frozenset[str]], least: int) -> tuple[Set, ...]:
     listed = tuple(forms)
     units = _units([one(f, rows, least) for f in listed if not f.apart], rows)
     known: dict[frozenset[str], Set] = {}
@@ -107,11 +115,20 @@ def families(forms: Iterable[Form], rows: Rows, standing: Iterable[frozenset[str
         whole = of(names)
         return min(whole.together_s, whole.apart_s) if len(names) == 1 else whole.together_s
 
-    now = [frozenset(u for u, s in units.items() if any(f.name in group for f in s.forms)) for group in standing]
-    found = groups(units, cost, _begun([g for g in now if len(g) > 1], units, cost))
-    lone = [f for names in found if len(names) == 1 and of(names).together_s >= of(names).apart_s for f in of(names).forms]
-    kept = [of(names) for names in found if not (len(names) == 1 and of(names).forms[0] in lone)]
-    return (*kept, *(one(f, rows, least) for f in (*lone, *(f for f in listed if f.apart))))
+    found = groups(units, cost, _begun(_standing(standing, units), units, cost))
+    parted = [names for names in found if len(names) == 1 and of(names).together_s >= of(names).apart_s]
+    lone = [*(f for names in parted for f in of(names).forms), *(f for f in listed if f.apart)]
+    return (*(of(names) for names in found if names not in parted), *(one(f, rows, least) for f in lone))
+
+
+def _standing(groups_: Iterable[frozenset[str]], units: Mapping[str, Set]) -> Groups:
+    """Those that stand, said in units; each unit is in the first that has one of its forms."""
+    found, left = [], dict(units)
+    for group in groups_:
+        own = frozenset(u for u, s in left.items() if any(f.name in group for f in s.forms))
+        left = {u: s for u, s in left.items() if u not in own}
+        found += [own] if len(own) > 1 else []
+    return tuple(found)
 
 
 def _units(sets: list[Set], rows: Rows) -> dict[str, Set]:
@@ -135,9 +152,9 @@ def _fitting(same: list[Set], rows: Rows) -> list[Set]:
     return [whole] if whole.together_s < NEVER else same
 
 
-def _begun(standing: Iterable[frozenset[str]], units: Mapping[str, Set], cost: Callable[[frozenset[str]], float]) -> Groups:
+def _begun(standing: Groups, units: Mapping[str, Set], cost: Callable[[frozenset[str]], float]) -> Groups:
     """What stands, and of the others those that save most: many make up for a scan's cost, which no pair of them shows."""
-    found = list(dict.fromkeys(standing))
+    found = list(standing)
     free = sorted((u for u in units if not any(u in g for g in found)), key=lambda u: (units[u].load.window_rows, u))
     while tried := _nested(free, cost):
         best, saved = max(((g, sum(cost(frozenset({u})) for u in g) - cost(g)) for g in tried), key=lambda pair: pair[1])

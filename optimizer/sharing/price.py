@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 LEAST = 3               # queries: two alone cost no more than their scan together, and each is free to choose its plan
+FAMILY = 10             # queries of several forms: fewer are left to plans of their own, which keep state, are chosen by statistics, and can be looked at
 SHARED = 0.05           # seconds of a group at each boundary, whatever it reads
 SHARED_ROW = 8e-8       # seconds to read a row of a window and to merge it by marks
 SHARED_CLASS = 1.2e-3   # seconds of each further class: unnesting, joining

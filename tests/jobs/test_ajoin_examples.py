@@ -55,7 +55,7 @@ def shared(pipe: forebay.Pipeline) -> list[set[str]]:
 
 def test_windows_of_figure_8_share_the_buckets_that_both_need(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Q1 counts bucket 3 ⋈ 3 only, Q2, created meanwhile with a window twice as long, 3 ⋈ 3, 2 ⋈ 3, 3 ⋈ 2 and 2 ⋈ 2: by one work."""
-    monkeypatch.setattr(sharing, "LEAST", 2)
+    monkeypatch.setattr(sharing, "LEAST", 2), monkeypatch.setattr(sharing, "FAMILY", 2)
     sizes = {1: (2, 7), 2: (3, 11), 3: (5, 13), 4: (1, 1)}
     pipe = pipeline(tmp_path, {"a": "", "b": ""}, queries={"Q1": PAIR.format(10)})
     for number in (1, 2):
@@ -73,7 +73,7 @@ def test_windows_of_figure_8_share_the_buckets_that_both_need(tmp_path: Path, mo
 
 def test_a_changelog_goes_through_the_phases_of_figure_5(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A new query shares what runs at its first boundary; then statistics are taken and it stays, or goes, by price; nothing is lost on the way."""
-    monkeypatch.setattr(sharing, "LEAST", 2)
+    monkeypatch.setattr(sharing, "LEAST", 2), monkeypatch.setattr(sharing, "FAMILY", 2)
     three = "SELECT COUNT(*) AS n FROM a [WINDOW 10 SECONDS], b [WINDOW 10 SECONDS], c [WINDOW 10 SECONDS] WHERE a.k = b.k AND b.k = c.k"
     pipe = pipeline(tmp_path, {"a": "", "b": "", "c": ""}, queries={"Q1": PAIR.format(10), "Q4": PAIR.format(10) + " AND a.x < 5"})
     for number in range(1, 7):

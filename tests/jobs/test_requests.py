@@ -142,6 +142,18 @@ def test_too_many_queries_are_refused(tmp_path: Path, monkeypatch: pytest.Monkey
     assert pipe.create("d", COUNT)["state"] == "active"
 
 
+def test_a_pin_stays_with_a_name_as_far_as_its_new_text_has_the_plan(tmp_path: Path) -> None:
+    """A query of joined rows has no EAP1: it is not pinned, and runs."""
+    pipe = pipeline(tmp_path, queries={"q": COUNT})
+    rows(pipe, [1, 15])
+    ran(pipe)
+    pipe.change("q", "pin", "EAP1 expire")
+    assert pipe.create("q", COUNT.replace("20 SECONDS", "10 SECONDS"), replace=True)["pinned"] == "EAP1 expire"
+    assert pipe.create("q", "SELECT v.x FROM views AS v [WINDOW 20 SECONDS]", replace=True)["pinned"] is None
+    rows(pipe, [31])
+    assert ran(pipe) == [20, 30] and equal(pipe)
+
+
 def test_what_is_wrong_with_a_request_is_said_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two creations of one name, the deletion of an unknown one, one query more than there may be; nothing changes."""
     pipe = pipeline(tmp_path)

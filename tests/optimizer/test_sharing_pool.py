@@ -1,12 +1,16 @@
 """Which forms of queries one work answers: by streams in common, by the key that divides tasks, by the price of the rows that there are."""
 from __future__ import annotations
 
+from collections.abc import Iterable
+from random import Random
+
 import pytest
 
 from optimizer.query import Query
+from optimizer.sharing import pool
 from optimizer.sharing.family import Family, apart, family_program, related
 from optimizer.sharing.group import Group, group
-from optimizer.sharing.pool import UNITS, Form, Set, families, form
+from optimizer.sharing.pool import UNITS, Form, Rows, Set, form
 from optimizer.sharing.program import lowering
 from optimizer.windows import SECOND, Window
 from tests.optimizer.planning import BATCH, query
@@ -35,6 +39,10 @@ def rows(stream: str, windows: frozenset[Window]) -> tuple[float, float]:
 def made(*texts: str, members: int = 1) -> tuple[Form, ...]:
     forms = (form(text, grouped(text)) for text in texts)
     return tuple(Form(f.name, f.windows, f.keys, members, members, f.apart) for f in forms)
+
+
+def families(forms: Iterable[Form], rows: Rows, standing: Iterable[frozenset[str]] = (), fewest: int = 2) -> tuple[Set, ...]:
+    return pool.families(forms, rows, standing, fewest=fewest)
 
 
 def names(found: tuple[Set, ...]) -> set[frozenset[str]]:
@@ -67,6 +75,11 @@ def test_what_stands_stays_where_it_would_not_be_made() -> None:
     assert len(families(far, rows, [frozenset(f.name for f in far)])) == 2
 
 
+def test_few_queries_of_several_forms_keep_plans_of_their_own() -> None:
+    forms = made(of_views(20), of_views(60), of_views(40, "v.user"))
+    assert [len(families(forms, rows, fewest=n)) for n in (3, 4)] == [1, 3]
+
+
 def test_joins_on_other_keys_and_other_streams_are_other_families() -> None:
     by_user, by_page, clicks = grouped(joined(20)), grouped(joined(20, "v.page = c.user")), grouped(f"SELECT COUNT(*) AS n FROM {CLICKS.format(20)}")
     assert not related((by_user, by_page)) and not related((grouped(of_views(20)), clicks))
@@ -94,3 +107,12 @@ def test_each_source_is_scanned_once_and_each_answer_numbered() -> None:
     assert sum(name.startswith("f0") for step in program.steps for name, _, _ in step.define) == 1
     (range_,) = program.sources[0].ranges
     assert range_.since == 100 * BATCH - 60 * SECOND
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_whatever_stood_before_each_form_is_in_one_set(seed: int) -> None:
+    choice = Random(seed)
+    forms = made(*(of_views(20 * choice.randrange(1, 60), f"v.ms % {n}") for n in range(2, 12)), joined(20), joined(400), members=choice.choice([1, 4]))
+    stood = [frozenset(f.name for f in choice.sample(forms, choice.randrange(1, 6))) for _ in range(3)]
+    found = [f.name for s in families(forms, rows, stood) for f in s.forms]
+    assert sorted(found) == sorted(f.name for f in forms)
