@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 SLOWER = ("spark", "slow", "kafka", "s3", "chaos", "long", "browser")
+WHOLLY_SLOWER = re.compile(rf"^pytestmark = .*pytest\.mark\.({'|'.join(SLOWER)})\b", re.MULTILINE)
 SHARE = Path(__file__).resolve().parent.parent / ".venv" / "share" / "forebay"
 COMMON: dict[str, Any] = {"deadline": None, "print_blob": True, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large]}
 
@@ -38,6 +40,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_report_header(config: pytest.Config) -> str:
     return f"forebay: full tests, seed {os.environ['FOREBAY_SEED']} (FOREBAY_SEED repeats it)" if FULL else "forebay: fast tests, cases are always the same"
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """`-m fast` does not import modules that call themselves slower as a whole: of a short run, what they import would be a good part."""
+    known = config.getoption("markexpr") == "fast" and collection_path.name.startswith("test_")
+    return True if known and WHOLLY_SLOWER.search(collection_path.read_text(encoding="utf-8")) else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -51,6 +51,7 @@ JOIN = "FROM l [WINDOW 20 MICROSECONDS], r [WINDOW 20 MICROSECONDS] WHERE l.k = 
 OTHER = [row(0), row(1), row(11)]
 
 
+@pytest.mark.slow
 def test_sums_beyond_64_bits_are_exact_while_the_answer_fits() -> None:
     left = [row(0, b=LARGE), row(1, b=LARGE), row(2, b=LARGE), row(3, b=-LARGE), row(4, b=-LARGE), row(12, b=5)]
     got = by_every_plan(case("SELECT SUM(l.b) AS s, AVG(l.b) AS a FROM l [WINDOW 20 MICROSECONDS]", left))

@@ -18,6 +18,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "log").mkdir()
 
 
+@pytest.mark.slow
 def test_a_service_ends_with_its_children(tmp_path: Path) -> None:
     up._start(up.Service("sleeper", ("/bin/sh", "-c", "sleep 600 & sleep 600"), lambda: True), {"PATH": "/bin:/usr/bin"})
     leader = int((tmp_path / "sleeper.pid").read_text().split()[0])
@@ -28,6 +29,7 @@ def test_a_service_ends_with_its_children(tmp_path: Path) -> None:
     assert list(tmp_path.glob("*.pid")) == []
 
 
+@pytest.mark.slow
 def test_a_service_that_ended_is_started_again_without_what_it_left(tmp_path: Path) -> None:
     service = up.Service("sleeper", ("/bin/sh", "-c", "sleep 600 & sleep 600"), lambda: True)
     up._start(service, {"PATH": "/bin:/usr/bin"})

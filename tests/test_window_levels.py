@@ -85,6 +85,7 @@ def test_raw_rows_are_read_once_whatever_the_levels() -> None:
     assert [s.ranges for s in made.sources if s.kind == "stream"] == [(Range(102 * BATCH, 108 * BATCH),)]
 
 
+@pytest.mark.slow
 def test_panes_leave_state_when_their_last_reader_has_read_them() -> None:
     """Windows of 24 and 12, both from a level of 12 steps: panes are kept for 12 steps, the level for 24."""
     query = query_of(case_of([(12, 6), (24, 12), (24, 24)], []))

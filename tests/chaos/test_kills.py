@@ -76,6 +76,7 @@ def test_every_failpoint_has_a_place_and_every_place_a_name() -> None:
     assert len(placed) >= 20
 
 
+@pytest.mark.slow
 def test_an_unknown_failpoint_is_refused(tmp_path: Path) -> None:
     """A misspelt name would make every test above pass without a kill."""
     scenario.make(tmp_path / "shop")

@@ -50,6 +50,7 @@ def test_ingest_and_run_say_what_they_did(cli: Cli, tmp_path: Path) -> None:
     assert rest["ran"][-1]["boundary"] == "2025-01-01T10:50:00Z" and rest["next"] == "2025-01-01T11:00:00Z" and rest["waiting_for"] == ["purchases", "views"]
 
 
+@pytest.mark.slow
 def test_query_documents(cli: Cli, shop: Path) -> None:
     at = str(shop)
     created = cli("query", "--pipeline", at, "create", "mine", QUERY, "--json").document
@@ -65,6 +66,7 @@ def test_query_documents(cli: Cli, shop: Path) -> None:
     assert cli("query", "delete", "mine", "--json", "--pipeline", at).document["state"] == "deleted"
 
 
+@pytest.mark.slow
 def test_a_file_in_queries_becomes_a_query_and_a_changed_one_is_told(cli: Cli, shop: Path) -> None:
     (shop / "queries" / "mine.sql").write_text(QUERY)
     (shop / "queries" / "totals.sql").write_text(QUERY)
@@ -74,6 +76,7 @@ def test_a_file_in_queries_becomes_a_query_and_a_changed_one_is_told(cli: Cli, s
     assert created.document["sql"] == QUERY and "differs" not in created.err
 
 
+@pytest.mark.slow
 def test_a_bad_file_in_queries_stops_a_run_but_not_a_pause(cli: Cli, shop: Path) -> None:
     (shop / "queries" / "good.sql").write_text(QUERY)
     (shop / "queries" / "wrong.sql").write_text("SELECT v.nothing FROM views AS v [WINDOW 1 HOUR]")
@@ -100,6 +103,7 @@ def test_every_format_holds_the_same_answer(cli: Cli, ended: Path, tmp_path: Pat
     assert [line.split() for line in table if line] == lines
 
 
+@pytest.mark.slow
 def test_result_at_one_boundary_and_at_the_last(cli: Cli, ended: Path) -> None:
     every = cli("result", "totals", "--all", "--json", "--pipeline", str(ended)).document["rows"]
     assert len(every) == 12 and cli("result", "totals", "--json", "--pipeline", str(ended)).document["rows"] == every[-1:]
@@ -108,6 +112,7 @@ def test_result_at_one_boundary_and_at_the_last(cli: Cli, ended: Path) -> None:
         assert len(found) == 1 and found == [r for r in every if r[0] == "2025-01-01T10:00:00Z"]
 
 
+@pytest.mark.slow
 def test_plans_and_verify_documents(cli: Cli, ended: Path) -> None:
     plans = cli("plans", "sections", "--json", "--pipeline", str(ended)).document
     assert plans["query"] == "sections" and plans["pinned"] is None and sum(d["boundaries"] for d in plans["decisions"]) == 12
@@ -118,6 +123,7 @@ def test_plans_and_verify_documents(cli: Cli, ended: Path) -> None:
     assert verified.code == 0 and verified.document == {"queries": expected}
 
 
+@pytest.mark.slow
 def test_verify_finds_a_forged_answer(cli: Cli, shop: Path) -> None:
     folder = shop / "warehouse" / "results" / "totals"
     for file in folder.glob("*.parquet"):
@@ -176,6 +182,7 @@ BAD: tuple[tuple[tuple[str, ...], str], ...] = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("arguments", "code"), BAD, ids=lambda v: " ".join(v)[:60] if isinstance(v, tuple) else v)
 def test_wrong_use_is_refused_and_changes_nothing(cli: Cli, ended: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], code: str) -> None:
     monkeypatch.chdir(ended)
@@ -213,6 +220,7 @@ HOSTILE = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sql", HOSTILE, ids=lambda s: repr(s)[:40])
 def test_hostile_sql_is_refused_and_changes_nothing(cli: Cli, ended: Path, sql: str) -> None:
     before = files(ended)
@@ -222,6 +230,7 @@ def test_hostile_sql_is_refused_and_changes_nothing(cli: Cli, ended: Path, sql: 
     assert files(ended) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("text", "code", "line"), [
     (None, "no-pipeline", None), ("", "bad-yaml", None), ("a: [", "bad-yaml", 1),
     ("name: x\nbatch: soon\nstreams: {s: {columns: {t: timestamp}, event_time: t}}", "bad-duration", 2),
@@ -247,6 +256,7 @@ def test_a_held_pipeline_is_told_within_five_seconds_and_takes_requests(cli: Cli
         assert cli("result", "totals", "--pipeline", str(shop)).code == 0
 
 
+@pytest.mark.slow
 def test_a_failed_query_is_told_and_the_others_go_on(cli: Cli, shop: Path) -> None:
     at = ("--json", "--pipeline", str(shop))
     assert cli("query", "create", "broken", "SELECT SUM(v.ms / (v.ms - v.ms)) AS x FROM views AS v [WINDOW UNTIL NOW]", *at).code == 0
@@ -261,6 +271,7 @@ def test_a_failed_query_is_told_and_the_others_go_on(cli: Cli, shop: Path) -> No
     assert cli("result", "totals", *at).document["rows"][0][0] == "2025-01-01T11:20:00Z"
 
 
+@pytest.mark.slow
 def test_a_broken_file_is_refused_by_name_and_the_rest_goes_on(cli: Cli, shop: Path) -> None:
     (shop / "landing" / "views" / "3.csv").write_bytes(b"\xff\xfe\x00nonsense")
     (shop / "landing" / "views" / "4.csv").write_text("ts,user,page,ms\n2025-01-01T11:12:00Z,u1,news,5\n")
@@ -270,6 +281,7 @@ def test_a_broken_file_is_refused_by_name_and_the_rest_goes_on(cli: Cli, shop: P
     assert "3.csv" in cli("ingest", "--pipeline", str(shop)).out
 
 
+@pytest.mark.slow
 def test_the_environment_names_the_folder_and_an_option_is_stronger(cli: Cli, ended: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FOREBAY_PIPELINE", str(ended))
     assert cli("result", "totals").code == 0

@@ -3,7 +3,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.forebay.conftest import Cli
+
+pytestmark = pytest.mark.slow
 
 STOPPED = "2025-01-01T12:10:00Z"
 NEVER = "query: totals\nexpectations:\n- {type: expect_column_values_to_be_between, column: nobody, max_value: 0, severity: critical}\n"

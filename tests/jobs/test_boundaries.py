@@ -9,6 +9,8 @@ from jobs import boundaries
 from optimizer.errors import ForebayError
 from tests.jobs.pipelines import COUNT, SECOND, answers, boundary, equal, pipeline, ran, rows
 
+pytestmark = pytest.mark.slow
+
 BOTH = "SELECT COUNT(*) AS n FROM views AS v [WINDOW 20 SECONDS], buys AS b [WINDOW 20 SECONDS] WHERE v.k = b.k"
 
 
@@ -101,7 +103,6 @@ def test_flush_ends_at_the_first_boundary_after_the_last_row(tmp_path: Path) -> 
     assert equal(pipe)
 
 
-@pytest.mark.slow
 def test_what_comes_after_a_flush_is_late(tmp_path: Path) -> None:
     pipe = pipeline(tmp_path, {"views": "lateness: 1 minute"}, queries={"q": COUNT})
     rows(pipe, [11])
@@ -127,7 +128,6 @@ def test_a_landmark_answers_at_every_boundary_also_when_nothing_comes(tmp_path: 
     assert answers(pipe, "q") == [(t, 2, 2) for t in (10, 20, 30, 40, 50)]
 
 
-@pytest.mark.slow
 def test_boundaries_without_a_query_are_skipped(tmp_path: Path) -> None:
     pipe = pipeline(tmp_path, {"views": "lateness: 1 hour"}, queries={"q": COUNT})
     rows(pipe, [1, 25])
@@ -140,7 +140,6 @@ def test_boundaries_without_a_query_are_skipped(tmp_path: Path) -> None:
     assert answers(pipe, "q")[:3] == [(10, 1), (20, 1), (30, 2)] and equal(pipe)
 
 
-@pytest.mark.slow
 def test_a_long_gap_costs_next_to_nothing(tmp_path: Path) -> None:
     """10,000 empty boundaries."""
     pipe = pipeline(tmp_path, queries={"q": COUNT, "k": "SELECT v.k, COUNT(*) AS n FROM views AS v [WINDOW 1 MINUTE] GROUP BY v.k"})

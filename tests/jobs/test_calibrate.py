@@ -38,6 +38,7 @@ def test_by_wish_the_prior_prices(monkeypatch: pytest.MonkeyPatch) -> None:
     assert calibrate.coefficients() == prior()
 
 
+@pytest.mark.slow
 def test_the_first_use_measures_small_pieces_and_keeps_them(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calibrate, "SIZES", (1_000, 2_000, 4_000))
     assert calibrate.stored() is None
@@ -102,6 +103,7 @@ def test_exact_statistics_are_those_of_the_rows() -> None:
     assert found.join([found.raw(0), found.raw(1)]) == pytest.approx(4000 * 4000 / 50, rel=0.05) and len(left) == len(right)
 
 
+@pytest.mark.slow
 def test_a_trial_runs_plans_for_real() -> None:
     with trial.generated(SETTING) as data:
         plans = [named(SETTING.query, name) for name in ("LAP recompute", "EAP01 recompute", "EAP11 running")]

@@ -13,6 +13,8 @@ from optimizer.cost.measured import NAMES, Coefficients, prior
 from optimizer.errors import ForebayError
 from tests.jobs.pipelines import equal, opened, pipeline, rows
 
+pytestmark = pytest.mark.slow
+
 QUERY = """SELECT v.x, COUNT(*) AS n, SUM(b.x) AS spent, MAX(b.x) AS most FROM views AS v [WINDOW 1 MINUTE], buys AS b [WINDOW 30 SECONDS]
            WHERE v.k = b.k GROUP BY v.x"""
 
@@ -36,7 +38,6 @@ def started(folder: Path) -> forebay.Pipeline:
     return pipe
 
 
-@pytest.mark.slow
 def test_what_is_dear_is_avoided_and_every_switch_is_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """First everything that reads raw rows is dear, then everything that keeps state: the plan follows, the answers stay."""
     monkeypatch.setattr(choice, "fit", lambda before, measurements: before)

@@ -15,6 +15,7 @@ def test_every_fact_has_a_line_and_the_installation_is_well(tmp_path: Path) -> N
     assert [str(f) for f in found.values() if not f.ok] == []
 
 
+@pytest.mark.slow
 def test_tables_are_asked_only_with_a_pipeline(tmp_path: Path) -> None:
     def tables(pipeline: Pipeline) -> list[doctor.Fact]:
         return [doctor.Fact("views", False, f"{pipeline.name} is damaged", "restore it")]

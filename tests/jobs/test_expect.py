@@ -15,6 +15,8 @@ from jobs.land import Item
 from optimizer.errors import ForebayError
 from tests.jobs.pipelines import COUNT, answers, boundary, equal, opened, pipeline, ran, rows
 
+pytestmark = pytest.mark.slow
+
 SUMS = "SELECT v.k, COUNT(*) AS n, SUM(v.x) AS s FROM views AS v [WINDOW 20 SECONDS] GROUP BY v.k"
 EACH = "SELECT v.k, v.x FROM views AS v [WINDOW 20 SECONDS]"
 BETWEEN = "type: expect_column_values_to_be_between"
@@ -227,7 +229,6 @@ def test_unusual_volumes_and_silence_are_warnings(tmp_path: Path) -> None:
     assert equal(pipe)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("failpoint", ["batch.after-intent", "batch.after-tasks", "batch.before-commit"])
 def test_a_crash_of_a_batch_that_is_to_be_stopped_or_was_released(tmp_path: Path, failpoint: str) -> None:
     pipe = pipeline(tmp_path, queries={"q": COUNT})

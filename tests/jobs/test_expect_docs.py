@@ -52,6 +52,7 @@ expectations:
     return pipe
 
 
+@pytest.mark.slow
 def test_what_waits_is_told_and_nothing_is_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pipe = life(tmp_path / "docs")
     monkeypatch.setenv("FOREBAY_MASTER", "inline")

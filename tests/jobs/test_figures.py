@@ -76,6 +76,7 @@ def test_an_interrupted_experiment_goes_on_at_its_last_finished_point(tmp_path: 
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_page_shows_the_picture_the_claims_and_the_numbers(tmp_path: Path) -> None:
     panel = Panel("(a)", "window", "s", (1.0, 2.0), {"LAP": [1.0, 2.0]}, {"LAP": [1.5, 2.5]})
     made = report("Fig. 0", "Default.", [panel], [claim("it grows", [(True, "× 2")])], {})

@@ -4,10 +4,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from jobs.config import Pipeline
 from tests.jobs.ingesting import at, counts, pipeline, rows, stored, take
+
+pytestmark = pytest.mark.slow
 
 
 def table(*seconds: int, user: str = "u") -> pa.Table:

@@ -23,6 +23,7 @@ UNFINISHED = ("ingest.after-stream", "ingest.before-quarantine", "ingest.after-q
 POINTS = sorted(name for name in failpoints.NAMES if name.startswith("ingest.") and "recover" not in name and name != "ingest.after-stage")
 
 
+@pytest.mark.slow
 @settings(max_examples=settings.default.max_examples // 4, deadline=None)
 @given(st.lists(st.lists(st.sampled_from(sorted(KINDS)), max_size=12), max_size=4))
 def test_counts_add_up(tmp_path_factory: pytest.TempPathFactory, files: list[list[str]]) -> None:

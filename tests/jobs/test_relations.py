@@ -36,6 +36,7 @@ def test_versions_follow_the_content(tmp_path: Path) -> None:
     assert relations.version_file(pipe, "pages", 0).rows == 2 and relations.version_file(pipe, "pages", 1).rows == 1
 
 
+@pytest.mark.slow
 def test_several_files_and_no_rows(tmp_path: Path) -> None:
     pipe = made(tmp_path)
     (tmp_path / "pages2.jsonl").write_text('{"page": "sport", "rank": 3, "more": 1}\n')
@@ -47,6 +48,7 @@ def test_several_files_and_no_rows(tmp_path: Path) -> None:
     assert read(pipe, 1) == [] and relations.version_file(pipe, "pages", 1).rows == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("text", "said"), [
     ("page,rank\nhome,first\n", "bad type: column rank"), ("page,rank\nhome\n", "wrong number of fields"), ("page\nhome\n", "no column rank; it has page"),
     ("", "no header")])

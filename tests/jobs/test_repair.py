@@ -18,6 +18,8 @@ from jobs.doctor_tables import tables as told
 from optimizer.errors import ForebayError
 from tests.jobs.pipelines import COUNT, answers, equal, opened, pipeline, ran, rows
 
+pytestmark = pytest.mark.slow
+
 TOTAL = "SELECT COUNT(*) AS n, SUM(v.x) AS x FROM views AS v [WINDOW UNTIL NOW]"
 
 
@@ -69,7 +71,6 @@ def test_a_truncated_commit(shop: Path) -> None:
     mended(shop)
 
 
-@pytest.mark.slow
 def test_a_deleted_commit(shop: Path) -> None:
     """The table is whole, but one batch too old: every row of that batch would be missing."""
     sorted((state(shop) / "_delta_log").glob("*.json"))[-1].unlink()
@@ -77,7 +78,6 @@ def test_a_deleted_commit(shop: Path) -> None:
     mended(shop)
 
 
-@pytest.mark.slow
 def test_a_foreign_commit(shop: Path) -> None:
     table = tables.open_table(str(state(shop)))
     rows = pa.concat_tables([pa.parquet.read_table(state(shop) / f.path, partitioning=None) for f in table.files()])
@@ -86,7 +86,6 @@ def test_a_foreign_commit(shop: Path) -> None:
     mended(shop)
 
 
-@pytest.mark.slow
 def test_a_deleted_data_file(shop: Path) -> None:
     for file in tables.open_table(str(state(shop))).files():
         (state(shop) / file.path).unlink()
@@ -94,7 +93,6 @@ def test_a_deleted_data_file(shop: Path) -> None:
     mended(shop)
 
 
-@pytest.mark.slow
 def test_a_deleted_folder_of_state(shop: Path) -> None:
     for path in state(shop).rglob("*"):
         if path.is_file():
@@ -117,7 +115,6 @@ def test_a_lost_mark_is_noticed_before_rows_are_put_into_boundaries_that_have_ru
         rows(opened(shop), [33])
 
 
-@pytest.mark.slow
 def test_a_full_disk(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: Any, **__: Any) -> Any:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -9,6 +9,8 @@ from jobs import requests
 from optimizer.errors import ForebayError
 from tests.jobs.pipelines import COUNT, answers, boundary, equal, opened, pipeline, ran, rows
 
+pytestmark = pytest.mark.slow
+
 SUM = "SELECT COUNT(*) AS n, SUM(v.x) AS x FROM views AS v [WINDOW 20 SECONDS]"
 FAILS = "SELECT SUM(10 % v.x) AS r FROM views AS v [WINDOW 20 SECONDS]"
 
@@ -42,7 +44,6 @@ def test_a_query_answers_at_its_first_boundary_from_all_history(tmp_path: Path) 
     assert len(answers(pipe, "rows")) == 16 and equal(pipe)
 
 
-@pytest.mark.slow
 def test_pause_and_delete_give_no_answer_from_there_on_and_keep_the_others(tmp_path: Path) -> None:
     pipe = pipeline(tmp_path, queries={"base": COUNT, "q": COUNT, "d": COUNT})
     rows(pipe, [1, 25])
@@ -58,7 +59,6 @@ def test_pause_and_delete_give_no_answer_from_there_on_and_keep_the_others(tmp_p
     assert [t for t, _ in answers(pipe, "q")] == [10, 20, 50] and equal(pipe)
 
 
-@pytest.mark.slow
 def test_names_are_used_again(tmp_path: Path) -> None:
     pipe = pipeline(tmp_path, queries={"q": COUNT})
     rows(pipe, [1, 25])
@@ -73,7 +73,6 @@ def test_names_are_used_again(tmp_path: Path) -> None:
     assert answers(pipe, "q") == [(10, 1), (20, 1), (30, 1)] and equal(pipe)
 
 
-@pytest.mark.slow
 def test_other_columns_get_another_table_and_the_old_answers_stay(tmp_path: Path) -> None:
     pipe = pipeline(tmp_path, queries={"q": COUNT})
     rows(pipe, [1, 25])
@@ -87,7 +86,6 @@ def test_other_columns_get_another_table_and_the_old_answers_stay(tmp_path: Path
     assert pipe.create("q", COUNT, replace=True)["table"] == "results/q.3"
 
 
-@pytest.mark.slow
 def test_one_fails_and_the_others_go_on(tmp_path: Path) -> None:
     pipe = pipeline(tmp_path, queries={"base": COUNT, "bad": FAILS})
     rows(pipe, [1, 11])

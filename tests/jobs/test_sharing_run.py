@@ -15,6 +15,8 @@ from jobs.runner import Runtime
 from optimizer.errors import ForebayError
 from tests.jobs.pipelines import answers, boundary, equal, opened, pipeline, ran, rows
 
+pytestmark = pytest.mark.slow
+
 JOINED = "SELECT a.k, COUNT(*) AS n, SUM(b.x) AS x FROM views AS a [WINDOW 20 SECONDS], clicks AS b [WINDOW 30 SECONDS] WHERE a.k = b.k{more} GROUP BY a.k"
 ROWS = "SELECT a.x, b.x AS y FROM views AS a [WINDOW 20 SECONDS], clicks AS b [WINDOW 20 SECONDS] WHERE a.k = b.k"
 STREAMS = {"views": "", "clicks": ""}
@@ -124,7 +126,6 @@ def test_a_query_created_among_many_answers_at_the_next_boundary_from_history(tm
     assert "late" in shown(pipe, "q1")["shares_with"]      # type: ignore[operator]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("point", sorted(n for n in failpoints.NAMES if n.startswith("batch.") and n not in ("batch.before-state", "batch.after-state")))
 def test_a_crash_anywhere_loses_and_doubles_nothing(tmp_path: Path, point: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pipe = filled(tmp_path, four(own="SELECT MAX(v.x) AS m FROM views AS v [WINDOW UNTIL NOW]"))
@@ -138,7 +139,6 @@ def test_a_crash_anywhere_loses_and_doubles_nothing(tmp_path: Path, point: str, 
     assert [t for t, *_ in answers(again, "own")] == [10, 20] and {t for t, *_ in answers(again, "q2")} == {10, 20} and equal(again)
 
 
-@pytest.mark.slow
 def test_shared_tables_are_compacted_and_kept_as_others_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compact, "SMALL_FILES", 3)
     pipe = pipeline(tmp_path, {"views": "keep: 1 minute"}, queries={
@@ -233,7 +233,6 @@ def _change(pipe: forebay.Pipeline, choice: Random, step: int) -> bool:
     return True
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_changes_without_end_leave_every_answer_right(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sharing, "LEAST", 2)
