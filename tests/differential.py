@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from random import Random
 
 import pyarrow as pa
@@ -42,8 +43,9 @@ def query_of(case: Case) -> Query:
     return parse(case.sql, Catalog(case.batch_us, streams, tuple((n, typed(c)) for n, (c, _) in case.relations.items())))      # type: ignore[arg-type]
 
 
-def plans(query: Query) -> list[Plan]:
-    return [c.plan for c in candidates(query) if c.refused is None]
+@lru_cache(maxsize=4)
+def plans(query: Query) -> tuple[Plan, ...]:
+    return tuple(c.plan for c in candidates(query) if c.refused is None)
 
 
 def varied(query: Query, plan: Plan, choice: Random) -> Plan:

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from functools import cache
@@ -50,9 +50,20 @@ def repository(root: Path) -> tuple[Module, ...]:
     return tuple(parsed(f.relative_to(root).as_posix(), f.read_text(encoding="utf-8")) for folder in folders for f in sorted((root / folder).rglob("*.py")))
 
 
-def imports(module: Module) -> Iterator[tuple[str, int]]:
-    """Dotted names with their lines, also of imports inside functions; `from a import b` gives a.b, as b may be a module."""
-    for node in ast.walk(module.tree):
+@cache
+def nodes(module: Module) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(module.tree))
+
+
+@cache
+def imports(module: Module) -> tuple[tuple[str, int], ...]:
+    """Dotted names with their lines, also of imports inside functions."""
+    return tuple(_imported(module, nodes(module)))
+
+
+def _imported(module: Module, among: Iterable[ast.AST]) -> Iterator[tuple[str, int]]:
+    """`from a import b` gives a.b, as b may be a module."""
+    for node in among:
         if isinstance(node, ast.Import):
             yield from ((alias.name, node.lineno) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -87,7 +98,7 @@ def impure(module: Module) -> Iterator[str]:
     for name, line in imports(module):
         if name.split(".")[0] not in (*PURE, "optimizer", "sqlglot"):
             yield f"{module.path}:{line} imports {name}: the optimizer may import {', '.join(PURE)}, itself and sqlglot"
-    for node in ast.walk(module.tree):
+    for node in nodes(module):
         if isinstance(node, ast.Call) and ast.unparse(node.func) in IMPURE_CALLS:
             yield f"{module.path}:{node.lineno} calls {ast.unparse(node.func)}: the optimizer has no files, no clock and no output"
 
@@ -107,10 +118,10 @@ def unexplained(module: Module) -> Iterator[str]:
 
 def oversized(module: Module) -> Iterator[str]:
     """Functions over 60 lines, files over 400."""
-    last = max((getattr(n, "end_lineno", 0) or 0 for n in ast.walk(module.tree)), default=0)
+    last = max((getattr(n, "end_lineno", 0) or 0 for n in nodes(module)), default=0)
     if last > 400:
         yield f"{module.path} has {last} lines, at most 400"
-    for node in ast.walk(module.tree):
+    for node in nodes(module):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and (node.end_lineno or 0) - node.lineno >= 60:
             yield f"{module.path}:{node.lineno} {node.name} has {(node.end_lineno or 0) - node.lineno + 1} lines, at most 60"
 
@@ -118,7 +129,7 @@ def oversized(module: Module) -> Iterator[str]:
 def circles(modules: tuple[Module, ...]) -> Iterator[str]:
     """Modules that import each other when they are loaded; an import inside a function waits and makes no circle."""
     names = {m.name for m in modules}
-    edges = {m.name: sorted({t for n, _ in imports(Module(m.path, _top(m))) for t in _targets(n, names)} - {m.name}) for m in modules}
+    edges = {m.name: sorted({t for n, _ in _imported(m, _loaded(m.tree)) for t in _targets(n, names)} - {m.name}) for m in modules}
     done: set[str] = set()
 
     def visit(name: str, path: tuple[str, ...]) -> Iterator[str]:
@@ -141,13 +152,10 @@ def _targets(name: str, names: set[str]) -> Iterator[str]:
         yield name.rpartition(".")[0]
 
 
-def _top(module: Module) -> ast.Module:
-    """The tree without function bodies and without what only type checkers read."""
-    class Strip(ast.NodeTransformer):
-        def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
-            return None
-
-        def visit_If(self, node: ast.If) -> ast.AST | None:
-            return None if ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING") else self.generic_visit(node)
-
-    return Strip().visit(ast.parse(ast.unparse(module.tree)))
+def _loaded(node: ast.AST) -> Iterator[ast.AST]:
+    """What runs when a module is loaded: no function bodies, nothing that only type checkers read."""
+    for child in ast.iter_child_nodes(node):
+        checked = isinstance(child, ast.If) and ast.unparse(child.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING")
+        if isinstance(child, (ast.stmt, ast.excepthandler, ast.match_case)) and not checked and not isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield child
+            yield from _loaded(child)

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections import Counter
 from decimal import Decimal
+from functools import cache
 from itertools import product
 from typing import Any
 
@@ -31,6 +32,7 @@ WINDOWS = {"sliding 20": "WINDOW 20 MICROSECONDS", "sliding 7": "WINDOW 7 MICROS
            "landmark": "WINDOW UNTIL NOW"}
 
 
+@cache
 def member(window: str, ts: int, t: int) -> bool:
     """INTERFACE's table, word for word."""
     kind, _, lengths = window.partition(" ")

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.config import Pipeline, Schedule, Source, Spark, catalog, load
@@ -187,14 +187,17 @@ def test_hostile_texts(tmp_path: Path, text: str | bytes) -> None:
     assert caught.value.exit_code == 2
 
 
-@settings(max_examples=80, deadline=None)
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("any")
+
+
 @given(st.recursive(st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=8)), lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
     st.sampled_from(["name", "batch", "streams", "columns", "event_time", "source", "files", "kafka", "views", "ts", "wait", "spark", "x"]), inner, max_size=5),
     max_leaves=15))
-def test_any_document_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, value: Any) -> None:
+def test_any_document_is_read_or_refused(folder: Path, value: Any) -> None:
     """Nothing but a ForebayError comes out of a YAML document."""
     import yaml
-    folder = tmp_path_factory.mktemp("any")
     (folder / "forebay.yml").write_text(yaml.safe_dump({"name": "n", "batch": "1 second", "streams": value} if not isinstance(value, dict) else value))
     try:
         assert isinstance(load(str(folder)), Pipeline)

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from optimizer.cost.many_way import many_way
 from optimizer.cost.statistics import METHODS, Constants, Setting, Stream
 
-NUMBERS = st.fractions(0, 1000, max_denominator=7)
+NUMBERS = st.builds(Fraction, st.integers(0, 1000), st.integers(1, 7))      # st.fractions takes ten times as long to draw
 WHOLE = st.integers(1, 1500).map(Fraction)            # a quotient of two ints would be a float, and equalities not exact
 STREAMS = st.builds(Stream, st.just("s"), NUMBERS, NUMBERS, WHOLE, st.integers(1, 2000).map(lambda d: Fraction(1, d)), st.booleans())
-CONSTANTS = st.builds(Constants, *[st.fractions(0, 9, max_denominator=5)] * 5)
+CONSTANTS = st.builds(Constants, *[st.builds(Fraction, st.integers(0, 9), st.integers(1, 5))] * 5)
 
 
 def settings(least: int, most: int) -> st.SearchStrategy[Setting]:

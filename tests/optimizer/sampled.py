@@ -65,5 +65,11 @@ class Rows:
         found = follow(asked, define, lambda sql: self.con.execute(sql).fetchall(), f"SELECT * FROM {asked.source.of}")
         return InputSample(**{**vars(found), "version": None if low.window(i) else 1, "window": float(found.rows)})
 
+    def pairs(self, names: str) -> float:
+        """COUNT(*) of the equi-join on k, from each table's counts by k: joined row by row, skewed ones would be billions."""
+        counts = [f"(SELECT k, count(*) AS n FROM {name} GROUP BY k) AS {name}" for name in names.split()]
+        source = " JOIN ".join([counts[0], *(f"{c} USING (k)" for c in counts[1:])])
+        return float(self.exact(f"SELECT sum(CAST(1 AS HUGEINT) * {' * '.join(f'{n}.n' for n in names.split())}) FROM {source}"))
+
     def exact(self, sql: str) -> Any:
         return self.con.execute(sql).fetchall()[0][0]
