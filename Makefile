@@ -3,7 +3,7 @@ RUN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE     # compiling all that is imported is most of a short run
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-s3 install-kafka-broker demo up down check test long chaos browser bench goldens lock clean
+.PHONY: help install install-s3 install-kafka-broker demo up down check flake8 isort mypy test long chaos browser bench goldens lock clean
 
 help:                   ## these lines
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):[^#]*## */  make \1\t/' | expand -t 30
@@ -27,17 +27,22 @@ down:                   ## ends what `make up` started
 	@$(RUN)/python -m infra.up down
 
 check: install          ## lint, types, layers, fast tests: no JVM
-	@$(RUN)/flake8
-	@$(RUN)/isort --check-only --quiet .
-	@$(RUN)/mypy
-	@$(RUN)/python -m pytest -q -x -n 2 -m fast
+	@$(MAKE) --no-print-directory --jobs 3 --output-sync flake8 isort mypy
+	@$(RUN)/python -m pytest -q -x -n 2 --dist worksteal -m fast
 
 test: install-kafka-broker      ## lint, types, then every test, the fast ones first
-	@$(RUN)/flake8
-	@$(RUN)/isort --check-only --quiet .
-	@$(RUN)/mypy
+	@$(MAKE) --no-print-directory --jobs 3 --output-sync flake8 isort mypy
 	@FOREBAY_TESTS=full $(RUN)/python -m pytest -q -n 2 -m "(fast or slow or s3 or sample) and not (spark or kafka or long) and (not chaos or sample)"
 	@FOREBAY_TESTS=full $(RUN)/python -m pytest -q -m "(spark or kafka) and not long and (not chaos or sample)"
+
+flake8:
+	@$(RUN)/flake8
+
+isort:
+	@$(RUN)/isort --check-only --quiet .
+
+mypy:
+	@$(RUN)/mypy
 
 long: install           ## what takes a minute and more each: on a store, over many batches, through Spark once more
 	@FOREBAY_TESTS=full $(RUN)/python -m pytest -q -m "long and not chaos"

@@ -18,7 +18,7 @@ def events() -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    from dags.local import ran      # Airflow takes seconds to import, and whoever wants MARK does not need it
+    from dags.local import ran  # Airflow takes seconds to import, and whoever wants MARK does not need it
 
     for name, given in json.loads(sys.argv[1]):
         print(MARK + json.dumps({"events": events()} if name == "events" else ran(name, given), default=str), flush=True)

@@ -9,7 +9,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -150,6 +149,8 @@ TEXTS: list[tuple[str, Any, Any]] = [
 @pytest.mark.parametrize("form", ["json", "csv"])
 def test_values_from_texts(tmp_path: Path, form: str) -> None:
     """A value is stored as what it is, or its row is refused for its column. An empty field of a CSV file is NULL."""
+    import pandas as pd  # only here, and it takes a quarter of a second
+
     pipe = pipeline(tmp_path, columns=ALL[:-1] + ", n: int}")
     cases = [(i, column, value) for i, (column, value, _) in enumerate(TEXTS)]
     if form == "json":
@@ -283,6 +284,8 @@ def test_given_files_are_checked_before_anything_changes(tmp_path: Path) -> None
 
 @pytest.mark.slow
 def test_data_frames(tmp_path: Path) -> None:
+    import pandas as pd  # only here, and it takes a quarter of a second
+
     pipe = pipeline(tmp_path, source="")
     frame = pd.DataFrame({"ts": pd.to_datetime([1, 2], unit="s"), "user": ["a", None], "ms": [1, 2]})
     assert counts(pipe, only={"views": [frame]}) == (1, 2, 0, 0)

@@ -62,9 +62,10 @@ JOINS = {
     "skewed": (zipf(20_000, 1.0), zipf(20_000, 1.0)), "very skewed": (zipf(20_000, 1.5), zipf(20_000, 1.5)), "one skewed": (zipf(20_000, 1.2), uniform(20_000)),
     "half of the keys": (uniform(4_000), lambda rng, n: rng.integers(2_000, 6_000, n)),
 }
+SOON = ("few keys", "very skewed")      # of these the fast set has an example
 
 
-@pytest.mark.parametrize("name", JOINS)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in SOON else pytest.mark.slow) for n in JOINS])
 def test_a_join_of_two(name: str) -> None:
     first, second = JOINS[name]
     rows = Rows({"a": stream(3, first, uniform(20)), "b": stream(4, second, uniform(1))})
@@ -89,7 +90,7 @@ def _in_turn(rows: Rows, query: Query) -> list[Sample]:
     return found
 
 
-@pytest.mark.parametrize("inputs", ["a b c", "a b c d", "a b names"])
+@pytest.mark.parametrize("inputs", ["a b c", *(pytest.param(i, marks=pytest.mark.slow) for i in ("a b c d", "a b names"))])
 def test_a_join_of_more(inputs: str) -> None:
     """Correlated: what is frequent on one is so on all."""
     tables = {name: stream(5 + i, zipf(2_000, 0.8), uniform(5), rows=5_000) for i, name in enumerate("abcd")}
