@@ -7,9 +7,10 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from datetime import timedelta
 from decimal import Decimal
@@ -142,8 +143,8 @@ def _put(path: Path, rows: pa.Table) -> None:
     os.replace(path.with_suffix(".new"), path)
 
 
-def live(folder: Path) -> None:
-    """Goes on at the step after the last finished one; the one a kill interrupted is done again."""
+def live(folder: Path, before: Callable[[int], object] = lambda number: None) -> None:
+    """Goes on at the step after the last finished one; the one a kill interrupted is done again. `before` is told each step's number."""
     done = folder / "done"
     todo = steps()
     pipe = forebay.open(str(folder))
@@ -151,6 +152,7 @@ def live(folder: Path) -> None:
     compact.STATE_FILES = compact.SMALL_FILES = 4
     try:
         for number in range(int(done.read_text() or 0) if done.exists() else 0, len(todo)):
+            before(number)
             todo[number](pipe, folder)
             done.write_text(str(number + 1))
     finally:
@@ -190,13 +192,18 @@ def process(folder: Path, failpoint: str | None = None, **environment: str) -> s
     return subprocess.run([sys.executable, "-m", "tests.chaos.scenario", str(folder)], cwd=ROOT, env=told, capture_output=True, text=True, timeout=600)
 
 
-def counted(folder: Path) -> dict[str, int]:
-    """Runs the scenario here, undisturbed; how often it passes each failpoint."""
-    passes: Counter[str] = Counter()
-    plain = failpoints.at
-    failpoints.at = lambda name: (passes.update([name]), plain(name))[1]
+def watched(folder: Path, kept: Path) -> dict[str, list[int]]:
+    """Runs the scenario here, undisturbed, and keeps the folder as it was before each step; in which step each failpoint is passed, time after time."""
+    passes: dict[str, list[int]] = defaultdict(list)
+    plain, step = failpoints.at, [0]
+
+    def before(number: int) -> None:
+        step[0] = number
+        shutil.copytree(folder, kept / str(number))
+
+    failpoints.at = lambda name: (passes[name].append(step[0]), plain(name))[1]
     try:
-        live(folder)
+        live(folder, before)
     finally:
         failpoints.at = plain
     return dict(passes)

@@ -5,6 +5,7 @@ import json
 import os
 import random
 import re
+import shutil
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,18 +24,25 @@ SAMPLE = 8
 
 
 class Twin(NamedTuple):
-    """The same life without a kill: what it published, and how often it passed each failpoint."""
+    """The same life without a kill: what it published, in which step it passed each failpoint, and its folder before each step."""
 
     published: dict[str, Any]
-    passes: dict[str, int]
+    passes: dict[str, list[int]]
+    kept: Path
+
+    def place(self, failpoint: str, nth: str) -> tuple[int, int]:
+        """The step of the first, middle or last pass, and which of the step's passes it is."""
+        steps = self.passes[failpoint]
+        number = {"first": 1, "middle": (len(steps) + 1) // 2, "last": len(steps)}[nth]
+        return steps[number - 1], steps[:number].count(steps[number - 1])
 
 
 @pytest.fixture(scope="session")
 def twin(tmp_path_factory: pytest.TempPathFactory) -> Twin:
-    folder = tmp_path_factory.mktemp("twin") / "shop"
-    scenario.make(folder)
-    passes = scenario.counted(folder)
-    return Twin(scenario.published(folder), passes)
+    root = tmp_path_factory.mktemp("twin")
+    scenario.make(root / "shop")
+    passes = scenario.watched(root / "shop", root / "kept")
+    return Twin(scenario.published(root / "shop"), passes, root / "kept")
 
 
 def kills() -> list[Any]:
@@ -48,10 +56,11 @@ def kills() -> list[Any]:
 
 @pytest.mark.parametrize(("name", "nth", "second"), kills())
 def test_a_kill_leaves_no_trace(name: str, nth: str, second: str, twin: Twin, tmp_path: Path) -> None:
-    folder = tmp_path / "shop"
-    scenario.make(folder)
-    first = FIRST.get(name) or f"{name}:{_number(nth, twin.passes[name])}"
-    killed = scenario.process(folder, first)
+    """The life goes on from its twin's folder, from before the step in which it is to end."""
+    first = FIRST.get(name, name)
+    step, number = twin.place(first, nth)
+    folder = Path(shutil.copytree(twin.kept / str(step), tmp_path / "shop"))
+    killed = scenario.process(folder, f"{first}:{number}")
     assert killed.returncode == -9, killed.stderr
     again = scenario.process(folder, name if name in FIRST else second)
     assert again.returncode in ((-9,) if name in FIRST else (-9, 0)), again.stderr
@@ -63,10 +72,6 @@ def test_a_kill_leaves_no_trace(name: str, nth: str, second: str, twin: Twin, tm
     assert scenario.committed_twice(folder) == []
     differences = {n: q["differences"] for n, q in json.loads(ended.stdout.splitlines()[-1])["queries"].items()}
     assert not any(differences.values()), differences
-
-
-def _number(nth: str, passes: int) -> int:
-    return {"first": 1, "middle": (passes + 1) // 2, "last": passes}[nth]
 
 
 def test_every_failpoint_has_a_place_and_every_place_a_name() -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,22 +18,19 @@ JOBS = {"slice": (1,), "broadcast": (2,), "partition": (1,), "shuffle": (1, 2)} 
 
 
 @pytest.mark.spark
-def test_answers_and_jobs_of_each_exchange(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tasks, here = Tasks("local[2]"), Tasks("inline")
-    try:
-        for exchange in EXCHANGES:
-            forced(monkeypatch, lambda plan, exchange=exchange: replace(plan, exchange=exchange))
-            pipe = pipeline(tmp_path / exchange, {"views": "", "buys": ""})
-            pipe.create("q", QUERY)
-            for nth, plan in enumerate(PLANS):
-                pipe.change("q", "pin", plan)
-                for batch in range(2 * nth, 2 * nth + 2):
-                    pipe.runtime.tasks = here      # ingest has tests of its own
-                    for k in (1, 2, 3):
-                        rows(pipe, [10 * batch + 1, 10 * batch + 7 + k / 9], k=k, x=k % 2)
-                        rows(pipe, [10 * batch + 5], "buys", k=k, x=batch + k)
-                    pipe.runtime.tasks, before = tasks, tasks.jobs
-                    assert len(pipe.run(flush=True)["ran"]) == 1 and tasks.jobs - before in JOBS[exchange]
-            assert equal(pipe)
-    finally:
-        tasks.stop()
+@pytest.mark.parametrize("exchange", EXCHANGES)
+def test_answers_and_jobs_of_each_exchange(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exchange: str) -> None:
+    forced(monkeypatch, lambda plan: replace(plan, exchange=exchange))
+    tasks, here = Tasks("local[2]", _session=spark), Tasks("inline")
+    pipe = pipeline(tmp_path, {"views": "", "buys": ""})
+    pipe.create("q", QUERY)
+    for nth, plan in enumerate(PLANS):
+        pipe.change("q", "pin", plan)
+        for batch in range(2 * nth, 2 * nth + 2):
+            pipe.runtime.tasks = here      # ingest has tests of its own
+            for k in (1, 2, 3):
+                rows(pipe, [10 * batch + 1, 10 * batch + 7 + k / 9], k=k, x=k % 2)
+                rows(pipe, [10 * batch + 5], "buys", k=k, x=batch + k)
+            pipe.runtime.tasks, before = tasks, tasks.jobs
+            assert len(pipe.run(flush=True)["ran"]) == 1 and tasks.jobs - before in JOBS[exchange]
+    assert equal(pipe)

@@ -19,9 +19,8 @@ import pytest
 from jobs import failpoints, spark
 from tests.jobs.ingesting import counts, pipeline, reasons, rows, stored, take
 
-JARS = sorted(glob.glob(os.path.join(sys.prefix, "share", "forebay", "kafka", "*.jar")))
-pytestmark = [pytest.mark.kafka, pytest.mark.skipif(not JARS, reason="make install-kafka-broker"), pytest.mark.timeout(600)]
-CLASSES = ":".join(JARS + sorted(glob.glob(os.path.join(sys.prefix, "lib", "python*", "site-packages", "pyspark", "jars", "s*f4j-*.jar"))))
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
+LOGGING = sorted(glob.glob(os.path.join(sys.prefix, "lib", "python*", "site-packages", "pyspark", "jars", "s*f4j-*.jar")))
 
 
 def port() -> int:
@@ -30,14 +29,14 @@ def port() -> int:
         return int(free.getsockname()[1])
 
 
-def java(*arguments: str, **options: Any) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(["java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", CLASSES, *arguments], **options)
+def java(jars: list[Path], *arguments: str, **options: Any) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(["java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", ":".join([*map(str, jars), *LOGGING]), *arguments], **options)
 
 
 class Broker:
     """One KRaft node, broker and controller, in a folder that goes with it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, jars: list[Path]) -> None:
         listen, control = port(), port()
         self.servers, self.log = f"127.0.0.1:{listen}", folder / "broker.log"
         settings = folder / "server.properties"
@@ -45,9 +44,9 @@ class Broker:
             "process.roles=broker,controller", "node.id=1", f"controller.quorum.voters=1@127.0.0.1:{control}", "controller.listener.names=CONTROLLER",
             f"listeners=PLAINTEXT://{self.servers},CONTROLLER://127.0.0.1:{control}", f"log.dirs={folder / 'logs'}", "offsets.topic.replication.factor=1",
             "transaction.state.log.replication.factor=1", "auto.create.topics.enable=false", "group.initial.rebalance.delay.ms=0", ""]))
-        assert java("kafka.tools.StorageTool", "format", "-t", uuid.uuid4().hex[:22], "-c", str(settings), stdout=subprocess.DEVNULL).wait(120) == 0
+        assert java(jars, "kafka.tools.StorageTool", "format", "-t", uuid.uuid4().hex[:22], "-c", str(settings), stdout=subprocess.DEVNULL).wait(120) == 0
         with open(self.log, "wb") as log:
-            self.process = java("kafka.Kafka", str(settings), stdout=log, stderr=log)
+            self.process = java(jars, "kafka.Kafka", str(settings), stdout=log, stderr=log)
         limit = time.monotonic() + 120
         while not self._answers():
             assert self.process.poll() is None and time.monotonic() < limit, self.log.read_text()[-2000:]
@@ -79,9 +78,9 @@ class Broker:
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+def broker(kafka_jars: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     folder = tmp_path_factory.mktemp("broker")
-    made = Broker(folder)
+    made = Broker(folder, kafka_jars)
     yield made
     made.stop()
     shutil.rmtree(folder / "logs", ignore_errors=True)
