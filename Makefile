@@ -3,7 +3,7 @@ RUN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE     # compiling all that is imported is most of a short run
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-s3 install-kafka-broker demo up down check flake8 isort mypy test long chaos browser bench goldens lock clean
+.PHONY: help install install-s3 install-kafka-broker demo up down check test long chaos browser bench goldens lock clean
 
 help:                   ## these lines
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):[^#]*## */  make \1\t/' | expand -t 30
@@ -32,9 +32,10 @@ check: install          ## lint, types, layers, fast tests: no JVM
 
 test: install-kafka-broker      ## lint, types, then every test, the fast ones first
 	@$(MAKE) --no-print-directory --jobs 3 --output-sync flake8 isort mypy
-	@FOREBAY_TESTS=full $(RUN)/python -m pytest -q -n 2 -m "(fast or slow or s3 or sample) and not (spark or kafka or long) and (not chaos or sample)"
+	@FOREBAY_TESTS=full $(RUN)/python -m pytest -q -n 2 --dist worksteal -m "(fast or slow or s3 or sample) and not (spark or kafka or long) and (not chaos or sample)"
 	@FOREBAY_TESTS=full $(RUN)/python -m pytest -q -m "(spark or kafka) and not long and (not chaos or sample)"
 
+.PHONY: flake8 isort mypy      # parts of check and test, beside each other
 flake8:
 	@$(RUN)/flake8
 
@@ -45,10 +46,10 @@ mypy:
 	@$(RUN)/mypy
 
 long: install           ## what takes a minute and more each: on a store, over many batches, through Spark once more
-	@FOREBAY_TESTS=full $(RUN)/python -m pytest -q -m "long and not chaos"
+	@FOREBAY_TESTS=full $(RUN)/python -m pytest -q -n 2 --dist worksteal -m "long and not chaos"
 
 chaos: install          ## kill -9 at every named failpoint, twice in a row
-	@FOREBAY_TESTS=full $(RUN)/python -m pytest -q -m chaos
+	@FOREBAY_TESTS=full $(RUN)/python -m pytest -q -n 2 --dist worksteal -m chaos
 
 browser: install        ## one way through all pages in headless Chromium (needs chromium and Node.js 20); pictures go to docs/pictures
 	@command -v chromium >/dev/null || { echo "forebay: chromium is missing; install it with: apt-get install -y chromium" >&2; exit 1; }

@@ -20,7 +20,7 @@ FIRST = {"recover.before": "batch.after-intent", "recover.after": "batch.after-s
 PASSES = ("first", "middle", "last")
 SECOND = ("recover.before", "recover.after", "batch.before-table:3", "batch.after-results", "batch.after-commit",
           "ingest.before-recover", "ingest.after-stream", "batch.after-mark")
-SAMPLE = 8
+SAMPLE = 6
 
 
 class Twin(NamedTuple):

@@ -233,7 +233,7 @@ def _change(pipe: forebay.Pipeline, choice: Random, step: int) -> bool:
     return True
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_changes_without_end_leave_every_answer_right(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sharing, "LEAST", 2)
     assert storm(tmp_path, seed, 12) > 5
