@@ -27,15 +27,20 @@ down:                   ## ends what `make up` started
 	@$(RUN)/python -m infra.up down
 
 check: install          ## lint, types, layers, fast tests: no JVM
-	@$(MAKE) --no-print-directory --jobs 3 --output-sync flake8 isort mypy
-	@$(RUN)/python -m pytest -q -x -n 2 --dist worksteal -m fast
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync fast-rules fast-answers flake8 isort mypy
 
 test: install-kafka-broker      ## lint, types, then every test, the fast ones first
 	@$(MAKE) --no-print-directory --jobs 3 --output-sync flake8 isort mypy
 	@FOREBAY_TESTS=full $(RUN)/python -m pytest -q -n 2 --dist worksteal -m "(fast or slow or s3 or sample) and not (spark or kafka or long) and (not chaos or sample)"
 	@FOREBAY_TESTS=full $(RUN)/python -m pytest -q -m "(spark or kafka) and not long and (not chaos or sample)"
 
-.PHONY: flake8 isort mypy      # parts of check and test, beside each other
+.PHONY: fast-rules fast-answers flake8 isort mypy      # parts of check and test, beside each other
+fast-rules:              # about as long as the other half, and each imports less than both together
+	@$(RUN)/python -m pytest -q -x -m fast tests/optimizer tests/jobs tests/expectations
+
+fast-answers:
+	@$(RUN)/python -m pytest -q -x -m fast tests --ignore tests/optimizer --ignore tests/jobs --ignore tests/expectations
+
 flake8:
 	@$(RUN)/flake8
 

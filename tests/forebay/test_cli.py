@@ -32,6 +32,7 @@ def files(folder: Path) -> set[tuple[str, int]]:
     return {(str(p), p.stat().st_size) for p in folder.rglob("*") if p.is_file() and p.name != ".lock"}
 
 
+@pytest.mark.slow
 def test_ingest_and_run_say_what_they_did(cli: Cli, tmp_path: Path) -> None:
     folder = str(tmp_path / "new")
     assert cli("init", folder).code == 0
