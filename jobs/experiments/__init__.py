@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -55,21 +54,19 @@ def document(wanted: list[str], quick: bool = False, pictures: str | None = None
     for name in chosen:
         if name not in EXPERIMENTS:
             raise ForebayError("unknown-experiment", f"there is no experiment {name!r}", hint=f"there are {', '.join(EXPERIMENTS)}; or all")
-    reports = {name: _run(name, quick, events) for name in chosen}
-    if pictures is not None:
-        draw = importlib.import_module("jobs.experiments.pictures").drawn
-        for name, report in reports.items():
-            draw(name, report, Path(pictures))
-    return {"experiments": reports, "text": "\n\n".join(str(r.get("text") or json.dumps(r, indent=2, default=str)) for r in reports.values())}
+    reports = {name: _run(name, quick, events, pictures) for name in chosen}
+    return {"experiments": reports, "text": "\n\n".join(str(r["text"]) for r in reports.values())}
 
 
-def _run(name: str, quick: bool, events: int | None) -> Report:
+def _run(name: str, quick: bool, events: int | None, folder: str | None) -> Report:
+    """The one place that runs, draws and logs an experiment: what it gives is what `claims.report` makes."""
     _, module, function = EXPERIMENTS[name]
     run: Callable[..., Report] = getattr(importlib.import_module(f"jobs.experiments.{module}"), function)
     if events is not None and "events" not in inspect.signature(run).parameters:
         raise ForebayError("bad-usage", f"{name} does not say how many events it takes", hint="leave --events out")
     given = {} if events is None else {"events": events}
-    report = {**run(quick, lambda said: print(said, file=sys.stderr, flush=True), **given), "quick": quick}
-    if "panels" in report:
-        report["logged"] = importlib.import_module("jobs.experiments.pictures").logged(name, report)
-    return report
+    report = {**run(quick, lambda said: print(said, file=sys.stderr, flush=True), **given), "quick": quick, "asked": events}
+    pictures = importlib.import_module("jobs.experiments.pictures")
+    if folder is not None:
+        pictures.drawn(name, report, Path(folder))
+    return {**report, "logged": pictures.logged(name, report)}

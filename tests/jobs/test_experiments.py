@@ -11,6 +11,7 @@ from jobs import experiments, kernel
 from jobs.experiments import windows as paper_d
 from jobs.experiments import windows_claims as claims
 from jobs.experiments import windows_spark
+from jobs.experiments.claims import HOLDS, NOT
 from optimizer.coverage.algebra import COVERED, PARTITIONED, Window
 from optimizer.coverage.graph import as_written, cheapest, prices
 from optimizer.coverage.search import best
@@ -52,10 +53,10 @@ def test_the_papers_setups_are_sixteen() -> None:
 def test_a_row_of_the_table(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/mlflow.db")
     monkeypatch.setattr(paper_d, "TABLES", {1: (5,)})
-    told: list[str] = []
-    report = paper_d.table_1(True, told.append, 20_000)
-    assert len(report["rows"]) == len(told) == 8 and report["text"].count("\n| ") == 8 and all(f"- {c}" in report["text"] for c in report["claims"])
-    assert {p.name for p in tmp_path.glob("artifacts/*/artifacts/*")} == {"report.json", "report.md", "throughput.png"}
+    report = experiments.document(["windows-table-1"], True, str(tmp_path), events=20_000)["experiments"]["windows-table-1"]
+    assert len(report["rows"]) == 8 and report["text"].count("\n| ") == 9 and all(c["said"] in report["text"] for c in report["claims"])
+    assert {p.name for p in tmp_path.glob("artifacts/*/artifacts/*")} == {"report.json", "report.md", "windows-table-1.png"}
+    assert "--quick --events 20000`" in (tmp_path / "windows-table-1.md").read_text()
     for row in report["rows"]:
         assert row["cost"]["factored"][0] >= row["cost"]["paper"][0] >= row["cost"]["shared"][0] >= 1 and row["optimizer_ms"]["most"] < 1000
 
@@ -73,13 +74,16 @@ def row(setup: str, rate: int, chosen: float, least: float = 1.0, slow_ms: float
 
 
 def test_what_is_claimed_follows_from_the_rows() -> None:
-    good = claims.said([row("S-5-tumbling", 100, 4.5), row("R-5-hopping", 100, 2.0)])
-    bad = claims.said([row("S-5-tumbling", 100, 1.1, 0.9, 150.0), row("R-5-hopping", 100, 2.0)])
-    assert "is reached in 1 of 1 tumbling setups (S-5-tumbling)" in good[2] and "is reached in 0 of 1 tumbling" in bad[2]
-    assert "never less than 0.95" in good[4] and "is less than 0.95 × as written: 0.90 ×" in bad[4]
-    assert good[5].endswith("1.5 × is reached.") and bad[5].endswith("1.5 × is not reached.")
-    assert "in 2 of 2 setups, at most 3.0 times" in good[6] and "in 1 of 2 setups" in bad[6]
-    assert good[8].endswith("below 100 ms.") and bad[8].endswith("not below 100 ms.")
+    good = {c.said: c for c in claims.said([row("S-5-tumbling", 100, 4.5), row("R-5-hopping", 100, 2.0)])}
+    bad = {c.said: c for c in claims.said([row("S-5-tumbling", 100, 1.1, 0.9, 150.0), row("R-5-hopping", 100, 2.0)])}
+
+    def both(part: str) -> list[str]:
+        return [next(c.verdict for said, c in found.items() if part in said) for found in (good, bad)]
+
+    assert both("all tumbling setups at 100 a unit") == both("never less than 0.95") == both("gains 1.5 ×") == both("less than 100 ms") == [HOLDS, NOT]
+    assert any("(1 of 1)" in said for said in good) and any("(0 of 1)" in said for said in bad)
+    ahead, behind = (next(c.why for said, c in found.items() if "slicing" in said) for found in (good, bad))
+    assert "in 2 of 2 setups, at most 3.0 times" in ahead and "in 1 of 2 setups" in behind
 
 
 def test_events_are_refused_where_nobody_asks_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,4 +98,4 @@ def test_plain_spark_sql_gives_the_same_windows(spark: Any, monkeypatch: pytest.
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "")
     monkeypatch.setenv(windows_spark.SETUPS, "S-5-hopping,R-5-tumbling")
     report = windows_spark.table(True, lambda said: None, 30_000)
-    assert [r["setup"] for r in report["rows"]] == ["S-5-hopping", "R-5-tumbling"] and report["logged"] is None
+    assert [r["setup"] for r in report["rows"]] == ["S-5-hopping", "R-5-tumbling"]

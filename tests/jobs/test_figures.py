@@ -85,7 +85,6 @@ def test_a_page_shows_the_picture_the_claims_and_the_numbers(tmp_path: Path) -> 
     assert b"(a): model" in drawing and b"(a): measured" in drawing
     pictures.drawn("x", made, tmp_path)
     assert picture.read_bytes() == drawing
-    assert pictures.drawn("y", {"text": "a table"}, tmp_path) == []
 
 
 @pytest.mark.parametrize("scale", (1, 100))
