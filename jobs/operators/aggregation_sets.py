@@ -4,6 +4,9 @@ For each tuple that comes and then for each that leaves: its aggregation set is 
 set or the window of every other stream one after another (Def. 6), and what it becomes updates the answer. The sets are by group and join value (rule 1) and
 keep COUNT(*) and the sum of the stream's attribute (rule 2, and what is subtracted from always carries COUNT(*)). Probes go by nested loop or by hash as
 the caller says; sets are found by hash on the join value and the answer by hash on the first stream's group, with either (Eqs. 5–12, 22).
+
+MAX and MIN, where asked for, are kept beside. When a row leaves that may have been the extreme of its group, they are evaluated again (Def. 4): a set's over
+the window's tuples of that group and join value, the answer's by probing once more with every row of the owner's set or window.
 """
 from __future__ import annotations
 
@@ -15,12 +18,13 @@ from jobs.operators.arrivals import Arrivals, Windows
 from jobs.operators.compiled import compiled
 from jobs.operators.contents import GROUP, KEY, NONE, VALUE, Contents, contents, crowded, enter, expiring, leave, oldest, widened
 from jobs.operators.rings import HEAD, HELD, ROOM, START, Ints, Rings, added, copied, full, grown, replace_by_last, rings, slot
-from jobs.operators.totals import Answer
+from jobs.operators.totals import HIGHEST, LOWEST, Answer
 from optimizer.errors import ForebayError
 
-SET_KEY, SET_GROUP, SET_COUNT, SET_SUM = range(4)
-CODE, COUNT, SUM = range(3)
-PART_CODE, PART_HOME, PART_COUNT, PART_SUM = range(4)       # a combination on its way: its groups so far, the first stream's, its COUNT(*) and SUM
+SET_KEY, SET_GROUP, SET_COUNT, SET_SUM, SET_MOST, SET_LEAST = range(6)
+CODE, COUNT, SUM, MOST, LEAST = range(5)
+# a combination on its way: its groups so far, the first stream's, its COUNT(*) and SUM, the owner's extremes in it
+PART_CODE, PART_HOME, PART_COUNT, PART_SUM, PART_MOST, PART_LEAST = range(6)
 PARTS = 64                                                  # room for them at first
 MOST_BUCKETS = 1021                                         # B of paper A's experiments
 
@@ -29,12 +33,13 @@ Order = tuple[tuple[int, ...], ...]
 
 
 class Plan(NamedTuple):
-    """`early` says by stream whether it aggregates early; `order` by stream which others it probes, first to last."""
+    """`early` says by stream whether it aggregates early; `order` by stream which others it probes, first to last; `extremes`: MAX and MIN, too."""
 
     early: tuple[bool, ...]
     order: Order
     hashed: bool = True
     answer_buckets: int = MOST_BUCKETS
+    extremes: bool = False
 
 
 class Aggregation(NamedTuple):
@@ -45,12 +50,13 @@ class Aggregation(NamedTuple):
     windows: Windows
 
 
-def start(windows: Windows, early: tuple[bool, ...], order: Order | None = None, hashed: bool = True, answer_buckets: int = MOST_BUCKETS) -> Aggregation:
+def start(windows: Windows, early: tuple[bool, ...], order: Order | None = None, hashed: bool = True, answer_buckets: int = MOST_BUCKETS,
+          extremes: bool = False) -> Aggregation:
     """Nothing has come yet. `windows.buckets` is that of sets and, if `hashed`, of windows; the order is FROM order if none is given."""
     used = min(max(answer_buckets, 1), windows.groups[0])
     tuples = contents(windows if hashed else Windows(windows.spans, 1, windows.groups, windows.owner))
-    plan = Plan(early, _order(windows, early, order), hashed, used)
-    return Aggregation(tuples, rings(len(windows.spans) * windows.buckets, 4), rings(used, 3), plan, windows)
+    plan = Plan(early, _order(windows, early, order), hashed, used, extremes)
+    return Aggregation(tuples, rings(len(windows.spans) * windows.buckets, 6 if extremes else 4), rings(used, 5 if extremes else 3), plan, windows)
 
 
 def switched(state: Aggregation, early: tuple[bool, ...], order: Order | None = None) -> Aggregation:
@@ -80,53 +86,62 @@ def advance(state: Aggregation, arrivals: Arrivals) -> Aggregation:
     w.fitting(arrivals)
     early, order = np.array(plan.early, np.int64), np.array(plan.order, np.int64)
     found, sets, answer = _advance(state.contents, state.sets, state.answer, arrivals.stream, arrivals.time, arrivals.key, arrivals.group, arrivals.value,
-                                   np.array(w.spans), np.array(w.strides), early, order, w.buckets, plan.hashed, w.owner)
+                                   np.array(w.spans), np.array(w.strides), early, order, w.buckets, plan.hashed, w.owner, plan.extremes)
     return state._replace(contents=found, sets=sets, answer=answer)
 
 
 def answers(state: Aggregation) -> dict[int, Answer]:
-    """COUNT(*), SUM and AVG of the owner's attribute by group; groups without joined rows do not appear."""
+    """COUNT(*), SUM and AVG of the owner's attribute by group, MAX and MIN where kept; groups without joined rows do not appear."""
     r = state.answer
     slots = [slot(r.bounds, ring, i) for ring in range(len(r.bounds) - 1) for i in range(r.bounds[ring, HELD])]
-    return {int(r.cells[CODE, at]): Answer(int(r.cells[COUNT, at]), int(r.cells[SUM, at])) for at in slots}
+    return {int(r.cells[CODE, at]): Answer(*map(int, r.cells[COUNT:, at])) for at in slots}
 
 
 @compiled
 def _advance(c: Contents, sets: Rings, answer: Rings, stream: Ints, time: Ints, key: Ints, group: Ints, value: Ints, spans: Ints, strides: Ints, early: Ints,
-             order: Ints, buckets: int, hashed: bool, owner: int) -> tuple[Contents, Rings, Rings]:
+             order: Ints, buckets: int, hashed: bool, owner: int, extremes: bool) -> tuple[Contents, Rings, Rings]:
     """Fig. 5. What has expired leaves before the tuple comes, so no pair is made that is not alive."""
-    one, two = np.zeros((4, PARTS), np.int64), np.zeros((4, PARTS), np.int64)
+    one, two = np.zeros((6, PARTS), np.int64), np.zeros((6, PARTS), np.int64)
     for i in range(len(stream)):
-        left = expiring(c, spans, time[i])
+        left, lost = expiring(c, spans, time[i]), False
         while left != NONE:
             at, cells = oldest(c, left), c.tuples.cells
             gone, gone_group, worth = cells[KEY, at], cells[GROUP, at], cells[VALUE, at]
             if early[left]:
-                sets = _update_set(sets, left * buckets + gone % buckets, gone, gone_group, worth, -1)
+                sets = _update_set(sets, left * buckets + gone % buckets, gone, gone_group, worth, -1, extremes)
             leave(c, left)
-            answer, one, two = _probe(c, sets, answer, one, two, left, gone, gone_group, worth, -1, strides, early, order[left], buckets, hashed, owner)
+            if extremes and early[left]:
+                _set_extremes(c, sets, left * buckets + gone % buckets, left * buckets + gone % buckets if hashed else left, gone, gone_group, worth)
+            answer, one, two, touched = _probe(c, sets, answer, one, two, left, gone, gone_group, worth, -1, strides, early, order[left], buckets, hashed,
+                                               owner, extremes)
+            lost = lost or touched
             left = expiring(c, spans, time[i])
+        if lost:
+            answer, one, two = _answer_extremes(c, sets, answer, one, two, strides, early, order[owner], buckets, hashed, owner)
         s = stream[i]
         ring = s * buckets + key[i] % buckets
         if early[s]:
-            sets = _update_set(sets, ring, key[i], group[i], value[i], 1)
+            sets = _update_set(sets, ring, key[i], group[i], value[i], 1, extremes)
         ring = ring if hashed else s
         if crowded(c, s, ring):
             c = widened(c, s, ring)
         enter(c, s, ring, time[i], key[i], group[i], value[i])
-        answer, one, two = _probe(c, sets, answer, one, two, s, key[i], group[i], value[i], 1, strides, early, order[s], buckets, hashed, owner)
+        answer, one, two, _ = _probe(c, sets, answer, one, two, s, key[i], group[i], value[i], 1, strides, early, order[s], buckets, hashed, owner,
+                                     extremes)
     return c, sets, answer
 
 
 @compiled
-def _update_set(sets: Rings, ring: int, key: int, group: int, worth: int, sign: int) -> Rings:
-    """Def. 4 for COUNT(*) and SUM: a row whose count is 0 is no row."""
+def _update_set(sets: Rings, ring: int, key: int, group: int, worth: int, sign: int, extremes: bool) -> Rings:
+    """Def. 4: a row whose count is 0 is no row. Extremes only rise by what comes."""
     cells, index = sets.cells, sets.bounds
     first = index[ring, START]
     for at in range(first, first + index[ring, HELD]):
         if cells[SET_KEY, at] == key and cells[SET_GROUP, at] == group:
             cells[SET_COUNT, at] += sign
             cells[SET_SUM, at] += sign * worth
+            if extremes and sign > 0:
+                cells[SET_MOST, at], cells[SET_LEAST, at] = max(cells[SET_MOST, at], worth), min(cells[SET_LEAST, at], worth)
             if cells[SET_COUNT, at] == 0:
                 replace_by_last(cells, index, ring, at)
             return sets
@@ -134,13 +149,48 @@ def _update_set(sets: Rings, ring: int, key: int, group: int, worth: int, sign: 
         sets = grown(sets, ring)
     cells, at = sets.cells, added(sets.bounds, ring)
     cells[SET_KEY, at], cells[SET_GROUP, at], cells[SET_COUNT, at], cells[SET_SUM, at] = key, group, sign, sign * worth
+    if extremes:
+        cells[SET_MOST, at], cells[SET_LEAST, at] = worth, worth
     return sets
 
 
 @compiled
-def _update_answer(answer: Rings, parts: Ints, count: int) -> Rings:
-    """Def. 4 for the answer, by joined combinations; its bucket is by the first stream's group."""
+def _set_extremes(c: Contents, sets: Rings, ring: int, kept: int, key: int, group: int, gone: int) -> None:
+    """Def. 4: of a set's row from which an extreme left, over the window's tuples that are still there."""
+    cells, first, tuples, index = sets.cells, sets.bounds[ring, START], c.tuples.cells, c.tuples.bounds
+    for at in range(first, first + sets.bounds[ring, HELD]):
+        if cells[SET_KEY, at] == key and cells[SET_GROUP, at] == group and (gone == cells[SET_MOST, at] or gone == cells[SET_LEAST, at]):
+            most, least = LOWEST, HIGHEST
+            for i in range(index[kept, HELD]):
+                j = slot(index, kept, i)
+                if tuples[KEY, j] == key and tuples[GROUP, j] == group:
+                    most, least = max(most, tuples[VALUE, j]), min(least, tuples[VALUE, j])
+            cells[SET_MOST, at], cells[SET_LEAST, at] = most, least
+
+
+@compiled
+def _answer_extremes(c: Contents, sets: Rings, answer: Rings, one: Ints, two: Ints, strides: Ints, early: Ints, order: Ints, buckets: int, hashed: bool,
+                     owner: int) -> tuple[Rings, Ints, Ints]:
+    """Def. 4 for the answer: the owner's rows probe once more and count nothing; a group that has its extreme keeps it."""
+    r = sets if early[owner] else c.tuples
+    here = buckets if early[owner] or hashed else 1
+    for ring in range(owner * here, (owner + 1) * here):
+        for i in range(r.bounds[ring, HELD]):
+            at = slot(r.bounds, ring, i)
+            if early[owner]:
+                key, group, most, least = r.cells[SET_KEY, at], r.cells[SET_GROUP, at], r.cells[SET_MOST, at], r.cells[SET_LEAST, at]
+            else:
+                key, group, most, least = r.cells[KEY, at], r.cells[GROUP, at], r.cells[VALUE, at], r.cells[VALUE, at]
+            for worth in (most, least):
+                answer, one, two, _ = _probe(c, sets, answer, one, two, owner, key, group, worth, 0, strides, early, order, buckets, hashed, owner, True)
+    return answer, one, two
+
+
+@compiled
+def _update_answer(answer: Rings, parts: Ints, count: int, sign: int, extremes: bool) -> tuple[Rings, bool]:
+    """Def. 4 for the answer, by joined combinations; its bucket is by the first stream's group. Whether a group has lost an extreme."""
     cells, index = answer.cells, answer.bounds
+    lost = False
     rings_there = len(index) - 1
     for part in range(count):
         home = parts[PART_HOME, part]
@@ -149,7 +199,9 @@ def _update_answer(answer: Rings, parts: Ints, count: int) -> Rings:
             answer = grown(answer, ring)
             cells, index = answer.cells, answer.bounds
             _changed(cells, index, ring, parts[PART_CODE, part], parts[PART_COUNT, part], parts[PART_SUM, part])
-    return answer
+        if extremes:
+            lost = _extreme(cells, index, ring, parts[PART_CODE, part], parts[PART_MOST, part], parts[PART_LEAST, part], sign) or lost
+    return answer, lost
 
 
 @compiled
@@ -167,31 +219,50 @@ def _changed(cells: Ints, index: Ints, ring: int, code: int, count: int, total: 
         return False
     at = added(index, ring)
     cells[CODE, at], cells[COUNT, at], cells[SUM, at] = code, count, total
+    if cells.shape[0] > MOST:
+        cells[MOST, at], cells[LEAST, at] = LOWEST, HIGHEST
     return True
 
 
 @compiled
+def _extreme(cells: Ints, index: Ints, ring: int, code: int, most: int, least: int, sign: int) -> bool:
+    """MAX and MIN of a group by a combination that comes; one that leaves takes them away if they are its own. Whether it did."""
+    first = index[ring, START]
+    for at in range(first, first + index[ring, HELD]):
+        if cells[CODE, at] == code:
+            if sign >= 0:
+                cells[MOST, at], cells[LEAST, at] = max(cells[MOST, at], most), min(cells[LEAST, at], least)
+            elif cells[MOST, at] == most or cells[LEAST, at] == least:
+                cells[MOST, at], cells[LEAST, at] = LOWEST, HIGHEST
+                return True
+    return False
+
+
+@compiled
 def _probe(c: Contents, sets: Rings, answer: Rings, one: Ints, two: Ints, s: int, key: int, group: int, worth: int, sign: int, strides: Ints, early: Ints,
-           order: Ints, buckets: int, hashed: bool, owner: int) -> tuple[Rings, Ints, Ints]:
+           order: Ints, buckets: int, hashed: bool, owner: int, extremes: bool) -> tuple[Rings, Ints, Ints, bool]:
     """One join after another, "a sequence of one-way joins", then the answer. A combination's sum is its count until the owner's tuple has joined."""
     one[PART_CODE, 0], one[PART_HOME, 0], one[PART_COUNT, 0] = group * strides[s], group if s == 0 else 0, sign
     one[PART_SUM, 0] = sign * worth if s == owner else sign
+    one[PART_MOST, 0], one[PART_LEAST, 0] = worth, worth
     found = 1
     for j in order:
         if early[j]:
             first = j * buckets + (key % buckets if hashed else 0)
             past = first + (1 if hashed else buckets)
-            two, found = _join_set(sets.cells, sets.bounds, first, past, key, one, found, two, strides[j], j == 0, j == owner)
+            two, found = _join_set(sets.cells, sets.bounds, first, past, key, one, found, two, strides[j], j == 0, j == owner,
+                                   extremes)
         else:
             ring = j * buckets + key % buckets if hashed else j
-            two, found = _join_window(c.tuples.cells, c.tuples.bounds, ring, key, one, found, two, strides[j], j == 0, j == owner)
+            two, found = _join_window(c.tuples.cells, c.tuples.bounds, ring, key, one, found, two, strides[j], j == 0, j == owner, extremes)
         one, two = two, one
-    return _update_answer(answer, one, found), one, two
+    answer, lost = _update_answer(answer, one, found, sign, extremes)
+    return answer, one, two, lost
 
 
 @compiled
 def _join_set(cells: Ints, index: Ints, first: int, past: int, key: int, one: Ints, parts: int, two: Ints, stride: int, home: bool,
-              owns: bool) -> tuple[Ints, int]:
+              owns: bool, extremes: bool) -> tuple[Ints, int]:
     """The AS join: a group of so many tuples coalesces, SUM(a) to a × count and COUNT to count (Def. 5)."""
     found = 0
     for part in range(parts):
@@ -205,12 +276,16 @@ def _join_set(cells: Ints, index: Ints, first: int, past: int, key: int, one: In
                     two[PART_HOME, found] = cells[SET_GROUP, at] if home else one[PART_HOME, part]
                     two[PART_COUNT, found] = one[PART_COUNT, part] * cells[SET_COUNT, at]
                     two[PART_SUM, found] = one[PART_SUM, part] * cells[SET_SUM if owns else SET_COUNT, at]
+                    if extremes:
+                        two[PART_MOST, found] = cells[SET_MOST, at] if owns else one[PART_MOST, part]
+                        two[PART_LEAST, found] = cells[SET_LEAST, at] if owns else one[PART_LEAST, part]
                     found += 1
     return two, found
 
 
 @compiled
-def _join_window(cells: Ints, index: Ints, ring: int, key: int, one: Ints, parts: int, two: Ints, stride: int, home: bool, owns: bool) -> tuple[Ints, int]:
+def _join_window(cells: Ints, index: Ints, ring: int, key: int, one: Ints, parts: int, two: Ints, stride: int, home: bool, owns: bool,
+                 extremes: bool) -> tuple[Ints, int]:
     """The window join: each match is one tuple."""
     found = 0
     start, head, mask = index[ring, START], index[ring, HEAD], index[ring, ROOM] - 1
@@ -224,6 +299,9 @@ def _join_window(cells: Ints, index: Ints, ring: int, key: int, one: Ints, parts
                 two[PART_HOME, found] = cells[GROUP, at] if home else one[PART_HOME, part]
                 two[PART_COUNT, found] = one[PART_COUNT, part]
                 two[PART_SUM, found] = one[PART_SUM, part] * (cells[VALUE, at] if owns else 1)
+                if extremes:
+                    two[PART_MOST, found] = cells[VALUE, at] if owns else one[PART_MOST, part]
+                    two[PART_LEAST, found] = cells[VALUE, at] if owns else one[PART_LEAST, part]
                 found += 1
     return two, found
 
