@@ -33,6 +33,11 @@ EXPERIMENTS: dict[str, tuple[str, str, str]] = {
     "windows-spark": ("paper D's setups against plain Spark SQL, one window() aggregation a window", "windows_spark", "table"),
     "windows-table-3": ("paper D, Table III and Fig. 12: the same with 15 and 20 windows; time of the optimizer", "windows", "table_3"),
     "sharing-throughput": ("paper E, Fig. 15: query-rows a second of 1, 5, 20, 100, 500 queries that share, and each for itself", "sharing", "throughput"),
+    "sharing-keys": ("paper E, Figs. 16, 17: distinct keys and selectivity; what is kept", "sharing_figures", "keys"),
+    "sharing-latency": ("paper E, Fig. 18a: event time to answer while queries come (SC1) and go (SC2), by arity", "sharing_figures", "latency"),
+    "sharing-breakdown": ("paper E, Fig. 19: what a batch's time consists of, by arity", "sharing_figures", "breakdown"),
+    "sharing-shape": ("paper E, Fig. 20: throughput by arity, query groups, similarity", "sharing_figures", "shape"),
+    "sharing-ablation": ("paper E, Fig. 21: what each part of sharing brings, by leaving it out", "sharing_ablation", "ablation"),
     "sharing-overlap": ("paper E, Fig. 22: 20 queries that have 5, 25, 50, 75 % of their rows in common", "sharing", "overlap"),
     "sharing-deploy": ("paper E, Fig. 18b: a query created among 500", "sharing", "deployment"),
 }
