@@ -12,6 +12,7 @@ from jobs.experiments import windows as paper_d
 from jobs.experiments import windows_claims as claims
 from jobs.experiments import windows_spark
 from jobs.experiments.claims import HOLDS, NOT
+from jobs.experiments.points import MINUTES, PLACE
 from optimizer.coverage.algebra import COVERED, PARTITIONED, Window
 from optimizer.coverage.graph import as_written, cheapest, prices
 from optimizer.coverage.search import best
@@ -52,13 +53,30 @@ def test_the_papers_setups_are_sixteen() -> None:
 @pytest.mark.slow
 def test_a_row_of_the_table(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/mlflow.db")
+    monkeypatch.setenv(PLACE, str(tmp_path / "points"))
     monkeypatch.setattr(paper_d, "TABLES", {1: (5,)})
     report = experiments.document(["windows-table-1"], True, str(tmp_path), events=20_000)["experiments"]["windows-table-1"]
-    assert len(report["rows"]) == 8 and report["text"].count("\n| ") == 9 and all(c["said"] in report["text"] for c in report["claims"])
+    assert len(report["rows"]) == 4 and report["text"].count("\n| ") == 5 and all(c["said"] in report["text"] for c in report["claims"])
     assert {p.name for p in tmp_path.glob("artifacts/*/artifacts/*")} == {"report.json", "report.md", "windows-table-1.png"}
     assert "--quick --events 20000`" in (tmp_path / "windows-table-1.md").read_text()
     for row in report["rows"]:
         assert row["cost"]["factored"][0] >= row["cost"]["paper"][0] >= row["cost"]["shared"][0] >= 1 and row["optimizer_ms"]["most"] < 1000
+
+
+@pytest.mark.slow
+def test_a_table_goes_on_where_its_time_was_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(PLACE, str(tmp_path))
+    monkeypatch.setattr(paper_d, "TABLES", {1: (5,)})
+    monkeypatch.setattr(paper_d, "spent", lambda points: len(points.known) >= 1)
+    first = paper_d.table_1(True, lambda said: None, 10_000)
+    assert len(first["rows"]) == 1 and "1 of 4 setups, the same command goes on" in first["settings"]
+    monkeypatch.undo()
+    monkeypatch.setenv(PLACE, str(tmp_path))
+    monkeypatch.setattr(paper_d, "TABLES", {1: (5,)})
+    monkeypatch.setenv(MINUTES, "10")
+    told: list[str] = []
+    whole = paper_d.table_1(True, told.append, 10_000)
+    assert whole["rows"][0] == first["rows"][0] and len(whole["rows"]) == 4 and list(tmp_path.iterdir()) == []
 
 
 def test_experiments_are_listed_and_unknown_ones_refused() -> None:
