@@ -32,6 +32,7 @@ EXPERIMENTS: dict[str, tuple[str, str, str]] = {
     "windows-table-2": ("paper D, Table II: the same on values like a machine's power, made here, for the data set that is not", "windows", "table_2"),
     "windows-spark": ("paper D's setups against plain Spark SQL, one window() aggregation a window", "windows_spark", "table"),
     "windows-table-3": ("paper D, Table III and Fig. 12: the same with 15 and 20 windows; time of the optimizer", "windows", "table_3"),
+    "windows-sums": ("beyond paper D: SUM over hopping windows, added up and by subtraction from running totals", "windows_sums", "by_subtraction"),
     "sharing-throughput": ("paper E, Fig. 15: query-rows a second of 1, 5, 20, 100, 500 queries that share, and each for itself", "sharing", "throughput"),
     "sharing-keys": ("paper E, Figs. 16, 17: distinct keys and selectivity; what is kept", "sharing_figures", "keys"),
     "sharing-latency": ("paper E, Fig. 18a: event time to answer while queries come (SC1) and go (SC2), by arity", "sharing_figures", "latency"),

@@ -21,7 +21,7 @@ from jobs.experiments.claims import Claim, Panel, claim, report
 from optimizer.errors import failed
 
 SHARES = (5, 25, 50, 75)        # per cent of a query's rows that the others select too: Fig. 22
-OVERLAPPING = 20                # queries there
+OVERLAPPING, FEW = 20, 6        # queries there, when quick
 MANY = 100                      # queries at which sharing is held against running apart and against Spark
 OURS, SPARK = 10, 50            # times that is wanted there
 PATIENCE = 60.0                 # seconds for Spark's queries, one after another: what is not reached is extrapolated from those that were
@@ -31,7 +31,7 @@ RANGE = ("SELECT s1.f3 % 10 AS g, COUNT(*) AS n, SUM(s2.f4) AS sum_b FROM s1 [WI
 
 def throughput(quick: bool, tell: Tell) -> Report:
     """Fig. 15: rows a second that all queries together take in; quick: in one process and without Spark."""
-    setting = Setting(rate=2_000, window=20, counts=(1, 20, 100), apart=20) if quick else Setting(rate=10_000, window=30)
+    setting = Setting(rate=2_000, window=20, counts=(1, 5, 20), apart=20) if quick else Setting(rate=10_000, window=30)
     master, after = (INLINE, _none) if quick else (None, lambda rt, asked: _spark(rt, setting, asked, tell))
     found = bench_sharing.sharing(setting, tell, master, after)
     levels = {int(name.split()[0]): level for name, level in found.items() if name.endswith(" queries")}
@@ -58,7 +58,7 @@ def _together(levels: Mapping[int, Report], peer: Report | None, setting: Settin
 def _template(quick: bool, tell: Tell) -> Panel:
     """Two-way joins of half similarity without selections, as in section 7.1."""
     rates = []
-    counts = (1, 5) if quick else (1, 5, 20, 50)
+    counts = (1, 3) if quick else (1, 5, 20, 50)
     setting = Load(counted=1 if quick else 3)
     for count in counts:
         made = [replace(m, selections=()) for m in workload(setting, count)]
@@ -117,20 +117,21 @@ def overlap(quick: bool, tell: Tell) -> Report:
     """Fig. 22: queries of which ever fewer rows are the same."""
     setting = Setting(rate=1_000 if quick else 10_000, window=20 if quick else 60, counts=(1,) * (2 * len(SHARES)), apart=0)
     together, apart = list[float](), list[float]()
+    count = FEW if quick else OVERLAPPING
     shares = SHARES[::3] if quick else SHARES
     with pipeline(setting, INLINE) as rt:
         runner.take(rt)
         runner.run(rt, flush=True, to=START)
         for number, share in enumerate(shares):
-            _replaced(rt, setting, share, first=number == 0)
+            _replaced(rt, setting, share, count, first=number == 0)
             if number == 0:
                 runner.run(rt, flush=True, to=START + setting.window * SECOND)
             rt.share_from = 2
             together.append(batches(rt)[0])
-            rt.share_from = OVERLAPPING + 1
+            rt.share_from = count + 1
             apart.append(batches(rt)[0])
             tell(f"{share} %: together {together[-1]:.2f} s, apart {apart[-1]:.2f} s")
-    panel = Panel("20 queries", "% of a query's rows that its neighbour selects too", "s a batch", tuple(map(float, shares)),
+    panel = Panel(f"{count} queries", "% of a query's rows that its neighbour selects too", "s a batch", tuple(map(float, shares)),
                   {"together": together, "apart": apart}, {})
     ratios = ", ".join(f"{s} %: {b / a:.2g} ×" for s, a, b in zip(shares, together, apart))
     said = f"{setting.rate:,} rows a second and stream, windows of {setting.window} s, tasks in one process"
@@ -139,10 +140,10 @@ def overlap(quick: bool, tell: Tell) -> Report:
                    claim("and still gains, at every share", [(all(b > a for a, b in zip(together, apart)), f"apart takes {ratios}")])], {})
 
 
-def _replaced(rt: runner.Runtime, setting: Setting, share: int, first: bool) -> None:
+def _replaced(rt: runner.Runtime, setting: Setting, share: int, count: int, first: bool) -> None:
     """Neighbouring ranges of equal width that have `share` per cent in common."""
-    width = VALUES / (1 + (OVERLAPPING - 1) * (1 - share / 100))
-    for n in range(OVERLAPPING):
+    width = VALUES / (1 + (count - 1) * (1 - share / 100))
+    for n in range(count):
         low = round(n * width * (1 - share / 100))
         requests.create(rt, f"q{n}", RANGE.format(window=setting.window, low=low, high=max(round(low + width), low + 1)), replace=not first)
 

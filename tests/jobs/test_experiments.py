@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from jobs import experiments, kernel
 from jobs.experiments import windows as paper_d
@@ -13,10 +15,11 @@ from jobs.experiments import windows_claims as claims
 from jobs.experiments import windows_spark
 from jobs.experiments.claims import HOLDS, NOT
 from jobs.experiments.points import MINUTES, PLACE
-from optimizer.coverage.algebra import COVERED, PARTITIONED, Window
+from optimizer.coverage.algebra import COVERED, PARTITIONED, SUBTRACTED, Window
 from optimizer.coverage.graph import as_written, cheapest, prices
 from optimizer.coverage.search import best
 from optimizer.coverage.statements import name, slicing, statements
+from optimizer.coverage.subtract import sums
 from optimizer.errors import ForebayError
 
 UNTIL = 120
@@ -41,6 +44,25 @@ def test_statements_give_each_windows_minimum(tumbling: bool, relation: object) 
         found = answers(con, made)
         for w in given:
             assert found[name(w)] == [(m, min(values[m * w.slide:m * w.slide + w.range])) for m in range((UNTIL - w.range) // w.slide + 1)]
+
+
+WINDOWS = st.builds(lambda hop, more: Window(hop + more, hop), st.sampled_from((1, 2, 3, 4, 6)), st.sampled_from((0, 1, 2, 4, 6, 12)))
+
+
+@pytest.mark.slow
+@given(st.sets(WINDOWS, min_size=1, max_size=4), st.lists(st.tuples(st.integers(0, 59), st.integers(-10**12, 10**12)), max_size=40), st.booleans())
+def test_windows_by_subtraction_are_each_windows_own_sums(given_windows: set[Window], events: list[tuple[int, int]], factored: bool) -> None:
+    """Over sparse events too, where instances and panes are empty, along shared and factored graphs."""
+    con = kernel.connect()
+    con.execute("CREATE TABLE events (t BIGINT, v BIGINT)")
+    con.executemany("INSERT INTO events VALUES (?, ?)", events or [(10**6, 0)])
+    model = prices(given_windows, SUBTRACTED)
+    graph = best(given_windows, model).graph if factored else cheapest(given_windows, model)
+    for table, sql in sums(graph, 60):
+        con.execute(f"CREATE TEMP TABLE {table} AS {sql}")
+    for w in given_windows:
+        inside = {m: [v for t, v in events if m * w.slide <= t < m * w.slide + w.range] for m in range(max((60 - w.range) // w.slide + 1, 0))}
+        assert con.execute(f"SELECT m, n, v FROM {name(w)} ORDER BY m").fetchall() == [(m, len(v), sum(v)) for m, v in inside.items() if v]
 
 
 def test_the_papers_setups_are_sixteen() -> None:
