@@ -20,6 +20,7 @@ import pyarrow as pa
 from jobs import answers, kernel, requests, runner
 from jobs import verify as oracle
 from jobs.config import load
+from jobs.tasks import Tasks
 
 SECOND = 1_000_000
 START = 1_356_998_400 * SECOND        # 2013-01-01T00:00:00Z
@@ -53,9 +54,10 @@ def bounds(count: int, seed: int = 1) -> list[tuple[int, int]]:
     return [(choice.randrange(50, VALUES), choice.randrange(50, VALUES)) for _ in range(count)]
 
 
-def sharing(setting: Setting = Setting(), tell: Callable[[str], None] = lambda _: None) -> Report:
-    """Seconds a batch by number of queries, shared and apart."""
-    with pipeline(setting) as rt:
+def sharing(setting: Setting = Setting(), tell: Callable[[str], None] = lambda _: None, master: str | None = None,
+            after: Callable[[runner.Runtime, list[tuple[int, int]]], Report] = lambda rt, asked: {}) -> Report:
+    """Seconds a batch by number of queries, shared and apart; `after` adds to the figures while all is still there."""
+    with pipeline(setting, master) as rt:
         runner.take(rt)
         asked = bounds(max(setting.counts))
         grown(rt, setting, asked, 0, 1)
@@ -68,12 +70,12 @@ def sharing(setting: Setting = Setting(), tell: Callable[[str], None] = lambda _
             done = count
             found[f"{count} queries"] = _level(rt, setting, asked, count)
             tell(f"{count} queries: {found[f'{count} queries']}")
-        one = found[f"{setting.counts[0]} queries"]["shared_s"]
+        first = found[f"{setting.counts[0]} queries"]
         for level in (v for k, v in found.items() if k != "create_s"):
-            level["times_one"] = level["shared_s"] / one
+            level["times_one"] = level["shared_s"] / first["shared_s"]
             if "cpu_s" in level:
-                level["times_one_cpu"] = level["cpu_s"] / found[f"{setting.counts[0]} queries"]["cpu_s"]
-        return found
+                level["times_one_cpu"] = level["cpu_s"] / first["cpu_s"]
+        return {**found, **after(rt, asked)}
 
 
 def _level(rt: runner.Runtime, setting: Setting, asked: list[tuple[int, int]], count: int) -> Report:
@@ -125,7 +127,7 @@ def _expert(con: kernel.Connection, setting: Setting, bound: tuple[int, int], t:
 
 
 @contextmanager
-def pipeline(setting: Setting) -> Iterator[runner.Runtime]:
+def pipeline(setting: Setting, master: str | None = None) -> Iterator[runner.Runtime]:
     folder = tempfile.mkdtemp(prefix="forebay-bench-")
     columns = ", ".join(["ts: timestamp", *(f"f{k}: bigint" for k in range(ATTRIBUTES))])
     streams = "".join(f"  {s}: {{columns: {{{columns}}}, event_time: ts, source: {{files: \"landing/{s}/*.parquet\"}}}}\n" for s in ("s1", "s2"))
@@ -133,6 +135,8 @@ def pipeline(setting: Setting) -> Iterator[runner.Runtime]:
         file.write(f"name: bench\nbatch: {setting.batch} seconds\nstreams:\n{streams}")
     make(os.path.join(folder, "landing"), setting)
     rt = runner.runtime(load(folder))
+    if master is not None:
+        rt.tasks = Tasks(master)
     try:
         yield rt
     finally:

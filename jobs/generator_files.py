@@ -1,6 +1,6 @@
-"""A generated stream as Parquet files that `forebay ingest` takes: string grouping and join attributes, integer aggregation attributes, as in paper A.
+"""A generated stream as tables, and as Parquet files that `forebay ingest` takes: strings to group and to join by, integers to aggregate, as in paper A.
 
-Files are made one after another, so a stream may be longer than memory. Each file has its own seed: file k is the same whatever the others are.
+Tables are made one after another, so a stream may be longer than memory. Each has its own seed: the k-th is the same whatever the others are.
 """
 from __future__ import annotations
 
@@ -20,15 +20,21 @@ ROWS = 1_000_000                    # of a file, about
 
 def written(stream: Stream, seconds: float, folder: str, seed: int = 0, drifts: Sequence[Drift] = (), rows: int = ROWS) -> Iterator[File]:
     """One file after another, in order of arrival; a file never spans a drift point."""
+    for number, piece in enumerate(pieces(stream, seconds, seed, drifts, rows)):
+        yield tables.write(folder, piece, f"part-{number:05}.parquet")
+
+
+def pieces(stream: Stream, seconds: float, seed: int = 0, drifts: Sequence[Drift] = (), rows: int = ROWS) -> Iterator[pa.Table]:
+    """A stream as tables of about so many rows each."""
     if rows < 1:
-        raise refused(f"{rows} rows a file", "expected at least one")
+        raise refused(f"{rows} rows a piece", "expected at least one")
     number = 0
     for nature, first, last in _natures(stream, seconds, drifts):
         total = round(nature.rate * (last - first))
         files = max(1, round(total / rows))
         for begun, ended in ((total * k // files, total * (k + 1) // files) for k in range(files)):
             made = generated(nature, (ended - begun) / nature.rate, _seed(seed, number))
-            yield tables.write(folder, table(replace(made, time=made.time + round((first + begun / nature.rate) * SECOND))), f"part-{number:05}.parquet")
+            yield table(replace(made, time=made.time + round((first + begun / nature.rate) * SECOND)))
             number += 1
 
 

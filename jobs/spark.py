@@ -39,6 +39,7 @@ SETTINGS = {
 }
 LASTS = 1800      # seconds that a session is taken again; a server forgets one after an hour without use, so none is asked for that it has forgotten
 ANSWERS = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.parquet.outputTimestampType", "spark.sql.shuffle.partitions")
+MICROSECONDS = r"yyyy-MM-dd\'T\'HH:mm:ss.SSSSSSXXX"      # of a timestamp in JSON, as a literal of SQL has it
 
 
 class Broken(Exception):
@@ -195,6 +196,15 @@ def run_exchange(spark: Any, send: Callable[[int], Iterable[tuple[int, bytes]]],
 
 def _message(to: int, payload: bytes) -> pa.RecordBatch:
     return pa.record_batch({"to": pa.array([to], pa.int64()), "payload": pa.array([payload], pa.binary())})
+
+
+def produce(spark: Any, rows: pa.Table, key: str, servers: str, topic: str, options: Mapping[str, str]) -> None:
+    """Rows as JSON messages with all microseconds, in their order: one task sends them."""
+    value = f"to_json(struct(*), map('timestampFormat', '{MICROSECONDS}')) AS value"
+    with guarded():
+        messages = spark.createDataFrame(rows).coalesce(1).selectExpr(f"CAST({key} AS STRING) AS key", value)
+        given = {f"kafka.{name.removeprefix('kafka.')}": said for name, said in options.items()}
+        messages.write.format("kafka").options(**given, **{"kafka.bootstrap.servers": servers, "topic": topic}).save()
 
 
 @contextmanager

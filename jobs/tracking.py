@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -69,8 +70,11 @@ def _store(place: str) -> Store:
     return Store(place, f"file://{os.path.join(os.path.dirname(os.path.abspath(database)), 'artifacts')}" if database else None)
 
 
-def record(name: str, params: Mapping[str, Any], metrics: Mapping[str, float], texts: Mapping[str, str], figures: Mapping[str, Any]) -> dict[str, Any] | None:
-    """An experiment's report as a run of `forebay/experiments`, which belongs to no pipeline; says where. None: MLFLOW_TRACKING_URI is empty."""
+def record(name: str, params: Mapping[str, Any], metrics: Mapping[str, Sequence[float]], texts: Mapping[str, str],
+           figures: Mapping[str, Any]) -> dict[str, Any] | None:
+    """An experiment's report as a run of `forebay/experiments`, which belongs to no pipeline; says where. None: MLFLOW_TRACKING_URI is empty.
+
+    A metric's numbers are its steps."""
     place = os.environ.get(VARIABLE, os.path.join(".forebay", "mlflow"))
     if not place:
         return None
@@ -79,14 +83,22 @@ def record(name: str, params: Mapping[str, Any], metrics: Mapping[str, float], t
     run = log.client.create_run(log.experiment, run_name=name).info.run_id
     for key, value in params.items():
         log.client.log_param(run, key, value)
-    for key, number in metrics.items():
-        log.client.log_metric(run, key, number)
+    _numbers(log, run, metrics)
     for file, text in texts.items():
         log.client.log_text(run, text, file)
     for file, figure in figures.items():
         log.client.log_figure(run, figure, file)
     log.client.set_terminated(run)
     return {"uri": _without_password(made.uri), "experiment": log.experiment, "run": run}
+
+
+def _numbers(log: Log, run: str, metrics: Mapping[str, Sequence[float]]) -> None:
+    from mlflow.entities import Metric
+
+    now = int(time.time() * 1000)
+    found = [Metric(key, float(value), now, step) for key, values in metrics.items() for step, value in enumerate(values)]
+    for k in range(0, len(found), AT_ONCE):
+        log.client.log_batch(run, metrics=found[k:k + AT_ONCE])
 
 
 def _without_password(uri: str) -> str:

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -33,7 +32,13 @@ EXPERIMENTS: dict[str, tuple[str, str, str]] = {
     "windows-table-2": ("paper D, Table II: the same on values like a machine's power, made here, for the data set that is not", "windows", "table_2"),
     "windows-spark": ("paper D's setups against plain Spark SQL, one window() aggregation a window", "windows_spark", "table"),
     "windows-table-3": ("paper D, Table III and Fig. 12: the same with 15 and 20 windows; time of the optimizer", "windows", "table_3"),
+    "windows-sums": ("beyond paper D: SUM over hopping windows, added up and by subtraction from running totals", "windows_sums", "by_subtraction"),
     "sharing-throughput": ("paper E, Fig. 15: query-rows a second of 1, 5, 20, 100, 500 queries that share, and each for itself", "sharing", "throughput"),
+    "sharing-keys": ("paper E, Figs. 16, 17: distinct keys and selectivity; what is kept", "sharing_figures", "keys"),
+    "sharing-latency": ("paper E, Fig. 18a: event time to answer while queries come (SC1) and go (SC2), by arity", "sharing_figures", "latency"),
+    "sharing-breakdown": ("paper E, Fig. 19: what a batch's time consists of, by arity", "sharing_figures", "breakdown"),
+    "sharing-shape": ("paper E, Fig. 20: throughput by arity, query groups, similarity", "sharing_figures", "shape"),
+    "sharing-ablation": ("paper E, Fig. 21: what each part of sharing brings, by leaving it out", "sharing_ablation", "ablation"),
     "sharing-overlap": ("paper E, Fig. 22: 20 queries that have 5, 25, 50, 75 % of their rows in common", "sharing", "overlap"),
     "sharing-deploy": ("paper E, Fig. 18b: a query created among 500", "sharing", "deployment"),
 }
@@ -55,21 +60,19 @@ def document(wanted: list[str], quick: bool = False, pictures: str | None = None
     for name in chosen:
         if name not in EXPERIMENTS:
             raise ForebayError("unknown-experiment", f"there is no experiment {name!r}", hint=f"there are {', '.join(EXPERIMENTS)}; or all")
-    reports = {name: _run(name, quick, events) for name in chosen}
-    if pictures is not None:
-        draw = importlib.import_module("jobs.experiments.pictures").drawn
-        for name, report in reports.items():
-            draw(name, report, Path(pictures))
-    return {"experiments": reports, "text": "\n\n".join(str(r.get("text") or json.dumps(r, indent=2, default=str)) for r in reports.values())}
+    reports = {name: _run(name, quick, events, pictures) for name in chosen}
+    return {"experiments": reports, "text": "\n\n".join(str(r["text"]) for r in reports.values())}
 
 
-def _run(name: str, quick: bool, events: int | None) -> Report:
+def _run(name: str, quick: bool, events: int | None, folder: str | None) -> Report:
+    """The one place that runs, draws and logs an experiment: what it gives is what `claims.report` makes."""
     _, module, function = EXPERIMENTS[name]
     run: Callable[..., Report] = getattr(importlib.import_module(f"jobs.experiments.{module}"), function)
     if events is not None and "events" not in inspect.signature(run).parameters:
         raise ForebayError("bad-usage", f"{name} does not say how many events it takes", hint="leave --events out")
     given = {} if events is None else {"events": events}
-    report = {**run(quick, lambda said: print(said, file=sys.stderr, flush=True), **given), "quick": quick}
-    if "panels" in report:
-        report["logged"] = importlib.import_module("jobs.experiments.pictures").logged(name, report)
-    return report
+    report = {**run(quick, lambda said: print(said, file=sys.stderr, flush=True), **given), "quick": quick, "asked": events}
+    pictures = importlib.import_module("jobs.experiments.pictures")
+    if folder is not None:
+        pictures.drawn(name, report, Path(folder))
+    return {**report, "logged": pictures.logged(name, report)}

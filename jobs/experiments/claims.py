@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 from jobs.experiments import Report
 
@@ -22,7 +22,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Panel:
-    """One diagram: y of each series at each x, measured, and by the model where there is one."""
+    """One diagram: y of each series at each x, measured, and by what stands beside where there is such. With `labels` the x are names, drawn as bars."""
 
     title: str
     axis: str
@@ -32,6 +32,9 @@ class Panel:
     model: dict[str, list[float]]
     logarithmic: bool = False
     steep: bool = False
+    beside: str = "model"
+    labels: tuple[str, ...] = ()
+    spread: dict[str, list[tuple[float, float]]] = field(default_factory=dict)      # the least and the most of what a measured y is the mean of
 
 
 def claim(said: str, checks: Sequence[tuple[bool, str]]) -> Claim:
@@ -41,18 +44,24 @@ def claim(said: str, checks: Sequence[tuple[bool, str]]) -> Claim:
     return Claim(said, verdict, "; ".join(why for ok, why in checks if verdict != PART or not ok))
 
 
-def report(title: str, settings: str, panels: Sequence[Panel], claims: Sequence[Claim], figures: Report) -> Report:
-    """Data, words and what people read of both."""
-    lines = [title, settings, *(line for p in panels for line in table(p)), "", *(f"- {c.line}" for c in claims)]
+def counted(said: str, ahead: int, of: int, why: str) -> Claim:
+    """Holds if it does in every case, in part if in some."""
+    return Claim(said, HOLDS if ahead == of else PART if ahead else NOT, f"in {ahead} of {of}{why}")
+
+
+def report(title: str, settings: str, panels: Sequence[Panel], claims: Sequence[Claim], figures: Report, tables: Sequence[str] | None = None) -> Report:
+    """Data, words and what people read of both; `tables` instead of the panels' own."""
+    shown = [line for p in panels for line in table(p)] if tables is None else ["", *tables]
+    lines = [title, settings, *shown, "", *(f"- {c.line}" for c in claims)]
     data = {"panels": [asdict(p) for p in panels], "claims": [asdict(c) for c in claims]}
     return {"title": title, "settings": settings, **data, **figures, "text": "\n".join(lines)}
 
 
 def table(panel: Panel) -> Iterable[str]:
-    """A panel as Markdown: measured / model."""
-    yield f"\n{panel.title}; {panel.unit}, measured / model\n"
+    """A panel as Markdown: measured / what stands beside."""
+    yield f"\n{panel.title}; {panel.unit}, measured" + (f" / {panel.beside}" if panel.model else "") + "\n"
     yield f"| {panel.axis} | " + " | ".join(panel.measured) + " |"
     yield "|---:|" + "---:|" * len(panel.measured)
     for i, x in enumerate(panel.x):
         cells = (f"{y[i]:.3g}" + (f" / {panel.model[name][i]:.3g}" if name in panel.model else "") for name, y in panel.measured.items())
-        yield f"| {x:g} | " + " | ".join(cells) + " |"
+        yield f"| {panel.labels[i] if panel.labels else f'{x:g}'} | " + " | ".join(cells) + " |"

@@ -14,6 +14,7 @@ from jobs import operators
 
 Point = dict[str, Any]
 PLACE = "FOREBAY_EXPERIMENTS"        # the folder of unfinished experiments, instead of the user's cache
+MINUTES = "FOREBAY_MINUTES"          # after so many a long experiment begins no further point: the next run goes on there
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class Points:
     file: Path
     version: str
     known: dict[str, Point] = field(default_factory=dict)
+    began: float = field(default_factory=time.monotonic)
 
 
 def unfinished(name: str, quick: bool) -> Points:
@@ -46,6 +48,12 @@ def point(points: Points, key: str, measure: Callable[[], Point]) -> Point:
         beside.write_text(json.dumps({"version": points.version, "points": points.known}), encoding="utf-8")
         os.replace(beside, points.file)
     return points.known[key]
+
+
+def spent(points: Points) -> bool:
+    """Whether there is no time for a further point."""
+    minutes = os.environ.get(MINUTES)
+    return minutes is not None and time.monotonic() - points.began > float(minutes) * 60
 
 
 def finished(points: Points) -> None:

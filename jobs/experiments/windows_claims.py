@@ -1,89 +1,102 @@
-"""What a table of window experiments says, in words that its rows bear out; each sentence is computed, none is written in advance."""
+"""What paper D says of its tables, and what is wanted beyond, judged by the rows; each reason is computed, none is written in advance."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 from statistics import mean
 
 from jobs.experiments import Report
+from jobs.experiments.claims import Claim, Panel, claim, counted
 
 LEAST = 0.95          # a chosen plan is never slower than this, as written being one of its candidates
 REACHED = {"S-5-tumbling": 1.5, "S-20-tumbling": 4.0}      # wanted of means at a hundred events a unit
+STRONG = 0.7          # a correlation from which costs and throughputs go together
 BUDGET_MS = 100.0     # of the optimizer
+SERIES = (("shared", "shared"), ("chosen", "by measured prices"), ("slicing", "stream slicing"))
 Row = Report
 
 
-def said(rows: Sequence[Row]) -> list[str]:
+def said(rows: Sequence[Row]) -> list[Claim]:
     """Each claim with the numbers that it rests on."""
     both = {r["setup"][0] for r in rows} == {"R", "S"}
     generators = [_generators(rows)] if both else []
-    return [_sharing(rows), *generators, *_published(rows), _least(rows), *_wanted(rows), _slicing(rows), _correlated(rows), _optimizer(rows)]
+    return [_sharing(rows), *generators, *published(rows), _least(rows), *_wanted(rows), _slicing(rows), _correlated(rows), _optimizer(rows)]
+
+
+def panels(rows: Sequence[Row]) -> Iterator[Panel]:
+    """By rate: throughput over all windows as written, means with the least and the most of the sets; the paper's means beside."""
+    for rate in sorted({r["rate"] for r in rows}):
+        own = [r for r in rows if r["rate"] == rate]
+        series = [(plan, name) for plan, name in SERIES if plan in own[0]["throughput"]]
+        measured = {name: [r["throughput"][plan][0] for r in own] for plan, name in series}
+        spread = {name: [(r["throughput"][plan][2], r["throughput"][plan][1]) for r in own] for plan, name in series}
+        paper = {name: [r["published"][at] for r in own] for plan, name, at in (("shared", "shared", 0), ("chosen", "by measured prices", 2))}
+        yield Panel(f"{rate} event{'s' if rate > 1 else ''} a unit of time", "setup", "times as written", tuple(map(float, range(len(own)))), measured,
+                    {n: y for n, y in paper.items() if n in measured}, beside="paper", labels=tuple(r["setup"] for r in own), spread=spread)
 
 
 def _mean(rows: Sequence[Row], of: str, plan: str) -> float:
     return mean(r[of][plan][0] for r in rows)
 
 
-def _sharing(rows: Sequence[Row]) -> str:
+def _sharing(rows: Sequence[Row]) -> Claim:
     more = sum(r["throughput"]["chosen"][0] > r["throughput"]["shared"][0] for r in rows)
-    return (f"Factor windows beat sharing alone in {more} of {len(rows)} setups: means are {_mean(rows, 'throughput', 'chosen'):.2f} × (chosen by measured "
-            f"prices) and {_mean(rows, 'throughput', 'shared'):.2f} × over all windows as written.")
+    why = (f" setups; means are {_mean(rows, 'throughput', 'chosen'):.2f} × (chosen by measured prices) and {_mean(rows, 'throughput', 'shared'):.2f} × over "
+           "all windows as written")
+    return counted("factor windows beat sharing alone", more, len(rows), why)
 
 
-def _generators(rows: Sequence[Row]) -> str:
-    ours = [[_mean([r for r in rows if r["setup"].startswith(g)], "throughput", plan) for g in "RS"] for plan in ("shared", "chosen")]
-    more = [s > r for r, s in ours]
-    verdict = "as in the paper" if all(more) else "not as in the paper" if not any(more) else "as in the paper for one of the two only"
-    return (f"Sequential sets gain {ours[0][1]:.2f} × by sharing alone and {ours[1][1]:.2f} × with factor windows, random ones {ours[0][0]:.2f} × and "
-            f"{ours[1][0]:.2f} ×: {verdict}, where sequential ones gain more.")
+def _generators(rows: Sequence[Row]) -> Claim:
+    checks = []
+    for plan, how in (("shared", "by sharing alone"), ("chosen", "with factor windows")):
+        random, sequential = (_mean([r for r in rows if r["setup"].startswith(g)], "throughput", plan) for g in "RS")
+        checks.append((sequential > random, f"sequential sets gain {sequential:.2f} × {how}, random ones {random:.2f} ×"))
+    return claim("sequential sets gain more than random ones", checks)
 
 
-def _published(rows: Sequence[Row]) -> list[str]:
-    found = []
+def published(rows: Sequence[Row]) -> Iterator[Claim]:
     for rate, kind in product(sorted({r["rate"] for r in rows}), ("tumbling", "hopping")):
         own = [r for r in rows if r["rate"] == rate and r["setup"].endswith(kind)]
-        reached = [r["setup"] for r in own if r["throughput"]["chosen"][0] >= r["published"][2]]
-        listed = f" ({', '.join(reached)})" if reached else ""
+        checks = [(r["throughput"]["chosen"][0] >= r["published"][2], f"{r['setup']} {r['throughput']['chosen'][0]:.2f} × of {r['published'][2]}") for r in own]
         if own:
-            found.append(f"At {rate} a unit the paper's mean with factor windows is reached in {len(reached)} of {len(own)} {kind} setups{listed}.")
-    return found
+            reached = sum(ok for ok, _ in checks)
+            yield claim(f"the paper's mean with factor windows is reached in all {kind} setups at {rate} a unit ({reached} of {len(own)})", checks)
 
 
-def _least(rows: Sequence[Row]) -> str:
+def _least(rows: Sequence[Row]) -> Claim:
     least = min(rows, key=lambda r: r["throughput"]["chosen"][2])
-    held = "never less than" if least["throughput"]["chosen"][2] >= LEAST else "less than"
-    return (f"The chosen plan is {held} {LEAST} × as written: {least['throughput']['chosen'][2]:.2f} × in its worst set "
-            f"({least['setup']}, {least['rate']} a unit).")
+    why = f"{least['throughput']['chosen'][2]:.2f} × in its worst set, {least['setup']}, {least['rate']} a unit"
+    return claim(f"the chosen plan is never less than {LEAST} × as written", [(least["throughput"]["chosen"][2] >= LEAST, why)])
 
 
-def _wanted(rows: Sequence[Row]) -> list[str]:
-    found = []
+def _wanted(rows: Sequence[Row]) -> Iterator[Claim]:
     for row in (r for r in rows if r["rate"] == 100 and r["setup"] in REACHED):
-        mean_, wanted = row["throughput"]["chosen"][0], REACHED[row["setup"]]
-        found.append(f"{row['setup']} at 100 a unit: {mean_:.2f} × of at most {row['bound']}; {wanted} × is {'reached' if mean_ >= wanted else 'not reached'}.")
-    return found
+        found, wanted = row["throughput"]["chosen"][0], REACHED[row["setup"]]
+        yield claim(f"{row['setup']} at 100 a unit gains {wanted} ×", [(found >= wanted, f"{found:.2f} × of at most {row['bound']}")])
 
 
-def _slicing(rows: Sequence[Row]) -> str:
+def _slicing(rows: Sequence[Row]) -> Claim:
     ahead = sum(r["throughput"]["chosen"][0] >= r["throughput"]["slicing"][0] for r in rows)
     best = max(rows, key=lambda r: r["throughput"]["chosen"][0] / r["throughput"]["slicing"][0])
     ratio = best["throughput"]["chosen"][0] / best["throughput"]["slicing"][0]
-    return (f"The chosen plan is at least as fast as stream slicing in {ahead} of {len(rows)} setups, at most {ratio:.1f} times ({best['setup']}, "
-            f"{best['rate']} a unit); slicing alone gains {_mean(rows, 'throughput', 'slicing'):.2f} ×.")
+    why = (f" setups, at most {ratio:.1f} times as fast ({best['setup']}, {best['rate']} a unit); slicing alone gains "
+           f"{_mean(rows, 'throughput', 'slicing'):.2f} ×")
+    return counted("the chosen plan is at least as fast as stream slicing", ahead, len(rows), why)
 
 
-def _correlated(rows: Sequence[Row]) -> str:
+def _correlated(rows: Sequence[Row]) -> Claim:
     known = [(r["correlation"], r) for r in rows if r["correlation"] is not None]
+    what = f"costs by the paper's model and throughputs correlate by {STRONG} or more"
     if not known:
-        return "Costs do not vary: no correlation."
-    strong = sum(c >= 0.7 for c, _ in known)
+        return claim(what, [(True, "costs do not vary")])
+    strong = sum(c >= STRONG for c, _ in known)
     low = min(known, key=lambda pair: pair[0])
-    return (f"Cost ratios by the paper's model and measured ratios correlate by {mean(c for c, _ in known):.2f} on average, 0.7 or more in {strong} of "
-            f"{len(known)} setups, least in {low[1]['setup']} at {low[1]['rate']} a unit ({low[0]}).")
+    why = f" setups, {mean(c for c, _ in known):.2f} on average, least in {low[1]['setup']} at {low[1]['rate']} a unit ({low[0]})"
+    return counted(what, strong, len(known), why)
 
 
-def _optimizer(rows: Sequence[Row]) -> str:
+def _optimizer(rows: Sequence[Row]) -> Claim:
     slow = max(rows, key=lambda r: r["optimizer_ms"]["mean"])
-    held = "below" if slow["optimizer_ms"]["mean"] < BUDGET_MS else "not below"
-    mean_, most = slow["optimizer_ms"]["mean"], slow["optimizer_ms"]["most"]
-    return f"The optimizer takes {mean_:.0f} ms on average in its slowest setup ({slow['setup']}), {most:.0f} ms at most: {held} {BUDGET_MS:.0f} ms."
+    average, most = slow["optimizer_ms"]["mean"], slow["optimizer_ms"]["most"]
+    why = f"{average:.0f} ms on average in its slowest setup ({slow['setup']}), {most:.0f} ms at most"
+    return claim(f"the optimizer takes less than {BUDGET_MS:.0f} ms", [(average < BUDGET_MS, why)])

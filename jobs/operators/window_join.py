@@ -11,7 +11,7 @@ import numpy as np
 
 from jobs.operators.arrivals import Arrivals, Windows
 from jobs.operators.compiled import compiled
-from jobs.operators.rings import HEAD, HELD, ROOM, START, Ints, Rings, added, drop, full, grown, rings, slot
+from jobs.operators.rings import HEAD, HELD, ROOM, START, Ints, Rings, added, full, grown, rings
 from optimizer.cost.window_join import STRATEGIES
 from optimizer.errors import ForebayError
 
@@ -71,50 +71,62 @@ def _filled(r: Rings, stream: Ints, time: Ints, key: Ints, buckets: int) -> Ring
 
 @compiled
 def _advance(r: Rings, stream: Ints, time: Ints, key: Ints, spans: Ints, buckets: int, strategy: int, matches: Ints, held: Ints) -> Rings:
-    """Figs. 2 and 3; the optional second removal is by the strategy."""
-    index = r.bounds
-    kept = np.array([index[:buckets, HELD].sum(), index[buckets:-1, HELD].sum()])
+    """Figs. 2 and 3; the optional second removal is by the strategy. What is kept of each stream is in two plain numbers: an array costs more than the look."""
+    index, times, keys = r.bounds, r.cells[TIME], r.cells[KEY]
+    first, second = index[:buckets, HELD].sum(), index[buckets:-1, HELD].sum()
     for i in range(len(stream)):
-        own, other, now = stream[i], 1 - stream[i], time[i]
-        bucket = key[i] % buckets
+        own, now = stream[i], time[i]
+        bucket, other = key[i] % buckets, 1 - own
+        probed, mine = other * buckets + bucket, own * buckets + bucket
         if strategy >= ALL_PROBED:
-            kept[other] -= _clear(r.cells, index, other * buckets, (other + 1) * buckets, now - spans[other])
+            gone = _clear(times, index, other * buckets, (other + 1) * buckets, now - spans[other])
         else:
-            kept[other] -= _clear(r.cells, index, other * buckets + bucket, other * buckets + bucket + 1, now - spans[other])
-        matches[i] = _matches(r.cells, index, other * buckets + bucket, key[i])
+            gone = _expire(times, index, probed, now - spans[other])
+        matches[i] = _matches(keys, index, probed, key[i])
+        added_here = 1
         if strategy == OPTIMAL:
-            kept[own] -= _clear(r.cells, index, own * buckets, (own + 1) * buckets, now - spans[own])
+            added_here -= _clear(times, index, own * buckets, (own + 1) * buckets, now - spans[own])
         elif strategy == PROBE_INSERT:
-            kept[own] -= _clear(r.cells, index, own * buckets + bucket, own * buckets + bucket + 1, now - spans[own])
-        if full(index, own * buckets + bucket):
-            r = grown(r, own * buckets + bucket)
-        at = added(index, own * buckets + bucket)
-        r.cells[TIME, at], r.cells[KEY, at] = now, key[i]
-        kept[own] += 1
-        held[i, 0], held[i, 1] = kept[0], kept[1]
+            added_here -= _expire(times, index, mine, now - spans[own])
+        if full(index, mine):
+            r = grown(r, mine)
+            times, keys = r.cells[TIME], r.cells[KEY]
+        at = added(index, mine)
+        times[at], keys[at] = now, key[i]
+        first += added_here if own == 0 else -gone
+        second += added_here if own == 1 else -gone
+        held[i, 0], held[i, 1] = first, second
     return r
 
 
 @compiled
-def _clear(cells: Ints, index: Ints, first: int, last: int, expired: int) -> int:
-    """Drops what came at `expired` or before from the front of some buckets; how many went."""
+def _clear(times: Ints, index: Ints, first: int, last: int, expired: int) -> int:
+    """Drops what came at `expired` or before from some buckets; how many went."""
     dropped = 0
     for ring in range(first, last):
-        while index[ring, HELD] > 0 and cells[TIME, slot(index, ring, 0)] <= expired:
-            drop(index, ring)
-            dropped += 1
+        dropped += _expire(times, index, ring, expired)
     return dropped
 
 
 @compiled
-def _matches(cells: Ints, index: Ints, ring: int, key: int) -> int:
+def _expire(times: Ints, index: Ints, ring: int, expired: int) -> int:
+    """The same of one bucket, from its front. It is written back whether something went or not: to ask would be a branch that nobody can foresee."""
+    start, head, mask, left, gone = index[ring, START], index[ring, HEAD], index[ring, ROOM] - 1, index[ring, HELD], 0
+    while gone < left and times[start + ((head + gone) & mask)] <= expired:
+        gone += 1
+    index[ring, HEAD], index[ring, HELD] = (head + gone) & mask, left - gone
+    return gone
+
+
+@compiled
+def _matches(keys: Ints, index: Ints, ring: int, key: int) -> int:
     """Scans a bucket, which is one piece of memory or two."""
     start, held = index[ring, START], index[ring, HELD]
     first = start + index[ring, HEAD]
     straight = min(held, index[ring, ROOM] - index[ring, HEAD])
     found = 0
-    for found_key in cells[KEY, first:first + straight]:
+    for found_key in keys[first:first + straight]:
         found += found_key == key
-    for found_key in cells[KEY, start:start + held - straight]:
+    for found_key in keys[start:start + held - straight]:
         found += found_key == key
     return found

@@ -15,7 +15,7 @@ Number = int | Fraction
 @dataclass(frozen=True)
 class Prices:
     """`period` is R, `rate` is η. `row`, `partial`, `instance` and `window` weigh a row read, another window's instance read, an instance made, and a window
-    evaluated at all: (1, 1, 0, 0) is the paper's model, measured ones make costs times."""
+    evaluated at all: (1, 1, 0, 0) is the paper's model, measured ones make costs times. `difference`: an instance by subtraction, beside what it reads."""
 
     period: int
     relation: Relation
@@ -24,9 +24,10 @@ class Prices:
     partial: Number = 1
     instance: Number = 0
     window: Number = 0
+    difference: Number = 0
 
     def __post_init__(self) -> None:
-        if self.rate <= 0 or self.period <= 0 or min(self.row, self.partial, self.instance, self.window) < 0:
+        if self.rate <= 0 or self.period <= 0 or min(self.row, self.partial, self.instance, self.window, self.difference) < 0:
             raise ValueError(f"period {self.period}, rate {self.rate}: both are positive, and no weight is negative")
 
     def instances(self, window: Window) -> Number:
@@ -58,7 +59,17 @@ class Prices:
     def _each(self, window: Window, full: Number, slid: Number | None) -> Number:
         """All instances in full; or, where that is less, each but the first from the one before: itself, what came, what left."""
         n = self.instances(window)
-        return n * full if slid is None else min(n * full, full + (n - 1) * (1 + 2 * slid))
+        return n * full if slid is None else min(n * full, self._moved(n, full, slid))
+
+    def _moved(self, n: Number, full: Number, slid: Number) -> Number:
+        return full + (n - 1) * (1 + 2 * slid + self.difference)
+
+    def subtracts(self, window: Window, source: Window | None) -> bool:
+        """Whether taking away what leaves is cheaper than adding up each instance."""
+        full = self.rate * window.range if source is None else self.relation.reads(window, source)
+        slid = self._slid(window, source) if source is not None else self.rate * window.slide if self.relation.subtracts else None
+        n = self.instances(window)
+        return full is not None and slid is not None and self._moved(n, full, slid) < n * full
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,8 @@ from jobs.experiments import aggregation, agreement, pictures
 from jobs.experiments.claims import HOLDS, NOT, PART, Panel, claim, report
 from jobs.experiments.points import PLACE, finished, point, unfinished
 
-FIGURES = [name for name in experiments.EXPERIMENTS if name[0] in "abc" and name[1] == "-"]
+FIGURES = [name for name in experiments.EXPERIMENTS if name != "windows-spark"]      # which needs Spark: test_experiments.py
 LOGGED = "b-fig7"                   # in MLflow, whose import takes seconds
-MINUTES = ("a-fig10-batches",)      # whole pipelines, also when quick
 
 
 @given(st.lists(st.integers(-50, 50), min_size=3, max_size=12, unique=True))
@@ -86,7 +85,6 @@ def test_a_page_shows_the_picture_the_claims_and_the_numbers(tmp_path: Path) -> 
     assert b"(a): model" in drawing and b"(a): measured" in drawing
     pictures.drawn("x", made, tmp_path)
     assert picture.read_bytes() == drawing
-    assert pictures.drawn("y", {"text": "a table"}, tmp_path) == []
 
 
 @pytest.mark.parametrize("scale", (1, 100))
@@ -101,7 +99,7 @@ def test_claims_name_their_own_scale(scale: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.long) if n in MINUTES else n for n in FIGURES])
+@pytest.mark.parametrize("name", FIGURES)
 def test_each_figure_in_its_quick_form(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All plans answer alike, else it fails; each claim of the paper gets a verdict and a reason; the page is written."""
     monkeypatch.setenv(PLACE, str(tmp_path / "points"))
@@ -113,5 +111,6 @@ def test_each_figure_in_its_quick_form(name: str, tmp_path: Path, monkeypatch: p
     else:
         assert made["logged"] is None
     assert made["claims"] and all(c["verdict"] in (HOLDS, PART, NOT) and c["why"] for c in made["claims"])
-    assert all(min(y) > 0 for p in made["panels"] for kind in ("measured", "model") for y in p[kind].values())
+    series = [y for p in made["panels"] for kind in ("measured", "model") for y in p[kind].values()]
+    assert series and all(min(y) >= 0 and (max(y) > 0 or "sharing" in name) for y in series)
     assert (tmp_path / f"{name}.md").exists() and (tmp_path / f"{name}.svg").exists() and not list((tmp_path / "points").glob("*"))

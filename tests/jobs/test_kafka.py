@@ -17,6 +17,9 @@ from typing import Any
 import pytest
 
 from jobs import failpoints, spark
+from jobs.generator import SECOND, Stream
+from jobs.generator_files import START, pieces
+from jobs.generator_kafka import sent
 from tests.jobs.ingesting import counts, pipeline, reasons, rows, stored, take
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
@@ -129,3 +132,15 @@ def test_no_broker_is_said(tmp_path: Path) -> None:
     refused, = take(pipe)["refused"]
     assert refused["stream"] == "views" and "clicks at 127.0.0.1" in refused["reason"]
     assert stored(pipe) == []
+
+
+def test_a_generated_stream_arrives_as_the_generator_gives_it(broker: Broker, tmp_path: Path) -> None:
+    """Every tuple of the seed, with its microseconds, in several sendings over two partitions."""
+    broker.topic("generated", 2)
+    stream = Stream(500, groups=5, distinct=7, attributes=2)
+    assert list(sent(spark.session("local[2]"), stream, 3, broker.servers, "generated", seed=4, rows=400)) == [375, 375, 375, 375]
+    columns = "{ts: timestamp, g: string, j: string, a1: bigint, a2: bigint}"
+    pipe = pipeline(tmp_path, columns=columns, source=f'{{kafka: {{servers: "{broker.servers}", topic: generated}}}}')
+    assert counts(pipe, clock=START + 10 * SECOND)[1:] == (1500, 0, 0)
+    expected = [tuple(row.values()) for piece in pieces(stream, 3, 4, rows=400) for row in piece.to_pylist()]
+    assert stored(pipe, "ts, g, j, a1, a2") == sorted(expected)
