@@ -2,8 +2,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -11,11 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from jobs.surroundings import ROOT, settle, surroundings
 from optimizer.errors import failed
 
-ROOT = Path(__file__).resolve().parent.parent
-EMPTY = Path(sys.prefix, "share", "forebay", "airflow")      # a migrated database: making one takes eight seconds
-SHOWN = 2000                                                 # characters of a log in an error
+SHOWN = 2000        # characters of a log in an error
 
 
 class Killed(Exception):
@@ -36,9 +33,10 @@ class Scheduler:
 
     def start(self) -> None:
         """Begins to import Airflow; the first run waits for it."""
-        _database(self.home, _surroundings(self.home, self.pipelines))
+        settle(self.home)
+        environment = surroundings(self.home, str(self.pipelines), AIRFLOW__LOGGING__LOGGING_LEVEL="WARNING")
         with open(self.home / "scheduler.log", "a", encoding="utf-8") as log:
-            self._process = subprocess.Popen([sys.executable, "-m", "dags.local"], cwd=ROOT, env=_surroundings(self.home, self.pipelines),
+            self._process = subprocess.Popen([sys.executable, "-m", "dags.local"], cwd=ROOT, env=environment,
                                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True)
 
     def run(self, dag: str, form: Mapping[str, Any] | None = None, **environment: str) -> dict[str, Any]:
@@ -68,28 +66,3 @@ class Scheduler:
             self._process.stdin.close()
             self._process.wait(timeout=60)
             self._process = None
-
-
-def _surroundings(home: Path, pipelines: Path) -> dict[str, str]:
-    """Airflow reads these when it is imported."""
-    own = {"AIRFLOW_HOME": str(home), "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"), "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-           "AIRFLOW__LOGGING__LOGGING_LEVEL": "WARNING", "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home / 'airflow.db'}",
-           "PYTHONPATH": str(ROOT), "FOREBAY_PIPELINES": str(pipelines), "MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true"}
-    return {**{k: v for k, v in os.environ.items() if not k.startswith(("AIRFLOW", "FOREBAY_FAILPOINT"))}, **own}
-
-
-def _database(home: Path, environment: Mapping[str, str]) -> None:
-    """A copy of an empty one, which is made at the first use."""
-    home.mkdir(parents=True, exist_ok=True)
-    if (home / "airflow.db").exists():
-        return
-    if not (EMPTY / "airflow.db").exists():
-        draft = EMPTY.with_name(f"airflow-{os.getpid()}")
-        draft.mkdir(parents=True)
-        there = {**environment, "AIRFLOW_HOME": str(draft), "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{draft / 'airflow.db'}"}
-        done = subprocess.run([sys.executable, "-m", "airflow", "db", "migrate"], env=there, cwd=draft, capture_output=True, text=True, timeout=240)
-        if done.returncode:
-            raise failed("no-scheduler", f"Airflow's database could not be made: {done.stderr[-SHOWN:]}", "`make install` makes the environment whole")
-        shutil.rmtree(EMPTY, ignore_errors=True)
-        draft.rename(EMPTY)
-    shutil.copy(EMPTY / "airflow.db", home / "airflow.db")

@@ -21,14 +21,18 @@ from pathlib import Path
 import psutil
 
 from infra import connect
+from jobs import rest
+from jobs.folders import SETTING, found
+from jobs.surroundings import ROOT, settle, surroundings
+from optimizer.errors import ForebayError
 
-ROOT = Path(__file__).resolve().parent.parent
 PLACE = Path(os.environ.get("FOREBAY_UP", ROOT / ".forebay" / "up"))
 SETTINGS = ROOT / "infra" / "settings"
 BIN = Path(sys.executable).parent
 HERE = "127.0.0.1"
 PATIENCE = 120.0            # seconds until everything answers
 LOOK = 1.0                  # seconds between two looks of the keeper
+POOLS_LOOK = 30.0           # and between two of its looks for new pipelines, as often as Airflow looks for them
 KEEPER = "keeper"
 SOON = {                    # Airflow's own values are for many machines: minutes until a lost task is noticed, a second between two tasks of a run
     "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.3", "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "30",
@@ -55,15 +59,15 @@ def up() -> int:
     began = time.monotonic()
     (PLACE / "log").mkdir(parents=True, exist_ok=True)
     ports = {name: _free(port) for name, port in PREFERRED.items()}
-    environment, password = _environment(ports), _password()
+    environment, password, services = _environment(ports), _password(), _services(ports)
     _prepare(environment)
-    services = _services(ports)
     for service in services:
         _start(service, environment)
     late = _wait(services, began + PATIENCE)
     if late:
         print("".join(f"forebay: {n} does not answer; the end of {_log(n)}:\n{_tail(n)}\n" for n in late), file=sys.stderr)
         return down() or 1
+    _pools(ports, environment[SETTING], set())
     _start(Service(KEEPER, (sys.executable, "-m", "infra.up", "keep", json.dumps(ports)), lambda: True), environment)
     print(f"Airflow   http://{HERE}:{ports['airflow']}    user admin, password {password}\nMLflow    http://{HERE}:{ports['mlflow']}\n"
           f"Spark     sc://{HERE}:{ports['spark']}\nPipelines {environment['FOREBAY_PIPELINES']}\n\n"
@@ -72,12 +76,15 @@ def up() -> int:
 
 
 def keep(ports: Mapping[str, int]) -> None:
-    """Starts again whichever service has ended, until `down` ends this."""
-    services = _services(ports)
+    """Starts again whichever service has ended, and makes the pools of pipelines that come, until `down` ends this."""
+    services, pooled, looked = _services(ports), set[str](), time.monotonic()
     while True:
         time.sleep(LOOK)
         for name in _revived(services, os.environ):
             print(f"{name} had ended and is started again", flush=True)
+        if time.monotonic() > looked + POOLS_LOOK:
+            with suppress(OSError, ForebayError):      # Airflow may be the one that is started again
+                pooled, looked = _pools(ports, os.environ[SETTING], pooled), time.monotonic()
 
 
 def _revived(services: list[Service], environment: Mapping[str, str]) -> list[str]:
@@ -115,37 +122,37 @@ def _end(ours: list[psutil.Process]) -> None:
 
 
 def _environment(ports: Mapping[str, int]) -> dict[str, str]:
+    airflow = f"http://{HERE}:{ports['airflow']}"
     own = {
-        "AIRFLOW_HOME": str(PLACE / "airflow"), "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"), "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False", "AIRFLOW__CORE__PARALLELISM": "2", "AIRFLOW__API__HOST": HERE,
-        "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"http://{HERE}:{ports['airflow']}/execution/", "AIRFLOW__API__PORT": str(ports["airflow"]),
-        "AIRFLOW__API__BASE_URL": f"http://{HERE}:{ports['airflow']}", "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(ports["logs"]),
-        **SOON, "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "30", "PYTHONPATH": f"{ROOT}{os.pathsep}{SETTINGS}",
-        "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": HERE,
+        "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{airflow}/execution/", "AIRFLOW__API__PORT": str(ports["airflow"]), "AIRFLOW__API__BASE_URL": airflow,
+        "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(ports["logs"]), **SOON, "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "30",
+        "PYTHONPATH": f"{ROOT}{os.pathsep}{SETTINGS}", "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": HERE,
         "FOREBAY_POOLS": "on", "FOREBAY_MASTER": f"sc://{HERE}:{ports['spark']}", "MLFLOW_TRACKING_URI": f"http://{HERE}:{ports['mlflow']}",
-        "MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
+        "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
     }
-    named = os.environ.get("FOREBAY_PIPELINES", str(PLACE / "pipelines")).split(os.pathsep)
-    return {**os.environ, **own, "FOREBAY_PIPELINES": os.pathsep.join(os.path.abspath(os.path.expanduser(n)) for n in named)}
+    named = os.environ.get(SETTING, str(PLACE / "pipelines")).split(os.pathsep)
+    return surroundings(PLACE / "airflow", os.pathsep.join(os.path.abspath(os.path.expanduser(n)) for n in named), **own)
 
 
 def _prepare(environment: Mapping[str, str]) -> None:
-    """Airflow's database with a pool a pipeline, and a pipeline to look at where none is named."""
-    if environment["FOREBAY_PIPELINES"] == str(PLACE / "pipelines") and not (PLACE / "pipelines" / "shop").exists():
-        _call(environment, "-m", "forebay.cli", "init", str(PLACE / "pipelines" / "shop"))
-    _call(environment, "-m", "airflow", "db", "migrate")
-    names = "from jobs.folders import found; import json; print(json.dumps([f.name for f in found() if f.pipeline]))"
-    pools = {f"forebay__{name}": {"slots": 1, "description": "one runner a pipeline", "include_deferred": False}
-             for name in json.loads(_call(environment, "-c", names))}
-    (PLACE / "pools.json").write_text(json.dumps(pools))
-    _call(environment, "-m", "airflow", "pools", "import", str(PLACE / "pools.json"))
+    """Airflow's home, and a pipeline to look at where none is named."""
+    settle(PLACE / "airflow")
+    if environment[SETTING] == str(PLACE / "pipelines") and not (PLACE / "pipelines" / "shop").exists():
+        done = subprocess.run([sys.executable, "-m", "forebay.cli", "init", str(PLACE / "pipelines" / "shop")], env=dict(environment), cwd=ROOT,
+                              capture_output=True, text=True, timeout=180)
+        if done.returncode:
+            raise SystemExit(f"forebay: no example could be made:\n{done.stderr[-2000:]}")
 
 
-def _call(environment: Mapping[str, str], *arguments: str) -> str:
-    done = subprocess.run([sys.executable, *arguments], env=dict(environment), cwd=ROOT, capture_output=True, text=True, timeout=180)
-    if done.returncode:
-        raise SystemExit(f"forebay: {' '.join(arguments)} failed:\n{done.stderr[-2000:]}")
-    return done.stdout
+def _pools(ports: Mapping[str, int], pipelines: str, known: set[str]) -> set[str]:
+    """A pool a pipeline, without which Airflow never schedules it; gives the pipelines there are."""
+    names = {f.name for f in found(pipelines) if f.pipeline}
+    if names - known:
+        server = rest.login(f"http://{HERE}:{ports['airflow']}", "admin", _password())
+        for name in sorted(names - known):
+            rest.pool(server, f"forebay__{name}")
+    return names
 
 
 def _services(ports: Mapping[str, int]) -> list[Service]:
@@ -225,6 +232,7 @@ def _free(port: int) -> int:
     """This one, or any other that is free."""
     for wanted in (port, 0):
         with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)      # one that was just left is free, one that is listened on is not
             try:
                 probe.bind((HERE, wanted))
                 return int(probe.getsockname()[1])

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-NEEDED = ("requirements.lock", "setup.cfg", "infra/install", "infra/ivy.xml", "infra/jars.sha256", "infra/jars.py", "infra/archive.py")
+NEEDED = ("requirements.lock", "setup.cfg", "infra/install", "infra/ivy.xml", "infra/jars.sha256", "infra/jars.py", "infra/archive.py",
+          "jobs/surroundings.py")
 TOOLS = ("bash", "env", "cat", "cut", "dirname", "sed", "sha256sum")
 
 
@@ -59,7 +60,8 @@ def test_missing_and_old_java_are_named(copy: Path, version: str) -> None:
 def test_a_stamp_of_the_same_inputs_makes_it_do_nothing(copy: Path) -> None:
     stamp = copy / ".venv" / "share" / "forebay" / "stamp"
     stamp.parent.mkdir(parents=True)
-    order = ("requirements.lock", "infra/ivy.xml", "infra/jars.sha256", "infra/install", "infra/jars.py", "infra/archive.py", "setup.cfg")
+    order = ("requirements.lock", "infra/ivy.xml", "infra/jars.sha256", "infra/install", "infra/jars.py", "infra/archive.py", "setup.cfg",
+             "jobs/surroundings.py")
     stamp.write_text(hashlib.sha256(b"".join((copy / name).read_bytes() for name in order)).hexdigest())
     done = install(copy)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.dags.conftest import ROOT, surroundings
+from jobs.surroundings import ROOT
+from tests.dags.conftest import around
 
 pytestmark = pytest.mark.slow
 
@@ -28,7 +29,7 @@ print("found: " + json.dumps({
 
 
 def parsed(home: Path, pipelines: Path, **more: str) -> dict[str, Any]:
-    environment = surroundings(home, pipelines, **more)
+    environment = around(home, pipelines, **more)
     done = subprocess.run([sys.executable, "-c", LOOK, str(ROOT / "dags")], cwd=home, env=environment, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr[-3000:]
     found: dict[str, Any] = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("found: ")).removeprefix("found: "))

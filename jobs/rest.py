@@ -1,0 +1,85 @@
+"""Airflow's REST API as far as it is used here: log in, make pools, trigger runs, wait for them; it knows no pipeline and keeps nothing but a token."""
+from __future__ import annotations
+
+import json
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from optimizer.errors import ForebayError
+
+TIMEOUT = 30.0          # seconds for one answer
+LOOK = 0.2              # seconds between two looks at a run
+CONFLICT = 409
+ENDED = ("success", "failed")
+
+
+@dataclass(frozen=True)
+class Server:
+    """Where it is, and the token that it gave."""
+
+    url: str
+    token: str = ""
+
+
+def login(url: str, user: str, password: str) -> Server:
+    return Server(url, str(call(Server(url), "/auth/token", {"username": user, "password": password})["access_token"]))
+
+
+def asked(server: Server, path: str, body: Any = None) -> tuple[int, Any]:
+    """Status and document of an answer, also of a refusal; a GET, or a POST of `body`."""
+    headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {server.token}"} if server.token else {})}
+    request = urllib.request.Request(server.url + path, None if body is None else json.dumps(body).encode(), headers)
+    try:
+        with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:
+            return int(answer.status), _document(answer.read())
+    except urllib.error.HTTPError as error:
+        return error.code, _document(error.read())
+
+
+def call(server: Server, path: str, body: Any = None) -> Any:
+    status, document = asked(server, path, body)
+    if status >= 400:
+        raise _refused(path, status, document)
+    return document
+
+
+def pool(server: Server, name: str) -> None:
+    """One of one slot; one that is there is left as it is."""
+    status, document = asked(server, "/api/v2/pools", {"name": name, "slots": 1, "description": "one runner a pipeline", "include_deferred": False})
+    if status >= 400 and status != CONFLICT:
+        raise _refused("/api/v2/pools", status, document)
+
+
+def trigger(server: Server, dag: str, form: Mapping[str, Any] | None = None) -> str:
+    """The run's id."""
+    return str(call(server, f"/api/v2/dags/{dag}/dagRuns", {"logical_date": None, "conf": dict(form or {})})["dag_run_id"])
+
+
+def ended(server: Server, dag: str, run: str, patience: float) -> dict[str, Any]:
+    """The run as it is when it has ended, or when patience is over."""
+    end = time.monotonic() + patience
+    while True:
+        said: dict[str, Any] = call(server, f"/api/v2/dags/{dag}/dagRuns/{run}")
+        if said["state"] in ENDED or time.monotonic() > end:
+            return said
+        time.sleep(LOOK)
+
+
+def tasks(server: Server, dag: str, run: str) -> list[dict[str, Any]]:
+    return list(call(server, f"/api/v2/dags/{dag}/dagRuns/{run}/taskInstances")["task_instances"])
+
+
+def _document(text: bytes) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text.decode(errors="replace")
+
+
+def _refused(path: str, status: int, document: Any) -> ForebayError:
+    said = document.get("detail", document) if isinstance(document, dict) else document
+    return ForebayError("airflow-refused", f"Airflow answers {path} with {status}: {said}", hint="its log says more", exit_code=1)
