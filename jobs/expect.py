@@ -16,6 +16,7 @@ from jobs.boundaries import read_streams
 from jobs.expect_ledger import Finding
 from jobs.ledger import Batch
 from jobs.queries import standings
+from jobs.shared import Shared
 from jobs.tables import File
 from jobs.works import parsed
 from optimizer.errors import ForebayError, failed
@@ -60,10 +61,11 @@ def waiting(rt: Runtime, group: tuple[int, ...]) -> list[Finding]:
     return [f for stream in sorted(read_streams(rt, group[0])) if tables.exists(rt.path("streams", stream)) for f in _input(rt, stream, group)]
 
 
-def answered(rt: Runtime, batch: Batch, made: Iterable[Answer]) -> None:
+def answered(rt: Runtime, batch: Batch, made: Iterable[Answer], groups: Iterable[Shared] = ()) -> None:
     """Stops the batch if an answer fails what is critical."""
     context, hidden = rt.context(), sensitive(rt)
     found = [f for answer in made for f in expect_answers.findings(context, batch, answer, _of_query(rt, answer), hidden)]
+    found += [f for shared in groups for f in expect_answers.of_shared(batch, shared, hidden)]
     if stops := _stopping(rt, found):
         raise _stop(rt, stops)
     rt.findings = [*rt.findings, *_noted(found)]

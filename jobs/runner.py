@@ -231,7 +231,7 @@ def _carry_out(rt: Runtime, batch: Batch, started: float, intended: Callable[[],
     made = found.made
     failpoints.at("batch.after-tasks")
     intended()
-    expect.answered(rt, batch, made)
+    expect.answered(rt, batch, made, found.shared)
     lap = rt.lap("answer", lap)
     gone = batches.store(context, batch, made, found.shared)
     _conclude(rt, batch, found, time.perf_counter() - started)

@@ -41,12 +41,19 @@ class Together:
 
 @dataclass(frozen=True)
 class Shared:
-    """What came of it: rows by shared table, who has to run apart, the longest task's seconds."""
+    """What came of it: rows of the members of each template, who has to run apart, the longest task's seconds; `partials` and `repeats` as of an Answer."""
 
     together: Together
-    rows: tuple[tuple[str, pa.Table], ...]
+    made: tuple[tuple[Template, pa.Table], ...]
     apart: frozenset[str]
     seconds: float
+    partials: pa.Table | None = None
+    repeats: tuple[tuple[int, int], ...] = ()
+
+    @cached_property
+    def rows(self) -> tuple[tuple[str, pa.Table], ...]:
+        """By shared table."""
+        return tuple((table_of(self.together.standings[template.members[0][0]].columns), rows) for template, rows in self.made)
 
     @cached_property
     def answered(self) -> tuple[str, ...]:
@@ -114,8 +121,7 @@ def shared(context: Context, asked: Together, outcomes: Sequence[Outcome]) -> Sh
     partials = pa.concat_tables([o.partials for o in outcomes if o.partials is not None])
     same = quiet.repeated(asked.work.due, points(context, asked.work))
     found, apart = finished(asked.group, partials, same)
-    rows = tuple((table_of(asked.standings[template.members[0][0]].columns), rows) for template, rows in found)
-    return Shared(asked, rows, apart, seconds)
+    return Shared(asked, tuple(found), apart, seconds, partials, tuple(same))
 
 
 def finished(asked: Group, partials: pa.Table, same: Sequence[tuple[int, int]]) -> tuple[list[tuple[Template, pa.Table]], frozenset[str]]:

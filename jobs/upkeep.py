@@ -3,22 +3,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jobs import compact, places, repair, retention, runner, tables
+from jobs import compact, expect, places, repair, retention, runner, tables
 from jobs.lock import held
+from optimizer.errors import ForebayError
 
 if TYPE_CHECKING:
     from jobs.runner import Runtime
 
 
 def upkeep(rt: Runtime) -> dict[str, Any]:
-    """Finishes what a crash left, tidies, and says what left which table. Runs do the same after their batches; this is for pipelines that rest."""
+    """Finishes what a crash left, tidies, and says what left which table. Runs do the same after their batches; this is for pipelines that rest.
+
+    Of a batch that a critical expectation stops nothing is touched: what it reads when it is run again must be there then, and it is not for upkeep to fail."""
     with held(rt.pipeline.warehouse), repair.told(rt):
         before = _noted(rt)
-        recovered = len(runner.recover(rt))
+        try:
+            recovered = len(runner.recover(rt))
+        except ForebayError as error:
+            if error.code != expect.STOPPED:
+                raise
+            return {"recovered": 0, "left": [], "stopped": str(error)}
         rt.ledger.tidy()
         retention.leave(rt, retention.horizons(rt))
         compact.sweep(rt)
-        return {"recovered": recovered, "left": _noted(rt)[len(before):]}
+        return {"recovered": recovered, "left": _noted(rt)[len(before):], "stopped": None}
 
 
 def _noted(rt: Runtime) -> list[dict[str, Any]]:
