@@ -32,9 +32,10 @@ def batches(folder: str) -> dict[str, Any]:
     """Every boundary that is complete, however many have come together."""
     from jobs import scheduled
 
-    given = get_current_context()["params"]
+    context = get_current_context()
+    given, run = context["params"], context["dag_run"]
     with told():
-        return scheduled.batches(folder, given["to"], given["flush"], given["boundaries"])
+        return scheduled.batches(folder, given["to"], given["flush"], given["boundaries"], f"{getattr(run.run_type, 'value', run.run_type)} {run.run_id}")
 
 
 @task

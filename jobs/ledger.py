@@ -74,7 +74,9 @@ class Batch:
 
 @dataclass(frozen=True)
 class Told:
-    """What a committed batch says of itself: plans' names and seconds in tasks by query; `at` is when it was committed."""
+    """What a committed batch says of itself: plans' names and seconds in tasks by query; `at` is when it was committed.
+
+    `runner` is host and process, then what made it run, if that was no command: a kind of trigger and a DAG run."""
 
     number: int
     at: int
@@ -83,11 +85,13 @@ class Told:
     plans: Mapping[str, str]
     seconds: float
     measured: Mapping[str, float]
+    runner: str = ""
 
 
 class Ledger:
-    def __init__(self, warehouse: str) -> None:
+    def __init__(self, warehouse: str, asked_by: str = "") -> None:
         self.warehouse = warehouse
+        self.asked_by = asked_by
         self.changes = tables.create(places.join(warehouse, "ledger", "changes"), CHANGES)
         self.batches = tables.create(places.join(warehouse, "ledger", "batches"), BATCHES)
         self._read: dict[str, list[tuple[int, Change]]] = {}
@@ -181,7 +185,7 @@ class Ledger:
         row = {"batch": batch.number, "phase": phase, "first": batch.boundaries[0], "boundary": batch.boundaries[-1], "boundaries": len(batch.boundaries),
                "plans": json.dumps({q: p["name"] for q, p in batch.plans.items()}),
                "relations": json.dumps(dict(batch.relations)), "failed": json.dumps(dict(failed)), "seconds": seconds, "measured": json.dumps(dict(measured)),
-               "runner": f"{socket.gethostname()}:{os.getpid()}", "at": _now()}
+               "runner": f"{socket.gethostname()}:{os.getpid()} {self.asked_by}".strip(), "at": _now()}
         self.batches.append(_rows(BATCHES, [row]), transaction=("batch", 2 * batch.number + (phase == "commit")),
                             metadata={"forebay": _entry(phase, batch, states)})
 
@@ -204,10 +208,10 @@ class Ledger:
     def told(self, last: int | None = None) -> list[Told]:
         """Of each committed batch, or of the last few, oldest first."""
         few = "" if last is None else f" LIMIT {last}"
-        rows = self._ask(f"""SELECT batch, epoch_us("at"), epoch_us("first"), boundaries, plans, seconds, measured FROM batches
+        rows = self._ask(f"""SELECT batch, epoch_us("at"), epoch_us("first"), boundaries, plans, seconds, measured, runner FROM batches
                              WHERE phase = 'commit' ORDER BY batch DESC{few}""")
-        return [Told(number, at, first, count, json.loads(plans), seconds, json.loads(measured))
-                for number, at, first, count, plans, seconds, measured in reversed(rows)]
+        return [Told(number, at, first, count, json.loads(plans), seconds, json.loads(measured), runner)
+                for number, at, first, count, plans, seconds, measured, runner in reversed(rows)]
 
     def let_go(self, query: str) -> None:
         """Forgets where a query's state stands: its next batch makes it anew, or the one that is to be run again."""

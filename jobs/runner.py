@@ -104,9 +104,10 @@ class Runtime:
                        lambda name, version: relations.version_file(self.pipeline, name, version))
 
 
-def runtime(pipeline: Pipeline, engine: str | None = None) -> Runtime:
+def runtime(pipeline: Pipeline, engine: str | None = None, asked_by: str = "") -> Runtime:
+    """`asked_by`: a kind of trigger and a DAG run, for the ledger."""
     spark = pipeline.spark
-    return Runtime(pipeline, Ledger(pipeline.warehouse), Tasks(spark.remote or spark.master, dict(spark.settings)), engine)
+    return Runtime(pipeline, Ledger(pipeline.warehouse, asked_by), Tasks(spark.remote or spark.master, dict(spark.settings)), engine)
 
 
 def run(rt: Runtime, to: int | None = None, flush: bool = False, limit: int | None = None, progress: Progress = lambda _: None) -> dict[str, Any]:

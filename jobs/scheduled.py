@@ -42,10 +42,10 @@ def expectations(folder: str) -> dict[str, Any]:
         return {**said, "docs": _documented(rt)}
 
 
-def batches(folder: str, to: str | None = None, flush: bool = False, boundaries: int | None = None) -> dict[str, Any]:
-    """Every complete boundary, however many have come together."""
+def batches(folder: str, to: str | None = None, flush: bool = False, boundaries: int | None = None, asked_by: str = "") -> dict[str, Any]:
+    """Every complete boundary, however many have come together; the ledger keeps `asked_by`: a kind of trigger and a DAG run."""
     until = _micros(to) if to else None
-    said = _waiting(folder, lambda rt: _ran(rt, until, flush, boundaries))
+    said = _waiting(folder, lambda rt: _ran(rt, until, flush, boundaries), asked_by)
     ran = [{**entry, "boundary": iso(entry["boundary"]), "seconds": round(entry["seconds"], 6)} for entry in said["ran"]]
     return {"boundaries": len(ran), "ran": ran[-MOST_SHOWN:], "next": _iso(said["next"]), "waiting_for": said["waiting_for"]}
 
@@ -137,9 +137,9 @@ def _logged(entry: Mapping[str, Any]) -> None:
         log.error("query %s failed at %s: %s", name, iso(entry["boundary"]), reason)
 
 
-def _waiting(folder: str, work: Callable[[Runtime], dict[str, Any]]) -> dict[str, Any]:
+def _waiting(folder: str, work: Callable[[Runtime], dict[str, Any]], asked_by: str = "") -> dict[str, Any]:
     deadline = time.monotonic() + float(os.environ.get("FOREBAY_PATIENCE", PATIENCE))
-    with _opened(folder) as rt:
+    with _opened(folder, asked_by) as rt:
         while True:
             try:
                 return work(rt)
@@ -159,8 +159,8 @@ def _held(error: ForebayError | Conflict) -> ForebayError | None:
 
 
 @contextmanager
-def _opened(folder: str) -> Iterator[Runtime]:
-    rt = runner.runtime(load(folder))
+def _opened(folder: str, asked_by: str = "") -> Iterator[Runtime]:
+    rt = runner.runtime(load(folder), asked_by=asked_by)
     try:
         yield rt
     finally:

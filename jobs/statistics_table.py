@@ -49,6 +49,15 @@ def last(rt: Runtime, query: str, text: str) -> list[Sample]:
         return []
 
 
+def joins(rt: Runtime, query: str) -> dict[int, tuple[float, float]]:
+    """By boundary at which a plan counted them: joined rows, and how many they are for each row of the windows."""
+    if not tables.exists(places.join(rt.pipeline.warehouse, PATH)):
+        return {}
+    found = _ask(rt.table(PATH).refresh(), f"""SELECT epoch_us(boundary), min(fanout), min(fanout) / nullif(sum("window"), 0) FROM statistics
+        WHERE query = {kernel.quoted(query)} GROUP BY boundary HAVING min(fanout) IS NOT NULL AND sum("window") > 0""")
+    return {t: (rows, each) for t, rows, each in found}
+
+
 def _last(rt: Runtime, query: str, text: str) -> list[Sample]:
     found = _ask(rt.table(PATH), f"""SELECT epoch_us(boundary), seconds, sample FROM statistics
         WHERE query = {kernel.quoted(query)} AND text = {kernel.quoted(text)} AND sample IS NOT NULL

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobs import answers, requests
 from jobs.answers import iso
-from jobs.history import Point, Span, spans
+from jobs.history import Point, Span, spans, weighed
 from jobs.lock import held
 from jobs.pipeline import Pipeline
 from jobs.queries import Standing
@@ -131,6 +131,7 @@ def _query(rt: Runtime, log: Log, standing: Standing) -> dict[str, Any] | None:
     ledger = str(found[0].first.at)      # of another ledger of the same name the batches are others
     run = _run(log, {"forebay.kind": "query", "forebay.query": standing.name, "forebay.ledger": ledger}, standing.name, found[0].first.at)
     upto = int(run.data.tags.get("forebay.upto", -1))
+    found = weighed(rt, standing.name, found, upto)
     fresh = [p for s in found for p in s.points if p.batch > upto]
     if fresh:
         for number, span in enumerate(found):
@@ -152,7 +153,7 @@ def _span(log: Log, parent: str, query: str, span: Span, upto: int, ended: bool)
         _params(log, run.info.run_id, span)
         _describe(log, run.info.run_id, span)
     _tags(log, run.info.run_id, {"forebay.plan": span.plan.name, "forebay.boundary": iso(span.points[-1].last), "mlflow.note.content": span.reason,
-                                 "forebay.switched_from": span.switched_from or ""})
+                                 "forebay.switched_from": span.switched_from or "", **_asked_by(span.points[-1])})
     if ended and run.info.status == "RUNNING":
         log.client.set_terminated(run.info.run_id, "FINISHED", span.points[-1].at // 1000)
 
@@ -221,10 +222,17 @@ def _state(log: Log, run: Any, standing: Standing, found: Sequence[Span]) -> Non
     regret = sum(p.metrics.get("regret_s", 0.0) for s in found for p in s.points)
     said = {"plan": found[-1].plan.name, "boundary": iso(last.last), "state": standing.state, "pinned": standing.pin or "", "switches": str(len(found) - 1),
             "regret_s": f"{regret:.3f}", "upto": str(last.batch)}
-    _tags(log, run.info.run_id, {"mlflow.note.content": f"```sql\n{standing.sql.strip()}\n```", **{f"forebay.{k}": v for k, v in said.items()}})
+    _tags(log, run.info.run_id, {"mlflow.note.content": f"```sql\n{standing.sql.strip()}\n```", **{f"forebay.{k}": v for k, v in said.items()},
+                                 **_asked_by(last)})
     wanted = {"deleted": "FINISHED", "failed": "FAILED"}.get(standing.state, "RUNNING")
     if run.info.status != wanted:
         log.client.update_run(run.info.run_id, wanted)
+
+
+def _asked_by(point: Point) -> dict[str, str]:
+    """What made the last batch run."""
+    trigger, run = point.asked_by
+    return {"forebay.trigger": trigger, "forebay.dag_run": run}
 
 
 def _tags(log: Log, run: str, tags: Mapping[str, str]) -> None:

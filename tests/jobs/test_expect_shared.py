@@ -20,7 +20,8 @@ from optimizer.errors import ForebayError
 from tests.jobs.pipelines import boundary, equal, pipeline, ran, rows
 
 pytestmark = pytest.mark.slow
-JOINED = "SELECT a.k, COUNT(*) AS n, SUM(b.x) AS s FROM views AS a [WINDOW 20 SECONDS], clicks AS b [WINDOW 30 SECONDS] WHERE a.k = b.k AND a.x < {n} GROUP BY a.k"
+JOINED = ("SELECT a.k, COUNT(*) AS n, SUM(b.x) AS s FROM views AS a [WINDOW 20 SECONDS], clicks AS b [WINDOW 30 SECONDS] "
+          "WHERE a.k = b.k AND a.x < {n} GROUP BY a.k")
 WHOLE = "SELECT COUNT(*) AS n, SUM(v.x) AS s FROM views AS v [WINDOW 20 SECONDS] WHERE v.x < {n}"
 Caught = tuple[Batch, Shared]
 

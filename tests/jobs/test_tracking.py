@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from jobs import tracking
+from jobs import runner, scheduled, tracking
 from tests.jobs import pipelines
 from tests.jobs.pipelines import COUNT, pipeline, rows
 
@@ -62,6 +62,34 @@ def test_what_ran_is_logged_once_with_its_switches(tmp_path: Path, monkeypatch: 
     assert parents["q"].data.tags["forebay.switches"] == "1" and parents["q"].data.tags["forebay.pinned"] == "EAP11 recompute"
     assert {a.path for a in client.list_artifacts(parents["q"].info.run_id)} == {"cost.png", "explain", "query.sql", "switches.json"}
     assert {"plan.txt", "plan.sql", "query.sql"} <= {a.path for a in client.list_artifacts(first.info.run_id)}
+
+
+def test_state_fan_out_and_who_asked_are_told(tmp_path: Path) -> None:
+    pipe = pipeline(tmp_path, {"views": "", "clicks": ""}, queries={"q": JOIN})
+    pipe.create("q", JOIN)
+    pipe.change("q", "pin", "EAP11 running")
+    for second in (5, 15, 25):
+        rows(pipe, [second] * 3), rows(pipe, [second] * 2, "clicks")
+        pipe.run()
+    tracking.track(pipe.runtime)
+    client, parents, _ = history(pipe)
+    assert parents["q"].data.tags["forebay.trigger"] == "cli" and parents["q"].data.tags["forebay.dag_run"] == ""
+    state = steps(client, parents["q"], "state_bytes")
+    on_disk = {f.path: f.size for s in pipe.runtime.ledger.last()[2].values() for p in runner.state_paths(pipe.runtime, "q", s)
+               for f in pipe.runtime.table(p).refresh().files()}
+    assert state[max(state)] == sum(on_disk.values()) > 0
+    # the window of 20 s: at 20 s six views and four clicks of one key
+    assert steps(client, parents["q"], "joined_rows")[1] == pytest.approx(24) and steps(client, parents["q"], "fan_out")[1] == pytest.approx(24 / 10)
+    scheduled.batches(str(tmp_path), flush=True, asked_by="manual manual__2026-01-01T00:00:00+00:00")
+    pipe.change("q", "pin", "LAP recompute")
+    rows(pipe, [55]), rows(pipe, [55], "clicks")
+    scheduled.batches(str(tmp_path), flush=True, asked_by="scheduled r2")
+    tracking.track(pipe.runtime)
+    client, parents, plans = history(pipe)
+    assert [(r.data.tags["forebay.trigger"], r.data.tags["forebay.dag_run"]) for r in (parents["q"], *plans["q"])] == [
+        ("scheduled", "r2"), ("manual", "manual__2026-01-01T00:00:00+00:00"), ("scheduled", "r2")]
+    assert set(steps(client, plans["q"][1], "state_bytes").values()) == {0.0}      # it keeps none
+    assert set(steps(client, parents["q"], "state_bytes")) == set(steps(client, parents["q"], "measured_s"))
 
 
 def broken_off(pipe: Any, monkeypatch: pytest.MonkeyPatch) -> None:
