@@ -23,7 +23,7 @@ import psutil
 from infra import connect
 from jobs import rest
 from jobs.folders import SETTING, found
-from jobs.surroundings import ROOT, settle, surroundings
+from jobs.surroundings import ROOT, keep_secret, settle, surroundings
 from optimizer.errors import ForebayError
 
 PLACE = Path(os.environ.get("FOREBAY_UP", ROOT / ".forebay" / "up"))
@@ -68,9 +68,11 @@ def up() -> int:
         print("".join(f"forebay: {n} does not answer; the end of {_log(n)}:\n{_tail(n)}\n" for n in late), file=sys.stderr)
         return down() or 1
     _pools(ports, environment[SETTING], set())
+    where = _where(ports, environment, password)
+    keep_secret(PLACE / "where.json", json.dumps(where))
     _start(Service(KEEPER, (sys.executable, "-m", "infra.up", "keep", json.dumps(ports)), lambda: True), environment)
-    print(f"Airflow   http://{HERE}:{ports['airflow']}    user admin, password {password}\nMLflow    http://{HERE}:{ports['mlflow']}\n"
-          f"Spark     sc://{HERE}:{ports['spark']}\nPipelines {environment['FOREBAY_PIPELINES']}\n\n"
+    print(f"Airflow   {where['airflow']}    user admin, password {password}\nMLflow    {where['mlflow']}\n"
+          f"Spark     {where['spark']}\nPipelines {where['pipelines']}\n\n"
           f"All of it answered after {time.monotonic() - began:.0f} s. `make down` ends it; logs are in {PLACE / 'log'}.")
     return 0
 
@@ -119,6 +121,12 @@ def _end(ours: list[psutil.Process]) -> None:
         with suppress(psutil.NoSuchProcess):
             process.kill()
     psutil.wait_procs(left, timeout=5)
+
+
+def _where(ports: Mapping[str, int], environment: Mapping[str, str], password: str) -> dict[str, str]:
+    """For people, and in where.json for programs."""
+    return {"airflow": f"http://{HERE}:{ports['airflow']}", "mlflow": f"http://{HERE}:{ports['mlflow']}", "spark": f"sc://{HERE}:{ports['spark']}",
+            "pipelines": environment[SETTING], "user": "admin", "password": password}
 
 
 def _environment(ports: Mapping[str, int]) -> dict[str, str]:
@@ -189,8 +197,7 @@ def _password() -> str:
     path = PLACE / "airflow" / "simple_auth_manager_passwords.json.generated"
     path.parent.mkdir(parents=True, exist_ok=True)
     if not path.exists():
-        path.touch(0o600)
-        path.write_text(json.dumps({"admin": secrets.token_urlsafe(12)}))
+        keep_secret(path, json.dumps({"admin": secrets.token_urlsafe(12)}))
     return str(json.loads(path.read_text())["admin"])
 
 

@@ -36,7 +36,7 @@ def settle(home: Path) -> None:
     """Makes a home, or brings the database of an older Airflow's up to date; its secrets are its own, and are there before any of its processes."""
     home.mkdir(parents=True, exist_ok=True)
     if not (home / "airflow.cfg").exists():
-        _keep_secret(home / "airflow.cfg", _configuration())
+        keep_secret(home / "airflow.cfg", _configuration())
     empty = prepare()
     if not database(home).exists():
         shutil.copy(empty, database(home))
@@ -85,7 +85,9 @@ def _configuration() -> str:
     return CONFIGURATION.format(fernet=fernet, session=secrets.token_hex(16), token=secrets.token_hex(64))
 
 
-def _keep_secret(path: Path, text: str) -> None:
+def keep_secret(path: Path, text: str) -> None:
+    """For this machine's user only, from the first byte on."""
+    path.unlink(missing_ok=True)
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
         file.write(text)
 

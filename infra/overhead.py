@@ -1,0 +1,139 @@
+"""What a run costs through Airflow beside the same two commands: `python -m infra.overhead [RUNS]`, with servers of its own; prints medians and a split.
+
+Runs and commands take turns on one pipeline, each with one new boundary of a few rows, so what is left is overhead; figures are of one machine and one hour.
+"""
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from jobs import rest, runner, tables
+from jobs.config import load
+from jobs.surroundings import ROOT
+
+DAG = "forebay__shop"
+PATIENCE = 240.0        # seconds for one run
+WARM = 1                # runs and commands at the beginning that are not counted: data docs are made, imports are read from disk
+BATCH = 10              # minutes: the example's
+FIRST = datetime.fromisoformat("2025-01-01T12:00:00+00:00")
+TASK = "batches"
+
+
+@dataclass(frozen=True)
+class There:
+    """What `up` said of itself."""
+
+    airflow: rest.Server
+    spark: str
+    folder: Path
+
+
+@contextmanager
+def servers() -> Iterator[There]:
+    with tempfile.TemporaryDirectory(prefix="forebay-overhead-") as place:
+        environment = {**{k: v for k, v in os.environ.items() if k not in ("FOREBAY_MASTER", "FOREBAY_PIPELINES")}, "FOREBAY_UP": place}
+        command = [sys.executable, "-m", "infra.up"]
+        try:
+            done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
+            if done.returncode:
+                raise SystemExit(done.stderr)
+            said = json.loads(Path(place, "where.json").read_text())
+            print(done.stdout.splitlines()[-1], flush=True)
+            yield There(rest.login(said["airflow"], said["user"], said["password"]), said["spark"], Path(said["pipelines"], "shop"))
+        finally:
+            subprocess.run([*command, "down"], cwd=ROOT, env=environment, capture_output=True, timeout=120)
+
+
+def lay(folder: Path, step: int) -> None:
+    """A row of each stream, one boundary after the last."""
+    at = datetime.fromtimestamp(FIRST.timestamp() + 60 * BATCH * step, FIRST.tzinfo).strftime("%Y-%m-%dT%H:%M:%SZ")
+    (folder / "landing" / "views" / f"o{step}.csv").write_text(f"ts,user,page,ms\n{at},u1,news,{700 + step}\n")
+    (folder / "landing" / "purchases" / f"o{step}.json").write_text(json.dumps({"ts": at, "user": "u1", "amount": "1.50"}) + "\n")
+
+
+def by_airflow(there: There) -> dict[str, Any]:
+    """Seconds of one triggered run, as a person sees it, and where they went."""
+    began = time.perf_counter()
+    run = rest.trigger(there.airflow, DAG)
+    said = rest.ended(there.airflow, DAG, run, PATIENCE)
+    seconds = time.perf_counter() - began
+    parts = sorted(rest.tasks(there.airflow, DAG, run), key=lambda t: str(t["start_date"]))
+    return {"state": said["state"], "seconds": seconds, **_split(said, parts), "to_commit": _committed(there) - _time(_of(parts, TASK)["start_date"])}
+
+
+def _split(run: Mapping[str, Any], parts: list[dict[str, Any]]) -> dict[str, float]:
+    """Until the first task is queued, tasks in the queue, tasks at work, between tasks and after the last."""
+    queued = sum(_time(t["start_date"]) - _time(t["queued_when"]) for t in parts if t["start_date"] and t["queued_when"])
+    work = {f"task {t['task_id']}": float(t["duration"] or 0.0) for t in parts}
+    before = min(_time(t["queued_when"]) for t in parts if t["queued_when"]) - _time(run["queued_at"])
+    whole = _time(run["end_date"]) - _time(run["queued_at"])
+    return {"before the first task": before, "tasks queued": queued, "tasks at work": sum(work.values()),
+            "between and after": whole - before - queued - sum(work.values()), **work}
+
+
+def by_commands(there: There) -> dict[str, float]:
+    environment = {**os.environ, "FOREBAY_MASTER": there.spark, "PYTHONPATH": str(ROOT)}
+    took = {}
+    for name in ("ingest", "run"):
+        began = time.perf_counter()
+        command = [sys.executable, "-m", "forebay.cli", name, "--pipeline", str(there.folder)]
+        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+        if done.returncode:
+            raise SystemExit(f"forebay {name}: {done.stderr}")
+        took[name] = time.perf_counter() - began
+    return {"seconds": sum(took.values()), **took}
+
+
+def _committed(there: There) -> float:
+    """When the last batch was committed."""
+    rt = runner.runtime(load(str(there.folder)))
+    return tables.instant(rt.ledger.told(1)[-1].at).timestamp()
+
+
+def _rest(there: There) -> None:
+    """Waits for what a run brings about: plans and statistics into MLflow."""
+    while rest.call(there.airflow, f"/api/v2/dags/{DAG}__adapt/dagRuns?state=running&state=queued")["total_entries"]:
+        time.sleep(rest.LOOK)
+
+
+def _of(parts: list[dict[str, Any]], name: str) -> dict[str, Any]:
+    return next(t for t in parts if t["task_id"] == name)
+
+
+def _time(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp()
+
+
+def _medians(found: list[dict[str, Any]]) -> dict[str, float]:
+    return {key: round(median(f[key] for f in found), 2) for key in found[0] if key != "state"}
+
+
+def measure(runs: int) -> dict[str, Any]:
+    with servers() as there:
+        mine, theirs = list[dict[str, Any]](), list[dict[str, float]]()
+        for n in range(runs + WARM):
+            lay(there.folder, 2 * n)
+            mine.append(by_airflow(there))
+            _rest(there)
+            lay(there.folder, 2 * n + 1)
+            theirs.append(by_commands(there))
+            print(f"{n:>3}  {mine[-1]['state']}  {mine[-1]['seconds']:.2f} s  commands {theirs[-1]['seconds']:.2f} s", flush=True)
+        a, c = _medians(mine[WARM:]), _medians(theirs[WARM:])
+        return {"runs": dict(Counter(m["state"] for m in mine)), "airflow_s": a, "commands_s": c, "overhead_s": round(a["seconds"] - c["seconds"], 2),
+                "times": round(a["seconds"] / c["seconds"], 2)}
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure(int(sys.argv[1]) if len(sys.argv) > 1 else 10), indent=2))
