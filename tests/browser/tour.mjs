@@ -35,6 +35,21 @@ async function trigger(dag, fields, name) {
   await green(dag);
 }
 
+// A name that is none: the page says what is wrong, and begins nothing.
+async function refused(dag) {
+  await page.goto(`${given.airflow}/dags/${dag}`);
+  await page.locator('button:has-text("Trigger")').first().click();
+  const dialog = page.locator('[role=dialog]').last();
+  await dialog.waitFor();
+  await dialog.locator('[name="element_query"]').fill('no name; drop');
+  await dialog.locator('[name="element_query"]').blur();
+  await dialog.locator('button:has-text("Trigger")').last().click().catch(() => {});
+  await page.waitForTimeout(2000);
+  const text = await page.locator('body').innerText();
+  if (!/pattern|match|invalid|does not/i.test(text)) throw new Error(`a bad name is not refused: ${text.slice(0, 2000)}`);
+  await shot('airflow-refused');
+}
+
 async function green(dag) {
   const end = Date.now() + PATIENCE;
   while (Date.now() < end) {
@@ -51,7 +66,7 @@ await login();
 await page.goto(`${given.airflow}/dags`);
 await page.waitForSelector('text=forebay__shop__queries');
 await shot('airflow-dags');
-await trigger('forebay__shop', {});
+await refused('forebay__shop__queries');
 await trigger('forebay__shop__queries', { query: 'spent_by_page', sql: SQL }, 'airflow-form');
 await trigger('forebay__shop', { flush: true });
 await page.goto(`${given.airflow}/dags/forebay__shop`);
@@ -65,8 +80,14 @@ const id = /experiments\/(\d+)/.exec(link)[1];
 await page.goto(`${given.mlflow}/#/experiments/${id}/${given.charts}`);
 await page.waitForSelector('text=predicted_s');
 await page.waitForSelector('text=spent_by_page');
+await page.locator('button[aria-label="Close"]').last().click({ timeout: 3000 }).catch(() => {});      // an assistant that MLflow offers
 await page.waitForTimeout(3000);
 await shot('mlflow-charts');
+const runs = page.locator('input[type=checkbox]');
+await runs.first().click();
+await page.locator('button:has-text("Compare")').first().click();
+await page.waitForTimeout(5000);
+await shot('mlflow-compare');
 if (given.docs) {
   const asked = [];
   page.on('request', (r) => asked.push(r.url()));

@@ -2,14 +2,18 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from jobs import rest
 from jobs.surroundings import ROOT, settle, surroundings
 from tests.dags.driver import MARK
 
@@ -51,3 +55,27 @@ def pipelines(tmp_path: Path) -> Path:
 def dags(home: Path, pipelines: Path) -> Run:
     """dags((name, form), …) runs them one after the other in one process."""
     return lambda *runs, **more: ended(began(home, pipelines, list(runs), **more))
+
+
+@dataclass(frozen=True)
+class Up:
+    """What `make up` started: `place` holds its pid files and logs, `pipelines` the folders."""
+
+    airflow: rest.Server
+    place: Path
+    pipelines: Path
+
+
+@contextmanager
+def served(place: Path, pipelines: Path | None = None) -> Iterator[Up]:
+    """All of `make up`, ended whatever happens."""
+    unset = ("FOREBAY_MASTER", "FOREBAY_PIPELINES")
+    named = {"FOREBAY_PIPELINES": str(pipelines)} if pipelines else {}
+    environment = {**{k: v for k, v in os.environ.items() if k not in unset}, "FOREBAY_UP": str(place), **named}
+    try:
+        started = subprocess.run([sys.executable, "-m", "infra.up"], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
+        assert started.returncode == 0, started.stderr
+        said = json.loads((place / "where.json").read_text())
+        yield Up(rest.login(said["airflow"], said["user"], said["password"]), place, Path(said["pipelines"]))
+    finally:
+        subprocess.run([sys.executable, "-m", "infra.up", "down"], cwd=ROOT, env=environment, capture_output=True, timeout=120)

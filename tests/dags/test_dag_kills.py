@@ -4,66 +4,34 @@ from __future__ import annotations
 import json
 import os
 import random
-import re
 import signal
-import subprocess
-import sys
 import time
-import urllib.request
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
 
 import forebay
+from jobs import rest
+from tests.dags.conftest import Up, served
 from tests.jobs.pipelines import equal
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 DAG = "forebay__shop"
 KILLS = int(os.environ.get("FOREBAY_KILLS", "20"))
 VICTIMS = ("scheduler", "task", "spark")
 
 
-class Airflow:
-    """The REST API of what `make up` started."""
-
-    def __init__(self, url: str, password: str) -> None:
-        self.url, self.token = url, ""
-        self.token = self.call("/auth/token", {"username": "admin", "password": password})["access_token"]
-
-    def call(self, path: str, body: Any = None) -> Any:
-        headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {self.token}"} if self.token else {})}
-        request = urllib.request.Request(self.url + path, None if body is None else json.dumps(body).encode(), headers)
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            return json.loads(answer.read())
-
-    def trigger(self, **form: Any) -> str:
-        return str(self.call(f"/api/v2/dags/{DAG}/dagRuns", {"logical_date": None, "conf": form})["dag_run_id"])
-
-    def ended(self, run: str, patience: float) -> str:
-        end = time.monotonic() + patience
-        while time.monotonic() < end:
-            state = str(self.call(f"/api/v2/dags/{DAG}/dagRuns/{run}")["state"])
-            if state in ("success", "failed"):
-                return state
-            time.sleep(0.5)
-        return "not ended"
-
-
 @pytest.fixture
-def there(tmp_path: Path) -> Iterator[tuple[Airflow, Path]]:
-    place = tmp_path / "up"
-    environment = {**{k: v for k, v in os.environ.items() if k != "FOREBAY_MASTER"}, "FOREBAY_UP": str(place)}
-    try:
-        started = subprocess.run([sys.executable, "-m", "infra.up"], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
-        assert started.returncode == 0, started.stderr
-        url, password = re.findall(r"Airflow +(\S+) .*password (\S+)", started.stdout)[0]
-        yield Airflow(url, password), place
-    finally:
-        subprocess.run([sys.executable, "-m", "infra.up", "down"], cwd=ROOT, env=environment, capture_output=True, timeout=120)
+def there(tmp_path: Path) -> Iterator[Up]:
+    with served(tmp_path / "up") as up:
+        yield up
+
+
+def ended(up: Up, run: str, patience: float) -> str:
+    state = str(rest.ended(up.airflow, DAG, run, patience)["state"])
+    return state if state in rest.ENDED else "not ended"
 
 
 def kill(place: Path, victim: str, rnd: random.Random) -> bool:
@@ -84,19 +52,18 @@ def more(folder: Path, minute: int) -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(3000)
-def test_kills_leave_no_trace(there: tuple[Airflow, Path], seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    (airflow, place), rnd = there, random.Random(seed)
-    folder, states, killed = place / "pipelines" / "shop", list[str](), list[str]()
+def test_kills_leave_no_trace(there: Up, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rnd, folder, states, killed = random.Random(seed), there.pipelines / "shop", list[str](), list[str]()
     for n in range(KILLS):
         more(folder, 5 * n)
-        run = airflow.trigger()
+        run = rest.trigger(there.airflow, DAG)
         time.sleep(rnd.uniform(0.0, 8.0))
         victim = rnd.choice(VICTIMS)
-        if kill(place, victim, rnd):
+        if kill(there.place, victim, rnd):
             killed.append(victim)
-        states.append(airflow.ended(run, 240))
+        states.append(ended(there, run, 240))
         print(n, victim, states[-1], flush=True)
-    assert airflow.ended(airflow.trigger(flush=True), 240) == "success"
+    assert ended(there, rest.trigger(there.airflow, DAG, {"flush": True}), 240) == "success"
     print(states, killed)
     assert "not ended" not in states and len(killed) == KILLS
     monkeypatch.setenv("FOREBAY_MASTER", "inline")

@@ -48,7 +48,8 @@ def test_fifty_pipelines_are_parsed_soon_and_without_engines(tmp_path: Path) -> 
         pipeline(tmp_path / "pipelines" / f"p{k}", f"p{k}")
     found = parsed(tmp_path, tmp_path / "pipelines")
     assert len(found["dags"]) == 50 * 4 + 1 and found["engines"] == []
-    assert found["seconds"] < 2.5      # CPU seconds, with room for a slow machine; a heavy import would take more
+    print(f"50 pipelines: {found['seconds']:.2f} s of processor time")
+    assert found["seconds"] < 1.0      # half of it on a calm machine; a heavy import would take more
 
 
 def test_schedules_pools_and_what_is_broken(tmp_path: Path) -> None:
