@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -116,6 +117,10 @@ def _time(text: str) -> float:
     return datetime.fromisoformat(text).timestamp()
 
 
+def _said(found: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key} {value:.2f}" if isinstance(value, float) else str(value) for key, value in found.items())
+
+
 def _medians(found: list[dict[str, Any]]) -> dict[str, float]:
     return {key: round(median(f[key] for f in found), 2) for key in found[0] if key != "state"}
 
@@ -129,11 +134,12 @@ def measure(runs: int) -> dict[str, Any]:
             _rest(there)
             lay(there.folder, 2 * n + 1)
             theirs.append(by_commands(there))
-            print(f"{n:>3}  {mine[-1]['state']}  {mine[-1]['seconds']:.2f} s  commands {theirs[-1]['seconds']:.2f} s", flush=True)
+            print(n, _said(mine[-1]), "commands:", _said(theirs[-1]), flush=True)
         a, c = _medians(mine[WARM:]), _medians(theirs[WARM:])
         return {"runs": dict(Counter(m["state"] for m in mine)), "airflow_s": a, "commands_s": c, "overhead_s": round(a["seconds"] - c["seconds"], 2),
                 "times": round(a["seconds"] / c["seconds"], 2)}
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by a signal"))      # so that servers are ended too
     print(json.dumps(measure(int(sys.argv[1]) if len(sys.argv) > 1 else 10), indent=2))

@@ -104,10 +104,11 @@ class Runtime:
                        lambda name, version: relations.version_file(self.pipeline, name, version))
 
 
-def runtime(pipeline: Pipeline, engine: str | None = None, asked_by: str = "") -> Runtime:
-    """`asked_by`: a kind of trigger and a DAG run, for the ledger."""
+def runtime(pipeline: Pipeline, engine: str | None = None, asked_by: str = "", lasting: bool = False) -> Runtime:
+    """`asked_by`: a kind of trigger and a DAG run, for the ledger; `lasting`: Spark is used only while the pipeline is held, so a session may be shared."""
     spark = pipeline.spark
-    return Runtime(pipeline, Ledger(pipeline.warehouse, asked_by), Tasks(spark.remote or spark.master, dict(spark.settings)), engine)
+    tasks = Tasks(spark.remote or spark.master, dict(spark.settings), pipeline.warehouse if lasting else "")
+    return Runtime(pipeline, Ledger(pipeline.warehouse, asked_by), tasks, engine)
 
 
 def run(rt: Runtime, to: int | None = None, flush: bool = False, limit: int | None = None, progress: Progress = lambda _: None) -> dict[str, Any]:

@@ -160,7 +160,7 @@ def _held(error: ForebayError | Conflict) -> ForebayError | None:
 
 @contextmanager
 def _opened(folder: str, asked_by: str = "") -> Iterator[Runtime]:
-    rt = runner.runtime(load(folder), asked_by=asked_by)
+    rt = runner.runtime(load(folder), asked_by=asked_by, lasting=True)
     try:
         yield rt
     finally:

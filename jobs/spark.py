@@ -5,13 +5,17 @@ Nothing here uses a SparkContext's or the JVM's handles, so Connect works too.
 from __future__ import annotations
 
 import glob
+import hashlib
 import os
 import re
 import sys
 import tempfile
+import time
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -33,8 +37,7 @@ SETTINGS = {
     "spark.driver.memory": "1g",
     "spark.log.level": "ERROR",
 }
-
-
+LASTS = 1800      # seconds that a session is taken again; a server forgets one after an hour without use, so none is asked for that it has forgotten
 ANSWERS = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.parquet.outputTimestampType", "spark.sql.shuffle.partitions")
 
 
@@ -42,14 +45,17 @@ class Broken(Exception):
     """Spark, or a task of it, ended with an error of its own."""
 
 
-def session(master: str = "local[*]", settings: Mapping[str, str] | None = None) -> Any:
-    """A classic session (`local[*]`, `spark://…`) or a Connect one (`sc://…`); the Python of the workers is this one."""
+def session(master: str = "local[*]", settings: Mapping[str, str] | None = None, lasting: str = "") -> Any:
+    """A classic session (`local[*]`, `spark://…`) or a Connect one (`sc://…`); the Python of the workers is this one.
+
+    A Connect session has Python workers of its own, which take seconds to start. Processes that say the same `lasting` name, one after the other, use one
+    session of the server and find them warm; the server lets it go an hour after the last."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     from pyspark.sql import SparkSession  # a second of imports that `result` and `query` need not pay
 
     if master.startswith("sc://"):
-        return _configured(SparkSession.builder.remote(master).getOrCreate(), settings or {})
+        return _remote(SparkSession.builder, master, settings or {}, lasting)
     jars = sorted(glob.glob(os.path.join(JARS, "*.jar")))
     builder = SparkSession.builder.appName("forebay").master(master).config("spark.jars", ",".join(jars))
     options = "-XX:+IgnoreUnrecognizedVMOptions -Xlog:disable -Xlog:all=error:stderr"
@@ -59,6 +65,31 @@ def session(master: str = "local[*]", settings: Mapping[str, str] | None = None)
         builder = builder.config(key, value)
     with _aside():
         return builder.getOrCreate()
+
+
+def _remote(builder: Any, master: str, settings: Mapping[str, str], lasting: str) -> Any:
+    found = builder.remote(_address(master, lasting)).getOrCreate()
+    found.release_session_on_close = not lasting
+    try:
+        return _configured(found, settings)
+    except Exception as error:
+        if not lasting or "SESSION" not in str(error):      # somebody closed it: one of its own is slower, not wrong
+            raise
+        found.stop()
+        return _remote(builder, master, settings, "")
+
+
+def _address(master: str, lasting: str) -> str:
+    """The same session for the same name, Python and code, but not for longer than the server remembers it. An address that says more is left as it is."""
+    if not lasting or not re.fullmatch(r"sc://[^/;]+/?", master):
+        return master
+    said = f"{lasting} {sys.prefix} {_code()} {int(time.time() // LASTS)}"
+    return f"{master.rstrip('/')}/;session_id={uuid.UUID(bytes=hashlib.sha256(said.encode()).digest()[:16], version=4)}"
+
+
+def _code() -> int:
+    """When the newest of the modules changed that a worker keeps once it has loaded them."""
+    return max(f.stat().st_mtime_ns for folder in ("jobs", "optimizer") for f in (Path(__file__).parent.parent / folder).rglob("*.py"))
 
 
 _KEPT: list[bool] = []

@@ -14,10 +14,11 @@ Result = TypeVar("Result")
 
 @dataclass
 class Tasks:
-    """`master` as forebay.yml says it; the session starts with the first job, so that what needs none never pays for it."""
+    """`master` as forebay.yml says it; the session starts with the first job, so that what needs none never pays for it. `lasting` as for spark.session."""
 
     master: str = "local[*]"
     settings: dict[str, str] = field(default_factory=dict)
+    lasting: str = ""
     _session: Any = None
     _width: int | None = None
     jobs: int = 0
@@ -30,7 +31,7 @@ class Tasks:
     def session(self) -> Any:
         if self._session is None:
             with spark.guarded():
-                self._session = spark.session(self.master, self.settings)
+                self._session = spark.session(self.master, self.settings, self.lasting)
         return self._session
 
     @property
