@@ -96,6 +96,18 @@ def test_a_session_that_somebody_closed_is_done_without(there: Up) -> None:
     assert {t["try_number"] for t in rest.tasks(there.airflow, DAG, run)} == {1}
 
 
+def test_a_pipeline_that_comes_later_gets_its_pool_and_runs(there: Up) -> None:
+    folder = there.pipelines / "later"
+    copy("shop", str(folder))
+    settings = folder / "forebay.yml"
+    settings.write_text(settings.read_text().replace("name: shop", "name: later"))
+    end = time.monotonic() + PATIENCE
+    while rest.asked(there.airflow, "/api/v2/dags/forebay__later")[0] != 200 or rest.asked(there.airflow, "/api/v2/pools/forebay__later")[0] != 200:
+        assert time.monotonic() < end, "no DAG, or no pool"
+        time.sleep(1.0)
+    assert rest.ended(there.airflow, "forebay__later", rest.trigger(there.airflow, "forebay__later"), PATIENCE)["state"] == "success"
+
+
 def lay(folder: Path, step: int) -> None:
     at = f"2025-01-01T12:{9 * step:02d}:00Z"
     (folder / "landing" / "views" / f"s{step}.csv").write_text(f"ts,user,page,ms\n{at},u1,news,{700 + step}\n")
