@@ -53,10 +53,9 @@ def caught(folder: Path, patch: pytest.MonkeyPatch, sql: str) -> list[Caught]:
     return seen
 
 
-def judged(one: Caught, change: Any = lambda rows: rows, **changed: Any) -> list[Finding]:
+def judged(one: Caught, change: Any = lambda rows: rows) -> list[Finding]:
     batch, shared = one
-    made = tuple((template, change(table)) for template, table in shared.made)
-    return expect_answers.of_shared(batch, replace(shared, **{"made": made, **changed}), {})
+    return expect_answers.of_shared(batch, replace(shared, made=tuple(replace(m, rows=change(m.rows)) for m in shared.made)), {})
 
 
 def kinds(found: list[Finding]) -> set[tuple[str, str]]:
@@ -81,7 +80,7 @@ def put(column: str, change: Any) -> Any:
 @pytest.mark.parametrize("sql", [JOINED, WHOLE, JOINED + " HAVING COUNT(*) > 1"])
 def test_sound_answers_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sql: str) -> None:
     seen = caught(tmp_path, monkeypatch, sql)
-    assert [f for one in seen for f in judged(one)] == [] and sum(t.num_rows for _, s in seen for _, t in s.made) > 0
+    assert [f for one in seen for f in judged(one)] == [] and sum(m.rows.num_rows for _, s in seen for m in s.made) > 0
 
 
 def test_what_is_damaged_is_named_with_its_query(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,7 +106,7 @@ def test_a_damaged_answer_stops_the_batch_until_it_is_released(tmp_path: Path, m
     def damaged(*given: Any) -> Answered:
         found = made(*given)
         lost = of("q4", lambda t: t.slice(1))
-        return replace(found, shared=[replace(s, made=tuple((template, lost(table)) for template, table in s.made)) for s in found.shared])
+        return replace(found, shared=[replace(s, made=tuple(replace(m, rows=lost(m.rows)) for m in s.made)) for s in found.shared])
     monkeypatch.setattr(batches, "answers", damaged)
     pipe = filled(tmp_path, JOINED)
     with pytest.raises(ForebayError) as stopped:
