@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.layers import Module, circles, dependent, impure, oversized, parsed, repository, trespassing, unexplained, upward
+from tests.layers import Module, circles, dependent, imports, impure, nodes, oversized, parsed, repository, trespassing, unexplained, upward
 
 ROOT = Path(__file__).resolve().parent.parent
 RULES = (upward, trespassing, impure, dependent, unexplained, oversized)
@@ -45,6 +45,14 @@ SOUND = [
     (dependent, "jobs/verify.py", "from optimizer.errors import failed"),
     (oversized, "jobs/x.py", "def f():\n" + "    x = 1\n" * 59),
 ]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def forgotten() -> Iterator[None]:
+    """A million nodes of trees are looked at by every later collection."""
+    yield
+    for known in (repository, nodes, imports):
+        known.cache_clear()
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda r: r.__name__)
