@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from optimizer.expr import AggregateRef, Call, Expr
 from optimizer.join import failing
@@ -86,6 +86,7 @@ def form(query: Query) -> Hashable:
     return _form(normal(query))
 
 
+@lru_cache(maxsize=16384)
 def _form(query: Query) -> Hashable:
     fallible = query.aggregates if failing(Lowering(shape(query), _lone(query))) else ()
     return query.inputs, query.equalities, query.residuals, query.groups, query.every, fallible
