@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs import experiments
+from jobs import experiments, tracking
 from jobs.experiments import aggregation, agreement, pictures
 from jobs.experiments.claims import HOLDS, NOT, PART, Panel, claim, report
 from jobs.experiments.points import MINUTES, PLACE, finished, point, spent, unfinished
@@ -118,6 +118,14 @@ def test_claims_name_their_own_scale(scale: int) -> None:
     found = list(aggregation.judged(6, panels, {"spearman": {"tuned": 1.0, "calibrated": 1.0, "same_order": 1.0}}, scale))
     assert all(c.said.endswith("rates × 100") == (scale == 100) for c in found)
     assert any("LAP 40, EAP10 30, EAP01 20, EAP11 10" in c.why for c in found)
+
+
+@pytest.mark.slow
+def test_reports_go_beside_the_folder_where_nobody_says_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    tracking.record("x", {"quick": True}, {"seconds": [1.0, 2.0]}, {"report.md": "said"}, {})
+    assert [p.read_text() for p in tmp_path.glob(".forebay/mlflow/artifacts/*/artifacts/report.md")] == ["said"]
 
 
 @pytest.mark.slow
