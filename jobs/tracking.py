@@ -65,6 +65,7 @@ def store(pipeline: Pipeline) -> Store | None:
 
 def _store(place: str) -> Store:
     if "://" not in place:
+        place = os.path.abspath(place)      # MLflow takes the first part of a relative one for a host
         return Store(f"sqlite:///{os.path.join(place, 'mlflow.db')}", f"file://{os.path.join(place, 'artifacts')}")
     database = place.removeprefix("sqlite:///") if place.startswith("sqlite:///") else None
     return Store(place, f"file://{os.path.join(os.path.dirname(os.path.abspath(database)), 'artifacts')}" if database else None)

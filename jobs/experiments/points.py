@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from jobs import operators
+from optimizer.errors import ForebayError
 
 Point = dict[str, Any]
 PLACE = "FOREBAY_EXPERIMENTS"        # the folder of unfinished experiments, instead of the user's cache
@@ -52,8 +53,11 @@ def point(points: Points, key: str, measure: Callable[[], Point]) -> Point:
 
 def spent(points: Points) -> bool:
     """Whether there is no time for a further point."""
-    minutes = os.environ.get(MINUTES)
-    return minutes is not None and time.monotonic() - points.began > float(minutes) * 60
+    said = os.environ.get(MINUTES)
+    try:
+        return said is not None and time.monotonic() - points.began > float(said) * 60
+    except ValueError:
+        raise ForebayError("bad-usage", f"{MINUTES} is {said!r}", hint="expected minutes, a number") from None
 
 
 def finished(points: Points) -> None:

@@ -18,7 +18,6 @@ from jobs.experiments.ajoin_run import (
     GROUPED,
     STAR,
     Load,
-    advanced,
     checked,
     create,
     lived,
@@ -27,6 +26,7 @@ from jobs.experiments.ajoin_run import (
     running,
     sql,
     steady,
+    timed,
     workload,
 )
 from jobs.experiments.claims import Claim, Panel, claim, report
@@ -207,7 +207,7 @@ def _ad_hoc(setting: Load, made: Sequence[Made], form: str) -> float:
         took = []
         for number, one in enumerate(made[1:], 1):
             began = create(rt, named([one], form, number))
-            took.append((began + sum(e["seconds"] for e in advanced(rt, 1))) / (number + 1) * len(made))
+            took.append((began + timed(rt)) / (number + 1) * len(made))
         checked(rt)
     return sum(took) / len(took)
 
@@ -248,4 +248,4 @@ def _of_shape(panel: Panel) -> list[Claim]:
 
 
 def _settings(more: str) -> str:
-    return f"{more}; attributes uniform in 0 … 499 unless said, windows of 1 to 3 s, batches of 1 s, selections of a half; tasks in one process"
+    return f"{more}; attributes uniform in 0 … 499 unless said, windows of 1 to 3 s, batches of 1 s, selections of a half; processor seconds of one process"

@@ -133,8 +133,9 @@ def test_events_are_refused_where_nobody_asks_for_them(monkeypatch: pytest.Monke
 
 
 @pytest.mark.spark
-def test_plain_spark_sql_gives_the_same_windows(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plain_spark_sql_gives_the_same_windows(spark: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The experiment refuses its own result where digests differ."""
+    monkeypatch.setenv(PLACE, str(tmp_path))
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "")
     monkeypatch.setenv(windows_spark.SETUPS, "S-5-hopping,R-5-tumbling")
     report = windows_spark.table(True, lambda said: None, 30_000)

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs import experiments
+from jobs import experiments, tracking
 from jobs.experiments import aggregation, agreement, pictures
 from jobs.experiments.claims import HOLDS, NOT, PART, Panel, claim, report
-from jobs.experiments.points import PLACE, finished, point, unfinished
+from jobs.experiments.points import MINUTES, PLACE, finished, point, spent, unfinished
+from optimizer.errors import ForebayError
 
 FIGURES = [name for name in experiments.EXPERIMENTS if name != "windows-spark"]      # which needs Spark: test_experiments.py
 LOGGED = "b-fig7"                   # in MLflow, whose import takes seconds
@@ -87,6 +88,27 @@ def test_a_page_shows_the_picture_the_claims_and_the_numbers(tmp_path: Path) -> 
     assert picture.read_bytes() == drawing
 
 
+def test_named_points_are_bars_and_every_series_is_a_metric(tmp_path: Path) -> None:
+    """What stands beside is named by the panel; a metric has a step a point, and letters that MLflow takes."""
+    panel = Panel("rates × 10", "setup", "times", (0.0, 1.0), {"σ = 0.1": [2.0, 3.0]}, {"σ = 0.1": [1.5, 2.5]}, beside="paper", labels=("R-5", "S-5"),
+                  spread={"σ = 0.1": [(1.5, 2.5), (2.0, 3.5)]})
+    made = {**report("Table", "Settings.", [panel], [claim("x", [(True, "a")]), claim("y", [(False, "b")])], {"events": 7}), "asked": 7}
+    assert pictures.metrics(made) == {"events": [7.0], "asked": [7.0], "rates 10/ 0.1": [2.0, 3.0], "rates 10/ 0.1/paper": [1.5, 2.5], "claims": [2.0],
+                                      "claims_that_hold": [1.0]}
+    page, picture = pictures.drawn("x", made, tmp_path)
+    assert "measured / paper" in made["text"] and "| S-5 | 3 / 2.5 |" in page.read_text() and "`forebay experiment x --events 7`" in page.read_text()
+    assert b"rates \xc3\x97 10: paper" in picture.read_bytes() and b"R-5" in picture.read_bytes()
+
+
+def test_a_time_that_is_no_number_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(PLACE, str(tmp_path))
+    monkeypatch.setenv(MINUTES, "soon")
+    with pytest.raises(ForebayError, match="FOREBAY_MINUTES is 'soon'"):
+        spent(unfinished("x", True))
+    monkeypatch.setenv(MINUTES, "0")
+    assert spent(unfinished("x", True))
+
+
 @pytest.mark.parametrize("scale", (1, 100))
 def test_claims_name_their_own_scale(scale: int) -> None:
     """A tuple's cost is said a tuple, whatever the rates are."""
@@ -96,6 +118,14 @@ def test_claims_name_their_own_scale(scale: int) -> None:
     found = list(aggregation.judged(6, panels, {"spearman": {"tuned": 1.0, "calibrated": 1.0, "same_order": 1.0}}, scale))
     assert all(c.said.endswith("rates × 100") == (scale == 100) for c in found)
     assert any("LAP 40, EAP10 30, EAP01 20, EAP11 10" in c.why for c in found)
+
+
+@pytest.mark.slow
+def test_reports_go_beside_the_folder_where_nobody_says_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    tracking.record("x", {"quick": True}, {"seconds": [1.0, 2.0]}, {"report.md": "said"}, {})
+    assert [p.read_text() for p in tmp_path.glob(".forebay/mlflow/artifacts/*/artifacts/report.md")] == ["said"]
 
 
 @pytest.mark.slow
