@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -126,8 +126,9 @@ def _medians(found: list[dict[str, Any]]) -> dict[str, float]:
 
 
 def measure(runs: int) -> dict[str, Any]:
-    with servers() as there:
-        mine, theirs = list[dict[str, Any]](), list[dict[str, float]]()
+    """Also of fewer, where it is ended before: servers are ended then too."""
+    mine, theirs = list[dict[str, Any]](), list[dict[str, float]]()
+    with suppress(KeyboardInterrupt), servers() as there:
         for n in range(runs + WARM):
             lay(there.folder, 2 * n)
             mine.append(by_airflow(there))
@@ -135,11 +136,22 @@ def measure(runs: int) -> dict[str, Any]:
             lay(there.folder, 2 * n + 1)
             theirs.append(by_commands(there))
             print(n, _said(mine[-1]), "commands:", _said(theirs[-1]), flush=True)
-        a, c = _medians(mine[WARM:]), _medians(theirs[WARM:])
-        return {"runs": dict(Counter(m["state"] for m in mine)), "airflow_s": a, "commands_s": c, "overhead_s": round(a["seconds"] - c["seconds"], 2),
-                "times": round(a["seconds"] / c["seconds"], 2)}
+    return _report(mine[WARM:], theirs[WARM:])
+
+
+def _report(mine: list[dict[str, Any]], theirs: list[dict[str, float]]) -> dict[str, Any]:
+    states = dict(Counter(m["state"] for m in mine))
+    if not mine or not theirs:
+        return {"runs": states}
+    a, c = _medians(mine), _medians(theirs)
+    overhead, times = round(a["seconds"] - c["seconds"], 2), round(a["seconds"] / c["seconds"], 2)
+    return {"runs": states, "airflow_s": a, "commands_s": c, "overhead_s": overhead, "times": times}
+
+
+def _interrupted(*_: Any) -> None:
+    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by a signal"))      # so that servers are ended too
+    signal.signal(signal.SIGTERM, _interrupted)
     print(json.dumps(measure(int(sys.argv[1]) if len(sys.argv) > 1 else 10), indent=2))
