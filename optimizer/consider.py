@@ -36,18 +36,20 @@ class Costs:
 
 def consider(query: Query, observed: Observed, costs: Costs, past: Past = Past(), rules: Hysteresis = RULES, only: str | None = None,
              everything: bool = False) -> Decision:
-    """`only`: the pinned name, of which the cheapest form is taken. `everything`: all that can be said of each candidate, not only of the cheapest ones."""
+    """`only`: the pinned name, of which the cheapest form is taken, and another one when it has become better.
+
+    `everything`: all that can be said of each candidate, not only of the cheapest ones.
+    """
     pricing = _Pricing(query, observed, costs)
     found = cheapest(query, pricing.rank, pricing.joined, costs.forms)
     near = {c.plan for c in sorted((c for c in found if c.refused is None), key=lambda c: pricing.rank(c.plan))[:WHOLE]}
     far = not everything and costs.model == "measured"
-    candidates = priced(found, lambda plan: pricing.whole(plan) if plan in near or not far else Priced(plan, pricing.rank(plan)), past)
+    candidates = priced(found, lambda plan: pricing.whole(plan) if plan in near or plan.name == only or not far else Priced(plan, pricing.rank(plan)), past)
     if only is not None:
-        return _pinned(candidates, only, past)
+        return _pinned(candidates, only, pricing.present(past), past, rules)
     if costs.model == "paper":
         return _by_paper(candidates, past)
-    current = pricing.present(past)
-    return decide(candidates, current, past, rules)
+    return decide(candidates, pricing.present(past), past, rules)
 
 
 class _Pricing:
@@ -91,11 +93,12 @@ class _Pricing:
         return self.sizes.join(operands)
 
 
-def _pinned(candidates: tuple[Priced, ...], only: str, past: Past) -> Decision:
-    chosen = next(c for c in candidates if c.plan.name == only)
-    kept = past.plan if past.plan is not None and past.plan.name == only else chosen.plan
-    before = past.plan if past.plan is not None and past.plan.name != only else None
-    return Decision(kept, before, PINNED, chosen.seconds, candidates, past.corrections)
+def _pinned(candidates: tuple[Priced, ...], only: str, current: Priced | None, past: Past, rules: Hysteresis) -> Decision:
+    """The name is given; its form follows rates like any plan's."""
+    forms = tuple(c for c in candidates if c.plan.name == only)
+    if current is None or current.plan.name != only:
+        return Decision(forms[0].plan, past.plan, PINNED, forms[0].seconds, candidates, past.corrections)
+    return replace(decide(forms, current, past, rules), reason=PINNED, candidates=candidates)
 
 
 def _by_paper(candidates: tuple[Priced, ...], past: Past) -> Decision:
