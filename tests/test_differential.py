@@ -104,6 +104,8 @@ def test_batches_split_and_merged_give_the_same_answers() -> None:
         if case.may_fail or not due or versions(case, query):
             return
         plan, cut, expected = varied(query, choice.choice(plans(query)), choice), choice.randrange(len(due)), oracle.answers(case)
+        if any(isinstance(answer, ForebayError) for answer in expected.values()):      # a product of large values; the first test here is for that
+            return
         folder = folder_of(case, query, choice)
         relations_at(case, query, folder, due[0])
         for groups in ([due], [(t,) for t in due], [g for g in (due[:cut], due[cut:]) if g]):
