@@ -9,6 +9,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from optimizer.errors import ForebayError
 
 HELD = 3        # the exit code of INTERFACE's commands for it
+PASSING = ("spark-failed",)      # told as an error that says what to do, and yet a crash: Spark may be there again for the next try
 
 
 @contextmanager
@@ -16,6 +17,8 @@ def told() -> Iterator[None]:
     try:
         yield
     except ForebayError as error:
+        if error.code in PASSING:
+            raise
         place = f" (line {error.line}, column {error.column})" if error.line else ""
         said = f"{error.code}: {error.message}{place}" + (f"; {error.hint}" if error.hint else "")
         raise AirflowSkipException(said) if error.exit_code == HELD else AirflowFailException(said) from error
