@@ -38,8 +38,7 @@ SOON = {                    # Airflow's own values are for many machines: minute
     "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.3", "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "30",
     "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "5", "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_SEC": "5",
     "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "15",
-    "AIRFLOW__SCHEDULER__TASK_QUEUED_TIMEOUT": "60",      # a worker killed before it starts the task it took: Airflow waits ten minutes
-    "AIRFLOW__SCHEDULER__TASK_QUEUED_TIMEOUT_CHECK_INTERVAL": "10",
+    "AIRFLOW__CORE__EXECUTOR": "forebay_executor.KeptExecutor",      # in infra/settings
     "AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL": "1",      # a task whose pipes close before its process ends is not noticed until then: 5 s as Airflow has it
 }
 PREFERRED = {"airflow": 8080, "mlflow": 5000, "spark": 15002, "logs": 8793}

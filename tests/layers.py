@@ -12,7 +12,7 @@ FLOORS = ("optimizer", "expectations", "jobs", "dags")            # a floor impo
 FRONT, UTILITY = "forebay", "infra"                               # the front stands on all; infra installs, it may use jobs and nothing uses it
 OWNERS: Mapping[str, tuple[str, ...]] = {
     "pyspark": ("jobs/spark.py",), "delta": ("jobs/spark.py",), "duckdb": ("jobs/kernel.py",), "deltalake": ("jobs/tables.py",),
-    "sqlglot": ("optimizer/sql*.py", "jobs/verify_sql*.py"), "pandas": ("forebay/*.py",), "airflow": ("dags/*.py",),
+    "sqlglot": ("optimizer/sql*.py", "jobs/verify_sql*.py"), "pandas": ("forebay/*.py",), "airflow": ("dags/*.py", "infra/settings/*.py"),
     "mlflow": ("jobs/tracking.py",), "numba": ("jobs/operators/compiled.py",), "great_expectations": ("jobs/expect_docs.py",),
     "matplotlib": ("jobs/experiments/*.py", "jobs/tracking_chart.py", "forebay/*.py"),
 }
