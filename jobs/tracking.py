@@ -20,6 +20,7 @@ from jobs.lock import held
 from jobs.pipeline import Pipeline
 from jobs.queries import Standing
 from jobs.tracking_chart import chart
+from jobs.tracking_pages import VARIABLE, charts, experiment
 from optimizer import explain as renderer
 from optimizer.errors import ForebayError
 from optimizer.spans import span as spelled
@@ -29,11 +30,9 @@ if TYPE_CHECKING:
 
     from jobs.runner import Runtime
 
-VARIABLE = "MLFLOW_TRACKING_URI"
 QUIET = {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2", "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
          "MLFLOW_LOGGING_LEVEL": "WARNING"}
 AT_ONCE = 1000            # metrics of one call: MLflow's limit
-CHARTS = "runs?workflowType=machine_learning&compareRunsMode=CHART"      # without it MLflow begins with an empty page about traces
 KIND = {"mlflow.experimentKind": "custom_model_development"}             # no traces of language models are to be looked for
 LONGEST = 5000            # characters of a tag: MLflow's limit
 
@@ -59,8 +58,7 @@ def store(pipeline: Pipeline) -> Store | None:
     said = os.environ.get(VARIABLE) or pipeline.tracking
     if said == "":
         return None
-    beside = pipeline.warehouse if "://" not in pipeline.warehouse else os.path.join(pipeline.folder, ".forebay")
-    return _store(said or os.path.join(beside, "mlflow"))
+    return _store(said or pipeline.beside("mlflow"))
 
 
 def _store(place: str) -> Store:
@@ -80,7 +78,7 @@ def record(name: str, params: Mapping[str, Any], metrics: Mapping[str, Sequence[
     if not place:
         return None
     made = _store(place)
-    log = _log(made, "forebay/experiments", KIND)
+    log = _log(made, experiment("experiments"), KIND)
     run = log.client.create_run(log.experiment, run_name=name).info.run_id
     for key, value in params.items():
         log.client.log_param(run, key, value)
@@ -112,11 +110,11 @@ def track(rt: Runtime) -> dict[str, Any]:
     if place is None:
         return {"uri": None, "experiment": None, "page": None, "queries": {}}
     with held(os.path.join(rt.pipeline.warehouse, "mlflow"), patience=60.0):
-        log = _log(place, f"forebay/{rt.pipeline.name}", {"forebay.folder": rt.pipeline.folder, **KIND})
+        log = _log(place, experiment(rt.pipeline.name), {"forebay.folder": rt.pipeline.folder, **KIND})
         told = rt.ledger.told(1)
         said = {s.name: _query(rt, log, s) for s in requests.listed(rt)} if told else {}
     uri = _without_password(place.uri)
-    page = f"{uri}/#/experiments/{log.experiment}/{CHARTS}" if uri.startswith("http") else None
+    page = charts(uri, log.experiment) if uri.startswith("http") else None
     return {"uri": uri, "experiment": log.experiment, "page": page, "queries": {n: s for n, s in said.items() if s is not None}}
 
 
@@ -254,4 +252,4 @@ def _tags(log: Log, run: str, tags: Mapping[str, str]) -> None:
     log.client.log_batch(run, tags=[RunTag(key, value[:LONGEST]) for key, value in tags.items()])
 
 
-__all__: Sequence[str] = ("Log", "Store", "record", "store", "track")
+__all__: Sequence[str] = ("VARIABLE", "Log", "Store", "record", "store", "track")
