@@ -9,7 +9,8 @@ import json
 import os
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ from jobs.queries import Standing
 from jobs.tracking_chart import chart
 from jobs.tracking_pages import VARIABLE, charts, experiment
 from optimizer import explain as renderer
-from optimizer.errors import ForebayError
+from optimizer.errors import ForebayError, failed
 from optimizer.spans import span as spelled
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ QUIET = {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true", "MLFLOW_HTT
          "MLFLOW_LOGGING_LEVEL": "WARNING"}
 AT_ONCE = 1000            # metrics of one call: MLflow's limit
 KIND = {"mlflow.experimentKind": "custom_model_development"}             # no traces of language models are to be looked for
+UNTRACKED = "untracked"
+PARTS = ("mlflow", "requests", "urllib3", "sqlalchemy", "alembic", "sqlite3")      # whose errors are the store's
 LONGEST = 5000            # characters of a tag: MLflow's limit
 
 
@@ -109,13 +112,26 @@ def track(rt: Runtime) -> dict[str, Any]:
     place = store(rt.pipeline)
     if place is None:
         return {"uri": None, "experiment": None, "page": None, "queries": {}}
-    with held(os.path.join(rt.pipeline.warehouse, "mlflow"), patience=60.0):
+    with held(os.path.join(rt.pipeline.warehouse, "mlflow"), patience=60.0), _taken(place):
         log = _log(place, experiment(rt.pipeline.name), {"forebay.folder": rt.pipeline.folder, **KIND})
         told = rt.ledger.told(1)
         said = {s.name: _query(rt, log, s) for s in requests.listed(rt)} if told else {}
     uri = _without_password(place.uri)
     page = charts(uri, log.experiment) if uri.startswith("http") else None
     return {"uri": uri, "experiment": log.experiment, "page": page, "queries": {n: s for n, s in said.items() if s is not None}}
+
+
+@contextmanager
+def _taken(place: Store) -> Iterator[None]:
+    """What MLflow's own parts end with, and a disk: told as what it is, since nothing is lost by it."""
+    try:
+        yield
+    except Exception as error:
+        if not isinstance(error, OSError) and type(error).__module__.split(".")[0] not in PARTS:
+            raise
+        said = str(error).strip().splitlines()[:1] or [type(error).__name__]
+        raise failed(UNTRACKED, f"MLflow at {_without_password(place.uri)} did not take what the ledger has: {_without_password(said[0][:300])}",
+                     "nothing is lost: the ledger keeps it, and the next `forebay track` (in Airflow: the next try) writes it") from error
 
 
 def _log(place: Store, name: str, tags: dict[str, str]) -> Log:
