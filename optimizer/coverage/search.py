@@ -74,8 +74,13 @@ def _dropped(prices: Table, chosen: Chosen) -> Chosen:
 
 
 def _gain(prices: Table, now: dict[int, Number], chosen: Chosen, taken: int) -> Number:
-    saved = sum(now[n] - price for price, n in prices.served(taken) if price < now[n])
-    saved += sum(now[f] - price for f in chosen if (price := prices.offer(f, taken)) is not None and price < now[f])
+    saved: Number = 0
+    for price, n in prices.served(taken):
+        if price < now[n]:
+            saved += now[n] - price
+    for f in chosen:
+        if (price := prices.pays(f, taken)) < now[f]:
+            saved += now[f] - price
     return saved - prices.current(taken, chosen) if saved > 0 else 0
 
 
