@@ -52,6 +52,9 @@ class Timed:
     def weights(self, events: int) -> Weights:
         return Weights(**point(self.points, self._key("weights"), lambda: vars(measured(self.con, events))))
 
+    def point(self, what: str, measure: Callable[[], float]) -> float:
+        return float(point(self.points, self._key(what), lambda: {"seconds": measure()})["seconds"])
+
     def _key(self, what: str) -> str:
         return f"{self.data}: {what}"
 
