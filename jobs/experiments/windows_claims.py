@@ -11,6 +11,7 @@ from optimizer.coverage.search import SMALL
 
 LEAST = 0.95          # a chosen plan is never slower than this, as written being one of its candidates
 REACHED = {"S-5-tumbling": 1.5, "S-20-tumbling": 4.0}      # wanted of means at a hundred events a unit
+STEEP = 20            # times from which bars are drawn on a logarithmic scale
 STRONG = 0.7          # a correlation from which costs and throughputs go together
 BUDGET_MS, SEARCH_MS = 100.0, 1000.0          # of the optimizer; of its exact search
 SERIES = (("shared", "shared"), ("chosen", "by measured prices"), ("slicing", "stream slicing"))
@@ -32,8 +33,9 @@ def panels(rows: Sequence[Row]) -> Iterator[Panel]:
         measured = {name: [r["throughput"][plan][0] for r in own] for plan, name in series}
         spread = {name: [(r["throughput"][plan][2], r["throughput"][plan][1]) for r in own] for plan, name in series}
         paper = {name: [r["published"][at] for r in own] for plan, name, at in (("shared", "shared", 0), ("chosen", "by measured prices", 2))}
+        steep = max(y for of in measured.values() for y in of) > STEEP
         yield Panel(f"{rate} event{'s' if rate > 1 else ''} a unit of time", "setup", "times as written", tuple(map(float, range(len(own)))), measured,
-                    {n: y for n, y in paper.items() if n in measured}, beside="paper", labels=tuple(r["setup"] for r in own), spread=spread)
+                    {n: y for n, y in paper.items() if n in measured}, steep=steep, beside="paper", labels=tuple(r["setup"] for r in own), spread=spread)
 
 
 def _mean(rows: Sequence[Row], of: str, plan: str) -> float:
