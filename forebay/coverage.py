@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import Context, Decimal
 from typing import Any, TextIO
 
 from forebay.text import Text, line, table
@@ -10,6 +11,7 @@ from optimizer.errors import ForebayError, failed
 
 TITLES = {"original": "as written", "shared": "shared", "factored": "with factor windows"}
 FORMATS = (".svg", ".png")
+SIX = Context(prec=6)
 Node = Mapping[str, Any]
 
 
@@ -32,7 +34,7 @@ def _opening(document: Mapping[str, Any]) -> str:
     if document["relation"] == "each alone":
         return f"{document['function']} is holistic: each window is evaluated from the rows by itself"
     events = "one event" if document["rate"] == 1 else f"{document['rate']:,} events"
-    return f"{document['function']}: a window is {document['relation']} finer ones; {events} a unit of time, costs of {document['R']:,} units"
+    return f"{document['function']}: a window is {document['relation']} finer ones; {events} a unit of time, costs of {_amount(document['R'])} units"
 
 
 def _remarks(document: Mapping[str, Any]) -> Iterator[str]:
@@ -60,7 +62,10 @@ def _below(nodes: Sequence[Node], source: str | None, indent: str) -> Iterator[s
 
 
 def _amount(number: float) -> str:
-    return f"{number:,}" if isinstance(number, int) and number < 10**15 else f"{number:,.6g}"
+    """Periods and costs can be beyond any float."""
+    if isinstance(number, int):
+        return f"{number:,}" if number < 10**15 else f"{Decimal(number).normalize(SIX)}".lower()
+    return f"{number:,.6g}"
 
 
 def check(path: str) -> None:

@@ -20,12 +20,19 @@ def length(count: str, unit: str) -> int:
     if name not in LENGTHS:
         hint = f"units are {', '.join(LENGTHS)}, also in the plural"
         raise ForebayError("bad-length", f"{unit!r} is not a unit of fixed length", hint=hint)
+    if re.fullmatch(r"-[0-9]+|[0-9]{19,}", count):
+        raise _impossible(count, unit)
     if not re.fullmatch(r"[0-9]{1,18}", count):
         raise ForebayError("bad-length", f"{count!r} is not a whole number", hint="use a smaller unit instead of a fraction: 90 MINUTES, not 1.5 HOURS")
     value = int(count) * LENGTHS[name]
     if not 0 < value <= LONGEST:
-        raise ForebayError("bad-length", f"a length of {count} {unit} is not possible", hint="lengths are positive")
+        raise _impossible(count, unit)
     return value
+
+
+def _impossible(count: str, unit: str) -> ForebayError:
+    wrong = "lengths are positive" if count.startswith("-") or not count.strip("0") else f"a length is at most {LONGEST // LENGTHS['day']:,} days"
+    return ForebayError("bad-length", f"a length of {count[:40]} {unit} is not possible", hint=wrong)
 
 
 def window(content: str, batch: int) -> Window:

@@ -13,6 +13,7 @@ from jobs.experiments.claims import HOLDS
 
 WIDTH, WIDE, HEIGHT = 4.5, 7.5, 3.2       # inches of one diagram; of one with names below its bars
 MARKS = "o^sDvP*X"
+TICKS = [m * 10**n for n in range(6) for m in (1, 2, 5)]
 
 
 def drawn(name: str, report: Report, folder: Path) -> list[Path]:
@@ -90,7 +91,17 @@ def _framed(axes: Any, panel: Report, kind: str) -> None:
     axes.tick_params(labelsize=7)
     if panel["steep"]:
         axes.set_yscale("log")
+        if panel["labels"]:
+            _steps(axes, panel)
     else:
         axes.set_ylim(bottom=0)
     if panel[kind]:
         axes.legend(fontsize=7)
+
+
+def _steps(axes: Any, panel: Report) -> None:
+    """One scale for both diagrams; a bar has no end on a logarithmic one, so all begin at one half."""
+    most = max([y for kind in ("measured", "model") for of in panel[kind].values() for y in of] + [y for of in panel["spread"].values() for _, y in of])
+    axes.set_ylim(0.5, 2 * most)
+    axes.set_yticks([t for t in TICKS if t <= 2 * most], labels=[f"{t:g}" for t in TICKS if t <= 2 * most])
+    axes.minorticks_off()

@@ -44,11 +44,16 @@ def point(points: Points, key: str, measure: Callable[[], Point]) -> Point:
     """A point measured before, or measured now and put on file whole."""
     if key not in points.known:
         points.known[key] = measure()
-        points.file.parent.mkdir(parents=True, exist_ok=True)
-        beside = points.file.with_suffix(f".{os.getpid()}")
-        beside.write_text(json.dumps({"version": points.version, "points": points.known}), encoding="utf-8")
-        os.replace(beside, points.file)
+        kept(points)
     return points.known[key]
+
+
+def kept(points: Points) -> None:
+    """On file, whole."""
+    points.file.parent.mkdir(parents=True, exist_ok=True)
+    beside = points.file.with_suffix(f".{os.getpid()}")
+    beside.write_text(json.dumps({"version": points.version, "points": points.known}), encoding="utf-8")
+    os.replace(beside, points.file)
 
 
 def spent(points: Points) -> bool:

@@ -1,7 +1,8 @@
 """Paper D's Tables I to III and its Fig. 12: window sets by Algorithm 6, costs as modelled, throughput as measured in the task's engine, beside the paper's.
 
 Each plan evaluates MIN over the same events, a statement a window, in one thread: as written every window reads the events, else what its graph says, or
-slices. All plans' answers are compared before anything is reported. Times are the processor's. The baseline is vectorised, harder to beat than the paper's.
+slices. A plan costs the sum of its statements, each timed once for all plans that have it; all answers are compared before anything is reported. Times are
+the processor's. The baseline is vectorised, harder to beat than the paper's.
 """
 from __future__ import annotations
 
@@ -17,12 +18,13 @@ from jobs.experiments import Report, Tell
 from jobs.experiments import windows_claims as claims
 from jobs.experiments.claims import report
 from jobs.experiments.points import finished, point, spent, unfinished
+from jobs.experiments.windows_timing import Timed, Weights, once_or_twice, run
 from optimizer.coverage.algebra import COVERED, PARTITIONED, Window
 from optimizer.coverage.factors import with_factors
 from optimizer.coverage.generate import random_set, sequential_set
 from optimizer.coverage.graph import Graph, Prices, as_written, cheapest, prices
 from optimizer.coverage.search import best
-from optimizer.coverage.statements import EVENTS, Statements, name, slicing, statements
+from optimizer.coverage.statements import EVENTS, slicing, statements
 from optimizer.errors import failed
 
 # setup: mean and max of the paper's throughput over the original plan's; without factor windows, with
@@ -42,18 +44,13 @@ RATES = (1, 100)              # events a unit of time
 PLANS = ("original", "shared", "paper", "factored", "chosen")      # paper: Algorithm 3; factored: our search; chosen: our search by measured prices
 SETS, QUICK_SETS = 10, 2
 SLICING = "slicing"           # one more baseline; it has no cost in the paper's model
+PANES = "panes"               # a harder baseline for hopping windows: each by itself, from panes of its own
+SLICED, MANY = {1: 1, 100: 3}, 1_000_000      # window sets that are sliced too where there are so many events, by rate: slicing takes most of the time
 EVENT_COUNT, QUICK = 300_000, 30_000      # `--events 1000000` is the paper's Synthetic-1M, 10000000 its Synthetic-10M
 SEED = 2022
 SYNTHETIC = "hash(i) % 1000000"
 # Electrical power of a machine at 100 Hz, as mf01 of DEBS 2012: long states with different levels, a slow swing, noise of one per cent
 SENSOR = "CAST(9000 + 3000 * (hash(i // 50000) % 3) + 800 * sin(i / 9549.3) + hash(i) % 120 AS BIGINT)"
-
-
-@dataclass(frozen=True)
-class Weights:
-    read: int
-    made: int
-    fixed: int
 
 
 @dataclass(frozen=True)
@@ -88,7 +85,7 @@ def _table(number: int, quick: bool, tell: Tell, asked: int | None) -> Report:
     count = QUICK_SETS if quick else SETS
     events = asked or (QUICK if quick else EVENT_COUNT)
     setups = [s for s in PAPER if int(s.split("-")[1]) in TABLES[number]][::3 if quick else 1]
-    points = unfinished(f"windows-table-{number}-{events}", quick)
+    points, clock = unfinished(f"windows-table-{number}-{events}", quick), unfinished(f"windows-table-{number}-{events}-statements", quick)
     rows: list[Report] = []
     for rate in RATES:
         todo = [s for s in setups if f"{rate} {s}" not in points.known]
@@ -97,24 +94,27 @@ def _table(number: int, quick: bool, tell: Tell, asked: int | None) -> Report:
             continue
         con = kernel.connect(memory="4GB")
         con.execute(f"CREATE TABLE {EVENTS} AS SELECT i // {rate} AS t, {SENSOR if number == 2 else SYNTHETIC} AS v FROM range({events}) AS r(i)")
-        weights = measured(con, events)
+        timed = Timed(con, clock, f"{rate} a unit")
         for setup in setups:
             if setup in todo and spent(points):
                 continue
-            rows.append(point(points, f"{rate} {setup}", lambda: _measured(con, weights, setup, rate, events // rate, count, number)))
+            rows.append(point(points, f"{rate} {setup}", lambda: _measured(timed, setup, rate, events, count, number)))
             tell(f"{setup} at {rate} a unit: {rows[-1]['throughput']}")
         con.close()
     whole = len(rows) == len(RATES) * len(setups)
     if whole:
         finished(points)
+        finished(clock)
     settings = f"{events:,} events, {count} window sets a setup; times less than all windows as written, mean / most; processor time of one thread"
+    settings += "; slicing of {} set a setup at 1 a unit, of {} at 100".format(*SLICED.values()) if events >= MANY else ""
     settings += "" if whole else f"; {len(rows)} of {len(RATES) * len(setups)} setups, the same command goes on"
     return report(f"Paper D, Table {'I' * number}: windows as written, shared, factored", settings, list(claims.panels(rows)), claims.said(rows),
                   {"table": number, "events": events, "rows": rows}, page(rows).split("\n"))
 
 
-def _measured(con: kernel.Connection, weights: Weights, setup: str, rate: int, until: int, count: int, number: int) -> Report:
-    trials = [_trial(con, weights, windows, setup.endswith("tumbling"), rate, until) for windows in sets(setup, count)]
+def _measured(timed: Timed, setup: str, rate: int, events: int, count: int, number: int) -> Report:
+    tumbling, sliced = setup.endswith("tumbling"), count if events < MANY else SLICED[rate]
+    trials = [_trial(timed, windows, tumbling, rate, events, n < sliced) for n, windows in enumerate(sets(setup, count))]
     return _row(setup, rate, trials, (REAL if number == 2 else PAPER)[setup])
 
 
@@ -126,46 +126,33 @@ def sets(setup: str, count: int) -> Iterator[frozenset[Window]]:
     return (make(int(size), kind == "tumbling", pick) for _ in range(count))
 
 
-def measured(con: kernel.Connection, events: int) -> Weights:
-    """Nanoseconds for an event or an instance read, for an instance made, for a window evaluated at all."""
-    few, many = (_timed(con, f"SELECT t // {length} AS m, min(v) AS v FROM (SELECT v, hash(t) % {events} AS t FROM {EVENTS}) AS q GROUP BY m")
-                 for length in (events // 10, 2))
-    fixed = _timed(con, f"SELECT t // 2 AS m, min(v) AS v FROM {EVENTS} WHERE t < 0 GROUP BY m")
-    return Weights(round((few - fixed) / events * 1e9), max(round((many - few) / (events / 2) * 1e9), 0), round(fixed * 1e9))
-
-
-def _timed(con: kernel.Connection, sql: str) -> float:
-    """The least of three runs."""
-    found = []
-    for _ in range(3):
-        began = time.process_time()
-        con.execute(f"CREATE OR REPLACE TEMP TABLE timed AS {sql}")
-        found.append(time.process_time() - began)
-    con.execute("DROP TABLE timed")
-    return min(found)
-
-
-def _trial(con: kernel.Connection, weights: Weights, windows: frozenset[Window], tumbling: bool, rate: int, until: int) -> Trial:
-    model = prices(windows, PARTITIONED if tumbling else COVERED, rate)
+def _trial(timed: Timed, windows: frozenset[Window], tumbling: bool, rate: int, events: int, sliced: bool) -> Trial:
+    model, until = prices(windows, PARTITIONED if tumbling else COVERED, rate), events // rate
     began = time.process_time()
     found = best(windows, model)
     optimizing = time.process_time() - began
-    chosen = replace(by_measured_prices(windows, model, weights, until), prices=model)
+    chosen = replace(by_measured_prices(windows, model, timed.weights(events), until), prices=model)
     graphs = {"original": as_written(windows, model), "shared": cheapest(windows, model), "paper": with_factors(windows, model), "factored": found.graph,
               "chosen": chosen}
-    seconds: dict[str, float] = {}
-    right: list[object] | None = None
-    made = {SLICING: slicing(windows, until), **{plan: statements(graph, until) for plan, graph in graphs.items()}}
-    for plan, sql in made.items():
-        same = next((p for p in seconds if made[p] == sql), None)
-        if same is not None:
-            seconds[plan] = seconds[same]
-            continue
-        seconds[plan], answers = min((run(con, sql, sorted(windows)) for _ in range(2)), key=lambda r: r[0])
-        if right is not None and answers != right:
-            raise failed("wrong-answer", f"the plan {plan} of {', '.join(map(str, windows))} gives other answers", "please report this")
-        right = answers
+    seconds = {plan: timed.seconds(statements(graph, until)) for plan, graph in graphs.items()}
+    seconds[PANES] = sum(timed.seconds(statements(_paned(w, model), until)) for w in windows)
+    if sliced:
+        seconds[SLICING] = timed.point(f"slicing {sorted(map(str, windows))}", lambda: once_or_twice(lambda: _sliced(timed, sorted(windows), until)))
     return Trial({p: float(g.cost) for p, g in graphs.items()}, seconds, optimizing, found.exact)
+
+
+def _paned(window: Window, model: Prices) -> Graph:
+    """A window alone, a hopping one from panes that make it without overlap."""
+    pane = Window(math.gcd(window.range, window.slide), math.gcd(window.range, window.slide))
+    return as_written([window], model) if window.tumbling else Graph(((pane, None), (window, pane)), frozenset([pane]), model)
+
+
+def _sliced(timed: Timed, windows: Sequence[Window], until: int) -> float:
+    """By itself, on a connection with temporary tables of its own: slices are of one set only."""
+    seconds, answers = run(timed.con.cursor(), slicing(windows, until), windows)
+    if answers != timed.digest(windows):
+        raise failed("wrong-answer", f"slicing of {', '.join(map(str, windows))} gives other answers", "please report this")
+    return seconds
 
 
 def by_measured_prices(windows: frozenset[Window], model: Prices, weights: Weights, until: int) -> Graph:
@@ -175,29 +162,19 @@ def by_measured_prices(windows: frozenset[Window], model: Prices, weights: Weigh
     return min(found, as_written(windows, dearer), key=lambda g: g.cost)
 
 
-def run(con: kernel.Connection, made: Statements, windows: Sequence[Window]) -> tuple[float, list[object]]:
-    """Seconds of all statements, and a digest of each window's answer."""
-    began = time.process_time()
-    for table, sql in made:
-        con.execute(f"CREATE TEMP TABLE {table} AS {sql}")
-    seconds = time.process_time() - began
-    answers = [con.execute(f"SELECT count(*), bit_xor(hash(m, v)), sum(v) FROM {name(w)}").fetchall() for w in windows]
-    for table, _ in made:
-        con.execute(f"DROP TABLE {table}")
-    return seconds, list(answers)
-
-
 def _row(setup: str, rate: int, trials: Sequence[Trial], published: Sequence[float]) -> Report:
     """Means, maxima and the least of a setup's sets, and how costs and throughputs go together."""
     def summary(of: str, plan: str) -> list[float]:
-        found = [t.ratio(of, plan) for t in trials]
+        found = [t.ratio(of, plan) for t in trials if plan in getattr(t, of)]
         return [round(statistics.mean(found), 2), round(max(found), 2), round(min(found), 2)]
 
+    panes = [t.seconds[PANES] / t.seconds["chosen"] for t in trials]
     pairs = [(t.ratio("cost", p), t.ratio("seconds", p)) for t in trials for p in PLANS[1:]]
     times = [t.optimizing * 1000 for t in trials]
     return {"setup": setup, "rate": rate, "bound": int(setup.split("-")[1]), "published": list(published),
             "cost": {p: summary("cost", p) for p in PLANS[1:]}, "throughput": {p: summary("seconds", p) for p in (*PLANS[1:], SLICING)},
-            "correlation": _correlation(pairs), "exact": sum(t.exact for t in trials), "sets": len(trials),
+            "panes": [round(of(panes), 2) for of in (statistics.mean, max, min)], "correlation": _correlation(pairs),
+            "exact": sum(t.exact for t in trials), "sets": len(trials),
             "optimizer_ms": {"mean": round(statistics.mean(times), 1), "deviation": round(statistics.pstdev(times), 1), "most": round(max(times), 1)}}
 
 
@@ -212,12 +189,13 @@ def _correlation(pairs: Sequence[tuple[float, float]]) -> float | None:
 def page(rows: Sequence[Report]) -> str:
     """The rows as Markdown."""
     head = ("setup", "events a unit", "shared: paper", "cost", "measured", "factor windows: paper", "cost, Alg. 3", "cost, ours", "measured, Alg. 3",
-            "measured, ours", "by measured prices", "least", "slicing", "r", "optimizer, ms")
+            "measured, ours", "by measured prices", "least", "times each by its own panes", "slicing", "r", "optimizer, ms")
     lines = ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1)]
     for r in rows:
         shared, alone, factored = (_pair(r[k]["shared"]) for k in ("cost", "throughput")), r["published"], ("paper", "factored")
         cells = [r["setup"], r["rate"], _pair(alone[:2]), *shared, _pair(alone[2:]), *(_pair(r["cost"][p]) for p in factored),
-                 *(_pair(r["throughput"][p]) for p in (*factored, "chosen")), r["throughput"]["chosen"][2], _pair(r["throughput"][SLICING]), r["correlation"],
+                 *(_pair(r["throughput"][p]) for p in (*factored, "chosen")), r["throughput"]["chosen"][2], _pair(r["panes"]), _pair(r["throughput"][SLICING]),
+                 r["correlation"],
                  f"{r['optimizer_ms']['mean']} ± {r['optimizer_ms']['deviation']}"]
         lines.append("| " + " | ".join(map(str, cells)) + " |")
     return "\n".join(lines)

@@ -13,7 +13,8 @@ from jobs.experiments import Report, Tell
 from jobs.experiments.agreement import spearman
 from jobs.experiments.claims import Claim, Panel, claim, counted, report
 from jobs.experiments.points import Point, Points, finished, point, unfinished
-from jobs.experiments.windows import RATES, SYNTHETIC, Weights, measured, run, sets
+from jobs.experiments.windows import RATES, SYNTHETIC, sets
+from jobs.experiments.windows_timing import Weights, measured, run
 from optimizer.coverage.algebra import PARTITIONED, SUBTRACTED, Window
 from optimizer.coverage.graph import Graph, Prices, as_written, prices
 from optimizer.coverage.search import best

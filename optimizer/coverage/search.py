@@ -13,7 +13,7 @@ from optimizer.coverage.factors import with_factors
 from optimizer.coverage.graph import Graph, Number, Prices, cheapest
 from optimizer.coverage.table import Table, table
 
-NODES = 300                   # of the search tree
+WORK = 5000                   # nodes of the search tree times windows that each prices: a quarter of a second
 SMALL = 10                    # windows up to which the search is tried
 FEW = 60                      # windows up to which candidates are tried one after the other
 Chosen = frozenset[int]
@@ -34,7 +34,7 @@ def best(windows: Collection[Window], model: Prices, nodes: int | None = None) -
     if possible is None:
         return Found(pruned(windows, start), False)
     prices = table(windows, possible, model)
-    chosen, exact = _searched(prices, _grown(prices, frozenset()), (NODES if len(windows) <= SMALL else 0) if nodes is None else nodes)
+    chosen, exact = _searched(prices, _grown(prices, frozenset()), (WORK // len(windows) if len(windows) <= SMALL else 0) if nodes is None else nodes)
     graph = cheapest(windows, model, [prices.nodes[c] for c in chosen])
     return Found(min(graph, pruned(windows, start), key=lambda g: g.cost), exact)
 
@@ -74,8 +74,13 @@ def _dropped(prices: Table, chosen: Chosen) -> Chosen:
 
 
 def _gain(prices: Table, now: dict[int, Number], chosen: Chosen, taken: int) -> Number:
-    saved = sum(now[n] - price for price, n in prices.served(taken) if price < now[n])
-    saved += sum(now[f] - price for f in chosen if (price := prices.offer(f, taken)) is not None and price < now[f])
+    saved: Number = 0
+    for price, n in prices.served(taken):
+        if price < now[n]:
+            saved += now[n] - price
+    for f in chosen:
+        if (price := prices.pays(f, taken)) < now[f]:
+            saved += now[f] - price
     return saved - prices.current(taken, chosen) if saved > 0 else 0
 
 

@@ -93,4 +93,5 @@ def drawn(graph: Graph) -> list[dict[str, Any]]:
 
 
 def number(found: Number) -> int | float:
-    return int(found) if found.denominator == 1 else float(found)
+    """A mean over periods can be a fraction; beyond 2**53 a float has none, and beyond 1e308 there is no float."""
+    return int(found) if found.denominator == 1 else float(found) if found < 2**53 else round(found)

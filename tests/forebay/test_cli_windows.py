@@ -1,6 +1,7 @@
 """`forebay windows` from outside: INTERFACE's document, the text, the picture, refusals; it needs no pipeline."""
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,11 @@ def test_function_and_rate(cli: Cli) -> None:
 def test_the_text_draws_the_graphs(cli: Cli) -> None:
     said = cli("windows", "20,30,40")
     assert said.code == 0 and "└─ 10 (factor window): 120" in said.out and "│  └─ 40: 6" in said.out and "2.40" in said.out
+
+
+def test_costs_beyond_any_float_are_printed(cli: Cli) -> None:
+    said = cli("windows", ",".join([*(str(10**12 - k) for k in range(1, 60, 2)), "1013/1009"]))
+    assert said.code == 0 and "as written" in said.out and re.search(r" [0-9.]+e\+3[0-9][0-9]\b", said.out)
 
 
 def test_a_tree_holds_every_window_once() -> None:

@@ -52,6 +52,12 @@ def test_the_graphs_add_up() -> None:
     assert said["relation"] == "covered by" and said["rate"] == 3.5
 
 
+def test_costs_beyond_any_float_that_are_no_whole_numbers() -> None:
+    """The slide of the last does not divide the period, which has more than 308 digits."""
+    said = json.loads(json.dumps(described(parse(",".join(map(str, [*(10**12 - k for k in range(1, 60, 2)), "1013/1009"]))))))
+    assert said["R"] > 10**308 and isinstance(said["cost"]["original"], int) and said["cost"]["original"] > said["R"]
+
+
 @pytest.mark.slow
 def test_a_thousand_windows_are_answered() -> None:
     said = described(parse(",".join(map(str, range(1, 1001)))))

@@ -8,6 +8,7 @@ from optimizer.merging import choices
 from optimizer.plan import candidates, default
 from optimizer.query import Catalog, NamedWindow, Query
 from optimizer.sql import parse
+from optimizer.sql_windows import length
 from optimizer.types import parse_type
 from optimizer.windows import Window
 
@@ -108,3 +109,12 @@ def test_ranges_whose_least_common_multiple_has_hundreds_of_digits() -> None:
     listed = ", ".join(f"Window('{n}', TumblingWindow(minute, {n}))" for n in primes)
     found = query(AZURE.replace(SET, f"Windows({listed})"))
     assert found.inputs[0].window == Window("hopping", primes[-1] * MINUTE, MINUTE) and choices(found) == ((),)
+
+
+@pytest.mark.parametrize(("count", "unit", "hint"), [
+    ("0", "hour", "positive"), ("-5", "minutes", "positive"), ("999999999999999999", "day", "at most"), ("9" * 40, "second", "at most"),
+    ("1.5", "hour", "smaller unit")])
+def test_a_length_that_cannot_be_says_which_can(count: str, unit: str, hint: str) -> None:
+    with pytest.raises(ForebayError) as caught:
+        length(count, unit)
+    assert caught.value.code == "bad-length" and hint in str(caught.value.hint)
