@@ -20,7 +20,7 @@ install-kafka-broker: install   ## also a Kafka broker, for the tests (43 MB)
 demo: install           ## the demo pipeline: answers at every boundary, a crash survived, verify
 	@$(RUN)/forebay demo
 
-up: install             ## Airflow, MLflow and a warm Spark on 127.0.0.1; prints where they are and how to log in
+up: install             ## Airflow, MLflow, data docs and a warm Spark on 127.0.0.1; prints where they are and how to log in
 	@$(RUN)/python -m infra.up
 
 down:                   ## ends what `make up` started

@@ -20,6 +20,7 @@ from tests.jobs.pipelines import equal
 
 DAG = "forebay__shop"
 KILLS = int(os.environ.get("FOREBAY_KILLS", "20"))
+MINUTES = float(os.environ.get("FOREBAY_MINUTES", "40"))        # as long as it goes on killing
 VICTIMS = ("scheduler", "task", "spark")
 
 
@@ -54,17 +55,20 @@ def more(folder: Path, minute: int) -> None:
 @pytest.mark.timeout(3000)
 def test_kills_leave_no_trace(there: Up, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rnd, folder, states, killed = random.Random(seed), there.pipelines / "shop", list[str](), list[str]()
+    end = time.monotonic() + 60 * MINUTES
     for n in range(KILLS):
+        if time.monotonic() > end:
+            break
         more(folder, 5 * n)
-        run = rest.trigger(there.airflow, DAG)
+        began, run = time.monotonic(), rest.trigger(there.airflow, DAG)
         time.sleep(rnd.uniform(0.0, 8.0))
         victim = rnd.choice(VICTIMS)
         if kill(there.place, victim, rnd):
             killed.append(victim)
         states.append(ended(there, run, 240))
-        print(n, victim, states[-1], flush=True)
+        print(n, victim, states[-1], f"{time.monotonic() - began:.0f} s", flush=True)
     assert ended(there, rest.trigger(there.airflow, DAG, {"flush": True}), 240) == "success"
     print(states, killed)
-    assert states == ["success"] * KILLS and len(killed) == KILLS
+    assert states == ["success"] * len(killed) and killed
     monkeypatch.setenv("FOREBAY_MASTER", "inline")
     assert equal(forebay.open(str(folder)))

@@ -43,6 +43,13 @@ def test_a_service_calls_what_is_there(name: str) -> None:
         assert rest[0] != "-m" or (ROOT / (rest[1].replace(".", "/") + ".py")).exists()
 
 
+def test_a_scheduler_whose_worker_was_killed_ends_and_is_started_anew() -> None:
+    """Airflow's own would wait for ever for the lock that the worker held."""
+    module, _, name = COMPOSE["x-forebay"]["environment"]["AIRFLOW__CORE__EXECUTOR"].partition(".")
+    assert f"class {name}(" in (ROOT / "infra" / "settings" / f"{module}.py").read_text()
+    assert "/opt/forebay/infra/settings" in (HERE / "Containerfile").read_text() and SERVICES["scheduler"]["restart"] == "unless-stopped"
+
+
 def test_volumes_and_files_are_there() -> None:
     mounts = [v.rpartition(":")[0] if v.endswith(":ro") else v for s in SERVICES.values() for v in s.get("volumes", [])]
     named = {m.split(":")[0] for m in mounts if re.match(r"[a-z]+:", m)}
