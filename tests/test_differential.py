@@ -23,8 +23,9 @@ from tests.streams import Case, cases
 
 SHARDS = 4      # each its own test, so that they run beside each other
 PAIRS = 200     # of a query and a plan, at least, in all shards
-EACH = 3        # plans of a query
-DRAWS = settings.default.max_examples * 3 // 4
+FULL = os.environ.get("FOREBAY_TESTS") == "full"
+EACH = 3 if FULL else 4      # plans of a query: the oracle answers it once
+DRAWS = 75 if FULL else 25   # queries a shard, of which the fast set stops at its share of the pairs
 
 
 def check(case: Case, query: Query, named: Plan, expected: dict[int, Answer], choice: Random, creation: int | None = None) -> None:
@@ -66,6 +67,8 @@ def test_plans_give_the_oracles_answers(shard: int) -> None:
     pairs: Counter[str] = Counter()
 
     def body(whole: Case, query: Query, choice: Random) -> None:
+        if not FULL and pairs.total() >= PAIRS // SHARDS:
+            return
         case, known = few(whole, choice, choice.choice((1, 2))), plans(query)
         expected = oracle.answers(case)
         for plan in choice.choices(known, k=EACH):
@@ -74,7 +77,7 @@ def test_plans_give_the_oracles_answers(shard: int) -> None:
 
     found = drawn(DRAWS, body)
     seed(shard + int(os.environ.get("FOREBAY_SEED", "1")))(found)()
-    assert sum(pairs.values()) >= PAIRS // SHARDS and len(pairs) >= 4, pairs
+    assert pairs.total() >= PAIRS // SHARDS and len(pairs) >= 4, pairs
 
 
 @pytest.mark.slow
