@@ -36,15 +36,17 @@ test: install-kafka-broker      ## lint, types, then every test, the fast ones f
 
 .PHONY: fast-rules fast-answers flake8 isort mypy      # parts of check and test, beside each other
 fast-rules:              # about as long as the other half, and each imports less than both together
-	@$(RUN)/python -m pytest -q -x -m fast tests/optimizer tests/jobs tests/expectations
+	@$(RUN)/python -m pytest -q -x -m fast tests/optimizer tests/jobs tests/expectations tests/test_layers.py tests/test_readme.py tests/test_papers.py
 
 fast-answers:
-	@$(RUN)/python -m pytest -q -x -m fast tests --ignore tests/optimizer --ignore tests/jobs --ignore tests/expectations
+	@$(RUN)/python -m pytest -q -x -m fast tests $(addprefix --ignore tests/,optimizer jobs expectations test_layers.py test_readme.py test_papers.py)
 
 # What passed is looked at again when it changed: the first two look at each file by itself, mypy again at all if any changed or left.
+ifneq ($(filter flake8 isort mypy,$(MAKECMDGOALS)),)      # the others need no list of files
 PRODUCT := optimizer expectations jobs dags infra forebay
 CODE := $(shell find $(PRODUCT) tests setup.py -name node_modules -prune -o -name '*.py' -print)
 TYPED := $(shell find $(PRODUCT) -name '*.py' -o -type d -not -name __pycache__)
+endif
 SETTINGS := setup.cfg requirements.lock
 WHAT = $(if $(filter $(SETTINGS),$?),.,$(filter %.py,$?))
 BEGIN = @mkdir -p $(@D) && touch $@.begun      # what is changed meanwhile is newer
