@@ -9,6 +9,7 @@ from typing import Any
 from airflow.sdk import DAG, Asset, AssetAlias, Param
 
 from dags import steps
+from dags.links import linked, pages
 from jobs.folders import Found, found, uri
 from jobs.pipeline import Pipeline
 
@@ -40,7 +41,7 @@ def _batches(pipeline: Pipeline, results: Asset) -> DAG:
     with _dag(pipeline, "", said, _schedule(pipeline), params=_run_form(), default_args={**CRASHES, **_pool(pipeline)}) as dag:
         taken, looked, ran = steps.ingest(pipeline.folder), steps.expectations(pipeline.folder), steps.batches(pipeline.folder)
         told = steps.publish.override(inlets=[results], outlets=[results, tables])(pipeline.folder, results, tables)
-        taken >> looked >> ran >> told
+        taken >> linked(looked, pipeline.name) >> linked(ran, pipeline.name) >> told
     return dag
 
 
@@ -48,7 +49,7 @@ def _adapt(pipeline: Pipeline, results: Asset) -> DAG:
     """Decisions are made inside batches; this one shows them, after each run that published something."""
     said = "What is known, what every plan would cost now, which plans are in force; into MLflow."
     with _dag(pipeline, "adapt", said, [results], default_args=CRASHES) as dag:
-        steps.statistics(pipeline.folder) >> steps.plans(pipeline.folder) >> steps.decision(pipeline.folder)
+        steps.statistics(pipeline.folder) >> steps.plans(pipeline.folder) >> linked(steps.decision(pipeline.folder), pipeline.name)
     return dag
 
 
@@ -68,9 +69,9 @@ def _maintenance(pipeline: Pipeline) -> DAG:
 
 def _experiments() -> DAG:
     names = Param(["list"], type="array", minItems=1, maxItems=20, items={"type": "string", "pattern": "^[a-z][a-z0-9-]{0,39}$"}, title="Names",
-                  description="Which comparisons to run, one a line; `list` says what there is.")
+                  description="Which comparisons and figures to run, one a line; `list` says what there is.")
     params = {"names": names, "quick": Param(True, type="boolean", title="Quick", description="Smaller and fewer.")}
-    with DAG("forebay__experiments", description="Comparisons with other systems.", schedule=None, tags=["forebay"], params=params, **COMMON) as dag:
+    with DAG("forebay__experiments", description="Comparisons with other systems, and the papers' figures.", schedule=None, tags=["forebay"], params=params, **COMMON) as dag:
         steps.measure()
     return dag
 
@@ -84,7 +85,8 @@ def _broken(one: Found) -> DAG:
 
 def _dag(pipeline: Pipeline, part: str, description: str, schedule: Any, **options: Any) -> DAG:
     name = f"forebay__{pipeline.name}" + (f"__{part}" if part else "")
-    said = f"{description}\n\nFolder `{pipeline.folder}`, warehouse `{pipeline.warehouse}`."
+    links = " · ".join(f"[{title}]({address})" for title, address in pages(pipeline.name).items())
+    said = f"{description}\n\n{links}\n\nFolder `{pipeline.folder}`, warehouse `{pipeline.warehouse}`."
     return DAG(name, description=description, doc_md=said, schedule=schedule, tags=["forebay", pipeline.name], **{**COMMON, **options})
 
 

@@ -9,7 +9,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from optimizer.errors import ForebayError
 
 HELD = 3        # the exit code of INTERFACE's commands for it
-PASSING = ("spark-failed",)      # told as an error that says what to do, and yet a crash: Spark may be there again for the next try
+PASSING = ("spark-failed", "untracked")      # told as errors that say what to do, and yet crashes: Spark or MLflow may be there again for the next try
 
 
 @contextmanager

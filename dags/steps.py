@@ -103,7 +103,7 @@ def maintain(folder: str) -> dict[str, Any]:
 
 @task
 def measure() -> dict[str, Any]:
-    """Comparisons with other systems, by name."""
+    """Comparisons with other systems and the papers' figures, by name."""
     from jobs import scheduled
 
     given = get_current_context()["params"]

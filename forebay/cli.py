@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import re
 import sys
 from collections.abc import Sequence
 from enum import Enum
@@ -24,7 +23,6 @@ PLAIN: dict[str, Any] = {"add_completion": False, "rich_markup_mode": None, "pre
 app = typer.Typer(help="Exact answers of windowed join queries over streams, at every boundary.", **PLAIN)
 query = typer.Typer(help="Create, delete, pause, resume, list or show queries; never waits for a running batch.", **PLAIN)
 app.add_typer(query, name="query")
-NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A query's name.")]
 
 
@@ -156,10 +154,7 @@ def explain(call: Call, query: Annotated[str, typer.Argument(metavar="NAME|SQL",
             statistics: Annotated[Path | None, typer.Option(metavar="FILE", help="Price with these instead of what was measured (JSON).")] = None,
             cost_model: Annotated[Model, typer.Option("--cost-model", help="The model that chooses.")] = Model.measured) -> Said:
     """Every plan with its price, the choice and why, as a tree and as SQL."""
-    pipe = opened(call)
-    if NAME.fullmatch(query.strip()):
-        pipe.query(query.strip())      # a text is never one word: this is a name, known or refused
-    document = show.explained(pipe.explain(query.strip(), statistics=formats.document(statistics) if statistics else None, cost_model=cost_model.value))
+    document = show.explained(opened(call).explain(query.strip(), statistics=formats.document(statistics) if statistics else None, cost_model=cost_model.value))
     return Said(document, text.explained(document))
 
 

@@ -1,15 +1,22 @@
-"""A pipeline as an object; a wrong use raises a ForebayError that says what, where, and what to do. Times are integer microseconds."""
+"""A pipeline as an object; a wrong use raises a ForebayError that says what, where, and what to do.
+
+Times come back as integer microseconds; those that are given may also be texts (ISO 8601) or datetimes.
+"""
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from forebay import show
 from jobs import answers, decisions, expect_ledger, expect_report, repair, requests, runner, statistics_said, tracking
 from jobs.config import load
 from jobs.queries import Standing
+from optimizer.errors import ForebayError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+ACTIONS = ("delete", "pause", "resume", "pin", "unpin")
 
 
 class Pipeline:
@@ -18,18 +25,27 @@ class Pipeline:
 
     def ingest(self, stream: str | None = None, data: Any = None) -> dict[str, Any]:
         """New input into the stream tables, once: from every source, or `data` (path, paths, or a data frame) into one stream."""
+        if (stream is None) != (data is None):
+            raise ForebayError("bad-usage", "a stream and its data are given together", hint="ingest() takes every source, ingest(stream, data) the data")
         only = None if stream is None else {stream: list(data) if isinstance(data, (list, tuple)) else [data]}
         return runner.take(self.runtime, only)
 
-    def run(self, to: int | None = None, flush: bool = False, batches: int | None = None, progress: Any = lambda _: None) -> dict[str, Any]:
+    def run(self, to: Any = None, flush: bool = False, batches: int | None = None, progress: Any = lambda _: None) -> dict[str, Any]:
         """Every complete boundary."""
-        return runner.run(self.runtime, to, flush, batches, progress)
+        if batches is not None and batches < 1:
+            raise ForebayError("bad-usage", f"batches is {batches}", hint="at least 1, or None for all that are complete")
+        return runner.run(self.runtime, _instant(to, "to"), flush, batches, progress)
 
     def create(self, name: str, sql: str, replace: bool = False) -> dict[str, Any]:
+        if not isinstance(name, str) or not isinstance(sql, str):
+            raise ForebayError("bad-usage", "a query's name and text are strings", hint='create("clicks", "SELECT COUNT(*) FROM clicks [WINDOW 1 HOUR]")')
         return self._shown(requests.create(self.runtime, name, sql, replace))
 
     def change(self, name: str, action: str, plan: str | None = None) -> dict[str, Any]:
         """delete, pause, resume, pin (with a plan's name) or unpin a query."""
+        if action not in ACTIONS or (plan is not None) != (action == "pin"):
+            raise ForebayError("bad-usage", f"there is no change {action!r} {'with' if plan else 'without'} a plan",
+                               hint=f"changes are {', '.join(ACTIONS)}; only pin has a plan")
         return self._shown(requests.change(self.runtime, name, action, plan))
 
     def synchronise(self) -> list[str]:
@@ -42,16 +58,18 @@ class Pipeline:
     def queries(self) -> list[dict[str, Any]]:
         return [self._shown(s) for s in requests.listed(self.runtime)]
 
-    def result(self, name: str, at: int | None = None, every: bool = False) -> Any:
+    def result(self, name: str, at: Any = None, every: bool = False) -> Any:
         """The answer as a pandas DataFrame: at the last boundary, at one, or at every."""
-        return self.table(name, at, every).to_pandas()
+        return _frame(self.table(name, at, every))
 
-    def table(self, name: str, at: int | None = None, every: bool = False) -> pa.Table:
+    def table(self, name: str, at: Any = None, every: bool = False) -> pa.Table:
         """The answer as an Arrow table."""
-        return answers.read(self.runtime, name, at, every)
+        return answers.read(self.runtime, name, _instant(at, "at"), every)
 
     def explain(self, query: str, **options: Any) -> dict[str, Any]:
-        """Candidates, choice, tree and SQL of a query by name or text."""
+        """Candidates, choice, tree and SQL of a query by name or text. A text is never one word: that is a name, known or refused."""
+        if requests.NAME.fullmatch(query):
+            requests.show(self.runtime, query)
         return answers.explain(self.runtime, query, **options)
 
     def plans(self, name: str) -> dict[str, Any]:
@@ -70,9 +88,9 @@ class Pipeline:
         """Recomputes answers by plain SQL over the raw rows, without the planner."""
         return answers.verify(self.runtime, name, engine)
 
-    def release(self, boundary: int, reason: str) -> dict[str, Any]:
+    def release(self, boundary: Any, reason: str) -> dict[str, Any]:
         """Lets a boundary pass that critical expectations have stopped; the ledger keeps who and why."""
-        return expect_ledger.release(self.runtime, boundary, reason)
+        return expect_ledger.release(self.runtime, _instant(boundary, "boundary"), reason)
 
     def expectations(self, docs: bool = False) -> dict[str, Any]:
         """Every expectation in force, by subject; with `docs` also the index of the data docs, made anew (None before the first boundary)."""
@@ -89,6 +107,25 @@ class Pipeline:
 
     def _shown(self, standing: Standing) -> dict[str, Any]:
         return requests.document(self.runtime, standing)
+
+
+def _instant(given: Any, name: str) -> Any:
+    """Microseconds of what was given as a time; None stays None."""
+    if given is None or isinstance(given, int):
+        return given
+    return show.micros(given.isoformat() if hasattr(given, "isoformat") else str(given), name)
+
+
+def _frame(found: pa.Table) -> Any:
+    """Whole numbers stay whole: pandas would make floats of those beside a NULL, and round them."""
+    import pandas as pd
+    import pyarrow as pa
+
+    exact = {getattr(pa, name)(): getattr(pd, f"{name.capitalize()}Dtype")() for name in ("int8", "int16", "int32", "int64")}
+    frame = found.to_pandas()
+    for name in (f.name for f in found.schema if f.type in exact and found[f.name].null_count):
+        frame[name] = found[name].to_pandas(types_mapper=exact.get)
+    return frame
 
 
 __all__: Sequence[str] = ("Pipeline",)

@@ -32,7 +32,7 @@ def table(out: TextIO, names: Sequence[str], rows: Iterable[Sequence[Any]], righ
     for i, name in enumerate(names):
         made.add_column(_clean(name), justify="right" if right and right[i] else "left", overflow="fold")
     for row in rows:
-        made.add_row(*("NULL" if v is None else _clean(str(v)) for v in row))
+        made.add_row(*("NULL" if v is None else _clean(str(v).lower() if isinstance(v, bool) else str(v)) for v in row))
     console(out).print(made)
 
 
@@ -80,12 +80,15 @@ def _boundary(entry: Mapping[str, Any]) -> tuple[str, str, str, str]:
 
 
 def _closing(document: Mapping[str, Any]) -> str:
-    done = f"{len(document['ran'])} boundaries ran" if document["ran"] else "nothing to run"
+    count = len(document["ran"])
+    done = f"{count} {'boundary' if count == 1 else 'boundaries'} ran" if count else "nothing to run"
     if document["next"] is None:
         return f"{done}; there is no row yet, or no query (put one into queries/, then `forebay ingest`)"
-    waiting = document["waiting_for"]
-    held = f", which waits for newer rows of {' and '.join(waiting)} (`--flush` treats the input as ended)" if waiting else ""
-    return f"{done}; next is {document['next']}{held}"
+    lacking = document["without_version"]
+    waiting = [name for name in document["waiting_for"] if name not in lacking]
+    held = [f"newer rows of {' and '.join(waiting)} (`--flush` treats the input as ended)"] if waiting else []
+    held += [f"a first version of {' and '.join(lacking)}: see that the source is there, then `forebay ingest`"] if lacking else []
+    return f"{done}; next is {document['next']}" + (f", which waits for {', and for '.join(held)}" if held else "")
 
 
 def _weighed(told: Mapping[str, float]) -> str:

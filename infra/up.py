@@ -1,4 +1,4 @@
-"""Airflow, MLflow and a warm Spark Connect server on 127.0.0.1, each a process in a session of its own; only what a pid file of ours names is ended.
+"""Airflow, MLflow, data docs and a warm Spark Connect server on 127.0.0.1, each a process in a session of its own; only what a pid file of ours names is ended.
 
 Everything they write is in `.forebay/up`, or where FOREBAY_UP says: Airflow's home, MLflow's database, logs, pid files, a pipeline to begin with.
 """
@@ -10,6 +10,7 @@ import secrets
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -23,6 +24,7 @@ import psutil
 from infra import connect
 from jobs import rest
 from jobs.folders import SETTING, found
+from jobs.lock import held
 from jobs.surroundings import ROOT, keep_secret, settle, surroundings
 from optimizer.errors import ForebayError
 
@@ -41,7 +43,8 @@ SOON = {                    # Airflow's own values are for many machines: minute
     "AIRFLOW__CORE__EXECUTOR": "forebay_executor.KeptExecutor",      # in infra/settings
     "AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL": "1",      # a task whose pipes close before its process ends is not noticed until then: 5 s as Airflow has it
 }
-PREFERRED = {"airflow": 8080, "mlflow": 5000, "spark": 15002, "logs": 8793}
+PREFERRED = {"airflow": 8080, "mlflow": 5000, "pages": 8090, "spark": 15002, "logs": 8793}
+TAKING = os.path.join(tempfile.gettempdir(), f"forebay-up-{os.getuid()}")      # held while ports are chosen but not yet listened on
 
 
 @dataclass(frozen=True)
@@ -60,12 +63,15 @@ def up() -> int:
         return 1
     began = time.monotonic()
     (PLACE / "log").mkdir(parents=True, exist_ok=True)
-    ports = {name: _free(port) for name, port in PREFERRED.items()}
-    environment, password, services = _environment(ports), _password(), _services(ports)
-    _prepare(environment)
-    for service in services:
-        _start(service, environment)
-    late = _wait(services, began + PATIENCE)
+    for old in (PLACE / "log").glob("*.log"):
+        old.unlink()
+    with held(TAKING, PATIENCE):
+        ports = {name: _free(port) for name, port in PREFERRED.items()}
+        environment, password, services = _environment(ports), _password(), _services(ports)
+        _prepare(environment)
+        for service in services:
+            _start(service, environment)
+        late = _wait(services, time.monotonic() + PATIENCE)
     if late:
         print("".join(f"forebay: {n} does not answer; the end of {_log(n)}:\n{_tail(n)}\n" for n in late), file=sys.stderr)
         return down() or 1
@@ -73,8 +79,9 @@ def up() -> int:
     where = _where(ports, environment, password)
     keep_secret(PLACE / "where.json", json.dumps(where))
     _start(Service(KEEPER, (sys.executable, "-m", "infra.up", "keep", json.dumps(ports)), lambda: True), environment)
-    print(f"Airflow   {where['airflow']}    user admin, password {password}\nMLflow    {where['mlflow']}\n"
-          f"Spark     {where['spark']}\nPipelines {where['pipelines']}\n\n"
+    print(f"Airflow   {where['airflow']}    user admin, password {password}\n"
+          f"Pages     {where['pages']}    every pipeline's data docs, and the way to its charts\n"
+          f"MLflow    {where['mlflow']}\nSpark     {where['spark']}\nPipelines {where['pipelines']}\n\n"
           f"All of it answered after {time.monotonic() - began:.0f} s. `make down` ends it; logs are in {PLACE / 'log'}.")
     return 0
 
@@ -127,8 +134,8 @@ def _end(ours: list[psutil.Process]) -> None:
 
 def _where(ports: Mapping[str, int], environment: Mapping[str, str], password: str) -> dict[str, str]:
     """For people, and in where.json for programs."""
-    return {"airflow": f"http://{HERE}:{ports['airflow']}", "mlflow": f"http://{HERE}:{ports['mlflow']}", "spark": f"sc://{HERE}:{ports['spark']}",
-            "pipelines": environment[SETTING], "user": "admin", "password": password}
+    web = {name: f"http://{HERE}:{ports[name]}" for name in ("airflow", "pages", "mlflow")}
+    return {**web, "spark": f"sc://{HERE}:{ports['spark']}", "pipelines": environment[SETTING], "user": "admin", "password": password}
 
 
 def _environment(ports: Mapping[str, int]) -> dict[str, str]:
@@ -139,7 +146,7 @@ def _environment(ports: Mapping[str, int]) -> dict[str, str]:
         "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(ports["logs"]), **SOON, "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "30",
         "PYTHONPATH": f"{ROOT}{os.pathsep}{SETTINGS}", "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": HERE,
         "FOREBAY_POOLS": "on", "FOREBAY_MASTER": f"sc://{HERE}:{ports['spark']}", "MLFLOW_TRACKING_URI": f"http://{HERE}:{ports['mlflow']}",
-        "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
+        "FOREBAY_PAGES": f"http://{HERE}:{ports['pages']}", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
     }
     named = os.environ.get(SETTING, str(PLACE / "pipelines")).split(os.pathsep)
     return surroundings(PLACE / "airflow", os.pathsep.join(os.path.abspath(os.path.expanduser(n)) for n in named), **own)
@@ -176,11 +183,12 @@ def _services(ports: Mapping[str, int]) -> list[Service]:
                 lambda: _get(f"{airflow}/api/v2/monitor/health") is not None),
         Service("scheduler", (str(BIN / "airflow"), "scheduler"), lambda: _healthy(airflow, "scheduler")),
         Service("dag-processor", (str(BIN / "airflow"), "dag-processor"), lambda: _healthy(airflow, "dag_processor")),
+        Service("pages", (sys.executable, "-m", "infra.pages", "--host", HERE, "--port", str(ports["pages"])), lambda: _open(ports["pages"])),
     ]
 
 
 def _start(service: Service, environment: Mapping[str, str]) -> None:
-    with open(_log(service.name), "w", encoding="utf-8") as log:
+    with open(_log(service.name), "a", encoding="utf-8") as log:      # what the one before ended with stays
         child = subprocess.Popen(service.command, env=dict(environment), cwd=PLACE, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
     (PLACE / f"{service.name}.pid").write_text(f"{child.pid} {_born(child.pid)}")
 

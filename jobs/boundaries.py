@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jobs import intake, places, tables
+from jobs import intake, places, relations, tables
 from jobs.queries import Standing, next_change, standings
 from jobs.works import parsed
 from optimizer.query import Query
@@ -53,6 +53,14 @@ def read_streams(rt: Runtime, boundary: int) -> set[str]:
     return {i.source for q in _queries_at(rt, boundary).values() for i in q.inputs if i.is_stream}
 
 
+def missing(rt: Runtime, boundary: int) -> list[str]:
+    """Relations read that have no version yet: a boundary names the version that it uses, so it waits for the first."""
+    read = {i.source for q in _queries_at(rt, boundary).values() for i in q.inputs if not i.is_stream}
+    if not read <= rt.versioned:
+        rt.versioned = frozenset(relations.versions(rt.pipeline))
+    return sorted(read - rt.versioned)
+
+
 def _complete_until(rt: Runtime, boundary: int, flush: bool) -> int:
     """The last complete boundary, seen from this one: each stream read has a row at or after T + wait, or has been silent for `idle`."""
     read, batch = read_streams(rt, boundary), rt.pipeline.batch
@@ -73,14 +81,16 @@ def _silent(rt: Runtime, stream: str) -> bool:
 
 
 def waiting_for(rt: Runtime, boundary: int | None) -> list[str]:
-    """The streams that hold a boundary up."""
-    return sorted(s for s in read_streams(rt, boundary) if not _silent(rt, s) and _reached(rt, s) < boundary) if boundary is not None else []
+    """The streams that hold a boundary up, and the relations."""
+    if boundary is None:
+        return []
+    return sorted(s for s in read_streams(rt, boundary) if not _silent(rt, s) and _reached(rt, s) < boundary) + missing(rt, boundary)
 
 
 def next_group(rt: Runtime, to: int | None, flush: bool, limit: int | None) -> tuple[int, ...]:
     """The next boundary, and after it as many as bring few rows and no change: an empty one then costs next to nothing."""
     first = next_boundary(rt)
-    if first is None:
+    if first is None or missing(rt, first):
         return ()
     last = _complete_until(rt, first, flush)
     last = min(last, to) if to is not None else last

@@ -142,7 +142,7 @@ def _measure(query: Query, measured: Measured) -> str:
 
 def _totals(rows: pa.Table, by: Sequence[str], columns: Sequence[str]) -> dict[tuple[Any, ...], tuple[tuple[float, float], ...]]:
     """By these columns, the last of which is a boundary, of each of the others: Σx and Σ|x|."""
-    values = [pc.fill_null(rows[c].cast(pa.float64()), 0.0) for c in columns]
+    values = [pc.fill_null(rows[c].cast(pa.float64(), safe=False), 0.0) for c in columns]      # beyond 2^53 rounded, which the tolerance covers
     names = [f"{kind}{k}" for k in range(len(columns)) for kind in ("x", "a")]
     keys = [f"k{n}" for n in range(len(by))]
     wide = pa.table([*(rows[c] for c in by[:-1]), rows[by[-1]].cast(pa.int64()), *(v for x in values for v in (x, pc.abs(x)))], names=[*keys, *names])

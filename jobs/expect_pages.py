@@ -10,6 +10,8 @@ CALLS = re.compile(r"""\s(?:on\w+|data-toggle)\s*=\s*("[^"]*"|'[^']*')""", re.I)
 LINKS = re.compile(r"""<a\b[^>]*href\s*=\s*["'](?:https?:)?//[^"']*["'][^>]*>(.*?)</a>""", re.S | re.I)
 ADDRESSES = re.compile(r"""(?:https?:)?//[\w.-]+\.[a-z]{2,}[^\s"'<>)]*""", re.I)
 INNER = re.compile(r"""href\s*=\s*["'](?:\.\./)+(?:expectations/[^"']*|index\.html)["']""")
+OPENING = re.compile(r"<h4>Expectation Validation Result</h4>\s*<p[^>]*>.*?</p>", re.S)      # the same on every page
+NO_NAME = re.compile(r"\s*Data asset: None<br>")
 ADVERTISING = re.compile(r"""<div[^>]*id=["']ge-cta-footer.*?</div>\s*</div>""", re.S)
 STYLE = """
 :root { color-scheme: light dark; --line: #8884; --good: #18794e; --bad: #c62a2f; }
@@ -26,12 +28,14 @@ nav, footer, .card, a[href*="collapse-body"] { display: none; } code { font-size
 """
 
 
-def offline(page: str) -> str:
-    """A page of Great Expectations' with nothing that a reader's browser would fetch, run or follow elsewhere."""
+def offline(page: str, title: str = "Expectations") -> str:
+    """A page of Great Expectations' with a title, and with nothing that a reader's browser would fetch, run or follow elsewhere."""
     body = page[page.index("<body"):] if "<body" in page else page
-    for pattern, left in ((ELSEWHERE, ""), (ADVERTISING, ""), (CALLS, ""), (LINKS, r"\1"), (INNER, 'href="index.html"'), (ADDRESSES, "")):
+    opening = f"<h1>{escape(title)}</h1><p>On a sample of the newest rows.</p>"
+    for pattern, left in ((OPENING, opening), (NO_NAME, ""),
+                          (ELSEWHERE, ""), (ADVERTISING, ""), (CALLS, ""), (LINKS, r"\1"), (INNER, 'href="index.html"'), (ADDRESSES, "")):
         body = pattern.sub(left, body)
-    return f'{_head("Expectations")}<p><a href="index.html">All suites</a></p>{body}'
+    return f'{_head(title)}<p><a href="index.html">All suites</a></p>{body}'
 
 
 def index(title: str, sections: Iterable[tuple[str, Sequence[str], Sequence[Sequence[str]]]]) -> str:

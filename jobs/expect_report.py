@@ -38,17 +38,11 @@ def waiting(rt: Runtime) -> dict[str, Any]:
     return {"boundaries": len(group), "next": iso(group[0]) if group else None, "failing": said}
 
 
-def place(rt: Runtime) -> str:
-    """Beside the tables, or in the pipeline's folder where they are in a store."""
-    beside = rt.pipeline.warehouse if "://" not in rt.pipeline.warehouse else os.path.join(rt.pipeline.folder, ".forebay")
-    return os.path.join(beside, "docs")
-
-
 def docs(rt: Runtime, anew: bool = False) -> str | None:
     """The documents' index, made again where something changed; None before the first boundary is published, or where they are switched off."""
     if not anew and os.environ.get(SWITCH) == "off":
         return None
-    folder, said = place(rt), _stamp(rt)
+    folder, said = rt.pipeline.beside("docs"), _stamp(rt)
     if said["boundary"] is None:
         return None
     if anew or _due(os.path.join(folder, STAMP), said):
@@ -102,7 +96,7 @@ def _build(rt: Runtime, folder: str, said: Mapping[str, Any]) -> None:
     try:
         pages = expect_docs.validated(list(expect_suites.suites(rt)), made)
         for page in pages:
-            _rewrite(os.path.join(made, page.path))
+            _rewrite(os.path.join(made, page.path), page.name)
         _write(os.path.join(made, "index.html"), _index(rt, pages, said))
         _write(os.path.join(made, STAMP), json.dumps(said))
         shutil.rmtree(folder, ignore_errors=True)
@@ -111,10 +105,10 @@ def _build(rt: Runtime, folder: str, said: Mapping[str, Any]) -> None:
         shutil.rmtree(made, ignore_errors=True)
 
 
-def _rewrite(path: str) -> None:
+def _rewrite(path: str, title: str) -> None:
     with open(path, encoding="utf-8") as file:
         page = file.read()
-    _write(path, expect_pages.offline(page))
+    _write(path, expect_pages.offline(page, title))
 
 
 def _write(path: str, text: str) -> None:
@@ -129,7 +123,7 @@ def _index(rt: Runtime, pages: Sequence[Any], said: Mapping[str, Any]) -> str:
     failed = [(iso(f["boundary"]), f["subject"], f["expectation"], f["observed"], f["severity"] + (", released" if f["released"] else "")) for f in findings]
     let = [(iso(r["boundary"]), r["subject"], r["expectation"], f"{r['by']}: {r['reason']}", iso(r["at"])) for r in released]
     return expect_pages.index(f"Expectations of {rt.pipeline.name}, as of {iso(said['boundary'])}", (
-        ("On a sample of the last boundary", ("suite", "verdict"), suites),
+        ("On a sample of the newest rows and answers", ("suite", "verdict"), suites),
         ("What failed", ("boundary", "subject", "expectation", "observed", "severity"), failed),
         ("What was let pass", ("boundary", "subject", "expectation", "by", "at"), let),
         ("What is held", ("subject", "expectation", "severity", "where"), held)))

@@ -1,7 +1,7 @@
-"""Suites for people: expectations of streams and queries in Great Expectations' words, with a sample of the last boundary's rows; it only reads."""
+"""Suites for people: expectations of streams and queries in Great Expectations' words, with a sample of the newest rows; it only reads."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,8 @@ def suites(rt: Runtime) -> Iterator[Suite]:
     """Of every stream with rows and every query with answers. What touches a sensitive column is a suite of its own, without values."""
     for name in rt.pipeline.streams:
         if tables.exists(rt.path("streams", name)):
-            yield from _split(f"stream_{name}", _newest(rt, name), _of_stream(rt, name), rt.pipeline.streams[name].sensitive)
+            boundary, rows = _newest(rt, name)
+            yield from _split(f"stream_{name}", rows, _of_stream(rt, name, boundary), rt.pipeline.streams[name].sensitive)
     for standing in requests.listed(rt):
         boundaries = answers.published(rt, standing.name) if standing.active else []
         if boundaries:
@@ -50,35 +51,44 @@ def _split(name: str, rows: pa.Table, asked: Iterable[Touching], sensitive: froz
         yield Suite(f"{name}__sensitive", rows, hidden, hidden=True)
 
 
-def _newest(rt: Runtime, stream: str) -> pa.Table:
-    """Rows of the last boundary run, as many as a sample has; before any, the first there are."""
+def _newest(rt: Runtime, stream: str) -> tuple[int | None, pa.Table]:
+    """The newest boundary run that has rows of the stream, since of no rows nothing can be said, and a sample of these. Before any, the first there are."""
     table, last = rt.table(f"streams/{stream}").refresh(), rt.ledger.committed()
-    files = [f for f in table.files() if last is None or f.low.get("_boundary", last) <= last <= f.high.get("_boundary", last)]
+    files = table.files() if last is None else _about(table.files(), last)
     names = tuple(rt.pipeline.streams[stream].columns)
     schema = pa.schema([f for f in stream_schema(rt.pipeline.streams[stream].columns) if f.name in names])
     if not files or table.features:
-        return schema.empty_table()
+        return last, schema.empty_table()
     con = kernel.connect()
     try:
         paths = kernel.files(con, tuple(places.join(table.path, f.path) for f in files))
-        where = "true" if last is None else f"epoch_us(_boundary) = {last}"
-        return kernel.table(con, f"SELECT * FROM read_parquet({paths}) WHERE {where} LIMIT {SAMPLE}").select(names).cast(schema)
+        run = "true" if last is None else f"epoch_us(_boundary) <= {last}"
+        boundary = kernel.table(con, f"SELECT epoch_us(max(_boundary)) AS b FROM read_parquet({paths}) WHERE {run}").column("b")[0].as_py()
+        where = "true" if last is None else f"epoch_us(_boundary) = {boundary or last}"
+        rows = kernel.table(con, f"SELECT * FROM read_parquet({paths}) WHERE {where} LIMIT {SAMPLE}").select(names).cast(schema)
+        return (last if last is None else boundary or last), rows
     finally:
         con.close()
 
 
-def _of_stream(rt: Runtime, stream: str) -> Iterator[Touching]:
+def _about(files: Sequence[Any], last: int) -> list[Any]:
+    """Files that may hold rows of the newest boundary up to the last: one that ends before another ends cannot."""
+    begun = [f for f in files if f.low.get("_boundary", last) <= last]
+    ended = max((high for f in begun if (high := f.high.get("_boundary", last)) <= last), default=0)
+    return [f for f in begun if f.high.get("_boundary", last) >= ended]
+
+
+def _of_stream(rt: Runtime, stream: str, boundary: int | None) -> Iterator[Touching]:
     declared = rt.pipeline.streams[stream]
-    last = rt.ledger.committed()
     for d in derived.of_stream(declared.columns, declared.event_time):
-        for kind, arguments in _stream_words(rt, stream, d, last):
+        for kind, arguments in _stream_words(rt, stream, d, boundary):
             yield d.columns, Asked(kind, arguments, d.severity, d.text)
     for e in expect_files.of_stream(rt.pipeline, rt.declared, stream):
         yield e.columns, _words(e)
 
 
-def _stream_words(rt: Runtime, stream: str, d: Derived, last: int | None) -> Iterator[tuple[str, dict[str, Any]]]:
-    declared = rt.pipeline.streams[stream]
+def _stream_words(rt: Runtime, stream: str, d: Derived, boundary: int | None) -> Iterator[tuple[str, dict[str, Any]]]:
+    declared, last = rt.pipeline.streams[stream], rt.ledger.committed()
     column = {"column": declared.event_time}
     if d.name == TYPES:
         yield "expect_table_columns_to_match_set", {"column_set": list(declared.columns), "exact_match": True}
@@ -89,8 +99,8 @@ def _stream_words(rt: Runtime, stream: str, d: Derived, last: int | None) -> Ite
     elif d.name == FRESH and last is not None:
         limit = derived.fresh_until(declared.lateness, declared.idle, rt.pipeline.batch)
         yield "expect_column_max_to_be_between", {**column, "min_value": tables.instant(max(last - limit, 0))}
-    elif d.name == VOLUME and last is not None:
-        yield from _volume(rt, stream, last)
+    elif d.name == VOLUME and boundary is not None:
+        yield from _volume(rt, stream, boundary)
 
 
 def _volume(rt: Runtime, stream: str, last: int) -> Iterator[tuple[str, dict[str, Any]]]:

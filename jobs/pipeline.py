@@ -1,6 +1,7 @@
 """What a pipeline is, as frozen values; where they come from (see jobs.config) and what is done with them is not known here. Durations are in microseconds."""
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -74,6 +75,10 @@ class Pipeline:
     spark: Spark = Spark()
     latency: int | None = None
     tracking: str | None = None
+
+    def beside(self, name: str) -> str:
+        """Where what is no table is: beside the tables, or in the pipeline's folder where they are in a store."""
+        return os.path.join(os.path.join(self.folder, ".forebay") if "://" in self.warehouse else self.warehouse, name)
 
 
 def catalog(pipeline: Pipeline) -> Catalog:

@@ -51,14 +51,25 @@ def path(pipeline: Pipeline, name: str) -> str:
 
 def refresh(pipeline: Pipeline, tasks: Any) -> Refreshed:
     """Makes a new version of each relation whose content changed."""
-    items = [item for relation in pipeline.relations.values() for item in _changed(pipeline, relation)]
-    refused = []
+    refused: list[dict[str, str]] = []
+    items = [item for relation in pipeline.relations.values() for item in _sought(pipeline, relation, refused)]
     for item, stored in zip(items, tasks.map(store, items)):
         if stored.refused or stored.file is None:
             refused.append({"relation": item.relation.name, "path": item.inputs[0].name, "reason": stored.refused or "nothing was stored"})
             continue
         _commit(pipeline, item, stored.file)
     return Refreshed(versions(pipeline), refused)
+
+
+def _sought(pipeline: Pipeline, relation: Relation, refused: list[dict[str, str]]) -> list[Item]:
+    """A source that cannot be read is refused like a file, and the others go on."""
+    try:
+        return _changed(pipeline, relation)
+    except ForebayError as error:
+        if error.exit_code != 1:
+            raise
+        refused.append({"relation": relation.name, "path": relation.source.path, "reason": str(error)})
+        return []
 
 
 def versions(pipeline: Pipeline) -> dict[str, int]:

@@ -86,9 +86,16 @@ def effective(rt: Runtime, begun: int | None) -> int | None:
 def document(rt: Runtime, standing: Standing) -> dict[str, Any]:
     """INTERFACE's `query show`."""
     changes = [c for c in rt.ledger.all_changes() if c.query == standing.name]
-    shown = {"query": standing.name, "state": standing.state, "effective": changes[-1].effective, "table": standing.table, "sql": standing.sql,
+    effective = changes[-1].effective if changes[-1].effective is not None else _beginning(rt)
+    shown = {"query": standing.name, "state": standing.state, "effective": effective, "table": standing.table, "sql": standing.sql,
              "columns": [{"name": n, "type": t} for n, t in json.loads(standing.columns)], "pinned": standing.pin}
     return {**shown, **sharing.said(rt, standing), **({"error": standing.error} if standing.error else {})}
+
+
+def _beginning(rt: Runtime) -> int | None:
+    """What a request made before the first row is in force from: the first boundary, once there is one."""
+    rt.beginning = rt.beginning if rt.beginning is not None else rt.ledger.first()
+    return rt.beginning if rt.beginning is not None else first_possible(rt)
 
 
 def synchronise(rt: Runtime) -> list[Notice]:
@@ -120,7 +127,7 @@ def query_files(folder: str) -> dict[str, str]:
     found = {}
     for entry in sorted(os.listdir(path)) if os.path.isdir(path) else []:
         if entry.endswith(".sql"):
-            check_name(entry[:-4])
+            check_name(entry[:-4], f"queries/{entry} is called {entry[:-4]!r}, which")
             try:
                 with open(os.path.join(path, entry), encoding="utf-8") as file:
                     found[entry[:-4]] = file.read()
@@ -134,9 +141,9 @@ def _from_files(rt: Runtime) -> set[str]:
     return {name for name, reason in {c.query: c.reason for c in rt.ledger.all_changes() if c.action == "create"}.items() if reason == FROM_FILE}
 
 
-def check_name(name: str) -> None:
+def check_name(name: str, said: str = "") -> None:
     if not NAME.fullmatch(name):
-        raise ForebayError("bad-name", f"{name!r} is not a query's name", hint="an ASCII letter or _, then up to 63 letters, digits and _")
+        raise ForebayError("bad-name", f"{said or repr(name)} is not a query's name", hint="an ASCII letter or _, then up to 63 letters, digits and _")
 
 
 def columns_of(rt: Runtime, sql: str) -> str:

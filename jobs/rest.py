@@ -60,12 +60,16 @@ def trigger(server: Server, dag: str, form: Mapping[str, Any] | None = None) -> 
 
 
 def ended(server: Server, dag: str, run: str, patience: float) -> dict[str, Any]:
-    """The run as it is when it has ended, or when patience is over."""
+    """The run as it is when it has ended, or when patience is over; a busy server may leave a look without an answer."""
     end = time.monotonic() + patience
     while True:
-        said: dict[str, Any] = call(server, f"/api/v2/dags/{dag}/dagRuns/{run}")
-        if said["state"] in ENDED or time.monotonic() > end:
-            return said
+        try:
+            said: dict[str, Any] = call(server, f"/api/v2/dags/{dag}/dagRuns/{run}")
+            if said["state"] in ENDED or time.monotonic() > end:
+                return said
+        except OSError:
+            if time.monotonic() > end:
+                raise
         time.sleep(LOOK)
 
 

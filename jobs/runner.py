@@ -21,7 +21,7 @@ from jobs import choice, compact, expect, failpoints, ingest, intake, places, re
 from jobs import statistics as observing
 from jobs import tables
 from jobs.batch import Answer, Answered
-from jobs.boundaries import active, next_boundary, next_group, read_streams, waiting_for
+from jobs.boundaries import active, missing, next_boundary, next_group, read_streams, waiting_for
 from jobs.config import Pipeline, catalog
 from jobs.expect_files import Given
 from jobs.expect_ledger import Finding
@@ -65,6 +65,8 @@ class Runtime:
         self.observed: dict[str, tuple[Sample | None, Observed | None]] = {}
         self.declared: tuple[Given, ...] = ()
         self.findings: list[Finding] = []
+        self.beginning: int | None = None      # the first boundary that was ever run, once looked up
+        self.versioned: frozenset[str] = frozenset()      # relations known to have a version: they never lose it
         self.catalog = catalog(self.pipeline)
         self.formed: tuple[Any, sharing.Formed] | None = None
         self.parallel, self.took = Parallelism(), list[float]()      # tasks of the present boundary; seconds of those on as many
@@ -143,7 +145,7 @@ def _run(rt: Runtime, to: int | None, flush: bool, limit: int | None, progress: 
             progress(entry)
         ran += done
     upcoming = next_boundary(rt)
-    return {"ran": ran, "next": upcoming, "waiting_for": waiting_for(rt, upcoming)}
+    return {"ran": ran, "next": upcoming, "waiting_for": waiting_for(rt, upcoming), "without_version": missing(rt, upcoming) if upcoming is not None else []}
 
 
 def take(rt: Runtime, only: Mapping[str, Any] | None = None) -> dict[str, Any]:

@@ -9,7 +9,8 @@ import json
 import os
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +21,9 @@ from jobs.lock import held
 from jobs.pipeline import Pipeline
 from jobs.queries import Standing
 from jobs.tracking_chart import chart
+from jobs.tracking_pages import VARIABLE, charts, experiment, view
 from optimizer import explain as renderer
-from optimizer.errors import ForebayError
+from optimizer.errors import ForebayError, failed
 from optimizer.spans import span as spelled
 
 if TYPE_CHECKING:
@@ -29,12 +31,12 @@ if TYPE_CHECKING:
 
     from jobs.runner import Runtime
 
-VARIABLE = "MLFLOW_TRACKING_URI"
 QUIET = {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2", "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
          "MLFLOW_LOGGING_LEVEL": "WARNING"}
 AT_ONCE = 1000            # metrics of one call: MLflow's limit
-CHARTS = "runs?workflowType=machine_learning&compareRunsMode=CHART"      # without it MLflow begins with an empty page about traces
 KIND = {"mlflow.experimentKind": "custom_model_development"}             # no traces of language models are to be looked for
+UNTRACKED = "untracked"
+PARTS = ("mlflow", "requests", "urllib3", "sqlalchemy", "alembic", "sqlite3")      # whose errors are the store's
 LONGEST = 5000            # characters of a tag: MLflow's limit
 
 
@@ -59,8 +61,7 @@ def store(pipeline: Pipeline) -> Store | None:
     said = os.environ.get(VARIABLE) or pipeline.tracking
     if said == "":
         return None
-    beside = pipeline.warehouse if "://" not in pipeline.warehouse else os.path.join(pipeline.folder, ".forebay")
-    return _store(said or os.path.join(beside, "mlflow"))
+    return _store(said or pipeline.beside("mlflow"))
 
 
 def _store(place: str) -> Store:
@@ -80,7 +81,7 @@ def record(name: str, params: Mapping[str, Any], metrics: Mapping[str, Sequence[
     if not place:
         return None
     made = _store(place)
-    log = _log(made, "forebay/experiments", KIND)
+    log = _log(made, experiment("experiments"), KIND)
     run = log.client.create_run(log.experiment, run_name=name).info.run_id
     for key, value in params.items():
         log.client.log_param(run, key, value)
@@ -111,13 +112,26 @@ def track(rt: Runtime) -> dict[str, Any]:
     place = store(rt.pipeline)
     if place is None:
         return {"uri": None, "experiment": None, "page": None, "queries": {}}
-    with held(os.path.join(rt.pipeline.warehouse, "mlflow"), patience=60.0):
-        log = _log(place, f"forebay/{rt.pipeline.name}", {"forebay.folder": rt.pipeline.folder, **KIND})
+    with held(os.path.join(rt.pipeline.warehouse, "mlflow"), patience=60.0), _taken(place):
+        log = _log(place, experiment(rt.pipeline.name), {"forebay.folder": rt.pipeline.folder, **KIND, **dict([view()])})
         told = rt.ledger.told(1)
         said = {s.name: _query(rt, log, s) for s in requests.listed(rt)} if told else {}
     uri = _without_password(place.uri)
-    page = f"{uri}/#/experiments/{log.experiment}/{CHARTS}" if uri.startswith("http") else None
+    page = charts(uri, log.experiment) if uri.startswith("http") else None
     return {"uri": uri, "experiment": log.experiment, "page": page, "queries": {n: s for n, s in said.items() if s is not None}}
+
+
+@contextmanager
+def _taken(place: Store) -> Iterator[None]:
+    """What MLflow's own parts end with, and a disk: told as what it is, since nothing is lost by it."""
+    try:
+        yield
+    except Exception as error:
+        if not isinstance(error, OSError) and type(error).__module__.split(".")[0] not in PARTS:
+            raise
+        said = str(error).strip().splitlines()[:1] or [type(error).__name__]
+        raise failed(UNTRACKED, f"MLflow at {_without_password(place.uri)} did not take what the ledger has: {_without_password(said[0][:300])}",
+                     "nothing is lost: the ledger keeps it, and the next `forebay track` (in Airflow: the next try) writes it") from error
 
 
 def _log(place: Store, name: str, tags: dict[str, str]) -> Log:
@@ -133,6 +147,10 @@ def _log(place: Store, name: str, tags: dict[str, str]) -> Log:
         hint = "restore it there, or set `tracking` in forebay.yml"
         raise ForebayError("deleted-experiment", f"MLflow's experiment {name!r} at {place.uri} was deleted", hint=hint, exit_code=1)
     made = known.experiment_id if known is not None else client.create_experiment(name, place.artifacts, tags)
+    there = tags if known is None else known.tags
+    for key, value in tags.items():
+        if there.get(key) != value:
+            client.set_experiment_tag(made, key, value)
     return Log(client, made)
 
 
@@ -254,4 +272,4 @@ def _tags(log: Log, run: str, tags: Mapping[str, str]) -> None:
     log.client.log_batch(run, tags=[RunTag(key, value[:LONGEST]) for key, value in tags.items()])
 
 
-__all__: Sequence[str] = ("Log", "Store", "record", "store", "track")
+__all__: Sequence[str] = ("VARIABLE", "Log", "Store", "record", "store", "track")

@@ -4,20 +4,22 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+from optimizer.cardinality import distinct
 from optimizer.observed import ClassObserved, Observed
 from optimizer.query import Query
 from optimizer.shape import shape
 
 
 def inputs(query: Query, known: Observed) -> list[dict[str, Any]]:
-    """Of each input what was found; of several join keys the one with the most values."""
+    """Of each input what was found; of several join keys the one with the most values, distinct combinations as a full window has them."""
     asked = shape(query)
     found = []
     for i, (declared, one) in enumerate(zip(query.inputs, known.inputs)):
         mine = [known.classes[c] for c, members in enumerate(asked.keys) if any(j == i for j, _ in members)]
         key = max(mine, key=lambda k: k.keys, default=None)
+        combinations = distinct(one.combinations, one.rows * one.selectivity)
         found.append({"alias": declared.alias, "source": declared.source, "rate": one.rate, "window": one.rows, "selectivity": one.selectivity,
-                      "late": one.late, "combinations": one.combinations, "keys": key.keys if key else None, "overlap": overlap(key) if key else None,
+                      "late": one.late, "combinations": combinations, "keys": key.keys if key else None, "overlap": overlap(key) if key else None,
                       "heaviest": heaviest(key, i) if key else None, "groups": known.groups, "fanout": fanout(known), "weight": known.weight})
     return found
 

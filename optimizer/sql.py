@@ -1,6 +1,7 @@
 """SQL text to a Query, the one way in for what users write: nothing comes through that is not known to be harmless, deterministic and row-wise."""
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from sqlglot import exp
@@ -28,7 +29,15 @@ HINTS = {"order": "order the answer where it is read", "limit": "cut the answer 
 
 
 def parse(text: str, catalog: Catalog) -> Query:
-    """The query that a text asks, or a ForebayError that says where it is wrong."""
+    """The query that a text asks, or a ForebayError that says what is wrong, where, and what would be right."""
+    try:
+        return _parsed(text, catalog)
+    except ForebayError as error:
+        error.hint = error.hint or "docs/queries.md says what a query may be"
+        raise located(text, error, len(text) - len(text.lstrip()))
+
+
+def _parsed(text: str, catalog: Catalog) -> Query:
     source = lift(read(text))
     select = tree(source)
     _check_clauses(select, source)
@@ -36,7 +45,7 @@ def parse(text: str, catalog: Catalog) -> Query:
     base, using = _merge_using(Scope(source, found.inputs), found)
     conjuncts = [*using, *(c for node in _conditions(select, found) for c in _conjuncts(node, base))]
     equalities, selections, residuals = _sorted(conjuncts)
-    _check_connected(base, equalities)
+    _check_connected(base, equalities, found.starts)
     asked = body(select, base)
     every_expr = [*conjuncts, *asked.groups, *(a.argument for a in asked.aggregates if a.argument), *(e for _, e in asked.outputs),
                   *([asked.having] if asked.having else [])]
@@ -49,7 +58,9 @@ def _check_clauses(select: exp.Select, source: Source) -> None:
     for name in extras(select, ("expressions", "from_", "joins", "where", "group", "having", "kind", "operation_modifiers")):
         node = select.args[name][0] if isinstance(select.args[name], list) else select.args[name]
         place = offset(node) if isinstance(node, exp.Expr) else None
-        raise source.error("not-supported", f"{CLAUSES.get(name, name.upper())} is not accepted", place, HINTS.get(name))
+        word = re.search(rf"\b{'DISTINCT' if name == 'distinct' else CLAUSES.get(name, name).split()[0]}\b", source.masked, re.IGNORECASE)
+        where = word.start() if word and place is None else place
+        raise source.error("not-supported", f"{CLAUSES.get(name, name.upper())} is not accepted", where, HINTS.get(name))
     if select.args.get("kind") or select.args.get("operation_modifiers"):
         raise source.error("not-supported", "SELECT takes no modifiers", None, "write SELECT expression, …")
 
@@ -99,7 +110,7 @@ def _joins(left: Expr, right: Expr) -> bool:
     return len(inputs(left)) == 1 and len(inputs(right)) == 1 and inputs(left) != inputs(right) and not (can_fail(left) or can_fail(right))
 
 
-def _check_connected(base: Scope, equalities: tuple[tuple[Expr, Expr], ...]) -> None:
+def _check_connected(base: Scope, equalities: tuple[tuple[Expr, Expr], ...], starts: tuple[int, ...]) -> None:
     """Every input hangs together with the first by equalities."""
     reached = {0}
     edges = [inputs(a) | inputs(b) for a, b in equalities]
@@ -108,8 +119,8 @@ def _check_connected(base: Scope, equalities: tuple[tuple[Expr, Expr], ...]) -> 
     loose = [i for i in range(len(base.inputs)) if i not in reached]
     if loose:
         alias = base.inputs[loose[0]].alias
-        raise ForebayError("cross-product", f"{alias} is not joined with {base.inputs[0].alias}: there are no cross products",
-                           hint=f"add an equality that cannot raise, for instance {base.inputs[0].alias}.… = {alias}.…")
+        raise base.source.error("cross-product", f"{alias} is not joined with {base.inputs[0].alias}: there are no cross products", starts[loose[0]],
+                                f"add an equality that cannot raise, for instance {base.inputs[0].alias}.… = {alias}.…")
 
 
 def _every(source: Source, found: From, catalog: Catalog) -> int:

@@ -77,9 +77,10 @@ def _refused(node: exp.Expr, scope: Scope) -> Expr:
     if isinstance(node, exp.Window):
         raise ForebayError("not-supported", "window functions (OVER) are not accepted", hint="windows stand after a stream: FROM stream [WINDOW 1 HOUR]")
     if isinstance(node, exp.Star):
-        raise ForebayError("not-supported", "* stands alone in SELECT or in COUNT(*)")
+        raise ForebayError("not-supported", "* stands alone in SELECT or in COUNT(*)", hint="name the column")
     if isinstance(node, exp.Interval):
-        raise ForebayError("not-supported", "an interval can only be added to or subtracted from a timestamp or a date")
+        raise ForebayError("not-supported", "an interval can only be added to or subtracted from a timestamp or a date",
+                           hint="for instance ts + INTERVAL 5 MINUTES")
     raise ForebayError("not-supported", f"{described(node)} is not accepted in a query", hint="docs/queries.md lists what is")
 
 
@@ -195,13 +196,13 @@ def _is(node: exp.Expr, scope: Scope) -> Expr:
         return signatures.OPERATORS["IS NULL"]((value,))
     if isinstance(node.expression, exp.Boolean):
         return signatures.OPERATORS["<=>"]((value, convert(node.expression, scope)))
-    raise ForebayError("not-supported", "IS takes NULL, TRUE or FALSE")
+    raise ForebayError("not-supported", "IS takes NULL, TRUE or FALSE", hint="for instance x IS NOT NULL")
 
 
 def _in(node: exp.Expr, scope: Scope) -> Expr:
     _complete(node, ("this", "expressions"))
     if not node.expressions:
-        raise ForebayError("syntax", "IN needs at least one value")
+        raise ForebayError("syntax", "IN needs at least one value", hint="for instance x IN (1, 2)")
     return signatures.OPERATORS["IN"](tuple(convert(n, scope) for n in (node.this, *node.expressions)))
 
 

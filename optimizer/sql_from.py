@@ -19,11 +19,12 @@ MOST_INPUTS = 32
 
 @dataclass(frozen=True)
 class From:
-    """`conditions` are ON's, `using` (input number, column names) of JOIN … USING."""
+    """`conditions` are ON's, `using` (input number, column names) of JOIN … USING, `starts` where each input stands in the text."""
 
     inputs: tuple[Input, ...]
     conditions: tuple[exp.Expr, ...]
     using: tuple[tuple[int, tuple[exp.Expr, ...]], ...]
+    starts: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,8 @@ def inputs(select: exp.Select, source: Source, catalog: Catalog) -> From:
     for join in joins:
         _check_join(join, source)
     conditions = tuple(j.args["on"] for j in joins if j.args.get("on"))
-    return From(made, conditions, tuple((i, tuple(j.args["using"])) for i, j in enumerate(joins, 1) if j.args.get("using")))
+    using = tuple((i, tuple(j.args["using"])) for i, j in enumerate(joins, 1) if j.args.get("using"))
+    return From(made, conditions, using, tuple(e.start for e in entries))
 
 
 def _entry(node: exp.Expr, source: Source) -> _Entry:

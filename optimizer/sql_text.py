@@ -59,7 +59,8 @@ def located(text: str, error: ForebayError, offset: int | None) -> ForebayError:
 def read(text: str) -> Source:
     """The text, checked and made plain."""
     if len(text) > MOST_CHARACTERS:
-        raise ForebayError("query-too-long", f"the query has {len(text):,} characters", hint=f"at most {MOST_CHARACTERS:,} are accepted")
+        raise located(text, ForebayError("query-too-long", f"the query has {len(text):,} characters", hint=f"at most {MOST_CHARACTERS:,} are accepted"),
+                      MOST_CHARACTERS)
     plain, masked = _Scan(text).run()
     _check_depth(text, masked)
     plain, masked = _trim_semicolons(text, plain, masked)
@@ -170,7 +171,7 @@ class _Scan:
 
     def _refuse_control(self, char: str) -> None:
         if (ord(char) < 32 and char not in "\t\r\n") or 127 <= ord(char) < 160 or 0xD800 <= ord(char) < 0xE000:
-            raise self._error("bad-character", f"a control character (U+{ord(char):04X}) is not accepted")
+            raise self._error("bad-character", f"a control character (U+{ord(char):04X}) is not accepted", "tab and line ends are")
 
     def _error(self, code: str, message: str, hint: str | None = None) -> ForebayError:
         return located(self.text, ForebayError(code, message, hint=hint), self.at)
@@ -181,7 +182,7 @@ def _check_depth(text: str, masked: str) -> None:
     for match in re.finditer(r"[()]", masked):
         depth += 1 if match[0] == "(" else -1
         if depth > MOST_PARENTHESES:
-            raise located(text, ForebayError("query-too-deep", f"more than {MOST_PARENTHESES} nested parentheses"), match.start())
+            raise located(text, ForebayError("query-too-deep", f"more than {MOST_PARENTHESES} nested parentheses", hint="write it with fewer"), match.start())
 
 
 def _trim_semicolons(text: str, plain: str, masked: str) -> tuple[str, str]:

@@ -49,7 +49,9 @@ def tree(source: Source) -> exp.Select:
     finally:
         sys.setrecursionlimit(limit)
     if len(found) != 1 or not isinstance(found[0], exp.Select):
-        raise ForebayError("not-a-select", "a query is one SELECT statement", hint="set operations, FROM first and several statements are not accepted")
+        second = re.search(r"\b(?:UNION|EXCEPT|MINUS|INTERSECT)\b", source.masked, re.IGNORECASE)
+        raise source.error("not-a-select", "a query is one SELECT statement", second.start() if second else None,
+                           "set operations, FROM first and several statements are not accepted")
     return found[0]
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from jobs.operators.arrivals import Arrivals, Windows
 from jobs.operators.compiled import compiled
-from jobs.operators.contents import GROUP, KEY, NONE, VALUE, Contents, contents, crowded, enter, expiring, leave, oldest, widened
+from jobs.operators.contents import GROUP, KEY, NONE, VALUE, Contents, contents, crowded, enter, expiring, leave, oldest, parts, widened
 from jobs.operators.rings import HEAD, HELD, ROOM, START, Ints, Rings, added, copied, full, grown, replace_by_last, rings, slot
 from jobs.operators.totals import HIGHEST, LOWEST, Answer
 from optimizer.errors import ForebayError
@@ -110,29 +110,31 @@ def _advance(c: Contents, sets: Rings, links: Ints, answer: Rings, stream: Ints,
              strides: Ints, early: Ints, order: Ints, buckets: int, hashed: bool, owner: int, extremes: bool) -> tuple[Contents, Rings, Rings]:
     """Fig. 5. What has expired leaves before the tuple comes, so no pair is made that is not alive."""
     one, two = np.zeros((6, PARTS), np.int64), np.zeros((6, PARTS), np.int64)
+    cells, bounds, queued, queue = parts(c)
     for i in range(len(stream)):
-        left, lost = expiring(c, spans, time[i]), False
+        left, lost = expiring(cells, bounds, queued, queue, spans, time[i]), False
         while left != NONE:
-            at, cells = oldest(c, left), c.tuples.cells
+            at = oldest(bounds, queued, queue, left)
             gone, gone_group, worth = cells[KEY, at], cells[GROUP, at], cells[VALUE, at]
             if early[left]:
                 sets = _update_set(sets, links, left, buckets, hashed, gone, gone_group, worth, -1, extremes)
-            leave(c, left)
+            leave(bounds, queued, queue, left)
             if extremes and early[left]:
                 _set_extremes(c, sets, left * buckets + gone % buckets if hashed else left, gone, gone_group, worth)
             answer, one, two, touched = _probe(c, sets, answer, one, two, left, gone, gone_group, worth, -1, strides, early, order[left], buckets, hashed,
                                                owner, extremes)
             lost = lost or touched
-            left = expiring(c, spans, time[i])
+            left = expiring(cells, bounds, queued, queue, spans, time[i])
         if lost:
             answer, one, two = _answer_extremes(c, sets, answer, one, two, strides, early, order[owner], buckets, hashed, owner)
         s = stream[i]
         ring = s * buckets + key[i] % buckets if hashed else s
         if early[s]:
             sets = _update_set(sets, links, s, buckets, hashed, key[i], group[i], value[i], 1, extremes)
-        if crowded(c, s, ring):
+        if crowded(bounds, queue, s, ring):
             c = widened(c, s, ring)
-        enter(c, s, ring, time[i], key[i], group[i], value[i])
+            cells, bounds, queued, queue = parts(c)
+        enter(cells, bounds, queued, queue, s, ring, time[i], key[i], group[i], value[i])
         answer, one, two, _ = _probe(c, sets, answer, one, two, s, key[i], group[i], value[i], 1, strides, early, order[s], buckets, hashed, owner,
                                      extremes)
     return c, sets, answer

@@ -2,6 +2,9 @@
 
 Each stream has its buckets, and a queue of the bucket numbers in order of arrival: the oldest tuple of a window is the oldest of the bucket that its queue
 names first, so finding what expired takes one look a stream.
+
+Functions that are called for every tuple take the arrays of `parts`, not the tuple that holds them: each access to its fields counts references, which
+costs more than what the functions do.
 """
 from __future__ import annotations
 
@@ -29,21 +32,23 @@ def contents(windows: Windows, carried: int = 0) -> Contents:
 
 
 @compiled
-def oldest(c: Contents, s: int) -> int:
-    """The slot of a window's oldest tuple, NONE if it is empty."""
-    queue = c.queue.bounds
-    if queue[s, HELD] == 0:
-        return NONE
-    return slot(c.tuples.bounds, c.queue.cells[0, slot(queue, s, 0)], 0)
+def parts(c: Contents) -> tuple[Ints, Ints, Ints, Ints]:
+    """The cells and bounds of tuples, then those of the queues; others after `widened`."""
+    return c.tuples.cells, c.tuples.bounds, c.queue.cells, c.queue.bounds
 
 
 @compiled
-def expiring(c: Contents, spans: Ints, now: int) -> int:
+def oldest(bounds: Ints, order: Ints, queue: Ints, s: int) -> int:
+    """The slot of a window's oldest tuple, NONE if it is empty."""
+    return NONE if queue[s, HELD] == 0 else slot(bounds, order[0, slot(queue, s, 0)], 0)
+
+
+@compiled
+def expiring(cells: Ints, bounds: Ints, order: Ints, queue: Ints, spans: Ints, now: int) -> int:
     """The stream whose oldest tuple expired first of all that have expired, NONE if none has. Of equal ones the older tuple goes first, then stream order."""
     found, ends, came = NONE, now, now
-    cells = c.tuples.cells
     for s in range(len(spans)):
-        at = oldest(c, s)
+        at = oldest(bounds, order, queue, s)
         if at != NONE:
             time = cells[TIME, at]
             end = time + spans[s]
@@ -53,17 +58,16 @@ def expiring(c: Contents, spans: Ints, now: int) -> int:
 
 
 @compiled
-def leave(c: Contents, s: int) -> None:
+def leave(bounds: Ints, order: Ints, queue: Ints, s: int) -> None:
     """The oldest tuple of a window leaves."""
-    queue = c.queue.bounds
-    drop(c.tuples.bounds, c.queue.cells[0, slot(queue, s, 0)])
+    drop(bounds, order[0, slot(queue, s, 0)])
     drop(queue, s)
 
 
 @compiled
-def crowded(c: Contents, s: int, ring: int) -> bool:
+def crowded(bounds: Ints, queue: Ints, s: int, ring: int) -> bool:
     """Whether the windows must grow before a tuple enters."""
-    return full(c.tuples.bounds, ring) or full(c.queue.bounds, s)
+    return full(bounds, ring) or full(queue, s)
 
 
 @compiled
@@ -73,11 +77,10 @@ def widened(c: Contents, s: int, ring: int) -> Contents:
 
 
 @compiled
-def enter(c: Contents, s: int, ring: int, time: int, key: int, group: int, value: int) -> int:
+def enter(cells: Ints, bounds: Ints, order: Ints, queue: Ints, s: int, ring: int, time: int, key: int, group: int, value: int) -> int:
     """A tuple comes into a window that is not `crowded`; where it stands. What it carries is zero."""
-    cells = c.tuples.cells
-    c.queue.cells[0, added(c.queue.bounds, s)] = ring
-    at = added(c.tuples.bounds, ring)
+    order[0, added(queue, s)] = ring
+    at = added(bounds, ring)
     cells[TIME, at], cells[KEY, at], cells[GROUP, at], cells[VALUE, at] = time, key, group, value
     for column in range(ATTRIBUTES, cells.shape[0]):
         cells[column, at] = 0

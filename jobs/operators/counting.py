@@ -11,7 +11,7 @@ import numpy as np
 
 from jobs.operators.arrivals import Arrivals, Windows
 from jobs.operators.compiled import compiled
-from jobs.operators.contents import ATTRIBUTES, GROUP, KEY, NONE, TIME, VALUE, Contents, contents, crowded, enter, expiring, leave, oldest, widened
+from jobs.operators.contents import ATTRIBUTES, GROUP, KEY, NONE, TIME, VALUE, Contents, contents, crowded, enter, expiring, leave, oldest, parts, widened
 from jobs.operators.inclusion import two
 from jobs.operators.rings import HEAD, HELD, ROOM, START, Ints
 from jobs.operators.totals import HIGHEST, LOWEST, Totals, totals
@@ -41,63 +41,97 @@ def advance(state: Counting, arrivals: Arrivals) -> tuple[Counting, Ints]:
     w = state.windows
     w.fitting(arrivals)
     said = np.zeros(len(arrivals), np.int64)
-    found = _advance(state.contents, state.totals, arrivals.stream, arrivals.time, arrivals.key, arrivals.group, arrivals.value,
-                     np.array(w.spans), np.array(w.groups), np.array(w.strides), w.buckets, w.owner, state.sums, state.extremes, state.naive, said)
+    c, t, a, spans = state.contents, state.totals, arrivals, np.array(w.spans)
+    if not state.sums:
+        return state._replace(contents=_advance_count(c, t.pairs, a.stream, a.time, a.key, spans, w.buckets, state.naive, said)), said
+    found = _advance(c, t, a.stream, a.time, a.key, a.group, a.value, spans, np.array(w.groups), np.array(w.strides), w.buckets, w.owner,
+                     state.extremes, state.naive, said)
     return state._replace(contents=found), said
 
 
 @compiled
-def _advance(c: Contents, t: Totals, stream: Ints, time: Ints, key: Ints, group: Ints, value: Ints, spans: Ints, groups: Ints, strides: Ints, buckets: int,
-             owner: int, sums: bool, extremes: bool, naive: bool, said: Ints) -> Contents:
-    whole = int(t.pairs.sum())
+def _advance_count(c: Contents, count: Ints, stream: Ints, time: Ints, key: Ints, spans: Ints, buckets: int, naive: bool, said: Ints) -> Contents:
+    """TC-COUNT; the older of a pair has one number more to carry, and that is all."""
+    cells, bounds, order, queue = parts(c)
     for i in range(len(stream)):
         s, now = stream[i], time[i]
-        whole -= _expire(c, t, now, spans, groups, strides, buckets, owner, sums, extremes)
+        left = expiring(cells, bounds, order, queue, spans, now)
+        while left != NONE:
+            count[0] -= cells[CV, oldest(bounds, order, queue, left)]
+            leave(bounds, order, queue, left)
+            left = expiring(cells, bounds, order, queue, spans, now)
         ring = s * buckets + key[i] % buckets
-        if crowded(c, s, ring):
+        if crowded(bounds, queue, s, ring):
             c = widened(c, s, ring)
-        at = enter(c, s, ring, now, key[i], group[i], value[i])
-        if extremes:
-            c.tuples.cells[MOST, at], c.tuples.cells[LEAST, at] = LOWEST, HIGHEST
-        whole += _arrive(c, t, s, at, (1 - s) * buckets + key[i] % buckets, now + spans[s], spans[1 - s], group[i] * strides[s], strides[1 - s],
-                         groups[1 - s] > 1, s == owner, sums, extremes)
+            cells, bounds, order, queue = parts(c)
+        at = enter(cells, bounds, order, queue, s, ring, now, key[i], 0, 0)
+        there = ring + buckets if s == 0 else ring - buckets
+        count[0] += _count(cells, bounds, there, _older(cells, bounds, there, at, now + spans[s], spans[1 - s], s), at)
         if naive:
-            whole = _anew(c, t, sums, extremes)
+            count[0] = _summed(cells, bounds, CV)
+        said[i] = count[0]
+    return c
+
+
+@compiled
+def _advance(c: Contents, t: Totals, stream: Ints, time: Ints, key: Ints, group: Ints, value: Ints, spans: Ints, groups: Ints, strides: Ints, buckets: int,
+             owner: int, extremes: bool, naive: bool, said: Ints) -> Contents:
+    cells, bounds, order, queue = parts(c)
+    count, total, most, least = t.pairs, t.sum, t.most, t.least
+    whole = int(count.sum())
+    for i in range(len(stream)):
+        s, now = stream[i], time[i]
+        left = expiring(cells, bounds, order, queue, spans, now)
+        if left != NONE:
+            whole -= _expire(cells, bounds, order, queue, count, total, most, least, left, now, spans, groups, strides, buckets, owner, extremes)
+        ring = s * buckets + key[i] % buckets
+        if crowded(bounds, queue, s, ring):
+            c = widened(c, s, ring)
+            cells, bounds, order, queue = parts(c)
+        at = enter(cells, bounds, order, queue, s, ring, now, key[i], group[i], value[i])
+        if extremes:
+            cells[MOST, at], cells[LEAST, at] = LOWEST, HIGHEST
+        there = ring + buckets if s == 0 else ring - buckets
+        older = _older(cells, bounds, there, at, now + spans[s], spans[1 - s], s)
+        code, brought = group[i] * strides[s], groups[1 - s] > 1
+        whole += _carry(cells, bounds, count, total, most, least, there, older, at, code, strides[1 - s], brought, s == owner, extremes)
+        if naive:
+            whole, total[0] = _summed(cells, bounds, CV), _summed(cells, bounds, SV)
+            count[0] = whole
+            if extremes:
+                _extremes(cells, bounds, most, least)
         said[i] = whole
     return c
 
 
 @compiled
-def _expire(c: Contents, t: Totals, now: int, spans: Ints, groups: Ints, strides: Ints, buckets: int, owner: int, sums: bool, extremes: bool) -> int:
-    """What the expired carry leaves with them, the earliest first; how many pairs went."""
-    left = expiring(c, spans, now)
-    if left == NONE:
-        return 0
-    gone, lost, cells, count, total = 0, False, c.tuples.cells, t.pairs, t.sum
+def _expire(cells: Ints, bounds: Ints, order: Ints, queue: Ints, count: Ints, total: Ints, most: Ints, least: Ints, left: int, now: int, spans: Ints,
+            groups: Ints, strides: Ints, buckets: int, owner: int, extremes: bool) -> int:
+    """What the expired carry leaves with them, the earliest (of window `left`) first; how many pairs went."""
+    gone, lost = 0, False
     while left != NONE:
-        at = oldest(c, left)
+        at = oldest(bounds, order, queue, left)
         gone += cells[CV, at]
         if groups[1 - left] == 1:
             count[cells[GROUP, at] * strides[left]] -= cells[CV, at]
-            if sums:
-                total[cells[GROUP, at] * strides[left]] -= cells[SV, at]
+            total[cells[GROUP, at] * strides[left]] -= cells[SV, at]
         else:
-            _take(c, t, (1 - left) * buckets + cells[KEY, at] % buckets, at, cells[GROUP, at] * strides[left], strides[1 - left], left == owner)
+            there = (1 - left) * buckets + cells[KEY, at] % buckets
+            _take(cells, bounds, count, total, there, at, cells[GROUP, at] * strides[left], strides[1 - left], left == owner)
         if extremes:
-            lost = lost or (cells[CV, at] > 0 and (cells[MOST, at] == t.most[0] or cells[LEAST, at] == t.least[0]))
-        leave(c, left)
-        left = expiring(c, spans, now)
+            lost = lost or (cells[CV, at] > 0 and (cells[MOST, at] == most[0] or cells[LEAST, at] == least[0]))
+        leave(bounds, order, queue, left)
+        left = expiring(cells, bounds, order, queue, spans, now)
     if lost:
-        _extremes(c, t)
+        _extremes(cells, bounds, most, least)
     return gone
 
 
 @compiled
-def _take(c: Contents, t: Totals, ring: int, at: int, code: int, stride: int, owns: bool) -> None:
+def _take(cells: Ints, bounds: Ints, count: Ints, total: Ints, ring: int, at: int, code: int, stride: int, owns: bool) -> None:
     """The pairs of a tuple that leaves go from groups that the other window brings."""
-    cells, index, count, total = c.tuples.cells, c.tuples.bounds, t.pairs, t.sum
-    start, head, mask = index[ring, START], index[ring, HEAD], index[ring, ROOM] - 1
-    for j in range(head, head + index[ring, HELD]):
+    start, head, mask = bounds[ring, START], bounds[ring, HEAD], bounds[ring, ROOM] - 1
+    for j in range(head, head + bounds[ring, HELD]):
         other = start + (j & mask)
         if cells[KEY, other] == cells[KEY, at]:
             g = code + cells[GROUP, other] * stride
@@ -106,76 +140,77 @@ def _take(c: Contents, t: Totals, ring: int, at: int, code: int, stride: int, ow
 
 
 @compiled
-def _arrive(c: Contents, t: Totals, s: int, at: int, ring: int, ends: int, span: int, code: int, stride: int, brought: bool, owns: bool,
-            sums: bool, extremes: bool) -> int:
-    """Each match is carried by the one of the two that leaves first: of a bucket, which is in the order of `expiring`, the older part carries."""
-    cells, index = c.tuples.cells, c.tuples.bounds
-    head, past = index[ring, HEAD], index[ring, HEAD] + index[ring, HELD]
-    start, mask, now = index[ring, START], index[ring, ROOM] - 1, cells[TIME, at]
-    older = past
+def _older(cells: Ints, bounds: Ints, ring: int, at: int, ends: int, span: int, s: int) -> int:
+    """Where the part of a bucket ends whose tuples leave before the arrived one, and so carry: a bucket is in the order of `expiring`."""
+    start, head, mask, now = bounds[ring, START], bounds[ring, HEAD], bounds[ring, ROOM] - 1, cells[TIME, at]
+    older = head + bounds[ring, HELD]
     while older > head:
         time = cells[TIME, start + ((older - 1) & mask)]
         if time + span < ends or (time + span == ends and (time < now or (time == now and s == 1))):
             break
         older -= 1
-    found = _carry(cells, t, start, mask, head, older, at, False, code, stride, brought, owns, sums, extremes)
-    if older < past:
-        found += _carry(cells, t, start, mask, older, past, at, True, code, stride, brought, owns, sums, extremes)
-    return found
+    return older
 
 
 @compiled
-def _carry(cells: Ints, t: Totals, start: int, mask: int, head: int, past: int, at: int, itself: bool, code: int, stride: int, brought: bool, owns: bool,
-           sums: bool, extremes: bool) -> int:
-    """The pairs of an arrived tuple with part of a bucket, carried by it `itself` or each by the other; how many there are."""
-    found, worths, key, value = 0, 0, cells[KEY, at], cells[VALUE, at]
-    for j in range(head, past):
+def _count(cells: Ints, bounds: Ints, ring: int, older: int, at: int) -> int:
+    """The pairs of an arrived tuple with a bucket, for COUNT alone: each of the older part carries one more, of the others the arrived one carries all."""
+    start, head, mask, key = bounds[ring, START], bounds[ring, HEAD], bounds[ring, ROOM] - 1, cells[KEY, at]
+    found = own = 0
+    for j in range(head, older):
         other = start + (j & mask)
         if cells[KEY, other] == key:
             found += 1
-            carrier = at if itself else other
+            cells[CV, other] += 1
+    for j in range(older, head + bounds[ring, HELD]):
+        own += cells[KEY, start + (j & mask)] == key
+    cells[CV, at] = own
+    return found + own
+
+
+@compiled
+def _carry(cells: Ints, bounds: Ints, count: Ints, total: Ints, most: Ints, least: Ints, ring: int, older: int, at: int, code: int, stride: int,
+           brought: bool, owns: bool, extremes: bool) -> int:
+    """The pairs of an arrived tuple with a bucket, each carried by the one of the two that leaves first; how many there are."""
+    found, worths, key, value = 0, 0, cells[KEY, at], cells[VALUE, at]
+    start, head, mask = bounds[ring, START], bounds[ring, HEAD], bounds[ring, ROOM] - 1
+    for j in range(head, head + bounds[ring, HELD]):
+        other = start + (j & mask)
+        if cells[KEY, other] == key:
+            carrier, worth = other if j < older else at, value if owns else cells[VALUE, other]
+            found += 1
+            worths += worth
             cells[CV, carrier] += 1
-            if sums:
-                worth = value if owns else cells[VALUE, other]
-                cells[SV, carrier] += worth
-                worths += worth
-                if brought:
-                    t.pairs[code + cells[GROUP, other] * stride] += 1
-                    t.sum[code + cells[GROUP, other] * stride] += worth
-                if extremes:
-                    cells[MOST, carrier], cells[LEAST, carrier] = max(cells[MOST, carrier], worth), min(cells[LEAST, carrier], worth)
-                    t.most[0], t.least[0] = max(t.most[0], worth), min(t.least[0], worth)
+            cells[SV, carrier] += worth
+            if brought:
+                count[code + cells[GROUP, other] * stride] += 1
+                total[code + cells[GROUP, other] * stride] += worth
+            if extremes:
+                cells[MOST, carrier], cells[LEAST, carrier] = max(cells[MOST, carrier], worth), min(cells[LEAST, carrier], worth)
+                most[0], least[0] = max(most[0], worth), min(least[0], worth)
     if found and not brought:
-        t.pairs[code] += found
-        t.sum[code] += worths
+        count[code] += found
+        total[code] += worths
     return found
 
 
 @compiled
-def _extremes(c: Contents, t: Totals) -> None:
+def _extremes(cells: Ints, bounds: Ints, most: Ints, least: Ints) -> None:
     """MAX and MIN over what all tuples carry (5): only when the tuple that carried one has left, or naively."""
-    most, least = LOWEST, HIGHEST
-    cells, index = c.tuples.cells, c.tuples.bounds
-    for ring in range(len(index) - 1):
-        start, head, mask = index[ring, START], index[ring, HEAD], index[ring, ROOM] - 1
-        for j in range(head, head + index[ring, HELD]):
+    most[0], least[0] = LOWEST, HIGHEST
+    for ring in range(len(bounds) - 1):
+        start, head, mask = bounds[ring, START], bounds[ring, HEAD], bounds[ring, ROOM] - 1
+        for j in range(head, head + bounds[ring, HELD]):
             at = start + (j & mask)
-            most, least = max(most, cells[MOST, at]), min(least, cells[LEAST, at])
-    t.most[0], t.least[0] = most, least
+            most[0], least[0] = max(most[0], cells[MOST, at]), min(least[0], cells[LEAST, at])
 
 
 @compiled
-def _anew(c: Contents, t: Totals, sums: bool, extremes: bool) -> int:
+def _summed(cells: Ints, bounds: Ints, column: int) -> int:
     """Steps 8 to 11 of TC-COUNT: the sum of all CV over both windows."""
-    count, total = 0, 0
-    cells, index = c.tuples.cells, c.tuples.bounds
-    for ring in range(len(index) - 1):
-        start, head, mask = index[ring, START], index[ring, HEAD], index[ring, ROOM] - 1
-        for j in range(head, head + index[ring, HELD]):
-            at = start + (j & mask)
-            count += cells[CV, at]
-            total += cells[SV, at] if sums else 0
-    t.pairs[0], t.sum[0] = count, total
-    if extremes:
-        _extremes(c, t)
-    return count
+    found = 0
+    for ring in range(len(bounds) - 1):
+        start, head, mask = bounds[ring, START], bounds[ring, HEAD], bounds[ring, ROOM] - 1
+        for j in range(head, head + bounds[ring, HELD]):
+            found += cells[column, start + (j & mask)]
+    return found

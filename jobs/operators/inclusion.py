@@ -13,7 +13,7 @@ import numpy as np
 
 from jobs.operators.arrivals import Arrivals, Windows
 from jobs.operators.compiled import compiled
-from jobs.operators.contents import GROUP, KEY, NONE, VALUE, Contents, contents, crowded, enter, expiring, leave, oldest, widened
+from jobs.operators.contents import GROUP, KEY, NONE, VALUE, Contents, contents, crowded, enter, expiring, leave, oldest, parts, widened
 from jobs.operators.rings import HEAD, HELD, ROOM, START, Ints
 from jobs.operators.totals import Totals, totals
 from optimizer.errors import ForebayError
@@ -27,7 +27,9 @@ class Inclusion(NamedTuple):
 
 
 def start(windows: Windows, sums: bool = True) -> Inclusion:
-    """Nothing has come yet. Without `sums` it is IC-COUNT."""
+    """Nothing has come yet. Without `sums` it is IC-COUNT, of one group."""
+    if not sums and max(windows.groups) > 1:
+        raise ForebayError("bad-arrivals", f"COUNT alone with groups {windows.groups}", hint="expected one group, as IC is printed; GIC has sums, too")
     return Inclusion(contents(two(windows)), totals(windows), windows, sums)
 
 
@@ -36,8 +38,10 @@ def advance(state: Inclusion, arrivals: Arrivals, having: int = 0) -> tuple[Incl
     w = state.windows
     w.fitting(arrivals)
     said = np.zeros(len(arrivals), np.int64)
-    found = _advance(state.contents, state.totals, arrivals.stream, arrivals.time, arrivals.key, arrivals.group, arrivals.value,
-                     np.array(w.spans), np.array(w.groups), np.array(w.strides), w.buckets, w.owner, state.sums, having, said)
+    c, t, a, spans = state.contents, state.totals, arrivals, np.array(w.spans)
+    if not state.sums:
+        return state._replace(contents=_advance_count(c, t.pairs, a.stream, a.time, a.key, spans, w.buckets, having, said)), said
+    found = _advance(c, t, a.stream, a.time, a.key, a.group, a.value, spans, np.array(w.groups), np.array(w.strides), w.buckets, w.owner, having, said)
     return state._replace(contents=found), said
 
 
@@ -48,36 +52,68 @@ def two(windows: Windows) -> Windows:
 
 
 @compiled
+def _advance_count(c: Contents, count: Ints, stream: Ints, time: Ints, key: Ints, spans: Ints, buckets: int, having: int, said: Ints) -> Contents:
+    """IC-COUNT: of what comes and of what goes only the number of pairs."""
+    cells, bounds, order, queue = parts(c)
+    for i in range(len(stream)):
+        s, now = stream[i], time[i]
+        left = expiring(cells, bounds, order, queue, spans, now)
+        while left != NONE:
+            gone = cells[KEY, oldest(bounds, order, queue, left)]
+            leave(bounds, order, queue, left)
+            count[0] -= _count(cells, bounds, (1 - left) * buckets + gone % buckets, gone)
+            left = expiring(cells, bounds, order, queue, spans, now)
+        ring = s * buckets + key[i] % buckets
+        count[0] += _count(cells, bounds, ring + buckets if s == 0 else ring - buckets, key[i])
+        if crowded(bounds, queue, s, ring):
+            c = widened(c, s, ring)
+            cells, bounds, order, queue = parts(c)
+        enter(cells, bounds, order, queue, s, ring, now, key[i], 0, 0)
+        said[i] = count[0] > having
+    return c
+
+
+@compiled
+def _count(cells: Ints, bounds: Ints, ring: int, key: int) -> int:
+    found, start, head, mask = 0, bounds[ring, START], bounds[ring, HEAD], bounds[ring, ROOM] - 1
+    for j in range(head, head + bounds[ring, HELD]):
+        found += cells[KEY, start + (j & mask)] == key
+    return found
+
+
+@compiled
 def _advance(c: Contents, t: Totals, stream: Ints, time: Ints, key: Ints, group: Ints, value: Ints, spans: Ints, groups: Ints, strides: Ints, buckets: int,
-             owner: int, sums: bool, having: int, said: Ints) -> Contents:
-    passing = int((t.pairs > having).sum())
+             owner: int, having: int, said: Ints) -> Contents:
+    cells, bounds, order, queue = parts(c)
+    count, total = t.pairs, t.sum
+    passing = int((count > having).sum())
     for i in range(len(stream)):
         s, ring = stream[i], key[i] % buckets
-        left = expiring(c, spans, time[i])
+        left = expiring(cells, bounds, order, queue, spans, time[i])
         while left != NONE:
-            at, cells = oldest(c, left), c.tuples.cells
+            at = oldest(bounds, order, queue, left)
             gone, worth, code = cells[KEY, at], cells[VALUE, at], cells[GROUP, at] * strides[left]
-            leave(c, left)
-            ring_there = (1 - left) * buckets + gone % buckets
-            passing += _pairs(c, t, ring_there, gone, code, worth, strides[1 - left], groups[1 - left] > 1, left == owner, sums, -1, having)
-            left = expiring(c, spans, time[i])
-        code, ring_there = group[i] * strides[s], (1 - s) * buckets + ring
-        passing += _pairs(c, t, ring_there, key[i], code, value[i], strides[1 - s], groups[1 - s] > 1, s == owner, sums, 1, having)
-        if crowded(c, s, s * buckets + ring):
+            leave(bounds, order, queue, left)
+            there = (1 - left) * buckets + gone % buckets
+            passing += _pairs(cells, bounds, count, total, there, gone, code, worth, strides[1 - left], groups[1 - left] > 1, left == owner, -1, having)
+            left = expiring(cells, bounds, order, queue, spans, time[i])
+        code, there = group[i] * strides[s], (1 - s) * buckets + ring
+        passing += _pairs(cells, bounds, count, total, there, key[i], code, value[i], strides[1 - s], groups[1 - s] > 1, s == owner, 1, having)
+        if crowded(bounds, queue, s, s * buckets + ring):
             c = widened(c, s, s * buckets + ring)
-        enter(c, s, s * buckets + ring, time[i], key[i], group[i], value[i])
+            cells, bounds, order, queue = parts(c)
+        enter(cells, bounds, order, queue, s, s * buckets + ring, time[i], key[i], group[i], value[i])
         said[i] = passing
     return c
 
 
 @compiled
-def _pairs(c: Contents, t: Totals, ring: int, key: int, code: int, worth: int, stride: int, brought: bool, owns: bool, sums: bool, sign: int,
-           having: int) -> int:
+def _pairs(cells: Ints, bounds: Ints, count: Ints, total: Ints, ring: int, key: int, code: int, worth: int, stride: int, brought: bool, owns: bool,
+           sign: int, having: int) -> int:
     """Adds a tuple's pairs with a bucket to their groups, or takes them away; how many groups more pass HAVING."""
     passing, found, worths = 0, 0, 0
-    cells, index, count, total = c.tuples.cells, c.tuples.bounds, t.pairs, t.sum
-    start, head, mask = index[ring, START], index[ring, HEAD], index[ring, ROOM] - 1
-    for j in range(head, head + index[ring, HELD]):
+    start, head, mask = bounds[ring, START], bounds[ring, HEAD], bounds[ring, ROOM] - 1
+    for j in range(head, head + bounds[ring, HELD]):
         at = start + (j & mask)
         if cells[KEY, at] == key:
             if brought:
@@ -88,8 +124,7 @@ def _pairs(c: Contents, t: Totals, ring: int, key: int, code: int, worth: int, s
                 passing += count[g] > having
             else:
                 found += 1
-                if sums:
-                    worths += worth if owns else cells[VALUE, at]
+                worths += worth if owns else cells[VALUE, at]
     if found:
         passing -= count[code] > having
         count[code] += sign * found

@@ -12,7 +12,7 @@ import numpy as np
 
 from jobs.operators.arrivals import Arrivals, Windows
 from jobs.operators.compiled import compiled
-from jobs.operators.contents import ATTRIBUTES, KEY, NONE, TIME, VALUE, Contents, contents, crowded, enter, expiring, leave, oldest, widened
+from jobs.operators.contents import ATTRIBUTES, KEY, NONE, TIME, VALUE, Contents, contents, crowded, enter, expiring, leave, oldest, parts, widened
 from jobs.operators.rings import HELD, Ints, slot
 from jobs.operators.totals import Totals, totals
 from optimizer.errors import ForebayError
@@ -46,27 +46,31 @@ def advance(state: Many, arrivals: Arrivals) -> tuple[Many, Ints]:
 def _advance(c: Contents, t: Totals, stream: Ints, time: Ints, key: Ints, value: Ints, spans: Ints, buckets: int, owner: int, said: Ints) -> Contents:
     m = len(spans)
     unseen, later, worth = np.zeros(m, np.int64), np.zeros(m, np.int64), np.zeros(m, np.int64)
+    cells, bounds, order, queue = parts(c)
+    count, total = t.pairs, t.sum
     for i in range(len(stream)):
-        left = expiring(c, spans, time[i])
+        left = expiring(cells, bounds, order, queue, spans, time[i])
         while left != NONE:
-            at = oldest(c, left)
-            t.pairs[0] -= c.tuples.cells[CV, at]
-            t.sum[0] -= c.tuples.cells[SV, at]
-            leave(c, left)
-            left = expiring(c, spans, time[i])
+            at = oldest(bounds, order, queue, left)
+            count[0] -= cells[CV, at]
+            total[0] -= cells[SV, at]
+            leave(bounds, order, queue, left)
+            left = expiring(cells, bounds, order, queue, spans, time[i])
         ring = stream[i] * buckets + key[i] % buckets
-        if crowded(c, stream[i], ring):
+        if crowded(bounds, queue, stream[i], ring):
             c = widened(c, stream[i], ring)
-        at = enter(c, stream[i], ring, time[i], key[i], 0, value[i])
-        _arrive(c, t, stream[i], at, key[i] % buckets, spans, buckets, owner, unseen, later, worth)
-        said[i] = t.pairs[0]
+            cells, bounds, order, queue = parts(c)
+        at = enter(cells, bounds, order, queue, stream[i], ring, time[i], key[i], 0, value[i])
+        _arrive(cells, bounds, count, total, stream[i], at, key[i] % buckets, spans, buckets, owner, unseen, later, worth)
+        said[i] = count[0]
     return c
 
 
 @compiled
-def _arrive(c: Contents, t: Totals, s: int, at: int, bucket: int, spans: Ints, buckets: int, owner: int, unseen: Ints, later: Ints, worth: Ints) -> None:
+def _arrive(cells: Ints, index: Ints, count: Ints, total: Ints, s: int, at: int, bucket: int, spans: Ints, buckets: int, owner: int, unseen: Ints,
+            later: Ints, worth: Ints) -> None:
     """`later` counts by stream the matches passed so far, `worth` sums their attribute; the arrived tuple is its stream's only one."""
-    m, cells, index = len(spans), c.tuples.cells, c.tuples.bounds
+    m = len(spans)
     for j in range(m):
         unseen[j], later[j], worth[j] = index[j * buckets + bucket, HELD], 0, 0
     unseen[s] = 1
@@ -81,16 +85,16 @@ def _arrive(c: Contents, t: Totals, s: int, at: int, bucket: int, spans: Ints, b
         for j in range(m):
             if j != last:
                 combinations *= later[j]
-        total = combinations * value
+        worths = combinations * value
         if owner != last:
-            total = worth[owner]
+            worths = worth[owner]
             for j in range(m):
                 if j != last and j != owner:
-                    total *= later[j]
+                    worths *= later[j]
         cells[CV, where] += combinations
-        cells[SV, where] += total
-        t.pairs[0] += combinations
-        t.sum[0] += total
+        cells[SV, where] += worths
+        count[0] += combinations
+        total[0] += worths
         later[last] += 1
         worth[last] += value
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from jobs.operators.arrivals import Arrivals, Windows
 from jobs.operators.compiled import compiled
-from jobs.operators.contents import GROUP, KEY, NONE, TIME, VALUE, Contents, contents, crowded, enter, expiring, leave, widened
+from jobs.operators.contents import GROUP, KEY, NONE, TIME, VALUE, Contents, contents, crowded, enter, expiring, leave, parts, widened
 from jobs.operators.inclusion import two
 from jobs.operators.rings import HEAD, HELD, ROOM, START, Ints, Rings, added, full, grown, replace_by_last, rings
 from jobs.operators.totals import HIGHEST, LOWEST, Totals, totals
@@ -43,20 +43,22 @@ def advance(state: Pipelined, arrivals: Arrivals) -> tuple[Pipelined, Ints]:
 @compiled
 def _advance(c: Contents, joined: Rings, t: Totals, stream: Ints, time: Ints, key: Ints, group: Ints, value: Ints, spans: Ints, strides: Ints,
              buckets: int, owner: int, said: Ints) -> tuple[Contents, Rings]:
+    cells, bounds, order, queue = parts(c)
     for i in range(len(stream)):
         s, ring, expired = stream[i], key[i] % buckets, False
-        left = expiring(c, spans, time[i])
+        left = expiring(cells, bounds, order, queue, spans, time[i])
         while left != NONE:
-            leave(c, left)
+            leave(bounds, order, queue, left)
             expired = True
-            left = expiring(c, spans, time[i])
+            left = expiring(cells, bounds, order, queue, spans, time[i])
         if expired:
             _expire(joined, t, time[i])
         joined = _join(c, joined, t, (1 - s) * buckets + ring, key[i], group[i] * strides[s], value[i], time[i] + spans[s], spans[1 - s], strides[1 - s],
                        s == owner)
-        if crowded(c, s, s * buckets + ring):
+        if crowded(bounds, queue, s, s * buckets + ring):
             c = widened(c, s, s * buckets + ring)
-        enter(c, s, s * buckets + ring, time[i], key[i], group[i], value[i])
+            cells, bounds, order, queue = parts(c)
+        enter(cells, bounds, order, queue, s, s * buckets + ring, time[i], key[i], group[i], value[i])
         said[i] = joined.bounds[0, HELD]
     return c, joined
 

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from jobs import rest
-from jobs.tracking import CHARTS
 from tests.dags.conftest import Up, served
 from tests.dags.test_server import lay
 
@@ -20,7 +19,7 @@ HERE = Path(__file__).resolve().parent
 DAG = "forebay__shop"
 STEPS = 4               # runs before, so that charts have a past
 PATIENCE = 240.0
-PICTURES = {"airflow-dags", "airflow-form", "airflow-run", "mlflow-charts", "data-docs"}
+PICTURES = {"airflow-dags", "airflow-form", "airflow-run", "airflow-task", "mlflow-charts", "mlflow-run", "pages", "data-docs", "data-docs-suite"}
 
 
 @pytest.fixture
@@ -37,10 +36,8 @@ def test_a_query_by_the_form_and_the_way_to_its_charts(there: Up, tmp_path: Path
     chromium, node = (shutil.which(name) for name in ("chromium", "node"))
     assert chromium and node and (HERE / "node_modules").exists(), "this needs Chromium, Node.js 20 and `npm ci` in tests/browser: `make browser` says how"
     shots = Path(os.environ.get("FOREBAY_SHOTS", str(tmp_path)))
-    docs = there.pipelines / "shop" / "warehouse" / "docs" / "index.html"
     said = json.loads((there.place / "where.json").read_text())
-    given = {"airflow": said["airflow"], "mlflow": said["mlflow"], "password": said["password"], "charts": CHARTS, "docs": docs.as_uri(),
-             "shots": str(shots), "chromium": chromium}
+    given = {"airflow": said["airflow"], "pages": said["pages"], "password": said["password"], "shots": str(shots), "chromium": chromium}
     tour = subprocess.run([node, str(HERE / "tour.mjs"), json.dumps(given)], capture_output=True, text=True, timeout=800)
     assert tour.returncode == 0, tour.stderr
     assert PICTURES <= {p.stem for p in shots.glob("*.png")}

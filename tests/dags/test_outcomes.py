@@ -12,6 +12,7 @@ pytestmark = pytest.mark.slow      # Airflow's import is a second
     (ForebayError("unknown-query", "there is no query q"), "AirflowFailException"),
     (ForebayError("locked", "another process runs it", exit_code=3), "AirflowSkipException"),
     (ForebayError("spark-failed", "Spark gave up: UNAVAILABLE", exit_code=1), "ForebayError"),
+    (ForebayError("untracked", "MLflow did not take it", exit_code=1), "ForebayError"),
     (OSError("no space left"), "OSError")])
 def test_a_task_is_tried_again_only_where_that_may_help(error: Exception, ends_as: str) -> None:
     from dags.outcomes import told

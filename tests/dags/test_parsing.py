@@ -24,7 +24,9 @@ print("found: " + json.dumps({
     "seconds": time.process_time() - began, "errors": bag.import_errors,
     "engines": [m for m in ("pyspark", "mlflow", "great_expectations", "duckdb", "deltalake", "pandas") if m in sys.modules],
     "dags": {name: {"tasks": d.task_ids, "tags": sorted(d.tags), "about": d.description, "runs": d.max_active_runs, "catchup": d.catchup,
-                    "pools": sorted({t.pool for t in d.tasks}), "when": type(d.timetable).__name__} for name, d in bag.dags.items()}}))
+                    "pools": sorted({t.pool for t in d.tasks}), "doc": d.doc_md,
+                    "links": {t.task_id: {one.name: one.get_link(t, ti_key=None) for one in t.operator_extra_links} for t in d.tasks},
+                    "when": type(d.timetable).__name__} for name, d in bag.dags.items()}}))
 """
 
 
@@ -71,3 +73,13 @@ def test_schedules_pools_and_what_is_broken(tmp_path: Path) -> None:
     assert sorted(broken) == ["forebay__f_g", "forebay__hourly.2"]
     assert "line 3" in broken["forebay__f_g"]["about"] and "did you mean 'batch'" in broken["forebay__f_g"]["about"]
     assert "same name" in broken["forebay__hourly.2"]["about"]
+
+
+def test_a_task_s_page_leads_to_the_data_docs_and_to_mlflow(tmp_path: Path) -> None:
+    pipeline(tmp_path / "pipelines" / "a", "a")
+    found = parsed(tmp_path, tmp_path / "pipelines", FOREBAY_PAGES="http://127.0.0.1:8090/")["dags"]
+    there = {"Data docs": "http://127.0.0.1:8090/a/docs/index.html", "Costs in MLflow": "http://127.0.0.1:8090/a/mlflow"}
+    assert found["forebay__a"]["links"] == {"ingest": {}, "expectations": there, "batches": there, "publish": {}}
+    assert found["forebay__a__adapt"]["links"]["decision"] == there and all(address in found["forebay__a"]["doc"] for address in there.values())
+    without = parsed(tmp_path, tmp_path / "pipelines", FOREBAY_PAGES="")["dags"]["forebay__a"]
+    assert not any(without["links"].values()) and "Data docs" not in without["doc"]

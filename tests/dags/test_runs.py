@@ -87,6 +87,7 @@ def test_a_trigger_and_a_schedule_at_once_lose_nothing(home: Path, pipelines: Pa
 def test_the_other_dags_of_a_pipeline(dags: Run, pipelines: Path) -> None:
     _, adapted, kept, listed = dags((SHOP, {}), (f"{SHOP}__adapt", {}), (f"{SHOP}__maintenance", {}), ("forebay__experiments", {}))
     assert {s["state"] for s in (adapted, kept, listed)} == {"success"}
+    assert {"batch-cost", "a-fig6", "windows-table-1"} <= set(listed["said"]["measure"])
     assert set(adapted["said"]["plans"]) == set(adapted["said"]["decision"]["queries"]) == {"sections", "slow_pages", "totals"}
     assert adapted["said"]["decision"]["mlflow"]["queries"]["totals"]["batches"] == 1
     assert (pipelines / "shop" / "warehouse" / "mlflow" / "mlflow.db").exists()

@@ -1,6 +1,7 @@
 """The container files, as far as they can be held without an engine: what they copy, call and mount exists, nothing is unpinned, only this machine listens."""
 from __future__ import annotations
 
+import importlib.util
 import re
 import shutil
 import sys
@@ -17,6 +18,7 @@ HERE = ROOT / "infra" / "containers"
 COMPOSE: dict[str, Any] = yaml.safe_load((HERE / "compose.yml").read_text())
 SERVICES: dict[str, Any] = COMPOSE["services"]
 TEXT = (HERE / "compose.yml").read_text()
+SAID = ("infra/containers/compose.yml", "infra/up.py", "jobs/surroundings.py", "docs/deploy.md", "docs/airflow.md")
 
 
 def test_every_value_is_given_or_demanded() -> None:
@@ -61,3 +63,32 @@ def test_the_server_s_command_has_delta_and_the_address() -> None:
     command = connect.command("0.0.0.0", 15002, "local[*]")
     assert "delta" in command[command.index("--jars") + 1] and "spark.connect.grpc.binding.port=15002" in command
     assert command[command.index("--class") + 1] == connect.SERVER and Path(command[0]).exists()
+
+
+def airflow_s_options() -> set[str]:
+    """As environment variables; read from its own description of them, without importing it."""
+    spec = importlib.util.find_spec("airflow")
+    assert spec is not None and spec.origin is not None
+    with open(Path(spec.origin).parent / "config_templates" / "config.yml", encoding="utf-8") as file:
+        described = yaml.load(file, yaml.CSafeLoader)
+    return {f"AIRFLOW__{section}__{option}".upper() for section, said in described.items() for option in said["options"]}
+
+
+@pytest.mark.slow
+def test_what_airflow_is_told_are_options_that_it_has() -> None:
+    """A name that it does not know would be passed over in silence."""
+    said = {name: set(re.findall(r"AIRFLOW__\w+", (ROOT / name).read_text())) for name in SAID}
+    assert all(said.values())
+    assert {name: found - airflow_s_options() for name, found in said.items()} == dict.fromkeys(SAID, set())
+
+
+def test_notes_name_what_is_there() -> None:
+    """Of Kubernetes and managed Spark, too: modules, files, our variables and the options of our commands."""
+    text = (ROOT / "docs" / "deploy.md").read_text()
+    code = "".join(p.read_text() for folder in ("dags", "infra", "jobs") for p in (ROOT / folder).rglob("*.py")) + TEXT
+    assert all((ROOT / (module.replace(".", "/") + ".py")).exists() for module in re.findall(r"python -m ([\w.]+)", text))
+    assert all((ROOT / path).exists() for path in re.findall(r"`(infra/[\w/.]+|tests/[\w/.]+)`", text))
+    assert all(re.search(rf"\b{name}\b", code) for name in re.findall(r"`(FOREBAY_\w+)", text))
+    assert all((ROOT / "docs" / link).exists() for link in re.findall(r"\]\(([\w.-]+\.md)\)", text))
+    asked = re.search(r"python -m infra\.connect ((?:--\w+ \S+ ?)+)", text)
+    assert asked is not None and set(re.findall(r"--\w+", asked[1])) <= set(re.findall(r"--\w+", (ROOT / "infra" / "connect.py").read_text()))

@@ -159,3 +159,15 @@ def test_a_gap_of_years_is_no_list_of_boundaries(tmp_path: Path, monkeypatch: py
     rows(pipe, [50 * 365 * 86400])
     monkeypatch.setattr(boundaries, "GROUP_BOUNDARIES", 3)
     assert len(ran(pipe, batches=3)) == 3
+
+
+def test_a_boundary_waits_for_the_first_version_of_a_relation(tmp_path: Path) -> None:
+    top = "relations: {pages: {columns: {k: bigint}, source: {files: pages.csv}}}\n"
+    pipe = pipeline(tmp_path, queries={"q": "SELECT COUNT(*) AS n FROM views AS v [WINDOW 20 SECONDS], pages AS p WHERE v.k = p.k"}, top=top)
+    rows(pipe, [5, 15])
+    for flush in (False, True):
+        said = pipe.run(flush=flush)
+        assert (said["ran"], said["next"], said["waiting_for"], said["without_version"]) == ([], boundary(10), ["pages"], ["pages"])
+    (tmp_path / "pages.csv").write_text("k\n1\n")
+    pipe.ingest()
+    assert ran(pipe) == [10] and answers(pipe, "q") == [(10, 1)] and pipe.run()["without_version"] == [] and equal(pipe)

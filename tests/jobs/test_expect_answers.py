@@ -118,3 +118,13 @@ def test_a_failed_query_is_judged_up_to_its_failure(tmp_path: Path, monkeypatch:
     one = first_with(caught(tmp_path, monkeypatch, ALONE), 1)
     due = one[2].work.due
     assert judged(one, rows=None, partials=None, failed=(due[0], "division by zero")) == []
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_sums_beyond_what_doubles_hold_exactly_pass(tmp_path: Path, count: int) -> None:
+    """Three queries of one form share."""
+    pipe = pipeline(tmp_path, queries={f"q{i}": GROUPED.replace("GROUP", f"WHERE v.x > {i} GROUP") for i in range(count)})
+    pipe.runtime.share_from = 3
+    rows(pipe, (1, 2, 12, 25), k=[1, 2, 1, 2], x=[2**53 + 1, 2**62 + 1, 2**53 + 3, 1])
+    assert ran(pipe) == [10, 20] and expect_ledger.found(pipe.runtime) == []
+    assert pipe.result("q0")["s"].to_list() == [2**54 + 4, 2**62 + 1]

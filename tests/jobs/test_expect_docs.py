@@ -1,4 +1,4 @@
-"""Data Docs: real suites validated by Great Expectations on the last boundary's rows, pages that reach nothing outside, and no value that is sensitive."""
+"""Data Docs: real suites validated by Great Expectations on the newest rows, pages that reach nothing outside, and no value that is sensitive."""
 from __future__ import annotations
 
 import os
@@ -11,7 +11,7 @@ import forebay
 from jobs import expect_ledger, expect_pages, expect_report, scheduled
 from jobs.boundaries import next_boundary
 from optimizer.errors import ForebayError
-from tests.jobs.pipelines import boundary, opened
+from tests.jobs.pipelines import boundary, opened, pipeline, rows
 
 CANARY = "canary7261"
 PLACES = re.compile(r"""https?:|src\s*=|@import|url\(|<link|<script|//[\w-]+\.\w""", re.I)
@@ -72,7 +72,7 @@ def test_documents_say_what_held_and_show_nothing_sensitive(tmp_path: Path, monk
     pipe.run()
     monkeypatch.setenv("FOREBAY_MASTER", "inline")
     said = scheduled.expectations(str(tmp_path / "docs"))
-    folder = Path(expect_report.place(pipe.runtime))
+    folder = Path(pipe.runtime.pipeline.beside("docs"))
     assert said["docs"] == f"file://{folder}/index.html"
     pages = {p.name: p.read_text() for p in folder.glob("*.html")}
     assert set(pages) == {"index.html", "stream_views.html", "stream_views__sensitive.html", "query_pages.html", "query_per_user.html",
@@ -109,6 +109,23 @@ def test_what_cannot_be_documented_keeps_nobody_waiting(tmp_path: Path, monkeypa
     monkeypatch.setenv("FOREBAY_MASTER", "inline")
     (tmp_path / "docs" / "warehouse" / f"docs.{os.getpid()}").write_text("in the way")
     assert scheduled.expectations(str(tmp_path / "docs"))["docs"] is None
+
+
+@pytest.mark.slow
+def test_a_boundary_without_rows_is_no_failure(tmp_path: Path) -> None:
+    """Of no rows nothing can be said: those of the newest boundary that has some are shown, until they are too old."""
+    pipe = pipeline(tmp_path, queries={"q": "SELECT COUNT(*) AS n FROM views AS v [WINDOW 20 SECONDS]"})
+    rows(pipe, [1, 2, 3]), rows(pipe, [35])
+    pipe.run()
+    assert pipe.runtime.ledger.committed() == boundary(30)
+    built = Path(str(expect_report.docs(pipe.runtime)))
+    assert 'href="stream_views.html">stream_views</a></td><td><span class="good">' in built.read_text()
+    page = (built.parent / "stream_views.html").read_text()
+    assert "<h1>stream_views</h1>" in page and "NaN" not in page and "NaT" not in page and "Data asset" not in page
+    rows(pipe, [500])
+    pipe.run()
+    stale = Path(str(expect_report.docs(pipe.runtime, anew=True)))
+    assert '<span class="bad">3 of 4 hold' in stale.read_text() and "NaT" not in (stale.parent / "stream_views.html").read_text()
 
 
 def test_a_page_is_cleaned() -> None:

@@ -78,3 +78,10 @@ def test_changed_columns_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ForebayError) as caught:
         relations.refresh(pipeline(tmp_path, relations=PAGES.replace("rank", "place")), Inline())
     assert caught.value.code == "columns-changed"
+
+
+def test_a_relation_whose_table_is_not_there_is_refused_and_the_others_go_on(tmp_path: Path) -> None:
+    pipe = pipeline(tmp_path, relations=PAGES + "  sites: {columns: {site: string}, source: {delta: sites}}\n")
+    (tmp_path / "pages.csv").write_text("page,rank\nhome,1\n")
+    versions, refused = relations.refresh(pipe, Inline())
+    assert versions == {"pages": 0} and [r["relation"] for r in refused] == ["sites"] and "is not a Delta table" in refused[0]["reason"]

@@ -27,7 +27,9 @@ def test_effective_is_null_until_there_is_a_row(tmp_path: Path) -> None:
     assert pipe.create("early", COUNT)["effective"] is None
     rows(pipe, [5, 25])
     assert pipe.create("first", COUNT)["effective"] == boundary(10)
+    assert pipe.query("early")["effective"] == boundary(10), "the first boundary, now that there is one"
     assert ran(pipe) == [10, 20]
+    assert pipe.query("early")["effective"] == boundary(10)
     assert pipe.create("later", COUNT)["effective"] == boundary(30)
     assert answers(pipe, "early") == answers(pipe, "first") == [(10, 1), (20, 1)]
 
@@ -187,3 +189,9 @@ def test_files_become_queries_and_later_differences_are_said_not_applied(tmp_pat
     notices = requests.synchronise(pipe.runtime)
     assert [n.query for n in notices] == ["q", "r"]
     assert {q["query"]: q["state"] for q in pipe.queries()} == {"q": "active", "r": "active", "s": "active"}
+
+
+def test_a_file_with_a_wrong_name_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ForebayError) as caught:
+        pipeline(tmp_path, queries={"1st": COUNT}).synchronise()
+    assert caught.value.code == "bad-name" and "queries/1st.sql" in caught.value.message

@@ -1,12 +1,22 @@
 """MLflow says what the ledger says: a run a query, one a plan, a step a batch; once, whatever is repeated or breaks off."""
 from __future__ import annotations
 
+import json
+import re
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from jobs import runner, scheduled, tracking
+from jobs.surroundings import ROOT
+from jobs.tracking_pages import CHARTS, view
+from optimizer.errors import ForebayError
 from tests.jobs import pipelines
 from tests.jobs.pipelines import COUNT, pipeline, rows
 
@@ -99,8 +109,74 @@ def broken_off(pipe: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
     with monkeypatch.context() as patch:
         patch.setattr(tracking, "_artifacts", broken)
-        with pytest.raises(OSError):
+        with pytest.raises(ForebayError, match="did not take what the ledger has: no space"):
             tracking.track(pipe.runtime)
+
+
+@pytest.mark.parametrize("answer", ["", "HTTP/1.1 507 Insufficient Storage\r\nContent-Length: 7\r\n\r\nno room", "never"])
+def test_a_store_that_is_down_full_or_slow_loses_nothing_and_keeps_no_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str) -> None:
+    for variable in ("TIMEOUT", "MAX_RETRIES"):
+        monkeypatch.setenv(f"MLFLOW_HTTP_REQUEST_{variable}", "1")
+    pipe = pipeline(tmp_path, queries={"a": COUNT})
+    with ailing(answer) as uri:
+        monkeypatch.setenv(tracking.VARIABLE, uri)
+        rows(pipe, [5, 15, 25])
+        assert scheduled.batches(str(tmp_path))["boundaries"] == 2      # nothing of it is asked while a batch runs
+        began = time.monotonic()
+        with pytest.raises(ForebayError, match=f"MLflow at {uri} did not take") as error:
+            tracking.track(pipe.runtime)
+        assert error.value.code in outcomes_that_pass() and time.monotonic() - began < 30
+    monkeypatch.setenv(tracking.VARIABLE, f"sqlite:///{tmp_path}/later.db")
+    assert tracking.track(pipe.runtime)["queries"]["a"]["batches"] == 1 and tracking.track(pipe.runtime)["queries"]["a"]["batches"] == 0
+
+
+@contextmanager
+def ailing(answer: str) -> Iterator[str]:
+    """The address of a server that says this to whoever asks, or nothing for ever; of none where it would say nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        uri = f"http://127.0.0.1:{server.getsockname()[1]}"
+        if answer:
+            threading.Thread(target=_serve, args=(server, answer), daemon=True).start()
+        else:
+            server.close()
+        yield uri
+
+
+def _serve(server: socket.socket, answer: str) -> None:
+    kept = []
+    with suppress(OSError):
+        while True:
+            kept.append(server.accept()[0])
+            if answer != "never":
+                kept[-1].recv(65536)
+                kept[-1].sendall(answer.encode())
+                kept.pop().close()
+
+
+def outcomes_that_pass() -> tuple[str, ...]:
+    """dags.outcomes imports Airflow; its list is a literal."""
+    text = (ROOT / "dags" / "outcomes.py").read_text()
+    return tuple(re.findall(r'"([\w-]+)"', re.search(r"PASSING = \((.*?)\)", text)[1]))      # type: ignore[index]
+
+
+def test_its_page_begins_with_costs(tmp_path: Path) -> None:
+    """Also where an older Forebay made the experiment. Of every metric that is drawn there are numbers."""
+    pipe = pipeline(tmp_path, {"views": "", "clicks": ""}, queries={"q": JOIN})
+    pipe.create("q", JOIN)
+    pipe.change("q", "pin", "EAP11 running")
+    for second in (5, 15, 25):
+        rows(pipe, [second] * 3), rows(pipe, [second] * 2, "clicks")
+        pipe.run()
+    tracking.track(pipe.runtime)
+    client, parents, _ = history(pipe)
+    key, value = view()
+    number = client.get_experiment_by_name("forebay/test").experiment_id
+    client.set_experiment_tag(number, key, "{}")
+    tracking.track(pipe.runtime)
+    assert client.get_experiment(number).tags[key] == value and len(value) < tracking.LONGEST and key.endswith(f".{re.search(r'ShareKey=(.*)$', CHARTS)[1]}")
+    drawn = json.loads(value)
+    assert {c["metricSectionId"] for c in drawn["compareRunCharts"]} == {s["uuid"] for s in drawn["compareRunSections"]}
+    assert {m for c in drawn["compareRunCharts"] for m in c["selectedMetricKeys"]} <= set(parents["q"].data.metrics)
 
 
 def test_a_query_that_ends_ends_its_run(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from jobs.statistics import limited
 from optimizer.cardinality import sizes
 from optimizer.estimate import KEPT, alike, assumed, distinct_in, observed, population, recent
-from optimizer.figures import agreement, fanout, heaviest, overlap
+from optimizer.figures import agreement, fanout, heaviest, inputs, overlap
 from optimizer.query import Query
 from optimizer.samples import InputSample, Sample, Smallest, document, from_document, smallest, united
 from optimizer.sampling import COMBINATIONS, KEYS, SPACE, Limits
@@ -54,6 +54,7 @@ def test_combinations_of_a_window_follow_from_its_panes(keys: int, groups: int) 
     of = known.inputs[0].combinations
     exact = rows.exact("SELECT count(*) FROM (SELECT DISTINCT k, g FROM a)")
     assert near(-of * expm1(-PANES * ROWS / of), exact, 0.12)
+    assert near(inputs(query, replace(known, inputs=tuple(replace(i, rows=PANES * ROWS) for i in known.inputs)))[0]["combinations"], exact, 0.12)
     if keys * groups <= 1_000:
         assert near(of, keys * groups, 0.12)
 

@@ -111,7 +111,9 @@ def test_the_corpus_is_large() -> None:
 def test_hostile_text_is_refused(text: str) -> None:
     with pytest.raises(ForebayError) as caught:
         parse(text, CATALOG)
-    assert caught.value.code and caught.value.message and caught.value.exit_code == 2 and len(str(caught.value)) < 2000
+    found = caught.value
+    assert found.code and found.message and found.exit_code == 2 and len(str(found)) < 2000
+    assert found.line and found.column and found.hint, "what, where, what would be right"
 
 
 WORDS = st.sampled_from(["\n", "[WINDOW 1 HOUR]", "[WINDOW UNTIL NOW]", "views v [WINDOW 1 HOUR]", "clicks c [WINDOW 1 HOUR TUMBLING]", "GROUP BY", "COUNT(*)",

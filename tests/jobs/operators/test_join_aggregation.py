@@ -78,9 +78,9 @@ def test_count_alone(rows: list[naive.Row], spans: tuple[int, int], as_printed: 
     """TC-COUNT and IC-COUNT keep no sums."""
     windows = Windows(spans, 2)
     tc, whole = counting.advance(counting.start(windows, naive=as_printed, sums=False), arrivals(rows))
-    ic, _ = inclusion.advance(inclusion.start(windows, sums=False), arrivals(rows))
+    ic, passing = inclusion.advance(inclusion.start(windows, sums=False), arrivals(rows), having=3)
     right = sum(v[0] for v in naive.answer(rows, spans, 0).values())
-    assert whole[-1] == tc.totals.pairs[0] == ic.totals.pairs[0] == right
+    assert whole[-1] == tc.totals.pairs[0] == ic.totals.pairs[0] == right and passing[-1] == (right > 3)
 
 
 def test_only_the_baseline_keeps_joined_tuples() -> None:
@@ -94,6 +94,8 @@ def test_only_the_baseline_keeps_joined_tuples() -> None:
 def test_what_the_paper_does_not_define_is_refused() -> None:
     with pytest.raises(ForebayError, match="extremes.*one group"):
         counting.start(Windows((5, 5), groups=(2, 1)), extremes=True)
+    with pytest.raises(ForebayError, match="COUNT alone with groups"):
+        inclusion.start(Windows((5, 5), groups=(2, 1)), sums=False)
     with pytest.raises(ForebayError, match="MTC with groups"):
         many.start(Windows((5, 5, 5), groups=(2, 1, 1)))
     with pytest.raises(ForebayError, match="expected two"):

@@ -1,0 +1,137 @@
+"""What a browser finds of pipelines beside Airflow's pages: their data docs, and the way to their charts in MLflow; it writes nothing.
+
+`python -m infra.pages [--host HOST] [--port PORT]` serves what FOREBAY_PIPELINES names:
+
+    /                       all pipelines
+    /NAME/docs/             the data docs
+    /NAME/mlflow[/QUERY]    goes on to MLflow: the charts of all queries, or of one
+"""
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from collections.abc import Sequence
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from jobs import tracking_pages
+from jobs.expect_pages import Markup, index, link
+from jobs.folders import Found, found
+from jobs.pipeline import Pipeline
+
+FILE = re.compile(r"[A-Za-z0-9_][\w.-]*\.html", re.ASCII)
+NAME = re.compile(r"[A-Za-z_]\w{0,63}", re.ASCII)
+AIRFLOW, MLFLOW = "AIRFLOW__API__BASE_URL", "FOREBAY_MLFLOW"      # where a browser finds them; MLflow's default is MLFLOW_TRACKING_URI
+HEADERS = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; img-src data:", "X-Content-Type-Options": "nosniff",
+           "Cache-Control": "no-cache"}
+LOCAL = ("127.0.0.1", "localhost", "[::1]")
+
+
+class Absent(Exception):
+    """What there is nothing of yet, and what brings it about."""
+
+
+def page(path: str) -> tuple[HTTPStatus, str]:
+    """Status, and a document, or the address of one."""
+    parts = [unquote(p) for p in urlsplit(path).path.split("/") if p]
+    pipelines = {one.name: one for one in found()}
+    try:
+        match parts:
+            case []:
+                return HTTPStatus.OK, _all(list(pipelines.values()))
+            case [name, "docs"]:
+                return HTTPStatus.FOUND, f"/{_known(pipelines, name).name}/docs/index.html"
+            case [name, "docs", file]:
+                return HTTPStatus.OK, _document(_known(pipelines, name), file)
+            case [name, "mlflow", *query] if len(query) < 2:
+                return HTTPStatus.FOUND, _charts(_known(pipelines, name), *query)
+        raise Absent("There is no such page.")
+    except Absent as absent:
+        return HTTPStatus.NOT_FOUND, index("Not here (yet)", [(str(absent), (), [[link("/", "All pipelines")]])])
+
+
+def _known(pipelines: dict[str, Found], name: str) -> Pipeline:
+    one = pipelines.get(name)
+    if one is None or one.pipeline is None:
+        raise Absent(one.reason if one else f"There is no pipeline {name}.")
+    return one.pipeline
+
+
+def _document(pipeline: Pipeline, file: str) -> str:
+    wanted = Path(pipeline.beside("docs"), file)
+    if not FILE.fullmatch(file) or not wanted.is_file():
+        raise Absent("These data docs are not made yet: a run of the pipeline makes them, once a boundary is published; "
+                     f"`forebay expectations --docs --pipeline {pipeline.folder}` does so at once.")
+    return wanted.read_text(encoding="utf-8")
+
+
+def _charts(pipeline: Pipeline, query: str = "") -> str:
+    """Where a browser finds what the server has."""
+    server = os.environ.get(tracking_pages.VARIABLE) or pipeline.tracking or ""
+    if not server.startswith("http"):
+        raise Absent(f"The charts of {pipeline.name} are in no server: docs/mlflow.md says how to look at them.")
+    if query and not NAME.fullmatch(query):
+        raise Absent("There is no such query.")
+    try:
+        there = tracking_pages.found(server, pipeline.name, query)
+    except OSError as error:
+        raise Absent(f"MLflow does not answer: {error}.") from None
+    if there is None:
+        raise Absent(f"Nothing of {query or pipeline.name} is in MLflow yet: forebay__{pipeline.name}__adapt brings it there, after a run that published.")
+    return there.replace(server.rstrip("/"), os.environ.get(MLFLOW, server).rstrip("/"), 1)
+
+
+def _all(pipelines: Sequence[Found]) -> str:
+    airflow = os.environ.get(AIRFLOW, "").rstrip("/")
+    rows = []
+    for one in pipelines:
+        dag = f"forebay__{one.name}"
+        name = link(f"{airflow}/dags/{dag}", one.name) if airflow else one.name
+        queries = link(f"{airflow}/dags/{dag}__queries", "create, pause, pin … by form") if airflow else ""
+        rows.append((name, "", "", one.reason) if one.pipeline is None else
+                    (name, _docs(one.pipeline), link(f"/{one.name}/mlflow", "costs, plans, switches"), queries))
+    return index("Pipelines", [("In Airflow, checked by expectations, seen in MLflow", ("pipeline", "expectations", "MLflow", "queries"), rows)])
+
+
+def _docs(pipeline: Pipeline) -> str | Markup:
+    made = Path(pipeline.beside("docs"), "index.html").is_file()
+    return link(f"/{pipeline.name}/docs/index.html", "data docs") if made else "no data docs yet"
+
+
+class Handler(BaseHTTPRequestHandler):
+    """GET and HEAD for this machine's names, so that no foreign page reads through a browser what is here."""
+
+    server_version = "forebay"
+    sys_version = ""
+
+    def do_GET(self) -> None:
+        allowed = {*LOCAL, *os.environ.get("FOREBAY_HOSTS", "").split()}
+        status, said = page(self.path) if re.sub(r":\d+$", "", self.headers.get("Host", "")) in allowed else (HTTPStatus.FORBIDDEN, "")
+        body = b"" if status == HTTPStatus.FOUND else said.encode()
+        self.send_response(status)
+        more = {"Location": said} if status == HTTPStatus.FOUND else {"Content-Type": "text/html; charset=utf-8"}
+        for key, value in {**HEADERS, **more, "Content-Length": str(len(body))}.items():
+            self.send_header(key, value)
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(body)
+
+    do_HEAD = do_GET
+
+    def log_message(self, *_: object) -> None:
+        """A look at a page is no event."""
+
+
+def main() -> None:
+    given = argparse.ArgumentParser(description="Serves the data docs of pipelines, and the way to their charts.")
+    given.add_argument("--host", default="127.0.0.1")
+    given.add_argument("--port", type=int, default=8090)
+    asked = given.parse_args()
+    ThreadingHTTPServer((asked.host, asked.port), Handler).serve_forever()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+"""Where MLflow's server shows a pipeline's charts and a query's run: addresses, asked of its REST interface; mlflow is not imported, nothing is written."""
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from typing import Any
+
+VARIABLE = "MLFLOW_TRACKING_URI"
+SHARED = "forebay"        # the name of a view of ours that the experiment keeps
+CHARTS = f"runs?workflowType=machine_learning&compareRunsMode=CHART&viewStateShareKey={SHARED}"      # without it MLflow begins with a page about traces
+FIRST = {"Seconds a boundary: measured, predicted": ("measured_s", "predicted_s"), "Regret: seconds above the cheapest plan": ("regret_s",),
+         "Rows that came": ("rows",), "Bytes of state": ("state_bytes",)}      # charts above those that MLflow makes of every metric
+TIMEOUT = 5.0             # seconds for one answer
+
+
+def experiment(name: str) -> str:
+    """What a pipeline's experiment is called."""
+    return f"forebay/{name}"
+
+
+def view() -> tuple[str, str]:
+    """A tag of an experiment: what its charts begin with, in the words that MLflow's page keeps for views that people share."""
+    section = {"uuid": "forebay-costs", "name": "Costs", "display": True, "isReordered": False}
+    drawn = [{"type": "LINE", "uuid": f"forebay-{n}", "metricSectionId": section["uuid"], "deleted": False, "isGenerated": False, "displayName": title,
+              "metricKey": metrics[0], "selectedMetricKeys": list(metrics), "runsCountToCompare": 10, "lineSmoothness": 0, "scaleType": "linear",
+              "xAxisScaleType": "linear", "xAxisKey": "step", "selectedXAxisMetricKey": "", "yAxisKey": "metric", "yAxisExpressions": [], "range": {},
+              "ignoreOutliers": False, "useGlobalXaxisKey": True, "useGlobalLineSmoothing": True} for n, (title, metrics) in enumerate(FIRST.items())]
+    return f"mlflow.sharedViewState.{SHARED}", json.dumps({"compareRunCharts": drawn, "compareRunSections": [section]})
+
+
+def charts(server: str, number: str) -> str:
+    """The charts of all runs of an experiment, by its number."""
+    return f"{server.rstrip('/')}/#/experiments/{number}/{CHARTS}"
+
+
+def found(server: str, name: str, query: str = "") -> str | None:
+    """The charts of a pipeline's queries, or of one of them; None where nothing was logged yet. OSError: the server does not answer."""
+    try:
+        number = str(_asked(server, f"experiments/get-by-name?experiment_name={experiment(name)}")["experiment"]["experiment_id"])
+    except urllib.error.HTTPError:
+        return None
+    if not query:
+        return charts(server, number)
+    wanted = f"tags.`forebay.kind` = 'query' and tags.`forebay.query` = '{query}'"
+    runs = _asked(server, "runs/search", {"experiment_ids": [number], "filter": wanted, "max_results": 1}).get("runs", [])
+    return f"{server.rstrip('/')}/#/experiments/{number}/runs/{runs[0]['info']['run_id']}/model-metrics?workflowType=machine_learning" if runs else None
+
+
+def _asked(server: str, path: str, body: Any = None) -> Any:
+    request = urllib.request.Request(f"{server.rstrip('/')}/api/2.0/mlflow/{path}", None if body is None else json.dumps(body).encode(),
+                                     {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:
+        return json.load(answer)
