@@ -25,7 +25,7 @@ SHARDS = 4      # each its own test, so that they run beside each other
 PAIRS = 200     # of a query and a plan, at least, in all shards
 FULL = os.environ.get("FOREBAY_TESTS") == "full"
 EACH = 3 if FULL else 4      # plans of a query: the oracle answers it once
-DRAWS = 75 if FULL else 16   # queries a shard, of which the fast set stops at its share of the pairs
+DRAWS = 40 if FULL else 16   # queries a shard, of which the fast set stops at its share of the pairs
 
 
 def check(case: Case, query: Query, named: Plan, expected: dict[int, Answer], choice: Random, creation: int | None = None) -> None:
@@ -87,7 +87,7 @@ def test_all_plans_give_the_oracles_answers_at_every_boundary() -> None:
         for plan in choice.sample(known, min(6, len(known))):
             check(case, query, plan, expected, choice)
 
-    drawn(30, body)()
+    drawn(15, body)()
 
 
 @pytest.mark.slow
@@ -96,7 +96,7 @@ def test_a_query_created_later_answers_from_the_history_there_is() -> None:
         creation = choice.choice(case.boundaries)
         check(case, query, choice.choice(plans(query)), oracle.answers(case, creation=creation), choice, creation)
 
-    drawn(60, body)()
+    drawn(30, body)()
 
 
 @pytest.mark.slow
@@ -117,4 +117,4 @@ def test_batches_split_and_merged_give_the_same_answers() -> None:
             assert not found, f"{plan} by {groups}: {case.sql}\n" + "\n".join(found[:5])
         folder.remove()
 
-    drawn(40, body)()
+    drawn(20, body)()

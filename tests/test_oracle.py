@@ -225,7 +225,7 @@ def accepted(case: Case) -> str | None:
     return None
 
 
-@pytest.mark.parametrize("draws", [12, pytest.param(300, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("draws", [12, pytest.param(100, marks=pytest.mark.slow)])
 def test_random_cases_run_have_rows_and_are_accepted(draws: int) -> None:
     counted: Counter[str] = Counter()
     refused: list[str] = []
