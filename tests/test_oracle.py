@@ -256,7 +256,7 @@ def test_a_case_can_be_pasted() -> None:
 
 @pytest.mark.spark
 def test_spark_sql_gives_the_same_answers(spark: Any) -> None:
-    @settings(max_examples=40, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=20, deadline=None, database=None, suppress_health_check=list(HealthCheck))
     @given(cases())
     def run(case: Case) -> None:
         few = Case(case.batch_us, case.streams, case.relations, case.sql, case.boundaries[-4:], case.may_fail)
