@@ -36,19 +36,38 @@ test: install-kafka-broker      ## lint, types, then every test, the fast ones f
 
 .PHONY: fast-rules fast-answers flake8 isort mypy      # parts of check and test, beside each other
 fast-rules:              # about as long as the other half, and each imports less than both together
-	@$(RUN)/python -m pytest -q -x -m fast tests/optimizer tests/jobs tests/expectations
+	@$(RUN)/python -m pytest -q -x -m fast tests/optimizer tests/jobs tests/expectations tests/test_layers.py tests/test_readme.py tests/test_papers.py
 
 fast-answers:
-	@$(RUN)/python -m pytest -q -x -m fast tests --ignore tests/optimizer --ignore tests/jobs --ignore tests/expectations
+	@$(RUN)/python -m pytest -q -x -m fast tests $(addprefix --ignore tests/,optimizer jobs expectations test_layers.py test_readme.py test_papers.py)
 
-flake8:
-	@$(RUN)/flake8
+# What passed is looked at again when it changed: the first two look at each file by itself, mypy again at all if any changed or left.
+ifneq ($(filter flake8 isort mypy,$(MAKECMDGOALS)),)      # the others need no list of files
+PRODUCT := optimizer expectations jobs dags infra forebay
+CODE := $(shell find $(PRODUCT) tests setup.py -name node_modules -prune -o -name '*.py' -print)
+TYPED := $(shell find $(PRODUCT) -name '*.py' -o -type d -not -name __pycache__)
+endif
+SETTINGS := setup.cfg requirements.lock
+WHAT = $(if $(filter $(SETTINGS),$?),.,$(filter %.py,$?))
+BEGIN = @mkdir -p $(@D) && touch $@.begun      # what is changed meanwhile is newer
+END = @mv $@.begun $@
 
-isort:
-	@$(RUN)/isort --check-only --quiet .
+flake8 isort mypy: %: .checked/% ;@:
 
-mypy:
+.checked/flake8: $(CODE) $(SETTINGS)
+	$(BEGIN)
+	@$(RUN)/flake8 $(WHAT)
+	$(END)
+
+.checked/isort: $(CODE) $(SETTINGS)
+	$(BEGIN)
+	@$(RUN)/isort --check-only --quiet $(WHAT)
+	$(END)
+
+.checked/mypy: $(TYPED) $(SETTINGS)
+	$(BEGIN)
 	@$(RUN)/mypy
+	$(END)
 
 long: install           ## what takes a minute and more each: on a store, over many batches, through Spark once more
 	@FOREBAY_TESTS=full $(RUN)/python -m pytest -q -n 2 --dist worksteal -m "long and not chaos"
@@ -72,5 +91,5 @@ lock: install           ## compiles requirements.in into requirements.lock
 	@$(RUN)/uv pip compile requirements.in --quiet --python-version 3.11 --generate-hashes --no-emit-index-url --custom-compile-command "make lock" -o requirements.lock
 
 clean:                  ## removes what tests, builds and the demo leave; keeps .venv
-	@rm -rf demo build .pytest_cache .mypy_cache .hypothesis spark-warehouse metastore_db derby.log *.egg-info
+	@rm -rf demo build .checked .pytest_cache .mypy_cache .hypothesis spark-warehouse metastore_db derby.log *.egg-info
 	@find . -name __pycache__ -type d -not -path './.venv/*' -prune -exec rm -rf {} +

@@ -71,7 +71,8 @@ def _experiments() -> DAG:
     names = Param(["list"], type="array", minItems=1, maxItems=20, items={"type": "string", "pattern": "^[a-z][a-z0-9-]{0,39}$"}, title="Names",
                   description="Which comparisons and figures to run, one a line; `list` says what there is.")
     params = {"names": names, "quick": Param(True, type="boolean", title="Quick", description="Smaller and fewer.")}
-    with DAG("forebay__experiments", description="Comparisons with other systems, and the papers' figures.", schedule=None, tags=["forebay"], params=params, **COMMON) as dag:
+    with DAG("forebay__experiments", description="Comparisons with other systems, and the papers' figures.", schedule=None, tags=["forebay"], params=params,
+             **COMMON) as dag:
         steps.measure()
     return dag
 

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 
 import duckdb
@@ -27,7 +28,7 @@ def connect(threads: int = 1, memory: str = MEMORY) -> Connection:
     """A fresh engine in UTC; insertion order is not kept, since no answer depends on it and spilling needs it gone."""
     con = duckdb.connect(config={"threads": threads, "memory_limit": memory, "temp_directory": os.path.join(tempfile.gettempdir(), "forebay-spill"),
                                  "autoinstall_known_extensions": "false", "autoload_known_extensions": "false", "preserve_insertion_order": "false"})
-    for setting in (*DUCKDB_SETTINGS, _QUIET):
+    for setting in (*(re.sub("^SET ", "SET GLOBAL ", s) for s in DUCKDB_SETTINGS), _QUIET):      # global: a cursor inherits those only
         con.execute(setting)
     return con
 
@@ -38,8 +39,7 @@ def shared() -> Connection:
         _SHARED[os.getpid()] = connect()
         _SHARED[os.getpid()].execute("SET preserve_insertion_order = true")
     con = _SHARED[os.getpid()].cursor()
-    for setting in (*(s for s in DUCKDB_SETTINGS if s.startswith("SET ")), _QUIET):      # a cursor inherits macros, not settings
-        con.execute(setting)
+    con.execute(_QUIET)
     return con
 
 

@@ -20,8 +20,8 @@ COMMON: dict[str, Any] = {"deadline": None, "print_blob": True, "suppress_health
 os.environ.setdefault("FOREBAY_CALIBRATION", "none")      # prices are the same on every machine; tests of calibration name a file
 
 # The same cases each time, as `make check` is no lottery, and as drawn: shrinking one can take minutes, and `make test` does it.
-settings.register_profile("fast", max_examples=25, derandomize=True, database=None, phases=[Phase.explicit, Phase.generate], **COMMON)
-settings.register_profile("full", max_examples=100, derandomize=False, **COMMON)
+settings.register_profile("fast", max_examples=10, derandomize=True, database=None, phases=[Phase.explicit, Phase.generate], **COMMON)
+settings.register_profile("full", max_examples=40, derandomize=False, **COMMON)
 FULL = os.environ.get("FOREBAY_TESTS") == "full"
 settings.load_profile("full" if FULL else "fast")
 
@@ -52,7 +52,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What carries no slower marker is fast, and runs first."""
     for item in items:
-        if not any(item.get_closest_marker(name) for name in SLOWER):
+        if not {m.name for m in item.iter_markers()}.intersection(SLOWER):
             item.add_marker(pytest.mark.fast)
     items.sort(key=lambda item: item.get_closest_marker("fast") is None)
 

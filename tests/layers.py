@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -20,6 +21,7 @@ PRELOAD = "infra/settings/airflow_local_settings.py"              # imports for 
 PURE = ("__future__", "abc", "bisect", "collections", "contextlib", "copy", "dataclasses", "datetime", "decimal", "difflib", "enum", "fractions", "functools",
         "hashlib", "heapq", "itertools", "json", "logging", "math", "operator", "re", "statistics", "string", "struct", "sys", "textwrap", "types",
         "typing", "unicodedata")
+ASKED = (ast.Import, ast.ImportFrom, ast.Call, ast.FunctionDef, ast.AsyncFunctionDef)
 IMPURE_CALLS = ("open", "print", "input", "exec", "eval", "datetime.now", "datetime.utcnow", "datetime.today", "date.today", "datetime.datetime.now")
 
 
@@ -46,13 +48,28 @@ def parsed(path: str, text: str) -> Module:
 @cache
 def repository(root: Path) -> tuple[Module, ...]:
     """Every module of the product."""
-    folders = (*FLOORS, FRONT, UTILITY)
-    return tuple(parsed(f.relative_to(root).as_posix(), f.read_text(encoding="utf-8")) for folder in folders for f in sorted((root / folder).rglob("*.py")))
+    found = (f for folder in (*FLOORS, FRONT, UTILITY) for f in sorted((root / folder).rglob("*.py")))
+    gc.disable()      # nothing of a tree is garbage yet, and looking takes a third of the time
+    try:
+        return tuple(parsed(f.relative_to(root).as_posix(), f.read_text(encoding="utf-8")) for f in found)
+    finally:
+        gc.enable()
 
 
 @cache
 def nodes(module: Module) -> tuple[ast.AST, ...]:
-    return tuple(ast.walk(module.tree))
+    """Those that a rule asks about; ast.walk takes twice as long."""
+    found, todo = [], [module.tree]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ASKED):
+            found.append(node)
+        for value in map(vars(node).get, node._fields):
+            if value.__class__ is list:
+                todo += [v for v in value if isinstance(v, ast.AST)]
+            elif isinstance(value, ast.AST) and value._fields:
+                todo.append(value)
+    return tuple(found)
 
 
 @cache
@@ -118,7 +135,7 @@ def unexplained(module: Module) -> Iterator[str]:
 
 def oversized(module: Module) -> Iterator[str]:
     """Functions over 60 lines, files over 400."""
-    last = max((getattr(n, "end_lineno", 0) or 0 for n in nodes(module)), default=0)
+    last = max((n.end_lineno or 0 for n in module.tree.body), default=0)
     if last > 400:
         yield f"{module.path} has {last} lines, at most 400"
     for node in nodes(module):

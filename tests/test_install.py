@@ -48,7 +48,7 @@ def test_a_python_that_fails_is_passed_over(copy: Path) -> None:
     assert "Java" in install(copy, PYTHON=sys.executable).stderr
 
 
-@pytest.mark.parametrize("version", ["11.0.2", "1.8.0_391"])
+@pytest.mark.parametrize("version", ["11.0.2", pytest.param("1.8.0_391", marks=pytest.mark.slow)])
 def test_missing_and_old_java_are_named(copy: Path, version: str) -> None:
     script(copy / "jdk" / "bin" / "java", f"echo 'openjdk version \"{version}\" 2024-01-16' >&2")
     for home, found in (("nowhere", "none"), ("jdk", version.split(".")[0])):

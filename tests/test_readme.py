@@ -4,6 +4,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from functools import cache
 from itertools import chain
 from pathlib import Path
 
@@ -24,7 +25,12 @@ def spoken(document: Path, pattern: str) -> set[str]:
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda d: d.name)
 def test_targets_exist(document: Path) -> None:
     targets = spoken(document, r"(?:^|&& |; |… )make ([a-z][a-z0-9-]*)")
-    assert {t for t in targets if subprocess.run(["make", "-n", t], cwd=ROOT, capture_output=True).returncode} == set()
+    assert {t for t in targets if not known(t)} == set()
+
+
+@cache
+def known(target: str) -> bool:
+    return subprocess.run(["make", "-n", target], cwd=ROOT, capture_output=True).returncode == 0
 
 
 def test_help_names_every_target() -> None:

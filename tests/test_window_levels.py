@@ -140,6 +140,7 @@ def test_one_window_and_holistic_functions_share_nothing() -> None:
         plan_with(one, (2, 1))
 
 
+@pytest.mark.slow
 def test_a_thousand_windows_are_answered_at_once() -> None:
     """All end at the boundary; none is read by itself, whatever was measured so far. A row every second, until the last."""
     rows: list[Row] = [(FIRST * BATCH + n * SECOND, 1, n, n / 4, (FIRST + n // 10 + 1) * BATCH) for n in range(400)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from math import isfinite, sqrt
+from operator import mul
 from types import MappingProxyType
 
 from optimizer.cardinality import Sizes, sizes
@@ -184,7 +185,7 @@ def _times(matrix: Iterable[Iterable[float]], x: list[float]) -> list[float]:
 
 
 def _dot(a: Iterable[float], b: Iterable[float]) -> float:
-    return sum(u * v for u, v in zip(a, b))
+    return sum(map(mul, a, b))
 
 
 def _number(value: object) -> bool:

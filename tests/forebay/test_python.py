@@ -3,7 +3,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -11,6 +10,8 @@ import pytest
 
 import forebay
 from tests.jobs.pipelines import COUNT, boundary, pipeline, rows
+
+pytestmark = pytest.mark.slow
 
 pytestmark = pytest.mark.slow
 LARGE = 2**53 + 1

@@ -9,6 +9,8 @@ import forebay
 from jobs import sharing
 from tests.jobs.pipelines import answers, boundary, equal, pipeline, ran, rows
 
+pytestmark = pytest.mark.slow
+
 # Fig. 4a, after filters: V by vID; W by usrID and vID; C and R by usrID. Here k is the first of these, x the second.
 FIGURE_4 = {"v": [(4, 0), (4, 0), (7, 0), (8, 0), (8, 0)], "w": [(1, 1), (1, 8), (3, 8), (5, 8), (5, 4), (8, 4)],
             "c": [(k, 0) for k in (1, 1, 5, 5, 8, 8, 8)], "r": [(k, 0) for k in (1, 1, 1, 5, 5, 5)]}

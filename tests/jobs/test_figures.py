@@ -14,6 +14,8 @@ from jobs.experiments.claims import HOLDS, NOT, PART, Panel, claim, report
 from jobs.experiments.points import MINUTES, PLACE, finished, point, spent, unfinished
 from optimizer.errors import ForebayError
 
+pytestmark = pytest.mark.slow       # importing compilers and pictures takes longer than the shorter tests
+
 FIGURES = [name for name in experiments.EXPERIMENTS if name != "windows-spark"]      # which needs Spark: test_experiments.py
 LOGGED = "b-fig7"                   # in MLflow, whose import takes seconds
 
@@ -76,7 +78,6 @@ def test_an_interrupted_experiment_goes_on_at_its_last_finished_point(tmp_path: 
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.slow
 def test_a_page_shows_the_picture_the_claims_and_the_numbers(tmp_path: Path) -> None:
     panel = Panel("(a)", "window", "s", (1.0, 2.0), {"LAP": [1.0, 2.0]}, {"LAP": [1.5, 2.5]})
     made = report("Fig. 0", "Default.", [panel], [claim("it grows", [(True, "× 2")])], {})
@@ -120,7 +121,6 @@ def test_claims_name_their_own_scale(scale: int) -> None:
     assert any("LAP 40, EAP10 30, EAP01 20, EAP11 10" in c.why for c in found)
 
 
-@pytest.mark.slow
 def test_reports_go_beside_the_folder_where_nobody_says_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
@@ -128,7 +128,6 @@ def test_reports_go_beside_the_folder_where_nobody_says_where(tmp_path: Path, mo
     assert [p.read_text() for p in tmp_path.glob(".forebay/mlflow/artifacts/*/artifacts/report.md")] == ["said"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", FIGURES)
 def test_each_figure_in_its_quick_form(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All plans answer alike, else it fails; each claim of the paper gets a verdict and a reason; the page is written."""

@@ -14,6 +14,8 @@ from jobs.generator import SECOND, Drift, Stream, generated, merged, windowed
 from jobs.generator_files import START, written
 from optimizer.errors import ForebayError
 
+pytestmark = pytest.mark.slow       # importing the compiler takes longer than the tests
+
 
 @given(st.integers(1, 400), st.integers(1, 5), st.integers(1, 9), st.integers(1, 3), st.sampled_from((0.0, 1.2)), st.sampled_from(("regular", "random")))
 def test_a_stream_is_as_its_setting_says(rate: int, seconds: int, distinct: int, attributes: int, skew: float, arriving: str) -> None:

@@ -17,6 +17,8 @@ from jobs import intake, kernel, reading
 from optimizer.errors import ForebayError
 from tests.jobs.ingesting import NOW, SECOND, at, content, counts, lines, parquet, pipeline, reasons, rows, stored, take
 
+pytestmark = pytest.mark.slow
+
 
 def test_parquet_gets_natural_boundaries(tmp_path: Path) -> None:
     pipe = pipeline(tmp_path)
@@ -28,7 +30,6 @@ def test_parquet_gets_natural_boundaries(tmp_path: Path) -> None:
     assert [b for b, in rows(pipe, "streams/views", "epoch_us(_boundary) // 1000000")] == [10, 10, 20, 30], "rows lie in the order of their boundaries"
 
 
-@pytest.mark.slow
 def test_the_same_content_adds_nothing(tmp_path: Path) -> None:
     pipe = pipeline(tmp_path)
     lines(pipe, "a.jsonl", [{"ts": "1970-01-01T00:00:01Z"}, {"ts": "no time"}])
@@ -41,7 +42,6 @@ def test_the_same_content_adds_nothing(tmp_path: Path) -> None:
     assert stored(pipe) == [(1, 10)]
 
 
-@pytest.mark.slow
 def test_other_content_under_the_same_path_is_new(tmp_path: Path) -> None:
     pipe = pipeline(tmp_path)
     lines(pipe, "a.jsonl", [{"ts": "1970-01-01T00:00:01Z"}])
@@ -57,14 +57,12 @@ def test_late_rows_count_from_the_next_boundary(tmp_path: Path) -> None:
     assert stored(pipe) == [(70, 110), (99, 110), (100, 110), (110, 120)] and reasons(pipe) == ["too late"]
 
 
-@pytest.mark.slow
 def test_without_lateness_every_late_row_is_too_late(tmp_path: Path) -> None:
     pipe = pipeline(tmp_path)
     parquet(pipe, "a.parquet", ts=at(100, 99.999999))
     assert counts(pipe, last=100 * SECOND) == (1, 1, 1, 0) and reasons(pipe) == ["too late"]
 
 
-@pytest.mark.slow
 def test_each_reason(tmp_path: Path) -> None:
     pipe = pipeline(tmp_path, stream="ahead: 5 seconds, lateness: 1 second")
     good = "1970-01-01T02:00:00Z"
@@ -83,7 +81,6 @@ def test_each_reason(tmp_path: Path) -> None:
     assert {t for t, in rows(pipe, "quarantine/views", "epoch_us(_at)")} == {NOW}
 
 
-@pytest.mark.slow
 def test_quarantined_rows_move_nothing(tmp_path: Path) -> None:
     pipe = pipeline(tmp_path)
     parquet(pipe, "a.parquet", ts=at(-1, 10**6))
@@ -101,7 +98,6 @@ def test_unknown_columns_can_be_dropped(tmp_path: Path) -> None:
     assert counts(pipe) == (2, 2, 0, 0)
 
 
-@pytest.mark.slow
 def test_sensitive_values_never_reach_the_quarantine(tmp_path: Path) -> None:
     pipe = pipeline(tmp_path, columns="{ts: timestamp, user: {type: string, sensitive: true}, ms: bigint}")
     lines(pipe, "a.jsonl", [
@@ -114,7 +110,6 @@ def test_sensitive_values_never_reach_the_quarantine(tmp_path: Path) -> None:
     assert not [row for row in kept if "SECRET" in row] and sum('"***"' in row for row in kept) == 7
 
 
-@pytest.mark.slow
 def test_csv(tmp_path: Path) -> None:
     pipe = pipeline(tmp_path, source='{csv: "landing/*", delimiter: ";", "null": NA}')
     text = '\ufeffts;user;ms\n1970-01-01 00:00:01;"a;""b\nc";1\n1970-01-01T01:00:02+01:00;NA;\n1970-01-01;"NA";NA\n;x;1\n1;2\n1;2;3;4\n'
@@ -124,7 +119,6 @@ def test_csv(tmp_path: Path) -> None:
     assert reasons(pipe) == ["bad type: column ms", "bad type: column ts", "wrong number of fields", "wrong number of fields"]
 
 
-@pytest.mark.slow
 def test_gzip(tmp_path: Path) -> None:
     pipe = pipeline(tmp_path)
     (tmp_path / "landing/a.csv.gz").write_bytes(gzip.compress(b"ts,ms\n1970-01-01,1\n"))
@@ -145,7 +139,6 @@ TEXTS: list[tuple[str, Any, Any]] = [
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("form", ["json", "csv"])
 def test_values_from_texts(tmp_path: Path, form: str) -> None:
     """A value is stored as what it is, or its row is refused for its column. An empty field of a CSV file is NULL."""
@@ -178,7 +171,6 @@ INSTANTS = [
     ("2020/01/01", None), ("1577836800", None), ("0000-01-01", None), ("10000-01-01", None)]
 
 
-@pytest.mark.slow
 def test_instants_from_texts(tmp_path: Path) -> None:
     pipe = pipeline(tmp_path, columns="{ts: timestamp, when: timestamp, n: int}")
     lines(pipe, "a.jsonl", [{"ts": "1970-01-01", "when": text, "n": i} for i, (text, _) in enumerate(INSTANTS)])
@@ -206,7 +198,6 @@ PARQUET: list[tuple[str, pa.Array, list[Any]]] = [
 ]
 
 
-@pytest.mark.slow
 def test_values_from_parquet(tmp_path: Path) -> None:
     pipe = pipeline(tmp_path, columns=ALL)
     for k, (column, values, _) in enumerate(PARQUET):
@@ -227,7 +218,6 @@ EVENTS: list[tuple[pa.DataType, list[Any], list[int]]] = [
     (pa.string(), ["1970-01-01", "x"], [0]), (pa.int64(), [1, 2], [])]
 
 
-@pytest.mark.slow
 def test_event_times_from_parquet(tmp_path: Path) -> None:
     """Instants of every unit, cut to microseconds towards the past: a nanosecond before a boundary stays before it."""
     pipe = pipeline(tmp_path)
@@ -238,7 +228,6 @@ def test_event_times_from_parquet(tmp_path: Path) -> None:
     assert stored(pipe, "_source, epoch_us(ts), epoch_us(_boundary)") == expected
 
 
-@pytest.mark.slow
 def test_broken_files_are_named_and_the_others_go_on(tmp_path: Path) -> None:
     pipe = pipeline(tmp_path)
     parquet(pipe, "good.parquet", ts=at(1), user=pa.array(["x" * 2000]))
@@ -282,7 +271,6 @@ def test_given_files_are_checked_before_anything_changes(tmp_path: Path) -> None
     assert stored(pipe) == []
 
 
-@pytest.mark.slow
 def test_data_frames(tmp_path: Path) -> None:
     import pandas as pd  # only here, and it takes a quarter of a second
 
@@ -298,7 +286,6 @@ def test_data_frames(tmp_path: Path) -> None:
     assert caught.value.code == "bad-frame"
 
 
-@pytest.mark.slow
 def test_large_files_are_shared_by_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from jobs import ingest
     monkeypatch.setattr(ingest, "LARGE", 1)
@@ -311,7 +298,6 @@ def test_large_files_are_shared_by_tasks(tmp_path: Path, monkeypatch: pytest.Mon
     assert counts(pipe) == (0, 0, 0, 0) and len(stored(pipe)) == 3500
 
 
-@pytest.mark.slow
 def test_many_files_are_many_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from jobs import ingest
     monkeypatch.setattr(ingest, "FILES_A_COMMIT", 2)

@@ -15,7 +15,8 @@ from tests.jobs.pipelines import answers, equal, forced, pipeline, rows
 
 SQL = "SELECT v.k, COUNT(*) AS n, MAX(b.x) AS most FROM views AS v [WINDOW 30 SECONDS], buys AS b [WINDOW 20 SECONDS] WHERE v.k = b.k GROUP BY v.k"
 WINDOW = 5                   # batches of which rows can still count: 30 s and the boundary itself, one more for good measure
-BATCHES = 16
+FILES = 7                    # of which a set that is swept is made one
+BATCHES = 11
 
 
 def files(pipe: forebay.Pipeline) -> dict[str, int]:
@@ -44,12 +45,12 @@ def lived(folder: Path, plan: str, monkeypatch: pytest.MonkeyPatch, choose: Any)
 @pytest.mark.slow
 @pytest.mark.parametrize("plan", ["EAP11 running", *(pytest.param(plan, marks=pytest.mark.long) for plan in ("EAP11 recompute", "EAP11 expire"))])
 def test_answers_are_equal_and_files_leave_when_they_should(plan: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compact, "STATE_FILES", 9)
+    monkeypatch.setattr(compact, "STATE_FILES", FILES)
     choice = Random(plan)
     said = {kind: lived(tmp_path / kind, plan, monkeypatch, lambda kind=kind: kind) for kind in INVALIDATIONS}
     mixed, _ = lived(tmp_path / "mixed", plan, monkeypatch, lambda: choice.choice(INVALIDATIONS))
     assert said["insert"][0] == said["sweep"][0] == mixed != []
     most = {kind: max(max(after.values(), default=0) for after in seen) for kind, (_, seen) in said.items()}
-    assert most["insert"] <= WINDOW < 9 == most["sweep"]
+    assert most["insert"] <= WINDOW < FILES == most["sweep"]
     last = [max(after.values(), default=0) for after in said["sweep"][1]]
     assert any(b < a for a, b in zip(last, last[1:])), "maintenance has swept"

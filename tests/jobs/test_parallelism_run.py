@@ -8,6 +8,8 @@ import pytest
 from jobs.tasks import Tasks
 from tests.jobs.pipelines import equal, opened, pipeline, ran, rows
 
+pytestmark = pytest.mark.slow
+
 JOINED = "SELECT a.k, COUNT(*) AS n, SUM(10 % b.x) AS x FROM views AS a [WINDOW 20 SECONDS], clicks AS b [WINDOW 30 SECONDS] WHERE a.k = b.k GROUP BY a.k"
 QUERIES = {"one": JOINED, **{f"q{n}": f"SELECT COUNT(*) AS n FROM views AS v [WINDOW 20 SECONDS] WHERE v.x > {n}" for n in range(4)}}
 

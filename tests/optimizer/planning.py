@@ -1,6 +1,8 @@
 """A small catalog for tests of the planner, and queries over it."""
 from __future__ import annotations
 
+from functools import cache
+
 from optimizer.query import Catalog, Query
 from optimizer.sql import parse
 from optimizer.types import BIGINT, DOUBLE, STRING, TIMESTAMP, decimal
@@ -24,5 +26,6 @@ QUERIES = {
 }
 
 
+@cache
 def query(name: str) -> Query:
     return parse(QUERIES.get(name, name), CATALOG)

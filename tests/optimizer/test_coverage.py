@@ -154,6 +154,7 @@ def test_tiles_lie_end_to_end_and_spans_leave_no_gap(fine: Window, coarse: Windo
     assert COVERED.reads(coarse, fine) is None or span is not None and span <= multiplier(coarse, fine)
 
 
+@settings(max_examples=settings.default.max_examples // 2)
 @given(sets)
 def test_sharing_never_costs_more(given_: set[Window]) -> None:
     for found in (COVERED, PARTITIONED, TILED, SUBTRACTED, SPANNED):

@@ -32,6 +32,7 @@ def test_the_docs_list_every_aggregate() -> None:
     assert set(listed("Aggregates")) == set(AGGREGATES)
 
 
+@pytest.mark.slow
 def test_every_function_is_compared_between_the_engines() -> None:
     written = " ".join(texts())
     missing = [name for name in NAMES if not re.search(rf"\b{name}\(", written) and name not in ("CEILING", "POW", "MOD")]

@@ -130,7 +130,8 @@ def the_value(duck: duckdb.DuckDBPyConnection, text: str, given: tuple[object, .
     return in_duckdb(duck, expr, [row])[0]
 
 
-@pytest.mark.parametrize(("text", "given", "expected"), HAND, ids=[f"{t} {g}" for t, g, _ in HAND])
+@pytest.mark.parametrize(("text", "given", "expected"), [
+    pytest.param(*h, marks=pytest.mark.slow if n % 2 else (), id=f"{h[0]} {h[1]}") for n, h in enumerate(HAND)])
 def test_values_are_those_of_spark(duck: duckdb.DuckDBPyConnection, text: str, given: tuple[object, ...], expected: object) -> None:
     failed, value, attempt = the_value(duck, text, given)
     assert failed is (expected is RAISES)

@@ -92,6 +92,7 @@ def test_refused_where(old: str, new: str, code: str, at: str | None) -> None:
     assert at is None or caught.value.column == text.index(at) + 1, f"{caught.value}: {text[caught.value.column - 1:] if caught.value.column else ''}"
 
 
+@pytest.mark.slow
 def test_more_than_a_thousand_windows_are_refused() -> None:
     """Every window has a name, so the message says how many there are and what to do."""
     def listed(count: int) -> str:

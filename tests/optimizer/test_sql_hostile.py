@@ -99,7 +99,7 @@ LARGE = {"pipe": f"SELECT ms FROM {V} |> WHERE ok", "hidden": f"SELECT ms FROM {
          "tables": "SELECT 1 FROM views" + ", views" * 1_000,
          "semicolons": f"SELECT ms FROM {V}" + ";" * 50_000 + "x", "joins": f"SELECT 1 FROM {V}" + " JOIN clicks" * 500,
          "in": f"SELECT ms IN ({'(' * 90}1{')' * 90}, 'a') AS r FROM {V}"}
-LONG = 5_000      # characters: what is longer takes a tenth of a second
+LONG = 5_000      # characters: what is longer takes a tenth of a second; of the others the fast set has every second
 CORPUS = [*(f"SELECT {c} AS r FROM {V}" for c in CALLS.replace("\n", "|").split("|")), *STATEMENTS.replace("\n", "|").split("|"), *LARGE.values()]
 
 
@@ -107,7 +107,7 @@ def test_the_corpus_is_large() -> None:
     assert len(set(CORPUS)) >= 300
 
 
-@pytest.mark.parametrize("text", [pytest.param(t, id=str(i), marks=pytest.mark.slow if len(t) > LONG else ()) for i, t in enumerate(CORPUS)])
+@pytest.mark.parametrize("text", [pytest.param(t, id=str(i), marks=pytest.mark.slow if len(t) > LONG or i % 2 else ()) for i, t in enumerate(CORPUS)])
 def test_hostile_text_is_refused(text: str) -> None:
     with pytest.raises(ForebayError) as caught:
         parse(text, CATALOG)
