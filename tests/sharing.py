@@ -23,7 +23,8 @@ from tests.streams import SECOND, SPECIAL, VALUES, Case, Columns, Row
 Answers = dict[tuple[str, int], pa.Table]
 
 
-def together(queries: Mapping[str, Query], folder: Folder, boundaries: tuple[int, ...], parts: int = 1, split: str = "before", divided: int | None = None) -> Answers:
+def together(queries: Mapping[str, Query], folder: Folder, boundaries: tuple[int, ...], parts: int = 1, split: str = "before",
+             divided: int | None = None) -> Answers:
     """The answer of every query at every boundary at which it is due. `divided`: the number, among its streams, of the one that a group divides by files."""
     made = Family(tuple(_planned(group({n: queries[n] for n in names}), split, divided) for names in forms(queries)[0]))
     outcomes = [perform(_order(made, folder, boundaries, parts, part)) for part in range(parts)]

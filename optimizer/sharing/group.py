@@ -68,9 +68,13 @@ class Group:
         """All inputs aggregate early, and what comes of that is joined; nothing is kept, so members come and go at no cost."""
         if self.chosen is not None:
             return self.chosen
-        asked = shape(self.common)
-        exchange = "partition" if asked.common_key() is not None else "slice"
-        return Plan((True,) * len(self.common.inputs), "recompute", connected_order(asked), exchange, "raw")
+        exchange = "partition" if self.keyed else "slice"
+        return Plan((True,) * len(self.common.inputs), "recompute", connected_order(shape(self.common)), exchange, "raw")
+
+    @cached_property
+    def keyed(self) -> bool:
+        """Whether a key is common to all inputs, by which tasks can divide them."""
+        return shape(self.common).common_key() is not None
 
 
 def alone(query: Query) -> str | None:

@@ -33,25 +33,15 @@ def lowering(group: Group, **settings: object) -> Lowering:
 
 
 def shared_program(group: Group, low: Lowering, boundaries: tuple[int, ...], count: bool = False) -> Program:
-    """All statements for these boundaries; nothing is kept between two programs. `count`: with what equation (2) asks of the last."""
+    """All statements for these boundaries; nothing is kept between two programs. `count`: with what is counted of the cells at the last."""
     exact = len(boundaries) == 1
     sources = tuple(_source(group, low, i, boundaries, exact) for i in low.inputs)
     setup = [made for i in low.inputs for made in _cells(group, low, i, sources[i], exact)]
     steps = [_step(group, low, n, t, exact) for n, t in enumerate(boundaries)]
     if count and countable(group):
         cells = {i: f"w{i}" if exact else f"x{i}_{len(boundaries) - 1}" for i in low.inputs}
-        steps += counted(group, low, boundaries[-1], cells)
+        steps.append(counting(group, low, boundaries[-1], cells))
     return Program(sources, (*classes(group), *setup), tuple(steps))
-
-
-def counted(group: Group, low: Lowering, t: int, cells: Mapping[int, str], prefix: str = "", number: int = 0) -> list[Step]:
-    """A step an input, numbered as `counts` says."""
-    return [counting(group, low, i, t, cells[i], prefix, n) for i, n in zip(low.inputs, counts(number))]
-
-
-def counts(number: int) -> tuple[int, int]:
-    """The answers' numbers of what is counted of a group's two inputs."""
-    return -1 - 2 * number, -2 - 2 * number
 
 
 def classes(group: Group, prefix: str = "") -> tuple[Definition, ...]:
