@@ -25,18 +25,21 @@ def split_after(group: Group, low: Lowering, cells: Mapping[int, str], suffix: s
     define = [made for i in apart for made in _query_sets(low, i, group.marks[i], cells[i], f"{prefix}k{i}", suffix, prefix, words, len(apart) > 1)]
     sources = {i: f"(SELECT * FROM {f'{prefix}u{i}{suffix}' if i in apart else cells[i]})" for i in low.inputs}
     met = joined(low, sources, extra=tuple((f"{SET}{i}", f"v{i}.{SET}") for i in apart), where=_meeting(low, apart, words))
-    pairs = f"{prefix}p{suffix}"
-    return (*define, (pairs, met, True)), merged_answer(low, _split(apart, pairs, suffix, prefix), extra=(CLASS,))
+    numbers = ", ".join(f"{SET}{i}" for i in apart)
+    split = f"SELECT p.* EXCLUDE ({numbers}), s.{CLASS} FROM {prefix}p{suffix} AS p JOIN {prefix}s{suffix} AS s USING ({numbers})"
+    define += [(f"{prefix}p{suffix}", met, True), *_split(apart, words, suffix, prefix), (f"{prefix}j{suffix}", split, True)]
+    # In one statement with the join the engine would also merge below it, which is slower by far.
+    return tuple(define), merged_answer(low, f"SELECT * FROM {prefix}j{suffix}", extra=(CLASS,))
 
 
 def _query_sets(low: Lowering, i: int, marks: Marks, cells: str, choices: str, suffix: str, prefix: str, words: range, several: bool) -> list[Definition]:
-    """c{i}: marks with each class that they pass; q{i}: marks with the number and the words of their query-set; m{i}: numbers with classes;
-    u{i}: cells by number, with the words if they are to be compared. Cells of no query end here."""
+    """c{i}: marks with each class that they pass; q{i}: marks with the number and the words of their query-set; u{i}: cells by number, with the words if
+    they are to be compared. Cells of no query end here."""
     own = ", ".join(marks.names)
-    listed, passed, sets, members, kept = (f"{prefix}{letter}{i}{suffix}" for letter in "lcqmu")
+    listed, passed, sets, kept = (f"{prefix}{letter}{i}{suffix}" for letter in "lcqu")
     chosen = f"(SELECT d.*, k.{CHOICE} FROM (SELECT DISTINCT {own} FROM {cells}) AS d JOIN {listed} AS k ON {inside(marks)})"
     bits = ", ".join(f"bit_or(CASE WHEN {CLASS} // {WORD} = {w} THEN CAST(1 AS BIGINT) << CAST({CLASS} % {WORD} AS BIGINT) ELSE 0 END) AS _q{w}" for w in words)
-    names = ", ".join(f"_q{w}" for w in words)
+    names = _words(words)
     numbered = f"SELECT *, dense_rank() OVER (ORDER BY {names}) AS {SET} FROM (SELECT {own}, {bits} FROM {passed} GROUP BY {own}) AS b"
     found = f"(SELECT * FROM {cells} JOIN (SELECT {own}, {SET} FROM {sets}) AS s USING ({own})) AS q"
     merged = grouped(low, i, found, (SET,)) if marks.bits or len(marks.scales) > 1 else f"SELECT * EXCLUDE ({own}) FROM {found}"
@@ -44,7 +47,6 @@ def _query_sets(low: Lowering, i: int, marks: Marks, cells: str, choices: str, s
     return [(listed, f"SELECT DISTINCT * EXCLUDE ({CLASS}) FROM {choices}", True),
             (passed, f"SELECT {own}, k.{CLASS} FROM {chosen} AS c JOIN {choices} AS k ON c.{CHOICE} = k.{CHOICE}", True),
             (sets, numbered, True),
-            (members, f"SELECT DISTINCT {SET}, {CLASS} FROM {sets} JOIN {passed} USING ({own})", True),
             (kept, carried, True)]
 
 
@@ -57,12 +59,16 @@ def _meeting(low: Lowering, apart: tuple[int, ...], words: range) -> str:
     return " AND ".join(f"({f})" for f in found) or "TRUE"
 
 
-def _split(apart: tuple[int, ...], pairs: str, suffix: str, prefix: str) -> str:
-    """Each distinct combination of query-sets is looked up once for its classes."""
-    numbers = [f"{SET}{i}" for i in apart]
-    found = f"(SELECT DISTINCT {', '.join(numbers)} FROM {pairs}) AS d"
-    for n, i in enumerate(apart):
-        same = f" AND c{i}.{CLASS} = c{apart[0]}.{CLASS}" if n else ""
-        found += f" JOIN {prefix}m{i}{suffix} AS c{i} ON c{i}.{SET} = d.{SET}{i}{same}"
-    classes = f"(SELECT {', '.join(f'd.{n}' for n in numbers)}, c{apart[0]}.{CLASS} FROM {found}) AS k"
-    return f"SELECT p.* EXCLUDE ({', '.join(numbers)}), k.{CLASS} FROM {pairs} AS p JOIN {classes} USING ({', '.join(numbers)})"
+def _split(apart: tuple[int, ...], words: range, suffix: str, prefix: str) -> tuple[Definition, ...]:
+    """b: each distinct combination of query-sets that met, with their intersection; s: the same with each of its classes."""
+    numbers = ", ".join(f"{SET}{i}" for i in apart)
+    bits = ", ".join(f"{' & '.join(f'c{i}._q{w}' for i in apart)} AS _q{w}" for w in words)
+    listed = "".join(f" JOIN (SELECT DISTINCT {SET}, {_words(words)} FROM {prefix}q{i}{suffix}) AS c{i} ON c{i}.{SET} = d.{SET}{i}" for i in apart)
+    common = f"SELECT d.*, {bits} FROM (SELECT DISTINCT {numbers} FROM {prefix}p{suffix}) AS d{listed}"
+    each = f"(SELECT n, CAST(1 AS BIGINT) << n AS bit FROM range({WORD}) AS r(n)) AS r"
+    found = (f"SELECT {numbers}, {w * WORD} + r.n AS {CLASS} FROM {prefix}b{suffix} AS b JOIN {each} ON (b._q{w} & r.bit) <> 0" for w in words)
+    return (f"{prefix}b{suffix}", common, True), (f"{prefix}s{suffix}", " UNION ALL ".join(found), True)
+
+
+def _words(words: range) -> str:
+    return ", ".join(f"_q{w}" for w in words)

@@ -34,7 +34,8 @@ def counting(group: Group, low: Lowering, t: int, cells: Mapping[int, str], pref
     """(_t, input, what, rows, cells) at t; an input that each task has whole is counted by the first."""
     common = low.shape.common_key()
     assert common is not None
-    by = {i: f"(SELECT {common[i].name} AS k, count(*) AS n, sum(c) AS c FROM {cells[i]} GROUP BY 1)" for i in low.inputs}
+    of = {i: f"(SELECT * FROM {cells[i]}{_of_any(group, i, cells[i], f'{prefix}k{i}')})" for i in low.inputs}
+    by = {i: f"(SELECT {common[i].name} AS k, count(*) AS n, sum(c) AS c FROM {of[i]} AS u GROUP BY 1)" for i in low.inputs}
     parts = [_met(by)]
     for i in low.inputs:
         if low.part == 0 or divided(low, i):
@@ -43,6 +44,16 @@ def counting(group: Group, low: Lowering, t: int, cells: Mapping[int, str], pref
     numbers = ", ".join(f"CAST({name} AS BIGINT) AS {name}" for name in ("input", "what"))
     columns = f"{numbers}, " + ", ".join(f"CAST(coalesce({name}, 0) AS DOUBLE) AS {name}" for name in ("rows", "cells"))
     return Step(t, (), f"SELECT CAST({t} AS BIGINT) AS _t, {columns} FROM ({union}) AS q(input, what, rows, cells)", numbered(number))
+
+
+def _of_any(group: Group, i: int, cells: str, choices: str) -> str:
+    """Only cells of any query, where that is not all of them."""
+    marks = group.marks[i]
+    if i not in group.told_apart or not marks.names or marks.direction in ("below", "above"):
+        return ""
+    own = ", ".join(marks.names)
+    listed = f"(SELECT DISTINCT * EXCLUDE ({CLASS}) FROM {choices}) AS k"
+    return f" JOIN (SELECT {own} FROM (SELECT DISTINCT {own} FROM {cells}) AS d SEMI JOIN {listed} ON {inside(marks)}) AS a USING ({own})"
 
 
 def _met(by: Mapping[int, str]) -> str:

@@ -1,6 +1,6 @@
 """The ways to do one group's work, each priced by what it counts of its own cells: what divides it among tasks, and when it is split by query. Pure.
 
-Seconds of the slowest task at one boundary. Unit costs are of `jobs.bench_sharing` (docs/sharing.md): only time hangs on them.
+Seconds of the slowest task at one boundary. Unit costs are fitted by hand to fourteen settings (docs/sharing.md): only time hangs on them.
 """
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from optimizer.sharing.price import HYSTERESIS, SHARED
 
 READ = 1e-8             # seconds to read a row, and to see whose it is
 MERGE = 6e-8            # to note a row's marks and to merge it
-UNNEST = 4e-8           # to make a row of a class's set
-PROBE = 4e-8            # of each pair of sets that meet in a class
-MEET = 2e-8             # of each pair of cells that meet on the key, and for each word of their query-sets
-WORDS = 3e-9
-SPLIT = 4e-8            # to give a merged pair of query-sets to one of its classes
+CLASS = 7e-4            # of each class whose sets are made
+UNNEST = 1.5e-7         # to make a row of a class's set
+PROBE = 8e-8            # of each pair of sets that meet in a class
+MEET = 7e-8             # of each pair of cells that meet on the key, and for each word of their query-sets
+WORDS = 2e-8
+SPLIT = 1.3e-7          # to give a merged pair of query-sets to one of its classes
 Seconds = Mapping[str, float]       # by a way's name
 
 
@@ -96,10 +97,11 @@ def _before(group: Group, tally: Tally, answer_rows: float, parts: int, way: Way
         sets = _set_rows(group, tally, i)
         if way.divided == i:
             sets = min(sets, count * _of(tally, i, UNION)[0] / parts)
-        made += sets * (_cell_share(tally, i, parts, way) if way.divided != i else 1.0) if i in group.told_apart else 0.0
+        if i in group.told_apart:
+            made += max(sets, _running_rows(group, tally, i)) * (_cell_share(tally, i, parts, way) if way.divided != i else 1.0)
         met *= sets / count
     met = count * met / keys ** (len(group.common.inputs) - 1)
-    return UNNEST * made + PROBE * met * _meeting(tally, parts, way)
+    return CLASS * count + UNNEST * made + PROBE * met * _meeting(tally, parts, way)
 
 
 def _after(group: Group, tally: Tally, answer_rows: float, parts: int, way: Way) -> float:
@@ -131,6 +133,11 @@ def _set_rows(group: Group, tally: Tally, i: int) -> float:
         return 0.0
     share: list[float] = [1 - (1 - min(_of(tally, i, vector[i])[1] / cells, 1.0)) ** (cells / sets) for vector in group.classes]
     return sets * sum(share)
+
+
+def _running_rows(group: Group, tally: Tally, i: int) -> float:
+    """Where choices have two ends: each set has two sums at every cut."""
+    return 2 * _of(tally, i, KEYS)[1] * _of(tally, i, MARKS)[0] if group.marks[i].direction == "between" else 0.0
 
 
 def _passing(group: Group, tally: Tally, i: int) -> float:
