@@ -222,9 +222,10 @@ def known(rt: Runtime) -> dict[str, Mapping[str, float]]:
 
 
 def counted(rt: Runtime, sharing: Sharing) -> dict[str, Mapping[str, float]]:
-    """The same of groups that are, and of those that queries in force could be: what made them part must not be forgotten."""
+    """The same of groups that were weighed, and of those that queries in force could be: what made them part must not be forgotten."""
     forms = rt.formed[1].forms if rt.formed is not None else {}
-    return {name: told for name, told in known(rt).items() if name in sharing.weighed or name.split(":")[-1].rsplit("-", 1)[0] in forms}
+    absent = {name for name in known(rt) if name not in sharing.groups and name.split(":")[-1].rsplit("-", 1)[0] in forms}
+    return {name: told for name, told in known(rt).items() if name in sharing.weighed or name in absent}
 
 
 def learnt(batch: Batch, found: Mapping[str, Mapping[str, float]]) -> Batch:

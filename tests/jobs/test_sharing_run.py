@@ -150,6 +150,17 @@ def test_a_batch_that_is_run_again_goes_the_way_of_its_intent(tmp_path: Path, mo
     assert {t for t, *_ in answers(again, "q2")} == {10, 20, 30}
 
 
+def test_a_group_that_is_not_weighed_goes_on_without_prices(tmp_path: Path) -> None:
+    """As benchmarks ask it: what was counted before is of no use then."""
+    pipe = filled(tmp_path, four())
+    ran(pipe)
+    pipe.runtime.share_from = 2
+    pipe.create("late", joined("b.x > 0"))
+    rows(pipe, [36], "views"), rows(pipe, [36], "clicks")
+    assert ran(pipe) == [30] and equal(pipe)
+    assert [d["reason"] for d in pipe.plans("late")["decisions"]] == ["one work answers 5 queries"]
+
+
 def test_decisions_say_when_a_query_shares_and_when_no_more(tmp_path: Path) -> None:
     pipe = filled(tmp_path, four())
     ran(pipe)
