@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs import answers, bench_data, bench_sharing, drift, kernel, model_error, requests, runner
+from jobs import answers, bench_data, bench_sharing, bench_ways, drift, kernel, model_error, requests, runner
 from jobs import verify as oracle
 from jobs.bench_data import Setting
 from jobs.config import load
@@ -34,6 +34,7 @@ def names() -> dict[str, str]:
             "peers-join-large": "the same with 12 M rows a window and stream",
             "model-error": "what the cost models say of every plan of many settings, and what it really takes; writes docs/model-error.md",
             "sharing": "1 to 500 queries with selections on one join: together, each for itself, and by plain Spark (a sample, extrapolated)",
+            "sharing-ways": "a group's cells split before its join and after it, and its join in each order, by one task",
             "drift": "four changes of a stream's nature: plans chosen by price beside every fixed plan and the best of each phase"}
 
 
@@ -51,6 +52,8 @@ def run(name: str, quick: bool = False) -> Report:
         return model_error.run(quick, lambda said: print(said, file=sys.stderr))
     if name == "drift":
         return drift.drift(6, 500) if quick else drift.drift()
+    if name == "sharing-ways":
+        return bench_ways.ways(quick, lambda said: print(said, file=sys.stderr))
     if name == "sharing":
         setting = bench_sharing.Setting(counts=(1, 20, 100), apart=20) if quick else bench_sharing.Setting()
         return bench_sharing.with_spark(setting, lambda said: print(said, file=sys.stderr), patience=20.0 if quick else bench_sharing.PATIENCE)

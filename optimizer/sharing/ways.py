@@ -1,6 +1,6 @@
 """The ways to do one group's work, each priced by what it counts of its own cells: what divides it among tasks, and when it is split by query. Pure.
 
-Seconds of the slowest task at one boundary. Unit costs are fitted by hand to fourteen settings (docs/sharing.md): only time hangs on them.
+Seconds of the slowest task at one boundary. Unit costs are of `forebay bench sharing-ways` (docs/sharing.md): only time hangs on them.
 """
 from __future__ import annotations
 
