@@ -98,6 +98,14 @@ def _weighed(told: Mapping[str, float]) -> str:
     return f"a boundary takes{tasks} {told['together_s']:.2f} s together and {told['apart_s']:.2f} s apart, as priced{tuples}"
 
 
+SPLIT = {"before": "sets by class of each input, joined on class and key", "after": "cells joined with their query-sets, split by class when merged"}
+
+
+def _way(told: Mapping[str, Any]) -> str:
+    by = f"the files of {told['divided']}" if told["divided"] else "by key" if told["exchange"] == "partition" else "by files"
+    return f"{SPLIT[told['split']]}; tasks divide {by}"
+
+
 def query(document: Mapping[str, Any]) -> Text:
     def text(out: TextIO) -> None:
         since = document["effective"] or "the first boundary (there is no row yet)"
@@ -111,6 +119,8 @@ def query(document: Mapping[str, Any]) -> Text:
             line(out, f"  shares with {', '.join(document['shares_with'])}{more}: rows of this one have query = '{document['query']}'")
         if document.get("weighed"):
             line(out, f"  because     {_weighed(document['weighed'])}")
+        if document.get("way"):
+            line(out, f"  by          {_way(document['way'])}")
         if document.get("alone"):
             line(out, f"  runs alone  {document['alone']}")
         if document.get("error"):

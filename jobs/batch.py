@@ -69,7 +69,7 @@ def answers(context: Context, batch: Batch, todo: list[Work], asked: Sequence[As
     for outcome in outcomes:
         by_query.setdefault(outcome.query, []).append(outcome)
     made = [_answer(context, batch, w, by_query[w.name]) for w in todo]
-    together = [shared(context, g, by_query[g.name]) for g in groups]
+    together = [shared(context, batch, g, by_query[g.name]) for g in groups]
     for left in (s for s in together if s.apart):
         made += answers(context, batch, works(context, batch, left.together.standings, left.apart)).made
     return Answered(made, together, taken)

@@ -7,7 +7,6 @@ import shutil
 import statistics
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs import answers, bench_data, bench_sharing, drift, kernel, model_error, requests, runner
+from jobs import answers, bench_data, bench_sharing, bench_ways, drift, kernel, model_error, requests, runner
 from jobs import verify as oracle
 from jobs.bench_data import Setting
 from jobs.config import load
@@ -34,7 +33,8 @@ def names() -> dict[str, str]:
             "peers-join": "one boundary of a two-way join: ours, Spark's own plan, Spark SQL by an expert, DuckDB recomputing",
             "peers-join-large": "the same with 12 M rows a window and stream",
             "model-error": "what the cost models say of every plan of many settings, and what it really takes; writes docs/model-error.md",
-            "sharing": "1 to 500 queries with selections on one join: together, and each for itself",
+            "sharing": "1 to 500 queries with selections on one join: together, each for itself, and by plain Spark (a sample, extrapolated)",
+            "sharing-ways": "a group's cells split before its join and after it, and its join in each order, by one task",
             "drift": "four changes of a stream's nature: plans chosen by price beside every fixed plan and the best of each phase"}
 
 
@@ -52,9 +52,11 @@ def run(name: str, quick: bool = False) -> Report:
         return model_error.run(quick, lambda said: print(said, file=sys.stderr))
     if name == "drift":
         return drift.drift(6, 500) if quick else drift.drift()
+    if name == "sharing-ways":
+        return bench_ways.ways(quick, lambda said: print(said, file=sys.stderr))
     if name == "sharing":
         setting = bench_sharing.Setting(counts=(1, 20, 100), apart=20) if quick else bench_sharing.Setting()
-        return bench_sharing.sharing(setting, lambda said: print(said, file=sys.stderr))
+        return bench_sharing.with_spark(setting, lambda said: print(said, file=sys.stderr), patience=20.0 if quick else bench_sharing.PATIENCE)
     if name == "batch-cost":
         return batch_cost((0, 1_000, 100_000) if quick else (0, 1_000, 100_000, 1_000_000))
     if name == "window-growth":
@@ -154,7 +156,7 @@ def _peers(rt: runner.Runtime, paths: dict[str, str], setting: Setting, t: int, 
             session.read.parquet(path).createOrReplaceTempView(stream)
         found["spark_expert"] = _timed(lambda: session.sql(_expert(setting, t, "spark")).toArrow(), 3)
         if with_plain:
-            found["spark_plain"] = _limited(session, _plain(setting, t))
+            found["spark_plain"] = bench_sharing.limited(session, _plain(setting, t), LIMIT)
     return found
 
 
@@ -165,20 +167,6 @@ def _timed(work: Callable[[], pa.Table], times: int) -> tuple[float, pa.Table]:
         answer = work()
         took.append(time.perf_counter() - started)
     return statistics.median(took), answer
-
-
-def _limited(session: Any, sql: str) -> tuple[float, pa.Table | None]:
-    """Spark's own plan is stopped at the limit."""
-    timer = threading.Timer(LIMIT, lambda: session.interruptAll() if hasattr(session, "interruptAll") else None)
-    started = time.perf_counter()
-    timer.start()
-    try:
-        answer = session.sql(sql).toArrow()
-        return time.perf_counter() - started, answer
-    except Exception:      # an interrupted query raises whatever its stage raised
-        return LIMIT, None
-    finally:
-        timer.cancel()
 
 
 def _within(setting: Setting, t: int) -> str:

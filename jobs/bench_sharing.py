@@ -8,8 +8,9 @@ import os
 import shutil
 import statistics
 import tempfile
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from random import Random
@@ -17,7 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs import answers, kernel, requests, runner
+from jobs import answers, kernel, requests, runner, spark
 from jobs import verify as oracle
 from jobs.config import load
 from jobs.tasks import Tasks
@@ -28,6 +29,8 @@ ATTRIBUTES = 6
 VALUES = 500
 MEASURED = 3                          # batches at each number of queries, after one that is not counted
 COMPARED = 5                          # queries whose last answer is computed again
+PLAIN = 3                             # queries of a seeded sample that Spark computes by itself
+PATIENCE = 45.0                       # seconds that Spark may take for each of them; a time-out counts as that
 QUERY = ("SELECT s1.f3 % 10 AS g, COUNT(*) AS n, SUM(s2.f4) AS sum_b FROM s1 [WINDOW {window} SECONDS], s2 [WINDOW {window} SECONDS] "
          "WHERE s1.f0 = s2.f0 AND s1.f1 < {x} AND s2.f2 < {y} GROUP BY s1.f3 % 10")
 Report = dict[str, Any]
@@ -45,7 +48,7 @@ class Setting:
 
     @property
     def batches(self) -> int:
-        return self.window // self.batch + (MEASURED + 1) * (len(self.counts) + sum(1 < n <= self.apart for n in self.counts))
+        return self.window // self.batch + (MEASURED + 1) * (len(self.counts) + sum(1 < n <= self.apart for n in self.counts)) + 1
 
 
 def bounds(count: int, seed: int = 1) -> list[tuple[int, int]]:
@@ -54,12 +57,23 @@ def bounds(count: int, seed: int = 1) -> list[tuple[int, int]]:
     return [(choice.randrange(50, VALUES), choice.randrange(50, VALUES)) for _ in range(count)]
 
 
+def with_spark(setting: Setting = Setting(), tell: Callable[[str], None] = lambda _: None, master: str | None = None, patience: float = PATIENCE) -> Report:
+    """`sharing`, and what plain Spark would take for as many queries."""
+    levels: dict[int, float] = {}
+
+    def told(count: int, level: Report) -> None:
+        levels[count] = level["shared_s"]
+
+    return sharing(setting, tell, master, lambda rt, asked: {"plain_spark": beside_spark(rt, setting, asked, levels, tell, patience)}, told)
+
+
 def sharing(setting: Setting = Setting(), tell: Callable[[str], None] = lambda _: None, master: str | None = None,
-            after: Callable[[runner.Runtime, list[tuple[int, int]]], Report] = lambda rt, asked: {}) -> Report:
-    """Seconds a batch by number of queries, shared and apart; `after` adds to the figures while all is still there."""
+            after: Callable[[runner.Runtime, list[tuple[int, int]]], Report] = lambda rt, asked: {},
+            told: Callable[[int, Report], None] = lambda count, level: None) -> Report:
+    """Seconds a batch by number of queries, shared and apart; `after` adds to the figures while all is still there, `told` hears of each level."""
     with pipeline(setting, master) as rt:
         runner.take(rt)
-        asked = bounds(max(setting.counts))
+        asked = bounds(max(setting.counts) + 1)
         grown(rt, setting, asked, 0, 1)
         runner.run(rt, flush=True, to=START + setting.window * SECOND)
         found: Report = {"create_s": {}}
@@ -69,13 +83,23 @@ def sharing(setting: Setting = Setting(), tell: Callable[[str], None] = lambda _
                 found["create_s"][f"{count} queries"] = grown(rt, setting, asked, done, count)
             done = count
             found[f"{count} queries"] = _level(rt, setting, asked, count)
+            told(count, found[f"{count} queries"])
             tell(f"{count} queries: {found[f'{count} queries']}")
         first = found[f"{setting.counts[0]} queries"]
         for level in (v for k, v in found.items() if k != "create_s"):
             level["times_one"] = level["shared_s"] / first["shared_s"]
             if "cpu_s" in level:
                 level["times_one_cpu"] = level["cpu_s"] / first["cpu_s"]
-        return {**found, **after(rt, asked)}
+        found["one_more"] = _one_more(rt, setting, asked, found[f"{done} queries"]["shared_s"])
+        return {**found, **after(rt, asked[:done])}
+
+
+def _one_more(rt: runner.Runtime, setting: Setting, asked: list[tuple[int, int]], usual: float) -> Report:
+    """What one more query than at the last level costs: its request, and the batch in which it is in force first beside the usual one."""
+    rt.share_from = None
+    request = grown(rt, setting, asked, len(asked) - 1, len(asked))
+    (ran,) = runner.run(rt, flush=True, limit=1)["ran"]
+    return {"request_s": request, "batch_s": ran["seconds"], "adds_s": ran["seconds"] - usual}
 
 
 def _level(rt: runner.Runtime, setting: Setting, asked: list[tuple[int, int]], count: int) -> Report:
@@ -124,6 +148,49 @@ def _expert(con: kernel.Connection, setting: Setting, bound: tuple[int, int], t:
         WITH e1 AS (SELECT f0, f3 % 10 AS g, count(*) AS c FROM s1 WHERE {where} AND f1 < {bound[0]} GROUP BY ALL),
              e2 AS (SELECT f0, count(*) AS c, sum(f4) AS b FROM s2 WHERE {where} AND f2 < {bound[1]} GROUP BY ALL)
         SELECT g, CAST(sum(e1.c * e2.c) AS BIGINT) AS n, CAST(sum(e1.c * e2.b) AS BIGINT) AS sum_b FROM e1 JOIN e2 USING (f0) GROUP BY g""")
+
+
+def beside_spark(rt: runner.Runtime, setting: Setting, asked: list[tuple[int, int]], shared_s: Mapping[int, float], tell: Callable[[str], None],
+                 patience: float = PATIENCE) -> Report:
+    """Each query of a seeded sample as plain SQL, by Spark over the last boundary's windows from the stream tables' Parquet files; the mean times the number
+    of queries is what all would take."""
+    session = rt.tasks.session if not rt.tasks.inline else spark.session("local[*]")
+    for stream in ("s1", "s2"):
+        session.read.parquet(os.path.join(rt.pipeline.warehouse, "streams", stream, "*.parquet")).createOrReplaceTempView(stream)
+    t = answers.published(rt, "q0")[-1]
+    chosen = sorted(Random(1).sample(range(len(asked)), min(PLAIN, len(asked))))
+    each: dict[str, Report] = {}
+    for n in chosen:
+        seconds, got = limited(session, plain(setting, asked[n], t), patience)
+        same = "not finished" if got is None else not oracle.compare(got, answers.read(rt, f"q{n}", t).drop_columns(["boundary"]))
+        each[f"q{n}"] = {"seconds": seconds, "equal": same}
+        tell(f"plain Spark, q{n}: {each[f'q{n}']}")
+    mean = statistics.mean(found["seconds"] for found in each.values())
+    return {"sample": each, "limit_s": patience, "mean_s": mean, "extrapolated": {
+        f"{count} queries": {"spark_s": mean * count, "spark_times_shared": mean * count / seconds} for count, seconds in shared_s.items()}}
+
+
+def plain(setting: Setting, bound: tuple[int, int], t: int) -> str:
+    """A query over its windows as of t, as a person would write it."""
+    within = " AND ".join(f"unix_micros({s}.ts) >= {t - setting.window * SECOND} AND unix_micros({s}.ts) < {t}" for s in ("s1", "s2"))
+    return ("SELECT s1.f3 % 10 AS g, COUNT(*) AS n, SUM(s2.f4) AS sum_b FROM s1 JOIN s2 ON s1.f0 = s2.f0 "
+            f"WHERE {within} AND s1.f1 < {bound[0]} AND s2.f2 < {bound[1]} GROUP BY s1.f3 % 10")
+
+
+def limited(session: Any, sql: str, seconds: float) -> tuple[float, pa.Table | None]:
+    """Seconds and answer of a query by Spark; one that is not done in time is stopped, and counts as that long."""
+    timer = threading.Timer(seconds, lambda: session.interruptAll() if hasattr(session, "interruptAll") else None)
+    started = time.perf_counter()
+    timer.start()
+    try:
+        answer = session.sql(sql).toArrow()
+        return time.perf_counter() - started, answer
+    except Exception:      # an interrupted query raises whatever its stage raised
+        if time.perf_counter() - started < seconds:
+            raise
+        return seconds, None
+    finally:
+        timer.cancel()
 
 
 @contextmanager

@@ -70,7 +70,7 @@ class Runtime:
         self.catalog = catalog(self.pipeline)
         self.formed: tuple[Any, sharing.Formed] | None = None
         self.parallel, self.took = Parallelism(), list[float]()      # tasks of the present boundary; seconds of those on as many
-        self.paper: dict[str, Mapping[str, float]] = {}
+        self.counted: dict[str, Mapping[str, float]] = {}      # by group: what its work last counted
         self.weighed: tuple[Any, sharing.Sharing] | None = None
         self.share_from: int | None = None      # queries of one form that share; None: as measured
 
@@ -185,11 +185,12 @@ def _describe(rt: Runtime, boundaries: tuple[int, ...]) -> Batch:
     standing = active(rt, boundaries[0])
     rt.parallel = _parallel(rt, last[1] if last else None)
     together = sharing.decide(rt, standing, boundaries[0])
-    shared = sharing.plan_values(rt, together, standing)
+    counted = sharing.counted(rt, together)
+    shared = sharing.plan_values(rt, together, standing, counted)
     plans = {name: shared.get(name) or plan_value(choose(rt, s, states.get(name))) for name, s in standing.items()}
     kept = {path: _sound(rt, path, name, s) for name, s in states.items() if name not in shared for path in state_paths(rt, name, s)}
     return Batch(last[1].number + 1 if last else 0, boundaries, plans, relations.versions(rt.pipeline), states, kept, together.groups,
-                 {name: {**told, **rt.paper.get(name, {}), "parts": rt.parallel.parts} for name, told in together.weighed.items()},
+                 {**counted, **{name: {**counted.get(name, {}), **told, "parts": rt.parallel.parts} for name, told in together.weighed.items()}},
                  rt.parallel.parts)
 
 
@@ -255,7 +256,7 @@ def _carry_out(rt: Runtime, batch: Batch, started: float, intended: Callable[[],
     expect.answered(rt, batch, made, found.shared)
     lap = rt.lap("answer", lap)
     gone = batches.store(context, batch, made, found.shared)
-    rt.paper.update({s.together.name: {"paper_together": s.paper.together, "paper_apart": s.paper.apart} for s in found.shared if s.paper})
+    rt.counted.update({s.together.name: s.counted for s in found.shared if s.counted})
     if rt.choices.warm:      # the first batch of a process also starts Spark
         rt.took = [*rt.took, (time.perf_counter() - started) / len(batch.boundaries)][-RESTED:]
     _conclude(rt, batch, found, time.perf_counter() - started)
@@ -282,7 +283,7 @@ def _conclude(rt: Runtime, batch: Batch, found: Answered, seconds: float) -> Non
               **{a.work.name: _state(a, batch) for a in made if not a.failed and a.work.name not in together}}
     measured = choice.learn(rt, made, seconds) | {n: s.seconds / len(s.answered) for s in found.shared for n in s.answered}
     failpoints.at("batch.before-commit")
-    rt.ledger.commit(batch, states, {n: m for n, (_, m) in failed.items()}, seconds, measured)
+    rt.ledger.commit(sharing.learnt(batch, rt.counted), states, {n: m for n, (_, m) in failed.items()}, seconds, measured)
     failpoints.at("batch.after-commit")
     choice.write(rt, batch)
 

@@ -5,9 +5,8 @@ A query that fails, or whose class holds a row that fails, is named and left out
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
 import pyarrow as pa
@@ -17,20 +16,24 @@ from jobs.ledger import Batch
 from jobs.orders import complete, located, points
 from jobs.queries import Standing
 from jobs.work import Order, Outcome
-from jobs.works import Context, Work, parsed, wide
+from jobs.works import Context, Work, parsed, plan_from, wide
 from optimizer.final import final
 from optimizer.join import failing
 from optimizer.lowering import Lowering
+from optimizer.plan import Plan
 from optimizer.program import BEGINNING, Program
 from optimizer.query import Catalog
 from optimizer.shape import shape
-from optimizer.sharing.counted import Paper, paper
+from optimizer.sharing.counted import Tally, numbered, paper, tallied
 from optimizer.sharing.expand import CLASS
 from optimizer.sharing.family import Family, family_program
 from optimizer.sharing.group import OWNER, Group, Template, forms, group
-from optimizer.sharing.program import counts, lowering, shared_program
+from optimizer.sharing.program import lowering, shared_program
+from optimizer.sharing.ways import seconds as seconds_by_way
 
-COUNTED = 5              # batches from one in which selections are counted to the next
+COUNTED = 5              # batches from one in which cells are counted to the next
+RULE = "rule_s"          # in what was weighed of a group: its seconds by the rule, before anything is counted
+FACTOR = "counted_times_rule"
 
 
 @dataclass(frozen=True)
@@ -69,13 +72,14 @@ class Made:
 
 @dataclass(frozen=True)
 class Shared:
-    """What came of it: rows of the members of each template, who has to run apart, the longest task's seconds; equation (2), where joins were counted."""
+    """What came of it: rows of the members of each template, who has to run apart, the longest task's seconds; where cells were counted, what they say of
+    equation (2) and of seconds by way."""
 
     together: Together
     made: tuple[Made, ...]
     apart: frozenset[str]
     seconds: float
-    paper: Paper | None = None
+    counted: Mapping[str, float] = field(default_factory=dict)
 
     @cached_property
     def rows(self) -> tuple[tuple[str, pa.Table], ...]:
@@ -110,11 +114,19 @@ def family(texts: tuple[tuple[str, str], ...], catalog: Catalog) -> Family:
     return Family(tuple(grouped(tuple((n, text[n]) for n in names), catalog) for names in found))
 
 
+@lru_cache(maxsize=64)
+def planned(texts: tuple[tuple[str, str], ...], catalog: Catalog, plans: tuple[Plan, ...]) -> Family:
+    """The same, each group by its plan."""
+    return Family(tuple(replace(g, chosen=p) for g, p in zip(family(texts, catalog).groups, plans)))
+
+
 def together(context: Context, batch: Batch, standings: Mapping[str, Standing]) -> list[Together]:
     """Every family of the batch that has a boundary to answer in it."""
     found = []
     for name, names in batch.shared.items():
-        made = family(tuple((n, standings[n].sql) for n in names), context.catalog)
+        texts = tuple((n, standings[n].sql) for n in names)
+        plans = tuple(plan_from(batch.plans[g.names[0]]) for g in family(texts, context.catalog).groups)
+        made = planned(texts, context.catalog, plans)
         works = tuple(_work(context, batch, g, standings) for g in made.groups)
         if any(w.due for w in works):
             found.append(Together(name, made, works, {n: standings[n] for n in names}))
@@ -135,7 +147,7 @@ def watched(context: Context, asked: Together) -> list[Work]:
 def orders(context: Context, batch: Batch, asked: Together) -> list[Order]:
     """One for each task."""
     lows = tuple(lowering(g, parts=w.parts, complete=complete(context, w)) for g, w in zip(asked.family.groups, asked.works))
-    todo, count = _points(context, asked), batch.number % COUNTED == 0 or "paper_apart" not in batch.weighed.get(asked.name, {})
+    todo, count = _points(context, asked), batch.number % COUNTED == 0 or FACTOR not in batch.weighed.get(asked.name, {})
     return [_order(context, batch, asked, tuple(replace(low, part=part) for low in lows), todo, count) for part in range(asked.works[0].parts)]
 
 
@@ -156,7 +168,7 @@ def _program(asked: Family, lows: tuple[Lowering, ...], todo: tuple[int, ...], c
     return family_program(asked, lows, todo, count) if len(lows) > 1 else shared_program(asked.groups[0], lows[0], todo, count)
 
 
-def shared(context: Context, asked: Together, outcomes: Sequence[Outcome]) -> Shared:
+def shared(context: Context, batch: Batch, asked: Together, outcomes: Sequence[Outcome]) -> Shared:
     """All members' answers; where a task failed, for whatever member's sake, all run apart."""
     seconds = max((o.seconds for o in outcomes), default=0.0)
     if any(o.failed for o in outcomes):
@@ -170,18 +182,28 @@ def shared(context: Context, asked: Together, outcomes: Sequence[Outcome]) -> Sh
             found, left = finished(made, partials, same)
             answers += [Made(template, rows, partials, same, work.due) for template, rows in found]
             apart |= left
-    return Shared(asked, tuple(answers), frozenset(apart), seconds, _paper(asked.family, outcomes))
+    return Shared(asked, tuple(answers), frozenset(apart), seconds, _counted(batch, asked, outcomes, len(todo)))
 
 
-def _paper(asked: Family, outcomes: Sequence[Outcome]) -> Paper | None:
-    found = []
-    for number, made in enumerate(asked.groups):
-        sides = [Counter[int]() for _ in counts(number)]
-        for side, n in zip(sides, counts(number)):
-            for rows in (t for o in outcomes if (t := o.answer(n)) is not None):
-                side.update(dict(zip(rows["choice"].to_pylist(), rows["rows"].to_pylist())))
-        found += [paper(made, sides)] if all(sides) else []
-    return Paper(sum(p.together for p in found), sum(p.apart for p in found)) if found else None
+def _counted(batch: Batch, asked: Together, outcomes: Sequence[Outcome], points_: int) -> dict[str, float]:
+    """By what the tasks counted: equation (2) of all groups, and seconds of each way to do the work of one that has no other beside it."""
+    tallies = [_tally(made, outcomes, number) for number, made in enumerate(asked.family.groups)]
+    papers = [p for made, tally in zip(asked.family.groups, tallies) if tally and (p := paper(made, tally))]
+    found = {"paper_together": sum(p.together for p in papers), "paper_apart": sum(p.apart for p in papers)} if papers else {}
+    if not any(tallies):
+        return {}
+    if len(tallies) > 1:
+        return {**found, FACTOR: 1.0}
+    (made,), parts = asked.family.groups, asked.works[0].parts
+    rows = sum(t.num_rows for o in outcomes if (t := o.answer(0)) is not None) / (points_ * parts * len(made.classes))
+    priced = seconds_by_way(made, tallies[0], rows, parts)
+    rule = batch.weighed.get(asked.name, {}).get(RULE)
+    return {**found, **priced, FACTOR: min(priced.values()) / rule if rule else 1.0}
+
+
+def _tally(made: Group, outcomes: Sequence[Outcome], number: int) -> Tally:
+    tables = [t for o in outcomes if (t := o.answer(numbered(number))) is not None]
+    return tallied(lowering(made), (zip(*(t[name].to_pylist() for name in ("input", "what", "rows", "cells"))) for t in tables))
 
 
 def finished(asked: Group, partials: pa.Table, same: Sequence[tuple[int, int]]) -> tuple[list[tuple[Template, pa.Table]], frozenset[str]]:

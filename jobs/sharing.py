@@ -2,22 +2,25 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from math import log
 from typing import TYPE_CHECKING, Any
 
 from jobs import expect_files, tables
+from jobs.ledger import Batch
 from jobs.queries import Standing, standings
-from jobs.shared import digest, family, grouped, table_of
-from jobs.works import parsed, plan_value
+from jobs.shared import FACTOR, RULE, digest, family, grouped, table_of
+from jobs.works import parsed, plan_from, plan_value
 from optimizer.plan import placed
 from optimizer.query import Catalog
 from optimizer.sharing.group import alone, form, parts_of
+from optimizer.sharing.normal import normal
 from optimizer.sharing.pool import MOST, Form, Set, families
 from optimizer.sharing.pool import form as form_of
 from optimizer.sharing.pool import one
 from optimizer.sharing.price import FAMILY, LEAST, each_alone, pays, together
+from optimizer.sharing.ways import chosen, planned, way_of
 from optimizer.windows import Window
 
 if TYPE_CHECKING:
@@ -27,6 +30,7 @@ PARSED = 200            # queries that `query show` parses to say what the next 
 SHOWN = 20              # members that `query show` names
 MOVED = 1.2             # by this factor a stream's rows change before families are weighed again
 TASKS = "tasks"
+BY_RULE = ("together_s", RULE, "apart_s", "forms", "parts")      # in what is weighed of a group: not counted
 DEAR = "{count} queries of its form are in force, but their windows hold so many rows that each for itself, from state, costs less"
 LONE = "no other query in force joins the same windows in the same way by the same groups{other}"
 FEW = "only {count} queries of its form are in force, and sharing pays from {least} on{other}"
@@ -81,27 +85,32 @@ def _priced(rt: Runtime, formed: Formed, forms: Collection[Form], rows: Rows, be
         for n in names:
             now.setdefault(before.get(n, ""), set()).add(name)
     now.pop("", None)
-    key = (formed, frozenset(map(frozenset, now.values())), rows.scale(forms))
+    times = {name: told[FACTOR] for name, told in known(rt).items() if FACTOR in told}
+    key = (formed, frozenset(map(frozenset, now.values())), rows.scale(forms), frozenset((name, round(log(x, MOVED))) for name, x in times.items()))
     if rt.weighed is None or rt.weighed[0] != key:
-        rt.weighed = (key, _weighed(formed, forms, rows, now, LEAST))
+        rt.weighed = (key, _weighed(formed, forms, rows, now, LEAST, times))
     return rt.weighed[1]
 
 
-def _weighed(formed: Formed, forms: Collection[Form], rows: Rows, now: Mapping[str, set[str]], least: int) -> Sharing:
-    """Sets that pay; of one that does not, the forms that do by themselves."""
+def _weighed(formed: Formed, forms: Collection[Form], rows: Rows, now: Mapping[str, set[str]], least: int, times: Mapping[str, float]) -> Sharing:
+    """Sets that pay; of one that does not, the forms that do by themselves. `times`: seconds by what a group counted, over those by the rule."""
     groups: dict[str, tuple[str, ...]] = {}
     weighed: dict[str, Mapping[str, float]] = {}
     apart = dict(formed.apart)
 
+    def price(made: Set) -> float:
+        return together(made.load) * max((times.get(part, 1.0) for part in _named(formed, made)), default=1.0)
+
     def pay(made: Set) -> bool:
-        return made.load.members >= least and pays(made.load, any({f.name for f in made.forms} & names for names in now.values()))
+        return made.load.members >= least and pays(price(made), made.load, any({f.name for f in made.forms} & names for names in now.values()))
 
     for whole in families(forms, rows, [frozenset(names) for names in now.values()], least, FAMILY):
         for made in [whole] if pay(whole) else [one(f, rows, least) for f in whole.forms]:
             if pay(made):
                 parts = _named(formed, made)
                 groups |= parts
-                weighed |= {part: {"together_s": together(made.load), "apart_s": each_alone(made.load), "forms": made.load.forms} for part in parts}
+                told = {"together_s": price(made), RULE: together(made.load), "apart_s": each_alone(made.load), "forms": float(made.load.forms)}
+                weighed |= dict.fromkeys(parts, told)
             else:
                 names = formed.forms[made.forms[0].name]
                 apart |= dict.fromkeys(names, _apart(made, len(names), least, len(forms) > 1))
@@ -205,13 +214,36 @@ def _formed(sql: str, catalog: Catalog) -> tuple[str, str | None]:
     return ("", reason) if reason else (digest(repr(form(query))), None)
 
 
-def plan_values(rt: Runtime, sharing: Sharing, active: Mapping[str, Standing]) -> dict[str, Mapping[str, Any]]:
-    """Each member's plan is its group's."""
+def known(rt: Runtime) -> dict[str, Mapping[str, float]]:
+    """What the works of groups last counted, here or in a process before."""
+    last = rt.ledger.last()
+    found = {name: {k: v for k, v in told.items() if k not in BY_RULE} for name, told in (last[1].weighed if last else {}).items()}
+    return {name: told for name, told in {**found, **rt.counted}.items() if told}
+
+
+def counted(rt: Runtime, sharing: Sharing) -> dict[str, Mapping[str, float]]:
+    """The same of groups that were weighed, and of those that queries in force could be: what made them part must not be forgotten."""
+    forms = rt.formed[1].forms if rt.formed is not None else {}
+    absent = {name for name in known(rt) if name not in sharing.groups and name.split(":")[-1].rsplit("-", 1)[0] in forms}
+    return {name: told for name, told in known(rt).items() if name in sharing.weighed or name in absent}
+
+
+def learnt(batch: Batch, found: Mapping[str, Mapping[str, float]]) -> Batch:
+    """With what its own works counted, for the next batch, whichever process does it."""
+    return replace(batch, weighed={name: {**told, **found.get(name, {})} for name, told in batch.weighed.items()})
+
+
+def plan_values(rt: Runtime, sharing: Sharing, active: Mapping[str, Standing], counts: Mapping[str, Mapping[str, float]]) -> dict[str, Mapping[str, Any]]:
+    """Each member's plan is its group's: by the way that costs least, where that was counted; else as it is."""
     found: dict[str, Mapping[str, Any]] = {}
-    for names in sharing.groups.values():
-        for made in family(tuple((n, active[n].sql) for n in names), rt.catalog).groups:
-            value = plan_value(placed(made.plan, TASKS))
-            found.update({n: value for n in made.names})
+    last = rt.ledger.last()
+    for name, names in sharing.groups.items():
+        groups = family(tuple((n, active[n].sql) for n in names), rt.catalog).groups
+        for made in groups:
+            before = next((last[1].plans[n] for n in last[1].shared.get(name, ()) if n in last[1].plans), None) if last else None
+            standing = way_of(plan_from(before)) if before is not None else None
+            plan = planned(made, chosen(made, counts.get(name, {}), standing)) if len(groups) == 1 else made.plan
+            found.update(dict.fromkeys(made.names, plan_value(placed(plan, TASKS))))
     return found
 
 
@@ -227,7 +259,17 @@ def said(rt: Runtime, standing: Standing) -> dict[str, Any]:
     last = rt.ledger.last()
     weighed = {**now.weighed.get(group, {}), **(last[1].weighed.get(group, {}) if last else {})}
     some = [n for n in now.groups[group][:SHOWN + 1] if n != standing.name][:SHOWN]
-    return {"table": table_of(standing.columns), "group": group, "members": len(now.groups[group]), "shares_with": some, "weighed": weighed}
+    found = {"table": table_of(standing.columns), "group": group, "members": len(now.groups[group]), "shares_with": some, "weighed": weighed}
+    return {**found, **_way(rt, standing, last[1].plans.get(standing.name) if last and standing.name in last[1].shared.get(group, ()) else None)}
+
+
+def _way(rt: Runtime, standing: Standing, plan: Mapping[str, Any] | None) -> dict[str, Any]:
+    """How the last boundary's work was done."""
+    if plan is None:
+        return {}
+    made = plan_from(plan)
+    divided = normal(parsed(standing.sql, rt.catalog)).inputs[made.divided].source if made.divided is not None else None
+    return {"way": {"split": made.split, "exchange": made.exchange, "divided": divided}}
 
 
 def _at_last(rt: Runtime) -> Sharing:

@@ -224,8 +224,17 @@ def _reason(error: Exception) -> str:
 
 
 def default_parallelism(spark: Any) -> int:
-    """Cores of the session, as far as its configuration tells."""
-    return cores(spark.conf.get("spark.master", "local[2]"), int(spark.conf.get("spark.cores.max", "2")))
+    """Tasks that a session runs at once, as far as its configuration tells."""
+    return at_once(spark.conf.get)
+
+
+def at_once(setting: Callable[[str, str], str | None]) -> int:
+    """Where a cluster gives executors as tasks wait for them, those of as many as it may give: the tasks asked for make them come."""
+    master = str(setting("spark.master", "local[2]"))
+    most = str(setting("spark.dynamicAllocation.maxExecutors", ""))
+    if not master.startswith("local") and str(setting("spark.dynamicAllocation.enabled", "false")).lower() == "true" and most.isdigit():
+        return int(most) * int(setting("spark.executor.cores", "1") or 1)
+    return cores(master, int(setting("spark.cores.max", "2") or 2))
 
 
 def cores(master: str, otherwise: int = 2) -> int:

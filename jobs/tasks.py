@@ -47,7 +47,12 @@ class Tasks:
     @property
     def expected(self) -> int:
         """The same without a session, for what only prices."""
-        return self.width if self._session is not None or self.inline else int(self.settings.get("forebay.tasks") or spark.cores(self.master))
+        return self.width if self._session is not None or self.inline else int(self.settings.get("forebay.tasks") or self._told)
+
+    @property
+    def _told(self) -> int:
+        said = {"spark.master": self.master, **self.settings}
+        return spark.at_once(lambda key, otherwise: str(said.get(key, otherwise)))
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item], width: int | None = None) -> list[Result]:
         """function(item) for each, divided over at most `width` tasks by position."""

@@ -53,12 +53,13 @@ def parsed(sql: str, catalog: Catalog) -> Query:
 def plan_value(plan: Plan) -> dict[str, Any]:
     return {"name": plan.name, "digits": list(plan.digits), "keeping": plan.keeping, "order": list(plan.order), "exchange": plan.exchange,
             "layout": plan.layout, "invalidation": plan.invalidation, "place": plan.place, "parts": plan.parts,
-            "sharing": plan.sharing, "levels": list(plan.levels)}
+            "sharing": plan.sharing, "levels": list(plan.levels), "split": plan.split, "divided": plan.divided}
 
 
 def plan_from(value: Mapping[str, Any]) -> Plan:
     return Plan(tuple(value["digits"]), value["keeping"], tuple(value["order"]), value["exchange"], value["layout"], value["invalidation"], value["place"],
-                value["parts"], value.get("sharing", "each"), tuple(value.get("levels", ())))      # what was written before there were several windows
+                value["parts"], value.get("sharing", "each"), tuple(value.get("levels", ())),      # what was written before there were several windows
+                value.get("split", "before"), value.get("divided"))
 
 
 def works(context: Context, batch: Batch, standings: Mapping[str, Standing], only: Collection[str] | None = None) -> list[Work]:

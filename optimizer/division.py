@@ -6,7 +6,9 @@ from optimizer.lowering import Lowering
 
 
 def pivot(low: Lowering) -> int:
-    """The input that is divided among the tasks when a common key does not divide all: a stream that does not aggregate early, if there is any."""
+    """The input that is divided among the tasks when a common key does not divide all: the plan's, else a stream that does not aggregate early, if any."""
+    if low.plan.divided is not None:
+        return low.plan.divided
     streams = [i for i, x in enumerate(low.shape.query.inputs) if x.is_stream]
     return next((i for i in streams if not low.early(i)), streams[0])
 

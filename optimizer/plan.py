@@ -26,6 +26,10 @@ EXCHANGES = {
 LAYOUTS = ("panes", "raw")                    # early aggregated sets of `recompute` kept by pane, or made from the window's rows each time
 INVALIDATIONS = ("insert", "sweep")           # files of expired partials leave in the commit that adds, or with the next merge (paper B); reads filter
 PLACES = ("tasks", "jvm")
+SPLITS = {
+    "before": "each input's cells are split into the sets of its queries' classes, which are joined on class and key",
+    "after": "cells are joined on the key with their query-sets, and what meets is merged by query-set, then split",
+}
 
 
 @dataclass(frozen=True)
@@ -42,10 +46,12 @@ class Plan:
     parts: int = 0          # tasks that share the work; 0: as many as run at once
     sharing: str = "each"   # of several windows: how those that end together are read
     levels: tuple[int, ...] = ()      # of several windows: lengths (µs) of the coarser panes that are kept
+    split: str = "before"             # of queries that share: when what they read becomes each one's own
+    divided: int | None = None        # the stream that `slice` divides; None: as optimizer.division says
 
     def __post_init__(self) -> None:
         known: tuple[tuple[str, Iterable[str]], ...] = ((self.keeping, KEEPING), (self.exchange, EXCHANGES), (self.layout, LAYOUTS),
-                                                        (self.invalidation, INVALIDATIONS), (self.place, PLACES), (self.sharing, SHARING))
+                                                        (self.invalidation, INVALIDATIONS), (self.place, PLACES), (self.sharing, SHARING), (self.split, SPLITS))
         for value, values in known:
             if value not in values:
                 raise ForebayError("unknown-plan", f"{value!r} is not a part of a plan", hint=f"known are {', '.join(values)}")

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -14,7 +15,7 @@ from jobs.work import Order, perform
 from optimizer.program import Program, Source
 from optimizer.query import Query
 from optimizer.sharing.family import Family, family_program
-from optimizer.sharing.group import forms, group
+from optimizer.sharing.group import Group, forms, group
 from optimizer.sharing.program import lowering, shared_program
 from tests.engine import Failed, Folder
 from tests.streams import SECOND, SPECIAL, VALUES, Case, Columns, Row
@@ -22,9 +23,10 @@ from tests.streams import SECOND, SPECIAL, VALUES, Case, Columns, Row
 Answers = dict[tuple[str, int], pa.Table]
 
 
-def together(queries: Mapping[str, Query], folder: Folder, boundaries: tuple[int, ...], parts: int = 1) -> Answers:
-    """The answer of every query at every boundary at which it is due."""
-    made = Family(tuple(group({n: queries[n] for n in names}) for names in forms(queries)[0]))
+def together(queries: Mapping[str, Query], folder: Folder, boundaries: tuple[int, ...], parts: int = 1, split: str = "before",
+             divided: int | None = None) -> Answers:
+    """The answer of every query at every boundary at which it is due. `divided`: the number, among its streams, of the one that a group divides by files."""
+    made = Family(tuple(_planned(group({n: queries[n] for n in names}), split, divided) for names in forms(queries)[0]))
     outcomes = [perform(_order(made, folder, boundaries, parts, part)) for part in range(parts)]
     failure = next((o.failed for o in outcomes if o.failed), None)
     if failure:
@@ -38,6 +40,14 @@ def together(queries: Mapping[str, Query], folder: Folder, boundaries: tuple[int
             raise Failed(", ".join(sorted(apart)))
         answers.update({(name, t): _of(rows, name, t) for template, rows in found for name, _ in template.members for t in due})
     return answers
+
+
+def _planned(made: Group, split: str, divided: int | None) -> Group:
+    plan = replace(made.plan, split=split)
+    if divided is not None:
+        streams = [i for i, declared in enumerate(made.common.inputs) if declared.is_stream]
+        plan = replace(plan, exchange="slice", divided=streams[divided % len(streams)])
+    return replace(made, chosen=plan)
 
 
 def _of(rows: pa.Table, name: str, t: int) -> pa.Table:

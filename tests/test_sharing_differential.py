@@ -17,7 +17,7 @@ from tests.sharing import case, relatives, texts, together
 from tests.streams import Case
 
 
-def differences(seed: int, several: bool = False) -> list[str]:
+def differences(seed: int, several: bool = False, split: str = "before", sliced: bool = False) -> list[str]:
     """Of one random group, or of a family of them, as one work says it and as each query's plain SQL does."""
     choice = Random(seed)
     rows, count = case(choice), choice.choice([2, 5, 12] if several else [1, 2, 5, 12])
@@ -31,8 +31,9 @@ def differences(seed: int, several: bool = False) -> list[str]:
             stored(rows, query, folder, choice)
         size, parts = choice.choice([1, 2, len(rows.boundaries)]), choice.choice([1, 2, 3])
         runs = [tuple(rows.boundaries[k:k + size]) for k in range(0, len(rows.boundaries), size)]
+        divided = choice.randrange(3) if sliced else None
         got = {key: answer for run in runs if any(t % q.every == 0 for t in run for q in queries.values())
-               for key, answer in together(queries, folder, run, parts).items()}
+               for key, answer in together(queries, folder, run, parts, split, divided).items()}
     finally:
         folder.remove()
     found = []
@@ -51,16 +52,21 @@ def stored(rows: Case, query: Query, folder: Folder, choice: Random) -> None:
     relations_at(rows, query, folder, 0)
 
 
+WAYS = pytest.mark.parametrize("split, sliced", [("before", False), ("after", False), ("before", True), ("after", True)])
+
+
+@WAYS
 @pytest.mark.slow
-@pytest.mark.parametrize("start", range(0, 40, 10))
-def test_each_query_is_answered_as_if_it_ran_alone(start: int) -> None:
-    assert [d for seed in range(start, start + 10) for d in differences(seed)] == []
+@pytest.mark.parametrize("start", range(0, 40, 20))
+def test_each_query_is_answered_as_if_it_ran_alone(start: int, split: str, sliced: bool) -> None:
+    assert [d for seed in range(start, start + 20) for d in differences(seed, split=split, sliced=sliced)] == []
 
 
+@WAYS
 @pytest.mark.long
 @pytest.mark.parametrize("start", range(1000, 3000, 100))
-def test_many_random_groups(start: int) -> None:
-    assert [d for seed in range(start, start + 100) for d in differences(seed)] == []
+def test_many_random_groups(start: int, split: str, sliced: bool) -> None:
+    assert [d for seed in range(start, start + 100) for d in differences(seed, split=split, sliced=sliced)] == []
 
 
 @pytest.mark.slow

@@ -93,13 +93,10 @@ def _spark(rt: runner.Runtime, setting: Setting, asked: list[tuple[int, int]], t
     for stream in ("s1", "s2"):
         session.read.parquet(os.path.join(rt.pipeline.warehouse, "streams", stream, "*.parquet")).createOrReplaceTempView(stream)
     t = answers.published(rt, "q0")[-1]
-    within = " AND ".join(f"unix_micros({s}.ts) >= {t - setting.window * SECOND} AND unix_micros({s}.ts) < {t}" for s in ("s1", "s2"))
     took: list[float] = []
     while len(took) < min(MANY, len(asked)) and sum(took) < PATIENCE:
-        x, y = asked[len(took)]
         began = time.perf_counter()
-        got = session.sql("SELECT s1.f3 % 10 AS g, COUNT(*) AS n, SUM(s2.f4) AS sum_b FROM s1 JOIN s2 ON s1.f0 = s2.f0 "
-                          f"WHERE {within} AND s1.f1 < {x} AND s2.f2 < {y} GROUP BY s1.f3 % 10").toArrow()
+        got = session.sql(bench_sharing.plain(setting, asked[len(took)], t)).toArrow()
         took.append(time.perf_counter() - began)
         if oracle.compare(got, answers.read(rt, f"q{len(took) - 1}", t).drop_columns(["boundary"])):
             raise failed("wrong-answer", f"q{len(took) - 1} differs from Spark's answer", "please report this")

@@ -1,43 +1,90 @@
-"""What equation (2) needs of a join of two inputs, counted by the shared work itself from its cells: rows by selection, of their union, distinct keys."""
+"""What a group's work counts of its own cells, now and then: for equation (2) of paper E, and for the price of the ways to do it (optimizer.sharing.ways).
+
+Of each input rows and cells by selection and of their union, distinct keys and sets, what the heaviest key has; of the join how many cells meet.
+"""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from optimizer.division import by_key, divided
 from optimizer.lowering import Lowering
 from optimizer.program import Step
 from optimizer.sharing.cost import Side, cost
-from optimizer.sharing.expand import CHOICE, inside
+from optimizer.sharing.expand import CHOICE, CLASS, inside
 from optimizer.sharing.group import Group
 
-UNION, KEYS = -1, -2        # beside the numbers of choices
-Rows = Mapping[int, int]
+UNION, KEYS, HEAVY, MARKS, MET = -1, -2, -3, -4, -5        # beside the numbers of choices
+JOINED = -1                                                # beside the numbers of inputs
+# By input and what: rows and cells; of KEYS keys and sets; of MET cells that meet, and those of the key with most.
+Tally = Mapping[tuple[int, int], tuple[float, float]]
 
 
 def countable(group: Group) -> bool:
-    """Equation (2) is of two inputs; that tasks share them by key makes their counts add up."""
-    return len(group.common.inputs) == 2 and group.plan.exchange == "partition"
+    """Whether a key is common to all of several inputs."""
+    return len(group.common.inputs) > 1 and bool(group.keyed)
 
 
-def counting(group: Group, low: Lowering, i: int, t: int, cells: str, prefix: str, number: int) -> Step:
-    """Of input i's cells at t: (_t, choice or UNION or KEYS, rows)."""
+def numbered(number: int) -> int:
+    """The answer's number of what is counted of a group."""
+    return -1 - number
+
+
+def counting(group: Group, low: Lowering, t: int, cells: Mapping[int, str], prefix: str = "", number: int = 0) -> Step:
+    """(_t, input, what, rows, cells) at t; an input that each task has whole is counted by the first."""
     common = low.shape.common_key()
     assert common is not None
-    keys = f"SELECT count(*) FROM (SELECT DISTINCT {common[i].name} FROM {cells}) AS d"
+    of = {i: f"(SELECT * FROM {cells[i]}{_of_any(group, i, cells[i], f'{prefix}k{i}')})" for i in low.inputs}
+    by = {i: f"(SELECT {common[i].name} AS k, count(*) AS n, sum(c) AS c FROM {of[i]} AS u GROUP BY 1)" for i in low.inputs}
+    parts = [_met(by)]
+    for i in low.inputs:
+        if low.part == 0 or divided(low, i):
+            parts += _of(group, low, i, cells[i], by[i], f"{prefix}k{i}")
+    union = " UNION ALL ".join(f"({p})" for p in parts)
+    numbers = ", ".join(f"CAST({name} AS BIGINT) AS {name}" for name in ("input", "what"))
+    columns = f"{numbers}, " + ", ".join(f"CAST(coalesce({name}, 0) AS DOUBLE) AS {name}" for name in ("rows", "cells"))
+    return Step(t, (), f"SELECT CAST({t} AS BIGINT) AS _t, {columns} FROM ({union}) AS q(input, what, rows, cells)", numbered(number))
+
+
+def _of_any(group: Group, i: int, cells: str, choices: str) -> str:
+    """Only cells of any query, where that is not all of them."""
+    marks = group.marks[i]
+    if i not in group.told_apart or not marks.names or marks.direction in ("below", "above"):
+        return ""
+    own = ", ".join(marks.names)
+    listed = f"(SELECT DISTINCT * EXCLUDE ({CLASS}) FROM {choices}) AS k"
+    return f" JOIN (SELECT {own} FROM (SELECT DISTINCT {own} FROM {cells}) AS d SEMI JOIN {listed} ON {inside(marks)}) AS a USING ({own})"
+
+
+def _met(by: Mapping[int, str]) -> str:
+    product = " * ".join(f"CAST(b{i}.n AS DOUBLE)" for i in by)
+    tables = " JOIN ".join(f"{sql} AS b{i}" + (f" ON b{i}.k = b0.k" if i else "") for i, sql in by.items())
+    return f"SELECT {JOINED}, {MET}, sum({product}), max({product}) FROM {tables}"
+
+
+def _of(group: Group, low: Lowering, i: int, cells: str, by: str, choices: str) -> list[str]:
+    names = ", ".join(a.name for a in low.shape.attributes[i])
+    found = [f"SELECT {i}, {KEYS}, count(*), (SELECT count(*) FROM (SELECT DISTINCT {names} FROM {cells})) FROM {by} AS b",
+             f"SELECT {i}, {HEAVY}, max(c), max(n) FROM {by} AS b"]
     if i not in group.told_apart or not group.marks[i].names:
-        rows = f"SELECT n AS choice, (SELECT sum(c) FROM {cells}) AS rows FROM (VALUES (0), ({UNION})) AS v(n)"
-        return _step(t, rows, keys, number)
-    own, listed = ", ".join(group.marks[i].names), f"(SELECT DISTINCT * EXCLUDE (_class) FROM {prefix}k{i}) AS k"
-    merged, condition = f"(SELECT {own}, sum(c) AS c FROM {cells} GROUP BY {own}) AS d", inside(group.marks[i]) or "TRUE"
-    rows = (f"SELECT k.{CHOICE} AS choice, sum(c) AS rows FROM {merged} JOIN {listed} ON {condition} GROUP BY 1 "
-            f"UNION ALL SELECT {UNION}, sum(c) FROM {merged} SEMI JOIN {listed} ON {condition}")
-    return _step(t, rows, keys, number)
+        return [*found, f"SELECT {i}, n, (SELECT sum(c) FROM {cells}), (SELECT count(*) FROM {cells}) FROM (VALUES (0), ({UNION})) AS v(n)",
+                f"SELECT {i}, {MARKS}, 1, 0"]
+    own, listed = ", ".join(group.marks[i].names), f"(SELECT DISTINCT * EXCLUDE ({CLASS}) FROM {choices}) AS k"
+    merged, condition = f"(SELECT {own}, sum(c) AS c, count(*) AS n FROM {cells} GROUP BY {own}) AS d", inside(group.marks[i]) or "TRUE"
+    return [*found, f"SELECT {i}, k.{CHOICE}, sum(c), sum(n) FROM {merged} JOIN {listed} ON {condition} GROUP BY k.{CHOICE}",
+            f"SELECT {i}, {UNION}, sum(c), sum(n) FROM {merged} SEMI JOIN {listed} ON {condition}",
+            f"SELECT {i}, {MARKS}, count(*), 0 FROM {merged}"]
 
 
-def _step(t: int, rows: str, keys: str, number: int) -> Step:
-    union = f"{rows} UNION ALL SELECT {KEYS}, ({keys})"
-    counts = "CAST(choice AS BIGINT) AS choice, CAST(coalesce(rows, 0) AS BIGINT) AS rows"
-    return Step(t, (), f"SELECT CAST({t} AS BIGINT) AS _t, {counts} FROM ({union}) AS q", number)
+def tallied(low: Lowering, found: Iterable[Iterable[tuple[int, int, float, float]]]) -> Tally:
+    """Of all tasks: each has other keys, or other rows of one input; the heaviest key is in one of them, or in each."""
+    sums: dict[tuple[int, int], tuple[float, float]] = {}
+    for rows in found:
+        for i, what, a, b in rows:
+            x, y = sums.get((i, what), (0.0, 0.0))
+            alone = by_key(low) and what in (HEAVY, MET)
+            sums[i, what] = (max(x, a) if what == MARKS or alone and what == HEAVY else x + a, max(y, b) if alone else y + b)
+    return sums
 
 
 @dataclass(frozen=True)
@@ -48,12 +95,14 @@ class Paper:
     apart: float
 
 
-def paper(group: Group, sides: Iterable[Rows]) -> Paper:
-    """COST(Crd(∪Q.V) ⋈ Crd(∪Q.W)) and Σ COST(Crd(Q.V) ⋈ Crd(Q.W)): both sides are indexed, and no join is materialised (answers are of merged sets)."""
-    left, right = sides
+def paper(group: Group, tally: Tally) -> Paper | None:
+    """COST(Crd(∪Q.V) ⋈ Crd(∪Q.W)) and Σ COST(Crd(Q.V) ⋈ Crd(Q.W)) of a join of two inputs, both indexed; answers are of merged sets: none is materialised."""
+    if len(group.common.inputs) != 2:
+        return None
 
-    def of(a: float, b: float) -> float:
-        return cost(Side(a, min(a, left.get(KEYS, 0))), Side(b, min(b, right.get(KEYS, 0))))
+    def of(a: int, b: int) -> float:
+        left, right = ((tally.get((i, what), (0.0, 0.0))[0], tally.get((i, KEYS), (0.0, 0.0))[0]) for i, what in enumerate((a, b)))
+        return cost(Side(left[0], min(left)), Side(right[0], min(right)))
 
     classes = [group.classes[number] for t in group.templates for _, number in t.members]
-    return Paper(of(left.get(UNION, 0), right.get(UNION, 0)), sum(of(left.get(x, 0), right.get(y, 0)) for x, y in classes))
+    return Paper(of(UNION, UNION), sum(of(x, y) for x, y in classes))

@@ -18,11 +18,11 @@ from optimizer.program import Definition, Program, Source, Step
 from optimizer.scalar import safe
 from optimizer.sets import grouped, row_value
 from optimizer.shape import Measure, raw_columns, shape
-from optimizer.sharing.counted import countable
+from optimizer.sharing.counted import countable, counting
 from optimizer.sharing.group import Group
 from optimizer.sharing.marks import WORD, Choice, Conjuncts, Marks, choice_of, marks
 from optimizer.sharing.normal import placed
-from optimizer.sharing.program import answered, classes, counted, lowering
+from optimizer.sharing.program import answered, classes, lowering
 from optimizer.sharing.scan import dictionary, marked, noted
 from optimizer.types import Type
 from optimizer.views import read_columns
@@ -146,7 +146,7 @@ class _Cells:
 def family_program(family: Family, lows: tuple[Lowering, ...], boundaries: tuple[int, ...], count: bool = False) -> Program:
     """All statements for these boundaries: at each one cells of every source that is due, then group by group. Nothing is kept.
 
-    `count`: with what equation (2) asks of each group at the last boundary at which it is due."""
+    `count`: with what is counted of each group's cells at the last boundary at which it is due."""
     made = tuple(_cells(scan, lows) for scan in family.scans)
     sources = tuple(_source(family, c.scan, lows, boundaries) for c in made)
     setup = [definition for g, group in enumerate(family.groups) for definition in classes(group, f"b{g}")]
@@ -209,7 +209,7 @@ def _steps(family: Family, lows: tuple[Lowering, ...], made: tuple[_Cells, ...],
         names = {i: f"b{g}w{i}_{n}" for i in lows[g].inputs}
         own = [(name, _members(family.groups[g], lows[g], i, place[g, i], f"f{place[g, i].scan.number}_{n}", t), True) for i, name in names.items()]
         steps.append(answered(family.groups[g], lows[g], t, names, (*shared, *own), f"_{n}", f"b{g}", g))
-        steps += counted(family.groups[g], lows[g], t, names, f"b{g}", g) if counted_at.get(g) == t else []
+        steps += [counting(family.groups[g], lows[g], t, names, f"b{g}", g)] if counted_at.get(g) == t else []
         shared = []
     return [*steps[:-1], *(replace(step, drop=tuple(name for s in steps for name, _, _ in s.define)) for step in steps[-1:])]
 

@@ -30,13 +30,14 @@ class Template:
 class Group:
     """`common` is every member's query without what differs, and with all their aggregates; `choices[i]` the distinct selections of input i.
 
-    A class is a combination of choices, one an input: queries of one class read the same joined rows.
+    A class is a combination of choices, one an input: queries of one class read the same joined rows. `chosen`: a plan other than the usual one.
     """
 
     common: Query
     choices: tuple[tuple[Conjuncts, ...], ...]
     classes: tuple[tuple[int, ...], ...]
     templates: tuple[Template, ...]
+    chosen: Plan | None = None
 
     def __post_init__(self) -> None:
         if len(set(self.names)) != len(self.names):
@@ -52,6 +53,11 @@ class Group:
     def marks(self) -> tuple[Marks, ...]:
         return tuple(marks(c) for c in self.choices)
 
+    @property
+    def splits_after(self) -> bool:
+        """Whether cells are joined with their query-sets; with one class there is nothing to split."""
+        return self.plan.split == "after" and len(self.common.inputs) > 1 and any(self.marks[i].names for i in self.told_apart)
+
     @cached_property
     def told_apart(self) -> tuple[int, ...]:
         """The inputs of which members select differently; the first one where none is, so that every row has a class."""
@@ -59,10 +65,16 @@ class Group:
 
     @cached_property
     def plan(self) -> Plan:
-        """All inputs aggregate early into sets by (class, group, key), which are joined set with set; nothing is kept, so members come and go at no cost."""
-        asked = shape(self.common)
-        exchange = "partition" if asked.common_key() is not None else "slice"
-        return Plan((True,) * len(self.common.inputs), "recompute", connected_order(asked), exchange, "raw")
+        """All inputs aggregate early, and what comes of that is joined; nothing is kept, so members come and go at no cost."""
+        if self.chosen is not None:
+            return self.chosen
+        exchange = "partition" if self.keyed else "slice"
+        return Plan((True,) * len(self.common.inputs), "recompute", connected_order(shape(self.common)), exchange, "raw")
+
+    @cached_property
+    def keyed(self) -> bool:
+        """Whether a key is common to all inputs, by which tasks can divide them."""
+        return shape(self.common).common_key() is not None
 
 
 def alone(query: Query) -> str | None:

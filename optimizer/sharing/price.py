@@ -41,6 +41,6 @@ def each_alone(load: Load) -> float:
     return load.members * (ALONE + load.came_rows * ALONE_ROW)
 
 
-def pays(load: Load, standing: bool) -> bool:
-    """Whether a group should be; one that stands stays until the other way is cheaper by the hysteresis."""
-    return together(load) <= each_alone(load) * (HYSTERESIS if standing else 1 / HYSTERESIS)
+def pays(seconds: float, load: Load, standing: bool) -> bool:
+    """Whether a group should be that takes so long together; one that stands stays until the other way is cheaper by the hysteresis."""
+    return seconds <= each_alone(load) * (HYSTERESIS if standing else 1 / HYSTERESIS)

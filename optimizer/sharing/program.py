@@ -1,7 +1,7 @@
 """The statements by which one task answers all queries of a group: shared scan, shared selection, sets by class, one join; the builders are single queries'.
 
-Paper E joins tuples with query-sets and splits at the end. Here rows are merged by (marks, group, key) first and unnested then, so that sets are joined with
-sets and no joined row is ever formed; the class is one more attribute that the join has to agree on.
+Rows are merged by (marks, group, key) first. Then, as the group's plan says, cells are unnested to sets by class, which is one more attribute that the join
+has to agree on; or joined with their query-sets and split at the end, as paper E joins tuples (optimizer.sharing.after).
 """
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from optimizer.membership import Range, inside, within
 from optimizer.program import Definition, Program, Source, Step
 from optimizer.sets import grouped, raw
 from optimizer.shape import Attribute, raw_columns, shape
+from optimizer.sharing.after import split_after
 from optimizer.sharing.counted import countable, counting
 from optimizer.sharing.expand import CHOICE, CLASS, by_class, choice_rows
 from optimizer.sharing.group import Group
@@ -32,25 +33,15 @@ def lowering(group: Group, **settings: object) -> Lowering:
 
 
 def shared_program(group: Group, low: Lowering, boundaries: tuple[int, ...], count: bool = False) -> Program:
-    """All statements for these boundaries; nothing is kept between two programs. `count`: with what equation (2) asks of the last."""
+    """All statements for these boundaries; nothing is kept between two programs. `count`: with what is counted of the cells at the last."""
     exact = len(boundaries) == 1
     sources = tuple(_source(group, low, i, boundaries, exact) for i in low.inputs)
     setup = [made for i in low.inputs for made in _cells(group, low, i, sources[i], exact)]
     steps = [_step(group, low, n, t, exact) for n, t in enumerate(boundaries)]
     if count and countable(group):
         cells = {i: f"w{i}" if exact else f"x{i}_{len(boundaries) - 1}" for i in low.inputs}
-        steps += counted(group, low, boundaries[-1], cells)
+        steps.append(counting(group, low, boundaries[-1], cells))
     return Program(sources, (*classes(group), *setup), tuple(steps))
-
-
-def counted(group: Group, low: Lowering, t: int, cells: Mapping[int, str], prefix: str = "", number: int = 0) -> list[Step]:
-    """A step an input, numbered as `counts` says."""
-    return [counting(group, low, i, t, cells[i], prefix, n) for i, n in zip(low.inputs, counts(number))]
-
-
-def counts(number: int) -> tuple[int, int]:
-    """The answers' numbers of what is counted of a group's two inputs."""
-    return -1 - 2 * number, -2 - 2 * number
 
 
 def classes(group: Group, prefix: str = "") -> tuple[Definition, ...]:
@@ -100,12 +91,18 @@ def _step(group: Group, low: Lowering, n: int, t: int, exact: bool) -> Step:
 def answered(group: Group, low: Lowering, t: int, cells: Mapping[int, str], define: tuple[Definition, ...] = (), suffix: str = "", prefix: str = "",
              number: int = 0) -> Step:
     """From each input's cells at t to the group's answer, after `define`."""
+    made, answer = (split_after if group.splits_after else split_before)(group, low, cells, suffix, prefix)
+    columns = ", ".join(f"CAST({name} AS {d.name(kind, low.dialect)}) AS {name}" for name, kind in ((CLASS, BIGINT), *out_columns(low)))
+    return Step(t, (*define, *made), f"SELECT CAST({t} AS BIGINT) AS _t, {columns} FROM ({answer}) AS q", number)
+
+
+def split_before(group: Group, low: Lowering, cells: Mapping[int, str], suffix: str, prefix: str) -> tuple[tuple[Definition, ...], str]:
+    """Sets by class of each input, joined on class and key."""
     expanded = tuple((f"{prefix}u{i}{suffix}", by_class(low, i, group.marks[i], cells[i], f"{prefix}k{i}"), True) for i in group.told_apart)
     sets = {i: f"{prefix}u{i}{suffix}" if i in group.told_apart else cells[i] for i in low.inputs}
     first = group.told_apart[0]
     answer = joined(_with_class(group, low), {i: f"(SELECT * FROM {name})" for i, name in sets.items()}, extra=((CLASS, f"v{first}.{CLASS}"),))
-    columns = ", ".join(f"CAST({name} AS {d.name(kind, low.dialect)}) AS {name}" for name, kind in ((CLASS, BIGINT), *out_columns(low)))
-    return Step(t, (*define, *expanded), f"SELECT CAST({t} AS BIGINT) AS _t, {columns} FROM ({answer}) AS q", number)
+    return expanded, answer
 
 
 def _with_class(group: Group, low: Lowering) -> Lowering:

@@ -13,6 +13,8 @@ from forebay.text import query
 from jobs import compact, failpoints, sharing, tables
 from jobs.runner import Runtime
 from optimizer.errors import ForebayError
+from optimizer.sharing import ways
+from optimizer.sharing.ways import Way
 from tests.jobs.pipelines import answers, boundary, equal, opened, pipeline, ran, rows
 
 pytestmark = pytest.mark.slow
@@ -108,6 +110,55 @@ def test_prices_and_equation_2_of_a_group_are_shown(tmp_path: Path) -> None:
     out = StringIO()
     query(shown(pipe, "q1"))(out)
     assert "as priced; equation (2) says" in out.getvalue()
+
+
+def after(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only what differs between the ways is priced: with so few rows each of them costs next to nothing beside a batch."""
+    monkeypatch.setattr(ways, "SHARED", 0.0)
+
+
+def test_the_way_that_costs_least_is_taken_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first boundary counts, the next one goes by it, and a process after it goes on so; answers are the same."""
+    after(monkeypatch)
+    pipe = filled(tmp_path, four())
+    ran(pipe)
+    assert shown(pipe, "q1")["way"] == {"split": "before", "exchange": "partition", "divided": None}
+    for again in (pipe, opened(tmp_path)):
+        rows(again, [36 if again is pipe else 46], "views"), rows(again, [36 if again is pipe else 46], "clicks")
+        ran(again)
+        assert shown(again, "q1")["way"] == {"split": "after", "exchange": "partition", "divided": None} and equal(again)
+    told = shown(pipe, "q1")["weighed"]
+    assert isinstance(told, dict) and told["after by key"] < told["before by key"]
+    out = StringIO()
+    query(shown(pipe, "q1"))(out)
+    assert "joined with their query-sets" in out.getvalue() and "tasks divide by key" in out.getvalue()
+
+
+def test_a_batch_that_is_run_again_goes_the_way_of_its_intent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pipe = filled(tmp_path, four())
+    ran(pipe)
+    monkeypatch.setattr(sharing, "chosen", lambda made, priced, standing: Way("after", 1))
+    rows(pipe, [36], "views"), rows(pipe, [36], "clicks")
+    monkeypatch.setattr(failpoints, "_passes", Counter())
+    monkeypatch.setenv("FOREBAY_FAILPOINT", "batch.after-intent:1:raise")
+    with pytest.raises(failpoints.Reached):
+        pipe.run()
+    monkeypatch.delenv("FOREBAY_FAILPOINT"), monkeypatch.setattr(sharing, "chosen", lambda made, priced, standing: Way("before"))
+    again = opened(tmp_path)
+    again.run()
+    assert shown(again, "q2")["way"] == {"split": "after", "exchange": "slice", "divided": "views"} and equal(again)
+    assert {t for t, *_ in answers(again, "q2")} == {10, 20, 30}
+
+
+def test_a_group_that_is_not_weighed_goes_on_without_prices(tmp_path: Path) -> None:
+    """As benchmarks ask it: what was counted before is of no use then."""
+    pipe = filled(tmp_path, four())
+    ran(pipe)
+    pipe.runtime.share_from = 2
+    pipe.create("late", joined("b.x > 0"))
+    rows(pipe, [36], "views"), rows(pipe, [36], "clicks")
+    assert ran(pipe) == [30] and equal(pipe)
+    assert [d["reason"] for d in pipe.plans("late")["decisions"]] == ["one work answers 5 queries"]
 
 
 def test_decisions_say_when_a_query_shares_and_when_no_more(tmp_path: Path) -> None:

@@ -28,6 +28,17 @@ def test_nothing_to_do_is_no_job() -> None:
     assert tasks.map(double, []) == [] and tasks.jobs == 0 and tasks._session is None
 
 
+GROWS = {"spark.dynamicAllocation.enabled": "true", "spark.dynamicAllocation.maxExecutors": "5", "spark.executor.cores": "2"}
+
+
+@pytest.mark.parametrize("master, settings, width", [
+    ("yarn", GROWS, 10), ("k8s://h", {**GROWS, "spark.dynamicAllocation.enabled": "false"}, 2), ("yarn", {**GROWS, "forebay.tasks": "7"}, 7),
+    ("spark://h:7077", {"spark.cores.max": "6"}, 6), ("local[3]", GROWS, 3), ("yarn", {"spark.dynamicAllocation.enabled": "true"}, 2)])
+def test_a_cluster_that_grows_is_asked_for_as_many_tasks_as_it_may_run(master: str, settings: dict[str, str], width: int) -> None:
+    """No session is started for that: what only prices asks as well."""
+    assert Tasks(master, settings).expected == width
+
+
 def test_an_error_inline_is_its_own() -> None:
     with pytest.raises(ZeroDivisionError):
         Tasks("inline").map(six_by, range(5))
