@@ -185,7 +185,7 @@ def _times(matrix: Iterable[Iterable[float]], x: list[float]) -> list[float]:
 
 
 def _dot(a: Iterable[float], b: Iterable[float]) -> float:
-    return sum(map(mul, a, b))
+    return float(sum(map(mul, a, b)))
 
 
 def _number(value: object) -> bool:
