@@ -59,8 +59,9 @@ def _figure(panels: Sequence[Report]) -> Any:
 
     columns = 2 if any(p["model"] for p in panels) else 1
     wide = WIDE if any(p["labels"] for p in panels) else WIDTH
-    figure = Figure(figsize=(wide * columns, HEIGHT * len(panels)), layout="constrained")
-    grid: Any = figure.subplots(len(panels), columns, squeeze=False)
+    high = max(len(panels), 1)        # none where time was up before the first point
+    figure = Figure(figsize=(wide * columns, HEIGHT * high), layout="constrained")
+    grid: Any = figure.subplots(high, columns, squeeze=False)
     for row, panel in zip(grid, panels):
         for axes, kind in zip(row, ("model", "measured") if columns == 2 else ("measured",)):
             (_bars if panel["labels"] else _lines)(axes, panel, kind)

@@ -19,7 +19,9 @@ Row = Report
 
 
 def said(rows: Sequence[Row]) -> list[Claim]:
-    """Each claim with the numbers that it rests on."""
+    """Each claim with the numbers that it rests on; of no rows nothing is said."""
+    if not rows:
+        return []
     both = {r["setup"][0] for r in rows} == {"R", "S"}
     generators = [_generators(rows)] if both else []
     return [_sharing(rows), *generators, *published(rows), _least(rows), *_wanted(rows), _slicing(rows), *_panes(rows), _correlated(rows), *_optimizer(rows)]

@@ -117,6 +117,15 @@ def test_a_row_of_the_table(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
 
 
 @pytest.mark.slow
+def test_a_table_without_any_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "")
+    monkeypatch.setenv(PLACE, str(tmp_path / "points"))
+    monkeypatch.setenv(MINUTES, "0")
+    report = experiments.document(["windows-table-1"], True, str(tmp_path), events=10_000)["experiments"]["windows-table-1"]
+    assert report["rows"] == report["claims"] == [] and (tmp_path / "windows-table-1.svg").exists() and "0 of 6 setups" in report["settings"]
+
+
+@pytest.mark.slow
 def test_a_table_goes_on_where_its_time_was_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv(PLACE, str(tmp_path))
     monkeypatch.setattr(paper_d, "TABLES", {1: (5,)})
