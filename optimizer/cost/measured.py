@@ -185,7 +185,8 @@ def _times(matrix: Iterable[Iterable[float]], x: list[float]) -> list[float]:
 
 
 def _dot(a: Iterable[float], b: Iterable[float]) -> float:
-    return sum(map(mul, a, b))
+    products: Iterable[float] = map(mul, a, b)
+    return sum(products)
 
 
 def _number(value: object) -> bool:
