@@ -185,8 +185,7 @@ def _times(matrix: Iterable[Iterable[float]], x: list[float]) -> list[float]:
 
 
 def _dot(a: Iterable[float], b: Iterable[float]) -> float:
-    products: Iterable[float] = map(mul, a, b)
-    return sum(products)
+    return float(sum(map(mul, a, b)))
 
 
 def _number(value: object) -> bool:
