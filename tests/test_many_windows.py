@@ -53,7 +53,7 @@ def cases(draw: st.DrawFn) -> Case:
 
 
 @given(cases(), st.randoms(use_true_random=False))
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @pytest.mark.slow
 def test_every_plan_gives_each_windows_own_answer(case: Case, choice: Random) -> None:
     query, expected = query_of(case), oracle.answers(case)

@@ -56,7 +56,7 @@ def rows(draw: st.DrawFn) -> list[Row]:
 
 
 @given(rows(), st.lists(st.sampled_from(WINDOWS), min_size=1, max_size=5, unique=True), st.randoms(use_true_random=False), st.sampled_from(list(SHARING)))
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @pytest.mark.slow
 def test_any_levels_give_each_windows_own_answer(found: list[Row], pairs: list[tuple[int, int]], choice: Random, sharing: str) -> None:
     case = case_of(pairs, found)
