@@ -23,9 +23,11 @@ def pending(pipeline: Pipeline, stream: Stream, tasks: Any) -> list[Input]:
     assert stream.source is not None
     path = stream.source.path
     name = f"delta:{label(pipeline, path)}"
-    before, now = intake.last(pipeline, stream.name, name), tables.open_table(path).version
+    before, table = intake.last(pipeline, stream.name, name), tables.open_table(path)
+    now = table.version
     if before is not None and int(before) == now:
         return []
+    _understood(path, table.features)      # it may have got them since it was first read
     came = snapshot(pipeline, path) if before is None else [i for version in range(int(before) + 1, now + 1) for i in _appended(pipeline, path, version)]
     return [*came, Input("delta", name, "", MARK, size=now, digest=str(now))]
 
@@ -65,4 +67,7 @@ def _actions(path: str, version: int) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _input(pipeline: Pipeline, root: str, file: str, partition: dict[str, str | None]) -> Input:
     path = places.join(root, unquote(file))
-    return Input("delta", label(pipeline, path), path, "parquet", *places.size_and_time(path), constants=partition)
+    try:
+        return Input("delta", label(pipeline, path), path, "parquet", *places.size_and_time(path), constants=partition)
+    except FileNotFoundError:
+        raise failed("not-appended", f"{path}, which a version appended, is gone", _HINT) from None

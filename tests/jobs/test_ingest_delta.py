@@ -1,6 +1,7 @@
 """Another program's Delta table as a source: each version once, appended rows only."""
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -64,3 +65,26 @@ def test_a_version_that_removes_rows_is_refused(tmp_path: Path) -> None:
 def test_no_table(tmp_path: Path) -> None:
     refused, = take(source(tmp_path))["refused"]
     assert "is not a Delta table" in refused["reason"] and rows(source(tmp_path), "ledger/files", "1") == []
+
+
+def test_a_file_that_was_vacuumed_before_it_was_read_is_told(tmp_path: Path) -> None:
+    pipe, other = source(tmp_path), tmp_path / "other"
+    write_deltalake(other, table(1))
+    counts(pipe)
+    write_deltalake(other, table(2), mode="append")
+    file, = set(DeltaTable(other).file_uris()) - set(DeltaTable(other, version=0).file_uris())
+    Path(file.removeprefix("file://")).unlink()
+    refused, = take(pipe)["refused"]
+    assert "is gone" in refused["reason"] and stored(pipe, "ms") == [(1,)]
+
+
+def test_column_mapping_of_an_older_protocol_is_recognised(tmp_path: Path) -> None:
+    pipe, other = source(tmp_path), tmp_path / "other"
+    write_deltalake(other, table(1))
+    counts(pipe)
+    log = other / "_delta_log" / f"{1:020d}.json"
+    said = json.loads((other / "_delta_log" / f"{0:020d}.json").read_text().split('{"metaData":')[1].splitlines()[0].join(('{"metaData":', "")))
+    said["metaData"]["configuration"] = {"delta.columnMapping.mode": "name"}
+    log.write_text(json.dumps({"protocol": {"minReaderVersion": 2, "minWriterVersion": 5}}) + "\n" + json.dumps(said) + "\n")
+    refused, = take(pipe)["refused"]
+    assert "columnMapping" in refused["reason"] and stored(pipe, "ms") == [(1,)]
