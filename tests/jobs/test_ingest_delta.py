@@ -84,7 +84,10 @@ def test_column_mapping_of_an_older_protocol_is_recognised(tmp_path: Path) -> No
     counts(pipe)
     log = other / "_delta_log" / f"{1:020d}.json"
     said = json.loads((other / "_delta_log" / f"{0:020d}.json").read_text().split('{"metaData":')[1].splitlines()[0].join(('{"metaData":', "")))
-    said["metaData"]["configuration"] = {"delta.columnMapping.mode": "name"}
+    schema = json.loads(said["metaData"]["schemaString"])
+    for number, column in enumerate(schema["fields"], 1):
+        column["metadata"] = {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": column["name"]}
+    said["metaData"] |= {"schemaString": json.dumps(schema), "configuration": {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "3"}}
     log.write_text(json.dumps({"protocol": {"minReaderVersion": 2, "minWriterVersion": 5}}) + "\n" + json.dumps(said) + "\n")
     refused, = take(pipe)["refused"]
-    assert "columnMapping" in refused["reason"] and stored(pipe, "ms") == [(1,)]
+    assert "uses columnMapping" in refused["reason"] and stored(pipe, "ms") == [(1,)]
