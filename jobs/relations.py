@@ -14,7 +14,7 @@ from jobs.pipeline import Pipeline, Relation
 from jobs.places import size_and_time
 from jobs.reading import Broken, Input, found, identifier
 from jobs.schema import relation_schema
-from jobs.sources import delta, files
+from jobs.sources import clear, delta, files
 from jobs.tables import File, Table
 from optimizer.casting import sql_type
 from optimizer.errors import ForebayError, failed
@@ -54,20 +54,24 @@ def path(pipeline: Pipeline, name: str) -> str:
 def refresh(pipeline: Pipeline, tasks: Any) -> Refreshed:
     """Makes a new version of each relation whose content changed."""
     refused: list[dict[str, str]] = []
-    items = [item for relation in pipeline.relations.values() for item in _sought(pipeline, relation, refused)]
-    for item, stored in zip(items, tasks.map(store, items)):
-        if stored.refused or stored.file is None:
-            path = item.inputs[0].name if item.inputs else item.relation.source.path
-            refused.append({"relation": item.relation.name, "path": path, "reason": stored.refused or "nothing was stored"})
-            continue
-        _commit(pipeline, item, stored.file)
+    try:
+        items = [item for relation in pipeline.relations.values() for item in _sought(pipeline, relation, tasks, refused)]
+        for item, stored in zip(items, tasks.map(store, items)):
+            if stored.refused or stored.file is None:
+                path = item.inputs[0].name if item.inputs else item.relation.source.path
+                refused.append({"relation": item.relation.name, "path": path, "reason": stored.refused or "nothing was stored"})
+                continue
+            _commit(pipeline, item, stored.file)
+    finally:
+        if any(relation.source.kind == "delta" for relation in pipeline.relations.values()):
+            clear(pipeline)
     return Refreshed(versions(pipeline), refused)
 
 
-def _sought(pipeline: Pipeline, relation: Relation, refused: list[dict[str, str]]) -> list[Item]:
+def _sought(pipeline: Pipeline, relation: Relation, tasks: Any, refused: list[dict[str, str]]) -> list[Item]:
     """A source that cannot be read is refused like a file, and the others go on."""
     try:
-        return _changed(pipeline, relation)
+        return _changed(pipeline, relation, tasks)
     except ForebayError as error:
         if error.exit_code != 1:
             raise
@@ -140,15 +144,19 @@ def _prefix(version: int) -> str:
     return f"version-{version}-"
 
 
-def _changed(pipeline: Pipeline, relation: Relation) -> list[Item]:
+def _changed(pipeline: Pipeline, relation: Relation, tasks: Any) -> list[Item]:
     if relation.source.kind == "delta":
-        return _from_delta(pipeline, relation)
+        return _from_delta(pipeline, relation, tasks)
     inputs = tuple(_inputs(pipeline, relation))
     return _new(_table(pipeline, relation), relation, _states(inputs), lambda: inputs) if inputs else []
 
 
-def _from_delta(pipeline: Pipeline, relation: Relation) -> list[Item]:
-    """A table without rows is a version without rows."""
+def _from_delta(pipeline: Pipeline, relation: Relation, tasks: Any) -> list[Item]:
+    """A table without rows is a version without rows. What Spark is to read is known by its version, so that it is read when there is a new one."""
+    source = tables.open_table(relation.source.path)
+    if delta.by_spark(source):
+        states: list[list[Any]] = [[relation.source.path, source.version]]
+        return _new(_table(pipeline, relation), relation, states, lambda: tuple(delta.staged(pipeline, relation.name, tasks, source, [(source.version, None)])))
     inputs = tuple(delta.snapshot(pipeline, relation.source.path))
     return _new(_table(pipeline, relation), relation, _states(inputs), lambda: inputs)
 
