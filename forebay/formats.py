@@ -5,6 +5,7 @@ import json
 import re
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -50,9 +51,9 @@ def _parquet(found: pa.Table, out: TextIO, output: str | None) -> None:
 
     if output is None and out.isatty():
         raise ForebayError("bad-usage", "Parquet is not for a terminal", hint="name a file with -o, or pipe it")
-    with _opened(output) if output else out.buffer as sink:
-        made = pa.BufferOutputStream()
-        pq.write_table(found, made)
+    made = pa.BufferOutputStream()
+    pq.write_table(found, made)
+    with _opened(output) if output else nullcontext(out.buffer) as sink:      # stdout stays open: whoever called flushes it
         sink.write(made.getvalue())
         sink.flush()
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs import choice, kernel, places, relations, repair, requests, retention, sharing, tables
+from jobs import agreed, choice, kernel, places, relations, repair, requests, retention, sharing, tables
 from jobs import verify as oracle
 from jobs.queries import Standing, standings
 from jobs.schema import arrow
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 def read(rt: Runtime, name: str, at: int | None = None, every: bool = False) -> pa.Table:
     """The answer at the last boundary, at `at`, or at all (`boundary` comes first in any case)."""
     standing = requests.show(rt, name)
+    agreed.streams(rt)
     boundaries = published(rt, name)
     if standing.error and at is None and not every:
         raise ForebayError("query-failed", f"query {name!r} failed: {standing.error}",
@@ -100,6 +101,7 @@ def explain(rt: Runtime, query: str, statistics: Mapping[str, Any] | None = None
 
 def verify(rt: Runtime, name: str | None = None, engine: str = "duckdb") -> dict[str, Any]:
     """Every published answer of every query (or one) against its plain SQL over the stream tables, in INTERFACE's shape."""
+    agreed.streams(rt)
     names = [name] if name is not None else sorted(standings(rt.ledger.all_changes()))
     with repair.told(rt):
         said = {n: _verified(rt, n, engine) for n in names if name is not None or segments(rt, n)}

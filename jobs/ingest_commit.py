@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from jobs import failpoints, intake, places, tables
+from jobs import agreed, failpoints, intake, places, tables
 from jobs.intake import Record, application
 from jobs.land import Landed
 from jobs.pipeline import Pipeline, Stream
 from jobs.schema import QUARANTINE, stream_schema
 from jobs.tables import File, Table
-from optimizer.errors import ForebayError, failed
+from optimizer.errors import failed
 
 APPLICATION = "ingest"
 METADATA = "forebay.ingest"
@@ -51,14 +51,9 @@ def quarantine_path(pipeline: Pipeline, stream: str) -> str:
 
 
 def stream_table(pipeline: Pipeline, stream: Stream) -> Table:
-    """The table, made if it is not there; its columns are those declared when it was made."""
-    wanted = stream_schema(stream.columns)
-    table = tables.create(stream_path(pipeline, stream.name), wanted)
-    here, there = [(f.name, f.type) for f in wanted], [(f.name, f.type) for f in table.schema]
-    if here != there:
-        different = dict.fromkeys(name for name, kind in [*there, *here] if (name, kind) not in there or (name, kind) not in here)
-        raise ForebayError("columns-changed", f"the columns of {stream.name} are not those of its table: {', '.join(different) or 'their order'}",
-                           hint="declare them as they were, or give the stream with the new columns another name")
+    """The table, made if it is not there; what it was made for stays."""
+    table = tables.create(stream_path(pipeline, stream.name), stream_schema(stream.columns), agreed.properties(pipeline, stream))
+    agreed.check(pipeline, stream, table)
     return table
 
 

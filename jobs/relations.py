@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -14,8 +14,9 @@ from jobs.pipeline import Pipeline, Relation
 from jobs.places import size_and_time
 from jobs.reading import Broken, Input, found, identifier
 from jobs.schema import relation_schema
-from jobs.sources import delta, files
+from jobs.sources import clear, delta, files
 from jobs.tables import File, Table
+from optimizer.casting import sql_type
 from optimizer.errors import ForebayError, failed
 
 APPLICATION = "version"
@@ -37,6 +38,7 @@ class Item:
     root: str
     version: int
     digest: str
+    states: list[list[Any]]
 
 
 @dataclass(frozen=True)
@@ -52,19 +54,24 @@ def path(pipeline: Pipeline, name: str) -> str:
 def refresh(pipeline: Pipeline, tasks: Any) -> Refreshed:
     """Makes a new version of each relation whose content changed."""
     refused: list[dict[str, str]] = []
-    items = [item for relation in pipeline.relations.values() for item in _sought(pipeline, relation, refused)]
-    for item, stored in zip(items, tasks.map(store, items)):
-        if stored.refused or stored.file is None:
-            refused.append({"relation": item.relation.name, "path": item.inputs[0].name, "reason": stored.refused or "nothing was stored"})
-            continue
-        _commit(pipeline, item, stored.file)
+    try:
+        items = [item for relation in pipeline.relations.values() for item in _sought(pipeline, relation, tasks, refused)]
+        for item, stored in zip(items, tasks.map(store, items)):
+            if stored.refused or stored.file is None:
+                path = item.inputs[0].name if item.inputs else item.relation.source.path
+                refused.append({"relation": item.relation.name, "path": path, "reason": stored.refused or "nothing was stored"})
+                continue
+            _commit(pipeline, item, stored.file)
+    finally:
+        if any(relation.source.kind == "delta" for relation in pipeline.relations.values()):
+            clear(pipeline)
     return Refreshed(versions(pipeline), refused)
 
 
-def _sought(pipeline: Pipeline, relation: Relation, refused: list[dict[str, str]]) -> list[Item]:
+def _sought(pipeline: Pipeline, relation: Relation, tasks: Any, refused: list[dict[str, str]]) -> list[Item]:
     """A source that cannot be read is refused like a file, and the others go on."""
     try:
-        return _changed(pipeline, relation)
+        return _changed(pipeline, relation, tasks)
     except ForebayError as error:
         if error.exit_code != 1:
             raise
@@ -93,6 +100,9 @@ def store(item: Item) -> Stored:
     try:
         for i, source in enumerate(item.inputs):
             _read(con, item.relation, source, i)
+        if not item.inputs:
+            nothing = ", ".join(f"CAST(NULL AS {sql_type(kind, 'duckdb')}) AS {identifier(name)}" for name, kind in item.relation.columns.items())
+            con.execute(f"CREATE TEMP TABLE part0 AS SELECT {nothing} WHERE FALSE")
         file = _written(con, item)
         if any(size_and_time(i.path) != (i.size, i.modified) for i in item.inputs):
             raise Broken("it changed while it was read")
@@ -124,7 +134,7 @@ def _read(con: Connection, relation: Relation, source: Input, index: int) -> Non
 
 def _written(con: Connection, item: Item) -> File:
     name = tables.unique(_prefix(item.version).rstrip("-"))
-    rows = " UNION ALL ".join(f"SELECT *, CAST({item.version} AS BIGINT) AS _version FROM part{i}" for i in range(len(item.inputs)))
+    rows = " UNION ALL ".join(f"SELECT *, CAST({item.version} AS BIGINT) AS _version FROM part{i}" for i in range(max(len(item.inputs), 1)))
     with places.draft(item.root) as here:
         con.execute(f"COPY ({rows}) TO {quoted(places.join(here, name))} (FORMAT parquet, COMPRESSION snappy)")
         return tables.describe(here, name)
@@ -134,16 +144,30 @@ def _prefix(version: int) -> str:
     return f"version-{version}-"
 
 
-def _changed(pipeline: Pipeline, relation: Relation) -> list[Item]:
+def _changed(pipeline: Pipeline, relation: Relation, tasks: Any) -> list[Item]:
+    if relation.source.kind == "delta":
+        return _from_delta(pipeline, relation, tasks)
     inputs = tuple(_inputs(pipeline, relation))
-    if not inputs:
-        return []
-    table = _table(pipeline, relation)
+    return _new(_table(pipeline, relation), relation, _states(inputs), lambda: inputs) if inputs else []
+
+
+def _from_delta(pipeline: Pipeline, relation: Relation, tasks: Any) -> list[Item]:
+    """A table without rows is a version without rows. What Spark is to read is known by its version, so that it is read when there is a new one."""
+    source = tables.open_table(relation.source.path)
+    if delta.by_spark(source):
+        states: list[list[Any]] = [[relation.source.path, source.version]]
+        return _new(_table(pipeline, relation), relation, states, lambda: tuple(delta.staged(pipeline, relation.name, tasks, source, [(source.version, None)])))
+    inputs = tuple(delta.snapshot(pipeline, relation.source.path))
+    return _new(_table(pipeline, relation), relation, _states(inputs), lambda: inputs)
+
+
+def _new(table: Table, relation: Relation, states: list[list[Any]], found: Callable[[], tuple[Input, ...]]) -> list[Item]:
     said = _said(table)
-    if said.get("states") == _states(inputs):
+    if said.get("states") == states:
         return []
+    inputs = found()
     digest = _digest(inputs)
-    return [] if said.get("digest") == digest else [Item(relation, inputs, table.path, table.transaction(APPLICATION) + 1, digest)]
+    return [] if said.get("digest") == digest else [Item(relation, inputs, table.path, table.transaction(APPLICATION) + 1, digest, states)]
 
 
 def _states(inputs: Sequence[Input]) -> list[list[Any]]:
@@ -164,8 +188,6 @@ def _said(table: Table) -> Mapping[str, Any]:
 
 
 def _inputs(pipeline: Pipeline, relation: Relation) -> Sequence[Input]:
-    if relation.source.kind == "delta":
-        return delta.snapshot(pipeline, relation.source.path)
     forced = relation.source.kind if relation.source.kind in ("json", "csv") else None
     paths, options = files.matching(relation.source.path), relation.source.options
     return [Input("files", files.label(pipeline, p), p, forced or files.format_of(p), *size_and_time(p), options=options) for p in paths]
@@ -182,7 +204,7 @@ def _digest(inputs: Sequence[Input]) -> str:
 
 def _commit(pipeline: Pipeline, item: Item, file: File) -> None:
     table = _table(pipeline, item.relation)
-    said = {"digest": item.digest, "states": _states(item.inputs)}
+    said = {"digest": item.digest, "states": item.states}
     failpoints.at("relations.before-commit")
     table.commit([file], (), (APPLICATION, item.version), {METADATA: json.dumps(said)})
     failpoints.at("relations.after-commit")

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from jobs import retention, sharing
+from jobs import agreed, retention, sharing
 from jobs.boundaries import first_possible
 from jobs.ledger import Change
 from jobs.queries import Standing, standings
@@ -38,6 +38,7 @@ class Notice:
 def create(rt: Runtime, name: str, sql: str, replace: bool = False, reason: str | None = None) -> Standing:
     """In force at the first boundary not yet begun; answers at once from the history that is there."""
     check_name(name)
+    agreed.streams(rt)
     columns = columns_of(rt, sql)
 
     def make(begun: int | None, changes: Iterable[Change]) -> Change:

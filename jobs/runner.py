@@ -16,6 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from jobs import agreed
 from jobs import batch as batches
 from jobs import choice, compact, expect, failpoints, ingest, intake, places, relations, repair, requests, retention, sharing
 from jobs import statistics as observing
@@ -74,11 +75,11 @@ class Runtime:
         self.weighed: tuple[Any, sharing.Sharing] | None = None
         self.share_from: int | None = None      # queries of one form that share; None: as measured
 
-    def table(self, path: str, schema: pa.Schema | None = None) -> Table:
+    def table(self, path: str, schema: pa.Schema | None = None, properties: Mapping[str, str] | None = None) -> Table:
         """A table of the warehouse, made if there is none and a schema is given; the handle is kept, so following it costs a few file look-ups."""
         if path not in self._tables:
             place = places.join(self.pipeline.warehouse, path)
-            self._tables[path] = tables.open_table(place) if schema is None else tables.create(place, schema)
+            self._tables[path] = tables.open_table(place) if schema is None else tables.create(place, schema, properties)
         return self._tables[path]
 
     def path(self, *parts: str) -> str:
@@ -125,6 +126,7 @@ def run(rt: Runtime, to: int | None = None, flush: bool = False, limit: int | No
 
 
 def _run(rt: Runtime, to: int | None, flush: bool, limit: int | None, progress: Progress) -> dict[str, Any]:
+    agreed.streams(rt)
     ran = recover(rt)
     rt.marks = intake.watermarks(rt.pipeline)      # only an ingest moves them, and none can run meanwhile
     requests.synchronise(rt)
@@ -245,7 +247,8 @@ def _carry_out(rt: Runtime, batch: Batch, started: float, intended: Callable[[],
     lap = time.perf_counter()
     context, known = rt.context(), standings(rt.ledger.all_changes(), batch.boundaries[0])
     for stream in {s for n in batch.plans for s in _streams(rt, known[n])}:
-        rt.table(f"streams/{stream}", stream_schema(rt.pipeline.streams[stream].columns))
+        declared = rt.pipeline.streams[stream]
+        rt.table(f"streams/{stream}", stream_schema(declared.columns), agreed.properties(rt.pipeline, declared))
     todo = works(context, batch, known)
     groups = together(context, batch, known)
     seen = [w for g in groups for w in watched(context, g)]

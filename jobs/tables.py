@@ -65,9 +65,14 @@ class Table:
 
     @property
     def features(self) -> frozenset[str]:
-        """Reader features the kernel would have to know."""
-        protocol = self.handle.protocol()
-        return frozenset(protocol.reader_features or ()) - {"timestampNtz"}
+        """Reader features the kernel would have to know; tables of an older protocol say column mapping by a property alone."""
+        named = frozenset(self.handle.protocol().reader_features or ()) - {"timestampNtz"}
+        mapping = self.properties.get("delta.columnMapping.mode", "none")
+        return named if mapping == "none" else named | {"columnMapping"}
+
+    @property
+    def properties(self) -> dict[str, str]:
+        return {k: v for k, v in (self.handle.metadata().configuration or {}).items() if v is not None}
 
     def files(self) -> tuple[File, ...]:
         if self._known is None:
@@ -165,13 +170,14 @@ def open_table(path: str, version: int | None = None) -> Table:
                      "run `forebay doctor`; state tables can be rebuilt from the stream tables") from error
 
 
-def create(path: str, schema: pa.Schema) -> Table:
-    """Opens the table, made first if there is none."""
+def create(path: str, schema: pa.Schema, properties: Mapping[str, str] | None = None) -> Table:
+    """Opens the table, made first if there is none; then it gets these properties."""
     if exists(path):
         return open_table(path)
     places.make_folder(path)
     try:
-        return Table(path, DeltaTable.create(path, schema=schema, mode="ignore", storage_options=places.options(path)))
+        return Table(path, DeltaTable.create(path, schema=schema, mode="ignore", storage_options=places.options(path), configuration=dict(properties or {}),
+                                             raise_if_key_not_exists=False))
     except OSError as error:
         raise places.explained(path, error) or error
 

@@ -17,6 +17,11 @@ UNITS = {"microsecond": 1, "millisecond": 1000, "second": 10**6, "minute": 60 * 
 LENGTH = r"(\d+)\s+(microsecond|millisecond|second|minute|hour|day|week)s?"
 NAME = r"(?<![\w`])(?!(?:from|join|as)\b)(?:\w+|`[^`]+`)"
 WINDOWED = re.compile(rf"({NAME})(\s+(?:as\s+)?{NAME})?\s*\[\s*window\s+(?:(until\s+now)|{LENGTH}(?:\s+(tumbling)|\s+slide\s+{LENGTH})?)\s*\]", re.I)
+CURLY = {"\u2018": "'", "\u201c": '"'}
+INNER = r"(?:[^*/]|\*(?!/)|/(?!\*))*"
+COMMENT = rf"--[^\n]*|/\*{INNER}(?:/\*{INNER}\*/{INNER})*\*/"
+QUOTED = r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`[^`]*`|\u2018(?:\\.|[^'\u2019\\])*['\u2019]|\u201c(?:\\.|[^"\u201d\\])*["\u201d]"""
+PIECE = re.compile(rf"{COMMENT}|{QUOTED}|[\s\ufeff]+", re.S)
 MARK = re.compile(r"w(\d+)__(.*)")
 EVERY = re.compile(rf"\bevery\s+{LENGTH}\s*;?\s*$", re.I)
 
@@ -70,7 +75,7 @@ class Plain:
 def plain(text: str, tables: Mapping[str, Table], batch: int) -> Plain:
     """The query's parts; `tables` are the streams and relations it may name."""
     windows: list[tuple[str, int, int]] = []
-    body, every = _lift(_straight(text), windows)
+    body, every = _lift(straight(text), windows)
     tree = sqlglot.parse_one(body, read="databricks")      # its CAST is strict, as ANSI Spark's is; "spark" reads every CAST as TRY_CAST
     assert isinstance(tree, exp.Select)
     sources, conditions = _from(tree, windows)
@@ -94,8 +99,15 @@ def _greatest(magnitudes: list[str]) -> str:
     return f"greatest({', '.join(magnitudes)})" if magnitudes else "CAST(NULL AS DOUBLE)"
 
 
-def _straight(text: str) -> str:
-    return text.translate({0x2018: "'", 0x2019: "'", 0x201C: '"', 0x201D: '"', 0xA0: " "}).strip().rstrip(";")
+def straight(text: str) -> str:
+    """Without comments and trailing semicolons, with plain quotes and blanks; what is quoted stays as it is."""
+    def piece(match: re.Match[str]) -> str:
+        found = match[0]
+        if found[0] in CURLY:
+            return CURLY[found[0]] + found[1:-1] + CURLY[found[0]]
+        return found if found[0] in "'\"`" else " "
+
+    return PIECE.sub(piece, text).rstrip("; ").lstrip()
 
 
 def _micros(number: str, unit: str) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from jobs.verify_sql import UNITS
+from jobs.verify_sql import UNITS, straight
 
 SET = re.compile(r"\bwindows\s*\((?P<list>(?:[^()']|'[^']*'|\((?:[^()']|'[^']*'|\([^()]*\))*\))*)\)", re.I)
 ONE = re.compile(r"\bwindow\s*\(\s*'(?P<name>[^']*)'\s*,\s*\w+window\s*\(\s*(?P<unit>\w+?)s?\s*,\s*(?P<range>\d+)\s*(?:,\s*(?P<hop>\d+)\s*)?\)\s*\)", re.I)
@@ -23,11 +23,11 @@ class Variant:
 
 def variants(text: str) -> tuple[Variant, ...]:
     """The text itself, or one for each of its windows: the id becomes a constant that is also grouped by."""
-    straight = re.sub(r"--[^\n]*", " ", text).translate({0x2018: "'", 0x2019: "'", 0x201C: '"', 0x201D: '"'})
-    found = SET.search(re.sub(r'"([^"]*)"', r"'\1'", straight))
+    said = straight(text)
+    found = SET.search(re.sub(r'"([^"]*)"', r"'\1'", said))
     if not found:
         return (Variant(text),)
-    around = STAMP.sub(" ", straight[:found.start()]), STAMP.sub(" ", straight[found.end():])
+    around = STAMP.sub(" ", said[:found.start()]), STAMP.sub(" ", said[found.end():])
     return tuple(_variant(around, one) for one in ONE.finditer(found["list"]))
 
 

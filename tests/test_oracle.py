@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from jobs.verify import compare, recompute
-from jobs.verify_sql import Table, plain
+from jobs.verify_sql import Table, plain, straight
 from optimizer.errors import ForebayError
 from optimizer.query import Catalog
 from optimizer.sql import parse
@@ -278,3 +278,11 @@ def test_files_are_read_as_arrow_tables_are(tmp_path: Any) -> None:
         pq.write_table(part, tmp_path / f"{i}.parquet")
     got = recompute(case.sql, {"l": [str(tmp_path / "0.parquet"), str(tmp_path / "1.parquet")]}, catalog(case), BATCH, BOUNDARIES)
     assert {t: rows(a) for t, a in got.items()} == {t: rows(a) for t, a in recompute(case.sql, tables(case), catalog(case), BATCH, BOUNDARIES).items()}
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+    ("\ufeffSELECT \u2018a\u2019 AS \u201cn\u201d\u00a0FROM l ; \n;", "SELECT 'a' AS \"n\" FROM l"),
+    ("SELECT 1 -- it's\nFROM l EVERY 1 HOUR -- x", "SELECT 1   FROM l EVERY 1 HOUR"),
+    ("SELECT 'it\u2019s\u00a0--', 'a''b;' /* x /* y */ ' */", "SELECT 'it\u2019s\u00a0--', 'a''b;'")])
+def test_typography_is_made_plain_outside_quotes_only(text: str, expected: str) -> None:
+    assert straight(text) == expected

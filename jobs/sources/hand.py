@@ -15,13 +15,14 @@ from jobs.reading import Input
 from optimizer.errors import ForebayError
 
 
-def staging(pipeline: Pipeline, stream: Stream) -> str:
-    return places.join(pipeline.warehouse, "staging", stream.name)
+def staging(pipeline: Pipeline, owner: str) -> str:
+    """Of a stream or a relation."""
+    return places.join(pipeline.warehouse, "staging", owner)
 
 
 def staged(pipeline: Pipeline, stream: Stream, frame: Any) -> Input:
     """A pandas, Arrow or Spark table as an input."""
-    rows, folder = _arrow(frame), staging(pipeline, stream)
+    rows, folder = _arrow(frame), staging(pipeline, stream.name)
     name = f"hand-{os.urandom(8).hex()}.parquet"
     path = places.join(folder, name)
     try:

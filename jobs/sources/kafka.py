@@ -7,12 +7,13 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from jobs import failpoints, intake, kernel, places, spark
+from jobs import failpoints, intake, kernel, places
 from jobs.kernel import files
 from jobs.pipeline import Pipeline, Source, Stream
 from jobs.places import size_and_time
 from jobs.reading import Input
 from jobs.sources.hand import staging
+from jobs.sources.spark_delta import session
 from optimizer.errors import failed
 
 FILES = 64                             # at most so many staged files: all of a batch's offsets move in one commit
@@ -27,8 +28,8 @@ def pending(pipeline: Pipeline, stream: Stream, tasks: Any) -> list[Input]:
     name, topic = f"kafka:{stream.source.path}", stream.source.path
     said = intake.last(pipeline, stream.name, name)
     before: Offsets = {int(k): int(v) for k, v in json.loads(said)[topic].items()} if said else {}
-    folder = places.join(staging(pipeline, stream), f"kafka-{os.urandom(8).hex()}")
-    before = _staged(_session(tasks), stream.source, before, folder)
+    folder = places.join(staging(pipeline, stream.name), f"kafka-{os.urandom(8).hex()}")
+    before = _staged(session(tasks), stream.source, before, folder)
     failpoints.at("ingest.after-stage")
     paths = tuple(sorted(places.join(folder, f) for f in places.listed(folder) if f.endswith(".parquet")))
     after = {**before, **(_ends(paths) if paths else {})}
@@ -36,11 +37,6 @@ def pending(pipeline: Pipeline, stream: Stream, tasks: Any) -> list[Input]:
         return []
     digest = json.dumps({topic: {str(p): after[p] for p in sorted(after)}})
     return [Input("kafka", name, path, "kafka", *size_and_time(path), digest=digest) for path in paths]
-
-
-def _session(tasks: Any) -> Any:
-    """The connector runs in Spark even where tasks do not."""
-    return spark.session("local[2]") if getattr(tasks, "inline", False) else tasks.session
 
 
 def _staged(session: Any, source: Source, before: Offsets, folder: str) -> Offsets:

@@ -18,6 +18,7 @@ import pytest
 import typer
 
 from forebay import show
+from forebay.cli import main
 from forebay.outside import Said, perform, shared
 from jobs.lock import held
 from jobs.tables import Conflict
@@ -87,6 +88,13 @@ def test_a_bad_file_in_queries_stops_a_run_but_not_a_pause(cli: Cli, shop: Path)
     assert paused.code == 0 and "wrong.sql" in paused.err
     (shop / "queries" / "wrong.sql").unlink()
     assert {q["query"] for q in cli("query", "list", "--json", "--pipeline", str(shop)).document["queries"]} == {"good", "sections", "slow_pages", "totals"}
+
+
+@pytest.mark.slow
+def test_parquet_goes_through_a_pipe(ended: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    assert main(["result", "sections", "--all", "--format", "parquet", "--pipeline", str(ended)]) == 0
+    said = capfdbinary.readouterr()
+    assert pq.read_table(io.BytesIO(said.out)).column_names == ["boundary", "section", "pairs", "spent"] and said.err == b""
 
 
 @pytest.mark.slow

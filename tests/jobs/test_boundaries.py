@@ -7,7 +7,7 @@ import pytest
 
 from jobs import boundaries
 from optimizer.errors import ForebayError
-from tests.jobs.pipelines import COUNT, SECOND, answers, boundary, equal, pipeline, ran, rows
+from tests.jobs.pipelines import COUNT, SECOND, answers, boundary, equal, opened, pipeline, ran, rows
 
 pytestmark = pytest.mark.slow
 
@@ -171,3 +171,24 @@ def test_a_boundary_waits_for_the_first_version_of_a_relation(tmp_path: Path) ->
     (tmp_path / "pages.csv").write_text("k\n1\n")
     pipe.ingest()
     assert ran(pipe) == [10] and answers(pipe, "q") == [(10, 1)] and pipe.run()["without_version"] == [] and equal(pipe)
+
+
+@pytest.mark.parametrize(("before", "after", "code"), [
+    ("batch: 10 seconds", "batch: 5 seconds", "batch-changed"), ("event_time: ts", "event_time: at", "event-time-changed"),
+    ("k: bigint", "k: int", "columns-changed")])
+def test_what_rows_were_taken_in_for_cannot_change(tmp_path: Path, before: str, after: str, code: str) -> None:
+    """Their `_boundary` would be another one: a wrong answer."""
+    pipeline(tmp_path, queries={"q": COUNT})
+    file = tmp_path / "forebay.yml"
+    file.write_text(file.read_text().replace("x: bigint", "x: bigint, at: timestamp"))
+    pipe = opened(tmp_path)
+    rows(pipe, [5, 15, 25])
+    assert ran(pipe, batches=1) == [10]
+    file.write_text(file.read_text().replace(before, after))
+    changed = opened(tmp_path)
+    for wish in (changed.ingest, changed.run, changed.verify, lambda: changed.result("q"), lambda: changed.create("other", COUNT)):
+        with pytest.raises(ForebayError) as caught:
+            wish()
+        assert (caught.value.code, caught.value.exit_code) == (code, 2) and caught.value.hint
+    file.write_text(file.read_text().replace(after, before))
+    assert ran(opened(tmp_path)) == [20] and equal(opened(tmp_path))

@@ -4,7 +4,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
 
 from jobs import relations
 from jobs.config import Pipeline
@@ -85,3 +87,14 @@ def test_a_relation_whose_table_is_not_there_is_refused_and_the_others_go_on(tmp
     (tmp_path / "pages.csv").write_text("page,rank\nhome,1\n")
     versions, refused = relations.refresh(pipe, Inline())
     assert versions == {"pages": 0} and [r["relation"] for r in refused] == ["sites"] and "is not a Delta table" in refused[0]["reason"]
+
+
+@pytest.mark.slow
+def test_a_delta_table_without_rows_is_a_version_without_rows(tmp_path: Path) -> None:
+    pipe = pipeline(tmp_path, relations="relations:\n  sites: {columns: {site: string}, source: {delta: sites}}\n")
+    write_deltalake(tmp_path / "sites", pa.table({"site": pa.array([], pa.string())}))
+    assert relations.refresh(pipe, Inline()) == ({"sites": 0}, []) and relations.version_file(pipe, "sites", 0).rows == 0
+    write_deltalake(tmp_path / "sites", pa.table({"site": ["a"]}), mode="append")
+    assert relations.refresh(pipe, Inline()).versions == {"sites": 1} and relations.version_file(pipe, "sites", 1).rows == 1
+    DeltaTable(tmp_path / "sites").delete()
+    assert relations.refresh(pipe, Inline()).versions == {"sites": 2} and relations.version_file(pipe, "sites", 2).rows == 0
