@@ -9,8 +9,8 @@ from typing import Any
 from airflow.sdk import DAG, Asset, AssetAlias, Param
 
 from dags import steps
-from dags.links import linked, pages
-from jobs.folders import Found, found, uri
+from dags.links import linked
+from jobs.folders import Found, found, pages, uri
 from jobs.pipeline import Pipeline
 
 POOLS = "FOREBAY_POOLS"         # `on`: what holds a pipeline runs in a pool of its own, which must be there (docs/airflow.md)
@@ -71,8 +71,8 @@ def _experiments() -> DAG:
     names = Param(["list"], type="array", minItems=1, maxItems=20, items={"type": "string", "pattern": "^[a-z][a-z0-9-]{0,39}$"}, title="Names",
                   description="Which comparisons and figures to run, one a line; `list` says what there is.")
     params = {"names": names, "quick": Param(True, type="boolean", title="Quick", description="Smaller and fewer.")}
-    with DAG("forebay__experiments", description="Comparisons with other systems, and the papers' figures.", schedule=None, tags=["forebay"], params=params,
-             **COMMON) as dag:
+    said = "Comparisons with other systems, and the papers' figures."
+    with DAG("forebay__experiments", description=said, schedule=None, tags=["forebay"], params=params, **COMMON) as dag:
         steps.measure()
     return dag
 

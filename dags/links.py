@@ -1,12 +1,11 @@
 """Buttons on a task's page that lead to what its run made: data docs and MLflow's charts, by way of infra.pages; without FOREBAY_PAGES there are none."""
 from __future__ import annotations
 
-import os
 from typing import Any
 
 from airflow.sdk import BaseOperatorLink
 
-PAGES = "FOREBAY_PAGES"         # the address of infra.pages, as browsers reach it
+from jobs.folders import pages
 
 
 class Page(BaseOperatorLink):
@@ -25,12 +24,6 @@ class Page(BaseOperatorLink):
 
     def get_link(self, operator: Any, *, ti_key: Any) -> str:
         return self._address
-
-
-def pages(pipeline: str) -> dict[str, str]:
-    """Titles and addresses of a pipeline's pages."""
-    base = os.environ.get(PAGES, "").rstrip("/")
-    return {"Data docs": f"{base}/{pipeline}/docs/index.html", "Costs in MLflow": f"{base}/{pipeline}/mlflow"} if base else {}
 
 
 def linked(task: Any, pipeline: str) -> Any:

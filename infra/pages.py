@@ -63,7 +63,7 @@ def _known(pipelines: dict[str, Found], name: str) -> Pipeline:
 def _document(pipeline: Pipeline, file: str) -> str:
     wanted = Path(pipeline.beside("docs"), file)
     if not FILE.fullmatch(file) or not wanted.is_file():
-        raise Absent("These data docs are not made yet: a run of the pipeline makes them, once a boundary is published; "
+        raise Absent("These data docs are not made yet: the first run after a boundary was published makes them; "
                      f"`forebay expectations --docs --pipeline {pipeline.folder}` does so at once.")
     return wanted.read_text(encoding="utf-8")
 

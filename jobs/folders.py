@@ -11,6 +11,7 @@ from jobs.config_parts import located
 from jobs.pipeline import Pipeline
 from optimizer.errors import ForebayError
 
+PAGES = "FOREBAY_PAGES"              # the address of infra.pages, as browsers reach it
 SETTING = "FOREBAY_PIPELINES"       # folders, separated like those of PATH; each is a pipeline, or holds pipelines
 
 
@@ -41,6 +42,12 @@ def uri(place: str, folder: str) -> str:
     """A table's place as schedulers name it: `file:///…`, or its URI."""
     path = located(place, folder)
     return path if "://" in path else f"file://{path}"
+
+
+def pages(pipeline: str) -> dict[str, str]:
+    """Titles and addresses of what infra.pages shows of a pipeline; none where nobody said where that is."""
+    base = os.environ.get(PAGES, "").rstrip("/")
+    return {"Data docs": f"{base}/{pipeline}/docs/index.html", "Costs in MLflow": f"{base}/{pipeline}/mlflow"} if base else {}
 
 
 def _folders(setting: str) -> Iterator[str]:

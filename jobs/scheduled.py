@@ -16,7 +16,7 @@ from typing import Any
 from jobs import answers, decisions, expect_report, requests, runner, sharing, statistics_said, tables
 from jobs.answers import iso
 from jobs.config import load
-from jobs.folders import uri
+from jobs.folders import pages, uri
 from jobs.runner import Runtime
 from jobs.tables import Conflict
 from jobs.upkeep import upkeep
@@ -133,13 +133,15 @@ def _documented(rt: Runtime) -> str | None:
         log.warning("the data docs could not be made: %s: %s", type(error).__name__, error)
         return None
     if index is not None:
-        log.info("data docs: %s", uri(index, rt.pipeline.folder))
+        log.info("data docs: %s", pages(rt.pipeline.name).get("Data docs") or uri(index, rt.pipeline.folder))
     return None if index is None else uri(index, rt.pipeline.folder)
 
 
 def _ran(rt: Runtime, to: int | None, flush: bool, limit: int | None) -> dict[str, Any]:
     for notice in requests.synchronise(rt):
         log.warning("%s", notice.message)
+    for title, address in pages(rt.pipeline.name).items():
+        log.info("%s: %s", title, address)
     return runner.run(rt, to, flush, limit, _logged)
 
 

@@ -21,7 +21,7 @@ from jobs.lock import held
 from jobs.pipeline import Pipeline
 from jobs.queries import Standing
 from jobs.tracking_chart import chart
-from jobs.tracking_pages import VARIABLE, charts, experiment, view
+from jobs.tracking_pages import VARIABLE, charts, experiment
 from optimizer import explain as renderer
 from optimizer.errors import ForebayError, failed
 from optimizer.spans import span as spelled
@@ -113,7 +113,7 @@ def track(rt: Runtime) -> dict[str, Any]:
     if place is None:
         return {"uri": None, "experiment": None, "page": None, "queries": {}}
     with held(os.path.join(rt.pipeline.warehouse, "mlflow"), patience=60.0), _taken(place):
-        log = _log(place, experiment(rt.pipeline.name), {"forebay.folder": rt.pipeline.folder, **KIND, **dict([view()])})
+        log = _log(place, experiment(rt.pipeline.name), {"forebay.folder": rt.pipeline.folder, **KIND})
         told = rt.ledger.told(1)
         said = {s.name: _query(rt, log, s) for s in requests.listed(rt)} if told else {}
     uri = _without_password(place.uri)
@@ -147,10 +147,6 @@ def _log(place: Store, name: str, tags: dict[str, str]) -> Log:
         hint = "restore it there, or set `tracking` in forebay.yml"
         raise ForebayError("deleted-experiment", f"MLflow's experiment {name!r} at {place.uri} was deleted", hint=hint, exit_code=1)
     made = known.experiment_id if known is not None else client.create_experiment(name, place.artifacts, tags)
-    there = tags if known is None else known.tags
-    for key, value in tags.items():
-        if there.get(key) != value:
-            client.set_experiment_tag(made, key, value)
     return Log(client, made)
 
 

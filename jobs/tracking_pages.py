@@ -7,26 +7,13 @@ import urllib.request
 from typing import Any
 
 VARIABLE = "MLFLOW_TRACKING_URI"
-SHARED = "forebay"        # the name of a view of ours that the experiment keeps
-CHARTS = f"runs?workflowType=machine_learning&compareRunsMode=CHART&viewStateShareKey={SHARED}"      # without it MLflow begins with a page about traces
-FIRST = {"Seconds a boundary: measured, predicted": ("measured_s", "predicted_s"), "Regret: seconds above the cheapest plan": ("regret_s",),
-         "Rows that came": ("rows",), "Bytes of state": ("state_bytes",)}      # charts above those that MLflow makes of every metric
+CHARTS = "runs?workflowType=machine_learning&compareRunsMode=CHART"      # without it MLflow begins with an empty page about traces
 TIMEOUT = 5.0             # seconds for one answer
 
 
 def experiment(name: str) -> str:
     """What a pipeline's experiment is called."""
     return f"forebay/{name}"
-
-
-def view() -> tuple[str, str]:
-    """A tag of an experiment: what its charts begin with, in the words that MLflow's page keeps for views that people share."""
-    section = {"uuid": "forebay-costs", "name": "Costs", "display": True, "isReordered": False}
-    drawn = [{"type": "LINE", "uuid": f"forebay-{n}", "metricSectionId": section["uuid"], "deleted": False, "isGenerated": False, "displayName": title,
-              "metricKey": metrics[0], "selectedMetricKeys": list(metrics), "runsCountToCompare": 10, "lineSmoothness": 0, "scaleType": "linear",
-              "xAxisScaleType": "linear", "xAxisKey": "step", "selectedXAxisMetricKey": "", "yAxisKey": "metric", "yAxisExpressions": [], "range": {},
-              "ignoreOutliers": False, "useGlobalXaxisKey": True, "useGlobalLineSmoothing": True} for n, (title, metrics) in enumerate(FIRST.items())]
-    return f"mlflow.sharedViewState.{SHARED}", json.dumps({"compareRunCharts": drawn, "compareRunSections": [section]})
 
 
 def charts(server: str, number: str) -> str:

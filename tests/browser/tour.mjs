@@ -67,7 +67,7 @@ async function buttons(dag, task) {
   const run = page.locator(`a[href*="/dags/${dag}/runs/"]`).first();
   await run.waitFor();
   const id = /runs\/([^/?]+)/.exec(await run.getAttribute('href'))[1];
-  await page.goto(`${given.airflow}/dags/${dag}/runs/${id}/tasks/${task}`);
+  await page.goto(`${given.airflow}/dags/${dag}/runs/${id}/tasks/${task}/details`);
   const found = {};
   for (const name of ['Data docs', 'Costs in MLflow']) {
     const link = page.locator(`a:has-text("${name}")`).first();

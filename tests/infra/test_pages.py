@@ -88,7 +88,7 @@ def test_only_documents_are_read() -> None:
                  "/bare/docs/index.html", "/nobody/docs/index.html", "/bad/docs/index.html", "/shop/docs/a/b.html", "/%00"):
         status, said = pages.page(path)
         assert status == HTTPStatus.NOT_FOUND and "secret" not in said.replace("secret.html", ""), path
-    assert "a run of the pipeline makes them" in pages.page("/bare/docs/index.html")[1] and "batch" in pages.page("/bad/docs/index.html")[1]
+    assert "the first run after a boundary" in pages.page("/bare/docs/index.html")[1] and "batch" in pages.page("/bad/docs/index.html")[1]
 
 
 def test_the_way_to_the_charts(monkeypatch: pytest.MonkeyPatch) -> None:

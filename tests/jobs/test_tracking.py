@@ -1,7 +1,6 @@
 """MLflow says what the ledger says: a run a query, one a plan, a step a batch; once, whatever is repeated or breaks off."""
 from __future__ import annotations
 
-import json
 import re
 import socket
 import threading
@@ -15,7 +14,6 @@ import pytest
 
 from jobs import runner, scheduled, tracking
 from jobs.surroundings import ROOT
-from jobs.tracking_pages import CHARTS, view
 from optimizer.errors import ForebayError
 from tests.jobs import pipelines
 from tests.jobs.pipelines import COUNT, pipeline, rows
@@ -157,26 +155,6 @@ def outcomes_that_pass() -> tuple[str, ...]:
     """dags.outcomes imports Airflow; its list is a literal."""
     text = (ROOT / "dags" / "outcomes.py").read_text()
     return tuple(re.findall(r'"([\w-]+)"', re.search(r"PASSING = \((.*?)\)", text)[1]))      # type: ignore[index]
-
-
-def test_its_page_begins_with_costs(tmp_path: Path) -> None:
-    """Also where an older Forebay made the experiment. Of every metric that is drawn there are numbers."""
-    pipe = pipeline(tmp_path, {"views": "", "clicks": ""}, queries={"q": JOIN})
-    pipe.create("q", JOIN)
-    pipe.change("q", "pin", "EAP11 running")
-    for second in (5, 15, 25):
-        rows(pipe, [second] * 3), rows(pipe, [second] * 2, "clicks")
-        pipe.run()
-    tracking.track(pipe.runtime)
-    client, parents, _ = history(pipe)
-    key, value = view()
-    number = client.get_experiment_by_name("forebay/test").experiment_id
-    client.set_experiment_tag(number, key, "{}")
-    tracking.track(pipe.runtime)
-    assert client.get_experiment(number).tags[key] == value and len(value) < tracking.LONGEST and key.endswith(f".{re.search(r'ShareKey=(.*)$', CHARTS)[1]}")
-    drawn = json.loads(value)
-    assert {c["metricSectionId"] for c in drawn["compareRunCharts"]} == {s["uuid"] for s in drawn["compareRunSections"]}
-    assert {m for c in drawn["compareRunCharts"] for m in c["selectedMetricKeys"]} <= set(parents["q"].data.metrics)
 
 
 def test_a_query_that_ends_ends_its_run(tmp_path: Path) -> None:
