@@ -34,6 +34,7 @@ from optimizer.sharing.ways import seconds as seconds_by_way
 COUNTED = 5              # batches from one in which cells are counted to the next
 RULE = "rule_s"          # in what was weighed of a group: its seconds by the rule, before anything is counted
 FACTOR = "counted_times_rule"
+LEAST_FACTOR = 0.01
 
 
 @dataclass(frozen=True)
@@ -198,7 +199,7 @@ def _counted(batch: Batch, asked: Together, outcomes: Sequence[Outcome], points_
     rows = sum(t.num_rows for o in outcomes if (t := o.answer(0)) is not None) / (points_ * parts * len(made.classes))
     priced = seconds_by_way(made, tallies[0], rows, parts)
     rule = batch.weighed.get(asked.name, {}).get(RULE)
-    return {**found, **priced, FACTOR: min(priced.values()) / rule if rule else 1.0}
+    return {**found, **priced, FACTOR: max(min(priced.values()) / rule, LEAST_FACTOR) if rule else 1.0}
 
 
 def _tally(made: Group, outcomes: Sequence[Outcome], number: int) -> Tally:

@@ -13,8 +13,8 @@ from optimizer.sharing.group import Group
 from optimizer.sharing.marks import WORD
 from optimizer.sharing.price import HYSTERESIS, SHARED
 
-READ = 1e-8             # seconds to read a row, and to see whose it is
-MERGE = 6e-8            # to note a row's marks and to merge it
+READ = 6e-8             # seconds to read a row, to class its values, and to see whose it is
+MERGE = 5e-8            # to note a row's marks and to merge it
 CLASS = 7e-4            # of each class whose sets are made
 UNNEST = 1.5e-7         # to make a row of a class's set
 PROBE = 8e-8            # of each pair of sets that meet in a class
@@ -60,10 +60,9 @@ def seconds(group: Group, tally: Tally, answer_rows: float, parts: int) -> Secon
 
 
 def chosen(group: Group, priced: Seconds, standing: Way | None = None) -> Way:
-    """The cheapest; one that stands stays until another is cheaper by the hysteresis."""
-    listed = [w for w in ways(group) if w.name in priced]
+    """The cheapest; one that stands stays until another is cheaper by the hysteresis, and keys divide until files do by as much."""
     kept = standing if standing in ways(group) else Way("before")
-    best = min(listed, key=lambda w: priced[w.name], default=kept)
+    best = min((w for w in ways(group) if w.name in priced), key=lambda w: priced[w.name] * (1 if w.divided is None else HYSTERESIS), default=kept)
     return kept if kept.name in priced and priced[kept.name] <= priced[best.name] * HYSTERESIS else best
 
 
@@ -71,17 +70,14 @@ def _seconds(group: Group, tally: Tally, answer_rows: float, parts: int, way: Wa
     inputs = range(len(group.common.inputs))
     work = 0.0
     for i in inputs:
-        rows, share = _of(tally, i, UNION)[0], _share(tally, i, parts, way)
+        rows, share = _of(tally, i, UNION)[0], _share(i, parts, way)
         work += rows * (READ / (parts if way.divided == i else 1) + MERGE * share)
     return work + (_before if way.split == "before" else _after)(group, tally, answer_rows, parts, way)
 
 
-def _share(tally: Tally, i: int, parts: int, way: Way) -> float:
-    """Of input i's rows, in the task that has most."""
-    if way.divided is not None:
-        return 1 / parts if way.divided == i else 1.0
-    rows, heavy = _of(tally, i, UNION)[0], _of(tally, i, HEAVY)[0]
-    return _most(heavy / rows if rows else 0.0, parts)
+def _share(i: int, parts: int, way: Way) -> float:
+    """Of the cost to merge input i's rows, in the task that has most: by key alike, since the rows of one key are merged to few cells, which is cheap."""
+    return 1.0 if way.divided not in (None, i) else 1 / parts
 
 
 def _most(heaviest: float, parts: int) -> float:

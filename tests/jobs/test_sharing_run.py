@@ -350,7 +350,7 @@ def _change(pipe: forebay.Pipeline, choice: Random, step: int) -> bool:
 
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_changes_without_end_leave_every_answer_right(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sharing, "LEAST", 2), monkeypatch.setattr(sharing, "FAMILY", 2)
+    monkeypatch.setattr(sharing, "LEAST", 2), monkeypatch.setattr(sharing, "FAMILY", 2), after(monkeypatch)
     assert storm(tmp_path, seed, 12) > 5
 
 
@@ -358,5 +358,5 @@ def test_changes_without_end_leave_every_answer_right(tmp_path: Path, seed: int,
 @pytest.mark.parametrize("seed", range(100, 120))
 def test_a_thousand_changes(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """More than fifty a seed."""
-    monkeypatch.setattr(sharing, "LEAST", 2), monkeypatch.setattr(sharing, "FAMILY", 2)
+    monkeypatch.setattr(sharing, "LEAST", 2), monkeypatch.setattr(sharing, "FAMILY", 2), after(monkeypatch)
     assert storm(tmp_path, seed, 20, (4, 5, 6)) > 50

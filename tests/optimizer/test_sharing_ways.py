@@ -51,12 +51,16 @@ def test_with_selections_of_one_input_each_cell_meets_one() -> None:
 
 
 def test_a_hot_key_is_split_by_dealing_the_files_of_an_input() -> None:
-    """The other is whole in each task then; where keys divide evenly it is not worth that."""
-    made = joined(10)
-    hot, even = (tally(made, rows=2e6, keys=500, cells=2e3, heaviest=h) for h in (0.9, 0.0))
-    assert best(made, hot, parts=4).divided is not None and best(made, even, parts=4).divided is None
-    assert best(made, hot, parts=1).divided is None
-    assert best(made, tally(made, rows=1e5, keys=500, cells=2e3, heaviest=0.9, scale=50), parts=4).divided == 1
+    """Of the input with many cells; the other is whole in each task then. Where keys divide evenly, or a hot key has few cells, it is not worth that."""
+    made = joined(30)
+
+    def counted(heaviest: float, cells: float) -> Tally:
+        own = {(1, UNION): (2e5, cells), (1, KEYS): (500.0, cells), (1, HEAVY): (heaviest * 2e5, heaviest * cells)}
+        chosen_by = {(1, n): (1e5, cells / 2) for n in range(30)}
+        return {**tally(made, rows=2e5, keys=500, cells=5e3), **own, **chosen_by, (JOINED, MET): (10 * cells, heaviest * 10 * cells)}
+
+    assert best(made, counted(0.9, 2e5), parts=4).divided is not None
+    assert all(best(made, c, parts).divided is None for c, parts in ((counted(0.01, 2e5), 4), (counted(0.9, 2e3), 4), (counted(0.9, 2e5), 1)))
 
 
 def test_what_stands_stays_until_another_is_cheaper_by_more_than_chance() -> None:
