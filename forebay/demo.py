@@ -58,7 +58,7 @@ def play(folder: str, out: TextIO, scale: Scale = Scale()) -> dict[str, Any]:
     started = time.perf_counter()
     prepare(folder)
     airflow = Scheduler(Path(folder, ".airflow").absolute(), Path(folder).absolute())
-    with _bar(STEPS + 4) as bar:
+    with _bar(STEPS + 3) as bar:
         stage = Stage(folder, out, bar)
         stage.tell(OPENING.format(folder=folder, dag=DAG, steps=STEPS, rows=demo_data.rows(scale)))
         pipe = forebay.open(folder)
@@ -99,14 +99,16 @@ def _played(stage: Stage, pipe: Pipeline, airflow: Scheduler, scale: Scale) -> d
         if step == CRASH:
             stage.tell(f"      the next run did boundary {said['batches']['ran'][0]['boundary']} again from that intent, once, and went on")
         _row(stage, step, pipe, said["batches"], time.perf_counter() - began)
+        if step == CRASH - 2:
+            airflow.stand_by()
         ran += said["batches"]["boundaries"]
     stage.advance("the answers")
     _answers(stage, pipe)
     _decisions(stage, pipe)
-    stage.advance("into MLflow")
-    tracked = airflow.run(f"{DAG}__adapt")["decision"]["mlflow"]
-    stage.advance("verify: the same SQL over all raw rows, by another engine and without the planner")
+    stage.advance("into MLflow, and verify: the same SQL over all raw rows, by another engine and without the planner")
+    airflow.ask(f"{DAG}__adapt")
     verified = _verified(stage, pipe)
+    tracked = airflow.answer(f"{DAG}__adapt")["decision"]["mlflow"]
     last = pipe.runtime.ledger.committed()
     rows = sum(intake.counts(pipe.runtime.pipeline)[:2])
     return {"rows": rows, "boundaries": ran, "killed": killed, "last": show.iso(last or 0), "verify": verified, "mlflow": tracked}

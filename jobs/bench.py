@@ -139,7 +139,7 @@ def peers_join(setting: Setting, with_plain: bool = True) -> Report:
         ran = _each(rt, count - full + 1)
         last = ran[-1]["boundary"]
         ours = answers.read(rt, "answer", last).drop_columns(["boundary"])
-        paths = {s: os.path.join(rt.pipeline.warehouse, "streams", s, "*.parquet") for s in ("s1", "s2")}
+        paths = {s: bench_data.stream_files(rt, s) for s in ("s1", "s2")}
         peers = _peers(rt, paths, setting, last, with_plain)
         report: Report = {"ingest_rows_per_s": rows / seconds, "plans": sorted({p for e in ran for p in e["plans"].values()}), "forebay_s": _seconds(ran)}
         for peer, (took, answer) in peers.items():
@@ -148,12 +148,12 @@ def peers_join(setting: Setting, with_plain: bool = True) -> Report:
         return report
 
 
-def _peers(rt: runner.Runtime, paths: dict[str, str], setting: Setting, t: int, with_plain: bool) -> dict[str, tuple[float, pa.Table | None]]:
+def _peers(rt: runner.Runtime, paths: dict[str, tuple[str, ...]], setting: Setting, t: int, with_plain: bool) -> dict[str, tuple[float, pa.Table | None]]:
     found = {"duckdb_recompute": _timed(lambda: _duckdb(paths, setting, t), 3)}
     if not rt.tasks.inline:
         session = rt.tasks.session
         for stream, path in paths.items():
-            session.read.parquet(path).createOrReplaceTempView(stream)
+            session.read.parquet(*path).createOrReplaceTempView(stream)
         found["spark_expert"] = _timed(lambda: session.sql(_expert(setting, t, "spark")).toArrow(), 3)
         if with_plain:
             found["spark_plain"] = bench_sharing.limited(session, _plain(setting, t), LIMIT)
@@ -188,9 +188,9 @@ def _expert(setting: Setting, t: int, dialect: str) -> str:
             f"FROM (SELECT * FROM s1 WHERE {where}) AS w1 JOIN ({early}) AS e2 ON w1.j = e2.j GROUP BY w1.g")
 
 
-def _duckdb(paths: dict[str, str], setting: Setting, t: int) -> pa.Table:
+def _duckdb(paths: dict[str, tuple[str, ...]], setting: Setting, t: int) -> pa.Table:
     """The query as written would form a billion rows; DuckDB gets the expert's form as well, both cores, one process."""
     con = kernel.connect(threads=os.cpu_count() or 2, memory="8GB")
     for stream, path in paths.items():
-        con.execute(f"CREATE VIEW {stream} AS SELECT * FROM read_parquet('{path}')")
+        con.execute(f"CREATE VIEW {stream} AS SELECT * FROM read_parquet({kernel.file_list(path)})")
     return kernel.table(con, _expert(setting, t, "duckdb"))

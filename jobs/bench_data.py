@@ -4,7 +4,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from jobs import kernel
+from jobs import kernel, runner
 
 SECOND = 1_000_000
 START = 1_356_998_400 * SECOND        # 2013-01-01T00:00:00Z
@@ -30,6 +30,12 @@ class Setting:
 def boundary(setting: Setting, number: int) -> int:
     """The boundary that batch `number` completes."""
     return START + (number + 1) * setting.batch * SECOND
+
+
+def stream_files(rt: runner.Runtime, stream: str) -> tuple[str, ...]:
+    """For who reads a stream by itself: the files that its table names. The folder may also hold what a merge has replaced."""
+    table = rt.table(f"streams/{stream}").refresh()
+    return tuple(os.path.join(table.path, f.path) for f in table.files())
 
 
 def make(folder: str, setting: Setting, batches: range, rows: int | None = None) -> None:

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from jobs import answers, kernel, requests, runner, spark
 from jobs import verify as oracle
+from jobs.bench_data import stream_files
 from jobs.config import load
 from jobs.tasks import Tasks
 
@@ -137,7 +138,7 @@ def equal(rt: runner.Runtime, setting: Setting, asked: list[tuple[int, int]], t:
     """Whether some queries' answers are what DuckDB says, given the form that an expert writes: the joined rows themselves are billions."""
     con = kernel.connect(threads=os.cpu_count() or 2, memory="4GB")
     for stream in ("s1", "s2"):
-        con.execute(f"CREATE VIEW {stream} AS SELECT * FROM read_parquet('{os.path.join(rt.pipeline.warehouse, 'streams', stream)}/*.parquet')")
+        con.execute(f"CREATE VIEW {stream} AS SELECT * FROM read_parquet({kernel.file_list(stream_files(rt, stream))})")
     return all(not oracle.compare(_expert(con, setting, asked[n], t), answers.read(rt, f"q{n}", t).drop_columns(["boundary"]))
                for n in range(0, len(asked), max(len(asked) // COMPARED, 1)))
 
@@ -156,7 +157,7 @@ def beside_spark(rt: runner.Runtime, setting: Setting, asked: list[tuple[int, in
     of queries is what all would take."""
     session = rt.tasks.session if not rt.tasks.inline else spark.session("local[*]")
     for stream in ("s1", "s2"):
-        session.read.parquet(os.path.join(rt.pipeline.warehouse, "streams", stream, "*.parquet")).createOrReplaceTempView(stream)
+        session.read.parquet(*stream_files(rt, stream)).createOrReplaceTempView(stream)
     t = answers.published(rt, "q0")[-1]
     chosen = sorted(Random(1).sample(range(len(asked)), min(PLAIN, len(asked))))
     each: dict[str, Report] = {}

@@ -28,6 +28,19 @@ MOST_SHOWN = 10         # candidates of a query in a task's answer
 log = logging.getLogger("forebay")
 
 
+def warm(folder: str) -> None:
+    """Starts the session that a pipeline's tasks will use, and its Python workers."""
+    with _opened(folder) as rt:
+        if not rt.tasks.inline:
+            rt.tasks.map(_imported, range(rt.tasks.width))
+
+
+def _imported(number: int) -> int:
+    """In a worker: what a task of a batch needs is imported with it."""
+    from jobs import land, work
+    return number if land and work else -1
+
+
 def ingest(folder: str) -> dict[str, Any]:
     """New input of every source, once."""
     return _waiting(folder, runner.take)

@@ -4,7 +4,6 @@ The paper's cluster is not at hand, so seconds are not compared, shapes are. Agg
 """
 from __future__ import annotations
 
-import os
 import statistics
 import time
 from collections.abc import Mapping
@@ -13,6 +12,7 @@ from random import Random
 
 from jobs import answers, bench_sharing, requests, runner, spark
 from jobs import verify as oracle
+from jobs.bench_data import stream_files
 from jobs.bench_sharing import SECOND, START, VALUES, Setting, batches, pipeline
 from jobs.config import INLINE
 from jobs.experiments import Report, Tell
@@ -91,7 +91,7 @@ def _spark(rt: runner.Runtime, setting: Setting, asked: list[tuple[int, int]], t
     """The last boundary of the first queries by Spark SQL as written, each for itself, as many as there is patience for; answers compared."""
     session = spark.session("local[*]") if rt.tasks.inline else rt.tasks.session
     for stream in ("s1", "s2"):
-        session.read.parquet(os.path.join(rt.pipeline.warehouse, "streams", stream, "*.parquet")).createOrReplaceTempView(stream)
+        session.read.parquet(*stream_files(rt, stream)).createOrReplaceTempView(stream)
     t = answers.published(rt, "q0")[-1]
     took: list[float] = []
     while len(took) < min(MANY, len(asked)) and sum(took) < PATIENCE:

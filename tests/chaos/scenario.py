@@ -149,6 +149,7 @@ def live(folder: Path, before: Callable[[int], object] = lambda number: None) ->
     todo = steps()
     pipe = forebay.open(str(folder))
     pipe.runtime.clock = lambda: boundary(10**6)
+    usual = compact.STATE_FILES, compact.SMALL_FILES
     compact.STATE_FILES = compact.SMALL_FILES = 4
     try:
         for number in range(int(done.read_text() or 0) if done.exists() else 0, len(todo)):
@@ -156,6 +157,7 @@ def live(folder: Path, before: Callable[[int], object] = lambda number: None) ->
             todo[number](pipe, folder)
             done.write_text(str(number + 1))
     finally:
+        compact.STATE_FILES, compact.SMALL_FILES = usual
         pipe.close()
 
 
