@@ -186,6 +186,7 @@ The demo took {seconds:.0f} s. Where to look next:
     forebay explain sections               # every plan, and the one in use as a tree and as SQL
     forebay plans sections                 # which plan was in force at which boundary
     forebay verify                         # once more, by yourself
+    forebay expectations --docs            # what was expected of rows and answers, and what held, as pages
     mlflow server --backend-store-uri sqlite:///warehouse/mlflow/mlflow.db     # predicted and measured cost of each plan, as charts
     forebay init ~/my-pipeline             # your own folder; docs/tutorial.md goes on from there
 """

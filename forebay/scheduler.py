@@ -42,7 +42,8 @@ class Scheduler:
         self._successor = self._started()
 
     def _started(self) -> subprocess.Popen[str]:
-        environment = surroundings(self.home, str(self.pipelines), AIRFLOW__LOGGING__LOGGING_LEVEL="WARNING", FOREBAY_WARM=str(self.pipelines))
+        environment = surroundings(self.home, str(self.pipelines), AIRFLOW__LOGGING__LOGGING_LEVEL="WARNING", FOREBAY_WARM=str(self.pipelines),
+                                   FOREBAY_DOCS="off")      # Great Expectations takes as long to import as two runs; `forebay expectations --docs` makes them
         with open(self.home / "scheduler.log", "a", encoding="utf-8") as log:
             return subprocess.Popen([sys.executable, "-m", "dags.local"], cwd=ROOT, env=environment,
                                     stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True)
