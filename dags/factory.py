@@ -12,9 +12,9 @@ from dags import steps
 from dags.links import linked
 from jobs.folders import Found, found, pages, uri
 from jobs.pipeline import Pipeline
+from optimizer.names import NAME
 
 POOLS = "FOREBAY_POOLS"         # `on`: what holds a pipeline runs in a pool of its own, which must be there (docs/airflow.md)
-NAME = r"^[A-Za-z_][A-Za-z0-9_]{0,63}$"
 INSTANT = r"^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:\d\d)?)?$"
 COMMON: dict[str, Any] = {"start_date": datetime(2025, 1, 1, tzinfo=timezone.utc), "catchup": False, "max_active_runs": 1}
 CRASHES = {"retries": 4, "retry_delay": timedelta(seconds=5), "retry_exponential_backoff": True, "max_retry_delay": timedelta(minutes=5)}
@@ -112,7 +112,8 @@ def _run_form() -> dict[str, Param]:
 def _query_form() -> dict[str, Param]:
     actions = ["create", "delete", "pause", "resume", "pin", "unpin"]
     return {"action": Param("create", type="string", enum=actions, title="Action"),
-            "query": Param("my_query", type="string", pattern=NAME, title="Query", description="Its name: a letter or _, then up to 63 letters, digits and _."),
+            "query": Param("my_query", type="string", pattern=f"^{NAME}$", title="Query",
+                           description="Its name: a letter or _, then up to 63 letters, digits and _."),
             "sql": Param(None, type=["null", "string"], maxLength=100_000, format="multiline", title="SQL",
                          description="For create: SELECT … FROM stream AS s [WINDOW 1 HOUR] …"),
             "plan": Param(None, type=["null", "string"], pattern=r"^(LAP|EAP[01]{1,16}) (recompute|running|retract|expire)$", title="Plan",

@@ -4,6 +4,7 @@ Times come back as integer microseconds; those that are given may also be texts 
 """
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from jobs import answers, decisions, expect_ledger, expect_report, repair, reque
 from jobs.config import load
 from jobs.queries import Standing
 from optimizer.errors import ForebayError
+from optimizer.names import NAME
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -68,7 +70,7 @@ class Pipeline:
 
     def explain(self, query: str, **options: Any) -> dict[str, Any]:
         """Candidates, choice, tree and SQL of a query by name or text. A text is never one word: that is a name, known or refused."""
-        if requests.NAME.fullmatch(query):
+        if re.fullmatch(NAME, query):
             requests.show(self.runtime, query)
         return answers.explain(self.runtime, query, **options)
 

@@ -21,9 +21,9 @@ from jobs import tracking_pages
 from jobs.expect_pages import Markup, index, link
 from jobs.folders import Found, found
 from jobs.pipeline import Pipeline
+from optimizer.names import NAME
 
 FILE = re.compile(r"[A-Za-z0-9_][\w.-]*\.html", re.ASCII)
-NAME = re.compile(r"[A-Za-z_]\w{0,63}", re.ASCII)
 AIRFLOW, MLFLOW = "AIRFLOW__API__BASE_URL", "FOREBAY_MLFLOW"      # where a browser finds them; MLflow's default is MLFLOW_TRACKING_URI
 HEADERS = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; img-src data:", "X-Content-Type-Options": "nosniff",
            "Cache-Control": "no-cache"}
@@ -73,7 +73,7 @@ def _charts(pipeline: Pipeline, query: str = "") -> str:
     server = os.environ.get(tracking_pages.VARIABLE) or pipeline.tracking or ""
     if not server.startswith("http"):
         raise Absent(f"The charts of {pipeline.name} are in no server: docs/mlflow.md says how to look at them.")
-    if query and not NAME.fullmatch(query):
+    if query and not re.fullmatch(NAME, query):
         raise Absent("There is no such query.")
     try:
         there = tracking_pages.found(server, pipeline.name, query)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs import agreed, choice, kernel, places, relations, repair, requests, retention, sharing, tables
+from jobs import agreed, choice, handles, kernel, places, relations, repair, requests, retention, sharing, tables
 from jobs import verify as oracle
 from jobs.queries import Standing, standings
 from jobs.schema import arrow
@@ -60,7 +60,7 @@ def _files(rt: Runtime, table: str, boundaries: list[int]) -> tuple[Any, ...]:
     if not boundaries or not tables.exists(path):
         return ()
     low, high = min(boundaries), max(boundaries)
-    return tuple(places.join(path, f.path) for f in tables.open_table(path).files()
+    return tuple(places.join(path, f.path) for f in handles.latest(rt.pipeline, path).files()
                  if f.high.get("boundary", low) >= low and f.low.get("boundary", high) <= high)
 
 

@@ -29,6 +29,7 @@ from optimizer.decide import Decision, Past
 from optimizer.observed import Observed
 from optimizer.plan import Plan, default, named
 from optimizer.query import Query
+from optimizer.sharing.ways import said
 from optimizer.symbols import symbols
 from optimizer.symbols import told as by_file
 
@@ -61,6 +62,14 @@ class Memory:
     unwritten: bool = False
 
 
+@dataclass(frozen=True)
+class Together:
+    """With whom a query shares, and by which way its group's work is done, in words."""
+
+    group: str
+    way: str
+
+
 @dataclass
 class Choices:
     """What one process remembers; unit costs are fitted to the batches it runs."""
@@ -69,7 +78,7 @@ class Choices:
     written: int = 0
     warm: bool = False      # whether this process has run a batch
     queries: dict[str, Memory] = field(default_factory=dict)
-    shared: Mapping[str, str] = field(default_factory=dict)      # the group of each query that shared in the last batch
+    shared: Mapping[str, Together] | None = None      # of each query that shared in the last batch; None: not looked up yet
 
 
 def made(rt: Runtime) -> Choices:
@@ -191,21 +200,30 @@ def write(rt: Runtime, batch: Batch) -> None:
             memory.said, memory.unwritten = memory.decision.predicted, False
 
 
+def begin(rt: Runtime, last: Batch | None) -> None:
+    """Before the first batch of a process: who shared in the last one, and how, was written down then."""
+    if rt.choices.shared is None:
+        rt.choices.shared = _together(last) if last is not None else {}
+
+
+def _together(batch: Batch) -> dict[str, Together]:
+    return {n: Together(group, said(plan_from(batch.plans[n]))) for group, names in batch.shared.items() for n in names}
+
+
 def _shared_rows(rt: Runtime, batch: Batch) -> list[dict[str, Any]]:
-    """Of queries that share since this batch, or with others than before; who leaves has its own decision written down again."""
-    group_of = {n: group for group, names in batch.shared.items() for n in names}
-    for name in rt.choices.shared.keys() - group_of.keys():
+    """Of queries that share since this batch, with others than before, or in another way; who leaves has its own decision written down again."""
+    before, now = rt.choices.shared or {}, _together(batch)
+    for name in before.keys() - now.keys():
         if name in rt.choices.queries:
             rt.choices.queries[name].unwritten = rt.choices.queries[name].decision is not None
-    new = [n for n, group in group_of.items() if rt.choices.shared.get(n) != group]
-    rt.choices.shared = group_of
-    return [_shared_row(rt, n, batch, group_of[n]) for n in new]
+    rt.choices.shared = now
+    return [_shared_row(rt, n, batch, entry) for n, entry in now.items() if before.get(n) != entry]
 
 
-def _shared_row(rt: Runtime, name: str, batch: Batch, group: str) -> dict[str, Any]:
-    told, plan = batch.weighed.get(group, {}), batch.plans[name]
+def _shared_row(rt: Runtime, name: str, batch: Batch, entry: Together) -> dict[str, Any]:
+    group, told, plan = entry.group, batch.weighed.get(entry.group, {}), batch.plans[name]
     prices = f": {told['together_s']:.2f} s a boundary together, {told['apart_s']:.2f} s apart" if told else ""
-    reason = f"one work answers {len(batch.shared[group])} queries{prices}"
+    reason = f"one work answers {len(batch.shared[group])} queries, {entry.way}{prices}"
     predicted = told["together_s"] / len(batch.shared[group]) if told else None
     return {"boundary": batch.boundaries[0], "query": name, "plan": plan["name"], "form": json.dumps(plan), "switched_from": None, "predicted_s": predicted,
             "best_s": None, "reason": reason, "rows_seen": 0.0, "candidates": "[]", "corrections": "{}", "at": rt.clock()}

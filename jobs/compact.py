@@ -32,6 +32,7 @@ STATE_FILES = 24             # files of a state set before they are merged: read
 SMALL_FILES = 64             # the same for small files of streams and results
 SMALL = 8 * 2**20            # bytes; a larger file stays as it is
 TOGETHER = 128 * 2**20       # bytes of small files merged at once
+SWEEP_EVERY = 900.0          # seconds between two looks for such files
 GRACE = 3600.0               # seconds that a file no table names stays
 GRACE_HOURS = 1              # the same for files that left a table people read: a reader may hold an earlier version
 KEEP = "keep"                # under this name a table says up to where rows may have left it
@@ -141,6 +142,17 @@ def discard(rt: Runtime, gone: list[tuple[str, list[str]]]) -> None:
     for path, names in gone:
         for name in names:
             places.delete(places.join(rt.pipeline.warehouse, path, name))
+
+
+def sweep_seldom(rt: Runtime) -> None:
+    """Not at every run: a look opens each table, whatever there is to find, so its price grows with the queries."""
+    stamp = rt.pipeline.beside(".swept")
+    if os.path.exists(stamp) and time.time() - os.path.getmtime(stamp) < SWEEP_EVERY:
+        return
+    sweep(rt)
+    os.makedirs(os.path.dirname(stamp), exist_ok=True)
+    with open(stamp, "w", encoding="utf-8"):
+        pass
 
 
 def sweep(rt: Runtime) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from jobs import agreed, failpoints, intake, places, tables
+from jobs import agreed, failpoints, handles, intake, places, tables
 from jobs.intake import Record, application
 from jobs.land import Landed
 from jobs.pipeline import Pipeline, Stream
@@ -52,7 +52,7 @@ def quarantine_path(pipeline: Pipeline, stream: str) -> str:
 
 def stream_table(pipeline: Pipeline, stream: Stream) -> Table:
     """The table, made if it is not there; what it was made for stays."""
-    table = tables.create(stream_path(pipeline, stream.name), stream_schema(stream.columns), agreed.properties(pipeline, stream))
+    table = handles.latest(pipeline, stream_path(pipeline, stream.name), stream_schema(stream.columns), agreed.properties(pipeline, stream))
     agreed.check(pipeline, stream, table)
     return table
 
@@ -79,7 +79,7 @@ def recover(pipeline: Pipeline) -> list[str]:
 def _recovered(pipeline: Pipeline, name: str) -> bool:
     if not tables.exists(stream_path(pipeline, name)):
         return False
-    stream, files = tables.open_table(stream_path(pipeline, name)), intake.files_table(pipeline)
+    stream, files = handles.latest(pipeline, stream_path(pipeline, name)), intake.files_table(pipeline)
     number = stream.transaction(APPLICATION)
     if files.transaction(application(name)) >= number:
         return False
@@ -102,7 +102,7 @@ def _finish(pipeline: Pipeline, name: str, said: Mapping[str, Any]) -> None:
     """The commits after the first, each unless it is there; the ledger's is the last, so that its number says that all are."""
     number = said["ingest"]
     if said["quarantine"]:
-        aside = tables.create(quarantine_path(pipeline, name), QUARANTINE)
+        aside = handles.latest(pipeline, quarantine_path(pipeline, name), QUARANTINE)
         if aside.transaction(APPLICATION) < number:
             failpoints.at("ingest.before-quarantine")
             aside.commit([File(**f) for f in said["quarantine"]], (), (APPLICATION, number))

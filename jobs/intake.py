@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from jobs import kernel, places, tables
+from jobs import handles, kernel, places
 from jobs.kernel import Connection, files, quoted
 from jobs.pipeline import Pipeline
 from jobs.schema import FILES
@@ -59,7 +59,7 @@ def application(stream: str) -> str:
 
 
 def files_table(pipeline: Pipeline) -> Table:
-    return tables.create(places.join(pipeline.warehouse, "ledger", "files"), FILES)
+    return handles.latest(pipeline, places.join(pipeline.warehouse, "ledger", "files"), FILES)
 
 
 def known(pipeline: Pipeline, stream: str) -> dict[str, Known]:

@@ -10,10 +10,10 @@ from itertools import accumulate
 import yaml
 
 from optimizer.errors import ForebayError
+from optimizer.names import NAME
 
 UNITS = {"microsecond": 1, "millisecond": 1000, "second": 10**6, "minute": 60 * 10**6, "hour": 3600 * 10**6, "day": 86400 * 10**6, "week": 7 * 86400 * 10**6}
 _LONGEST = 1000 * 366 * UNITS["day"]
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _LARGEST = 1_000_000                    # characters of a YAML file
 _DEEPEST = 50                           # open brackets; PyYAML's time grows with their square
 
@@ -97,7 +97,7 @@ def text(entry: Entry) -> str:
 
 
 def name(entry: Entry, value: str) -> str:
-    if not _NAME.fullmatch(value):
+    if not re.fullmatch(NAME, value):
         raise refused(entry, "bad-name", f"{value!r} is not a name", "a name is an ASCII letter or _, then up to 63 letters, digits and _")
     return value
 

@@ -4,9 +4,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from optimizer.query import Catalog
 from optimizer.types import Type
+
+if TYPE_CHECKING:
+    from jobs.tables import Table
 
 HOUR = 3600 * 10**6
 
@@ -75,6 +80,11 @@ class Pipeline:
     spark: Spark = Spark()
     latency: int | None = None
     tracking: str | None = None
+
+    @cached_property
+    def handles(self) -> dict[str, Table]:
+        """Of tables of the warehouse, by path; no part of the value, filled by jobs.handles."""
+        return {}
 
     def beside(self, name: str) -> str:
         """Where what is no table is: beside the tables, or in the pipeline's folder where they are in a store."""

@@ -66,6 +66,10 @@ def holds(path: str, accept: Callable[[str], bool]) -> bool:
         return False
 
 
+def is_file(path: str) -> bool:
+    return bool(_info(path).is_file) if isinstance(path, Remote) else os.path.isfile(path)
+
+
 def listed(path: str) -> list[str]:
     """Names in a folder, none where there is no folder."""
     if isinstance(path, Remote):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from jobs import failpoints, kernel, places, tables
+from jobs import failpoints, handles, kernel, places, tables
 from jobs.conversions import conversion
 from jobs.kernel import Connection, quoted
 from jobs.pipeline import Pipeline, Relation
@@ -81,13 +81,13 @@ def _sought(pipeline: Pipeline, relation: Relation, tasks: Any, refused: list[di
 
 def versions(pipeline: Pipeline) -> dict[str, int]:
     there = [name for name in pipeline.relations if tables.exists(path(pipeline, name))]
-    known = {name: tables.open_table(path(pipeline, name)).transaction(APPLICATION) for name in there}
+    known = {name: handles.latest(pipeline, path(pipeline, name)).transaction(APPLICATION) for name in there}
     return {name: version for name, version in known.items() if version >= 0}
 
 
 def version_file(pipeline: Pipeline, name: str, version: int) -> File:
     """The one file of a version."""
-    for file in tables.open_table(path(pipeline, name)).files():
+    for file in handles.latest(pipeline, path(pipeline, name)).files():
         if file.path.startswith(_prefix(version)):
             return file
     raise failed("no-version", f"relation {name} has no version {version}", "it was removed; a boundary that used it cannot be recomputed")
@@ -175,7 +175,7 @@ def _states(inputs: Sequence[Input]) -> list[list[Any]]:
 
 
 def _table(pipeline: Pipeline, relation: Relation) -> Table:
-    table, wanted = tables.create(path(pipeline, relation.name), relation_schema(relation.columns)), relation_schema(relation.columns)
+    table, wanted = handles.latest(pipeline, path(pipeline, relation.name), relation_schema(relation.columns)), relation_schema(relation.columns)
     if [(f.name, f.type) for f in table.schema] != [(f.name, f.type) for f in wanted]:
         raise ForebayError("columns-changed", f"the columns of {relation.name} are not those of its table",
                            hint="declare them as they were, or give the relation with the new columns another name")

@@ -17,12 +17,12 @@ from jobs.ledger import Change
 from jobs.queries import Standing, standings
 from jobs.works import parsed
 from optimizer.errors import ForebayError
+from optimizer.names import NAME
 from optimizer.plan import candidates, named
 
 if TYPE_CHECKING:
     from jobs.runner import Runtime
 
-NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 MOST_QUERIES = 10_000
 FROM_FILE = "queries/"        # the reason of a creation that a file in that folder brought about
 
@@ -143,7 +143,7 @@ def _from_files(rt: Runtime) -> set[str]:
 
 
 def check_name(name: str, said: str = "") -> None:
-    if not NAME.fullmatch(name):
+    if not re.fullmatch(NAME, name):
         raise ForebayError("bad-name", f"{said or repr(name)} is not a query's name", hint="an ASCII letter or _, then up to 63 letters, digits and _")
 
 

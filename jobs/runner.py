@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from jobs import agreed
 from jobs import batch as batches
-from jobs import choice, compact, expect, failpoints, ingest, intake, places, relations, repair, requests, retention, sharing
+from jobs import choice, compact, expect, failpoints, handles, ingest, intake, places, relations, repair, requests, retention, sharing
 from jobs import statistics as observing
 from jobs import tables
 from jobs.batch import Answer, Answered
@@ -57,7 +57,6 @@ class Runtime:
     clock: Callable[[], int] = lambda: time.time_ns() // 1000
 
     def __post_init__(self) -> None:
-        self._tables: dict[str, Table] = {}
         self.laps: dict[str, list[float]] = {}
         self.marks: Mapping[str, intake.Watermark] = {}
         self.position = -1
@@ -77,10 +76,7 @@ class Runtime:
 
     def table(self, path: str, schema: pa.Schema | None = None, properties: Mapping[str, str] | None = None) -> Table:
         """A table of the warehouse, made if there is none and a schema is given; the handle is kept, so following it costs a few file look-ups."""
-        if path not in self._tables:
-            place = places.join(self.pipeline.warehouse, path)
-            self._tables[path] = tables.open_table(place) if schema is None else tables.create(place, schema, properties)
-        return self._tables[path]
+        return handles.kept(self.pipeline, self.path(path), schema, properties)
 
     def path(self, *parts: str) -> str:
         return places.join(self.pipeline.warehouse, *parts)
@@ -101,11 +97,7 @@ class Runtime:
 
     def forget(self) -> None:
         """Other processes may have written while the lock was not held."""
-        for path, table in list(self._tables.items()):
-            if tables.exists(table.path):
-                table.refresh()
-            else:
-                del self._tables[path]
+        handles.refresh(self.pipeline)
 
     def context(self) -> Context:
         return Context(self.pipeline.warehouse, self.catalog, self.tasks, self.table,
@@ -174,7 +166,7 @@ def recover(rt: Runtime) -> list[dict[str, Any]]:
     else:
         rt.ledger.tidy()
     rt.position = rt.ledger.position
-    compact.sweep(rt)      # not before: an intent that is run again reads files that its tables no longer name
+    compact.sweep_seldom(rt)      # not before: an intent that is run again reads files that its tables no longer name
     return done
 
 
@@ -183,6 +175,7 @@ def _describe(rt: Runtime, boundaries: tuple[int, ...]) -> Batch:
     last = rt.ledger.last()
     if rt.ledger.position != rt.position:
         raise Conflict(f"another process has written to the ledger of batches in {rt.pipeline.warehouse} since this one read it")
+    choice.begin(rt, last[1] if last else None)
     states = dict(last[2]) if last else {}
     standing = active(rt, boundaries[0])
     rt.parallel = _parallel(rt, last[1] if last else None)

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
-from jobs import answers, decisions, expect_report, requests, runner, sharing, statistics_said, tables
+from jobs import answers, decisions, expect_report, handles, requests, runner, sharing, statistics_said, tables
 from jobs.answers import iso
 from jobs.config import load
 from jobs.folders import pages, uri
@@ -72,7 +72,7 @@ def published(folder: str, after: str = "") -> dict[str, Any]:
         plans = {name: plan for entry in told for name, plan in entry.plans.items()}
         standing = [(s, path) for s in requests.listed(rt) if s.active and tables.exists(path := rt.path(sharing.newest(rt, s)))]
         found = {s.name: {"uri": uri(rt.path(s.table), folder), "boundary": iso(last), "plan": plans.get(s.name),
-                          "version": tables.open_table(path).version} for s, path in standing}
+                          "version": handles.latest(rt.pipeline, path).version} for s, path in standing}
         return {"boundary": iso(last), "queries": found}
 
 

@@ -88,6 +88,10 @@ class Table:
         """The same table as it was."""
         return self if version == self.version else Table(self.path, _handle(self.path, version))
 
+    def stands(self) -> bool:
+        """Whether the log still has the commit that the handle is at: a table can be deleted, and made anew, while it is open."""
+        return places.is_file(places.join(self.path, "_delta_log", f"{self.version:020d}.json"))
+
     def refresh(self) -> Table:
         before = self.version
         self.handle.update_incremental()

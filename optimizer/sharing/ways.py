@@ -44,6 +44,12 @@ def ways(group: Group) -> tuple[Way, ...]:
     return tuple(Way(split, i) for i in (None, *streams) for split in splits)
 
 
+def said(plan: Plan) -> str:
+    """The way of a group's plan in words, for decisions."""
+    by = f"the files of input {plan.divided + 1}" if plan.divided is not None else "key" if plan.exchange == "partition" else "files"
+    return f"split {plan.split} the join, divided by {by}"
+
+
 def way_of(plan: Plan) -> Way:
     return Way(plan.split, plan.divided)
 

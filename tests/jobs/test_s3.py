@@ -101,6 +101,7 @@ def test_compaction_and_sweeping(tmp_path: Path, server: str, bucket: str, monke
     monkeypatch.setattr(compact, "STATE_FILES", 2)
     monkeypatch.setattr(compact, "SMALL_FILES", 3)
     monkeypatch.setattr(compact, "GRACE", -5.0)
+    monkeypatch.setattr(compact, "SWEEP_EVERY", 0.0)
     pipe = _pipeline(tmp_path, f"s3a://{bucket}/w", settings(server), {"views": "", "buys": ""})
     pipe.create("q", BOTH)
     pipe.change("q", "pin", "EAP11 expire")

@@ -10,7 +10,7 @@ import pytest
 
 import forebay
 from forebay.text import query
-from jobs import compact, failpoints, sharing, tables
+from jobs import choice, compact, failpoints, sharing, tables
 from jobs.runner import Runtime
 from optimizer.errors import ForebayError
 from optimizer.sharing import ways
@@ -127,6 +127,8 @@ def test_the_way_that_costs_least_is_taken_and_said(tmp_path: Path, monkeypatch:
         rows(again, [36 if again is pipe else 46], "views"), rows(again, [36 if again is pipe else 46], "clicks")
         ran(again)
         assert shown(again, "q1")["way"] == {"split": "after", "exchange": "partition", "divided": None} and equal(again)
+    written = [str(row["reason"]) for row in choice.rows(pipe.runtime, "q1")]      # of each change one row, and none because a process began
+    assert ["split before" in r for r in written] == [True, False] and "split after the join, divided by key" in written[1]
     told = shown(pipe, "q1")["weighed"]
     assert isinstance(told, dict) and told["after by key"] < told["before by key"]
     out = StringIO()
@@ -158,7 +160,7 @@ def test_a_group_that_is_not_weighed_goes_on_without_prices(tmp_path: Path) -> N
     pipe.create("late", joined("b.x > 0"))
     rows(pipe, [36], "views"), rows(pipe, [36], "clicks")
     assert ran(pipe) == [30] and equal(pipe)
-    assert [d["reason"] for d in pipe.plans("late")["decisions"]] == ["one work answers 5 queries"]
+    assert [d["reason"] for d in pipe.plans("late")["decisions"]] == ["one work answers 5 queries, split before the join, divided by key"]
 
 
 def test_decisions_say_when_a_query_shares_and_when_no_more(tmp_path: Path) -> None:
