@@ -32,7 +32,7 @@ check: install          ## lint, types, layers, fast tests: no JVM
 test: install-kafka-broker      ## lint, types, then every test, the fast ones first
 	@$(MAKE) --no-print-directory --jobs 3 --output-sync flake8 isort mypy
 	@FOREBAY_TESTS=full $(RUN)/python -m pytest -q --durations=15 -n 2 --dist worksteal -m "(fast or slow or s3 or sample) and not (spark or kafka or long) and (not chaos or sample)"
-	@FOREBAY_TESTS=full $(RUN)/python -m pytest -q --durations=15 -m "(spark or kafka) and not long and (not chaos or sample)"
+	@FOREBAY_TESTS=full $(RUN)/python -m pytest -q --durations=15 -n 2 --dist worksteal -m "(spark or kafka) and not long and (not chaos or sample)"
 
 .PHONY: fast-rules fast-answers flake8 isort mypy      # parts of check and test, beside each other
 fast-rules:              # 22 s of processor time, as the other half; each imports less than both together

@@ -27,7 +27,7 @@ from tests.test_differential import accepted, few
 
 pytestmark = pytest.mark.spark
 PAIRS = {"tasks": 60, "jvm": 10}      # a test
-SHARDS = 4                            # of the JVM's: each stays under the time limit of a test, also on a busy machine
+SHARDS, SHORT = 4, 2                  # of the JVM's, each under the time limit of a test also on a busy machine; those that `make test` runs
 BOUNDARIES = 2
 
 
@@ -118,7 +118,7 @@ def test_tasks_give_the_oracles_answers(spark: Any, seed: int) -> None:
     assert len(pairs) == PAIRS["tasks"] and tasks.jobs < len(pairs) and not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("shard", range(SHARDS))
+@pytest.mark.parametrize("shard", [pytest.param(n, marks=[pytest.mark.long] if n >= SHORT else []) for n in range(SHARDS)])
 def test_spark_sql_gives_the_oracles_answers(spark: Any, seed: int, shard: int) -> None:
     pairs = drawn("jvm", seed + shard)
     wrong = [w for p in pairs for w in p.wrong(one_by_one(spark, p))]

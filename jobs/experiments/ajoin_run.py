@@ -52,6 +52,9 @@ class Load:
         return self.streams * self.rate * self.batch
 
 
+SHORT: Mapping[str, int] = {"rate": 1_000, "counted": 1, "batches": max(WINDOWS) + 2}      # of a load in an experiment's quick form
+
+
 @dataclass(frozen=True)
 class Lived:
     """A scenario carried out: seconds from event time to answer (mean, least, most over all rows), mean seconds of each stage, mean number of queries."""

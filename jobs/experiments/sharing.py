@@ -16,12 +16,12 @@ from jobs.bench_data import stream_files
 from jobs.bench_sharing import SECOND, START, VALUES, Setting, batches, pipeline
 from jobs.config import INLINE
 from jobs.experiments import Report, Tell
-from jobs.experiments.ajoin_run import STAR, Load, measured, named, workload
+from jobs.experiments.ajoin_run import SHORT, STAR, Load, measured, named, workload
 from jobs.experiments.claims import Claim, Panel, claim, report
 from optimizer.errors import failed
 
 SHARES = (5, 25, 50, 75)        # per cent of a query's rows that the others select too: Fig. 22
-OVERLAPPING, FEW = 20, 6        # queries there, when quick
+OVERLAPPING, FEW = 20, 4        # queries there, when quick
 MANY = 100                      # queries at which sharing is held against running apart and against Spark
 OURS, SPARK = 10, 50            # times that is wanted there
 PATIENCE = 60.0                 # seconds for Spark's queries, one after another: what is not reached is extrapolated from those that were
@@ -31,7 +31,7 @@ RANGE = ("SELECT s1.f3 % 10 AS g, COUNT(*) AS n, SUM(s2.f4) AS sum_b FROM s1 [WI
 
 def throughput(quick: bool, tell: Tell) -> Report:
     """Fig. 15: rows a second that all queries together take in; quick: in one process and without Spark."""
-    setting = Setting(rate=2_000, window=20, counts=(1, 5, 20), apart=20) if quick else Setting(rate=10_000, window=30)
+    setting = Setting(rate=1_000, window=10, counts=(1, 10), apart=10) if quick else Setting(rate=10_000, window=30)
     master, after = (INLINE, _none) if quick else (None, lambda rt, asked: _spark(rt, setting, asked, tell))
     found = bench_sharing.sharing(setting, tell, master, after)
     levels = {int(name.split()[0]): level for name, level in found.items() if name.endswith(" queries")}
@@ -59,7 +59,7 @@ def _template(quick: bool, tell: Tell) -> Panel:
     """Two-way joins of half similarity without selections, as in section 7.1."""
     rates = []
     counts = (1, 3) if quick else (1, 5, 20, 50)
-    setting = Load(counted=1 if quick else 3)
+    setting = Load(**SHORT) if quick else Load()
     for count in counts:
         made = [replace(m, selections=()) for m in workload(setting, count)]
         seconds = measured(setting, named(made, STAR))
@@ -112,7 +112,7 @@ def _said(peer: Report) -> str:
 
 def overlap(quick: bool, tell: Tell) -> Report:
     """Fig. 22: queries of which ever fewer rows are the same."""
-    setting = Setting(rate=1_000 if quick else 10_000, window=20 if quick else 60, counts=(1,) * (2 * len(SHARES)), apart=0)
+    setting = Setting(rate=1_000 if quick else 10_000, window=10 if quick else 60, counts=(1,) * (2 * len(SHARES)), apart=0)
     together, apart = list[float](), list[float]()
     count = FEW if quick else OVERLAPPING
     shares = SHARES[::3] if quick else SHARES
@@ -147,7 +147,7 @@ def _replaced(rt: runner.Runtime, setting: Setting, share: int, count: int, firs
 
 def deployment(quick: bool, tell: Tell) -> Report:
     """Fig. 18b: seconds of a request, and of the batch in which it takes effect, with many queries in force."""
-    counts, choice = ((20, 50) if quick else (20, 100, 500)), Random(3)
+    counts, choice = ((5, 20) if quick else (20, 100, 500)), Random(3)
     setting = replace(Setting(rate=1_000 if quick else 10_000, counts=(1,) * 2 * len(counts), apart=0), window=20)
     asked = bench_sharing.bounds(max(counts))
     requested, usual, changed = list[float](), list[float](), list[float]()

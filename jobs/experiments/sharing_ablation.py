@@ -11,7 +11,7 @@ from jobs import requests
 from jobs.config import INLINE
 from jobs.experiments import Report, Tell
 from jobs.experiments.ajoin_queries import Made
-from jobs.experiments.ajoin_run import COUNTED, GROUPED, Load, checked, create, named, running, steady, workload
+from jobs.experiments.ajoin_run import GROUPED, SHORT, Load, checked, create, named, running, steady, workload
 from jobs.experiments.claims import Claim, Panel, claim, report
 from jobs.experiments.points import finished, point, unfinished
 from jobs.tasks import Tasks
@@ -29,7 +29,7 @@ PASSED = 0.5                             # rows that a selection passes
 def ablation(quick: bool, tell: Tell) -> Report:
     """A panel of measured parts, two of priced ones."""
     points = unfinished("sharing-ablation", quick)
-    setting = Load(rate=2_000 if quick else 8_000, counted=1 if quick else COUNTED)
+    setting = Load(**SHORT) if quick else Load(rate=8_000)
     made = [replace(m, window=2) for m in workload(setting, 8 if quick else QUERIES, Fraction(1))]
     whole = point(points, "all", lambda: {"s": _timed(setting, made)})["s"]
     found = {"query-sets": point(points, "apart", lambda: {"s": _timed(setting, made, share_from=NEVER)})["s"]}

@@ -13,9 +13,9 @@ from jobs import runner
 from jobs.experiments import Report, Tell
 from jobs.experiments.ajoin_queries import Made, sc1, sc2
 from jobs.experiments.ajoin_run import (
-    COUNTED,
     FORMS,
     GROUPED,
+    SHORT,
     STAR,
     Load,
     checked,
@@ -51,13 +51,13 @@ def keys(quick: bool, tell: Tell) -> Report:
     points = unfinished("sharing-keys", quick)
     panels = []
     for form in _forms(quick):
-        count, rate = _count(form, quick), RATE if form == GROUPED else THIN
+        count, rate = _count(form, quick), RATE if form == GROUPED and not quick else THIN
         xs = SELECTIVITIES[::2] if quick else SELECTIVITIES
         found = {k: [_rate(points, f"{form} {k} {x}", _load(quick, keys=k, rate=rate), _selecting(k, x, count, form), tell) for x in xs]
                  for k in (KEYS[::2] if quick else KEYS)}
         panels.append(Panel(f"Fig. 17, {form}, {count} queries", "selectivity of a selection", "query-rows a second", xs,
                             {f"{k} keys": y for k, y in found.items()}, {}, steep=True))
-    counts = COUNTS[::2] if quick else COUNTS
+    counts = COUNTS[:2] if quick else COUNTS
     space = [point(points, f"space {n}", lambda: _space(_load(quick), n)) for n in counts]
     panels.append(Panel("Fig. 16, aggregates", "queries", "kB", tuple(map(float, counts)), {kind: [s[kind] for s in space] for kind in ("rows", "state")}, {}))
     finished(points)
@@ -73,7 +73,7 @@ def _selecting(key_count: int, share: float, count: int, form: str) -> dict[str,
 
 
 def _load(quick: bool, **more: int) -> Load:
-    return Load(**{"rate": RATE, "counted": 1 if quick else COUNTED, **more})
+    return Load(**{"rate": RATE, **(SHORT if quick else {}), **more})
 
 
 def _rate(points: Points, key: str, setting: Load, queries: Mapping[str, str], tell: Tell) -> float:
@@ -117,7 +117,7 @@ def latency(quick: bool, tell: Tell) -> Report:
     """Fig. 18a: both scenarios, by number of joined streams."""
     points = unfinished("sharing-latency", quick)
     arities = ARITIES[:2] if quick else ARITIES
-    seconds = 4 if quick else 10
+    seconds = 3 if quick else 10
     plans = {"SC1, 2 a second up to 20": list(sc1(2, 20, seconds)), "SC2, as many, 2 deleted every 2 s": list(sc2(2, 20, seconds, 2))}
     panels = []
     for form in _forms(quick):
@@ -152,7 +152,7 @@ def breakdown(quick: bool, tell: Tell) -> Report:
     """Fig. 19: stages of a batch under SC1."""
     points = unfinished("sharing-breakdown", quick)
     arities = ARITIES[:2] if quick else ARITIES
-    changes = list(sc1(1, 20, 4 if quick else 10))
+    changes = list(sc1(1, 20, 3 if quick else 10))
     panels = []
     for form in _forms(quick):
         found = [_lived(points, f"{form} {n}", form, n, changes, tell)["stages"] for n in arities]
@@ -190,7 +190,7 @@ def _arity(form: str, quick: bool, points: Points, tell: Tell) -> Panel:
     at_once, ad_hoc = [], []
     for n in arities:
         count = _count(STAR, quick)
-        setting = _load(quick, streams=n, rate=NARROW, batches=Load.batches + count)
+        setting = _load(quick, streams=n, rate=NARROW, batches=(SHORT["batches"] if quick else Load.batches) + count)
         made = workload(setting, count, joined=n)
         at_once.append(_rate(points, f"{form} {n}-way", setting, named(made, form), tell))
         seconds = point(points, f"{form} {n}-way ad hoc", lambda: {"seconds": _ad_hoc(setting, made, form)})["seconds"]

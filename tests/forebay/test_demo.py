@@ -49,7 +49,7 @@ def check(folder: Path, scale: Scale) -> None:
     assert "again from that intent" in out.getvalue() and "equal" in out.getvalue()
 
 
-@pytest.mark.slow
+@pytest.mark.long      # the whole of it runs on Spark in test_the_demo_on_spark
 def test_the_demo_without_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FOREBAY_MASTER", "inline")
     check(tmp_path / "demo", SMALL)

@@ -1,6 +1,8 @@
 """`keep`: rows, results and refused rows that nothing to come needs leave, whatever crashes; what is needed stays; verify says what it cannot know."""
 from __future__ import annotations
 
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,17 @@ def lived(folder: Path, streams: dict[str, str], seconds: int = 160, **queries: 
             rows(pipe, [start + s for s in range(0, 10, 2)] + ([max(start - 25, 0)] if name == "views" else []), name, k=start % 3, x=start)
         pipe.run()
     return pipe
+
+
+Copied = Callable[[Path], forebay.Pipeline]
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Copied:
+    """The life that most tests begin with, lived once: each goes on with a copy of its folder."""
+    folder = tmp_path_factory.mktemp("kept")
+    lived(folder, KEPT, q=COUNT)
+    return lambda to: opened(Path(shutil.copytree(folder, to, dirs_exist_ok=True)))
 
 
 def stored(pipe: forebay.Pipeline, path: str, column: str) -> list[float]:
@@ -83,8 +96,8 @@ def test_what_kept_state_has_to_subtract_stays(plan: str, tmp_path: Path) -> Non
     assert stored(pipe, "streams/views", "ts")[0] > 0
 
 
-def test_a_query_created_later_answers_from_what_is_kept(tmp_path: Path) -> None:
-    pipe = lived(tmp_path, KEPT, q=COUNT)
+def test_a_query_created_later_answers_from_what_is_kept(tmp_path: Path, kept: Copied) -> None:
+    pipe = kept(tmp_path)
     pipe.create("minute", COUNT.replace("20 SECONDS", "40 SECONDS"))
     rows(pipe, [161, 171])
     rows(pipe, [171], "buys")
@@ -112,16 +125,16 @@ def test_a_landmark_query_from_before_keeps_every_row(tmp_path: Path) -> None:
     assert [f.name for f in told(pipe.runtime.pipeline) if not f.ok] == ["keep"]
 
 
-def test_what_has_left_is_said_and_is_no_difference(tmp_path: Path) -> None:
-    pipe = lived(tmp_path, KEPT, q=COUNT)
+def test_what_has_left_is_said_and_is_no_difference(tmp_path: Path, kept: Copied) -> None:
+    pipe = kept(tmp_path)
     with pytest.raises(ForebayError, match="have left by `keep`") as caught:
         pipe.result("q", at=boundary(10))
     assert (caught.value.code, caught.value.exit_code) == ("unknown-boundary", 2)
     pipe.change("q", "delete")
     pipe.create("other", COUNT)
-    for start in range(160, 240, 10):
+    for start in range(160, 240, 20):
         for name in KEPT:
-            rows(pipe, [start, start + 5], name)
+            rows(pipe, [start, start + 5, start + 15], name)
         pipe.run()
     with pytest.raises(ForebayError, match="cannot be recomputed") as caught:
         pipe.verify("q")
@@ -175,8 +188,8 @@ def test_a_file_that_straddles_is_cut_when_it_is_merged(tmp_path: Path, monkeypa
     checked(pipe, "q")
 
 
-def test_files_leave_the_disk_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pipe = lived(tmp_path, KEPT, q=COUNT)
+def test_files_leave_the_disk_later(tmp_path: Path, kept: Copied, monkeypatch: pytest.MonkeyPatch) -> None:
+    pipe = kept(tmp_path)
     folder = Path(pipe.runtime.pipeline.warehouse) / "streams/views"
     (folder / "rows-of-another-machine.parquet").write_bytes(b"not yet committed")
     named = {f.path for f in tables.open_table(str(folder)).files()}
