@@ -230,7 +230,7 @@ def describe(root: str, name: str) -> File:
 def _bounds(found: pq.Statistics | None) -> tuple[int, int] | None:
     if found is None or not found.has_min_max:
         return None
-    if found.logical_type.type == "TIMESTAMP":      # as numbers: an instant as a Python value makes Arrow import pandas, half a second of each task's first file
+    if found.logical_type.type == "TIMESTAMP":      # as numbers: an instant as a Python value makes Arrow import pandas
         unit = NANOSECONDS[json.loads(found.logical_type.to_json())["timeUnit"]]
         return found.min_raw * unit // 1000, found.max_raw * unit // 1000
     low, high = _integer(found.min), _integer(found.max)
