@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 
 FIRST = datetime(2025, 1, 1, 9, tzinfo=timezone.utc)
-STEPS = 8
+STEPS = 6
 STEP = timedelta(minutes=30)
-SALE = range(4, 7)                    # steps, counted from 0, in which few people look and buy much more
+SALE = range(3, 5)                    # steps, counted from 0, in which few people look and buy much more
 USERS, HUNTERS = 2000, 200
 MORE_VIEWS, MORE_PURCHASES = 4, 10
 PAGES = ("home", "about", "news", "sport", "shoes", "shirts")
@@ -23,8 +23,8 @@ LATE, TOO_LATE, BROKEN = 0.002, 0.0005, 0.0005
 class Scale:
     """Rows in all, but for those that the sale brings."""
 
-    views: int = 150_000
-    purchases: int = 50_000
+    views: int = 112_500
+    purchases: int = 37_500
 
 
 def rows(scale: Scale) -> int:

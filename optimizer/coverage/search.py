@@ -4,7 +4,7 @@ Choosing factor windows is a Steiner tree problem (paper D, §IV-C): NP-hard, an
 """
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from optimizer.coverage.algebra import Window
@@ -13,7 +13,7 @@ from optimizer.coverage.factors import with_factors
 from optimizer.coverage.graph import Graph, Number, Prices, cheapest
 from optimizer.coverage.table import Table, table
 
-WORK = 5000                   # nodes of the search tree times windows that each prices: a quarter of a second
+WORK = 8000                   # nodes of the search tree times windows that each prices: half a second
 SMALL = 10                    # windows up to which the search is tried
 FEW = 60                      # windows up to which candidates are tried one after the other
 Chosen = frozenset[int]
@@ -119,20 +119,33 @@ def _covered(prices: Table, saving: dict[int, Number], candidate: int) -> Number
 
 
 def _bound(prices: Table, chosen: Chosen, open_: Chosen) -> tuple[Number, int | None]:
-    """Below the cost of every choice from `chosen` to `chosen | open_`: each window pays, beside its reading, its share of what the open candidate that it
-    reads costs at least, divided among all that this candidate could serve. And the candidate through which most is saved."""
+    """Below the cost of every choice from `chosen` to `chosen | open_`, by dual ascent (Erlenkotter 1978, for facility location): what each window pays is
+    raised, beyond its reading towards the cost of the candidates that it reads, until these are paid for. One node at least reads the events: the least that
+    any would pay for that, beyond what is counted, comes on top. And the candidate through which most is saved."""
     readers = {n: prices.current(n, chosen) for n in (*prices.windows, *chosen)}
     served = {n: [(p, c) for p, c in prices.offers(n) if c in open_ and p < now] for n, now in readers.items()}
-    counts: dict[int, int] = {}
-    for offers in served.values():
-        for _, c in offers:
-            counts[c] = counts.get(c, 0) + 1
-    shares: dict[int, Number] = {c: prices.least(c, chosen | open_) // n for c, n in counts.items()}
-    total: Number = 0
+    pays = {n: served[n][0][0] if served[n] else now for n, now in readers.items()}
+    allowed = chosen | open_
+    unpaid = {c: prices.least(c, allowed) for offers in served.values() for _, c in offers}
+    rising = [n for n in readers if served[n]]
+    while rising:
+        rising = [n for n in rising if _raised(n, pays, served[n], readers[n], unpaid)]
+    counted = pays | {c: prices.least(c, allowed) - left for c, left in unpaid.items()}
+    root = min(prices.model.rows(prices.nodes[n]) - counted.get(n, 0) for n in {*readers, *open_})
     saved: dict[int, Number] = {}
-    for n, now in readers.items():
-        price, c = min([*((p + shares[c], c) for p, c in served[n]), (now, -1)])
-        total += price
-        if c >= 0:
-            saved[c] = saved.get(c, 0) + now - price
-    return total, max(saved, key=lambda c: saved[c], default=None)
+    for n, offers in served.items():
+        for p, c in offers:
+            saved[c] = saved.get(c, 0) + readers[n] - p
+    return sum(pays.values()) + root, max(saved, key=lambda c: (unpaid[c] == 0, saved[c]), default=None)
+
+
+def _raised(n: int, pays: dict[int, Number], offers: Sequence[tuple[Number, int]], most: Number, unpaid: dict[int, Number]) -> bool:
+    """To the next price at which one more candidate is read, or as far as what is unpaid of those that are; whether it may rise on."""
+    now = pays[n]
+    read = [c for p, c in offers if p <= now]
+    goal = next((p for p, _ in offers if p > now), most)
+    step = min(goal - now, *(unpaid[c] for c in read))
+    pays[n] = now + step
+    for c in read:
+        unpaid[c] -= step
+    return step > 0 and pays[n] == goal and goal < most

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from optimizer.coverage.algebra import ALONE, COVERED, PARTITIONED, SPANNED, SUBTRACTED, TILED, Relation, Window, covers, multiplier, partitions, relation
@@ -173,6 +173,20 @@ def test_the_search_is_as_good_as_trying_everything(given_: set[Window]) -> None
     tried = min(_cost(given_, few, price) for n in range(3) for few in itertools.combinations(possible, n))
     found = best(given_, price, nodes=100_000)
     assert found.exact and found.graph.cost <= tried
+
+
+MOST_TRIED = 9
+
+
+@given(sets, st.sampled_from((COVERED, PARTITIONED, TILED, SPANNED)), st.integers(1, 100))
+def test_what_is_called_exact_is_the_cheapest_of_all_choices_of_candidates(given_: set[Window], relation: Relation, rate: int) -> None:
+    """However many are chosen: the search leaves out only what its bound says cannot be cheaper."""
+    price = prices(given_, relation, rate)
+    possible = candidates(given_, relation.name) or []
+    assume(len(possible) <= MOST_TRIED)
+    found = best(given_, price, nodes=100_000)
+    every = (few for n in range(len(possible) + 1) for few in itertools.combinations(possible, n))
+    assert found.exact and found.graph.cost <= min(_cost(given_, few, price) for few in every)
 
 
 def _cost(asked: Collection[Window], factors: tuple[Window, ...], price: Prices) -> int | Fraction:
