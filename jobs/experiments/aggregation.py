@@ -95,7 +95,7 @@ def _measured(panels: Sequence[Varied], hashed: bool, scale: int, quick: bool, p
     cases = {(v.letter, x): Case(v.inputs(x), hashed) for v in panels for x in chosen(v.x, quick)}
     found = {}
     for (letter, x), case in cases.items():
-        found[letter, x] = point(points, f"{scale} {letter} {x:g}", lambda: plans.measured(case, scale))["seconds"]
+        found[letter, x] = point(points, f"{scale} {letter} {x:g}", lambda: plans.measured(case, scale, quick))["seconds"]
         tell(f"{letter} {x:g} × {scale}: " + ", ".join(f"{plan} {s:.3g} s" for plan, s in found[letter, x].items()))
     known = Constants(**point(points, "constants", lambda: dict(vars(plans.calibrated()))))
     constants = fitted([(case, found[at]) for at, case in cases.items()], scale)
