@@ -1,6 +1,6 @@
 """A pipeline's life in steps, each of which can be done again: what the tests kill, and what they compare.
 
-It runs as a process of its own: `python -m tests.chaos.scenario FOLDER`.
+It runs as a process of its own: `python -m tests.chaos.scenario FOLDER [UNTIL]`, to the step of that number or to its end.
 """
 from __future__ import annotations
 
@@ -143,10 +143,10 @@ def _put(path: Path, rows: pa.Table) -> None:
     os.replace(path.with_suffix(".new"), path)
 
 
-def live(folder: Path, before: Callable[[int], object] = lambda number: None) -> None:
+def live(folder: Path, before: Callable[[int], object] = lambda number: None, until: int | None = None) -> None:
     """Goes on at the step after the last finished one; the one a kill interrupted is done again. `before` is told each step's number."""
     done = folder / "done"
-    todo = steps()
+    todo = steps()[:until]
     pipe = forebay.open(str(folder))
     pipe.runtime.clock = lambda: boundary(10**6)
     usual = compact.STATE_FILES, compact.SMALL_FILES
@@ -187,11 +187,12 @@ def _rows(path: Path) -> list[dict[str, Any]]:
     return [row for f in tables.open_table(str(path)).files() for row in pq.read_table(path / f.path, partitioning=None).to_pylist()]
 
 
-def process(folder: Path, failpoint: str | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+def process(folder: Path, failpoint: str | None = None, until: int | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
     """The scenario, or what is left of it, in a process of its own."""
     clean = {k: v for k, v in os.environ.items() if k != "FOREBAY_FAILPOINT"}
     told = {**clean, **environment, **({"FOREBAY_FAILPOINT": failpoint} if failpoint else {})}
-    return subprocess.run([sys.executable, "-m", "tests.chaos.scenario", str(folder)], cwd=ROOT, env=told, capture_output=True, text=True, timeout=600)
+    command = [sys.executable, "-m", "tests.chaos.scenario", str(folder), *([str(until)] if until is not None else [])]
+    return subprocess.run(command, cwd=ROOT, env=told, capture_output=True, text=True, timeout=600)
 
 
 def watched(folder: Path, kept: Path) -> dict[str, list[int]]:
@@ -212,5 +213,5 @@ def watched(folder: Path, kept: Path) -> dict[str, list[int]]:
 
 
 if __name__ == "__main__":
-    live(Path(sys.argv[1]))
+    live(Path(sys.argv[1]), until=int(sys.argv[2]) if len(sys.argv) > 2 else None)
     print(json.dumps(forebay.open(sys.argv[1]).verify()))

@@ -21,6 +21,7 @@ PASSES = ("first", "middle", "last")
 SECOND = ("recover.before", "recover.after", "batch.before-table:3", "batch.after-results", "batch.after-commit",
           "ingest.before-recover", "ingest.after-stream", "batch.after-mark")
 SAMPLE = 6
+FURTHER = 8      # steps, more than a round, that the sample's lives go on; the others live to their end
 
 
 class Twin(NamedTuple):
@@ -29,6 +30,10 @@ class Twin(NamedTuple):
     published: dict[str, Any]
     passes: dict[str, list[int]]
     kept: Path
+
+    def at(self, step: int) -> dict[str, Any]:
+        """What was published before a step."""
+        return self.published if step == len(scenario.steps()) else scenario.published(self.kept / str(step))
 
     def place(self, failpoint: str, nth: str) -> tuple[int, int]:
         """The step of the first, middle or last pass, and which of the step's passes it is."""
@@ -51,24 +56,26 @@ def kills() -> list[Any]:
     names = sorted(failpoints.NAMES - ELSEWHERE)
     every = [(name, nth, rnd.choice((*SECOND, name))) for name in names for nth in (PASSES if name not in FIRST else PASSES[:1])]
     few = {*rnd.sample([k for k in every if k[0] not in FIRST], SAMPLE - 2), *rnd.sample([k for k in every if k[0] in FIRST], 2)}
-    return [pytest.param(*kill, marks=[pytest.mark.chaos, *([pytest.mark.sample] if kill in few else [])]) for kill in every]
+    return [pytest.param(*kill, FURTHER if kill in few else None, marks=[pytest.mark.chaos, *([pytest.mark.sample] if kill in few else [])], id="-".join(kill))
+            for kill in every]
 
 
-@pytest.mark.parametrize(("name", "nth", "second"), kills())
-def test_a_kill_leaves_no_trace(name: str, nth: str, second: str, twin: Twin, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "nth", "second", "further"), kills())
+def test_a_kill_leaves_no_trace(name: str, nth: str, second: str, further: int | None, twin: Twin, tmp_path: Path) -> None:
     """The life goes on from its twin's folder, from before the step in which it is to end."""
     first = FIRST.get(name, name)
     step, number = twin.place(first, nth)
+    until = len(scenario.steps()) if further is None else min(step + further, len(scenario.steps()))
     folder = Path(shutil.copytree(twin.kept / str(step), tmp_path / "shop"))
-    killed = scenario.process(folder, f"{first}:{number}")
+    killed = scenario.process(folder, f"{first}:{number}", until)
     assert killed.returncode == -9, killed.stderr
-    again = scenario.process(folder, name if name in FIRST else second)
+    again = scenario.process(folder, name if name in FIRST else second, until)
     assert again.returncode in ((-9,) if name in FIRST else (-9, 0)), again.stderr
-    ended = scenario.process(folder)
+    ended = scenario.process(folder, until=until)
     assert ended.returncode == 0, ended.stderr
-    said = scenario.published(folder)
+    said, expected = scenario.published(folder), twin.at(until)
     for part in said:
-        assert said[part] == twin.published[part], part
+        assert said[part] == expected[part], part
     assert scenario.committed_twice(folder) == []
     differences = {n: q["differences"] for n, q in json.loads(ended.stdout.splitlines()[-1])["queries"].items()}
     assert not any(differences.values()), differences

@@ -1,10 +1,12 @@
 """`latency` in forebay.yml: a boundary that took too long is followed by one on more tasks, with the same answers and a decision that says so."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+import forebay
 from jobs.tasks import Tasks
 from tests.jobs.pipelines import equal, opened, pipeline, ran, rows
 
@@ -14,18 +16,25 @@ JOINED = "SELECT a.k, COUNT(*) AS n, SUM(10 % b.x) AS x FROM views AS a [WINDOW 
 QUERIES = {"one": JOINED, **{f"q{n}": f"SELECT COUNT(*) AS n FROM views AS v [WINDOW 20 SECONDS] WHERE v.x > {n}" for n in range(4)}}
 
 
-def parts(folder: Path, patch: pytest.MonkeyPatch, latency: str) -> list[int]:
-    """Tasks of each boundary, on a session that runs four at once."""
-    patch.setattr(Tasks, "width", property(lambda _: 4))
-    pipe = pipeline(folder, {"views": "", "clicks": ""}, queries=QUERIES, top=f"latency: {latency}\n")
+def asked(pipe: forebay.Pipeline, until: int, after: Callable[[], object] = lambda: None) -> list[int]:
+    """Tasks of each boundary; `after` each."""
     found = []
-    for at in range(1, 62, 10):
+    for at in range(1, until, 10):
         for stream in ("views", "clicks"):
             rows(pipe, [at, at + 1, at + 2], stream, k=[0, 1, 2], x=[1 + at % 3, 1, 2])
         for _ in ran(pipe):
             last = pipe.runtime.ledger.last()
             assert last is not None
             found.append(last[1].parts)
+            after()
+    return found
+
+
+def parts(folder: Path, patch: pytest.MonkeyPatch, latency: str) -> list[int]:
+    """Tasks of each boundary, on a session that runs four at once."""
+    patch.setattr(Tasks, "width", property(lambda _: 4))
+    pipe = pipeline(folder, {"views": "", "clicks": ""}, queries=QUERIES, top=f"latency: {latency}\n")
+    found = asked(pipe, 62)
     assert equal(pipe) and equal(opened(folder))
     reasons = [str(d["reason"]) for d in pipe.plans("one")["decisions"]]
     assert any("instead of 1" in r for r in reasons) == (max(found) > 1)

@@ -1,0 +1,102 @@
+"""A real master, two workers and dynamic allocation: executors come when `latency` asks for more tasks and go when they idle; answers are the same."""
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pyspark
+import pytest
+
+from tests.jobs.pipelines import equal, opened, pipeline, ran, rows
+from tests.jobs.test_parallelism_run import QUERIES, asked
+
+pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(600)]
+CLASS = str(Path(pyspark.__file__).parent / "bin" / "spark-class")
+PATIENCE = 120.0
+IDLE = 4          # seconds after which an executor without tasks goes
+
+
+class Cluster(NamedTuple):
+    """Its address, and where its master tells of itself."""
+
+    master: str
+    page: str
+
+    def told(self, key: str) -> int:
+        with urllib.request.urlopen(f"{self.page}/json/") as answer:
+            return int(json.load(answer)[key])
+
+    def executors(self) -> int:
+        """Each has one core."""
+        return self.told("coresused")
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    """A master and two workers of one core, out of the wheel."""
+    port, page, *others = free(4)
+    found = Cluster(f"spark://127.0.0.1:{port}", f"http://127.0.0.1:{page}")
+    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_WORKER_DIR": str(tmp_path / "work"),
+                   "SPARK_DAEMON_MEMORY": "256m"}
+    master = ["master.Master", "--port", str(port), "--webui-port", str(page)]
+    workers = [["worker.Worker", "--webui-port", str(other), "--cores", "1", "--memory", "1g", found.master] for other in others]
+    running = [subprocess.Popen([CLASS, f"org.apache.spark.deploy.{kind}", "--host", "127.0.0.1", *more], env=environment,
+                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for kind, *more in (master, *workers)]
+    try:
+        waited(lambda: _answers(page) and found.told("aliveworkers") == 2)
+        yield found
+    finally:
+        for process in running:
+            process.terminate()
+        for process in running:
+            process.wait(timeout=60)
+
+
+def free(count: int) -> list[int]:
+    probes = [socket.socket() for _ in range(count)]
+    for probe in probes:
+        probe.bind(("127.0.0.1", 0))
+    found = [int(probe.getsockname()[1]) for probe in probes]
+    for probe in probes:
+        probe.close()
+    return found
+
+
+def _answers(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def waited(condition: Callable[[], object]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.2)
+
+
+def test_executors_come_and_go_with_the_tasks_that_latency_asks_for(cluster: Cluster, tmp_path: Path) -> None:
+    """It begins with one task, so with one executor; boundaries that take longer than a millisecond bring the second."""
+    settings = {"spark.dynamicAllocation.enabled": "true", "spark.dynamicAllocation.shuffleTracking.enabled": "true",
+                "spark.dynamicAllocation.minExecutors": "1", "spark.dynamicAllocation.maxExecutors": "2", "spark.executor.cores": "1",
+                "spark.executor.memory": "512m", "spark.dynamicAllocation.executorIdleTimeout": f"{IDLE}s",
+                "spark.dynamicAllocation.schedulerBacklogTimeout": "200ms"}
+    folder = tmp_path / "pipeline"
+    pipe = pipeline(folder, {"views": "", "clicks": ""}, queries=QUERIES, top="latency: 1 millisecond\n",
+                    spark=json.dumps({"master": cluster.master, "settings": settings}))
+    seen = list[int]()
+    tasks = asked(pipe, 82, lambda: seen.append(cluster.executors()))
+    print("tasks asked for", tasks, "executors", seen)
+    assert tasks[0] == 1 and tasks[-1] == 2 and max(seen) == 2
+    waited(lambda: cluster.executors() == 1)
+    rows(pipe, [95], "views"), rows(pipe, [95], "clicks")
+    assert ran(pipe) == [90] and equal(pipe)
+    pipe.close()
+    assert equal(opened(folder))
