@@ -217,8 +217,8 @@ def guarded() -> Iterator[None]:
 
 
 def _reason(error: Exception) -> str:
-    """What a Python task died of is the last line of its traceback, among Java's."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    """What a Python task died of is the last line of its traceback, among Java's; of an error of Java's own the first line that names it."""
+    lines = [line.strip().removeprefix(": ") for line in str(error).splitlines() if line.strip()]
     told = [line for line in lines if re.match(r"[\w.]*(Error|Exception): ", line)]
     return told[0] if told else (lines[0] if lines else type(error).__name__)
 

@@ -16,12 +16,12 @@ JOINED = "SELECT a.k, COUNT(*) AS n, SUM(10 % b.x) AS x FROM views AS a [WINDOW 
 QUERIES = {"one": JOINED, **{f"q{n}": f"SELECT COUNT(*) AS n FROM views AS v [WINDOW 20 SECONDS] WHERE v.x > {n}" for n in range(4)}}
 
 
-def asked(pipe: forebay.Pipeline, until: int, after: Callable[[], object] = lambda: None) -> list[int]:
-    """Tasks of each boundary; `after` each."""
+def asked(pipe: forebay.Pipeline, until: int, times: int = 1, after: Callable[[], object] = lambda: None) -> list[int]:
+    """Tasks of each boundary, of three rows a stream or so many times as many; `after` is called after each."""
     found = []
     for at in range(1, until, 10):
         for stream in ("views", "clicks"):
-            rows(pipe, [at, at + 1, at + 2], stream, k=[0, 1, 2], x=[1 + at % 3, 1, 2])
+            rows(pipe, [at, at + 1, at + 2] * times, stream, k=[0, 1, 2] * times, x=[1 + at % 3, 1, 2] * times)
         for _ in ran(pipe):
             last = pipe.runtime.ledger.last()
             assert last is not None
