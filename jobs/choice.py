@@ -63,7 +63,7 @@ class Memory:
 
 
 @dataclass(frozen=True)
-class Together:
+class _Together:
     """With whom a query shares, and by which way its group's work is done, in words."""
 
     group: str
@@ -78,7 +78,7 @@ class Choices:
     written: int = 0
     warm: bool = False      # whether this process has run a batch
     queries: dict[str, Memory] = field(default_factory=dict)
-    shared: Mapping[str, Together] | None = None      # of each query that shared in the last batch; None: not looked up yet
+    shared: Mapping[str, _Together] | None = None      # of each query that shared in the last batch; None: not looked up yet
 
 
 def made(rt: Runtime) -> Choices:
@@ -206,8 +206,8 @@ def begin(rt: Runtime, last: Batch | None) -> None:
         rt.choices.shared = _together(last) if last is not None else {}
 
 
-def _together(batch: Batch) -> dict[str, Together]:
-    return {n: Together(group, said(plan_from(batch.plans[n]))) for group, names in batch.shared.items() for n in names}
+def _together(batch: Batch) -> dict[str, _Together]:
+    return {n: _Together(group, said(plan_from(batch.plans[n]))) for group, names in batch.shared.items() for n in names}
 
 
 def _shared_rows(rt: Runtime, batch: Batch) -> list[dict[str, Any]]:
@@ -220,7 +220,7 @@ def _shared_rows(rt: Runtime, batch: Batch) -> list[dict[str, Any]]:
     return [_shared_row(rt, n, batch, entry) for n, entry in now.items() if before.get(n) != entry]
 
 
-def _shared_row(rt: Runtime, name: str, batch: Batch, entry: Together) -> dict[str, Any]:
+def _shared_row(rt: Runtime, name: str, batch: Batch, entry: _Together) -> dict[str, Any]:
     group, told, plan = entry.group, batch.weighed.get(entry.group, {}), batch.plans[name]
     prices = f": {told['together_s']:.2f} s a boundary together, {told['apart_s']:.2f} s apart" if told else ""
     reason = f"one work answers {len(batch.shared[group])} queries, {entry.way}{prices}"
