@@ -87,7 +87,7 @@ def test_all_plans_give_the_oracles_answers_at_every_boundary() -> None:
         for plan in choice.sample(known, min(6, len(known))):
             check(case, query, plan, expected, choice)
 
-    drawn(15, body)()
+    drawn(8, body)()
 
 
 @pytest.mark.slow

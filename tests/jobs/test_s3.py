@@ -119,7 +119,8 @@ def test_compaction_and_sweeping(tmp_path: Path, server: str, bucket: str, monke
 
 
 @pytest.mark.s3
-@pytest.mark.parametrize("failpoint", ["batch.after-state", *(pytest.param(f, marks=pytest.mark.long) for f in ("batch.after-intent", "batch.before-commit"))])
+@pytest.mark.long
+@pytest.mark.parametrize("failpoint", ["batch.after-intent", "batch.after-state", "batch.before-commit"])
 def test_a_killed_batch_is_run_again(tmp_path: Path, server: str, bucket: str, failpoint: str) -> None:
     pipe = _pipeline(tmp_path, f"s3a://{bucket}/w", settings(server), {"views": "", "buys": ""}, {"pairs": ROWS})
     pipe.create("q", BOTH)

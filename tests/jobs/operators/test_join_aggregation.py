@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobs.operators import counting, inclusion, many, pipelined
@@ -24,6 +24,7 @@ def one(rows: list[naive.Row], i: int) -> Arrivals:
     return arrivals(rows[i:i + 1])
 
 
+@settings(max_examples=settings.default.max_examples // 2)
 @given(st.data(), naive.windows(), GROUPS, st.integers(0, 1), st.sampled_from((1, 3)), st.integers(0, 2))
 def test_grouped_counts_and_sums_after_every_tuple(data: st.DataObject, spans: tuple[int, int], groups: tuple[int, int], owner: int, buckets: int,
                                                    having: int) -> None:
