@@ -155,9 +155,7 @@ def beside_spark(rt: runner.Runtime, setting: Setting, asked: list[tuple[int, in
                  patience: float = PATIENCE) -> Report:
     """Each query of a seeded sample as plain SQL, by Spark over the last boundary's windows from the stream tables' Parquet files; the mean times the number
     of queries is what all would take."""
-    session = rt.tasks.session if not rt.tasks.inline else spark.session("local[*]")
-    for stream in ("s1", "s2"):
-        session.read.parquet(*stream_files(rt, stream)).createOrReplaceTempView(stream)
+    session = plain_session(rt)
     t = answers.published(rt, "q0")[-1]
     chosen = sorted(Random(1).sample(range(len(asked)), min(PLAIN, len(asked))))
     each: dict[str, Report] = {}
@@ -169,6 +167,14 @@ def beside_spark(rt: runner.Runtime, setting: Setting, asked: list[tuple[int, in
     mean = statistics.mean(found["seconds"] for found in each.values())
     return {"sample": each, "limit_s": patience, "mean_s": mean, "extrapolated": {
         f"{count} queries": {"spark_s": mean * count, "spark_times_shared": mean * count / seconds} for count, seconds in shared_s.items()}}
+
+
+def plain_session(rt: runner.Runtime) -> Any:
+    """Spark with the rows of both streams as views."""
+    session = spark.session("local[*]") if rt.tasks.inline else rt.tasks.session
+    for stream in ("s1", "s2"):
+        session.read.parquet(*stream_files(rt, stream)).createOrReplaceTempView(stream)
+    return session
 
 
 def plain(setting: Setting, bound: tuple[int, int], t: int) -> str:

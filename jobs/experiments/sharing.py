@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from random import Random
 
-from jobs import answers, bench_sharing, requests, runner, spark
+from jobs import answers, bench_sharing, requests, runner
 from jobs import verify as oracle
-from jobs.bench_data import stream_files
 from jobs.bench_sharing import SECOND, START, VALUES, Setting, batches, pipeline
 from jobs.config import INLINE
 from jobs.experiments import Report, Tell
@@ -89,9 +88,7 @@ def _none(rt: runner.Runtime, asked: list[tuple[int, int]]) -> Report:
 
 def _spark(rt: runner.Runtime, setting: Setting, asked: list[tuple[int, int]], tell: Tell) -> Report:
     """The last boundary of the first queries by Spark SQL as written, each for itself, as many as there is patience for; answers compared."""
-    session = spark.session("local[*]") if rt.tasks.inline else rt.tasks.session
-    for stream in ("s1", "s2"):
-        session.read.parquet(*stream_files(rt, stream)).createOrReplaceTempView(stream)
+    session = bench_sharing.plain_session(rt)
     t = answers.published(rt, "q0")[-1]
     took: list[float] = []
     while len(took) < min(MANY, len(asked)) and sum(took) < PATIENCE:
