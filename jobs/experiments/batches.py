@@ -16,7 +16,7 @@ from jobs.experiments.winners import SHOWCASES
 from jobs.model_error import joined_rows
 from optimizer.plan import candidates
 
-LENGTHS = (10, 30, 120)          # seconds of a window; a batch is trial.BATCH
+LENGTHS = (10, 120)              # seconds of a window; a batch is trial.BATCH
 QUICK = "c"                      # showcases
 MORE = 10                        # times the paper's tuples a window
 MOST_ROWS = 1e8                  # joined rows of a batch beyond which a plan is not run

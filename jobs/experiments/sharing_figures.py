@@ -35,8 +35,9 @@ from jobs.experiments.points import Points, finished, point, unfinished
 KEYS, SELECTIVITIES = (50, 500, 5_000), (0.1, 0.5, 0.9)
 COUNTS = (1, 5, 20)
 ARITIES = (2, 3, 4, 5)
-SIMILARITIES = (0, 25, 50, 75, 100)      # per cent
-GROUP_COUNTS = (1, 2, 5, 10)
+SIMILARITIES = (0, 50, 100)              # per cent
+GROUP_COUNTS = (1, 3, 10)
+SECONDS, SHORTLY = 6, 3                  # of a scenario, and when quick
 MANY, FEW, QUICK = 10, 5, 3              # queries of a point: aggregates, SELECT *, either when quick
 RATE = 4_000                             # rows a second and stream
 THIN = 1_000                             # where few keys meet in SELECT *
@@ -117,7 +118,7 @@ def latency(quick: bool, tell: Tell) -> Report:
     """Fig. 18a: both scenarios, by number of joined streams."""
     points = unfinished("sharing-latency", quick)
     arities = ARITIES[:2] if quick else ARITIES
-    seconds = 3 if quick else 10
+    seconds = SHORTLY if quick else SECONDS
     plans = {"SC1, 2 a second up to 20": list(sc1(2, 20, seconds)), "SC2, as many, 2 deleted every 2 s": list(sc2(2, 20, seconds, 2))}
     panels = []
     for form in _forms(quick):
@@ -152,7 +153,7 @@ def breakdown(quick: bool, tell: Tell) -> Report:
     """Fig. 19: stages of a batch under SC1."""
     points = unfinished("sharing-breakdown", quick)
     arities = ARITIES[:2] if quick else ARITIES
-    changes = list(sc1(1, 20, 3 if quick else 10))
+    changes = list(sc1(1, 20, SHORTLY if quick else SECONDS))
     panels = []
     for form in _forms(quick):
         found = [_lived(points, f"{form} {n}", form, n, changes, tell)["stages"] for n in arities]
@@ -177,8 +178,8 @@ def shape(quick: bool, tell: Tell) -> Report:
     """Fig. 20: arity (at once and ad hoc), groups, similarity."""
     points = unfinished("sharing-shape", quick)
     panels = [_arity(form, quick, points, tell) for form in _forms(quick)]
-    panels += [_by(form, "groups", GROUP_COUNTS[::3] if quick else GROUP_COUNTS, _grouped, quick, points, tell) for form in _forms(quick)]
-    panels += [_by(form, "similarity, %", SIMILARITIES[::4] if quick else SIMILARITIES, _similar, quick, points, tell) for form in _forms(quick)]
+    panels += [_by(form, "groups", GROUP_COUNTS[::2] if quick else GROUP_COUNTS, _grouped, quick, points, tell) for form in _forms(quick)]
+    panels += [_by(form, "similarity, %", SIMILARITIES[::2] if quick else SIMILARITIES, _similar, quick, points, tell) for form in _forms(quick)]
     finished(points)
     said = _settings(f"{NARROW} rows a second and stream by arity, else {RATE:,}; {_count(STAR, quick)} queries of SELECT *, "
                      f"{_count(GROUPED, quick)} of aggregates")
