@@ -21,7 +21,7 @@ os.environ.setdefault("FOREBAY_CALIBRATION", "none")      # prices are the same 
 
 # The same cases each time, as `make check` is no lottery, and as drawn: shrinking one can take minutes, and `make test` does it.
 settings.register_profile("fast", max_examples=10, derandomize=True, database=None, phases=[Phase.explicit, Phase.generate], **COMMON)
-settings.register_profile("full", max_examples=40, derandomize=False, **COMMON)
+settings.register_profile("full", max_examples=25, derandomize=False, **COMMON)
 FULL = os.environ.get("FOREBAY_TESTS") == "full"
 settings.load_profile("full" if FULL else "fast")
 

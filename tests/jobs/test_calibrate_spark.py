@@ -11,6 +11,7 @@ from optimizer.cost.measured import prior, read
 
 
 @pytest.mark.spark
+@pytest.mark.long
 def test_spark_is_measured(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, small in (("SENT", (1_000, 5_000, 10_000)), ("RATES", (100,)), ("PLANS", ("EAP01 recompute", "EAP11 running")), ("TIMES", 2), ("WARM", 1)):
         monkeypatch.setattr(calibrate_spark, name, small)

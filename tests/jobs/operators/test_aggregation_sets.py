@@ -4,7 +4,7 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobs.operators import aggregation_sets
@@ -16,6 +16,7 @@ from tests.jobs.operators import naive
 pytestmark = pytest.mark.slow       # the first call compiles
 
 
+@settings(max_examples=settings.default.max_examples // 2)
 @given(st.integers(2, 3), st.booleans(), st.booleans(), st.data())
 def test_every_plan_after_every_tuple(count: int, hashed: bool, backwards: bool, data: st.DataObject) -> None:
     groups = data.draw(st.tuples(*[st.sampled_from((1, 3))] * count))
