@@ -27,7 +27,7 @@ def said(rows: Sequence[Row]) -> list[Claim]:
     return [_sharing(rows), *generators, *published(rows), _least(rows), *_wanted(rows), _slicing(rows), *_panes(rows), _correlated(rows), *_optimizer(rows)]
 
 
-def panels(rows: Sequence[Row]) -> Iterator[Panel]:
+def panels(rows: Sequence[Row], axis: str = "times as written") -> Iterator[Panel]:
     """By rate: throughput over all windows as written, means with the least and the most of the sets; the paper's means beside."""
     for rate in sorted({r["rate"] for r in rows}):
         own = [r for r in rows if r["rate"] == rate]
@@ -36,7 +36,7 @@ def panels(rows: Sequence[Row]) -> Iterator[Panel]:
         spread = {name: [(r["throughput"][plan][2], r["throughput"][plan][1]) for r in own] for plan, name in series}
         paper = {name: [r["published"][at] for r in own] for plan, name, at in (("shared", "shared", 0), ("chosen", "by measured prices", 2))}
         steep = max(y for of in measured.values() for y in of) > STEEP
-        yield Panel(f"{rate} event{'s' if rate > 1 else ''} a unit of time", "setup", "times as written", tuple(map(float, range(len(own)))), measured,
+        yield Panel(f"{rate} event{'s' if rate > 1 else ''} a unit of time", "setup", axis, tuple(map(float, range(len(own)))), measured,
                     {n: y for n, y in paper.items() if n in measured}, steep=steep, beside="paper", labels=tuple(r["setup"] for r in own), spread=spread)
 
 
