@@ -54,7 +54,7 @@ def table(quick: bool, tell: Tell, events: int | None = None) -> Report:
         finished(clock)
     found = {kind: [points.known[_key(w)] for w in there if _kind(w) == kind] for kind in KINDS}
     rows = [_row(points, s, found) for s in setups if s in points.known and len(found[s.split("-")[2]]) >= min(ENOUGH, len(points.known[s]["windows"]))]
-    panels = list(windows_claims.panels(rows, "times plain Spark SQL"))
+    panels = list(windows_claims.panels(rows, "times one query a window"))
     return report("Paper D's setups against plain Spark SQL", _settings(count, len(there), len(chosen), found), panels,
                   list(said(rows)), {"events": count, "rows": rows}, page(rows).split("\n"))
 
