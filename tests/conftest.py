@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
+from tests import seeds
+
 SLOWER = ("spark", "slow", "kafka", "s3", "chaos", "long", "browser")
 WHOLLY_SLOWER = re.compile(rf"^pytestmark = .*pytest\.mark\.({'|'.join(SLOWER)})\b", re.MULTILINE)
 SHARE = Path(__file__).resolve().parent.parent / ".venv" / "share" / "forebay"
@@ -70,7 +72,7 @@ def pytest_unconfigure() -> None:
 @pytest.fixture(scope="session")
 def seed() -> int:
     """For tests that draw without Hypothesis."""
-    return int(os.environ.get("FOREBAY_SEED", "1"))
+    return seeds.seed()
 
 
 @pytest.fixture(scope="session")

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 import pytest
 from pyarrow import fs
 
+from tests.servers import free_port
+
 
 def serving(folders: pytest.TempPathFactory) -> Iterator[str]:
     """Not in this process: delta-rs holds the interpreter's lock while it waits for some answers."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     with open(folders.mktemp("server") / "log", "wb") as log:
         process = subprocess.Popen([sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)], stdout=log, stderr=log)
     try:

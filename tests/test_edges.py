@@ -1,7 +1,6 @@
 """Values and windows at the edges, by plans drawn from all that the query can have: against the oracle, and against answers computed by hand."""
 from __future__ import annotations
 
-import os
 from decimal import Decimal
 from random import Random
 from typing import Any
@@ -15,6 +14,7 @@ from optimizer.shape import shape
 from tests import oracle
 from tests.differential import answers, differences, plans, query_of
 from tests.engine import Failed
+from tests.seeds import seed
 from tests.streams import Case, Row
 
 BATCH = 10
@@ -34,7 +34,7 @@ def row(ts: int, k: int | None = 1, b: int | None = None, d: str | None = None, 
 def by_plans(asked: Case, most: int = 8) -> dict[int, Answer]:
     """The oracle's answers, after so many plans gave the same, in one or two parts; each seed draws others, so that runs together try all of them."""
     query, expected = query_of(asked), oracle.answers(asked)
-    choice = Random(f"{asked.sql} {os.environ.get('FOREBAY_SEED', '1')}")
+    choice = Random(f"{asked.sql} {seed()}")
     known = plans(query)
     for plan in choice.sample(known, min(most, len(known))):
         parts = 1 if shape(query).whole else choice.choice([1, 2])

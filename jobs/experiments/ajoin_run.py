@@ -52,7 +52,7 @@ class Load:
         return self.streams * self.rate * self.batch
 
 
-SHORT: Mapping[str, int] = {"rate": 1_000, "counted": 1, "batches": max(WINDOWS) + 2}      # of a load in an experiment's quick form
+SHORT = Load(batches=max(WINDOWS) + 2, counted=1)      # in an experiment's quick form
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ def _template(quick: bool, tell: Tell) -> Panel:
     """Two-way joins of half similarity without selections, as in section 7.1."""
     rates = []
     counts = (1, 3) if quick else (1, 5, 20, 50)
-    setting = Load(**SHORT) if quick else Load()
+    setting = SHORT if quick else Load()
     for count in counts:
         made = [replace(m, selections=()) for m in workload(setting, count)]
         seconds = measured(setting, named(made, STAR))

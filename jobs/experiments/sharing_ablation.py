@@ -29,7 +29,7 @@ PASSED = 0.5                             # rows that a selection passes
 def ablation(quick: bool, tell: Tell) -> Report:
     """A panel of measured parts, two of priced ones."""
     points = unfinished("sharing-ablation", quick)
-    setting = Load(**SHORT) if quick else Load(rate=8_000)
+    setting = SHORT if quick else Load(rate=8_000)
     made = [replace(m, window=2) for m in workload(setting, 8 if quick else QUERIES, Fraction(1))]
     whole = point(points, "all", lambda: {"s": _timed(setting, made)})["s"]
     found = {"query-sets": point(points, "apart", lambda: {"s": _timed(setting, made, share_from=NEVER)})["s"]}

@@ -74,7 +74,7 @@ def _selecting(key_count: int, share: float, count: int, form: str) -> dict[str,
 
 
 def _load(quick: bool, **more: int) -> Load:
-    return Load(**{"rate": RATE, **(SHORT if quick else {}), **more})
+    return replace(SHORT if quick else Load(rate=RATE), **more)
 
 
 def _rate(points: Points, key: str, setting: Load, queries: Mapping[str, str], tell: Tell) -> float:
@@ -191,7 +191,7 @@ def _arity(form: str, quick: bool, points: Points, tell: Tell) -> Panel:
     at_once, ad_hoc = [], []
     for n in arities:
         count = _count(STAR, quick)
-        setting = _load(quick, streams=n, rate=NARROW, batches=(SHORT["batches"] if quick else Load.batches) + count)
+        setting = _load(quick, streams=n, rate=NARROW, batches=_load(quick).batches + count)
         made = workload(setting, count, joined=n)
         at_once.append(_rate(points, f"{form} {n}-way", setting, named(made, form), tell))
         seconds = point(points, f"{form} {n}-way ad hoc", lambda: {"seconds": _ad_hoc(setting, made, form)})["seconds"]

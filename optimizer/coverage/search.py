@@ -126,11 +126,12 @@ def _bound(prices: Table, chosen: Chosen, open_: Chosen) -> tuple[Number, int | 
     served = {n: [(p, c) for p, c in prices.offers(n) if c in open_ and p < now] for n, now in readers.items()}
     pays = {n: served[n][0][0] if served[n] else now for n, now in readers.items()}
     allowed = chosen | open_
-    unpaid = {c: prices.least(c, allowed) for offers in served.values() for _, c in offers}
+    costs = {c: prices.least(c, allowed) for c in {c for offers in served.values() for _, c in offers}}
+    unpaid = dict(costs)
     rising = [n for n in readers if served[n]]
     while rising:
         rising = [n for n in rising if _raised(n, pays, served[n], readers[n], unpaid)]
-    counted = pays | {c: prices.least(c, allowed) - left for c, left in unpaid.items()}
+    counted = pays | {c: costs[c] - left for c, left in unpaid.items()}
     root = min(prices.model.rows(prices.nodes[n]) - counted.get(n, 0) for n in {*readers, *open_})
     saved: dict[int, Number] = {}
     for n, offers in served.items():

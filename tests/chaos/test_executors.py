@@ -3,12 +3,10 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
-import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,10 +15,11 @@ import pytest
 
 from tests.jobs.pipelines import equal, opened, pipeline, ran, rows
 from tests.jobs.test_parallelism_run import QUERIES, asked
+from tests.servers import free_port, waited
 
 pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(600)]
 CLASS = str(Path(pyspark.__file__).parent / "bin" / "spark-class")
-PATIENCE = 120.0
+PATIENCE, OFTEN = 120.0, 0.2      # seconds
 IDLE = 4          # seconds after which an executor without tasks goes
 
 
@@ -49,7 +48,7 @@ class Cluster(NamedTuple):
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
     """A master and two workers of one core, out of the wheel."""
-    port, page, *others = free(4)
+    port, page, *others = (free_port() for _ in range(4))
     found = Cluster(f"spark://127.0.0.1:{port}", f"http://127.0.0.1:{page}")
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_WORKER_DIR": str(tmp_path / "work"),
                    "SPARK_DAEMON_MEMORY": "256m"}
@@ -58,30 +57,13 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
     running = [subprocess.Popen([CLASS, f"org.apache.spark.deploy.{kind}", "--host", "127.0.0.1", *more], env=environment,
                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for kind, *more in (master, *workers)]
     try:
-        waited(found.ready)
+        waited(found.ready, PATIENCE, OFTEN)
         yield found
     finally:
         for process in running:
             process.terminate()
         for process in running:
             process.wait(timeout=60)
-
-
-def free(count: int) -> list[int]:
-    probes = [socket.socket() for _ in range(count)]
-    for probe in probes:
-        probe.bind(("127.0.0.1", 0))
-    found = [int(probe.getsockname()[1]) for probe in probes]
-    for probe in probes:
-        probe.close()
-    return found
-
-
-def waited(condition: Callable[[], object]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.2)
 
 
 def test_executors_come_and_go_with_the_tasks_that_latency_asks_for(cluster: Cluster, tmp_path: Path) -> None:
@@ -100,7 +82,7 @@ def test_executors_come_and_go_with_the_tasks_that_latency_asks_for(cluster: Clu
     tasks = asked(pipe, 62, 4000, lambda: seen.append(cluster.executors()))
     print("tasks asked for", tasks, "executors", seen)
     assert tasks[0] == 1 and tasks[-1] == 2 and max(seen) == 2
-    waited(lambda: cluster.executors() == 1)
+    waited(lambda: cluster.executors() == 1, PATIENCE, OFTEN)
     rows(pipe, [75], "views"), rows(pipe, [75], "clicks")
     assert ran(pipe) == [70] and equal(pipe)
     pipe.close()

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import re
 import shutil
@@ -13,6 +12,7 @@ import pytest
 
 from jobs import failpoints
 from tests.chaos import scenario
+from tests.seeds import seed
 
 ELSEWHERE = {"ingest.after-stage", "keep.before", "keep.after"}      # data frames and topics, rows that leave: tests/jobs/test_ingest_once.py, test_keep.py
 FIRST = {"recover.before": "batch.after-intent", "recover.after": "batch.after-state",
@@ -52,7 +52,7 @@ def twin(tmp_path_factory: pytest.TempPathFactory) -> Twin:
 
 def kills() -> list[Any]:
     """All, and which of them `make test` runs."""
-    rnd = random.Random(int(os.environ.get("FOREBAY_SEED", "1")))
+    rnd = random.Random(seed())
     names = sorted(failpoints.NAMES - ELSEWHERE)
     every = [(name, nth, rnd.choice((*SECOND, name))) for name in names for nth in (PASSES if name not in FIRST else PASSES[:1])]
     few = {*rnd.sample([k for k in every if k[0] not in FIRST], SAMPLE - 2), *rnd.sample([k for k in every if k[0] in FIRST], 2)}

@@ -10,8 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyspark
@@ -19,6 +18,7 @@ import pytest
 
 from tests.chaos.scenario import ROOT, committed_twice
 from tests.chaos.sparked import prepared
+from tests.servers import free_port, waited
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 PATIENCE = 240.0
@@ -47,13 +47,6 @@ def children(root: int, word: str) -> list[int]:
     return found
 
 
-def waited(condition: Callable[[], object]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.01)
-
-
 def entries(folder: Path) -> int:
     """Commits of the ledger's batches: an odd one after the first is an intent."""
     return len(list((folder / "warehouse/ledger/batches/_delta_log").glob("*.json")))
@@ -71,7 +64,7 @@ def right(running: subprocess.Popen[str], folder: Path) -> None:
 def test_a_worker_is_killed_in_the_middle_of_a_batch(tmp_path: Path) -> None:
     prepared(tmp_path, '{master: "local-cluster[2,1,1024]"}')
     running = started(tmp_path)
-    waited(lambda: entries(tmp_path) >= 4 and entries(tmp_path) % 2 == 0)      # creation, then intent and commit by turns: an intent is open
+    waited(lambda: entries(tmp_path) >= 4 and entries(tmp_path) % 2 == 0, PATIENCE)      # creation, then intent and commit by turns: an intent is open
     workers = children(running.pid, "CoarseGrainedExecutorBackend")
     assert len(workers) >= 2
     os.kill(max(workers), signal.SIGKILL)
@@ -81,7 +74,7 @@ def test_a_worker_is_killed_in_the_middle_of_a_batch(tmp_path: Path) -> None:
 def test_the_jvm_is_killed_and_python_lives(tmp_path: Path) -> None:
     prepared(tmp_path, '{master: "local[2]"}')
     running = started(tmp_path)
-    waited(lambda: entries(tmp_path) >= 4 and entries(tmp_path) % 2 == 0)
+    waited(lambda: entries(tmp_path) >= 4 and entries(tmp_path) % 2 == 0, PATIENCE)
     for jvm in children(running.pid, "SparkSubmit"):
         os.kill(jvm, signal.SIGKILL)
     out, err = running.communicate(timeout=PATIENCE)
@@ -102,9 +95,7 @@ def test_python_is_killed_and_the_jvm_lives(tmp_path: Path) -> None:
 @pytest.fixture
 def connect() -> Iterator[int]:
     """A Connect server out of the wheel; its port."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = int(probe.getsockname()[1])
+    port = free_port()
     submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
     command = [str(submit), "--master", "local[2]", "--driver-memory", "1g", "--class", "org.apache.spark.sql.connect.service.SparkConnectServer",
                "--conf", "spark.ui.enabled=false", "--conf", "spark.log.level=ERROR", "--conf", "spark.connect.grpc.binding.address=127.0.0.1",
@@ -112,7 +103,7 @@ def connect() -> Iterator[int]:
     server = subprocess.Popen(command, env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        waited(lambda: _open(port) or server.poll() is not None)
+        waited(lambda: _open(port) or server.poll() is not None, PATIENCE)
         assert server.poll() is None, "the server has ended"
         yield port
     finally:

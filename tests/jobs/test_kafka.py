@@ -21,15 +21,10 @@ from jobs.generator import SECOND, Stream
 from jobs.generator_files import START, pieces
 from jobs.generator_kafka import sent
 from tests.jobs.ingesting import counts, pipeline, reasons, rows, stored, take
+from tests.servers import free_port
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 LOGGING = sorted(glob.glob(os.path.join(sys.prefix, "lib", "python*", "site-packages", "pyspark", "jars", "s*f4j-*.jar")))
-
-
-def port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
 
 
 def java(jars: list[Path], *arguments: str, **options: Any) -> subprocess.Popen[bytes]:
@@ -40,7 +35,7 @@ class Broker:
     """One KRaft node, broker and controller, in a folder that goes with it."""
 
     def __init__(self, folder: Path, jars: list[Path]) -> None:
-        listen, control = port(), port()
+        listen, control = free_port(), free_port()
         self.servers, self.log = f"127.0.0.1:{listen}", folder / "broker.log"
         settings = folder / "server.properties"
         settings.write_text("\n".join([
@@ -128,7 +123,7 @@ def test_topic_is_read_once(broker: Broker, tmp_path: Path, monkeypatch: pytest.
 
 def test_no_broker_is_said(tmp_path: Path) -> None:
     options = "options: {default.api.timeout.ms: 3000, request.timeout.ms: 2000}"
-    pipe = pipeline(tmp_path, source=f'{{kafka: {{servers: "127.0.0.1:{port()}", topic: clicks, {options}}}}}')
+    pipe = pipeline(tmp_path, source=f'{{kafka: {{servers: "127.0.0.1:{free_port()}", topic: clicks, {options}}}}}')
     refused, = take(pipe)["refused"]
     assert refused["stream"] == "views" and "clicks at 127.0.0.1" in refused["reason"]
     assert stored(pipe) == []

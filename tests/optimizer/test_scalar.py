@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import math
-import os
 from decimal import Decimal
 from typing import Any
 
@@ -13,6 +12,7 @@ from scalar_cases import INF, NAN, read, rows, texts, values
 from optimizer.errors import ForebayError
 from optimizer.expr import Column, Expr, columns
 from optimizer.scalar import DUCKDB_SETTINGS, fails, render, safe
+from tests.seeds import seed
 
 INEXACT = ("EXP", "LN", "LOG10", "POWER")         # the last digit is the mathematics library's
 
@@ -171,7 +171,7 @@ def test_what_grows_too_large_is_refused() -> None:
 
 def thirds() -> list[Any]:
     """Spark compiles each statement: `make test` runs the third that its seed says, `make long` the others."""
-    drawn = int(os.environ.get("FOREBAY_SEED", "1")) % 3
+    drawn = seed() % 3
     return [pytest.param(n, marks=[pytest.mark.spark, *([] if n == drawn else [pytest.mark.long])]) for n in range(3)]
 
 
