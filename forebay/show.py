@@ -83,7 +83,8 @@ def released(document: Mapping[str, Any]) -> Document:
 
 
 def plans(document: Mapping[str, Any]) -> Document:
-    return {**document, "decisions": [{**d, "boundary": iso(d["boundary"]), "measured_s": round(d["measured_s"], 6)} for d in document["decisions"]]}
+    return {**document, "decisions": [{**d, "boundary": iso(d["boundary"]), "text_since": iso(d["text_since"]), "measured_s": round(d["measured_s"], 6)}
+                                      for d in document["decisions"]]}
 
 
 def explained(document: Mapping[str, Any]) -> Document:

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from jobs import agreed, choice, handles, kernel, places, relations, repair, requests, retention, sharing, tables
 from jobs import verify as oracle
-from jobs.queries import Standing, standings
+from jobs.queries import Standing, in_order, standings
 from jobs.schema import arrow
 from jobs.verify_sql import Table
 from jobs.works import parsed
@@ -80,7 +80,7 @@ def segments(rt: Runtime, name: str) -> list[tuple[Standing, list[int]]]:
     last, first = rt.ledger.committed(), rt.ledger.first()
     if last is None or first is None:
         return []
-    mine = [c for c in rt.ledger.all_changes() if c.query == name and c.action not in ("pin", "unpin")]
+    mine = in_order(c for c in rt.ledger.all_changes() if c.query == name and c.action not in ("pin", "unpin"))
     marks = sorted({max(c.effective or first, first) for c in mine if (c.effective or first) <= last} | {first})
     found = []
     for begin, end in zip(marks, [*marks[1:], last + 1]):

@@ -16,7 +16,7 @@ import pyarrow as pa
 from jobs import calibrate, statistics, tables
 from jobs.batch import Answer
 from jobs.ledger import Batch, State
-from jobs.queries import Standing
+from jobs.queries import BEFORE_ALL, Standing, text_since
 from jobs.works import parsed, plan_from, plan_value
 from optimizer.consider import PINNED, Costs, consider, with_width
 from optimizer.cost.document import read, written
@@ -52,8 +52,9 @@ NEWS = 1.25             # a prediction that moved by this factor is written down
 
 @dataclass
 class Memory:
-    """One query: `seen` is the state of knowledge that the decision rests on, `said` the prediction that was last written down."""
+    """One query's text: `seen` is the state of knowledge that the decision rests on, `said` the prediction that was last written down."""
 
+    sql: str
     past: Past
     decision: Decision | None = None
     seen: tuple[Any, ...] | None = None
@@ -92,9 +93,9 @@ def made(rt: Runtime) -> Choices:
 def plan(rt: Runtime, standing: Standing, state: State | None) -> Plan:
     """The plan for the next batch; decided anew if there is news."""
     query = parsed(standing.sql, rt.catalog)
-    if standing.name not in rt.choices.queries:
-        rt.choices.queries[standing.name] = _remembered(rt, standing, state)
-    memory = rt.choices.queries[standing.name]
+    memory = rt.choices.queries.get(standing.name)
+    if memory is None or memory.sql != standing.sql:
+        memory = rt.choices.queries[standing.name] = _remembered(rt, standing, state)
     observed = statistics.observed(rt, standing.name, query) or statistics.sampled(rt, query)
     if observed.weight <= 0:
         return named(query, standing.pin) if standing.pin else default(query)
@@ -133,20 +134,22 @@ def _decided(memory: Memory, decision: Decision) -> None:
 
 
 def _remembered(rt: Runtime, standing: Standing, state: State | None) -> Memory:
-    """After a start: the plan in force is the state's, its boundaries' seconds are in the ledger, corrections in the last decision."""
-    if state is None:
-        return Memory(Past())
-    current, last = plan_from(state.plan), _last(rt, standing.name)
+    """After a start, or for a text that replaced another: the plan in force is the state's, its boundaries' seconds are in the ledger,
+    corrections in the last decision. What was there before the text was is another question's."""
+    began = text_since(rt.ledger.all_changes(), standing.name)
+    if state is None or state.at < began:
+        return Memory(standing.sql, Past())
+    current, last = plan_from(state.plan), _last(rt, standing.name, began)
     since, measured = 0, list[float]()
     for entry in reversed(rt.ledger.told(REMEMBERED)):
-        if entry.plans.get(standing.name) != current.name:
+        if entry.plans.get(standing.name) != current.name or entry.first < began:
             break
         since += entry.boundaries
         if entry.boundaries == 1 and standing.name in entry.measured and len(measured) < KEPT:
             measured.append(entry.measured[standing.name])
     corrections = {name: (factor, since) for name, (factor, since) in json.loads(last["corrections"]).items()} if last else {}
     before = last["switched_from"] if last and last["plan"] == current.name else None
-    return Memory(Past(current, since, before, tuple(reversed(measured)), None, corrections), said=last["predicted_s"] if last else None)
+    return Memory(standing.sql, Past(current, since, before, tuple(reversed(measured)), None, corrections), said=last["predicted_s"] if last else None)
 
 
 def learn(rt: Runtime, answers: list[Answer], took: float) -> dict[str, float]:
@@ -267,14 +270,14 @@ def rows(rt: Runtime, name: str) -> list[dict[str, Any]]:
     return sorted(({**row, "boundary": t} for row, t in zip(said, times) if row["query"] == name), key=lambda row: row["boundary"])
 
 
-def in_force(rows: list[dict[str, Any]], boundary: int, plan: str) -> dict[str, Any] | None:
-    """The decision that held at a boundary, if it is the one for the plan that ran there."""
+def in_force(rows: list[dict[str, Any]], boundary: int, plan: str, since: int = BEFORE_ALL) -> dict[str, Any] | None:
+    """The decision that held at a boundary, if it is the one for the plan that ran there; plans of a text before `since` have the same names."""
     row = next((r for r in reversed(rows) if r["boundary"] <= boundary), None)
-    return row if row is not None and row["plan"] == plan else None
+    return row if row is not None and row["plan"] == plan and row["boundary"] >= since else None
 
 
-def _last(rt: Runtime, name: str) -> dict[str, Any] | None:
-    return next(reversed(rows(rt, name)), None)
+def _last(rt: Runtime, name: str, since: int) -> dict[str, Any] | None:
+    return next((row for row in reversed(rows(rt, name)) if row["boundary"] >= since), None)
 
 
 def considered(rt: Runtime, query: Query, standing: Standing | None, told: Mapping[str, object] | None, model: str) -> tuple[Decision, Observed]:

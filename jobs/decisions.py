@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobs import choice, requests
 from jobs.ledger import Told
-from jobs.queries import standings
+from jobs.queries import BEFORE_ALL, standings, text_since
 
 if TYPE_CHECKING:
     from jobs.runner import Runtime
@@ -21,16 +21,17 @@ def document(rt: Runtime, name: str) -> dict[str, Any]:
     for batch in rt.ledger.told():
         if name in batch.plans:
             pinned = (asked := standings(changes, batch.first).get(name)) is not None and asked.pin is not None
-            before, plan = decisions[-1]["plan"] if decisions else batch.plans[name], batch.plans[name]
-            rest = _written(written, batch.first, plan, pinned)
+            since, plan = text_since(changes, name, batch.first), batch.plans[name]
+            before = decisions[-1]["plan"] if decisions and decisions[-1]["boundary"] >= since else plan
+            rest = _written(choice.in_force(written, batch.first, plan, since), pinned)
             decisions.append({"batch": batch.number, "boundary": batch.first, "boundaries": batch.boundaries, "plan": plan,
-                              "switched_from": None if before == plan else before, "measured_s": _measured(batch, name), **rest})
+                              "text_since": None if since == BEFORE_ALL else since, "switched_from": None if before == plan else before,
+                              "measured_s": _measured(batch, name), **rest})
     return {"query": name, "pinned": standing.pin, "regret_s": _regret(decisions), "decisions": decisions}
 
 
-def _written(rows: list[dict[str, Any]], boundary: int, plan: str, pinned: bool) -> dict[str, Any]:
+def _written(row: Mapping[str, Any] | None, pinned: bool) -> dict[str, Any]:
     """The decision in force at a boundary, if one was made by price."""
-    row = choice.in_force(rows, boundary, plan)
     if row is None:
         return {"predicted_s": None, "best_s": None, "reason": "pinned" if pinned else RULE}
     return {"predicted_s": row["predicted_s"], "best_s": row["best_s"], "reason": "pinned" if pinned else row["reason"]}

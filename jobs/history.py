@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobs import choice, compact, decisions, places, statistics_table, tables
 from jobs.ledger import Told
-from jobs.queries import standings
+from jobs.queries import BEFORE_ALL, standings
 from jobs.works import parsed, plan_from
 from optimizer.errors import ForebayError
 from optimizer.lowering import Lowering
@@ -71,7 +71,7 @@ def spans(rt: Runtime, name: str) -> tuple[Span, ...]:
     known = Known({t.number: t for t in rt.ledger.told()}, statistics_table.joins(rt, name), choice.rows(rt, name))
     grouped = list[list[dict[str, Any]]]()
     for entry in document["decisions"]:
-        if not grouped or grouped[-1][-1]["plan"] != entry["plan"]:
+        if not grouped or any(grouped[-1][-1][key] != entry[key] for key in ("plan", "text_since")):
             grouped.append([])
         grouped[-1].append(entry)
     return tuple(_span(rt, name, entries, known) for entries in grouped)
@@ -120,9 +120,14 @@ def _span(rt: Runtime, name: str, entries: list[dict[str, Any]], known: Known) -
     first = entries[0]
     standing = standings(rt.ledger.all_changes(), first["boundary"])[name]
     query = parsed(standing.sql, rt.catalog)
-    decision = next((r for r in reversed(known.written) if r["boundary"] <= first["boundary"] and r["plan"] == first["plan"]), None)
+    since = _text_since(first)
+    decision = next((r for r in reversed(known.written) if since <= r["boundary"] <= first["boundary"] and r["plan"] == first["plan"]), None)
     plan = plan_from(json.loads(decision["form"])) if decision else named(query, first["plan"])
     return Span(plan, query, standing.sql, first["switched_from"], first["reason"], tuple(_point(rt, query, e, known) for e in entries), decision)
+
+
+def _text_since(entry: Mapping[str, Any]) -> int:
+    return BEFORE_ALL if entry["text_since"] is None else int(entry["text_since"])
 
 
 def _point(rt: Runtime, query: Query, entry: Mapping[str, Any], known: Known) -> Point:
@@ -147,7 +152,7 @@ def _metrics(rt: Runtime, query: Query, entry: Mapping[str, Any], known: Known) 
 
 def _state_rows(written: list[dict[str, Any]], entry: Mapping[str, Any]) -> float | None:
     """As predicted with the decision in force."""
-    row = choice.in_force(written, entry["boundary"], entry["plan"])
+    row = choice.in_force(written, entry["boundary"], entry["plan"], _text_since(entry))
     listed = json.loads(row["candidates"]) if row else []
     return next((c["state_rows"] for c in listed if c["plan"] == entry["plan"]), None)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from jobs import agreed, retention, sharing
 from jobs.boundaries import first_possible
 from jobs.ledger import Change
-from jobs.queries import Standing, standings
+from jobs.queries import Standing, never_before, standings
 from jobs.works import parsed
 from optimizer.errors import ForebayError
 from optimizer.names import NAME
@@ -45,7 +45,7 @@ def create(rt: Runtime, name: str, sql: str, replace: bool = False, reason: str 
         known = standings(changes)
         old = known.get(name)
         _check_new(name, old, columns, replace, len([s for s in known.values() if s.active]))
-        return Change(name, "create", effective(rt, begun), sql, _pin(rt, old, sql), columns, _table(name, old, columns), reason)
+        return Change(name, "create", never_before(changes, name, effective(rt, begun)), sql, _pin(rt, old, sql), columns, _table(name, old, columns), reason)
 
     rt.ledger.request(make)
     return show(rt, name)
@@ -65,7 +65,7 @@ def change(rt: Runtime, name: str, action: str, plan: str | None = None) -> Stan
         _check_action(old, action)
         if action == "resume":
             retention.check(rt.pipeline, parsed(old.sql, rt.catalog))
-        return Change(name, action, effective(rt, begun), plan=named(parsed(old.sql, rt.catalog), plan).name if plan else None)
+        return Change(name, action, never_before(changes, name, effective(rt, begun)), plan=named(parsed(old.sql, rt.catalog), plan).name if plan else None)
 
     rt.ledger.request(make)
     return show(rt, name)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs import requests
+from jobs import history, requests
 from optimizer.errors import ForebayError
 from tests.jobs.pipelines import COUNT, answers, boundary, equal, opened, pipeline, ran, rows
 
@@ -195,3 +195,48 @@ def test_a_file_with_a_wrong_name_is_named(tmp_path: Path) -> None:
     with pytest.raises(ForebayError) as caught:
         pipeline(tmp_path, queries={"1st": COUNT}).synchronise()
     assert caught.value.code == "bad-name" and "queries/1st.sql" in caught.value.message
+
+
+JOINS = {1: "SELECT b.k, COUNT(*) AS n FROM b AS b [WINDOW 20 SECONDS] GROUP BY b.k",
+         2: "SELECT b.k, COUNT(*) AS n FROM a AS a [WINDOW 20 SECONDS], b AS b [WINDOW 20 SECONDS] WHERE a.k = b.k GROUP BY b.k",
+         3: """SELECT b.k, COUNT(*) AS n FROM a AS a [WINDOW 20 SECONDS], b AS b [WINDOW 20 SECONDS], c AS c [WINDOW 20 SECONDS]
+               WHERE a.k = b.k AND b.k = c.k GROUP BY b.k"""}
+
+
+@pytest.mark.parametrize("reopened", [False, True], ids=["same process", "new process"])
+@pytest.mark.parametrize("before,after", [(2, 1), (1, 2), (1, 3), (2, 3), (3, 1), (3, 2)])
+def test_a_replacement_may_read_another_number_of_inputs(tmp_path: Path, before: int, after: int, reopened: bool) -> None:
+    """What was decided and measured of the text before it is not the new one's: not in this process, not in the ledger."""
+    pipe = pipeline(tmp_path, {"a": "", "b": "", "c": ""})
+    for stream in "abc":
+        rows(pipe, range(0, 60, 5), stream, k=[second % 3 for second in range(12)])
+    pipe.create("q", JOINS[before])
+    assert ran(pipe, batches=2) == [10, 20]
+    pipe.create("q", JOINS[after], replace=True)
+    pipe = opened(tmp_path) if reopened else pipe
+    assert ran(pipe, flush=True) == [30, 40, 50, 60] and equal(pipe)
+    entries = pipe.plans("q")["decisions"]
+    assert [e["boundary"] for e in entries if e["switched_from"]] == [], "the first plan of a new text is no switch"
+    assert [len(span.query.inputs) for span in history.spans(pipe.runtime, "q")] == [before, after]
+
+
+def test_a_later_request_is_never_in_force_before_an_earlier_one(tmp_path: Path) -> None:
+    """An older row arrives between two requests, so the first boundary is an earlier one than the first request named."""
+    pipe = pipeline(tmp_path)
+    rows(pipe, [605])
+    assert pipe.create("q", COUNT)["effective"] == boundary(610)
+    rows(pipe, [5])
+    ended = pipe.change("q", "delete")
+    assert (ended["state"], ended["effective"]) == ("deleted", boundary(610))
+    assert ran(pipe, flush=True) == []
+
+
+def test_a_later_replacement_wins_also_where_an_older_row_came_between(tmp_path: Path) -> None:
+    pipe = pipeline(tmp_path)
+    rows(pipe, [605])
+    pipe.create("q", COUNT)
+    rows(pipe, [5])
+    assert pipe.create("q", SUM, replace=True)["effective"] == boundary(610)
+    assert ran(pipe, flush=True) == [610]
+    assert answers(pipe, "q") == [(610, 1, 1)] and equal(pipe)
+    assert pipe.change("q", "pause")["effective"] == boundary(620)
