@@ -223,7 +223,7 @@ def expectations(call: Call, docs: Annotated[bool, typer.Option("--docs", help="
 
 
 def doctor(call: Call, rebuild: Annotated[str | None, typer.Option(
-        "--rebuild", metavar="NAME", help="Make a query's state anew from the stream tables, at its next boundary.")] = None) -> Said:
+        "--rebuild", metavar="NAME", help="Make a query's state and damaged answers anew from the stream tables.")] = None) -> Said:
     """Java, jars, versions, disk, locks, tables: what is well."""
     from jobs.config import FILE, load
     from jobs.doctor import facts
@@ -231,8 +231,8 @@ def doctor(call: Call, rebuild: Annotated[str | None, typer.Option(
 
     if rebuild is not None:
         done = opened(call).rebuild(rebuild)
-        said = f"{rebuild}'s state is made anew at its next boundary" if done else f"{rebuild} has no state that could be made anew"
-        return Said({"query": rebuild, "rebuilt": done}, lambda out: text.line(out, said))
+        document = {"query": rebuild, "rebuilt": done.anything, "state": done.state, "tables": list(done.tables), "boundaries": done.boundaries}
+        return Said(document, lambda out: text.line(out, text.rebuilt(document)))
     here = os.path.exists(os.path.join(call.folder, FILE)) or call.folder != "."
     found = facts(load(call.folder) if here else None, tables)
     document = {"facts": [{"name": f.name, "ok": f.ok, "value": f.value, "fix": f.fix} for f in found]}

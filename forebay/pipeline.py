@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from forebay import show
-from jobs import answers, decisions, expect_ledger, expect_report, repair, requests, runner, statistics_said, tracking
+from jobs import answers, decisions, expect_ledger, expect_report
+from jobs import rebuild as rebuilding
+from jobs import requests, runner, statistics_said, tracking
 from jobs.config import load
 from jobs.queries import Standing
 from optimizer.errors import ForebayError
@@ -99,10 +101,9 @@ class Pipeline:
         index = expect_report.docs(self.runtime, anew=True) if docs else None
         return {"subjects": expect_report.listed(self.runtime), "docs": index}
 
-    def rebuild(self, name: str) -> bool:
-        """Lets go of a query's state, which its next boundary makes anew; False if it has none."""
-        requests.show(self.runtime, name)
-        return repair.rebuild(self.runtime, name)
+    def rebuild(self, name: str) -> rebuilding.Rebuilt:
+        """Lets go of a query's state, which its next boundary makes anew, and makes the tables of its answers sound again."""
+        return rebuilding.rebuild(self.runtime, name)
 
     def close(self) -> None:
         self.runtime.tasks.stop()

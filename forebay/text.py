@@ -40,6 +40,16 @@ def line(out: TextIO, said: str) -> None:
     console(out).print(said)
 
 
+def rebuilt(document: Mapping[str, Any]) -> str:
+    """What `doctor --rebuild` did, in a sentence."""
+    name, tables = document["query"], ", ".join(document["tables"])
+    parts = [f"{name}'s state is made anew at its next boundary"] if document["state"] else []
+    if tables:
+        anew = f"{document['boundaries']:,} answers computed anew" if document["boundaries"] else "the files of its last commit are back"
+        parts.append(f"{tables} is sound again: {anew}")
+    return "; ".join(parts) or f"{name} has no state that could be made anew, and its answers are sound"
+
+
 def _clean(said: str) -> str:
     """Control characters of a value must not steer the terminal."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in said)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs import agreed, choice, handles, kernel, places, relations, repair, requests, retention, sharing, tables
+from jobs import agreed, choice, handles, integrity, kernel, places, relations, repair, requests, retention, sharing, tables
 from jobs import verify as oracle
 from jobs.queries import Standing, in_order, standings
 from jobs.schema import arrow
@@ -38,6 +38,7 @@ def read(rt: Runtime, name: str, at: int | None = None, every: bool = False) -> 
                            hint="`forebay result NAME --all` shows what there is")
     wanted = boundaries if every else [at if at is not None else boundaries[-1]] if boundaries else []
     with repair.told(rt):
+        integrity.check(rt, sharing.tables_of(standing))
         return rows(rt, standing, wanted)
 
 
@@ -104,6 +105,7 @@ def verify(rt: Runtime, name: str | None = None, engine: str = "duckdb") -> dict
     agreed.streams(rt)
     names = [name] if name is not None else sorted(standings(rt.ledger.all_changes()))
     with repair.told(rt):
+        integrity.check(rt, (f"streams/{stream}" for stream in rt.pipeline.streams))
         said = {n: _verified(rt, n, engine) for n in names if name is not None or segments(rt, n)}
     if name is not None and said[name].get("left") and not said[name]["boundaries"]:
         raise ForebayError("rows-left", f"the rows behind every answer of {name!r} have left by `keep`: they cannot be recomputed",

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs import failpoints, jvm, kernel, quiet, tables
+from jobs import delta_log, failpoints, jvm, kernel, quiet, tables
 from jobs.ledger import Batch
 from jobs.orders import jvm_order, points, task_orders
 from jobs.sample import Asked, Either, Taken
@@ -178,7 +178,7 @@ def _result_commit(context: Context, batch: Batch, answer: Answer) -> tuple[str,
     table = context.table(path, _schema(columns))
     rows, files = answer.rows, list(answer.files)
     if rows is not None and rows.num_rows:
-        if table.transaction("batch") < batch.number:
+        if _lacks(table, batch):
             files = [tables.write(table.path, rows.cast(table.schema), tables.unique(f"b{batch.number}"))]
     return (path, columns, files, []) if files else None
 
@@ -192,7 +192,7 @@ def _shared_commits(context: Context, batch: Batch, groups: Sequence[Shared]) ->
     for path, listed in rows.items():
         table = context.table(path, listed[0].schema)
         found = pa.concat_tables([t.cast(table.schema) for t in listed])
-        if found.num_rows and table.transaction("batch") < batch.number:
+        if found.num_rows and _lacks(table, batch):
             jobs.append((path, None, [tables.write(table.path, found, tables.unique(f"b{batch.number}"))], []))
     return jobs
 
@@ -201,15 +201,28 @@ def _commit_all(context: Context, batch: Batch, jobs: list[tuple[str, Any, list[
     def one(job: tuple[str, Any, list[File], list[str]]) -> None:
         path, columns, add, remove = job
         table = context.table(path, _schema(columns) if columns is not None else None)
-        if table.transaction("batch") < batch.number:
+        if _lacks(table, batch):
             failpoints.at("batch.before-table")
-            table.commit(add, remove, ("batch", batch.number))
+            table.commit(add, _torn_files(table, batch) or remove, ("batch", batch.number))
             failpoints.at("batch.after-table")
 
     if len(jobs) == 1:
         return one(jobs[0])
     with ThreadPoolExecutor(COMMITTERS) as pool:
         list(pool.map(one, jobs))
+
+
+def _lacks(table: tables.Table, batch: Batch) -> bool:
+    """Whether the table still has to get what the batch made: it has no commit of it, or one whose files a power cut has torn."""
+    return table.transaction("batch") < batch.number or bool(_torn_files(table, batch))
+
+
+def _torn_files(table: tables.Table, batch: Batch) -> list[str]:
+    """All files that the batch's commit added, if one of them is not on the disk as it was written; before the ledger's commit nothing vouches for them."""
+    if table.transaction("batch") < batch.number:
+        return []
+    added = delta_log.read(table.path, table.version).added
+    return sorted(added) if table.broken(added) else []
 
 
 def _schema(columns: Any) -> pa.Schema:

@@ -4,7 +4,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from jobs import repair, requests, retention, runner
+from jobs import integrity, rebuild, repair, requests, retention, runner, sharing
 from jobs import tables as delta
 from jobs.doctor import Fact
 from jobs.pipeline import Pipeline, Stream
@@ -18,16 +18,17 @@ COPY = "restore it from a copy: it cannot be made anew"
 def tables(pipeline: Pipeline) -> Iterable[Fact]:
     if not delta.exists(os.path.join(pipeline.warehouse, "ledger", "changes")):
         return [Fact("tables", True, "none yet")]
-    broken = [f for path in _public(pipeline) if (f := _readable(path))]
-    if any("ledger" in f.value for f in broken):
-        return broken
+    ledger = [f for path in _public(pipeline, "ledger") if (f := _readable(path))]
+    if ledger:
+        return ledger
     rt = runner.runtime(pipeline)
-    found = [*broken, *_states(rt), *_long(rt), *(_kept(rt, s) for s in pipeline.streams.values() if s.keep is not None)]
+    broken = [f for path in _public(pipeline, "streams", "quarantine") if (f := _readable(path))]
+    found = [*broken, *_as_left(rt), *_results(rt), *_states(rt), *_long(rt), *(_kept(rt, s) for s in pipeline.streams.values() if s.keep is not None)]
     return found if any(not f.ok for f in found) else [Fact("tables", True, "ledger, streams, results and state can be read"), *found]
 
 
-def _public(pipeline: Pipeline) -> list[str]:
-    folders = [os.path.join(pipeline.warehouse, kind) for kind in ("ledger", "streams", "quarantine", "results")]
+def _public(pipeline: Pipeline, *kinds: str) -> list[str]:
+    folders = [os.path.join(pipeline.warehouse, kind) for kind in kinds]
     paths = [os.path.join(folder, name) for folder in folders if os.path.isdir(folder) for name in sorted(os.listdir(folder))]
     return [path for path in paths if delta.exists(path)]
 
@@ -42,6 +43,18 @@ def _readable(path: str) -> Fact | None:
     except (ForebayError, *repair.BROKEN) as error:
         return Fact("table", False, f"{path}: {str(error).splitlines()[0]}", COPY)
     return None
+
+
+def _as_left(rt: Runtime) -> list[Fact]:
+    """Streams and relations that lost a commit, or that somebody else changed."""
+    wrong = [d for path in integrity.checked_paths(rt) if not path.startswith("results/") and (d := integrity.damage(rt, path))]
+    return [Fact("table", False, f"{d.path}: {d.what}", d.remedy()) for d in wrong]
+
+
+def _results(rt: Runtime) -> list[Fact]:
+    paths = sorted({path for s in requests.listed(rt) if s.state != "deleted" for path in sharing.tables_of(s)})
+    wrong = {path: what for path in paths if (what := rebuild.unsound(rt, path))}
+    return [Fact("result", False, f"{path}: {what}", integrity.Damage(path, what).remedy(integrity.queries_in(rt, path))) for path, what in wrong.items()]
 
 
 def _states(rt: Runtime) -> list[Fact]:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from jobs import tables
+from jobs import places, tables
 from jobs.pipeline import Pipeline
 from jobs.tables import Table
 
@@ -33,3 +33,10 @@ def refresh(pipeline: Pipeline) -> None:
             table.refresh()
         else:
             del pipeline.handles[path]
+
+
+def versions(pipeline: Pipeline, kinds: tuple[str, ...]) -> dict[str, int]:
+    """Of the tables that are open, by path under the warehouse: those whose path begins like one of `kinds`."""
+    root = len(places.join(pipeline.warehouse, ""))
+    paths = {path[root:]: table for path, table in pipeline.handles.items()}
+    return {path: table.version for path, table in paths.items() if path.startswith(kinds)}

@@ -2,11 +2,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from jobs import agreed, failpoints, handles, intake, places, tables
+from jobs import agreed, delta_log, failpoints, handles, intake, places, tables
+from jobs.intake import INGEST as APPLICATION
 from jobs.intake import Record, application
 from jobs.land import Landed
 from jobs.pipeline import Pipeline, Stream
@@ -14,7 +15,6 @@ from jobs.schema import QUARANTINE, stream_schema
 from jobs.tables import File, Table
 from optimizer.errors import failed
 
-APPLICATION = "ingest"
 METADATA = "forebay.ingest"
 LOOK_BACK = 100                        # commits after an ingest, by maintenance, in which recovery still finds it
 
@@ -84,16 +84,44 @@ def _recovered(pipeline: Pipeline, name: str) -> bool:
     if files.transaction(application(name)) >= number:
         return False
     failpoints.at("ingest.before-recover")
-    _finish(pipeline, name, _told(stream, name, number))
+    version, record = _record_of(stream, name, number)
+    if _broken(pipeline, name, version, record):
+        _undo(pipeline, name, version, record)
+    else:
+        _finish(pipeline, name, record)
     failpoints.at("ingest.after-recover")
     return True
 
 
-def _told(stream: Table, name: str, number: int) -> Mapping[str, Any]:
+def _broken(pipeline: Pipeline, name: str, version: int, record: Mapping[str, Any]) -> bool:
+    """Whether a power cut has left less of the ingest's files than the log knows: they are on the disk for certain only when the ledger knows of them."""
+    stream = handles.latest(pipeline, stream_path(pipeline, name))
+    aside = quarantine_path(pipeline, name)
+    files = [tables.whole(places.join(aside, f["path"]), f["size"]) for f in record["quarantine"]]
+    return bool(stream.broken(delta_log.read(stream.path, version).added)) or not all(files)
+
+
+def _undo(pipeline: Pipeline, name: str, version: int, record: Mapping[str, Any]) -> None:
+    """The ingest never was: its inputs are not known to the ledger, so the next ingest takes them again."""
+    number, stream = record["ingest"], handles.latest(pipeline, stream_path(pipeline, name))
+    _take_out(stream, delta_log.read(stream.path, version).added)
+    if record["quarantine"] and tables.exists(quarantine_path(pipeline, name)):
+        _take_out(handles.latest(pipeline, quarantine_path(pipeline, name)), [f["path"] for f in record["quarantine"]])
+    intake.files_table(pipeline).commit(transaction=(application(name), number))
+
+
+def _take_out(table: Table, names: Collection[str]) -> None:
+    present = [f.path for f in table.files() if f.path in names]
+    if present:
+        table.commit((), present)
+
+
+def _record_of(stream: Table, name: str, number: int) -> tuple[int, Mapping[str, Any]]:
+    """The version of the stream's table that an ingest made, and what it says of itself."""
     for entry in stream.history(LOOK_BACK):
-        said: Mapping[str, Any] = json.loads(str(entry.get(METADATA, "{}")))
-        if said.get("ingest") == number:
-            return said
+        record: Mapping[str, Any] = json.loads(str(entry.get(METADATA, "{}")))
+        if record.get("ingest") == number:
+            return int(str(entry["version"])), record
     hint = "restore the table from a copy; see `forebay doctor`"
     raise failed("damaged-table", f"no commit of {stream.path} tells what ingest {number} of {name} took", hint)
 
@@ -109,6 +137,7 @@ def _finish(pipeline: Pipeline, name: str, said: Mapping[str, Any]) -> None:
             failpoints.at("ingest.after-quarantine")
     files = intake.files_table(pipeline)
     if files.transaction(application(name)) < number:
+        places.sync(pipeline.warehouse)      # what this row says is there is on the disk before it
         failpoints.at("ingest.before-files")
         intake.append(files, [Record(**r) for r in said["files"]], (application(name), number))
         failpoints.at("ingest.after-files")

@@ -13,6 +13,7 @@ from jobs.pipeline import Pipeline
 from jobs.schema import FILES
 from jobs.tables import Table, instant
 
+INGEST = "ingest"                      # under this name a stream's table says the number of its last ingest
 MANY = 32                              # files of this table that are read one by one; more are made one
 _INSTANTS = ("first_boundary", "last_boundary", "first_event", "last_event", "at")
 

@@ -17,7 +17,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from jobs import failpoints, kernel, places, tables
+from jobs import delta_log, failpoints, kernel, places, tables
+from jobs.lock import held
 from jobs.tables import Conflict, Table
 from optimizer.errors import failed
 
@@ -27,6 +28,7 @@ CHANGES = pa.schema([("sequence", pa.int64()), ("at", STAMP), ("query", pa.strin
 BATCHES = pa.schema([("batch", pa.int64()), ("phase", pa.string()), ("first", STAMP), ("boundary", STAMP), ("boundaries", pa.int64()),
                      ("plans", pa.string()), ("relations", pa.string()), ("failed", pa.string()),
                      ("seconds", pa.float64()), ("measured", pa.string()), ("runner", pa.string()), ("at", STAMP)])
+CHANGES_PATH = "ledger/changes"
 BEGUN = "forebay.begun"
 MANY = 64                # files of one of these tables before they are merged
 ATTEMPTS = 1000          # a request loses only to a boundary that begins or another request, each a few milliseconds long
@@ -95,12 +97,14 @@ class Ledger:
     def __init__(self, warehouse: str, asked_by: str = "") -> None:
         self.warehouse = warehouse
         self.asked_by = asked_by
-        self.changes = tables.create(places.join(warehouse, "ledger", "changes"), CHANGES)
-        self.batches = tables.create(places.join(warehouse, "ledger", "batches"), BATCHES)
+        paths = [places.join(warehouse, "ledger", name) for name in ("changes", "batches")]
+        _mend_ends(warehouse, paths)
+        self.changes, self.batches = (tables.create(path, schema) for path, schema in zip(paths, (CHANGES, BATCHES)))
         self._read: dict[str, list[tuple[int, Change]]] = {}
         self._told: tuple[Change, ...] = ()
         self._steady = False
         self._last: tuple[int, tuple[str, Batch, Mapping[str, State]] | None] = (-1, None)
+        self._relied: Mapping[str, int] = {}
 
     @contextmanager
     def steady(self) -> Iterator[int]:
@@ -116,7 +120,8 @@ class Ledger:
         """The last boundary that has begun: requests and late rows come after it."""
         last = self.last()
         begun = _instant(self.changes.refresh())
-        if last is not None and (begun or -1) < last[1].boundaries[-1]:
+        lost = self.changes.version < self._relied.get(CHANGES_PATH, 0)
+        if lost or last is not None and (begun or -1) < last[1].boundaries[-1]:
             raise failed("damaged-ledger", f"{self.changes.path} knows less than {self.batches.path}: a commit of it is gone",
                          "restore warehouse/ledger from a copy; see `forebay doctor`")
         return begun
@@ -141,6 +146,7 @@ class Ledger:
             failpoints.at("request.before-commit")
             try:
                 self.changes.append(_rows(CHANGES, [{**asdict(change), "sequence": self.changes.version + 1, "at": _now()}]))
+                places.sync(self.warehouse)      # it is said to be in force
                 failpoints.at("request.after-commit")
                 return change
             except Conflict:
@@ -173,15 +179,31 @@ class Ledger:
         version = self.batches.refresh().version
         if version != self._last[0]:
             said = self.batches.metadata().get("forebay")
-            self._last = (version, None if said is None else _told(json.loads(str(said))))
+            entry = None if said is None else json.loads(str(said))
+            self._relied = {} if entry is None else entry.get("tables", {})      # what was written before tables were named
+            self._last = (version, None if entry is None else _told(entry))
         return self._last[1]
+
+    def relied(self) -> Mapping[str, int]:
+        """By path under the warehouse: the version of a table that the newest entry rests on. A table that knows less has lost commits."""
+        self.last()
+        return self._relied
+
+    def rely(self, versions: Mapping[str, int]) -> None:
+        """Tables that were mended are as they are now."""
+        last = self.last()
+        if last is not None:
+            self._relied = {**self._relied, **versions}
+            self.batches.commit(metadata={"forebay": self._entry(*last)})
 
     def intent(self, batch: Batch) -> None:
         """Put-if-absent: a second runner that saw the same ledger loses here."""
         self._enter("intent", batch, batch.states, {}, 0.0, {})
 
-    def commit(self, batch: Batch, states: Mapping[str, State], failed: Mapping[str, str], seconds: float, measured: Mapping[str, float]) -> None:
-        """`measured`: seconds of each query's tasks."""
+    def commit(self, batch: Batch, states: Mapping[str, State], failed: Mapping[str, str], seconds: float, measured: Mapping[str, float],
+               versions: Mapping[str, int] | None = None) -> None:
+        """`measured`: seconds of each query's tasks; `versions`: of the tables that are open, which from here on must be there."""
+        self._relied = {**self._relied, **(versions or {}), CHANGES_PATH: self.changes.version}
         self._enter("commit", batch, states, failed, seconds, measured)
 
     def _enter(self, phase: str, batch: Batch, states: Mapping[str, State], failed: Mapping[str, str], seconds: float, measured: Mapping[str, float]) -> None:
@@ -190,7 +212,11 @@ class Ledger:
                "relations": json.dumps(dict(batch.relations)), "failed": json.dumps(dict(failed)), "seconds": seconds, "measured": json.dumps(dict(measured)),
                "runner": f"{socket.gethostname()}:{os.getpid()} {self.asked_by}".strip(), "at": _now()}
         self.batches.append(_rows(BATCHES, [row]), transaction=("batch", 2 * batch.number + (phase == "commit")),
-                            metadata={"forebay": _entry(phase, batch, states)})
+                            metadata={"forebay": self._entry(phase, batch, states)})
+
+    def _entry(self, phase: str, batch: Batch, states: Mapping[str, State]) -> str:
+        """`vars`, not `asdict`: of hundreds of queries the latter copies every plan, which takes longer than all the rest of a commit."""
+        return json.dumps({"phase": phase, "batch": vars(batch), "states": dict(states), "tables": dict(self._relied)}, default=vars)
 
     def committed(self) -> int | None:
         """The last boundary whose answers may be read."""
@@ -222,7 +248,7 @@ class Ledger:
         if last is not None:
             phase, batch, states = last
             left = {q: s for q, s in states.items() if q != query}
-            self.batches.commit(metadata={"forebay": _entry(phase, replace(batch, states=left) if phase == "intent" else batch, left)})
+            self.batches.commit(metadata={"forebay": self._entry(phase, replace(batch, states=left) if phase == "intent" else batch, left)})
 
     def tidy(self) -> None:
         """Makes one file of many in both tables; the newest entry goes on saying what it says."""
@@ -250,9 +276,12 @@ class Ledger:
             con.close()
 
 
-def _entry(phase: str, batch: Batch, states: Mapping[str, State]) -> str:
-    """`vars`, not `asdict`: of hundreds of queries the latter copies every plan, which takes longer than all the rest of a commit."""
-    return json.dumps({"phase": phase, "batch": vars(batch), "states": dict(states)}, default=vars)
+def _mend_ends(warehouse: str, paths: Iterable[str]) -> None:
+    """Who opens a ledger after a power cut takes torn commits off the ends of its logs."""
+    if any(map(delta_log.torn, paths)):
+        with held(warehouse):
+            for path in paths:
+                delta_log.mend_end(path)
 
 
 def _instant(changes: Table) -> int | None:

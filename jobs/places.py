@@ -4,12 +4,14 @@ Each function takes either. A local path costs one check of its class; all that 
 """
 from __future__ import annotations
 
+import ctypes
 import io
 import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 
 from jobs import store
@@ -116,6 +118,27 @@ def fetched(path: str) -> Iterator[str]:
         with store.reached(path), open(local, "wb") as file:
             file.write(store.whole(path.settings, path.key))
         yield local
+
+
+def sync(path: str) -> None:
+    """Everything written so far to the file system of this folder is on its disk when this returns; what a store takes is kept when it says so.
+
+    One call for all files: each by itself costs four milliseconds on a disk, all together hardly more than one."""
+    if isinstance(path, Remote):
+        return
+    if not hasattr(_libc(), "syncfs"):      # not Linux
+        return os.sync()
+    folder = os.open(path, os.O_RDONLY)
+    try:
+        if _libc().syncfs(folder) != 0:
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), path)
+    finally:
+        os.close(folder)
+
+
+@lru_cache(maxsize=1)
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
 
 
 def delete(path: str) -> None:

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from jobs import agreed
 from jobs import batch as batches
-from jobs import choice, compact, expect, failpoints, handles, ingest, intake, places, relations, repair, requests, retention, sharing
+from jobs import choice, compact, expect, failpoints, handles, ingest, intake, integrity, places, relations, repair, requests, retention, sharing
 from jobs import statistics as observing
 from jobs import tables
 from jobs.batch import Answer, Answered
@@ -42,6 +42,7 @@ from optimizer.samples import Sample
 from optimizer.windows import SECOND
 
 TASKS = "tasks"
+RELIED = ("streams/", "results/", "relations/")      # tables whose versions the ledger names, since nothing else says that a commit is gone
 
 Progress = Callable[[Mapping[str, Any]], None]
 
@@ -65,6 +66,7 @@ class Runtime:
         self.observed: dict[str, tuple[Sample | None, Observed | None]] = {}
         self.declared: tuple[Given, ...] = ()
         self.findings: list[Finding] = []
+        self.mended = False      # whether torn ends of logs were looked for since this process started
         self.beginning: int | None = None      # the first boundary that was ever run, once looked up
         self.versioned: frozenset[str] = frozenset()      # relations known to have a version: they never lose it
         self.catalog = catalog(self.pipeline)
@@ -119,6 +121,7 @@ def run(rt: Runtime, to: int | None = None, flush: bool = False, limit: int | No
 
 def _run(rt: Runtime, to: int | None, flush: bool, limit: int | None, progress: Progress) -> dict[str, Any]:
     agreed.streams(rt)
+    _check_tables(rt)
     ran = recover(rt)
     rt.marks = intake.watermarks(rt.pipeline)      # only an ingest moves them, and none can run meanwhile
     requests.synchronise(rt)
@@ -146,9 +149,19 @@ def take(rt: Runtime, only: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """New input into the stream tables and relations, once, in INTERFACE's `ingest` shape; holds the pipeline."""
     with held(rt.pipeline.warehouse), repair.told(rt):
         rt.forget()
+        _check_tables(rt, streams_only=True)
         done = ingest.ingest(rt.pipeline, SimpleNamespace(last_begun=rt.ledger.begun()), rt.tasks, only, rt.clock)
         refreshed = relations.refresh(rt.pipeline, rt.tasks)
     return {**done, "refused": done["refused"] + refreshed.refused}
+
+
+def _check_tables(rt: Runtime, streams_only: bool = False) -> None:
+    """What a power cut or somebody else did to them; after a start, torn ends that nothing relies on are taken off first."""
+    if not rt.mended:
+        integrity.mend_ends(rt)
+        rt.mended = True
+    integrity.check(rt, (path for path in integrity.checked_paths(rt) if not streams_only or path.startswith("streams/")))
+    compact.take_over(rt, rt.pipeline.streams)
 
 
 def recover(rt: Runtime) -> list[dict[str, Any]]:
@@ -229,9 +242,10 @@ def execute(rt: Runtime, boundaries: tuple[int, ...]) -> list[dict[str, Any]]:
 
 
 def _intend(rt: Runtime, batch: Batch) -> None:
-    """Made durable while the tasks compute: until it is, nothing that they make is in any table."""
+    """Made durable while the tasks compute: until it is on the disk, nothing that they make is in any table."""
     failpoints.at("batch.before-intent")
     rt.ledger.intent(batch)
+    places.sync(rt.pipeline.warehouse)
     failpoints.at("batch.after-intent")
 
 
@@ -260,6 +274,8 @@ def _carry_out(rt: Runtime, batch: Batch, started: float, intended: Callable[[],
     failing = expect.keep(rt)
     observing.keep(rt, batch, [*made, *map(Answer, seen)], found.taken)
     lap = rt.lap("statistics", lap)
+    if gone:
+        places.sync(rt.pipeline.warehouse)      # the entry that no longer needs them is on the disk before they leave it
     compact.discard(rt, gone)
     failpoints.at("batch.after-discard")
     horizons = retention.horizons(rt)
@@ -279,7 +295,11 @@ def _conclude(rt: Runtime, batch: Batch, found: Answered, seconds: float) -> Non
               **{a.work.name: _state(a, batch) for a in made if not a.failed and a.work.name not in together}}
     measured = choice.learn(rt, made, seconds) | {n: s.seconds / len(s.answered) for s in found.shared for n in s.answered}
     failpoints.at("batch.before-commit")
-    rt.ledger.commit(sharing.learnt(batch, rt.counted), states, {n: m for n, (_, m) in failed.items()}, seconds, measured)
+    synced = time.perf_counter()
+    places.sync(rt.pipeline.warehouse)      # tables and mark are on the disk before the ledger says that they are there
+    rt.lap("sync", synced)
+    versions = handles.versions(rt.pipeline, RELIED)
+    rt.ledger.commit(sharing.learnt(batch, rt.counted), states, {n: m for n, (_, m) in failed.items()}, seconds, measured, versions)
     failpoints.at("batch.after-commit")
     choice.write(rt, batch)
 

@@ -18,7 +18,8 @@ from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
-from jobs import places
+from jobs import delta_log, places
+from jobs.delta_log import Commit
 from optimizer.errors import ForebayError, failed
 
 UNKNOWN = 2**62              # more NULLs than a file can have
@@ -26,6 +27,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 MICROSECOND = timedelta(microseconds=1)
 NANOSECONDS = {"milliseconds": 1_000_000, "microseconds": 1000, "nanoseconds": 1}      # of Parquet's units of time
 OURS = "forebay.commit"      # each commit of ours carries its own version under this name
+MAGIC = b"PAR1"              # how a Parquet file ends
 Broken = DeltaError          # what a table that cannot be read or written raises here
 
 
@@ -91,7 +93,27 @@ class Table:
 
     def stands(self) -> bool:
         """Whether the log still has the commit that the handle is at: a table can be deleted, and made anew, while it is open."""
-        return places.is_file(places.join(self.path, "_delta_log", f"{self.version:020d}.json"))
+        return places.is_file(delta_log.commit_path(self.path, self.version))
+
+    def outside(self) -> tuple[Commit, ...]:
+        """The commits after the last one of ours: somebody else's, or torn ones."""
+        own = max(self.transaction(OURS), 0)
+        return tuple(delta_log.read(self.path, version) for version in range(own + 1, self.version + 1))
+
+    def written_outside(self) -> list[File]:
+        """Files that others have put in the place of ours since our last commit, as OPTIMIZE does."""
+        added = frozenset(name for commit in self.outside() for name in commit.added)
+        return [f for f in self.files() if f.path in added] if added else []
+
+    def changed_outside(self) -> Commit | None:
+        """The last commit of somebody else that changed rows, unless its changes were taken back: comments, properties and files that were only
+        put together differently change none."""
+        commits = self.outside()
+        if not commits:
+            return None
+        before, now = ({f.path for f in files} for files in (self.at(commits[0].version - 1).files(), self.files()))
+        moved = before ^ now
+        return next((c for c in reversed(commits) if c.torn or c.hides_rows or c.data_files & moved), None)
 
     def refresh(self) -> Table:
         before = self.version
@@ -109,6 +131,12 @@ class Table:
     def foreign(self) -> bool:
         """Whether the last commit is not ours."""
         return self.version > 0 and self.transaction(OURS) != self.version
+
+    def broken(self, names: Iterable[str] | None = None) -> list[str]:
+        """Of the table's files (or of these) those that are not on the disk as they were written: a power cut may have left less of one than
+        the log knows. Ends and sizes are looked at, not contents."""
+        wanted = None if names is None else frozenset(names)
+        return [f.path for f in self.files() if (wanted is None or f.path in wanted) and not whole(places.join(self.path, f.path), f.size)]
 
     def metadata(self) -> dict[str, object]:
         """What the last commit said of itself."""
@@ -158,6 +186,17 @@ class Table:
         old = self.files() if most is not None and len(self.files()) >= most else ()
         rows = pa.concat_tables([self.rows(), rows.cast(self.schema)]) if old else rows.cast(self.schema)
         return self.commit([write(self.path, rows, unique("rows"))] if rows.num_rows else [], [f.path for f in old], transaction, metadata)
+
+
+def whole(path: str, size: int) -> bool:
+    """Whether a Parquet file is there with this size and a footer; of a store's files always."""
+    if isinstance(path, places.Remote):
+        return True
+    try:
+        with open(path, "rb") as file:
+            return file.seek(0, os.SEEK_END) == size and file.seek(-len(MAGIC), os.SEEK_END) >= 0 and file.read() == MAGIC
+    except OSError:
+        return False
 
 
 def exists(path: str) -> bool:

@@ -24,11 +24,12 @@ def boundary(seconds: float) -> int:
 
 
 def pipeline(folder: Path, streams: Mapping[str, str] | None = None, batch: str = "10 seconds",
-             queries: Mapping[str, str] | None = None, top: str = "", spark: str = "{master: inline}") -> forebay.Pipeline:
-    """Streams with a time, a key and a value; more settings by stream."""
+             queries: Mapping[str, str] | None = None, top: str = "", spark: str = "{master: inline}",
+             columns: str = "{ts: timestamp, k: bigint, x: bigint}") -> forebay.Pipeline:
+    """Streams with a time, a key and a value, or other columns; more settings by stream."""
     (folder / "queries").mkdir(parents=True, exist_ok=True)
     given = {"views": ""} if streams is None else streams
-    told = "".join(f"  {name}: {{columns: {{ts: timestamp, k: bigint, x: bigint}}, event_time: ts{', ' + more if more else ''}}}\n"
+    told = "".join(f"  {name}: {{columns: {columns}, event_time: ts{', ' + more if more else ''}}}\n"
                    for name, more in given.items())
     (folder / "forebay.yml").write_text(f"name: test\nbatch: {batch}\nspark: {spark}\n{top}streams:\n{told}")
     for name, sql in (queries or {}).items():

@@ -149,7 +149,7 @@ def test_doctor_lists_damage_and_rebuilds(shop: Path, capfd: pytest.CaptureFixtu
     bad = [f for f in json.loads(capfd.readouterr().out)["facts"] if f["name"] == "state"]
     assert len(bad) == 1 and "forebay doctor --rebuild kept" in bad[0]["fix"]
     assert cli.main(["doctor", "--pipeline", str(shop), "--rebuild", "kept", "--json"]) == 0
-    assert json.loads(capfd.readouterr().out) == {"query": "kept", "rebuilt": True}
+    assert json.loads(capfd.readouterr().out) == {"query": "kept", "rebuilt": True, "state": True, "tables": [], "boundaries": 0}
     assert cli.main(["doctor", "--pipeline", str(shop), "--rebuild", "nobody", "--json"]) == 2
     pipe = opened(shop)
     assert ran(pipe)[-1] == 60 and equal(pipe)
