@@ -43,6 +43,7 @@ DECISIONS = pa.schema([("boundary", STAMP), ("query", pa.string()), ("plan", pa.
                        ("candidates", pa.string()), ("corrections", pa.string()), ("at", STAMP)])
 COSTS_PATH = "ledger/costs"
 COSTS = pa.schema([("at", STAMP), ("measurements", pa.int64()), ("machine", pa.string()), ("document", pa.string())])
+MANY = 64               # files of decisions before they are merged
 FITTED = 40             # measurements between two writings of fitted unit costs
 KEPT = 30               # boundaries whose seconds are remembered of a plan
 REMEMBERED = 100        # batches that a start looks back
@@ -197,7 +198,7 @@ def write(rt: Runtime, batch: Batch) -> None:
     rows += [_row(rt, name, memory, batch.boundaries[0]) for name, memory in rt.choices.queries.items() if memory.unwritten and name in batch.plans]
     if not rows:
         return
-    rt.table(PATH, DECISIONS).append(pa.Table.from_pylist(rows, schema=DECISIONS))
+    rt.table(PATH, DECISIONS).append(pa.Table.from_pylist(rows, schema=DECISIONS), most=MANY)
     for memory in rt.choices.queries.values():
         if memory.unwritten and memory.decision is not None:
             memory.said, memory.unwritten = memory.decision.predicted, False

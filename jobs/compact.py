@@ -36,6 +36,7 @@ SWEEP_EVERY = 900.0          # seconds between two looks for files that no table
 GRACE = 3600.0               # seconds that a file no table names stays
 GRACE_HOURS = 1              # the same for files that left a table people read: a reader may hold an earlier version
 KEEP = "keep"                # under this name a table says up to where rows may have left it
+LOG_PATH = "ledger/maintenance"
 LOG = pa.schema([("table", pa.string()), ("files", pa.int64()), ("rows", pa.int64()), ("at", pa.timestamp("us", "UTC"))])
 
 
@@ -156,8 +157,8 @@ def _paths(table: Table, files: Iterable[File]) -> tuple[str, ...]:
 
 def note(rt: Runtime, path: str, files: int, rows: int) -> None:
     """So many files of a table were replaced by one of so many rows, or left."""
-    log = tables.create(places.join(rt.pipeline.warehouse, "ledger", "maintenance"), LOG)
-    log.append(pa.Table.from_pylist([{"table": path, "files": files, "rows": rows, "at": rt.clock()}], schema=LOG))
+    row = {"table": path, "files": files, "rows": rows, "at": rt.clock()}
+    rt.table(LOG_PATH, LOG).append(pa.Table.from_pylist([row], schema=LOG), most=SMALL_FILES)
 
 
 def discard(rt: Runtime, gone: list[tuple[str, list[str]]]) -> None:
@@ -196,12 +197,26 @@ def sweep(rt: Runtime) -> None:
 
 
 def _sweep_read(rt: Runtime) -> None:
-    """Of tables that people read: what compaction and `keep` took out, once nobody can be reading it."""
-    for kind in ("streams", "quarantine", "results"):
+    """Of tables that people read, the ledger's among them: what compaction and `keep` took out, once nobody can be reading it."""
+    for kind in ("streams", "quarantine", "results", "ledger"):
         folder = places.join(rt.pipeline.warehouse, kind)
         for name in _listed(folder):
             if tables.exists(path := places.join(folder, name)):
-                discard(rt, [(f"{kind}/{name}", tables.open_table(path).left(GRACE_HOURS))])
+                table = tables.open_table(path)
+                discard(rt, [(f"{kind}/{name}", [*table.left(GRACE_HOURS), *_unnamed(table)])])
+
+
+def _unnamed(table: Table) -> list[str]:
+    """Files that no commit names or took out lately: of tasks that ran twice, of crashes, of commits that are long forgotten."""
+    named = {f.path for f in table.files()} | set(table.left(0))
+    return [n for n in places.listed(table.path) if n.endswith(".parquet") and n not in named and _old(places.join(table.path, n))]
+
+
+def trim_logs(rt: Runtime) -> None:
+    """Checkpoints where they are due, of every table that is open."""
+    for table in (*rt.pipeline.handles.values(), rt.ledger.changes, rt.ledger.batches):
+        if table.stands():
+            table.trim()
 
 
 def counts(table: Table, after: int, upto: int) -> list[tuple[int, int]]:

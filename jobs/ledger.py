@@ -30,7 +30,8 @@ BATCHES = pa.schema([("batch", pa.int64()), ("phase", pa.string()), ("first", ST
                      ("seconds", pa.float64()), ("measured", pa.string()), ("runner", pa.string()), ("at", STAMP)])
 CHANGES_PATH = "ledger/changes"
 BEGUN = "forebay.begun"
-MANY = 64                # files of one of these tables before they are merged
+MANY = 64                # small files of one of these tables before they are merged
+SMALL = 2**20            # bytes; a larger file stays as it is
 ATTEMPTS = 1000          # a request loses only to a boundary that begins or another request, each a few milliseconds long
 
 
@@ -251,16 +252,18 @@ class Ledger:
             self.batches.commit(metadata={"forebay": self._entry(phase, replace(batch, states=left) if phase == "intent" else batch, left)})
 
     def tidy(self) -> None:
-        """Makes one file of many in both tables; the newest entry goes on saying what it says."""
-        said = self.batches.metadata().get("forebay")      # as last read: what another process entered since is a conflict
-        for table, order, told in ((self.changes.refresh(), "sequence", {}), (self.batches, "batch, phase DESC", {"forebay": str(said)})):
-            if len(table.files()) <= MANY:
+        """Makes one file of many small ones in both tables; the newest entry goes on saying what it says."""
+        entry = self.batches.metadata().get("forebay")      # as last read: what another process entered since is a conflict
+        for table, order, metadata in ((self.changes.refresh(), "sequence", {}), (self.batches, "batch, phase DESC", {"forebay": str(entry)})):
+            small = [f for f in table.files() if f.size < SMALL]
+            if len(small) <= MANY:
                 continue
             con = kernel.shared()
-            rows = kernel.table(con, f"SELECT * FROM read_parquet({kernel.files(con, _paths(table))}) ORDER BY {order}")
+            paths = tuple(places.join(table.path, f.path) for f in small)
+            rows = kernel.table(con, f"SELECT * FROM read_parquet({kernel.files(con, paths)}) ORDER BY {order}")
             con.close()
             try:
-                table.commit([tables.write(table.path, rows.cast(table.schema), tables.unique("merged"))], [f.path for f in table.files()], None, told)
+                table.commit([tables.write(table.path, rows.cast(table.schema), tables.unique("merged"))], [f.path for f in small], None, metadata)
             except Conflict:
                 continue      # somebody asked something in between: next time
 

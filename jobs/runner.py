@@ -152,6 +152,7 @@ def take(rt: Runtime, only: Mapping[str, Any] | None = None) -> dict[str, Any]:
         _check_tables(rt, streams_only=True)
         done = ingest.ingest(rt.pipeline, SimpleNamespace(last_begun=rt.ledger.begun()), rt.tasks, only, rt.clock)
         refreshed = relations.refresh(rt.pipeline, rt.tasks)
+        compact.trim_logs(rt)
     return {**done, "refused": done["refused"] + refreshed.refused}
 
 
@@ -176,8 +177,6 @@ def recover(rt: Runtime) -> list[dict[str, Any]]:
         failpoints.at("recover.before")
         done = _carry_out(rt, last[1], time.perf_counter())
         failpoints.at("recover.after")
-    else:
-        rt.ledger.tidy()
     rt.position = rt.ledger.position
     compact.sweep_seldom(rt)      # not before: an intent that is run again reads files that its tables no longer name
     return done
@@ -281,6 +280,8 @@ def _carry_out(rt: Runtime, batch: Batch, started: float, intended: Callable[[],
     horizons = retention.horizons(rt)
     compact.compact(rt, made, horizons, found.shared)
     retention.leave(rt, horizons)
+    rt.ledger.tidy()
+    compact.trim_logs(rt)
     rt.lap("compact", lap)
     return report(rt, batch, found, failing, time.perf_counter() - started)
 

@@ -27,6 +27,8 @@ EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 MICROSECOND = timedelta(microseconds=1)
 NANOSECONDS = {"milliseconds": 1_000_000, "microseconds": 1000, "nanoseconds": 1}      # of Parquet's units of time
 OURS = "forebay.commit"      # each commit of ours carries its own version under this name
+CHECKPOINT_EVERY = 50        # commits: a checkpoint takes some six milliseconds, reading fifty commits as long
+RETENTION = {"delta.logRetentionDuration": "interval 1 hours", "delta.deletedFileRetentionDuration": "interval 1 hours"}      # unless a table says otherwise
 MAGIC = b"PAR1"              # how a Parquet file ends
 Broken = DeltaError          # what a table that cannot be read or written raises here
 
@@ -57,6 +59,7 @@ class Table:
         self.path = path
         self.handle = handle
         self._known: dict[str, File] | None = None
+        self._checkpoint: int | None = None
 
     @property
     def version(self) -> int:
@@ -131,6 +134,30 @@ class Table:
     def foreign(self) -> bool:
         """Whether the last commit is not ours."""
         return self.version > 0 and self.transaction(OURS) != self.version
+
+    def trim(self) -> bool:
+        """Every CHECKPOINT_EVERY commits a checkpoint, with which delta-rs removes the commits before it that are older than the table's retention;
+        so opening it takes no longer with its age, and its log stays short. Gives whether one was made."""
+        if self._checkpoint is None:
+            self._checkpoint = _last_checkpoint(self.path)
+        if self.version - self._checkpoint < CHECKPOINT_EVERY:
+            return False
+        missing = {key: value for key, value in RETENTION.items() if key not in self.properties}
+        if missing:      # made before tables said how long their logs stay
+            self._set_properties(missing)
+        self.handle.create_checkpoint()
+        self._checkpoint = self.version
+        return True
+
+    def _set_properties(self, properties: dict[str, str]) -> None:
+        """What the last commit says of itself is said again: readers ask the last one."""
+        told = {k: str(v) for k, v in self.metadata().items() if k.startswith("forebay")}
+        ours = CommitProperties(custom_metadata=told, max_commit_retries=0, app_transactions=[Transaction(OURS, self.version + 1)])
+        try:
+            self.handle.alter.set_table_properties(properties, commit_properties=ours)
+        except CommitFailedError as error:
+            raise Conflict(f"{self.path}: {error}") from error
+        self.refresh()
 
     def broken(self, names: Iterable[str] | None = None) -> list[str]:
         """Of the table's files (or of these) those that are not on the disk as they were written: a power cut may have left less of one than
@@ -220,10 +247,19 @@ def create(path: str, schema: pa.Schema, properties: Mapping[str, str] | None = 
         return open_table(path)
     places.make_folder(path)
     try:
-        return Table(path, DeltaTable.create(path, schema=schema, mode="ignore", storage_options=places.options(path), configuration=dict(properties or {}),
-                                             raise_if_key_not_exists=False))
+        return Table(path, DeltaTable.create(path, schema=schema, mode="ignore", storage_options=places.options(path),
+                                             configuration={**RETENTION, **(properties or {})}, raise_if_key_not_exists=False))
     except OSError as error:
         raise places.explained(path, error) or error
+
+
+def _last_checkpoint(path: str) -> int:
+    """The version of the newest checkpoint, −1 if there is none."""
+    try:
+        with places.opened(places.join(path, "_delta_log", "_last_checkpoint")) as file:
+            return int(json.load(file)["version"])
+    except (OSError, ValueError, LookupError):
+        return -1
 
 
 def _handle(path: str, version: int | None) -> DeltaTable:

@@ -26,6 +26,7 @@ def upkeep(rt: Runtime) -> dict[str, Any]:
         rt.ledger.tidy()
         retention.leave(rt, retention.horizons(rt))
         compact.sweep(rt)
+        compact.trim_logs(rt)
         return {"recovered": recovered, "left": _noted(rt)[len(before):], "stopped": None}
 
 
