@@ -5,14 +5,15 @@ running it again gives the same rows, and a table that has the batch's number al
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 
-from jobs import delta_log, failpoints, jvm, kernel, quiet, tables
+from jobs import delta_log, failpoints, jvm, kernel, memory, quiet, tables
 from jobs.ledger import Batch
 from jobs.orders import jvm_order, points, task_orders
 from jobs.sample import Asked, Either, Taken
@@ -23,12 +24,23 @@ from jobs.shared import shared
 from jobs.tables import File
 from jobs.work import Joining, Order, Outcome, Receiving, prepare, sending
 from jobs.works import Context, Work, state_folder, works
+from optimizer.errors import ForebayError
 from optimizer.final import final, result_columns
 from optimizer.lowering import Lowering
 from optimizer.program import BEGINNING, StateSet, state_sets
 from optimizer.shape import shape
 
+SPREAD, MOST_SPREAD = 4, 64      # times as many parts at each try, and in all, where a task's memory is too small
+log = logging.getLogger("forebay")
 COMMITTERS = 4       # threads that commit tables at the same time: each waits for the disk, not for the processor
+
+
+class Exhausted(ForebayError):
+    """A query's work does not fit into a task's memory under its plan, in however many parts."""
+
+    def __init__(self, query: str, plan: str, what: str) -> None:
+        super().__init__("out-of-memory", f"{query} does not fit into the memory of a task under {plan}: {what}", hint=memory.MORE, exit_code=1)
+        self.query, self.plan = query, plan
 
 
 @dataclass
@@ -53,18 +65,23 @@ class Answer:
 
 @dataclass(frozen=True)
 class Answered:
-    """What a batch made: each query's answer that has one of its own, and each group's."""
+    """What a batch made: each query's answer that has one of its own, and each group's. `spread` says how many times as many parts as planned some
+    queries needed to fit into their tasks' memory."""
 
     made: list[Answer]
     shared: list[Shared]
     taken: list[Taken]
+    spread: Mapping[str, int] = field(default_factory=dict)
 
 
-def answers(context: Context, batch: Batch, todo: list[Work], asked: Sequence[Asked] = (), groups: Sequence[Together] = ()) -> Answered:
+def answers(context: Context, batch: Batch, todo: list[Work], asked: Sequence[Asked] = (), groups: Sequence[Together] = (),
+            spread: Mapping[str, int] | None = None) -> Answered:
     """All queries in one Spark job, and the samples with them; a query that fails is tried again boundary by boundary to find from where.
 
-    Members that a group has to leave out run apart, in a job after it."""
-    outcomes, taken = _perform(context, batch, todo, asked, groups)
+    Members that a group has to leave out run apart, in a job after it. `spread`: of queries that did not fit before, how they are divided at once."""
+    spread = dict(spread or {})
+    outcomes, taken = _perform(context, batch, [_divided(w, spread.get(w.name, 1)) for w in todo], asked, groups)
+    outcomes = _in_more_parts(context, batch, todo, outcomes, spread)
     by_query: dict[str, list[Outcome]] = {}
     for outcome in outcomes:
         by_query.setdefault(outcome.query, []).append(outcome)
@@ -72,7 +89,36 @@ def answers(context: Context, batch: Batch, todo: list[Work], asked: Sequence[As
     together = [shared(context, batch, g, by_query[g.name]) for g in groups]
     for left in (s for s in together if s.apart):
         made += answers(context, batch, works(context, batch, left.together.standings, left.apart)).made
-    return Answered(made, together, taken)
+    return Answered(made, together, taken, spread)
+
+
+def _in_more_parts(context: Context, batch: Batch, todo: list[Work], outcomes: list[Outcome], spread: dict[str, int]) -> list[Outcome]:
+    """Queries that did not fit into their tasks' memory are computed again, divided by key into more and more parts, one after another in a task:
+    each part holds less, though it reads all. The rows are the same; only how they were divided is not as the batch says."""
+    while again := [w for w in todo if _exhausted(w, outcomes) and can_divide(w) and spread.get(w.name, 1) < MOST_SPREAD]:
+        spread.update({w.name: spread.get(w.name, 1) * SPREAD for w in again})
+        for w in again:
+            log.warning("%s does not fit into a task's %s under %s: its work is divided into %d times as many parts", w.name, context.tasks.memory,
+                        w.plan.name, spread[w.name])
+        repeated = {w.name for w in again}
+        outcomes = [o for o in outcomes if o.query not in repeated] + _perform(context, batch, [_divided(w, spread[w.name]) for w in again])[0]
+    return outcomes
+
+
+def _exhausted(work: Work, outcomes: list[Outcome]) -> bool:
+    return any(o.exhausted for o in outcomes if o.query == work.name)
+
+
+def can_divide(work: Work) -> bool:
+    return work.plan.place == "tasks" and not shape(work.query).whole
+
+
+def _divided(work: Work, times: int) -> Work:
+    """By the key that all inputs share, where there is one, so that every part holds less of each input."""
+    if times == 1:
+        return work
+    by_key = len(work.query.inputs) == 1 or shape(work.query).common_key() is not None
+    return replace(work, parts=work.parts * times, plan=replace(work.plan, exchange="partition") if by_key else work.plan)
 
 
 def _perform(context: Context, batch: Batch, todo: list[Work], asked: Sequence[Asked] = (),
@@ -112,6 +158,9 @@ def _answer(context: Context, batch: Batch, work: Work, outcomes: list[Outcome])
 
 def _tried(context: Context, work: Work, outcomes: list[Outcome]) -> Answer:
     """The answer, or from which boundary there is none: an error of the query's own, in a task or in the merge."""
+    too_much = next((o.exhausted for o in outcomes if o.exhausted), None)
+    if too_much is not None:
+        raise Exhausted(work.name, work.plan.name, too_much)
     message = next((o.failed for o in outcomes if o.failed), None)
     if message is None:
         try:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from jobs import calibrate, statistics, tables
-from jobs.batch import Answer
+from jobs.batch import Answer, Exhausted
 from jobs.ledger import Batch, State
 from jobs.queries import BEFORE_ALL, Standing, text_since
 from jobs.works import parsed, plan_from, plan_value
@@ -27,7 +27,7 @@ from optimizer.cost.measured import seconds
 from optimizer.decide import DEFAULT as RULES
 from optimizer.decide import Decision, Past
 from optimizer.observed import Observed
-from optimizer.plan import Plan, default, named
+from optimizer.plan import Plan, default, leanest, named
 from optimizer.query import Query
 from optimizer.sharing.ways import said
 from optimizer.symbols import symbols
@@ -48,6 +48,7 @@ FITTED = 40             # measurements between two writings of fitted unit costs
 KEPT = 30               # boundaries whose seconds are remembered of a plan
 REMEMBERED = 100        # batches that a start looks back
 COLD = 2.0              # times its price beyond which a process's first batch tells what starting Spark costs, not what work costs
+BEYOND_MEASURE = 1e6    # times its price: what a plan counts as that does not fit into memory
 NEWS = 1.25             # a prediction that moved by this factor is written down again
 
 
@@ -98,16 +99,40 @@ def plan(rt: Runtime, standing: Standing, state: State | None) -> Plan:
     if memory is None or memory.sql != standing.sql:
         memory = rt.choices.queries[standing.name] = _remembered(rt, standing, state)
     observed = statistics.observed(rt, standing.name, query) or statistics.sampled(rt, query)
-    if observed.weight <= 0:
-        return named(query, standing.pin) if standing.pin else default(query)
-    news = (standing.sql, standing.pin, standing.since, observed.at, rt.parallel.parts)
-    if memory.decision is None or memory.seen != news:
+    pin = None if standing.pin is None or _too_large(memory.past, standing.pin) else standing.pin
+    if observed.weight <= 0 and memory.decision is None:
+        return named(query, pin) if pin else default(query)
+    news = (standing.sql, pin, standing.since, observed.at, rt.parallel.parts)
+    if memory.decision is None or memory.seen != news and observed.weight > 0:
         memory.observed, memory.seen = observed, news
-        _decided(memory, consider(query, observed, costs(rt), memory.past, only=standing.pin))
+        _decided(memory, consider(query, observed, costs(rt), memory.past, only=pin))
     assert memory.decision is not None
     if rt.parallel.reason is not None:
         memory.decision, memory.unwritten = replace(memory.decision, reason=f"{memory.decision.reason}; {rt.parallel.reason}"), True
     return memory.decision.plan
+
+
+def too_large(rt: Runtime, standing: Standing, state: State | None, error: Exhausted) -> Plan | None:
+    """The plan to take instead of one that did not fit into its tasks' memory, entered as a decision; None if that was it already.
+
+    The plan that was left counts as dear beyond measure for as long as corrections are remembered, also where it is pinned."""
+    query = parsed(standing.sql, rt.catalog)
+    memory = rt.choices.queries.get(standing.name)
+    if memory is None or memory.sql != standing.sql:
+        memory = rt.choices.queries[standing.name] = _remembered(rt, standing, state)
+    plan = leanest(query)
+    if error.plan == plan.name and (_too_large(memory.past, plan.name) or plan == default(query)):
+        return None
+    corrections = {**memory.past.corrections, error.plan: (BEYOND_MEASURE, 0)}
+    reason = f"{error.plan} does not fit into a task's memory ({rt.tasks.memory}), in however many parts: this plan needs the least"
+    memory.past = Past(plan, 0, error.plan, (), None, corrections)
+    memory.decision = Decision(plan, named(query, error.plan), reason, None, (), corrections)
+    memory.unwritten = True
+    return plan
+
+
+def _too_large(past: Past, name: str) -> bool:
+    return past.corrections.get(name, (1.0, 0))[0] >= BEYOND_MEASURE
 
 
 def costs(rt: Runtime, model: str = "measured", told: Any = None) -> Costs:

@@ -20,8 +20,8 @@ def document(rt: Runtime, name: str) -> dict[str, Any]:
     decisions: list[dict[str, Any]] = []
     for batch in rt.ledger.told():
         if name in batch.plans:
-            pinned = (asked := standings(changes, batch.first).get(name)) is not None and asked.pin is not None
             since, plan = text_since(changes, name, batch.first), batch.plans[name]
+            pinned = (asked := standings(changes, batch.first).get(name)) is not None and asked.pin == plan
             before = decisions[-1]["plan"] if decisions and decisions[-1]["boundary"] >= since else plan
             rest = _written(choice.in_force(written, batch.first, plan, since), pinned)
             decisions.append({"batch": batch.number, "boundary": batch.first, "boundaries": batch.boundaries, "plan": plan,

@@ -1,42 +1,79 @@
 """The in-process vectorised engine: the only place that imports DuckDB; a connection is one thread's, sees no network and loads no extension."""
 from __future__ import annotations
 
+import atexit
 import os
 import re
+import shutil
 import tempfile
+from functools import lru_cache
 
 import duckdb
 import pyarrow as pa
 
 from jobs import store
+from jobs.memory import of_process
 from jobs.places import Remote
 from optimizer.scalar import DUCKDB_SETTINGS
 
-MEMORY = os.environ.get("FOREBAY_TASK_MEMORY", "1GB")      # one task's engine; beyond it spills to the temporary folder
+MEMORY = of_process()      # of an engine whose task was told nothing else; beyond it an engine spills
+SPILL = os.path.join(tempfile.gettempdir(), f"forebay-spill-{os.getuid()}")      # a folder of each process below it
 Connection = duckdb.DuckDBPyConnection
 Error = duckdb.Error
 
 # What a row or an answer can bring about, as opposed to a broken file, disk or program.
 DATA_ERRORS = (duckdb.OutOfRangeException, duckdb.ConversionException, duckdb.InvalidInputException)
 PROGRAM_ERRORS = (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException)      # our mistakes; a damaged file can bring about any other
-EXHAUSTED = (duckdb.OutOfMemoryException,)
+EXHAUSTED = (duckdb.OutOfMemoryException,)      # what cannot be spilled did not fit
 _SHARED: dict[int, Connection] = {}                        # by process: an engine does not survive a fork
+_GIVEN: dict[int, str] = {}                                # by process: what its engine may take, also the next one after an error
 _QUIET = "SET enable_progress_bar = false"                 # it would draw on stdout, which is for answers
 
 
 def connect(threads: int = 1, memory: str = MEMORY) -> Connection:
     """A fresh engine in UTC; insertion order is not kept, since no answer depends on it and spilling needs it gone."""
-    con = duckdb.connect(config={"threads": threads, "memory_limit": memory, "temp_directory": os.path.join(tempfile.gettempdir(), "forebay-spill"),
+    con = duckdb.connect(config={"threads": threads, "memory_limit": memory, "temp_directory": _spill_folder(os.getpid()),
                                  "autoinstall_known_extensions": "false", "autoload_known_extensions": "false", "preserve_insertion_order": "false"})
     for setting in (*(re.sub("^SET ", "SET GLOBAL ", s) for s in DUCKDB_SETTINGS), _QUIET):      # global: a cursor inherits those only
         con.execute(setting)
     return con
 
 
+@lru_cache(maxsize=1)
+def _spill_folder(process: int) -> str:
+    """This process's own (a worker is a fork); what processes left behind that were killed goes first."""
+    for name in os.listdir(SPILL) if os.path.isdir(SPILL) else []:
+        if name.isdigit() and not _lives(int(name)):
+            shutil.rmtree(os.path.join(SPILL, name), ignore_errors=True)
+    os.makedirs(SPILL, mode=0o700, exist_ok=True)
+    folder = os.path.join(SPILL, str(process))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def _lives(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+def give(memory_limit: str) -> None:
+    """What this process's shared engine may take from here on."""
+    if _GIVEN.get(os.getpid()) != memory_limit:
+        _GIVEN[os.getpid()] = memory_limit
+        con = shared()
+        con.execute(f"SET memory_limit = '{memory_limit}'")
+        con.close()
+
+
 def shared() -> Connection:
     """A connection to this process's one-thread engine, 60 times cheaper than an engine; temporary tables are its own, rows keep the order of their file."""
     if os.getpid() not in _SHARED:
-        _SHARED[os.getpid()] = connect()
+        _SHARED[os.getpid()] = connect(memory=_GIVEN.get(os.getpid(), MEMORY))
         _SHARED[os.getpid()].execute("SET preserve_insertion_order = true")
     con = _SHARED[os.getpid()].cursor()
     con.execute(_QUIET)
@@ -44,9 +81,10 @@ def shared() -> Connection:
 
 
 def discard() -> None:
-    """Ends the shared engine: after some errors it answers nothing more."""
+    """Ends the shared engine, and what it has spilled: after some errors it answers nothing more."""
     if os.getpid() in _SHARED:
         _SHARED.pop(os.getpid()).close()
+    shutil.rmtree(os.path.join(SPILL, str(os.getpid())), ignore_errors=True)
 
 
 def table(con: Connection, sql: str) -> pa.Table:

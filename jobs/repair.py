@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from jobs import kernel, places, spark, tables
+from jobs import kernel, memory, places, spark, tables
 from jobs.lock import held
 from jobs.tables import Conflict
 from optimizer.errors import ForebayError, failed
@@ -27,6 +27,8 @@ def explained(rt: Runtime, error: BaseException) -> ForebayError:
     if any(sign in text for sign in ("No space left", "Disk quota", "ENOSPC", "Errno 28")):
         return failed("disk-full", f"the disk is full: {text}",
                       "free space, then run again: nothing was published of the batch; `forebay doctor` shows what takes it")
+    if isinstance(error, kernel.EXHAUSTED):
+        return failed("out-of-memory", f"a statement does not fit into the memory that an engine may take: {text}", memory.MORE)
     if isinstance(error, spark.Broken) and not any(sign in text for sign in ("parquet", "Parquet", "No files found")):
         return failed("spark-failed", f"Spark gave up: {text}", "run again: the batch is repeated with the same rows; `forebay doctor` checks Spark")
     place = _state_of(rt, text)

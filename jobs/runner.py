@@ -9,7 +9,7 @@ import statistics
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import SimpleNamespace
 from typing import Any
@@ -66,6 +66,7 @@ class Runtime:
         self.observed: dict[str, tuple[Sample | None, Observed | None]] = {}
         self.declared: tuple[Given, ...] = ()
         self.findings: list[Finding] = []
+        self.spread: Mapping[str, int] = {}      # by query: times as many parts as planned, since its work did not fit into a task's memory
         self.mended = False      # whether torn ends of logs were looked for since this process started
         self.beginning: int | None = None      # the first boundary that was ever run, once looked up
         self.versioned: frozenset[str] = frozenset()      # relations known to have a version: they never lose it
@@ -175,7 +176,7 @@ def recover(rt: Runtime) -> list[dict[str, Any]]:
     done = []
     if last is not None and last[0] == "intent":
         failpoints.at("recover.before")
-        done = _carry_out(rt, last[1], time.perf_counter())
+        done = _carry_out_within_memory(rt, last[1], time.perf_counter())
         failpoints.at("recover.after")
     rt.position = rt.ledger.position
     compact.sweep_seldom(rt)      # not before: an intent that is run again reads files that its tables no longer name
@@ -237,7 +238,7 @@ def execute(rt: Runtime, boundaries: tuple[int, ...]) -> list[dict[str, Any]]:
     batch = _describe(rt, boundaries)
     rt.lap("describe", started)
     with ThreadPoolExecutor(1) as beside:
-        return _carry_out(rt, batch, started, beside.submit(_intend, rt, batch).result)
+        return _carry_out_within_memory(rt, batch, started, beside.submit(_intend, rt, batch).result)
 
 
 def _intend(rt: Runtime, batch: Batch) -> None:
@@ -248,7 +249,34 @@ def _intend(rt: Runtime, batch: Batch) -> None:
     failpoints.at("batch.after-intent")
 
 
-def _carry_out(rt: Runtime, batch: Batch, started: float, intended: Callable[[], object] = lambda: None) -> list[dict[str, Any]]:
+def _nothing() -> None:
+    """What is left to wait for where the intent is durable."""
+
+
+def _carry_out_within_memory(rt: Runtime, batch: Batch, started: float, intended: Callable[[], object] = _nothing) -> list[dict[str, Any]]:
+    """The batch; a query that does not fit into its tasks' memory, in however many parts, gets the plan that needs least, by an intent of its own.
+
+    Nothing of the batch is in any table by then: memory runs out while tasks compute."""
+    while True:
+        try:
+            return _carry_out(rt, batch, started, intended)
+        except batches.Exhausted as error:
+            intended()
+            batch = _under_another_plan(rt, batch, error)
+            _intend(rt, batch)
+            intended = _nothing
+
+
+def _under_another_plan(rt: Runtime, batch: Batch, error: batches.Exhausted) -> Batch:
+    standing = standings(rt.ledger.all_changes(), batch.boundaries[0])[error.query]
+    plan = choice.too_large(rt, standing, batch.states.get(error.query), error)
+    if plan is None:
+        raise error
+    apart = {name: tuple(n for n in names if n != error.query) for name, names in batch.shared.items()}
+    return replace(batch, plans={**batch.plans, error.query: plan_value(plan)}, shared=apart)
+
+
+def _carry_out(rt: Runtime, batch: Batch, started: float, intended: Callable[[], object]) -> list[dict[str, Any]]:
     """Everything between intent and commit, and the commit; all of it can be done twice."""
     lap = time.perf_counter()
     context, known = rt.context(), standings(rt.ledger.all_changes(), batch.boundaries[0])
@@ -258,8 +286,8 @@ def _carry_out(rt: Runtime, batch: Batch, started: float, intended: Callable[[],
     todo = works(context, batch, known)
     groups = together(context, batch, known)
     seen = [w for g in groups for w in watched(context, g)]
-    found = batches.answers(context, batch, todo, observing.asked(rt, batch, [*todo, *seen]), groups)
-    made = found.made
+    found = batches.answers(context, batch, todo, observing.asked(rt, batch, [*todo, *seen]), groups, rt.spread)
+    made, rt.spread = found.made, found.spread
     failpoints.at("batch.after-tasks")
     intended()
     expect.answered(rt, batch, made, found.shared)

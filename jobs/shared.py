@@ -170,9 +170,9 @@ def _program(asked: Family, lows: tuple[Lowering, ...], todo: tuple[int, ...], c
 
 
 def shared(context: Context, batch: Batch, asked: Together, outcomes: Sequence[Outcome]) -> Shared:
-    """All members' answers; where a task failed, for whatever member's sake, all run apart."""
+    """All members' answers; where a task failed, for whatever member's sake, or had too little memory for all of them, all run apart."""
     seconds = max((o.seconds for o in outcomes), default=0.0)
-    if any(o.failed for o in outcomes):
+    if any(o.failed or o.exhausted for o in outcomes):
         return Shared(asked, (), frozenset(asked.names), seconds)
     answers, apart = list[Made](), set[str]()
     todo = _points(context, asked)

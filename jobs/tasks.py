@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from jobs import spark
+from jobs import kernel, memory, spark
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -54,6 +54,11 @@ class Tasks:
         said = {"spark.master": self.master, **self.settings}
         return spark.at_once(lambda key, otherwise: str(said.get(key, otherwise)))
 
+    @property
+    def memory(self) -> str:
+        """What the engine of one task may take."""
+        return memory.of_task(self.master, self.settings, self.width)
+
     def map(self, function: Callable[[Item], Result], items: Iterable[Item], width: int | None = None) -> list[Result]:
         """function(item) for each, divided over at most `width` tasks by position."""
         todo = list(items)
@@ -63,7 +68,7 @@ class Tasks:
         if self.inline:
             return [function(item) for item in todo]
         count = min(len(todo), width or max(self.width, 1))
-        return _sorted(spark.run_tasks(self.session, _Share(function, todo, count), count))
+        return _sorted(spark.run_tasks(self.session, _Share(function, todo, count, self.memory), count))
 
     def exchange(self, send: Callable[[Item], list[tuple[int, bytes]]], items: Sequence[Item],
                  receive: Callable[[int, list[bytes]], Result], count: int) -> list[Result]:
@@ -75,8 +80,8 @@ class Tasks:
             sent = [message for item in items for message in send(item)]
             return [receive(k, [payload for to, payload in sent if to == k]) for k in range(count)]
         senders = min(len(items), max(self.width, 1))
-        share = _Sent(send, items, senders)
-        return _sorted(spark.run_exchange(self.session, share, _Received(receive), senders, count))
+        share = _Sent(send, items, senders, self.memory)
+        return _sorted(spark.run_exchange(self.session, share, _Received(receive, self.memory), senders, count))
 
     def stop(self) -> None:
         if self._session is not None:
@@ -91,8 +96,10 @@ class _Share:
     function: Callable[[Any], Any]
     items: Sequence[Any]
     count: int
+    memory: str
 
     def __call__(self, i: int) -> Iterable[bytes]:
+        kernel.give(self.memory)
         return [pickle.dumps((k, self.function(self.items[k]))) for k in range(i, len(self.items), self.count)]
 
 
@@ -103,8 +110,10 @@ class _Sent:
     function: Callable[[Any], list[tuple[int, bytes]]]
     items: Sequence[Any]
     count: int
+    memory: str
 
     def __call__(self, i: int) -> Iterable[tuple[int, bytes]]:
+        kernel.give(self.memory)
         return [message for item in self.items[i::self.count] for message in self.function(item)]
 
 
@@ -113,8 +122,10 @@ class _Received:
     """The receiving side's task."""
 
     function: Callable[[int, list[bytes]], Any]
+    memory: str
 
     def __call__(self, to: int, payloads: list[bytes]) -> Iterable[bytes]:
+        kernel.give(self.memory)
         return [pickle.dumps((to, self.function(to, payloads)))]
 
 

@@ -60,13 +60,15 @@ class Order:
 
 @dataclass(frozen=True)
 class Outcome:
-    """`failed` is the query's own error (a value of its answer cannot be computed), not the task's. `further` are answers of other shapes, by number."""
+    """`failed` is the query's own error (a value of its answer cannot be computed), not the task's; `exhausted` says what did not fit into the task's
+    memory. `further` are answers of other shapes, by number."""
 
     query: str
     part: int
     partials: pa.Table | None = None
     written: tuple[tuple[str, tables.File], ...] = ()
     failed: str | None = None
+    exhausted: str | None = None
     seconds: float = 0.0
     read_rows: Mapping[str, int] = field(default_factory=dict)
     further: Mapping[int, pa.Table] = field(default_factory=dict)
@@ -84,18 +86,21 @@ class Sent:
     part: int | None = None
     rows: bytes = b""
     failed: str | None = None
+    exhausted: str | None = None
 
 
 def perform(order: Order, sent: Sequence[Sent] = ()) -> Outcome:
     """An order's answer and state; an error that its data bring about is the outcome."""
     started = time.perf_counter()
-    failed = next((s.failed for s in sent if s.failed), None)
-    if failed:
-        return Outcome(order.query, order.part, failed=failed)
+    broken = next((s for s in sent if s.failed or s.exhausted), None)
+    if broken:
+        return Outcome(order.query, order.part, failed=broken.failed, exhausted=broken.exhausted)
     order = _with(order, sent)
     try:
         made, written = _either(order, _run)
         return Outcome(order.query, order.part, made.pop(0, None), tuple(written), seconds=time.perf_counter() - started, further=made)
+    except kernel.EXHAUSTED as error:
+        return Outcome(order.query, order.part, exhausted=_first_line(error), seconds=time.perf_counter() - started)
     except kernel.Error as error:
         return Outcome(order.query, order.part, failed=_told(error), seconds=time.perf_counter() - started)
 
@@ -104,6 +109,8 @@ def prepare(order: Order) -> list[Sent]:
     """This task's share of what crosses the exchange."""
     try:
         return _either(order, _send)
+    except kernel.EXHAUSTED as error:
+        return [Sent(order.query, exhausted=_first_line(error))]
     except kernel.Error as error:
         return [Sent(order.query, failed=_told(error))]
 
@@ -156,6 +163,10 @@ def _told(error: kernel.Error) -> str:
     """Of an error that a row brought about; any other ends the batch."""
     if not kernel.about_data(error):
         raise error
+    return _first_line(error)
+
+
+def _first_line(error: Exception) -> str:
     return str(error).splitlines()[0]
 
 

@@ -43,7 +43,8 @@ def share(low: Lowering, i: int, attributes: list[str]) -> str | None:
         return None
     if by_key(low):
         common = low.shape.common_key()
-        assert common is not None
+        if common is None:      # one input, by what it is grouped by
+            return _mine(low, attributes)
         return _mine(low, [attributes[low.shape.attributes[i].index(common[i])]])
     return _mine(low, attributes) if i == pivot(low) and not dealt(low, i) else None
 

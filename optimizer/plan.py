@@ -166,6 +166,13 @@ def default(query: Query) -> Plan:
     return _plan(asked, digits, "recompute")
 
 
+def leanest(query: Query) -> Plan:
+    """What needs the least memory at once, for where another plan did not fit: no state, and every task holds its keys only."""
+    plan = default(query)
+    by_key = shape(query).common_key() is not None
+    return replace(plan, layout="raw" if plan.keeping == "recompute" else plan.layout, exchange="partition" if by_key else plan.exchange)
+
+
 def named(query: Query, name: str) -> Plan:
     """The plan a person names, refused with the reason or with the names there are."""
     known = {c.plan.name: c for c in candidates(query)}
