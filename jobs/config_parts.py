@@ -13,6 +13,7 @@ from optimizer.errors import ForebayError
 RELATION_SOURCES = ("files", "json", "csv", "delta")
 STREAM_SOURCES = (*RELATION_SOURCES, "kafka")
 _CSV_OPTIONS = ("delimiter", "quote", "null")
+_SEPARATOR = re.compile(r"[\x01-\x09\x0b\x0c\x0e-\x7f]")
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _MASTER = re.compile(r"inline|local(-cluster)?(\[[\d*, ]+\])?|(spark|sc|k8s)://\S+|yarn")
 _MASTERS = "known are local[*], local[N], spark://HOST:PORT, sc://HOST:PORT, yarn, k8s://URL and inline"
@@ -35,8 +36,12 @@ def source(entry: Entry, folder: str, kinds: tuple[str, ...], settings: Mapping[
     for k in options:
         if kind in ("json", "delta"):
             raise refused(given[k], "unknown-key", f"{given[k].where} is for CSV files only", f"leave it out with {kind}")
-        if k != "null" and len(options[k]) != 1:
-            raise refused(given[k], "bad-config", f"{given[k].where} is {options[k]!r}", "it is one character")
+        if k != "null" and not _SEPARATOR.fullmatch(options[k]):
+            hint = "it is one character of ASCII, and no line end"
+            raise refused(given[k], "bad-config", f"{given[k].where} is {options[k]!r}", hint)
+    if options.get("delimiter", ",") == options.get("quote", '"'):
+        message = f"{entry.where} has one character as delimiter and as quote"
+        raise refused(entry, "bad-config", message, "name another delimiter or quote")
     return Source(kind, reached(given[kind], folder, settings), options)
 
 
