@@ -80,7 +80,7 @@ def _expectation(asked: Asked) -> Any:
 
 
 def _page(site: str, folder: str, suite: Suite, passed: int) -> Page:
-    found = sorted(glob.glob(os.path.join(site, "validations", suite.name, "**", "*.html"), recursive=True))
+    found = sorted(glob.glob(os.path.join(glob.escape(site), "validations", suite.name, "**", "*.html"), recursive=True))
     path = f"{suite.name}.html"
     shutil.copyfile(found[-1], os.path.join(folder, path))
     return Page(suite.name, path, passed, len(suite.asked))

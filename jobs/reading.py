@@ -67,7 +67,7 @@ def found(con: Connection, item: Input, declared: tuple[str, ...], sensitive: fr
 
 
 def _parquet(con: Connection, item: Input, sensitive: frozenset[str], part: tuple[int, int] | None) -> Found:
-    file = f"read_parquet({kernel.files(con, (item.path,))}, hive_partitioning=false, union_by_name=false)"
+    file = f"read_parquet({kernel.files(con, (item.path,))}, union_by_name = false)"
     types = con.execute(f"DESCRIBE SELECT * FROM {file}").fetchall()
     _distinct_in(con, item, [name for name, *_ in types])
     columns = {name: (_own(identifier(name), kind), kind) for name, kind, *_ in types}
@@ -79,7 +79,7 @@ def _parquet(con: Connection, item: Input, sensitive: frozenset[str], part: tupl
 def _distinct_in(con: Connection, item: Input, names: Sequence[str]) -> None:
     """The engine numbers columns of one name, and those without one: where a name looks so, the file is asked for its names."""
     if any(re.fullmatch(r"C\d+|.*_\d+", name, re.DOTALL) for name in names):
-        schema = f"parquet_schema({kernel.files(con, (item.path,))})"
+        schema = f"parquet_schema({kernel.listed(con, (item.path,))})"
         footer = con.execute(f"SELECT name, coalesce(num_children, 0) FROM {schema}").fetchall()
         inner, top = 0, []
         for name, children in footer[1:]:

@@ -199,7 +199,7 @@ def _said(table: Table) -> Mapping[str, Any]:
 
 def _inputs(pipeline: Pipeline, relation: Relation) -> Sequence[Input]:
     forced = relation.source.kind if relation.source.kind in ("json", "csv") else None
-    paths, options = files.matching(relation.source.path), relation.source.options
+    paths, options = files.matching(relation.source.path, pipeline.folder), relation.source.options
     return [Input("files", files.label(pipeline, p), p, forced or files.format_of(p), *size_and_time(p), options=options) for p in paths]
 
 
