@@ -147,7 +147,8 @@ def crash(error: Exception, folder: str) -> str:
     name = time.strftime("crash-%Y%m%dT%H%M%SZ-", time.gmtime()) + f"{os.getpid()}.log"
     for place in (*_ledger(folder), tempfile.gettempdir()):
         try:
-            with open(os.path.join(place, name), "w", encoding="utf-8") as file:
+            path = os.path.join(place, name)      # for this user only: it may quote rows and settings
+            with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "w", encoding="utf-8") as file:
                 file.write(text)
             return f"in {os.path.join(place, name)}"
         except OSError:

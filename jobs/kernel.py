@@ -26,7 +26,9 @@ _QUIET = "SET enable_progress_bar = false"                 # it would draw on st
 
 def connect(threads: int = 1, memory: str = MEMORY) -> Connection:
     """A fresh engine in UTC; insertion order is not kept, since no answer depends on it and spilling needs it gone."""
-    con = duckdb.connect(config={"threads": threads, "memory_limit": memory, "temp_directory": os.path.join(tempfile.gettempdir(), "forebay-spill"),
+    spill = os.path.join(tempfile.gettempdir(), f"forebay-spill-{os.getuid()}")
+    os.makedirs(spill, mode=0o700, exist_ok=True)      # rows may lie there, and another user's folder could not be written
+    con = duckdb.connect(config={"threads": threads, "memory_limit": memory, "temp_directory": spill,
                                  "autoinstall_known_extensions": "false", "autoload_known_extensions": "false", "preserve_insertion_order": "false"})
     for setting in (*(re.sub("^SET ", "SET GLOBAL ", s) for s in DUCKDB_SETTINGS), _QUIET):      # global: a cursor inherits those only
         con.execute(setting)
