@@ -11,7 +11,8 @@ from optimizer.errors import ForebayError, failed
 NUMBERS = {errno.ENOSPC: "disk-full", errno.EDQUOT: "disk-full", errno.EROFS: "read-only",
            errno.EACCES: "no-permission", errno.EPERM: "no-permission"}
 NOWHERE = (errno.ENOENT, errno.ENOTDIR)      # of a folder to be made: in /proc, or where a file is
-SIGNS = {"disk-full": ("No space left", "Disk quota", "ENOSPC"), "read-only": ("Read-only file system",),
+SIGNS = {"disk-full": ("No space left", "Disk quota", "ENOSPC", "disk is full"),      # the last is SQLite's
+         "read-only": ("Read-only file system", "readonly database"),
          "no-permission": ("Permission denied", "Operation not permitted")}
 MESSAGES = {
     "disk-full": "{} cannot be written: its disk is full",

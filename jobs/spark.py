@@ -245,6 +245,8 @@ def guarded() -> Iterator[None]:
 
 def _reason(error: Exception) -> str:
     """What a Python task died of is the last line of its traceback, among Java's; of an error of Java's own the first line that names it."""
+    if "UNAUTHENTICATED" in str(error):
+        return "the Connect server asks for its token: set SPARK_CONNECT_AUTHENTICATE_TOKEN, and name a server here sc://localhost:PORT"
     lines = [line.strip().removeprefix(": ") for line in str(error).splitlines() if line.strip()]
     told = [line for line in lines if re.match(r"[\w.]*(Error|Exception): ", line)]
     return told[0] if told else (lines[0] if lines else type(error).__name__)
