@@ -4,12 +4,13 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from forebay import show, text
+from jobs import disk
 from optimizer.errors import ForebayError
 
 if TYPE_CHECKING:
@@ -64,11 +65,14 @@ def _to_file(write: Callable[[TextIO], None], path: str) -> None:
     print(f"forebay: wrote {path}", file=sys.stderr)
 
 
-def _opened(path: str, mode: str = "wb") -> Any:
+@contextmanager
+def _opened(path: str, mode: str = "wb") -> Iterator[Any]:
     try:
-        return open(path, mode) if "b" in mode else open(path, mode, encoding="utf-8", newline="")
+        opened = open(path, mode) if "b" in mode else open(path, mode, encoding="utf-8", newline="")
     except OSError as error:
         raise ForebayError("bad-file", f"{path} cannot be written: {error.strerror}", hint="name a file in a folder that exists") from None
+    with disk.writing(path), opened:
+        yield opened
 
 
 def document(path: Path) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
+from jobs import disk
 from optimizer.errors import ForebayError, failed
 
 INTERRUPTED = 130
@@ -82,10 +83,12 @@ def call(asked: dict[str, Any]) -> Call:
 
 def _tell(said: Said, asked: dict[str, Any]) -> int:
     out: TextIO = asked["out"]
-    if asked.get("as_json"):
-        out.write(json.dumps(said.document, ensure_ascii=False, allow_nan=False) + "\n")
-    else:
-        said.text(out)
+    with disk.writing("the answer"):
+        if asked.get("as_json"):
+            out.write(json.dumps(said.document, ensure_ascii=False, allow_nan=False) + "\n")
+        else:
+            said.text(out)
+        out.flush()
     return said.code
 
 
@@ -109,8 +112,9 @@ def perform(app: typer.Typer, arguments: Sequence[str]) -> int:
 
 def _report(error: ForebayError, out: TextIO | None) -> int:
     if out is not None:
-        out.write(json.dumps(error.document(), ensure_ascii=False) + "\n")
-        out.flush()
+        with contextlib.suppress(OSError):      # where the answer found no room, the exit code is left
+            out.write(json.dumps(error.document(), ensure_ascii=False) + "\n")
+            out.flush()
     else:
         place = f" (line {error.line}, column {error.column})" if error.line else ""
         print(f"forebay: {error.message}{place}" + (f"\n  {error.hint}" if error.hint else ""), file=sys.stderr)
@@ -126,7 +130,10 @@ def _known(error: Exception, asked: dict[str, Any]) -> ForebayError:
     if type(error).__name__ == "Conflict":
         message = f"another runner committed to this pipeline meanwhile: {error}"
         return ForebayError("conflict", message, hint="nothing is lost or counted twice; run again", exit_code=3)
-    place = crash(error, call(asked).folder)
+    folder = call(asked).folder
+    if told := disk.explained(error, next(iter(_ledger(folder)), "a file")):
+        return told
+    place = crash(error, folder)
     message = f"{type(error).__name__}: {(str(error).strip() or 'no message').splitlines()[0][:300]}"
     return failed("unexpected-error", message, f"the traceback is {place}; `forebay doctor` checks the surroundings")
 
@@ -147,7 +154,8 @@ def crash(error: Exception, folder: str) -> str:
     name = time.strftime("crash-%Y%m%dT%H%M%SZ-", time.gmtime()) + f"{os.getpid()}.log"
     for place in (*_ledger(folder), tempfile.gettempdir()):
         try:
-            with open(os.path.join(place, name), "w", encoding="utf-8") as file:
+            path = os.path.join(place, name)      # for this user only: it may quote rows and settings
+            with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "w", encoding="utf-8") as file:
                 file.write(text)
             return f"in {os.path.join(place, name)}"
         except OSError:
@@ -176,7 +184,7 @@ def apart() -> Iterator[TextIO]:
         yield out
     finally:
         sys.stdout = before
-        with contextlib.suppress(BrokenPipeError):
+        with contextlib.suppress(OSError):      # the reader is gone, or there is no room: told already
             out.close()
         os.dup2(kept, 1)
         os.close(kept)

@@ -61,6 +61,8 @@ def ingested(document: Mapping[str, Any]) -> Text:
         table(out, ("stream", *counts), [(n, *(s[c] for c in counts)) for n, s in document["streams"].items()], (False, True, True, True, True))
         for r in document["refused"]:
             line(out, f"refused whole: {_clean(r['path'])}: {_clean(r['reason'])}")
+        for r in document["ignored"]:
+            line(out, f"{_clean(r['path'])}: {_clean(r['reason'])}")
         if any(s["quarantined"] for s in document["streams"].values()):
             line(out, "quarantined rows are in warehouse/quarantine/<stream>, each with its reason")
     return text

@@ -1,4 +1,7 @@
-"""A warm Spark Connect server with Delta: its command line, and `python -m infra.connect` that becomes it; the client's address is sc://HOST:PORT."""
+"""A warm Spark Connect server with Delta: its command line, and `python -m infra.connect` that becomes it; the client's address is sc://HOST:PORT.
+
+Who can reach it runs code as its owner, unless SPARK_CONNECT_AUTHENTICATE_TOKEN is set: then it answers only to clients that have the same.
+"""
 from __future__ import annotations
 
 import argparse
@@ -9,6 +12,7 @@ from pathlib import Path
 
 from jobs.spark import JARS, SETTINGS
 
+TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"      # Spark's name: both sides take it from there; without TLS its client does so for `localhost` only
 SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from infra.connect import TOKEN
 from jobs import rest, runner, tables
 from jobs.config import load
 from jobs.surroundings import ROOT
@@ -38,6 +39,7 @@ class There:
 
     airflow: rest.Server
     spark: str
+    token: str
     folder: Path
 
 
@@ -52,7 +54,8 @@ def servers() -> Iterator[There]:
                 raise SystemExit(done.stderr)
             said = json.loads(Path(place, "where.json").read_text())
             print(done.stdout.splitlines()[-1], flush=True)
-            yield There(rest.login(said["airflow"], said["user"], said["password"]), said["spark"], Path(said["pipelines"], "shop"))
+            airflow = rest.login(said["airflow"], said["user"], said["password"])
+            yield There(airflow, said["spark"], said["token"], Path(said["pipelines"], "shop"))
         finally:
             subprocess.run([*command, "down"], cwd=ROOT, env=environment, capture_output=True, timeout=120)
 
@@ -85,7 +88,7 @@ def _split(run: Mapping[str, Any], parts: list[dict[str, Any]]) -> dict[str, flo
 
 
 def by_commands(there: There) -> dict[str, float]:
-    environment = {**os.environ, "FOREBAY_MASTER": there.spark, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "FOREBAY_MASTER": there.spark, TOKEN: there.token, "PYTHONPATH": str(ROOT)}
     took = {}
     for name in ("ingest", "run"):
         began = time.perf_counter()

@@ -22,6 +22,7 @@ from pathlib import Path
 import psutil
 
 from infra import connect
+from infra.connect import TOKEN
 from jobs import rest
 from jobs.folders import SETTING, found
 from jobs.lock import held
@@ -43,7 +44,7 @@ SOON = {                    # Airflow's own values are for many machines: minute
     "AIRFLOW__CORE__EXECUTOR": "forebay_executor.KeptExecutor",      # in infra/settings
     "AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL": "1",      # a task whose pipes close before its process ends is not noticed until then: 5 s as Airflow has it
 }
-PREFERRED = {"airflow": 8080, "mlflow": 5000, "pages": 8090, "spark": 15002, "logs": 8793}
+PREFERRED = {"airflow": 8080, "mlflow": 5000, "pages": 8090, "spark": 15002}
 TAKING = os.path.join(tempfile.gettempdir(), f"forebay-up-{os.getuid()}")      # held while ports are chosen but not yet listened on
 
 
@@ -62,12 +63,13 @@ def up() -> int:
         print(f"forebay: {', '.join(running)} are running already; `make down` ends them", file=sys.stderr)
         return 1
     began = time.monotonic()
-    (PLACE / "log").mkdir(parents=True, exist_ok=True)
+    _closed()
+    (PLACE / "log").mkdir(exist_ok=True)
     for old in (PLACE / "log").glob("*.log"):
         old.unlink()
     with held(TAKING, PATIENCE):
         ports = {name: _free(port) for name, port in PREFERRED.items()}
-        environment, password, services = _environment(ports), _password(), _services(ports)
+        environment, password, services = _environment(ports, secrets.token_urlsafe(32)), _password(), _services(ports)
         _prepare(environment)
         for service in services:
             _start(service, environment)
@@ -81,9 +83,20 @@ def up() -> int:
     _start(Service(KEEPER, (sys.executable, "-m", "infra.up", "keep", json.dumps(ports)), lambda: True), environment)
     print(f"Airflow   {where['airflow']}    user admin, password {password}\n"
           f"Pages     {where['pages']}    every pipeline's data docs, and the way to its charts\n"
-          f"MLflow    {where['mlflow']}\nSpark     {where['spark']}\nPipelines {where['pipelines']}\n\n"
+          f"MLflow    {where['mlflow']}\n"
+          f"Spark     {where['spark']}    for whoever has {TOKEN}, `token` in {PLACE / 'where.json'}\n"
+          f"Pipelines {where['pipelines']}\n\n"
           f"All of it answered after {time.monotonic() - began:.0f} s. `make down` ends it; logs are in {PLACE / 'log'}.")
     return 0
+
+
+def _closed() -> None:
+    """Only this user may look into it, whatever modes Airflow and MLflow give their files: logs and databases hold rows and passwords.
+
+    A umask would be stronger, and would also close warehouses that a team shares.
+    """
+    PLACE.mkdir(parents=True, exist_ok=True)
+    PLACE.chmod(0o700)
 
 
 def keep(ports: Mapping[str, int]) -> None:
@@ -135,17 +148,20 @@ def _end(ours: list[psutil.Process]) -> None:
 def _where(ports: Mapping[str, int], environment: Mapping[str, str], password: str) -> dict[str, str]:
     """For people, and in where.json for programs."""
     web = {name: f"http://{HERE}:{ports[name]}" for name in ("airflow", "pages", "mlflow")}
-    return {**web, "spark": f"sc://{HERE}:{ports['spark']}", "pipelines": environment[SETTING], "user": "admin", "password": password}
+    return {**web, "spark": environment["FOREBAY_MASTER"], "token": environment[TOKEN], "pipelines": environment[SETTING], "user": "admin",
+            "password": password}
 
 
-def _environment(ports: Mapping[str, int]) -> dict[str, str]:
+def _environment(ports: Mapping[str, int], token: str) -> dict[str, str]:
+    """`token`: Spark Connect answers only who has it, since it runs any code as its owner."""
     airflow = f"http://{HERE}:{ports['airflow']}"
     own = {
         "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False", "AIRFLOW__CORE__PARALLELISM": "2", "AIRFLOW__API__HOST": HERE,
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{airflow}/execution/", "AIRFLOW__API__PORT": str(ports["airflow"]), "AIRFLOW__API__BASE_URL": airflow,
-        "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(ports["logs"]), **SOON, "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "30",
+        **SOON, "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "30",
         "PYTHONPATH": f"{ROOT}{os.pathsep}{SETTINGS}", "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": HERE,
-        "FOREBAY_POOLS": "on", "FOREBAY_MASTER": f"sc://{HERE}:{ports['spark']}", "MLFLOW_TRACKING_URI": f"http://{HERE}:{ports['mlflow']}",
+        "FOREBAY_POOLS": "on", "FOREBAY_MASTER": f"sc://localhost:{ports['spark']}", TOKEN: token,
+        "MLFLOW_TRACKING_URI": f"http://{HERE}:{ports['mlflow']}",
         "FOREBAY_PAGES": f"http://{HERE}:{ports['pages']}", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
     }
     named = os.environ.get(SETTING, str(PLACE / "pipelines")).split(os.pathsep)
@@ -181,14 +197,15 @@ def _services(ports: Mapping[str, int]) -> list[Service]:
                 lambda: _get(f"{mlflow}/health") is not None),
         Service("api-server", (str(BIN / "airflow"), "api-server", "--host", HERE, "--port", str(ports["airflow"]), "--workers", "1"),
                 lambda: _get(f"{airflow}/api/v2/monitor/health") is not None),
-        Service("scheduler", (str(BIN / "airflow"), "scheduler"), lambda: _healthy(airflow, "scheduler")),
+        Service("scheduler", (str(BIN / "airflow"), "scheduler", "--skip-serve-logs"), lambda: _healthy(airflow, "scheduler")),
         Service("dag-processor", (str(BIN / "airflow"), "dag-processor"), lambda: _healthy(airflow, "dag_processor")),
         Service("pages", (sys.executable, "-m", "infra.pages", "--host", HERE, "--port", str(ports["pages"])), lambda: _open(ports["pages"])),
     ]
 
 
 def _start(service: Service, environment: Mapping[str, str]) -> None:
-    with open(_log(service.name), "a", encoding="utf-8") as log:      # what the one before ended with stays
+    number = os.open(_log(service.name), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)      # what the one before ended with stays
+    with open(number, "a", encoding="utf-8") as log:
         child = subprocess.Popen(service.command, env=dict(environment), cwd=PLACE, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
     (PLACE / f"{service.name}.pid").write_text(f"{child.pid} {_born(child.pid)}")
 

@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from jobs.config_parts import RELATION_SOURCES, STREAM_SOURCES, located, reached, schedule, source, spark, tracking
+from jobs.config_parts import RELATION_SOURCES, STREAM_SOURCES, located, reached, schedule, source, spark, table_place, tracking
 from jobs.lines import Entry, choice, document, duration, fields, flag, items, name, refused, text
 from jobs.pipeline import HOUR, Pipeline, Relation, Schedule, Source, Spark, Stream, catalog
 from optimizer.errors import ForebayError
@@ -49,7 +49,8 @@ def _pipeline(entry: Entry, folder: str) -> Pipeline:
 
 
 def _warehouse(given: Mapping[str, Entry], folder: str, engine: Spark) -> str:
-    return reached(given["warehouse"], folder, engine.settings) if "warehouse" in given else located("warehouse", folder)
+    entry = given.get("warehouse")
+    return table_place(located("warehouse", folder) if entry is None else reached(entry, folder, engine.settings), entry)
 
 
 def _each(entry: Entry, make: Callable[[str, Entry], T]) -> dict[str, T]:

@@ -13,6 +13,8 @@ from optimizer.errors import ForebayError
 RELATION_SOURCES = ("files", "json", "csv", "delta")
 STREAM_SOURCES = (*RELATION_SOURCES, "kafka")
 _CSV_OPTIONS = ("delimiter", "quote", "null")
+_SEPARATOR = re.compile(r"[\x01-\x09\x0b\x0c\x0e-\x7f]")
+_STRANGE = re.compile(r"[#?\\\x00-\x1f\x7f\ud800-\udfff]|%[0-9A-Fa-f]{2}")
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _MASTER = re.compile(r"inline|local(-cluster)?(\[[\d*, ]+\])?|(spark|sc|k8s)://\S+|yarn")
 _MASTERS = "known are local[*], local[N], spark://HOST:PORT, sc://HOST:PORT, yarn, k8s://URL and inline"
@@ -35,9 +37,14 @@ def source(entry: Entry, folder: str, kinds: tuple[str, ...], settings: Mapping[
     for k in options:
         if kind in ("json", "delta"):
             raise refused(given[k], "unknown-key", f"{given[k].where} is for CSV files only", f"leave it out with {kind}")
-        if k != "null" and len(options[k]) != 1:
-            raise refused(given[k], "bad-config", f"{given[k].where} is {options[k]!r}", "it is one character")
-    return Source(kind, reached(given[kind], folder, settings), options)
+        if k != "null" and not _SEPARATOR.fullmatch(options[k]):
+            hint = "it is one character of ASCII, and no line end"
+            raise refused(given[k], "bad-config", f"{given[k].where} is {options[k]!r}", hint)
+    if options.get("delimiter", ",") == options.get("quote", '"'):
+        message = f"{entry.where} has one character as delimiter and as quote"
+        raise refused(entry, "bad-config", message, "name another delimiter or quote")
+    path = reached(given[kind], folder, settings)
+    return Source(kind, table_place(path, given[kind]) if kind == "delta" else path, options)
 
 
 def _kafka(entry: Entry) -> Source:
@@ -103,6 +110,16 @@ def reached(entry: Entry, folder: str, settings: Mapping[str, str]) -> str:
         return places.place(located(text(entry), folder), settings)
     except ForebayError as error:
         raise refused(entry, error.code, error.message, error.hint) from None
+
+
+def table_place(path: str, entry: Entry | None) -> str:
+    """The path of tables, unless Delta's libraries would take it for another: to them it is a part of a URI."""
+    strange = None if "://" in path else _STRANGE.search(path)
+    if strange is None:
+        return path
+    message = f"{path!r} cannot hold tables: Delta's libraries take {strange[0]!r} in a path for something else"
+    hint = "rename the folder, or name another: without #, ?, \\, control characters, and % before two digits"
+    raise ForebayError("bad-path", message, hint=hint) if entry is None else refused(entry, "bad-path", message, hint)
 
 
 def located(path: str, folder: str) -> str:

@@ -17,7 +17,8 @@ NUMBER = r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*"
 SPECIAL = r"\s*[+-]?(nan|inf|infinity)\s*"
 ISO_DATE = r"\s*\d{4}-\d{2}-\d{2}\s*"
 ISO_UTC = r"\s*\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,12})?)?(Z|[+-]00(:?00)?)?)?\s*"
-ISO_OFFSET = r"\s*\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d{1,12})?)?[+-]\d{2}(:?\d{2})?\s*"
+OFFSET = r"[+-]([01]\d|2[0-3])(:?[0-5]\d)?"                # as RFC 3339 has it; the engine takes +25:00 for a day and an hour
+ISO_OFFSET = rf"\s*\d{{4}}-\d{{2}}-\d{{2}}[T ]\d{{2}}:\d{{2}}(:\d{{2}}(\.\d{{1,12}})?)?{OFFSET}\s*"
 _NOTHING = ""
 _FIRST, _LAST = -62135596800000000, 253402300799999999      # the years 1 to 9999, in microseconds
 

@@ -15,7 +15,9 @@ from importlib import metadata
 from pathlib import Path
 
 from jobs.config import Pipeline
+from jobs.disk import writing
 from jobs.spark import ARCHIVE, JARS
+from optimizer.errors import ForebayError
 
 ROOT = Path(__file__).resolve().parent.parent
 GIB = 2**30
@@ -124,15 +126,18 @@ def locks(warehouse: str) -> Fact:
     """Two handles on one file must exclude each other; on some network file systems they do not."""
     fix = "put the warehouse on a file system with working locks: a local disk, or NFS 4"
     try:
-        with tempfile.NamedTemporaryFile(dir=_existing(warehouse), prefix=".doctor-") as first, open(first.name, encoding="utf-8") as second:
+        with (writing(warehouse), tempfile.NamedTemporaryFile(dir=_existing(warehouse), prefix=".doctor-") as first,
+              open(first.name, encoding="utf-8") as second):
             fcntl.flock(first.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
             try:
                 fcntl.flock(second.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 return Fact("locks", True, f"flock works in {warehouse}")
         return Fact("locks", False, f"flock in {warehouse} excludes nobody", fix)
+    except ForebayError as error:
+        return Fact("locks", False, error.message, error.hint or fix)
     except OSError as error:
-        return Fact("locks", False, f"{warehouse}: {error}", fix)
+        return Fact("locks", False, f"{warehouse}: {error.strerror}", fix)
 
 
 def zone() -> Fact:

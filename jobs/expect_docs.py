@@ -14,6 +14,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from jobs import disk
+
 os.environ["GX_ANALYTICS_ENABLED"] = "false"      # it is read when the package is imported
 
 import great_expectations as gx  # noqa: E402
@@ -80,7 +82,8 @@ def _expectation(asked: Asked) -> Any:
 
 
 def _page(site: str, folder: str, suite: Suite, passed: int) -> Page:
-    found = sorted(glob.glob(os.path.join(site, "validations", suite.name, "**", "*.html"), recursive=True))
+    found = sorted(glob.glob(os.path.join(glob.escape(site), "validations", suite.name, "**", "*.html"), recursive=True))
     path = f"{suite.name}.html"
-    shutil.copyfile(found[-1], os.path.join(folder, path))
+    with disk.writing(folder):
+        shutil.copyfile(found[-1], os.path.join(folder, path))
     return Page(suite.name, path, passed, len(suite.asked))

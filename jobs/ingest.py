@@ -39,7 +39,9 @@ def now() -> int:
 
 def ingest(pipeline: Pipeline, ledger: LedgerView, tasks: Any, only: Mapping[str, Sequence[Any]] | None = None,
            clock: Callable[[], int] = now) -> dict[str, Any]:
-    """`only`: paths or data frames by stream; without it, every source. Counts by stream, and under `refused` the files that could not be taken.
+    """`only`: paths or data frames by stream; without it, every source.
+
+    Counts by stream, under `refused` the files that could not be taken, and under `ignored` those of which something was left out.
 
     The caller holds the pipeline's lock: a boundary that began meanwhile would not count the rows given to it.
     """
@@ -63,7 +65,7 @@ def _given(pipeline: Pipeline, only: Mapping[str, Sequence[Any]] | None) -> dict
 def _taken(pipeline: Pipeline, last: int | None, tasks: Any, given: Mapping[str, list[Input]], clock: Callable[[], int],
            expected: Mapping[str, Rules]) -> dict[str, Any]:
     done: dict[str, Any] = {name: {"files": 0, "rows": 0, "quarantined": 0, "late": 0} for name in (given or pipeline.streams)}
-    refused: list[dict[str, str]] = []
+    refused, ignored = list[dict[str, str]](), list[dict[str, str]]()
     for name in done:
         stream_table(pipeline, pipeline.streams[name])
     waiting = {name: _waiting(pipeline, name, tasks, given.get(name), refused) for name in done}
@@ -73,8 +75,11 @@ def _taken(pipeline: Pipeline, last: int | None, tasks: Any, given: Mapping[str,
         for name, outcomes in _landed(pipeline, turn, last, clock(), tasks, expected).items():
             refused += [{"stream": name, "path": o.landed[0].input.name, "reason": o.refused} for o in outcomes if o.refused]
             commit(pipeline, name, [o for o in outcomes if not o.refused], clock())
-            _count(done[name], [o for o in outcomes if not o.refused and not o.known])
-    return {"streams": done, "refused": refused}
+            fresh = [o for o in outcomes if not o.refused and not o.known]
+            first = [o.landed[0] for o in fresh]
+            ignored += [{"stream": name, "path": part.input.name, "reason": part.ignored} for part in first if part.ignored]
+            _count(done[name], fresh)
+    return {"streams": done, "refused": refused, "ignored": ignored}
 
 
 def _waiting(pipeline: Pipeline, name: str, tasks: Any, given: list[Input] | None, refused: list[dict[str, str]]) -> list[Input]:

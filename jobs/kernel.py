@@ -101,10 +101,15 @@ def quoted(text: str) -> str:
 
 
 def files(con: Connection, paths: tuple[str, ...]) -> str:
-    """Paths as read_parquet takes them, after the engine has learnt to reach the stores they are in."""
+    """Paths as read_parquet takes them; a folder called `a=b` gives its rows no column a."""
+    return f"{listed(con, paths)}, hive_partitioning = false"
+
+
+def listed(con: Connection, paths: tuple[str, ...]) -> str:
+    """Paths as a list, after the engine has learnt to reach the stores they are in."""
     for key in {p.settings for p in paths if isinstance(p, Remote)}:
         _learn(con, key)
-    return file_list(tuple(f"{store.protocol(p.settings)}://{p.key}" if isinstance(p, Remote) else p for p in paths))
+    return file_list(paths)
 
 
 def _learn(con: Connection, key: store.Settings) -> None:
@@ -115,4 +120,11 @@ def _learn(con: Connection, key: store.Settings) -> None:
 
 
 def file_list(paths: tuple[str, ...]) -> str:
-    return "[" + ", ".join(map(quoted, paths)) + "]"
+    return "[" + ", ".join(quoted(_name(p)) for p in paths) + "]"
+
+
+def _name(path: str) -> str:
+    """As the engine is to read it, which takes every path for a pattern: `a[1].parquet` would be a1.parquet, where there is one."""
+    if isinstance(path, Remote):
+        return f"{store.protocol(path.settings)}://{path.key}"
+    return "".join(f"[{c}]" if c in "[*?" else c for c in path)

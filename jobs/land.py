@@ -6,15 +6,16 @@ from __future__ import annotations
 
 import hashlib
 import os
+import tempfile
 from dataclasses import dataclass, replace
 from typing import Any
 
-from jobs import failpoints, kernel, places, tables
+from jobs import disk, failpoints, kernel, places, tables
 from jobs.conversions import Conversion, conversion
 from jobs.kernel import Connection, quoted
 from jobs.pipeline import Stream
 from jobs.places import size_and_time
-from jobs.reading import BAD_LINE, MARK, Broken, Found, Input, found, identifier
+from jobs.reading import BAD_LINE, MARK, Broken, Found, Input, found, identifier, refusal
 from jobs.tables import File
 from optimizer.casting import sql_type
 from optimizer.errors import failed
@@ -53,6 +54,7 @@ class Landed:
     boundaries: tuple[int, int] | None = None
     refused: str | None = None
     known: bool = False                # its content came before: nothing was written
+    ignored: str = ""                  # what of the file was left out
 
 
 def land(item: Item) -> Landed:
@@ -61,14 +63,15 @@ def land(item: Item) -> Landed:
         return Landed(item.input)
     try:
         return _land(item)
-    except kernel.PROGRAM_ERRORS:
-        raise
-    except (Broken, UnicodeDecodeError, OSError, kernel.Error) as error:
+    except (Broken, OSError, kernel.Error) as error:
         kernel.discard()
-        if isinstance(error, kernel.EXHAUSTED) or "No space left" in str(error):
-            hint = "free disk space, or give tasks more with FOREBAY_TASK_MEMORY"
-            raise failed("out-of-resources", f"{item.input.name} could not be taken in: {_short(error)}", hint) from error
-        return Landed(item.input, refused=_short(error).replace(item.input.path, item.input.name))
+        if disk.code_of(error) == "disk-full":
+            raise disk.explained(error, tempfile.gettempdir()) or error from error
+        if isinstance(error, kernel.EXHAUSTED):
+            hint = "give tasks more memory with FOREBAY_TASK_MEMORY, or cut the file into smaller ones"
+            message = f"{item.input.name} could not be taken in: it needs more memory than a task has"
+            raise failed("out-of-resources", message, hint) from error
+        return Landed(item.input, refused=refusal(error, item.input))
 
 
 def _land(item: Item) -> Landed:
@@ -99,7 +102,8 @@ def _judged(con: Connection, item: Item, source: Input) -> Landed:
     bad = sum(c[2] for c in counts if c[0] is not None)
     if bad and all(c[0] == BAD_LINE for c in counts):
         raise Broken("no line of it is a JSON object")
-    landed = Landed(source, rows=sum(c[2] for c in good if not c[1]), late=sum(c[2] for c in good if c[1]), quarantined=bad)
+    on_time, late = (sum(c[2] for c in good if bool(c[1]) is is_late) for is_late in (False, True))
+    landed = Landed(source, rows=on_time, late=late, quarantined=bad, ignored=rows.ignored)
     if good:
         landed = replace(landed, events=(min(c[3] for c in good), max(c[4] for c in good)), boundaries=(min(c[5] for c in good), max(c[6] for c in good)))
         order = "" if _ordered(landed, good) else "ORDER BY _boundary"
@@ -171,7 +175,7 @@ def _bad(judged: str, item: Item) -> str:
 
 def _write(con: Connection, root: str, sql: str) -> File:
     name = tables.unique("rows")
-    with places.draft(root) as here:
+    with disk.writing(root), places.draft(root) as here:
         path = os.path.join(here, name)
         try:
             con.execute(f"COPY ({sql}) TO {quoted(path)} (FORMAT parquet, COMPRESSION snappy)")
@@ -194,8 +198,3 @@ def _forget(item: Item, landed: Landed) -> None:
     for root, file in ((item.root, landed.good), (item.aside, landed.bad)):
         if file is not None:
             places.delete(places.join(root, file.path))
-
-
-def _short(error: BaseException) -> str:
-    text = str(error).strip().splitlines()
-    return (text[0] if text else type(error).__name__)[:300]

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from jobs import disk
 from optimizer.errors import ForebayError
 
 PATIENCE = 2.0       # seconds a second runner waits before it gives up (INTERFACE: exits 3 within 5 s)
@@ -19,8 +20,10 @@ PATIENCE = 2.0       # seconds a second runner waits before it gives up (INTERFA
 def held(warehouse: str, patience: float = PATIENCE) -> Iterator[None]:
     """Holds the pipeline, or says who does. Between machines the ledger's put-if-absent decides; this is the fast path on one."""
     path = _file(warehouse)
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path, "a+", encoding="utf-8") as file:
+    with disk.writing(os.path.dirname(path)):
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        file = open(path, "a+", encoding="utf-8")
+    with file:
         _take(file.fileno(), path, time.monotonic() + patience)
         file.truncate(0)
         file.write(f"process {os.getpid()} on {socket.gethostname()} since {time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())}")

@@ -9,11 +9,14 @@ from jobs import store
 from jobs.places import Remote
 
 
-def matching(pattern: str) -> list[str]:
-    """`*`, `?` and `[…]` within one part of a path, `**` for any number of parts."""
+def matching(pattern: str, folder: str = "") -> list[str]:
+    """`*`, `?` and `[…]` within one part of a path, `**` for any number of parts; in `folder`, with which it may begin, they are letters."""
     if isinstance(pattern, Remote):
         return sorted(_in_store(pattern))
-    return sorted(p for p in glob.glob(os.path.join(pattern, "*") if os.path.isdir(pattern) else pattern, recursive=True) if os.path.isfile(p))
+    if os.path.isdir(pattern):
+        return sorted(p for p in glob.glob(os.path.join(glob.escape(pattern), "*")) if os.path.isfile(p))
+    begin = len(folder) if folder and pattern.startswith(os.path.join(folder, "")) else 0
+    return sorted(p for p in glob.glob(glob.escape(pattern[:begin]) + pattern[begin:], recursive=True) if os.path.isfile(p))
 
 
 def _in_store(pattern: Remote) -> list[str]:

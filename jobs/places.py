@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
-from jobs import store
+from jobs import disk, store
 from optimizer.errors import ForebayError
 
 
@@ -54,7 +54,8 @@ def options(path: str) -> dict[str, str] | None:
 def make_folder(path: str) -> None:
     """A store has none."""
     if not isinstance(path, Remote):
-        os.makedirs(path, exist_ok=True)
+        with disk.writing(path):
+            os.makedirs(path, exist_ok=True)
 
 
 def holds(path: str, accept: Callable[[str], bool]) -> bool:
@@ -172,7 +173,7 @@ def draft(folder: str) -> Iterator[str]:
     A whole file is one request, or a few; a writer on the store itself makes one for each of its writes, and the footer has to be read back.
     """
     if not isinstance(folder, Remote):
-        os.makedirs(folder, exist_ok=True)
+        make_folder(folder)
         yield folder
         return
     with tempfile.TemporaryDirectory(prefix="forebay-draft-") as here:
@@ -183,8 +184,9 @@ def draft(folder: str) -> Iterator[str]:
 
 
 def explained(path: str, error: BaseException) -> ForebayError | None:
-    """What to say of an error where a store is at fault."""
-    return store.explained(path, error) if isinstance(path, Remote) else None
+    """What to say of an error where a store or the file system is at fault."""
+    told = store.explained(path, error) if isinstance(path, Remote) else None
+    return told or disk.explained(error, path)
 
 
 def _info(path: Remote) -> Any:

@@ -4,19 +4,19 @@ Parquet is read where it lies; lines of JSON and CSV are parsed once, into a tem
 """
 from __future__ import annotations
 
-import csv
-import gzip
-import io
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from jobs import kernel, places
-from jobs.kernel import Connection, quoted
+import pyarrow as pa
 
-LINE = 4 << 20                         # bytes a line may have
+from jobs import kernel, places, texts
+from jobs.kernel import Connection, quoted
+from jobs.texts import BAD_LONG, LINE, Broken, Dialect, Part
+
+__all__ = ["BAD_LINE", "MARK", "Broken", "Found", "Input", "found", "identifier"]
 MARK = "mark"                          # the format of an input without rows: it says how far a source was read
 BAD_LINE = "not a JSON object"
-BAD_FIELDS = "wrong number of fields"
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,10 @@ class Input:
 
 @dataclass(frozen=True)
 class Found:
-    """Rows of an input. `columns`: name → (SQL, DuckDB type). The others are SQL: a row's JSON, its origin, why it is none, its first undeclared key."""
+    """Rows of an input. `columns`: name → (SQL, DuckDB type); `ignored` says what of the file is left out.
+
+    The others are SQL: a row's JSON, its origin, why it is none, its first undeclared key.
+    """
 
     rows: str
     columns: Mapping[str, tuple[str, str]]
@@ -47,10 +50,7 @@ class Found:
     source: str
     broken: str = "NULL"
     unknown: str = "NULL"
-
-
-class Broken(Exception):
-    """The file as a whole cannot be taken."""
+    ignored: str = ""
 
 
 def identifier(name: str) -> str:
@@ -67,12 +67,27 @@ def found(con: Connection, item: Input, declared: tuple[str, ...], sensitive: fr
 
 
 def _parquet(con: Connection, item: Input, sensitive: frozenset[str], part: tuple[int, int] | None) -> Found:
-    file = f"read_parquet({kernel.files(con, (item.path,))}, hive_partitioning=false, union_by_name=false)"
+    file = f"read_parquet({kernel.files(con, (item.path,))}, union_by_name = false)"
     types = con.execute(f"DESCRIBE SELECT * FROM {file}").fetchall()
+    _distinct_in(con, item, [name for name, *_ in types])
     columns = {name: (_own(identifier(name), kind), kind) for name, kind, *_ in types}
     columns.update({k: ("CAST(NULL AS VARCHAR)" if v is None else quoted(v), "VARCHAR") for k, v in item.constants.items()})
     rows = file if part is None else f"(SELECT * FROM {file} WHERE file_row_number >= {part[0]} AND file_row_number < {part[1]})"
     return Found(rows, columns, _row(columns, sensitive), quoted(item.name))
+
+
+def _distinct_in(con: Connection, item: Input, names: Sequence[str]) -> None:
+    """The engine numbers columns of one name, and those without one: where a name looks so, the file is asked for its names."""
+    if any(re.fullmatch(r"C\d+|.*_\d+", name, re.DOTALL) for name in names):
+        schema = f"parquet_schema({kernel.listed(con, (item.path,))})"
+        footer = con.execute(f"SELECT name, coalesce(num_children, 0) FROM {schema}").fetchall()
+        inner, top = 0, []
+        for name, children in footer[1:]:
+            top += [] if inner else [name]
+            inner = max(inner - 1, 0) + children
+        if "" in top:
+            raise Broken(f"column {top.index('') + 1} of {len(top)} has no name")
+        _distinct(top)
 
 
 def _own(column: str, kind: str) -> str:
@@ -82,37 +97,59 @@ def _own(column: str, kind: str) -> str:
 
 def _csv(con: Connection, item: Input, declared: tuple[str, ...], sensitive: frozenset[str]) -> Found:
     """Fields of a line that does not fit the header are nobody's: the line is kept as it came."""
-    delimiter, quote, null = (item.options.get(k, d) for k, d in (("delimiter", ","), ("quote", '"'), ("null", "")))
+    dialect = Dialect(**item.options)
     with places.fetched(item.path) as path:
-        names = _header(path, delimiter, quote)
-        fields = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(names)))
-        con.execute(f"""CREATE OR REPLACE TEMP TABLE found AS SELECT *, CAST(NULL AS VARCHAR) AS line FROM read_csv(
-            {quoted(path)}, columns={{{fields}}}, delim={quoted(delimiter)}, quote={quoted(quote)}, escape={quoted(quote)}, nullstr={quoted(null)},
-            header=true, auto_detect=false, allow_quoted_nulls=false, store_rejects=true, max_line_size={LINE})""")
-    con.execute("INSERT INTO found BY NAME SELECT any_value(csv_line) AS line FROM reject_errors GROUP BY scan_id, file_id, line, line_byte_position")
-    con.execute("DROP TABLE reject_errors; DROP TABLE reject_scans")
-    columns = {name: (f"c{i}", "VARCHAR") for i, name in enumerate(names)}
+        survey, names = texts.survey(path, dialect), texts.header(path, dialect)
+        named = _named(names)
+        if survey.stray or _filled(con, texts.rows(path, len(names), dialect), len(names)) != survey.lines - 1:
+            _filled(con, texts.strict_rows(path, len(names), dialect), len(names))
+    columns = {name: (f"c{i}", "VARCHAR") for i, name in named.items()}
     row = f"CASE WHEN line IS NULL THEN {_row(columns, sensitive)} ELSE {_hidden('to_json(line)', sensitive)} END"
-    return Found("found", columns, row, quoted(item.name), f"CASE WHEN line IS NOT NULL THEN '{BAD_FIELDS}' END")
+    ignored = "its first column has no name, as an index has, and is left out" if len(named) < len(names) else ""
+    return Found("found", columns, row, quoted(item.name), "reason", ignored=ignored)
 
 
-def _header(path: str, delimiter: str, quote: str) -> list[str]:
-    opened = gzip.open(path, "rb") if path.endswith(".gz") else open(path, "rb")
-    with opened as file, io.TextIOWrapper(file, "utf-8-sig", newline="") as text:
-        names = next(csv.reader(text, delimiter=delimiter, quotechar=quote), [])
-    if not names:
-        raise Broken("it has no header line")
-    if len(set(names)) < len(names):
-        raise Broken(f"its header names {next(n for n in names if names.count(n) > 1)} twice")
-    return names
+def _named(names: Sequence[str]) -> dict[int, str]:
+    """The columns by their place. The first may have no name: pandas writes an index so."""
+    named = {i: name for i, name in enumerate(names) if i or name}
+    if "" in named.values() or not named:
+        raise Broken(f"column {names.index('', 1) + 1 if named else 1} of {len(names)} has no name")
+    _distinct(list(named.values()))
+    return named
+
+
+def _distinct(names: Sequence[str]) -> None:
+    """Names that differ only in case are one name to the engines."""
+    by_lower: dict[str, str] = {}
+    for name in names:
+        other = by_lower.get(name.lower())
+        if other is not None:
+            alike = f"it names the column {name} twice"
+            raise Broken(alike if other == name else f"its columns {other} and {name} differ only in case")
+        by_lower[name.lower()] = name
+
+
+def _filled(con: Connection, parts: Iterable[Part], width: int) -> int:
+    """Puts the parts of a file into a table, and counts rows and bad lines."""
+    count, columns = 0, ", ".join(f"c{i} VARCHAR" for i in range(width))
+    con.execute(f"CREATE OR REPLACE TEMP TABLE found ({columns}, line VARCHAR, reason VARCHAR)")
+    for part in parts:
+        count += part.total
+        if part.rows is not None and part.rows.num_rows:
+            con.register("part", pa.Table.from_batches([part.rows]))
+            con.execute("INSERT INTO found BY NAME FROM part")
+        if part.bad:
+            lines_and_reasons = [list(column) for column in zip(*part.bad)]
+            con.execute("INSERT INTO found BY NAME SELECT unnest(?) AS line, unnest(?) AS reason", lines_and_reasons)
+    return count
 
 
 def _json(con: Connection, item: Input, declared: tuple[str, ...], sensitive: frozenset[str]) -> Found:
-    """Each line as one text (no JSON has the byte 1 in it), so that a broken line is one bad row."""
+    """Each line as one text, so that a broken line is one bad row."""
     with places.fetched(item.path) as path:
-        lines = f"""read_csv({quoted(path)}, columns={{'line': 'VARCHAR'}}, delim='\x01', quote='', escape='', nullstr='', header=false, auto_detect=false,
-            max_line_size={LINE}, strict_mode=false)"""
-        return _objects(con, f"SELECT line, {quoted(item.name)} AS source FROM {lines} WHERE line IS NOT NULL", declared, sensitive)
+        parts = ({"line": part} for part in texts.lines(path))
+        lines = f"SELECT line, {quoted(item.name)} AS source FROM part WHERE line <> ''"
+        return _objects(con, lines, declared, sensitive, parts)
 
 
 def _kafka(con: Connection, item: Input, declared: tuple[str, ...], sensitive: frozenset[str]) -> Found:
@@ -122,19 +159,29 @@ def _kafka(con: Connection, item: Input, declared: tuple[str, ...], sensitive: f
     return _objects(con, f"SELECT line, {quoted(item.name + '/')} || partition AS source FROM ({messages})", declared, sensitive)
 
 
-def _objects(con: Connection, lines: str, declared: tuple[str, ...], sensitive: frozenset[str]) -> Found:
-    """JSON texts: declared keys as texts of their own, and the first key that is not declared and has a value."""
+def _objects(con: Connection, lines: str, declared: tuple[str, ...], sensitive: frozenset[str],
+             parts: Iterable[Mapping[str, pa.Array]] = ({},)) -> Found:
+    """JSON texts: declared keys as texts of their own, and the first key that is not declared and has a value.
+
+    `lines` is asked of each part.
+    """
     shape = "{" + ", ".join(f'"{name}": "VARCHAR"' for name in declared) + "}"
     picked = "".join(f", struct_extract(o, {quoted(name)}) AS c{i}" for i, name in enumerate(declared))
     known = "[" + ", ".join(map(quoted, declared)) + "]"
     pointer = "'/' || replace(replace(k, '~', '~0'), '/', '~1')"
     strange = f"list_filter(list_filter(json_keys(line), lambda k: NOT list_contains({known}, k)), lambda k: json_type(line, {pointer}) <> 'NULL')[1]"
-    con.execute(f"""CREATE OR REPLACE TEMP TABLE found AS SELECT line, source, good{picked}, CASE WHEN good THEN {strange} END AS strange FROM (
+    select = f"""SELECT line, source, good{picked}, CASE WHEN good THEN {strange} END AS strange FROM (
         SELECT line, source, good, CASE WHEN good THEN json_transform(line, {quoted(shape)}) END AS o FROM (
-        SELECT line, source, CASE WHEN json_valid(line) THEN json_type(line) = 'OBJECT' ELSE false END AS good FROM ({lines})))""")
+        SELECT line, source, CASE WHEN strlen(line) <= {LINE} AND json_valid(line) THEN json_type(line) = 'OBJECT' ELSE false END AS good
+        FROM ({lines})))"""
+    for i, part in enumerate(parts):
+        if part:
+            con.register("part", pa.Table.from_pydict(part))
+        con.execute(f"INSERT INTO found {select}" if i else f"CREATE OR REPLACE TEMP TABLE found AS {select}")
     columns = {name: (f"c{i}", "VARCHAR") for i, name in enumerate(declared)}
     row = f"CASE WHEN good THEN {_redacted(sensitive)} ELSE {_hidden('to_json(line)', sensitive)} END"
-    return Found("found", columns, row, "source", f"CASE WHEN NOT good THEN '{BAD_LINE}' END", "strange")
+    broken = f"CASE WHEN good THEN NULL WHEN strlen(line) > {LINE} THEN '{BAD_LONG}' ELSE '{BAD_LINE}' END"
+    return Found("found", columns, row, "source", broken, "strange")
 
 
 def _redacted(sensitive: frozenset[str]) -> str:
@@ -150,17 +197,36 @@ def _hidden(text: str, sensitive: frozenset[str]) -> str:
 
 
 def _row(columns: Mapping[str, tuple[str, str]], sensitive: frozenset[str]) -> str:
-    """A row as JSON; what JSON numbers cannot hold is text."""
-    def member(name: str, sql: str, kind: str) -> str:
+    """A row as JSON, under the names as they stand in the file; what JSON numbers cannot hold is text."""
+    def value(name: str, sql: str, kind: str) -> str:
         if name in sensitive:
-            return f"{identifier(name)} := CASE WHEN {sql} IS NOT NULL THEN '***' END"
+            return f"CASE WHEN {sql} IS NOT NULL THEN '***' END"
         if kind.startswith(("DECIMAL", "HUGEINT", "UHUGEINT")) and not kind.endswith("]"):
-            return f"{identifier(name)} := CAST({sql} AS VARCHAR)"
+            return f"CAST({sql} AS VARCHAR)"
         if kind in ("FLOAT", "DOUBLE"):
-            return f"{identifier(name)} := CASE WHEN isfinite({sql}) THEN to_json({sql}) ELSE to_json(CAST({sql} AS VARCHAR)) END"
-        return f"{identifier(name)} := {sql}"
+            return f"CASE WHEN isfinite({sql}) THEN to_json({sql}) ELSE to_json(CAST({sql} AS VARCHAR)) END"
+        return sql
 
-    return f"to_json(struct_pack({', '.join(member(name, *c) for name, c in columns.items())}))"
+    return f"json_object({', '.join(f'{quoted(name)}, {value(name, *c)}' for name, c in columns.items())})"
 
 
 _READERS: dict[str, Callable[[Connection, Input, tuple[str, ...], frozenset[str]], Found]] = {"csv": _csv, "json": _json, "kafka": _kafka}
+
+
+_DAMAGED = {
+    "parquet": "it is no Parquet file, or one that is damaged, cut off, encrypted or of an unsupported kind",
+    "json": "its lines cannot be read as JSON",
+    "csv": "its lines cannot be read as CSV",
+    "kafka": "its messages cannot be read",
+}
+
+
+def refusal(error: BaseException, item: Input) -> str:
+    """Why a file is not taken: never in an engine's own words."""
+    if isinstance(error, Broken):
+        return str(error)
+    if isinstance(error, kernel.PROGRAM_ERRORS):
+        return "its columns have names or types that no statement can be made of; leave out those that are not declared"
+    if isinstance(error, OSError):
+        return f"it cannot be read: {(error.strerror or str(error).splitlines()[0]).lower()}"
+    return _DAMAGED[item.format]

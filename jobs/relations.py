@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from jobs import failpoints, handles, kernel, places, tables
+from jobs import disk, failpoints, handles, kernel, places, tables
 from jobs.conversions import conversion
 from jobs.kernel import Connection, quoted
 from jobs.pipeline import Pipeline, Relation
 from jobs.places import size_and_time
-from jobs.reading import Broken, Input, found, identifier
+from jobs.reading import Broken, Input, found, identifier, refusal
 from jobs.schema import relation_schema
 from jobs.sources import clear, delta, files
 from jobs.tables import File, Table
@@ -99,7 +99,7 @@ def store(item: Item) -> Stored:
     con = kernel.shared()
     try:
         for i, source in enumerate(item.inputs):
-            _read(con, item.relation, source, i)
+            _taken(con, item.relation, source, i)
         if not item.inputs:
             nothing = ", ".join(f"CAST(NULL AS {sql_type(kind, 'duckdb')}) AS {identifier(name)}" for name, kind in item.relation.columns.items())
             con.execute(f"CREATE TEMP TABLE part0 AS SELECT {nothing} WHERE FALSE")
@@ -107,27 +107,37 @@ def store(item: Item) -> Stored:
         if any(size_and_time(i.path) != (i.size, i.modified) for i in item.inputs):
             raise Broken("it changed while it was read")
         return Stored(file)
-    except kernel.PROGRAM_ERRORS:
-        raise
-    except (Broken, UnicodeDecodeError, OSError, kernel.Error) as error:
+    except (Broken, OSError) as error:
         kernel.discard()
-        return Stored(refused=str(error).strip().split("\n")[0][:500])
+        if told := disk.explained(error):
+            raise told from error
+        return Stored(refused=str(error))
     finally:
         con.close()
+
+
+def _taken(con: Connection, relation: Relation, source: Input, index: int) -> None:
+    """What refuses a file names it."""
+    try:
+        _read(con, relation, source, index)
+    except (Broken, OSError, kernel.Error) as error:
+        if isinstance(error, kernel.EXHAUSTED) or disk.code_of(error) == "disk-full":
+            raise
+        raise Broken(f"{source.name}: {refusal(error, source)}") from error
 
 
 def _read(con: Connection, relation: Relation, source: Input, index: int) -> None:
     rows = found(con, source, tuple(relation.columns), relation.sensitive)
     missing = [name for name in relation.columns if name not in rows.columns]
     if missing:
-        raise Broken(f"{source.name} has no column {missing[0]}; it has {', '.join(rows.columns)}")
+        raise Broken(f"it has no column {missing[0]}; it has {', '.join(rows.columns)}")
     values = {name: conversion(rows.columns[name][1], kind, rows.columns[name][0]) for name, kind in relation.columns.items()}
     tests = "".join(f" WHEN {c.bad} THEN {quoted(f'bad type: column {name}')}" for name, c in values.items() if c.bad)
     reason = f"CASE WHEN ({rows.broken}) IS NOT NULL THEN {rows.broken}{tests} END"
     judged = f'SELECT {reason} AS reason, {rows.row} AS "row" FROM {rows.rows}'
     bad = con.execute(f'SELECT reason, "row" FROM ({judged}) WHERE reason IS NOT NULL LIMIT 1').fetchone()
     if bad is not None:
-        raise Broken(f"{source.name} has a bad row, {bad[0]}: {bad[1][:SHOWN]}")
+        raise Broken(f"it has a bad row, {bad[0]}: {bad[1][:SHOWN]}")
     columns = ", ".join(f"{c.value} AS {identifier(name)}" for name, c in values.items())
     con.execute(f"CREATE TEMP TABLE part{index} AS SELECT {columns} FROM {rows.rows}")
 
@@ -135,7 +145,7 @@ def _read(con: Connection, relation: Relation, source: Input, index: int) -> Non
 def _written(con: Connection, item: Item) -> File:
     name = tables.unique(_prefix(item.version).rstrip("-"))
     rows = " UNION ALL ".join(f"SELECT *, CAST({item.version} AS BIGINT) AS _version FROM part{i}" for i in range(max(len(item.inputs), 1)))
-    with places.draft(item.root) as here:
+    with disk.writing(item.root), places.draft(item.root) as here:
         con.execute(f"COPY ({rows}) TO {quoted(places.join(here, name))} (FORMAT parquet, COMPRESSION snappy)")
         return tables.describe(here, name)
 
@@ -189,7 +199,7 @@ def _said(table: Table) -> Mapping[str, Any]:
 
 def _inputs(pipeline: Pipeline, relation: Relation) -> Sequence[Input]:
     forced = relation.source.kind if relation.source.kind in ("json", "csv") else None
-    paths, options = files.matching(relation.source.path), relation.source.options
+    paths, options = files.matching(relation.source.path, pipeline.folder), relation.source.options
     return [Input("files", files.label(pipeline, p), p, forced or files.format_of(p), *size_and_time(p), options=options) for p in paths]
 
 

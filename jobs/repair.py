@@ -24,9 +24,6 @@ def explained(rt: Runtime, error: BaseException) -> ForebayError:
         return Conflict(f"another process has run this pipeline's batch in the meantime ({text})")
     if told := places.explained(rt.pipeline.warehouse, error):
         return told
-    if any(sign in text for sign in ("No space left", "Disk quota", "ENOSPC", "Errno 28")):
-        return failed("disk-full", f"the disk is full: {text}",
-                      "free space, then run again: nothing was published of the batch; `forebay doctor` shows what takes it")
     if isinstance(error, kernel.EXHAUSTED):
         return failed("out-of-memory", f"a statement does not fit into the memory that an engine may take: {text}", memory.MORE)
     if isinstance(error, spark.Broken) and not any(sign in text for sign in ("parquet", "Parquet", "No files found")):

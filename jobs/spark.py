@@ -8,6 +8,7 @@ import glob
 import hashlib
 import os
 import re
+import shlex
 import sys
 import tempfile
 import time
@@ -53,19 +54,20 @@ def session(master: str = "local[*]", settings: Mapping[str, str] | None = None,
     session of the server and find them warm; the server lets it go an hour after the last."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    from pyspark.sql import SparkSession  # a second of imports that `result` and `query` need not pay
+    from pyspark import SparkContext  # a second of imports that `result` and `query` need not pay
+    from pyspark.sql import SparkSession
 
     if master.startswith("sc://"):
         return _remote(SparkSession.builder, master, settings or {}, lasting)
     jars = sorted(glob.glob(os.path.join(JARS, "*.jar")))
-    builder = SparkSession.builder.appName("forebay").master(master).config("spark.jars", ",".join(jars))
     options = "-XX:+IgnoreUnrecognizedVMOptions -Xlog:disable -Xlog:all=error:stderr"
     if os.path.exists(ARCHIVE) and master.startswith("local["):
         options += f" -XX:SharedArchiveFile={ARCHIVE} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-    for key, value in {**SETTINGS, "spark.driver.extraJavaOptions": options, **_connector(settings or {}), **(settings or {})}.items():
-        builder = builder.config(key, value)
-    with _aside():
-        return builder.getOrCreate()
+    named = {"spark.app.name": "forebay", "spark.master": master, "spark.jars": ",".join(jars)}
+    given = {**named, **SETTINGS, "spark.driver.extraJavaOptions": options, **_connector(settings or {}), **(settings or {})}
+    with _aside(), _unseen(given):
+        SparkContext._ensure_initialized()      # starts the JVM; getOrCreate would put every setting on its command line
+        return SparkSession.builder.config(map=given).getOrCreate()
 
 
 def _remote(builder: Any, master: str, settings: Mapping[str, str], lasting: str) -> Any:
@@ -91,6 +93,31 @@ def _address(master: str, lasting: str) -> str:
 def _code() -> int:
     """When the newest of the modules changed that a worker keeps once it has loaded them."""
     return max(f.stat().st_mtime_ns for folder in ("jobs", "optimizer") for f in (Path(__file__).parent.parent / folder).rglob("*.py"))
+
+
+@contextmanager
+def _unseen(settings: Mapping[str, str]) -> Iterator[None]:
+    """A JVM that starts in it has the settings from a file for this user only: all users see a command line, and settings have secrets."""
+    before = os.environ.get("PYSPARK_SUBMIT_ARGS")
+    number, path = tempfile.mkstemp(prefix="forebay-spark-", suffix=".conf")
+    try:
+        with open(number, "w", encoding="utf-8") as file:
+            file.writelines(f"{_escaped(key)}={_escaped(str(value))}\n" for key, value in settings.items())
+        arguments = f"--load-spark-defaults --properties-file {shlex.quote(path)}"
+        os.environ["PYSPARK_SUBMIT_ARGS"] = f"{arguments} {before or 'pyspark-shell'}"
+        yield
+    finally:
+        os.unlink(path)
+        if before is None:
+            os.environ.pop("PYSPARK_SUBMIT_ARGS", None)
+        else:
+            os.environ["PYSPARK_SUBMIT_ARGS"] = before
+
+
+def _escaped(text: str) -> str:
+    """As java.util.Properties reads it."""
+    escapes = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "=": "\\=", ":": "\\:", "#": "\\#", "!": "\\!", " ": "\\ "}
+    return "".join(escapes.get(c, c) for c in text)
 
 
 _KEPT: list[bool] = []
@@ -218,6 +245,8 @@ def guarded() -> Iterator[None]:
 
 def _reason(error: Exception) -> str:
     """What a Python task died of is the last line of its traceback, among Java's; of an error of Java's own the first line that names it."""
+    if "UNAUTHENTICATED" in str(error):
+        return "the Connect server asks for its token: set SPARK_CONNECT_AUTHENTICATE_TOKEN, and name a server here sc://localhost:PORT"
     lines = [line.strip().removeprefix(": ") for line in str(error).splitlines() if line.strip()]
     told = [line for line in lines if re.match(r"[\w.]*(Error|Exception): ", line)]
     return told[0] if told else (lines[0] if lines else type(error).__name__)

@@ -35,11 +35,13 @@ def surroundings(home: Path, pipelines: str, **more: str) -> dict[str, str]:
 def settle(home: Path) -> None:
     """Makes a home, or brings the database of an older Airflow's up to date; its secrets are its own, and are there before any of its processes."""
     home.mkdir(parents=True, exist_ok=True)
+    home.chmod(0o700)      # Airflow makes its logs readable by all
     if not (home / "airflow.cfg").exists():
         keep_secret(home / "airflow.cfg", _configuration())
     empty = prepare()
     if not database(home).exists():
         shutil.copy(empty, database(home))
+        database(home).chmod(0o600)
     elif _revision(database(home)) != _revision(empty):
         _migrate(home)
 

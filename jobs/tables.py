@@ -192,7 +192,7 @@ class Table:
         try:
             self.handle.create_write_transaction(actions, mode="append", schema=self.handle.schema(), commit_properties=properties)
         except CommitFailedError as error:
-            raise Conflict(f"{self.path}: {error}") from error
+            raise places.explained(self.path, error) or Conflict(f"{self.path}: {error}") from error
         before = self.version
         self.handle.update_incremental()      # the handle does not follow its own commits
         if self.version != before + 1:
@@ -237,8 +237,9 @@ def open_table(path: str, version: int | None = None) -> Table:
     except TableNotFoundError as error:
         raise failed("no-table", f"{path} is not a Delta table", "forebay doctor lists the tables of a warehouse") from error
     except (DeltaError, OSError) as error:
-        raise failed("damaged-table", f"{path} cannot be read: {str(error).splitlines()[0]}",
-                     "run `forebay doctor`; state tables can be rebuilt from the stream tables") from error
+        damaged = failed("damaged-table", f"{path} cannot be read: {str(error).splitlines()[0]}",
+                         "run `forebay doctor`; state tables can be rebuilt from the stream tables")
+        raise places.explained(path, error) or damaged from error
 
 
 def create(path: str, schema: pa.Schema, properties: Mapping[str, str] | None = None) -> Table:
@@ -249,7 +250,7 @@ def create(path: str, schema: pa.Schema, properties: Mapping[str, str] | None = 
     try:
         return Table(path, DeltaTable.create(path, schema=schema, mode="ignore", storage_options=places.options(path),
                                              configuration={**RETENTION, **(properties or {})}, raise_if_key_not_exists=False))
-    except OSError as error:
+    except (DeltaError, OSError) as error:
         raise places.explained(path, error) or error
 
 

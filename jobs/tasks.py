@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from jobs import kernel, memory, spark
+from optimizer.errors import ForebayError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -100,7 +101,7 @@ class _Share:
 
     def __call__(self, i: int) -> Iterable[bytes]:
         kernel.give(self.memory)
-        return [pickle.dumps((k, self.function(self.items[k]))) for k in range(i, len(self.items), self.count)]
+        return [pickle.dumps((k, _tried(self.function, self.items[k]))) for k in range(i, len(self.items), self.count)]
 
 
 @dataclass(frozen=True)
@@ -129,6 +130,18 @@ class _Received:
         return [pickle.dumps((to, self.function(to, payloads)))]
 
 
+def _tried(function: Callable[[Any], Any], item: Any) -> Any:
+    """The result, or the refusal as a value: Spark would hand over its text alone, among Java's."""
+    try:
+        return function(item)
+    except ForebayError as error:
+        return error
+
+
 def _sorted(payloads: list[bytes]) -> list[Any]:
-    """What our own tasks returned, in the order of the items."""
-    return [result for _, result in sorted((pickle.loads(p) for p in payloads), key=lambda pair: pair[0])]
+    """What our own tasks returned, in the order of the items; the first refusal is raised."""
+    results = [result for _, result in sorted((pickle.loads(p) for p in payloads), key=lambda pair: pair[0])]
+    for result in results:
+        if isinstance(result, ForebayError):
+            raise result
+    return results

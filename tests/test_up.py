@@ -10,6 +10,7 @@ import psutil
 import pytest
 
 from infra import up
+from infra.connect import TOKEN
 
 
 @pytest.fixture(autouse=True)
@@ -63,3 +64,25 @@ def test_a_port_that_is_taken_is_not_used() -> None:
         taken.listen()
         port = taken.getsockname()[1]
         assert up._free(port) != port
+
+
+def test_only_this_user_may_look_at_what_it_writes(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    up._closed()
+    assert tmp_path.stat().st_mode & 0o777 == 0o700
+    up._start(up.Service("brief", ("/bin/true",), lambda: True), {"PATH": "/bin:/usr/bin"})
+    assert (tmp_path / "log/brief.log").stat().st_mode & 0o777 == 0o600
+
+
+def test_the_token_of_spark_is_on_no_command_line() -> None:
+    ports = {name: i for i, name in enumerate(up.PREFERRED, 1)}
+    environment, services = up._environment(ports, "a-token"), up._services(ports)
+    assert environment[TOKEN] == "a-token" and up._where(ports, environment, "p")["token"] == "a-token"
+    assert not [s.name for s in services if "a-token" in " ".join(s.command)] and "a-token" not in environment["FOREBAY_MASTER"]
+    assert environment["FOREBAY_MASTER"] == "sc://localhost:4", "without TLS Spark's client sends a token to this name only"
+
+
+def test_nothing_listens_for_other_machines() -> None:
+    """Airflow's server of logs has no setting for its address."""
+    commands = {s.name: s.command for s in up._services({name: 1 for name in up.PREFERRED})}
+    assert "--skip-serve-logs" in commands["scheduler"] and "0.0.0.0" not in str(commands)

@@ -6,6 +6,7 @@ import shlex
 import shutil
 from typing import Any
 
+from jobs import disk
 from optimizer.errors import ForebayError
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -24,7 +25,10 @@ def copy(example: str, folder: str) -> dict[str, Any]:
     try:
         shutil.copytree(os.path.join(HERE, example), folder, dirs_exist_ok=True, copy_function=shutil.copyfile)
     except OSError as error:
-        raise ForebayError("bad-file", f"{folder} cannot be made: {error}", hint="name a folder where you may write") from None
+        shutil.rmtree(folder, ignore_errors=True)      # half an example would be in the way of the next attempt
+        if told := disk.explained(error, folder):
+            raise told from None
+        raise ForebayError("bad-file", f"{folder} cannot be made: {error.strerror}", hint="name a folder where you may write") from None
     query = sorted(os.listdir(os.path.join(folder, "queries")))[0].removesuffix(".sql")
     then = [f"cd {shlex.quote(folder)}", "forebay ingest", "forebay run --flush", f"forebay result {query} --all"]
     message = f"{folder} is a pipeline that runs. Next:\n\n" + "".join(f"    {c}\n" for c in then)

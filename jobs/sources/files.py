@@ -14,12 +14,12 @@ UNKNOWN = ""                           # a format nobody reads: the file is refu
 
 def pending(pipeline: Pipeline, stream: Stream) -> list[Input]:
     assert stream.source is not None
-    return [_input(pipeline, path, stream.source) for path in matching(stream.source.path)]
+    return [_input(pipeline, path, stream.source) for path in matching(stream.source.path, pipeline.folder)]
 
 
-def matching(pattern: str) -> list[str]:
+def matching(pattern: str, folder: str = "") -> list[str]:
     """Names that start with . or _ are another program's unfinished or private ones."""
-    return [p for p in patterns.matching(pattern) if not os.path.basename(p).startswith((".", "_"))]
+    return [p for p in patterns.matching(pattern, folder) if not os.path.basename(p).startswith((".", "_"))]
 
 
 def named(pipeline: Pipeline, stream: Stream, path: str) -> Input:

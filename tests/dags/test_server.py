@@ -15,6 +15,7 @@ import pytest
 
 import forebay
 from forebay.examples import copy
+from infra.connect import TOKEN
 from jobs import rest
 from jobs.surroundings import ROOT
 from tests.dags.conftest import Up, served
@@ -89,7 +90,8 @@ def test_a_session_that_somebody_closed_is_done_without(there: Up) -> None:
     closing = ("import sys\nfrom jobs import spark\nfrom jobs.config import load\n"
                "found = spark.session(sys.argv[1], {}, load(sys.argv[2]).warehouse)\nfound.range(3).count()\nfound.client.release_session()\n")
     said = json.loads((there.place / "where.json").read_text())
-    done = subprocess.run([sys.executable, "-c", closing, said["spark"], str(folder)], cwd=ROOT, capture_output=True, text=True, timeout=100)
+    done = subprocess.run([sys.executable, "-c", closing, said["spark"], str(folder)], cwd=ROOT, capture_output=True, text=True, timeout=100,
+                          env={**os.environ, TOKEN: said["token"]})
     assert done.returncode == 0, done.stderr
     run = rest.trigger(there.airflow, DAG)
     assert rest.ended(there.airflow, DAG, run, PATIENCE)["state"] == "success"

@@ -314,6 +314,7 @@ def test_every_way_out_is_an_exit_code(
     assert said.out == "" and "Traceback" not in said.err
     if isinstance(error, ValueError):
         log = next(tmp_path.glob("crash-*.log"))
+        assert log.stat().st_mode & 0o777 == 0o600, "it may quote rows and settings"
         assert "ValueError: odd" in log.read_text() and str(log) in said.err
 
 

@@ -151,6 +151,8 @@ MISTAKES: list[tuple[str, str, str, str, int]] = [
     ('{files: "pages.csv"}', '{delimiter: ";"}', "bad-config", "no source", 12),
     ('{files: "pages.csv"}', '{json: a, delimiter: ";"}', "unknown-key", "for CSV files only", 12),
     ('{files: "pages.csv"}', '{csv: a, delimiter: ";;"}', "bad-config", "one character", 12),
+    ('{files: "pages.csv"}', '{csv: a, delimiter: "§"}', "bad-config", "of ASCII", 12),
+    ('{files: "pages.csv"}', '{csv: a, quote: ","}', "bad-config", "delimiter and as quote", 12),
     ('{files: "landing/views/*.parquet"}', '{kafka: {servers: a, topic: "a b"}}', "bad-name", "is not a topic", 10),
     ('{files: "landing/views/*.parquet"}', '{kafka: {servers: a}}', "missing-key", "topic is missing", 10),
     ("relations:", "schedule: sometimes\nrelations:", "bad-config", "five cron fields", 11),

@@ -167,6 +167,8 @@ def test_values_from_texts(tmp_path: Path, form: str) -> None:
 INSTANTS = [
     ("2020-01-01", 0), ("2020-01-01T00:00", 0), ("2020-01-01 00:00:00.5", 500_000), ("2020-01-01T00:00:00.1234569Z", 123_456), ("2020-01-01T02:00:00+02:00", 0),
     ("2020-01-01T02:00:00+0200", 0), ("2019-12-31T22:00:00-02", 0), ("2020-13-01", None), ("2020-01-01T25:00", None),
+    ("2020-01-01T00:00:00+25:00", None), ("2020-01-01T00:00:00+99", None), ("2020-01-01T00:00:00+00:60", None),
+    ("2020-01-01T23:59:00+2359", 0),
     ("2020-01-01T00:00:00+00:00", 0), ("2020-01-01T00:00:00.9-00:30", 1800_900_000), ("infinity", None), ("epoch", None),
     ("2020/01/01", None), ("1577836800", None), ("0000-01-01", None), ("10000-01-01", None)]
 
@@ -255,6 +257,61 @@ def test_broken_files_are_named_and_the_others_go_on(tmp_path: Path) -> None:
     assert len(folder) == 1, "nothing of a refused file stays"
     (tmp_path / "landing/other.csv").write_text("ts,user\n1970-01-01,2\n")
     assert take(pipe)["streams"]["views"]["rows"] == 1, "a mended file is taken"
+
+
+ENGINES = ("Error", "TProtocol", "codec", "LINE 1", "duckdb", "Arrow", "Invalid")
+
+
+def test_an_odd_file_is_refused_in_words_and_alone(tmp_path: Path) -> None:
+    """Each of these stopped the whole ingest, or was refused in an engine's words."""
+    pipe = pipeline(tmp_path)
+    parquet(pipe, "good.parquet", ts=at(1), user=pa.array(["x" * 2000]))
+    whole = (tmp_path / "landing/good.parquet").read_bytes()
+    footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    damaged = {"cut": whole[:-20], "footer": whole[:footer] + b"\xff" * 20 + whole[footer + 20:],
+               "pages": whole[:4] + b"\xff" * 60 + whole[64:], "text": b"hello", "empty": b""}
+    for name, raw in damaged.items():
+        (tmp_path / f"landing/{name}.parquet").write_bytes(raw)
+    headers = {"case.csv": "ts,k,K", "nameless.csv": "ts,,k", "twice.csv": "ts,k,k"}
+    for name, header in headers.items():
+        (tmp_path / "landing" / name).write_text(f"{header}\n1970-01-01,1,2\n")
+    for name, column in (("case", "K"), ("nameless", "")):
+        pq.write_table(pa.table([at(1), pa.array([1]), pa.array([2])], ["ts", "k", column]), tmp_path / f"landing/{name}.parquet")
+    (tmp_path / "landing/latin.csv").write_bytes(b"ts,user\n" + b"1970-01-01,a\n" * 2000 + b"1970-01-01,\xe9\n")
+    (tmp_path / "landing/latin.jsonl").write_bytes(b'{"ts": "1970-01-01"}\n{"ts": "1970-01-01", "user": "\xe9"}\n')
+    (tmp_path / "landing/cut.csv.gz").write_bytes(gzip.compress(b"ts,user\n" + b"1970-01-01,a\n" * 200)[:-9])
+    said = take(pipe)
+    assert said["streams"]["views"] == {"files": 1, "rows": 1, "quarantined": 0, "late": 0} and said["ignored"] == []
+    refused = {r["path"].removeprefix("landing/"): r["reason"] for r in said["refused"]}
+    parquets = {f"{name}.parquet" for name in (*damaged, "case", "nameless")}
+    assert set(refused) == {*parquets, *headers, "latin.csv", "latin.jsonl", "cut.csv.gz"}
+    assert not [reason for reason in refused.values() if any(word in reason for word in (*ENGINES, str(tmp_path)))]
+    assert "k and K" in refused["case.csv"] and "k and K" in refused["case.parquet"]
+    assert "column 2 of 3" in refused["nameless.csv"]
+    assert "line 2002 has the byte E9" in refused["latin.csv"] and "damaged" in refused["pages.parquet"]
+
+
+def test_an_index_that_pandas_wrote_is_left_out_and_told(tmp_path: Path) -> None:
+    import pandas as pd  # only here, and it takes a quarter of a second
+
+    pipe = pipeline(tmp_path)
+    pd.DataFrame({"ts": ["1970-01-01", "1970-01-01"], "ms": [1, 2]}).to_csv(tmp_path / "landing/a.csv")
+    (tmp_path / "landing/b.csv").write_text("ts,ms\n1970-01-01,3\n")
+    said = take(pipe)
+    assert said["refused"] == []
+    assert [(note["stream"], note["path"]) for note in said["ignored"]] == [("views", "landing/a.csv")]
+    assert "first column has no name" in said["ignored"][0]["reason"] and stored(pipe, "ms") == [(1,), (2,), (3,)]
+    assert take(pipe)["ignored"] == [], "told once"
+
+
+def test_quarantined_lines_are_whole(tmp_path: Path) -> None:
+    pipe = pipeline(tmp_path)
+    lines(pipe, "a.jsonl", ['{"ts": "1970-01-01"}', 'x\x01y\x00z', '{"ts": "' + "w" * 20_000])
+    long = "1970-01-01\x01" + "v" * 20_000
+    (tmp_path / "landing/b.csv").write_text(f"ts,user\r\n1970-01-01,a\r\n{long}\n1970-01-01,b\n")
+    assert counts(pipe) == (2, 3, 3, 0)
+    whole = [long, "x\x01y\x00z", '{"ts": "' + "w" * 20_000]
+    assert sorted(json.loads(row) for row, in rows(pipe, "quarantine/views", "_row")) == whole
 
 
 def test_given_files_are_checked_before_anything_changes(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
@@ -63,6 +64,23 @@ def test_a_bad_version_is_refused_and_the_last_one_stays(tmp_path: Path, text: s
     assert said in refused[0]["reason"] and "first" not in refused[0]["reason"]
     (tmp_path / "pages.csv").write_text("page,rank\nhome,7\n")
     assert relations.refresh(pipe, Inline()) == ({"pages": 1}, [])
+
+
+@pytest.mark.slow
+def test_a_damaged_or_narrow_file_is_refused_in_words(tmp_path: Path) -> None:
+    pipe = made(tmp_path)
+    relations.refresh(pipe, Inline())
+    os.unlink(tmp_path / "pages.csv")
+    pq.write_table(pa.table({"page": ["home"]}), tmp_path / "pages.parquet")
+    versions, refused = relations.refresh(pipe, Inline())
+    assert versions == {"pages": 0} and "no column rank; it has page" in refused[0]["reason"]
+    damaged = {"pages.parquet": (b"PAR1" + b"x" * 99, "no Parquet file"),
+               "pages2.csv": (b"page,rank\n\xe9,1\n", "line 2 has the byte E9")}
+    for name, (content, word) in damaged.items():
+        (tmp_path / name).write_bytes(content)
+        reason, = (r["reason"] for r in relations.refresh(pipe, Inline()).refused)
+        assert reason.startswith(f"{name}: ") and word in reason
+        os.unlink(tmp_path / name)
 
 
 def test_a_relation_that_is_not_there_yet(tmp_path: Path) -> None:
