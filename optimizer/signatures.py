@@ -29,7 +29,7 @@ class Name:
 
 def _want(arg: Expr, what: str, to: Type, *from_types: str) -> Expr:
     """`arg` as `to` if its type may become that silently, else refused with what it is."""
-    if arg.type == to or isinstance(arg, Literal) and arg.value is None:
+    if arg.type == to or is_bare_null(arg):
         return coerce(arg, to)
     if arg.type.name in from_types or to.name in from_types and isinstance(arg, Literal) and arg.type == STRING and to in (TIMESTAMP, DATE):
         return coerce(arg, to)
@@ -37,7 +37,7 @@ def _want(arg: Expr, what: str, to: Type, *from_types: str) -> Expr:
 
 
 def _numeric(arg: Expr, what: str) -> Expr:
-    if isinstance(arg, Literal) and arg.value is None:
+    if is_bare_null(arg) and not arg.type.numeric:
         return coerce(arg, DOUBLE)
     if not arg.type.numeric:
         raise mismatch(f"{what} takes numbers, not {arg.type}", "cast it: CAST(… AS DOUBLE)" if arg.type == STRING else None)
@@ -46,14 +46,21 @@ def _numeric(arg: Expr, what: str) -> Expr:
 
 def _unify(args: Args) -> Args:
     """All to one common type, as CASE and COALESCE do; string constants next to timestamps become timestamps."""
-    kinds = [a.type for a in args if not (isinstance(a, Literal) and a.value is None)]
-    moments = [k for k in kinds if k in (TIMESTAMP, DATE)]
-    if moments:
-        kinds = [k for a, k in ((a, a.type) for a in args if not (isinstance(a, Literal) and a.value is None)) if not (isinstance(a, Literal) and k == STRING)]
+    typed = [a for a in args if not is_bare_null(a)]
+    if any(a.type in (TIMESTAMP, DATE) for a in typed):
+        typed = [a for a in typed if not (isinstance(a, Literal) and a.type == STRING)]
+    kinds = [a.type for a in typed]
     target = kinds[0] if kinds else args[0].type
     for kind in kinds[1:]:
         target = common(target, kind)
     return tuple(coerce(a, target) for a in args)
+
+
+def _choose(args: Args) -> Args:
+    """As `_unify`, for functions that give one of their arguments: NULLs alone have no type that a column could have."""
+    if all(is_bare_null(a) for a in args):
+        raise mismatch("NULL alone has no type", "give it one: CAST(NULL AS INT)")
+    return _unify(args)
 
 
 def _compare(function: str, args: Args) -> Expr:
@@ -75,11 +82,12 @@ def _calculate(function: str, args: Args) -> Expr:
 
 def _typed_nulls(args: Args) -> Args:
     """A bare NULL takes the other operand's type."""
-    kinds = [a.type for a in args if not _is_bare_null(a)]
-    return tuple(coerce(a, kinds[0]) if _is_bare_null(a) and kinds else a for a in args)
+    kinds = [a.type for a in args if not is_bare_null(a)]
+    return tuple(coerce(a, kinds[0]) if is_bare_null(a) and kinds else a for a in args)
 
 
-def _is_bare_null(arg: Expr) -> bool:
+def is_bare_null(arg: Expr) -> bool:
+    """NULL as a word; CAST(NULL AS INT) is an INT like any other."""
     return isinstance(arg, Literal) and arg.value is None
 
 
@@ -101,6 +109,12 @@ def _whole_division(args: Args) -> Expr:
 def _negate(args: Args) -> Expr:
     arg = _signed("-", "write 0 - x", args)
     return Call("negate", (arg,), arg.type)
+
+
+def _plus(args: Args) -> Expr:
+    """The number itself, but no constant any more: in m / +7 seven has ten digits."""
+    arg = _numeric(args[0], "+")
+    return cast(arg, arg.type)
 
 
 def _absolute(args: Args) -> Expr:
@@ -150,7 +164,8 @@ def _rounding(args: Args) -> Expr:
 def _whole(function: str, args: Args) -> Expr:
     arg = _numeric(args[0], function.upper())
     if arg.type.name == "decimal":
-        return Call(function, (arg,), decimal(min(38, arg.type.precision - arg.type.scale + 1), 0))
+        carried = 1 if arg.type.scale else 0
+        return Call(function, (arg,), decimal(arg.type.precision - arg.type.scale + carried, 0))
     return Call(function, (coerce(arg, BIGINT if arg.type.integral else DOUBLE),), BIGINT)
 
 
@@ -190,15 +205,22 @@ def _like(args: Args) -> Expr:
 
 def _conditional(args: Args) -> Expr:
     """CASE's conditions and values in turn; ELSE is the last, NULL where there was none."""
+    if any(is_bare_null(c) for c in args[:len(args) // 2 * 2:2]):
+        raise mismatch("WHEN takes a condition, not NULL", "leave the branch out, or write FALSE")
     complete = args if len(args) % 2 else (*args, Literal(None, args[1].type))
-    values = _unify((*complete[1::2], complete[-1]))
+    values = _choose((*complete[1::2], complete[-1]))
     kept = tuple(x for c, v in zip(complete[:-1:2], values) for x in (_want(c, "WHEN", BOOLEAN), v))
     return Call("case", (*kept, values[-1]), values[0].type)
 
 
+def _if(args: Args) -> Expr:
+    """IF(condition, yes, no), which takes NULL for its condition as CASE does not."""
+    return _conditional((cast(args[0], BOOLEAN) if is_bare_null(args[0]) else args[0], *args[1:]))
+
+
 def _coalesce(args: Args) -> Expr:
-    unified = _unify(args)
-    return unified[0] if len(unified) == 1 else Call("coalesce", unified, unified[0].type)
+    unified = _choose(args)
+    return Call("coalesce", unified, unified[0].type)
 
 
 def _null_if(args: Args) -> Expr:
@@ -206,7 +228,7 @@ def _null_if(args: Args) -> Expr:
 
 
 def _extreme(function: str, args: Args) -> Expr:
-    unified = _unify(args)
+    unified = _choose(args)
     return Call(function, unified, unified[0].type)
 
 
@@ -265,15 +287,17 @@ def _days_between(args: Args) -> Expr:
 
 
 def cast(arg: Expr, to: Type, attempt: bool = False) -> Expr:
-    """CAST and TRY_CAST; constants of text to timestamps are read now."""
+    """CAST and TRY_CAST; constants of text to timestamps are read now. Any other constant is none any more once it is cast, as in Spark,
+    which counts the digits of 7 in m / 7, but not in m / CAST(7 AS INT)."""
+    if is_bare_null(arg):
+        return Call("cast", (coerce(arg, to),), to)
     if isinstance(arg, Literal) and arg.type == STRING and to in (DATE, TIMESTAMP) and not attempt:
-        return coerce(arg, to)
-    if isinstance(arg, Literal) and arg.value is None:
         return coerce(arg, to)
     if not casting.castable(arg.type, to):
         hint = "declare the column as timestamp or date in forebay.yml" if arg.type == STRING and to in (DATE, TIMESTAMP) else None
         raise mismatch(f"a cast from {arg.type} to {to} is not offered", hint)
-    return arg if arg.type == to else Call("try_cast" if attempt else "cast", (arg,), to)
+    plain = arg.type == to and not isinstance(arg, Literal)
+    return arg if plain else Call("try_cast" if attempt else "cast", (arg,), to)
 
 
 def _fixed(function: str) -> Callable[[Args], Expr]:
@@ -340,7 +364,7 @@ OPERATORS: dict[str, Callable[[Args], Expr]] = {
     "+": partial(_calculate, "add"), "-": partial(_calculate, "subtract"), "*": partial(_calculate, "multiply"), "/": _divide, "DIV": _whole_division,
     "%": partial(_calculate, "mod"), "=": _fixed("eq"), "<>": _fixed("ne"), "<": _fixed("lt"), "<=": _fixed("le"), ">": _fixed("gt"), ">=": _fixed("ge"),
     "<=>": _fixed("same"), "AND": partial(_logical, "and"), "OR": partial(_logical, "or"), "NOT": _negation, "NEGATE": _negate, "||": _concatenation,
-    "IS NULL": _is_null, "IN": _member, "LIKE": _like, "CASE": _conditional,
+    "IS NULL": _is_null, "IN": _member, "LIKE": _like, "CASE": _conditional, "IF": _if, "PLUS": _plus,
 }
 
 

@@ -9,6 +9,7 @@ from sqlglot import exp
 from optimizer.errors import ForebayError
 from optimizer.expr import AggregateRef, Call, Column, Expr, GroupRef, Literal, inputs
 from optimizer.query import WINDOW_NAME, Aggregate
+from optimizer.signatures import is_bare_null
 from optimizer.sql_expr import Scope, convert, named
 from optimizer.sql_text import located
 from optimizer.sql_tree import extras, offset
@@ -42,7 +43,7 @@ def body(select: exp.Select, base: Scope) -> Body:
     aggregates: list[Aggregate] = []
     items = [i for node in select.expressions for i in _items(node, base, aggregates)]
     groups = _groups(select.args.get("group"), items, base)
-    having = _having(select.args.get("having"), items, base, aggregates)
+    having = _having(select.args.get("having"), items, groups, base, aggregates)
     if not aggregates and not groups:
         if having is not None:
             raise base.error("not-supported", "HAVING needs GROUP BY or aggregates", select.args["having"].this, "conditions on rows stand in WHERE")
@@ -76,8 +77,9 @@ def _star(node: exp.Expr, base: Scope) -> list[_Item]:
             if qualifier is not None or (i, name.lower()) not in base.merged]
 
 
-def _item(node: exp.Expr, alias: str | None, base: Scope, place: str, aggregates: list[Aggregate] | None, aliases: dict[str, Expr] | None = None) -> _Item:
-    scope = Scope(base.source, base.inputs, base.merged, place, aggregates, aliases or {})
+def _item(node: exp.Expr, alias: str | None, base: Scope, place: str, aggregates: list[Aggregate] | None, aliases: dict[str, Expr] | None = None,
+          groups: tuple[Expr, ...] = ()) -> _Item:
+    scope = Scope(base.source, base.inputs, base.merged, place, aggregates, aliases or {}, groups=groups)
     expr = convert(node, scope)
     return _Item(node, alias, expr, ungrouped=tuple(scope.seen.items()))
 
@@ -123,11 +125,12 @@ def _constant_free(item: _Item, base: Scope) -> Expr:
     return item.expr
 
 
-def _having(clause: exp.Expr | None, items: list[_Item], base: Scope, aggregates: list[Aggregate]) -> _Item | None:
+def _having(clause: exp.Expr | None, items: list[_Item], groups: tuple[Expr, ...], base: Scope, aggregates: list[Aggregate]) -> _Item | None:
+    """Spark's order: an expression that is grouped by is that, whatever SELECT calls so; only then come SELECT's names."""
     if clause is None:
         return None
     aliases = {i.alias.lower(): i.expr for i in items if i.alias}
-    item = _item(clause.this, None, base, "HAVING", aggregates, aliases)
+    item = _item(clause.this, None, base, "HAVING", aggregates, aliases, groups)
     if item.expr.type != BOOLEAN:
         raise base.error("type-mismatch", f"HAVING takes a condition, not {item.expr.type}", clause.this)
     return item
@@ -152,6 +155,8 @@ def _named(items: list[_Item], exprs: list[Expr], base: Scope, aggregates: tuple
     taken: set[str] = set()
     outputs = []
     for number, (item, expr) in enumerate(zip(items, exprs), 1):
+        if is_bare_null(expr):
+            raise base.error("type-mismatch", "NULL alone has no type that a result column could have", item.node, "give it one: CAST(NULL AS INT)")
         name = item.alias or _plain_name(item, aggregates, number)
         if item.starred and name.lower() in taken and isinstance(expr, Column):
             name = f"{base.inputs[expr.input].alias}_{name}"
