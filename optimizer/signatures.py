@@ -300,6 +300,11 @@ def cast(arg: Expr, to: Type, attempt: bool = False) -> Expr:
     return arg if plain else Call("try_cast" if attempt else "cast", (arg,), to)
 
 
+def grouped(expr: Expr) -> Expr:
+    """A grouping expression as its groups show it: 0.0 where rows hold -0.0, as in Spark."""
+    return Call("one_zero", (expr,), expr.type) if expr.type.floating else expr
+
+
 def _fixed(function: str) -> Callable[[Args], Expr]:
     return partial(_compare, function)
 

@@ -2,14 +2,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from optimizer import signatures
 from optimizer.errors import ForebayError
 from optimizer.expr import AggregateRef, Call, Column, Expr, GroupRef, Literal, inputs
-from optimizer.query import WINDOW_NAME, Aggregate
-from optimizer.signatures import is_bare_null
+from optimizer.query import WINDOW_NAME, Aggregate, references
 from optimizer.sql_expr import Scope, convert, named
 from optimizer.sql_text import located
 from optimizer.sql_tree import extras, offset
@@ -53,7 +53,28 @@ def body(select: exp.Select, base: Scope) -> Body:
             raise base.error("not-supported", "* is not accepted in a query with aggregates", item.node, "name the grouping columns")
     outputs = [_grouped(i.expr, groups, i, base) for i in items]
     condition = _grouped(having.expr, groups, having, base) if having else None
-    return Body(groups, tuple(aggregates), condition, _named(items, outputs, base, tuple(aggregates)))
+    return Body(tuple(map(signatures.grouped, groups)), tuple(aggregates), condition, _named(items, outputs, base, tuple(aggregates)))
+
+
+def row_conditions(asked: Body) -> tuple[Body, list[Expr]]:
+    """The body without those terms of HAVING that read grouping columns only, and these as conditions on rows: there Spark evaluates them,
+    so that no value is computed of a group that they drop. A row is in several windows, so a window's name is no column of it."""
+    terms = asked.having.args if isinstance(asked.having, Call) and asked.having.function == "and" else (asked.having,) if asked.having else ()
+    below = [t for t in terms if _of_rows(t, asked.groups)]
+    above = tuple(t for t in terms if t not in below)
+    having = None if not above else above[0] if len(above) == 1 else Call("and", above, BOOLEAN)
+    return replace(asked, having=having), [_on_rows(t, asked.groups) for t in below]
+
+
+def _of_rows(term: Expr, groups: tuple[Expr, ...]) -> bool:
+    read = references(term)
+    return bool(read) and all(isinstance(r, GroupRef) and groups[r.index] != WINDOW_NAME for r in read)
+
+
+def _on_rows(expr: Expr, groups: tuple[Expr, ...]) -> Expr:
+    if isinstance(expr, GroupRef):
+        return groups[expr.index]
+    return replace(expr, args=tuple(_on_rows(a, groups) for a in expr.args)) if isinstance(expr, Call) else expr
 
 
 def _items(node: exp.Expr, base: Scope, aggregates: list[Aggregate]) -> list[_Item]:
@@ -155,7 +176,7 @@ def _named(items: list[_Item], exprs: list[Expr], base: Scope, aggregates: tuple
     taken: set[str] = set()
     outputs = []
     for number, (item, expr) in enumerate(zip(items, exprs), 1):
-        if is_bare_null(expr):
+        if signatures.is_bare_null(expr):
             raise base.error("type-mismatch", "NULL alone has no type that a result column could have", item.node, "give it one: CAST(NULL AS INT)")
         name = item.alias or _plain_name(item, aggregates, number)
         if item.starred and name.lower() in taken and isinstance(expr, Column):

@@ -4,7 +4,7 @@ from __future__ import annotations
 import pytest
 
 from optimizer.errors import ForebayError
-from optimizer.expr import AggregateRef, Call, GroupRef, Literal
+from optimizer.expr import AggregateRef, Call, Column, Literal
 from optimizer.query import Catalog, Query
 from optimizer.sql import parse
 from optimizer.types import BOOLEAN, DOUBLE, INT, STRING, TIMESTAMP, decimal
@@ -47,16 +47,22 @@ def test_what_binds_how_tightly_is_sparks_grammar() -> None:
 
 
 def test_having_takes_the_grouping_column_before_an_output_of_that_name() -> None:
+    """What reads grouping columns only is a condition on rows, as Spark's optimizer makes it: no value is computed of a group that it drops."""
     def first_operand(select: str, tail: str) -> object:
-        having = query(select, tail).having
-        assert isinstance(having, Call)
-        return having.args[0]
+        asked = query(select, tail)
+        condition = asked.having or asked.selections[0]
+        assert isinstance(condition, Call) and len(asked.selections) == (asked.having is None)
+        return condition.args[0]
 
-    assert first_operand("SUM(a) AS b", "GROUP BY b HAVING b > 10") == GroupRef(0, INT)
-    assert first_operand("b AS a, COUNT(*) AS n", "GROUP BY b, a HAVING a > 1") == GroupRef(1, INT)
-    assert first_operand("-a AS a", "GROUP BY a HAVING a < 0") == GroupRef(0, INT)
-    assert first_operand("b + 1 AS b", "GROUP BY b + 1 HAVING b + 1 > 3") == GroupRef(0, INT)
+    a, b = Column(0, "a", INT), Column(0, "b", INT)
+    assert first_operand("SUM(a) AS b", "GROUP BY b HAVING b > 10") == b
+    assert first_operand("b AS a, COUNT(*) AS n", "GROUP BY b, a HAVING a > 1") == a
+    assert first_operand("-a AS a", "GROUP BY a HAVING a < 0") == a
+    assert first_operand("b + 1 AS b", "GROUP BY b + 1 HAVING b + 1 > 3") == Call("add", (b, Literal(1, INT)), INT)
     assert isinstance(first_operand("SUM(a) AS b", "GROUP BY s HAVING b > 10"), AggregateRef)
+    assert isinstance(first_operand("b, COUNT(*) AS n", "GROUP BY b HAVING b > 2 OR n > 3"), Call)
     with pytest.raises(ForebayError) as refused:
         query("SUM(a) AS b", "GROUP BY b + 1 HAVING b > 0")
     assert refused.value.code == "ambiguous-column"
+    mixed = query("MIN(-a) AS x", "GROUP BY b, d HAVING COUNT(*) > 1 AND b > 2")
+    assert len(mixed.selections) == 1 and mixed.having is not None and mixed.groups[1] == Call("one_zero", (Column(0, "d", DOUBLE),), DOUBLE)
