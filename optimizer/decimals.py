@@ -25,7 +25,8 @@ def _exact(operation: str, left: Type, right: Type, result: Type) -> bool:
         return right.scale >= left.scale and (left.precision + right.scale - left.scale <= 38 or right.precision < 38) or right.scale < left.scale
     if operation == "multiply":
         return result.scale == left.scale + right.scale or left.precision + right.precision <= 38
-    return result.scale == max(left.scale, right.scale)
+    whole = max(left.precision - left.scale, right.precision - right.scale)      # of operands, which are cast to the result's type before they are added
+    return result.scale == max(left.scale, right.scale) and result.precision - result.scale >= whole
 
 
 def quotient(left: Type, right: Type, result: Type, dividend: str, divisor: str) -> str:

@@ -183,6 +183,13 @@ def _positive(function: str, call: Call, args: Args) -> str:
     return f"CASE WHEN {args[0]} <= 0 THEN CAST(NULL AS DOUBLE) ELSE {function}({args[0]}) END"
 
 
+def _extreme(function: str, call: Call, args: Args) -> str:
+    """Of zeros of both signs the first, as in Spark."""
+    plain = f"{function}({', '.join(args)})"
+    zeros = ", ".join(f"CASE WHEN {a} = 0 THEN {a} END" for a in args)
+    return f"CASE WHEN {plain} = 0 THEN coalesce({zeros}) ELSE {plain} END" if call.type.floating else plain
+
+
 def _power(call: Call, args: Args) -> str:
     """Java's: one to the power of infinity is not a number."""
     return f"CASE WHEN abs({args[0]}) = 1 AND NOT isfinite({args[1]}) THEN CAST('NaN' AS DOUBLE) ELSE power({args[0]}, {args[1]}) END"
@@ -290,7 +297,8 @@ FUNCTIONS: dict[str, Function] = {
     "coalesce": Function(_plain("coalesce"), _plain("coalesce"), order="lazy"),
     "cast": Function(casting.duckdb_cast, casting.spark_cast, casting.cast_fails, casting.spark_try_cast, quiet=casting.cast_is_null),
     "try_cast": Function(casting.duckdb_try_cast, casting.spark_try_cast, quiet=_always),
-    "least": _same("least", order="all"), "greatest": _same("greatest", order="all"),
+    "least": Function(partial(_extreme, "least"), _plain("least"), order="all"),
+    "greatest": Function(partial(_extreme, "greatest"), _plain("greatest"), order="all"),
     "upper": Function(_plain("spark_upper"), _plain("upper")),
     "lower": Function(_plain("spark_lower"), _plain("lower")),
     "length": Function(_plain("length", narrow=True), _plain("length")),

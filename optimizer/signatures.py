@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import partial
 
 from optimizer import casting
@@ -65,9 +66,18 @@ def _choose(args: Args) -> Args:
 
 def _compare(function: str, args: Args) -> Expr:
     left, right = args
+    _check_reach(function, left, right)
     if "decimal" in (left.type.name, right.type.name) and left.type.exact and right.type.exact:
         left, right = coerce(left, as_decimal(left.type, left)), coerce(right, as_decimal(right.type, right))
     return Call(function, _unify((left, right)), BOOLEAN)
+
+
+def _check_reach(function: str, left: Expr, right: Expr) -> None:
+    """Spark answers these without a look at the whole number, FALSE or TRUE for NULL too."""
+    for number, bound in ((left, right), (right, left)):
+        value = bound.value if isinstance(bound, Literal) and isinstance(bound.value, Decimal) else Decimal(0)
+        if number.type.integral and not -2**63 <= value < 2**63 and function in ("lt", "le", "gt", "ge"):
+            raise mismatch(f"every {number.type} is on one side of {value}", "leave the comparison out")
 
 
 def _calculate(function: str, args: Args) -> Expr:
@@ -92,7 +102,7 @@ def is_bare_null(arg: Expr) -> bool:
 
 
 def _divide(args: Args) -> Expr:
-    left, right = (_numeric(a, "/") for a in args)
+    left, right = (_numeric(a, "/") for a in _typed_nulls(args))
     kinds = {left.type.name, right.type.name}
     if "decimal" in kinds and not kinds & {"float", "double"}:
         return _calculate("divide", (left, right))
@@ -143,8 +153,8 @@ def _real(function: str, args: Args) -> Expr:
 
 def _whole_number(arg: Expr, what: str, least: int = -(2**31), most: int = 2**31 - 1) -> int:
     """The value of an argument that has to be a whole constant."""
-    value = arg.value if isinstance(arg, Literal) else None
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+    value = arg.value if isinstance(arg, Literal) and arg.type.integral else None
+    if not isinstance(value, int) or not least <= value <= most:
         raise mismatch(f"{what} must be a whole constant" + (f" from {least} to {most}" if most < 2**31 - 1 else ""))
     return value
 
@@ -228,6 +238,9 @@ def _null_if(args: Args) -> Expr:
 
 
 def _extreme(function: str, args: Args) -> Expr:
+    """Spark reads no text as a time here."""
+    if any(a.type == STRING for a in args) and any(a.type in (TIMESTAMP, DATE) for a in args):
+        raise mismatch(f"{function.upper()} takes arguments of one type, not strings and times", "write TIMESTAMP '…' or DATE '…'")
     unified = _choose(args)
     return Call(function, unified, unified[0].type)
 
@@ -267,7 +280,10 @@ def _part(function: str, args: Args) -> Expr:
 
 
 def _clock(function: str, args: Args) -> Expr:
-    return Call(function, (_want(args[0], function.upper(), TIMESTAMP, "date"),), INT if function in ("hour", "minute", "second") else BIGINT)
+    """Parts of the hour also of dates; instants as numbers of timestamps only."""
+    if function in ("hour", "minute", "second"):
+        return Call(function, (_want(args[0], function.upper(), TIMESTAMP, "date"),), INT)
+    return Call(function, (_want(args[0], function.upper(), TIMESTAMP),), BIGINT)
 
 
 def _truncate(args: Args) -> Expr:
@@ -278,6 +294,8 @@ def _truncate(args: Args) -> Expr:
 
 
 def _add_days(sign: int, args: Args) -> Expr:
+    if args[1].type == BIGINT:
+        raise mismatch("the number of days is an INT, not a BIGINT")
     days = sign * _whole_number(args[1], "the number of days", -10_000_000, 10_000_000)
     return Call("date_add", (_want(args[0], "DATE_ADD", DATE, "timestamp"), Literal(days, INT)), DATE)
 

@@ -42,7 +42,7 @@ class Scope:
     inputs: tuple[Input, ...]
     merged: frozenset[tuple[int, str]] = frozenset()
     place: str = "WHERE"
-    aggregates: list[Aggregate] | None = None
+    aggregates: dict[Aggregate, int] | None = None
     aliases: dict[str, Expr] = field(default_factory=dict)
     seen: dict[Expr, int | None] = field(default_factory=dict)
     depth: int = 0

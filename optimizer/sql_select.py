@@ -40,7 +40,7 @@ class _Item:
 
 def body(select: exp.Select, base: Scope) -> Body:
     """All that follows from the SELECT list, GROUP BY and HAVING."""
-    aggregates: list[Aggregate] = []
+    aggregates: dict[Aggregate, int] = {}
     items = [i for node in select.expressions for i in _items(node, base, aggregates)]
     groups = _groups(select.args.get("group"), items, base)
     having = _having(select.args.get("having"), items, groups, base, aggregates)
@@ -77,7 +77,7 @@ def _on_rows(expr: Expr, groups: tuple[Expr, ...]) -> Expr:
     return replace(expr, args=tuple(_on_rows(a, groups) for a in expr.args)) if isinstance(expr, Call) else expr
 
 
-def _items(node: exp.Expr, base: Scope, aggregates: list[Aggregate]) -> list[_Item]:
+def _items(node: exp.Expr, base: Scope, aggregates: dict[Aggregate, int]) -> list[_Item]:
     inner, alias = (node.this, node.alias) if isinstance(node, exp.Alias) else (node, None)
     star = inner if isinstance(inner, exp.Star) else inner.this if isinstance(inner, exp.Column) and isinstance(inner.this, exp.Star) else None
     if star is None:
@@ -98,7 +98,7 @@ def _star(node: exp.Expr, base: Scope) -> list[_Item]:
             if qualifier is not None or (i, name.lower()) not in base.merged]
 
 
-def _item(node: exp.Expr, alias: str | None, base: Scope, place: str, aggregates: list[Aggregate] | None, aliases: dict[str, Expr] | None = None,
+def _item(node: exp.Expr, alias: str | None, base: Scope, place: str, aggregates: dict[Aggregate, int] | None, aliases: dict[str, Expr] | None = None,
           groups: tuple[Expr, ...] = ()) -> _Item:
     scope = Scope(base.source, base.inputs, base.merged, place, aggregates, aliases or {}, groups=groups)
     expr = convert(node, scope)
@@ -146,7 +146,7 @@ def _constant_free(item: _Item, base: Scope) -> Expr:
     return item.expr
 
 
-def _having(clause: exp.Expr | None, items: list[_Item], groups: tuple[Expr, ...], base: Scope, aggregates: list[Aggregate]) -> _Item | None:
+def _having(clause: exp.Expr | None, items: list[_Item], groups: tuple[Expr, ...], base: Scope, aggregates: dict[Aggregate, int]) -> _Item | None:
     """Spark's order: an expression that is grouped by is that, whatever SELECT calls so; only then come SELECT's names."""
     if clause is None:
         return None
