@@ -69,7 +69,7 @@ def _literal(node: Any, _: Recur) -> Typed:
     if kind is not None:
         return Typed(f"CAST('{text}' AS {kind})", kind, digits=len(str(abs(int(text)))) if kind in (SMALLINT, INTEGER, BIGINT) else 0)
     value = Decimal(text)
-    _, figures, exponent = value.as_tuple()
+    figures, exponent = value.as_tuple()[1:]
     places = max(0, -int(exponent))
     kind = Kind("DECIMAL", max(len("".join(map(str, figures)).lstrip("0")) + max(0, int(exponent)), places, 1), places)
     return Typed(f"CAST('{value:f}' AS {kind})", kind)
@@ -126,7 +126,8 @@ def _unless_zero(left: Typed, right: Typed, sql: str, kind: Kind) -> str:
     """NULL / 0 is NULL in Spark; x / 0 raises. The divisor is evaluated first: where it is NULL the dividend is not."""
     target = kind if kind != Kind("DECIMAL") else "INTEGER"
     raising = f"CAST(CASE WHEN {right.sql} = 0 THEN 'division by zero' END AS {target})"
-    return f"(CASE WHEN ({right.sql}) IS NULL THEN NULL WHEN ({left.sql}) IS NOT NULL AND {right.sql} = 0 THEN {raising} WHEN {right.sql} <> 0 THEN {sql} END)"
+    zero = f"WHEN ({left.sql}) IS NOT NULL AND {right.sql} = 0 THEN {raising}"
+    return f"(CASE WHEN ({right.sql}) IS NULL THEN NULL {zero} WHEN {right.sql} <> 0 THEN {sql} END)"
 
 
 def _divide(node: Any, recur: Recur) -> Typed:
@@ -260,7 +261,8 @@ def _keep(node: Any, recur: Recur) -> Typed:
 
 
 OPERATORS: dict[type[exp.Expr], str] = {
-    exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Mod: "%", exp.Div: "/", exp.IntDiv: "//", exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
+    exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Mod: "%", exp.Div: "/", exp.IntDiv: "//",
+    exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
     exp.NullSafeEQ: "IS NOT DISTINCT FROM"}
 RULES: dict[type, Callable[[Any, Recur], Typed]] = {
     exp.Literal: _literal, exp.Boolean: lambda n, _: Typed(n.sql("duckdb"), BOOLEAN), exp.Null: lambda n, _: Typed("NULL", NULL),

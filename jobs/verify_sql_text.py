@@ -16,6 +16,7 @@ class _Dialect(Databricks):
         STRING_ESCAPES = ["\\", "'", '"']
 
     class Parser(DatabricksParser):
+        FUNCTIONS = {**DatabricksParser.FUNCTIONS, "MEAN": exp.Avg.from_arg_list, "STD": exp.Stddev.from_arg_list}
         TERM = {**DatabricksParser.TERM, TokenType.DPIPE: exp.DPipe}
         RELATIONS = {**DatabricksParser.EQUALITY, **DatabricksParser.COMPARISON}
         UNARY_PARSERS = {**{t: p for t, p in DatabricksParser.UNARY_PARSERS.items() if t != TokenType.NOT},
@@ -52,6 +53,8 @@ class _Dialect(Databricks):
 _DIALECT = _Dialect()
 _OPERAND_ENDS = {TokenType.NUMBER, TokenType.STRING, TokenType.VAR, TokenType.IDENTIFIER, TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.NULL,
                  TokenType.TRUE, TokenType.FALSE, TokenType.END}
+_BEFORE_VALUES = {"SELECT", "WHERE", "ON", "HAVING", "GROUP BY", "ORDER BY", "AND", "OR", "NOT", "CASE", "WHEN", "THEN", "ELSE", "BETWEEN", "LIKE", "INTERVAL",
+                  "FROM", "DISTINCT", "DIV", "IN"}
 
 
 def parsed(text: str) -> exp.Expr:
@@ -62,7 +65,7 @@ def parsed(text: str) -> exp.Expr:
 
 
 def _constants(text: str) -> list[Token]:
-    """Tokens in which a number is one word, with the sign before it and the letter of its type after it: Spark reads -7L as a constant, not as -CAST(7 AS BIGINT)."""
+    """Tokens in which a number is one word, with its sign and the letter of its type: Spark reads -7L as a constant, not as -CAST(7 AS BIGINT)."""
     words: list[Token] = []
     skip = 0
     tokens = _DIALECT.tokenize(text)
@@ -85,7 +88,4 @@ def _constants(text: str) -> list[Token]:
 def _ends_operand(word: Token) -> bool:
     """Whether a minus after it takes away. Words that are names as well are names here; those after which a value begins are listed by what they are not."""
     names = word.text.replace("_", "a").isalnum() and word.token_type not in DatabricksParser.RESERVED_TOKENS
-    begins = word.text.upper() in ("SELECT", "WHERE", "ON", "HAVING", "GROUP BY", "ORDER BY", "AND", "OR", "NOT", "CASE", "WHEN", "THEN", "ELSE", "BETWEEN", "LIKE",
-                                   "INTERVAL", "FROM", "DISTINCT", "DIV", "IN")
-    return word.token_type in _OPERAND_ENDS or names and not begins
-
+    return word.token_type in _OPERAND_ENDS or names and word.text.upper() not in _BEFORE_VALUES

@@ -164,7 +164,8 @@ def unscaled(value: Typed, places: int | None = None) -> str:
 
 
 def quotient(dividend: Typed, divisor: str, scale: int, kind: Kind, digits: int = 19) -> str:
-    """round_half_up(dividend × 10^(scale) / divisor) × 10^-kind.scale in whole numbers, the divisor one of so many digits: DuckDB's `/` of decimals is a double."""
+    """round_half_up(dividend × 10^(scale) / divisor) × 10^-kind.scale in whole numbers, the divisor one of so many digits.
+    DuckDB's `/` of decimals is a double."""
     number, moved = unscaled(dividend), scale - dividend.kind.scale
     if dividend.kind.precision + moved <= 38:
         whole = _half_up(f"({number} * {_power(moved)})", divisor)

@@ -104,18 +104,46 @@ class Judge:
             return None
 
     def _values(self, asked: list[Case]) -> list[str]:
-        forms = [f"{_attempt(form, c.type)} AS {side}{i}" for i, c in enumerate(asked) for side, form in (("a", c.text), ("b", render(c.expr, "spark", name)))]
+        forms = [f"{_attempt(form, c.type)} AS {side}{i}" for i, c in enumerate(asked)
+                 for side, form in (("a", c.text), ("b", render(c.expr, "spark", name)))]
         try:
             there = self.spark.sql(f"SELECT {', '.join(forms)} FROM t ORDER BY i").toArrow()
-        except Exception as error:      # any class, as above: what no function catches is a finding by itself
-            alone = [w for case in asked for w in self._values([case])] if len(asked) > 1 else []
-            return alone if len(asked) > 1 else [f"{asked[0].text}: {str(error).splitlines()[0][:200]}"]
-        found = []
-        for i, case in enumerate(asked):
-            judged = _typed(there.column(f"a{i}"), case.type)
-            answers = {"in Spark SQL": lambda: _typed(there.column(f"b{i}"), case.type), "in DuckDB": lambda: self._kernel(case), "verified": lambda: self._verified(case)}
-            found += [w for place, answer in answers.items() for w in self._difference(case, place, judged, answer)]
-        return found
+        except Exception:      # any class, as above: what no function catches is looked at by itself
+            return [w for case in asked for w in self._values([case])] if len(asked) > 1 else self._alone(asked[0])
+        return [w for i, case in enumerate(asked)
+                for w in self._differences(case, _typed(there.column(f"a{i}"), case.type), _typed(there.column(f"b{i}"), case.type))]
+
+    def _alone(self, case: Case) -> list[str]:
+        """A value that Spark computes beside the expression (BETWEEN's first operand) fails the statement: so without the rows that fail here,
+        and a few of those one by one."""
+        ours = self._kernel(case)
+        failing = [int(i) for i in np.flatnonzero(ours.fails)]
+        try:
+            there = self.spark.sql(f"SELECT {_attempt(case.text, case.type)} AS a, i FROM t "
+                                   f"WHERE i NOT IN ({', '.join(map(str, failing or [-1]))}) ORDER BY i").toArrow()
+        except Exception as error:
+            return [f"{case.text}: {str(error).splitlines()[0][:200]}"]
+        some = [i for i in failing[:3] if not self._fails(case.text, i)]
+        if some:
+            return [f"{case.text} fails here, not in Spark, in row {some[0]}"]
+        rest = _typed(there.column("a"), case.type)
+        at = np.full(len(ours.fails), -1)
+        at[there.column("i").to_numpy()] = np.arange(there.num_rows)
+        places = pa.array([int(k) if k >= 0 else None for k in at], pa.int64())
+        judged = Answer(rest.values.take(places), ours.fails)
+        return self._differences(case, judged, None)
+
+    def _fails(self, text: str, row: int) -> bool:
+        try:
+            self.spark.sql(f"SELECT {text} AS a FROM t WHERE i = {row}").toArrow()
+            return False
+        except Exception:      # any class, as above
+            return True
+
+    def _differences(self, case: Case, judged: Answer, twin: Answer | None) -> list[str]:
+        answers: dict[str, Callable[[], Answer | None]] = {"in Spark SQL": lambda: twin, "in DuckDB": lambda: self._kernel(case),
+                                                           "verified": lambda: self._verified(case)}
+        return [w for place, answer in answers.items() for w in self._difference(case, place, judged, answer)]
 
     def _difference(self, case: Case, place: str, judged: Answer, answer: Callable[[], Answer | None]) -> list[str]:
         try:
@@ -175,9 +203,8 @@ def _attempt(text: str, kind: Type) -> str:
 
 
 def _storage(kind: Type) -> pa.DataType:
-    plain = {"tinyint": pa.int64(), "smallint": pa.int64(), "int": pa.int64(), "bigint": pa.int64(), "date": pa.int64(), "timestamp": pa.int64(), "float": pa.float64(),
-             "double": pa.float64(), "string": pa.string(), "boolean": pa.bool_()}
-    return pa.decimal128(kind.precision, kind.scale) if kind.name == "decimal" else plain[kind.name]
+    plain = {"float": pa.float64(), "double": pa.float64(), "string": pa.string(), "boolean": pa.bool_()}
+    return pa.decimal128(kind.precision, kind.scale) if kind.name == "decimal" else plain.get(kind.name, pa.int64())
 
 
 def _typed(column: pa.ChunkedArray, kind: Type) -> Answer:

@@ -4,12 +4,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
 from judge_cases import arrow_type
 from scalar_cases import EDGES, TYPES
 
+from jobs.kernel import Connection, connect
 from jobs.verify import recompute
 from jobs.verify_sql import Table
 from optimizer.errors import ForebayError
@@ -21,16 +23,17 @@ from optimizer.types import TIMESTAMP
 from tests.engine import Failed, Folder, together
 
 # How each aggregate is written over x.
-TAKEN = {**{name: f"{name}(x)" for name in AGGREGATES}, "PERCENTILE": "PERCENTILE(x, 0.3)", "PERCENTILE_CONT": "PERCENTILE_CONT(0.3) WITHIN GROUP (ORDER BY x DESC)"}
+TAKEN = {**{name: f"{name}(x)" for name in AGGREGATES}, "PERCENTILE": "PERCENTILE(x, 0.3)",
+         "PERCENTILE_CONT": "PERCENTILE_CONT(0.3) WITHIN GROUP (ORDER BY x DESC)"}
 MORE = ("COUNT(DISTINCT x)", "COUNT(*)", "SUM(x) FILTER (WHERE x IS NOT NULL)", "MAX(x) FILTER (WHERE x IS NULL)", "COUNT(x) FILTER (WHERE NOT x IS NULL)",
         "SUM(x) + 1", "AVG(x) * 2", "MIN(x) = MAX(x)")
 BATCH = 1000
 
 
 def _sets(values: list[object]) -> list[list[object]]:
-    """Each value alone, neighbours, every third, all; nothing but NULLs."""
-    known: list[list[object]] = [[None], [None, None], *([v] for v in values), *([a, b, None] for a, b in zip(values, values[1:]))]
-    return [*known, *(values[i::3] for i in range(3)), [v for v in values for _ in range(2)][:9], [*values, *values]]
+    """Nothing but NULLs, neighbours, every third, some twice, all."""
+    pairs = [[a, b, None] for a, b in zip(values, [*values[1:], None])]
+    return [[None], [None, None], *pairs, *(values[i::3] for i in range(3)), [v for v in values for _ in range(2)][:9], values]
 
 
 SETS = {short: _sets(values) for short, values in EDGES.items()}
@@ -70,14 +73,18 @@ def _differing(spark: Any, kind: str, text: str, query: Query, folder: Folder, r
     here, there = str(query.columns[0][1]), _type(spark, text)
     if here != there:
         return [f"{text} of {TYPES[kind]}: {here} here, {there} in Spark"]
-    wrong = []
-    judged = _judged(spark, text, range(len(SETS[kind])))
-    for n, values in enumerate(SETS[kind]):
-        answers = {p.name: _answer(query, p, folder, (n + 1) * BATCH) for p in _plans(query)}
-        answers["verify"] = _verified(query, kind, rows, (n + 1) * BATCH)
-        wrong += [f"{text} of {TYPES[kind]} by {place}: {ours!r}, but {judged[n]!r} in Spark, of {values}"
-                  for place, ours in answers.items() if not _alike(judged[n], ours, values)][:2]
-    return wrong[:4]
+    judged, sets = _judged(spark, text, range(len(SETS[kind]))), range(len(SETS[kind]))
+    answers = {p.name: _answered(query, p, folder, sets) for p in _plans(query)}
+    answers["verify"] = _verified(query, kind, rows, sets)
+    return [f"{text} of {TYPES[kind]} by {place}: {ours[n]!r}, but {judged[n]!r} in Spark, of {values}"
+            for place, ours in answers.items() for n, values in enumerate(SETS[kind])
+            if not (_alike(judged[n], ours[n], values) or _too_square(query, ours[n], values))][:4]
+
+
+def _too_square(query: Query, ours: object, values: list[object]) -> bool:
+    """docs/limits.md: the spread of whole numbers whose squares have more than 38 digits fails."""
+    spread = query.aggregates[0].function.startswith(("stddev", "var"))
+    return ours == "fails" and spread and sum(v * v for v in values if isinstance(v, int)) >= 2**120
 
 
 def _plans(query: Query) -> list[Plan]:
@@ -109,20 +116,35 @@ def _plain(column: pa.ChunkedArray, at: int) -> object:
     return column[at].as_py()
 
 
-def _answer(query: Query, plan: Plan, folder: Folder, t: int) -> object:
+def _answered(query: Query, plan: Plan, folder: Folder, sets: range) -> dict[int, object]:
+    """A plan's values by set, found as Spark's are."""
     folder.state = {}
     try:
-        return _only(together(query, plan, folder, (t,))[t])
+        answers = together(query, plan, folder, tuple((n + 1) * BATCH for n in sets))
+        return {n: _only(answers[(n + 1) * BATCH]) for n in sets}
     except Failed:
-        return "fails"
+        if len(sets) == 1:
+            return {sets[0]: "fails"}
+        half = len(sets) // 2
+        return {**_answered(query, plan, folder, sets[:half]), **_answered(query, plan, folder, sets[half:])}
 
 
-def _verified(query: Query, kind: str, rows: pa.Table, t: int) -> object:
-    try:
-        answer = recompute(query.text, {"t": rows}, {"t": Table({"ts": "timestamp", "g": "int", "x": str(TYPES[kind])}, "ts")}, BATCH, [t])[t]
-    except ForebayError as error:
-        return "refused" if error.code == "cannot-verify" else str(error)
-    return "fails" if isinstance(answer, ForebayError) else _only(answer)
+def _verified(query: Query, kind: str, rows: pa.Table, sets: range) -> dict[int, object]:
+    """The oracle's; its answers end with one that fails."""
+    found: dict[int, object] = {}
+    known = {"t": Table({"ts": "timestamp", "g": "int", "x": str(TYPES[kind])}, "ts")}
+    while len(found) < len(sets):
+        try:
+            answers = recompute(query.text, {"t": rows}, known, BATCH, [(n + 1) * BATCH for n in sets[len(found):]], session=connection())
+        except ForebayError as error:
+            return {n: "refused" if error.code == "cannot-verify" else str(error) for n in sets}
+        found |= {t // BATCH - 1: "fails" if isinstance(a, ForebayError) else _only(a) for t, a in answers.items()}
+    return found
+
+
+@cache
+def connection() -> Connection:
+    return connect()
 
 
 def _only(answer: pa.Table) -> object:
@@ -142,4 +164,3 @@ def _alike(judged: object, ours: object, values: list[object]) -> bool:
     sizes = [abs(float(v)) for v in values if isinstance(v, (int, float, Decimal)) and math.isfinite(v)]
     largest = max(sizes, default=0.0)
     return math.isclose(judged, ours, rel_tol=1e-9, abs_tol=1e-9 * max(largest, min(largest * largest, 1e300)))
-
