@@ -10,13 +10,15 @@ from sqlglot import exp
 
 from jobs.verify_sql_aggregates import AGGREGATES, aggregate
 from jobs.verify_sql_scalar import translate
-from jobs.verify_sql_types import Typed, kind_of
+from jobs.verify_sql_text import parsed
+from jobs.verify_sql_types import Typed, kind_of, one_zero
 from optimizer.errors import ForebayError
 
 UNITS = {"microsecond": 1, "millisecond": 1000, "second": 10**6, "minute": 60 * 10**6, "hour": 3600 * 10**6, "day": 86400 * 10**6, "week": 7 * 86400 * 10**6}
 LENGTH = r"(\d+)\s+(microsecond|millisecond|second|minute|hour|day|week)s?"
 NAME = r"(?<![\w`])(?!(?:from|join|as)\b)(?:\w+|`[^`]+`)"
-WINDOWED = re.compile(rf"({NAME})(\s+(?:as\s+)?{NAME})?\s*\[\s*window\s+(?:(until\s+now)|{LENGTH}(?:\s+(tumbling)|\s+slide\s+{LENGTH})?)\s*\]", re.I)
+TEXT = r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*\""""
+WINDOWED = re.compile(rf"{TEXT}|({NAME})(\s+(?:as\s+)?{NAME})?\s*\[\s*window\s+(?:(until\s+now)|{LENGTH}(?:\s+(tumbling)|\s+slide\s+{LENGTH})?)\s*\]", re.I)
 CURLY = {"\u2018": "'", "\u201c": '"'}
 INNER = r"(?:[^*/]|\*(?!/)|/(?!\*))*"
 COMMENT = rf"--[^\n]*|/\*{INNER}(?:/\*{INNER}\*/{INNER})*\*/"
@@ -76,15 +78,17 @@ def plain(text: str, tables: Mapping[str, Table], batch: int) -> Plain:
     """The query's parts; `tables` are the streams and relations it may name."""
     windows: list[tuple[str, int, int]] = []
     body, every = _lift(straight(text), windows)
-    tree = sqlglot.parse_one(body, read="databricks")      # its CAST is strict, as ANSI Spark's is; "spark" reads every CAST as TRY_CAST
+    tree = parsed(body)
     assert isinstance(tree, exp.Select)
     sources, conditions = _from(tree, windows)
     scope = _Scope(sources, {s.alias: tables[s.name] for s in sources}, _using(tree))
     selects = _selects(tree, scope)
     above = _Above(scope, _groups(tree, [e for _, e in selects], scope))
     rows = not above.keys and not _aggregated(tree)
-    having = tree.args.get("having")
-    kept = translate(_inline(having.this, scope, {n.lower(): e for n, e in selects}), above.leaf) if having else None
+    terms = _having(tree, selects, scope, above)
+    conditions += [t for t in terms if _of_rows(t, above)]
+    of_groups = [t for t in terms if not _of_rows(t, above)]
+    kept = translate(exp.and_(*of_groups, copy=False), above.leaf) if of_groups else None
     outputs, magnitudes = [], []
     for name, expression in selects:
         before = len(above.magnitudes)
@@ -93,6 +97,17 @@ def plain(text: str, tables: Mapping[str, Table], batch: int) -> Plain:
     where = tuple(translate(c, scope.leaf) for c in conditions)
     return Plain(sources, every or _default_every(sources, batch), tuple(scope.used), where, tuple(above.keys), tuple(above.aggregates),
                  tuple(magnitudes), kept, tuple(outputs), tuple(selects), tree)
+
+
+def _having(tree: exp.Select, selects: list[tuple[str, exp.Expr]], scope: _Scope, above: _Above) -> list[exp.Expr]:
+    """Its terms. A name is GROUP BY's expression if it is one, then a SELECT item, then a column."""
+    having = tree.args.get("having")
+    return [_inline(term, scope, {n.lower(): e for n, e in selects}, above) for term in (_conjuncts(having.this.copy()) if having else [])]
+
+
+def _of_rows(term: exp.Expr, above: _Above) -> bool:
+    """Spark evaluates a term of HAVING on grouping columns alone before it groups: what it drops is not computed."""
+    return bool(above.keys) and not term.find(*AGGREGATES) and term.find(exp.Column) is not None
 
 
 def _greatest(magnitudes: list[str]) -> str:
@@ -121,6 +136,8 @@ def _lift(text: str, windows: list[tuple[str, int, int]]) -> tuple[str, int]:
 
     def mark(match: re.Match[str]) -> str:
         name, alias, until, number, unit, tumbling, slide, slide_unit = match.groups()
+        if not name:      # a text, whatever is in it
+            return match[0]
         kind = "landmark" if until else "tumbling" if tumbling else "hopping" if slide else "sliding"
         windows.append((kind, 0 if until else _micros(number, unit), _micros(slide, slide_unit) if slide else 0))
         return f"`w{len(windows) - 1}__{name.strip('`')}`{alias or ''}"
@@ -173,6 +190,9 @@ class _Scope:
         self.sources, self.tables, self.shared = sources, tables, shared
         self.used: dict[tuple[str, str], None] = {}
 
+    def knows(self, name: str) -> bool:
+        return any(c.lower() == name.lower() for t in self.tables.values() for c in t.columns)
+
     def find(self, node: exp.Column) -> tuple[str, str]:
         hits = [(s.alias, c) for s in self.sources for c in self.tables[s.alias].columns
                 if c.lower() == node.name.lower() and node.table.lower() in ("", s.alias.lower())]
@@ -196,10 +216,16 @@ class _Above:
     """Names above the aggregation: grouping expressions k0, k1, … and aggregates a0, a1, …, collected as they are met."""
 
     def __init__(self, scope: _Scope, groups: list[exp.Expr]) -> None:
-        self.scope, self.keys = scope, [translate(g, scope.leaf) for g in groups]
+        self.scope, self.keys = scope, [one_zero(translate(g, scope.leaf)) for g in groups]
         self.names = {scope.same(g): Typed(f"k{i}", self.keys[i].kind) for i, g in enumerate(groups)}
         self.aggregates: list[Typed] = []
         self.magnitudes: list[str] = []
+
+    def groups_by(self, node: exp.Expr) -> bool:
+        try:
+            return self.scope.same(node) in self.names
+        except ForebayError:      # a name of SELECT's
+            return False
 
     def leaf(self, node: exp.Expr) -> Typed | None:
         if isinstance(node, AGGREGATES):
@@ -252,15 +278,15 @@ def _group(node: exp.Expr, selects: list[exp.Expr], aliases: dict[str, exp.Expr]
     return _inline(node, scope, aliases) if isinstance(node, exp.Column) else node
 
 
-def _inline(node: exp.Expr, scope: _Scope, named: Mapping[str, exp.Expr]) -> exp.Expr:
-    """SELECT aliases replaced by what they stand for, where no column has that name."""
-    columns = {c.lower() for t in scope.tables.values() for c in t.columns}
-
-    def one(n: exp.Expr) -> exp.Expr:
-        hidden = isinstance(n, exp.Column) and not n.table and n.name.lower() not in columns
-        return named[n.name.lower()].copy() if hidden and n.name.lower() in named else n
-
-    return node.transform(one)
+def _inline(node: exp.Expr, scope: _Scope, named: Mapping[str, exp.Expr], above: _Above | None = None) -> exp.Expr:
+    """SELECT aliases replaced by what they stand for: in GROUP BY where no column has that name, in HAVING where nothing is grouped by that expression."""
+    if isinstance(node, AGGREGATES) or above and node.find(exp.Column) and not node.find(*AGGREGATES) and above.groups_by(node):
+        return node
+    if isinstance(node, exp.Column) and not node.table and node.name.lower() in named and (above or not scope.knows(node.name)):
+        return named[node.name.lower()].copy()
+    for child in list(node.iter_expressions()):
+        child.replace(_inline(child, scope, named, above))
+    return node
 
 
 def quoted(name: str) -> str:

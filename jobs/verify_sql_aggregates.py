@@ -21,7 +21,9 @@ def aggregate(node: Any, leaf: Leaf) -> tuple[Typed, str]:
     if isinstance(node, exp.Filter):
         keep, node = translate(node.expression.this, leaf), node.this
     if isinstance(node, exp.WithinGroup):
-        node = exp.Quantile(this=node.expression.expressions[0].this, quantile=node.this.this)
+        order = node.expression.expressions[0]
+        share = exp.Literal.number(1 - float(node.this.this.this)) if order.args.get("desc") else node.this.this
+        node = exp.Quantile(this=order.this, quantile=share)
     inner = node.this
     if isinstance(node, exp.Count) and (isinstance(inner, exp.Star) or isinstance(inner, exp.Column) and isinstance(inner.this, exp.Star)):
         return Typed(f"count({_when(keep, '1')})", BIGINT, keep is not None and keep.fallible), ""

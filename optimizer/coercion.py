@@ -2,14 +2,18 @@
 from __future__ import annotations
 
 import re
+import struct
 from dataclasses import replace
 from datetime import date, datetime, timezone
 from decimal import ROUND_HALF_UP, Context, Decimal
+from fractions import Fraction
 
 from optimizer.errors import ForebayError
 from optimizer.expr import Call, Expr, Literal
-from optimizer.types import BIGINT, DATE, DOUBLE, INT, INTEGERS, STRING, TIMESTAMP, Type, decimal
+from optimizer.types import BIGINT, DATE, DOUBLE, FLOAT, INT, INTEGERS, SMALLINT, STRING, TIMESTAMP, TINYINT, Type, decimal
 
+_NUMBER = re.compile(r"(-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(L|S|Y|D|F|BD|)", re.IGNORECASE)
+_SUFFIXES = {"L": BIGINT, "S": SMALLINT, "Y": TINYINT}
 _PRECEDENCE = ("tinyint", "smallint", "int", "bigint", "float", "double")
 _DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
 _EXACT = Context(prec=100, rounding=ROUND_HALF_UP)
@@ -21,10 +25,10 @@ def mismatch(message: str, hint: str | None = None) -> ForebayError:
 
 
 def as_decimal(kind: Type, literal: Expr | None = None) -> Type:
-    """The decimal that holds an exact type; an integer literal takes only the digits it has, as Spark's DecimalPrecision does."""
+    """The decimal that holds an exact type; a whole constant takes only the digits it has, as in Spark's DecimalPrecision, which leaves TINYINT out."""
     if kind.name == "decimal":
         return kind
-    if isinstance(literal, Literal) and isinstance(literal.value, int):
+    if isinstance(literal, Literal) and isinstance(literal.value, int) and kind != TINYINT:
         return decimal(len(str(abs(literal.value))), 0)
     return decimal(_DIGITS[kind.name], 0)
 
@@ -145,27 +149,50 @@ def fits(value: int, to: Type) -> bool:
 
 
 def number(text: str) -> Literal:
-    """A numeric literal as Spark types it: INT, BIGINT or DECIMAL; with an exponent DOUBLE."""
-    if re.fullmatch(r"-?\d+", text):
-        value = int(text)
-        for kind in (INT, BIGINT):
-            if fits(value, kind):
-                return Literal(value, kind)
-        return _decimal_literal(text)
-    return _double_literal(text) if "e" in text.lower() else _decimal_literal(text)
+    """A numeric literal as Spark types it: INT, BIGINT or DECIMAL by its size, with an exponent DOUBLE; L, S, Y, D, F and BD choose."""
+    match = _NUMBER.fullmatch(text)
+    if not match:
+        raise ForebayError("bad-literal", f"{text} is not a number",
+                           hint="numbers are written 12, 1.5, 1e3, with L, S, Y, D, F or BD after them for their type")
+    digits, suffix = match[1], match[2].upper()
+    whole = re.fullmatch(r"-?\d+", digits)
+    if suffix in _SUFFIXES:
+        return _whole_literal(text, digits if whole else "", _SUFFIXES[suffix])
+    if suffix in ("D", "F") or not suffix and "e" in digits.lower():
+        return _floating_literal(digits, FLOAT if suffix == "F" else DOUBLE)
+    kinds = [kind for kind in (INT, BIGINT) if whole and not suffix and fits(int(digits), kind)]
+    return Literal(int(digits), kinds[0]) if kinds else _decimal_literal(digits)
 
 
-def _double_literal(text: str) -> Literal:
-    if abs(float(text)) == float("inf"):
-        raise ForebayError("bad-literal", f"{text} is larger than any double", hint="the largest is 1.7976931348623157e308")
-    return Literal(float(text), DOUBLE)
+def _whole_literal(text: str, digits: str, kind: Type) -> Literal:
+    if not digits or not fits(int(digits), kind):
+        half = 1 << (8 * INTEGERS[kind.name] - 1)
+        raise ForebayError("bad-literal", f"{text} is not a {kind}", hint=f"a {kind} is a whole number from {-half} to {half - 1}")
+    return Literal(int(digits), kind)
+
+
+def _floating_literal(digits: str, kind: Type) -> Literal:
+    largest = "3.4028234663852886e38" if kind == FLOAT else "1.7976931348623157e308"
+    if abs(Decimal(digits)) > Decimal(largest):
+        raise ForebayError("bad-literal", f"{digits} is larger than any {kind}", hint=f"the largest is {largest}")
+    return Literal(_nearest_float(digits) if kind == FLOAT else float(digits), kind)
+
+
+def _nearest_float(digits: str) -> float:
+    """The nearest of 32 bits, even at a tie; by way of a double alone it would be rounded twice."""
+    bits: int = struct.unpack("<i", struct.pack("<f", abs(float(digits))))[0]
+    near: list[float] = [struct.unpack("<f", struct.pack("<i", b))[0] for b in (bits, bits - 1, bits + 1) if 0 <= b < 0x7F800000]
+    exact = abs(Fraction(Decimal(digits)))
+    nearest = min(near, key=lambda f: abs(Fraction(f) - exact))
+    return -nearest if digits.startswith("-") else nearest
 
 
 def _decimal_literal(text: str) -> Literal:
     value = Decimal(text)
     shape = value.as_tuple()
-    scale = max(0, -int(shape.exponent))
-    precision = max(len("".join(map(str, shape.digits)).lstrip("0")) or 1, scale)
+    exponent = int(shape.exponent)
+    scale = max(0, -exponent)
+    precision = max(len("".join(map(str, shape.digits)).lstrip("0")) + max(0, exponent), scale, 1)
     if precision > 38:
         raise ForebayError("bad-literal", f"{text} has {precision} digits", hint="a decimal has at most 38; write an exponent (1e40) for a double")
-    return Literal(value, decimal(max(precision, 1), scale))
+    return Literal(_EXACT.quantize(value, Decimal(1).scaleb(-scale)), decimal(precision, scale))

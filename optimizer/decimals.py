@@ -12,14 +12,21 @@ from optimizer.types import Type, decimal
 def supported(operation: str, left: Type, right: Type) -> Type:
     """Spark's result type of decimal arithmetic, where DuckDB's 128 bits can compute it exactly."""
     result = arithmetic(operation, left, right)
-    exact_scale = {"add": max(left.scale, right.scale), "subtract": max(left.scale, right.scale), "multiply": left.scale + right.scale}.get(operation,
-                                                                                                                                            result.scale)
-    fine = _divisible(left, right,
-                      result) if operation == "divide" else result.scale == exact_scale or operation == "multiply" and left.precision + right.precision <= 38
-    if not fine:
+    if not _exact(operation, left, right, result):
         raise ForebayError("type-mismatch", f"{operation} of {left} and {right} needs more than 38 digits",
                            hint="cast an operand to fewer digits, or to DOUBLE")
     return result
+
+
+def _exact(operation: str, left: Type, right: Type, result: Type) -> bool:
+    if operation == "divide":
+        return _divisible(left, right, result)
+    if operation == "mod":
+        return right.scale >= left.scale and (left.precision + right.scale - left.scale <= 38 or right.precision < 38) or right.scale < left.scale
+    if operation == "multiply":
+        return result.scale == left.scale + right.scale or left.precision + right.precision <= 38
+    whole = max(left.precision - left.scale, right.precision - right.scale)      # of operands, which are cast to the result's type before they are added
+    return result.scale == max(left.scale, right.scale) and result.precision - result.scale >= whole
 
 
 def quotient(left: Type, right: Type, result: Type, dividend: str, divisor: str) -> str:
@@ -32,6 +39,29 @@ def quotient(left: Type, right: Type, result: Type, dividend: str, divisor: str)
         exact = f"((x.n // x.d) * {_huge(k)} + {_rounded(f'((x.n % x.d) * {_huge(k)})', 'x.d')})"
     whole = f"list_transform([{{'n': {n}, 'd': {d}}}], lambda x: {exact})[1]"
     return f"CAST({_scaled(whole, result.scale)} AS {sql_type(result, 'duckdb')})"
+
+
+def remainder(left: Type, right: Type, result: Type, dividend: str, divisor: str) -> str:
+    """Exact remainder of the unscaled integers, with the sign of the dividend; DuckDB itself computes it in doubles. The list binds each operand once."""
+    n, d = _unscaled(left, dividend), _unscaled(right, divisor)
+    whole = f"list_transform([{{'n': {n}, 'd': {d}}}], lambda x: {_remaining(left, right)})[1]"
+    return f"CAST({_scaled(whole, max(left.scale, right.scale))} AS {sql_type(result, 'duckdb')})"
+
+
+def _remaining(left: Type, right: Type) -> str:
+    """x.n % x.d, after the one of fewer places got as many as the other; never more than 38 digits on the way."""
+    k = left.scale - right.scale
+    if k >= 0 and right.precision + k <= 38:
+        return f"(x.n % (x.d * {_huge(10 ** k)}))"
+    if k >= 0:      # a divisor that would have more digits is larger than any dividend
+        return f"CASE WHEN abs(x.d) >= {_huge(10 ** (38 - k))} THEN x.n ELSE x.n % (x.d * {_huge(10 ** k)}) END"
+    if left.precision - k <= 38:
+        return f"((x.n * {_huge(10 ** -k)}) % x.d)"
+    text, rest, room = "(x.n % x.d)", -k, 38 - right.precision
+    while rest:
+        text = f"(({text} * {_huge(10 ** min(rest, room))}) % x.d)"
+        rest -= min(rest, room)
+    return text
 
 
 def _shift(left: Type, right: Type, result: Type) -> int:

@@ -8,10 +8,15 @@ from functools import partial
 
 from optimizer import casting
 from optimizer.casting import constant, naive, sql_type, zoned
-from optimizer.decimals import quotient
+from optimizer.decimals import quotient, remainder
 from optimizer.expr import Call, Literal
 from optimizer.types import INTEGERS, Type, decimal
 
+# Dates and times of other years are no values that files' statistics and Python could hold: what gives one fails.
+BEYOND = "a date or time before the year 1 or after 9999"
+_DAYS = ("DATE '0001-01-01'", "DATE '9999-12-31'")
+_CALENDAR = {"duckdb": ("TIMESTAMPTZ '0001-01-01 00:00:00+00'", "TIMESTAMPTZ '9999-12-31 23:59:59.999999+00'"),
+             "spark": ("TIMESTAMP '0001-01-01 00:00:00Z'", "TIMESTAMP '9999-12-31 23:59:59.999999Z'")}
 Args = tuple[str, ...]
 Template = Callable[[Call, Args], str]
 
@@ -78,11 +83,11 @@ def _try_div(call: Call, args: Args) -> str:
 
 
 def _add_interval(call: Call, args: Args) -> str:
-    return f"({args[0]} + {_spark_interval(call, args)})"
+    return _in_calendar(f"({args[0]} + {_spark_interval(call, args)})", f"CAST(raise_error('{BEYOND}') AS TIMESTAMP)", *_CALENDAR["spark"])
 
 
 def _try_add_interval(call: Call, args: Args) -> str:
-    return f"try_add({args[0]}, {_spark_interval(call, args)})"
+    return _in_calendar(f"try_add({args[0]}, {_spark_interval(call, args)})", "CAST(NULL AS TIMESTAMP)", *_CALENDAR["spark"])
 
 
 def _always(call: Call, args: Args) -> str:
@@ -138,8 +143,9 @@ def _remainder(call: Call, args: Args) -> str:
     """Java's sign rules are DuckDB's too; but the smallest integer % -1 overflows there, so % 1 is asked, which is 0 as well."""
     if call.type.integral and (not nonzero(call) or constant(call, 1) == -1):
         return f"({args[0]} % CASE WHEN {args[1]} = -1 THEN 1 ELSE {args[1]} END)"
-    plain = f"({args[0]} % {args[1]})"
-    return f"CAST({plain} AS {_widths(call)})" if call.type.name == "decimal" else plain
+    if call.type.name == "decimal":
+        return remainder(call.args[0].type, call.args[1].type, call.type, args[0], args[1])
+    return f"({args[0]} % {args[1]})"
 
 
 def _positive_remainder(call: Call, args: Args) -> str:
@@ -177,6 +183,23 @@ def _positive(function: str, call: Call, args: Args) -> str:
     return f"CASE WHEN {args[0]} <= 0 THEN CAST(NULL AS DOUBLE) ELSE {function}({args[0]}) END"
 
 
+def _extreme(function: str, call: Call, args: Args) -> str:
+    """Of zeros of both signs the first, as in Spark."""
+    plain = f"{function}({', '.join(args)})"
+    zeros = ", ".join(f"CASE WHEN {a} = 0 THEN {a} END" for a in args)
+    return f"CASE WHEN {plain} = 0 THEN coalesce({zeros}) ELSE {plain} END" if call.type.floating else plain
+
+
+def _power(call: Call, args: Args) -> str:
+    """Java's: one to the power of infinity is not a number."""
+    return f"CASE WHEN abs({args[0]}) = 1 AND NOT isfinite({args[1]}) THEN CAST('NaN' AS DOUBLE) ELSE power({args[0]}, {args[1]}) END"
+
+
+def _one_zero(call: Call, args: Args) -> str:
+    """Both zeros are one value where values are grouped, and Spark shows it as 0.0."""
+    return f"CASE WHEN {args[0]} = 0 THEN CAST('0.0' AS {sql_type(call.type, 'duckdb')}) ELSE {args[0]} END"
+
+
 def _substring(call: Call, args: Args) -> str:
     """Spark counts position 0 as 1 and takes nothing where the length is not positive."""
     start, length = int(str(constant(call, 1))), int(str(constant(call, 2)))
@@ -211,7 +234,23 @@ def _seconds(unit: int, call: Call, args: Args) -> str:
 
 
 def _interval(call: Call, args: Args) -> str:
-    return f"({args[0]} + to_microseconds({constant(call, 1)}))"
+    return _in_calendar(f"({args[0]} + to_microseconds({constant(call, 1)}))", f"CAST('{BEYOND}' AS TIMESTAMP WITH TIME ZONE)", *_CALENDAR["duckdb"])
+
+
+def _days_later(call: Call, args: Args) -> str:
+    return _in_calendar(f"CAST({args[0]} + {args[1]} AS DATE)", f"CAST('{BEYOND}' AS DATE)", *_DAYS)
+
+
+def _in_calendar(moment: str, otherwise: str, first: str, last: str) -> str:
+    return f"CASE WHEN {moment} BETWEEN {first} AND {last} OR ({moment}) IS NULL THEN {moment} ELSE {otherwise} END"
+
+
+def _spark_days_later(call: Call, args: Args) -> str:
+    return _in_calendar(_plain("date_add")(call, args), f"CAST(raise_error('{BEYOND}') AS DATE)", *_DAYS)
+
+
+def _try_days_later(call: Call, args: Args) -> str:
+    return _in_calendar(_plain("date_add")(call, args), "CAST(NULL AS DATE)", *_DAYS)
 
 
 def _spark_interval(call: Call, args: Args) -> str:
@@ -242,7 +281,8 @@ FUNCTIONS: dict[str, Function] = {
     "round": Function(_rounding, _plain("round")),
     "floor": Function(partial(_whole, "floor"), _plain("floor")),
     "ceil": Function(partial(_whole, "ceil"), _plain("ceil")),
-    "sqrt": _same("sqrt"), "exp": _same("exp"), "power": _same("power"),
+    "sqrt": _same("sqrt"), "exp": _same("exp"), "power": Function(_power, _plain("power")),
+    "one_zero": Function(_one_zero, _one_zero),
     "ln": Function(partial(_positive, "ln"), _plain("ln"), quiet=_always),
     "log10": Function(partial(_positive, "log10"), _plain("log10"), quiet=_always),
     "eq": _operator("="), "ne": _operator("<>"), "lt": _operator("<"), "le": _operator("<="), "gt": _operator(">"), "ge": _operator(">="),
@@ -257,7 +297,8 @@ FUNCTIONS: dict[str, Function] = {
     "coalesce": Function(_plain("coalesce"), _plain("coalesce"), order="lazy"),
     "cast": Function(casting.duckdb_cast, casting.spark_cast, casting.cast_fails, casting.spark_try_cast, quiet=casting.cast_is_null),
     "try_cast": Function(casting.duckdb_try_cast, casting.spark_try_cast, quiet=_always),
-    "least": _same("least", order="all"), "greatest": _same("greatest", order="all"),
+    "least": Function(partial(_extreme, "least"), _plain("least"), order="all"),
+    "greatest": Function(partial(_extreme, "greatest"), _plain("greatest"), order="all"),
     "upper": Function(_plain("spark_upper"), _plain("upper")),
     "lower": Function(_plain("spark_lower"), _plain("lower")),
     "length": Function(_plain("length", narrow=True), _plain("length")),
@@ -275,7 +316,7 @@ FUNCTIONS: dict[str, Function] = {
     "year": _dated("year"), "quarter": _dated("quarter"), "month": _dated("month"), "day": _dated("day"),
     "hour": _dated("hour"), "minute": _dated("minute"), "second": _dated("second"), "dayofweek": _dated("dayofweek"), "dayofyear": _dated("dayofyear"),
     "date_trunc": Function(_truncate, _plain("date_trunc")),
-    "date_add": Function(lambda call, args: f"CAST({args[0]} + {args[1]} AS DATE)", _plain("date_add")),
+    "date_add": Function(_days_later, _spark_days_later, lambda call: constant(call, 1) != 0, _try_days_later),
     "datediff": Function(lambda call, args: f"CAST({args[0]} - {args[1]} AS INTEGER)", _plain("datediff")),
     "unix_micros": Function(_plain("epoch_us"), _plain("unix_micros")),
     "unix_millis": Function(partial(_seconds, 1_000), _plain("unix_millis")),

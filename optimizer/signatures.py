@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import partial
 
 from optimizer import casting
@@ -29,7 +30,7 @@ class Name:
 
 def _want(arg: Expr, what: str, to: Type, *from_types: str) -> Expr:
     """`arg` as `to` if its type may become that silently, else refused with what it is."""
-    if arg.type == to or isinstance(arg, Literal) and arg.value is None:
+    if arg.type == to or is_bare_null(arg):
         return coerce(arg, to)
     if arg.type.name in from_types or to.name in from_types and isinstance(arg, Literal) and arg.type == STRING and to in (TIMESTAMP, DATE):
         return coerce(arg, to)
@@ -37,7 +38,7 @@ def _want(arg: Expr, what: str, to: Type, *from_types: str) -> Expr:
 
 
 def _numeric(arg: Expr, what: str) -> Expr:
-    if isinstance(arg, Literal) and arg.value is None:
+    if is_bare_null(arg) and not arg.type.numeric:
         return coerce(arg, DOUBLE)
     if not arg.type.numeric:
         raise mismatch(f"{what} takes numbers, not {arg.type}", "cast it: CAST(… AS DOUBLE)" if arg.type == STRING else None)
@@ -46,21 +47,37 @@ def _numeric(arg: Expr, what: str) -> Expr:
 
 def _unify(args: Args) -> Args:
     """All to one common type, as CASE and COALESCE do; string constants next to timestamps become timestamps."""
-    kinds = [a.type for a in args if not (isinstance(a, Literal) and a.value is None)]
-    moments = [k for k in kinds if k in (TIMESTAMP, DATE)]
-    if moments:
-        kinds = [k for a, k in ((a, a.type) for a in args if not (isinstance(a, Literal) and a.value is None)) if not (isinstance(a, Literal) and k == STRING)]
+    typed = [a for a in args if not is_bare_null(a)]
+    if any(a.type in (TIMESTAMP, DATE) for a in typed):
+        typed = [a for a in typed if not (isinstance(a, Literal) and a.type == STRING)]
+    kinds = [a.type for a in typed]
     target = kinds[0] if kinds else args[0].type
     for kind in kinds[1:]:
         target = common(target, kind)
     return tuple(coerce(a, target) for a in args)
 
 
+def _choose(args: Args) -> Args:
+    """As `_unify`, for functions that give one of their arguments: NULLs alone have no type that a column could have."""
+    if all(is_bare_null(a) for a in args):
+        raise mismatch("NULL alone has no type", "give it one: CAST(NULL AS INT)")
+    return _unify(args)
+
+
 def _compare(function: str, args: Args) -> Expr:
     left, right = args
+    _check_reach(function, left, right)
     if "decimal" in (left.type.name, right.type.name) and left.type.exact and right.type.exact:
         left, right = coerce(left, as_decimal(left.type, left)), coerce(right, as_decimal(right.type, right))
     return Call(function, _unify((left, right)), BOOLEAN)
+
+
+def _check_reach(function: str, left: Expr, right: Expr) -> None:
+    """Spark answers these without a look at the whole number, FALSE or TRUE for NULL too."""
+    for number, bound in ((left, right), (right, left)):
+        value = bound.value if isinstance(bound, Literal) and isinstance(bound.value, Decimal) else Decimal(0)
+        if number.type.integral and not -2**63 <= value < 2**63 and function in ("lt", "le", "gt", "ge"):
+            raise mismatch(f"every {number.type} is on one side of {value}", "leave the comparison out")
 
 
 def _calculate(function: str, args: Args) -> Expr:
@@ -75,16 +92,17 @@ def _calculate(function: str, args: Args) -> Expr:
 
 def _typed_nulls(args: Args) -> Args:
     """A bare NULL takes the other operand's type."""
-    kinds = [a.type for a in args if not _is_bare_null(a)]
-    return tuple(coerce(a, kinds[0]) if _is_bare_null(a) and kinds else a for a in args)
+    kinds = [a.type for a in args if not is_bare_null(a)]
+    return tuple(coerce(a, kinds[0]) if is_bare_null(a) and kinds else a for a in args)
 
 
-def _is_bare_null(arg: Expr) -> bool:
+def is_bare_null(arg: Expr) -> bool:
+    """NULL as a word; CAST(NULL AS INT) is an INT like any other."""
     return isinstance(arg, Literal) and arg.value is None
 
 
 def _divide(args: Args) -> Expr:
-    left, right = (_numeric(a, "/") for a in args)
+    left, right = (_numeric(a, "/") for a in _typed_nulls(args))
     kinds = {left.type.name, right.type.name}
     if "decimal" in kinds and not kinds & {"float", "double"}:
         return _calculate("divide", (left, right))
@@ -101,6 +119,12 @@ def _whole_division(args: Args) -> Expr:
 def _negate(args: Args) -> Expr:
     arg = _signed("-", "write 0 - x", args)
     return Call("negate", (arg,), arg.type)
+
+
+def _plus(args: Args) -> Expr:
+    """The number itself, but no constant any more: in m / +7 seven has ten digits."""
+    arg = _numeric(args[0], "+")
+    return cast(arg, arg.type)
 
 
 def _absolute(args: Args) -> Expr:
@@ -129,8 +153,8 @@ def _real(function: str, args: Args) -> Expr:
 
 def _whole_number(arg: Expr, what: str, least: int = -(2**31), most: int = 2**31 - 1) -> int:
     """The value of an argument that has to be a whole constant."""
-    value = arg.value if isinstance(arg, Literal) else None
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+    value = arg.value if isinstance(arg, Literal) and arg.type.integral else None
+    if not isinstance(value, int) or not least <= value <= most:
         raise mismatch(f"{what} must be a whole constant" + (f" from {least} to {most}" if most < 2**31 - 1 else ""))
     return value
 
@@ -150,7 +174,8 @@ def _rounding(args: Args) -> Expr:
 def _whole(function: str, args: Args) -> Expr:
     arg = _numeric(args[0], function.upper())
     if arg.type.name == "decimal":
-        return Call(function, (arg,), decimal(min(38, arg.type.precision - arg.type.scale + 1), 0))
+        carried = 1 if arg.type.scale else 0
+        return Call(function, (arg,), decimal(arg.type.precision - arg.type.scale + carried, 0))
     return Call(function, (coerce(arg, BIGINT if arg.type.integral else DOUBLE),), BIGINT)
 
 
@@ -190,15 +215,22 @@ def _like(args: Args) -> Expr:
 
 def _conditional(args: Args) -> Expr:
     """CASE's conditions and values in turn; ELSE is the last, NULL where there was none."""
+    if any(is_bare_null(c) for c in args[:len(args) // 2 * 2:2]):
+        raise mismatch("WHEN takes a condition, not NULL", "leave the branch out, or write FALSE")
     complete = args if len(args) % 2 else (*args, Literal(None, args[1].type))
-    values = _unify((*complete[1::2], complete[-1]))
+    values = _choose((*complete[1::2], complete[-1]))
     kept = tuple(x for c, v in zip(complete[:-1:2], values) for x in (_want(c, "WHEN", BOOLEAN), v))
     return Call("case", (*kept, values[-1]), values[0].type)
 
 
+def _if(args: Args) -> Expr:
+    """IF(condition, yes, no), which takes NULL for its condition as CASE does not."""
+    return _conditional((cast(args[0], BOOLEAN) if is_bare_null(args[0]) else args[0], *args[1:]))
+
+
 def _coalesce(args: Args) -> Expr:
-    unified = _unify(args)
-    return unified[0] if len(unified) == 1 else Call("coalesce", unified, unified[0].type)
+    unified = _choose(args)
+    return Call("coalesce", unified, unified[0].type)
 
 
 def _null_if(args: Args) -> Expr:
@@ -206,7 +238,10 @@ def _null_if(args: Args) -> Expr:
 
 
 def _extreme(function: str, args: Args) -> Expr:
-    unified = _unify(args)
+    """Spark reads no text as a time here."""
+    if any(a.type == STRING for a in args) and any(a.type in (TIMESTAMP, DATE) for a in args):
+        raise mismatch(f"{function.upper()} takes arguments of one type, not strings and times", "write TIMESTAMP '…' or DATE '…'")
+    unified = _choose(args)
     return Call(function, unified, unified[0].type)
 
 
@@ -245,7 +280,10 @@ def _part(function: str, args: Args) -> Expr:
 
 
 def _clock(function: str, args: Args) -> Expr:
-    return Call(function, (_want(args[0], function.upper(), TIMESTAMP, "date"),), INT if function in ("hour", "minute", "second") else BIGINT)
+    """Parts of the hour also of dates; instants as numbers of timestamps only."""
+    if function in ("hour", "minute", "second"):
+        return Call(function, (_want(args[0], function.upper(), TIMESTAMP, "date"),), INT)
+    return Call(function, (_want(args[0], function.upper(), TIMESTAMP),), BIGINT)
 
 
 def _truncate(args: Args) -> Expr:
@@ -256,6 +294,8 @@ def _truncate(args: Args) -> Expr:
 
 
 def _add_days(sign: int, args: Args) -> Expr:
+    if args[1].type == BIGINT:
+        raise mismatch("the number of days is an INT, not a BIGINT")
     days = sign * _whole_number(args[1], "the number of days", -10_000_000, 10_000_000)
     return Call("date_add", (_want(args[0], "DATE_ADD", DATE, "timestamp"), Literal(days, INT)), DATE)
 
@@ -265,15 +305,22 @@ def _days_between(args: Args) -> Expr:
 
 
 def cast(arg: Expr, to: Type, attempt: bool = False) -> Expr:
-    """CAST and TRY_CAST; constants of text to timestamps are read now."""
+    """CAST and TRY_CAST; constants of text to timestamps are read now. Any other constant is none any more once it is cast, as in Spark,
+    which counts the digits of 7 in m / 7, but not in m / CAST(7 AS INT)."""
+    if is_bare_null(arg):
+        return Call("cast", (coerce(arg, to),), to)
     if isinstance(arg, Literal) and arg.type == STRING and to in (DATE, TIMESTAMP) and not attempt:
-        return coerce(arg, to)
-    if isinstance(arg, Literal) and arg.value is None:
         return coerce(arg, to)
     if not casting.castable(arg.type, to):
         hint = "declare the column as timestamp or date in forebay.yml" if arg.type == STRING and to in (DATE, TIMESTAMP) else None
         raise mismatch(f"a cast from {arg.type} to {to} is not offered", hint)
-    return arg if arg.type == to else Call("try_cast" if attempt else "cast", (arg,), to)
+    plain = arg.type == to and not isinstance(arg, Literal)
+    return arg if plain else Call("try_cast" if attempt else "cast", (arg,), to)
+
+
+def grouped(expr: Expr) -> Expr:
+    """A grouping expression as its groups show it: 0.0 where rows hold -0.0, as in Spark."""
+    return Call("one_zero", (expr,), expr.type) if expr.type.floating else expr
 
 
 def _fixed(function: str) -> Callable[[Args], Expr]:
@@ -340,7 +387,7 @@ OPERATORS: dict[str, Callable[[Args], Expr]] = {
     "+": partial(_calculate, "add"), "-": partial(_calculate, "subtract"), "*": partial(_calculate, "multiply"), "/": _divide, "DIV": _whole_division,
     "%": partial(_calculate, "mod"), "=": _fixed("eq"), "<>": _fixed("ne"), "<": _fixed("lt"), "<=": _fixed("le"), ">": _fixed("gt"), ">=": _fixed("ge"),
     "<=>": _fixed("same"), "AND": partial(_logical, "and"), "OR": partial(_logical, "or"), "NOT": _negation, "NEGATE": _negate, "||": _concatenation,
-    "IS NULL": _is_null, "IN": _member, "LIKE": _like, "CASE": _conditional,
+    "IS NULL": _is_null, "IN": _member, "LIKE": _like, "CASE": _conditional, "IF": _if, "PLUS": _plus,
 }
 
 

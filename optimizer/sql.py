@@ -15,7 +15,7 @@ from optimizer.sql_azure import lift
 from optimizer.sql_expr import Scope, convert, resolve
 from optimizer.sql_from import From
 from optimizer.sql_from import inputs as read_from
-from optimizer.sql_select import body
+from optimizer.sql_select import body, row_conditions
 from optimizer.sql_text import Source, located, read
 from optimizer.sql_tree import extras, offset, tree
 from optimizer.sql_windows import default_every, every
@@ -44,9 +44,10 @@ def _parsed(text: str, catalog: Catalog) -> Query:
     found = read_from(select, source, catalog)
     base, using = _merge_using(Scope(source, found.inputs), found)
     conjuncts = [*using, *(c for node in _conditions(select, found) for c in _conjuncts(node, base))]
+    _check_connected(base, _sorted(conjuncts)[0], found.starts)
+    asked, below = row_conditions(body(select, base))
+    conjuncts += below
     equalities, selections, residuals = _sorted(conjuncts)
-    _check_connected(base, equalities, found.starts)
-    asked = body(select, base)
     every_expr = [*conjuncts, *asked.groups, *(a.argument for a in asked.aggregates if a.argument), *(e for _, e in asked.outputs),
                   *([asked.having] if asked.having else [])]
     _check_renders(every_expr)

@@ -18,13 +18,11 @@ AGGREGATES = {"COUNT": "count", "SUM": "sum", "AVG": "avg", "MEAN": "avg", "MIN"
 Reader = Callable[[exp.Expr], Expr]
 
 
-def aggregate(node: exp.Expr, condition: Expr | None, read: Reader, known: list[Aggregate]) -> AggregateRef:
-    """The aggregate of a call, found among those known or added to them."""
+def aggregate(node: exp.Expr, condition: Expr | None, read: Reader, numbers: dict[Aggregate, int]) -> AggregateRef:
+    """The aggregate of a call by its number: that of the same one before it, or the next."""
     call = node.this if isinstance(node, exp.WithinGroup) else node
-    made = _made(call.name.upper(), node, condition, read)
-    if made not in known:
-        known.append(made)
-    return AggregateRef(known.index(made), made.type)
+    wanted = _made(call.name.upper(), node, condition, read)
+    return AggregateRef(numbers.setdefault(wanted, len(numbers)), wanted.type)
 
 
 def _made(name: str, node: exp.Expr, condition: Expr | None, read: Reader) -> Aggregate:
@@ -41,6 +39,8 @@ def _made(name: str, node: exp.Expr, condition: Expr | None, read: Reader) -> Ag
     if isinstance(only, exp.Distinct):
         raise ForebayError("not-supported", f"{name}(DISTINCT …) is not accepted", hint="only COUNT(DISTINCT x) is; MIN and MAX do not need it")
     argument = read(only)
+    if signatures.is_bare_null(argument):
+        raise mismatch(f"{name} of NULL has no type", f"give it one: {name}(CAST(NULL AS INT))")
     return Aggregate(function, _kept(argument, condition), _result(name, function, argument.type))
 
 

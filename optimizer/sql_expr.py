@@ -10,11 +10,11 @@ from sqlglot import exp
 from optimizer import signatures
 from optimizer.coercion import number
 from optimizer.errors import ForebayError
-from optimizer.expr import Column, Expr, Literal
+from optimizer.expr import Column, Expr, Literal, columns
 from optimizer.query import WINDOW_NAME, Aggregate, Input
 from optimizer.sql_aggregates import AGGREGATES, aggregate
 from optimizer.sql_text import Source, located
-from optimizer.sql_tree import described, extras, offset
+from optimizer.sql_tree import Plus, described, extras, offset
 from optimizer.sql_windows import LENGTHS, length
 from optimizer.types import BOOLEAN, STRING, Type, decimal
 
@@ -35,16 +35,18 @@ VOLATILE = {"now", "current_timestamp", "current_date", "localtimestamp", "curda
 
 @dataclass
 class Scope:
-    """What names mean at one place of the query. `aggregates` collects them, None where they are not allowed (`place` says where that is)."""
+    """What names mean at one place of the query. `aggregates` collects them, None where they are not allowed (`place` says where that is).
+    `aliases` are SELECT's names, known in HAVING; an expression of `groups` comes before them."""
 
     source: Source
     inputs: tuple[Input, ...]
     merged: frozenset[tuple[int, str]] = frozenset()
     place: str = "WHERE"
-    aggregates: list[Aggregate] | None = None
+    aggregates: dict[Aggregate, int] | None = None
     aliases: dict[str, Expr] = field(default_factory=dict)
     seen: dict[Expr, int | None] = field(default_factory=dict)
     depth: int = 0
+    groups: tuple[Expr, ...] = ()
 
     def error(self, code: str, message: str, node: exp.Expr, hint: str | None = None) -> ForebayError:
         return self.source.error(code, message, offset(node), hint)
@@ -56,11 +58,35 @@ def convert(node: exp.Expr, scope: Scope) -> Expr:
     try:
         if scope.depth > DEEPEST:
             raise ForebayError("query-too-deep", f"an expression is nested more than {DEEPEST} deep", hint="use fewer nested expressions")
-        return _reader(node)(node, scope)
+        return _grouping(node, scope) or _reader(node)(node, scope)
     except ForebayError as error:
         raise (located(scope.source.original, error, offset(node)) if error.line is None else error) from None
     finally:
         scope.depth -= 1
+
+
+def _grouping(node: exp.Expr, scope: Scope) -> Expr | None:
+    """The grouping expression that a part of HAVING is, where a name in it is both a column's and SELECT's."""
+    named_twice = scope.groups and any(c.name.lower() in scope.aliases and _is_column(c, scope) for c in node.find_all(exp.Column))
+    if not named_twice or _has_aggregate(node):
+        return None
+    try:
+        expr = convert(node, Scope(scope.source, scope.inputs, scope.merged, scope.place, depth=scope.depth))
+    except ForebayError:
+        return None
+    if expr not in scope.groups and isinstance(expr, Column) and not node.args.get("table") and any(expr in columns(g) for g in scope.groups):
+        # Spark would take the grouping expression also where it is written in another order, which is not told apart here.
+        raise ForebayError("ambiguous-column", f"{node.name} in HAVING is a result column, and a column of GROUP BY's expressions",
+                           hint="give the result column another name")
+    return expr if expr in scope.groups else None
+
+
+def _is_column(node: exp.Column, scope: Scope) -> bool:
+    return any(name.lower() == node.name.lower() for x in scope.inputs for name, _ in x.columns)
+
+
+def _has_aggregate(node: exp.Expr) -> bool:
+    return any(call.name.upper() in AGGREGATES for call in node.find_all(exp.Anonymous))
 
 
 def _reader(node: exp.Expr) -> Callable[[exp.Expr, Scope], Expr]:
@@ -184,8 +210,9 @@ def _literal(node: exp.Expr, scope: Scope) -> Expr:
 
 
 def _negative(node: exp.Expr, scope: Scope) -> Expr:
+    """A constant's own sign came with it, unless a word that is no operator stands before it."""
     inner = node.this
-    if isinstance(inner, exp.Literal) and not inner.args.get("is_string"):
+    if isinstance(inner, exp.Literal) and not inner.args.get("is_string") and not inner.this.startswith("-"):
         return number(f"-{inner.this}")
     return signatures.OPERATORS["NEGATE"]((convert(inner, scope),))
 
@@ -259,7 +286,7 @@ def _function(node: exp.Expr, scope: Scope) -> Expr:
 def _if(node: exp.Expr, scope: Scope) -> Expr:
     if len(node.expressions) != 3:
         raise ForebayError("wrong-arguments", f"IF takes 3 arguments, not {len(node.expressions)}")
-    return signatures.OPERATORS["CASE"](tuple(convert(a, scope) for a in node.expressions))
+    return signatures.OPERATORS["IF"](tuple(convert(a, scope) for a in node.expressions))
 
 
 def _unknown_function(name: str) -> ForebayError:
@@ -309,6 +336,7 @@ def _complete(node: exp.Expr, known: tuple[str, ...]) -> None:
 READERS: dict[type, Callable[[exp.Expr, Scope], Expr]] = {
     exp.Column: _column, exp.Literal: _literal, exp.Neg: _negative, exp.Is: _is, exp.In: _in, exp.Between: _between, exp.Like: _like, exp.Case: _case,
     exp.Cast: _cast, exp.TryCast: _cast, exp.Anonymous: _function, exp.Filter: _filter, exp.WithinGroup: _within,
+    Plus: lambda node, scope: signatures.OPERATORS["PLUS"]((convert(node.this, scope),)),
     exp.Paren: lambda node, scope: convert(node.this, scope),
     exp.Not: lambda node, scope: signatures.OPERATORS["NOT"]((convert(node.this, scope),)),
     exp.Boolean: lambda node, scope: Literal(bool(node.this), BOOLEAN),

@@ -2,13 +2,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from optimizer import signatures
 from optimizer.errors import ForebayError
 from optimizer.expr import AggregateRef, Call, Column, Expr, GroupRef, Literal, inputs
-from optimizer.query import WINDOW_NAME, Aggregate
+from optimizer.query import WINDOW_NAME, Aggregate, references
 from optimizer.sql_expr import Scope, convert, named
 from optimizer.sql_text import located
 from optimizer.sql_tree import extras, offset
@@ -39,10 +40,10 @@ class _Item:
 
 def body(select: exp.Select, base: Scope) -> Body:
     """All that follows from the SELECT list, GROUP BY and HAVING."""
-    aggregates: list[Aggregate] = []
+    aggregates: dict[Aggregate, int] = {}
     items = [i for node in select.expressions for i in _items(node, base, aggregates)]
     groups = _groups(select.args.get("group"), items, base)
-    having = _having(select.args.get("having"), items, base, aggregates)
+    having = _having(select.args.get("having"), items, groups, base, aggregates)
     if not aggregates and not groups:
         if having is not None:
             raise base.error("not-supported", "HAVING needs GROUP BY or aggregates", select.args["having"].this, "conditions on rows stand in WHERE")
@@ -52,10 +53,31 @@ def body(select: exp.Select, base: Scope) -> Body:
             raise base.error("not-supported", "* is not accepted in a query with aggregates", item.node, "name the grouping columns")
     outputs = [_grouped(i.expr, groups, i, base) for i in items]
     condition = _grouped(having.expr, groups, having, base) if having else None
-    return Body(groups, tuple(aggregates), condition, _named(items, outputs, base, tuple(aggregates)))
+    return Body(tuple(map(signatures.grouped, groups)), tuple(aggregates), condition, _named(items, outputs, base, tuple(aggregates)))
 
 
-def _items(node: exp.Expr, base: Scope, aggregates: list[Aggregate]) -> list[_Item]:
+def row_conditions(asked: Body) -> tuple[Body, list[Expr]]:
+    """The body without those terms of HAVING that read grouping columns only, and these as conditions on rows: there Spark evaluates them,
+    so that no value is computed of a group that they drop. A row is in several windows, so a window's name is no column of it."""
+    terms = asked.having.args if isinstance(asked.having, Call) and asked.having.function == "and" else (asked.having,) if asked.having else ()
+    below = [t for t in terms if _of_rows(t, asked.groups)]
+    above = tuple(t for t in terms if t not in below)
+    having = None if not above else above[0] if len(above) == 1 else Call("and", above, BOOLEAN)
+    return replace(asked, having=having), [_on_rows(t, asked.groups) for t in below]
+
+
+def _of_rows(term: Expr, groups: tuple[Expr, ...]) -> bool:
+    read = references(term)
+    return bool(read) and all(isinstance(r, GroupRef) and groups[r.index] != WINDOW_NAME for r in read)
+
+
+def _on_rows(expr: Expr, groups: tuple[Expr, ...]) -> Expr:
+    if isinstance(expr, GroupRef):
+        return groups[expr.index]
+    return replace(expr, args=tuple(_on_rows(a, groups) for a in expr.args)) if isinstance(expr, Call) else expr
+
+
+def _items(node: exp.Expr, base: Scope, aggregates: dict[Aggregate, int]) -> list[_Item]:
     inner, alias = (node.this, node.alias) if isinstance(node, exp.Alias) else (node, None)
     star = inner if isinstance(inner, exp.Star) else inner.this if isinstance(inner, exp.Column) and isinstance(inner.this, exp.Star) else None
     if star is None:
@@ -76,8 +98,9 @@ def _star(node: exp.Expr, base: Scope) -> list[_Item]:
             if qualifier is not None or (i, name.lower()) not in base.merged]
 
 
-def _item(node: exp.Expr, alias: str | None, base: Scope, place: str, aggregates: list[Aggregate] | None, aliases: dict[str, Expr] | None = None) -> _Item:
-    scope = Scope(base.source, base.inputs, base.merged, place, aggregates, aliases or {})
+def _item(node: exp.Expr, alias: str | None, base: Scope, place: str, aggregates: dict[Aggregate, int] | None, aliases: dict[str, Expr] | None = None,
+          groups: tuple[Expr, ...] = ()) -> _Item:
+    scope = Scope(base.source, base.inputs, base.merged, place, aggregates, aliases or {}, groups=groups)
     expr = convert(node, scope)
     return _Item(node, alias, expr, ungrouped=tuple(scope.seen.items()))
 
@@ -123,11 +146,12 @@ def _constant_free(item: _Item, base: Scope) -> Expr:
     return item.expr
 
 
-def _having(clause: exp.Expr | None, items: list[_Item], base: Scope, aggregates: list[Aggregate]) -> _Item | None:
+def _having(clause: exp.Expr | None, items: list[_Item], groups: tuple[Expr, ...], base: Scope, aggregates: dict[Aggregate, int]) -> _Item | None:
+    """Spark's order: an expression that is grouped by is that, whatever SELECT calls so; only then come SELECT's names."""
     if clause is None:
         return None
     aliases = {i.alias.lower(): i.expr for i in items if i.alias}
-    item = _item(clause.this, None, base, "HAVING", aggregates, aliases)
+    item = _item(clause.this, None, base, "HAVING", aggregates, aliases, groups)
     if item.expr.type != BOOLEAN:
         raise base.error("type-mismatch", f"HAVING takes a condition, not {item.expr.type}", clause.this)
     return item
@@ -152,6 +176,8 @@ def _named(items: list[_Item], exprs: list[Expr], base: Scope, aggregates: tuple
     taken: set[str] = set()
     outputs = []
     for number, (item, expr) in enumerate(zip(items, exprs), 1):
+        if signatures.is_bare_null(expr):
+            raise base.error("type-mismatch", "NULL alone has no type that a result column could have", item.node, "give it one: CAST(NULL AS INT)")
         name = item.alias or _plain_name(item, aggregates, number)
         if item.starred and name.lower() in taken and isinstance(expr, Column):
             name = f"{base.inputs[expr.input].alias}_{name}"

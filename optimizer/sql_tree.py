@@ -9,6 +9,7 @@ from sqlglot import exp
 from sqlglot.dialects import Spark
 from sqlglot.errors import ErrorLevel, ParseError, SqlglotError
 from sqlglot.parsers.spark import SparkParser
+from sqlglot.tokens import Token, TokenType
 
 from optimizer.errors import ForebayError
 from optimizer.sql_text import Source
@@ -18,14 +19,83 @@ SPARK = Spark()
 logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
 
 
+class Plus(exp.Unary):
+    """+x, which the parser's own grammar forgets: Spark takes it of numbers only, and +7 is no constant to it."""
+
+
 class _Parser(SparkParser):
-    """Every function keeps the name it was written with, so that the allow-list is a list of names."""
+    """Every function keeps the name it was written with, so that the allow-list is a list of names; what binds how tightly is Spark's own grammar.
+
+    There || is on one level with + and -, all comparisons are on one level, and after them stands at most one predicate (IS, IN, LIKE, BETWEEN);
+    NOT is no operand."""
 
     FUNCTIONS = {}
     FUNCTION_PARSERS = {name: SparkParser.FUNCTION_PARSERS[name] for name in ("CAST", "TRY_CAST")}
     NO_PAREN_FUNCTIONS = {}
     NO_PAREN_FUNCTION_PARSERS = {"CASE": SparkParser.NO_PAREN_FUNCTION_PARSERS["CASE"]}
     STRICT_CAST = True
+    TERM = {**SparkParser.TERM, TokenType.DPIPE: exp.DPipe}
+    COMPARISON = {**SparkParser.COMPARISON, **SparkParser.EQUALITY}
+    UNARY_PARSERS = {TokenType.DASH: SparkParser.UNARY_PARSERS[TokenType.DASH],
+                     TokenType.PLUS: lambda self: self.expression(Plus(this=self._parse_unary()))}
+
+    def _parse_equality(self, parse_is: bool = True) -> exp.Expr | None:
+        """What AND and OR connect: NOT …, or a value and the predicate after it."""
+        if self._match(TokenType.NOT):
+            return self.expression(exp.Not(this=self._parse_equality()))
+        value = self._parse_comparison()
+        negated = self._match(TokenType.NOT)
+        if not self._match_set(self.RANGE_PARSERS):
+            if negated:
+                self.raise_error("Expecting IN, LIKE or BETWEEN")
+            return value
+        predicate = self.RANGE_PARSERS[self._prev.token_type](self, value)
+        return self._negate_range(predicate) if negated else predicate
+
+    def _parse_comparison(self, this: exp.Expr | None = None) -> exp.Expr | None:
+        left = this or self._parse_bitwise()
+        while self._match_set(self.COMPARISON):
+            left = self.expression(self.COMPARISON[self._prev.token_type](this=left, expression=self._parse_bitwise()))
+        return left
+
+    def _parse_is(self, this: exp.Expr | None) -> exp.Expr | None:
+        negated = self._match(TokenType.NOT)
+        if self._match_text_seq("DISTINCT", "FROM"):
+            return self.expression((exp.NullSafeEQ if negated else exp.NullSafeNEQ)(this=this, expression=self._parse_comparison()))
+        predicate = self.expression(exp.Is(this=this, expression=self._parse_null() or self._parse_boolean() or self._parse_bitwise()))
+        return self.expression(exp.Not(this=predicate)) if negated else predicate
+
+
+# After these a minus is a sign.
+_BEFORE_SIGN = {TokenType.L_PAREN, TokenType.COMMA, TokenType.SELECT, TokenType.WHERE, TokenType.ON, TokenType.HAVING, TokenType.GROUP_BY, TokenType.ORDER_BY,
+                TokenType.AND, TokenType.OR, TokenType.NOT, TokenType.CASE, TokenType.WHEN, TokenType.THEN, TokenType.ELSE, TokenType.BETWEEN, TokenType.LIKE,
+                TokenType.INTERVAL, TokenType.FROM, TokenType.DISTINCT, *_Parser.TERM, *_Parser.FACTOR, *_Parser.COMPARISON}
+
+
+def _tokens(source: Source) -> list[Token]:
+    """The text's tokens, each number whole: with its suffix (7L), which sqlglot makes a cast of, and with its sign where it has one.
+    To Spark -7 is a constant wherever no operand stands before it: -128Y is a TINYINT, -7::string is '-7'."""
+    whole: list[Token] = []
+    rest = SPARK.tokenize(source.plain)
+    i = 0
+    while i < len(rest):
+        token = rest[i]
+        suffixed = token.token_type == TokenType.NUMBER and i + 2 < len(rest) and rest[i + 1].start == token.start
+        if suffixed:
+            token = _number(source.plain[token.start:token.end + 1], token, token.start)
+        if token.token_type == TokenType.NUMBER and _signed(whole):
+            token = _number(f"-{token.text}", token, whole.pop().start)
+        whole.append(token)
+        i += 3 if suffixed else 1
+    return whole
+
+
+def _number(text: str, token: Token, start: int) -> Token:
+    return Token(TokenType.NUMBER, text, token.line, token.col, start, token.end, token.comments)
+
+
+def _signed(before: list[Token]) -> bool:
+    return bool(before) and before[-1].token_type == TokenType.DASH and (len(before) == 1 or before[-2].token_type in _BEFORE_SIGN)
 
 
 def tree(source: Source) -> exp.Select:
@@ -39,7 +109,7 @@ def tree(source: Source) -> exp.Select:
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(max(limit, RECURSION))
     try:
-        found = _Parser(error_level=ErrorLevel.IMMEDIATE, dialect=SPARK).parse(SPARK.tokenize(source.plain), source.plain)
+        found = _Parser(error_level=ErrorLevel.IMMEDIATE, dialect=SPARK).parse(_tokens(source), source.plain)
     except ParseError as error:
         raise _syntax(source, error) from None
     except RecursionError:

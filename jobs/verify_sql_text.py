@@ -1,0 +1,91 @@
+"""A user's text as a tree for recomputation: sqlglot's Databricks parser, corrected where Spark binds and reads constants otherwise; nothing of the planner."""
+from __future__ import annotations
+
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.dialects import Databricks
+from sqlglot.parsers.databricks import DatabricksParser
+from sqlglot.tokens import Token, TokenType
+
+
+class _Dialect(Databricks):
+    """CAST is strict in Databricks, as it is in ANSI Spark; a doubled quote is a quote."""
+
+    class Tokenizer(Databricks.Tokenizer):
+        STRING_ESCAPES = ["\\", "'", '"']
+
+    class Parser(DatabricksParser):
+        FUNCTIONS = {**DatabricksParser.FUNCTIONS, "MEAN": exp.Avg.from_arg_list, "STD": exp.Stddev.from_arg_list}
+        TERM = {**DatabricksParser.TERM, TokenType.DPIPE: exp.DPipe}
+        RELATIONS = {**DatabricksParser.EQUALITY, **DatabricksParser.COMPARISON}
+        UNARY_PARSERS = {**{t: p for t, p in DatabricksParser.UNARY_PARSERS.items() if t != TokenType.NOT},
+                         TokenType.PLUS: lambda self: exp.Anonymous(this="POSITIVE", expressions=[self._parse_unary()])}
+
+        def _parse_conjunction(self) -> Any:
+            term = self._term_of_and()
+            while self._match(TokenType.AND):
+                term = exp.And(this=term, expression=self._term_of_and())
+            return term
+
+        def _term_of_and(self) -> Any:
+            if self._match(TokenType.NOT):
+                return exp.Not(this=self._term_of_and())
+            value = self._parse_equality()
+            negated = self._match(TokenType.NOT)
+            if self._curr and self._curr.token_type in self.RANGE_PARSERS:
+                self._advance()
+                value = self.RANGE_PARSERS[self._prev.token_type](self, value)
+            return self._negate_range(value) if negated else value
+
+        def _parse_equality(self, parse_is: bool = True) -> Any:
+            """Every comparison is as strong as every other one."""
+            value = self._parse_bitwise()
+            while self._curr and self._curr.token_type in self.RELATIONS:
+                self._advance()
+                value = self.RELATIONS[self._prev.token_type](this=value, expression=self._parse_bitwise())
+            return value
+
+        def _parse_comparison(self, this: Any = None) -> Any:
+            return self._parse_equality()
+
+
+_DIALECT = _Dialect()
+_OPERAND_ENDS = {TokenType.NUMBER, TokenType.STRING, TokenType.VAR, TokenType.IDENTIFIER, TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.NULL,
+                 TokenType.TRUE, TokenType.FALSE, TokenType.END}
+_BEFORE_VALUES = {"SELECT", "WHERE", "ON", "HAVING", "GROUP BY", "ORDER BY", "AND", "OR", "NOT", "CASE", "WHEN", "THEN", "ELSE", "BETWEEN", "LIKE", "INTERVAL",
+                  "FROM", "DISTINCT", "DIV", "IN"}
+
+
+def parsed(text: str) -> exp.Expr:
+    """The one statement of a text."""
+    statement, = _DIALECT.parser().parse(_constants(text), text)
+    assert statement is not None
+    return statement
+
+
+def _constants(text: str) -> list[Token]:
+    """Tokens in which a number is one word, with its sign and the letter of its type: Spark reads -7L as a constant, not as -CAST(7 AS BIGINT)."""
+    words: list[Token] = []
+    skip = 0
+    tokens = _DIALECT.tokenize(text)
+    for i, word in enumerate(tokens):
+        if skip:
+            skip -= 1
+        elif word.token_type != TokenType.NUMBER:
+            words.append(word)
+        else:
+            lettered = i + 1 < len(tokens) and tokens[i + 1].token_type == TokenType.DCOLON and tokens[i + 1].end == word.end
+            skip = 2 if lettered else 0
+            number = word.text + (tokens[i + 2].text if lettered else "")
+            signed = len(words) > 1 and words[-1].token_type == TokenType.DASH and not _ends_operand(words[-2])
+            if signed:
+                words.pop()
+            words.append(Token(TokenType.NUMBER, f"-{number}" if signed else number, word.line, word.col, word.start, word.end))
+    return words
+
+
+def _ends_operand(word: Token) -> bool:
+    """Whether a minus after it takes away. Words that are names as well are names here; those after which a value begins are listed by what they are not."""
+    names = word.text.replace("_", "a").isalnum() and word.token_type not in DatabricksParser.RESERVED_TOKENS
+    return word.token_type in _OPERAND_ENDS or names and word.text.upper() not in _BEFORE_VALUES
