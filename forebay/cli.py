@@ -143,11 +143,11 @@ def result(call: Call, name: Name, at: Annotated[str | None, typer.Option("--at"
     """The answer at the last boundary, at one, or at every."""
     if at is not None and every:
         raise ForebayError("bad-usage", "--at and --all exclude each other", hint="give one of them")
-    found = opened(call).table(name, show.micros(at, "--at") if at is not None else None, every)
-    write = formats.writer(name, found, form.value, output)
+    pipe, instant = opened(call), show.micros(at, "--at") if at is not None else None
+    write = formats.writer(name, pipe.reader(name, instant, every), form.value, output)
     if output is not None:
         write(sys.stderr)
-    return Said(show.result(name, found) if call.json else {}, write if output is None else lambda _: None)
+    return Said({}, write if output is None else lambda _: None, streamed=lambda out: formats.as_json(name, pipe.reader(name, instant, every), out))
 
 
 def explain(call: Call, query: Annotated[str, typer.Argument(metavar="NAME|SQL", help="A query's name, or a text.")],

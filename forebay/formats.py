@@ -4,7 +4,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -19,19 +19,24 @@ if TYPE_CHECKING:
 SPECIAL = re.compile(r'[",\r\n]|^$|^\s|\s$')
 
 
-def writer(name: str, found: pa.Table, form: str, output: str | None) -> Callable[[TextIO], None]:
-    """What writes the answer: to the stream it gets, or to `output`."""
+def writer(name: str, found: pa.RecordBatchReader, form: str, output: str | None) -> Callable[[TextIO], None]:
+    """What writes the answer, a batch of rows at a time: to the stream it gets, or to `output`."""
     if form == "parquet":
         return lambda out: _parquet(found, out, output)
-    write: Callable[[TextIO], None] = {"table": text.result(found), "csv": lambda out: _csv(found, out), "json": lambda out: _json(name, found, out)}[form]
+    write: Callable[[TextIO], None] = {"table": text.result(found), "csv": lambda out: _csv(found, out), "json": lambda out: as_json(name, found, out)}[form]
     return write if output is None else lambda _: _to_file(write, output)
 
 
-def _csv(found: pa.Table, out: TextIO) -> None:
+def _csv(found: pa.RecordBatchReader, out: TextIO) -> None:
     """NULL is an empty field, an empty text is "" in quotes."""
-    out.write(",".join(map(_field, found.column_names)) + "\n")
-    for row in show.rows(found):
-        out.write(",".join(map(_field, row)) + "\n")
+    out.write(",".join(map(_field, found.schema.names)) + "\n")
+    for batch in found:
+        fields = [_fields(show.column_values(column)) for column in batch.columns]
+        out.writelines(f"{','.join(row)}\n" for row in zip(*fields))
+
+
+def _fields(values: Sequence[Any]) -> list[str]:
+    return list(map(str, values)) if all(v.__class__ in (int, float) for v in values) else list(map(_field, values))
 
 
 def _field(value: Any) -> str:
@@ -41,22 +46,60 @@ def _field(value: Any) -> str:
     return '"' + said.replace('"', '""') + '"' if SPECIAL.search(said) else said
 
 
-def _json(name: str, found: pa.Table, out: TextIO) -> None:
-    json.dump(show.result(name, found), out, ensure_ascii=False, allow_nan=False)
-    out.write("\n")
+def as_json(name: str, found: pa.RecordBatchReader, out: TextIO) -> None:
+    """One document, {"query": …, "columns": […], "rows": [[…], …]}, written as its rows come."""
+    encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
+    head = encoder.encode({"query": name, "columns": found.schema.names})
+    out.write(f'{head[:-1]}, "rows": [')
+    separator = ""
+    for batch in found:
+        rows = encoder.encode(list(zip(*(show.column_values(column) for column in batch.columns))))
+        if batch.num_rows:
+            out.write(separator + rows[1:-1])
+            separator = ", "
+    out.write("]}\n")
 
 
-def _parquet(found: pa.Table, out: TextIO, output: str | None) -> None:
-    import pyarrow as pa
+def _parquet(found: pa.RecordBatchReader, out: TextIO, output: str | None) -> None:
     import pyarrow.parquet as pq
 
     if output is None and out.isatty():
         raise ForebayError("bad-usage", "Parquet is not for a terminal", hint="name a file with -o, or pipe it")
-    made = pa.BufferOutputStream()
-    pq.write_table(found, made)
     with _opened(output) if output else nullcontext(out.buffer) as sink:      # stdout stays open: whoever called flushes it
-        sink.write(made.getvalue())
+        with pq.ParquetWriter(_Open(sink), found.schema) as file:
+            for batch in found:
+                file.write_batch(batch)
         sink.flush()
+
+
+class _Open:
+    """A stream that a writer may not close, and that need not tell where it is: a pipe cannot."""
+
+    def __init__(self, sink: Any) -> None:
+        self.sink, self.closed, self._written = sink, False, 0
+
+    def write(self, chunk: Any) -> int:
+        self._written += len(chunk)
+        self.sink.write(chunk)
+        return len(chunk)
+
+    def tell(self) -> int:
+        return self._written
+
+    def flush(self) -> None:
+        self.sink.flush()
+
+    def close(self) -> None:
+        self.sink.flush()
+
+    def readable(self) -> bool:
+        return False
+
+    def writable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return False
 
 
 def _to_file(write: Callable[[TextIO], None], path: str) -> None:

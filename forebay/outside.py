@@ -39,11 +39,13 @@ class Call:
 
 @dataclass(frozen=True)
 class Said:
-    """What a command says: a document for --json, and how to show it to people; `code` is the exit code."""
+    """What a command says: a document for --json, and how to show it to people; `code` is the exit code. `streamed` writes a document that is too
+    large to be one value."""
 
     document: dict[str, Any]
     text: Callable[[TextIO], object]
     code: int = 0
+    streamed: Callable[[TextIO], object] | None = None
 
 
 Folder = Annotated[str | None, typer.Option("--pipeline", metavar="DIR", help="The pipeline's folder; or FOREBAY_PIPELINE, or here.", show_default=False)]
@@ -84,7 +86,9 @@ def call(asked: dict[str, Any]) -> Call:
 def _tell(said: Said, asked: dict[str, Any]) -> int:
     out: TextIO = asked["out"]
     with disk.writing("the answer"):
-        if asked.get("as_json"):
+        if asked.get("as_json") and said.streamed is not None:
+            said.streamed(out)
+        elif asked.get("as_json"):
             out.write(json.dumps(said.document, ensure_ascii=False, allow_nan=False) + "\n")
         else:
             said.text(out)

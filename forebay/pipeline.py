@@ -68,7 +68,11 @@ class Pipeline:
 
     def table(self, name: str, at: Any = None, every: bool = False) -> pa.Table:
         """The answer as an Arrow table."""
-        return answers.read(self.runtime, name, _instant(at, "at"), every)
+        return self.reader(name, at, every).read_all()
+
+    def reader(self, name: str, at: Any = None, every: bool = False) -> pa.RecordBatchReader:
+        """The answer as batches of rows, for one that need not fit into memory."""
+        return answers.stream(self.runtime, name, _instant(at, "at"), every)
 
     def explain(self, query: str, **options: Any) -> dict[str, Any]:
         """Candidates, choice, tree and SQL of a query by name or text. A text is never one word: that is a name, known or refused."""

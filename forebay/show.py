@@ -4,7 +4,7 @@ from __future__ import annotations
 import base64
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -55,18 +55,27 @@ def _stamp(found: datetime) -> str:
     return at.replace(tzinfo=None).isoformat(timespec="microseconds" if at.microsecond else "seconds") + "Z"
 
 
-def result(name: str, table: pa.Table) -> Document:
-    return {"query": name, "columns": table.column_names, "rows": list(rows(table))}
-
-
-def rows(table: pa.Table) -> Any:
-    """Row by row, a batch in memory at a time. An instant with a zone as a Python value makes Arrow import pandas, so the zone, always UTC, goes first."""
+def rows(found: pa.Table | pa.RecordBatchReader) -> Iterator[list[Any]]:
+    """Row by row, a batch in memory at a time."""
     import pyarrow as pa
 
-    plain = pa.schema([pa.field(f.name, pa.timestamp("us") if pa.types.is_timestamp(f.type) else f.type) for f in table.schema])
-    for batch in table.cast(plain).to_batches():
-        for row in zip(*(column.to_pylist() for column in batch.columns)):
-            yield [value(v) for v in row]
+    for batch in found.to_batches() if isinstance(found, pa.Table) else found:
+        yield from map(list, zip(*(column_values(column) for column in batch.columns)))
+
+
+def column_values(column: pa.Array) -> list[Any]:
+    """As `value` makes them. What a column repeats is made once; an instant with a zone as a Python value makes Arrow import pandas, so the zone, always
+    UTC, goes first."""
+    import pyarrow as pa
+
+    plain = column.cast(pa.timestamp("us")) if pa.types.is_timestamp(column.type) else column
+    if pa.types.is_integer(column.type) or pa.types.is_string(column.type) or pa.types.is_boolean(column.type):
+        return list(plain.to_pylist())
+    if pa.types.is_floating(column.type):
+        return [value(v) for v in plain.to_pylist()]
+    coded = plain.dictionary_encode()
+    distinct = [value(v) for v in coded.dictionary.to_pylist()]
+    return [None if k is None else distinct[k] for k in coded.indices.to_pylist()]
 
 
 def run(document: Mapping[str, Any]) -> Document:

@@ -4,6 +4,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TextIO
 
 from forebay import show
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 Text = Callable[[TextIO], None]
 SHOWN = 12                   # boundaries of a long run that are shown
 FIGURES = {"predicted_s": "predicted s", "paper_cost": "paper's cost", "state_rows": "state rows"}
+PAGE = 1_000                 # rows of an answer that are laid out together
 PIPED = 10_000               # a pipe has no width: no line is cut there
 
 
@@ -32,8 +34,12 @@ def table(out: TextIO, names: Sequence[str], rows: Iterable[Sequence[Any]], righ
     for i, name in enumerate(names):
         made.add_column(_clean(name), justify="right" if right and right[i] else "left", overflow="fold")
     for row in rows:
-        made.add_row(*("NULL" if v is None else _clean(str(v).lower() if isinstance(v, bool) else str(v)) for v in row))
+        made.add_row(*map(_cell, row))
     console(out).print(made)
+
+
+def _cell(value: Any) -> str:
+    return "NULL" if value is None else _clean(str(value).lower() if isinstance(value, bool) else str(value))
 
 
 def line(out: TextIO, said: str) -> None:
@@ -52,7 +58,7 @@ def rebuilt(document: Mapping[str, Any]) -> str:
 
 def _clean(said: str) -> str:
     """Control characters of a value must not steer the terminal."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in said)
+    return said if said.isprintable() else "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in said)
 
 
 def ingested(document: Mapping[str, Any]) -> Text:
@@ -151,14 +157,22 @@ def queries(documents: Sequence[Mapping[str, Any]]) -> Text:
     return text
 
 
-def result(found: pa.Table) -> Text:
+def result(found: pa.Table | pa.RecordBatchReader) -> Text:
+    """The first PAGE rows as a table, the others below it in columns of the same width."""
     import pyarrow as pa
 
     def text(out: TextIO) -> None:
-        if not found.num_rows:
-            return line(out, f"no rows ({', '.join(found.column_names)})")
+        rows = show.rows(found)
+        page = list(islice(rows, PAGE))
+        if not page:
+            return line(out, f"no rows ({', '.join(found.schema.names)})")
         numbers = [pa.types.is_integer(f.type) or pa.types.is_floating(f.type) or pa.types.is_decimal(f.type) for f in found.schema]
-        table(out, found.column_names, show.rows(found), numbers)
+        table(out, found.schema.names, page, numbers)
+        widths = [max(len(_clean(name)), *(len(_cell(row[i])) for row in page)) for i, name in enumerate(found.schema.names)]
+        between = "   " if out.isatty() else "  "
+        for row in rows:
+            cells = [_cell(v).rjust(w) if right else _cell(v).ljust(w) for v, w, right in zip(row, widths, numbers)]
+            out.write(between.join(cells).rstrip() + "\n")
     return text
 
 

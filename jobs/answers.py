@@ -1,7 +1,8 @@
 """Reading what was published: answers at boundaries, explanations, verification against the raw rows; changes nothing and needs no Spark."""
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -21,9 +22,16 @@ from optimizer.sharing.group import OWNER
 if TYPE_CHECKING:
     from jobs.runner import Runtime
 
+READING = "512MB"      # for sorting an answer that is read; beyond it the engine spills
+
 
 def read(rt: Runtime, name: str, at: int | None = None, every: bool = False) -> pa.Table:
     """The answer at the last boundary, at `at`, or at all (`boundary` comes first in any case)."""
+    return stream(rt, name, at, every).read_all()
+
+
+def stream(rt: Runtime, name: str, at: int | None = None, every: bool = False) -> pa.RecordBatchReader:
+    """The same in batches, sorted in little memory: an answer may have millions of rows."""
     standing = requests.show(rt, name)
     agreed.streams(rt)
     boundaries = published(rt, name)
@@ -39,21 +47,33 @@ def read(rt: Runtime, name: str, at: int | None = None, every: bool = False) -> 
     wanted = boundaries if every else [at if at is not None else boundaries[-1]] if boundaries else []
     with repair.told(rt):
         integrity.check(rt, sharing.tables_of(standing))
-        return rows(rt, standing, wanted)
+        return _batches(rt, standing, wanted)
 
 
 def rows(rt: Runtime, standing: Standing, boundaries: list[int]) -> pa.Table:
+    return _batches(rt, standing, boundaries).read_all()
+
+
+def _batches(rt: Runtime, standing: Standing, boundaries: list[int]) -> pa.RecordBatchReader:
     """Each boundary's answer is in one of the two tables: the query's own, or the one of those with which it shared then."""
     query = parsed(standing.sql, rt.catalog)
     schema = pa.schema([("boundary", arrow_timestamp()), *((n, arrow(t)) for n, t in query.columns)])
     own, together = (_files(rt, path, boundaries) for path in sharing.tables_of(standing))
     if not own and not together:
-        return schema.empty_table()
-    con = kernel.connect(threads=2)
+        return pa.RecordBatchReader.from_batches(schema, [])
+    con = kernel.connect(threads=2, memory=READING)
     wanted = f"epoch_us(boundary) IN ({', '.join(map(str, boundaries))})"      # not a registered table: registering one makes DuckDB import pandas
     found = [f"SELECT * FROM read_parquet({kernel.files(con, own)}) WHERE {wanted}"] if own else []
     found += [f"SELECT * EXCLUDE ({OWNER}) FROM read_parquet({kernel.files(con, together)}) WHERE {OWNER} = '{standing.name}' AND {wanted}"] if together else []
-    return kernel.table(con, f"SELECT * FROM ({' UNION ALL '.join(found)}) AS q ORDER BY ALL").cast(schema)
+    batches = kernel.batches(con, f"SELECT * FROM ({' UNION ALL '.join(found)}) AS q ORDER BY ALL")
+    first = next(batches, None)      # what cannot be read is said before anything is written
+    whole = (b.cast(schema) for b in chain([first] if first is not None else [], _told(rt, batches)))
+    return pa.RecordBatchReader.from_batches(schema, whole)
+
+
+def _told(rt: Runtime, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    with repair.told(rt):
+        yield from batches
 
 
 def _files(rt: Runtime, table: str, boundaries: list[int]) -> tuple[Any, ...]:

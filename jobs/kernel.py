@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import tempfile
+from collections.abc import Iterator
 from functools import lru_cache
 
 import duckdb
@@ -27,6 +28,7 @@ PROGRAM_ERRORS = (duckdb.ParserException, duckdb.BinderException, duckdb.Catalog
 EXHAUSTED = (duckdb.OutOfMemoryException,)      # what cannot be spilled did not fit
 _SHARED: dict[int, Connection] = {}                        # by process: an engine does not survive a fork
 _GIVEN: dict[int, str] = {}                                # by process: what its engine may take, also the next one after an error
+BATCH_ROWS = 50_000
 _QUIET = "SET enable_progress_bar = false"                 # it would draw on stdout, which is for answers
 
 
@@ -89,6 +91,12 @@ def discard() -> None:
 
 def table(con: Connection, sql: str) -> pa.Table:
     return con.sql(sql).to_arrow_table()
+
+
+def batches(con: Connection, sql: str) -> Iterator[pa.RecordBatch]:
+    """The rows a batch at a time; the connection lives as long as there are any."""
+    yield from con.sql(sql).to_arrow_reader(BATCH_ROWS)
+    con.close()
 
 
 def about_data(error: Exception) -> bool:

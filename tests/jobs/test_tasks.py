@@ -47,7 +47,7 @@ def test_an_error_inline_is_its_own() -> None:
 @pytest.mark.parametrize("count", [1, 2, 3, 7])
 def test_the_shares_are_all_items_once(count: int) -> None:
     items = list("abcde")
-    told = [pickle.loads(p) for i in range(count) for p in _Share(str.upper, items, count)(i)]
+    told = [pickle.loads(p) for i in range(count) for p in _Share(str.upper, items, count, "1GB")(i)]
     assert sorted(told) == [(k, item.upper()) for k, item in enumerate(items)]
 
 
