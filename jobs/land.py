@@ -169,7 +169,9 @@ def _good(judged: str, item: Item, mixed: bool) -> str:
 
 
 def _bad(judged: str, item: Item) -> str:
-    return f"""SELECT reason AS _reason, CAST("row" AS VARCHAR) AS _row, source AS _source, CAST({item.ingest} AS BIGINT) AS _ingest,
+    # The engine knows that some of these rows are never NULL and would write so; files of one table are to have one schema.
+    row = """nullif(CAST("row" AS VARCHAR), '')"""
+    return f"""SELECT reason AS _reason, {row} AS _row, source AS _source, CAST({item.ingest} AS BIGINT) AS _ingest,
         make_timestamptz({item.now}) AS _at FROM ({judged}) WHERE reason IS NOT NULL"""
 
 

@@ -43,7 +43,7 @@ class Dialect(NamedTuple):
 
 
 class Survey(NamedTuple):
-    """A CSV file's number of lines, and whether a quote stands within a plain field, as in `5" pipe`, or past a quoted one's end."""
+    """A CSV file's number of lines, and whether a quote is stray: within a plain field, as in `5" pipe`, or closed by none."""
 
     lines: int
     stray: bool
@@ -127,15 +127,15 @@ def _ends(block: bytes) -> int:
 def survey(path: str, dialect: Dialect) -> Survey:
     """A look at every byte of a CSV file, far quicker than reading its rows."""
     quote, ends = (re.escape(text.encode()) for text in (dialect.quote, f"{dialect.delimiter}\r\n"))
-    inside = re.compile(b"%b(?<=[^%b%b]%b)[^%b%b]" % (quote, quote, ends, quote, quote, ends))
-    decoder, number, before, stray = codecs.getincrementaldecoder("utf-8")(), 1, b"\n", False
+    inside = re.compile(b"%b(?<=[^%b%b]%b)(?:%b%b)*+[^%b%b]" % (quote, quote, ends, quote, quote, quote, quote, ends))
+    decoder, number, before, stray, quotes = codecs.getincrementaldecoder("utf-8")(), 1, b"\n", False, 0
     with opened(path) as file:
         while block := _whole_ends(file, BLOCK):
             _decoded(decoder, block, number)
             stray = stray or inside.search(before + block) is not None
-            number, before = number + _ends(block), block[-2:]
+            number, before, quotes = number + _ends(block), block[-2:], quotes + block.count(dialect.quote.encode())
     _decoded(decoder, b"", number, final=True)
-    return Survey(number - before.endswith((b"\n", b"\r")), stray)
+    return Survey(number - before.endswith((b"\n", b"\r")), stray or quotes % 2 == 1)
 
 
 def header(path: str, dialect: Dialect) -> list[str]:

@@ -403,3 +403,13 @@ def test_nan_is_no_number_between_a_file_s_bounds(tmp_path: Path) -> None:
     value, _ = rows_.columns["d"]
     asked = f"SELECT count(*) FILTER ({value} > 1), CAST(max({value}) AS VARCHAR) FROM {rows_.rows} WHERE NOT {value} = 0"
     assert con.execute(asked).fetchall() == [(1, "nan")]
+
+
+def test_files_of_the_quarantine_have_one_schema(tmp_path: Path) -> None:
+    pipe = pipeline(tmp_path)
+    parquet(pipe, "a.parquet", ts=at(None))
+    lines(pipe, "b.jsonl", [{"ts": "1970-01-01"}, {"ts": "x"}])
+    (tmp_path / "landing/c.csv").write_text("ts\nx\n")
+    assert counts(pipe) == (3, 1, 3, 0)
+    files = (tmp_path / "warehouse/quarantine/views").glob("*.parquet")
+    assert len({str(pq.read_schema(file)) for file in files}) == 1

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from jobs.spark import Broken
-from jobs.tasks import Tasks, _Share
+from jobs.tasks import Tasks, _Share, _sorted
+from optimizer.errors import ForebayError
 
 double = partial(operator.mul, 2)      # of an importable module: workers do not have the tests' folder
 six_by = partial(operator.floordiv, 6)
@@ -72,3 +73,16 @@ def test_what_cannot_be_pickled_is_refused_before_a_task_runs(spark: Any) -> Non
     lock = threading.Lock()
     with pytest.raises(Broken, match="(?i)pickle"):
         Tasks("local[2]", _session=spark).map(lambda n: (n, lock), range(2))
+
+
+def test_a_refusal_in_a_task_keeps_its_code() -> None:
+    """Spark hands over the text of an exception only, among Java's."""
+    def refuse(item: int) -> int:
+        if item == 2:
+            raise ForebayError("disk-full", "/w cannot be written", hint="free space", exit_code=1)
+        return item
+
+    assert _sorted(list(_Share(refuse, [0, 1], 1)(0))) == [0, 1]
+    with pytest.raises(ForebayError) as caught:
+        _sorted(list(_Share(refuse, [0, 1, 2], 1)(0)))
+    assert (caught.value.code, caught.value.hint, caught.value.exit_code) == ("disk-full", "free space", 1)

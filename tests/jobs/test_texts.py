@@ -58,10 +58,15 @@ def test_what_a_writer_of_csv_wrote_is_read(tmp_path: Path, seed: int) -> None:
 
 def test_bad_lines_are_whole_and_say_why(tmp_path: Path) -> None:
     wide = "1,\x00\x01" + "x" * 20_000 + ",3"
-    content = f'a,b\n{wide}\n1\n"1"x,2\n1,"2\n3,4\n'
+    content = f'a,b\n{wide}\n1\n"1"x,2\n"1"""x,2\n1,"2\n3,4\n'
     good, bad = read(tmp_path, "a.csv", content.encode())
     assert good == [("3", "4")]
-    assert sorted(bad) == sorted([(wide, BAD_FIELDS), ("1", BAD_FIELDS), ('"1"x,2', BAD_QUOTES), ('1,"2', BAD_QUOTES)])
+    assert sorted(bad) == sorted([(wide, BAD_FIELDS), ("1", BAD_FIELDS), ('"1"x,2', BAD_QUOTES),
+                                  ('"1"""x,2', BAD_QUOTES), ('1,"2', BAD_QUOTES)])
+
+
+def test_a_last_line_whose_quote_nothing_closes_is_bad(tmp_path: Path) -> None:
+    assert read(tmp_path, "a.csv", b'a,b\n1,2\n1,"cut of') == ([("1", "2")], [('1,"cut of', BAD_QUOTES)])
 
 
 def test_a_quote_within_a_plain_field_is_a_character(tmp_path: Path) -> None:
