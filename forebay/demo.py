@@ -4,6 +4,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import socket
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -27,6 +28,7 @@ EVENTS = {SALE.start: "      a sale begins: few people look at four times as man
           SALE.stop: "      the sale is over"}
 FAILPOINT = "batch.after-state"
 SHOWN = "sections"
+MLFLOW_PORT = 5000            # MLflow's own default
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ def play(folder: str, out: TextIO, scale: Scale = Scale()) -> dict[str, Any]:
             airflow.stop()
             pipe.close()
     seconds = time.perf_counter() - started
-    stage.tell(NEXT.format(folder=folder, seconds=seconds))
+    stage.tell(closing(folder, seconds))
     return {"folder": os.path.abspath(folder), "seconds": round(seconds, 1), **said}
 
 
@@ -182,11 +184,31 @@ NEXT = """
 The demo took {seconds:.0f} s. Where to look next:
 
     cd {folder}
-    forebay result sections --all          # every answer; --format csv, json, parquet
-    forebay explain sections               # every plan, and the one in use as a tree and as SQL
-    forebay plans sections                 # which plan was in force at which boundary
-    forebay verify                         # once more, by yourself
-    forebay expectations --docs            # what was expected of rows and answers, and what held, as pages
-    mlflow server --backend-store-uri sqlite:///warehouse/mlflow/mlflow.db     # predicted and measured cost of each plan, as charts
-    forebay init ~/my-pipeline             # your own folder; docs/tutorial.md goes on from there
+    {forebay} result sections --all          # every answer; --format csv, json, parquet
+    {forebay} explain sections               # every plan, and the one in use as a tree and as SQL
+    {forebay} plans sections                 # which plan was in force at which boundary
+    {forebay} verify                         # once more, by yourself
+    {forebay} expectations --docs            # what was expected of rows and answers, and what held, as pages
+    {mlflow} server --port {port} --backend-store-uri sqlite:///warehouse/mlflow/mlflow.db     # predicted and measured cost of each plan, as charts
+    {forebay} init ~/my-pipeline             # your own folder; docs/tutorial.md goes on from there
 """
+
+
+def closing(folder: str, seconds: float) -> str:
+    """Commands that can be copied as they stand: by their name where that is on the PATH, else by their way from the demo's folder."""
+    return NEXT.format(folder=folder, seconds=seconds, forebay=_command("forebay", folder), mlflow=_command("mlflow", folder), port=_free_port())
+
+
+def _command(name: str, folder: str) -> str:
+    installed = os.path.join(sys.prefix, "bin", name)
+    named = shutil.which(name)
+    return name if named is not None and os.path.realpath(named) == os.path.realpath(installed) else os.path.relpath(installed, folder)
+
+
+def _free_port() -> int:
+    """MLflow's own port, unless something listens there, as what `make up` has started does; then the next one."""
+    for port in range(MLFLOW_PORT, MLFLOW_PORT + 100):
+        with socket.socket() as tried:
+            if tried.connect_ex(("127.0.0.1", port)) != 0:
+                return port
+    return MLFLOW_PORT

@@ -107,8 +107,8 @@ def segments(rt: Runtime, name: str) -> list[tuple[Standing, list[int]]]:
     for begin, end in zip(marks, [*marks[1:], last + 1]):
         standing = standings(mine, begin).get(name)
         if standing and standing.active:
-            every = parsed(standing.sql, rt.catalog).every
-            found.append((standing, list(range(-(-begin // every) * every, end, every))))
+            query = parsed(standing.sql, rt.catalog)
+            found.append((standing, [t for t in range(-(-begin // query.every) * query.every, end, query.every) if query.due(t)]))
     return found
 
 

@@ -18,7 +18,10 @@ def document(rt: Runtime, name: str) -> dict[str, Any]:
     """INTERFACE's `plans`: one entry a batch, whose time is that of all its queries divided by its boundaries."""
     standing, changes, written = requests.show(rt, name), rt.ledger.all_changes(), choice.rows(rt, name)
     decisions: list[dict[str, Any]] = []
+    runners: set[str] = set()
     for batch in rt.ledger.told():
+        started = batch.runner.split(" ")[0] not in runners
+        runners.add(batch.runner.split(" ")[0])
         if name in batch.plans:
             since, plan = text_since(changes, name, batch.first), batch.plans[name]
             pinned = (asked := standings(changes, batch.first).get(name)) is not None and asked.pin == plan
@@ -26,7 +29,7 @@ def document(rt: Runtime, name: str) -> dict[str, Any]:
             rest = _written(choice.in_force(written, batch.first, plan, since), pinned)
             decisions.append({"batch": batch.number, "boundary": batch.first, "boundaries": batch.boundaries, "plan": plan,
                               "text_since": None if since == BEFORE_ALL else since, "switched_from": None if before == plan else before,
-                              "measured_s": _measured(batch, name), **rest})
+                              "measured_s": _measured(batch, name), "started": started, **rest})
     return {"query": name, "pinned": standing.pin, "regret_s": _regret(decisions), "decisions": decisions}
 
 
@@ -44,8 +47,10 @@ def _measured(batch: Told, name: str) -> float:
 
 
 def regret(entry: Mapping[str, Any]) -> float | None:
-    """Measured seconds less the best candidate's, estimated from the same statistics; of batches of one boundary only, since prices are of one."""
-    return entry["measured_s"] - entry["best_s"] if entry["best_s"] is not None and entry["boundaries"] == 1 else None
+    """Measured seconds less the best candidate's, estimated from the same statistics; of batches of one boundary only, since prices are of one, and
+    not of a process's first, which also starts Spark whatever the plan."""
+    counts = entry["best_s"] is not None and entry["boundaries"] == 1 and not entry["started"]
+    return float(entry["measured_s"] - entry["best_s"]) if counts else None
 
 
 def _regret(decisions: list[dict[str, Any]]) -> float | None:

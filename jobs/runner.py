@@ -351,9 +351,9 @@ def report(rt: Runtime, batch: Batch, found: Answered, failing: list[Finding], s
     """One entry a boundary; the time of a batch is shared among its boundaries."""
     made = found.made
     plans = {a.work.name: a.work for a in made} | {n: s.together.work_of[n] for s in found.shared for n in s.answered}
-    arrived = _arrived(rt, batch)
+    arrived, failing_from = _arrived(rt, batch), {a.work.name: a.failed[0] for a in made if a.failed}
     return [{"boundary": t, "seconds": seconds / len(batch.boundaries), "rows": arrived.get(t, {}),
-             "plans": {n: w.plan.name for n, w in plans.items() if t in w.due},
+             "plans": {n: w.plan.name for n, w in plans.items() if t in w.due and w.query.due(t) and t < failing_from.get(n, t + 1)},
              "failed": {a.work.name: a.failed[1] for a in made if a.failed and a.failed[0] == t},
              "unexpected": [f"{f.subject} expects {f.expectation}, observed: {f.observed}" for f in failing if f.boundary == t]} for t in batch.boundaries]
 

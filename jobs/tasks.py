@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 from jobs import kernel, memory, spark
 from optimizer.errors import ForebayError
 
+BESIDE = "local[*]"      # where a pipeline without Spark has Spark itself asked, by --engine jvm
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -32,7 +34,7 @@ class Tasks:
     def session(self) -> Any:
         if self._session is None:
             with spark.guarded():
-                self._session = spark.session(self.master, self.settings, self.lasting)
+                self._session = spark.session(BESIDE if self.inline else self.master, self.settings, self.lasting)
         return self._session
 
     @property

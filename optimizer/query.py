@@ -86,6 +86,11 @@ class Query:
         """SELECT of joined rows, each published once."""
         return not self.aggregates and not self.groups
 
+    def due(self, t: int) -> bool:
+        """Whether an answer is published at t. With several windows at the multiples of any one's slide, which need not be all multiples of their
+        common divisor: of slides of 20 and 30 minutes none ends at 10."""
+        return t % self.every == 0 and (not self.windows or any(t % w.slide == 0 for w in self.windows))
+
     def shown(self, t: int) -> tuple[tuple[NamedWindow, int], ...]:
         """The windows that end at t, each with how much longer than it the envelope is."""
         longest = max((w.range for w in self.windows), default=0)

@@ -2,11 +2,12 @@
 from __future__ import annotations
 
 import io
+import socket
 from pathlib import Path
 
 import pytest
 
-from forebay import demo_data
+from forebay import demo, demo_data
 from forebay.demo import play, prepare
 from forebay.demo_data import STEPS, Scale
 from optimizer.errors import ForebayError
@@ -59,3 +60,20 @@ def test_the_demo_without_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_the_demo_on_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("FOREBAY_MASTER")
     check(tmp_path / "demo", SMALL)
+
+
+def test_the_commands_at_its_end_can_be_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are called by their way from the demo's folder where they are not on the PATH, and MLflow gets a port at which nothing listens."""
+    folder = tmp_path / "demo"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    with socket.socket() as busy:
+        busy.bind(("127.0.0.1", 0))
+        busy.listen()
+        number = busy.getsockname()[1]
+        monkeypatch.setattr(demo, "MLFLOW_PORT", number)
+        lines = demo.closing(str(folder), 60.0).splitlines()
+    commands = [line.split()[0] for line in lines if line.startswith("    ") and "cd " not in line]
+    assert commands and all((folder / command).exists() for command in commands), commands
+    port, = (line.split("--port ")[1].split()[0] for line in lines if "--port" in line)
+    assert port != str(number)

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import forebay
-from jobs import choice
+from jobs import choice, decisions
 from optimizer.cost.measured import NAMES, Coefficients, prior
 from optimizer.errors import ForebayError
-from tests.jobs.pipelines import equal, opened, pipeline, rows
+from tests.jobs.pipelines import COUNT, equal, opened, pipeline, ran, rows
 
 pytestmark = pytest.mark.slow
 
@@ -133,3 +133,20 @@ def test_on_stationary_input_nothing_switches(tmp_path: Path) -> None:
         fill(pipe, range(n, n + 1))
         pipe.run(flush=True)
     assert not [d for d in pipe.plans("q")["decisions"] if d["switched_from"]]
+
+
+def test_regret_leaves_out_what_starting_a_process_takes() -> None:
+    """Its first batch also starts Spark, whatever the plan."""
+    entry = {"measured_s": 5.0, "best_s": 0.2, "boundaries": 1}
+    assert decisions.regret({**entry, "started": True}) is None
+    assert decisions.regret({**entry, "started": False}) == pytest.approx(4.8)
+    assert decisions.regret({**entry, "started": False, "boundaries": 3}) is None, "prices are of one boundary"
+
+
+def test_two_processes_each_start_once(tmp_path: Path) -> None:
+    pipe = pipeline(tmp_path, queries={"q": COUNT})
+    rows(pipe, [1, 11, 21, 31])
+    ran(pipe, batches=1)
+    ran(pipe, batches=1)
+    entries = pipe.plans("q")["decisions"]
+    assert [e["started"] for e in entries] == [True, False], "the second batch is of the same process"

@@ -8,7 +8,7 @@ import pytest
 
 from jobs import compact
 from optimizer.errors import ForebayError
-from tests.jobs.pipelines import SECOND, equal, forced, opened, pipeline, ran, rows
+from tests.jobs.pipelines import BEGINNING, SECOND, boundary, equal, forced, opened, pipeline, ran, rows
 
 SQL = """SELECT v.k, System.Window().Id, COUNT(*) AS n, MAX(v.x) AS m, STDDEV(v.x) AS s FROM views v GROUP BY v.k, Windows(
     Window('20 s', TumblingWindow(second, 20)), Window('1 min', TumblingWindow(second, 60)), Window('2 min', HoppingWindow(second, 120, 60)))"""
@@ -46,3 +46,19 @@ def test_lengths_that_cannot_be(tmp_path: Path, lengths: str, code: str) -> None
     with pytest.raises(ForebayError) as caught:
         pipe.create("bad", SQL.replace("second, 20", lengths))
     assert caught.value.code == code and caught.value.line in (1, 2) and caught.value.hint
+
+
+@pytest.mark.slow
+def test_between_the_slides_of_all_windows_nothing_is_published(tmp_path: Path) -> None:
+    """Slides of 20 and 30 seconds: no window ends at 10 or 50."""
+    pipe = pipeline(tmp_path, queries={"q": """SELECT v.k, System.Window().Id, COUNT(*) AS n FROM views AS v TIMESTAMP BY ts
+        GROUP BY v.k, Windows(Window('a', TumblingWindow(second, 20)), Window('b', TumblingWindow(second, 30)))"""})
+    rows(pipe, range(1, 62))
+    entries = pipe.run(flush=True)["ran"]
+    assert [[(e["boundary"] - BEGINNING) // SECOND, list(e["plans"])] for e in entries] == [
+        [10, []], [20, ["q"]], [30, ["q"]], [40, ["q"]], [50, []], [60, ["q"]], [70, []]]
+    for second in (10, 50, 70):
+        with pytest.raises(ForebayError) as caught:
+            pipe.result("q", at=boundary(second))
+        assert (caught.value.code, caught.value.exit_code) == ("unknown-boundary", 2)
+    assert pipe.verify()["queries"]["q"]["boundaries"] == 4 and equal(pipe)

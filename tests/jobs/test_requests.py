@@ -240,3 +240,11 @@ def test_a_later_replacement_wins_also_where_an_older_row_came_between(tmp_path:
     assert ran(pipe, flush=True) == [610]
     assert answers(pipe, "q") == [(610, 1, 1)] and equal(pipe)
     assert pipe.change("q", "pause")["effective"] == boundary(620)
+
+
+def test_a_run_names_no_plan_for_a_query_that_did_not_answer(tmp_path: Path) -> None:
+    pipe = pipeline(tmp_path, queries={"base": COUNT, "bad": FAILS})
+    rows(pipe, [1, 11])
+    rows(pipe, [25], x=0)
+    rows(pipe, [45])
+    assert [sorted(e["plans"]) for e in pipe.run()["ran"]] == [["bad", "base"], ["bad", "base"], ["base"], ["base"]]
