@@ -32,7 +32,7 @@ BROKEN = [
     (dependent, "jobs/verify.py", "def f():\n    from optimizer import plan"),
     (unexplained, "jobs/x.py", "x = 1"),
     (oversized, "jobs/x.py", "def f():\n" + "    x = 1\n" * 60),
-    (oversized, "jobs/x.py", "x = 1\n" * 401),
+    (oversized, "jobs/x.py", "x = 1\n" * 601),
 ]
 SOUND = [
     (upward, "jobs/x.py", "from optimizer.plan import Plan"),
