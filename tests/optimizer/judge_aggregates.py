@@ -34,7 +34,7 @@ BATCH = 1000
 def _sets(values: list[object]) -> list[list[object]]:
     """Nothing but NULLs, neighbours, every third, some twice, all."""
     pairs = [[a, b, None] for a, b in zip(values, [*values[1:], None])]
-    return [[None], [None, None], *pairs, *(values[i::3] for i in range(3)), [v for v in values for _ in range(2)][:9], values]
+    return [[None], [None, None], *pairs, *(values[i::3] for i in range(min(3, len(values)))), [v for v in values for _ in range(2)][:9], values]
 
 
 SETS = {short: _sets(values) for short, values in EDGES.items()}
