@@ -106,18 +106,18 @@ def _type(spark: Any, text: str) -> str:
 def _judged(spark: Any, text: str, sets: range) -> dict[int, object]:
     """Spark's values by set; where the statement fails, of each half by itself."""
     try:
-        found = spark.sql(f"SELECT g, {text} AS r FROM sets WHERE g BETWEEN {sets[0]} AND {sets[-1]} GROUP BY g").toArrow()
-        return {g: _plain(found.column("r").cast(pa.int64()) if pa.types.is_temporal(found.column("r").type) else found.column("r"), i)
-                for i, g in enumerate(found.column("g").to_pylist())}
+        rows = spark.sql(f"SELECT g, {text} AS r FROM sets WHERE g BETWEEN {sets[0]} AND {sets[-1]} GROUP BY g").toArrow()
     except Exception:      # whatever a value brings about
         if len(sets) == 1:
             return {sets[0]: "fails"}
         half = len(sets) // 2
         return {**_judged(spark, text, sets[:half]), **_judged(spark, text, sets[half:])}
+    return dict(zip(rows.column("g").to_pylist(), _numbers(rows.column("r")).to_pylist()))
 
 
-def _plain(column: pa.ChunkedArray, at: int) -> object:
-    return column[at].as_py()
+def _numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Days and instants as whole numbers."""
+    return column.cast(pa.int32() if pa.types.is_date32(column.type) else pa.int64()) if pa.types.is_temporal(column.type) else column
 
 
 def _answered(query: Query, plan: Plan, folder: Folder, sets: range) -> dict[int, object]:
@@ -152,9 +152,7 @@ def connection() -> Connection:
 
 
 def _only(answer: pa.Table) -> object:
-    column = answer.column("r")
-    integers = pa.int32() if pa.types.is_date32(column.type) else pa.int64()
-    return _plain(column.cast(integers) if pa.types.is_temporal(column.type) else column, 0)
+    return _numbers(answer.column("r"))[0].as_py()
 
 
 def _alike(judged: object, ours: object, values: list[object]) -> bool:
