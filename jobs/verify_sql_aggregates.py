@@ -69,4 +69,8 @@ def _statistic(name: str, double: str) -> tuple[Typed, str]:
     """A root is as good as what it is the root of: its tolerance is the variance's, divided by twice the root (10^4.5 when that is 0)."""
     square = f"max({double} * {double})"
     root = f"least({square} / nullif({name}({double}), 0), 31623 * sqrt({square}))"
-    return Typed(f"{name}({double})", DOUBLE), root if name.startswith("stddev") else square
+    least, finite = 2 if name.endswith("samp") else 1, f"count(*) FILTER (WHERE isfinite({double}))"
+    beyond = f"CAST(CASE WHEN isinf({name}({double})) THEN 'squares beyond doubles' END AS DOUBLE)"
+    value = f"CASE WHEN isinf({name}({double})) THEN {beyond} ELSE {name}({double}) END"
+    sql = f"(CASE WHEN count({double}) < {least} THEN NULL WHEN {finite} < count({double}) THEN CAST('nan' AS DOUBLE) ELSE {value} END)"
+    return Typed(sql, DOUBLE), root if name.startswith("stddev") else square

@@ -95,8 +95,10 @@ def _round(node: exp.Expr, values: list[Typed]) -> Typed:
     if kind.name == "DECIMAL":
         scale = min(kind.scale, max(0, places))
         kind = bounded(max(1, kind.precision - kind.scale + 1 + scale), scale)
-    unsigned = " + CAST(0 AS DOUBLE)" if kind == DOUBLE else ""      # no negative zero
-    return Typed(f"CAST(round({values[0].sql}, {places}){unsigned} AS {kind})", kind, True)
+    if kind.name not in ("FLOAT", "DOUBLE"):
+        return Typed(f"CAST(round({values[0].sql}, {places}) AS {kind})", kind, True)
+    whole = f"CAST(CAST(CAST({values[0].sql} AS VARCHAR) AS DECIMAL(38,{places})) AS VARCHAR)"      # as it is written, half up
+    return Typed(f"(CASE WHEN abs({values[0].sql}) < {2**52} THEN CAST({whole} AS {kind}) ELSE {values[0].sql} END)", kind, True)
 
 
 def _pmod(_: exp.Expr, values: list[Typed]) -> Typed:

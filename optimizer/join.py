@@ -140,7 +140,17 @@ def _whole(low: Lowering, m: Measure) -> str:
         return f"quantile_cont(CAST({value} AS DOUBLE), {share})" if low.dialect == "duckdb" else f"percentile(CAST({value} AS DOUBLE), {share})"
     if a.function in ("sum", "avg") and a.type.name == "decimal" and low.dialect == "duckdb" and a.argument is not None:
         return _whole_decimal(a, value, a.argument.type.scale)
+    if a.function.startswith(("stddev", "var")) and low.dialect == "duckdb" and a.argument is not None and a.argument.type.floating:
+        return _whole_spread(a, value)
     return f"CAST({a.function}({value}) AS {d.name(a.type, low.dialect)})"
+
+
+def _whole_spread(a: Aggregate, value: str) -> str:
+    """Of doubles: no number where one of them is none or infinite; where their squares have no room in doubles Spark gives one thing or another."""
+    spread, defined = f"{a.function}({value})", f"count({value}) > {1 if a.function.endswith('samp') else 0}"
+    odd = f"count({value}) > count(CASE WHEN isfinite({value}) THEN 1 END)"
+    nan, beyond = "CAST('NaN' AS DOUBLE)", "CAST('SPREAD_OUT_OF_RANGE' AS DOUBLE)"
+    return f"CASE WHEN {defined} THEN CASE WHEN {odd} THEN {nan} WHEN NOT isfinite({spread}) THEN {beyond} ELSE {spread} END END"
 
 
 def _whole_decimal(a: Aggregate, value: str, scale: int) -> str:

@@ -7,13 +7,13 @@ from decimal import Decimal
 from functools import partial
 
 from optimizer import casting
-from optimizer.coercion import as_decimal, coerce, common, mismatch
+from optimizer.arguments import Args, choose, is_bare_null, numeric, typed_nulls, unify, want, whole_number
+from optimizer.coercion import as_decimal, coerce, mismatch
 from optimizer.decimals import supported
 from optimizer.errors import ForebayError
 from optimizer.expr import Call, Expr, Literal, walk
 from optimizer.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, INTEGERS, STRING, TIMESTAMP, Type, decimal
 
-Args = tuple[Expr, ...]
 OPERATOR_OF = {"add": "+", "subtract": "-", "multiply": "*", "mod": "%", "divide": "/"}
 UNITS = ("microsecond", "millisecond", "second", "minute", "hour", "day", "week", "month", "quarter", "year")
 
@@ -28,48 +28,12 @@ class Name:
     about: str
 
 
-def _want(arg: Expr, what: str, to: Type, *from_types: str) -> Expr:
-    """`arg` as `to` if its type may become that silently, else refused with what it is."""
-    if arg.type == to or is_bare_null(arg):
-        return coerce(arg, to)
-    if arg.type.name in from_types or to.name in from_types and isinstance(arg, Literal) and arg.type == STRING and to in (TIMESTAMP, DATE):
-        return coerce(arg, to)
-    raise mismatch(f"{what} takes {to}, not {arg.type}", f"cast it: CAST(… AS {to})" if casting.castable(arg.type, to) else None)
-
-
-def _numeric(arg: Expr, what: str) -> Expr:
-    if is_bare_null(arg) and not arg.type.numeric:
-        return coerce(arg, DOUBLE)
-    if not arg.type.numeric:
-        raise mismatch(f"{what} takes numbers, not {arg.type}", "cast it: CAST(… AS DOUBLE)" if arg.type == STRING else None)
-    return arg
-
-
-def _unify(args: Args) -> Args:
-    """All to one common type, as CASE and COALESCE do; string constants next to timestamps become timestamps."""
-    typed = [a for a in args if not is_bare_null(a)]
-    if any(a.type in (TIMESTAMP, DATE) for a in typed):
-        typed = [a for a in typed if not (isinstance(a, Literal) and a.type == STRING)]
-    kinds = [a.type for a in typed]
-    target = kinds[0] if kinds else args[0].type
-    for kind in kinds[1:]:
-        target = common(target, kind)
-    return tuple(coerce(a, target) for a in args)
-
-
-def _choose(args: Args) -> Args:
-    """As `_unify`, for functions that give one of their arguments: NULLs alone have no type that a column could have."""
-    if all(is_bare_null(a) for a in args):
-        raise mismatch("NULL alone has no type", "give it one: CAST(NULL AS INT)")
-    return _unify(args)
-
-
 def _compare(function: str, args: Args) -> Expr:
     left, right = args
     _check_reach(function, left, right)
     if "decimal" in (left.type.name, right.type.name) and left.type.exact and right.type.exact:
         left, right = coerce(left, as_decimal(left.type, left)), coerce(right, as_decimal(right.type, right))
-    return Call(function, _unify((left, right)), BOOLEAN)
+    return Call(function, unify((left, right)), BOOLEAN)
 
 
 def _check_reach(function: str, left: Expr, right: Expr) -> None:
@@ -82,27 +46,17 @@ def _check_reach(function: str, left: Expr, right: Expr) -> None:
 
 def _calculate(function: str, args: Args) -> Expr:
     """+ - * % of numbers: the wider type, decimals by their own rules."""
-    left, right = (_numeric(a, OPERATOR_OF.get(function, function.upper())) for a in _typed_nulls(args))
+    left, right = (numeric(a, OPERATOR_OF.get(function, function.upper())) for a in typed_nulls(args))
     if left.type.floating or right.type.floating or not (left.type.name == "decimal" or right.type.name == "decimal"):
-        left, right = _unify((left, right))
+        left, right = unify((left, right))
         return Call(function, (left, right), left.type)
     left, right = coerce(left, as_decimal(left.type, left)), coerce(right, as_decimal(right.type, right))
     return Call(function, (left, right), supported(function, left.type, right.type))
 
 
-def _typed_nulls(args: Args) -> Args:
-    """A bare NULL takes the other operand's type."""
-    kinds = [a.type for a in args if not is_bare_null(a)]
-    return tuple(coerce(a, kinds[0]) if is_bare_null(a) and kinds else a for a in args)
-
-
-def is_bare_null(arg: Expr) -> bool:
-    """NULL as a word; CAST(NULL AS INT) is an INT like any other."""
-    return isinstance(arg, Literal) and arg.value is None
-
-
 def _divide(args: Args) -> Expr:
-    left, right = (_numeric(a, "/") for a in _typed_nulls(args))
+    """NULL as divisor has the dividend's type; as dividend it is a double."""
+    left, right = (numeric(a, "/") for a in (args[0], typed_nulls(args)[1]))
     kinds = {left.type.name, right.type.name}
     if "decimal" in kinds and not kinds & {"float", "double"}:
         return _calculate("divide", (left, right))
@@ -123,7 +77,7 @@ def _negate(args: Args) -> Expr:
 
 def _plus(args: Args) -> Expr:
     """The number itself, but no constant any more: in m / +7 seven has ten digits."""
-    arg = _numeric(args[0], "+")
+    arg = numeric(args[0], "+")
     return cast(arg, arg.type)
 
 
@@ -134,34 +88,26 @@ def _absolute(args: Args) -> Expr:
 
 def _signed(what: str, instead: str, args: Args) -> Expr:
     """Spark rounds to 34 digits when it changes a decimal's sign; what has more is refused rather than changed."""
-    arg = _numeric(args[0], what)
+    arg = numeric(args[0], what)
     if arg.type.precision > 34:
         raise mismatch(f"{what} of {arg.type}: Spark keeps 34 digits there", instead)
     return arg
 
 
 def _positive_remainder(args: Args) -> Expr:
-    left, right = _unify(args)
+    left, right = unify(args)
     if not left.type.integral or not isinstance(right, Literal) or not isinstance(right.value, int) or right.value <= 0:
         raise mismatch("PMOD takes a whole number and a positive whole constant", "for instance PMOD(x, 10)")
     return Call("pmod", (left, right), left.type)
 
 
 def _real(function: str, args: Args) -> Expr:
-    return Call(function, tuple(coerce(_numeric(a, function.upper()), DOUBLE) for a in args), DOUBLE)
-
-
-def _whole_number(arg: Expr, what: str, least: int = -(2**31), most: int = 2**31 - 1) -> int:
-    """The value of an argument that has to be a whole constant."""
-    value = arg.value if isinstance(arg, Literal) and arg.type.integral else None
-    if not isinstance(value, int) or not least <= value <= most:
-        raise mismatch(f"{what} must be a whole constant" + (f" from {least} to {most}" if most < 2**31 - 1 else ""))
-    return value
+    return Call(function, tuple(coerce(numeric(a, function.upper()), DOUBLE) for a in args), DOUBLE)
 
 
 def _rounding(args: Args) -> Expr:
-    arg = _numeric(args[0], "ROUND")
-    digits = _whole_number(args[1], "ROUND's number of digits", 0, 15) if len(args) > 1 else 0
+    arg = numeric(args[0], "ROUND")
+    digits = whole_number(args[1], "ROUND's number of digits", 0, 15) if len(args) > 1 else 0
     if arg.type.name == "float":
         raise mismatch("ROUND takes double, decimal and whole numbers, not float", "cast it: CAST(… AS DOUBLE)")
     kind = arg.type
@@ -172,7 +118,7 @@ def _rounding(args: Args) -> Expr:
 
 
 def _whole(function: str, args: Args) -> Expr:
-    arg = _numeric(args[0], function.upper())
+    arg = numeric(args[0], function.upper())
     if arg.type.name == "decimal":
         carried = 1 if arg.type.scale else 0
         return Call(function, (arg,), decimal(arg.type.precision - arg.type.scale + carried, 0))
@@ -181,12 +127,12 @@ def _whole(function: str, args: Args) -> Expr:
 
 def _logical(function: str, args: Args) -> Expr:
     """AND and OR of any number of terms; nested ones of the same kind are one."""
-    terms = tuple(t for a in args for t in (a.args if isinstance(a, Call) and a.function == function else (_want(a, function.upper(), BOOLEAN),)))
+    terms = tuple(t for a in args for t in (a.args if isinstance(a, Call) and a.function == function else (want(a, function.upper(), BOOLEAN),)))
     return Call(function, terms, BOOLEAN)
 
 
 def _negation(args: Args) -> Expr:
-    return Call("not", (_want(args[0], "NOT", BOOLEAN),), BOOLEAN)
+    return Call("not", (want(args[0], "NOT", BOOLEAN),), BOOLEAN)
 
 
 def _is_null(args: Args) -> Expr:
@@ -195,14 +141,14 @@ def _is_null(args: Args) -> Expr:
 
 def _member(args: Args) -> Expr:
     """IN: a list of constants stays a list, other items are compared one after another, as Spark does."""
-    first, *rest = _unify(args)
+    first, *rest = unify(args)
     if all(isinstance(a, Literal) for a in rest):
         return Call("in", (first, *rest), BOOLEAN)
     return _logical("or", tuple(Call("eq", (first, a), BOOLEAN) for a in rest)) if len(rest) > 1 else Call("eq", (first, rest[0]), BOOLEAN)
 
 
 def _like(args: Args) -> Expr:
-    text, pattern = _want(args[0], "LIKE", STRING), args[1]
+    text, pattern = want(args[0], "LIKE", STRING), args[1]
     if not isinstance(pattern, Literal) or pattern.type != STRING:
         raise mismatch("LIKE's pattern must be a string constant")
     rest = str(pattern.value)
@@ -218,8 +164,8 @@ def _conditional(args: Args) -> Expr:
     if any(is_bare_null(c) for c in args[:len(args) // 2 * 2:2]):
         raise mismatch("WHEN takes a condition, not NULL", "leave the branch out, or write FALSE")
     complete = args if len(args) % 2 else (*args, Literal(None, args[1].type))
-    values = _choose((*complete[1::2], complete[-1]))
-    kept = tuple(x for c, v in zip(complete[:-1:2], values) for x in (_want(c, "WHEN", BOOLEAN), v))
+    values = choose((*complete[1::2], complete[-1]))
+    kept = tuple(x for c, v in zip(complete[:-1:2], values) for x in (want(c, "WHEN", BOOLEAN), v))
     return Call("case", (*kept, values[-1]), values[0].type)
 
 
@@ -229,7 +175,7 @@ def _if(args: Args) -> Expr:
 
 
 def _coalesce(args: Args) -> Expr:
-    unified = _choose(args)
+    unified = choose(args)
     return Call("coalesce", unified, unified[0].type)
 
 
@@ -241,13 +187,13 @@ def _extreme(function: str, args: Args) -> Expr:
     """Spark reads no text as a time here."""
     if any(a.type == STRING for a in args) and any(a.type in (TIMESTAMP, DATE) for a in args):
         raise mismatch(f"{function.upper()} takes arguments of one type, not strings and times", "write TIMESTAMP '…' or DATE '…'")
-    unified = _choose(args)
+    unified = choose(args)
     return Call(function, unified, unified[0].type)
 
 
 def _text(function: str, result: Type, args: Args) -> Expr:
     """Functions whose arguments are all strings."""
-    return Call(function, tuple(_want(a, function.upper(), STRING) for a in args), result)
+    return Call(function, tuple(want(a, function.upper(), STRING) for a in args), result)
 
 
 def _letters(function: str, args: Args) -> Expr:
@@ -258,19 +204,19 @@ def _letters(function: str, args: Args) -> Expr:
 
 
 def _concatenation(args: Args) -> Expr:
-    parts = tuple(_want(a, "CONCAT", STRING, *INTEGERS, "decimal", "date", "timestamp", "boolean") for a in args)
+    parts = tuple(want(a, "CONCAT", STRING, *INTEGERS, "decimal", "date", "timestamp", "boolean") for a in args)
     flat = tuple(p for a in parts for p in (a.args if isinstance(a, Call) and a.function == "concat" else (a,)))
     return flat[0] if len(flat) == 1 else Call("concat", flat, STRING)
 
 
 def _substring(args: Args) -> Expr:
-    numbers = [_whole_number(a, "SUBSTRING's position and length") for a in args[1:]]
+    numbers = [whole_number(a, "SUBSTRING's position and length") for a in args[1:]]
     length = numbers[1] if len(numbers) > 1 else 2**31 - 1
-    return Call("substring", (_want(args[0], "SUBSTRING", STRING), Literal(numbers[0], INT), Literal(length, INT)), STRING)
+    return Call("substring", (want(args[0], "SUBSTRING", STRING), Literal(numbers[0], INT), Literal(length, INT)), STRING)
 
 
 def _edge(function: str, args: Args) -> Expr:
-    return Call(function, (_want(args[0], function.upper(), STRING), Literal(_whole_number(args[1], f"{function.upper()}'s length"), INT)), STRING)
+    return Call(function, (want(args[0], function.upper(), STRING), Literal(whole_number(args[1], f"{function.upper()}'s length"), INT)), STRING)
 
 
 def _part(function: str, args: Args) -> Expr:
@@ -282,26 +228,26 @@ def _part(function: str, args: Args) -> Expr:
 def _clock(function: str, args: Args) -> Expr:
     """Parts of the hour also of dates; instants as numbers of timestamps only."""
     if function in ("hour", "minute", "second"):
-        return Call(function, (_want(args[0], function.upper(), TIMESTAMP, "date"),), INT)
-    return Call(function, (_want(args[0], function.upper(), TIMESTAMP),), BIGINT)
+        return Call(function, (want(args[0], function.upper(), TIMESTAMP, "date"),), INT)
+    return Call(function, (want(args[0], function.upper(), TIMESTAMP),), BIGINT)
 
 
 def _truncate(args: Args) -> Expr:
     unit = str(args[0].value).lower() if isinstance(args[0], Literal) else ""
     if unit not in UNITS:
         raise ForebayError("bad-unit", "DATE_TRUNC's unit must be a constant", hint=f"one of {', '.join(UNITS)}")
-    return Call("date_trunc", (Literal(unit, STRING), _want(args[1], "DATE_TRUNC", TIMESTAMP, "date")), TIMESTAMP)
+    return Call("date_trunc", (Literal(unit, STRING), want(args[1], "DATE_TRUNC", TIMESTAMP, "date")), TIMESTAMP)
 
 
 def _add_days(sign: int, args: Args) -> Expr:
     if args[1].type == BIGINT:
         raise mismatch("the number of days is an INT, not a BIGINT")
-    days = sign * _whole_number(args[1], "the number of days", -10_000_000, 10_000_000)
-    return Call("date_add", (_want(args[0], "DATE_ADD", DATE, "timestamp"), Literal(days, INT)), DATE)
+    days = sign * whole_number(args[1], "the number of days", -10_000_000, 10_000_000)
+    return Call("date_add", (want(args[0], "DATE_ADD", DATE, "timestamp"), Literal(days, INT)), DATE)
 
 
 def _days_between(args: Args) -> Expr:
-    return Call("datediff", tuple(_want(a, "DATEDIFF", DATE, "timestamp") for a in args), INT)
+    return Call("datediff", tuple(want(a, "DATEDIFF", DATE, "timestamp") for a in args), INT)
 
 
 def cast(arg: Expr, to: Type, attempt: bool = False) -> Expr:
@@ -406,4 +352,4 @@ def plus_interval(expr: Expr, us: int) -> Expr:
         if us % 86_400_000_000:
             raise mismatch("an interval added to a date must be of whole days", "cast the date: CAST(… AS TIMESTAMP)")
         return _add_days(1, (expr, Literal(us // 86_400_000_000, INT)))
-    return Call("add_interval", (_want(expr, "an interval is added to a timestamp or a date; it", TIMESTAMP), Literal(us, BIGINT)), TIMESTAMP)
+    return Call("add_interval", (want(expr, "an interval is added to a timestamp or a date; it", TIMESTAMP), Literal(us, BIGINT)), TIMESTAMP)

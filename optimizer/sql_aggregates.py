@@ -6,6 +6,7 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from optimizer import signatures
+from optimizer.arguments import is_bare_null
 from optimizer.coercion import bounded, mismatch, number
 from optimizer.errors import ForebayError
 from optimizer.expr import AggregateRef, Expr, Literal
@@ -39,7 +40,7 @@ def _made(name: str, node: exp.Expr, condition: Expr | None, read: Reader) -> Ag
     if isinstance(only, exp.Distinct):
         raise ForebayError("not-supported", f"{name}(DISTINCT …) is not accepted", hint="only COUNT(DISTINCT x) is; MIN and MAX do not need it")
     argument = read(only)
-    if signatures.is_bare_null(argument):
+    if is_bare_null(argument):
         raise mismatch(f"{name} of NULL has no type", f"give it one: {name}(CAST(NULL AS INT))")
     return Aggregate(function, _kept(argument, condition), _result(name, function, argument.type))
 

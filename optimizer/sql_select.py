@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from optimizer import signatures
+from optimizer.arguments import is_bare_null
 from optimizer.errors import ForebayError
 from optimizer.expr import AggregateRef, Call, Column, Expr, GroupRef, Literal, inputs
 from optimizer.query import WINDOW_NAME, Aggregate, references
@@ -176,7 +177,7 @@ def _named(items: list[_Item], exprs: list[Expr], base: Scope, aggregates: tuple
     taken: set[str] = set()
     outputs = []
     for number, (item, expr) in enumerate(zip(items, exprs), 1):
-        if signatures.is_bare_null(expr):
+        if is_bare_null(expr):
             raise base.error("type-mismatch", "NULL alone has no type that a result column could have", item.node, "give it one: CAST(NULL AS INT)")
         name = item.alias or _plain_name(item, aggregates, number)
         if item.starred and name.lower() in taken and isinstance(expr, Column):

@@ -1,6 +1,7 @@
 """Values and windows at the edges, by plans drawn from all that the query can have: against the oracle, and against answers computed by hand."""
 from __future__ import annotations
 
+from datetime import date
 from decimal import Decimal
 from random import Random
 from typing import Any
@@ -167,3 +168,28 @@ def test_what_has_no_partial_states_is_one_tasks_work(asked: str) -> None:
     query = query_of(case(f"SELECT {asked} AS x, COUNT(*) AS n {JOIN}", left, OTHER))
     assert [p.name for p in plans(query)] == ["LAP recompute"]
     by_plans(case(query.text, left, OTHER))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tail,fails", [("GROUP BY l.k, l.f HAVING l.k > 2", False), ("GROUP BY l.k, l.f HAVING COUNT(*) > 0 AND l.k > 2", False),
+                                        ("GROUP BY l.k, l.f HAVING l.k > 2 OR COUNT(*) > 9", True), ("GROUP BY l.k HAVING COUNT(*) > 9", True)])
+def test_a_group_that_its_own_columns_drop_fails_nothing(tail: str, fails: bool) -> None:
+    left = [row(0, k=1, b=-2**63, f=0.5), row(1, k=3, b=4, f=-0.0), row(2, k=3, b=5, f=0.0)]
+    got = by_plans(case(f"SELECT l.k, MIN(-l.b) AS x FROM l [WINDOW 10 MICROSECONDS] {tail}", left, boundaries=(10,)))
+    assert isinstance(got[10], ForebayError) == fails and (fails or values(got[10]) == [(3, -5)])
+
+
+@pytest.mark.slow
+def test_zero_is_shown_without_its_sign() -> None:
+    asked = case("SELECT l.f, COUNT(*) AS n FROM l [WINDOW 10 MICROSECONDS] GROUP BY l.f", [row(0, f=-0.0), row(1, f=-0.0)], boundaries=(10,))
+    query = query_of(asked)
+    for plan in plans(query):
+        shown = answers(asked, query, plan, Random(1))[10].column("f").to_pylist()      # type: ignore[union-attr]
+        assert [str(v) for v in shown] == ["0.0"], plan.name
+
+
+@pytest.mark.slow
+def test_a_day_beyond_the_calendar_fails_its_query() -> None:
+    text = "SELECT MAX(DATE_ADD(TO_DATE(l.ts), {})) AS x FROM l [WINDOW 10 MICROSECONDS]"
+    last, later = (by_plans(case(text.format(days), [row(0), row(1)], boundaries=(10,)))[10] for days in (2932896, 2932897))
+    assert values(last) == [(date(9999, 12, 31),)] and isinstance(later, ForebayError)

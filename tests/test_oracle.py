@@ -286,3 +286,14 @@ def test_files_are_read_as_arrow_tables_are(tmp_path: Any) -> None:
     ("SELECT 'it\u2019s\u00a0--', 'a''b;' /* x /* y */ ' */", "SELECT 'it\u2019s\u00a0--', 'a''b;'")])
 def test_typography_is_made_plain_outside_quotes_only(text: str, expected: str) -> None:
     assert straight(text) == expected
+
+
+@pytest.mark.parametrize(("select", "tail", "expected"), [
+    ("SUM(i) AS b", "GROUP BY b HAVING b > 3", [(-7,), (7,)]), ("-i AS i", "GROUP BY i HAVING i < 0", [(7,)]),
+    ("SUM(i) AS f", "GROUP BY b HAVING f > 0", [(7,)]), ("'o''k [WINDOW 1 HOUR]' AS g, COUNT(*) AS n", "", [("o'k [WINDOW 1 HOUR]", 3)]),
+    ("MAX(d / 7L) AS x", "", [(Decimal("0.035714"),)]), ("MAX(d / CAST(7 AS INT)) AS x", "", [(Decimal("0.0357142857143"),)]),
+    ("MAX(i + 2 || s) AS x", "", [("9x",)]), ("PERCENTILE_CONT(0.0) WITHIN GROUP (ORDER BY i DESC) AS p", "", [(7.0,)]),
+    ("MEAN(i) AS m, STD(i) AS s", "", [(0.0, pytest.approx(98**0.5))]), ("MIN(7 DIV (i - 7)) AS x, i", "GROUP BY i HAVING i < 0", [(0, -7)])])
+def test_names_constants_and_precedence_are_read_as_spark_reads_them(select: str, tail: str, expected: list[tuple[Any, ...]]) -> None:
+    case = Case(BATCH, {"t": ("ts", TYPED, VALUES)}, {}, f"SELECT {select} FROM t [WINDOW 10 MICROSECONDS] {tail}", [10], False)
+    assert sorted(rows(answers(case)[10]).elements()) == expected

@@ -211,7 +211,8 @@ def _typed(column: pa.ChunkedArray, kind: Type) -> Answer:
     texts = column.combine_chunks()
     failing = pc.equal(texts, FAILS).to_numpy(zero_copy_only=False)
     absent = pc.or_(pc.equal(texts, NULL), pc.equal(texts, FAILS))
-    return Answer(pc.if_else(absent, pa.scalar(None, pa.string()), texts).cast(_storage(kind)), failing)
+    values = pc.if_else(absent, pa.scalar(None, pa.string()), texts)
+    return Answer((values.cast(pa.float32()) if kind.name == "float" else values).cast(_storage(kind)), failing)      # or it is rounded twice
 
 
 def _duck(duck: duckdb.DuckDBPyConnection, value: str, doubt: str, kind: Type) -> Answer:

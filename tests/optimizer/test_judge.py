@@ -18,7 +18,7 @@ from optimizer.types import NAMES as TYPE_NAMES
 from optimizer.types import parse_type
 from tests.seeds import seed
 
-PARTS = 24      # of some 22,000 expressions; a part takes half a minute and has some of each row
+PARTS = 72      # of some 22,000 expressions; a part takes 20 s in a new JVM and has some of each row
 
 
 def parts() -> list[Any]:

@@ -5,7 +5,7 @@ import pytest
 
 from optimizer.errors import ForebayError
 from optimizer.expr import AggregateRef, Call, Column, Literal
-from optimizer.query import Catalog, Query
+from optimizer.query import Aggregate, Catalog, Query
 from optimizer.sql import parse
 from optimizer.types import BOOLEAN, DOUBLE, INT, STRING, TIMESTAMP, decimal
 
@@ -66,3 +66,18 @@ def test_having_takes_the_grouping_column_before_an_output_of_that_name() -> Non
     assert refused.value.code == "ambiguous-column"
     mixed = query("MIN(-a) AS x", "GROUP BY b, d HAVING COUNT(*) > 1 AND b > 2")
     assert len(mixed.selections) == 1 and mixed.having is not None and mixed.groups[1] == Call("one_zero", (Column(0, "d", DOUBLE),), DOUBLE)
+
+
+def test_many_aggregates_are_not_compared_with_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """4,000 SUM columns took 39 s to read."""
+    compared = 0
+    same = Aggregate.__eq__
+
+    def counted(left: Aggregate, right: object) -> bool:
+        nonlocal compared
+        compared += 1
+        return same(left, right)
+
+    monkeypatch.setattr(Aggregate, "__eq__", counted)
+    asked = query(", ".join(f"SUM(a + {n % 900}) AS s{n}" for n in range(1000)))
+    assert len(asked.aggregates) == 900 and 100 <= compared < 2000
