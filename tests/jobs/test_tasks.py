@@ -82,7 +82,7 @@ def test_a_refusal_in_a_task_keeps_its_code() -> None:
             raise ForebayError("disk-full", "/w cannot be written", hint="free space", exit_code=1)
         return item
 
-    assert _sorted(list(_Share(refuse, [0, 1], 1)(0))) == [0, 1]
+    assert _sorted(list(_Share(refuse, [0, 1], 1, "1GB")(0))) == [0, 1]
     with pytest.raises(ForebayError) as caught:
-        _sorted(list(_Share(refuse, [0, 1, 2], 1)(0)))
+        _sorted(list(_Share(refuse, [0, 1, 2], 1, "1GB")(0)))
     assert (caught.value.code, caught.value.hint, caught.value.exit_code) == ("disk-full", "free space", 1)
