@@ -36,6 +36,7 @@ SWEEP_EVERY = 900.0          # seconds between two looks for files that no table
 GRACE = 3600.0               # seconds that a file no table names stays
 GRACE_HOURS = 1              # the same for files that left a table people read: a reader may hold an earlier version
 KEEP = "keep"                # under this name a table says up to where rows may have left it
+HANDOVER = "handover"        # where tasks leave results too large for Spark to pass on; the driver takes them away
 LOG_PATH = "ledger/maintenance"
 LOG = pa.schema([("table", pa.string()), ("files", pa.int64()), ("rows", pa.int64()), ("at", pa.timestamp("us", "UTC"))])
 
@@ -193,6 +194,9 @@ def sweep(rt: Runtime) -> None:
             for name in _listed(folder):
                 if name.endswith(".parquet") and name not in named and _old(places.join(folder, name)):
                     places.delete(places.join(folder, name))
+    for path in (rt.path(HANDOVER, name) for name in places.listed(rt.path(HANDOVER))):
+        if _old(path):
+            places.delete(path)
     _sweep_read(rt)
 
 

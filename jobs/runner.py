@@ -23,6 +23,7 @@ from jobs import statistics as observing
 from jobs import tables
 from jobs.batch import Answer, Answered
 from jobs.boundaries import active, missing, next_boundary, next_group, read_streams, waiting_for
+from jobs.compact import HANDOVER
 from jobs.config import Pipeline, catalog
 from jobs.expect_files import Given
 from jobs.expect_ledger import Finding
@@ -110,7 +111,8 @@ class Runtime:
 def runtime(pipeline: Pipeline, engine: str | None = None, asked_by: str = "", lasting: bool = False) -> Runtime:
     """`asked_by`: a kind of trigger and a DAG run, for the ledger; `lasting`: Spark is used only while the pipeline is held, so a session may be shared."""
     spark = pipeline.spark
-    tasks = Tasks(spark.remote or spark.master, dict(spark.settings), pipeline.warehouse if lasting else "")
+    tasks = Tasks(spark.remote or spark.master, dict(spark.settings), pipeline.warehouse if lasting else "",
+                  places.join(pipeline.warehouse, HANDOVER))
     return Runtime(pipeline, Ledger(pipeline.warehouse, asked_by), tasks, engine)
 
 

@@ -1,14 +1,16 @@
 """Where work runs: Spark tasks of one session, or this process; either way a function over items, results in order. One call is one Spark job."""
 from __future__ import annotations
 
+import os
 import pickle
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from jobs import kernel, memory, spark
+from jobs import kernel, memory, places, spark
 from optimizer.errors import ForebayError
 
+LARGE = 16 << 20         # bytes of a result from which it is handed over by a file
 BESIDE = "local[*]"      # where a pipeline without Spark has Spark itself asked, by --engine jvm
 
 Item = TypeVar("Item")
@@ -17,11 +19,13 @@ Result = TypeVar("Result")
 
 @dataclass
 class Tasks:
-    """`master` as forebay.yml says it; the session starts with the first job, so that what needs none never pays for it. `lasting` as for spark.session."""
+    """`master` as forebay.yml says it; the session starts with the first job, so that what needs none never pays for it. `lasting` as for spark.session;
+    `handover` is a folder that tasks and driver both reach, for results too large for the JVM to pass on."""
 
     master: str = "local[*]"
     settings: dict[str, str] = field(default_factory=dict)
     lasting: str = ""
+    handover: str = ""
     _session: Any = None
     _width: int | None = None
     jobs: int = 0
@@ -71,7 +75,7 @@ class Tasks:
         if self.inline:
             return [function(item) for item in todo]
         count = min(len(todo), width or max(self.width, 1))
-        return _sorted(spark.run_tasks(self.session, _Share(function, todo, count, self.memory), count))
+        return _sorted(spark.run_tasks(self.session, _Share(function, todo, count, self.memory, self.handover), count))
 
     def exchange(self, send: Callable[[Item], list[tuple[int, bytes]]], items: Sequence[Item],
                  receive: Callable[[int, list[bytes]], Result], count: int) -> list[Result]:
@@ -84,7 +88,7 @@ class Tasks:
             return [receive(k, [payload for to, payload in sent if to == k]) for k in range(count)]
         senders = min(len(items), max(self.width, 1))
         share = _Sent(send, items, senders, self.memory)
-        return _sorted(spark.run_exchange(self.session, share, _Received(receive, self.memory), senders, count))
+        return _sorted(spark.run_exchange(self.session, share, _Received(receive, self.memory, self.handover), senders, count))
 
     def stop(self) -> None:
         if self._session is not None:
@@ -100,10 +104,11 @@ class _Share:
     items: Sequence[Any]
     count: int
     memory: str
+    handover: str = ""
 
     def __call__(self, i: int) -> Iterable[bytes]:
         kernel.give(self.memory)
-        return [pickle.dumps((k, _tried(self.function, self.items[k]))) for k in range(i, len(self.items), self.count)]
+        return [_payload(k, _tried(self.function, self.items[k]), self.handover) for k in range(i, len(self.items), self.count)]
 
 
 @dataclass(frozen=True)
@@ -126,10 +131,39 @@ class _Received:
 
     function: Callable[[int, list[bytes]], Any]
     memory: str
+    handover: str = ""
 
     def __call__(self, to: int, payloads: list[bytes]) -> Iterable[bytes]:
         kernel.give(self.memory)
-        return [pickle.dumps((to, self.function(to, payloads)))]
+        return [_payload(to, self.function(to, payloads), self.handover)]
+
+
+@dataclass(frozen=True)
+class _Elsewhere:
+    """Where a result lies that is too large to be passed on by Spark: its driver would hold all of them in the JVM's memory at once."""
+
+    path: str
+
+
+def _payload(number: int, result: Any, handover: str) -> bytes:
+    whole = pickle.dumps((number, result))
+    if not handover or len(whole) <= LARGE:
+        return whole
+    name = f"{os.urandom(16).hex()}.result"
+    with places.draft(handover) as here:
+        with open(os.open(os.path.join(here, name), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(whole)
+    return pickle.dumps((number, _Elsewhere(places.join(handover, name))))
+
+
+def _opened(payload: bytes) -> tuple[int, Any]:
+    number, result = pickle.loads(payload)
+    if not isinstance(result, _Elsewhere):
+        return number, result
+    with places.opened(result.path) as file:
+        number, result_there = pickle.load(file)
+    places.delete(result.path)
+    return number, result_there
 
 
 def _tried(function: Callable[[Any], Any], item: Any) -> Any:
@@ -142,7 +176,7 @@ def _tried(function: Callable[[Any], Any], item: Any) -> Any:
 
 def _sorted(payloads: list[bytes]) -> list[Any]:
     """What our own tasks returned, in the order of the items; the first refusal is raised."""
-    results = [result for _, result in sorted((pickle.loads(p) for p in payloads), key=lambda pair: pair[0])]
+    results = [result for _, result in sorted(map(_opened, payloads), key=lambda pair: pair[0])]
     for result in results:
         if isinstance(result, ForebayError):
             raise result

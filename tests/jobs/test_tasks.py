@@ -6,10 +6,12 @@ import os
 import pickle
 import threading
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from jobs import tasks as tasks_module
 from jobs.spark import Broken
 from jobs.tasks import Tasks, _Share, _sorted
 from optimizer.errors import ForebayError
@@ -86,3 +88,14 @@ def test_a_refusal_in_a_task_keeps_its_code() -> None:
     with pytest.raises(ForebayError) as caught:
         _sorted(list(_Share(refuse, [0, 1, 2], 1, "1GB")(0)))
     assert (caught.value.code, caught.value.hint, caught.value.exit_code) == ("disk-full", "free space", 1)
+
+
+def test_a_large_result_is_handed_over_by_a_file_that_then_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What Spark collects lies in its driver's JVM all at once: two million groups of partials did not fit there."""
+    monkeypatch.setattr(tasks_module, "LARGE", 1000)
+    folder = tmp_path / "handover"
+    payloads = [p for i in range(2) for p in _Share(lambda n: "x" * n, [10, 5000, 20, 7000], 2, "1GB", str(folder))(i)]
+    assert max(map(len, payloads)) < 1000 and len(list(folder.iterdir())) == 2
+    assert {f.stat().st_mode & 0o777 for f in folder.iterdir()} == {0o600}
+    assert [len(text) for text in _sorted(payloads)] == [10, 5000, 20, 7000]
+    assert list(folder.iterdir()) == []
