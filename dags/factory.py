@@ -1,4 +1,5 @@
-"""From pipeline folders to DAGs: which tasks in which order, when, with which forms; what a task does is in jobs.scheduled, and no engine is imported here."""
+"""From pipeline folders to DAGs: which tasks in which order, when, with which forms; what a task does is in
+jobs.commands.scheduled, and no engine is imported here."""
 from __future__ import annotations
 
 import os
@@ -10,8 +11,8 @@ from airflow.sdk import DAG, Asset, AssetAlias, Param
 
 from dags import steps
 from dags.links import linked
-from jobs.folders import Found, found, pages, uri
-from jobs.pipeline import Pipeline
+from jobs.pipeline.folders import Found, found, pages, uri
+from jobs.pipeline.model import Pipeline
 from optimizer.names import NAME
 
 POOLS = "FOREBAY_POOLS"         # `on`: what holds a pipeline runs in a pool of its own, which must be there (docs/airflow.md)

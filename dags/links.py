@@ -5,7 +5,7 @@ from typing import Any
 
 from airflow.sdk import BaseOperatorLink
 
-from jobs.folders import pages
+from jobs.pipeline.folders import pages
 
 
 class Page(BaseOperatorLink):

@@ -11,7 +11,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from jobs.spark import kept
+from jobs.engine.spark import kept
 
 
 def ran(name: str, form: dict[str, Any]) -> dict[str, Any]:
@@ -42,7 +42,7 @@ def main() -> None:
 
 def _ready(pipeline: str | None) -> None:
     """Both at once: one is a JVM's work, the other this process's. What goes wrong here goes wrong in the run as well, which says so."""
-    from jobs import scheduled
+    from jobs.commands import scheduled
 
     with ThreadPoolExecutor(1) as beside:
         if pipeline:

@@ -1,4 +1,5 @@
-"""The tasks: each calls one function of jobs.scheduled, which it imports when it runs, since a file that is parsed every minute must not load engines."""
+"""The tasks: each calls one function of jobs.commands.scheduled, which it imports when it runs, since a file that is
+parsed every minute must not load engines."""
 from __future__ import annotations
 
 from typing import Any
@@ -12,7 +13,7 @@ from dags.outcomes import told
 @task
 def ingest(folder: str) -> dict[str, Any]:
     """New input into the stream tables, once."""
-    from jobs import scheduled
+    from jobs.commands import scheduled
 
     with told():
         return scheduled.ingest(folder)
@@ -21,7 +22,7 @@ def ingest(folder: str) -> dict[str, Any]:
 @task
 def expectations(folder: str) -> dict[str, Any]:
     """What fails of the input that waits, and where the data docs are; a critical one stops its batch, not this."""
-    from jobs import scheduled
+    from jobs.commands import scheduled
 
     with told():
         return scheduled.expectations(folder)
@@ -30,7 +31,7 @@ def expectations(folder: str) -> dict[str, Any]:
 @task
 def batches(folder: str) -> dict[str, Any]:
     """Every boundary that is complete, however many have come together."""
-    from jobs import scheduled
+    from jobs.commands import scheduled
 
     context = get_current_context()
     given, run = context["params"], context["dag_run"]
@@ -41,7 +42,7 @@ def batches(folder: str) -> dict[str, Any]:
 @task
 def publish(folder: str, results: Asset, tables: AssetAlias) -> dict[str, Any]:
     """Asset events that others' DAGs can follow: boundary, plan and Delta version of every query; none where no boundary came."""
-    from jobs import scheduled
+    from jobs.commands import scheduled
 
     context = get_current_context()
     before = context["inlet_events"][results]
@@ -58,7 +59,7 @@ def publish(folder: str, results: Asset, tables: AssetAlias) -> dict[str, Any]:
 @task
 def statistics(folder: str) -> dict[str, Any]:
     """What is known of each stream and join."""
-    from jobs import scheduled
+    from jobs.commands import scheduled
 
     with told():
         return scheduled.statistics(folder)
@@ -67,7 +68,7 @@ def statistics(folder: str) -> dict[str, Any]:
 @task
 def plans(folder: str) -> dict[str, Any]:
     """Every active query's plans, priced by what is known now."""
-    from jobs import scheduled
+    from jobs.commands import scheduled
 
     with told():
         return scheduled.plans(folder)
@@ -76,7 +77,7 @@ def plans(folder: str) -> dict[str, Any]:
 @task
 def decision(folder: str) -> dict[str, Any]:
     """The plans in force and the switches so far, also into MLflow."""
-    from jobs import scheduled
+    from jobs.commands import scheduled
 
     with told():
         return scheduled.chosen(folder)
@@ -85,7 +86,7 @@ def decision(folder: str) -> dict[str, Any]:
 @task
 def change(folder: str) -> dict[str, Any]:
     """What the form says about a query, from the boundary on that is answered."""
-    from jobs import scheduled
+    from jobs.commands import scheduled
 
     given = get_current_context()["params"]
     with told():
@@ -95,7 +96,7 @@ def change(folder: str) -> dict[str, Any]:
 @task
 def maintain(folder: str) -> dict[str, Any]:
     """The ledger tidied, rows that `keep` lets go taken out, files that nobody reads deleted."""
-    from jobs import scheduled
+    from jobs.commands import scheduled
 
     with told():
         return scheduled.maintain(folder)
@@ -104,7 +105,7 @@ def maintain(folder: str) -> dict[str, Any]:
 @task
 def measure() -> dict[str, Any]:
     """Comparisons with other systems and the papers' figures, by name."""
-    from jobs import scheduled
+    from jobs.commands import scheduled
 
     given = get_current_context()["params"]
     with told():

@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from optimizer.expr import AggregateRef, Column, Expr, GroupRef, columns
-from optimizer.query import Query, references
-from optimizer.types import Type
+from optimizer.expression.expr import AggregateRef, Column, Expr, GroupRef, columns
+from optimizer.expression.types import Type
+from optimizer.query.model import Query, references
 
 HISTORY = 20             # boundaries whose volume is looked back at
 ENOUGH = 8               # of them before a volume is called unusual

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from expectations.kinds import BOUNDS, FLAGS, KINDS, LEAST, MOST, MOSTLY, PATTERN, SET, SEVERITIES, Kind, suits
 from expectations.literals import comparable, count, literal, number, share
 from optimizer.errors import ForebayError
-from optimizer.types import BIGINT, DOUBLE, Type
+from optimizer.expression.types import BIGINT, DOUBLE, Type
 
 Value = str | tuple[str, ...]
 LONGEST = 160            # characters of an expectation in messages and reasons

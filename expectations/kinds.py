@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from optimizer.types import Type
+from optimizer.expression.types import Type
 
 SEVERITIES = ("critical", "warning", "row")
 LEAST, MOST, STRICT_LEAST, STRICT_MOST, SET, PATTERN, OR_EQUAL, MOSTLY = (

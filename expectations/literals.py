@@ -6,7 +6,7 @@ from datetime import date, datetime, timezone
 from decimal import Decimal, InvalidOperation
 
 from optimizer.errors import ForebayError
-from optimizer.types import DOUBLE, INTEGERS, Type
+from optimizer.expression.types import DOUBLE, INTEGERS, Type
 
 
 def literal(text: str, kind: Type) -> str:

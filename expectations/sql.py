@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 from expectations.expectation import Expectation
 from expectations.kinds import LEAST, MOST, MOSTLY, OR_EQUAL, PATTERN, STRICT_LEAST, STRICT_MOST
-from optimizer.casting import sql_type
-from optimizer.types import Type
+from optimizer.expression.casting import sql_type
+from optimizer.expression.types import Type
 
 Names = Mapping[str, str]      # a column → the SQL that stands for it
 

@@ -225,9 +225,9 @@ def expectations(call: Call, docs: Annotated[bool, typer.Option("--docs", help="
 def doctor(call: Call, rebuild: Annotated[str | None, typer.Option(
         "--rebuild", metavar="NAME", help="Make a query's state and damaged answers anew from the stream tables.")] = None) -> Said:
     """Java, jars, versions, disk, locks, tables: what is well."""
-    from jobs.config import FILE, load
-    from jobs.doctor import facts
-    from jobs.doctor_tables import tables
+    from jobs.commands.doctor import facts
+    from jobs.commands.doctor_tables import tables
+    from jobs.pipeline.config import FILE, load
 
     if rebuild is not None:
         done = opened(call).rebuild(rebuild)
@@ -257,9 +257,9 @@ def demo(call: Call, folder: Annotated[str, typer.Argument(metavar="DIR", help="
 
 def calibrate(call: Call, spark: Annotated[bool, typer.Option("--spark/--no-spark", help="Also what only Spark does: a minute more.")] = True) -> Said:
     """Measure what work costs on this machine, for the prices of plans."""
-    from jobs.calibrate import calibrate as measure
-    from jobs.calibrate import path
-    from jobs.tasks import Tasks
+    from jobs.calibrate.machine import calibrate as measure
+    from jobs.calibrate.machine import path
+    from jobs.engine.tasks import Tasks
 
     tasks = Tasks(os.environ.get("FOREBAY_MASTER", "local[*]"))
     made = measure(lambda said: print(said, file=sys.stderr), tasks if spark and not tasks.inline else None)
@@ -270,7 +270,7 @@ def calibrate(call: Call, spark: Annotated[bool, typer.Option("--spark/--no-spar
 def bench(call: Call, names: Annotated[list[str] | None, typer.Argument(metavar="NAME…")] = None,
           quick: Annotated[bool, typer.Option("--quick", help="Smaller and fewer.")] = False) -> Said:
     """The comparisons with other systems; `list` shows them."""
-    from jobs import bench as benches  # type: ignore[attr-defined]
+    from jobs.papers import bench as benches  # type: ignore[attr-defined]
 
     document: dict[str, Any] = benches.document(list(names or ("list",)), quick)
     return Said(document, lambda out: text.line(out, document["text"]))
@@ -281,7 +281,7 @@ def experiment(call: Call, names: Annotated[list[str] | None, typer.Argument(met
                events: Annotated[int | None, typer.Option("--events", min=10_000, help="How many, where an experiment says.")] = None,
                pictures: Annotated[str | None, typer.Option("--pictures", metavar="DIR", help="Write a page and an SVG of each there.")] = None) -> Said:
     """The papers' figures and tables; `list` shows them, `all` runs them. What is interrupted goes on at its last finished point."""
-    from jobs import experiments
+    from jobs.papers import experiments
 
     document = experiments.document(list(names or ("list",)), quick, pictures, events=events)
     return Said(document, lambda out: text.line(out, document["text"]))
@@ -296,9 +296,9 @@ def _register() -> None:
         app.command()(shared(function, engine=function in (run, verify, explain)))
     for function, name in ((create, "create"), (delete, "delete"), (pause, "pause"), (resume, "resume"), (list_, "list"), (show_, "show")):
         query.command(name)(shared(function))
-    if importlib.util.find_spec("jobs.bench"):
+    if importlib.util.find_spec("jobs.papers.bench"):
         app.command()(shared(bench))
-    if importlib.util.find_spec("jobs.experiments"):
+    if importlib.util.find_spec("jobs.papers.experiments"):
         app.command()(shared(experiment))
 
 

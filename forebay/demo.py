@@ -18,7 +18,7 @@ from forebay import demo_data, examples, show, text
 from forebay.demo_data import SALE, STEPS, Scale
 from forebay.pipeline import Pipeline
 from forebay.scheduler import Killed, Scheduler
-from jobs import intake
+from jobs.ingest import register as intake
 from optimizer.errors import ForebayError, failed
 
 MARK = ".forebay-demo"        # a folder that holds it is ours to remove

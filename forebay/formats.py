@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from forebay import show, text
-from jobs import disk
+from jobs.storage import disk
 from optimizer.errors import ForebayError
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
-from jobs import disk
+from jobs.storage import disk
 from optimizer.errors import ForebayError, failed
 
 INTERRUPTED = 130
@@ -169,7 +169,7 @@ def crash(error: Exception, folder: str) -> str:
 
 def _ledger(folder: str) -> list[str]:
     """The ledger's folder if the pipeline's file still tells where it is."""
-    from jobs.config import load  # after a crash: the file itself may be the reason
+    from jobs.pipeline.config import load  # after a crash: the file itself may be the reason
 
     with contextlib.suppress(Exception):
         warehouse = load(folder).warehouse

@@ -9,11 +9,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from forebay import show
-from jobs import answers, decisions, expect_ledger, expect_report
-from jobs import rebuild as rebuilding
-from jobs import requests, runner, statistics_said, tracking
-from jobs.config import load
-from jobs.queries import Standing
+from jobs import run as runner
+from jobs.commands import rebuild as rebuilding
+from jobs.expectations import findings as expect_ledger
+from jobs.ledger.queries import Standing
+from jobs.pipeline.config import load
+from jobs.reports import docs_report as expect_report
+from jobs.reports import tracking
+from jobs.requests import requests
+from jobs.results import answers, decisions
+from jobs.results import figures as statistics_said
 from optimizer.errors import ForebayError
 from optimizer.names import NAME
 

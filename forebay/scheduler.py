@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jobs.surroundings import ROOT, settle, surroundings
+from jobs.commands.airflow_home import ROOT, settle, surroundings
 from optimizer.errors import failed
 
 SHOWN = 2000        # characters of a log in an error

@@ -1,4 +1,4 @@
-"""A class-data archive of what a Spark session with Delta loads: it halves a cold start. It is made from the session of jobs.spark, and is optional.
+"""A class-data archive of what a Spark session with Delta loads: it halves a cold start. It is made from the session of jobs.engine.spark, and is optional.
 
 `python -m infra.archive` does nothing where the archive is of this Java, these jars and this lock. A JVM that cannot use the archive starts without it.
 """
@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from jobs.spark import ARCHIVE, session
+from jobs.engine.spark import ARCHIVE, session
 
 ROOT = Path(__file__).resolve().parent.parent
 STAMP = Path(ARCHIVE).with_suffix(".stamp")

@@ -10,7 +10,7 @@ import os
 import sys
 from pathlib import Path
 
-from jobs.spark import JARS, SETTINGS
+from jobs.engine.spark import JARS, SETTINGS
 
 TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"      # Spark's name: both sides take it from there; without TLS its client does so for `localhost` only
 SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"

@@ -21,9 +21,11 @@ from statistics import median
 from typing import Any
 
 from infra.connect import TOKEN
-from jobs import rest, runner, tables
-from jobs.config import load
-from jobs.surroundings import ROOT
+from jobs import run as runner
+from jobs.commands import airflow_api as rest
+from jobs.commands.airflow_home import ROOT
+from jobs.pipeline.config import load
+from jobs.storage import tables
 
 DAG = "forebay__shop"
 PATIENCE = 240.0        # seconds for one run

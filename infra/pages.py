@@ -17,10 +17,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from jobs import tracking_pages
-from jobs.expect_pages import Markup, index, link
-from jobs.folders import Found, found
-from jobs.pipeline import Pipeline
+from jobs.pipeline.folders import Found, found
+from jobs.pipeline.model import Pipeline
+from jobs.reports import tracking_pages
+from jobs.reports.docs_pages import Markup, index, link
 from optimizer.names import NAME
 
 FILE = re.compile(r"[A-Za-z0-9_][\w.-]*\.html", re.ASCII)

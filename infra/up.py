@@ -23,10 +23,10 @@ import psutil
 
 from infra import connect
 from infra.connect import TOKEN
-from jobs import rest
-from jobs.folders import SETTING, found
-from jobs.lock import held
-from jobs.surroundings import ROOT, keep_secret, settle, surroundings
+from jobs.commands import airflow_api as rest
+from jobs.commands.airflow_home import ROOT, keep_secret, settle, surroundings
+from jobs.pipeline.folders import SETTING, found
+from jobs.storage.lock import held
 from optimizer.errors import ForebayError
 
 PLACE = Path(os.environ.get("FOREBAY_UP", ROOT / ".forebay" / "up"))

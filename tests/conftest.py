@@ -78,7 +78,7 @@ def seed() -> int:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """One local session for all tests, with Delta; what it makes lies in a temporary folder."""
-    from jobs.spark import kept, session
+    from jobs.engine.spark import kept, session
     found = session("local[2]", {"spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("spark-warehouse"))})
     with kept():      # there is one session a process: what others get and end is this one
         yield found

@@ -8,16 +8,16 @@ from random import Random
 
 import pyarrow as pa
 
-from jobs.verify import Answer, compare
-from jobs.work import Outcome
+from jobs.engine.work import Outcome
+from jobs.verify.recompute import Answer, compare
 from optimizer.errors import ForebayError
-from optimizer.merging import SHARING, step
-from optimizer.plan import INVALIDATIONS, LAYOUTS, Plan, candidates, exchanges, refusal
-from optimizer.program import BEGINNING
-from optimizer.query import Catalog, Query
-from optimizer.shape import shape
-from optimizer.sql import parse
-from optimizer.types import parse_type
+from optimizer.expression.types import parse_type
+from optimizer.plan.merging import SHARING, step
+from optimizer.plan.model import INVALIDATIONS, LAYOUTS, Plan, candidates, exchanges, refusal
+from optimizer.plan.program import BEGINNING
+from optimizer.query.model import Catalog, Query
+from optimizer.query.shape import shape
+from optimizer.sql.parse import parse
 from tests import oracle
 from tests.engine import Ask, Failed, Folder, compact, orders, performed, taken
 from tests.streams import Case, Columns

@@ -10,17 +10,18 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from jobs import jvm, kernel, tables
-from jobs.reach import Split, dealt, meets, split
-from jobs.work import Order, Outcome, Sent, perform, prepare, write_file
-from optimizer.compaction import compaction
-from optimizer.final import final
-from optimizer.lowering import Lowering
-from optimizer.plan import Plan
-from optimizer.program import BEGINNING, Program, Source, state_sets
-from optimizer.query import Query
-from optimizer.shape import shape
-from optimizer.steps import program
+from jobs.engine import jvm, kernel
+from jobs.engine.reach import Split, dealt, meets, split
+from jobs.engine.work import Order, Outcome, Sent, perform, prepare, write_file
+from jobs.storage import tables
+from optimizer.plan.compaction import compaction
+from optimizer.plan.final import final
+from optimizer.plan.lowering import Lowering
+from optimizer.plan.model import Plan
+from optimizer.plan.operators.steps import program
+from optimizer.plan.program import BEGINNING, Program, Source, state_sets
+from optimizer.query.model import Query
+from optimizer.query.shape import shape
 
 
 class Failed(Exception):

@@ -12,10 +12,10 @@ from pathlib import Path
 FLOORS = ("optimizer", "expectations", "jobs", "dags")            # a floor imports itself and what is below it
 FRONT, UTILITY = "forebay", "infra"                               # the front stands on all; infra installs, it may use jobs and nothing uses it
 OWNERS: Mapping[str, tuple[str, ...]] = {
-    "pyspark": ("jobs/spark.py",), "delta": ("jobs/spark.py",), "duckdb": ("jobs/kernel.py",), "deltalake": ("jobs/tables.py",),
+    "pyspark": ("jobs/engine/spark.py",), "delta": ("jobs/engine/spark.py",), "duckdb": ("jobs/engine/kernel.py",), "deltalake": ("jobs/storage/tables.py",),
     "sqlglot": ("optimizer/sql*.py", "jobs/verify_sql*.py"), "pandas": ("forebay/*.py",), "airflow": ("dags/*.py", "infra/settings/*.py"),
-    "mlflow": ("jobs/tracking.py",), "numba": ("jobs/operators/compiled.py",), "great_expectations": ("jobs/expect_docs.py",),
-    "matplotlib": ("jobs/experiments/*.py", "jobs/tracking_chart.py", "forebay/*.py"),
+    "mlflow": ("jobs/reports/tracking.py",), "numba": ("jobs/papers/operators/compiled.py",), "great_expectations": ("jobs/reports/data_docs.py",),
+    "matplotlib": ("jobs/papers/experiments/*.py", "jobs/reports/tracking_chart.py", "forebay/*.py"),
 }
 PRELOAD = "infra/settings/airflow_local_settings.py"              # imports for others, and uses nothing of it
 PURE = ("__future__", "abc", "bisect", "collections", "contextlib", "copy", "dataclasses", "datetime", "decimal", "difflib", "enum", "fractions", "functools",

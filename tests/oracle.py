@@ -1,4 +1,4 @@
-"""Cases of tests.streams fed to jobs.verify: what the answers must be; shares no code with plans."""
+"""Cases of tests.streams fed to jobs.verify.recompute: what the answers must be; shares no code with plans."""
 from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
@@ -7,9 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs.kernel import Connection, connect
-from jobs.verify import Answer, recompute
-from jobs.verify_sql import Table
+from jobs.engine.kernel import Connection, connect
+from jobs.verify.recompute import Answer, recompute
+from jobs.verify.sql import Table
 from tests.streams import Case, Columns, Row
 
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)

@@ -9,11 +9,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs.reach import Split, dealt, meets, split
-from jobs.shared import finished
-from jobs.work import Order, perform
-from optimizer.program import Program, Source
-from optimizer.query import Query
+from jobs.batch.shared import finished
+from jobs.engine.reach import Split, dealt, meets, split
+from jobs.engine.work import Order, perform
+from optimizer.plan.program import Program, Source
+from optimizer.query.model import Query
 from optimizer.sharing.family import Family, family_program
 from optimizer.sharing.group import Group, forms, group
 from optimizer.sharing.program import lowering, shared_program

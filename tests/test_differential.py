@@ -13,11 +13,11 @@ from hypothesis import seed as seeded
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from jobs.verify import Answer
+from jobs.verify.recompute import Answer
 from optimizer.errors import ForebayError
-from optimizer.plan import Plan
-from optimizer.query import Query
-from optimizer.shape import shape
+from optimizer.plan.model import Plan
+from optimizer.query.model import Query
+from optimizer.query.shape import shape
 from tests import oracle
 from tests.differential import answers, differences, folder_of, limited, plans, query_of, relations_at, varied, versions
 from tests.engine import run

@@ -12,13 +12,13 @@ from hypothesis import seed as seeded
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from jobs import jvm
-from jobs.tasks import Tasks
-from jobs.verify import Answer
-from jobs.work import Joining, Outcome, prepare
-from optimizer.plan import Plan, placed
-from optimizer.query import Query
-from optimizer.shape import shape
+from jobs.engine import jvm
+from jobs.engine.tasks import Tasks
+from jobs.engine.work import Joining, Outcome, prepare
+from jobs.verify.recompute import Answer
+from optimizer.plan.model import Plan, placed
+from optimizer.query.model import Query
+from optimizer.query.shape import shape
 from tests import oracle
 from tests.differential import Course, Got, course, differences, limited, plans, varied
 from tests.engine import Ask, jvm_order, orders

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from jobs.verify import Answer
+from jobs.verify.recompute import Answer
 from optimizer.errors import ForebayError
-from optimizer.plan import named
-from optimizer.shape import shape
+from optimizer.plan.model import named
+from optimizer.query.shape import shape
 from tests import oracle
 from tests.differential import answers, differences, plans, query_of
 from tests.engine import Failed

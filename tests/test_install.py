@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 NEEDED = ("requirements.lock", "setup.cfg", "infra/install", "infra/ivy.xml", "infra/jars.sha256", "infra/jars.py", "infra/archive.py",
-          "jobs/surroundings.py")
+          "jobs/commands/airflow_home.py")
 TOOLS = ("bash", "env", "cat", "cut", "dirname", "sed", "sha256sum")
 
 
@@ -19,7 +19,7 @@ TOOLS = ("bash", "env", "cat", "cut", "dirname", "sed", "sha256sum")
 def copy(tmp_path: Path) -> Path:
     """The files that the installer reads, and a folder `bin` with the shell's tools only."""
     for name in NEEDED:
-        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
     (tmp_path / "bin").mkdir()
     for tool in TOOLS:
@@ -61,7 +61,7 @@ def test_a_stamp_of_the_same_inputs_makes_it_do_nothing(copy: Path) -> None:
     stamp = copy / ".venv" / "share" / "forebay" / "stamp"
     stamp.parent.mkdir(parents=True)
     order = ("requirements.lock", "infra/ivy.xml", "infra/jars.sha256", "infra/install", "infra/jars.py", "infra/archive.py", "setup.cfg",
-             "jobs/surroundings.py")
+             "jobs/commands/airflow_home.py")
     stamp.write_text(hashlib.sha256(b"".join((copy / name).read_bytes() for name in order)).hexdigest())
     done = install(copy)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from jobs.work import Order, perform
-from optimizer.lowering import Lowering
-from optimizer.plan import candidates
-from optimizer.program import BEGINNING
-from optimizer.query import Catalog
-from optimizer.shape import shape
-from optimizer.sql import parse
-from optimizer.steps import program
-from optimizer.types import BIGINT, TIMESTAMP
+from jobs.engine.work import Order, perform
+from optimizer.expression.types import BIGINT, TIMESTAMP
+from optimizer.plan.lowering import Lowering
+from optimizer.plan.model import candidates
+from optimizer.plan.operators.steps import program
+from optimizer.plan.program import BEGINNING
+from optimizer.query.model import Catalog
+from optimizer.query.shape import shape
+from optimizer.sql.parse import parse
 from tests import oracle
 
 SECOND = 10**6

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from optimizer.lowering import Lowering
-from optimizer.membership import Range
-from optimizer.plan import default, named
-from optimizer.shape import shape
-from optimizer.steps import program
+from optimizer.plan.lowering import Lowering
+from optimizer.plan.membership import Range
+from optimizer.plan.model import default, named
+from optimizer.plan.operators.steps import program
+from optimizer.query.shape import shape
 from tests import oracle
 from tests.differential import answers, differences, plans, query_of, varied
 from tests.streams import SECOND, Case, Row

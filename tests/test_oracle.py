@@ -11,12 +11,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from jobs.verify import compare, recompute
-from jobs.verify_sql import Table, plain, straight
+from jobs.verify.recompute import compare, recompute
+from jobs.verify.sql import Table, plain, straight
 from optimizer.errors import ForebayError
-from optimizer.query import Catalog
-from optimizer.sql import parse
-from optimizer.types import parse_type
+from optimizer.expression.types import parse_type
+from optimizer.query.model import Catalog
+from optimizer.sql.parse import parse
 from tests.oracle import answers, arrow, catalog, instant, stream_table, tables
 from tests.streams import SECOND, Case, cases
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 import pytest
 
 from infra import papers
-from jobs.experiments import EXPERIMENTS
+from jobs.papers.experiments import EXPERIMENTS
 
 KNOWN = papers.rows()
 ROWS = {"A": 8, "B": 3, "C": 4, "D": 5, "E": 9}

@@ -7,8 +7,8 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from jobs.verify import compare
-from optimizer.query import Query
+from jobs.verify.recompute import compare
+from optimizer.query.model import Query
 from optimizer.sharing.group import forms
 from tests import oracle
 from tests.differential import query_of, relations_at, scatter

@@ -9,19 +9,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from optimizer.choice.explain import tree
+from optimizer.choice.search import every_form
 from optimizer.cost.features import steady
 from optimizer.cost.measured import prior, seconds
-from optimizer.explain import tree
-from optimizer.lowering import Lowering
-from optimizer.membership import Range
-from optimizer.merging import SHARING, choices, keeps
-from optimizer.observed import InputObserved, Observed
-from optimizer.plan import Plan, default, named, refusal
-from optimizer.program import BEGINNING
-from optimizer.query import Query
-from optimizer.search import every_form
-from optimizer.shape import shape
-from optimizer.steps import program
+from optimizer.plan.lowering import Lowering
+from optimizer.plan.membership import Range
+from optimizer.plan.merging import SHARING, choices, keeps
+from optimizer.plan.model import Plan, default, named, refusal
+from optimizer.plan.operators.steps import program
+from optimizer.plan.program import BEGINNING
+from optimizer.query.model import Query
+from optimizer.query.shape import shape
+from optimizer.statistics.observed import InputObserved, Observed
 from tests import oracle
 from tests.differential import answers, differences, query_of
 from tests.engine import Folder, compact, together

@@ -6,7 +6,7 @@ import shlex
 import shutil
 from typing import Any
 
-from jobs import disk
+from jobs.storage import disk
 from optimizer.errors import ForebayError
 
 HERE = os.path.dirname(os.path.abspath(__file__))

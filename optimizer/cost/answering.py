@@ -1,14 +1,15 @@
-"""Work of an answer's step (optimizer.steps) in each way of keeping: sets merged, joins, the late aggregation, the answer's own state; no reading here."""
+"""Work of an answer's step (optimizer.plan.operators.steps) in each way of keeping: sets merged, joins, the late
+aggregation, the answer's own state; no reading here."""
 from __future__ import annotations
 
 from dataclasses import replace
 from math import inf
 
-from optimizer.cardinality import Operand, Sizes
 from optimizer.cost import many_windows
 from optimizer.cost.tally import Tally, arrivals, by_pane, change, ends_of, fresh, merged
-from optimizer.division import divided, pivot
-from optimizer.lowering import Lowering
+from optimizer.plan.division import divided, pivot
+from optimizer.plan.lowering import Lowering
+from optimizer.statistics.cardinality import Operand, Sizes
 
 
 def _joins(tally: Tally, operands: list[Operand], more: int = 0) -> float:
@@ -33,7 +34,7 @@ def _joins(tally: Tally, operands: list[Operand], more: int = 0) -> float:
 
 
 def _products(low: Lowering, signs: int = 0) -> int:
-    """Multiplications a joined row: each additive measure by the counts of the other inputs that aggregate early (optimizer.join)."""
+    """Multiplications a joined row: each additive measure by the counts of the other inputs that aggregate early (optimizer.plan.operators.join)."""
     early = sum(low.plan.digits)
     weighed = [early - (m.home is not None and low.early(m.home)) for m in low.shape.measures if m.additive]
     return max(early - 1, 0) + sum(weighed)

@@ -1,4 +1,5 @@
-"""How much work a plan's batch is, by node and kind, read off the statements of optimizer.steps and optimizer.views as one task runs them; no seconds here.
+"""How much work a plan's batch is, by node and kind, read off the statements of optimizer.plan.operators.steps and
+optimizer.plan.operators.views as one task runs them; no seconds here.
 
 A batch is one boundary after the state was brought to the one before (`steady`), or from nothing (`building`). Amounts are one task's: what is divided
 counts 1/parts, what every task does counts whole.
@@ -10,18 +11,18 @@ from dataclasses import dataclass
 from math import inf
 from types import MappingProxyType
 
-from optimizer.cardinality import Sizes, sizes
 from optimizer.cost import many_windows
 from optimizer.cost.answering import KEEPING, joined_rows
 from optimizer.cost.reading import read_input
 from optimizer.cost.tally import Tally, ends_of, fresh
-from optimizer.division import ahead
-from optimizer.lowering import Lowering
-from optimizer.merging import step
-from optimizer.observed import Observed
-from optimizer.plan import Plan
-from optimizer.program import state_sets
-from optimizer.query import Query
+from optimizer.plan.division import ahead
+from optimizer.plan.lowering import Lowering
+from optimizer.plan.merging import step
+from optimizer.plan.model import Plan
+from optimizer.plan.program import state_sets
+from optimizer.query.model import Query
+from optimizer.statistics.cardinality import Sizes, sizes
+from optimizer.statistics.observed import Observed
 
 KINDS = {
     "scan": "values read from stream and relation files: rows times columns",
@@ -54,7 +55,7 @@ FIXED = "fixed"
 
 @dataclass(frozen=True)
 class Features:
-    """Amounts by node and kind; nodes as in optimizer.cost.many_way, and what belongs to none as `fixed`. Kinds of a plan in the JVM begin with `jvm_`."""
+    """Amounts by node and kind; nodes as in optimizer.papers.many_way, and what belongs to none as `fixed`. Kinds of a plan in the JVM begin with `jvm_`."""
 
     nodes: Mapping[str, Mapping[str, float]]
 

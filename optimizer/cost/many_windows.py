@@ -1,4 +1,5 @@
-"""Work of the answer's step of a query with several windows (optimizer.many, optimizer.levels), as each window is read and levels are filled.
+"""Work of the answer's step of a query with several windows (optimizer.plan.operators.many,
+optimizer.plan.operators.levels), as each window is read and levels are filled.
 
 A boundary is an average one: a window of slide s ends at one in s/step of them. Of windows that end together the longest one's partials are read once; which
 is the longest is taken as if windows ended independently of one another.
@@ -8,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from optimizer.cardinality import Flow, Sizes, distinct
 from optimizer.cost.tally import Tally
-from optimizer.lowering import Lowering
-from optimizer.merging import keeps, longest, parent, source, step
-from optimizer.query import NamedWindow, Query
+from optimizer.plan.lowering import Lowering
+from optimizer.plan.merging import keeps, longest, parent, source, step
+from optimizer.query.model import NamedWindow, Query
+from optimizer.statistics.cardinality import Flow, Sizes, distinct
 
 TIMES = 2                          # columns of a partial that say when it counts
 Rows = Callable[[int], float]      # partials that a range holds

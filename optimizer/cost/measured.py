@@ -11,19 +11,19 @@ from math import isfinite, sqrt
 from operator import mul
 from types import MappingProxyType
 
-from optimizer.cardinality import Sizes, sizes
-from optimizer.cost.contract import Price
 from optimizer.cost.features import Features, building, steady
 from optimizer.errors import ForebayError
-from optimizer.observed import Observed
-from optimizer.plan import Plan
-from optimizer.query import Query
+from optimizer.papers.contract import Price
+from optimizer.plan.model import Plan
+from optimizer.query.model import Query
+from optimizer.statistics.cardinality import Sizes, sizes
+from optimizer.statistics.observed import Observed
 
 UNIT = "s"
 SPREAD = 0.5          # standard deviation of a unit cost nobody has measured, relative to it
 NOISE = 0.15          # the same of a measured batch: other work of the machine, what the amounts leave out
 FORGETTING = 0.02     # how far the covariance goes back to the prior's with each measurement
-# Seconds a unit of the kernel on the machine that this was made on (2 cores), fitted to a run of jobs.trial_settings; `forebay calibrate` measures them
+# Seconds a unit of the kernel on the machine that this was made on (2 cores), fitted to a run of jobs.papers.trial_settings; `forebay calibrate` measures them
 # elsewhere, batches correct them. Those of the JVM and of exchanges are guesses by what statements and Spark's own plans took (DESIGN, "Measured").
 SECONDS: Mapping[str, float] = MappingProxyType({
     "scan": 3e-9, "files": 5.4e-4, "times": 5e-8, "keep": 1.4e-8, "group": 2.7e-9, "made": 3.5e-8, "look": 3.1e-9, "build": 1.5e-8, "probe": 1.3e-8,

@@ -1,17 +1,17 @@
-"""Work of an input's view w{i} (optimizer.views): rows read, early aggregated, kept in state; no join here."""
+"""Work of an input's view w{i} (optimizer.plan.operators.views): rows read, early aggregated, kept in state; no join here."""
 from __future__ import annotations
 
-from optimizer.cardinality import Flow
 from optimizer.cost.tally import Tally
-from optimizer.division import ahead, by_key, dealt
-from optimizer.lowering import extremes
+from optimizer.plan.division import ahead, by_key, dealt
+from optimizer.plan.lowering import extremes
+from optimizer.statistics.cardinality import Flow
 
 INTERVAL = 3          # columns of a row in a temporary table beside its own: _in, _out, _known
 TIMES = 2             # columns more to read where a file's bounds do not prove its rows' times: event time and _boundary
 
 
 def read_input(tally: Tally, i: int) -> None:
-    """The view w{i} (optimizer.views.view)."""
+    """The view w{i} (optimizer.plan.operators.views.view)."""
     low, f = tally.low, tally.sizes.flows[i]
     if low.window(i) is None:
         _relation(tally, i, f)

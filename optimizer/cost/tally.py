@@ -3,9 +3,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from optimizer.cardinality import MERGED, Flow, Operand, Sizes
-from optimizer.division import by_key, pivot
-from optimizer.lowering import Lowering
+from optimizer.plan.division import by_key, pivot
+from optimizer.plan.lowering import Lowering
+from optimizer.statistics.cardinality import MERGED, Flow, Operand, Sizes
 
 
 @dataclass

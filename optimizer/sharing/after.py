@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from optimizer.join import joined, merged_answer
-from optimizer.lowering import Lowering
-from optimizer.program import Definition
-from optimizer.sets import grouped
+from optimizer.plan.lowering import Lowering
+from optimizer.plan.operators.join import joined, merged_answer
+from optimizer.plan.operators.sets import grouped
+from optimizer.plan.program import Definition
 from optimizer.sharing.expand import CHOICE, CLASS, inside
 from optimizer.sharing.group import Group
 from optimizer.sharing.marks import WORD, Marks

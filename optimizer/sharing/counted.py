@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from optimizer.division import by_key, divided
-from optimizer.lowering import Lowering
-from optimizer.program import Step
-from optimizer.sharing.cost import Side, cost
+from optimizer.papers.sharing import Side, cost
+from optimizer.plan.division import by_key, divided
+from optimizer.plan.lowering import Lowering
+from optimizer.plan.program import Step
 from optimizer.sharing.expand import CHOICE, CLASS, inside
 from optimizer.sharing.group import Group
 

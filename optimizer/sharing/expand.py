@@ -4,8 +4,8 @@ A choice that is all below a cut is a prefix sum over the intervals: each cell i
 """
 from __future__ import annotations
 
-from optimizer.lowering import Lowering, fallible, merged, working_type
-from optimizer.sets import grouped
+from optimizer.plan.lowering import Lowering, fallible, merged, working_type
+from optimizer.plan.operators.sets import grouped
 from optimizer.sharing.marks import Marks
 
 CHOICE, CLASS = "_choice", "_class"

@@ -8,25 +8,25 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from optimizer import dialect as d
-from optimizer.division import share
-from optimizer.expr import Expr, columns
-from optimizer.join import failing
-from optimizer.lowering import Lowering, merged, quoted, stored_name
-from optimizer.membership import Range, inside, within
-from optimizer.program import Definition, Program, Source, Step
-from optimizer.scalar import safe
-from optimizer.sets import grouped, row_value
-from optimizer.shape import Measure, raw_columns, shape
+from optimizer.expression import dialect as d
+from optimizer.expression.expr import Expr, columns
+from optimizer.expression.scalar import safe
+from optimizer.expression.types import Type
+from optimizer.plan.division import share
+from optimizer.plan.lowering import Lowering, merged, quoted, stored_name
+from optimizer.plan.membership import Range, inside, within
+from optimizer.plan.operators.join import failing
+from optimizer.plan.operators.sets import grouped, row_value
+from optimizer.plan.operators.views import read_columns
+from optimizer.plan.program import Definition, Program, Source, Step
+from optimizer.query.normal import placed
+from optimizer.query.shape import Measure, raw_columns, shape
+from optimizer.query.windows import ALWAYS, Window
 from optimizer.sharing.counted import countable, counting
 from optimizer.sharing.group import Group
 from optimizer.sharing.marks import WORD, Choice, Conjuncts, Marks, choice_of, marks
-from optimizer.sharing.normal import placed
 from optimizer.sharing.program import answered, classes, lowering
 from optimizer.sharing.scan import dictionary, marked, noted
-from optimizer.types import Type
-from optimizer.views import read_columns
-from optimizer.windows import ALWAYS, Window
 
 SEGMENT = "_segment"        # how many of the bounds of all windows a row's event time has passed
 Use = tuple[int, int]       # a group's number, its input's

@@ -5,15 +5,15 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
-from optimizer.expr import AggregateRef, Call, Expr
-from optimizer.join import failing
-from optimizer.lowering import Lowering
-from optimizer.plan import Plan, connected_order
-from optimizer.query import Aggregate, Query
-from optimizer.scalar import can_fail
-from optimizer.shape import home, mergeable, shape
+from optimizer.expression.expr import AggregateRef, Call, Expr
+from optimizer.expression.scalar import can_fail
+from optimizer.plan.lowering import Lowering
+from optimizer.plan.model import Plan, connected_order
+from optimizer.plan.operators.join import failing
+from optimizer.query.model import Aggregate, Query
+from optimizer.query.normal import normal
+from optimizer.query.shape import home, mergeable, shape
 from optimizer.sharing.marks import Conjuncts, Marks, marks
-from optimizer.sharing.normal import normal
 
 OWNER = "query"         # the column of a shared result table that says whose row it is
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from optimizer.expr import Call, Expr, Literal
-from optimizer.types import BOOLEAN
+from optimizer.expression.expr import Call, Expr, Literal
+from optimizer.expression.types import BOOLEAN
 
 WORD = 62                   # bits that a BIGINT holds without its sign, and one to spare
 TURNED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq"}

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
+from optimizer.query.windows import Window
 from optimizer.sharing.family import apart, connected, keys
 from optimizer.sharing.group import Group
 from optimizer.sharing.grouping import Groups, groups
 from optimizer.sharing.price import FAMILY, LEAST, Load, each_alone, together
-from optimizer.windows import Window
 
 MOST = 2_000            # queries that one work answers: its statements grow with them
 UNITS = 16              # that are weighed pair by pair; of more, those of nearest windows are put together first

@@ -8,23 +8,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from optimizer import dialect as d
-from optimizer.division import dealt
-from optimizer.expr import Column, columns
-from optimizer.join import joined, out_columns
-from optimizer.lowering import Lowering
-from optimizer.membership import Range, inside, within
-from optimizer.program import Definition, Program, Source, Step
-from optimizer.sets import grouped, raw
-from optimizer.shape import Attribute, raw_columns, shape
+from optimizer.expression import dialect as d
+from optimizer.expression.expr import Column, columns
+from optimizer.expression.types import BIGINT
+from optimizer.plan.division import dealt
+from optimizer.plan.lowering import Lowering
+from optimizer.plan.membership import Range, inside, within
+from optimizer.plan.operators.join import joined, out_columns
+from optimizer.plan.operators.sets import grouped, raw
+from optimizer.plan.operators.views import read_columns
+from optimizer.plan.program import Definition, Program, Source, Step
+from optimizer.query.shape import Attribute, raw_columns, shape
+from optimizer.query.windows import ALWAYS
 from optimizer.sharing.after import split_after
 from optimizer.sharing.counted import countable, counting
 from optimizer.sharing.expand import CHOICE, CLASS, by_class, choice_rows
 from optimizer.sharing.group import Group
 from optimizer.sharing.scan import dictionary, marked, noted
-from optimizer.types import BIGINT
-from optimizer.views import read_columns
-from optimizer.windows import ALWAYS
 
 
 def lowering(group: Group, **settings: object) -> Lowering:

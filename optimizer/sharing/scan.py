@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from optimizer import dialect as d
-from optimizer.expr import Call, Column, Expr, Literal
-from optimizer.lowering import Name, quoted
-from optimizer.scalar import literal, safe
+from optimizer.expression import dialect as d
+from optimizer.expression.expr import Call, Column, Expr, Literal
+from optimizer.expression.scalar import literal, safe
+from optimizer.plan.lowering import Name, quoted
 from optimizer.sharing.marks import WORD, Marks, Scale
 
 VALUE = "_value"

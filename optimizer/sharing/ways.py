@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from optimizer.plan import Plan
+from optimizer.plan.model import Plan
 from optimizer.sharing.counted import HEAVY, JOINED, KEYS, MARKS, MET, UNION, Tally
 from optimizer.sharing.group import Group
 from optimizer.sharing.marks import WORD

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs import rest
+from jobs.commands import airflow_api as rest
 from tests.dags.conftest import Up, served
 from tests.dags.test_server import lay
 

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from jobs import tables
+from jobs.storage import tables
 from tests.jobs.pipelines import pipeline, rows
 
 QUERIES = {"q": "SELECT v.k, COUNT(*) AS n, SUM(v.x) AS x FROM views AS v [WINDOW 30 SECONDS] GROUP BY v.k",

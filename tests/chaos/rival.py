@@ -5,8 +5,9 @@ import sys
 from contextlib import nullcontext
 from typing import Any
 
-from jobs import boundaries, runner
-from jobs.tables import Conflict, Table
+from jobs import run as runner
+from jobs.requests import boundaries
+from jobs.storage.tables import Conflict, Table
 from tests.jobs.pipelines import opened
 
 

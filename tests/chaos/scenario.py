@@ -22,8 +22,10 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
 import forebay
-from jobs import answers, compact, failpoints, tables
-from jobs.queries import standings
+from jobs.ledger.queries import standings
+from jobs.maintenance import compact
+from jobs.results import answers
+from jobs.storage import failpoints, tables
 
 SECOND = 10**6
 BEGINNING = 1_767_225_600 * SECOND              # 2026-01-01T00:00:00Z

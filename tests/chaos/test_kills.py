@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from jobs import failpoints
+from jobs.storage import failpoints
 from tests.chaos import scenario
 from tests.seeds import seed
 

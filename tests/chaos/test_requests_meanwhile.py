@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from jobs import tables
+from jobs.storage import tables
 from tests.chaos.scenario import ROOT
 from tests.jobs.pipelines import COUNT, boundary, equal, opened, pipeline, rows
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from jobs import rest
-from jobs.surroundings import ROOT, settle, surroundings
+from jobs.commands import airflow_api as rest
+from jobs.commands.airflow_home import ROOT, settle, surroundings
 from tests.dags.driver import MARK
 
 Run = Callable[..., list[dict[str, Any]]]

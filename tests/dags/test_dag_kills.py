@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 import forebay
-from jobs import rest
+from jobs.commands import airflow_api as rest
 from tests.dags.conftest import Up, served
 from tests.jobs.pipelines import equal
 

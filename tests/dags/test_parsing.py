@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from jobs.surroundings import ROOT
+from jobs.commands.airflow_home import ROOT
 from tests.dags.conftest import around
 
 pytestmark = pytest.mark.slow

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import forebay
-from jobs import tables
-from jobs.lock import held
+from jobs.storage import tables
+from jobs.storage.lock import held
 from tests.dags.conftest import Run, began, ended
 from tests.jobs.pipelines import equal
 

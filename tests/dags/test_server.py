@@ -16,8 +16,8 @@ import pytest
 import forebay
 from forebay.examples import copy
 from infra.connect import TOKEN
-from jobs import rest
-from jobs.surroundings import ROOT
+from jobs.commands import airflow_api as rest
+from jobs.commands.airflow_home import ROOT
 from tests.dags.conftest import Up, served
 from tests.jobs.pipelines import equal
 
@@ -87,7 +87,7 @@ def test_a_session_that_somebody_closed_is_done_without(there: Up) -> None:
     """Tasks share one of the server's; in a process of its own, since a client is one session."""
     folder = there.pipelines / "shop"
     lay(folder, STEPS)
-    closing = ("import sys\nfrom jobs import spark\nfrom jobs.config import load\n"
+    closing = ("import sys\nfrom jobs import spark\nfrom jobs.pipeline.config import load\n"
                "found = spark.session(sys.argv[1], {}, load(sys.argv[2]).warehouse)\nfound.range(3).count()\nfound.client.release_session()\n")
     said = json.loads((there.place / "where.json").read_text())
     done = subprocess.run([sys.executable, "-c", closing, said["spark"], str(folder)], cwd=ROOT, capture_output=True, text=True, timeout=100,
@@ -136,6 +136,6 @@ def quiet(there: Up) -> list[dict[str, Any]]:
 
 def accounted(pipe: forebay.Pipeline) -> int:
     """Rows on time, late and quarantined."""
-    from jobs import intake
+    from jobs.ingest import register as intake
 
     return sum(intake.counts(pipe.runtime.pipeline))

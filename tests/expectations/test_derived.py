@@ -4,9 +4,9 @@ from __future__ import annotations
 import pytest
 
 from expectations import derived
-from optimizer.query import Catalog, Query
-from optimizer.sql import parse
-from optimizer.types import BIGINT, STRING, TIMESTAMP, decimal
+from optimizer.expression.types import BIGINT, STRING, TIMESTAMP, decimal
+from optimizer.query.model import Catalog, Query
+from optimizer.sql.parse import parse
 
 COLUMNS = (("ts", TIMESTAMP), ("user", STRING), ("x", BIGINT), ("d", decimal(10, 2)))
 CATALOG = Catalog(10 * 10**6, (("views", "ts", COLUMNS), ("clicks", "ts", COLUMNS)), (("pages", (("user", STRING), ("kind", STRING))),))

@@ -8,8 +8,8 @@ import pytest
 from expectations.expectation import Expectation, argument, check
 from expectations.kinds import KINDS
 from expectations.sql import failing, judged
-from jobs import kernel
-from optimizer.types import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, Type, decimal
+from jobs.engine import kernel
+from optimizer.expression.types import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, Type, decimal
 
 ROWS = """(SELECT * FROM (VALUES
     (1, 'ab', 1.5::DECIMAL(5,2), 0.5::DOUBLE, true, DATE '2020-01-01', TIMESTAMPTZ '2020-01-01 00:00:00+00', 5),

@@ -20,8 +20,8 @@ import typer
 from forebay import show
 from forebay.cli import main
 from forebay.outside import Said, perform, shared
-from jobs.lock import held
-from jobs.tables import Conflict
+from jobs.storage.lock import held
+from jobs.storage.tables import Conflict
 from optimizer.errors import ForebayError
 from tests.forebay.conftest import Cli
 

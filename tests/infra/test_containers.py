@@ -18,7 +18,7 @@ HERE = ROOT / "infra" / "containers"
 COMPOSE: dict[str, Any] = yaml.safe_load((HERE / "compose.yml").read_text())
 SERVICES: dict[str, Any] = COMPOSE["services"]
 TEXT = (HERE / "compose.yml").read_text()
-SAID = ("infra/containers/compose.yml", "infra/up.py", "jobs/surroundings.py", "docs/deploy.md", "docs/airflow.md")
+SAID = ("infra/containers/compose.yml", "infra/up.py", "jobs/commands/airflow_home.py", "docs/deploy.md", "docs/airflow.md")
 
 
 def test_every_value_is_given_or_demanded() -> None:

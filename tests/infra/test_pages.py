@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from infra import pages
-from jobs.folders import SETTING
-from jobs.tracking_pages import CHARTS
+from jobs.pipeline.folders import SETTING
+from jobs.reports.tracking_pages import CHARTS
 
 YML = "name: {name}\nbatch: 10 seconds\nstreams:\n  views: {{columns: {{ts: timestamp}}, event_time: ts}}\n"
 

@@ -14,8 +14,9 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from jobs import ingest, tables
-from jobs.config import Pipeline, load
+from jobs.ingest import ingest
+from jobs.pipeline.config import Pipeline, load
+from jobs.storage import tables
 
 SECOND = 10**6
 NOW = 10_000 * SECOND                  # the clock of these tests

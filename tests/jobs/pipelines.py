@@ -10,9 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import forebay
-from jobs import choice, tables
-from jobs.works import parsed
-from optimizer.plan import Plan, named
+from jobs.adapt import choice
+from jobs.batch.works import parsed
+from jobs.storage import tables
+from optimizer.plan.model import Plan, named
 
 SECOND = 10**6
 BEGINNING = 1_767_225_600 * SECOND              # 2026-01-01T00:00:00Z

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import forebay
-from jobs import sharing
+from jobs.adapt import sharing
 from tests.jobs.pipelines import answers, boundary, equal, pipeline, ran, rows
 
 pytestmark = pytest.mark.slow

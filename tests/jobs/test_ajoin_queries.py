@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from jobs.experiments.ajoin_queries import Pattern, generate, sc1, sc2, similar, similarity, text
+from jobs.papers.experiments.sharing.queries import Pattern, generate, sc1, sc2, similar, similarity, text
 
 
 def test_similarity_is_that_of_the_text() -> None:

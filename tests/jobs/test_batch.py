@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs import boundaries
+from jobs.requests import boundaries
 from tests.jobs.pipelines import answers, boundary, equal, opened, pipeline, rows
 
 JOIN = "FROM views AS v [WINDOW {}], buys AS b [WINDOW {}] WHERE v.k = b.k"

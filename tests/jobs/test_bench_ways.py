@@ -4,8 +4,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from jobs import bench_ways
-from jobs.bench_ways import Setting
+from jobs.papers import bench_ways
+from jobs.papers.bench_ways import Setting
 from optimizer.errors import ForebayError
 
 pytestmark = pytest.mark.slow

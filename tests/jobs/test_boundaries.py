@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs import boundaries
+from jobs.requests import boundaries
 from optimizer.errors import ForebayError
 from tests.jobs.pipelines import COUNT, SECOND, answers, boundary, equal, opened, pipeline, ran, rows
 

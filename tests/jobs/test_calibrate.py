@@ -7,15 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from jobs import calibrate, model_error, trial
-from jobs.calibrate import REFERENCE, Calibration, machine, scaled, slope
-from jobs.exact import fitted, observe
-from jobs.trial_settings import settings
-from optimizer.cardinality import distinct, sizes
+from jobs.calibrate import machine as calibrate
+from jobs.calibrate import trial
+from jobs.calibrate.exact import fitted, observe
+from jobs.calibrate.machine import REFERENCE, Calibration, machine, scaled, slope
+from jobs.papers import model_error
+from jobs.papers.trial_settings import settings
 from optimizer.cost.measured import SECONDS, prior
-from optimizer.cost.statistics import Constants
 from optimizer.errors import ForebayError
-from optimizer.plan import named
+from optimizer.papers.statistics import Constants
+from optimizer.plan.model import named
+from optimizer.statistics.cardinality import distinct, sizes
 
 SMALL = trial.Stream(200, "20 SECONDS", 20, 50, 5)
 SETTING = trial.Setting("small", (SMALL, SMALL))

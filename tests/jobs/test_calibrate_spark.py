@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from jobs import calibrate_spark
-from jobs.tasks import Tasks
+from jobs.calibrate import on_spark as calibrate_spark
+from jobs.engine.tasks import Tasks
 from optimizer.cost.measured import prior, read
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 import forebay
-from jobs import choice, decisions
+from jobs.adapt import choice
+from jobs.results import decisions
 from optimizer.cost.measured import NAMES, Coefficients, prior
 from optimizer.errors import ForebayError
 from tests.jobs.pipelines import COUNT, equal, opened, pipeline, ran, rows

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.config import Pipeline, Schedule, Source, Spark, catalog, load
-from jobs.lines import UNITS
+from jobs.pipeline.config import Pipeline, Schedule, Source, Spark, catalog, load
+from jobs.pipeline.lines import UNITS
 from optimizer.errors import ForebayError
-from optimizer.types import BIGINT, STRING, TIMESTAMP, decimal
+from optimizer.expression.types import BIGINT, STRING, TIMESTAMP, decimal
 
 GOOD = """\
 name: traffic

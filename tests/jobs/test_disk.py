@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from jobs import disk, kernel, places, tables
-from jobs.lock import held
+from jobs.engine import kernel
+from jobs.storage import disk, places, tables
+from jobs.storage.lock import held
 from optimizer.errors import ForebayError
 
 ERRORS = [

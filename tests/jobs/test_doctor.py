@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from jobs import doctor
-from jobs.config import Pipeline
+from jobs.commands import doctor
+from jobs.pipeline.config import Pipeline
 
 
 def test_every_fact_has_a_line_and_the_installation_is_well(tmp_path: Path) -> None:

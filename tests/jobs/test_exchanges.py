@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from jobs.tasks import Tasks
-from optimizer.plan import EXCHANGES
+from jobs.engine.tasks import Tasks
+from optimizer.plan.model import EXCHANGES
 from tests.jobs.pipelines import equal, forced, pipeline, rows
 
 QUERY = """SELECT v.x, COUNT(*) AS n, SUM(b.x) AS spent, MAX(b.x) AS most FROM views AS v [WINDOW 1 MINUTE], buys AS b [WINDOW 30 SECONDS]

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 import forebay
-from jobs import expect_ledger, expect_rows, tables
-from jobs.land import Item
+from jobs.expectations import findings as expect_ledger
+from jobs.ingest import row_rules as expect_rows
+from jobs.ingest.land import Item
+from jobs.storage import tables
 from optimizer.errors import ForebayError
 from tests.jobs.pipelines import COUNT, answers, boundary, equal, opened, pipeline, ran, rows
 

@@ -10,12 +10,13 @@ import pyarrow.compute as pc
 import pytest
 
 import forebay
-from jobs import batch as batches
-from jobs import expect_answers, expect_ledger
-from jobs.batch import Answer
-from jobs.expect_ledger import Finding
-from jobs.ledger import Batch, State
-from jobs.works import Context
+from jobs.batch import batch as batches
+from jobs.batch.batch import Answer
+from jobs.batch.works import Context
+from jobs.expectations import findings as expect_ledger
+from jobs.expectations import judgement as expect_answers
+from jobs.expectations.findings import Finding
+from jobs.ledger.ledger import Batch, State
 from tests.jobs.pipelines import boundary, pipeline, ran, rows
 
 pytestmark = pytest.mark.slow

@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 
 import forebay
-from jobs import expect_ledger, expect_pages, expect_report, scheduled
-from jobs.boundaries import next_boundary
+from jobs.commands import scheduled
+from jobs.expectations import findings as expect_ledger
+from jobs.reports import docs_pages as expect_pages
+from jobs.reports import docs_report as expect_report
+from jobs.requests.boundaries import next_boundary
 from optimizer.errors import ForebayError
 from tests.jobs.pipelines import boundary, opened, pipeline, rows
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from jobs import expect_files
-from jobs.config import load
-from jobs.expect_rows import rules
+from jobs.ingest.row_rules import rules
+from jobs.pipeline import declared as expect_files
+from jobs.pipeline.config import load
 from optimizer.errors import ForebayError
-from optimizer.types import BIGINT, STRING
+from optimizer.expression.types import BIGINT, STRING
 
 COLUMNS = '{ts: timestamp, user: string, x: bigint, d: "decimal(5,2)", f: double, b: boolean, day: date}'
 HEAD = "stream: views\nexpectations:\n"

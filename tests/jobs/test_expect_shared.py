@@ -10,12 +10,15 @@ import pyarrow.compute as pc
 import pytest
 
 import forebay
-from jobs import batch as batches
-from jobs import expect, expect_answers, expect_ledger, scheduled
-from jobs.batch import Answered
-from jobs.expect_ledger import Finding
-from jobs.ledger import Batch, State
-from jobs.shared import Shared
+from jobs.batch import batch as batches
+from jobs.batch.batch import Answered
+from jobs.batch.shared import Shared
+from jobs.commands import scheduled
+from jobs.expectations import findings as expect_ledger
+from jobs.expectations import gate as expect
+from jobs.expectations import judgement as expect_answers
+from jobs.expectations.findings import Finding
+from jobs.ledger.ledger import Batch, State
 from optimizer.errors import ForebayError
 from tests.jobs.pipelines import boundary, equal, pipeline, ran, rows
 

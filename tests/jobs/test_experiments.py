@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs import experiments, kernel
-from jobs.experiments import windows as paper_d
-from jobs.experiments import windows_claims as claims
-from jobs.experiments import windows_spark
-from jobs.experiments.claims import HOLDS, NOT
-from jobs.experiments.points import MINUTES, PLACE, unfinished
-from jobs.experiments.windows_timing import Timed
+from jobs.engine import kernel
+from jobs.papers import experiments
+from jobs.papers.experiments.claims import HOLDS, NOT
+from jobs.papers.experiments.points import MINUTES, PLACE, unfinished
+from jobs.papers.experiments.windows import claims
+from jobs.papers.experiments.windows import on_spark as windows_spark
+from jobs.papers.experiments.windows import tables as paper_d
+from jobs.papers.experiments.windows.timing import Timed
 from optimizer.coverage.algebra import COVERED, PARTITIONED, SUBTRACTED, Window
 from optimizer.coverage.graph import as_written, cheapest, prices
 from optimizer.coverage.search import best
@@ -168,7 +169,7 @@ def test_what_is_claimed_follows_from_the_rows() -> None:
 
 
 def test_events_are_refused_where_nobody_asks_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(experiments.EXPERIMENTS, "fixed", ("", "windows", "page"))
+    monkeypatch.setitem(experiments.EXPERIMENTS, "fixed", ("", "windows.tables", "page"))
     with pytest.raises(ForebayError, match="fixed does not say how many events"):
         experiments.document(["fixed"], events=10_000)
 

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs import experiments, tracking
-from jobs.experiments import aggregation, agreement, pictures
-from jobs.experiments.claims import HOLDS, NOT, PART, Panel, claim, report
-from jobs.experiments.points import MINUTES, PLACE, finished, point, spent, unfinished
+from jobs.papers import experiments
+from jobs.papers.experiments import aggregation, agreement, pictures
+from jobs.papers.experiments.claims import HOLDS, NOT, PART, Panel, claim, report
+from jobs.papers.experiments.points import MINUTES, PLACE, finished, point, spent, unfinished
+from jobs.reports import tracking
 from optimizer.errors import ForebayError
 
 pytestmark = pytest.mark.slow       # importing compilers and pictures takes longer than the shorter tests

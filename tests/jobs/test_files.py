@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from jobs import boundaries, compact, ledger, tables
+from jobs.ledger import ledger
+from jobs.maintenance import compact
+from jobs.requests import boundaries
+from jobs.storage import tables
 from tests.jobs.pipelines import COUNT, equal, opened, pipeline, ran, rows
 
 pytestmark = pytest.mark.slow

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.folders import found, uri
+from jobs.pipeline.folders import found, uri
 
 GOOD = "name: {}\nbatch: 10 seconds\nstreams:\n  views: {{columns: {{ts: timestamp}}, event_time: ts}}\n"
 

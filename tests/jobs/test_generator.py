@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.generator import SECOND, Drift, Stream, generated, merged, windowed
-from jobs.generator_files import START, written
+from jobs.papers.generator import SECOND, Drift, Stream, generated, merged, windowed
+from jobs.papers.generator_files import START, written
 from optimizer.errors import ForebayError
 
 pytestmark = pytest.mark.slow       # importing the compiler takes longer than the tests

@@ -13,7 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from jobs import intake, kernel, reading
+from jobs.engine import kernel
+from jobs.ingest import reading
+from jobs.ingest import register as intake
 from optimizer.errors import ForebayError
 from tests.jobs.ingesting import NOW, SECOND, at, content, counts, lines, parquet, pipeline, reasons, rows, stored, take
 
@@ -344,7 +346,7 @@ def test_data_frames(tmp_path: Path) -> None:
 
 
 def test_large_files_are_shared_by_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from jobs import ingest
+    from jobs.ingest import ingest
     monkeypatch.setattr(ingest, "LARGE", 1)
     monkeypatch.setattr(ingest, "ROWS_A_TASK", 1000)
     pipe = pipeline(tmp_path)
@@ -356,7 +358,7 @@ def test_large_files_are_shared_by_tasks(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_many_files_are_many_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from jobs import ingest
+    from jobs.ingest import ingest
     monkeypatch.setattr(ingest, "FILES_A_COMMIT", 2)
     monkeypatch.setattr(intake, "MANY", 3)
     pipe = pipeline(tmp_path)
@@ -377,8 +379,8 @@ def test_changed_columns_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_delta_reader_sees_the_declared_types(tmp_path: Path) -> None:
-    from jobs import tables
-    from jobs.schema import stream_schema
+    from jobs.pipeline.schema import stream_schema
+    from jobs.storage import tables
     pipe = pipeline(tmp_path, columns=ALL)
     lines(pipe, "a.jsonl", [{"ts": "1970-01-01", "i": 1, "m": 1}])
     counts(pipe)

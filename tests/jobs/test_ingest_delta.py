@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from jobs import tables
-from jobs.config import Pipeline
-from jobs.sources import delta
+from jobs.ingest.sources import delta
+from jobs.pipeline.config import Pipeline
+from jobs.storage import tables
 from optimizer.errors import ForebayError
 from tests.jobs.ingesting import at, counts, pipeline, rows, stored, take
 

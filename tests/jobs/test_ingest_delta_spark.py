@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from jobs import relations, tables
-from jobs.config import Pipeline
+from jobs.ingest import relations
+from jobs.pipeline.config import Pipeline
+from jobs.storage import tables
 from tests.jobs.ingesting import Inline, pipeline, reasons, rows, stored, take
 
 pytestmark = pytest.mark.spark

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs import failpoints
-from jobs.config import Pipeline
+from jobs.pipeline.config import Pipeline
+from jobs.storage import failpoints
 from optimizer.errors import ForebayError
 from tests.jobs.ingesting import SECOND, content, counts, lines, pipeline, process, reasons, stored, take
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from jobs import ingest, relations
-from jobs.tasks import Tasks
+from jobs.engine.tasks import Tasks
+from jobs.ingest import ingest, relations
 from tests.jobs.ingesting import NOW, View, content, lines, pipeline, rows, stored, take
 
 RELATIONS = "relations:\n  pages: {columns: {page: string}, source: {files: pages.csv}}\n"

@@ -9,8 +9,11 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from forebay import cli
-from jobs import delta_log, integrity, ledger, places, rebuild, tables
-from jobs.doctor_tables import tables as facts_of
+from jobs.commands import rebuild
+from jobs.commands.doctor_tables import tables as facts_of
+from jobs.ledger import ledger
+from jobs.maintenance import integrity
+from jobs.storage import delta_log, places, tables
 from optimizer.errors import ForebayError
 from tests.jobs.pipelines import COUNT, answers, boundary, equal, opened, pipeline, ran, rows
 
@@ -171,7 +174,7 @@ def test_an_ingest_torn_by_a_power_cut_is_taken_again(tmp_path: Path, monkeypatc
     rows(pipe, [1, 11, 21])
     ran(pipe)
     with monkeypatch.context() as patched:
-        patched.setattr("jobs.intake.append", _cut)
+        patched.setattr("jobs.ingest.register.append", _cut)
         with pytest.raises(KeyboardInterrupt):
             rows(pipe, [5, 25, 31])      # 5 s is too late: it goes to quarantine
     last = log(tmp_path, table)[-1]
@@ -190,7 +193,7 @@ def test_an_ingest_whose_rows_did_not_reach_the_disk_is_taken_again(tmp_path: Pa
     rows(pipe, [1, 11, 21])
     ran(pipe)
     with monkeypatch.context() as patched:
-        patched.setattr("jobs.intake.append", _cut)
+        patched.setattr("jobs.ingest.register.append", _cut)
         with pytest.raises(KeyboardInterrupt):
             rows(pipe, [25, 31])
     newest = max((tmp_path / "warehouse/streams/views").glob("*.parquet"), key=lambda p: p.stat().st_mtime_ns)

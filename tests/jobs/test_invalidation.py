@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 import forebay
-from jobs import compact, tables
-from optimizer.plan import INVALIDATIONS
+from jobs.maintenance import compact
+from jobs.storage import tables
+from optimizer.plan.model import INVALIDATIONS
 from tests.jobs.pipelines import answers, equal, forced, pipeline, rows
 
 SQL = "SELECT v.k, COUNT(*) AS n, MAX(b.x) AS most FROM views AS v [WINDOW 30 SECONDS], buys AS b [WINDOW 20 SECONDS] WHERE v.k = b.k GROUP BY v.k"

@@ -16,10 +16,11 @@ from typing import Any
 
 import pytest
 
-from jobs import failpoints, spark
-from jobs.generator import SECOND, Stream
-from jobs.generator_files import START, pieces
-from jobs.generator_kafka import sent
+from jobs.engine import spark
+from jobs.papers.generator import SECOND, Stream
+from jobs.papers.generator_files import START, pieces
+from jobs.papers.generator_kafka import sent
+from jobs.storage import failpoints
 from tests.jobs.ingesting import counts, pipeline, reasons, rows, stored, take
 from tests.servers import free_port
 

@@ -10,9 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import forebay
-from jobs import compact, failpoints, retention, tables
-from jobs.doctor_tables import tables as told
-from jobs.failpoints import Reached
+from jobs.commands.doctor_tables import tables as told
+from jobs.maintenance import compact, retention
+from jobs.storage import failpoints, tables
+from jobs.storage.failpoints import Reached
 from optimizer.errors import ForebayError
 from tests.jobs.pipelines import COUNT, SECOND, answers, boundary, opened, pipeline, ran, rows
 

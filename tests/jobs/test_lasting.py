@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from jobs import spark
+from jobs.engine import spark
 
 PLAIN = "sc://127.0.0.1:15002"
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from jobs import ledger
-from jobs.ledger import Batch, Change, Ledger, State
-from jobs.tables import Conflict
+from jobs.ledger import ledger
+from jobs.ledger.ledger import Batch, Change, Ledger, State
+from jobs.storage.tables import Conflict
 
 S = 10**6
 

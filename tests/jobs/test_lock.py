@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from jobs.lock import held
+from jobs.storage.lock import held
 from optimizer.errors import ForebayError
 
-HOLD = "import sys, time; from jobs.lock import held\nwith held(sys.argv[1]):\n    print('held', flush=True); time.sleep(60)"
+HOLD = "import sys, time; from jobs.storage.lock import held\nwith held(sys.argv[1]):\n    print('held', flush=True); time.sleep(60)"
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs import compact
+from jobs.maintenance import compact
 from optimizer.errors import ForebayError
 from tests.jobs.pipelines import BEGINNING, SECOND, boundary, equal, forced, opened, pipeline, ran, rows
 

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 import forebay
-from jobs import batch, boundaries, kernel, memory
+from jobs.batch import batch
+from jobs.engine import kernel, memory
+from jobs.requests import boundaries
 from optimizer.errors import ForebayError
 from tests.jobs.pipelines import answers, equal, opened, pipeline, ran, rows
 

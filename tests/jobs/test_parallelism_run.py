@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import forebay
-from jobs.tasks import Tasks
+from jobs.engine.tasks import Tasks
 from tests.jobs.pipelines import equal, opened, pipeline, ran, rows
 
 pytestmark = pytest.mark.slow

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from jobs import kernel
-from jobs.config import load
-from jobs.patterns import _fits, matching
+from jobs.engine import kernel
+from jobs.pipeline.config import load
+from jobs.storage.patterns import _fits, matching
 from optimizer.errors import ForebayError
 from tests.jobs import pipelines
 

@@ -3,12 +3,12 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.reach import MOMENTS, split
-from jobs.tables import File
-from jobs.work import Timed
-from optimizer.membership import Counting, Range
-from optimizer.program import Source
-from optimizer.windows import ALWAYS, Window
+from jobs.engine.reach import MOMENTS, split
+from jobs.engine.work import Timed
+from jobs.storage.tables import File
+from optimizer.plan.membership import Counting, Range
+from optimizer.plan.program import Source
+from optimizer.query.windows import ALWAYS, Window
 
 BATCH = 10
 SLIDING = Counting(Window("sliding", 60), BATCH)

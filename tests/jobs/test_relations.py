@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from jobs import relations
-from jobs.config import Pipeline
+from jobs.ingest import relations
+from jobs.pipeline.config import Pipeline
 from optimizer.errors import ForebayError
 from tests.jobs.ingesting import Inline, pipeline, rows
 

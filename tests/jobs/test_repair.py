@@ -13,8 +13,9 @@ from deltalake import write_deltalake
 
 import forebay
 from forebay import cli
-from jobs import repair, tables
-from jobs.doctor_tables import tables as told
+from jobs.commands.doctor_tables import tables as told
+from jobs.maintenance import repair
+from jobs.storage import tables
 from optimizer.errors import ForebayError
 from tests.jobs.pipelines import COUNT, answers, equal, opened, pipeline, ran, rows
 

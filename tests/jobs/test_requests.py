@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from jobs import history, requests
+from jobs.requests import requests
+from jobs.results import history
 from optimizer.errors import ForebayError
 from tests.jobs.pipelines import COUNT, answers, boundary, equal, opened, pipeline, ran, rows
 

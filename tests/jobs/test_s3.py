@@ -16,9 +16,10 @@ import pytest
 from pyarrow import fs
 
 import forebay
-from jobs import compact, places, tables
-from jobs.places import Remote
-from jobs.tables import Conflict
+from jobs.maintenance import compact
+from jobs.storage import places, tables
+from jobs.storage.places import Remote
+from jobs.storage.tables import Conflict
 from optimizer.errors import ForebayError
 from tests.jobs.pipelines import COUNT, answers, equal, opened, pipeline, ran, rows
 from tests.stores import arrow, new_bucket, serving, settings
@@ -170,7 +171,7 @@ def test_a_runner_on_another_machine_loses(tmp_path: Path, server: str, bucket: 
 
 @pytest.mark.s3
 def test_a_second_runner_of_this_machine_is_told_who_holds_it(tmp_path: Path, server: str, bucket: str) -> None:
-    from jobs.lock import held
+    from jobs.storage.lock import held
 
     pipe = _pipeline(tmp_path, f"s3a://{bucket}/w", settings(server), queries={"q": COUNT})
     with held(pipe.runtime.pipeline.warehouse), pytest.raises(ForebayError) as refused:

@@ -13,7 +13,7 @@ import pytest
 from deltalake import write_deltalake
 
 import forebay
-from jobs import places, tables
+from jobs.storage import places, tables
 from optimizer.errors import ForebayError
 from tests.jobs.pipelines import BEGINNING, SECOND, answers, equal, opened, ran
 from tests.stores import arrow, new_bucket, serving, settings

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from jobs import bench, experiments, scheduled
+from jobs.commands import scheduled
+from jobs.papers import bench, experiments
 from optimizer.errors import ForebayError
 
 

@@ -10,8 +10,10 @@ import pytest
 
 import forebay
 from forebay.text import query
-from jobs import choice, compact, failpoints, sharing, tables
-from jobs.runner import Runtime
+from jobs.adapt import choice, sharing
+from jobs.maintenance import compact
+from jobs.run import Runtime
+from jobs.storage import failpoints, tables
 from optimizer.errors import ForebayError
 from optimizer.sharing import ways
 from optimizer.sharing.ways import Way

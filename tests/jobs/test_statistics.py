@@ -11,15 +11,16 @@ import pytest
 
 import forebay
 from forebay.cli import main
-from jobs import statistics, statistics_table, tables
-from jobs.sample import Asked, take
-from jobs.statistics import EVERY, FIRST
-from jobs.works import parsed
-from optimizer.lowering import Lowering
-from optimizer.observed import Observed
-from optimizer.plan import default
-from optimizer.sampling import sampling
-from optimizer.shape import shape
+from jobs.adapt import statistics, statistics_table
+from jobs.adapt.statistics import EVERY, FIRST
+from jobs.batch.works import parsed
+from jobs.engine.sample import Asked, take
+from jobs.storage import tables
+from optimizer.plan.lowering import Lowering
+from optimizer.plan.model import default
+from optimizer.plan.sampling import sampling
+from optimizer.query.shape import shape
+from optimizer.statistics.observed import Observed
 from tests.jobs.pipelines import COUNT, SECOND, boundary, equal, opened, pipeline, ran, rows
 
 pytestmark = pytest.mark.slow

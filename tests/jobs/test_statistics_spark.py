@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 import forebay
-from jobs import statistics
-from jobs.works import parsed
+from jobs.adapt import statistics
+from jobs.batch.works import parsed
 from tests.jobs.pipelines import boundary, equal
 from tests.jobs.test_statistics import JOIN, _come, _pipe, _run
 

@@ -10,7 +10,8 @@ from deltalake import write_deltalake
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs import kernel, tables
+from jobs.engine import kernel
+from jobs.storage import tables
 from optimizer.errors import ForebayError
 
 SCHEMA = pa.schema([("n", pa.int64()), ("at", pa.timestamp("us", "UTC")), ("s", pa.string())])

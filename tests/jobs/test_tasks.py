@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from jobs import tasks as tasks_module
-from jobs.spark import Broken
-from jobs.tasks import Tasks, _Share, _sorted
+from jobs.engine import tasks as tasks_module
+from jobs.engine.spark import Broken
+from jobs.engine.tasks import Tasks, _Share, _sorted
 from optimizer.errors import ForebayError
 
 double = partial(operator.mul, 2)      # of an importable module: workers do not have the tests' folder

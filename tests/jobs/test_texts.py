@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from jobs import kernel, reading, texts
-from jobs.texts import BAD_FIELDS, BAD_LONG, BAD_QUOTES, Broken
+from jobs.engine import kernel
+from jobs.ingest import reading, texts
+from jobs.ingest.texts import BAD_FIELDS, BAD_LONG, BAD_QUOTES, Broken
 
 ENDS = ("\n", "\r\n", "\r")
 Row = tuple[str | None, ...]

@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 
-from jobs import runner, scheduled, tracking
-from jobs.surroundings import ROOT
+from jobs import run as runner
+from jobs.commands import scheduled
+from jobs.commands.airflow_home import ROOT
+from jobs.reports import tracking
 from optimizer.errors import ForebayError
 from tests.jobs import pipelines
 from tests.jobs.pipelines import COUNT, pipeline, rows

@@ -6,8 +6,8 @@ from itertools import product
 
 from hypothesis import strategies as st
 
-from optimizer.cost.many_way import many_way
-from optimizer.cost.statistics import METHODS, Constants, Setting, Stream
+from optimizer.papers.many_way import many_way
+from optimizer.papers.statistics import METHODS, Constants, Setting, Stream
 
 NUMBERS = st.builds(Fraction, st.integers(0, 1000), st.integers(1, 7))      # st.fractions takes ten times as long to draw
 WHOLE = st.integers(1, 1500).map(Fraction)            # a quotient of two ints would be a float, and equalities not exact

@@ -12,11 +12,11 @@ import pyarrow.compute as pc
 from judge_cases import candidates, rows
 from scalar_cases import COLUMNS, read
 
-from jobs.verify_sql import Table, plain
+from jobs.verify.sql import Table, plain
 from optimizer.errors import ForebayError
-from optimizer.expr import Column, Expr, columns
-from optimizer.scalar import DUCKDB_SETTINGS, fails, render, safe
-from optimizer.types import Type, parse_type
+from optimizer.expression.expr import Column, Expr, columns
+from optimizer.expression.scalar import DUCKDB_SETTINGS, fails, render, safe
+from optimizer.expression.types import Type, parse_type
 
 NULL, FAILS = "\x01null", "\x01fails"
 SIZE = 40           # expressions a statement of Spark

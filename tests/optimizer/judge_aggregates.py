@@ -12,15 +12,15 @@ import pyarrow as pa
 from judge_cases import arrow_type
 from scalar_cases import EDGES, TYPES
 
-from jobs.kernel import Connection, connect
-from jobs.verify import recompute
-from jobs.verify_sql import Table
+from jobs.engine.kernel import Connection, connect
+from jobs.verify.recompute import recompute
+from jobs.verify.sql import Table
 from optimizer.errors import ForebayError
-from optimizer.plan import Plan, candidates
-from optimizer.query import Catalog, Query
-from optimizer.sql import parse
-from optimizer.sql_aggregates import AGGREGATES
-from optimizer.types import TIMESTAMP
+from optimizer.expression.types import TIMESTAMP
+from optimizer.plan.model import Plan, candidates
+from optimizer.query.model import Catalog, Query
+from optimizer.sql.aggregates import AGGREGATES
+from optimizer.sql.parse import parse
 from tests.engine import Failed, Folder, together
 
 # How each aggregate is written over x.

@@ -11,8 +11,8 @@ import pyarrow as pa
 from scalar_cases import EDGES, TYPES
 from scalar_cases import texts as listed
 
-from optimizer.signatures import NAMES
-from optimizer.types import Type
+from optimizer.expression.signatures import NAMES
+from optimizer.expression.types import Type
 
 # Constants of every kind that may stand where a column may.
 CONSTANTS = ("0", "1", "-1", "7", "7L", "-7L", "7Y", "1.5", "-0.05", "0.5D", "1e3", "2.5f", "'abc'", "''",

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from optimizer.observed import ClassObserved, InputObserved, Observed
+from optimizer.statistics.observed import ClassObserved, InputObserved, Observed
 
 
 def two(views: float = 10, clicks: float = 5, keys: float = 100, pairs: float = 1e12, groups: float = 20, batch: float = 10, **also: float) -> Observed:

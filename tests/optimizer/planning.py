@@ -3,9 +3,9 @@ from __future__ import annotations
 
 from functools import cache
 
-from optimizer.query import Catalog, Query
-from optimizer.sql import parse
-from optimizer.types import BIGINT, DOUBLE, STRING, TIMESTAMP, decimal
+from optimizer.expression.types import BIGINT, DOUBLE, STRING, TIMESTAMP, decimal
+from optimizer.query.model import Catalog, Query
+from optimizer.sql.parse import parse
 
 SECOND = 10**6
 BATCH = 10 * SECOND

@@ -7,16 +7,16 @@ from typing import Any
 import numpy
 import pyarrow as pa
 
-from jobs import kernel
-from jobs.sample import follow
-from optimizer.lowering import Lowering
-from optimizer.plan import default
-from optimizer.query import Catalog, Query
-from optimizer.samples import InputSample, Sample
-from optimizer.sampling import Limits, sampling
-from optimizer.shape import shape
-from optimizer.sql import parse
-from optimizer.types import BIGINT, TIMESTAMP
+from jobs.engine import kernel
+from jobs.engine.sample import follow
+from optimizer.expression.types import BIGINT, TIMESTAMP
+from optimizer.plan.lowering import Lowering
+from optimizer.plan.model import default
+from optimizer.plan.sampling import Limits, sampling
+from optimizer.query.model import Catalog, Query
+from optimizer.query.shape import shape
+from optimizer.sql.parse import parse
+from optimizer.statistics.samples import InputSample, Sample
 
 SECOND = 10**6
 BATCH = 10 * SECOND

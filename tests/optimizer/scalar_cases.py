@@ -6,11 +6,11 @@ from datetime import date, datetime, timezone
 from decimal import Context, Decimal
 from functools import cache
 
-from optimizer.coercion import micros
-from optimizer.expr import Column, Expr, Literal, columns
-from optimizer.query import Catalog
-from optimizer.sql import parse
-from optimizer.types import BIGINT, BOOLEAN, DATE, DOUBLE, FLOAT, INT, SMALLINT, STRING, TIMESTAMP, TINYINT, Type, decimal
+from optimizer.expression.coercion import micros
+from optimizer.expression.expr import Column, Expr, Literal, columns
+from optimizer.expression.types import BIGINT, BOOLEAN, DATE, DOUBLE, FLOAT, INT, SMALLINT, STRING, TIMESTAMP, TINYINT, Type, decimal
+from optimizer.query.model import Catalog
+from optimizer.sql.parse import parse
 
 INF, NAN = float("inf"), float("nan")
 TYPES = {"i8": TINYINT, "i16": SMALLINT, "i32": INT, "i64": BIGINT, "f": FLOAT, "d": DOUBLE, "p5": decimal(5, 2), "p10": decimal(10, 2), "p20": decimal(20, 4),
@@ -82,7 +82,7 @@ def rows(expr: Expr, most: int = 400) -> list[tuple[object, ...]]:
 
 def values(expr: Expr, found: list[tuple[object, ...]], dialect: str) -> str:
     """The rows as a VALUES table whose columns carry the names of those that the expression reads."""
-    from optimizer.scalar import literal
+    from optimizer.expression.scalar import literal
 
     used = columns(expr)
     lines = ", ".join("(" + ", ".join(literal(Literal(v, c.type), dialect) for v, c in zip(row, used)) + f", {i})" for i, row in enumerate(found))

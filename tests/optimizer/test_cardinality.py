@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optimizer.cardinality import Operand, distinct, shares, sizes
 from optimizer.errors import ForebayError
-from optimizer.observed import InputObserved, Observed
+from optimizer.statistics.cardinality import Operand, distinct, shares, sizes
+from optimizer.statistics.observed import InputObserved, Observed
 from tests.optimizer.observing import skewed, two
 from tests.optimizer.planning import query
 

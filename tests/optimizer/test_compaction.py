@@ -5,12 +5,12 @@ from random import Random
 
 import pytest
 
-from jobs import kernel
-from optimizer.compaction import compaction
-from optimizer.lowering import Lowering
-from optimizer.plan import named
-from optimizer.program import BEGINNING, state_sets
-from optimizer.shape import shape
+from jobs.engine import kernel
+from optimizer.plan.compaction import compaction
+from optimizer.plan.lowering import Lowering
+from optimizer.plan.model import named
+from optimizer.plan.program import BEGINNING, state_sets
+from optimizer.query.shape import shape
 from tests import oracle
 from tests.differential import differences, folder_of, query_of
 from tests.engine import compact, together

@@ -1,9 +1,9 @@
 """A pinned name is kept whatever it costs; its form is the cheapest of that name, and follows what the streams do."""
 from __future__ import annotations
 
-from optimizer.consider import PINNED, Costs, consider, with_width
+from optimizer.choice.consider import PINNED, Costs, consider, with_width
+from optimizer.choice.decide import Past
 from optimizer.cost.measured import prior
-from optimizer.decide import Past
 from tests.optimizer.observing import two
 from tests.optimizer.planning import query
 

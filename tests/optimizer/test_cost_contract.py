@@ -3,9 +3,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from optimizer.cost.contract import Price, lines, ranked
-from optimizer.cost.many_way import price
-from optimizer.plan import candidates
+from optimizer.papers.contract import Price, lines, ranked
+from optimizer.papers.many_way import price
+from optimizer.plan.model import candidates
 from tests.optimizer.costs import by_hand
 from tests.optimizer.planning import query
 

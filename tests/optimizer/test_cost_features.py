@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optimizer.cardinality import distinct
 from optimizer.cost.features import Features, building, state_rows, steady
-from optimizer.lowering import Lowering
-from optimizer.observed import Observed
-from optimizer.plan import KEEPING, Plan, candidates, named
-from optimizer.program import state_sets
-from optimizer.shape import shape
+from optimizer.plan.lowering import Lowering
+from optimizer.plan.model import KEEPING, Plan, candidates, named
+from optimizer.plan.program import state_sets
+from optimizer.query.shape import shape
+from optimizer.statistics.cardinality import distinct
+from optimizer.statistics.observed import Observed
 from tests.optimizer.observing import two
 from tests.optimizer.planning import query
 

@@ -3,7 +3,8 @@ from __future__ import annotations
 
 import pytest
 
-from optimizer.cost.join_aggregation import (
+from optimizer.errors import ForebayError
+from optimizer.papers.join_aggregation import (
     Widths,
     Windows,
     counting,
@@ -15,7 +16,6 @@ from optimizer.cost.join_aggregation import (
     pipelined_space,
     steady,
 )
-from optimizer.errors import ForebayError
 
 W = Windows(a=6, b=4, expired_a=1, expired_b=2, buckets=2, selectivity=0.5)
 WIDTHS = Widths(8, 12, 4)

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optimizer.cost.derived import matches
-from optimizer.cost.many_way import local_costs, many_way, price, probe_order
-from optimizer.cost.statistics import METHODS, Setting
-from optimizer.cost.two_way import two_way
 from optimizer.errors import ForebayError
-from optimizer.plan import Plan, candidates
+from optimizer.papers.derived import matches
+from optimizer.papers.many_way import local_costs, many_way, price, probe_order
+from optimizer.papers.statistics import METHODS, Setting
+from optimizer.papers.two_way import two_way
+from optimizer.plan.model import Plan, candidates
 from tests.optimizer.costs import by_hand, costs, digits, paper, settings
 from tests.optimizer.planning import query
 

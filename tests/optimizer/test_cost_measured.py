@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from optimizer.cost.contract import ranked
 from optimizer.cost.features import KINDS, steady
 from optimizer.cost.measured import NAMES, SECONDS, Coefficients, Measurement, deviation, first_price, fit, model, price, prior, read, seconds
 from optimizer.errors import ForebayError
-from optimizer.observed import ClassObserved, InputObserved, Observed
-from optimizer.plan import candidates, named
-from optimizer.query import Catalog
-from optimizer.sql import parse
-from optimizer.types import BIGINT, STRING, TIMESTAMP
+from optimizer.expression.types import BIGINT, STRING, TIMESTAMP
+from optimizer.papers.contract import ranked
+from optimizer.plan.model import candidates, named
+from optimizer.query.model import Catalog
+from optimizer.sql.parse import parse
+from optimizer.statistics.observed import ClassObserved, InputObserved, Observed
 from tests.optimizer.observing import two
 from tests.optimizer.planning import query
 

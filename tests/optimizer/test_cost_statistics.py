@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from optimizer.cost.document import read, written
-from optimizer.cost.many_way import price
-from optimizer.cost.statistics import Constants, Setting, Stream, timed
 from optimizer.errors import ForebayError
-from optimizer.plan import candidates
+from optimizer.papers.document import read, written
+from optimizer.papers.many_way import price
+from optimizer.papers.statistics import Constants, Setting, Stream, timed
+from optimizer.plan.model import candidates
 from tests.optimizer.costs import by_hand
 from tests.optimizer.planning import query
 

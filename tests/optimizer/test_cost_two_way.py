@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from optimizer.cost.derived import answer_buckets, answer_groups, join_buckets, matching_groups, matching_rows, set_rows
-from optimizer.cost.statistics import METHODS, Setting
-from optimizer.cost.two_way import eap10_printed, early_gain, two_way
 from optimizer.errors import ForebayError
+from optimizer.papers.derived import answer_buckets, answer_groups, join_buckets, matching_groups, matching_rows, set_rows
+from optimizer.papers.statistics import METHODS, Setting
+from optimizer.papers.two_way import eap10_printed, early_gain, two_way
 from tests.optimizer.costs import by_hand, costs, digits, paper, settings
 
 LAP, EAP10, EAP01, EAP11 = (False, False), (True, False), (False, True), (True, True)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optimizer.cost.window_join import STRATEGIES, Buffer, Steps, half, invalidating_join, occupancy, stale, useful_buckets, window_join
 from optimizer.errors import ForebayError
+from optimizer.papers.window_join import STRATEGIES, Buffer, Steps, half, invalidating_join, occupancy, stale, useful_buckets, window_join
 
 A, B = Buffer("a", Fraction(2), Fraction(3)), Buffer("b", Fraction(5), Fraction(4))
 STEPS = Steps(1, 10, 100)

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from optimizer.decide import DEFAULT, Decision, Past, Priced, decide, priced
-from optimizer.plan import Candidate, Plan
+from optimizer.choice.decide import DEFAULT, Decision, Past, Priced, decide, priced
+from optimizer.plan.model import Candidate, Plan
 
 LAP = Plan((False, False), "recompute", (0, 1))
 EARLY = Plan((False, True), "recompute", (0, 1))

@@ -8,12 +8,12 @@ from random import Random
 
 import pytest
 
-from optimizer.consider import Costs, consider
+from optimizer.choice.consider import Costs, consider
+from optimizer.choice.explain import document, span, sql, tree
 from optimizer.cost.measured import prior
-from optimizer.estimate import assumed
-from optimizer.explain import document, span, sql, tree
-from optimizer.plan import candidates, named
-from optimizer.shape import shape
+from optimizer.plan.model import candidates, named
+from optimizer.query.shape import shape
+from optimizer.statistics.estimate import assumed
 from tests import oracle
 from tests.differential import answers, differences, query_of
 from tests.optimizer.planning import BATCH, QUERIES, query

@@ -7,11 +7,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from jobs import kernel
-from optimizer.final import final
-from optimizer.lowering import Lowering
-from optimizer.plan import candidates
-from optimizer.shape import shape
+from jobs.engine import kernel
+from optimizer.plan.final import final
+from optimizer.plan.lowering import Lowering
+from optimizer.plan.model import candidates
+from optimizer.query.shape import shape
 from tests.optimizer.planning import query
 
 WINDOW = "FROM views [WINDOW 1 MINUTE]"

@@ -8,11 +8,11 @@ import pytest
 from scalar_cases import read, texts
 
 from optimizer.errors import ForebayError
-from optimizer.expr import Call, walk
-from optimizer.functions import FUNCTIONS
-from optimizer.scalar import can_fail, fails
-from optimizer.signatures import NAMES
-from optimizer.sql_aggregates import AGGREGATES
+from optimizer.expression.expr import Call, walk
+from optimizer.expression.functions import FUNCTIONS
+from optimizer.expression.scalar import can_fail, fails
+from optimizer.expression.signatures import NAMES
+from optimizer.sql.aggregates import AGGREGATES
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "queries.md"
 SYNTAX = ("CASE", "CAST", "TRY_CAST", "IF")

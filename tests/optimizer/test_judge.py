@@ -10,12 +10,12 @@ from judge_aggregates import SETS, TAKEN, asked_aggregates, differing
 from judge_cases import FORMS, TARGETS, candidates
 from scalar_cases import TYPES
 
-from optimizer.casting import castable
 from optimizer.errors import ForebayError
-from optimizer.signatures import NAMES, OPERATORS
-from optimizer.sql_aggregates import AGGREGATES
-from optimizer.types import NAMES as TYPE_NAMES
-from optimizer.types import parse_type
+from optimizer.expression.casting import castable
+from optimizer.expression.signatures import NAMES, OPERATORS
+from optimizer.expression.types import NAMES as TYPE_NAMES
+from optimizer.expression.types import parse_type
+from optimizer.sql.aggregates import AGGREGATES
 from tests.seeds import seed
 
 PARTS = 72      # of some 22,000 expressions; a part takes 20 s in a new JVM and has some of each row

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from jobs import kernel
-from optimizer import dialect as d
-from optimizer.lowering import Lowering
-from optimizer.membership import Counting, bounds
-from optimizer.plan import named
-from optimizer.shape import shape
+from jobs.engine import kernel
+from optimizer.expression import dialect as d
+from optimizer.plan.lowering import Lowering
+from optimizer.plan.membership import Counting, bounds
+from optimizer.plan.model import named
+from optimizer.query.shape import shape
 from tests.optimizer.planning import BATCH, query
 
 NOON = 1_800_000_000_000_000

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import pytest
 
-from optimizer.parallelism import RESTED, Parallelism, parallelism
+from optimizer.choice.parallelism import RESTED, Parallelism, parallelism
 
 
 def test_without_a_latency_all_tasks_work() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 import pytest
 
 from optimizer.errors import ForebayError
-from optimizer.plan import Plan, candidates, connected_order, default, named
-from optimizer.shape import shape
+from optimizer.plan.model import Plan, candidates, connected_order, default, named
+from optimizer.query.shape import shape
 from tests.optimizer.planning import QUERIES, query
 
 

@@ -5,14 +5,14 @@ from itertools import product
 
 import pytest
 
-from optimizer.division import dealt, divided, pivot, share
-from optimizer.lowering import Lowering
-from optimizer.membership import Range
-from optimizer.plan import named
-from optimizer.program import BEGINNING, sets, state_sets
-from optimizer.shape import shape
-from optimizer.steps import program
-from optimizer.windows import ALWAYS
+from optimizer.plan.division import dealt, divided, pivot, share
+from optimizer.plan.lowering import Lowering
+from optimizer.plan.membership import Range
+from optimizer.plan.model import named
+from optimizer.plan.operators.steps import program
+from optimizer.plan.program import BEGINNING, sets, state_sets
+from optimizer.query.shape import shape
+from optimizer.query.windows import ALWAYS
 from tests.optimizer.planning import BATCH, query
 
 T = 1_000 * BATCH

@@ -10,8 +10,8 @@ import pytest
 from scalar_cases import INF, NAN, read, rows, texts, values
 
 from optimizer.errors import ForebayError
-from optimizer.expr import Column, Expr, columns
-from optimizer.scalar import DUCKDB_SETTINGS, fails, render, safe
+from optimizer.expression.expr import Column, Expr, columns
+from optimizer.expression.scalar import DUCKDB_SETTINGS, fails, render, safe
 from tests.seeds import seed
 
 INEXACT = ("EXP", "LN", "LOG10", "POWER")         # the last digit is the mathematics library's

@@ -9,11 +9,11 @@ from random import Random
 
 import pytest
 
-from optimizer.plan import Plan, candidates
-from optimizer.query import Query
-from optimizer.search import Forms, best_order, cheapest, every_form, next_fewest
-from optimizer.shape import shape
-from optimizer.sql import parse
+from optimizer.choice.search import Forms, best_order, cheapest, every_form, next_fewest
+from optimizer.plan.model import Plan, candidates
+from optimizer.query.model import Query
+from optimizer.query.shape import shape
+from optimizer.sql.parse import parse
 from tests.optimizer.planning import CATALOG
 
 FORMS = Forms(parts=(0, 1), places=("tasks", "jvm"))

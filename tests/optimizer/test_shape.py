@@ -1,8 +1,8 @@
 """What a query asks of each input: keys, measures and what stays for the join."""
 from __future__ import annotations
 
-from optimizer.expr import Column
-from optimizer.shape import Shape, home, mergeable, shape, states
+from optimizer.expression.expr import Column
+from optimizer.query.shape import Shape, home, mergeable, shape, states
 from tests.optimizer.planning import query
 
 

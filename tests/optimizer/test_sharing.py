@@ -3,10 +3,10 @@ from __future__ import annotations
 
 import pytest
 
-from optimizer.query import Query
+from optimizer.query.model import Query
+from optimizer.query.normal import normal
 from optimizer.sharing.group import Group, alone, form, forms, group
 from optimizer.sharing.marks import WORD, marks
-from optimizer.sharing.normal import normal
 from optimizer.sharing.program import lowering, shared_program
 from tests.optimizer.planning import BATCH, query
 

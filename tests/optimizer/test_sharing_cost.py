@@ -5,9 +5,9 @@ from random import Random
 
 import pytest
 
-from optimizer.sharing.cost import Join, QuerySets, Side, cost, union
+from optimizer.papers.reorder import Joins, Orders, orders, replanned
+from optimizer.papers.sharing import Join, QuerySets, Side, cost, union
 from optimizer.sharing.grouping import HYSTERESIS, gain, groups
-from optimizer.sharing.reorder import Joins, Orders, orders, replanned
 
 
 def sets(**rows: float) -> QuerySets:

@@ -6,13 +6,13 @@ from random import Random
 
 import pytest
 
-from optimizer.query import Query
+from optimizer.query.model import Query
+from optimizer.query.windows import SECOND, Window
 from optimizer.sharing import pool
 from optimizer.sharing.family import Family, apart, family_program, related
 from optimizer.sharing.group import Group, group
 from optimizer.sharing.pool import UNITS, Form, Rows, Set, form
 from optimizer.sharing.program import lowering
-from optimizer.windows import SECOND, Window
 from tests.optimizer.planning import BATCH, query
 
 VIEWS, CLICKS = "views AS v [WINDOW {} SECONDS]", "clicks AS c [WINDOW {} SECONDS]"

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from optimizer.division import dealt, pivot
-from optimizer.query import Query
+from optimizer.plan.division import dealt, pivot
+from optimizer.query.model import Query
 from optimizer.sharing.counted import HEAVY, JOINED, KEYS, MARKS, MET, UNION, Tally, paper, tallied
 from optimizer.sharing.group import Group, group
 from optimizer.sharing.program import lowering, shared_program

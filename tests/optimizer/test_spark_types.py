@@ -4,10 +4,10 @@ from __future__ import annotations
 import pytest
 
 from optimizer.errors import ForebayError
-from optimizer.expr import AggregateRef, Call, Column, Literal
-from optimizer.query import Aggregate, Catalog, Query
-from optimizer.sql import parse
-from optimizer.types import BOOLEAN, DOUBLE, INT, STRING, TIMESTAMP, decimal
+from optimizer.expression.expr import AggregateRef, Call, Column, Literal
+from optimizer.expression.types import BOOLEAN, DOUBLE, INT, STRING, TIMESTAMP, decimal
+from optimizer.query.model import Aggregate, Catalog, Query
+from optimizer.sql.parse import parse
 
 COLUMNS = (("ts", TIMESTAMP), ("a", INT), ("b", INT), ("s", STRING), ("m", decimal(10, 2)), ("d", DOUBLE), ("p", BOOLEAN), ("r", BOOLEAN))
 CATALOG = Catalog(1_000_000, (("t", "ts", COLUMNS),), ())

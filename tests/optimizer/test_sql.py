@@ -4,11 +4,11 @@ from __future__ import annotations
 import pytest
 
 from optimizer.errors import ForebayError
-from optimizer.expr import AggregateRef, Call, Column, GroupRef, Literal, inputs
-from optimizer.query import Aggregate, Catalog, Query
-from optimizer.sql import parse
-from optimizer.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, Type, decimal
-from optimizer.windows import Window
+from optimizer.expression.expr import AggregateRef, Call, Column, GroupRef, Literal, inputs
+from optimizer.expression.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, Type, decimal
+from optimizer.query.model import Aggregate, Catalog, Query
+from optimizer.query.windows import Window
+from optimizer.sql.parse import parse
 
 MINUTE, HOUR = 60_000_000, 3_600_000_000
 VIEWS = (("ts", TIMESTAMP), ("user", STRING), ("page", STRING), ("ms", BIGINT), ("n", INT), ("price", decimal(10, 2)), ("score", DOUBLE), ("ok", BOOLEAN),

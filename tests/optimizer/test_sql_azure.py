@@ -4,13 +4,13 @@ from __future__ import annotations
 import pytest
 
 from optimizer.errors import ForebayError
-from optimizer.merging import choices
-from optimizer.plan import candidates, default
-from optimizer.query import Catalog, NamedWindow, Query
-from optimizer.sql import parse
-from optimizer.sql_windows import length
-from optimizer.types import parse_type
-from optimizer.windows import Window
+from optimizer.expression.types import parse_type
+from optimizer.plan.merging import choices
+from optimizer.plan.model import candidates, default
+from optimizer.query.model import Catalog, NamedWindow, Query
+from optimizer.query.windows import Window
+from optimizer.sql.parse import parse
+from optimizer.sql.windows import length
 
 MINUTE = 60_000_000
 COLUMNS = tuple((n, parse_type(k)) for n, k in {"EntryTime": "timestamp", "DeviceID": "string", "T": "double"}.items())

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from test_sql import CATALOG, V
 
 from optimizer.errors import ForebayError
-from optimizer.expr import Call, walk
-from optimizer.functions import FUNCTIONS
-from optimizer.sql import parse
+from optimizer.expression.expr import Call, walk
+from optimizer.expression.functions import FUNCTIONS
+from optimizer.sql.parse import parse
 
 CALLS = """reflect('java.lang.System', 'exit', 1)
 java_method('java.lang.Runtime', 'getRuntime')|try_reflect('a', 'b')|input_file_name()|current_user()|version()

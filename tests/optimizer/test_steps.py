@@ -3,13 +3,13 @@ from __future__ import annotations
 
 import pytest
 
-from jobs import kernel
-from jobs.work import relation
-from optimizer.lowering import Lowering
-from optimizer.plan import KEEPING, named
-from optimizer.program import BEGINNING, Program
-from optimizer.shape import shape
-from optimizer.steps import STEPS, program
+from jobs.engine import kernel
+from jobs.engine.work import relation
+from optimizer.plan.lowering import Lowering
+from optimizer.plan.model import KEEPING, named
+from optimizer.plan.operators.steps import STEPS, program
+from optimizer.plan.program import BEGINNING, Program
+from optimizer.query.shape import shape
 from tests.optimizer.planning import BATCH, QUERIES, query
 
 T = 1_000 * BATCH

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optimizer.errors import ForebayError
-from optimizer.windows import ALWAYS, MAX_PANES, Window, check, due, tick
+from optimizer.query.windows import ALWAYS, MAX_PANES, Window, check, due, tick
 
 WINDOWS = st.one_of(st.builds(Window, st.just("sliding"), st.integers(1, 40)), st.builds(Window, st.just("tumbling"), st.integers(1, 5).map(lambda n: n * 10)),
                     st.builds(Window, st.just("hopping"), st.integers(1, 60), st.integers(1, 4).map(lambda n: n * 10)), st.just(Window("landmark")))

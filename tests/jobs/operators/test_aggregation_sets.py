@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.operators import aggregation_sets
-from jobs.operators.arrivals import Windows, arrivals
-from jobs.operators.rings import rows as held
+from jobs.papers.operators import aggregation_sets
+from jobs.papers.operators.arrivals import Windows, arrivals
+from jobs.papers.operators.rings import rows as held
 from optimizer.errors import ForebayError
 from tests.jobs.operators import naive
 

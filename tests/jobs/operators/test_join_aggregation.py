@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.operators import counting, inclusion, many, pipelined
-from jobs.operators.arrivals import Arrivals, Windows, arrivals
-from jobs.operators.rings import rows as held
-from jobs.operators.totals import answers
+from jobs.papers.operators import counting, inclusion, many, pipelined
+from jobs.papers.operators.arrivals import Arrivals, Windows, arrivals
+from jobs.papers.operators.rings import rows as held
+from jobs.papers.operators.totals import answers
 from optimizer.errors import ForebayError
 from tests.jobs.operators import naive
 

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.operators import window_join
-from jobs.operators.arrivals import Windows, arrivals
-from optimizer.cost.window_join import STRATEGIES
+from jobs.papers.operators import window_join
+from jobs.papers.operators.arrivals import Windows, arrivals
 from optimizer.errors import ForebayError
+from optimizer.papers.window_join import STRATEGIES
 from tests.jobs.operators import naive
 
 pytestmark = pytest.mark.slow       # the first call compiles

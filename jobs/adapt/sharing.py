@@ -1,0 +1,295 @@
+"""Which queries share one work at a boundary, and why the others do not; the decision is part of the batch's intent, nothing is computed here."""
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from math import log
+from typing import TYPE_CHECKING, Any
+
+from jobs.batch.shared import FACTOR, RULE, digest, family, grouped, table_of
+from jobs.batch.works import parsed, plan_from, plan_value
+from jobs.ledger.ledger import Batch
+from jobs.ledger.queries import Standing, standings
+from jobs.pipeline import declared as expect_files
+from jobs.storage import tables
+from optimizer.plan.model import placed
+from optimizer.query.model import Catalog
+from optimizer.query.normal import normal
+from optimizer.query.windows import Window
+from optimizer.sharing.group import alone, form, parts_of
+from optimizer.sharing.pool import MOST, Form, Set, families
+from optimizer.sharing.pool import form as form_of
+from optimizer.sharing.pool import one
+from optimizer.sharing.price import FAMILY, LEAST, each_alone, pays, together
+from optimizer.sharing.ways import chosen, planned, way_of
+
+if TYPE_CHECKING:
+    from jobs.run import Runtime
+
+PARSED = 200            # queries that `query show` parses to say what the next boundary does; of more it says what the last one did: each takes 3 ms
+SHOWN = 20              # members that `query show` names
+MOVED = 1.2             # by this factor a stream's rows change before families are weighed again
+TASKS = "tasks"
+BY_RULE = ("together_s", RULE, "apart_s", "forms", "parts")      # in what is weighed of a group: not counted
+DEAR = "{count} queries of its form are in force, but their windows hold so many rows that each for itself, from state, costs less"
+LONE = "no other query in force joins the same windows in the same way by the same groups{other}"
+FEW = "only {count} queries of its form are in force, and sharing pays from {least} on{other}"
+OTHER = {True: "; with other forms on its streams they are fewer than {family}, or one scan for all would cost more", False: ""}
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """Groups by name, and of every query outside them the reason; of groups that were weighed, seconds of a boundary together and apart."""
+
+    groups: Mapping[str, tuple[str, ...]]
+    apart: Mapping[str, str]
+    weighed: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+
+    @cached_property
+    def group_of(self) -> Mapping[str, str]:
+        """Each member's group."""
+        return {n: group for group, names in self.groups.items() for n in names}
+
+
+@dataclass(frozen=True, eq=False)
+class Formed:
+    """Names by form, and of the queries that can share with none the reasons; one object as long as nobody comes or goes."""
+
+    forms: Mapping[str, tuple[str, ...]]
+    apart: Mapping[str, str]
+
+
+def decide(rt: Runtime, active: Mapping[str, Standing], boundary: int | None = None) -> Sharing:
+    """The families of these queries at a boundary (None: the one after the last): forms, and forms of common streams, if the price says so for the rows
+    there are."""
+    formed, last = _formed_queries(rt, active), rt.ledger.last()
+    at = boundary if boundary is not None else last[1].boundaries[-1] + rt.pipeline.batch if last else None
+    if rt.share_from is not None or at is None:
+        return _unpriced(formed, rt.share_from or LEAST)
+    rows = Rows(rt, at)
+    before = {n: name for name, names in (last[1].shared if last else {}).items() for n in names}
+    texts = {name: tuple((n, active[n].sql) for n in names) for name, names in formed.forms.items()}
+    forms = [asked(name, text, rt.catalog) for name, text in texts.items()]
+    return _priced(rt, formed, forms, rows, before)
+
+
+def _unpriced(formed: Formed, least: int) -> Sharing:
+    apart = {n: _few(len(names), least) for names in formed.forms.values() if len(names) < least for n in names}
+    groups = {f"shared:{own}-{k}": part for own, names in formed.forms.items() if len(names) >= least for k, part in enumerate(parts_of(names, MOST))}
+    return Sharing(groups, {**formed.apart, **apart})
+
+
+def _priced(rt: Runtime, formed: Formed, forms: Collection[Form], rows: Rows, before: Mapping[str, str]) -> Sharing:
+    now: dict[str, set[str]] = {}
+    for name, names in formed.forms.items():
+        for n in names:
+            now.setdefault(before.get(n, ""), set()).add(name)
+    now.pop("", None)
+    times = {name: told[FACTOR] for name, told in known(rt).items() if FACTOR in told}
+    key = (formed, frozenset(map(frozenset, now.values())), rows.scale(forms), frozenset((name, round(log(x, MOVED))) for name, x in times.items()))
+    if rt.weighed is None or rt.weighed[0] != key:
+        rt.weighed = (key, _weighed(formed, forms, rows, now, LEAST, times))
+    return rt.weighed[1]
+
+
+def _weighed(formed: Formed, forms: Collection[Form], rows: Rows, now: Mapping[str, set[str]], least: int, times: Mapping[str, float]) -> Sharing:
+    """Sets that pay; of one that does not, the forms that do by themselves. `times`: seconds by what a group counted, over those by the rule."""
+    groups: dict[str, tuple[str, ...]] = {}
+    weighed: dict[str, Mapping[str, float]] = {}
+    apart = dict(formed.apart)
+
+    def price(made: Set) -> float:
+        return together(made.load) * max((times.get(part, 1.0) for part in _named(formed, made)), default=1.0)
+
+    def pay(made: Set) -> bool:
+        return made.load.members >= least and pays(price(made), made.load, any({f.name for f in made.forms} & names for names in now.values()))
+
+    for whole in families(forms, rows, [frozenset(names) for names in now.values()], least, FAMILY):
+        for made in [whole] if pay(whole) else [one(f, rows, least) for f in whole.forms]:
+            if pay(made):
+                parts = _named(formed, made)
+                groups |= parts
+                told = {"together_s": price(made), RULE: together(made.load), "apart_s": each_alone(made.load), "forms": float(made.load.forms)}
+                weighed |= dict.fromkeys(parts, told)
+            else:
+                names = formed.forms[made.forms[0].name]
+                apart |= dict.fromkeys(names, _apart(made, len(names), least, len(forms) > 1))
+    return Sharing(groups, apart, weighed)
+
+
+def _named(formed: Formed, made: Set) -> dict[str, tuple[str, ...]]:
+    """A set's members by a name of its own; one form with very many of them is several."""
+    own = sorted(f.name for f in made.forms)
+    members = tuple(n for name in own for n in formed.forms[name])
+    if len(own) > 1:
+        return {f"shared:{digest(' '.join(own))}-0": members}
+    return {f"shared:{own[0]}-{k}": part for k, part in enumerate(parts_of(members, MOST))}
+
+
+def _apart(made: Set, count: int, least: int, several: bool) -> str:
+    if count >= least:
+        return DEAR.format(count=count)
+    return _few(count, least, f"; with others it cannot: {made.forms[0].apart}" if made.forms[0].apart else OTHER[several].format(family=FAMILY))
+
+
+def _few(count: int, least: int, other: str = "") -> str:
+    return LONE.format(other=other) if count == 1 else FEW.format(count=count, least=least, other=other)
+
+
+@lru_cache(maxsize=4096)
+def asked(name: str, texts: tuple[tuple[str, str], ...], catalog: Catalog) -> Form:
+    """A form of these queries, as it is priced."""
+    return form_of(name, grouped(texts, catalog))
+
+
+class Rows:
+    """Rows of streams at a boundary, by the bounds of their files; asked many times of the same windows."""
+
+    def __init__(self, rt: Runtime, boundary: int) -> None:
+        self.rt, self.boundary = rt, boundary
+        self.known: dict[tuple[str, frozenset[Window]], tuple[float, float]] = {}
+
+    def __call__(self, stream: str, windows: frozenset[Window]) -> tuple[float, float]:
+        if (stream, windows) not in self.known:
+            self.known[stream, windows] = self._counted(stream, windows)
+        return self.known[stream, windows]
+
+    def scale(self, forms: Iterable[Form]) -> tuple[tuple[str, str, int, int], ...]:
+        """The orders of magnitude of all that forms read: while they stay, what was decided stands."""
+        found = {(stream, windows): self(stream, windows) for f in forms for stream, windows in f.windows.items()}
+        return tuple((stream, repr(windows), round(log(1 + read, MOVED)), round(log(1 + came, MOVED))) for (stream, windows), (read, came) in found.items())
+
+    def _counted(self, stream: str, windows: frozenset[Window]) -> tuple[float, float]:
+        if not tables.exists(self.rt.path("streams", stream)):
+            return 0.0, 0.0
+        files, stamp = self.rt.table(f"streams/{stream}").files(), self.rt.pipeline.streams[stream].event_time
+        oldest, since, at = min(w.oldest(self.boundary) for w in windows), self.boundary - self.rt.pipeline.batch, self.boundary
+        window = sum(f.rows for f in files if f.high.get(stamp, oldest) >= oldest and f.low.get("_boundary", at) <= at)
+        return float(window), float(sum(f.rows for f in files if since < f.high.get("_boundary", at) <= at))
+
+
+def _formed_queries(rt: Runtime, active: Mapping[str, Standing]) -> Formed:
+    judged = {g.name for g in rt.declared or expect_files.read(rt.pipeline) if g.subject == expect_files.QUERY}
+    foreign, listed = _foreign(rt), tuple(sorted((s.name, s.sql, _bound(s, judged)) for s in active.values()))
+    if rt.formed is None or rt.formed[0] != (foreign, listed):
+        rt.formed = ((foreign, listed), _formed_of(rt.catalog, listed, foreign))
+    return rt.formed[1]
+
+
+def _bound(standing: Standing, judged: Collection[str]) -> str:
+    """What a person asked of this query that a group cannot do."""
+    if standing.pin:
+        return f"it is pinned to {standing.pin}"
+    return "expectations of its answer are declared, which are judged of it alone" if standing.name in judged else ""
+
+
+def _foreign(rt: Runtime) -> str | None:
+    """Why nothing here can run in tasks, where groups run."""
+    if rt.engine == "jvm":
+        return "groups run in tasks, and Spark SQL is asked for"
+    for name in rt.pipeline.streams:
+        if tables.exists(rt.path("streams", name)) and rt.table(f"streams/{name}").features:
+            return f"groups run in tasks, which cannot read all of the table of stream {name}"
+    return None
+
+
+def _formed_of(catalog: Catalog, listed: Iterable[tuple[str, str, str]], foreign: str | None) -> Formed:
+    apart: dict[str, str] = {}
+    found: dict[str, list[str]] = {}
+    for name, sql, bound in listed:
+        own, reason = _formed(sql, catalog)
+        reason = foreign or bound or reason
+        if reason:
+            apart[name] = reason
+        else:
+            found.setdefault(own, []).append(name)
+    return Formed({own: tuple(names) for own, names in found.items()}, apart)
+
+
+@lru_cache(maxsize=16384)
+def _formed(sql: str, catalog: Catalog) -> tuple[str, str | None]:
+    """A query's form as a short name, or why it stays alone."""
+    query = parsed(sql, catalog)
+    reason = alone(query)
+    return ("", reason) if reason else (digest(repr(form(query))), None)
+
+
+def known(rt: Runtime) -> dict[str, Mapping[str, float]]:
+    """What the works of groups last counted, here or in a process before."""
+    last = rt.ledger.last()
+    found = {name: {k: v for k, v in told.items() if k not in BY_RULE} for name, told in (last[1].weighed if last else {}).items()}
+    return {name: told for name, told in {**found, **rt.counted}.items() if told}
+
+
+def counted(rt: Runtime, sharing: Sharing) -> dict[str, Mapping[str, float]]:
+    """The same of groups that were weighed, and of those that queries in force could be: what made them part must not be forgotten."""
+    forms = rt.formed[1].forms if rt.formed is not None else {}
+    absent = {name for name in known(rt) if name not in sharing.groups and name.split(":")[-1].rsplit("-", 1)[0] in forms}
+    return {name: told for name, told in known(rt).items() if name in sharing.weighed or name in absent}
+
+
+def learnt(batch: Batch, found: Mapping[str, Mapping[str, float]]) -> Batch:
+    """With what its own works counted, for the next batch, whichever process does it."""
+    return replace(batch, weighed={name: {**told, **found.get(name, {})} for name, told in batch.weighed.items()})
+
+
+def plan_values(rt: Runtime, sharing: Sharing, active: Mapping[str, Standing], counts: Mapping[str, Mapping[str, float]]) -> dict[str, Mapping[str, Any]]:
+    """Each member's plan is its group's: by the way that costs least, where that was counted; else as it is."""
+    found: dict[str, Mapping[str, Any]] = {}
+    last = rt.ledger.last()
+    for name, names in sharing.groups.items():
+        groups = family(tuple((n, active[n].sql) for n in names), rt.catalog).groups
+        for made in groups:
+            before = next((last[1].plans[n] for n in last[1].shared.get(name, ()) if n in last[1].plans), None) if last else None
+            standing = way_of(plan_from(before)) if before is not None else None
+            plan = planned(made, chosen(made, counts.get(name, {}), standing)) if len(groups) == 1 else made.plan
+            found.update(dict.fromkeys(made.names, plan_value(placed(plan, TASKS))))
+    return found
+
+
+def said(rt: Runtime, standing: Standing) -> dict[str, Any]:
+    """With whom a query in force shares, and where its answers are then; or why it runs alone."""
+    if not standing.active:
+        return {}
+    active = {n: s for n, s in standings(rt.ledger.all_changes()).items() if s.active}
+    now = decide(rt, active) if len(active) <= PARSED else _at_last(rt)
+    group = now.group_of.get(standing.name)
+    if group is None:
+        return {"shares_with": [], "alone": now.apart.get(standing.name) or _own_reason(rt, standing)}
+    last = rt.ledger.last()
+    weighed = {**now.weighed.get(group, {}), **(last[1].weighed.get(group, {}) if last else {})}
+    some = [n for n in now.groups[group][:SHOWN + 1] if n != standing.name][:SHOWN]
+    found = {"table": table_of(standing.columns), "group": group, "members": len(now.groups[group]), "shares_with": some, "weighed": weighed}
+    return {**found, **_way(rt, standing, last[1].plans.get(standing.name) if last and standing.name in last[1].shared.get(group, ()) else None)}
+
+
+def _way(rt: Runtime, standing: Standing, plan: Mapping[str, Any] | None) -> dict[str, Any]:
+    """How the last boundary's work was done."""
+    if plan is None:
+        return {}
+    made = plan_from(plan)
+    divided = normal(parsed(standing.sql, rt.catalog)).inputs[made.divided].source if made.divided is not None else None
+    return {"way": {"split": made.split, "exchange": made.exchange, "divided": divided}}
+
+
+def _at_last(rt: Runtime) -> Sharing:
+    """As the last batch was: what a command can say of thousands of queries without parsing each."""
+    last = rt.ledger.last()
+    return Sharing(last[1].shared if last else {}, {})
+
+
+def _own_reason(rt: Runtime, standing: Standing) -> str:
+    return _bound(standing, ()) or _formed(standing.sql, rt.catalog)[1] or "it shared with none at the last boundary"
+
+
+def tables_of(standing: Standing) -> tuple[str, str]:
+    """Where a query's answers can be: its own table, and that of queries with its columns while it shares."""
+    return standing.table, table_of(standing.columns)
+
+
+def newest(rt: Runtime, standing: Standing) -> str:
+    """The table that holds its last published answer."""
+    last = rt.ledger.last()
+    own, together = tables_of(standing)
+    return together if last is not None and any(standing.name in names for names in last[1].shared.values()) else own

@@ -1,0 +1,264 @@
+"""Statistics from the batches themselves: which batches are sampled, what was found, and what follows for a query; no answer depends on any of it."""
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from jobs.adapt import statistics_table
+from jobs.batch.batch import Answer
+from jobs.batch.orders import located
+from jobs.batch.works import Context, Work, state_folder
+from jobs.engine import kernel
+from jobs.engine.sample import Asked, Taken, take
+from jobs.ingest import relations
+from jobs.ledger.ledger import Batch
+from jobs.maintenance import compact
+from jobs.storage import places, tables
+from jobs.storage.tables import Table
+from optimizer.errors import ForebayError
+from optimizer.plan.lowering import Lowering
+from optimizer.plan.membership import Range, inside
+from optimizer.plan.model import default
+from optimizer.plan.operators.join import group_columns
+from optimizer.plan.program import state_sets
+from optimizer.plan.sampling import COMBINATIONS, HEAVY, KEYS, SPACE, Limits, sampling
+from optimizer.query.model import Input, Query
+from optimizer.query.shape import shape
+from optimizer.query.windows import SECOND
+from optimizer.statistics.estimate import KEPT, assumed, changed
+from optimizer.statistics.estimate import observed as estimated
+from optimizer.statistics.estimate import recent
+from optimizer.statistics.figures import inputs
+from optimizer.statistics.observed import Observed
+from optimizer.statistics.samples import InputSample, Sample
+
+if TYPE_CHECKING:
+    from jobs.run import Runtime
+
+FIRST = 3                # samples of a query, or since the last change, before the rhythm below
+EVERY = 5                # boundaries between two samples then
+SPARE = 2.0              # how far beyond what is needed rows are still grouped, should there be fewer distinct values next time
+COLD_FILES = 2           # of a stream, newest, that a first look reads
+COLD_ROWS = 100_000      # of each
+
+
+def observed(rt: Runtime, name: str, query: Query) -> Observed | None:
+    """What is known of a query from its batches so far, None before its first sample."""
+    found = samples(rt, name, query)
+    newest = found[0] if found else None
+    if name not in rt.observed or rt.observed[name][0] is not newest:
+        rt.observed[name] = (newest, estimated(shape(query), found, rt.pipeline.batch))
+    return rt.observed[name][1]
+
+
+def samples(rt: Runtime, name: str, query: Query) -> list[Sample]:
+    """The last ones, newest first; after a restart as the ledger has them."""
+    text = digest(query)
+    if name not in rt.samples or rt.samples[name][0] != text:
+        rt.samples[name] = (text, statistics_table.last(rt, name, text))
+    return rt.samples[name][1]
+
+
+def digest(query: Query) -> str:
+    """Samples of another query of that name are not its."""
+    return f"{zlib.crc32(query.text.encode()):08x}"
+
+
+def asked(rt: Runtime, batch: Batch, works: Iterable[Work]) -> list[Asked]:
+    """The samples that this batch takes. Whatever goes wrong here, there are none."""
+    try:
+        came: dict[str, int] = {}
+        return [a for w in works if due(rt, batch, w, came) for a in _asked(rt, batch, w)]
+    except (ForebayError, tables.Broken, kernel.Error, OSError):
+        return []
+
+
+def due(rt: Runtime, batch: Batch, work: Work, came: dict[str, int]) -> bool:
+    """Whether this batch is sampled: a query's first, every EVERYth, and any whose rows tell of a change; never one to which nothing came.
+
+    `came` is filled with the rows that came to each stream."""
+    streams = {i.source for i in work.query.inputs if i.is_stream}
+    came.update({s: sum(n for _, n in compact.counts(rt.table(f"streams/{s}"), *_span(rt, batch))) for s in streams - came.keys()})
+    if not any(came[s] for s in streams):
+        return False
+    found = samples(rt, work.name, work.query)
+    if not found or len(recent(found)) < FIRST:
+        return True
+    length = len(batch.boundaries) * rt.pipeline.batch
+    before = {i.source: s.rows / (s.seconds or found[0].seconds) * length / SECOND for i, s in zip(work.query.inputs, found[0].inputs) if i.is_stream}
+    return batch.boundaries[-1] - found[0].at >= EVERY * rt.pipeline.batch or any(changed(came[s], n) for s, n in before.items())
+
+
+def _span(rt: Runtime, batch: Batch) -> tuple[int, int]:
+    return batch.boundaries[0] - rt.pipeline.batch, batch.boundaries[-1]
+
+
+def _asked(rt: Runtime, batch: Batch, work: Work) -> list[Asked]:
+    context, query = rt.context(), work.query
+    dialect = "spark" if work.plan.place == "jvm" else "duckdb"
+    low = Lowering(shape(query), replace(work.plan, order=tuple(range(len(query.inputs)))), dialect)
+    before = samples(rt, work.name, query)
+    found = []
+    for i, declared in enumerate(query.inputs):
+        if before and not declared.is_stream and before[0].dialect == dialect and before[0].inputs[i].version == batch.relations[declared.source]:
+            continue
+        limits = limited(before[0], i) if before and before[0].dialect == dialect and declared.is_stream else Limits()
+        wanted = sampling(low, i, rt.pipeline.batch, *_span(rt, batch), limits)
+        stream = rt.table(f"streams/{declared.source}") if declared.is_stream and dialect == "spark" else None
+        files = () if stream else located(context, batch, replace(work, parts=1), wanted.source, 0)[0]
+        found.append(Asked(work.name, i, wanted, files, (stream.path, stream.version) if stream else None))
+    return found
+
+
+def limited(before: Sample, i: int) -> Limits:
+    """Rows of values that would not be kept need not be grouped: as far as the last sample reached, and somewhat further."""
+    mine = before.inputs[i]
+    return Limits(_limit(mine.combinations.below, len(mine.combinations.counts), COMBINATIONS),
+                  tuple((c, _limit(s.below, len(s.counts), KEYS)) for c, s in mine.keys.items()),
+                  tuple((c, frequent(before, c)) for c in mine.keys))
+
+
+def frequent(before: Sample, c: int) -> tuple[int, ...]:
+    """Keys with the largest shares of any input's rows: watched on all inputs, so that each tells of the others' heavy keys."""
+    shares: dict[int, float] = {}
+    for one in before.inputs:
+        for h, (n, _) in ({**one.keys[c].counts, **one.keys[c].extra} if c in one.keys else {}).items():
+            shares[h] = max(shares.get(h, 0.0), n / max(one.passing, 1))
+    return tuple(sorted(sorted(shares, key=lambda h: -shares[h])[:HEAVY]))
+
+
+def _limit(below: int, found: int, wanted: int) -> int:
+    return SPACE if below == SPACE else min(SPACE, int(below * SPARE * wanted / max(found, 1)))
+
+
+def keep(rt: Runtime, batch: Batch, made: Iterable[Answer], taken: Sequence[Taken]) -> None:
+    """After the commit: samples join those before them, here and in the ledger's table; losing them is harmless."""
+    rows = []
+    for answer in made:
+        mine = {t.input: t.sample for t in taken if t.query == answer.work.name}
+        sample = _sample(rt, batch, answer, mine) if mine and answer.failed is None else None
+        if sample is not None:
+            query, name = answer.work.query, answer.work.name
+            rt.samples[name] = (digest(query), [sample, *samples(rt, name, query)][:KEPT])
+            known = observed(rt, name, query)
+            assert known is not None
+            rows += statistics_table.rows(name, digest(query), sample, inputs(query, known))
+    if rows:
+        try:
+            statistics_table.append(rt, rows)
+        except (ForebayError, tables.Broken, kernel.Error, OSError):
+            return
+
+
+def _sample(rt: Runtime, batch: Batch, answer: Answer, mine: dict[int, InputSample | None]) -> Sample | None:
+    work, before = answer.work, samples(rt, answer.work.name, answer.work.query)
+    found = []
+    for i, declared in enumerate(work.query.inputs):
+        one = mine[i] if i in mine else before[0].inputs[i] if before else None
+        if one is None:
+            return None
+        version = None if declared.is_stream else batch.relations[declared.source]
+        window = _window(rt.table(f"streams/{declared.source}"), declared, batch.boundaries[-1]) if declared.is_stream else float(one.rows)
+        found.append(replace(one, window=window, held=_held(rt.context(), work, i), version=version))
+    dialect = "spark" if work.plan.place == "jvm" else "duckdb"
+    groups, joined = _counted(answer)
+    return Sample(batch.boundaries[-1], len(batch.boundaries) * rt.pipeline.batch / SECOND, tuple(found), dialect, groups, joined)
+
+
+def _window(table: Table, declared: Input, t: int) -> float:
+    """Rows in the window at t; no row that counts by then is of a later time."""
+    assert declared.window is not None and declared.event_time is not None
+    wanted = inside(declared.window, t)
+    return _within(table, declared.event_time, replace(wanted, until=min(wanted.until, t)))
+
+
+def _within(table: Table, stamp: str, wanted: Range) -> float:
+    """Rows in a range by the files' bounds: of a file that lies partly in it, the part that its times let expect."""
+    total = 0.0
+    for f in table.files():
+        low, high = f.low.get(stamp, wanted.since), f.high.get(stamp, wanted.until)
+        if f.low.get("_boundary", wanted.upto) <= wanted.upto:
+            part = min(high + 1, wanted.until) - max(low, wanted.since)
+            total += f.rows * min(max(part / (high + 1 - low), 0.0), 1.0)
+    return total
+
+
+def _held(context: Context, work: Work, i: int) -> int | None:
+    """Distinct combinations in the window, where running totals hold one row of each."""
+    low = Lowering(shape(work.query), work.plan)
+    kept = next((s for s in state_sets(low) if s.kind == "totals" and s.input == i), None)
+    return sum(f.rows for f in context.table(state_folder(work, kept.name)).files()) if kept else None
+
+
+def _counted(answer: Answer) -> tuple[float | None, float | None]:
+    """Groups of the answer at its last boundary, before HAVING, and joined rows behind them."""
+    if answer.partials is None:
+        return None, None
+    keys = group_columns(shape(answer.work.query))
+    con = kernel.shared()
+    con.register("computed", answer.partials)
+    try:
+        merged = f"SELECT sum(c) AS n FROM computed WHERE _t = {answer.work.due[-1]}{' GROUP BY ' + ', '.join(keys) if keys else ''}"
+        groups, joined = con.execute(f"SELECT count(*), sum(n) FROM ({merged}) AS q WHERE n > 0").fetchall()[0]
+        return float(groups), float(joined or 0)
+    finally:
+        con.close()
+
+
+def sampled(rt: Runtime, query: Query) -> Observed:
+    """For a query that never ran: a look at the newest rows of its streams; what is assumed where there are none yet, or the kernel may not read them."""
+    versions = tuple(_version(rt, i) for i in query.inputs)
+    if rt.looked.get(query.text, ((),))[0] != versions:
+        rt.looked[query.text] = (versions, _sampled(rt, query))
+    return rt.looked[query.text][1]
+
+
+def _version(rt: Runtime, declared: Input) -> int | None:
+    if not declared.is_stream:
+        return relations.versions(rt.pipeline).get(declared.source)
+    path = f"streams/{declared.source}"
+    return rt.table(path).refresh().version if tables.exists(places.join(rt.pipeline.warehouse, path)) else None
+
+
+def _sampled(rt: Runtime, query: Query) -> Observed:
+    asked_shape = shape(query)
+    low = Lowering(asked_shape, default(query))
+    found = [_cold(rt, low, i) for i in range(len(query.inputs))]
+    whole = [f for f in found if f is not None]
+    if len(whole) < len(found) or not any(f.rows for f, i in zip(whole, query.inputs) if i.is_stream):
+        return assumed(asked_shape, rt.pipeline.batch)
+    last = max(f.high.get("_boundary", 0) for i in query.inputs if i.is_stream for f in rt.table(f"streams/{i.source}").files())
+    sample = Sample(last, rt.pipeline.batch / SECOND, tuple(whole))
+    known = estimated(asked_shape, [sample], rt.pipeline.batch)
+    assert known is not None
+    return known
+
+
+def _cold(rt: Runtime, low: Lowering, i: int) -> InputSample | None:
+    declared = low.shape.query.inputs[i]
+    if not declared.is_stream:
+        version = relations.versions(rt.pipeline).get(declared.source)
+        if version is None:
+            return None
+        path = places.join(rt.pipeline.warehouse, "relations", declared.source, relations.version_file(rt.pipeline, declared.source, version).path)
+        one = take(Asked("", i, sampling(low, i, rt.pipeline.batch, -1, 0), (path,))).sample
+        return None if one is None else replace(one, window=float(one.rows), version=version)
+    return _cold_stream(rt, low, i, declared)
+
+
+def _cold_stream(rt: Runtime, low: Lowering, i: int, declared: Input) -> InputSample | None:
+    path, stamp = f"streams/{declared.source}", declared.event_time or ""
+    if not tables.exists(places.join(rt.pipeline.warehouse, path)) or rt.table(path).refresh().features:
+        return None
+    files = sorted((f for f in rt.table(path).files() if stamp in f.high and "_boundary" in f.high), key=lambda f: f.high[stamp])[-COLD_FILES:]
+    if not files:
+        return None
+    upto, since, until = max(f.high["_boundary"] for f in files), min(f.low[stamp] for f in files), max(f.high[stamp] for f in files) + 1
+    names = tuple(places.join(rt.table(path).path, f.path) for f in files)
+    one = take(Asked("", i, sampling(low, i, rt.pipeline.batch, -1, upto), names, most=COLD_ROWS)).sample
+    if one is None or not one.rows:
+        return None
+    there = _within(rt.table(path), stamp, Range(-1, upto, since, until))
+    return replace(one, seconds=max(until - since, rt.pipeline.batch) / SECOND * one.rows / there, window=_window(rt.table(path), declared, upto))

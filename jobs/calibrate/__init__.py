@@ -1,0 +1,1 @@
+"""Unit costs of this machine, by small pieces of work and by plans run for real."""

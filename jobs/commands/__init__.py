@@ -1,0 +1,1 @@
+"""What a schedule or a person calls: one function a command."""

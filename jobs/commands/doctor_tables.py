@@ -1,0 +1,84 @@
+"""What doctor says of a pipeline's tables: ledger, streams, results, state, and since when rows are kept; it reads, and makes or mends nothing."""
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from jobs import run as runner
+from jobs.adapt import sharing
+from jobs.batch.works import parsed
+from jobs.commands import rebuild
+from jobs.commands.doctor import Fact
+from jobs.maintenance import integrity, repair, retention
+from jobs.pipeline.model import Pipeline, Stream
+from jobs.requests import requests
+from jobs.run import Runtime
+from jobs.storage import tables as delta
+from optimizer.errors import ForebayError
+
+COPY = "restore it from a copy: it cannot be made anew"
+
+
+def tables(pipeline: Pipeline) -> Iterable[Fact]:
+    if not delta.exists(os.path.join(pipeline.warehouse, "ledger", "changes")):
+        return [Fact("tables", True, "none yet")]
+    ledger = [f for path in _public(pipeline, "ledger") if (f := _readable(path))]
+    if ledger:
+        return ledger
+    rt = runner.runtime(pipeline)
+    broken = [f for path in _public(pipeline, "streams", "quarantine") if (f := _readable(path))]
+    found = [*broken, *_as_left(rt), *_results(rt), *_states(rt), *_long(rt), *(_kept(rt, s) for s in pipeline.streams.values() if s.keep is not None)]
+    return found if any(not f.ok for f in found) else [Fact("tables", True, "ledger, streams, results and state can be read"), *found]
+
+
+def _public(pipeline: Pipeline, *kinds: str) -> list[str]:
+    folders = [os.path.join(pipeline.warehouse, kind) for kind in kinds]
+    paths = [os.path.join(folder, name) for folder in folders if os.path.isdir(folder) for name in sorted(os.listdir(folder))]
+    return [path for path in paths if delta.exists(path)]
+
+
+def _readable(path: str) -> Fact | None:
+    """A fact if the table cannot be read: its log, or a file that it names."""
+    try:
+        table = delta.open_table(path)
+        for file in table.files():
+            if not os.path.exists(os.path.join(path, file.path)):
+                return Fact("table", False, f"{path} lacks its file {file.path}", COPY)
+    except (ForebayError, *repair.BROKEN) as error:
+        return Fact("table", False, f"{path}: {str(error).splitlines()[0]}", COPY)
+    return None
+
+
+def _as_left(rt: Runtime) -> list[Fact]:
+    """Streams and relations that lost a commit, or that somebody else changed."""
+    wrong = [d for path in integrity.checked_paths(rt) if not path.startswith("results/") and (d := integrity.damage(rt, path))]
+    return [Fact("table", False, f"{d.path}: {d.what}", d.remedy()) for d in wrong]
+
+
+def _results(rt: Runtime) -> list[Fact]:
+    paths = sorted({path for s in requests.listed(rt) if s.state != "deleted" for path in sharing.tables_of(s)})
+    wrong = {path: what for path in paths if (what := rebuild.unsound(rt, path))}
+    return [Fact("result", False, f"{path}: {what}", integrity.Damage(path, what).remedy(integrity.queries_in(rt, path))) for path, what in wrong.items()]
+
+
+def _states(rt: Runtime) -> list[Fact]:
+    fix = "`forebay doctor --rebuild {}` makes it anew from the stream tables"
+    return [Fact("state", False, f"of query {query}: {wrong}", fix.format(query)) for query, wrong in repair.damaged(rt)]
+
+
+def _long(rt: Runtime) -> list[Fact]:
+    """Queries from before a stream had its `keep`: their streams keep what they need."""
+    found = []
+    for standing in requests.listed(rt):
+        try:
+            if standing.active:
+                retention.check(rt.pipeline, parsed(standing.sql, rt.catalog))
+        except ForebayError as error:
+            found.append(Fact("keep", False, f"query {standing.name}: {error.message}; as long as it is in force they stay", error.hint or ""))
+    return found
+
+
+def _kept(rt: Runtime, stream: Stream) -> Fact:
+    gone = retention.since(rt, f"streams/{stream.name}")
+    said = "none has left yet" if gone is None else f"they are kept since {delta.instant(gone):%Y-%m-%dT%H:%M:%SZ}"
+    return Fact("keep", True, f"rows of {stream.name}: {said}")

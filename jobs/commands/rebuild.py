@@ -1,0 +1,217 @@
+"""What `forebay doctor --rebuild` does: a query's state is let go of, and the tables of its answers are made sound; rows and ledger are never made anew.
+
+A result table that somebody else changed gets the files back that it had, if they are all there. Otherwise its answers are computed anew from the
+stream tables, boundary by boundary, from the rows and relation versions that counted there; boundaries whose rows have left by `keep` stay as the
+table still has them.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from jobs.adapt.sharing import tables_of
+from jobs.batch import batch as batches
+from jobs.batch.works import parsed, plan_value, works
+from jobs.engine import kernel
+from jobs.ledger.ledger import Batch, State
+from jobs.ledger.queries import Standing, standings
+from jobs.maintenance import integrity, repair, retention
+from jobs.pipeline import handles
+from jobs.pipeline.schema import arrow
+from jobs.requests import requests
+from jobs.results import answers
+from jobs.results.answers import segments
+from jobs.storage import delta_log, places, tables
+from jobs.storage.lock import held
+from jobs.storage.tables import OURS, File, Table
+from optimizer.errors import failed
+from optimizer.plan.model import Plan, default
+from optimizer.sharing.group import OWNER
+
+if TYPE_CHECKING:
+    from jobs.run import Runtime
+
+TOGETHER = 100       # boundaries computed at once
+
+
+@dataclass(frozen=True)
+class Rebuilt:
+    """`state`: whether its next boundary makes its state anew; `tables`: those of its answers that were mended; `boundaries` that were computed for it."""
+
+    query: str
+    state: bool
+    tables: tuple[str, ...]
+    boundaries: int
+
+    @property
+    def anything(self) -> bool:
+        return self.state or bool(self.tables)
+
+
+def rebuild(rt: Runtime, name: str) -> Rebuilt:
+    standing = requests.show(rt, name)
+    state = repair.rebuild(rt, name)
+    with held(rt.pipeline.warehouse), repair.told(rt):
+        rt.forget()
+        damaged = [path for path in tables_of(standing) if unsound(rt, path)]
+        boundaries = sum(_mend(rt, path) for path in damaged)
+    return Rebuilt(name, state, tuple(damaged), boundaries)
+
+
+def unsound(rt: Runtime, path: str) -> str | None:
+    """What is wrong with a result table, its files included."""
+    wrong = integrity.damage(rt, path)
+    if wrong is not None:
+        return wrong.what
+    if not tables.exists(rt.path(path)):
+        return None
+    broken = handles.latest(rt.pipeline, rt.path(path)).broken()
+    return f"its file {broken[0]} is missing or cut off" if broken else None
+
+
+def _mend(rt: Runtime, path: str) -> int:
+    """The number of boundaries computed anew, 0 where files were put back."""
+    root = rt.path(path)
+    delta_log.mend_end(root)
+    rt.forget()
+    count = 0 if _put_back(rt, path) else _compute_anew(rt, path)
+    rt.ledger.rely({path: handles.latest(rt.pipeline, root).version})
+    return count
+
+
+def _put_back(rt: Runtime, path: str) -> bool:
+    """The files of our last commit, if no commit of ours is gone and the files are all on the disk."""
+    if not tables.exists(rt.path(path)):
+        return False
+    table = handles.latest(rt.pipeline, rt.path(path))
+    own = table.transaction(OURS)
+    if own < rt.ledger.relied().get(path, 0):
+        return False
+    before = table.at(own)
+    if before.broken():
+        return False
+    files, present = {f.path: f for f in before.files()}, {f.path for f in table.files()}
+    hidden = any(c.hides_rows for c in table.outside())      # a file of the same name that no longer counts all its rows
+    if not hidden:
+        table.commit([f for name, f in files.items() if name not in present], sorted(present - files.keys()))
+    return not hidden
+
+
+def _compute_anew(rt: Runtime, path: str) -> int:
+    owners = [s for s in standings(rt.ledger.all_changes()).values() if path in tables_of(s)]
+    shared = path != owners[0].table
+    table = _opened(rt, path, owners[0], shared)
+    anew = {s.name: _to_compute(rt, s, path) for s in owners}
+    files = _kept_files(rt, table, {name: {t for _, due in spans for t in due} for name, spans in anew.items()}, owners, shared)
+    for standing in owners:
+        for span, due in anew[standing.name]:
+            for rows in _computed(rt, span, due):
+                files += [rows] if isinstance(rows, File) else _written(table, rows, standing.name if shared else None)
+    last = rt.ledger.last()
+    table.commit(files, [f.path for f in table.files()], ("batch", last[1].number) if last else None)
+    return sum(len(due) for spans in anew.values() for _, due in spans)
+
+
+def _opened(rt: Runtime, path: str, standing: Standing, shared: bool) -> Table:
+    """The table, with a log of its own again if it had none that can be read."""
+    columns = [(n, arrow(t)) for n, t in parsed(standing.sql, rt.catalog).columns]
+    schema = pa.schema([*([(OWNER, pa.string())] if shared else []), ("boundary", answers.arrow_timestamp()), *columns])
+    try:
+        return rt.table(path, schema)
+    except repair.BROKEN:
+        places.delete_folder(places.join(rt.path(path), "_delta_log"))
+        return rt.table(path, schema)
+
+
+def _to_compute(rt: Runtime, standing: Standing, path: str) -> list[tuple[Standing, list[int]]]:
+    """The boundaries whose answers belong in this table and can be computed: not those of which the other table has rows, nor those whose rows have left."""
+    elsewhere = {t for other in tables_of(standing) if other != path for t in _boundaries(rt, other, standing.name)}
+    spans = []
+    for span, due in segments(rt, standing.name):
+        if span.table == standing.table:
+            first = retention.unsure(rt, parsed(span.sql, rt.catalog), due)
+            spans.append((span, [t for t in due[first:] if t not in elsewhere]))
+    return [(span, due) for span, due in spans if due]
+
+
+def _boundaries(rt: Runtime, path: str, name: str) -> set[int]:
+    """Of which a sound table has rows of the query."""
+    if not tables.exists(rt.path(path)) or unsound(rt, path):
+        return set()
+    table = handles.latest(rt.pipeline, rt.path(path))
+    where = f" WHERE {OWNER} = {kernel.quoted(name)}" if OWNER in table.schema.names else ""
+    rows = _ask(table, [f.path for f in table.files()], f"SELECT DISTINCT epoch_us(boundary) AS t FROM rows{where}")
+    return set(rows.column("t").to_pylist()) if rows.num_rows else set()
+
+
+def _computed(rt: Runtime, standing: Standing, due: Sequence[int]) -> Iterator[pa.Table | File]:
+    """Rows of answers as tables, or of a row query as the files that tasks have written."""
+    query = parsed(standing.sql, rt.catalog)
+    plan = replace(default(query), layout="raw") if not query.returns_rows else default(query)
+    versions = {i.source: rt.ledger.relation_versions(i.source) for i in query.inputs if not i.is_stream}
+    before: int | None = None
+    for relations, boundaries in _chunks(due, versions):
+        batch = _batch(rt, standing.name, plan, boundaries, relations, before if query.returns_rows else None)
+        context = rt.context()
+        answer, = batches.answers(context, batch, works(context, batch, {standing.name: standing})).made
+        if answer.failed:
+            raise failed("rebuild-failed", f"{standing.name} at {answers.iso(answer.failed[0])} cannot be computed anew: {answer.failed[1]}",
+                         "replace the query by one that can, or restore the table from a copy")
+        yield from answer.files
+        if answer.rows is not None:
+            yield answer.rows
+        before = boundaries[-1]
+
+
+def _batch(rt: Runtime, name: str, plan: Plan, boundaries: tuple[int, ...], relations: dict[str, int], before: int | None) -> Batch:
+    """A batch that no ledger knows: what it gives is committed by who asked for it. `before`: the boundary that a row query's answers go on from."""
+    last = rt.ledger.last()
+    states = {} if before is None else {name: State(plan_value(plan), boundaries[0], before, relations)}
+    return Batch(last[1].number if last else 0, boundaries, {name: plan_value(plan)}, relations, states, {})
+
+
+def _chunks(due: Sequence[int], versions: dict[str, list[tuple[int, int]]]) -> Iterator[tuple[dict[str, int], tuple[int, ...]]]:
+    """Boundaries in their order that used the same versions of the relations."""
+    def at(t: int) -> tuple[tuple[str, int], ...]:
+        return tuple((name, [v for since, v in changes if since <= t][-1]) for name, changes in versions.items())
+
+    for relations, group in groupby(due, key=at):
+        boundaries = tuple(group)
+        for k in range(0, len(boundaries), TOGETHER):
+            yield dict(relations), boundaries[k:k + TOGETHER]
+
+
+def _kept_files(rt: Runtime, table: Table, anew: dict[str, set[int]], owners: Sequence[Standing], shared: bool) -> list[File]:
+    """What the table still has of boundaries that cannot be computed: rows of files that are whole."""
+    broken = set(table.broken())
+    names = [f.path for f in table.files() if f.path not in broken]
+    if not names:
+        return []
+    conditions = [f"({OWNER} = {kernel.quoted(s.name)} AND NOT {_among(anew[s.name])})" if shared else f"NOT {_among(anew[s.name])}" for s in owners]
+    rows = _ask(table, names, f"SELECT * FROM rows WHERE {' OR '.join(conditions)} ORDER BY boundary")
+    return _written(table, rows, None) if rows.num_rows else []
+
+
+def _among(boundaries: set[int]) -> str:
+    return f"epoch_us(boundary) IN ({', '.join(map(str, sorted(boundaries)))})" if boundaries else "FALSE"
+
+
+def _ask(table: Table, names: Sequence[str], sql: str) -> pa.Table:
+    con = kernel.connect(threads=2)
+    try:
+        paths = tuple(places.join(table.path, name) for name in names)
+        return kernel.table(con, f"WITH rows AS (FROM read_parquet({kernel.files(con, paths)})) {sql}") if paths else table.schema.empty_table()
+    finally:
+        con.close()
+
+
+def _written(table: Table, rows: pa.Table, owner: str | None) -> list[File]:
+    if not rows.num_rows:
+        return []
+    if owner is not None:
+        rows = rows.append_column(OWNER, pa.array([owner] * rows.num_rows, pa.string()))
+    return [tables.write(table.path, rows.select(table.schema.names).cast(table.schema), tables.unique("rebuilt"))]

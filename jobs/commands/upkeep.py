@@ -1,0 +1,41 @@
+"""What a pipeline's tables need between batches: the ledger's small files merged, rows that `keep` lets go taken out, files that nobody reads deleted."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from jobs import run as runner
+from jobs.expectations import gate as expect
+from jobs.maintenance import compact, repair, retention
+from jobs.storage import places, tables
+from jobs.storage.lock import held
+from optimizer.errors import ForebayError
+
+if TYPE_CHECKING:
+    from jobs.run import Runtime
+
+
+def upkeep(rt: Runtime) -> dict[str, Any]:
+    """Finishes what a crash left, tidies, and says what left which table. Runs do the same after their batches; this is for pipelines that rest.
+
+    Of a batch that a critical expectation stops nothing is touched: what it reads when it is run again must be there then, and it is not for upkeep to fail."""
+    with held(rt.pipeline.warehouse), repair.told(rt):
+        before = _noted(rt)
+        try:
+            recovered = len(runner.recover(rt))
+        except ForebayError as error:
+            if error.code != expect.STOPPED:
+                raise
+            return {"recovered": 0, "left": [], "stopped": str(error)}
+        rt.ledger.tidy()
+        retention.leave(rt, retention.horizons(rt))
+        compact.sweep(rt)
+        compact.trim_logs(rt)
+        return {"recovered": recovered, "left": _noted(rt)[len(before):], "stopped": None}
+
+
+def _noted(rt: Runtime) -> list[dict[str, Any]]:
+    path = places.join(rt.pipeline.warehouse, "ledger", "maintenance")
+    if not tables.exists(path):
+        return []
+    rows = tables.open_table(path).rows()
+    return [{k: row[k] for k in ("table", "files", "rows")} for row in rows.sort_by("at").drop_columns(["at"]).to_pylist()]

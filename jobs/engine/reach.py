@@ -1,0 +1,74 @@
+"""Which files a source reads, told by the bounds of their columns: what they can hold, what they hold for certain, whose they are; nothing is opened here."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from jobs.engine.work import Timed
+from jobs.storage.tables import File
+from optimizer.plan.membership import Range
+from optimizer.plan.program import Source
+
+MOMENTS = 32           # groups of files with times of their own in one statement; beyond, their times are read
+Split = tuple[tuple[str, ...], tuple[Timed, ...]]
+
+
+def dealt(files: Sequence[File], parts: int) -> list[list[File]]:
+    """Each task's share, about as many rows for each; the same whoever asks."""
+    shares: list[list[File]] = [[] for _ in range(parts)]
+    rows = [0] * parts
+    for file in sorted(files, key=lambda f: (-f.rows, f.path)):
+        least = rows.index(min(rows))
+        shares[least].append(file)
+        rows[least] += file.rows
+    return shares
+
+
+def inside(file: File, stamp: str, r: Range) -> bool:
+    """Whether all rows of a file are in the range, by bounds that hold for each of them."""
+    low, high = file.low, file.high
+    if not all(name in bound for name in ("_boundary", stamp) for bound in (low, high)):
+        return False
+    return low["_boundary"] > r.after and high["_boundary"] <= r.upto and low[stamp] >= r.since and high[stamp] < r.until
+
+
+def meets(file: File, stamp: str, r: Range) -> bool:
+    """Whether a file can hold rows of the range; one without statistics can."""
+    low, high = file.low, file.high
+    return (high.get("_boundary", r.upto) > r.after and low.get("_boundary", r.upto) <= r.upto
+            and high.get(stamp, r.since) >= r.since and low.get(stamp, r.since) < r.until)
+
+
+def split(found: Sequence[File], source: Source, place: Callable[[File], str]) -> Split:
+    """The files whose times have to be read, and those whose times their bounds tell well enough; by path."""
+    rest: list[str] = []
+    groups: dict[tuple[int, ...], tuple[int, int, list[str]]] = {}
+    for file in sorted(found, key=lambda f: f.path):
+        moment = _moment(file, source)
+        if moment is None or moment not in groups and len(groups) == MOMENTS:
+            rest.append(place(file))
+        else:
+            boundary, stamp = _times(file, source)
+            groups.setdefault(moment, (boundary, stamp, []))[2].append(place(file))
+    return tuple(rest), tuple(Timed(tuple(paths), boundary, stamp) for boundary, stamp, paths in groups.values())
+
+
+def _moment(file: File, source: Source) -> tuple[int, ...] | None:
+    """What tells the file's rows apart in time for this source, if it is the same for all of them."""
+    stamp, low, high = source.stamp, file.low, file.high
+    if not stamp or not file.rows or not all(name in bound for name in ("_boundary", stamp) for bound in (low, high)):
+        return None
+    sure = [inside(file, stamp, r) for r in source.ranges]
+    if source.counting is None:
+        return (0,) if sure == [True] else None
+    if low["_boundary"] != high["_boundary"] or any(not s and meets(file, stamp, r) for s, r in zip(sure, source.ranges)):
+        return None
+    first, last = (source.counting.interval(low["_boundary"], bound[stamp]) for bound in (low, high))
+    return (low["_boundary"], *first, *sure) if first == last else None
+
+
+def _times(file: File, source: Source) -> tuple[int, int]:
+    """Any that are in its moment."""
+    if source.counting is not None:
+        return file.low["_boundary"], file.low[source.stamp or ""]
+    (range_,) = source.ranges
+    return range_.upto, max(range_.since, 0)

@@ -1,0 +1,285 @@
+"""One task's work on one query: run a program's statements over files, hand over the answer's partials, write state files; commits nothing.
+
+Pure but for the files it reads and adds: the same order gives the same rows, in a Spark task or in this process.
+"""
+from __future__ import annotations
+
+import os
+import pickle
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs.engine import kernel
+from jobs.storage import places, tables
+from optimizer.expression import dialect as d
+from optimizer.expression.types import Type
+from optimizer.plan.program import Fragment, Program, Source, Write
+
+Made = TypeVar("Made")
+
+
+@dataclass(frozen=True)
+class Timed:
+    """Files of which every row's times can be taken for these: nothing that is asked of them has another answer."""
+
+    paths: tuple[str, ...]
+    boundary: int
+    stamp: int
+
+
+@dataclass(frozen=True)
+class Order:
+    """`narrow` computes sums in 64 bits and is tried first, `wide` in 128. `files` are absolute paths by source name,
+    in a store with how it is reached (see jobs.storage.places); `folders` where each state set is kept.
+
+    Of `certain` files times need not be read. `received` is what tasks sent before, by source. `rows_to` is the folder in which a row
+    query's answer is written by the task itself.
+    """
+
+    query: str
+    part: int
+    parts: int
+    narrow: Program
+    wide: Program
+    files: Mapping[str, tuple[str, ...]]
+    folders: Mapping[str, str]
+    label: str
+    rows_to: str | None = None
+    certain: Mapping[str, tuple[Timed, ...]] = field(default_factory=dict)
+    received: Mapping[str, tuple[bytes, ...]] = field(default_factory=dict)
+
+    @property
+    def shuffled(self) -> bool:
+        """Whether what it sends goes to the tasks of its keys, not to all."""
+        return any(f.parted for f in self.narrow.before)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """`failed` is the query's own error (a value of its answer cannot be computed), not the task's; `exhausted` says what did not fit into the task's
+    memory. `further` are answers of other shapes, by number."""
+
+    query: str
+    part: int
+    partials: pa.Table | None = None
+    written: tuple[tuple[str, tables.File], ...] = ()
+    failed: str | None = None
+    exhausted: str | None = None
+    seconds: float = 0.0
+    read_rows: Mapping[str, int] = field(default_factory=dict)
+    further: Mapping[int, pa.Table] = field(default_factory=dict)
+
+    def answer(self, number: int) -> pa.Table | None:
+        return self.further.get(number) if number else self.partials
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What one task sends before an exchange: partials of a source, for one task or (None) for all; or why there are none."""
+
+    query: str
+    source: str = ""
+    part: int | None = None
+    rows: bytes = b""
+    failed: str | None = None
+    exhausted: str | None = None
+
+
+def perform(order: Order, sent: Sequence[Sent] = ()) -> Outcome:
+    """An order's answer and state; an error that its data bring about is the outcome."""
+    started = time.perf_counter()
+    broken = next((s for s in sent if s.failed or s.exhausted), None)
+    if broken:
+        return Outcome(order.query, order.part, failed=broken.failed, exhausted=broken.exhausted)
+    order = _with(order, sent)
+    try:
+        made, written = _either(order, _run)
+        return Outcome(order.query, order.part, made.pop(0, None), tuple(written), seconds=time.perf_counter() - started, further=made)
+    except kernel.EXHAUSTED as error:
+        return Outcome(order.query, order.part, exhausted=_first_line(error), seconds=time.perf_counter() - started)
+    except kernel.Error as error:
+        return Outcome(order.query, order.part, failed=_told(error), seconds=time.perf_counter() - started)
+
+
+def prepare(order: Order) -> list[Sent]:
+    """This task's share of what crosses the exchange."""
+    try:
+        return _either(order, _send)
+    except kernel.EXHAUSTED as error:
+        return [Sent(order.query, exhausted=_first_line(error))]
+    except kernel.Error as error:
+        return [Sent(order.query, failed=_told(error))]
+
+
+@dataclass(frozen=True)
+class Joining:
+    """Performs an order with what was sent to all."""
+
+    sent: tuple[Sent, ...]
+
+    def __call__(self, order: Order) -> Outcome:
+        return perform(order, [s for s in self.sent if s.query == order.query])
+
+
+def sending(placed: tuple[int, Order]) -> list[tuple[int, bytes]]:
+    """What the order at a position sends, by the position it goes to: a query's orders stand together, in the order of their parts."""
+    position, order = placed
+    return [(position - order.part + to, pickle.dumps(s)) for s in prepare(order) for to in (range(order.parts) if s.part is None else (s.part,))]
+
+
+@dataclass(frozen=True)
+class Receiving:
+    """Performs the order of a position with what reached it."""
+
+    orders: tuple[Order, ...]
+
+    def __call__(self, to: int, payloads: list[bytes]) -> Outcome:
+        return perform(self.orders[to], [pickle.loads(p) for p in payloads])
+
+
+def _either(order: Order, run: Callable[[Order, Program], Made]) -> Made:
+    """Narrow first; what overflows there, or fails, is decided by the wide form."""
+    try:
+        return run(order, order.narrow)
+    except kernel.Error as error:
+        if not kernel.about_data(error):
+            kernel.discard()
+            raise
+        if order.narrow == order.wide:
+            raise
+    try:
+        return run(order, order.wide)
+    except kernel.Error as error:
+        if not kernel.about_data(error):
+            kernel.discard()
+        raise
+
+
+def _told(error: kernel.Error) -> str:
+    """Of an error that a row brought about; any other ends the batch."""
+    if not kernel.about_data(error):
+        raise error
+    return _first_line(error)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0]
+
+
+def _send(order: Order, program: Program) -> list[Sent]:
+    con = kernel.shared()
+    try:
+        found = []
+        for fragment in program.before:
+            source = fragment.source
+            con.execute(f"CREATE TEMP VIEW {source.name} AS {_source(con, order, source)}")
+            rows = kernel.table(con, fragment.sql)
+            found += [Sent(order.query, fragment.name, k, packed(share)) for k, share in _parted(rows, fragment, order.parts) if share.num_rows]
+        return found
+    finally:
+        con.close()
+
+
+def _parted(rows: pa.Table, fragment: Fragment, parts: int) -> list[tuple[int | None, pa.Table]]:
+    if not fragment.parted:
+        return [(None, rows)]
+    return [(k, rows.filter(pc.equal(rows["_part"], k)).drop_columns(["_part"])) for k in range(parts)]
+
+
+def _with(order: Order, sent: Sequence[Sent]) -> Order:
+    mine = [s for s in sent if s.query == order.query and s.part in (None, order.part)]
+    return replace(order, received={name: tuple(s.rows for s in mine if s.source == name) for name in {s.source for s in mine}}) if mine else order
+
+
+def packed(rows: pa.Table) -> bytes:
+    """As rows travel between tasks."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
+        writer.write_table(rows)
+    return bytes(sink.getvalue())
+
+
+def _run(order: Order, program: Program) -> tuple[dict[int, pa.Table], list[tuple[str, tables.File]]]:
+    con = kernel.shared()
+    try:
+        for source in program.sources:
+            if order.received.get(source.name):
+                con.register(source.name, pa.concat_tables([pa.ipc.open_stream(b).read_all() for b in order.received[source.name]]))
+                continue
+            con.execute(f"CREATE TEMP VIEW {source.name} AS {_source(con, order, source)}")
+        _define(con, program.setup)
+        rows, answers = [], dict[int, list[pa.Table]]()
+        for step in program.steps:
+            _define(con, step.define)
+            if order.rows_to:
+                rows.append(step.answer)
+            else:
+                answers.setdefault(step.number, []).append(kernel.table(con, step.answer))
+            for name in step.drop:
+                con.execute(f"DROP TABLE {name}")
+        written = [("", f) for f in _write_rows(con, order, rows)] if order.rows_to else []
+        return {number: pa.concat_tables(found) for number, found in answers.items()}, written + [
+            (w.set, f) for w in program.writes if w.every_part or order.part == 0 for f in _write(con, order, w)]
+    finally:
+        con.close()
+
+
+def _define(con: kernel.Connection, relations: tuple[tuple[str, str, bool], ...]) -> None:
+    for name, sql, kept in relations:
+        con.execute(f"CREATE TEMP {'TABLE' if kept else 'VIEW'} {name} AS {sql}")
+
+
+def _source(con: kernel.Connection, order: Order, source: Source) -> str:
+    return relation(con, source, order.files.get(source.name, ()), order.certain.get(source.name, ()))
+
+
+def relation(con: kernel.Connection, source: Source, files: tuple[str, ...], certain: tuple[Timed, ...] = ()) -> str:
+    """The SQL of a source: its files, or an empty relation of its columns."""
+    if not files and not certain:
+        return f"SELECT {', '.join(_null(n, t) for n, t in source.columns) or '1 AS _nothing'} WHERE FALSE"
+    listed = ", ".join(_quoted(n) for n, _ in source.columns) if certain else "*"
+    found = [f"SELECT {listed} FROM read_parquet({kernel.files(con, files)})"] if files else []
+    found += [f"SELECT {_told_times(source, timed)} FROM read_parquet({kernel.files(con, timed.paths)})" for timed in certain]
+    return " UNION ALL ".join(found)
+
+
+def _told_times(source: Source, timed: Timed) -> str:
+    """A source's columns with times known beforehand: two columns less to read, to round and to compare."""
+    times = {source.stamp: d.instant(timed.stamp, "duckdb"), "_boundary": d.instant(timed.boundary, "duckdb")}
+    return ", ".join(f"{times[n]} AS {_quoted(n)}" if n in times else _quoted(n) for n, _ in source.columns)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _null(name: str, type_: Type) -> str:
+    return f"CAST(NULL AS {d.name(type_, 'duckdb')}) AS {_quoted(name)}"
+
+
+def _write(con: kernel.Connection, order: Order, write: Write) -> list[tables.File]:
+    return write_file(con, write.sql, order.folders[write.set], f"{order.label}-{order.part}")
+
+
+def _write_rows(con: kernel.Connection, order: Order, answers: list[str]) -> list[tables.File]:
+    union = " UNION ALL ".join(f"({a})" for a in answers)
+    assert order.rows_to is not None
+    return write_file(con, f"SELECT {d.from_micros('_t', 'duckdb')} AS boundary, * EXCLUDE (_t) FROM ({union}) AS q",
+                      order.rows_to, f"{order.label}-{order.part}")
+
+
+def write_file(con: kernel.Connection, sql: str, folder: str, label: str) -> list[tables.File]:
+    """Writes a query's rows as one file, none for no rows. The name is unique: a task may run twice, and only what the driver commits exists."""
+    name = tables.unique(label)
+    with places.draft(folder) as here:
+        path = os.path.join(here, name)
+        count = con.execute(f"COPY ({sql}) TO {kernel.quoted(path)} (FORMAT parquet, COMPRESSION snappy)").fetchone()
+        if not count or not count[0]:
+            os.unlink(path)
+            return []
+        return [tables.describe(here, name)]

@@ -1,0 +1,1 @@
+"""Expectations of input and answers, judged before anything is written."""

@@ -1,0 +1,134 @@
+"""What expectations found, and who let what pass: warehouse/ledger/expectations and warehouse/ledger/releases; nothing is judged here.
+
+Only what failed is entered, so that a sound batch writes nothing. The runner alone enters findings; a release never waits for it.
+"""
+from __future__ import annotations
+
+import getpass
+import os
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from jobs.pipeline.schema import INSTANT
+from jobs.results.answers import iso
+from jobs.storage import tables
+from jobs.storage.tables import Conflict, Table, instant
+from optimizer.errors import ForebayError
+
+if TYPE_CHECKING:
+    from jobs.run import Runtime
+
+FINDINGS_PATH, RELEASES_PATH = "ledger/expectations", "ledger/releases"
+FINDINGS = pa.schema([("at", INSTANT), ("boundary", INSTANT), ("subject", pa.string()), ("expectation", pa.string()), ("severity", pa.string()),
+                      ("observed", pa.string()), ("passed", pa.bool_()), ("released", pa.bool_())])
+RELEASES = pa.schema([("at", INSTANT), ("boundary", INSTANT), ("subject", pa.string()), ("expectation", pa.string()), ("by", pa.string()),
+                      ("reason", pa.string())])
+MANY = 32                # files of one of these tables before they are made one
+ATTEMPTS = 100           # a release loses only to another release
+LONGEST = 1000           # characters of a reason
+
+
+@dataclass(frozen=True)
+class Finding:
+    """An expectation that did not hold at a boundary. `subject` is `stream NAME` or `query NAME`."""
+
+    boundary: int
+    subject: str
+    expectation: str
+    observed: str
+    severity: str
+    released: bool = False
+
+    @property
+    def key(self) -> tuple[int, str, str]:
+        return self.boundary, self.subject, self.expectation
+
+
+def enter(rt: Runtime, findings: Iterable[Finding]) -> None:
+    """One commit for all of them, none for none."""
+    rows = [{**asdict(f), "boundary": instant(f.boundary), "at": instant(rt.clock()), "passed": False} for f in findings]
+    if rows:
+        _append(rt.table(FINDINGS_PATH, FINDINGS), rows)
+
+
+def found(rt: Runtime) -> list[dict[str, Any]]:
+    """Everything that was entered, oldest first."""
+    return _read(rt, FINDINGS_PATH)
+
+
+def releases(rt: Runtime) -> list[dict[str, Any]]:
+    return _read(rt, RELEASES_PATH)
+
+
+def released(rt: Runtime) -> set[tuple[int, str, str]]:
+    """What may pass: keys of findings."""
+    return {key(row) for row in releases(rt)}
+
+
+def stops(rt: Runtime, boundary: int) -> list[dict[str, Any]]:
+    """What stops this boundary, as long as it has not been run: released or not, each once."""
+    committed = rt.ledger.committed()
+    if committed is not None and committed >= boundary:
+        return []
+    critical = [row for row in found(rt) if row["boundary"] == boundary and row["severity"] == "critical" and not row["released"]]
+    return list({key(row): row for row in critical}.values())
+
+
+def release(rt: Runtime, boundary: int, reason: str, by: str | None = None) -> dict[str, Any]:
+    """Lets pass what has stopped the boundary so far; waits for nobody."""
+    said, who = _said(reason), by or _user()
+    for _ in range(ATTEMPTS):
+        held = [row for row in stops(rt, boundary) if key(row) not in released(rt)]
+        if not held:
+            raise _nothing(rt, boundary)
+        at = rt.clock()
+        rows = [{"at": instant(at), "boundary": instant(boundary), "subject": row["subject"], "expectation": row["expectation"], "by": who, "reason": said}
+                for row in held]
+        try:
+            _append(rt.table(RELEASES_PATH, RELEASES), rows)
+            what = [{k: row[k] for k in ("subject", "expectation", "observed")} for row in held]
+            return {"boundary": boundary, "by": who, "reason": said, "at": at, "released": what}
+        except Conflict:
+            continue
+    raise Conflict("the ledger of releases is written without pause by others")
+
+
+def _said(reason: str) -> str:
+    if not reason.strip() or len(reason) > LONGEST:
+        raise ForebayError("bad-usage", f"a reason has 1 to {LONGEST} characters", hint='--reason "why it may pass"; the ledger keeps it')
+    return reason.strip()
+
+
+def _nothing(rt: Runtime, boundary: int) -> ForebayError:
+    at, before = iso(boundary), [row for row in releases(rt) if row["boundary"] == boundary]
+    if before and stops(rt, boundary):
+        return ForebayError("nothing-stopped", f"{at} is released already, by {before[-1]['by']}: {before[-1]['reason']}", hint="`forebay run` runs it")
+    return ForebayError("nothing-stopped", f"nothing is stopped at {at}", hint="only a boundary that a critical expectation stopped can be released")
+
+
+def key(row: dict[str, Any]) -> tuple[int, str, str]:
+    return row["boundary"], row["subject"], row["expectation"]
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):      # a container's user often has no name
+        return f"user {os.getuid()}"
+
+
+def _append(table: Table, rows: list[dict[str, Any]]) -> None:
+    table.append(pa.Table.from_pylist(rows, table.schema), most=MANY)
+
+
+def _read(rt: Runtime, path: str) -> list[dict[str, Any]]:
+    """Instants as microseconds."""
+    if not tables.exists(rt.path(path)):
+        return []
+    rows = rt.table(path).refresh().rows().sort_by([("at", "ascending"), ("boundary", "ascending")])
+    for name in ("at", "boundary"):
+        rows = rows.set_column(rows.schema.get_field_index(name), name, rows[name].cast(pa.int64()))
+    return list(rows.to_pylist())

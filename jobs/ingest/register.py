@@ -1,0 +1,123 @@
+"""What has come in: warehouse/ledger/files, one row an input; it is written after the stream table's commit, which is the ingest, and can be redone from it."""
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from jobs.engine import kernel
+from jobs.engine.kernel import Connection, files, quoted
+from jobs.pipeline import handles
+from jobs.pipeline.model import Pipeline
+from jobs.pipeline.schema import FILES
+from jobs.storage import places
+from jobs.storage.tables import Table, instant
+
+INGEST = "ingest"                      # under this name a stream's table says the number of its last ingest
+MANY = 32                              # files of this table that are read one by one; more are made one
+_INSTANTS = ("first_boundary", "last_boundary", "first_event", "last_event", "at")
+
+
+@dataclass(frozen=True)
+class Record:
+    """One input as it was taken; times in microseconds, `modified` in nanoseconds."""
+
+    stream: str
+    kind: str
+    path: str
+    size: int
+    modified: int
+    digest: str
+    rows: int
+    late: int
+    quarantined: int
+    ingest: int
+    at: int
+    first_boundary: int | None = None
+    last_boundary: int | None = None
+    first_event: int | None = None
+    last_event: int | None = None
+
+
+class Known(NamedTuple):
+    """What the ledger knows of one path."""
+
+    states: frozenset[tuple[int, int]]      # (size, modified)
+    digests: frozenset[str]
+
+
+class Watermark(NamedTuple):
+    """The least and greatest event time stored, and the wall clock's time when rows last came; microseconds."""
+
+    earliest: int
+    latest: int
+    arrived: int
+
+
+def application(stream: str) -> str:
+    """Under which name an ingest of the stream is known to this table."""
+    return f"ingest:{stream}"
+
+
+def files_table(pipeline: Pipeline) -> Table:
+    return handles.latest(pipeline, places.join(pipeline.warehouse, "ledger", "files"), FILES)
+
+
+def known(pipeline: Pipeline, stream: str) -> dict[str, Known]:
+    rows = _asked(pipeline, f"SELECT path, list((size, modified)), list(DISTINCT digest) FROM files WHERE stream = {quoted(stream)} GROUP BY path")
+    return {path: Known(frozenset(states), frozenset(digests)) for path, states, digests in rows}
+
+
+def last(pipeline: Pipeline, stream: str, path: str) -> str | None:
+    """The newest digest under a path: how far a topic or a table was read."""
+    rows = _asked(pipeline, f"SELECT arg_max(digest, ingest) FROM files WHERE stream = {quoted(stream)} AND path = {quoted(path)}")
+    return rows[0][0] if rows else None
+
+
+def watermarks(pipeline: Pipeline) -> dict[str, Watermark]:
+    """By stream; a stream without a row is not there. Exact, since Delta's own file statistics are not: they keep milliseconds."""
+    rows = _asked(pipeline, """SELECT stream, min(epoch_us(first_event)), max(epoch_us(last_event)), max(epoch_us("at")) FROM files
+        WHERE first_event IS NOT NULL GROUP BY stream""")
+    return {stream: Watermark(*numbers) for stream, *numbers in rows if stream in pipeline.streams}
+
+
+def counts(pipeline: Pipeline, like: str = "%") -> tuple[int, int, int]:
+    """Rows on time, late and quarantined, of the inputs whose path is like this."""
+    sums = ", ".join(f"CAST(coalesce(sum({name}), 0) AS BIGINT)" for name in ('"rows"', "late", "quarantined"))
+    (rows, late, aside), = _asked(pipeline, f"SELECT {sums} FROM files WHERE path LIKE {quoted(like)}") or [(0, 0, 0)]
+    return rows, late, aside
+
+
+def first_row(pipeline: Pipeline) -> int | None:
+    """The earliest event time of the pipeline."""
+    return min((w.earliest for w in watermarks(pipeline).values()), default=None)
+
+
+def append(table: Table, records: Iterable[Record], transaction: tuple[str, int]) -> None:
+    """Adds rows, and makes one file of many in the same commit."""
+    table.append(_as_rows(records), transaction, most=MANY)
+
+
+def _as_rows(records: Iterable[Record]) -> pa.Table:
+    return pa.Table.from_pylist([_instants(asdict(r)) for r in records], FILES)
+
+
+def _instants(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {k: instant(v) if k in _INSTANTS and v is not None else v for k, v in row.items()}
+
+
+def _reading(con: Connection, table: Table) -> str:
+    return f"read_parquet({files(con, tuple(places.join(table.path, f.path) for f in table.files()))})"
+
+
+def _asked(pipeline: Pipeline, sql: str) -> list[tuple[Any, ...]]:
+    table = files_table(pipeline)
+    if not table.files():
+        return []
+    con = kernel.shared()
+    try:
+        return con.execute(f"WITH files AS (FROM {_reading(con, table)}) {sql}").fetchall()
+    finally:
+        con.close()

@@ -1,0 +1,41 @@
+"""Where rows come from: each source says which inputs are there that the ledger does not know; what is in them is not looked at here."""
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from jobs.ingest import register as intake
+from jobs.ingest.reading import Input
+from jobs.ingest.sources import delta, files, hand, kafka
+from jobs.pipeline.model import Pipeline, Stream
+from jobs.storage import places
+
+
+def handed(pipeline: Pipeline, stream: Stream, things: Sequence[Any]) -> list[Input]:
+    """Paths and data frames that somebody handed over; what is not there or cannot be read as rows is refused before anything changes."""
+    def one(thing: Any) -> Input:
+        return files.named(pipeline, stream, os.fspath(thing)) if isinstance(thing, (str, os.PathLike)) else hand.staged(pipeline, stream, thing)
+
+    return [one(thing) for thing in things]
+
+
+def pending(pipeline: Pipeline, stream: Stream, tasks: Any, given: list[Input] | None) -> list[Input]:
+    """Inputs not known by name, size and time; those that only look new are found out by their digest when they are read."""
+    known = intake.known(pipeline, stream.name)
+    inputs = given if given is not None else _from_source(pipeline, stream, tasks)
+    chosen = {i.path or i.name: i for i in inputs if i.name not in known or i.kind != "hand" and (i.size, i.modified) not in known[i.name].states}
+    return list(chosen.values())
+
+
+def clear(pipeline: Pipeline) -> None:
+    """What was staged is of one ingest only."""
+    places.delete_folder(places.join(pipeline.warehouse, "staging"))
+
+
+def _from_source(pipeline: Pipeline, stream: Stream, tasks: Any) -> list[Input]:
+    if stream.source is None:
+        return []
+    if stream.source.kind == "kafka":
+        return kafka.pending(pipeline, stream, tasks)
+    return delta.pending(pipeline, stream, tasks) if stream.source.kind == "delta" else files.pending(pipeline, stream)

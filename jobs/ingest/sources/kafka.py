@@ -1,0 +1,85 @@
+"""A Kafka topic through Spark's connector: from the offsets in the ledger to the latest, staged as Parquet; offsets move with the commit of what was read."""
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from jobs.engine import kernel
+from jobs.engine.kernel import files
+from jobs.ingest import register as intake
+from jobs.ingest.reading import Input
+from jobs.ingest.sources.hand import staging
+from jobs.ingest.sources.spark_delta import session
+from jobs.pipeline.model import Pipeline, Source, Stream
+from jobs.storage import failpoints, places
+from jobs.storage.places import size_and_time
+from optimizer.errors import failed
+
+FILES = 64                             # at most so many staged files: all of a batch's offsets move in one commit
+EARLIEST = -2
+INCOMPLETE = "Assigned: Set("           # how the connector refuses offsets that leave out a partition: it names them all
+_CAUSE = re.compile(r"(Caused by: |: )?[a-z]+(\.\w+)+(Exception|Error)\b")
+Offsets = Mapping[int, int]            # partition → the next offset to read
+
+
+def pending(pipeline: Pipeline, stream: Stream, tasks: Any) -> list[Input]:
+    assert stream.source is not None
+    name, topic = f"kafka:{stream.source.path}", stream.source.path
+    said = intake.last(pipeline, stream.name, name)
+    before: Offsets = {int(k): int(v) for k, v in json.loads(said)[topic].items()} if said else {}
+    folder = places.join(staging(pipeline, stream.name), f"kafka-{os.urandom(8).hex()}")
+    before = _staged(session(tasks), stream.source, before, folder)
+    failpoints.at("ingest.after-stage")
+    paths = tuple(sorted(places.join(folder, f) for f in places.listed(folder) if f.endswith(".parquet")))
+    after = {**before, **(_ends(paths) if paths else {})}
+    if not paths or after == before:
+        return []
+    digest = json.dumps({topic: {str(p): after[p] for p in sorted(after)}})
+    return [Input("kafka", name, path, "kafka", *size_and_time(path), digest=digest) for path in paths]
+
+
+def _staged(session: Any, source: Source, before: Offsets, folder: str) -> Offsets:
+    """Writes what is there from `before` on; the offsets come back with partitions that were added since."""
+    try:
+        _write(session, source, before, folder)
+        return before
+    except Exception as error:         # what the connector raises depends on how Spark is reached
+        if INCOMPLETE not in str(error):
+            raise _unread(source, error) from error
+        grown = {**{p: EARLIEST for p in _assigned(source.path, str(error))}, **before}
+    try:
+        _write(session, source, grown, folder)
+    except Exception as error:
+        raise _unread(source, error) from error
+    return grown
+
+
+def _write(session: Any, source: Source, offsets: Offsets, folder: str) -> None:
+    start = json.dumps({source.path: {str(p): o for p, o in offsets.items()}}) if offsets else "earliest"
+    wanted = {**source.options, "subscribe": source.path, "startingOffsets": start, "endingOffsets": "latest"}
+    session.read.format("kafka").options(**wanted).load().selectExpr("value", "partition", "offset").coalesce(FILES).write.mode("overwrite").parquet(folder)
+
+
+def _assigned(topic: str, message: str) -> list[int]:
+    """A topic's partitions, which the connector tells only in this refusal."""
+    told = message[message.rfind(INCOMPLETE):].partition(")")[0]
+    return [int(p) for p in re.findall(rf"\b{re.escape(topic)}-(\d+)\b", told)]
+
+
+def _ends(paths: tuple[str, ...]) -> dict[int, int]:
+    con = kernel.shared()
+    try:
+        return dict(con.execute(f'SELECT "partition", max("offset") + 1 FROM read_parquet({files(con, paths)}) GROUP BY ALL').fetchall())
+    finally:
+        con.close()
+
+
+def _unread(source: Source, error: Exception) -> Exception:
+    said = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    cause = next((line for line in reversed(said) if _CAUSE.match(line)), said[0])
+    lost = "data loss" in str(error).lower() or "OffsetOutOfRange" in str(error)
+    hint = "messages were removed before they were read: start a new stream" if lost else "see that the servers answer and the topic exists"
+    return failed("kafka-unread", f"topic {source.path} at {source.options['kafka.bootstrap.servers']} cannot be read: {cause[:300]}", hint)

@@ -1,0 +1,1 @@
+"""What keeps tables small and sound between batches, and says what is wrong with them."""

@@ -1,0 +1,121 @@
+"""Whether the tables that people read are as Forebay left them: no commit is gone or torn, and nobody else changed rows; it looks at logs and reads no row.
+
+Three things tell: the ledger's newest entry names the version of each table that it rests on, each commit of ours carries its own version, and the ledger of
+files knows the number of each stream's last ingest. State is looked at where a batch takes it up (see jobs.run).
+"""
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from jobs.adapt.sharing import tables_of
+from jobs.ingest import register as intake
+from jobs.ledger.queries import standings
+from jobs.pipeline import handles
+from jobs.storage import delta_log, places, tables
+from optimizer.errors import ForebayError, failed
+
+if TYPE_CHECKING:
+    from jobs.run import Runtime
+
+KINDS = ("streams", "quarantine", "results", "relations", "ledger")
+
+
+@dataclass(frozen=True)
+class Damage:
+    """What is wrong with a table. Example: `Damage("results/pages", "commit 7 of its log is empty")`."""
+
+    path: str
+    what: str
+    outside: bool = False      # somebody else's commit, not a loss
+
+    def error(self, warehouse: str, queries: Iterable[str] = ()) -> ForebayError:
+        code = "changed-outside" if self.outside else "damaged-table"
+        return failed(code, f"{places.join(warehouse, self.path)}: {self.what}", self.remedy(queries))
+
+    def remedy(self, queries: Iterable[str] = ()) -> str:
+        """What to do; `queries` are those whose answers are in the table."""
+        if self.path.startswith("results/"):
+            names = sorted(queries) or ["NAME"]
+            return "; ".join(f"`forebay doctor --rebuild {name}`" for name in names[:3]) + " makes the answers anew from the stream tables"
+        if self.outside:
+            return ("rows come into a stream by `forebay ingest` alone: undo that commit (Delta's RESTORE to the version before it does), then run again; "
+                    "what changes no rows, such as OPTIMIZE, comments and properties, is accepted")
+        return "`forebay doctor` looks at every table; rows that are gone have to be restored from a copy of the warehouse"
+
+
+def damage(rt: Runtime, path: str) -> Damage | None:
+    """What is wrong with one table, given by its path under the warehouse; None if it is sound, or was never made."""
+    root, relied = rt.path(path), rt.ledger.relied().get(path, -1)
+    if not tables.exists(root):
+        return Damage(path, f"it is gone, and version {relied} of it was relied on") if relied >= 0 else None
+    if not isinstance(root, places.Remote):
+        torn = [v for v in delta_log.torn(root) if v <= relied]
+        if torn:
+            return Damage(path, f"commit {torn[0]} of its log is empty or cut off, as a power cut leaves it")
+        if delta_log.versions(root)[-1:] == [relied]:      # as it was when the ledger's newest entry was made: the usual case, and no table is opened
+            return _lost_ingest(rt, path)
+    try:
+        table = handles.latest(rt.pipeline, root)
+    except ForebayError as error:
+        return Damage(path, error.message.removeprefix(f"{root} "))
+    last = rt.ledger.last()
+    if path.startswith("results/") and table.transaction("batch") > (last[1].number if last else -1):
+        return Damage("ledger/batches", f"it does not know batch {table.transaction('batch')}, which {path} has: a commit of it is gone")
+    if table.version < relied:
+        return Damage(path, f"its log ends with version {table.version}, and version {relied} was relied on: commits are gone")
+    commit = table.changed_outside()
+    if commit is not None and not (commit.torn and commit.version > relied):
+        return Damage(path, f"commit {commit.version} ({commit.operation}) is not Forebay's and changes rows", outside=not commit.torn)
+    if path.startswith("relations/") and table.written_outside():
+        return Damage(path, "somebody else has put other files in the place of Forebay's, which are one a version", outside=True)
+    return _lost_ingest(rt, path)
+
+
+def _lost_ingest(rt: Runtime, path: str) -> Damage | None:
+    """A stream whose last ingest is known to the ledger of files, but not to its table."""
+    kind, _, name = path.partition("/")
+    if kind != "streams" or name not in rt.pipeline.streams:
+        return None
+    stream, files = handles.latest(rt.pipeline, rt.path(path)), intake.files_table(rt.pipeline)
+    known, there = files.transaction(intake.application(name)), stream.transaction(intake.INGEST)
+    return None if there >= known else Damage(path, f"it knows {there + 1} ingests of the {known + 1} in ledger/files: a commit of it is gone")
+
+
+def check(rt: Runtime, paths: Iterable[str]) -> None:
+    """Refuses to go on where one of these tables is not as Forebay left it."""
+    for path in paths:
+        wrong = damage(rt, path)
+        if wrong is not None:
+            raise wrong.error(rt.pipeline.warehouse, queries_in(rt, path))
+
+
+def checked_paths(rt: Runtime) -> list[str]:
+    """What a run rests on: streams, relations, and the answers of queries that were not deleted."""
+    inputs = [*(f"streams/{name}" for name in rt.pipeline.streams), *(f"relations/{name}" for name in rt.pipeline.relations)]
+    queries = [s for s in standings(rt.ledger.all_changes()).values() if s.state != "deleted"]
+    return list(dict.fromkeys([*inputs, *(path for s in queries for path in tables_of(s))]))
+
+
+def queries_in(rt: Runtime, path: str) -> list[str]:
+    """Whose answers a result table holds."""
+    return sorted(name for name, s in standings(rt.ledger.all_changes()).items() if s.state != "deleted" and path in tables_of(s))
+
+
+def mend_ends(rt: Runtime) -> list[str]:
+    """After a power cut: torn commits that nothing relies on leave the ends of all logs; gives the tables. For who holds the pipeline."""
+    if isinstance(rt.pipeline.warehouse, places.Remote):
+        return []
+    relied = rt.ledger.relied()
+    public = [f"{kind}/{name}" for kind in KINDS for name in places.listed(rt.path(kind))]
+    mended = [p for p in (*public, *_state_paths(rt)) if delta_log.mend_end(rt.path(p), relied.get(p, -1))]
+    if mended:
+        rt.forget()
+    return mended
+
+
+def _state_paths(rt: Runtime) -> list[str]:
+    queries = places.listed(rt.path("state"))
+    epochs = [f"state/{q}/{e}" for q in queries for e in places.listed(rt.path("state", q))]
+    return [f"{epoch}/{s}" for epoch in epochs for s in places.listed(rt.path(epoch))]

@@ -1,0 +1,98 @@
+"""What to say of a run that broke off, and how state that is damaged is made anew; answers, ledger and rows are never changed here."""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from jobs.engine import kernel, memory, spark
+from jobs.storage import places, tables
+from jobs.storage.lock import held
+from jobs.storage.tables import Conflict
+from optimizer.errors import ForebayError, failed
+
+if TYPE_CHECKING:
+    from jobs.ledger.ledger import State
+    from jobs.run import Runtime
+
+BROKEN = (kernel.Error, OSError, tables.Broken, spark.Broken)
+
+
+def explained(rt: Runtime, error: BaseException) -> ForebayError:
+    """A broken disk, table, engine or cluster, as an error that says what to do. Whatever it was, the next run goes on from the last commit."""
+    text = _first_line(error)
+    if _overtaken(rt):
+        return Conflict(f"another process has run this pipeline's batch in the meantime ({text})")
+    if told := places.explained(rt.pipeline.warehouse, error):
+        return told
+    if isinstance(error, kernel.EXHAUSTED):
+        return failed("out-of-memory", f"a statement does not fit into the memory that an engine may take: {text}", memory.MORE)
+    if isinstance(error, spark.Broken) and not any(sign in text for sign in ("parquet", "Parquet", "No files found")):
+        return failed("spark-failed", f"Spark gave up: {text}", "run again: the batch is repeated with the same rows; `forebay doctor` checks Spark")
+    place = _state_of(rt, text)
+    if place is not None:
+        return failed("damaged-state", f"the state of query {place!r} is damaged: {text}",
+                      f"`forebay doctor --rebuild {place}` makes it anew from the stream tables")
+    return failed("damaged-table", f"a table cannot be read or written: {text}",
+                  "`forebay doctor` checks every table; rows, results and the ledger have to be restored from a copy")
+
+
+@contextmanager
+def told(rt: Runtime) -> Iterator[None]:
+    """What breaks in here is explained."""
+    try:
+        yield
+    except BROKEN as error:
+        raise explained(rt, error) from error
+
+
+def rebuild(rt: Runtime, query: str) -> bool:
+    """Lets go of the query's state: its next batch begins anew from the stream tables. False if it has none."""
+    with held(rt.pipeline.warehouse):
+        last = rt.ledger.last()
+        if last is None or query not in last[2]:
+            return False
+        rt.ledger.let_go(query)
+        return True
+
+
+def damaged(rt: Runtime) -> list[tuple[str, str]]:
+    """(query, what is wrong) of each query whose state cannot be read: what `rebuild` mends."""
+    last = rt.ledger.last()
+    found = [(query, _wrong(rt, query, state)) for query, state in (last[2] if last else {}).items()]
+    return [(query, wrong) for query, wrong in found if wrong]
+
+
+def _wrong(rt: Runtime, query: str, state: State) -> str | None:
+    folder = places.join(rt.pipeline.warehouse, "state", query, str(state.epoch))
+    for name in places.listed(folder):
+        try:
+            table = tables.open_table(places.join(folder, name))
+            if table.foreign or table.transaction("batch") != state.batch:
+                return f"{table.path} is not as batch {state.batch} left it"
+            for file in table.files():
+                tables.describe(table.path, file.path)
+        except (ForebayError, *BROKEN) as error:
+            return _first_line(error)
+    return None
+
+
+def _overtaken(rt: Runtime) -> bool:
+    """Whether another process entered something since this one's last entry."""
+    try:
+        before = rt.ledger.position
+        rt.ledger.last()
+        return rt.ledger.position != before
+    except (ForebayError, *BROKEN):
+        return False
+
+
+def _state_of(rt: Runtime, text: str) -> str | None:
+    """The query whose state the message names."""
+    _, found, rest = text.partition(places.join(rt.pipeline.warehouse, "state", ""))
+    return rest.split("/")[0] if found else None
+
+
+def _first_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return (lines[0] if lines else type(error).__name__)[:500]

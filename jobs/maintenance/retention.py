@@ -1,0 +1,135 @@
+"""How long rows, results and refused rows stay: what no boundary to come can need and is older than `keep` leaves, in whole files; answers do not change.
+
+Runs between batches under the pipeline's lock, after a commit. A table loses its files in one Delta version, which says under the name `keep` up to where rows
+may be gone, so a crash changes nothing and a reader can tell. The files leave the disk later (see jobs.maintenance.compact.sweep).
+"""
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from jobs.batch.shared import table_of
+from jobs.batch.works import parsed
+from jobs.ledger.queries import Standing, standings
+from jobs.maintenance import compact
+from jobs.maintenance.compact import KEEP
+from jobs.pipeline.model import Pipeline
+from jobs.storage import failpoints, places, tables
+from jobs.storage.tables import File
+from optimizer.errors import ForebayError
+from optimizer.query.model import Query
+from optimizer.query.windows import ALWAYS, Window
+
+if TYPE_CHECKING:
+    from jobs.run import Runtime
+
+
+def check(pipeline: Pipeline, query: Query) -> None:
+    """Refuses a query whose windows reach further back than the rows of their streams stay."""
+    for i in query.inputs:
+        keep = pipeline.streams[i.source].keep if i.window is not None else None
+        if keep is None or i.window is None:
+            continue
+        if i.window.kind == "landmark":
+            raise ForebayError("rows-leave", f"[WINDOW UNTIL NOW] counts all rows of {i.source}, which stay only for its `keep`",
+                               hint=f"take `keep` of {i.source} out of forebay.yml, or give a range")
+        if i.window.range > keep:
+            raise ForebayError("rows-leave", f"the window on {i.source} is longer than its rows stay",
+                               hint=f"raise `keep` of {i.source} in forebay.yml, or shorten the range")
+
+
+def horizons(rt: Runtime) -> dict[str, int]:
+    """By table: everything before this time need not stay. A row stays until the answers that counted it leave, so that these can be verified."""
+    last = rt.ledger.last()
+    if last is None or last[0] != "commit" or all(s.keep is None for s in rt.pipeline.streams.values()):
+        return {}
+    upto, told = last[1].boundaries[-1], rt.ledger.all_changes()
+    base = min([upto, *(s.at for s in last[2].values())])      # `running` and `retract` subtract what was in their windows then
+    queries = [parsed(s.sql, rt.catalog) for when in (upto, None) for s in standings(told, when).values() if s.active]
+    kept = {n: s.keep for n, s in rt.pipeline.streams.items() if s.keep is not None}
+    streams = {f"streams/{n}": base - keep - max((reach(rt.pipeline, q, n) for q in queries), default=0) for n, keep in kept.items()}
+    results = {s.table: upto - keep for s in standings(told).values() if (keep := _longest(rt, s)) is not None}
+    together = {path: upto - keep for path, keep in _together(rt, standings(told).values()).items()}
+    return streams | {f"quarantine/{n}": rt.clock() - keep for n, keep in kept.items()} | results | together
+
+
+def _together(rt: Runtime, known: Iterable[Standing]) -> dict[str, int]:
+    """Shared tables: how long the rows of the query stay that keeps them longest; those of which some stay for ever are not among them."""
+    found: dict[str, list[int | None]] = {}
+    for standing in known:
+        found.setdefault(table_of(standing.columns), []).append(_longest(rt, standing))
+    return {path: max(k for k in keeps if k is not None) for path, keeps in found.items() if None not in keeps}
+
+
+def leave(rt: Runtime, until: Mapping[str, int]) -> None:
+    """Takes out of the tables the files that need not stay."""
+    for path, horizon in until.items():
+        kind, _, name = path.partition("/")
+        if horizon <= 0 or not tables.exists(places.join(rt.pipeline.warehouse, path)):
+            continue
+        files = rt.table(path).refresh().files()
+        if kind == "results":
+            gone = _older(files, horizon)
+            _take_out(rt, path, gone, 1 + max((f.high["boundary"] for f in gone), default=0))
+        else:
+            column = rt.pipeline.streams[name].event_time if kind == "streams" else "_at"
+            _take_out(rt, path, [f for f in files if f.high.get(column, horizon) < horizon], horizon)
+
+
+def reach(pipeline: Pipeline, query: Query, stream: str) -> int:
+    """How far before a boundary a row of the stream can matter at it. To a row query also one that meets a late row, at an instant long past."""
+    late = max(pipeline.streams[i.source].lateness for i in query.inputs if i.is_stream) if query.returns_rows else 0
+    return max((_back(i.window) + late for i in query.inputs if i.source == stream and i.window is not None), default=0)
+
+
+def _back(window: Window) -> int:
+    return ALWAYS if window.kind == "landmark" else window.range + window.slide
+
+
+def since(rt: Runtime, path: str) -> int | None:
+    """Up to where rows may have left this table; None: all are there."""
+    if not tables.exists(places.join(rt.pipeline.warehouse, path)):
+        return None
+    number = rt.table(path).refresh().transaction(KEEP)
+    return None if number < 0 else number
+
+
+def gone(rt: Runtime, standing: Standing) -> int | None:
+    """Up to where answers of the query may have left, from its own table or from one it shared."""
+    return max((at for path in (standing.table, table_of(standing.columns)) if (at := since(rt, path)) is not None), default=None)
+
+
+def unsure(rt: Runtime, query: Query, boundaries: list[int]) -> int:
+    """How many of the boundaries, from the first on, cannot be recomputed, since rows that they counted may have left."""
+    gone = {i.source: since(rt, f"streams/{i.source}") for i in query.inputs if i.is_stream}
+    left = {stream: at for stream, at in gone.items() if at is not None}
+    if not left or not boundaries:
+        return 0
+    begin = 1 if query.returns_rows else 0      # a row query's first answer holds all of history, a later one what is new since the one before
+    needed = [min(t - reach(rt.pipeline, query, s) - at for s, at in left.items()) for t in boundaries]
+    return next((k + begin for k, spare in enumerate(needed) if spare >= 0 and k + begin < len(boundaries)), len(boundaries))
+
+
+def _longest(rt: Runtime, standing: Standing) -> int | None:
+    """Results stay as long as the rows of the stream that keeps longest."""
+    try:
+        lengths = [rt.pipeline.streams[i.source].keep for i in parsed(standing.sql, rt.catalog).inputs if i.is_stream]
+    except ForebayError:      # an ended query may read what forebay.yml does not declare any more
+        return None
+    return None if None in lengths else max(length for length in lengths if length is not None)
+
+
+def _older(files: Iterable[File], horizon: int) -> list[File]:
+    """The files of which no boundary is also in a file that stays: a boundary leaves whole."""
+    stays = [f for f in files if f.high.get("boundary", horizon) >= horizon]
+    lowest = min((f.low.get("boundary", 0) for f in stays), default=horizon)
+    return [f for f in files if f.high.get("boundary", horizon) < horizon] if lowest >= horizon else _older(files, lowest)
+
+
+def _take_out(rt: Runtime, path: str, gone: list[File], horizon: int) -> None:
+    if gone:
+        failpoints.at("keep.before")
+        table = rt.table(path)
+        table.commit((), [f.path for f in gone], compact.gone_until(table, horizon), {"forebay.keep": str(len(gone))})
+        failpoints.at("keep.after")
+        compact.note(rt, path, len(gone), 0)

@@ -1,0 +1,200 @@
+"""Benchmarks: each prints figures and ratios measured in one run on this machine, answers compared first; nothing asserts on seconds."""
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from jobs import run as runner
+from jobs.engine import kernel
+from jobs.papers import bench_data, bench_sharing, bench_ways, drift, model_error
+from jobs.papers.bench_data import Setting
+from jobs.pipeline.config import load
+from jobs.requests import requests
+from jobs.results import answers
+from jobs.verify import recompute as oracle
+from optimizer.errors import ForebayError
+
+WARM = 2              # batches after a start that are not counted
+STEPS = 6             # batches under each plan as the window grows, the first of which makes its state
+LIMIT = 600.0         # seconds a peer may take for one boundary; a time-out counts as that
+Report = dict[str, Any]
+
+
+def names() -> dict[str, str]:
+    return {"batch-cost": "a batch by rows that come: none, 1 k, 100 k, 1 M; where the time goes",
+            "window-growth": "seconds a batch as the window grows 1, 4, 16 times, by way of keeping",
+            "peers-join": "one boundary of a two-way join: ours, Spark's own plan, Spark SQL by an expert, DuckDB recomputing",
+            "peers-join-large": "the same with 12 M rows a window and stream",
+            "model-error": "what the cost models say of every plan of many settings, and what it really takes; writes docs/model-error.md",
+            "sharing": "1 to 500 queries with selections on one join: together, each for itself, and by plain Spark (a sample, extrapolated)",
+            "sharing-ways": "a group's cells split before its join and after it, and its join in each order, by one task",
+            "drift": "four changes of a stream's nature: plans chosen by price beside every fixed plan and the best of each phase"}
+
+
+def document(wanted: list[str], quick: bool = False) -> Report:
+    """What each measures, for `list`; else the figures of each."""
+    found = names() if wanted == ["list"] else {name: run(name, quick) for name in wanted}
+    return {"benchmarks": found, "text": json.dumps(found, indent=2, default=str)}
+
+
+def run(name: str, quick: bool = False) -> Report:
+    """One benchmark by name."""
+    if name not in names():
+        raise ForebayError("unknown-benchmark", f"there is no benchmark {name!r}", hint=f"there are {', '.join(names())}")
+    if name == "model-error":
+        return model_error.run(quick, lambda said: print(said, file=sys.stderr))
+    if name == "drift":
+        return drift.drift(6, 500) if quick else drift.drift()
+    if name == "sharing-ways":
+        return bench_ways.ways(quick, lambda said: print(said, file=sys.stderr))
+    if name == "sharing":
+        setting = bench_sharing.Setting(counts=(1, 20, 100), apart=20) if quick else bench_sharing.Setting()
+        return bench_sharing.with_spark(setting, lambda said: print(said, file=sys.stderr), patience=20.0 if quick else bench_sharing.PATIENCE)
+    if name == "batch-cost":
+        return batch_cost((0, 1_000, 100_000) if quick else (0, 1_000, 100_000, 1_000_000))
+    if name == "window-growth":
+        return window_growth((1, 4) if quick else (1, 4, 16))
+    return peers_join(Setting(rate=100_000, window=120) if name.endswith("large") else Setting(), with_plain=not quick and not name.endswith("large"))
+
+
+@contextmanager
+def _bench(setting: Setting) -> Iterator[runner.Runtime]:
+    folder = tempfile.mkdtemp(prefix="forebay-bench-")
+    rt = runner.runtime(load(bench_data.pipeline(folder, setting)))
+    try:
+        yield rt
+    finally:
+        rt.tasks.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _land(rt: runner.Runtime, setting: Setting, batches: range, rows: int | None = None) -> tuple[float, int]:
+    """Makes and ingests batches; seconds and rows of the ingest alone."""
+    bench_data.make(os.path.join(rt.pipeline.folder, "landing"), setting, batches, rows)
+    started = time.perf_counter()
+    done = runner.take(rt)["streams"]
+    return time.perf_counter() - started, sum(s["rows"] for s in done.values())
+
+
+def _seconds(ran: list[dict[str, Any]]) -> float:
+    return statistics.median(entry["seconds"] for entry in ran[WARM:] or ran)
+
+
+def _each(rt: runner.Runtime, last: int) -> list[dict[str, Any]]:
+    """Boundary by boundary, as they come in a running pipeline: never several in one batch."""
+    return [entry for _ in range(last) for entry in runner.run(rt, flush=True, limit=1)["ran"]]
+
+
+def batch_cost(sizes: tuple[int, ...]) -> Report:
+    """Where a batch's fixed cost lies: the same query over windows that hold next to nothing but the rows that come."""
+    found: Report = {}
+    for rows in sizes:
+        setting = Setting(window=5)
+        with _bench(setting) as rt:
+            _land(rt, setting, range(0, 1), max(rows, 10))
+            count = 8
+            seconds, taken = _land(rt, setting, range(1, count), rows if rows else 1)
+            before = rt.tasks.jobs
+            ran = _each(rt, count)
+            found[f"{rows:,} rows a stream"] = {"batch_s": _seconds(ran), "spark_jobs_a_batch": (rt.tasks.jobs - before) / max(len(ran), 1),
+                                                "ingest_rows_per_s": taken / seconds, "stages_s": {k: round(v, 4) for k, v in rt.stages().items()}}
+    return found
+
+
+def window_growth(factors: tuple[int, ...]) -> Report:
+    """The batch stays, the window grows."""
+    found: Report = {}
+    base = Setting(rate=4_000, window=60)
+    for factor in factors:
+        setting = replace(base, window=base.window * factor)
+        count = setting.window // setting.batch + 3 * STEPS + 1
+        with _bench(setting) as rt:
+            _land(rt, setting, range(count))
+            runner.run(rt, flush=True, to=bench_data.boundary(setting, count - 3 * STEPS - 2))
+            for plan in ("EAP01 recompute", "EAP11 running", "EAP11 expire"):
+                _pin(rt, plan)
+                found.setdefault(plan, {})[f"window {setting.window} s"] = statistics.median(entry["seconds"] for entry in _each(rt, STEPS)[1:])
+    return {plan: {**seconds, "growth": list(seconds.values())[-1] / list(seconds.values())[0]} for plan, seconds in found.items()}
+
+
+def _pin(rt: runner.Runtime, plan: str) -> None:
+    requests.synchronise(rt)
+    requests.change(rt, "answer", "pin", plan)
+
+
+def peers_join(setting: Setting, with_plain: bool = True) -> Report:
+    """One boundary with full windows by each system; ours is the median of warm batches with ledger and results."""
+    full = setting.window // setting.batch
+    count = full + 6
+    with _bench(setting) as rt:
+        seconds, rows = _land(rt, setting, range(count))
+        runner.run(rt, flush=True, to=bench_data.boundary(setting, full - 2))
+        ran = _each(rt, count - full + 1)
+        last = ran[-1]["boundary"]
+        ours = answers.read(rt, "answer", last).drop_columns(["boundary"])
+        paths = {s: bench_data.stream_files(rt, s) for s in ("s1", "s2")}
+        peers = _peers(rt, paths, setting, last, with_plain)
+        report: Report = {"ingest_rows_per_s": rows / seconds, "plans": sorted({p for e in ran for p in e["plans"].values()}), "forebay_s": _seconds(ran)}
+        for peer, (took, answer) in peers.items():
+            same = "not finished" if answer is None else not oracle.compare(answer, ours)
+            report[peer] = {"seconds": took, "times_ours": took / report["forebay_s"], "equal": same}
+        return report
+
+
+def _peers(rt: runner.Runtime, paths: dict[str, tuple[str, ...]], setting: Setting, t: int, with_plain: bool) -> dict[str, tuple[float, pa.Table | None]]:
+    found = {"duckdb_recompute": _timed(lambda: _duckdb(paths, setting, t), 3)}
+    if not rt.tasks.inline:
+        session = rt.tasks.session
+        for stream, path in paths.items():
+            session.read.parquet(*path).createOrReplaceTempView(stream)
+        found["spark_expert"] = _timed(lambda: session.sql(_expert(setting, t, "spark")).toArrow(), 3)
+        if with_plain:
+            found["spark_plain"] = bench_sharing.limited(session, _plain(setting, t), LIMIT)
+    return found
+
+
+def _timed(work: Callable[[], pa.Table], times: int) -> tuple[float, pa.Table]:
+    took = []
+    for _ in range(times):
+        started = time.perf_counter()
+        answer = work()
+        took.append(time.perf_counter() - started)
+    return statistics.median(took), answer
+
+
+def _within(setting: Setting, t: int) -> str:
+    return f"unix_micros(ts) >= {t - setting.window * bench_data.SECOND} AND unix_micros(ts) < {t}"
+
+
+def _plain(setting: Setting, t: int) -> str:
+    where = _within(setting, t)
+    return ("SELECT w1.g, COUNT(*) AS n, SUM(w1.a) AS sum_a, SUM(w2.b) AS sum_b, MIN(w2.b) AS min_b, MAX(w1.a) AS max_a "
+            f"FROM (SELECT * FROM s1 WHERE {where}) AS w1 JOIN (SELECT * FROM s2 WHERE {where}) AS w2 ON w1.j = w2.j GROUP BY w1.g")
+
+
+def _expert(setting: Setting, t: int, dialect: str) -> str:
+    """What an expert writes by hand: only s2 aggregated early."""
+    where = _within(setting, t) if dialect == "spark" else _within(setting, t).replace("unix_micros", "epoch_us")
+    early = f"SELECT j, COUNT(*) AS c, SUM(b) AS b, MIN(b) AS mn FROM s2 WHERE {where} GROUP BY j"
+    sums = "CAST(SUM(e2.c) AS BIGINT) AS n, CAST(SUM(w1.a * e2.c) AS BIGINT) AS sum_a, CAST(SUM(e2.b) AS BIGINT) AS sum_b"
+    return (f"SELECT w1.g, {sums}, MIN(e2.mn) AS min_b, MAX(w1.a) AS max_a "
+            f"FROM (SELECT * FROM s1 WHERE {where}) AS w1 JOIN ({early}) AS e2 ON w1.j = e2.j GROUP BY w1.g")
+
+
+def _duckdb(paths: dict[str, tuple[str, ...]], setting: Setting, t: int) -> pa.Table:
+    """The query as written would form a billion rows; DuckDB gets the expert's form as well, both cores, one process."""
+    con = kernel.connect(threads=os.cpu_count() or 2, memory="8GB")
+    for stream, path in paths.items():
+        con.execute(f"CREATE VIEW {stream} AS SELECT * FROM read_parquet({kernel.file_list(path)})")
+    return kernel.table(con, _expert(setting, t, "duckdb"))

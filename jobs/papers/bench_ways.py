@@ -1,0 +1,135 @@
+"""The two ways to split a group's work, and the orders of its joins, on rows in memory: processor seconds of one task; answers of both ways are compared."""
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import permutations
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+
+from jobs.engine import kernel
+from jobs.verify import recompute as oracle
+from optimizer.errors import failed
+from optimizer.expression.types import parse_type
+from optimizer.plan.model import SPLITS
+from optimizer.plan.program import Definition, Program
+from optimizer.query.model import Catalog
+from optimizer.sharing.counted import numbered, tallied
+from optimizer.sharing.group import Group, group
+from optimizer.sharing.program import lowering, shared_program
+from optimizer.sharing.ways import Way, planned, seconds
+from optimizer.sql.parse import parse
+
+WINDOW = 60_000_000
+NOW = 1_000_000_000
+VALUES = 500
+TIMES = 3                # the least of so many times is a join's
+COLUMNS = (("ts", "timestamp"), ("k", "bigint"), ("g", "bigint"), ("x", "bigint"), ("y", "bigint"))
+Report = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Rows of each stream; values of the key; queries, with a range of so many of the inputs, or one value of each (`point`)."""
+
+    rows: tuple[int, ...]
+    keys: int
+    queries: int
+    selected: int = 2
+    point: bool = False
+
+    @property
+    def name(self) -> str:
+        what = "one value of each input" if self.point else f"a range of {self.selected} input{'s' if self.selected > 1 else ''}"
+        return f"{', '.join(f'{n:,}' for n in self.rows)} rows, {self.keys:,} keys, {self.queries} queries with {what}"
+
+
+WAYS = (*(Setting((100_000, 100_000), keys, count) for keys in (500, 2_000, 10_000, 100_000) for count in (20, 100)), Setting((20_000, 20_000), 200, 400),
+        Setting((20_000, 20_000), 20_000, 400), Setting((100_000, 100_000), 10_000, 20, point=True), Setting((100_000, 100_000), 100_000, 100, 1))
+ORDERS = (Setting((50_000, 10_000, 2_000), 5_000, 20, 3), Setting((2_000, 20_000, 20_000), 2_000, 20, 3))
+
+
+def ways(quick: bool, tell: Callable[[str], None]) -> Report:
+    """Each setting both ways, with what the price says of them; then the joins of three inputs in each order."""
+    found: Report = {"ways": {}, "orders": {}}
+    for setting in WAYS[::5] if quick else WAYS:
+        found["ways"][setting.name] = _both(setting)
+        tell(f"{setting.name}: {found['ways'][setting.name]}")
+    for setting in ORDERS[:1] if quick else ORDERS:
+        for split in SPLITS:
+            found["orders"][f"{setting.name}, split {split}"] = _orders(setting, split)
+            tell(f"{setting.name}, split {split}: {found['orders'][f'{setting.name}, split {split}']}")
+    return found
+
+
+def _both(setting: Setting) -> Report:
+    con, made = _filled(setting), _group(setting)
+    took, answers, priced = {}, list[pa.Table](), dict[str, float]()
+    for split in SPLITS:
+        asked = replace(made, chosen=planned(made, Way(split)))
+        program = shared_program(asked, lowering(asked), (NOW,), count=True)
+        began = time.process_time()
+        _define(con, (*program.setup, *program.steps[0].define))
+        answers.append(kernel.table(con, program.steps[0].answer))
+        took[split] = time.process_time() - began
+        priced = priced or _priced(con, asked, program, answers[0].num_rows)
+    if oracle.compare(answers[0], answers[1]):
+        raise failed("wrong-answer", f"the two ways differ: {setting.name}", "please report this")
+    return {**{f"{s}_s": round(t, 3) for s, t in took.items()}, **{f"{s}_priced_s": round(priced[Way(s).name], 3) for s in SPLITS}}
+
+
+def _priced(con: kernel.Connection, made: Group, program: Program, rows: int) -> dict[str, float]:
+    counts = kernel.table(con, next(s.answer for s in program.steps if s.number == numbered(0)))
+    tally = tallied(lowering(made), [zip(*(counts[name].to_pylist() for name in ("input", "what", "rows", "cells")))])
+    return dict(seconds(made, tally, rows / len(made.classes), 1))
+
+
+def _orders(setting: Setting, split: str) -> dict[str, float]:
+    """Of the statement that joins, the others are the same whatever the order."""
+    con, made = _filled(setting), _group(setting)
+    found: dict[str, float] = {}
+    for order in permutations(range(len(setting.rows))):
+        asked = replace(made, chosen=replace(made.plan, split=split, order=order))
+        program = shared_program(asked, lowering(asked), (NOW,))
+        step = program.steps[0]
+        joins = tuple(made for made in step.define if made[0].startswith("p_"))
+        if not found:
+            _define(con, (*program.setup, *step.define))
+        took = []
+        for _ in range(TIMES):
+            began = time.process_time()
+            _define(con, joins) if joins else kernel.table(con, step.answer)
+            took.append(time.process_time() - began)
+        found[" ".join(str(i + 1) for i in order)] = round(min(took), 4)
+    return found
+
+
+def _define(con: kernel.Connection, made: tuple[Definition, ...]) -> None:
+    for name, sql, _ in made:
+        con.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {sql}").fetchall()
+
+
+def _group(setting: Setting) -> Group:
+    names, choice = "abc"[:len(setting.rows)], Random(1)
+    catalog = Catalog(10_000_000, tuple((n, "ts", tuple((c, parse_type(kind)) for c, kind in COLUMNS)) for n in names), ())
+    of = ", ".join(f"{n} [WINDOW 60 SECONDS]" for n in names)
+    joins = [f"{a}.k = {b}.k" for a, b in zip(names, names[1:])]
+
+    def text() -> str:
+        sides = [f"{n}.x {'=' if setting.point else '<'} {choice.randrange(50, VALUES)}" for n in names[:setting.selected]]
+        return f"SELECT a.g AS g, COUNT(*) AS n, SUM(b.y) AS s FROM {of} WHERE {' AND '.join(joins + sides)} GROUP BY a.g"
+    return group({f"q{n}": parse(text(), catalog) for n in range(setting.queries)})
+
+
+def _filled(setting: Setting) -> kernel.Connection:
+    con = kernel.connect(threads=1, memory="4GB")
+    values = ", ".join(f"floor(random() * {most})::BIGINT AS {name}" for name, most in (("k", setting.keys), ("g", 10), ("x", VALUES), ("y", VALUES)))
+    for number, rows in enumerate(setting.rows):
+        con.execute(f"SELECT setseed({(number + 1) / 10})").fetchall()
+        ts = f"CAST(make_timestamp({NOW - WINDOW} + (i * {WINDOW}) // {rows}) AS TIMESTAMPTZ) AS ts"
+        boundary = f"CAST(make_timestamp({NOW}) AS TIMESTAMPTZ) AS _boundary"
+        con.execute(f"CREATE TABLE s{number} AS SELECT {ts}, {values}, {boundary} FROM range({rows}) AS r(i)").fetchall()
+    return con

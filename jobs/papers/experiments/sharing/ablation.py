@@ -1,0 +1,145 @@
+"""Paper E's Fig. 21: how much dearer a boundary is when one part is left out. Parts that pipelines have are measured; those that are a library here (join
+reordering, sharing of subqueries between arities: "query pipelining") are priced by equation (2) on the same queries, and said to be."""
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from statistics import mean
+
+from jobs.engine.tasks import Tasks
+from jobs.papers.experiments import Report, Tell
+from jobs.papers.experiments.claims import Claim, Panel, claim, report
+from jobs.papers.experiments.points import finished, point, unfinished
+from jobs.papers.experiments.sharing.queries import Made
+from jobs.papers.experiments.sharing.run import GROUPED, SHORT, Load, checked, create, named, running, steady, workload
+from jobs.pipeline.config import INLINE
+from jobs.requests import requests
+from optimizer.papers.reorder import GroupOf, Joins, Node, Orders, Price, Step, orders
+from optimizer.papers.sharing import Side, cost
+
+QUERIES = 30                             # of one form, as in Fig. 22
+NEVER = 1_000_000                        # queries of one form from which they would share
+LATE = "LAP recompute"
+SOURCES, PRICED, SEEDS = 5, 40, 3        # of the priced queries: streams of the pattern, queries, sets of them
+SIMILARITIES, ARITIES = (0, 25, 50, 75, 100), (2, 3, 4, 5)
+PASSED = 0.5                             # rows that a selection passes
+
+
+def ablation(quick: bool, tell: Tell) -> Report:
+    """A panel of measured parts, two of priced ones."""
+    points = unfinished("sharing-ablation", quick)
+    setting = SHORT if quick else Load(rate=8_000)
+    made = [replace(m, window=2) for m in workload(setting, 8 if quick else QUERIES, Fraction(1))]
+    whole = point(points, "all", lambda: {"s": _timed(setting, made)})["s"]
+    found = {"query-sets": point(points, "apart", lambda: {"s": _timed(setting, made, share_from=NEVER)})["s"]}
+    found["and early aggregation"] = point(points, "late", lambda: {"s": _timed(setting, made, share_from=NEVER, pin=LATE)})["s"]
+    if not quick:
+        two, one = (point(points, f"{n} tasks", lambda: {"s": _timed(setting, made, share_from=NEVER, tasks=n)})["s"] for n in (2, 1))
+        found["scaling out, of two tasks"] = whole * one / two
+    tell(f"with all {whole:.3g} s a batch; without: " + ", ".join(f"{name} {s:.3g}" for name, s in found.items()))
+    finished(points)
+    panels = [Panel("measured", "left out", "times the time with it", tuple(map(float, range(len(found)))), {"batch": [s / whole for s in found.values()]}, {},
+                    labels=tuple(found)), _priced_by_similarity(), _priced_by_arity()]
+    said = (f"{len(made)} queries of one form with their own selections, aggregates, {setting.rate:,} rows a second and stream, tasks in one process (scaling: "
+            f"Spark's tasks); priced: {PRICED} queries over up to {SOURCES} streams, mean of {SEEDS} sets. Grouping by cost: docs/sharing.md")
+    return report("Paper E, Fig. 21: each part left out", said, panels, list(_judged(panels)), {})
+
+
+def _timed(setting: Load, made: Sequence[Made], share_from: int | None = None, pin: str | None = None, tasks: int = 0) -> float:
+    """Seconds of a batch; with `tasks`, of Spark's."""
+    with running(setting) as rt:
+        rt.tasks = Tasks("local[*]", {"forebay.tasks": str(tasks)}) if tasks else Tasks(INLINE)
+        rt.share_from = share_from
+        create(rt, named(made, GROUPED))
+        for n in range(len(made) if pin else 0):
+            requests.change(rt, f"q{n}", "pin", pin)
+        seconds = steady(rt, setting)
+        checked(rt)
+    return seconds
+
+
+def _priced_by_similarity() -> Panel:
+    return _panel("similarity, %", SIMILARITIES, {x: [_impact(_drawn(seed, Fraction(x, 100), None)) for seed in range(SEEDS)] for x in SIMILARITIES})
+
+
+def _priced_by_arity() -> Panel:
+    return _panel("streams of the largest query", ARITIES[1:], {n: [_impact(_drawn(seed, Fraction(1, 2), n)) for seed in range(SEEDS)] for n in ARITIES[1:]})
+
+
+def _panel(axis: str, xs: Sequence[int], found: Mapping[int, Sequence[tuple[float, float]]]) -> Panel:
+    names = ("join reordering", "query pipelining")
+    return Panel(f"by equation (2), by {axis}", axis, "% dearer without", tuple(map(float, xs)),
+                 {name: [mean(pair[k] for pair in found[x]) for x in xs] for k, name in enumerate(names)}, {})
+
+
+def _drawn(seed: int, similarity: Fraction, most: int | None) -> dict[str, Made]:
+    return {f"q{n}": m for n, m in enumerate(workload(Load(streams=most or SOURCES), PRICED, similarity, seed=seed))}
+
+
+def _impact(made: Mapping[str, Made]) -> tuple[float, float]:
+    """How much dearer, in per cent, all joins are in FROM order, and where only queries of one arity share their subqueries."""
+    queries = {q: _joins(m) for q, m in made.items()}
+    named_ = {q: f"{len(m.streams)}" for q, m in made.items()}
+
+    def price(q: str, left: Node, right: Node) -> float:
+        return _price(made[q], left, right)
+
+    def group(q: str, sources: frozenset[str]) -> Hashable:
+        return _form(made[q], sources)
+
+    def by_arity(q: str, sources: frozenset[str]) -> Hashable:
+        return _form(made[q], sources), named_[q]
+
+    chosen = _whole(orders(queries, price, group), price, group)
+    as_written = _whole({q: _left_deep(m) for q, m in made.items()}, price, group)
+    unshared = _whole(orders(queries, price, by_arity), price, by_arity)
+    return 100 * (as_written / chosen - 1), 100 * (unshared / chosen - 1)
+
+
+def _whole(found: Orders, price: Price, group: GroupOf) -> float:
+    """Each shared subquery once."""
+    once = {(frozenset(step), group(q, step[0] | step[1])): (q, step) for q, steps in found.items() for step in steps}
+    return sum(price(q, *step) for q, step in once.values())
+
+
+def _joins(made: Made) -> Joins:
+    names = _sources(made)
+    return Joins(frozenset(names), frozenset(frozenset(pair) for pair in zip(names, names[1:])))
+
+
+def _sources(made: Made) -> list[str]:
+    return [f"s{k}" for k in made.streams]
+
+
+def _left_deep(made: Made) -> tuple[Step, ...]:
+    names = _sources(made)
+    return tuple((frozenset(names[:k]), frozenset({names[k]})) for k in range(1, len(names)))
+
+
+def _form(made: Made, sources: frozenset[str]) -> Hashable:
+    """What queries that share these sources' join have in common: its attributes and the window."""
+    first = min(int(s[1:]) for s in sources) - made.first
+    return made.joins[first:first + len(sources) - 1], made.window
+
+
+def _price(made: Made, left: Node, right: Node) -> float:
+    """Equation (2): sources are indexed, what was joined is repartitioned; values uniform."""
+    sides = [_rows(made, node) for node in (left, right)]
+    keys = [min(float(Load.keys), rows) for rows in sides]
+    return cost(Side(sides[0], keys[0]), Side(sides[1], keys[1]), _rows(made, left | right), len(left | right) == len(made.streams))
+
+
+def _rows(made: Made, node: Node) -> float:
+    return float((Load.rate * made.window * PASSED) ** len(node) / Load.keys ** (len(node) - 1))
+
+
+def _judged(panels: Sequence[Panel]) -> Sequence[Claim]:
+    measured, similar, arity = panels
+    y = dict(zip(measured.labels, measured.measured["batch"]))
+    parts = [(ratio > 1, f"without {name} {ratio:.2f} × the time") for name, ratio in y.items()]
+    none = [(abs(v[0]) < 5, f"{name} {v[0]:.1f} %") for name, v in similar.measured.items()]
+    rises = [(v[-1] > v[0], f"{name} {v[0]:.1f} to {v[-1]:.1f} %") for name, v in similar.measured.items()]
+    deeper = [(v[-1] > v[0], f"{name} {v[0]:.1f} to {v[-1]:.1f} %") for name, v in arity.measured.items()]
+    return [claim("each part brings something", parts), claim("reordering and pipelining bring nothing where queries are dissimilar", none),
+            claim("and more the more similar they are", rises), claim("and more the more streams are joined", deeper)]

@@ -1,0 +1,220 @@
+"""Paper E's workload carried out: streams of six uniform attributes, queries of `ajoin_queries` that come and go; gives seconds only of answers found equal.
+
+Tasks run in this process, so that a point needs no cluster, and seconds are its processor's, whatever else the machine does; where Spark runs them, the wall's.
+Costs compared are of batches that are warm: windows full, a batch that is not counted before.
+"""
+from __future__ import annotations
+
+import os
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from random import Random
+from typing import Any
+
+from jobs import run as runner
+from jobs.engine import kernel
+from jobs.engine.tasks import Tasks
+from jobs.papers.experiments.sharing.queries import ATR_MAX, ATTRIBUTES, WINDOWS, Made, Pattern, generate, text
+from jobs.pipeline.config import INLINE, load
+from jobs.requests import requests
+from jobs.results import answers
+from optimizer.errors import failed
+
+SECOND = 1_000_000
+START = 1_356_998_400 * SECOND        # 2013-01-01T00:00:00Z
+COUNTED = 2                           # batches whose mean is given
+CHECKED = 2                           # queries whose published answers are computed again from the raw rows
+HALF = Fraction(1, 2)
+STAR, GROUPED = "SELECT *", "aggregates"
+WAITING = "waiting"                   # the folder of rows that have not come yet
+FORMS = (STAR, GROUPED)
+GROUPS = 10
+Entries = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Load:
+    """Streams, rows a second of each, distinct values of each attribute, seconds a batch, batches of rows there are, batches that are timed."""
+
+    streams: int = 2
+    rate: int = 1_000
+    keys: int = ATR_MAX
+    batch: int = 1
+    batches: int = max(WINDOWS) + 1 + COUNTED
+    counted: int = COUNTED
+
+    @property
+    def rows(self) -> int:
+        """Of a batch, all streams."""
+        return self.streams * self.rate * self.batch
+
+
+SHORT = Load(batches=max(WINDOWS) + 2, counted=1)      # in an experiment's quick form
+
+
+@dataclass(frozen=True)
+class Lived:
+    """A scenario carried out: seconds from event time to answer (mean, least, most over all rows), mean seconds of each stage, mean number of queries."""
+
+    latency: tuple[float, float, float]
+    stages: Mapping[str, float]
+    queries: float
+
+
+@contextmanager
+def running(setting: Load, master: str = INLINE, come: bool = True) -> Iterator[runner.Runtime]:
+    """A pipeline whose rows have come (if not: they wait to be brought by `bring`) and none of whose boundaries has run."""
+    folder = tempfile.mkdtemp(prefix="forebay-ajoin-")
+    columns = ", ".join(["ts: timestamp", *(f"f{k}: bigint" for k in range(ATTRIBUTES))])
+    names = [f"s{k + 1}" for k in range(setting.streams)]
+    streams = "".join(f"  {s}: {{columns: {{{columns}}}, event_time: ts, source: {{files: \"landing/{s}/*.parquet\"}}}}\n" for s in names)
+    rt = None
+    try:
+        with open(os.path.join(folder, "forebay.yml"), "w", encoding="utf-8") as file:
+            file.write(f"name: ajoin\nbatch: {setting.batch} seconds\nstreams:\n{streams}")
+        _land(os.path.join(folder, "landing" if come else WAITING), names, setting)
+        rt = runner.runtime(load(folder))
+        rt.tasks = Tasks(master)
+        if come:
+            runner.take(rt)
+        yield rt
+    finally:
+        if rt is not None:
+            rt.tasks.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _land(folder: str, names: Sequence[str], setting: Load) -> None:
+    """A file a batch and stream; each stream has its own seed."""
+    con = kernel.connect()
+    count, length = setting.rate * setting.batch, setting.batch * SECOND
+    values = ", ".join(f"CAST(floor(random() * {setting.keys}) AS BIGINT) AS f{k}" for k in range(ATTRIBUTES))
+    for salt, name in enumerate(names, 1):
+        os.makedirs(os.path.join(folder, name))
+        con.execute(f"SELECT setseed({salt / 100})")
+        for number in range(setting.batches):
+            ts = f"CAST(make_timestamp({START + number * length} + (i * {length}) // {count}) AS TIMESTAMPTZ) AS ts"
+            file = kernel.quoted(os.path.join(folder, name, f"{number:05d}.parquet"))
+            con.execute(f"COPY (SELECT {ts}, {values} FROM range({count}) AS r(i)) TO {file} (FORMAT parquet)")
+
+
+def bring(rt: runner.Runtime, number: int) -> None:
+    """The rows of a batch come, and are ingested."""
+    for stream in rt.pipeline.streams:
+        landing = os.path.join(rt.pipeline.folder, "landing", stream)
+        os.makedirs(landing, exist_ok=True)
+        shutil.move(os.path.join(rt.pipeline.folder, WAITING, stream, f"{number:05d}.parquet"), landing)
+    runner.take(rt)
+
+
+def workload(setting: Load, count: int, similarity: Fraction = HALF, joined: int | None = None, seed: int = 0) -> list[Made]:
+    """Queries so similar to a pattern over all streams of the load, selections of about a half; `joined`: of so many streams only."""
+    choice = Random(seed)
+    pattern = Pattern(tuple((choice.randrange(ATTRIBUTES), choice.randrange(ATTRIBUTES)) for _ in range(setting.streams - 1)))
+    found: list[Made] = []
+    while len(found) < count:
+        made = generate(pattern, similarity, choice)
+        if joined is None or len(made.streams) == joined:
+            found.append(replace(made, selections=tuple((a, *_half(choice, setting.keys)) for a, _, _ in made.selections)))
+    return found
+
+
+def _half(choice: Random, keys: int) -> tuple[str, int]:
+    """A selection that about a half of the rows pass ("approximately 0.5", section 7.2)."""
+    return choice.choice(("<", ">=")), round(keys * choice.uniform(0.4, 0.6))
+
+
+def sql(made: Made, form: str) -> str:
+    """Fig. 14's template as it stands, or with aggregates over it."""
+    if form == STAR:
+        return text(made)
+    first, last = (f"s{k + 1}" for k in (made.streams[0], made.streams[-1]))
+    return text(made, f"{first}.f3 % {GROUPS} AS g, COUNT(*) AS n, SUM({last}.f4) AS total", f"{first}.f3 % {GROUPS}")
+
+
+def create(rt: runner.Runtime, queries: Mapping[str, str]) -> float:
+    """Seconds of the requests."""
+    began = time.process_time()
+    for name, asked in queries.items():
+        requests.create(rt, name, asked)
+    return time.process_time() - began
+
+
+def named(queries: Sequence[Made], form: str, first: int = 0) -> dict[str, str]:
+    return {f"q{k}": sql(made, form) for k, made in enumerate(queries, first)}
+
+
+def advanced(rt: runner.Runtime, count: int) -> Entries:
+    """So many boundaries, one after another, as they come."""
+    return [entry for _ in range(count) for entry in runner.run(rt, flush=True, limit=1)["ran"]]
+
+
+def steady(rt: runner.Runtime, setting: Load) -> float:
+    """Mean seconds of a batch over full windows; the boundaries before are one batch, and the next is not counted."""
+    runner.run(rt, flush=True, to=START + max(WINDOWS) * SECOND)
+    advanced(rt, 1)
+    return statistics.mean(timed(rt) for _ in range(setting.counted))
+
+
+def timed(rt: runner.Runtime) -> float:
+    """Seconds of the next boundary."""
+    clock = time.process_time if rt.tasks.inline else time.perf_counter
+    began = clock()
+    advanced(rt, 1)
+    return clock() - began
+
+
+def checked(rt: runner.Runtime) -> None:
+    """Some queries by plain SQL over the raw rows: no figure stands on a wrong answer."""
+    names = [s.name for s in requests.listed(rt) if s.active]
+    for name in names[::max(len(names) // CHECKED, 1)][:CHECKED]:
+        for found in answers.verify(rt, name)["queries"].values():
+            if found["differences"] or not found["boundaries"]:
+                raise failed("wrong-answer", f"{name} differs from its SQL over the raw rows: {found}", "please report this")
+
+
+def measured(setting: Load, queries: Mapping[str, str], share_from: int | None = None) -> float:
+    """Seconds of a batch with all these queries in force from the beginning."""
+    with running(setting) as rt:
+        rt.share_from = share_from
+        create(rt, queries)
+        seconds = steady(rt, setting)
+        checked(rt)
+    return seconds
+
+
+def lived(setting: Load, queries: Sequence[str], scenario: Iterable[tuple[int, Mapping[str, int]]]) -> Lived:
+    """Each batch: what is asked, what came, the boundary. A boundary that is due before the last is done waits for it, and its rows with it."""
+    asked, waits, counts, stages = iter(enumerate(queries)), list[float](), list[int](), dict[str, list[float]]()
+    alive: list[str] = []
+    done = 0.0
+    with running(setting, come=False) as rt:
+        for number, change in scenario:
+            began, used = time.perf_counter(), time.process_time()
+            gone, alive = alive[:change["delete"]], alive[change["delete"]:]
+            for name in gone:
+                requests.change(rt, name, "delete")
+            alive += [_asked(rt, *one) for one, _ in zip(asked, range(change["create"]))]
+            lap = rt.lap("requests", began)
+            bring(rt, number)
+            lap = rt.lap("ingest", lap)
+            advanced(rt, 1)
+            due = (number + 1) * setting.batch
+            done = max(done, due) + time.process_time() - used
+            waits.append(done - due)
+            counts.append(len(alive))
+        stages = {stage: took[1:] or took for stage, took in rt.laps.items()}
+        checked(rt)
+    late, counted = waits[1:], {stage: statistics.mean(took) for stage, took in stages.items()}
+    return Lived((statistics.mean(late) + setting.batch / 2, min(late), max(late) + setting.batch), counted, statistics.mean(counts))
+
+
+def _asked(rt: runner.Runtime, number: int, asked: str) -> str:
+    requests.create(rt, f"q{number}", asked)
+    return f"q{number}"

@@ -1,0 +1,1 @@
+"""What a pipeline folder says, as values, and the handles of its tables."""

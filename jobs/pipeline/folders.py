@@ -1,0 +1,78 @@
+"""Where the pipelines of a schedule are: a setting names folders, each is read into a pipeline or into the reason why it cannot be; nothing else is touched."""
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from jobs.pipeline.config import FILE, load
+from jobs.pipeline.config_parts import located
+from jobs.pipeline.model import Pipeline
+from optimizer.errors import ForebayError
+
+PAGES = "FOREBAY_PAGES"              # the address of infra.pages, as browsers reach it
+SETTING = "FOREBAY_PIPELINES"       # folders, separated like those of PATH; each is a pipeline, or holds pipelines
+
+
+@dataclass(frozen=True)
+class Found:
+    """A folder with a forebay.yml; `pipeline` None: it is broken, and `reason` says why."""
+
+    name: str
+    folder: str
+    pipeline: Pipeline | None
+    reason: str = ""
+
+
+def found(setting: str | None = None) -> list[Found]:
+    """Every pipeline that is named, in order; of two with one name the second is broken."""
+    said, taken = [], dict[str, str]()
+    for folder in _folders(os.environ.get(SETTING, "") if setting is None else setting):
+        one = _read(folder)
+        if one.name in taken:
+            reason = f"{taken[one.name]} has the same name, {one.name!r}; give one of them another name in its {FILE}"
+            one = replace(one, name=_free(one.name, taken), pipeline=None, reason=reason)
+        taken[one.name] = one.folder
+        said.append(one)
+    return said
+
+
+def uri(place: str, folder: str) -> str:
+    """A table's place as schedulers name it: `file:///…`, or its URI."""
+    path = located(place, folder)
+    return path if "://" in path else f"file://{path}"
+
+
+def pages(pipeline: str) -> dict[str, str]:
+    """Titles and addresses of what infra.pages shows of a pipeline; none where nobody said where that is."""
+    base = os.environ.get(PAGES, "").rstrip("/")
+    return {"Data docs": f"{base}/{pipeline}/docs/index.html", "Costs in MLflow": f"{base}/{pipeline}/mlflow"} if base else {}
+
+
+def _folders(setting: str) -> Iterator[str]:
+    for part in dict.fromkeys(os.path.abspath(os.path.expanduser(p)) for p in setting.split(os.pathsep) if p.strip()):
+        if os.path.exists(os.path.join(part, FILE)):
+            yield part
+            continue
+        inner = sorted(os.listdir(part)) if os.path.isdir(part) else []
+        within = [os.path.join(part, name) for name in inner if os.path.exists(os.path.join(part, name, FILE))]
+        yield from within if inner else [part]      # a folder that is not there, or empty, is said to have no forebay.yml
+
+
+def _read(folder: str) -> Found:
+    try:
+        pipeline = load(folder)
+        return Found(pipeline.name, folder, pipeline)
+    except ForebayError as error:
+        place = f", line {error.line}" if error.line else ""
+        return Found(_title(folder), folder, None, f"{os.path.join(folder, FILE)}{place}: {error.message}" + (f"; {error.hint}" if error.hint else ""))
+
+
+def _title(folder: str) -> str:
+    """A broken pipeline has no name of its own."""
+    return re.sub(r"\W", "_", os.path.basename(folder), flags=re.ASCII)[:64] or "pipeline"
+
+
+def _free(name: str, taken: dict[str, str]) -> str:
+    return next(candidate for k in range(2, len(taken) + 3) if (candidate := f"{name}.{k}") not in taken)

@@ -1,0 +1,1 @@
+"""Data docs, and MLflow's copy of the ledger."""

@@ -1,0 +1,135 @@
+"""What expectations say between batches: of the input that waits, and as documents to read; nothing is begun, entered or stopped here."""
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from expectations import derived
+from jobs.batch.works import parsed
+from jobs.expectations import findings as expect_ledger
+from jobs.expectations import gate as expect
+from jobs.ingest import register as intake
+from jobs.pipeline import declared as expect_files
+from jobs.reports import docs_pages as expect_pages
+from jobs.requests import requests
+from jobs.requests.boundaries import next_group
+from jobs.results.answers import iso
+
+if TYPE_CHECKING:
+    from jobs.run import Runtime
+
+EVERY = 600.0            # seconds between two makings of the documents; what is stopped or let pass is shown at once
+SWITCH = "FOREBAY_DOCS"  # `off`: none are made but by hand
+SHOWN = 200              # findings of the index
+STAMP = "built.json"
+
+
+def waiting(rt: Runtime) -> dict[str, Any]:
+    """What fails of the complete boundaries that wait; what is critical and not released will stop the first of them."""
+    expect.begin(rt)
+    requests.synchronise(rt)
+    expect.check(rt)
+    rt.marks = intake.watermarks(rt.pipeline)
+    group = next_group(rt, None, False, None)
+    found = expect.waiting(rt, group) if group else []
+    released = expect_ledger.released(rt) if found else set()
+    said = [{"boundary": iso(f.boundary), "subject": f.subject, "expectation": f.expectation, "observed": f.observed, "severity": f.severity,
+             "released": f.key in released} for f in found]
+    return {"boundaries": len(group), "next": iso(group[0]) if group else None, "failing": said}
+
+
+def docs(rt: Runtime, anew: bool = False) -> str | None:
+    """The documents' index, made again where something changed; None before the first boundary is published, or where they are switched off."""
+    if not anew and os.environ.get(SWITCH) == "off":
+        return None
+    folder, said = rt.pipeline.beside("docs"), _stamp(rt)
+    if said["boundary"] is None:
+        return None
+    if anew or _due(os.path.join(folder, STAMP), said):
+        _build(rt, folder, said)
+    return os.path.join(folder, "index.html")
+
+
+def listed(rt: Runtime) -> dict[str, Any]:
+    """Every expectation in force, by subject: derived ones and declared ones, and where they are held."""
+    expect.begin(rt)
+    found: dict[str, list[dict[str, str]]] = {}
+    for name, stream in rt.pipeline.streams.items():
+        own = derived.of_stream(stream.columns, stream.event_time)
+        found[f"stream {name}"] = _rows(own, expect_files.of_stream(rt.pipeline, rt.declared, name), "input")
+    for standing in requests.listed(rt):
+        if standing.active:
+            query = parsed(standing.sql, rt.catalog)
+            found[f"query {standing.name}"] = _rows(derived.of_query(query), expect_files.of_query(rt.declared, standing.name, dict(query.columns)), "answers")
+    return found
+
+
+def _rows(own: Sequence[derived.Derived], declared: Sequence[Any], where: str) -> list[dict[str, str]]:
+    return [*({"expectation": f"{d.name}: {d.text}", "severity": d.severity, "held": d.held} for d in own),
+            *({"expectation": str(e), "severity": e.severity, "held": "ingest" if e.severity == "row" else where} for e in declared)]
+
+
+def _stamp(rt: Runtime) -> dict[str, Any]:
+    suites = hashlib.blake2b(json.dumps(listed(rt)).encode(), digest_size=8).hexdigest()
+    found = expect_ledger.found(rt)
+    return {"boundary": rt.ledger.committed(), "suites": suites, "findings": len(found), "stops": sum(row["severity"] == "critical" for row in found),
+            "releases": len(expect_ledger.releases(rt))}
+
+
+def _due(path: str, said: Mapping[str, Any]) -> bool:
+    try:
+        with open(path, encoding="utf-8") as file:
+            before = json.load(file)
+        old = time.time() - os.path.getmtime(path) > EVERY
+    except (OSError, ValueError):
+        return True
+    return any(before.get(k) != said[k] for k in ("suites", "stops", "releases")) or old and before != said
+
+
+def _build(rt: Runtime, folder: str, said: Mapping[str, Any]) -> None:
+    """Whole in a folder beside, then in its place, so that a reader never sees half of it."""
+    from jobs.reports import data_docs as expect_docs
+    from jobs.reports import suites as expect_suites  # seconds that nothing else need pay
+
+    made = f"{folder}.{os.getpid()}"
+    shutil.rmtree(made, ignore_errors=True)
+    os.makedirs(made)
+    try:
+        pages = expect_docs.validated(list(expect_suites.suites(rt)), made)
+        for page in pages:
+            _rewrite(os.path.join(made, page.path), page.name)
+        _write(os.path.join(made, "index.html"), _index(rt, pages, said))
+        _write(os.path.join(made, STAMP), json.dumps(said))
+        shutil.rmtree(folder, ignore_errors=True)
+        os.rename(made, folder)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def _rewrite(path: str, title: str) -> None:
+    with open(path, encoding="utf-8") as file:
+        page = file.read()
+    _write(path, expect_pages.offline(page, title))
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def _index(rt: Runtime, pages: Sequence[Any], said: Mapping[str, Any]) -> str:
+    findings, released = expect_ledger.found(rt)[-SHOWN:][::-1], expect_ledger.releases(rt)[::-1]
+    suites = [(expect_pages.link(p.path, p.name), expect_pages.verdict(p.passed, p.asked)) for p in pages]
+    held = [(subject, row["expectation"], row["severity"], row["held"]) for subject, rows in listed(rt).items() for row in rows]
+    failed = [(iso(f["boundary"]), f["subject"], f["expectation"], f["observed"], f["severity"] + (", released" if f["released"] else "")) for f in findings]
+    let = [(iso(r["boundary"]), r["subject"], r["expectation"], f"{r['by']}: {r['reason']}", iso(r["at"])) for r in released]
+    return expect_pages.index(f"Expectations of {rt.pipeline.name}, as of {iso(said['boundary'])}", (
+        ("On a sample of the newest rows and answers", ("suite", "verdict"), suites),
+        ("What failed", ("boundary", "subject", "expectation", "observed", "severity"), failed),
+        ("What was let pass", ("boundary", "subject", "expectation", "by", "at"), let),
+        ("What is held", ("subject", "expectation", "severity", "where"), held)))

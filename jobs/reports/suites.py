@@ -1,0 +1,165 @@
+"""Suites for people: expectations of streams and queries in Great Expectations' words, with a sample of the newest rows; it only reads."""
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from expectations import derived
+from expectations.derived import COUNTS, DOMAIN, FRESH, MONOTONE, NOT_NULL, TYPES, UNIQUE, VOLUME, Derived
+from expectations.expectation import Expectation
+from expectations.kinds import BOUNDS, FLAGS, MOSTLY, PATTERN, SET
+from jobs.batch.works import parsed
+from jobs.engine import kernel
+from jobs.expectations import gate as expect
+from jobs.pipeline import declared as expect_files
+from jobs.pipeline.schema import stream_schema
+from jobs.reports.data_docs import Asked, Suite
+from jobs.requests import requests
+from jobs.results import answers
+from jobs.storage import places, tables
+from optimizer.expression.types import Type
+
+if TYPE_CHECKING:
+    from jobs.ledger.queries import Standing
+    from jobs.run import Runtime
+
+SAMPLE = 10_000          # rows of a subject that are looked at
+
+
+def suites(rt: Runtime) -> Iterator[Suite]:
+    """Of every stream with rows and every query with answers. What touches a sensitive column is a suite of its own, without values."""
+    for name in rt.pipeline.streams:
+        if tables.exists(rt.path("streams", name)):
+            boundary, rows = _newest(rt, name)
+            yield from _split(f"stream_{name}", rows, _of_stream(rt, name, boundary), rt.pipeline.streams[name].sensitive)
+    for standing in requests.listed(rt):
+        boundaries = answers.published(rt, standing.name) if standing.active else []
+        if boundaries:
+            hidden = derived.revealing(parsed(standing.sql, rt.catalog), expect.sensitive(rt))
+            rows = answers.rows(rt, standing, boundaries[-1:]).slice(0, SAMPLE)
+            yield from _split(f"query_{standing.name}", rows, _of_query(rt, standing, boundaries[-1]), hidden)
+
+
+Touching = tuple[tuple[str, ...], Asked]
+
+
+def _split(name: str, rows: pa.Table, asked: Iterable[Touching], sensitive: frozenset[str]) -> Iterator[Suite]:
+    asked = list(asked)
+    shown = tuple(a for columns, a in asked if not sensitive.intersection(columns))
+    hidden = tuple(a for columns, a in asked if sensitive.intersection(columns))
+    if shown:
+        yield Suite(name, rows.drop_columns([c for c in rows.column_names if c in sensitive]), shown)
+    if hidden:
+        yield Suite(f"{name}__sensitive", rows, hidden, hidden=True)
+
+
+def _newest(rt: Runtime, stream: str) -> tuple[int | None, pa.Table]:
+    """The newest boundary run that has rows of the stream, since of no rows nothing can be said, and a sample of these. Before any, the first there are."""
+    table, last = rt.table(f"streams/{stream}").refresh(), rt.ledger.committed()
+    files = table.files() if last is None else _about(table.files(), last)
+    names = tuple(rt.pipeline.streams[stream].columns)
+    schema = pa.schema([f for f in stream_schema(rt.pipeline.streams[stream].columns) if f.name in names])
+    if not files or table.features:
+        return last, schema.empty_table()
+    con = kernel.connect()
+    try:
+        paths = kernel.files(con, tuple(places.join(table.path, f.path) for f in files))
+        run = "true" if last is None else f"epoch_us(_boundary) <= {last}"
+        boundary = kernel.table(con, f"SELECT epoch_us(max(_boundary)) AS b FROM read_parquet({paths}) WHERE {run}").column("b")[0].as_py()
+        where = "true" if last is None else f"epoch_us(_boundary) = {boundary or last}"
+        rows = kernel.table(con, f"SELECT * FROM read_parquet({paths}) WHERE {where} LIMIT {SAMPLE}").select(names).cast(schema)
+        return (last if last is None else boundary or last), rows
+    finally:
+        con.close()
+
+
+def _about(files: Sequence[Any], last: int) -> list[Any]:
+    """Files that may hold rows of the newest boundary up to the last: one that ends before another ends cannot."""
+    begun = [f for f in files if f.low.get("_boundary", last) <= last]
+    ended = max((high for f in begun if (high := f.high.get("_boundary", last)) <= last), default=0)
+    return [f for f in begun if f.high.get("_boundary", last) >= ended]
+
+
+def _of_stream(rt: Runtime, stream: str, boundary: int | None) -> Iterator[Touching]:
+    declared = rt.pipeline.streams[stream]
+    for d in derived.of_stream(declared.columns, declared.event_time):
+        for kind, arguments in _stream_words(rt, stream, d, boundary):
+            yield d.columns, Asked(kind, arguments, d.severity, d.text)
+    for e in expect_files.of_stream(rt.pipeline, rt.declared, stream):
+        yield e.columns, _words(e)
+
+
+def _stream_words(rt: Runtime, stream: str, d: Derived, boundary: int | None) -> Iterator[tuple[str, dict[str, Any]]]:
+    declared, last = rt.pipeline.streams[stream], rt.ledger.committed()
+    column = {"column": declared.event_time}
+    if d.name == TYPES:
+        yield "expect_table_columns_to_match_set", {"column_set": list(declared.columns), "exact_match": True}
+    elif d.name == NOT_NULL:
+        yield "expect_column_values_to_not_be_null", column
+    elif d.name == DOMAIN:
+        yield "expect_column_values_to_be_between", {**column, "min_value": tables.EPOCH, "max_value": tables.instant(rt.clock() + declared.ahead)}
+    elif d.name == FRESH and last is not None:
+        limit = derived.fresh_until(declared.lateness, declared.idle, rt.pipeline.batch)
+        yield "expect_column_max_to_be_between", {**column, "min_value": tables.instant(max(last - limit, 0))}
+    elif d.name == VOLUME and boundary is not None:
+        yield from _volume(rt, stream, boundary)
+
+
+def _volume(rt: Runtime, stream: str, last: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    """As far as a sample holds all of the boundary's rows."""
+    batch = rt.pipeline.batch
+    counts = expect.volumes(rt.table(f"streams/{stream}").files(), batch, last - derived.HISTORY * batch, last)
+    usual = derived.usual([n for t, n in sorted(counts.items()) if t < last and n is not None])
+    if usual is not None and (counts.get(last) or 0) <= SAMPLE:
+        yield "expect_table_row_count_to_be_between", {"min_value": usual[0], "max_value": usual[1]}
+
+
+def _of_query(rt: Runtime, standing: Standing, last: int) -> Iterator[Touching]:
+    query = parsed(standing.sql, rt.catalog)
+    for d in derived.of_query(query):
+        for kind, arguments in _query_words(d, last):
+            yield d.columns, Asked(kind, arguments, d.severity, d.text)
+    for e in expect_files.of_query(rt.declared, standing.name, dict(query.columns)):
+        yield e.columns, _words(e)
+
+
+def _query_words(d: Derived, last: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What is conserved can be told only while the batch runs."""
+    if d.name == MONOTONE:
+        yield "expect_column_values_to_be_between", {"column": "boundary", "min_value": tables.instant(last), "max_value": tables.instant(last)}
+    elif d.name == UNIQUE and len(d.columns) == 1:
+        yield "expect_column_values_to_be_unique", {"column": d.columns[0]}
+    elif d.name == UNIQUE:
+        yield "expect_compound_columns_to_be_unique", {"column_list": list(d.columns)}
+    elif d.name == COUNTS:
+        for column in d.columns:
+            yield "expect_column_values_to_be_between", {"column": column, "min_value": 0}
+
+
+def _words(e: Expectation) -> Asked:
+    names: Mapping[str, Any] = {"column_list": list(e.columns)} if e.form.columns == ("column_list",) else dict(zip(e.form.columns, e.columns))
+    kind = e.kind if len(e.columns) != 1 or "column_list" not in names else "expect_column_values_to_be_unique"
+    names = {"column": e.columns[0]} if kind != e.kind else names
+    given = {p: [_value(v, e.types[0]) for v in value] if p == SET else _parameter(e, p, str(value)) for p, value in e.arguments}
+    return Asked(kind, {**names, **given}, e.severity, f"declared, {e.severity}")
+
+
+def _parameter(e: Expectation, parameter: str, text: str) -> Any:
+    if parameter in FLAGS:
+        return text == "true"
+    if parameter == MOSTLY:
+        return float(text)
+    if parameter == PATTERN or parameter not in BOUNDS:
+        return text
+    return {"count": int, "share": float, "number": float}[e.form.of](text) if e.form.of != "column" else _value(text, e.types[0])
+
+
+def _value(text: str, kind: Type) -> Any:
+    if kind.name in ("timestamp", "date"):
+        return datetime.fromisoformat(text) if kind.name == "timestamp" else date.fromisoformat(text)
+    if kind.name == "boolean":
+        return text == "true"
+    return int(text) if kind.integral else float(text) if kind.numeric else text

@@ -1,0 +1,272 @@
+"""MLflow's copy of the ledger, and the only place that imports mlflow: a run for each query, one below it for each plan in force, a step for each batch.
+
+Written from what is committed, never while a batch runs. Metrics carry the batch's number and its commit's time, so writing them twice changes nothing; the tag
+`forebay.upto` says what is there, and is written last.
+"""
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from jobs.ledger.queries import Standing
+from jobs.pipeline.model import Pipeline
+from jobs.reports.tracking_chart import chart
+from jobs.reports.tracking_pages import VARIABLE, charts, experiment
+from jobs.requests import requests
+from jobs.results import answers
+from jobs.results.answers import iso
+from jobs.results.history import Point, Span, spans, weighed
+from jobs.storage.lock import held
+from optimizer.choice import explain as renderer
+from optimizer.errors import ForebayError, failed
+from optimizer.query.spans import span as spelled
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+    from jobs.run import Runtime
+
+QUIET = {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2", "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
+         "MLFLOW_LOGGING_LEVEL": "WARNING"}
+AT_ONCE = 1000            # metrics of one call: MLflow's limit
+KIND = {"mlflow.experimentKind": "custom_model_development"}             # no traces of language models are to be looked for
+UNTRACKED = "untracked"
+PARTS = ("mlflow", "requests", "urllib3", "sqlalchemy", "alembic", "sqlite3")      # whose errors are the store's
+LONGEST = 5000            # characters of a tag: MLflow's limit
+
+
+@dataclass(frozen=True)
+class Store:
+    """Where MLflow keeps runs; `artifacts` None: where its server says."""
+
+    uri: str
+    artifacts: str | None
+
+
+@dataclass(frozen=True)
+class Log:
+    """An experiment of a store."""
+
+    client: MlflowClient
+    experiment: str
+
+
+def store(pipeline: Pipeline) -> Store | None:
+    """MLFLOW_TRACKING_URI is stronger than forebay.yml; without both it is a database beside the tables. None: it is switched off."""
+    said = os.environ.get(VARIABLE) or pipeline.tracking
+    if said == "":
+        return None
+    return _store(said or pipeline.beside("mlflow"))
+
+
+def _store(place: str) -> Store:
+    if "://" not in place:
+        place = os.path.abspath(place)      # MLflow takes the first part of a relative one for a host
+        return Store(f"sqlite:///{os.path.join(place, 'mlflow.db')}", f"file://{os.path.join(place, 'artifacts')}")
+    database = place.removeprefix("sqlite:///") if place.startswith("sqlite:///") else None
+    return Store(place, f"file://{os.path.join(os.path.dirname(os.path.abspath(database)), 'artifacts')}" if database else None)
+
+
+def record(name: str, params: Mapping[str, Any], metrics: Mapping[str, Sequence[float]], texts: Mapping[str, str],
+           figures: Mapping[str, Any]) -> dict[str, Any] | None:
+    """An experiment's report as a run of `forebay/experiments`, which belongs to no pipeline; says where. None: MLFLOW_TRACKING_URI is empty.
+
+    A metric's numbers are its steps."""
+    place = os.environ.get(VARIABLE, os.path.join(".forebay", "mlflow"))
+    if not place:
+        return None
+    made = _store(place)
+    log = _log(made, experiment("experiments"), KIND)
+    run = log.client.create_run(log.experiment, run_name=name).info.run_id
+    for key, value in params.items():
+        log.client.log_param(run, key, value)
+    _numbers(log, run, metrics)
+    for file, text in texts.items():
+        log.client.log_text(run, text, file)
+    for file, figure in figures.items():
+        log.client.log_figure(run, figure, file)
+    log.client.set_terminated(run)
+    return {"uri": _without_password(made.uri), "experiment": log.experiment, "run": run}
+
+
+def _numbers(log: Log, run: str, metrics: Mapping[str, Sequence[float]]) -> None:
+    from mlflow.entities import Metric
+
+    now = int(time.time() * 1000)
+    found = [Metric(key, float(value), now, step) for key, values in metrics.items() for step, value in enumerate(values)]
+    for k in range(0, len(found), AT_ONCE):
+        log.client.log_batch(run, metrics=found[k:k + AT_ONCE])
+
+
+def _without_password(uri: str) -> str:
+    return re.sub(r"//[^/@]*@", "//", uri)
+
+
+def track(rt: Runtime) -> dict[str, Any]:
+    """Logs every batch that is committed and not yet logged; says where (without a password), and how many batches of which query were new."""
+    place = store(rt.pipeline)
+    if place is None:
+        return {"uri": None, "experiment": None, "page": None, "queries": {}}
+    with held(os.path.join(rt.pipeline.warehouse, "mlflow"), patience=60.0), _taken(place):
+        log = _log(place, experiment(rt.pipeline.name), {"forebay.folder": rt.pipeline.folder, **KIND})
+        told = rt.ledger.told(1)
+        said = {s.name: _query(rt, log, s) for s in requests.listed(rt)} if told else {}
+    uri = _without_password(place.uri)
+    page = charts(uri, log.experiment) if uri.startswith("http") else None
+    return {"uri": uri, "experiment": log.experiment, "page": page, "queries": {n: s for n, s in said.items() if s is not None}}
+
+
+@contextmanager
+def _taken(place: Store) -> Iterator[None]:
+    """What MLflow's own parts end with, and a disk: told as what it is, since nothing is lost by it."""
+    try:
+        yield
+    except Exception as error:
+        if not isinstance(error, OSError) and type(error).__module__.split(".")[0] not in PARTS:
+            raise
+        said = str(error).strip().splitlines()[:1] or [type(error).__name__]
+        raise failed(UNTRACKED, f"MLflow at {_without_password(place.uri)} did not take what the ledger has: {_without_password(said[0][:300])}",
+                     "nothing is lost: the ledger keeps it, and the next `forebay track` (in Airflow: the next try) writes it") from error
+
+
+def _log(place: Store, name: str, tags: dict[str, str]) -> Log:
+    for key, value in QUIET.items():
+        os.environ.setdefault(key, value)
+    if place.uri.startswith("sqlite:///"):
+        os.makedirs(os.path.dirname(place.uri.removeprefix("sqlite:///")), exist_ok=True)
+    from mlflow import MlflowClient  # five seconds of imports that nothing else pays
+
+    client = MlflowClient(tracking_uri=place.uri)
+    known = client.get_experiment_by_name(name)
+    if known is not None and known.lifecycle_stage != "active":
+        hint = "restore it there, or set `tracking` in forebay.yml"
+        raise ForebayError("deleted-experiment", f"MLflow's experiment {name!r} at {place.uri} was deleted", hint=hint, exit_code=1)
+    made = known.experiment_id if known is not None else client.create_experiment(name, place.artifacts, tags)
+    return Log(client, made)
+
+
+def _query(rt: Runtime, log: Log, standing: Standing) -> dict[str, Any] | None:
+    """A query's run, brought up to the last batch that answered it."""
+    found = spans(rt, standing.name)
+    if not found:
+        return None
+    ledger = str(found[0].first.at)      # of another ledger of the same name the batches are others
+    run = _run(log, {"forebay.kind": "query", "forebay.query": standing.name, "forebay.ledger": ledger}, standing.name, found[0].first.at)
+    upto = int(run.data.tags.get("forebay.upto", -1))
+    found = weighed(rt, standing.name, found, upto)
+    fresh = [p for s in found for p in s.points if p.batch > upto]
+    if fresh:
+        for number, span in enumerate(found):
+            if span.points[-1].batch >= upto:      # also the one that was in force then: it may have ended
+                _span(log, run.info.run_id, standing.name, span, upto, ended=number < len(found) - 1)
+        _metrics(log, run.info.run_id, fresh)
+        _artifacts(rt, log, run.info.run_id, standing, found)
+    _state(log, run, standing, found)
+    return {"run": run.info.run_id, "batches": len(fresh)}
+
+
+def _span(log: Log, parent: str, query: str, span: Span, upto: int, ended: bool) -> None:
+    """The run of a plan in force: what it was expected to cost, and what it did."""
+    first = span.first
+    tags = {"forebay.kind": "plan", "forebay.query": query, "mlflow.parentRunId": parent, "forebay.since": str(first.batch)}
+    run = _run(log, tags, f"{query}: {span.plan.name} since {iso(first.boundary)}", first.at)
+    _metrics(log, run.info.run_id, [p for p in span.points if p.batch > upto])
+    if not run.data.params:
+        _params(log, run.info.run_id, span)
+        _describe(log, run.info.run_id, span)
+    _tags(log, run.info.run_id, {"forebay.plan": span.plan.name, "forebay.boundary": iso(span.points[-1].last), "mlflow.note.content": span.reason,
+                                 "forebay.switched_from": span.switched_from or "", **_asked_by(span.points[-1])})
+    if ended and run.info.status == "RUNNING":
+        log.client.set_terminated(run.info.run_id, "FINISHED", span.points[-1].at // 1000)
+
+
+def _run(log: Log, tags: Mapping[str, str], name: str, at: int) -> Any:
+    """The run that has these tags, made if there is none."""
+    wanted = " and ".join(f"tags.`{key}` = '{value}'" for key, value in tags.items())
+    known = log.client.search_runs([log.experiment], wanted, max_results=1)
+    return known[0] if known else log.client.create_run(log.experiment, at // 1000, dict(tags), name)
+
+
+def _metrics(log: Log, run: str, points: Sequence[Point]) -> None:
+    from mlflow.entities import Metric
+
+    found = [Metric(key, value, p.at // 1000, p.batch) for p in points for key, value in p.metrics.items()]
+    for k in range(0, len(found), AT_ONCE):
+        log.client.log_batch(run, metrics=found[k:k + AT_ONCE])
+
+
+def _params(log: Log, run: str, span: Span) -> None:
+    """What a comparison of runs shows beside their costs."""
+    plan, query = span.plan, span.query
+    early = [query.inputs[i].alias for i, digit in enumerate(plan.digits) if digit]
+    order = " ⋈ ".join(query.inputs[i].alias for i in plan.order)
+    for key, value in (("plan", plan.name), ("keeping", plan.keeping), ("early", ", ".join(early) or "none"), ("order", order), ("exchange", plan.exchange),
+                       ("layout", plan.layout), ("sharing", plan.sharing), ("levels", ", ".join(map(spelled, plan.levels)) or "none"),
+                       ("since", iso(span.first.boundary))):
+        log.client.log_param(run, key, value)
+
+
+def _describe(log: Log, run: str, span: Span) -> None:
+    """The plan as it is carried out, and the decision as it was made then."""
+    log.client.log_text(run, renderer.tree(span.query, span.plan) + "\n", "plan.txt")
+    log.client.log_text(run, ";\n\n".join(renderer.sql(span.query, span.plan)) + ";\n", "plan.sql")
+    log.client.log_text(run, span.sql.strip() + "\n", "query.sql")
+    if span.decision is not None:
+        row = span.decision
+        listed = sorted(json.loads(row["candidates"]), key=lambda c: c["predicted_s"])
+        log.client.log_dict(run, {"boundary": iso(row["boundary"]), "plan": row["plan"], "reason": row["reason"], "predicted_s": row["predicted_s"],
+                                  "best_s": row["best_s"], "rows_seen": row["rows_seen"], "corrections": json.loads(row["corrections"]),
+                                  "candidates": listed}, "decision.json")
+
+
+def _artifacts(rt: Runtime, log: Log, run: str, standing: Standing, found: Sequence[Span]) -> None:
+    """As of now: the chart, the switches, and for a query in force what its next boundary would be decided by."""
+    client = log.client
+    client.log_figure(run, chart(standing.name, found), "cost.png")
+    client.log_text(run, standing.sql.strip() + "\n", "query.sql")
+    client.log_dict(run, {"spans": [_said(s) for s in found]}, "switches.json")
+    if standing.active:
+        document = answers.explain(rt, standing.name)
+        client.log_dict(run, document["statistics"], "explain/statistics.json")
+        client.log_dict(run, {"candidates": document["candidates"]}, "explain/candidates.json")
+        client.log_text(run, f"{document['chosen']}: {document['why']}\n\n{document['tree']}\n", "explain/plan.txt")
+        client.log_text(run, ";\n\n".join(document["sql"]) + ";\n", "explain/plan.sql")
+
+
+def _said(span: Span) -> dict[str, Any]:
+    return {"plan": span.plan.name, "switched_from": span.switched_from, "reason": span.reason, "since": iso(span.first.boundary),
+            "until": iso(span.points[-1].last), "batches": len(span.points),
+            "measured_s": span.median("measured_s"), "predicted_s": span.median("predicted_s")}
+
+
+def _state(log: Log, run: Any, standing: Standing, found: Sequence[Span]) -> None:
+    last = found[-1].points[-1]
+    regret = sum(p.metrics.get("regret_s", 0.0) for s in found for p in s.points)
+    said = {"plan": found[-1].plan.name, "boundary": iso(last.last), "state": standing.state, "pinned": standing.pin or "", "switches": str(len(found) - 1),
+            "regret_s": f"{regret:.3f}", "upto": str(last.batch)}
+    _tags(log, run.info.run_id, {"mlflow.note.content": f"```sql\n{standing.sql.strip()}\n```", **{f"forebay.{k}": v for k, v in said.items()},
+                                 **_asked_by(last)})
+    wanted = {"deleted": "FINISHED", "failed": "FAILED"}.get(standing.state, "RUNNING")
+    if run.info.status != wanted:
+        log.client.update_run(run.info.run_id, wanted)
+
+
+def _asked_by(point: Point) -> dict[str, str]:
+    """What made the last batch run."""
+    trigger, run = point.asked_by
+    return {"forebay.trigger": trigger, "forebay.dag_run": run}
+
+
+def _tags(log: Log, run: str, tags: Mapping[str, str]) -> None:
+    from mlflow.entities import RunTag
+
+    log.client.log_batch(run, tags=[RunTag(key, value[:LONGEST]) for key, value in tags.items()])
+
+
+__all__: Sequence[str] = ("VARIABLE", "Log", "Store", "record", "store", "track")

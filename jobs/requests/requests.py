@@ -1,0 +1,188 @@
+"""Requests to a pipeline: create, delete, pause, resume, pin, unpin; each one row in the ledger, in force from a boundary that it names.
+
+Nothing here waits for a runner.
+"""
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from jobs.adapt import sharing
+from jobs.batch.works import parsed
+from jobs.ingest import agreed
+from jobs.ledger.ledger import Change
+from jobs.ledger.queries import Standing, never_before, standings
+from jobs.maintenance import retention
+from jobs.requests.boundaries import first_possible
+from optimizer.errors import ForebayError
+from optimizer.names import NAME
+from optimizer.plan.model import candidates, named
+
+if TYPE_CHECKING:
+    from jobs.run import Runtime
+
+MOST_QUERIES = 10_000
+FROM_FILE = "queries/"        # the reason of a creation that a file in that folder brought about
+
+
+@dataclass(frozen=True)
+class Notice:
+    """Something in queries/ that is reported, not applied."""
+
+    query: str
+    message: str
+
+
+def create(rt: Runtime, name: str, sql: str, replace: bool = False, reason: str | None = None) -> Standing:
+    """In force at the first boundary not yet begun; answers at once from the history that is there."""
+    check_name(name)
+    agreed.streams(rt)
+    columns = columns_of(rt, sql)
+
+    def make(begun: int | None, changes: Iterable[Change]) -> Change:
+        known = standings(changes)
+        old = known.get(name)
+        _check_new(name, old, columns, replace, len([s for s in known.values() if s.active]))
+        return Change(name, "create", never_before(changes, name, effective(rt, begun)), sql, _pin(rt, old, sql), columns, _table(name, old, columns), reason)
+
+    rt.ledger.request(make)
+    return show(rt, name)
+
+
+def _pin(rt: Runtime, old: Standing | None, sql: str) -> str | None:
+    """What the name was pinned to, where the new text has that plan too."""
+    if old is None or old.pin is None:
+        return None
+    return old.pin if any(c.plan.name == old.pin and c.refused is None for c in candidates(parsed(sql, rt.catalog))) else None
+
+
+def change(rt: Runtime, name: str, action: str, plan: str | None = None) -> Standing:
+    """delete, pause, resume, pin or unpin."""
+    def make(begun: int | None, changes: Iterable[Change]) -> Change:
+        old = _existing(standings(changes), name)
+        _check_action(old, action)
+        if action == "resume":
+            retention.check(rt.pipeline, parsed(old.sql, rt.catalog))
+        return Change(name, action, never_before(changes, name, effective(rt, begun)), plan=named(parsed(old.sql, rt.catalog), plan).name if plan else None)
+
+    rt.ledger.request(make)
+    return show(rt, name)
+
+
+def show(rt: Runtime, name: str) -> Standing:
+    return _existing(standings(rt.ledger.all_changes()), name)
+
+
+def listed(rt: Runtime) -> list[Standing]:
+    return sorted(standings(rt.ledger.all_changes()).values(), key=lambda s: s.name)
+
+
+def effective(rt: Runtime, begun: int | None) -> int | None:
+    """The first boundary not yet begun, None while the pipeline has no row."""
+    return begun + rt.pipeline.batch if begun is not None else first_possible(rt)
+
+
+def document(rt: Runtime, standing: Standing) -> dict[str, Any]:
+    """INTERFACE's `query show`."""
+    changes = [c for c in rt.ledger.all_changes() if c.query == standing.name]
+    effective = changes[-1].effective if changes[-1].effective is not None else _beginning(rt)
+    shown = {"query": standing.name, "state": standing.state, "effective": effective, "table": standing.table, "sql": standing.sql,
+             "columns": [{"name": n, "type": t} for n, t in json.loads(standing.columns)], "pinned": standing.pin}
+    return {**shown, **sharing.said(rt, standing), **({"error": standing.error} if standing.error else {})}
+
+
+def _beginning(rt: Runtime) -> int | None:
+    """What a request made before the first row is in force from: the first boundary, once there is one."""
+    rt.beginning = rt.beginning if rt.beginning is not None else rt.ledger.first()
+    return rt.beginning if rt.beginning is not None else first_possible(rt)
+
+
+def synchronise(rt: Runtime) -> list[Notice]:
+    """A new file in queries/ becomes a query; a changed or removed one is reported, not applied."""
+    files = query_files(rt.pipeline.folder)
+    known = standings(rt.ledger.all_changes())
+    new = sorted(files.keys() - known.keys())
+    for name in new:
+        _check_file(rt, name, files[name])
+    for name in new:
+        create(rt, name, files[name], reason=FROM_FILE)
+    notices = [Notice(n, f"queries/{n}.sql differs from the query in force; apply it with `forebay query create {n} -f queries/{n}.sql --replace`")
+               for n in sorted(files.keys() & known.keys()) if known[n].state != "deleted" and files[n].strip() != known[n].sql.strip()]
+    removed = [n for n in _from_files(rt) if n not in files and known[n].active]
+    return notices + [Notice(n, f"queries/{n}.sql is gone but the query is in force; end it with `forebay query delete {n}`") for n in sorted(removed)]
+
+
+def _check_file(rt: Runtime, name: str, sql: str) -> None:
+    """Before any of them becomes a query; the error names the file."""
+    try:
+        columns_of(rt, sql)
+    except ForebayError as error:
+        raise replace(error, message=f"queries/{name}.sql: {error.message}") from None
+
+
+def query_files(folder: str) -> dict[str, str]:
+    """Query texts by name."""
+    path = os.path.join(folder, "queries")
+    found = {}
+    for entry in sorted(os.listdir(path)) if os.path.isdir(path) else []:
+        if entry.endswith(".sql"):
+            check_name(entry[:-4], f"queries/{entry} is called {entry[:-4]!r}, which")
+            try:
+                with open(os.path.join(path, entry), encoding="utf-8") as file:
+                    found[entry[:-4]] = file.read()
+            except (OSError, UnicodeDecodeError) as error:
+                raise ForebayError("bad-file", f"queries/{entry} cannot be read: {error}", hint="it must be a UTF-8 text that you may read") from None
+    return found
+
+
+def _from_files(rt: Runtime) -> set[str]:
+    """Queries whose latest creation was a file in queries/."""
+    return {name for name, reason in {c.query: c.reason for c in rt.ledger.all_changes() if c.action == "create"}.items() if reason == FROM_FILE}
+
+
+def check_name(name: str, said: str = "") -> None:
+    if not re.fullmatch(NAME, name):
+        raise ForebayError("bad-name", f"{said or repr(name)} is not a query's name", hint="an ASCII letter or _, then up to 63 letters, digits and _")
+
+
+def columns_of(rt: Runtime, sql: str) -> str:
+    query = parsed(sql, rt.catalog)
+    retention.check(rt.pipeline, query)
+    return json.dumps([[n, str(t)] for n, t in query.columns])
+
+
+def _existing(known: Mapping[str, Standing], name: str) -> Standing:
+    if name not in known:
+        raise ForebayError("unknown-query", f"there is no query {name!r}",
+                           hint=f"there are {', '.join(sorted(known)) or 'none yet; make one with `forebay query create`'}")
+    return known[name]
+
+
+def _check_new(name: str, old: Standing | None, columns: str, replace: bool, count: int) -> None:
+    if old is not None and not replace:
+        if old.state != "deleted":
+            raise ForebayError("query-exists", f"there is a query {name!r} already ({old.state})", hint="give --replace, or another name")
+        if old.columns != columns:
+            raise ForebayError("columns-differ", f"{name!r} was a query with other columns, and its answers are kept", hint="give --replace, or another name")
+    if count >= MOST_QUERIES:
+        raise ForebayError("too-many-queries", f"there are {count:,} queries in force, at most {MOST_QUERIES:,} are possible", hint="delete some first")
+
+
+def _check_action(old: Standing, action: str) -> None:
+    living = ("active", "paused", "failed")
+    allowed = {"delete": living, "pause": ("active",), "resume": ("paused", "failed"), "pin": living, "unpin": living}[action]
+    if old.state not in allowed:
+        raise ForebayError("wrong-state", f"query {old.name!r} is {old.state}, so it cannot be changed by {action}",
+                           hint=f"{action} takes a query that is {' or '.join(allowed)}")
+
+
+def _table(name: str, old: Standing | None, columns: str) -> str:
+    """The table of the name; another one beside it when a replaced query had other columns, whose answers stay readable."""
+    if old is None or old.columns == columns:
+        return old.table if old else f"results/{name}"
+    base, _, number = old.table.rpartition(".")
+    return f"{base}.{int(number) + 1}" if base and number.isdigit() else f"{old.table}.2"

@@ -1,0 +1,59 @@
+"""Which plan answered a query at which boundary, as the ledger tells it; it decides nothing."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from jobs.adapt import choice
+from jobs.ledger.ledger import Told
+from jobs.ledger.queries import BEFORE_ALL, standings, text_since
+from jobs.requests import requests
+
+if TYPE_CHECKING:
+    from jobs.run import Runtime
+
+RULE = "by rule, before any statistics: inputs without grouping attributes aggregate early"
+
+
+def document(rt: Runtime, name: str) -> dict[str, Any]:
+    """INTERFACE's `plans`: one entry a batch, whose time is that of all its queries divided by its boundaries."""
+    standing, changes, written = requests.show(rt, name), rt.ledger.all_changes(), choice.rows(rt, name)
+    decisions: list[dict[str, Any]] = []
+    runners: set[str] = set()
+    for batch in rt.ledger.told():
+        started = batch.runner.split(" ")[0] not in runners
+        runners.add(batch.runner.split(" ")[0])
+        if name in batch.plans:
+            since, plan = text_since(changes, name, batch.first), batch.plans[name]
+            pinned = (asked := standings(changes, batch.first).get(name)) is not None and asked.pin == plan
+            before = decisions[-1]["plan"] if decisions and decisions[-1]["boundary"] >= since else plan
+            rest = _written(choice.in_force(written, batch.first, plan, since), pinned)
+            decisions.append({"batch": batch.number, "boundary": batch.first, "boundaries": batch.boundaries, "plan": plan,
+                              "text_since": None if since == BEFORE_ALL else since, "switched_from": None if before == plan else before,
+                              "measured_s": _measured(batch, name), "started": started, **rest})
+    return {"query": name, "pinned": standing.pin, "regret_s": _regret(decisions), "decisions": decisions}
+
+
+def _written(row: Mapping[str, Any] | None, pinned: bool) -> dict[str, Any]:
+    """The decision in force at a boundary, if one was made by price."""
+    if row is None:
+        return {"predicted_s": None, "best_s": None, "reason": "pinned" if pinned else RULE}
+    return {"predicted_s": row["predicted_s"], "best_s": row["best_s"], "reason": "pinned" if pinned else row["reason"]}
+
+
+def _measured(batch: Told, name: str) -> float:
+    """Seconds a boundary as if the query were alone: its own tasks and what every batch costs; tasks of other queries are theirs."""
+    others = sum(s for n, s in batch.measured.items() if n != name)
+    return max(batch.seconds - others, batch.measured.get(name, 0.0)) / batch.boundaries
+
+
+def regret(entry: Mapping[str, Any]) -> float | None:
+    """Measured seconds less the best candidate's, estimated from the same statistics; of batches of one boundary only, since prices are of one, and
+    not of a process's first, which also starts Spark whatever the plan."""
+    counts = entry["best_s"] is not None and entry["boundaries"] == 1 and not entry["started"]
+    return float(entry["measured_s"] - entry["best_s"]) if counts else None
+
+
+def _regret(decisions: list[dict[str, Any]]) -> float | None:
+    known = [r for d in decisions if (r := regret(d)) is not None]
+    return sum(known) if known else None

@@ -1,0 +1,167 @@
+"""What a query's batches and plans were: one point a batch, one span a plan in force; read from the ledger and files' own counts, nothing is priced here."""
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from jobs.adapt import choice, statistics_table
+from jobs.batch.works import parsed, plan_from
+from jobs.ledger.ledger import Told
+from jobs.ledger.queries import BEFORE_ALL, standings
+from jobs.maintenance import compact
+from jobs.results import decisions
+from jobs.storage import places, tables
+from optimizer.errors import ForebayError
+from optimizer.plan.lowering import Lowering
+from optimizer.plan.model import Plan, named
+from optimizer.plan.program import state_sets
+from optimizer.query.model import Query
+from optimizer.query.shape import shape
+
+if TYPE_CHECKING:
+    from jobs.run import Runtime
+
+
+@dataclass(frozen=True)
+class Point:
+    """One committed batch as one query saw it: its first and last boundary; `at` is when it was committed, `asked_by` is what made it run:
+    a kind of trigger (`cli`: a command) and a DAG run."""
+
+    batch: int
+    at: int
+    boundary: int
+    last: int
+    metrics: Mapping[str, float]
+    asked_by: tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Span:
+    """A plan in force without a break. `decision` is the ledger's row about it, None where it was taken by rule or by a pin alone."""
+
+    plan: Plan
+    query: Query
+    sql: str
+    switched_from: str | None
+    reason: str
+    points: tuple[Point, ...]
+    decision: Mapping[str, Any] | None
+
+    @property
+    def first(self) -> Point:
+        return self.points[0]
+
+    def median(self, metric: str) -> float | None:
+        known = [p.metrics[metric] for p in self.points if metric in p.metrics]
+        return statistics.median(known) if known else None
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is read once for all batches of a query: commits by batch, joins by boundary, decisions as they were written."""
+
+    commits: Mapping[int, Told]
+    joins: Mapping[int, tuple[float, float]]
+    written: list[dict[str, Any]]
+
+
+def spans(rt: Runtime, name: str) -> tuple[Span, ...]:
+    """Oldest first."""
+    document = decisions.document(rt, name)
+    known = Known({t.number: t for t in rt.ledger.told()}, statistics_table.joins(rt, name), choice.rows(rt, name))
+    grouped = list[list[dict[str, Any]]]()
+    for entry in document["decisions"]:
+        if not grouped or any(grouped[-1][-1][key] != entry[key] for key in ("plan", "text_since")):
+            grouped.append([])
+        grouped[-1].append(entry)
+    return tuple(_span(rt, name, entries, known) for entries in grouped)
+
+
+def weighed(rt: Runtime, name: str, found: Iterable[Span], after: int) -> tuple[Span, ...]:
+    """With the bytes of state after each batch later than this one: each is a look at a version of a table, so old ones are not looked at again."""
+    sizes = _state_bytes(rt, name, after)
+    return tuple(replace(s, points=tuple(_with_bytes(p, s, sizes) if p.batch > after else p for p in s.points)) for s in found)
+
+
+def _with_bytes(point: Point, span: Span, sizes: Mapping[int, int]) -> Point:
+    size = sizes.get(point.batch) if state_sets(Lowering(shape(span.query), span.plan)) else 0
+    return point if size is None else replace(point, metrics={**point.metrics, "state_bytes": float(size)})
+
+
+def _state_bytes(rt: Runtime, name: str, after: int) -> dict[int, int]:
+    """What a query's state took on the disk after each batch that changed it, as far as its tables are still there."""
+    found: dict[int, int] = {}
+    base = places.join(rt.pipeline.warehouse, "state", name)
+    for path in (places.join(base, epoch, s) for epoch in places.listed(base) for s in places.listed(places.join(base, epoch))):
+        for batch, size in _sizes(path, after).items():
+            found[batch] = found.get(batch, 0) + size
+    return found
+
+
+def _sizes(path: str, after: int) -> dict[int, int]:
+    """Of one table, from its newest version back."""
+    found: dict[int, int] = {}
+    if not tables.exists(path):
+        return found
+    table = tables.open_table(path)
+    for version in range(table.version, 0, -1):
+        try:
+            was = table.at(version)
+        except ForebayError:      # its log is not kept for ever
+            break
+        batch = was.transaction("batch")
+        if batch <= after:
+            break
+        found.setdefault(batch, sum(f.size for f in was.files()))
+    return found
+
+
+def _span(rt: Runtime, name: str, entries: list[dict[str, Any]], known: Known) -> Span:
+    first = entries[0]
+    standing = standings(rt.ledger.all_changes(), first["boundary"])[name]
+    query = parsed(standing.sql, rt.catalog)
+    since = _text_since(first)
+    decision = next((r for r in reversed(known.written) if since <= r["boundary"] <= first["boundary"] and r["plan"] == first["plan"]), None)
+    plan = plan_from(json.loads(decision["form"])) if decision else named(query, first["plan"])
+    return Span(plan, query, standing.sql, first["switched_from"], first["reason"], tuple(_point(rt, query, e, known) for e in entries), decision)
+
+
+def _text_since(entry: Mapping[str, Any]) -> int:
+    return BEFORE_ALL if entry["text_since"] is None else int(entry["text_since"])
+
+
+def _point(rt: Runtime, query: Query, entry: Mapping[str, Any], known: Known) -> Point:
+    told = known.commits[entry["batch"]]
+    _, trigger, run = (*told.runner.split(" ", 2), "", "")[:3]
+    return Point(entry["batch"], told.at, entry["boundary"], _last(rt, entry), _metrics(rt, query, entry, known), (trigger or "cli", run))
+
+
+def _last(rt: Runtime, entry: Mapping[str, Any]) -> int:
+    return int(entry["boundary"] + (entry["boundaries"] - 1) * rt.pipeline.batch)
+
+
+def _metrics(rt: Runtime, query: Query, entry: Mapping[str, Any], known: Known) -> dict[str, float]:
+    """Seconds are of one boundary."""
+    last = _last(rt, entry)
+    joined, fan_out = known.joins.get(last, (None, None))
+    said = {"measured_s": entry["measured_s"], "predicted_s": entry["predicted_s"], "best_s": entry["best_s"], "regret_s": decisions.regret(entry),
+            "state_rows": _state_rows(known.written, entry), "rows": _arrived(rt, query, entry["boundary"] - rt.pipeline.batch, last),
+            "joined_rows": joined, "fan_out": fan_out, "boundaries": entry["boundaries"]}
+    return {k: float(v) for k, v in said.items() if v is not None}
+
+
+def _state_rows(written: list[dict[str, Any]], entry: Mapping[str, Any]) -> float | None:
+    """As predicted with the decision in force."""
+    row = choice.in_force(written, entry["boundary"], entry["plan"], _text_since(entry))
+    listed = json.loads(row["candidates"]) if row else []
+    return next((c["state_rows"] for c in listed if c["plan"] == entry["plan"]), None)
+
+
+def _arrived(rt: Runtime, query: Query, before: int, last: int) -> int:
+    """Rows of the query's streams that its batch counted first."""
+    streams = {i.source for i in query.inputs if i.is_stream}
+    stored = [rt.table(f"streams/{s}") for s in streams if tables.exists(places.join(rt.pipeline.warehouse, "streams", s))]
+    return sum(count for table in stored for _, count in compact.counts(table, before, last))

@@ -1,0 +1,363 @@
+"""Delta tables as values: versions, files with their statistics, commits; the only place that imports delta-rs. One
+writer a table at a time (see jobs.storage.lock).
+
+Files are written by whoever has the rows; a table changes only by `commit`, which adds and removes files in one Delta version, fails when
+another process committed first, and carries the batch that it belongs to (`app_transactions`).
+"""
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.transaction import AddAction, RemoveAction
+
+from jobs.storage import delta_log, places
+from jobs.storage.delta_log import Commit
+from optimizer.errors import ForebayError, failed
+
+UNKNOWN = 2**62              # more NULLs than a file can have
+EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+MICROSECOND = timedelta(microseconds=1)
+NANOSECONDS = {"milliseconds": 1_000_000, "microseconds": 1000, "nanoseconds": 1}      # of Parquet's units of time
+OURS = "forebay.commit"      # each commit of ours carries its own version under this name
+CHECKPOINT_EVERY = 50        # commits: a checkpoint takes some six milliseconds, reading fifty commits as long
+RETENTION = {"delta.logRetentionDuration": "interval 1 hours", "delta.deletedFileRetentionDuration": "interval 1 hours"}      # unless a table says otherwise
+MAGIC = b"PAR1"              # how a Parquet file ends
+Broken = DeltaError          # what a table that cannot be read or written raises here
+
+
+@dataclass(frozen=True)
+class File:
+    """One Parquet file of a table; `low` and `high` bound its integer and timestamp columns (integers, microseconds), `nulls` counts NULLs where known."""
+
+    path: str
+    rows: int
+    size: int
+    low: Mapping[str, int] = field(default_factory=dict)
+    high: Mapping[str, int] = field(default_factory=dict)
+    nulls: Mapping[str, int] = field(default_factory=dict)
+
+
+class Conflict(ForebayError):
+    """Another process committed to the table since it was read."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("conflict", message, hint="another process runs this pipeline; nothing is lost, it goes on where that one stops", exit_code=3)
+
+
+class Table:
+    """A handle that follows one table; `files` costs nothing while no other process writes."""
+
+    def __init__(self, path: str, handle: DeltaTable) -> None:
+        self.path = path
+        self.handle = handle
+        self._known: dict[str, File] | None = None
+        self._checkpoint: int | None = None
+
+    @property
+    def version(self) -> int:
+        return int(self.handle.version())
+
+    @property
+    def schema(self) -> pa.Schema:
+        return pa.schema(self.handle.schema().to_arrow())
+
+    @property
+    def features(self) -> frozenset[str]:
+        """Reader features the kernel would have to know; tables of an older protocol say column mapping by a property alone."""
+        named = frozenset(self.handle.protocol().reader_features or ()) - {"timestampNtz"}
+        mapping = self.properties.get("delta.columnMapping.mode", "none")
+        return named if mapping == "none" else named | {"columnMapping"}
+
+    @property
+    def properties(self) -> dict[str, str]:
+        return {k: v for k, v in (self.handle.metadata().configuration or {}).items() if v is not None}
+
+    def files(self) -> tuple[File, ...]:
+        if self._known is None:
+            self._known = {f.path: f for f in _listed(self.handle)}
+        return tuple(self._known.values())
+
+    def complete(self) -> frozenset[str]:
+        """Columns in which no row of the table is NULL, as far as every file says."""
+        files = self.files()
+        return frozenset(n for n in (files[0].nulls if files else ()) if all(f.nulls.get(n) == 0 for f in files))
+
+    def at(self, version: int) -> Table:
+        """The same table as it was."""
+        return self if version == self.version else Table(self.path, _handle(self.path, version))
+
+    def stands(self) -> bool:
+        """Whether the log still has the commit that the handle is at: a table can be deleted, and made anew, while it is open."""
+        return places.is_file(delta_log.commit_path(self.path, self.version))
+
+    def outside(self) -> tuple[Commit, ...]:
+        """The commits after the last one of ours: somebody else's, or torn ones."""
+        own = max(self.transaction(OURS), 0)
+        return tuple(delta_log.read(self.path, version) for version in range(own + 1, self.version + 1))
+
+    def written_outside(self) -> list[File]:
+        """Files that others have put in the place of ours since our last commit, as OPTIMIZE does."""
+        added = frozenset(name for commit in self.outside() for name in commit.added)
+        return [f for f in self.files() if f.path in added] if added else []
+
+    def changed_outside(self) -> Commit | None:
+        """The last commit of somebody else that changed rows, unless its changes were taken back: comments, properties and files that were only
+        put together differently change none."""
+        commits = self.outside()
+        if not commits:
+            return None
+        before, now = ({f.path for f in files} for files in (self.at(commits[0].version - 1).files(), self.files()))
+        moved = before ^ now
+        return next((c for c in reversed(commits) if c.torn or c.hides_rows or c.data_files & moved), None)
+
+    def refresh(self) -> Table:
+        before = self.version
+        self.handle.update_incremental()
+        if self.version != before:
+            self._known = None
+        return self
+
+    def transaction(self, app: str) -> int:
+        """The highest number committed under this name, −1 if none."""
+        number = self.handle.transaction_version(app)
+        return -1 if number is None else int(number)
+
+    @property
+    def foreign(self) -> bool:
+        """Whether the last commit is not ours."""
+        return self.version > 0 and self.transaction(OURS) != self.version
+
+    def trim(self) -> bool:
+        """Every CHECKPOINT_EVERY commits a checkpoint, with which delta-rs removes the commits before it that are older than the table's retention;
+        so opening it takes no longer with its age, and its log stays short. Gives whether one was made."""
+        if self._checkpoint is None:
+            self._checkpoint = _last_checkpoint(self.path)
+        if self.version - self._checkpoint < CHECKPOINT_EVERY:
+            return False
+        missing = {key: value for key, value in RETENTION.items() if key not in self.properties}
+        if missing:      # made before tables said how long their logs stay
+            self._set_properties(missing)
+        self.handle.create_checkpoint()
+        self._checkpoint = self.version
+        return True
+
+    def _set_properties(self, properties: dict[str, str]) -> None:
+        """What the last commit says of itself is said again: readers ask the last one."""
+        told = {k: str(v) for k, v in self.metadata().items() if k.startswith("forebay")}
+        ours = CommitProperties(custom_metadata=told, max_commit_retries=0, app_transactions=[Transaction(OURS, self.version + 1)])
+        try:
+            self.handle.alter.set_table_properties(properties, commit_properties=ours)
+        except CommitFailedError as error:
+            raise Conflict(f"{self.path}: {error}") from error
+        self.refresh()
+
+    def broken(self, names: Iterable[str] | None = None) -> list[str]:
+        """Of the table's files (or of these) those that are not on the disk as they were written: a power cut may have left less of one than
+        the log knows. Ends and sizes are looked at, not contents."""
+        wanted = None if names is None else frozenset(names)
+        return [f.path for f in self.files() if (wanted is None or f.path in wanted) and not whole(places.join(self.path, f.path), f.size)]
+
+    def metadata(self) -> dict[str, object]:
+        """What the last commit said of itself."""
+        return dict(self.handle.history(1)[0])
+
+    def history(self, limit: int) -> list[dict[str, object]]:
+        """What the last commits said of themselves, newest first."""
+        return [dict(entry) for entry in self.handle.history(limit)]
+
+    def left(self, hours: int) -> list[str]:
+        """Files that a commit took out longer ago than this; some may be gone from the disk already."""
+        return [str(path) for path in self.handle.vacuum(retention_hours=hours, dry_run=True, enforce_retention_duration=False)]
+
+    def partitions(self) -> dict[str, dict[str, str | None]]:
+        """Each file's partition values as text; they are not in the file."""
+        rows = _actions(self.handle).to_pylist()
+        return {str(row["path"]): {k[10:]: None if v is None else str(v) for k, v in row.items() if k.startswith("partition.")} for row in rows}
+
+    def commit(self, add: Iterable[File] = (), remove: Iterable[str] = (), transaction: tuple[str, int] | None = None,
+               metadata: Mapping[str, str] | None = None) -> int:
+        add, remove, now = tuple(add), tuple(remove), int(time.time() * 1000)
+        actions: list[AddAction | RemoveAction] = [AddAction(f.path, f.size, {}, now, True, json.dumps(_statistics(f, self.schema))) for f in add]
+        actions += [RemoveAction(path, True, now) for path in remove]
+        ours = [Transaction(OURS, self.version + 1), *([Transaction(*transaction)] if transaction else [])]
+        properties = CommitProperties(custom_metadata=dict(metadata or {}), max_commit_retries=0, app_transactions=ours)
+        try:
+            self.handle.create_write_transaction(actions, mode="append", schema=self.handle.schema(), commit_properties=properties)
+        except CommitFailedError as error:
+            raise places.explained(self.path, error) or Conflict(f"{self.path}: {error}") from error
+        before = self.version
+        self.handle.update_incremental()      # the handle does not follow its own commits
+        if self.version != before + 1:
+            self._known = None
+        elif self._known is not None:
+            for path in remove:
+                self._known.pop(path, None)
+            self._known.update((f.path, f) for f in add)
+        return self.version
+
+    def rows(self) -> pa.Table:
+        """All rows of a small table."""
+        found = [pq.ParquetFile(places.opened(places.join(self.path, f.path))).read() for f in self.files()]
+        return pa.concat_tables(found).cast(self.schema) if found else self.schema.empty_table()
+
+    def append(self, rows: pa.Table, transaction: tuple[str, int] | None = None, metadata: Mapping[str, str] | None = None, most: int | None = None) -> int:
+        """Writes rows as one file and commits it; where there are `most` files of a small table already, they become one with it in the same commit."""
+        old = self.files() if most is not None and len(self.files()) >= most else ()
+        rows = pa.concat_tables([self.rows(), rows.cast(self.schema)]) if old else rows.cast(self.schema)
+        return self.commit([write(self.path, rows, unique("rows"))] if rows.num_rows else [], [f.path for f in old], transaction, metadata)
+
+
+def whole(path: str, size: int) -> bool:
+    """Whether a Parquet file is there with this size and a footer; of a store's files always."""
+    if isinstance(path, places.Remote):
+        return True
+    try:
+        with open(path, "rb") as file:
+            return file.seek(0, os.SEEK_END) == size and file.seek(-len(MAGIC), os.SEEK_END) >= 0 and file.read() == MAGIC
+    except OSError:
+        return False
+
+
+def exists(path: str) -> bool:
+    """Whether there is a commit: who is killed while a table is made leaves an empty log."""
+    return places.holds(places.join(path, "_delta_log"), lambda name: name[:20].isdigit())
+
+
+def open_table(path: str, version: int | None = None) -> Table:
+    try:
+        return Table(path, _handle(path, version))
+    except TableNotFoundError as error:
+        raise failed("no-table", f"{path} is not a Delta table", "forebay doctor lists the tables of a warehouse") from error
+    except (DeltaError, OSError) as error:
+        damaged = failed("damaged-table", f"{path} cannot be read: {str(error).splitlines()[0]}",
+                         "run `forebay doctor`; state tables can be rebuilt from the stream tables")
+        raise places.explained(path, error) or damaged from error
+
+
+def create(path: str, schema: pa.Schema, properties: Mapping[str, str] | None = None) -> Table:
+    """Opens the table, made first if there is none; then it gets these properties."""
+    if exists(path):
+        return open_table(path)
+    places.make_folder(path)
+    try:
+        return Table(path, DeltaTable.create(path, schema=schema, mode="ignore", storage_options=places.options(path),
+                                             configuration={**RETENTION, **(properties or {})}, raise_if_key_not_exists=False))
+    except (DeltaError, OSError) as error:
+        raise places.explained(path, error) or error
+
+
+def _last_checkpoint(path: str) -> int:
+    """The version of the newest checkpoint, −1 if there is none."""
+    try:
+        with places.opened(places.join(path, "_delta_log", "_last_checkpoint")) as file:
+            return int(json.load(file)["version"])
+    except (OSError, ValueError, LookupError):
+        return -1
+
+
+def _handle(path: str, version: int | None) -> DeltaTable:
+    return DeltaTable(path, version=version, storage_options=places.options(path))
+
+
+def unique(label: str) -> str:
+    """A file name nobody else makes."""
+    return f"{label}-{os.urandom(8).hex()}.parquet"
+
+
+def write(root: str, rows: pa.Table, name: str) -> File:
+    """Floats get no bounds: Arrow leaves NaN out of them, and the engine would skip or keep whole files by bounds that are none."""
+    bounded = [f.name for f in rows.schema if not pa.types.is_floating(f.type)]
+    with places.draft(root) as here:
+        pq.write_table(rows, os.path.join(here, name), compression="snappy", write_statistics=bounded)
+        return describe(here, name)
+
+
+def describe(root: str, name: str) -> File:
+    """A file as its Parquet footer tells it."""
+    path = places.join(root, name)
+    footer = pq.read_metadata(places.opened(path) if isinstance(path, places.Remote) else path)
+    low: dict[str, int] = {}
+    high: dict[str, int] = {}
+    nulls: dict[str, int] = {}
+    unsure = set()
+    for group in range(footer.num_row_groups):
+        for index in range(footer.num_columns):
+            column = footer.row_group(group).column(index)
+            key, bounds, stats = column.path_in_schema, _bounds(column.statistics), column.statistics
+            nulls[key] = nulls.get(key, 0) + (stats.null_count if stats is not None and stats.has_null_count else UNKNOWN)
+            if bounds is None:
+                unsure.add(key)      # bounds that hold for some of the rows only would lose the others
+                continue
+            low[key] = min(low.get(key, bounds[0]), bounds[0])
+            high[key] = max(high.get(key, bounds[1]), bounds[1])
+    known = low.keys() - unsure
+    return File(name, footer.num_rows, places.size_and_time(path)[0], {k: low[k] for k in known}, {k: high[k] for k in known},
+                {k: n for k, n in nulls.items() if n < UNKNOWN})
+
+
+def _bounds(found: pq.Statistics | None) -> tuple[int, int] | None:
+    if found is None or not found.has_min_max:
+        return None
+    if found.logical_type.type == "TIMESTAMP":      # as numbers: an instant as a Python value makes Arrow import pandas
+        unit = NANOSECONDS[json.loads(found.logical_type.to_json())["timeUnit"]]
+        return found.min_raw * unit // 1000, found.max_raw * unit // 1000
+    low, high = _integer(found.min), _integer(found.max)
+    return None if low is None or high is None else (low, high)
+
+
+def micros(value: datetime) -> int:
+    """Microseconds since 1970; a time without zone is UTC."""
+    return ((value if value.tzinfo else value.replace(tzinfo=timezone.utc)) - EPOCH) // MICROSECOND
+
+
+def instant(us: int) -> datetime:
+    return EPOCH + us * MICROSECOND
+
+
+def _integer(value: object) -> int | None:
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return value
+    return micros(value) if isinstance(value, datetime) else None
+
+
+def _actions(handle: DeltaTable) -> pa.Table:
+    """Neither pa.table(…) nor an instant with a zone as a Python value: both make Arrow import pandas, a large part of a short command's time."""
+    found = pa.RecordBatchReader.from_stream(handle.get_add_actions(flatten=True)).read_all()
+    return found.cast(pa.schema([pa.field(f.name, pa.timestamp("us") if pa.types.is_timestamp(f.type) else f.type) for f in found.schema]))
+
+
+def _listed(handle: DeltaTable) -> Iterable[File]:
+    rows = _actions(handle)
+    names = rows.column_names
+    for row in rows.to_pylist():
+        bounds = [{n[4:]: v for n in names if n.startswith(side) and (v := _integer(row[n])) is not None} for side in ("min.", "max.")]
+        nulls = {n[11:]: int(row[n]) for n in names if n.startswith("null_count.") and row[n] is not None}
+        yield File(row["path"], row["num_records"] or 0, row["size_bytes"], bounds[0], bounds[1], nulls)
+
+
+def _statistics(file: File, schema: pa.Schema) -> dict[str, object]:
+    """Delta's file statistics. Others keep timestamps to the millisecond there; to the microsecond, a file whose last row is just before a boundary
+    is known to end before it."""
+    stamps = {f.name for f in schema if pa.types.is_timestamp(f.type)}
+
+    def said(bounds: Mapping[str, int]) -> dict[str, object]:
+        return {k: _iso(v) if k in stamps else v for k, v in bounds.items()
+                if k in schema.names and (k in stamps or pa.types.is_integer(schema.field(k).type))}
+
+    return {"numRecords": file.rows, "minValues": said(file.low), "maxValues": said(file.high),
+            "nullCount": {k: n for k, n in file.nulls.items() if k in schema.names}}
+
+
+def _iso(us: int) -> str:
+    return instant(us).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

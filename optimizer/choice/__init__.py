@@ -1,0 +1,1 @@
+"""Which plan: candidates searched, priced, decided, and explained."""

@@ -1,0 +1,150 @@
+"""Which plan answers from the next boundary on: a decision is a value that says what was chosen, why, and at which prices; nothing is run or stored here.
+
+Switch when the predicted saving over the horizon exceeds the cost of building the new plan's state (DESIGN, "Adaptation"), with hysteresis; a switch
+that turns out worse than what it replaced is undone, and the plan's price is corrected by what was measured.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from statistics import median
+
+from optimizer.plan.model import Candidate, Plan
+
+
+@dataclass(frozen=True)
+class Hysteresis:
+    """When a better plan is worth a change."""
+
+    ratio: float = 1.1           # the present plan must be this many times as dear
+    floor: float = 0.004         # seconds a boundary that must be saved
+    horizon: int = 60            # boundaries over which a saving counts
+    rest: int = 10               # boundaries between two switches
+    trial: int = 3               # boundaries after a switch before it is judged
+    worse: float = 1.25          # measured to be this many times as dear as the plan before it: undone
+    memory: int = 200            # boundaries for which a correction is remembered
+
+
+DEFAULT = Hysteresis()
+
+
+@dataclass(frozen=True)
+class Priced:
+    """A candidate: predicted seconds a boundary (corrected by what was measured of it) and to build its state, rows that it keeps, the paper's cost.
+
+    Of one that is far from the cheapest nobody asked for more than its seconds.
+    """
+
+    plan: Plan
+    seconds: float
+    deviation: float | None = None
+    building: float = 0.0
+    state_rows: float | None = None
+    paper: float | None = None
+    refused: str | None = None
+
+
+@dataclass(frozen=True)
+class Past:
+    """What happened so far: the plan in force, the one before it, what was measured of both, and by how much prices were wrong."""
+
+    plan: Plan | None = None
+    since: int = 0                                     # boundaries answered under it
+    before: str | None = None                          # its name
+    measured: tuple[float, ...] = ()                   # seconds of its boundaries, newest last
+    ratio_before: float | None = None                  # measured over predicted seconds of the plan before it, when it was left
+    corrections: Mapping[str, tuple[float, int]] = field(default_factory=dict)      # plan name → (factor, boundaries since)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """`candidates` in the order of their names; `predicted` of the chosen one, `best` of the cheapest."""
+
+    plan: Plan
+    switched_from: Plan | None
+    reason: str
+    predicted: float | None
+    candidates: tuple[Priced, ...] = ()
+    corrections: Mapping[str, tuple[float, int]] = field(default_factory=dict)
+
+    @property
+    def best(self) -> float | None:
+        return min((c.seconds for c in self.candidates if c.refused is None), default=None)
+
+
+def priced(candidates: Iterable[Candidate], price: Callable[[Plan], Priced], past: Past = Past()) -> tuple[Priced, ...]:
+    """Each sound candidate's price, times its correction; a refused one has none."""
+    found = []
+    for c in candidates:
+        if c.refused is not None:
+            found.append(Priced(c.plan, 0.0, refused=c.refused))
+            continue
+        p = price(c.plan)
+        factor = past.corrections.get(c.plan.name, (1.0, 0))[0]
+        found.append(replace(p, seconds=p.seconds * factor, deviation=None if p.deviation is None else p.deviation * factor))
+    return tuple(found)
+
+
+def decide(candidates: tuple[Priced, ...], current: Priced | None, past: Past, rules: Hysteresis = DEFAULT) -> Decision:
+    """Of candidates priced by the same statistics, one of them sound at least; `current` is the plan in force as it is, if it can go on."""
+    best = min((c for c in candidates if c.refused is None), key=lambda c: c.seconds)
+    if current is None or past.plan is None:
+        reason = "the cheapest at its first boundary" if past.plan is None else f"{past.plan.name} can no longer hold the query"
+        return Decision(best.plan, past.plan, reason, best.seconds, candidates, past.corrections)
+    undone = _undone(candidates, current, past, rules)
+    if undone is not None:
+        return undone
+    why = _stays(current, best, past, rules)
+    if why is not None:
+        return Decision(past.plan, None, why, current.seconds, candidates, past.corrections)
+    saved = current.seconds - best.seconds
+    reason = (f"{_named(best.plan, past.plan)} saves {_ms(saved)} of {_ms(current.seconds)} a boundary: {saved * rules.horizon:.2f} s "
+              f"in {rules.horizon} boundaries, for {best.building:.2f} s to build its state")
+    return Decision(best.plan, past.plan, reason, best.seconds, candidates, past.corrections)
+
+
+def _named(plan: Plan, other: Plan) -> str:
+    """A plan's name, with what differs where only its form does."""
+    if plan.name != other.name:
+        return plan.name
+    form = ("exchange", "layout", "invalidation", "place", "parts", "order", "sharing", "levels")
+    differ = [f"{k} {getattr(plan, k)}" for k in form if getattr(plan, k) != getattr(other, k)]
+    return f"{plan.name} with {', '.join(differ)}"
+
+
+def _stays(current: Priced, best: Priced, past: Past, rules: Hysteresis) -> str | None:
+    """Why nothing changes, if nothing does."""
+    if best.plan == current.plan or best.seconds >= current.seconds:
+        return "the cheapest"
+    saved, name = current.seconds - best.seconds, _named(best.plan, current.plan)
+    if saved < rules.floor or current.seconds < rules.ratio * best.seconds:
+        return f"{name} would save {_ms(saved)} of {_ms(current.seconds)} a boundary: too little"
+    if past.before is not None and past.since < rules.rest:
+        return f"{name} is cheaper, but the last switch is {past.since} boundaries ago: {rules.rest} are left between two"
+    if saved * rules.horizon <= best.building:
+        return f"{name} would save {saved * rules.horizon:.2f} s in {rules.horizon} boundaries, and its state costs {best.building:.2f} s"
+    return None
+
+
+def _undone(candidates: tuple[Priced, ...], current: Priced, past: Past, rules: Hysteresis) -> Decision | None:
+    """A switch whose plan is measured to be dearer than what the one before it would cost now is undone.
+
+    The plan's price is then corrected by what was measured, so that it does not return at once. Rates may have changed since the switch: what the plan
+    before cost then says nothing, so its price of now is taken, times how far it was off when it was last measured.
+    """
+    if past.before is None or past.ratio_before is None or not past.measured or not rules.trial <= past.since <= rules.rest:
+        return None
+    real, back = median(past.measured), next((c for c in candidates if c.refused is None and c.plan.name == past.before), None)
+    if back is None:
+        return None
+    expected = back.seconds * past.ratio_before
+    if real < max(rules.worse * expected, expected + rules.floor):
+        return None
+    factor = max(past.corrections.get(current.plan.name, (1.0, 0))[0] * real / max(current.seconds, 1e-9), 1.0)
+    corrected = {**past.corrections, current.plan.name: (factor, 0)}
+    reason = f"undone: {current.plan.name} is measured at {_ms(real)} a boundary, {past.before} would cost {_ms(expected)}"
+    return Decision(back.plan, past.plan, reason, expected, candidates, corrected)
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1000:.1f} ms"

@@ -1,0 +1,1 @@
+"""Plans as values, and the statements that they are."""

@@ -1,0 +1,112 @@
+"""A plan on its way to one engine's SQL, and how each measure is typed and merged there; no relation is named here and nothing is run."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from optimizer.expression import dialect as d
+from optimizer.expression.expr import Column, Expr
+from optimizer.expression.scalar import fails
+from optimizer.expression.types import BIGINT, Type, decimal
+from optimizer.plan.model import Plan
+from optimizer.query.shape import Measure, Shape
+from optimizer.query.windows import Window
+
+Name = Callable[[Expr], str]        # how an expression's leaves are written
+
+
+@dataclass(frozen=True)
+class Lowering:
+    """`part` of `parts` tasks, `narrow` for 64-bit sums (see dialect.wide), `complete`: columns of inputs in which no row is NULL.
+
+    What is computed whole is never divided: its parts cannot be put together.
+    """
+
+    shape: Shape
+    plan: Plan
+    dialect: str = "duckdb"
+    narrow: bool = True
+    parts: int = 1
+    part: int = 0
+    complete: frozenset[tuple[int, str]] = frozenset()
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.part < self.parts:
+            raise ValueError(f"part {self.part} of {self.parts}")
+        if self.shape.whole and self.parts > 1:
+            raise ValueError("a query with an aggregate that has no partial states is one task's work")
+
+    def early(self, i: int) -> bool:
+        return self.plan.digits[i]
+
+    def window(self, i: int) -> Window | None:
+        return self.shape.query.inputs[i].window
+
+    def never_null(self, i: int | None, expr: Expr | None) -> bool:
+        """Whether a value of input i is known to be there in each of its rows."""
+        return isinstance(expr, Column) and (i, expr.name) in self.complete
+
+    @property
+    def inputs(self) -> range:
+        return range(len(self.plan.digits))
+
+
+def quoted(name: str, dialect: str) -> str:
+    return '"' + name.replace('"', '""') + '"' if dialect == "duckdb" else "`" + name.replace("`", "``") + "`"
+
+
+def stored_name(low: Lowering) -> Name:
+    """Leaves where raw rows are read are stored columns."""
+    def name(leaf: Expr) -> str:
+        assert isinstance(leaf, Column)
+        return quoted(leaf.name, low.dialect)
+    return name
+
+
+def extremes(low: Lowering, i: int) -> tuple[Measure, ...]:
+    """Measures that running totals cannot hold: kept by interval beside them."""
+    return tuple(m for m in low.shape.own(i) if m.kind in ("min", "max"))
+
+
+def evaluated(low: Lowering, i: int) -> list[Expr]:
+    """All that is computed of a raw row of input i."""
+    own = [m.expr for m in low.shape.own(i) if m.expr is not None]
+    return [*low.shape.selections[i], *(a.expr for a in low.shape.attributes[i]), *own]
+
+
+def fallible(low: Lowering, i: int) -> bool:
+    return any(fails(e, low.dialect, stored_name(low)) is not None for e in evaluated(low, i))
+
+
+def merged(measure: Measure, sql: str, low: Lowering) -> str:
+    """The aggregate that merges a measure over partials."""
+    if measure.kind in ("min", "max"):
+        return f"{measure.kind}({sql})"
+    return f"CAST(sum({sql}) AS {working_type(measure, low)})"
+
+
+def counted(sql: str) -> str:
+    return f"CAST(sum({sql}) AS BIGINT)"
+
+
+def squared(type_: Type) -> Type:
+    """The type whose wide form holds squares."""
+    return decimal(38, 2 * type_.scale) if type_.name == "decimal" else type_
+
+
+def stored_type(m: Measure) -> Type:
+    """In files: additive states in 128 bits."""
+    if m.kind == "count":
+        return BIGINT
+    if m.kind == "square":
+        return d.stored(squared(m.type))
+    return d.stored(m.type) if m.kind == "sum" else m.type
+
+
+def working_type(m: Measure, low: Lowering) -> str:
+    """In statements."""
+    if m.kind == "count":
+        return "BIGINT"
+    if m.kind == "square":
+        return d.wide(squared(m.type), low.dialect, low.narrow)
+    return d.wide(m.type, low.dialect, low.narrow) if m.kind == "sum" else d.name(m.type, low.dialect)

@@ -1,0 +1,79 @@
+"""How the windows of one query are merged from one another: levels and their readers, as numbers (paper D's coverage graph on tumbling levels); no SQL.
+
+Levels are lengths of tumbling windows, asked for or not (factor windows). With these given, each window and each level reads the longest level that
+partitions it (Theorem 4), else the panes: of disjoint instances the longest are the fewest.
+"""
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import lru_cache
+from math import gcd
+
+from optimizer.coverage.algebra import PARTITIONED, Window
+from optimizer.coverage.factors import with_factors
+from optimizer.coverage.graph import Prices, cheapest, prices
+from optimizer.coverage.search import best
+from optimizer.query.model import NamedWindow, Query
+
+SHARING = {"each": "each window by itself", "together": "one pass for windows that end together, each a suffix of the next"}
+Pair = tuple[int, int]
+MADE = 10              # what making and storing a partial costs, in partials read (optimizer.cost.measured: state_write + made over state_read + group)
+FIXED = (0, 2)         # what a level costs a boundary whatever it holds (a commit, a statement), in partials read: of many groups little, of few much
+MOST = 60              # windows up to which levels are looked for: beyond, the search takes longer than a batch
+
+
+def longest(query: Query) -> int:
+    return next(i.window.range for i in query.inputs if i.window)
+
+
+def step(query: Query) -> int:
+    """The length of a pane."""
+    return next(i.window.slide for i in query.inputs if i.window)      # the envelope moves by what divides all lengths (optimizer.sql.azure)
+
+
+def source(levels: tuple[int, ...], window: NamedWindow) -> int | None:
+    """The level that a window is merged from; None: the panes. Of a window that is a level itself its own instance."""
+    return max((f for f in levels if window.range % f == window.slide % f == 0), default=None)
+
+
+def parent(levels: tuple[int, ...], length: int) -> int | None:
+    """The level that a level is merged from."""
+    return max((f for f in levels if f < length and length % f == 0), default=None)
+
+
+def keeps(query: Query, levels: tuple[int, ...]) -> dict[int | None, int]:
+    """How long after its begin an instance of each level that is read (None: a pane) is needed: as long as its longest reader."""
+    found: dict[int | None, int] = {}
+    for read, size in (*((source(levels, w), w.range) for w in query.windows), *((parent(levels, f), f) for f in levels)):
+        found[read] = max(found.get(read, 0), size)
+    return found
+
+
+def unfit(query: Query, levels: tuple[int, ...]) -> str | None:
+    """Why these are no levels of the query's windows."""
+    wrong = next((f for f in levels if f <= step(query) or f % step(query)), None)
+    if wrong is not None:
+        return f"a level of {wrong} µs is not made of panes of {step(query)} µs"
+    unread = next((f for f in levels if f not in keeps(query, levels)), None)
+    return None if unread is None else f"nothing reads a level of {unread} µs"
+
+
+def choices(query: Query) -> tuple[tuple[int, ...], ...]:
+    """Levels worth a price: none, those of the query's own windows (Algorithm 1), the paper's factor windows, those of our search."""
+    return _choices(tuple(sorted((w.range, w.slide) for w in query.windows))) if len(query.windows) <= MOST else ((),)
+
+
+@lru_cache(maxsize=256)
+def _choices(pairs: tuple[Pair, ...]) -> tuple[tuple[int, ...], ...]:
+    unit = gcd(*(x for pair in pairs for x in pair))
+    windows = [Window(size // unit, slide // unit) for size, slide in pairs]
+    model = prices(windows, PARTITIONED)
+    dearer = [Prices(model.period, PARTITIONED, instance=MADE, window=fixed * model.period) for fixed in FIXED]
+    graphs = (cheapest(windows, model), with_factors(windows, model), *(best(windows, m).graph for m in dearer))
+    found = [_levels({w for w, _ in g.edges}, unit) for g in graphs] + [_levels(g.factors, unit) for g in graphs]
+    return tuple(dict.fromkeys([(), *found]))
+
+
+def _levels(windows: Collection[Window], unit: int) -> tuple[int, ...]:
+    """Those of the windows that are read, or of the factor windows among them that something reads still; W(1, 1) is the panes themselves."""
+    return tuple(sorted({w.range * unit for w in windows if w.range > 1}))

@@ -1,0 +1,1 @@
+"""The statements of a plan's parts: sets, joins, ways of keeping, windows."""

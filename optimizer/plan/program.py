@@ -1,0 +1,130 @@
+"""A plan as the statements one task runs for a run of boundaries: sources to read, temporary relations, answers to hand over, state to write.
+
+Everything is text and values; who runs them (a task's engine, Spark SQL, a unit test) only replaces the names of the sources by files.
+Statements of a step see the relations of earlier steps, so several boundaries cost one pass over the sources.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from optimizer.expression.types import BIGINT, Type
+from optimizer.plan.lowering import Lowering, extremes
+from optimizer.plan.membership import INTERVAL, Counting, Range
+from optimizer.plan.operators.join import out_columns
+from optimizer.plan.operators.sets import stored_columns
+
+BEGINNING = -1          # "the boundary before" of a state that does not exist yet
+Columns = tuple[tuple[str, Type], ...]
+Definition = tuple[str, str, bool]      # name, SQL, materialised: a view where one reader follows, else a temporary table
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a name in the SQL stands for: a stream's rows in any of the ranges, a relation's version, what a fragment sent, or a state set.
+
+    `dealt`: each task reads its own share of the files; else every task reads all of them. `stamp`: the event time's column, if the SQL
+    asks of a row's times only whether they are in the ranges and, with `counting`, at which boundaries the row counts; they need not be read where a
+    file's bounds answer it.
+    """
+
+    name: str
+    kind: str
+    of: str
+    ranges: tuple[Range, ...] = ()
+    columns: Columns = ()
+    dealt: bool = False
+    stamp: str | None = None
+    counting: Counting | None = None
+
+
+@dataclass(frozen=True)
+class Fragment:
+    """What each task sends before the exchange, under a name that is a source of the program: its share of one stream, as partials in stored types.
+
+    `parted`: the SQL gives, as `_part`, the task that each of them goes to; else all go to every task.
+    """
+
+    name: str
+    source: Source
+    sql: str
+    columns: Columns
+    parted: bool
+
+
+@dataclass(frozen=True)
+class Write:
+    """A state set to write: `append` adds a file, else the new file replaces the set. Only task 0 writes sets that every task computes."""
+
+    set: str
+    sql: str
+    columns: Columns
+    append: bool
+    every_part: bool
+
+
+@dataclass(frozen=True)
+class Step:
+    """One boundary: relations to define, then the answer's partials (or rows); `number` says whose, where a program has answers of several shapes.
+
+    `drop`: tables that no later step reads."""
+
+    boundary: int
+    define: tuple[Definition, ...]
+    answer: str
+    number: int = 0
+    drop: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Program:
+    """What is sent before, defined once, then boundary by boundary, then written."""
+
+    sources: tuple[Source, ...]
+    setup: tuple[Definition, ...]
+    steps: tuple[Step, ...]
+    writes: tuple[Write, ...] = ()
+    before: tuple[Fragment, ...] = ()
+
+
+@dataclass(frozen=True)
+class StateSet:
+    """What is kept between boundaries: `panes`, levels and `extremes` by interval, `totals` as of the last boundary, each of one input; or the `answer`."""
+
+    kind: str
+    input: int | None
+    columns: Columns
+
+    @property
+    def name(self) -> str:
+        return self.kind + ("" if self.input is None else str(self.input))
+
+    @property
+    def ends(self) -> str | None:
+        """The column that says up to which boundary a row counts; without one the set stands for one boundary, and is replaced."""
+        return next((c for c, _ in self.columns if c in ("_out", "_e")), None)
+
+
+def state_sets(low: Lowering) -> tuple[StateSet, ...]:
+    """What the plan keeps between boundaries."""
+    found: list[StateSet] = []
+    for i in low.inputs:
+        if not low.early(i) or low.window(i) is None:
+            continue
+        if low.plan.keeping == "running":
+            found.append(StateSet("totals", i, stored_columns(low, i, extremes_too=False)))
+            found += [StateSet("extremes", i, extreme_columns(low, i))] if extremes(low, i) else []
+        elif low.plan.keeping != "recompute" or low.plan.layout == "panes":
+            found.append(StateSet("panes", i, stored_columns(low, i) + INTERVAL))
+            found += [StateSet(f"level{k}_", i, stored_columns(low, i) + INTERVAL) for k in range(len(low.plan.levels))]
+    if low.plan.keeps_answer:
+        found.append(StateSet("answer", None, out_columns(low) + ((("_e", BIGINT),) if low.plan.keeping == "expire" else ())))
+    return tuple(found)
+
+
+def sets(low: Lowering) -> dict[str, Columns]:
+    """The names of the state sets, with their schemas."""
+    return {s.name: s.columns for s in state_sets(low)}
+
+
+def extreme_columns(low: Lowering, i: int) -> Columns:
+    return tuple((a.name, a.expr.type) for a in low.shape.attributes[i]) + tuple((m.name, m.type) for m in extremes(low, i)) + INTERVAL

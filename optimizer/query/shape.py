@@ -1,0 +1,152 @@
+"""What a query asks of each input: attributes a partial is keyed by, measures it carries, and what stays for the join; independent of any plan.
+
+Rule 1 of paper A: an early aggregation groups on its own grouping and join attributes (here also whatever an expression over several
+inputs reads). Rule 2: it carries its own aggregates' states, and COUNT(*) for the others (always: what is subtracted from needs it).
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from optimizer.expression.expr import Column, Expr, columns, inputs
+from optimizer.expression.types import BIGINT, Type
+from optimizer.query.model import HOLISTIC, Aggregate, Query
+
+SQUARABLE = 15      # digits: squares of longer decimals do not fit 38 digits with any margin
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """A value of one input that the join, the grouping or an expression across inputs reads."""
+
+    name: str
+    expr: Expr
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One mergeable column of a partial. Coalescing (paper A, Def. 5) multiplies additive ones by the other inputs' counts; extremes pass through.
+
+    rows: COUNT(*) · count: non-NULL values · sum: Σ expr · square: Σ expr² · min, max · whole: an aggregate of the joined rows that nothing merges
+    """
+
+    name: str
+    kind: str
+    expr: Expr | None
+    home: int | None              # the input that owns it; None: of the joined row
+    type: Type
+    aggregate: Aggregate | None = None
+
+    @property
+    def additive(self) -> bool:
+        return self.kind in ("count", "sum", "square")
+
+
+@dataclass(frozen=True)
+class Shape:
+    """`keys` are the classes of attributes that equalities make equal, as (input, attribute) members."""
+
+    query: Query
+    attributes: tuple[tuple[Attribute, ...], ...]
+    selections: tuple[tuple[Expr, ...], ...]
+    keys: tuple[tuple[tuple[int, Attribute], ...], ...]
+    measures: tuple[Measure, ...]
+
+    @property
+    def whole(self) -> bool:
+        """Whether the aggregates are computed of the joined rows at once, since one of them has no partial states."""
+        return any(m.kind == "whole" for m in self.measures)
+
+    def attribute(self, expr: Expr) -> tuple[int, Attribute] | None:
+        return next(((i, a) for i, own in enumerate(self.attributes) for a in own if a.expr == expr), None)
+
+    def own(self, i: int) -> tuple[Measure, ...]:
+        return tuple(m for m in self.measures if m.home == i)
+
+    def key_attributes(self, i: int) -> tuple[Attribute, ...]:
+        return tuple(dict.fromkeys(a for members in self.keys for j, a in members if j == i))
+
+    def common_key(self) -> tuple[Attribute, ...] | None:
+        """One attribute an input, all equal in every joined row; None where the join has no such class."""
+        for members in self.keys:
+            first = {j: a for j, a in reversed(members)}
+            if len(first) == len(self.query.inputs):
+                return tuple(first[i] for i in range(len(first)))
+        return None
+
+
+def home(expr: Expr) -> int | None:
+    """The one input an expression belongs to; constants belong to the first, None where it reads several."""
+    found = inputs(expr)
+    return None if len(found) > 1 else next(iter(found), 0)
+
+
+def mergeable(aggregate: Aggregate) -> bool:
+    """Whether partial states of it exist. Variances of floating values and long decimals would lose digits; they are computed whole."""
+    if aggregate.function in HOLISTIC:
+        return False
+    spread = aggregate.function.startswith(("stddev", "var"))
+    return not (spread and aggregate.argument and (aggregate.argument.type.floating or aggregate.argument.type.precision > SQUARABLE))
+
+
+def shape(query: Query) -> Shape:
+    wanted: list[Expr] = [e for e in query.groups if home(e) is not None]
+    wanted += [side for pair in query.equalities for side in pair]
+    measures = _measures(query)
+    across: list[Expr] = [*(e for e in query.groups if home(e) is None), *query.residuals, *(m.expr for m in measures if m.home is None and m.expr)]
+    across += [expr for _, expr in query.outputs] if query.returns_rows else []
+    wanted += [c for e in across for c in columns(e)]
+    attributes: list[dict[Expr, Attribute]] = [{} for _ in query.inputs]
+    for expr in wanted:
+        i = home(expr)
+        assert i is not None
+        attributes[i].setdefault(expr, Attribute(f"a{i}_{len(attributes[i])}", expr))
+    chosen = tuple(tuple(s for s in query.selections if home(s) == i) for i in range(len(query.inputs)))
+    return Shape(query, tuple(tuple(a.values()) for a in attributes), chosen, _classes(query, attributes), measures)
+
+
+def _classes(query: Query, attributes: list[dict[Expr, Attribute]]) -> tuple[tuple[tuple[int, Attribute], ...], ...]:
+    classes: list[list[tuple[int, Attribute]]] = []
+    for pair in query.equalities:
+        members = []
+        for side in pair:
+            i = home(side)
+            assert i is not None
+            members.append((i, attributes[i][side]))
+        touched = [c for c in classes if any(m in c for m in members)]
+        merged = list(dict.fromkeys([m for c in touched for m in c] + members))
+        classes = [c for c in classes if c not in touched] + [merged]
+    return tuple(tuple(c) for c in classes)
+
+
+def _measures(query: Query) -> tuple[Measure, ...]:
+    """The states all aggregates need, each once. One holistic aggregate makes them all whole: nothing of the query is merged then."""
+    found: dict[tuple[str, Expr | None, Aggregate | None], Measure] = {}
+    whole = not all(mergeable(a) for a in query.aggregates)
+    for aggregate in query.aggregates:
+        for kind, type_ in states(aggregate) if not whole else (("whole", aggregate.type),):
+            owner = home(aggregate.argument) if aggregate.argument is not None and kind != "whole" else None
+            key = (kind, aggregate.argument, aggregate if kind == "whole" else None)
+            if kind != "rows":
+                found.setdefault(key, Measure(f"m{len(found)}", kind, aggregate.argument, owner, type_, key[2]))
+    return tuple(found.values())
+
+
+def states(aggregate: Aggregate) -> tuple[tuple[str, Type], ...]:
+    """Kinds of measure a function is computed from (DESIGN, "What a partial holds")."""
+    if aggregate.argument is None:
+        return (("rows", BIGINT),)
+    argument, function = aggregate.argument.type, aggregate.function
+    if function in ("min", "max"):
+        return ((function, argument),)
+    kinds = {"count": ("count",), "sum": ("count", "sum"), "avg": ("count", "sum")}.get(function, ("count", "sum", "square"))
+    return tuple((k, BIGINT if k == "count" else argument) for k in kinds)
+
+
+def measure_of(shape_: Shape, aggregate: Aggregate, kind: str) -> Measure:
+    return next(m for m in shape_.measures if m.kind == kind and m.expr == aggregate.argument and m.aggregate in (None, aggregate))
+
+
+def raw_columns(shape_: Shape, i: int) -> tuple[Column, ...]:
+    """The stored columns of input i that the query reads at all."""
+    used = [a.expr for a in shape_.attributes[i]] + list(shape_.selections[i]) + [m.expr for m in shape_.measures if m.expr is not None]
+    return tuple(dict.fromkeys(c for e in used for c in columns(e) if c.input == i))

@@ -1,0 +1,145 @@
+"""SQL text to a Query, the one way in for what users write: nothing comes through that is not known to be harmless, deterministic and row-wise."""
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from sqlglot import exp
+
+from optimizer.errors import ForebayError
+from optimizer.expression import signatures
+from optimizer.expression.expr import Call, Expr, Literal, inputs
+from optimizer.expression.scalar import can_fail, fails, render, safe
+from optimizer.expression.types import BOOLEAN
+from optimizer.query.model import Catalog, Query
+from optimizer.sql.azure import lift
+from optimizer.sql.expressions import Scope, convert, resolve
+from optimizer.sql.select import body, row_conditions
+from optimizer.sql.sources import From
+from optimizer.sql.sources import inputs as read_from
+from optimizer.sql.text import Source, located, read
+from optimizer.sql.tree import extras, offset, tree
+from optimizer.sql.windows import default_every, every
+
+CLAUSES = {"with_": "WITH", "distinct": "SELECT DISTINCT", "order": "ORDER BY", "sort": "SORT BY", "cluster": "CLUSTER BY", "distribute": "DISTRIBUTE BY",
+           "limit": "LIMIT",
+           "offset": "OFFSET", "qualify": "QUALIFY", "windows": "WINDOW", "laterals": "LATERAL VIEW", "hint": "a hint", "into": "INTO", "pivots": "PIVOT",
+           "sample": "TABLESAMPLE"}
+HINTS = {"order": "order the answer where it is read", "limit": "cut the answer where it is read", "distinct": "use GROUP BY", "with_": "write one SELECT"}
+
+
+def parse(text: str, catalog: Catalog) -> Query:
+    """The query that a text asks, or a ForebayError that says what is wrong, where, and what would be right."""
+    try:
+        return _parsed(text, catalog)
+    except ForebayError as error:
+        error.hint = error.hint or "docs/queries.md says what a query may be"
+        raise located(text, error, len(text) - len(text.lstrip()))
+
+
+def _parsed(text: str, catalog: Catalog) -> Query:
+    source = lift(read(text))
+    select = tree(source)
+    _check_clauses(select, source)
+    found = read_from(select, source, catalog)
+    base, using = _merge_using(Scope(source, found.inputs), found)
+    conjuncts = [*using, *(c for node in _conditions(select, found) for c in _conjuncts(node, base))]
+    _check_connected(base, _sorted(conjuncts)[0], found.starts)
+    asked, below = row_conditions(body(select, base))
+    conjuncts += below
+    equalities, selections, residuals = _sorted(conjuncts)
+    every_expr = [*conjuncts, *asked.groups, *(a.argument for a in asked.aggregates if a.argument), *(e for _, e in asked.outputs),
+                  *([asked.having] if asked.having else [])]
+    _check_renders(every_expr)
+    return Query(found.inputs, equalities, selections, residuals, asked.groups, asked.aggregates, asked.having, asked.outputs, _every(source, found, catalog),
+                 text, source.set)
+
+
+def _check_clauses(select: exp.Select, source: Source) -> None:
+    for name in extras(select, ("expressions", "from_", "joins", "where", "group", "having", "kind", "operation_modifiers")):
+        node = select.args[name][0] if isinstance(select.args[name], list) else select.args[name]
+        place = offset(node) if isinstance(node, exp.Expr) else None
+        word = re.search(rf"\b{'DISTINCT' if name == 'distinct' else CLAUSES.get(name, name).split()[0]}\b", source.masked, re.IGNORECASE)
+        where = word.start() if word and place is None else place
+        raise source.error("not-supported", f"{CLAUSES.get(name, name.upper())} is not accepted", where, HINTS.get(name))
+    if select.args.get("kind") or select.args.get("operation_modifiers"):
+        raise source.error("not-supported", "SELECT takes no modifiers", None, "write SELECT expression, …")
+
+
+def _conditions(select: exp.Select, found: From) -> list[tuple[exp.Expr, str]]:
+    where = select.args.get("where")
+    return [*((c, "ON") for c in found.conditions), *([(where.this, "WHERE")] if where else [])]
+
+
+def _conjuncts(condition: tuple[exp.Expr, str], base: Scope) -> list[Expr]:
+    """The terms of a condition that must all hold; TRUE says nothing."""
+    node, place = condition
+    whole = convert(node, Scope(base.source, base.inputs, base.merged, place))
+    if isinstance(whole, Literal) and whole.value is None:
+        whole = Literal(None, BOOLEAN)
+    if whole.type != BOOLEAN:
+        raise base.error("type-mismatch", f"{place} takes a condition, not {whole.type}", node)
+    terms = whole.args if isinstance(whole, Call) and whole.function == "and" else (whole,)
+    return [t for t in terms if not (isinstance(t, Literal) and t.value is True)]
+
+
+def _merge_using(scope: Scope, found: From) -> tuple[Scope, list[Expr]]:
+    """JOIN … USING (k): an equality, and one column k instead of two."""
+    equalities: list[Expr] = []
+    for number, names in found.using:
+        for name in names:
+            left = Scope(scope.source, found.inputs[:number], scope.merged)
+            try:
+                pair = (resolve(name.name, None, left), resolve(name.name, found.inputs[number].alias, scope))
+                equalities.append(signatures.OPERATORS["="](pair))
+            except ForebayError as error:
+                raise located(scope.source.original, error, offset(name)) from None
+            scope = Scope(scope.source, scope.inputs, scope.merged | {(number, name.name.lower())})
+    return scope, equalities
+
+
+def _sorted(conjuncts: list[Expr]) -> tuple[tuple[tuple[Expr, Expr], ...], tuple[Expr, ...], tuple[Expr, ...]]:
+    """Equalities of two inputs, conditions on one input or none, and the rest."""
+    equalities = {c: (c.args[0], c.args[1]) for c in conjuncts if isinstance(c, Call) and c.function == "eq" and _joins(c.args[0], c.args[1])}
+    selections = tuple(c for c in conjuncts if len(inputs(c)) <= 1)
+    residuals = tuple(c for c in conjuncts if len(inputs(c)) > 1 and c not in equalities)
+    return tuple(equalities.values()), selections, residuals
+
+
+def _joins(left: Expr, right: Expr) -> bool:
+    """Whether an equality can be a join key: a side that can raise is evaluated on joined rows only, as any other condition is."""
+    return len(inputs(left)) == 1 and len(inputs(right)) == 1 and inputs(left) != inputs(right) and not (can_fail(left) or can_fail(right))
+
+
+def _check_connected(base: Scope, equalities: tuple[tuple[Expr, Expr], ...], starts: tuple[int, ...]) -> None:
+    """Every input hangs together with the first by equalities."""
+    reached = {0}
+    edges = [inputs(a) | inputs(b) for a, b in equalities]
+    while more := {i for e in edges if e & reached for i in e} - reached:
+        reached |= more
+    loose = [i for i in range(len(base.inputs)) if i not in reached]
+    if loose:
+        alias = base.inputs[loose[0]].alias
+        raise base.source.error("cross-product", f"{alias} is not joined with {base.inputs[0].alias}: there are no cross products", starts[loose[0]],
+                                f"add an equality that cannot raise, for instance {base.inputs[0].alias}.… = {alias}.…")
+
+
+def _every(source: Source, found: From, catalog: Catalog) -> int:
+    if source.set:
+        if source.every is not None:
+            raise source.error("bad-every", "EVERY is not accepted with Windows(…): each window is published when it ends", source.every.start, "leave it out")
+        return next(i.window.slide for i in found.inputs if i.window)
+    if source.every is None:
+        return default_every(tuple(i.window for i in found.inputs if i.window), catalog.batch)
+    try:
+        return every(source.every.content, catalog.batch)
+    except ForebayError as error:
+        raise located(source.original, error, source.every.start) from None
+
+
+def _check_renders(exprs: Iterable[Expr]) -> None:
+    """What cannot be written in both dialects is refused now, not when it runs."""
+    for expr in exprs:
+        for dialect in ("duckdb", "spark"):
+            for form in (render, fails, safe):
+                form(expr, dialect, lambda leaf: "an_input.a_column_name")

@@ -1,0 +1,167 @@
+"""The parser's tree: the only use of sqlglot's grammar, and where its nodes stand in the text; which nodes are allowed is decided by those who read it."""
+from __future__ import annotations
+
+import logging
+import re
+import sys
+
+from sqlglot import exp
+from sqlglot.dialects import Spark
+from sqlglot.errors import ErrorLevel, ParseError, SqlglotError
+from sqlglot.parsers.spark import SparkParser
+from sqlglot.tokens import Token, TokenType
+
+from optimizer.errors import ForebayError
+from optimizer.sql.text import Source
+
+RECURSION = 20_000
+SPARK = Spark()
+logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
+
+
+class Plus(exp.Unary):
+    """+x, which the parser's own grammar forgets: Spark takes it of numbers only, and +7 is no constant to it."""
+
+
+class _Parser(SparkParser):
+    """Every function keeps the name it was written with, so that the allow-list is a list of names; what binds how tightly is Spark's own grammar.
+
+    There || is on one level with + and -, all comparisons are on one level, and after them stands at most one predicate (IS, IN, LIKE, BETWEEN);
+    NOT is no operand."""
+
+    FUNCTIONS = {}
+    FUNCTION_PARSERS = {name: SparkParser.FUNCTION_PARSERS[name] for name in ("CAST", "TRY_CAST")}
+    NO_PAREN_FUNCTIONS = {}
+    NO_PAREN_FUNCTION_PARSERS = {"CASE": SparkParser.NO_PAREN_FUNCTION_PARSERS["CASE"]}
+    STRICT_CAST = True
+    TERM = {**SparkParser.TERM, TokenType.DPIPE: exp.DPipe}
+    COMPARISON = {**SparkParser.COMPARISON, **SparkParser.EQUALITY}
+    UNARY_PARSERS = {TokenType.DASH: SparkParser.UNARY_PARSERS[TokenType.DASH],
+                     TokenType.PLUS: lambda self: self.expression(Plus(this=self._parse_unary()))}
+
+    def _parse_equality(self, parse_is: bool = True) -> exp.Expr | None:
+        """What AND and OR connect: NOT …, or a value and the predicate after it."""
+        if self._match(TokenType.NOT):
+            return self.expression(exp.Not(this=self._parse_equality()))
+        value = self._parse_comparison()
+        negated = self._match(TokenType.NOT)
+        if not self._match_set(self.RANGE_PARSERS):
+            if negated:
+                self.raise_error("Expecting IN, LIKE or BETWEEN")
+            return value
+        predicate = self.RANGE_PARSERS[self._prev.token_type](self, value)
+        return self._negate_range(predicate) if negated else predicate
+
+    def _parse_comparison(self, this: exp.Expr | None = None) -> exp.Expr | None:
+        left = this or self._parse_bitwise()
+        while self._match_set(self.COMPARISON):
+            left = self.expression(self.COMPARISON[self._prev.token_type](this=left, expression=self._parse_bitwise()))
+        return left
+
+    def _parse_is(self, this: exp.Expr | None) -> exp.Expr | None:
+        negated = self._match(TokenType.NOT)
+        if self._match_text_seq("DISTINCT", "FROM"):
+            return self.expression((exp.NullSafeEQ if negated else exp.NullSafeNEQ)(this=this, expression=self._parse_comparison()))
+        predicate = self.expression(exp.Is(this=this, expression=self._parse_null() or self._parse_boolean() or self._parse_bitwise()))
+        return self.expression(exp.Not(this=predicate)) if negated else predicate
+
+
+# After these a minus is a sign.
+_BEFORE_SIGN = {TokenType.L_PAREN, TokenType.COMMA, TokenType.SELECT, TokenType.WHERE, TokenType.ON, TokenType.HAVING, TokenType.GROUP_BY, TokenType.ORDER_BY,
+                TokenType.AND, TokenType.OR, TokenType.NOT, TokenType.CASE, TokenType.WHEN, TokenType.THEN, TokenType.ELSE, TokenType.BETWEEN, TokenType.LIKE,
+                TokenType.INTERVAL, TokenType.FROM, TokenType.DISTINCT, *_Parser.TERM, *_Parser.FACTOR, *_Parser.COMPARISON}
+
+
+def _tokens(source: Source) -> list[Token]:
+    """The text's tokens, each number whole: with its suffix (7L), which sqlglot makes a cast of, and with its sign where it has one.
+    To Spark -7 is a constant wherever no operand stands before it: -128Y is a TINYINT, -7::string is '-7'."""
+    whole: list[Token] = []
+    rest = SPARK.tokenize(source.plain)
+    i = 0
+    while i < len(rest):
+        token = rest[i]
+        suffixed = token.token_type == TokenType.NUMBER and i + 2 < len(rest) and rest[i + 1].start == token.start
+        if suffixed:
+            token = _number(source.plain[token.start:token.end + 1], token, token.start)
+        if token.token_type == TokenType.NUMBER and _signed(whole):
+            token = _number(f"-{token.text}", token, whole.pop().start)
+        whole.append(token)
+        i += 3 if suffixed else 1
+    return whole
+
+
+def _number(text: str, token: Token, start: int) -> Token:
+    return Token(TokenType.NUMBER, text, token.line, token.col, start, token.end, token.comments)
+
+
+def _signed(before: list[Token]) -> bool:
+    return bool(before) and before[-1].token_type == TokenType.DASH and (len(before) == 1 or before[-2].token_type in _BEFORE_SIGN)
+
+
+def tree(source: Source) -> exp.Select:
+    """The one SELECT of the text."""
+    if not re.match(r"\s*SELECT\b", source.plain, re.IGNORECASE):
+        start = len(source.plain) - len(source.plain.lstrip())
+        raise source.error("not-a-select", "a query is one SELECT statement" if source.plain.strip() else "the query is empty", start,
+                           "write SELECT … FROM stream [WINDOW 1 HOUR]; other statements, WITH and VALUES are not accepted")
+    _check_commas(source)
+    _check_joins(source)
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, RECURSION))
+    try:
+        found = _Parser(error_level=ErrorLevel.IMMEDIATE, dialect=SPARK).parse(_tokens(source), source.plain)
+    except ParseError as error:
+        raise _syntax(source, error) from None
+    except RecursionError:
+        raise ForebayError("query-too-deep", "the query is nested too deeply", hint="use fewer nested expressions") from None
+    except (SqlglotError, AttributeError, IndexError, KeyError, TypeError, ValueError):     # the parser's own slips on hostile text
+        raise ForebayError("syntax", "the query cannot be read", hint="write plain Spark SQL: SELECT … FROM … WHERE … GROUP BY … HAVING …") from None
+    finally:
+        sys.setrecursionlimit(limit)
+    if len(found) != 1 or not isinstance(found[0], exp.Select):
+        second = re.search(r"\b(?:UNION|EXCEPT|MINUS|INTERSECT)\b", source.masked, re.IGNORECASE)
+        raise source.error("not-a-select", "a query is one SELECT statement", second.start() if second else None,
+                           "set operations, FROM first and several statements are not accepted")
+    return found[0]
+
+
+def _check_commas(source: Source) -> None:
+    """The parser forgives a comma with nothing before or after it; Spark does not."""
+    lone = re.search(r"(?:\b(?:SELECT|FROM|BY)|\(|,)\s*(,)|(,)\s*(?:\)|\b(?:FROM|WHERE|GROUP|HAVING)\b|\Z)", source.masked, re.IGNORECASE)
+    if lone:
+        raise source.error("syntax", "a comma stands alone", lone.start(1 if lone[1] else 2), "leave it out, or add what it separates")
+
+
+def _check_joins(source: Source) -> None:
+    """JOIN without a condition: refused here because the parser reads it as ON TRUE, and tries every nesting of several, which takes 2^n steps."""
+    words = list(re.finditer(r"\b(?:(?:CROSS|NATURAL)\s+)?JOIN\b|\bON\b|\bUSING\b", source.masked, re.IGNORECASE))
+    kinds = [w[0].upper() for w in words] + ["END"]
+    for word, kind, following in zip(words, kinds, kinds[1:]):
+        if kind == "JOIN" and following not in ("ON", "USING") or kind.endswith("JOIN") and following.endswith("JOIN"):
+            raise source.error("no-condition", "JOIN needs a condition", word.start(), "write JOIN … ON a.x = b.y")
+
+
+def _syntax(source: Source, error: ParseError) -> ForebayError:
+    first = error.errors[0] if error.errors else {}
+    word, line = str(first.get("highlight") or ""), first.get("line")
+    column = int(first.get("col") or 0) - len(word) + 1
+    said = f"the query cannot be read at {word!r}" if word.strip() else "the query ends too early or cannot be read"
+    details = str(first.get("description") or "").rstrip(".")
+    expected = f": {details[0].lower()}{details[1:]}" if details.startswith("Expecting") else ""
+    return ForebayError("syntax", said + expected, line, max(column, 1) if line else None, "write plain Spark SQL: SELECT … FROM … WHERE … GROUP BY … HAVING …")
+
+
+def offset(node: exp.Expr) -> int | None:
+    """Where a node begins in the text, None where the parser does not say."""
+    starts = [int(n.meta["start"]) for n in node.walk() if n._meta and "start" in n.meta]
+    return min(starts, default=None)
+
+
+def extras(node: exp.Expr, known: tuple[str, ...]) -> list[str]:
+    """Parts of a node beyond those that are understood."""
+    return [name for name, value in node.args.items() if value and name not in known]
+
+
+def described(node: exp.Expr) -> str:
+    """What a node is, for a message."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(node).__name__).upper()

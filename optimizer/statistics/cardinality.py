@@ -1,0 +1,206 @@
+"""How many rows stand where in a plan: rows that come and leave, sets, partials in state, joins and their groups, from what was observed; no cost here.
+
+Distinct combinations in n rows are D(n) = M·(1 − e^(−n/M)) (Cardenas, as in optimizer.statistics.observed). A join's size is Π sizes × Π over its equality
+classes of θ_C = Σ_k Π_i share_i(k) / share, k over its sample and its heavy keys: the chance that one row of each operand agree. Of merged partials
+of n rows, key k with share r of the rows and q of the M combinations has qM·(1 − e^(−rn/qM)): between r for few rows and q for many.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import expm1, prod
+from typing import cast
+
+from optimizer.errors import ForebayError
+from optimizer.query.model import Query
+from optimizer.query.shape import Shape, raw_columns, shape
+from optimizer.query.windows import SECOND
+from optimizer.statistics.observed import ClassObserved, Observed
+
+MERGED = 24      # files of a state set before maintenance merges them (jobs.maintenance.compact.STATE_FILES); partials that end together become one
+
+
+@dataclass(frozen=True)
+class Operand:
+    """What stands for an input in a join: raw rows (`run` None), or partials of which each run of `run` raw rows was merged."""
+
+    input: int
+    rows: float
+    run: float | None = None
+
+
+@dataclass(frozen=True)
+class Flow:
+    """One input at an average boundary. `window`, `came` and `left` are rows that pass its selections, `read` and `arriving` those before them."""
+
+    read: float
+    window: float
+    arriving: float
+    came: float
+    left: float
+    panes: float          # runs of `came` rows that a window holds; the last boundary's files are one of them
+    pane: float           # partials of what came at one boundary
+    stored: float         # partials by pane in state that count, all boundaries
+    by_pane: float        # the same before files are merged
+    set: float            # the same merged by attributes
+    columns: int          # that the query reads, times not counted
+    timed: bool           # whether the query reads the event time itself
+    mixed: bool           # whether rows that came together leave at different boundaries: it does, or some were late
+
+    @property
+    def ends(self) -> float:
+        """Distinct boundaries at which rows of the window leave it."""
+        return self.panes if self.left else 1.0
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """All sizes of one query; what was worked out once for a plan serves the others."""
+
+    shape: Shape
+    observed: Observed
+    flows: tuple[Flow, ...]
+    members: tuple[frozenset[int], ...]      # inputs of each equality class
+    _known: dict[object, float | tuple[float, ...]] = field(default_factory=dict, compare=False, repr=False)
+    _orders: dict[object, tuple[Operand, ...]] = field(default_factory=dict, compare=False, repr=False)
+
+    def join(self, operands: Sequence[Operand]) -> float:
+        """Joined rows of the operands; all inputs together are scaled to the fan-out where a plan has counted it (residuals, dependent classes)."""
+        found = self._independent(operands)
+        return found * self.correction() if len(operands) == len(self.flows) else found
+
+    def linked(self, a: int, b: int) -> bool:
+        """Whether an equality class joins the two inputs."""
+        return any(a in members and b in members for members in self.members)
+
+    def prefixes(self, operands: Sequence[Operand]) -> tuple[float, ...]:
+        """Rows after each join along an order of operands; the first is the first operand's."""
+        return tuple(self.join(operands[:n]) for n in range(1, len(operands) + 1))
+
+    def ordered(self, operands: Sequence[Operand]) -> tuple[Operand, ...]:
+        """Left-deep, from the pair with the fewest joined rows, then whatever leaves the fewest; only along equalities."""
+        if len(operands) < 3:
+            return tuple(operands)
+        key = tuple(operands)
+        if key not in self._orders:
+            pairs = [(a, b) for n, a in enumerate(operands) for b in operands[:n] if self.linked(a.input, b.input)]
+            chosen: tuple[Operand, ...] = min(pairs, key=self.join)
+            while len(chosen) < len(operands):
+                rest = [o for o in operands if o not in chosen and any(self.linked(o.input, c.input) for c in chosen)]
+                chosen = (*chosen, min(rest, key=lambda o: self.join((*chosen, o))))
+            self._orders[key] = chosen
+        return self._orders[key]
+
+    def answer(self, pairs: float, times: float = 1.0) -> float:
+        """Groups of joined rows, each group once for every one of `times` ends."""
+        return distinct(max(self.observed.groups, 1.0) * max(times, 1.0), pairs)
+
+    def raw(self, i: int) -> Operand:
+        return Operand(i, self.flows[i].window)
+
+    def merged(self, i: int) -> Operand:
+        return Operand(i, self.flows[i].set, self.flows[i].window)
+
+    def by_pane(self, i: int) -> Operand:
+        return Operand(i, self.flows[i].stored, self.flows[i].came or self.flows[i].window)
+
+    def _independent(self, operands: Sequence[Operand]) -> float:
+        key = tuple(operands)
+        if key not in self._known:
+            self._known[key] = prod(o.rows for o in operands) * prod(self._agree(c, operands) for c in range(len(self.shape.keys)))
+        return cast(float, self._known[key])
+
+    def correction(self) -> float:
+        """Counted joined rows over those that independence expects."""
+        if self.observed.fanout is None:
+            return 1.0
+        if "correction" not in self._known:
+            expected = self._independent([self.raw(i) for i in range(len(self.flows))])
+            self._known["correction"] = self.observed.fanout / expected if expected > 0 else 1.0
+        return cast(float, self._known["correction"])
+
+    def _agree(self, c: int, operands: Sequence[Operand]) -> float:
+        """θ_C of those operands that the class joins."""
+        inside = [(o.input, o.run) for o in operands if o.input in self.members[c]]
+        if len(inside) < 2:
+            return 1.0
+        key = (c, *inside)
+        if key not in self._known:
+            known = self.observed.classes[c]
+            parts = (known, known.heavy) if known.heavy else (known,)
+            seen = known.rows or known.combinations
+            self._known[key] = min(sum(self._met(c, part, inside) for part in parts), 1.0) if seen else known.keys ** (1 - len(inside))
+        return cast(float, self._known[key])
+
+    def _met(self, c: int, part: ClassObserved, inside: Sequence[tuple[int, float | None]]) -> float:
+        """Σ_k Π_i of the sample, or of the heavy keys beside it."""
+        return sum(map(prod, zip(*(self._shares(c, part, i, run) for i, run in inside)))) / part.share
+
+    def _shares(self, c: int, part: ClassObserved, i: int, run: float | None) -> tuple[float, ...]:
+        key = ("shares", c, part is self.observed.classes[c], i, run)
+        if key not in self._known:
+            self._known[key] = shares(part, i, self.observed.inputs[i].combinations, run)
+        return cast(tuple[float, ...], self._known[key])
+
+
+def distinct(of: float, rows: float) -> float:
+    """D(n) = M·(1 − e^(−n/M)): of M combinations, how many stand in n rows."""
+    return -of * expm1(-rows / of) if of > 0 else 0.0
+
+
+def shares(known: ClassObserved, i: int, combinations: float, run: float | None) -> tuple[float, ...]:
+    """Each sampled key's share of input i's rows, or of the partials that runs of `run` rows are merged to; alike for all keys where nothing is known."""
+    rows = known.rows.get(i)
+    if rows is None:
+        size = max((len(v) for v in (*known.rows.values(), *known.combinations.values())), default=0)
+        return (known.share / size,) * size if size else ()
+    if run is None:
+        return rows
+    own = known.combinations.get(i, rows)
+    whole = distinct(combinations, run)
+    return tuple(distinct(q * combinations, r * run) / whole if q > 0 and whole > 0 else r for r, q in zip(rows, own))
+
+
+def sizes(query: Query, observed: Observed) -> Sizes:
+    """The flows of all inputs, after checking that the statistics are the query's."""
+    asked = shape(query)
+    if len(observed.inputs) != len(query.inputs) or len(observed.classes) != len(asked.keys):
+        raise ForebayError("bad-statistics", f"statistics of {len(observed.inputs)} inputs and {len(observed.classes)} join keys for a query of "
+                           f"{len(query.inputs)} and {len(asked.keys)}", hint="expected one entry an input in FROM order, and one an equality class")
+    return Sizes(asked, observed, tuple(flow(asked, observed, i) for i in range(len(query.inputs))),
+                 tuple(frozenset(i for i, _ in members) for members in asked.keys))
+
+
+def flow(asked: Shape, observed: Observed, i: int) -> Flow:
+    """Input i between two boundaries of the query (EVERY). Windows differ in their rows and in what leaves, on average what came: all but `UNTIL NOW`."""
+    known, declared = observed.inputs[i], asked.query.inputs[i]
+    window, passing = declared.window, known.rows * known.selectivity
+    own = raw_columns(asked, i)
+    timed = any(c.name == declared.event_time for c in own)
+    merged = distinct(known.combinations, passing) if asked.attributes[i] else min(passing, 1.0)
+    if window is None:
+        return Flow(known.rows, passing, 0.0, 0.0, 0.0, 1.0, merged, merged, merged, merged, len(own), False, False)
+    arriving = known.rate * max(observed.batch, asked.query.every / SECOND)
+    came = arriving * known.selectivity
+    panes = max(passing / came, 1.0) if came > 0 else 1.0
+    run = came if came > 0 else passing
+    pane = _partials(asked, observed, i, run)
+    by_pane = max(panes * pane, merged)
+    stored = min(by_pane, merged + MERGED / 2 * pane) if window.kind in ("landmark", "tumbling") else by_pane
+    return Flow(known.rows, passing, arriving, came, 0.0 if window.kind == "landmark" else came, panes, pane if came > 0 else 0.0, stored, by_pane, merged,
+                len(own) - timed, timed, timed or known.late > 0 or _odd(asked, i) > 0)
+
+
+def _odd(asked: Shape, i: int) -> float:
+    """The share of rows that came together and leave a boundary earlier, for a length that EVERY does not divide."""
+    window, every = asked.query.inputs[i].window, asked.query.every
+    return window.range % every / every if window and window.kind != "landmark" else 0.0
+
+
+def _partials(asked: Shape, observed: Observed, i: int, rows: float) -> float:
+    """Of one boundary's rows, by attributes and interval: late rows leave earlier, and a length that EVERY does not divide has two ends a boundary."""
+    known = observed.inputs[i]
+    most = known.combinations if asked.attributes[i] else 1.0
+    odd = _odd(asked, i)
+    timely = rows * (1 - known.late)
+    return distinct(most, timely * (1 - odd)) + (distinct(most, timely * odd) if odd else 0.0) + (distinct(most, rows * known.late) if known.late else 0.0)

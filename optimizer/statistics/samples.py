@@ -1,0 +1,106 @@
+"""What was seen of one batch's rows: counts, and the distinct values with the smallest hashes; mergeable over batches by union. Nothing is estimated here."""
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from optimizer.plan.sampling import COMBINATIONS, KEYS, SPACE, Sampling
+
+Counts = Mapping[int, tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class Smallest:
+    """By hash: rows, and distinct combinations in them. Every value with a hash below `below` is here; `extra` has some of the others."""
+
+    below: int = SPACE
+    counts: Counts = field(default_factory=dict)
+    extra: Counts = field(default_factory=dict)
+
+    @property
+    def complete(self) -> bool:
+        return self.below == SPACE
+
+    @property
+    def share(self) -> float:
+        """How much of all values is here."""
+        return self.below / SPACE
+
+
+@dataclass(frozen=True)
+class InputSample:
+    """One input's rows that came with a batch. `window` is how many rows its window held then; `held` how many distinct combinations, where state tells."""
+
+    rows: int
+    passing: int
+    late: int = 0
+    window: float = 0.0
+    combinations: Smallest = Smallest()
+    keys: Mapping[int, Smallest] = field(default_factory=dict)
+    held: int | None = None
+    version: int | None = None         # of a relation
+    seconds: float | None = None       # that these rows took to come, if not as long as the sample's boundaries
+
+
+@dataclass(frozen=True)
+class Sample:
+    """All inputs of a query; `seconds` of boundaries up to `at` (µs). Hashes of different engines differ, and so cannot be merged."""
+
+    at: int
+    seconds: float
+    inputs: tuple[InputSample, ...]
+    dialect: str = "duckdb"
+    groups: float | None = None
+    joined: float | None = None        # rows of the join at `at`
+
+
+def taken(asked: Sampling, counts: Sequence[int], combinations: Iterable[Sequence[int]], keys: Mapping[int, Iterable[Sequence[int]]]) -> InputSample:
+    """What the statements of a sampling gave."""
+    rows, passing, late = (int(n or 0) for n in counts)
+    if asked.combinations is None:
+        whole = Smallest(SPACE, {0: (passing, 1)} if passing else {})
+        return InputSample(rows, passing, late, combinations=whole)
+    found = smallest({int(h): (int(n), 1) for h, n in combinations}, asked.limits.combinations, COMBINATIONS)
+    by_class = {c: smallest({int(k): (int(n), int(m)) for k, n, m in got}, asked.limits.key(c), KEYS) for c, got in keys.items()}
+    return InputSample(rows, passing, late, combinations=found, keys=by_class)
+
+
+def smallest(counts: Counts, below: int, most: int) -> Smallest:
+    """The `most` smallest of values of which all below a limit are given. The largest of a full sample only says how far it reaches."""
+    inside = sorted(h for h in counts if h < below)
+    if len(inside) >= most:
+        below = inside[most - 1]
+    return Smallest(below, {h: counts[h] for h in inside if h < below}, {h: c for h, c in counts.items() if h >= below})
+
+
+def united(parts: Sequence[Smallest], most: int) -> Smallest:
+    """The sample of all their rows together: exact, since a value among the smallest of the union is so in each part that has it."""
+    below = min((p.below for p in parts), default=SPACE)
+    sums: dict[int, tuple[int, int]] = {}
+    for part in parts:
+        for h, (n, m) in part.counts.items():
+            if h < below:
+                before = sums.get(h, (0, 0))
+                sums[h] = (before[0] + n, before[1] + m)
+    return smallest(sums, below, most)
+
+
+def document(sample: InputSample) -> dict[str, Any]:
+    """As JSON keeps it."""
+    return {"rows": sample.rows, "passing": sample.passing, "late": sample.late, "window": sample.window, "held": sample.held,
+            "version": sample.version, "seconds": sample.seconds,
+            "combinations": _written(sample.combinations), "keys": {str(c): _written(s) for c, s in sample.keys.items()}}
+
+
+def from_document(said: Mapping[str, Any]) -> InputSample:
+    combinations, keys = _read(said["combinations"]), {int(c): _read(s) for c, s in said["keys"].items()}
+    return InputSample(said["rows"], said["passing"], said["late"], said["window"], combinations, keys, said["held"], said["version"], said["seconds"])
+
+
+def _written(found: Smallest) -> list[Any]:
+    return [found.below, *([[h, n, m] for h, (n, m) in part.items()] for part in (found.counts, found.extra))]
+
+
+def _read(said: Sequence[Any]) -> Smallest:
+    return Smallest(said[0], *({h: (n, m) for h, n, m in part} for part in said[1:]))
