@@ -26,15 +26,15 @@ up: install             ## Airflow, MLflow, data docs and a warm Spark on 127.0.
 down:                   ## ends what `make up` started
 	@$(RUN)/python -m infra.up down
 
-check: install          ## lint, types, layers, fast tests: no JVM
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync fast-rules fast-answers flake8 isort mypy
+check: install          ## lint, types, rooms, fast tests: no JVM
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync fast-rules fast-answers flake8 isort mypy rooms
 
 test: install-kafka-broker      ## lint, types, then every test, the fast ones first
-	@$(MAKE) --no-print-directory --jobs 3 --output-sync flake8 isort mypy
+	@$(MAKE) --no-print-directory --jobs 3 --output-sync flake8 isort mypy rooms
 	@FOREBAY_TESTS=full $(RUN)/python -m pytest -q --durations=15 -n 2 --dist worksteal -m "(fast or slow or s3 or sample) and not (spark or kafka or long) and (not chaos or sample)"
 	@FOREBAY_TESTS=full $(RUN)/python -m pytest -q --durations=15 -n 2 --dist worksteal -m "(spark or kafka) and not long and (not chaos or sample)"
 
-.PHONY: fast-rules fast-answers flake8 isort mypy      # parts of check and test, beside each other
+.PHONY: fast-rules fast-answers flake8 isort mypy rooms      # parts of check and test, beside each other
 fast-rules:              # 22 s of processor time, as the other half; each imports less than both together
 	@$(RUN)/python -m pytest -q -x -m fast tests/optimizer tests/jobs tests/expectations tests/test_layers.py tests/test_readme.py tests/test_papers.py
 
@@ -42,7 +42,7 @@ fast-answers:
 	@$(RUN)/python -m pytest -q -x -m fast tests $(addprefix --ignore tests/,optimizer jobs expectations test_layers.py test_readme.py test_papers.py)
 
 # What passed is looked at again when it changed: the first two look at each file by itself, mypy again at all if any changed or left.
-ifneq ($(filter flake8 isort mypy,$(MAKECMDGOALS)),)      # the others need no list of files
+ifneq ($(filter flake8 isort mypy rooms,$(MAKECMDGOALS)),)      # the others need no list of files
 PRODUCT := optimizer expectations jobs dags infra forebay
 CODE := $(shell find $(PRODUCT) tests setup.py -name node_modules -prune -o -name '*.py' -print)
 TYPED := $(shell find $(PRODUCT) -name '*.py' -o -type d -not -name __pycache__)
@@ -52,7 +52,7 @@ WHAT = $(if $(filter $(SETTINGS),$?),.,$(filter %.py,$?))
 BEGIN = @mkdir -p $(@D) && touch $@.begun      # what is changed meanwhile is newer
 END = @mv $@.begun $@
 
-flake8 isort mypy: %: .checked/% ;@:
+flake8 isort mypy rooms: %: .checked/% ;@:
 
 .checked/flake8: $(CODE) $(SETTINGS)
 	$(BEGIN)
@@ -67,6 +67,11 @@ flake8 isort mypy: %: .checked/% ;@:
 .checked/mypy: $(TYPED) $(SETTINGS)
 	$(BEGIN)
 	@$(RUN)/mypy
+	$(END)
+
+.checked/rooms: $(TYPED) $(SETTINGS)
+	$(BEGIN)
+	@$(RUN)/lint-imports --cache-dir .checked/imports > .checked/rooms.txt || { cat .checked/rooms.txt; exit 1; }
 	$(END)
 
 long: install           ## what takes a minute and more each: on a store, over many batches, through Spark once more

@@ -105,11 +105,11 @@ def maintain(folder: str) -> dict[str, Any]:
 @task
 def measure() -> dict[str, Any]:
     """Comparisons with other systems and the papers' figures, by name."""
-    from jobs.commands import scheduled
+    from jobs.papers import scheduled as comparisons
 
     given = get_current_context()["params"]
     with told():
-        return scheduled.experiments(given["names"], given["quick"])
+        return comparisons.experiments(given["names"], given["quick"])
 
 
 @task

@@ -12,6 +12,7 @@ from forebay import show
 from jobs import run as runner
 from jobs.commands import rebuild as rebuilding
 from jobs.expectations import findings as expect_ledger
+from jobs.ledger.open_pipeline import open_pipeline
 from jobs.ledger.queries import Standing
 from jobs.pipeline.config import load
 from jobs.reports import docs_report as expect_report
@@ -30,7 +31,7 @@ ACTIONS = ("delete", "pause", "resume", "pin", "unpin")
 
 class Pipeline:
     def __init__(self, folder: str = ".", engine: str | None = None) -> None:
-        self.runtime = runner.runtime(load(folder), engine)
+        self.runtime = open_pipeline(load(folder), engine)
 
     def ingest(self, stream: str | None = None, data: Any = None) -> dict[str, Any]:
         """New input into the stream tables, once: from every source, or `data` (path, paths, or a data frame) into one stream."""

@@ -21,9 +21,9 @@ from statistics import median
 from typing import Any
 
 from infra.connect import TOKEN
-from jobs import run as runner
 from jobs.commands import airflow_api as rest
 from jobs.commands.airflow_home import ROOT
+from jobs.ledger.open_pipeline import open_pipeline
 from jobs.pipeline.config import load
 from jobs.storage import tables
 
@@ -104,7 +104,7 @@ def by_commands(there: There) -> dict[str, float]:
 
 def _committed(there: There) -> float:
     """When the last batch was committed."""
-    rt = runner.runtime(load(str(there.folder)))
+    rt = open_pipeline(load(str(there.folder)))
     return tables.instant(rt.ledger.told(1)[-1].at).timestamp()
 
 

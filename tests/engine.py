@@ -18,8 +18,9 @@ from optimizer.plan.compaction import compaction
 from optimizer.plan.final import final
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.model import Plan
+from optimizer.plan.operators.state import state_sets
 from optimizer.plan.operators.steps import program
-from optimizer.plan.program import BEGINNING, Program, Source, state_sets
+from optimizer.plan.program import BEGINNING, Program, Source
 from optimizer.query.model import Query
 from optimizer.query.shape import shape
 

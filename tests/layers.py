@@ -1,23 +1,16 @@
-"""The rules of who may import what, as functions from parsed sources to sentences about what breaks them; nothing is imported, only syntax trees are read."""
+"""Rules of the house that import-linter does not hold (see setup.cfg), as functions from syntax trees to sentences about what breaks them."""
 from __future__ import annotations
 
 import ast
 import gc
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
 
-FLOORS = ("optimizer", "expectations", "jobs", "dags")            # a floor imports itself and what is below it
-FRONT, UTILITY = "forebay", "infra"                               # the front stands on all; infra installs, it may use jobs and nothing uses it
-OWNERS: Mapping[str, tuple[str, ...]] = {
-    "pyspark": ("jobs/engine/spark.py",), "delta": ("jobs/engine/spark.py",), "duckdb": ("jobs/engine/kernel.py",), "deltalake": ("jobs/storage/tables.py",),
-    "sqlglot": ("optimizer/sql*.py", "jobs/verify_sql*.py"), "pandas": ("forebay/*.py",), "airflow": ("dags/*.py", "infra/settings/*.py"),
-    "mlflow": ("jobs/reports/tracking.py",), "numba": ("jobs/papers/operators/compiled.py",), "great_expectations": ("jobs/reports/data_docs.py",),
-    "matplotlib": ("jobs/papers/experiments/*.py", "jobs/reports/tracking_chart.py", "forebay/*.py"),
-}
-PRELOAD = "infra/settings/airflow_local_settings.py"              # imports for others, and uses nothing of it
+ROOTS = ("optimizer", "expectations", "jobs", "dags", "forebay", "infra")
+MOST_MODULES = 12                                                 # of a package: more, and nobody finds the one that is meant
 PURE = ("__future__", "abc", "bisect", "collections", "contextlib", "copy", "dataclasses", "datetime", "decimal", "difflib", "enum", "fractions", "functools",
         "hashlib", "heapq", "itertools", "json", "logging", "math", "operator", "re", "statistics", "string", "struct", "sys", "textwrap", "types",
         "typing", "unicodedata")
@@ -48,7 +41,7 @@ def parsed(path: str, text: str) -> Module:
 @cache
 def repository(root: Path) -> tuple[Module, ...]:
     """Every module of the product."""
-    found = (f for folder in (*FLOORS, FRONT, UTILITY) for f in sorted((root / folder).rglob("*.py")))
+    found = (f for folder in ROOTS for f in sorted((root / folder).rglob("*.py")))
     gc.disable()      # nothing of a tree is garbage yet, and looking takes a third of the time
     try:
         return tuple(parsed(f.relative_to(root).as_posix(), f.read_text(encoding="utf-8")) for f in found)
@@ -90,24 +83,6 @@ def _imported(module: Module, among: Iterable[ast.AST]) -> Iterator[tuple[str, i
             yield from ((f"{stem}.{alias.name}", node.lineno) for alias in node.names)
 
 
-def upward(module: Module) -> Iterator[str]:
-    """Imports that go to a higher floor, or to infra."""
-    ours = (*FLOORS, FRONT, UTILITY)
-    allowed = {**{p: FLOORS[:i + 1] for i, p in enumerate(FLOORS)}, FRONT: (*FLOORS, FRONT), UTILITY: (*FLOORS[:3], UTILITY)}[module.package]
-    for name, line in imports(module):
-        target = name.split(".")[0]
-        if target in ours and target not in allowed:
-            yield f"{module.path}:{line} imports {name}: {module.package} may import {', '.join(allowed)}"
-
-
-def trespassing(module: Module) -> Iterator[str]:
-    """Heavy packages outside the files that own them."""
-    for name, line in imports(module) if module.path != PRELOAD else ():
-        owners = OWNERS.get(name.split(".")[0])
-        if owners is not None and not any(fnmatch(module.path, o) for o in owners):
-            yield f"{module.path}:{line} imports {name}: only {', '.join(owners)} may"
-
-
 def impure(module: Module) -> Iterator[str]:
     """In the optimizer: packages that reach files, clocks, chance or processes, and calls that do."""
     if module.package != "optimizer":
@@ -118,13 +93,6 @@ def impure(module: Module) -> Iterator[str]:
     for node in nodes(module):
         if isinstance(node, ast.Call) and ast.unparse(node.func) in IMPURE_CALLS:
             yield f"{module.path}:{node.lineno} calls {ast.unparse(node.func)}: the optimizer has no files, no clock and no output"
-
-
-def dependent(module: Module) -> Iterator[str]:
-    """What recomputes answers shares no code with what plans them: of the optimizer it may know the error type."""
-    for name, line in imports(module):
-        if fnmatch(module.path, "jobs/verify*.py") and name.startswith("optimizer.") and not name.startswith("optimizer.errors"):
-            yield f"{module.path}:{line} imports {name}: verify may import optimizer.errors only"
 
 
 def unexplained(module: Module) -> Iterator[str]:
@@ -143,36 +111,9 @@ def oversized(module: Module) -> Iterator[str]:
             yield f"{module.path}:{node.lineno} {node.name} has {(node.end_lineno or 0) - node.lineno + 1} lines, at most 60"
 
 
-def circles(modules: tuple[Module, ...]) -> Iterator[str]:
-    """Modules that import each other when they are loaded; an import inside a function waits and makes no circle."""
-    names = {m.name for m in modules}
-    edges = {m.name: sorted({t for n, _ in _imported(m, _loaded(m.tree)) for t in _targets(n, names)} - {m.name}) for m in modules}
-    done: set[str] = set()
-
-    def visit(name: str, path: tuple[str, ...]) -> Iterator[str]:
-        if name in path:
-            yield " → ".join((*path[path.index(name):], name))
-        elif name not in done:
-            for target in edges[name]:
-                yield from visit(target, (*path, name))
-            done.add(name)
-
-    for name in sorted(edges):
-        yield from visit(name, ())
-
-
-def _targets(name: str, names: set[str]) -> Iterator[str]:
-    """The module a dotted name is, or lies in; packages only by their own name, since `from package import module` needs nothing of the package."""
-    if name in names:
-        yield name
-    elif name.rpartition(".")[0] in names:
-        yield name.rpartition(".")[0]
-
-
-def _loaded(node: ast.AST) -> Iterator[ast.AST]:
-    """What runs when a module is loaded: no function bodies, nothing that only type checkers read."""
-    for child in ast.iter_child_nodes(node):
-        checked = isinstance(child, ast.If) and ast.unparse(child.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING")
-        if isinstance(child, (ast.stmt, ast.excepthandler, ast.match_case)) and not checked and not isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            yield child
-            yield from _loaded(child)
+def crowded(modules: tuple[Module, ...]) -> Iterator[str]:
+    """Packages of more modules than a reader can keep in mind."""
+    sizes = Counter(m.path.rpartition("/")[0] for m in modules if not m.path.endswith("__init__.py"))
+    for package, count in sizes.items():
+        if package.split("/")[0] in ("optimizer", "jobs") and count > MOST_MODULES:
+            yield f"{package} has {count} modules, at most {MOST_MODULES}"

@@ -24,6 +24,7 @@ from jobs.storage import tables
 from optimizer.choice.consider import PINNED, Costs, consider, with_width
 from optimizer.choice.decide import DEFAULT as RULES
 from optimizer.choice.decide import Decision, Past
+from optimizer.choice.parallelism import Parallelism
 from optimizer.cost.features import Features, building, steady
 from optimizer.cost.measured import Coefficients, Measurement, fit
 from optimizer.cost.measured import read as cost_document
@@ -37,7 +38,7 @@ from optimizer.sharing.ways import said
 from optimizer.statistics.observed import Observed
 
 if TYPE_CHECKING:
-    from jobs.run import Runtime
+    from jobs.ledger.open_pipeline import OpenPipeline
 
 PATH = "ledger/decisions"
 STAMP = pa.timestamp("us", "UTC")
@@ -87,7 +88,22 @@ class Choices:
     shared: Mapping[str, _Together] | None = None      # of each query that shared in the last batch; None: not looked up yet
 
 
-def made(rt: Runtime) -> Choices:
+@dataclass
+class Load:
+    """How many tasks the present boundary has, and why if that changed."""
+
+    parallel: Parallelism = Parallelism()
+
+
+def of(rt: OpenPipeline) -> Choices:
+    """What is remembered of this pipeline's choices; after a start as the last process left it."""
+    if Choices not in rt.memories:
+        rt.memories[Choices] = made(rt)
+    choices: Choices = rt.memories[Choices]
+    return choices
+
+
+def made(rt: OpenPipeline) -> Choices:
     """As the last process left it, if it ran on a machine like this one."""
     place, here = rt.path(COSTS_PATH), _here()
     kept = [row for row in tables.open_table(place).rows().to_pylist() if row["machine"] == here] if tables.exists(place) else []
@@ -95,34 +111,34 @@ def made(rt: Runtime) -> Choices:
     return Choices(calibrate.coefficients() if newest is None else cost_document(json.loads(newest["document"])))
 
 
-def plan(rt: Runtime, standing: Standing, state: State | None) -> Plan:
+def plan(rt: OpenPipeline, standing: Standing, state: State | None) -> Plan:
     """The plan for the next batch; decided anew if there is news."""
     query = parsed(standing.sql, rt.catalog)
-    memory = rt.choices.queries.get(standing.name)
+    memory = of(rt).queries.get(standing.name)
     if memory is None or memory.sql != standing.sql:
-        memory = rt.choices.queries[standing.name] = _remembered(rt, standing, state)
+        memory = of(rt).queries[standing.name] = _remembered(rt, standing, state)
     observed = statistics.observed(rt, standing.name, query) or statistics.sampled(rt, query)
     pin = None if standing.pin is None or _too_large(memory.past, standing.pin) else standing.pin
     if observed.weight <= 0 and memory.decision is None:
         return named(query, pin) if pin else default(query)
-    news = (standing.sql, pin, standing.since, observed.at, rt.parallel.parts)
+    news = (standing.sql, pin, standing.since, observed.at, rt.memory(Load).parallel.parts)
     if memory.decision is None or memory.seen != news and observed.weight > 0:
         memory.observed, memory.seen = observed, news
         _decided(memory, consider(query, observed, costs(rt), memory.past, only=pin))
     assert memory.decision is not None
-    if rt.parallel.reason is not None:
-        memory.decision, memory.unwritten = replace(memory.decision, reason=f"{memory.decision.reason}; {rt.parallel.reason}"), True
+    if rt.memory(Load).parallel.reason is not None:
+        memory.decision, memory.unwritten = replace(memory.decision, reason=f"{memory.decision.reason}; {rt.memory(Load).parallel.reason}"), True
     return memory.decision.plan
 
 
-def too_large(rt: Runtime, standing: Standing, state: State | None, error: Exhausted) -> Plan | None:
+def too_large(rt: OpenPipeline, standing: Standing, state: State | None, error: Exhausted) -> Plan | None:
     """The plan to take instead of one that did not fit into its tasks' memory, entered as a decision; None if that was it already.
 
     The plan that was left counts as dear beyond measure for as long as corrections are remembered, also where it is pinned."""
     query = parsed(standing.sql, rt.catalog)
-    memory = rt.choices.queries.get(standing.name)
+    memory = of(rt).queries.get(standing.name)
     if memory is None or memory.sql != standing.sql:
-        memory = rt.choices.queries[standing.name] = _remembered(rt, standing, state)
+        memory = of(rt).queries[standing.name] = _remembered(rt, standing, state)
     plan = leanest(query)
     if error.plan == plan.name and (_too_large(memory.past, plan.name) or plan == default(query)):
         return None
@@ -138,11 +154,11 @@ def _too_large(past: Past, name: str) -> bool:
     return past.corrections.get(name, (1.0, 0))[0] >= BEYOND_MEASURE
 
 
-def costs(rt: Runtime, model: str = "measured", told: Any = None) -> Costs:
-    return with_width(Costs(rt.choices.coefficients, model=model, statistics=told), rt.parallel.parts or _last_parts(rt) or rt.tasks.expected)
+def costs(rt: OpenPipeline, model: str = "measured", told: Any = None) -> Costs:
+    return with_width(Costs(of(rt).coefficients, model=model, statistics=told), rt.memory(Load).parallel.parts or _last_parts(rt) or rt.tasks.expected)
 
 
-def _last_parts(rt: Runtime) -> int:
+def _last_parts(rt: OpenPipeline) -> int:
     last = rt.ledger.last()
     return last[1].parts if last else 0
 
@@ -162,7 +178,7 @@ def _decided(memory: Memory, decision: Decision) -> None:
     memory.decision = decision
 
 
-def _remembered(rt: Runtime, standing: Standing, state: State | None) -> Memory:
+def _remembered(rt: OpenPipeline, standing: Standing, state: State | None) -> Memory:
     """After a start, or for a text that replaced another: the plan in force is the state's, its boundaries' seconds are in the ledger,
     corrections in the last decision. What was there before the text was is another question's."""
     began = text_since(rt.ledger.all_changes(), standing.name)
@@ -181,12 +197,12 @@ def _remembered(rt: Runtime, standing: Standing, state: State | None) -> Memory:
     return Memory(standing.sql, Past(current, since, before, tuple(reversed(measured)), None, corrections), said=last["predicted_s"] if last else None)
 
 
-def learn(rt: Runtime, answers: list[Answer], took: float) -> dict[str, float]:
+def learn(rt: OpenPipeline, answers: list[Answer], took: float) -> dict[str, float]:
     """What a batch took, per query: unit costs are fitted to it, and its plan is judged by it. Gives what the ledger keeps."""
     found = {}
-    cold, rt.choices.warm = not rt.choices.warm, True
+    cold, of(rt).warm = not of(rt).warm, True
     for answer in (a for a in answers if a.failed is None and a.seconds > 0):
-        memory = rt.choices.queries.get(answer.work.name)
+        memory = of(rt).queries.get(answer.work.name)
         found[answer.work.name] = answer.seconds
         if memory is None:
             continue
@@ -195,13 +211,13 @@ def learn(rt: Runtime, answers: list[Answer], took: float) -> dict[str, float]:
         if memory.observed is None or len(answer.work.due) != 1:
             continue
         amounts = _amounts(answer, memory.observed)
-        known = rt.choices.coefficients
+        known = of(rt).coefficients
         if cold and took > COLD * len(answers) * seconds(amounts.total, known):
             continue
         lasting = [Measurement(amounts.in_task, answer.seconds)]
         if len(answers) == 1:
             lasting.append(Measurement({k: v for k, v in amounts.total.items() if k not in amounts.in_task}, max(took - answer.seconds, 0.0)))
-        rt.choices.coefficients = fit(known, lasting)
+        of(rt).coefficients = fit(known, lasting)
         outside = seconds(amounts.total, known) - seconds(amounts.in_task, known)
         if answer.work.plan == memory.past.plan and not answer.anew:
             memory.past = replace(memory.past, measured=(*memory.past.measured, answer.seconds + outside)[-KEPT:])
@@ -219,40 +235,40 @@ def _amounts(answer: Answer, observed: Observed) -> Features:
     return make(work.query, work.plan, observed, work.parts)
 
 
-def write(rt: Runtime, batch: Batch) -> None:
+def write(rt: OpenPipeline, batch: Batch) -> None:
     """Decisions that say something new become rows; losing one in a crash loses no answer."""
     _write_costs(rt)
     rows = _shared_rows(rt, batch)
-    rows += [_row(rt, name, memory, batch.boundaries[0]) for name, memory in rt.choices.queries.items() if memory.unwritten and name in batch.plans]
+    rows += [_row(rt, name, memory, batch.boundaries[0]) for name, memory in of(rt).queries.items() if memory.unwritten and name in batch.plans]
     if not rows:
         return
     rt.table(PATH, DECISIONS).append(pa.Table.from_pylist(rows, schema=DECISIONS), most=MANY)
-    for memory in rt.choices.queries.values():
+    for memory in of(rt).queries.values():
         if memory.unwritten and memory.decision is not None:
             memory.said, memory.unwritten = memory.decision.predicted, False
 
 
-def begin(rt: Runtime, last: Batch | None) -> None:
+def begin(rt: OpenPipeline, last: Batch | None) -> None:
     """Before the first batch of a process: who shared in the last one, and how, was written down then."""
-    if rt.choices.shared is None:
-        rt.choices.shared = _together(last) if last is not None else {}
+    if of(rt).shared is None:
+        of(rt).shared = _together(last) if last is not None else {}
 
 
 def _together(batch: Batch) -> dict[str, _Together]:
     return {n: _Together(group, said(plan_from(batch.plans[n]))) for group, names in batch.shared.items() for n in names}
 
 
-def _shared_rows(rt: Runtime, batch: Batch) -> list[dict[str, Any]]:
+def _shared_rows(rt: OpenPipeline, batch: Batch) -> list[dict[str, Any]]:
     """Of queries that share since this batch, with others than before, or in another way; who leaves has its own decision written down again."""
-    before, now = rt.choices.shared or {}, _together(batch)
+    before, now = of(rt).shared or {}, _together(batch)
     for name in before.keys() - now.keys():
-        if name in rt.choices.queries:
-            rt.choices.queries[name].unwritten = rt.choices.queries[name].decision is not None
-    rt.choices.shared = now
+        if name in of(rt).queries:
+            of(rt).queries[name].unwritten = of(rt).queries[name].decision is not None
+    of(rt).shared = now
     return [_shared_row(rt, n, batch, entry) for n, entry in now.items() if before.get(n) != entry]
 
 
-def _shared_row(rt: Runtime, name: str, batch: Batch, entry: _Together) -> dict[str, Any]:
+def _shared_row(rt: OpenPipeline, name: str, batch: Batch, entry: _Together) -> dict[str, Any]:
     group, told, plan = entry.group, batch.weighed.get(entry.group, {}), batch.plans[name]
     prices = f": {told['together_s']:.2f} s a boundary together, {told['apart_s']:.2f} s apart" if told else ""
     reason = f"one work answers {len(batch.shared[group])} queries, {entry.way}{prices}"
@@ -265,19 +281,19 @@ def _here() -> str:
     return json.dumps(calibrate.machine(), sort_keys=True)
 
 
-def _write_costs(rt: Runtime) -> None:
+def _write_costs(rt: OpenPipeline) -> None:
     """The fitted unit costs now and then, in the place of those before: a file, not a history."""
-    known = rt.choices.coefficients
-    if known.measurements < rt.choices.written + FITTED:
+    known = of(rt).coefficients
+    if known.measurements < of(rt).written + FITTED:
         return
     table = rt.table(COSTS_PATH, COSTS)
     row = {"at": rt.clock(), "measurements": known.measurements, "machine": _here(), "document": json.dumps(known.document())}
     old = [f.path for f in table.files()]
     table.commit([tables.write(table.path, pa.Table.from_pylist([row], schema=COSTS), tables.unique("costs"))], old)
-    rt.choices.written = known.measurements
+    of(rt).written = known.measurements
 
 
-def _row(rt: Runtime, name: str, memory: Memory, boundary: int) -> dict[str, Any]:
+def _row(rt: OpenPipeline, name: str, memory: Memory, boundary: int) -> dict[str, Any]:
     decision = memory.decision
     assert decision is not None
     sound = [c for c in decision.candidates if c.refused is None]
@@ -288,7 +304,7 @@ def _row(rt: Runtime, name: str, memory: Memory, boundary: int) -> dict[str, Any
             "corrections": json.dumps(decision.corrections), "at": rt.clock()}
 
 
-def rows(rt: Runtime, name: str) -> list[dict[str, Any]]:
+def rows(rt: OpenPipeline, name: str) -> list[dict[str, Any]]:
     """The decisions about a query that were written down, oldest first; `boundary` in microseconds."""
     place = rt.path(PATH)
     if not tables.exists(place):
@@ -305,11 +321,11 @@ def in_force(rows: list[dict[str, Any]], boundary: int, plan: str, since: int = 
     return row if row is not None and row["plan"] == plan and row["boundary"] >= since else None
 
 
-def _last(rt: Runtime, name: str, since: int) -> dict[str, Any] | None:
+def _last(rt: OpenPipeline, name: str, since: int) -> dict[str, Any] | None:
     return next((row for row in reversed(rows(rt, name)) if row["boundary"] >= since), None)
 
 
-def considered(rt: Runtime, query: Query, standing: Standing | None, told: Mapping[str, object] | None, model: str) -> tuple[Decision, Observed]:
+def considered(rt: OpenPipeline, query: Query, standing: Standing | None, told: Mapping[str, object] | None, model: str) -> tuple[Decision, Observed]:
     """What the next boundary would decide, by what is known or by what a file says; nothing is remembered of it."""
     state = (rt.ledger.last() or ("", None, {}))[2].get(standing.name) if standing else None
     past = _remembered(rt, standing, state).past if standing and not told else Past()
@@ -319,7 +335,7 @@ def considered(rt: Runtime, query: Query, standing: Standing | None, told: Mappi
     return consider(query, observed, costs(rt, model, told), past, only=pin, everything=True), observed
 
 
-def shown(query: Query, observed: Observed, rt: Runtime, told: Mapping[str, object] | None) -> dict[str, object]:
+def shown(query: Query, observed: Observed, rt: OpenPipeline, told: Mapping[str, object] | None) -> dict[str, object]:
     """The statistics that prices rest on: in the papers' symbols, as a file may give them, and how much they rest on."""
     document = written(read(told or {}, query, symbols(query, observed)))
-    return {**document, "answer_groups": observed.groups, "rows_seen": observed.weight, "seen_at": observed.at, "unit_costs": rt.choices.coefficients.source}
+    return {**document, "answer_groups": observed.groups, "rows_seen": observed.weight, "seen_at": observed.at, "unit_costs": of(rt).coefficients.source}

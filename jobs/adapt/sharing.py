@@ -25,7 +25,7 @@ from optimizer.sharing.price import FAMILY, LEAST, each_alone, pays, together
 from optimizer.sharing.ways import chosen, planned, way_of
 
 if TYPE_CHECKING:
-    from jobs.run import Runtime
+    from jobs.ledger.open_pipeline import OpenPipeline
 
 PARSED = 200            # queries that `query show` parses to say what the next boundary does; of more it says what the last one did: each takes 3 ms
 SHOWN = 20              # members that `query show` names
@@ -36,6 +36,16 @@ DEAR = "{count} queries of its form are in force, but their windows hold so many
 LONE = "no other query in force joins the same windows in the same way by the same groups{other}"
 FEW = "only {count} queries of its form are in force, and sharing pays from {least} on{other}"
 OTHER = {True: "; with other forms on its streams they are fewer than {family}, or one scan for all would cost more", False: ""}
+
+
+@dataclass
+class Groups:
+    """What is remembered of groups: how queries were formed into them and priced, as long as nothing changed, and what their work last counted."""
+
+    formed: tuple[Any, Formed] | None = None
+    weighed: tuple[Any, Sharing] | None = None
+    counted: dict[str, Mapping[str, float]] = field(default_factory=dict)
+    share_from: int | None = None      # queries of one form that share; None: as measured
 
 
 @dataclass(frozen=True)
@@ -60,13 +70,13 @@ class Formed:
     apart: Mapping[str, str]
 
 
-def decide(rt: Runtime, active: Mapping[str, Standing], boundary: int | None = None) -> Sharing:
+def decide(rt: OpenPipeline, active: Mapping[str, Standing], boundary: int | None = None) -> Sharing:
     """The families of these queries at a boundary (None: the one after the last): forms, and forms of common streams, if the price says so for the rows
     there are."""
     formed, last = _formed_queries(rt, active), rt.ledger.last()
     at = boundary if boundary is not None else last[1].boundaries[-1] + rt.pipeline.batch if last else None
-    if rt.share_from is not None or at is None:
-        return _unpriced(formed, rt.share_from or LEAST)
+    if rt.memory(Groups).share_from is not None or at is None:
+        return _unpriced(formed, rt.memory(Groups).share_from or LEAST)
     rows = Rows(rt, at)
     before = {n: name for name, names in (last[1].shared if last else {}).items() for n in names}
     texts = {name: tuple((n, active[n].sql) for n in names) for name, names in formed.forms.items()}
@@ -80,7 +90,7 @@ def _unpriced(formed: Formed, least: int) -> Sharing:
     return Sharing(groups, {**formed.apart, **apart})
 
 
-def _priced(rt: Runtime, formed: Formed, forms: Collection[Form], rows: Rows, before: Mapping[str, str]) -> Sharing:
+def _priced(rt: OpenPipeline, formed: Formed, forms: Collection[Form], rows: Rows, before: Mapping[str, str]) -> Sharing:
     now: dict[str, set[str]] = {}
     for name, names in formed.forms.items():
         for n in names:
@@ -88,9 +98,10 @@ def _priced(rt: Runtime, formed: Formed, forms: Collection[Form], rows: Rows, be
     now.pop("", None)
     times = {name: told[FACTOR] for name, told in known(rt).items() if FACTOR in told}
     key = (formed, frozenset(map(frozenset, now.values())), rows.scale(forms), frozenset((name, round(log(x, MOVED))) for name, x in times.items()))
-    if rt.weighed is None or rt.weighed[0] != key:
-        rt.weighed = (key, _weighed(formed, forms, rows, now, LEAST, times))
-    return rt.weighed[1]
+    groups = rt.memory(Groups)
+    if groups.weighed is None or groups.weighed[0] != key:
+        groups.weighed = (key, _weighed(formed, forms, rows, now, LEAST, times))
+    return groups.weighed[1]
 
 
 def _weighed(formed: Formed, forms: Collection[Form], rows: Rows, now: Mapping[str, set[str]], least: int, times: Mapping[str, float]) -> Sharing:
@@ -146,7 +157,7 @@ def asked(name: str, texts: tuple[tuple[str, str], ...], catalog: Catalog) -> Fo
 class Rows:
     """Rows of streams at a boundary, by the bounds of their files; asked many times of the same windows."""
 
-    def __init__(self, rt: Runtime, boundary: int) -> None:
+    def __init__(self, rt: OpenPipeline, boundary: int) -> None:
         self.rt, self.boundary = rt, boundary
         self.known: dict[tuple[str, frozenset[Window]], tuple[float, float]] = {}
 
@@ -169,12 +180,13 @@ class Rows:
         return float(window), float(sum(f.rows for f in files if since < f.high.get("_boundary", at) <= at))
 
 
-def _formed_queries(rt: Runtime, active: Mapping[str, Standing]) -> Formed:
-    judged = {g.name for g in rt.declared or expect_files.read(rt.pipeline) if g.subject == expect_files.QUERY}
+def _formed_queries(rt: OpenPipeline, active: Mapping[str, Standing]) -> Formed:
+    judged = {g.name for g in rt.memory(expect_files.Declared).given or expect_files.read(rt.pipeline) if g.subject == expect_files.QUERY}
     foreign, listed = _foreign(rt), tuple(sorted((s.name, s.sql, _bound(s, judged)) for s in active.values()))
-    if rt.formed is None or rt.formed[0] != (foreign, listed):
-        rt.formed = ((foreign, listed), _formed_of(rt.catalog, listed, foreign))
-    return rt.formed[1]
+    groups = rt.memory(Groups)
+    if groups.formed is None or groups.formed[0] != (foreign, listed):
+        groups.formed = ((foreign, listed), _formed_of(rt.catalog, listed, foreign))
+    return groups.formed[1]
 
 
 def _bound(standing: Standing, judged: Collection[str]) -> str:
@@ -184,7 +196,7 @@ def _bound(standing: Standing, judged: Collection[str]) -> str:
     return "expectations of its answer are declared, which are judged of it alone" if standing.name in judged else ""
 
 
-def _foreign(rt: Runtime) -> str | None:
+def _foreign(rt: OpenPipeline) -> str | None:
     """Why nothing here can run in tasks, where groups run."""
     if rt.engine == "jvm":
         return "groups run in tasks, and Spark SQL is asked for"
@@ -215,16 +227,17 @@ def _formed(sql: str, catalog: Catalog) -> tuple[str, str | None]:
     return ("", reason) if reason else (digest(repr(form(query))), None)
 
 
-def known(rt: Runtime) -> dict[str, Mapping[str, float]]:
+def known(rt: OpenPipeline) -> dict[str, Mapping[str, float]]:
     """What the works of groups last counted, here or in a process before."""
     last = rt.ledger.last()
     found = {name: {k: v for k, v in told.items() if k not in BY_RULE} for name, told in (last[1].weighed if last else {}).items()}
-    return {name: told for name, told in {**found, **rt.counted}.items() if told}
+    return {name: told for name, told in {**found, **rt.memory(Groups).counted}.items() if told}
 
 
-def counted(rt: Runtime, sharing: Sharing) -> dict[str, Mapping[str, float]]:
+def counted(rt: OpenPipeline, sharing: Sharing) -> dict[str, Mapping[str, float]]:
     """The same of groups that were weighed, and of those that queries in force could be: what made them part must not be forgotten."""
-    forms = rt.formed[1].forms if rt.formed is not None else {}
+    formed = rt.memory(Groups).formed
+    forms = formed[1].forms if formed is not None else {}
     absent = {name for name in known(rt) if name not in sharing.groups and name.split(":")[-1].rsplit("-", 1)[0] in forms}
     return {name: told for name, told in known(rt).items() if name in sharing.weighed or name in absent}
 
@@ -234,7 +247,7 @@ def learnt(batch: Batch, found: Mapping[str, Mapping[str, float]]) -> Batch:
     return replace(batch, weighed={name: {**told, **found.get(name, {})} for name, told in batch.weighed.items()})
 
 
-def plan_values(rt: Runtime, sharing: Sharing, active: Mapping[str, Standing], counts: Mapping[str, Mapping[str, float]]) -> dict[str, Mapping[str, Any]]:
+def plan_values(rt: OpenPipeline, sharing: Sharing, active: Mapping[str, Standing], counts: Mapping[str, Mapping[str, float]]) -> dict[str, Mapping[str, Any]]:
     """Each member's plan is its group's: by the way that costs least, where that was counted; else as it is."""
     found: dict[str, Mapping[str, Any]] = {}
     last = rt.ledger.last()
@@ -248,7 +261,7 @@ def plan_values(rt: Runtime, sharing: Sharing, active: Mapping[str, Standing], c
     return found
 
 
-def said(rt: Runtime, standing: Standing) -> dict[str, Any]:
+def said(rt: OpenPipeline, standing: Standing) -> dict[str, Any]:
     """With whom a query in force shares, and where its answers are then; or why it runs alone."""
     if not standing.active:
         return {}
@@ -264,7 +277,7 @@ def said(rt: Runtime, standing: Standing) -> dict[str, Any]:
     return {**found, **_way(rt, standing, last[1].plans.get(standing.name) if last and standing.name in last[1].shared.get(group, ()) else None)}
 
 
-def _way(rt: Runtime, standing: Standing, plan: Mapping[str, Any] | None) -> dict[str, Any]:
+def _way(rt: OpenPipeline, standing: Standing, plan: Mapping[str, Any] | None) -> dict[str, Any]:
     """How the last boundary's work was done."""
     if plan is None:
         return {}
@@ -273,13 +286,13 @@ def _way(rt: Runtime, standing: Standing, plan: Mapping[str, Any] | None) -> dic
     return {"way": {"split": made.split, "exchange": made.exchange, "divided": divided}}
 
 
-def _at_last(rt: Runtime) -> Sharing:
+def _at_last(rt: OpenPipeline) -> Sharing:
     """As the last batch was: what a command can say of thousands of queries without parsing each."""
     last = rt.ledger.last()
     return Sharing(last[1].shared if last else {}, {})
 
 
-def _own_reason(rt: Runtime, standing: Standing) -> str:
+def _own_reason(rt: OpenPipeline, standing: Standing) -> str:
     return _bound(standing, ()) or _formed(standing.sql, rt.catalog)[1] or "it shared with none at the last boundary"
 
 
@@ -288,7 +301,7 @@ def tables_of(standing: Standing) -> tuple[str, str]:
     return standing.table, table_of(standing.columns)
 
 
-def newest(rt: Runtime, standing: Standing) -> str:
+def newest(rt: OpenPipeline, standing: Standing) -> str:
     """The table that holds its last published answer."""
     last = rt.ledger.last()
     own, together = tables_of(standing)

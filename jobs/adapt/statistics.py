@@ -3,18 +3,17 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from jobs.adapt import statistics_table
 from jobs.batch.batch import Answer
 from jobs.batch.orders import located
-from jobs.batch.works import Context, Work, state_folder
-from jobs.engine import kernel
+from jobs.batch.works import Context, Work, context_of, state_folder
+from jobs.engine import kernel, row_counts
 from jobs.engine.sample import Asked, Taken, take
 from jobs.ingest import relations
 from jobs.ledger.ledger import Batch
-from jobs.maintenance import compact
 from jobs.storage import places, tables
 from jobs.storage.tables import Table
 from optimizer.errors import ForebayError
@@ -22,8 +21,8 @@ from optimizer.plan.lowering import Lowering
 from optimizer.plan.membership import Range, inside
 from optimizer.plan.model import default
 from optimizer.plan.operators.join import group_columns
-from optimizer.plan.program import state_sets
-from optimizer.plan.sampling import COMBINATIONS, HEAVY, KEYS, SPACE, Limits, sampling
+from optimizer.plan.operators.state import state_sets
+from optimizer.plan.sampling import Limits, sampling
 from optimizer.query.model import Input, Query
 from optimizer.query.shape import shape
 from optimizer.query.windows import SECOND
@@ -32,10 +31,10 @@ from optimizer.statistics.estimate import observed as estimated
 from optimizer.statistics.estimate import recent
 from optimizer.statistics.figures import inputs
 from optimizer.statistics.observed import Observed
-from optimizer.statistics.samples import InputSample, Sample
+from optimizer.statistics.samples import COMBINATIONS, HEAVY, KEYS, SPACE, InputSample, Sample
 
 if TYPE_CHECKING:
-    from jobs.run import Runtime
+    from jobs.ledger.open_pipeline import OpenPipeline
 
 FIRST = 3                # samples of a query, or since the last change, before the rhythm below
 EVERY = 5                # boundaries between two samples then
@@ -44,21 +43,30 @@ COLD_FILES = 2           # of a stream, newest, that a first look reads
 COLD_ROWS = 100_000      # of each
 
 
-def observed(rt: Runtime, name: str, query: Query) -> Observed | None:
+@dataclass
+class Samples:
+    """What is remembered of queries' samples, and what followed from them."""
+
+    samples: dict[str, tuple[str, list[Sample]]] = field(default_factory=dict)      # by query: its text's digest, newest first
+    looked: dict[str, tuple[tuple[int | None, ...], Observed]] = field(default_factory=dict)      # by text of a query that never ran
+    observed: dict[str, tuple[Sample | None, Observed | None]] = field(default_factory=dict)      # by query, with the sample it rests on
+
+
+def observed(rt: OpenPipeline, name: str, query: Query) -> Observed | None:
     """What is known of a query from its batches so far, None before its first sample."""
     found = samples(rt, name, query)
     newest = found[0] if found else None
-    if name not in rt.observed or rt.observed[name][0] is not newest:
-        rt.observed[name] = (newest, estimated(shape(query), found, rt.pipeline.batch))
-    return rt.observed[name][1]
+    if name not in rt.memory(Samples).observed or rt.memory(Samples).observed[name][0] is not newest:
+        rt.memory(Samples).observed[name] = (newest, estimated(shape(query), found, rt.pipeline.batch))
+    return rt.memory(Samples).observed[name][1]
 
 
-def samples(rt: Runtime, name: str, query: Query) -> list[Sample]:
+def samples(rt: OpenPipeline, name: str, query: Query) -> list[Sample]:
     """The last ones, newest first; after a restart as the ledger has them."""
     text = digest(query)
-    if name not in rt.samples or rt.samples[name][0] != text:
-        rt.samples[name] = (text, statistics_table.last(rt, name, text))
-    return rt.samples[name][1]
+    if name not in rt.memory(Samples).samples or rt.memory(Samples).samples[name][0] != text:
+        rt.memory(Samples).samples[name] = (text, statistics_table.last(rt, name, text))
+    return rt.memory(Samples).samples[name][1]
 
 
 def digest(query: Query) -> str:
@@ -66,7 +74,7 @@ def digest(query: Query) -> str:
     return f"{zlib.crc32(query.text.encode()):08x}"
 
 
-def asked(rt: Runtime, batch: Batch, works: Iterable[Work]) -> list[Asked]:
+def asked(rt: OpenPipeline, batch: Batch, works: Iterable[Work]) -> list[Asked]:
     """The samples that this batch takes. Whatever goes wrong here, there are none."""
     try:
         came: dict[str, int] = {}
@@ -75,12 +83,12 @@ def asked(rt: Runtime, batch: Batch, works: Iterable[Work]) -> list[Asked]:
         return []
 
 
-def due(rt: Runtime, batch: Batch, work: Work, came: dict[str, int]) -> bool:
+def due(rt: OpenPipeline, batch: Batch, work: Work, came: dict[str, int]) -> bool:
     """Whether this batch is sampled: a query's first, every EVERYth, and any whose rows tell of a change; never one to which nothing came.
 
     `came` is filled with the rows that came to each stream."""
     streams = {i.source for i in work.query.inputs if i.is_stream}
-    came.update({s: sum(n for _, n in compact.counts(rt.table(f"streams/{s}"), *_span(rt, batch))) for s in streams - came.keys()})
+    came.update({s: sum(n for _, n in row_counts.by_boundary(rt.table(f"streams/{s}"), *_span(rt, batch))) for s in streams - came.keys()})
     if not any(came[s] for s in streams):
         return False
     found = samples(rt, work.name, work.query)
@@ -91,12 +99,12 @@ def due(rt: Runtime, batch: Batch, work: Work, came: dict[str, int]) -> bool:
     return batch.boundaries[-1] - found[0].at >= EVERY * rt.pipeline.batch or any(changed(came[s], n) for s, n in before.items())
 
 
-def _span(rt: Runtime, batch: Batch) -> tuple[int, int]:
+def _span(rt: OpenPipeline, batch: Batch) -> tuple[int, int]:
     return batch.boundaries[0] - rt.pipeline.batch, batch.boundaries[-1]
 
 
-def _asked(rt: Runtime, batch: Batch, work: Work) -> list[Asked]:
-    context, query = rt.context(), work.query
+def _asked(rt: OpenPipeline, batch: Batch, work: Work) -> list[Asked]:
+    context, query = context_of(rt), work.query
     dialect = "spark" if work.plan.place == "jvm" else "duckdb"
     low = Lowering(shape(query), replace(work.plan, order=tuple(range(len(query.inputs)))), dialect)
     before = samples(rt, work.name, query)
@@ -133,7 +141,7 @@ def _limit(below: int, found: int, wanted: int) -> int:
     return SPACE if below == SPACE else min(SPACE, int(below * SPARE * wanted / max(found, 1)))
 
 
-def keep(rt: Runtime, batch: Batch, made: Iterable[Answer], taken: Sequence[Taken]) -> None:
+def keep(rt: OpenPipeline, batch: Batch, made: Iterable[Answer], taken: Sequence[Taken]) -> None:
     """After the commit: samples join those before them, here and in the ledger's table; losing them is harmless."""
     rows = []
     for answer in made:
@@ -141,7 +149,7 @@ def keep(rt: Runtime, batch: Batch, made: Iterable[Answer], taken: Sequence[Take
         sample = _sample(rt, batch, answer, mine) if mine and answer.failed is None else None
         if sample is not None:
             query, name = answer.work.query, answer.work.name
-            rt.samples[name] = (digest(query), [sample, *samples(rt, name, query)][:KEPT])
+            rt.memory(Samples).samples[name] = (digest(query), [sample, *samples(rt, name, query)][:KEPT])
             known = observed(rt, name, query)
             assert known is not None
             rows += statistics_table.rows(name, digest(query), sample, inputs(query, known))
@@ -152,7 +160,7 @@ def keep(rt: Runtime, batch: Batch, made: Iterable[Answer], taken: Sequence[Take
             return
 
 
-def _sample(rt: Runtime, batch: Batch, answer: Answer, mine: dict[int, InputSample | None]) -> Sample | None:
+def _sample(rt: OpenPipeline, batch: Batch, answer: Answer, mine: dict[int, InputSample | None]) -> Sample | None:
     work, before = answer.work, samples(rt, answer.work.name, answer.work.query)
     found = []
     for i, declared in enumerate(work.query.inputs):
@@ -161,7 +169,7 @@ def _sample(rt: Runtime, batch: Batch, answer: Answer, mine: dict[int, InputSamp
             return None
         version = None if declared.is_stream else batch.relations[declared.source]
         window = _window(rt.table(f"streams/{declared.source}"), declared, batch.boundaries[-1]) if declared.is_stream else float(one.rows)
-        found.append(replace(one, window=window, held=_held(rt.context(), work, i), version=version))
+        found.append(replace(one, window=window, held=_held(context_of(rt), work, i), version=version))
     dialect = "spark" if work.plan.place == "jvm" else "duckdb"
     groups, joined = _counted(answer)
     return Sample(batch.boundaries[-1], len(batch.boundaries) * rt.pipeline.batch / SECOND, tuple(found), dialect, groups, joined)
@@ -207,22 +215,22 @@ def _counted(answer: Answer) -> tuple[float | None, float | None]:
         con.close()
 
 
-def sampled(rt: Runtime, query: Query) -> Observed:
+def sampled(rt: OpenPipeline, query: Query) -> Observed:
     """For a query that never ran: a look at the newest rows of its streams; what is assumed where there are none yet, or the kernel may not read them."""
     versions = tuple(_version(rt, i) for i in query.inputs)
-    if rt.looked.get(query.text, ((),))[0] != versions:
-        rt.looked[query.text] = (versions, _sampled(rt, query))
-    return rt.looked[query.text][1]
+    if rt.memory(Samples).looked.get(query.text, ((),))[0] != versions:
+        rt.memory(Samples).looked[query.text] = (versions, _sampled(rt, query))
+    return rt.memory(Samples).looked[query.text][1]
 
 
-def _version(rt: Runtime, declared: Input) -> int | None:
+def _version(rt: OpenPipeline, declared: Input) -> int | None:
     if not declared.is_stream:
         return relations.versions(rt.pipeline).get(declared.source)
     path = f"streams/{declared.source}"
     return rt.table(path).refresh().version if tables.exists(places.join(rt.pipeline.warehouse, path)) else None
 
 
-def _sampled(rt: Runtime, query: Query) -> Observed:
+def _sampled(rt: OpenPipeline, query: Query) -> Observed:
     asked_shape = shape(query)
     low = Lowering(asked_shape, default(query))
     found = [_cold(rt, low, i) for i in range(len(query.inputs))]
@@ -236,7 +244,7 @@ def _sampled(rt: Runtime, query: Query) -> Observed:
     return known
 
 
-def _cold(rt: Runtime, low: Lowering, i: int) -> InputSample | None:
+def _cold(rt: OpenPipeline, low: Lowering, i: int) -> InputSample | None:
     declared = low.shape.query.inputs[i]
     if not declared.is_stream:
         version = relations.versions(rt.pipeline).get(declared.source)
@@ -248,7 +256,7 @@ def _cold(rt: Runtime, low: Lowering, i: int) -> InputSample | None:
     return _cold_stream(rt, low, i, declared)
 
 
-def _cold_stream(rt: Runtime, low: Lowering, i: int, declared: Input) -> InputSample | None:
+def _cold_stream(rt: OpenPipeline, low: Lowering, i: int, declared: Input) -> InputSample | None:
     path, stamp = f"streams/{declared.source}", declared.event_time or ""
     if not tables.exists(places.join(rt.pipeline.warehouse, path)) or rt.table(path).refresh().features:
         return None

@@ -16,7 +16,7 @@ from optimizer.statistics.estimate import KEPT
 from optimizer.statistics.samples import Sample, document, from_document
 
 if TYPE_CHECKING:
-    from jobs.run import Runtime
+    from jobs.ledger.open_pipeline import OpenPipeline
 
 PATH = "ledger/statistics"
 MANY = 64                # files before they are merged
@@ -35,14 +35,14 @@ def rows(query: str, text: str, sample: Sample, told: Iterable[Mapping[str, Any]
             for i, (said, found) in enumerate(zip(told, sample.inputs))]
 
 
-def append(rt: Runtime, found: list[dict[str, Any]]) -> None:
+def append(rt: OpenPipeline, found: list[dict[str, Any]]) -> None:
     table = rt.table(PATH, SCHEMA)
     table.append(pa.Table.from_pylist(found, schema=SCHEMA))
     if len(table.files()) > MANY:
         _tidy(table)
 
 
-def last(rt: Runtime, query: str, text: str) -> list[Sample]:
+def last(rt: OpenPipeline, query: str, text: str) -> list[Sample]:
     """A query's last samples, newest first; none of another text of that name, and none where the table cannot be read."""
     try:
         return _last(rt, query, text) if tables.exists(places.join(rt.pipeline.warehouse, PATH)) else []
@@ -50,7 +50,7 @@ def last(rt: Runtime, query: str, text: str) -> list[Sample]:
         return []
 
 
-def joins(rt: Runtime, query: str) -> dict[int, tuple[float, float]]:
+def joins(rt: OpenPipeline, query: str) -> dict[int, tuple[float, float]]:
     """By boundary at which a plan counted them: joined rows, and how many they are for each row of the windows."""
     if not tables.exists(places.join(rt.pipeline.warehouse, PATH)):
         return {}
@@ -59,7 +59,7 @@ def joins(rt: Runtime, query: str) -> dict[int, tuple[float, float]]:
     return {t: (rows, each) for t, rows, each in found}
 
 
-def _last(rt: Runtime, query: str, text: str) -> list[Sample]:
+def _last(rt: OpenPipeline, query: str, text: str) -> list[Sample]:
     found = _ask(rt.table(PATH), f"""SELECT epoch_us(boundary), seconds, sample FROM statistics
         WHERE query = {kernel.quoted(query)} AND text = {kernel.quoted(text)} AND sample IS NOT NULL
         QUALIFY dense_rank() OVER (ORDER BY boundary DESC) <= {KEPT} ORDER BY boundary DESC, input""")

@@ -11,8 +11,9 @@ from jobs.engine.work import Order
 from jobs.ledger.ledger import Batch
 from jobs.storage import places
 from optimizer.plan.lowering import Lowering
+from optimizer.plan.operators.state import sets
 from optimizer.plan.operators.steps import program
-from optimizer.plan.program import Source, sets
+from optimizer.plan.program import Source
 from optimizer.query.shape import shape
 
 

@@ -7,7 +7,9 @@ from functools import lru_cache
 from typing import Any
 
 from jobs.engine.tasks import Tasks
+from jobs.ingest import relations
 from jobs.ledger.ledger import Batch, State
+from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.ledger.queries import Standing
 from jobs.storage.tables import File, Table
 from optimizer.plan.model import Plan
@@ -26,6 +28,10 @@ class Context:
     tasks: Tasks
     table: Callable[..., Table]
     relation_file: Callable[[str, int], File]
+
+
+def context_of(rt: OpenPipeline) -> Context:
+    return Context(rt.pipeline.warehouse, rt.catalog, rt.tasks, rt.table, lambda name, version: relations.version_file(rt.pipeline, name, version))
 
 
 @dataclass(frozen=True)

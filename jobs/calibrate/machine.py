@@ -15,12 +15,13 @@ import statistics
 import tempfile
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from math import sqrt
 from pathlib import Path
+from statistics import linear_regression
 from typing import Any
 
 import pyarrow as pa
@@ -39,7 +40,6 @@ from optimizer.plan.model import candidates
 PATH = "FOREBAY_CALIBRATION"
 NONE = "none"                # instead of a path: unit costs are the stated ones, nothing is measured or read
 SIZES = (50_000, 100_000, 200_000)
-SPREAD = 0.3                 # doubt about a unit cost that was measured by itself, not in a plan
 MOST_PAIRS = 2e7             # values of joined rows beyond which a plan is not tried
 ROW = ("SELECT 'g' || floor(random() * 20)::INT AS g, 'k' || floor(random() * 500)::INT AS j, floor(random() * 1000)::BIGINT AS a, "
        "CAST(make_timestamp(1356998400000000 + i) AS TIMESTAMPTZ) AS ts FROM range({n}) AS r(i)")
@@ -127,7 +127,7 @@ def coefficients() -> Coefficients:
 
 
 def _pieces(source: str) -> Coefficients:
-    return prior(scaled(unit_costs()), source, SPREAD)
+    return prior(scaled(unit_costs()), source, trial.SPREAD)
 
 
 def calibrate(say: Callable[[str], object] = lambda _: None, tasks: Tasks | None = None) -> Calibration:
@@ -170,16 +170,10 @@ def unit_costs() -> dict[str, float]:
         points: dict[str, list[float]] = {name: [] for name in STATEMENTS}
         for n in SIZES:
             _measure(os.path.join(folder, f"{n}.parquet"), n, points)
-        found = {name: slope(SIZES, points[name]) / STATEMENTS[name][1] for name in STATEMENTS}
+        found = {name: linear_regression(SIZES, points[name]).slope / STATEMENTS[name][1] for name in STATEMENTS}
         found["pairs"] = max(found["pairs"] - found["probe"] / STATEMENTS["pairs"][1], found["pairs"] / 4)
         found |= {"files": _files(folder), "statements": _statement(), "writes": _least(lambda: _write(folder)), "commits": _commit(folder)}
     return {name: seconds for name, seconds in found.items() if seconds > 0}
-
-
-def slope(sizes: Sequence[float], seconds: Sequence[float]) -> float:
-    """Of least squares."""
-    x, y = sum(sizes) / len(sizes), sum(seconds) / len(seconds)
-    return sum((a - x) * (b - y) for a, b in zip(sizes, seconds)) / sum((a - x) ** 2 for a in sizes)
 
 
 def _measure(file: str, n: int, points: dict[str, list[float]]) -> None:
@@ -207,7 +201,7 @@ def _files(folder: str) -> float:
     for small in paths:
         con.execute(f"COPY ({ROW.format(n=100)}) TO '{small}' (FORMAT parquet)")
     reads = [f"SELECT g, sum(a) FROM read_parquet({kernel.file_list(tuple(paths[:k]))}) GROUP BY 1" for k in (1, 8, 16)]
-    found = slope((1, 8, 16), [_least(lambda: con.execute(sql).fetchall()) for sql in reads])
+    found = linear_regression((1, 8, 16), [_least(lambda: con.execute(sql).fetchall()) for sql in reads]).slope
     con.close()
     return found
 

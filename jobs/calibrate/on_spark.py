@@ -7,13 +7,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from statistics import linear_regression
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from jobs.calibrate import trial
 from jobs.calibrate.exact import observe
-from jobs.calibrate.machine import SPREAD, slope
+from jobs.calibrate.trial import SPREAD
 from jobs.engine import jvm, kernel
 from jobs.engine.tasks import Tasks
 from jobs.engine.work import packed
@@ -66,7 +67,7 @@ def _exchange(tasks: Tasks) -> float:
         sent = min(_timed(lambda: tasks.exchange(_sending, items, _received, tasks.width)) for _ in range(WARM))
         return sent - min(_timed(lambda: tasks.map(_made, items)) for _ in range(WARM))
 
-    return max(slope([n / tasks.width for n in SENT], [once(n) for n in SENT]), 1e-9)
+    return max(linear_regression([n / tasks.width for n in SENT], [once(n) for n in SENT]).slope, 1e-9)
 
 
 def _made(item: tuple[int, int, int]) -> int:

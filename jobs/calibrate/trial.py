@@ -31,6 +31,7 @@ SECOND = 1_000_000
 START = 1_356_998_400 * SECOND        # 2013-01-01T00:00:00Z
 BATCH = 5                             # seconds
 WARM = 3                              # batches after the one that builds
+SPREAD = 0.3                 # doubt about a unit cost that was measured by itself, not in a plan
 COLUMNS = (("ts", TIMESTAMP), ("g", STRING), ("j", STRING), ("k", STRING), ("a", BIGINT))
 
 

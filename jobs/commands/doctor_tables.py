@@ -4,15 +4,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from jobs import run as runner
 from jobs.adapt import sharing
 from jobs.batch.works import parsed
 from jobs.commands import rebuild
 from jobs.commands.doctor import Fact
+from jobs.ledger.open_pipeline import OpenPipeline, open_pipeline
 from jobs.maintenance import integrity, repair, retention
+from jobs.pipeline import keep
 from jobs.pipeline.model import Pipeline, Stream
 from jobs.requests import requests
-from jobs.run import Runtime
 from jobs.storage import tables as delta
 from optimizer.errors import ForebayError
 
@@ -25,7 +25,7 @@ def tables(pipeline: Pipeline) -> Iterable[Fact]:
     ledger = [f for path in _public(pipeline, "ledger") if (f := _readable(path))]
     if ledger:
         return ledger
-    rt = runner.runtime(pipeline)
+    rt = open_pipeline(pipeline)
     broken = [f for path in _public(pipeline, "streams", "quarantine") if (f := _readable(path))]
     found = [*broken, *_as_left(rt), *_results(rt), *_states(rt), *_long(rt), *(_kept(rt, s) for s in pipeline.streams.values() if s.keep is not None)]
     return found if any(not f.ok for f in found) else [Fact("tables", True, "ledger, streams, results and state can be read"), *found]
@@ -49,36 +49,36 @@ def _readable(path: str) -> Fact | None:
     return None
 
 
-def _as_left(rt: Runtime) -> list[Fact]:
+def _as_left(rt: OpenPipeline) -> list[Fact]:
     """Streams and relations that lost a commit, or that somebody else changed."""
     wrong = [d for path in integrity.checked_paths(rt) if not path.startswith("results/") and (d := integrity.damage(rt, path))]
     return [Fact("table", False, f"{d.path}: {d.what}", d.remedy()) for d in wrong]
 
 
-def _results(rt: Runtime) -> list[Fact]:
+def _results(rt: OpenPipeline) -> list[Fact]:
     paths = sorted({path for s in requests.listed(rt) if s.state != "deleted" for path in sharing.tables_of(s)})
     wrong = {path: what for path in paths if (what := rebuild.unsound(rt, path))}
     return [Fact("result", False, f"{path}: {what}", integrity.Damage(path, what).remedy(integrity.queries_in(rt, path))) for path, what in wrong.items()]
 
 
-def _states(rt: Runtime) -> list[Fact]:
+def _states(rt: OpenPipeline) -> list[Fact]:
     fix = "`forebay doctor --rebuild {}` makes it anew from the stream tables"
     return [Fact("state", False, f"of query {query}: {wrong}", fix.format(query)) for query, wrong in repair.damaged(rt)]
 
 
-def _long(rt: Runtime) -> list[Fact]:
+def _long(rt: OpenPipeline) -> list[Fact]:
     """Queries from before a stream had its `keep`: their streams keep what they need."""
     found = []
     for standing in requests.listed(rt):
         try:
             if standing.active:
-                retention.check(rt.pipeline, parsed(standing.sql, rt.catalog))
+                keep.check(rt.pipeline, parsed(standing.sql, rt.catalog))
         except ForebayError as error:
             found.append(Fact("keep", False, f"query {standing.name}: {error.message}; as long as it is in force they stay", error.hint or ""))
     return found
 
 
-def _kept(rt: Runtime, stream: Stream) -> Fact:
+def _kept(rt: OpenPipeline, stream: Stream) -> Fact:
     gone = retention.since(rt, f"streams/{stream.name}")
     said = "none has left yet" if gone is None else f"they are kept since {delta.instant(gone):%Y-%m-%dT%H:%M:%SZ}"
     return Fact("keep", True, f"rows of {stream.name}: {said}")

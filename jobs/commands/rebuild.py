@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from jobs.adapt.sharing import tables_of
 from jobs.batch import batch as batches
-from jobs.batch.works import parsed, plan_value, works
+from jobs.batch.works import context_of, parsed, plan_value, works
 from jobs.engine import kernel
 from jobs.ledger.ledger import Batch, State
 from jobs.ledger.queries import Standing, standings
@@ -31,9 +31,10 @@ from jobs.storage.tables import OURS, File, Table
 from optimizer.errors import failed
 from optimizer.plan.model import Plan, default
 from optimizer.sharing.group import OWNER
+from optimizer.time import iso
 
 if TYPE_CHECKING:
-    from jobs.run import Runtime
+    from jobs.ledger.open_pipeline import OpenPipeline
 
 TOGETHER = 100       # boundaries computed at once
 
@@ -52,7 +53,7 @@ class Rebuilt:
         return self.state or bool(self.tables)
 
 
-def rebuild(rt: Runtime, name: str) -> Rebuilt:
+def rebuild(rt: OpenPipeline, name: str) -> Rebuilt:
     standing = requests.show(rt, name)
     state = repair.rebuild(rt, name)
     with held(rt.pipeline.warehouse), repair.told(rt):
@@ -62,7 +63,7 @@ def rebuild(rt: Runtime, name: str) -> Rebuilt:
     return Rebuilt(name, state, tuple(damaged), boundaries)
 
 
-def unsound(rt: Runtime, path: str) -> str | None:
+def unsound(rt: OpenPipeline, path: str) -> str | None:
     """What is wrong with a result table, its files included."""
     wrong = integrity.damage(rt, path)
     if wrong is not None:
@@ -73,7 +74,7 @@ def unsound(rt: Runtime, path: str) -> str | None:
     return f"its file {broken[0]} is missing or cut off" if broken else None
 
 
-def _mend(rt: Runtime, path: str) -> int:
+def _mend(rt: OpenPipeline, path: str) -> int:
     """The number of boundaries computed anew, 0 where files were put back."""
     root = rt.path(path)
     delta_log.mend_end(root)
@@ -83,7 +84,7 @@ def _mend(rt: Runtime, path: str) -> int:
     return count
 
 
-def _put_back(rt: Runtime, path: str) -> bool:
+def _put_back(rt: OpenPipeline, path: str) -> bool:
     """The files of our last commit, if no commit of ours is gone and the files are all on the disk."""
     if not tables.exists(rt.path(path)):
         return False
@@ -101,7 +102,7 @@ def _put_back(rt: Runtime, path: str) -> bool:
     return not hidden
 
 
-def _compute_anew(rt: Runtime, path: str) -> int:
+def _compute_anew(rt: OpenPipeline, path: str) -> int:
     owners = [s for s in standings(rt.ledger.all_changes()).values() if path in tables_of(s)]
     shared = path != owners[0].table
     table = _opened(rt, path, owners[0], shared)
@@ -116,7 +117,7 @@ def _compute_anew(rt: Runtime, path: str) -> int:
     return sum(len(due) for spans in anew.values() for _, due in spans)
 
 
-def _opened(rt: Runtime, path: str, standing: Standing, shared: bool) -> Table:
+def _opened(rt: OpenPipeline, path: str, standing: Standing, shared: bool) -> Table:
     """The table, with a log of its own again if it had none that can be read."""
     columns = [(n, arrow(t)) for n, t in parsed(standing.sql, rt.catalog).columns]
     schema = pa.schema([*([(OWNER, pa.string())] if shared else []), ("boundary", answers.arrow_timestamp()), *columns])
@@ -127,7 +128,7 @@ def _opened(rt: Runtime, path: str, standing: Standing, shared: bool) -> Table:
         return rt.table(path, schema)
 
 
-def _to_compute(rt: Runtime, standing: Standing, path: str) -> list[tuple[Standing, list[int]]]:
+def _to_compute(rt: OpenPipeline, standing: Standing, path: str) -> list[tuple[Standing, list[int]]]:
     """The boundaries whose answers belong in this table and can be computed: not those of which the other table has rows, nor those whose rows have left."""
     elsewhere = {t for other in tables_of(standing) if other != path for t in _boundaries(rt, other, standing.name)}
     spans = []
@@ -138,7 +139,7 @@ def _to_compute(rt: Runtime, standing: Standing, path: str) -> list[tuple[Standi
     return [(span, due) for span, due in spans if due]
 
 
-def _boundaries(rt: Runtime, path: str, name: str) -> set[int]:
+def _boundaries(rt: OpenPipeline, path: str, name: str) -> set[int]:
     """Of which a sound table has rows of the query."""
     if not tables.exists(rt.path(path)) or unsound(rt, path):
         return set()
@@ -148,7 +149,7 @@ def _boundaries(rt: Runtime, path: str, name: str) -> set[int]:
     return set(rows.column("t").to_pylist()) if rows.num_rows else set()
 
 
-def _computed(rt: Runtime, standing: Standing, due: Sequence[int]) -> Iterator[pa.Table | File]:
+def _computed(rt: OpenPipeline, standing: Standing, due: Sequence[int]) -> Iterator[pa.Table | File]:
     """Rows of answers as tables, or of a row query as the files that tasks have written."""
     query = parsed(standing.sql, rt.catalog)
     plan = replace(default(query), layout="raw") if not query.returns_rows else default(query)
@@ -156,10 +157,10 @@ def _computed(rt: Runtime, standing: Standing, due: Sequence[int]) -> Iterator[p
     before: int | None = None
     for relations, boundaries in _chunks(due, versions):
         batch = _batch(rt, standing.name, plan, boundaries, relations, before if query.returns_rows else None)
-        context = rt.context()
+        context = context_of(rt)
         answer, = batches.answers(context, batch, works(context, batch, {standing.name: standing})).made
         if answer.failed:
-            raise failed("rebuild-failed", f"{standing.name} at {answers.iso(answer.failed[0])} cannot be computed anew: {answer.failed[1]}",
+            raise failed("rebuild-failed", f"{standing.name} at {iso(answer.failed[0])} cannot be computed anew: {answer.failed[1]}",
                          "replace the query by one that can, or restore the table from a copy")
         yield from answer.files
         if answer.rows is not None:
@@ -167,7 +168,7 @@ def _computed(rt: Runtime, standing: Standing, due: Sequence[int]) -> Iterator[p
         before = boundaries[-1]
 
 
-def _batch(rt: Runtime, name: str, plan: Plan, boundaries: tuple[int, ...], relations: dict[str, int], before: int | None) -> Batch:
+def _batch(rt: OpenPipeline, name: str, plan: Plan, boundaries: tuple[int, ...], relations: dict[str, int], before: int | None) -> Batch:
     """A batch that no ledger knows: what it gives is committed by who asked for it. `before`: the boundary that a row query's answers go on from."""
     last = rt.ledger.last()
     states = {} if before is None else {name: State(plan_value(plan), boundaries[0], before, relations)}
@@ -185,7 +186,7 @@ def _chunks(due: Sequence[int], versions: dict[str, list[tuple[int, int]]]) -> I
             yield dict(relations), boundaries[k:k + TOGETHER]
 
 
-def _kept_files(rt: Runtime, table: Table, anew: dict[str, set[int]], owners: Sequence[Standing], shared: bool) -> list[File]:
+def _kept_files(rt: OpenPipeline, table: Table, anew: dict[str, set[int]], owners: Sequence[Standing], shared: bool) -> list[File]:
     """What the table still has of boundaries that cannot be computed: rows of files that are whole."""
     broken = set(table.broken())
     names = [f.path for f in table.files() if f.path not in broken]

@@ -4,7 +4,6 @@ A pipeline that another runner holds is waited for. ForebayErrors are passed on 
 """
 from __future__ import annotations
 
-import json
 import logging
 import os
 import time
@@ -16,6 +15,7 @@ from typing import Any
 from jobs import run as runner
 from jobs.adapt import sharing
 from jobs.commands.upkeep import upkeep
+from jobs.ledger.open_pipeline import OpenPipeline, open_pipeline
 from jobs.pipeline import handles
 from jobs.pipeline.config import load
 from jobs.pipeline.folders import pages, uri
@@ -23,11 +23,10 @@ from jobs.reports import docs_report as expect_report
 from jobs.requests import requests
 from jobs.results import answers, decisions
 from jobs.results import figures as statistics_said
-from jobs.results.answers import iso
-from jobs.run import Runtime
 from jobs.storage import tables
 from jobs.storage.tables import Conflict
 from optimizer.errors import ForebayError
+from optimizer.time import iso
 
 PATIENCE = 600.0        # seconds that a task waits for another runner; FOREBAY_PATIENCE says otherwise
 PAUSE = 1.0
@@ -125,28 +124,7 @@ def maintain(folder: str) -> dict[str, Any]:
     return said
 
 
-def experiments(names: list[str], quick: bool = True) -> dict[str, Any]:
-    """Comparisons with other systems and the papers' figures, by name; `list` says what there is. All names are known before the first begins."""
-    from jobs.papers import bench  # nothing else of a schedule needs it
-    from jobs.papers import experiments as papers
-
-    known = {**bench.names(), **papers.names()}
-    if names == ["list"]:
-        return known
-    for name in names:
-        if name not in known:
-            raise ForebayError("unknown-experiment", f"there is no experiment {name!r}", hint=f"there are {', '.join(known)}")
-    return {name: _measured(bench.run(name, quick) if name in bench.names() else papers.document([name], quick)["experiments"][name]) for name in names}
-
-
-def _measured(report: Mapping[str, Any]) -> dict[str, Any]:
-    """Of a figure of the papers its text and its run in MLflow: its rows may be thousands. A comparison is small."""
-    said = {k: v for k, v in report.items() if k in ("text", "logged")} if "text" in report else report
-    log.info("%s", said.get("text", said))
-    return dict(json.loads(json.dumps(said, default=str)))
-
-
-def _documented(rt: Runtime) -> str | None:
+def _documented(rt: OpenPipeline) -> str | None:
     """Documents are for people: whatever keeps them from being made, the batches go on."""
     try:
         index = expect_report.docs(rt)
@@ -158,7 +136,7 @@ def _documented(rt: Runtime) -> str | None:
     return None if index is None else uri(index, rt.pipeline.folder)
 
 
-def _ran(rt: Runtime, to: int | None, flush: bool, limit: int | None) -> dict[str, Any]:
+def _ran(rt: OpenPipeline, to: int | None, flush: bool, limit: int | None) -> dict[str, Any]:
     for notice in requests.synchronise(rt):
         log.warning("%s", notice.message)
     for title, address in pages(rt.pipeline.name).items():
@@ -174,7 +152,7 @@ def _logged(entry: Mapping[str, Any]) -> None:
         log.error("query %s failed at %s: %s", name, iso(entry["boundary"]), reason)
 
 
-def _waiting(folder: str, work: Callable[[Runtime], dict[str, Any]], asked_by: str = "") -> dict[str, Any]:
+def _waiting(folder: str, work: Callable[[OpenPipeline], dict[str, Any]], asked_by: str = "") -> dict[str, Any]:
     deadline = time.monotonic() + float(os.environ.get("FOREBAY_PATIENCE", PATIENCE))
     with _opened(folder, asked_by) as rt:
         while True:
@@ -196,8 +174,8 @@ def _held(error: ForebayError | Conflict) -> ForebayError | None:
 
 
 @contextmanager
-def _opened(folder: str, asked_by: str = "") -> Iterator[Runtime]:
-    rt = runner.runtime(load(folder), asked_by=asked_by, lasting=True)
+def _opened(folder: str, asked_by: str = "") -> Iterator[OpenPipeline]:
+    rt = open_pipeline(load(folder), asked_by=asked_by, lasting=True)
     try:
         yield rt
     finally:

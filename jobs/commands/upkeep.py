@@ -11,10 +11,10 @@ from jobs.storage.lock import held
 from optimizer.errors import ForebayError
 
 if TYPE_CHECKING:
-    from jobs.run import Runtime
+    from jobs.ledger.open_pipeline import OpenPipeline
 
 
-def upkeep(rt: Runtime) -> dict[str, Any]:
+def upkeep(rt: OpenPipeline) -> dict[str, Any]:
     """Finishes what a crash left, tidies, and says what left which table. Runs do the same after their batches; this is for pipelines that rest.
 
     Of a batch that a critical expectation stops nothing is touched: what it reads when it is run again must be there then, and it is not for upkeep to fail."""
@@ -33,7 +33,7 @@ def upkeep(rt: Runtime) -> dict[str, Any]:
         return {"recovered": recovered, "left": _noted(rt)[len(before):], "stopped": None}
 
 
-def _noted(rt: Runtime) -> list[dict[str, Any]]:
+def _noted(rt: OpenPipeline) -> list[dict[str, Any]]:
     path = places.join(rt.pipeline.warehouse, "ledger", "maintenance")
     if not tables.exists(path):
         return []

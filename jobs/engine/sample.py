@@ -9,8 +9,8 @@ from typing import Any
 from jobs.engine import kernel
 from jobs.engine.work import Joining, Order, Outcome, relation
 from optimizer.plan.program import Definition
-from optimizer.plan.sampling import KEYS, SPACE, Sampling
-from optimizer.statistics.samples import InputSample, taken
+from optimizer.plan.sampling import Sampling, taken
+from optimizer.statistics.samples import KEYS, SPACE, InputSample
 
 
 @dataclass(frozen=True)

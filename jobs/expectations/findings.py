@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from jobs.pipeline.schema import INSTANT
-from jobs.results.answers import iso
 from jobs.storage import tables
 from jobs.storage.tables import Conflict, Table, instant
 from optimizer.errors import ForebayError
+from optimizer.time import iso
 
 if TYPE_CHECKING:
-    from jobs.run import Runtime
+    from jobs.ledger.open_pipeline import OpenPipeline
 
 FINDINGS_PATH, RELEASES_PATH = "ledger/expectations", "ledger/releases"
 FINDINGS = pa.schema([("at", INSTANT), ("boundary", INSTANT), ("subject", pa.string()), ("expectation", pa.string()), ("severity", pa.string()),
@@ -47,28 +47,28 @@ class Finding:
         return self.boundary, self.subject, self.expectation
 
 
-def enter(rt: Runtime, findings: Iterable[Finding]) -> None:
+def enter(rt: OpenPipeline, findings: Iterable[Finding]) -> None:
     """One commit for all of them, none for none."""
     rows = [{**asdict(f), "boundary": instant(f.boundary), "at": instant(rt.clock()), "passed": False} for f in findings]
     if rows:
         _append(rt.table(FINDINGS_PATH, FINDINGS), rows)
 
 
-def found(rt: Runtime) -> list[dict[str, Any]]:
+def found(rt: OpenPipeline) -> list[dict[str, Any]]:
     """Everything that was entered, oldest first."""
     return _read(rt, FINDINGS_PATH)
 
 
-def releases(rt: Runtime) -> list[dict[str, Any]]:
+def releases(rt: OpenPipeline) -> list[dict[str, Any]]:
     return _read(rt, RELEASES_PATH)
 
 
-def released(rt: Runtime) -> set[tuple[int, str, str]]:
+def released(rt: OpenPipeline) -> set[tuple[int, str, str]]:
     """What may pass: keys of findings."""
     return {key(row) for row in releases(rt)}
 
 
-def stops(rt: Runtime, boundary: int) -> list[dict[str, Any]]:
+def stops(rt: OpenPipeline, boundary: int) -> list[dict[str, Any]]:
     """What stops this boundary, as long as it has not been run: released or not, each once."""
     committed = rt.ledger.committed()
     if committed is not None and committed >= boundary:
@@ -77,7 +77,7 @@ def stops(rt: Runtime, boundary: int) -> list[dict[str, Any]]:
     return list({key(row): row for row in critical}.values())
 
 
-def release(rt: Runtime, boundary: int, reason: str, by: str | None = None) -> dict[str, Any]:
+def release(rt: OpenPipeline, boundary: int, reason: str, by: str | None = None) -> dict[str, Any]:
     """Lets pass what has stopped the boundary so far; waits for nobody."""
     said, who = _said(reason), by or _user()
     for _ in range(ATTEMPTS):
@@ -102,7 +102,7 @@ def _said(reason: str) -> str:
     return reason.strip()
 
 
-def _nothing(rt: Runtime, boundary: int) -> ForebayError:
+def _nothing(rt: OpenPipeline, boundary: int) -> ForebayError:
     at, before = iso(boundary), [row for row in releases(rt) if row["boundary"] == boundary]
     if before and stops(rt, boundary):
         return ForebayError("nothing-stopped", f"{at} is released already, by {before[-1]['by']}: {before[-1]['reason']}", hint="`forebay run` runs it")
@@ -124,7 +124,7 @@ def _append(table: Table, rows: list[dict[str, Any]]) -> None:
     table.append(pa.Table.from_pylist(rows, table.schema), most=MANY)
 
 
-def _read(rt: Runtime, path: str) -> list[dict[str, Any]]:
+def _read(rt: OpenPipeline, path: str) -> list[dict[str, Any]]:
     """Instants as microseconds."""
     if not tables.exists(rt.path(path)):
         return []

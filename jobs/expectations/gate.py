@@ -5,13 +5,14 @@ Nothing of a stopped batch is published, and a rerun stops again until somebody 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from expectations import derived
 from expectations.expectation import Expectation
 from jobs.batch.batch import Answer
 from jobs.batch.shared import Shared
-from jobs.batch.works import parsed
+from jobs.batch.works import context_of, parsed
 from jobs.expectations import findings as expect_ledger
 from jobs.expectations import judgement as expect_answers
 from jobs.expectations import statements as expect_sql
@@ -19,28 +20,36 @@ from jobs.expectations.findings import Finding
 from jobs.ledger.ledger import Batch
 from jobs.ledger.queries import standings
 from jobs.pipeline import declared as expect_files
-from jobs.requests.boundaries import read_streams
-from jobs.results.answers import iso
+from jobs.pipeline.declared import Declared
+from jobs.requests.boundaries import Arrivals, read_streams
 from jobs.storage import tables
 from jobs.storage.tables import File
 from optimizer.errors import ForebayError, failed
+from optimizer.time import iso
 
 if TYPE_CHECKING:
-    from jobs.run import Runtime
+    from jobs.ledger.open_pipeline import OpenPipeline
 
 STOPPED = "expectation-failed"
 MOST_SAID = 3            # findings that an error spells out
 
 
-def begin(rt: Runtime) -> None:
+@dataclass
+class Judging:
+    """What was found of the boundaries at hand, to be entered after their commit."""
+
+    findings: list[Finding] = field(default_factory=list)
+
+
+def begin(rt: OpenPipeline) -> None:
     """Reads what is declared, before anything changes."""
-    rt.declared, rt.findings = expect_files.read(rt.pipeline), []
+    rt.memory(Declared).given, rt.memory(Judging).findings = expect_files.read(rt.pipeline), []
 
 
-def check(rt: Runtime) -> None:
+def check(rt: OpenPipeline) -> None:
     """Refuses what is declared about queries that do not exist, or columns that they do not have."""
-    known = standings(rt.ledger.all_changes()) if rt.declared else {}
-    for given in rt.declared:
+    known = standings(rt.ledger.all_changes()) if rt.memory(Declared).given else {}
+    for given in rt.memory(Declared).given:
         if given.subject == expect_files.QUERY:
             if given.name not in known:
                 raise expect_files.unknown(given, known)
@@ -48,7 +57,7 @@ def check(rt: Runtime) -> None:
                 expect_files.made(given, dict(parsed(known[given.name].sql, rt.catalog).columns))
 
 
-def admitted(rt: Runtime, group: tuple[int, ...]) -> tuple[int, ...]:
+def admitted(rt: OpenPipeline, group: tuple[int, ...]) -> tuple[int, ...]:
     """The boundaries whose input may be run: all, or those before the first that a critical expectation stops. It raises where that is the first of all."""
     found = waiting(rt, group)
     stops = _stopping(rt, found)
@@ -56,44 +65,44 @@ def admitted(rt: Runtime, group: tuple[int, ...]) -> tuple[int, ...]:
     if first == group[0]:
         raise _stop(rt, [f for f in stops if f.boundary == first])
     kept = tuple(t for t in group if first is None or t < first)
-    rt.findings = _noted(f for f in found if f.boundary in kept)
+    rt.memory(Judging).findings = _noted(f for f in found if f.boundary in kept)
     return kept
 
 
-def waiting(rt: Runtime, group: tuple[int, ...]) -> list[Finding]:
+def waiting(rt: OpenPipeline, group: tuple[int, ...]) -> list[Finding]:
     """What fails of the input of these boundaries."""
     return [f for stream in sorted(read_streams(rt, group[0])) if tables.exists(rt.path("streams", stream)) for f in _input(rt, stream, group)]
 
 
-def answered(rt: Runtime, batch: Batch, made: Iterable[Answer], groups: Iterable[Shared] = ()) -> None:
+def answered(rt: OpenPipeline, batch: Batch, made: Iterable[Answer], groups: Iterable[Shared] = ()) -> None:
     """Stops the batch if an answer fails what is critical."""
-    context, hidden = rt.context(), sensitive(rt)
+    context, hidden = context_of(rt), sensitive(rt)
     found = [f for answer in made for f in expect_answers.findings(context, batch, answer, _of_query(rt, answer), hidden)]
     found += [f for shared in groups for f in expect_answers.of_shared(batch, shared, hidden)]
     if stops := _stopping(rt, found):
         raise _stop(rt, stops)
-    rt.findings = [*rt.findings, *_noted(found)]
+    rt.memory(Judging).findings = [*rt.memory(Judging).findings, *_noted(found)]
 
 
-def keep(rt: Runtime) -> list[Finding]:
+def keep(rt: OpenPipeline) -> list[Finding]:
     """After the commit: what failed and did not stop it."""
-    found, rt.findings = rt.findings, []
+    found, rt.memory(Judging).findings = rt.memory(Judging).findings, []
     expect_ledger.enter(rt, found)
     return found
 
 
-def sensitive(rt: Runtime) -> Mapping[str, frozenset[str]]:
+def sensitive(rt: OpenPipeline) -> Mapping[str, frozenset[str]]:
     """Columns whose values are not to be shown, by source."""
     return {**{n: s.sensitive for n, s in rt.pipeline.streams.items()}, **{n: r.sensitive for n, r in rt.pipeline.relations.items()}}
 
 
-def _of_query(rt: Runtime, answer: Answer) -> tuple[Expectation, ...]:
-    return expect_files.of_query(rt.declared, answer.work.name, dict(answer.work.query.columns)) if rt.declared else ()
+def _of_query(rt: OpenPipeline, answer: Answer) -> tuple[Expectation, ...]:
+    return expect_files.of_query(rt.memory(Declared).given, answer.work.name, dict(answer.work.query.columns)) if rt.memory(Declared).given else ()
 
 
-def _input(rt: Runtime, stream: str, group: tuple[int, ...]) -> list[Finding]:
+def _input(rt: OpenPipeline, stream: str, group: tuple[int, ...]) -> list[Finding]:
     table, declared = rt.table(f"streams/{stream}"), rt.pipeline.streams[stream]
-    asked = [e for e in expect_files.of_stream(rt.pipeline, rt.declared, stream) if e.severity != "row"] if rt.declared else []
+    asked = [e for e in expect_files.of_stream(rt.pipeline, rt.memory(Declared).given, stream) if e.severity != "row"] if rt.memory(Declared).given else []
     found = _unusual(table.files(), rt.pipeline.batch, group, stream) + _silent(rt, stream, group)
     if asked and table.features:
         raise failed("unreadable-input", f"expectations of stream {stream} cannot be judged: its table has {', '.join(sorted(table.features))}",
@@ -127,17 +136,17 @@ def volumes(files: Iterable[File], batch: int, first: int, last: int) -> dict[in
     return counts
 
 
-def _silent(rt: Runtime, stream: str, group: tuple[int, ...]) -> list[Finding]:
+def _silent(rt: OpenPipeline, stream: str, group: tuple[int, ...]) -> list[Finding]:
     declared = rt.pipeline.streams[stream]
     limit = derived.fresh_until(declared.lateness, declared.idle, rt.pipeline.batch)
-    if stream not in rt.marks or rt.marks[stream].latest >= group[-1] - limit:
+    if stream not in rt.memory(Arrivals).marks or rt.memory(Arrivals).marks[stream].latest >= group[-1] - limit:
         return []
-    said, newest = f"{derived.FRESH}(within {limit / 10**6:g} s)", rt.marks[stream].latest
+    said, newest = f"{derived.FRESH}(within {limit / 10**6:g} s)", rt.memory(Arrivals).marks[stream].latest
     observed = f"the newest row is of {iso(newest)}"
     return [Finding(t, f"stream {stream}", said, observed, "warning") for t in group if newest < t - limit]
 
 
-def _stopping(rt: Runtime, found: list[Finding]) -> list[Finding]:
+def _stopping(rt: OpenPipeline, found: list[Finding]) -> list[Finding]:
     critical = [f for f in found if f.severity == "critical"]
     let = expect_ledger.released(rt) if critical else set()
     return [f for f in critical if f.key not in let]
@@ -148,7 +157,7 @@ def _noted(found: Iterable[Finding]) -> list[Finding]:
     return [Finding(f.boundary, f.subject, f.expectation, f.observed, f.severity, f.severity == "critical") for f in found]
 
 
-def _stop(rt: Runtime, stops: list[Finding]) -> ForebayError:
+def _stop(rt: OpenPipeline, stops: list[Finding]) -> ForebayError:
     """Entered once, however often the batch is tried."""
     known = {t: expect_ledger.stops(rt, t) for t in {f.boundary for f in stops}}
     expect_ledger.enter(rt, [f for f in stops if f.key not in map(expect_ledger.key, known[f.boundary])])

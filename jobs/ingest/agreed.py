@@ -11,7 +11,7 @@ from jobs.storage.tables import Table
 from optimizer.errors import ForebayError
 
 if TYPE_CHECKING:
-    from jobs.run import Runtime
+    from jobs.ledger.open_pipeline import OpenPipeline
 
 BATCH, EVENT_TIME = "forebay.batch", "forebay.event_time"      # properties of the table
 
@@ -20,7 +20,7 @@ def properties(pipeline: Pipeline, stream: Stream) -> Mapping[str, str]:
     return {BATCH: str(pipeline.batch), EVENT_TIME: stream.event_time}
 
 
-def streams(rt: Runtime, names: Iterable[str] | None = None) -> None:
+def streams(rt: OpenPipeline, names: Iterable[str] | None = None) -> None:
     """Refuses a forebay.yml that says of a stream what its table contradicts; of all streams, or of these."""
     for name in rt.pipeline.streams if names is None else names:
         if name in rt.pipeline.streams and tables.exists(places.join(rt.pipeline.warehouse, "streams", name)):

@@ -19,15 +19,16 @@ from jobs.batch.works import state_folder
 from jobs.engine import kernel
 from jobs.engine.work import write_file
 from jobs.ingest.reading import identifier
+from jobs.ledger.open_pipeline import HANDOVER
 from jobs.storage import failpoints, places, tables
 from jobs.storage.tables import File, Table
 from optimizer.plan.compaction import compaction
 from optimizer.plan.lowering import Lowering
-from optimizer.plan.program import state_sets
+from optimizer.plan.operators.state import state_sets
 from optimizer.query.shape import shape
 
 if TYPE_CHECKING:
-    from jobs.run import Runtime
+    from jobs.ledger.open_pipeline import OpenPipeline
 
 STATE_FILES = 24             # files of a state set before they are merged: reading one costs about a millisecond
 SMALL_FILES = 64             # the same for small files of streams and results
@@ -37,7 +38,6 @@ SWEEP_EVERY = 900.0          # seconds between two looks for files that no table
 GRACE = 3600.0               # seconds that a file no table names stays
 GRACE_HOURS = 1              # the same for files that left a table people read: a reader may hold an earlier version
 KEEP = "keep"                # under this name a table says up to where rows may have left it
-HANDOVER = "handover"        # where tasks leave results too large for Spark to pass on; the driver takes them away
 LOG_PATH = "ledger/maintenance"
 LOG = pa.schema([("table", pa.string()), ("files", pa.int64()), ("rows", pa.int64()), ("at", pa.timestamp("us", "UTC"))])
 
@@ -53,7 +53,7 @@ class Item:
     horizon: int = -1
 
 
-def compact(rt: Runtime, made: Iterable[Answer], horizons: Mapping[str, int], groups: Iterable[Shared] = ()) -> None:
+def compact(rt: OpenPipeline, made: Iterable[Answer], horizons: Mapping[str, int], groups: Iterable[Shared] = ()) -> None:
     """Merges whatever has become too many files, in one Spark job; rows of a table that are older than its horizon need not stay."""
     made = [a for a in made if a.failed is None]
     plain = dict.fromkeys([*_plain_tables(made), *_group_tables(groups)])
@@ -84,7 +84,7 @@ def merge(item: Item) -> File | None:
         con.close()
 
 
-def take_over(rt: Runtime, streams: Iterable[str]) -> None:
+def take_over(rt: OpenPipeline, streams: Iterable[str]) -> None:
     """Files of streams that others have put together anew become ours: theirs have bounds that leave NaN out, which the engine would believe, or
     times cut to milliseconds. A commit of ours afterwards says that they were looked at."""
     for path in (f"streams/{name}" for name in streams if tables.exists(rt.path("streams", name))):
@@ -107,7 +107,7 @@ def _parts(files: Iterable[File]) -> list[list[File]]:
     return parts
 
 
-def _state_items(rt: Runtime, answer: Answer) -> list[Item]:
+def _state_items(rt: OpenPipeline, answer: Answer) -> list[Item]:
     work = answer.work
     low = Lowering(shape(work.query), work.plan, narrow=False)
     found = []
@@ -128,7 +128,7 @@ def _plain_tables(made: Iterable[Answer]) -> list[tuple[str, str]]:
     return [(f"streams/{s}", "_boundary") for s in sorted(streams)] + [(a.work.standing.table, "boundary") for a in made if a.rows is not None or a.files]
 
 
-def _plain_item(rt: Runtime, path: str, column: str, horizons: Mapping[str, int]) -> list[Item]:
+def _plain_item(rt: OpenPipeline, path: str, column: str, horizons: Mapping[str, int]) -> list[Item]:
     """The oldest small files of a table that only grows, in the order of its boundaries."""
     if not tables.exists(places.join(rt.pipeline.warehouse, path)):
         return []
@@ -157,20 +157,20 @@ def _paths(table: Table, files: Iterable[File]) -> tuple[str, ...]:
     return tuple(places.join(table.path, f.path) for f in files)
 
 
-def note(rt: Runtime, path: str, files: int, rows: int) -> None:
+def note(rt: OpenPipeline, path: str, files: int, rows: int) -> None:
     """So many files of a table were replaced by one of so many rows, or left."""
     row = {"table": path, "files": files, "rows": rows, "at": rt.clock()}
     rt.table(LOG_PATH, LOG).append(pa.Table.from_pylist([row], schema=LOG), most=SMALL_FILES)
 
 
-def discard(rt: Runtime, gone: list[tuple[str, list[str]]]) -> None:
+def discard(rt: OpenPipeline, gone: list[tuple[str, list[str]]]) -> None:
     """Files that left state with a committed change: private, so nothing reads them any more."""
     for path, names in gone:
         for name in names:
             places.delete(places.join(rt.pipeline.warehouse, path, name))
 
 
-def sweep_seldom(rt: Runtime) -> None:
+def sweep_seldom(rt: OpenPipeline) -> None:
     """Not at every run: a look opens each table, whatever there is to find, so its price grows with the queries."""
     stamp = rt.pipeline.beside(".swept")
     if os.path.exists(stamp) and time.time() - os.path.getmtime(stamp) < SWEEP_EVERY:
@@ -181,7 +181,7 @@ def sweep_seldom(rt: Runtime) -> None:
         pass
 
 
-def sweep(rt: Runtime) -> None:
+def sweep(rt: OpenPipeline) -> None:
     """State that no query stands on (of plans that were left), and files no table names (of tasks that ran twice, of crashes)."""
     last, root = rt.ledger.last(), places.join(rt.pipeline.warehouse, "state")
     kept = {places.join(root, name, str(s.epoch)) for name, s in (last[2] if last else {}).items()}
@@ -201,7 +201,7 @@ def sweep(rt: Runtime) -> None:
     _sweep_read(rt)
 
 
-def _sweep_read(rt: Runtime) -> None:
+def _sweep_read(rt: OpenPipeline) -> None:
     """Of tables that people read, the ledger's among them: what compaction and `keep` took out, once nobody can be reading it."""
     for kind in ("streams", "quarantine", "results", "ledger"):
         folder = places.join(rt.pipeline.warehouse, kind)
@@ -217,27 +217,11 @@ def _unnamed(table: Table) -> list[str]:
     return [n for n in places.listed(table.path) if n.endswith(".parquet") and n not in named and _old(places.join(table.path, n))]
 
 
-def trim_logs(rt: Runtime) -> None:
+def trim_logs(rt: OpenPipeline) -> None:
     """Checkpoints where they are due, of every table that is open."""
     for table in (*rt.pipeline.handles.values(), rt.ledger.changes, rt.ledger.batches):
         if table.stands():
             table.trim()
-
-
-def counts(table: Table, after: int, upto: int) -> list[tuple[int, int]]:
-    """Rows by the boundary that first counts them, after < boundary ≤ upto."""
-    found, mixed = [], []
-    for file in table.files():
-        low, high = file.low.get("_boundary"), file.high.get("_boundary")
-        if low is not None and low == high:
-            found += [(low, file.rows)] if after < low <= upto else []
-        elif high is None or low is None or (high > after and low <= upto):
-            mixed.append(places.join(table.path, file.path))
-    if mixed:
-        con = kernel.shared()
-        sql = f"SELECT epoch_us(_boundary), count(*) FROM read_parquet({kernel.files(con, tuple(mixed))}) GROUP BY 1"
-        found += [(b, n) for b, n in con.execute(sql).fetchall() if after < b <= upto]
-    return found
 
 
 def _old(path: str) -> bool:

@@ -17,7 +17,7 @@ from jobs.storage import delta_log, places, tables
 from optimizer.errors import ForebayError, failed
 
 if TYPE_CHECKING:
-    from jobs.run import Runtime
+    from jobs.ledger.open_pipeline import OpenPipeline
 
 KINDS = ("streams", "quarantine", "results", "relations", "ledger")
 
@@ -45,7 +45,7 @@ class Damage:
         return "`forebay doctor` looks at every table; rows that are gone have to be restored from a copy of the warehouse"
 
 
-def damage(rt: Runtime, path: str) -> Damage | None:
+def damage(rt: OpenPipeline, path: str) -> Damage | None:
     """What is wrong with one table, given by its path under the warehouse; None if it is sound, or was never made."""
     root, relied = rt.path(path), rt.ledger.relied().get(path, -1)
     if not tables.exists(root):
@@ -73,7 +73,7 @@ def damage(rt: Runtime, path: str) -> Damage | None:
     return _lost_ingest(rt, path)
 
 
-def _lost_ingest(rt: Runtime, path: str) -> Damage | None:
+def _lost_ingest(rt: OpenPipeline, path: str) -> Damage | None:
     """A stream whose last ingest is known to the ledger of files, but not to its table."""
     kind, _, name = path.partition("/")
     if kind != "streams" or name not in rt.pipeline.streams:
@@ -83,7 +83,7 @@ def _lost_ingest(rt: Runtime, path: str) -> Damage | None:
     return None if there >= known else Damage(path, f"it knows {there + 1} ingests of the {known + 1} in ledger/files: a commit of it is gone")
 
 
-def check(rt: Runtime, paths: Iterable[str]) -> None:
+def check(rt: OpenPipeline, paths: Iterable[str]) -> None:
     """Refuses to go on where one of these tables is not as Forebay left it."""
     for path in paths:
         wrong = damage(rt, path)
@@ -91,19 +91,19 @@ def check(rt: Runtime, paths: Iterable[str]) -> None:
             raise wrong.error(rt.pipeline.warehouse, queries_in(rt, path))
 
 
-def checked_paths(rt: Runtime) -> list[str]:
+def checked_paths(rt: OpenPipeline) -> list[str]:
     """What a run rests on: streams, relations, and the answers of queries that were not deleted."""
     inputs = [*(f"streams/{name}" for name in rt.pipeline.streams), *(f"relations/{name}" for name in rt.pipeline.relations)]
     queries = [s for s in standings(rt.ledger.all_changes()).values() if s.state != "deleted"]
     return list(dict.fromkeys([*inputs, *(path for s in queries for path in tables_of(s))]))
 
 
-def queries_in(rt: Runtime, path: str) -> list[str]:
+def queries_in(rt: OpenPipeline, path: str) -> list[str]:
     """Whose answers a result table holds."""
     return sorted(name for name, s in standings(rt.ledger.all_changes()).items() if s.state != "deleted" and path in tables_of(s))
 
 
-def mend_ends(rt: Runtime) -> list[str]:
+def mend_ends(rt: OpenPipeline) -> list[str]:
     """After a power cut: torn commits that nothing relies on leave the ends of all logs; gives the tables. For who holds the pipeline."""
     if isinstance(rt.pipeline.warehouse, places.Remote):
         return []
@@ -115,7 +115,7 @@ def mend_ends(rt: Runtime) -> list[str]:
     return mended
 
 
-def _state_paths(rt: Runtime) -> list[str]:
+def _state_paths(rt: OpenPipeline) -> list[str]:
     queries = places.listed(rt.path("state"))
     epochs = [f"state/{q}/{e}" for q in queries for e in places.listed(rt.path("state", q))]
     return [f"{epoch}/{s}" for epoch in epochs for s in places.listed(rt.path(epoch))]

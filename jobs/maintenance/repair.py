@@ -13,12 +13,12 @@ from optimizer.errors import ForebayError, failed
 
 if TYPE_CHECKING:
     from jobs.ledger.ledger import State
-    from jobs.run import Runtime
+    from jobs.ledger.open_pipeline import OpenPipeline
 
 BROKEN = (kernel.Error, OSError, tables.Broken, spark.Broken)
 
 
-def explained(rt: Runtime, error: BaseException) -> ForebayError:
+def explained(rt: OpenPipeline, error: BaseException) -> ForebayError:
     """A broken disk, table, engine or cluster, as an error that says what to do. Whatever it was, the next run goes on from the last commit."""
     text = _first_line(error)
     if _overtaken(rt):
@@ -38,7 +38,7 @@ def explained(rt: Runtime, error: BaseException) -> ForebayError:
 
 
 @contextmanager
-def told(rt: Runtime) -> Iterator[None]:
+def told(rt: OpenPipeline) -> Iterator[None]:
     """What breaks in here is explained."""
     try:
         yield
@@ -46,7 +46,7 @@ def told(rt: Runtime) -> Iterator[None]:
         raise explained(rt, error) from error
 
 
-def rebuild(rt: Runtime, query: str) -> bool:
+def rebuild(rt: OpenPipeline, query: str) -> bool:
     """Lets go of the query's state: its next batch begins anew from the stream tables. False if it has none."""
     with held(rt.pipeline.warehouse):
         last = rt.ledger.last()
@@ -56,14 +56,14 @@ def rebuild(rt: Runtime, query: str) -> bool:
         return True
 
 
-def damaged(rt: Runtime) -> list[tuple[str, str]]:
+def damaged(rt: OpenPipeline) -> list[tuple[str, str]]:
     """(query, what is wrong) of each query whose state cannot be read: what `rebuild` mends."""
     last = rt.ledger.last()
     found = [(query, _wrong(rt, query, state)) for query, state in (last[2] if last else {}).items()]
     return [(query, wrong) for query, wrong in found if wrong]
 
 
-def _wrong(rt: Runtime, query: str, state: State) -> str | None:
+def _wrong(rt: OpenPipeline, query: str, state: State) -> str | None:
     folder = places.join(rt.pipeline.warehouse, "state", query, str(state.epoch))
     for name in places.listed(folder):
         try:
@@ -77,7 +77,7 @@ def _wrong(rt: Runtime, query: str, state: State) -> str | None:
     return None
 
 
-def _overtaken(rt: Runtime) -> bool:
+def _overtaken(rt: OpenPipeline) -> bool:
     """Whether another process entered something since this one's last entry."""
     try:
         before = rt.ledger.position
@@ -87,7 +87,7 @@ def _overtaken(rt: Runtime) -> bool:
         return False
 
 
-def _state_of(rt: Runtime, text: str) -> str | None:
+def _state_of(rt: OpenPipeline, text: str) -> str | None:
     """The query whose state the message names."""
     _, found, rest = text.partition(places.join(rt.pipeline.warehouse, "state", ""))
     return rest.split("/")[0] if found else None

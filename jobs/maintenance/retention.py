@@ -21,24 +21,10 @@ from optimizer.query.model import Query
 from optimizer.query.windows import ALWAYS, Window
 
 if TYPE_CHECKING:
-    from jobs.run import Runtime
+    from jobs.ledger.open_pipeline import OpenPipeline
 
 
-def check(pipeline: Pipeline, query: Query) -> None:
-    """Refuses a query whose windows reach further back than the rows of their streams stay."""
-    for i in query.inputs:
-        keep = pipeline.streams[i.source].keep if i.window is not None else None
-        if keep is None or i.window is None:
-            continue
-        if i.window.kind == "landmark":
-            raise ForebayError("rows-leave", f"[WINDOW UNTIL NOW] counts all rows of {i.source}, which stay only for its `keep`",
-                               hint=f"take `keep` of {i.source} out of forebay.yml, or give a range")
-        if i.window.range > keep:
-            raise ForebayError("rows-leave", f"the window on {i.source} is longer than its rows stay",
-                               hint=f"raise `keep` of {i.source} in forebay.yml, or shorten the range")
-
-
-def horizons(rt: Runtime) -> dict[str, int]:
+def horizons(rt: OpenPipeline) -> dict[str, int]:
     """By table: everything before this time need not stay. A row stays until the answers that counted it leave, so that these can be verified."""
     last = rt.ledger.last()
     if last is None or last[0] != "commit" or all(s.keep is None for s in rt.pipeline.streams.values()):
@@ -53,7 +39,7 @@ def horizons(rt: Runtime) -> dict[str, int]:
     return streams | {f"quarantine/{n}": rt.clock() - keep for n, keep in kept.items()} | results | together
 
 
-def _together(rt: Runtime, known: Iterable[Standing]) -> dict[str, int]:
+def _together(rt: OpenPipeline, known: Iterable[Standing]) -> dict[str, int]:
     """Shared tables: how long the rows of the query stay that keeps them longest; those of which some stay for ever are not among them."""
     found: dict[str, list[int | None]] = {}
     for standing in known:
@@ -61,7 +47,7 @@ def _together(rt: Runtime, known: Iterable[Standing]) -> dict[str, int]:
     return {path: max(k for k in keeps if k is not None) for path, keeps in found.items() if None not in keeps}
 
 
-def leave(rt: Runtime, until: Mapping[str, int]) -> None:
+def leave(rt: OpenPipeline, until: Mapping[str, int]) -> None:
     """Takes out of the tables the files that need not stay."""
     for path, horizon in until.items():
         kind, _, name = path.partition("/")
@@ -86,7 +72,7 @@ def _back(window: Window) -> int:
     return ALWAYS if window.kind == "landmark" else window.range + window.slide
 
 
-def since(rt: Runtime, path: str) -> int | None:
+def since(rt: OpenPipeline, path: str) -> int | None:
     """Up to where rows may have left this table; None: all are there."""
     if not tables.exists(places.join(rt.pipeline.warehouse, path)):
         return None
@@ -94,12 +80,12 @@ def since(rt: Runtime, path: str) -> int | None:
     return None if number < 0 else number
 
 
-def gone(rt: Runtime, standing: Standing) -> int | None:
+def gone(rt: OpenPipeline, standing: Standing) -> int | None:
     """Up to where answers of the query may have left, from its own table or from one it shared."""
     return max((at for path in (standing.table, table_of(standing.columns)) if (at := since(rt, path)) is not None), default=None)
 
 
-def unsure(rt: Runtime, query: Query, boundaries: list[int]) -> int:
+def unsure(rt: OpenPipeline, query: Query, boundaries: list[int]) -> int:
     """How many of the boundaries, from the first on, cannot be recomputed, since rows that they counted may have left."""
     gone = {i.source: since(rt, f"streams/{i.source}") for i in query.inputs if i.is_stream}
     left = {stream: at for stream, at in gone.items() if at is not None}
@@ -110,7 +96,7 @@ def unsure(rt: Runtime, query: Query, boundaries: list[int]) -> int:
     return next((k + begin for k, spare in enumerate(needed) if spare >= 0 and k + begin < len(boundaries)), len(boundaries))
 
 
-def _longest(rt: Runtime, standing: Standing) -> int | None:
+def _longest(rt: OpenPipeline, standing: Standing) -> int | None:
     """Results stay as long as the rows of the stream that keeps longest."""
     try:
         lengths = [rt.pipeline.streams[i.source].keep for i in parsed(standing.sql, rt.catalog).inputs if i.is_stream]
@@ -126,7 +112,7 @@ def _older(files: Iterable[File], horizon: int) -> list[File]:
     return [f for f in files if f.high.get("boundary", horizon) < horizon] if lowest >= horizon else _older(files, lowest)
 
 
-def _take_out(rt: Runtime, path: str, gone: list[File], horizon: int) -> None:
+def _take_out(rt: OpenPipeline, path: str, gone: list[File], horizon: int) -> None:
     if gone:
         failpoints.at("keep.before")
         table = rt.table(path)

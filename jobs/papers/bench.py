@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from jobs import run as runner
 from jobs.engine import kernel
+from jobs.ledger.open_pipeline import OpenPipeline, open_pipeline
 from jobs.papers import bench_data, bench_sharing, bench_ways, drift, model_error
 from jobs.papers.bench_data import Setting
 from jobs.pipeline.config import load
@@ -69,9 +70,9 @@ def run(name: str, quick: bool = False) -> Report:
 
 
 @contextmanager
-def _bench(setting: Setting) -> Iterator[runner.Runtime]:
+def _bench(setting: Setting) -> Iterator[OpenPipeline]:
     folder = tempfile.mkdtemp(prefix="forebay-bench-")
-    rt = runner.runtime(load(bench_data.pipeline(folder, setting)))
+    rt = open_pipeline(load(bench_data.pipeline(folder, setting)))
     try:
         yield rt
     finally:
@@ -79,7 +80,7 @@ def _bench(setting: Setting) -> Iterator[runner.Runtime]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _land(rt: runner.Runtime, setting: Setting, batches: range, rows: int | None = None) -> tuple[float, int]:
+def _land(rt: OpenPipeline, setting: Setting, batches: range, rows: int | None = None) -> tuple[float, int]:
     """Makes and ingests batches; seconds and rows of the ingest alone."""
     bench_data.make(os.path.join(rt.pipeline.folder, "landing"), setting, batches, rows)
     started = time.perf_counter()
@@ -91,7 +92,7 @@ def _seconds(ran: list[dict[str, Any]]) -> float:
     return statistics.median(entry["seconds"] for entry in ran[WARM:] or ran)
 
 
-def _each(rt: runner.Runtime, last: int) -> list[dict[str, Any]]:
+def _each(rt: OpenPipeline, last: int) -> list[dict[str, Any]]:
     """Boundary by boundary, as they come in a running pipeline: never several in one batch."""
     return [entry for _ in range(last) for entry in runner.run(rt, flush=True, limit=1)["ran"]]
 
@@ -108,7 +109,7 @@ def batch_cost(sizes: tuple[int, ...]) -> Report:
             before = rt.tasks.jobs
             ran = _each(rt, count)
             found[f"{rows:,} rows a stream"] = {"batch_s": _seconds(ran), "spark_jobs_a_batch": (rt.tasks.jobs - before) / max(len(ran), 1),
-                                                "ingest_rows_per_s": taken / seconds, "stages_s": {k: round(v, 4) for k, v in rt.stages().items()}}
+                                                "ingest_rows_per_s": taken / seconds, "stages_s": {k: round(v, 4) for k, v in runner.stages(rt).items()}}
     return found
 
 
@@ -128,7 +129,7 @@ def window_growth(factors: tuple[int, ...]) -> Report:
     return {plan: {**seconds, "growth": list(seconds.values())[-1] / list(seconds.values())[0]} for plan, seconds in found.items()}
 
 
-def _pin(rt: runner.Runtime, plan: str) -> None:
+def _pin(rt: OpenPipeline, plan: str) -> None:
     requests.synchronise(rt)
     requests.change(rt, "answer", "pin", plan)
 
@@ -152,7 +153,7 @@ def peers_join(setting: Setting, with_plain: bool = True) -> Report:
         return report
 
 
-def _peers(rt: runner.Runtime, paths: dict[str, tuple[str, ...]], setting: Setting, t: int, with_plain: bool) -> dict[str, tuple[float, pa.Table | None]]:
+def _peers(rt: OpenPipeline, paths: dict[str, tuple[str, ...]], setting: Setting, t: int, with_plain: bool) -> dict[str, tuple[float, pa.Table | None]]:
     found = {"duckdb_recompute": _timed(lambda: _duckdb(paths, setting, t), 3)}
     if not rt.tasks.inline:
         session = rt.tasks.session

@@ -4,8 +4,8 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from jobs import run as runner
 from jobs.engine import kernel
+from jobs.ledger.open_pipeline import OpenPipeline
 
 SECOND = 1_000_000
 START = 1_356_998_400 * SECOND        # 2013-01-01T00:00:00Z
@@ -33,7 +33,7 @@ def boundary(setting: Setting, number: int) -> int:
     return START + (number + 1) * setting.batch * SECOND
 
 
-def stream_files(rt: runner.Runtime, stream: str) -> tuple[str, ...]:
+def stream_files(rt: OpenPipeline, stream: str) -> tuple[str, ...]:
     """For who reads a stream by itself: the files that its table names. The folder may also hold what a merge has replaced."""
     table = rt.table(f"streams/{stream}").refresh()
     return tuple(os.path.join(table.path, f.path) for f in table.files())

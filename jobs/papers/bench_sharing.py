@@ -4,6 +4,7 @@ The workload is the one of the AJoin paper (E): six attributes of 0 … 499, a s
 """
 from __future__ import annotations
 
+import dataclasses
 import os
 import shutil
 import statistics
@@ -19,8 +20,10 @@ from typing import Any
 import pyarrow as pa
 
 from jobs import run as runner
+from jobs.adapt.sharing import Groups
 from jobs.engine import kernel, spark
 from jobs.engine.tasks import Tasks
+from jobs.ledger.open_pipeline import OpenPipeline, open_pipeline
 from jobs.papers.bench_data import stream_files
 from jobs.pipeline.config import load
 from jobs.requests import requests
@@ -72,7 +75,7 @@ def with_spark(setting: Setting = Setting(), tell: Callable[[str], None] = lambd
 
 
 def sharing(setting: Setting = Setting(), tell: Callable[[str], None] = lambda _: None, master: str | None = None,
-            after: Callable[[runner.Runtime, list[tuple[int, int]]], Report] = lambda rt, asked: {},
+            after: Callable[[OpenPipeline, list[tuple[int, int]]], Report] = lambda rt, asked: {},
             told: Callable[[int, Report], None] = lambda count, level: None) -> Report:
     """Seconds a batch by number of queries, shared and apart; `after` adds to the figures while all is still there, `told` hears of each level."""
     with pipeline(setting, master) as rt:
@@ -98,17 +101,17 @@ def sharing(setting: Setting = Setting(), tell: Callable[[str], None] = lambda _
         return {**found, **after(rt, asked[:done])}
 
 
-def _one_more(rt: runner.Runtime, setting: Setting, asked: list[tuple[int, int]], usual: float) -> Report:
+def _one_more(rt: OpenPipeline, setting: Setting, asked: list[tuple[int, int]], usual: float) -> Report:
     """What one more query than at the last level costs: its request, and the batch in which it is in force first beside the usual one."""
-    rt.share_from = None
+    rt.memory(Groups).share_from = None
     request = grown(rt, setting, asked, len(asked) - 1, len(asked))
     (ran,) = runner.run(rt, flush=True, limit=1)["ran"]
     return {"request_s": request, "batch_s": ran["seconds"], "adds_s": ran["seconds"] - usual}
 
 
-def _level(rt: runner.Runtime, setting: Setting, asked: list[tuple[int, int]], count: int) -> Report:
+def _level(rt: OpenPipeline, setting: Setting, asked: list[tuple[int, int]], count: int) -> Report:
     """The same queries together, then each for itself."""
-    rt.share_from = None
+    rt.memory(Groups).share_from = None
     used = time.process_time()
     seconds, last = batches(rt)
     used = (time.process_time() - used) / (MEASURED + 1)
@@ -117,18 +120,18 @@ def _level(rt: runner.Runtime, setting: Setting, asked: list[tuple[int, int]], c
     if rt.tasks.inline:
         level["cpu_s"] = used      # all the work is this process's: what it takes however busy the machine is
     if 1 < count <= setting.apart:
-        rt.share_from = count + 1
+        rt.memory(Groups).share_from = count + 1
         level["apart_s"] = batches(rt)[0]
         level["apart_times_shared"] = level["apart_s"] / seconds
     return level
 
 
-def batches(rt: runner.Runtime) -> tuple[float, int]:
+def batches(rt: OpenPipeline) -> tuple[float, int]:
     ran = [entry for _ in range(MEASURED + 1) for entry in runner.run(rt, flush=True, limit=1)["ran"]]
     return statistics.median(entry["seconds"] for entry in ran[1:]), ran[-1]["boundary"]
 
 
-def grown(rt: runner.Runtime, setting: Setting, asked: list[tuple[int, int]], since: int, until: int) -> float:
+def grown(rt: OpenPipeline, setting: Setting, asked: list[tuple[int, int]], since: int, until: int) -> float:
     """Creates queries; the mean seconds of one request."""
     started = time.perf_counter()
     for n in range(since, until):
@@ -137,7 +140,7 @@ def grown(rt: runner.Runtime, setting: Setting, asked: list[tuple[int, int]], si
     return (time.perf_counter() - started) / max(until - since, 1)
 
 
-def equal(rt: runner.Runtime, setting: Setting, asked: list[tuple[int, int]], t: int) -> bool:
+def equal(rt: OpenPipeline, setting: Setting, asked: list[tuple[int, int]], t: int) -> bool:
     """Whether some queries' answers are what DuckDB says, given the form that an expert writes: the joined rows themselves are billions."""
     con = kernel.connect(threads=os.cpu_count() or 2, memory="4GB")
     for stream in ("s1", "s2"):
@@ -154,7 +157,7 @@ def _expert(con: kernel.Connection, setting: Setting, bound: tuple[int, int], t:
         SELECT g, CAST(sum(e1.c * e2.c) AS BIGINT) AS n, CAST(sum(e1.c * e2.b) AS BIGINT) AS sum_b FROM e1 JOIN e2 USING (f0) GROUP BY g""")
 
 
-def beside_spark(rt: runner.Runtime, setting: Setting, asked: list[tuple[int, int]], shared_s: Mapping[int, float], tell: Callable[[str], None],
+def beside_spark(rt: OpenPipeline, setting: Setting, asked: list[tuple[int, int]], shared_s: Mapping[int, float], tell: Callable[[str], None],
                  patience: float = PATIENCE) -> Report:
     """Each query of a seeded sample as plain SQL, by Spark over the last boundary's windows from the stream tables' Parquet files; the mean times the number
     of queries is what all would take."""
@@ -172,7 +175,7 @@ def beside_spark(rt: runner.Runtime, setting: Setting, asked: list[tuple[int, in
         f"{count} queries": {"spark_s": mean * count, "spark_times_shared": mean * count / seconds} for count, seconds in shared_s.items()}}
 
 
-def plain_session(rt: runner.Runtime) -> Any:
+def plain_session(rt: OpenPipeline) -> Any:
     """Spark with the rows of both streams as views."""
     session = spark.session("local[*]") if rt.tasks.inline else rt.tasks.session
     for stream in ("s1", "s2"):
@@ -204,16 +207,16 @@ def limited(session: Any, sql: str, seconds: float) -> tuple[float, pa.Table | N
 
 
 @contextmanager
-def pipeline(setting: Setting, master: str | None = None) -> Iterator[runner.Runtime]:
+def pipeline(setting: Setting, master: str | None = None) -> Iterator[OpenPipeline]:
     folder = tempfile.mkdtemp(prefix="forebay-bench-")
     columns = ", ".join(["ts: timestamp", *(f"f{k}: bigint" for k in range(ATTRIBUTES))])
     streams = "".join(f"  {s}: {{columns: {{{columns}}}, event_time: ts, source: {{files: \"landing/{s}/*.parquet\"}}}}\n" for s in ("s1", "s2"))
     with open(os.path.join(folder, "forebay.yml"), "w", encoding="utf-8") as file:
         file.write(f"name: bench\nbatch: {setting.batch} seconds\nstreams:\n{streams}")
     make(os.path.join(folder, "landing"), setting)
-    rt = runner.runtime(load(folder))
+    rt = open_pipeline(load(folder))
     if master is not None:
-        rt.tasks = Tasks(master)
+        rt = dataclasses.replace(rt, tasks=Tasks(master))
     try:
         yield rt
     finally:

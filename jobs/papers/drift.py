@@ -6,6 +6,7 @@ predicted to take longer than HOPELESS.
 """
 from __future__ import annotations
 
+import dataclasses
 import os
 import shutil
 import tempfile
@@ -15,7 +16,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jobs import run as runner
+from jobs.adapt import choice
 from jobs.engine import kernel
+from jobs.ledger.open_pipeline import OpenPipeline, open_pipeline
 from jobs.papers.bench_data import SECOND, START
 from jobs.pipeline.config import load
 from jobs.requests import requests
@@ -53,7 +56,7 @@ def phases(rate: int = 2_000) -> tuple[Phase, ...]:
 class Run:
     """One life of the pipeline; `plan` is pinned, or CHOSEN."""
 
-    rt: runner.Runtime
+    rt: OpenPipeline
     plan: str
     phases: list[list[float]] = field(default_factory=list)      # seconds of each batch
     plans: list[str] = field(default_factory=list)               # in force at each
@@ -64,7 +67,7 @@ class Run:
         self.plans.append(entry["plans"]["answer"])
 
     def predicted(self) -> dict[str, float]:
-        decision = self.rt.choices.queries["answer"].decision
+        decision = choice.of(self.rt).queries["answer"].decision
         return {c.plan.name: c.seconds for c in decision.candidates if c.refused is None} if decision else {}
 
 
@@ -98,15 +101,15 @@ def _race(runs: dict[str, Run], count: int, length: int) -> dict[str, str]:
 @contextmanager
 def _runs(origin: str, root: str, fixed: Sequence[str]) -> Iterator[dict[str, Run]]:
     """All that take part, on one Spark session; data files are shared, since none is ever changed."""
-    first = runner.runtime(load(origin))
+    first = open_pipeline(load(origin))
     first.tasks.map(len, [()] * first.tasks.width)      # Spark's start is nobody's
     try:
         found: dict[str, Run] = {}
         for number, name in enumerate((CHOSEN, *fixed)):
             folder = os.path.join(root, str(number))
             shutil.copytree(origin, folder, copy_function=lambda a, b: os.link(a, b) if a.endswith(".parquet") else shutil.copy2(a, b))
-            rt = runner.runtime(load(folder))
-            rt.tasks = first.tasks
+            rt = open_pipeline(load(folder))
+            rt = dataclasses.replace(rt, tasks=first.tasks)
             requests.synchronise(rt)
             if name != CHOSEN:
                 requests.change(rt, "answer", "pin", name)
@@ -141,7 +144,7 @@ def _landed(folder: str, wanted: tuple[Phase, ...], length: int) -> str:
     for n, phase in enumerate(wanted):
         for batch in range(n * length, (n + 1) * length):
             _rows(folder, phase, batch)
-    rt = runner.runtime(load(folder))
+    rt = open_pipeline(load(folder))
     runner.take(rt)
     rt.tasks.stop()
     return folder
@@ -162,5 +165,5 @@ def _rows(folder: str, phase: Phase, batch: int) -> None:
 
 def _names(folder: str) -> list[str]:
     from jobs.batch.works import parsed
-    rt = runner.runtime(load(folder))
+    rt = open_pipeline(load(folder))
     return [c.plan.name for c in candidates(parsed(QUERY, rt.catalog)) if c.refused is None]

@@ -31,6 +31,13 @@ class Given:
     entries: tuple[Entry, ...]
 
 
+@dataclass
+class Declared:
+    """What was last read of a pipeline's expectations."""
+
+    given: tuple[Given, ...] = ()
+
+
 def read(pipeline: Pipeline) -> tuple[Given, ...]:
     """Every file; streams are looked up, queries are known only to the ledger."""
     folder = os.path.join(pipeline.folder, FOLDER)

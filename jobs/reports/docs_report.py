@@ -15,13 +15,14 @@ from jobs.expectations import findings as expect_ledger
 from jobs.expectations import gate as expect
 from jobs.ingest import register as intake
 from jobs.pipeline import declared as expect_files
+from jobs.pipeline.declared import Declared
 from jobs.reports import docs_pages as expect_pages
 from jobs.requests import requests
-from jobs.requests.boundaries import next_group
-from jobs.results.answers import iso
+from jobs.requests.boundaries import Arrivals, next_group
+from optimizer.time import iso
 
 if TYPE_CHECKING:
-    from jobs.run import Runtime
+    from jobs.ledger.open_pipeline import OpenPipeline
 
 EVERY = 600.0            # seconds between two makings of the documents; what is stopped or let pass is shown at once
 SWITCH = "FOREBAY_DOCS"  # `off`: none are made but by hand
@@ -29,12 +30,12 @@ SHOWN = 200              # findings of the index
 STAMP = "built.json"
 
 
-def waiting(rt: Runtime) -> dict[str, Any]:
+def waiting(rt: OpenPipeline) -> dict[str, Any]:
     """What fails of the complete boundaries that wait; what is critical and not released will stop the first of them."""
     expect.begin(rt)
     requests.synchronise(rt)
     expect.check(rt)
-    rt.marks = intake.watermarks(rt.pipeline)
+    rt.memory(Arrivals).marks = intake.watermarks(rt.pipeline)
     group = next_group(rt, None, False, None)
     found = expect.waiting(rt, group) if group else []
     released = expect_ledger.released(rt) if found else set()
@@ -43,7 +44,7 @@ def waiting(rt: Runtime) -> dict[str, Any]:
     return {"boundaries": len(group), "next": iso(group[0]) if group else None, "failing": said}
 
 
-def docs(rt: Runtime, anew: bool = False) -> str | None:
+def docs(rt: OpenPipeline, anew: bool = False) -> str | None:
     """The documents' index, made again where something changed; None before the first boundary is published, or where they are switched off."""
     if not anew and os.environ.get(SWITCH) == "off":
         return None
@@ -55,17 +56,18 @@ def docs(rt: Runtime, anew: bool = False) -> str | None:
     return os.path.join(folder, "index.html")
 
 
-def listed(rt: Runtime) -> dict[str, Any]:
+def listed(rt: OpenPipeline) -> dict[str, Any]:
     """Every expectation in force, by subject: derived ones and declared ones, and where they are held."""
     expect.begin(rt)
     found: dict[str, list[dict[str, str]]] = {}
     for name, stream in rt.pipeline.streams.items():
         own = derived.of_stream(stream.columns, stream.event_time)
-        found[f"stream {name}"] = _rows(own, expect_files.of_stream(rt.pipeline, rt.declared, name), "input")
+        found[f"stream {name}"] = _rows(own, expect_files.of_stream(rt.pipeline, rt.memory(Declared).given, name), "input")
     for standing in requests.listed(rt):
         if standing.active:
             query = parsed(standing.sql, rt.catalog)
-            found[f"query {standing.name}"] = _rows(derived.of_query(query), expect_files.of_query(rt.declared, standing.name, dict(query.columns)), "answers")
+            declared = expect_files.of_query(rt.memory(Declared).given, standing.name, dict(query.columns))
+            found[f"query {standing.name}"] = _rows(derived.of_query(query), declared, "answers")
     return found
 
 
@@ -74,7 +76,7 @@ def _rows(own: Sequence[derived.Derived], declared: Sequence[Any], where: str) -
             *({"expectation": str(e), "severity": e.severity, "held": "ingest" if e.severity == "row" else where} for e in declared)]
 
 
-def _stamp(rt: Runtime) -> dict[str, Any]:
+def _stamp(rt: OpenPipeline) -> dict[str, Any]:
     suites = hashlib.blake2b(json.dumps(listed(rt)).encode(), digest_size=8).hexdigest()
     found = expect_ledger.found(rt)
     return {"boundary": rt.ledger.committed(), "suites": suites, "findings": len(found), "stops": sum(row["severity"] == "critical" for row in found),
@@ -91,7 +93,7 @@ def _due(path: str, said: Mapping[str, Any]) -> bool:
     return any(before.get(k) != said[k] for k in ("suites", "stops", "releases")) or old and before != said
 
 
-def _build(rt: Runtime, folder: str, said: Mapping[str, Any]) -> None:
+def _build(rt: OpenPipeline, folder: str, said: Mapping[str, Any]) -> None:
     """Whole in a folder beside, then in its place, so that a reader never sees half of it."""
     from jobs.reports import data_docs as expect_docs
     from jobs.reports import suites as expect_suites  # seconds that nothing else need pay
@@ -122,7 +124,7 @@ def _write(path: str, text: str) -> None:
         file.write(text)
 
 
-def _index(rt: Runtime, pages: Sequence[Any], said: Mapping[str, Any]) -> str:
+def _index(rt: OpenPipeline, pages: Sequence[Any], said: Mapping[str, Any]) -> str:
     findings, released = expect_ledger.found(rt)[-SHOWN:][::-1], expect_ledger.releases(rt)[::-1]
     suites = [(expect_pages.link(p.path, p.name), expect_pages.verdict(p.passed, p.asked)) for p in pages]
     held = [(subject, row["expectation"], row["severity"], row["held"]) for subject, rows in listed(rt).items() for row in rows]

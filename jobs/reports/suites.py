@@ -15,6 +15,7 @@ from jobs.batch.works import parsed
 from jobs.engine import kernel
 from jobs.expectations import gate as expect
 from jobs.pipeline import declared as expect_files
+from jobs.pipeline.declared import Declared
 from jobs.pipeline.schema import stream_schema
 from jobs.reports.data_docs import Asked, Suite
 from jobs.requests import requests
@@ -23,13 +24,13 @@ from jobs.storage import places, tables
 from optimizer.expression.types import Type
 
 if TYPE_CHECKING:
+    from jobs.ledger.open_pipeline import OpenPipeline
     from jobs.ledger.queries import Standing
-    from jobs.run import Runtime
 
 SAMPLE = 10_000          # rows of a subject that are looked at
 
 
-def suites(rt: Runtime) -> Iterator[Suite]:
+def suites(rt: OpenPipeline) -> Iterator[Suite]:
     """Of every stream with rows and every query with answers. What touches a sensitive column is a suite of its own, without values."""
     for name in rt.pipeline.streams:
         if tables.exists(rt.path("streams", name)):
@@ -56,7 +57,7 @@ def _split(name: str, rows: pa.Table, asked: Iterable[Touching], sensitive: froz
         yield Suite(f"{name}__sensitive", rows, hidden, hidden=True)
 
 
-def _newest(rt: Runtime, stream: str) -> tuple[int | None, pa.Table]:
+def _newest(rt: OpenPipeline, stream: str) -> tuple[int | None, pa.Table]:
     """The newest boundary run that has rows of the stream, since of no rows nothing can be said, and a sample of these. Before any, the first there are."""
     table, last = rt.table(f"streams/{stream}").refresh(), rt.ledger.committed()
     files = table.files() if last is None else _about(table.files(), last)
@@ -83,16 +84,16 @@ def _about(files: Sequence[Any], last: int) -> list[Any]:
     return [f for f in begun if f.high.get("_boundary", last) >= ended]
 
 
-def _of_stream(rt: Runtime, stream: str, boundary: int | None) -> Iterator[Touching]:
+def _of_stream(rt: OpenPipeline, stream: str, boundary: int | None) -> Iterator[Touching]:
     declared = rt.pipeline.streams[stream]
     for d in derived.of_stream(declared.columns, declared.event_time):
         for kind, arguments in _stream_words(rt, stream, d, boundary):
             yield d.columns, Asked(kind, arguments, d.severity, d.text)
-    for e in expect_files.of_stream(rt.pipeline, rt.declared, stream):
+    for e in expect_files.of_stream(rt.pipeline, rt.memory(Declared).given, stream):
         yield e.columns, _words(e)
 
 
-def _stream_words(rt: Runtime, stream: str, d: Derived, boundary: int | None) -> Iterator[tuple[str, dict[str, Any]]]:
+def _stream_words(rt: OpenPipeline, stream: str, d: Derived, boundary: int | None) -> Iterator[tuple[str, dict[str, Any]]]:
     declared, last = rt.pipeline.streams[stream], rt.ledger.committed()
     column = {"column": declared.event_time}
     if d.name == TYPES:
@@ -108,7 +109,7 @@ def _stream_words(rt: Runtime, stream: str, d: Derived, boundary: int | None) ->
         yield from _volume(rt, stream, boundary)
 
 
-def _volume(rt: Runtime, stream: str, last: int) -> Iterator[tuple[str, dict[str, Any]]]:
+def _volume(rt: OpenPipeline, stream: str, last: int) -> Iterator[tuple[str, dict[str, Any]]]:
     """As far as a sample holds all of the boundary's rows."""
     batch = rt.pipeline.batch
     counts = expect.volumes(rt.table(f"streams/{stream}").files(), batch, last - derived.HISTORY * batch, last)
@@ -117,12 +118,12 @@ def _volume(rt: Runtime, stream: str, last: int) -> Iterator[tuple[str, dict[str
         yield "expect_table_row_count_to_be_between", {"min_value": usual[0], "max_value": usual[1]}
 
 
-def _of_query(rt: Runtime, standing: Standing, last: int) -> Iterator[Touching]:
+def _of_query(rt: OpenPipeline, standing: Standing, last: int) -> Iterator[Touching]:
     query = parsed(standing.sql, rt.catalog)
     for d in derived.of_query(query):
         for kind, arguments in _query_words(d, last):
             yield d.columns, Asked(kind, arguments, d.severity, d.text)
-    for e in expect_files.of_query(rt.declared, standing.name, dict(query.columns)):
+    for e in expect_files.of_query(rt.memory(Declared).given, standing.name, dict(query.columns)):
         yield e.columns, _words(e)
 
 

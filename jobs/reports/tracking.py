@@ -20,17 +20,17 @@ from jobs.reports.tracking_chart import chart
 from jobs.reports.tracking_pages import VARIABLE, charts, experiment
 from jobs.requests import requests
 from jobs.results import answers
-from jobs.results.answers import iso
 from jobs.results.history import Point, Span, spans, weighed
 from jobs.storage.lock import held
 from optimizer.choice import explain as renderer
 from optimizer.errors import ForebayError, failed
 from optimizer.query.spans import span as spelled
+from optimizer.time import iso
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
-    from jobs.run import Runtime
+    from jobs.ledger.open_pipeline import OpenPipeline
 
 QUIET = {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2", "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
          "MLFLOW_LOGGING_LEVEL": "WARNING"}
@@ -108,7 +108,7 @@ def _without_password(uri: str) -> str:
     return re.sub(r"//[^/@]*@", "//", uri)
 
 
-def track(rt: Runtime) -> dict[str, Any]:
+def track(rt: OpenPipeline) -> dict[str, Any]:
     """Logs every batch that is committed and not yet logged; says where (without a password), and how many batches of which query were new."""
     place = store(rt.pipeline)
     if place is None:
@@ -151,7 +151,7 @@ def _log(place: Store, name: str, tags: dict[str, str]) -> Log:
     return Log(client, made)
 
 
-def _query(rt: Runtime, log: Log, standing: Standing) -> dict[str, Any] | None:
+def _query(rt: OpenPipeline, log: Log, standing: Standing) -> dict[str, Any] | None:
     """A query's run, brought up to the last batch that answered it."""
     found = spans(rt, standing.name)
     if not found:
@@ -225,7 +225,7 @@ def _describe(log: Log, run: str, span: Span) -> None:
                                   "candidates": listed}, "decision.json")
 
 
-def _artifacts(rt: Runtime, log: Log, run: str, standing: Standing, found: Sequence[Span]) -> None:
+def _artifacts(rt: OpenPipeline, log: Log, run: str, standing: Standing, found: Sequence[Span]) -> None:
     """As of now: the chart, the switches, and for a query in force what its next boundary would be decided by."""
     client = log.client
     client.log_figure(run, chart(standing.name, found), "cost.png")

@@ -16,14 +16,14 @@ from jobs.batch.works import parsed
 from jobs.ingest import agreed
 from jobs.ledger.ledger import Change
 from jobs.ledger.queries import Standing, never_before, standings
-from jobs.maintenance import retention
-from jobs.requests.boundaries import first_possible
+from jobs.pipeline import keep
+from jobs.requests.boundaries import Arrivals, first_possible
 from optimizer.errors import ForebayError
 from optimizer.names import NAME
 from optimizer.plan.model import candidates, named
 
 if TYPE_CHECKING:
-    from jobs.run import Runtime
+    from jobs.ledger.open_pipeline import OpenPipeline
 
 MOST_QUERIES = 10_000
 FROM_FILE = "queries/"        # the reason of a creation that a file in that folder brought about
@@ -37,7 +37,7 @@ class Notice:
     message: str
 
 
-def create(rt: Runtime, name: str, sql: str, replace: bool = False, reason: str | None = None) -> Standing:
+def create(rt: OpenPipeline, name: str, sql: str, replace: bool = False, reason: str | None = None) -> Standing:
     """In force at the first boundary not yet begun; answers at once from the history that is there."""
     check_name(name)
     agreed.streams(rt)
@@ -53,40 +53,40 @@ def create(rt: Runtime, name: str, sql: str, replace: bool = False, reason: str 
     return show(rt, name)
 
 
-def _pin(rt: Runtime, old: Standing | None, sql: str) -> str | None:
+def _pin(rt: OpenPipeline, old: Standing | None, sql: str) -> str | None:
     """What the name was pinned to, where the new text has that plan too."""
     if old is None or old.pin is None:
         return None
     return old.pin if any(c.plan.name == old.pin and c.refused is None for c in candidates(parsed(sql, rt.catalog))) else None
 
 
-def change(rt: Runtime, name: str, action: str, plan: str | None = None) -> Standing:
+def change(rt: OpenPipeline, name: str, action: str, plan: str | None = None) -> Standing:
     """delete, pause, resume, pin or unpin."""
     def make(begun: int | None, changes: Iterable[Change]) -> Change:
         old = _existing(standings(changes), name)
         _check_action(old, action)
         if action == "resume":
-            retention.check(rt.pipeline, parsed(old.sql, rt.catalog))
+            keep.check(rt.pipeline, parsed(old.sql, rt.catalog))
         return Change(name, action, never_before(changes, name, effective(rt, begun)), plan=named(parsed(old.sql, rt.catalog), plan).name if plan else None)
 
     rt.ledger.request(make)
     return show(rt, name)
 
 
-def show(rt: Runtime, name: str) -> Standing:
+def show(rt: OpenPipeline, name: str) -> Standing:
     return _existing(standings(rt.ledger.all_changes()), name)
 
 
-def listed(rt: Runtime) -> list[Standing]:
+def listed(rt: OpenPipeline) -> list[Standing]:
     return sorted(standings(rt.ledger.all_changes()).values(), key=lambda s: s.name)
 
 
-def effective(rt: Runtime, begun: int | None) -> int | None:
+def effective(rt: OpenPipeline, begun: int | None) -> int | None:
     """The first boundary not yet begun, None while the pipeline has no row."""
     return begun + rt.pipeline.batch if begun is not None else first_possible(rt)
 
 
-def document(rt: Runtime, standing: Standing) -> dict[str, Any]:
+def document(rt: OpenPipeline, standing: Standing) -> dict[str, Any]:
     """INTERFACE's `query show`."""
     changes = [c for c in rt.ledger.all_changes() if c.query == standing.name]
     effective = changes[-1].effective if changes[-1].effective is not None else _beginning(rt)
@@ -95,13 +95,13 @@ def document(rt: Runtime, standing: Standing) -> dict[str, Any]:
     return {**shown, **sharing.said(rt, standing), **({"error": standing.error} if standing.error else {})}
 
 
-def _beginning(rt: Runtime) -> int | None:
+def _beginning(rt: OpenPipeline) -> int | None:
     """What a request made before the first row is in force from: the first boundary, once there is one."""
-    rt.beginning = rt.beginning if rt.beginning is not None else rt.ledger.first()
-    return rt.beginning if rt.beginning is not None else first_possible(rt)
+    rt.memory(Arrivals).beginning = rt.memory(Arrivals).beginning if rt.memory(Arrivals).beginning is not None else rt.ledger.first()
+    return rt.memory(Arrivals).beginning if rt.memory(Arrivals).beginning is not None else first_possible(rt)
 
 
-def synchronise(rt: Runtime) -> list[Notice]:
+def synchronise(rt: OpenPipeline) -> list[Notice]:
     """A new file in queries/ becomes a query; a changed or removed one is reported, not applied."""
     files = query_files(rt.pipeline.folder)
     known = standings(rt.ledger.all_changes())
@@ -116,7 +116,7 @@ def synchronise(rt: Runtime) -> list[Notice]:
     return notices + [Notice(n, f"queries/{n}.sql is gone but the query is in force; end it with `forebay query delete {n}`") for n in sorted(removed)]
 
 
-def _check_file(rt: Runtime, name: str, sql: str) -> None:
+def _check_file(rt: OpenPipeline, name: str, sql: str) -> None:
     """Before any of them becomes a query; the error names the file."""
     try:
         columns_of(rt, sql)
@@ -139,7 +139,7 @@ def query_files(folder: str) -> dict[str, str]:
     return found
 
 
-def _from_files(rt: Runtime) -> set[str]:
+def _from_files(rt: OpenPipeline) -> set[str]:
     """Queries whose latest creation was a file in queries/."""
     return {name for name, reason in {c.query: c.reason for c in rt.ledger.all_changes() if c.action == "create"}.items() if reason == FROM_FILE}
 
@@ -149,9 +149,9 @@ def check_name(name: str, said: str = "") -> None:
         raise ForebayError("bad-name", f"{said or repr(name)} is not a query's name", hint="an ASCII letter or _, then up to 63 letters, digits and _")
 
 
-def columns_of(rt: Runtime, sql: str) -> str:
+def columns_of(rt: OpenPipeline, sql: str) -> str:
     query = parsed(sql, rt.catalog)
-    retention.check(rt.pipeline, query)
+    keep.check(rt.pipeline, query)
     return json.dumps([[n, str(t)] for n, t in query.columns])
 
 

@@ -24,19 +24,20 @@ from optimizer.choice import explain as renderer
 from optimizer.errors import ForebayError
 from optimizer.query.model import Query
 from optimizer.sharing.group import OWNER
+from optimizer.time import iso
 
 if TYPE_CHECKING:
-    from jobs.run import Runtime
+    from jobs.ledger.open_pipeline import OpenPipeline
 
 READING = "512MB"      # for sorting an answer that is read; beyond it the engine spills
 
 
-def read(rt: Runtime, name: str, at: int | None = None, every: bool = False) -> pa.Table:
+def read(rt: OpenPipeline, name: str, at: int | None = None, every: bool = False) -> pa.Table:
     """The answer at the last boundary, at `at`, or at all (`boundary` comes first in any case)."""
     return stream(rt, name, at, every).read_all()
 
 
-def stream(rt: Runtime, name: str, at: int | None = None, every: bool = False) -> pa.RecordBatchReader:
+def stream(rt: OpenPipeline, name: str, at: int | None = None, every: bool = False) -> pa.RecordBatchReader:
     """The same in batches, sorted in little memory: an answer may have millions of rows."""
     standing = requests.show(rt, name)
     agreed.streams(rt)
@@ -56,11 +57,11 @@ def stream(rt: Runtime, name: str, at: int | None = None, every: bool = False) -
         return _batches(rt, standing, wanted)
 
 
-def rows(rt: Runtime, standing: Standing, boundaries: list[int]) -> pa.Table:
+def rows(rt: OpenPipeline, standing: Standing, boundaries: list[int]) -> pa.Table:
     return _batches(rt, standing, boundaries).read_all()
 
 
-def _batches(rt: Runtime, standing: Standing, boundaries: list[int]) -> pa.RecordBatchReader:
+def _batches(rt: OpenPipeline, standing: Standing, boundaries: list[int]) -> pa.RecordBatchReader:
     """Each boundary's answer is in one of the two tables: the query's own, or the one of those with which it shared then."""
     query = parsed(standing.sql, rt.catalog)
     schema = pa.schema([("boundary", arrow_timestamp()), *((n, arrow(t)) for n, t in query.columns)])
@@ -77,12 +78,12 @@ def _batches(rt: Runtime, standing: Standing, boundaries: list[int]) -> pa.Recor
     return pa.RecordBatchReader.from_batches(schema, whole)
 
 
-def _told(rt: Runtime, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _told(rt: OpenPipeline, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     with repair.told(rt):
         yield from batches
 
 
-def _files(rt: Runtime, table: str, boundaries: list[int]) -> tuple[Any, ...]:
+def _files(rt: OpenPipeline, table: str, boundaries: list[int]) -> tuple[Any, ...]:
     path = places.join(rt.pipeline.warehouse, table)
     if not boundaries or not tables.exists(path):
         return ()
@@ -95,14 +96,14 @@ def arrow_timestamp() -> pa.DataType:
     return pa.timestamp("us", "UTC")
 
 
-def published(rt: Runtime, name: str) -> list[int]:
+def published(rt: OpenPipeline, name: str) -> list[int]:
     """Boundaries at which the query's present table has an answer, also an empty one."""
     now = requests.show(rt, name)
     gone = retention.gone(rt, now) or 0
     return [t for standing, boundaries in segments(rt, name) if standing.table == now.table for t in boundaries if t >= gone]
 
 
-def segments(rt: Runtime, name: str) -> list[tuple[Standing, list[int]]]:
+def segments(rt: OpenPipeline, name: str) -> list[tuple[Standing, list[int]]]:
     """The spans in which the query was in force without a new beginning, with the boundaries at which each answered: due and committed."""
     last, first = rt.ledger.committed(), rt.ledger.first()
     if last is None or first is None:
@@ -118,7 +119,7 @@ def segments(rt: Runtime, name: str) -> list[tuple[Standing, list[int]]]:
     return found
 
 
-def explain(rt: Runtime, query: str, statistics: Mapping[str, Any] | None = None, cost_model: str = "measured") -> dict[str, Any]:
+def explain(rt: OpenPipeline, query: str, statistics: Mapping[str, Any] | None = None, cost_model: str = "measured") -> dict[str, Any]:
     """Of a query's name, as its next boundary would decide; or of a text, as if it were created now. `statistics` instead of what was measured."""
     standing = standings(rt.ledger.all_changes()).get(query)
     asked = parsed(standing.sql if standing else query, rt.catalog)
@@ -126,7 +127,7 @@ def explain(rt: Runtime, query: str, statistics: Mapping[str, Any] | None = None
     return {"query": query, **renderer.document(asked, decision, choice.shown(asked, observed, rt, statistics))}
 
 
-def verify(rt: Runtime, name: str | None = None, engine: str = "duckdb") -> dict[str, Any]:
+def verify(rt: OpenPipeline, name: str | None = None, engine: str = "duckdb") -> dict[str, Any]:
     """Every published answer of every query (or one) against its plain SQL over the stream tables, in INTERFACE's shape."""
     agreed.streams(rt)
     names = [name] if name is not None else sorted(standings(rt.ledger.all_changes()))
@@ -139,7 +140,7 @@ def verify(rt: Runtime, name: str | None = None, engine: str = "duckdb") -> dict
     return {"queries": said}
 
 
-def _verified(rt: Runtime, name: str, engine: str) -> dict[str, Any]:
+def _verified(rt: OpenPipeline, name: str, engine: str) -> dict[str, Any]:
     table, known = requests.show(rt, name).table, set(published(rt, name))
     spans = [(s, b) for s, b in segments(rt, name) if s.table == table and b]
     first = [max(retention.unsure(rt, parsed(s.sql, rt.catalog), b), sum(t not in known for t in b)) for s, b in spans]
@@ -149,7 +150,7 @@ def _verified(rt: Runtime, name: str, engine: str) -> dict[str, Any]:
     return {"boundaries": count, "equal": equal, "differences": differences, **({"left": sum(first)} if any(first) else {})}
 
 
-def _differences(rt: Runtime, standing: Standing, boundaries: list[int], first: int, engine: str) -> list[dict[str, Any]]:
+def _differences(rt: OpenPipeline, standing: Standing, boundaries: list[int], first: int, engine: str) -> list[dict[str, Any]]:
     """From the first boundary on whose rows are all there; a row query's answer depends on which boundary was before it."""
     query, compared = parsed(standing.sql, rt.catalog), boundaries[first:]
     if not compared:
@@ -166,12 +167,12 @@ def _differences(rt: Runtime, standing: Standing, boundaries: list[int], first: 
     return found
 
 
-def _described(rt: Runtime, sources: set[str]) -> dict[str, Table]:
+def _described(rt: OpenPipeline, sources: set[str]) -> dict[str, Table]:
     streams = {n: Table({c: str(t) for c, t in s.columns.items()}, s.event_time) for n, s in rt.pipeline.streams.items() if n in sources}
     return streams | {n: Table({c: str(t) for c, t in r.columns.items()}) for n, r in rt.pipeline.relations.items() if n in sources}
 
 
-def _raw(rt: Runtime, query: Query) -> dict[str, Any]:
+def _raw(rt: OpenPipeline, query: Query) -> dict[str, Any]:
     """The rows as they lie in the tables; a relation by version, each from the boundary on that first used it."""
     found: dict[str, Any] = {}
     for i in query.inputs:
@@ -183,7 +184,3 @@ def _raw(rt: Runtime, query: Query) -> dict[str, Any]:
             found[i.source] = {t: (places.join(folder, relations.version_file(rt.pipeline, i.source, v).path),)
                                for t, v in rt.ledger.relation_versions(i.source)}
     return found
-
-
-def iso(us: int) -> str:
-    return tables.instant(us).strftime("%Y-%m-%dT%H:%M:%S.%f").rstrip("0").rstrip(".") + "Z"

@@ -10,12 +10,12 @@ from jobs.ledger.queries import BEFORE_ALL, standings, text_since
 from jobs.requests import requests
 
 if TYPE_CHECKING:
-    from jobs.run import Runtime
+    from jobs.ledger.open_pipeline import OpenPipeline
 
 RULE = "by rule, before any statistics: inputs without grouping attributes aggregate early"
 
 
-def document(rt: Runtime, name: str) -> dict[str, Any]:
+def document(rt: OpenPipeline, name: str) -> dict[str, Any]:
     """INTERFACE's `plans`: one entry a batch, whose time is that of all its queries divided by its boundaries."""
     standing, changes, written = requests.show(rt, name), rt.ledger.all_changes(), choice.rows(rt, name)
     decisions: list[dict[str, Any]] = []

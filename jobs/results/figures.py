@@ -16,10 +16,10 @@ from optimizer.statistics.figures import agreement, fanout, heaviest, inputs, ov
 from optimizer.statistics.observed import Observed
 
 if TYPE_CHECKING:
-    from jobs.run import Runtime
+    from jobs.ledger.open_pipeline import OpenPipeline
 
 
-def document(rt: Runtime) -> dict[str, Any]:
+def document(rt: OpenPipeline) -> dict[str, Any]:
     """Streams first, from the newest query that saw each, then every active query that was sampled. `age` is in boundaries answered since."""
     last = rt.ledger.committed()
 
@@ -38,7 +38,7 @@ def document(rt: Runtime) -> dict[str, Any]:
     return {part: {n: {**said, "age": age(said["from"])} for n, said in each.items()} for part, each in (("streams", streams), ("queries", queries))}
 
 
-def _stream(rt: Runtime, stream: str, found: Mapping[str, tuple[Query, Observed]]) -> dict[str, Any]:
+def _stream(rt: OpenPipeline, stream: str, found: Mapping[str, tuple[Query, Observed]]) -> dict[str, Any]:
     seen = [(known.at or 0, known.inputs[i], known.batch) for q, known in found.values() for i, d in enumerate(q.inputs) if d.source == stream]
     path = f"streams/{stream}"
     stored = sum(f.rows for f in rt.table(path).refresh().files()) if tables.exists(places.join(rt.pipeline.warehouse, path)) else 0

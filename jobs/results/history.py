@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 from jobs.adapt import choice, statistics_table
 from jobs.batch.works import parsed, plan_from
+from jobs.engine import row_counts
 from jobs.ledger.ledger import Told
 from jobs.ledger.queries import BEFORE_ALL, standings
-from jobs.maintenance import compact
 from jobs.results import decisions
 from jobs.storage import places, tables
 from optimizer.errors import ForebayError
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.model import Plan, named
-from optimizer.plan.program import state_sets
+from optimizer.plan.operators.state import state_sets
 from optimizer.query.model import Query
 from optimizer.query.shape import shape
 
 if TYPE_CHECKING:
-    from jobs.run import Runtime
+    from jobs.ledger.open_pipeline import OpenPipeline
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Known:
     written: list[dict[str, Any]]
 
 
-def spans(rt: Runtime, name: str) -> tuple[Span, ...]:
+def spans(rt: OpenPipeline, name: str) -> tuple[Span, ...]:
     """Oldest first."""
     document = decisions.document(rt, name)
     known = Known({t.number: t for t in rt.ledger.told()}, statistics_table.joins(rt, name), choice.rows(rt, name))
@@ -80,7 +80,7 @@ def spans(rt: Runtime, name: str) -> tuple[Span, ...]:
     return tuple(_span(rt, name, entries, known) for entries in grouped)
 
 
-def weighed(rt: Runtime, name: str, found: Iterable[Span], after: int) -> tuple[Span, ...]:
+def weighed(rt: OpenPipeline, name: str, found: Iterable[Span], after: int) -> tuple[Span, ...]:
     """With the bytes of state after each batch later than this one: each is a look at a version of a table, so old ones are not looked at again."""
     sizes = _state_bytes(rt, name, after)
     return tuple(replace(s, points=tuple(_with_bytes(p, s, sizes) if p.batch > after else p for p in s.points)) for s in found)
@@ -91,7 +91,7 @@ def _with_bytes(point: Point, span: Span, sizes: Mapping[int, int]) -> Point:
     return point if size is None else replace(point, metrics={**point.metrics, "state_bytes": float(size)})
 
 
-def _state_bytes(rt: Runtime, name: str, after: int) -> dict[int, int]:
+def _state_bytes(rt: OpenPipeline, name: str, after: int) -> dict[int, int]:
     """What a query's state took on the disk after each batch that changed it, as far as its tables are still there."""
     found: dict[int, int] = {}
     base = places.join(rt.pipeline.warehouse, "state", name)
@@ -119,7 +119,7 @@ def _sizes(path: str, after: int) -> dict[int, int]:
     return found
 
 
-def _span(rt: Runtime, name: str, entries: list[dict[str, Any]], known: Known) -> Span:
+def _span(rt: OpenPipeline, name: str, entries: list[dict[str, Any]], known: Known) -> Span:
     first = entries[0]
     standing = standings(rt.ledger.all_changes(), first["boundary"])[name]
     query = parsed(standing.sql, rt.catalog)
@@ -133,17 +133,17 @@ def _text_since(entry: Mapping[str, Any]) -> int:
     return BEFORE_ALL if entry["text_since"] is None else int(entry["text_since"])
 
 
-def _point(rt: Runtime, query: Query, entry: Mapping[str, Any], known: Known) -> Point:
+def _point(rt: OpenPipeline, query: Query, entry: Mapping[str, Any], known: Known) -> Point:
     told = known.commits[entry["batch"]]
     _, trigger, run = (*told.runner.split(" ", 2), "", "")[:3]
     return Point(entry["batch"], told.at, entry["boundary"], _last(rt, entry), _metrics(rt, query, entry, known), (trigger or "cli", run))
 
 
-def _last(rt: Runtime, entry: Mapping[str, Any]) -> int:
+def _last(rt: OpenPipeline, entry: Mapping[str, Any]) -> int:
     return int(entry["boundary"] + (entry["boundaries"] - 1) * rt.pipeline.batch)
 
 
-def _metrics(rt: Runtime, query: Query, entry: Mapping[str, Any], known: Known) -> dict[str, float]:
+def _metrics(rt: OpenPipeline, query: Query, entry: Mapping[str, Any], known: Known) -> dict[str, float]:
     """Seconds are of one boundary."""
     last = _last(rt, entry)
     joined, fan_out = known.joins.get(last, (None, None))
@@ -160,8 +160,8 @@ def _state_rows(written: list[dict[str, Any]], entry: Mapping[str, Any]) -> floa
     return next((c["state_rows"] for c in listed if c["plan"] == entry["plan"]), None)
 
 
-def _arrived(rt: Runtime, query: Query, before: int, last: int) -> int:
+def _arrived(rt: OpenPipeline, query: Query, before: int, last: int) -> int:
     """Rows of the query's streams that its batch counted first."""
     streams = {i.source for i in query.inputs if i.is_stream}
     stored = [rt.table(f"streams/{s}") for s in streams if tables.exists(places.join(rt.pipeline.warehouse, "streams", s))]
-    return sum(count for table in stored for _, count in compact.counts(table, before, last))
+    return sum(count for table in stored for _, count in row_counts.by_boundary(table, before, last))

@@ -12,8 +12,9 @@ from optimizer.plan.division import divided
 from optimizer.plan.final import final
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.model import EXCHANGES, KEEPING, Plan
+from optimizer.plan.operators.state import state_sets
 from optimizer.plan.operators.steps import program
-from optimizer.plan.program import BEGINNING, state_sets
+from optimizer.plan.program import BEGINNING
 from optimizer.query.model import WINDOW_NAME, Aggregate, Query
 from optimizer.query.shape import shape
 from optimizer.query.spans import span

@@ -19,7 +19,7 @@ from optimizer.plan.division import ahead
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.merging import step
 from optimizer.plan.model import Plan
-from optimizer.plan.program import state_sets
+from optimizer.plan.operators.state import state_sets
 from optimizer.query.model import Query
 from optimizer.statistics.cardinality import Sizes, sizes
 from optimizer.statistics.observed import Observed

@@ -7,7 +7,7 @@ from optimizer.plan.operators.dominance import undominated
 from optimizer.plan.operators.join import merged_answer
 from optimizer.plan.operators.keep import stored
 from optimizer.plan.operators.sets import grouped
-from optimizer.plan.program import StateSet, state_sets
+from optimizer.plan.operators.state import StateSet, state_sets
 
 
 def compaction(low: Lowering, name: str, source: str, boundary: int) -> str:

@@ -5,6 +5,7 @@ their rows: a uniform sample of distinct values (KMV: Beyer et al., SIGMOD 2007)
 """
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from optimizer.expression import dialect as d
@@ -15,11 +16,7 @@ from optimizer.plan.operators.sets import conditions
 from optimizer.plan.operators.views import read_columns
 from optimizer.plan.program import Definition, Source
 from optimizer.query.shape import Attribute
-
-SPACE = 2**63              # hashes are 0 ≤ h < SPACE
-COMBINATIONS = 256         # distinct combinations kept of an input
-KEYS = 512                 # key values kept of a class and an input
-HEAVY = 32                 # most frequent key values kept besides
+from optimizer.statistics.samples import COMBINATIONS, HEAVY, KEYS, SPACE, InputSample, Smallest, smallest
 
 
 @dataclass(frozen=True)
@@ -122,3 +119,14 @@ def _frequent(i: int, c: int, limits: Limits) -> str:
     watched = limits.watch(c)
     first = f"CASE WHEN FALSE{_watched('k', watched)} THEN 0 ELSE 1 END"
     return (f"SELECT k, n, m FROM keyed{i}_{c} WHERE k < {limits.key(c)}{_watched('k', watched)} ORDER BY {first}, n DESC, k LIMIT {HEAVY + len(watched)}")
+
+
+def taken(asked: Sampling, counts: Sequence[int], combinations: Iterable[Sequence[int]], keys: Mapping[int, Iterable[Sequence[int]]]) -> InputSample:
+    """What the statements of a sampling gave."""
+    rows, passing, late = (int(n or 0) for n in counts)
+    if asked.combinations is None:
+        whole = Smallest(SPACE, {0: (passing, 1)} if passing else {})
+        return InputSample(rows, passing, late, combinations=whole)
+    found = smallest({int(h): (int(n), 1) for h, n in combinations}, asked.limits.combinations, COMBINATIONS)
+    by_class = {c: smallest({int(k): (int(n), int(m)) for k, n, m in got}, asked.limits.key(c), KEYS) for c, got in keys.items()}
+    return InputSample(rows, passing, late, combinations=found, keys=by_class)

@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from itertools import takewhile
 from math import exp, expm1, log, prod, sqrt
 
-from optimizer.plan.sampling import COMBINATIONS, HEAVY, KEYS
 from optimizer.query.model import Input
 from optimizer.query.shape import Shape
 from optimizer.query.windows import SECOND
 from optimizer.statistics.observed import ClassObserved, InputObserved, Observed
-from optimizer.statistics.samples import InputSample, Sample, Smallest, united
+from optimizer.statistics.samples import COMBINATIONS, HEAVY, KEYS, InputSample, Sample, Smallest, united
 
 KEPT = 8               # samples of a query that are merged at most
 HALF_LIFE = 20.0       # boundaries after which a sample weighs half

@@ -1,12 +1,14 @@
 """What was seen of one batch's rows: counts, and the distinct values with the smallest hashes; mergeable over batches by union. Nothing is estimated here."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from optimizer.plan.sampling import COMBINATIONS, KEYS, SPACE, Sampling
-
+SPACE = 2**63              # hashes are 0 ≤ h < SPACE
+COMBINATIONS = 256         # distinct combinations kept of an input
+KEYS = 512                 # key values kept of a class and an input
+HEAVY = 32                 # most frequent key values kept besides
 Counts = Mapping[int, tuple[int, int]]
 
 
@@ -53,17 +55,6 @@ class Sample:
     dialect: str = "duckdb"
     groups: float | None = None
     joined: float | None = None        # rows of the join at `at`
-
-
-def taken(asked: Sampling, counts: Sequence[int], combinations: Iterable[Sequence[int]], keys: Mapping[int, Iterable[Sequence[int]]]) -> InputSample:
-    """What the statements of a sampling gave."""
-    rows, passing, late = (int(n or 0) for n in counts)
-    if asked.combinations is None:
-        whole = Smallest(SPACE, {0: (passing, 1)} if passing else {})
-        return InputSample(rows, passing, late, combinations=whole)
-    found = smallest({int(h): (int(n), 1) for h, n in combinations}, asked.limits.combinations, COMBINATIONS)
-    by_class = {c: smallest({int(k): (int(n), int(m)) for k, n, m in got}, asked.limits.key(c), KEYS) for c, got in keys.items()}
-    return InputSample(rows, passing, late, combinations=found, keys=by_class)
 
 
 def smallest(counts: Counts, below: int, most: int) -> Smallest:

@@ -6,6 +6,7 @@ from contextlib import nullcontext
 from typing import Any
 
 from jobs import run as runner
+from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.requests import boundaries
 from jobs.storage.tables import Conflict, Table
 from tests.jobs.pipelines import opened
@@ -23,7 +24,7 @@ def careless() -> None:
                 self.refresh()
 
     Table.commit = commit
-    runner.Runtime.position = property(lambda self: self.ledger.position, lambda self, value: None)
+    OpenPipeline.position = property(lambda self: self.ledger.position, lambda self, value: None)
 
 
 def compete(folder: str, to: int) -> int:

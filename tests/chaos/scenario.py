@@ -4,6 +4,7 @@ It runs as a process of its own: `python -m tests.chaos.scenario FOLDER [UNTIL]`
 """
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import random
@@ -150,7 +151,7 @@ def live(folder: Path, before: Callable[[int], object] = lambda number: None, un
     done = folder / "done"
     todo = steps()[:until]
     pipe = forebay.open(str(folder))
-    pipe.runtime.clock = lambda: boundary(10**6)
+    pipe.runtime = dataclasses.replace(pipe.runtime, clock=lambda: boundary(10**6))
     usual = compact.STATE_FILES, compact.SMALL_FILES
     compact.STATE_FILES = compact.SMALL_FILES = 4
     try:

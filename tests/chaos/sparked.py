@@ -1,6 +1,7 @@
 """A pipeline on real Spark, ingested and run in a process of its own: `python -m tests.chaos.sparked FOLDER`."""
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 from pathlib import Path
@@ -27,7 +28,7 @@ def prepared(folder: Path, spark: str) -> None:
 
 def main(folder: str) -> int:
     pipe = forebay.open(folder)
-    pipe.runtime.clock = lambda: boundary(10**6)
+    pipe.runtime = dataclasses.replace(pipe.runtime, clock=lambda: boundary(10**6))
     try:
         while pipe.run(batches=1)["ran"]:
             print("batch", flush=True)

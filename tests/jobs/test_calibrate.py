@@ -10,7 +10,7 @@ import pytest
 from jobs.calibrate import machine as calibrate
 from jobs.calibrate import trial
 from jobs.calibrate.exact import fitted, observe
-from jobs.calibrate.machine import REFERENCE, Calibration, machine, scaled, slope
+from jobs.calibrate.machine import REFERENCE, Calibration, machine, scaled
 from jobs.papers import model_error
 from jobs.papers.trial_settings import settings
 from optimizer.cost.measured import SECONDS, prior
@@ -85,10 +85,6 @@ def test_a_machine_twice_as_slow_has_twice_the_costs() -> None:
 def test_one_disturbed_piece_moves_its_own_cost_and_by_less() -> None:
     found = scaled({**REFERENCE, "scan": 4 * REFERENCE["scan"]})
     assert found["scan"] == pytest.approx(2 * SECONDS["scan"]) and found["group"] == pytest.approx(SECONDS["group"])
-
-
-def test_slope_of_a_line() -> None:
-    assert slope((1, 2, 4), (5, 7, 11)) == pytest.approx(2)
 
 
 def test_fitted_finds_the_number_that_distinct_needs() -> None:

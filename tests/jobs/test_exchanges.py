@@ -1,6 +1,7 @@
 """Exchanges in real Spark tasks: the answers of a recomputation, and no more Spark jobs than each of them says."""
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ def test_answers_and_jobs_of_each_exchange(spark: Any, tmp_path: Path, monkeypat
     for nth, plan in enumerate(PLANS):
         pipe.change("q", "pin", plan)
         for batch in range(2 * nth, 2 * nth + 2):
-            pipe.runtime.tasks = here      # ingest has tests of its own
+            pipe.runtime = dataclasses.replace(pipe.runtime, tasks=here)      # ingest has tests of its own
             for k in (1, 2, 3):
                 rows(pipe, [10 * batch + 1, 10 * batch + 7 + k / 9], k=k, x=k % 2)
                 rows(pipe, [10 * batch + 5], "buys", k=k, x=batch + k)

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from jobs.commands import scheduled
-from jobs.papers import bench, experiments
+from jobs.papers import bench, experiments, scheduled
 from optimizer.errors import ForebayError
 
 

@@ -11,8 +11,9 @@ import pytest
 import forebay
 from forebay.text import query
 from jobs.adapt import choice, sharing
+from jobs.adapt.sharing import Groups
+from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.maintenance import compact
-from jobs.run import Runtime
 from jobs.storage import failpoints, tables
 from optimizer.errors import ForebayError
 from optimizer.sharing import ways
@@ -46,7 +47,7 @@ def shown(pipe: forebay.Pipeline, name: str) -> dict[str, object]:
     return next(q for q in pipe.queries() if q["query"] == name)
 
 
-def results(rt: Runtime) -> set[str]:
+def results(rt: OpenPipeline) -> set[str]:
     return {p.name for p in Path(rt.path("results")).iterdir()}
 
 
@@ -158,7 +159,7 @@ def test_a_group_that_is_not_weighed_goes_on_without_prices(tmp_path: Path) -> N
     """As benchmarks ask it: what was counted before is of no use then."""
     pipe = filled(tmp_path, four())
     ran(pipe)
-    pipe.runtime.share_from = 2
+    pipe.runtime.memory(Groups).share_from = 2
     pipe.create("late", joined("b.x > 0"))
     rows(pipe, [36], "views"), rows(pipe, [36], "clicks")
     assert ran(pipe) == [30] and equal(pipe)
@@ -363,4 +364,4 @@ def test_changes_without_end_leave_every_answer_right(tmp_path: Path, seed: int,
 def test_a_thousand_changes(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """More than fifty a seed."""
     monkeypatch.setattr(sharing, "LEAST", 2), monkeypatch.setattr(sharing, "FAMILY", 2), after(monkeypatch)
-    assert storm(tmp_path, seed, 20, (4, 5, 6)) > 50
+    assert storm(tmp_path, seed, 22, (4, 5, 6)) > 50

@@ -1,6 +1,7 @@
 """The same samples where Spark does the work: beside the tasks' orders in one Spark job, and by Spark SQL where a plan is placed in the JVM."""
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ def test_rates_selectivities_and_keys(engine: str | None, dialect: str, tmp_path
     settings = tmp_path / "forebay.yml"
     settings.write_text(settings.read_text().replace("master: inline", "master: \"local[2]\""))
     pipe = forebay.open(str(tmp_path), engine)
-    pipe.runtime.clock = lambda: boundary(10**9)
+    pipe.runtime = dataclasses.replace(pipe.runtime, clock=lambda: boundary(10**9))
     try:
         before = pipe.runtime.tasks.jobs
         _run(pipe, 2)

@@ -9,7 +9,8 @@ from jobs.engine import kernel
 from optimizer.plan.compaction import compaction
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.model import named
-from optimizer.plan.program import BEGINNING, state_sets
+from optimizer.plan.operators.state import state_sets
+from optimizer.plan.program import BEGINNING
 from optimizer.query.shape import shape
 from tests import oracle
 from tests.differential import differences, folder_of, query_of

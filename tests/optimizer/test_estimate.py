@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.adapt.statistics import limited
-from optimizer.plan.sampling import COMBINATIONS, KEYS, SPACE, Limits
+from optimizer.plan.sampling import Limits
 from optimizer.query.model import Query
 from optimizer.query.shape import shape
 from optimizer.statistics.cardinality import sizes
 from optimizer.statistics.estimate import KEPT, alike, assumed, distinct_in, observed, population, recent
 from optimizer.statistics.figures import agreement, fanout, heaviest, inputs, overlap
-from optimizer.statistics.samples import InputSample, Sample, Smallest, document, from_document, smallest, united
+from optimizer.statistics.samples import COMBINATIONS, KEYS, SPACE, InputSample, Sample, Smallest, document, from_document, smallest, united
 from tests.optimizer.sampled import BATCH, START, Rows, joined, pane
 
 ROWS = 20_000

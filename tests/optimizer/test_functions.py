@@ -32,12 +32,15 @@ def test_the_docs_list_every_aggregate() -> None:
     assert set(listed("Aggregates")) == set(AGGREGATES)
 
 
+BY_GROUPING = {"one_zero"}      # nobody writes it: GROUP BY puts it around doubles (tests/optimizer/judge_aggregates.py compares groups)
+
+
 @pytest.mark.slow
 def test_every_function_is_compared_between_the_engines() -> None:
     written = " ".join(texts())
     missing = [name for name in NAMES if not re.search(rf"\b{name}\(", written) and name not in ("CEILING", "POW", "MOD")]
     called = {e.function for text in texts() for e in walk(read(text)) if isinstance(e, Call)}
-    assert not missing and called == set(FUNCTIONS)
+    assert not missing and called == set(FUNCTIONS) - BY_GROUPING
 
 
 @pytest.mark.parametrize("name", sorted(NAMES))

@@ -9,8 +9,9 @@ from optimizer.plan.division import dealt, divided, pivot, share
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.membership import Range
 from optimizer.plan.model import named
+from optimizer.plan.operators.state import sets, state_sets
 from optimizer.plan.operators.steps import program
-from optimizer.plan.program import BEGINNING, sets, state_sets
+from optimizer.plan.program import BEGINNING
 from optimizer.query.shape import shape
 from optimizer.query.windows import ALWAYS
 from tests.optimizer.planning import BATCH, query

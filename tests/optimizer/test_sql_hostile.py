@@ -12,7 +12,7 @@ from optimizer.expression.functions import FUNCTIONS
 from optimizer.sql.parse import parse
 
 CALLS = """reflect('java.lang.System', 'exit', 1)
-java_method('java.lang.Runtime', 'getRuntime')|try_reflect('a', 'b')|input_file_name()|current_user()|version()
+java_method('java.lang.OpenPipeline', 'getRuntime')|try_reflect('a', 'b')|input_file_name()|current_user()|version()
 uuid()|rand()|randn(1)|shuffle(page)
 now()|current_timestamp()|current_date|localtimestamp()|unix_timestamp()|monotonically_increasing_id()|spark_partition_id()|assert_true(FALSE)
 raise_error('x')|from_json(page, 'a INT')|xpath(page, 'a')

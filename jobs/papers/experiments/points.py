@@ -88,4 +88,4 @@ def seconds(run: Callable[[], object]) -> float:
 
 def _version() -> str:
     folders = [Path(folder) for folder in operators.__path__] + [Path(__file__).parent]
-    return hashlib.sha256(b"".join(f.read_bytes() for folder in folders for f in sorted(folder.glob("*.py")))).hexdigest()[:16]
+    return hashlib.sha256(b"".join(f.read_bytes() for folder in folders for f in sorted(folder.rglob("*.py")))).hexdigest()[:16]

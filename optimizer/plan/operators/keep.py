@@ -8,7 +8,8 @@ from optimizer.plan.lowering import Lowering, extremes
 from optimizer.plan.operators.dominance import undominated
 from optimizer.plan.operators.join import merged_answer, out_working
 from optimizer.plan.operators.levels import place, shift
-from optimizer.plan.program import BEGINNING, Definition, Source, StateSet, Write, sets, state_sets
+from optimizer.plan.operators.state import StateSet, sets, state_sets
+from optimizer.plan.program import BEGINNING, Definition, Source, Write
 
 
 def kept_answer(low: Lowering, previous: int) -> tuple[tuple[Source, ...], tuple[Definition, ...]]:

@@ -10,7 +10,8 @@ from optimizer.plan.lowering import Lowering, extremes
 from optimizer.plan.membership import INTERVAL, Counting, Range, inside, within
 from optimizer.plan.operators.levels import filled, kept_rows
 from optimizer.plan.operators.sets import grouped, names, raw, stored_columns, working
-from optimizer.plan.program import BEGINNING, Columns, Definition, Fragment, Source, extreme_columns
+from optimizer.plan.operators.state import extreme_columns
+from optimizer.plan.program import BEGINNING, Columns, Definition, Fragment, Source
 from optimizer.query.shape import raw_columns
 from optimizer.query.windows import ALWAYS
 

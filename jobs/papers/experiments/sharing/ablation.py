@@ -2,11 +2,13 @@
 reordering, sharing of subqueries between arities: "query pipelining") are priced by equation (2) on the same queries, and said to be."""
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from statistics import mean
 
+from jobs.adapt.sharing import Groups
 from jobs.engine.tasks import Tasks
 from jobs.papers.experiments import Report, Tell
 from jobs.papers.experiments.claims import Claim, Panel, claim, report
@@ -49,8 +51,8 @@ def ablation(quick: bool, tell: Tell) -> Report:
 def _timed(setting: Load, made: Sequence[Made], share_from: int | None = None, pin: str | None = None, tasks: int = 0) -> float:
     """Seconds of a batch; with `tasks`, of Spark's."""
     with running(setting) as rt:
-        rt.tasks = Tasks("local[*]", {"forebay.tasks": str(tasks)}) if tasks else Tasks(INLINE)
-        rt.share_from = share_from
+        rt = dataclasses.replace(rt, tasks=Tasks("local[*]", {"forebay.tasks": str(tasks)}) if tasks else Tasks(INLINE))
+        rt.memory(Groups).share_from = share_from
         create(rt, named(made, GROUPED))
         for n in range(len(made) if pin else 0):
             requests.change(rt, f"q{n}", "pin", pin)

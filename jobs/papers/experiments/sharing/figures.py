@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from fractions import Fraction
 
-from jobs import run as runner
+from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.papers.experiments import Report, Tell
 from jobs.papers.experiments.claims import Claim, Panel, claim, report
 from jobs.papers.experiments.points import Points, finished, point, unfinished
@@ -93,7 +93,7 @@ def _space(setting: Load, count: int) -> dict[str, float]:
         return {"rows": _bytes(rt, "streams") * 3 / setting.batches, "state": _bytes(rt, "state")}
 
 
-def _bytes(rt: runner.Runtime, folder: str) -> float:
+def _bytes(rt: OpenPipeline, folder: str) -> float:
     """Thousands, of data files."""
     return sum(os.path.getsize(os.path.join(place, f)) for place, _, files in os.walk(os.path.join(rt.pipeline.warehouse, folder))
                for f in files if f.endswith(".parquet")) / 1000

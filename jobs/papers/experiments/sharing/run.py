@@ -5,6 +5,7 @@ Costs compared are of batches that are warm: windows full, a batch that is not c
 """
 from __future__ import annotations
 
+import dataclasses
 import os
 import shutil
 import statistics
@@ -18,12 +19,15 @@ from random import Random
 from typing import Any
 
 from jobs import run as runner
+from jobs.adapt.sharing import Groups
 from jobs.engine import kernel
 from jobs.engine.tasks import Tasks
+from jobs.ledger.open_pipeline import OpenPipeline, open_pipeline
 from jobs.papers.experiments.sharing.queries import ATR_MAX, ATTRIBUTES, WINDOWS, Made, Pattern, generate, text
 from jobs.pipeline.config import INLINE, load
 from jobs.requests import requests
 from jobs.results import answers
+from jobs.run import Loop
 from optimizer.errors import failed
 
 SECOND = 1_000_000
@@ -68,7 +72,7 @@ class Lived:
 
 
 @contextmanager
-def running(setting: Load, master: str = INLINE, come: bool = True) -> Iterator[runner.Runtime]:
+def running(setting: Load, master: str = INLINE, come: bool = True) -> Iterator[OpenPipeline]:
     """A pipeline whose rows have come (if not: they wait to be brought by `bring`) and none of whose boundaries has run."""
     folder = tempfile.mkdtemp(prefix="forebay-ajoin-")
     columns = ", ".join(["ts: timestamp", *(f"f{k}: bigint" for k in range(ATTRIBUTES))])
@@ -79,8 +83,8 @@ def running(setting: Load, master: str = INLINE, come: bool = True) -> Iterator[
         with open(os.path.join(folder, "forebay.yml"), "w", encoding="utf-8") as file:
             file.write(f"name: ajoin\nbatch: {setting.batch} seconds\nstreams:\n{streams}")
         _land(os.path.join(folder, "landing" if come else WAITING), names, setting)
-        rt = runner.runtime(load(folder))
-        rt.tasks = Tasks(master)
+        rt = open_pipeline(load(folder))
+        rt = dataclasses.replace(rt, tasks=Tasks(master))
         if come:
             runner.take(rt)
         yield rt
@@ -104,7 +108,7 @@ def _land(folder: str, names: Sequence[str], setting: Load) -> None:
             con.execute(f"COPY (SELECT {ts}, {values} FROM range({count}) AS r(i)) TO {file} (FORMAT parquet)")
 
 
-def bring(rt: runner.Runtime, number: int) -> None:
+def bring(rt: OpenPipeline, number: int) -> None:
     """The rows of a batch come, and are ingested."""
     for stream in rt.pipeline.streams:
         landing = os.path.join(rt.pipeline.folder, "landing", stream)
@@ -138,7 +142,7 @@ def sql(made: Made, form: str) -> str:
     return text(made, f"{first}.f3 % {GROUPS} AS g, COUNT(*) AS n, SUM({last}.f4) AS total", f"{first}.f3 % {GROUPS}")
 
 
-def create(rt: runner.Runtime, queries: Mapping[str, str]) -> float:
+def create(rt: OpenPipeline, queries: Mapping[str, str]) -> float:
     """Seconds of the requests."""
     began = time.process_time()
     for name, asked in queries.items():
@@ -150,19 +154,19 @@ def named(queries: Sequence[Made], form: str, first: int = 0) -> dict[str, str]:
     return {f"q{k}": sql(made, form) for k, made in enumerate(queries, first)}
 
 
-def advanced(rt: runner.Runtime, count: int) -> Entries:
+def advanced(rt: OpenPipeline, count: int) -> Entries:
     """So many boundaries, one after another, as they come."""
     return [entry for _ in range(count) for entry in runner.run(rt, flush=True, limit=1)["ran"]]
 
 
-def steady(rt: runner.Runtime, setting: Load) -> float:
+def steady(rt: OpenPipeline, setting: Load) -> float:
     """Mean seconds of a batch over full windows; the boundaries before are one batch, and the next is not counted."""
     runner.run(rt, flush=True, to=START + max(WINDOWS) * SECOND)
     advanced(rt, 1)
     return statistics.mean(timed(rt) for _ in range(setting.counted))
 
 
-def timed(rt: runner.Runtime) -> float:
+def timed(rt: OpenPipeline) -> float:
     """Seconds of the next boundary."""
     clock = time.process_time if rt.tasks.inline else time.perf_counter
     began = clock()
@@ -170,7 +174,7 @@ def timed(rt: runner.Runtime) -> float:
     return clock() - began
 
 
-def checked(rt: runner.Runtime) -> None:
+def checked(rt: OpenPipeline) -> None:
     """Some queries by plain SQL over the raw rows: no figure stands on a wrong answer."""
     names = [s.name for s in requests.listed(rt) if s.active]
     for name in names[::max(len(names) // CHECKED, 1)][:CHECKED]:
@@ -182,7 +186,7 @@ def checked(rt: runner.Runtime) -> None:
 def measured(setting: Load, queries: Mapping[str, str], share_from: int | None = None) -> float:
     """Seconds of a batch with all these queries in force from the beginning."""
     with running(setting) as rt:
-        rt.share_from = share_from
+        rt.memory(Groups).share_from = share_from
         create(rt, queries)
         seconds = steady(rt, setting)
         checked(rt)
@@ -201,20 +205,20 @@ def lived(setting: Load, queries: Sequence[str], scenario: Iterable[tuple[int, M
             for name in gone:
                 requests.change(rt, name, "delete")
             alive += [_asked(rt, *one) for one, _ in zip(asked, range(change["create"]))]
-            lap = rt.lap("requests", began)
+            lap = rt.memory(Loop).lap("requests", began)
             bring(rt, number)
-            lap = rt.lap("ingest", lap)
+            lap = rt.memory(Loop).lap("ingest", lap)
             advanced(rt, 1)
             due = (number + 1) * setting.batch
             done = max(done, due) + time.process_time() - used
             waits.append(done - due)
             counts.append(len(alive))
-        stages = {stage: took[1:] or took for stage, took in rt.laps.items()}
+        stages = {stage: took[1:] or took for stage, took in rt.memory(Loop).laps.items()}
         checked(rt)
     late, counted = waits[1:], {stage: statistics.mean(took) for stage, took in stages.items()}
     return Lived((statistics.mean(late) + setting.batch / 2, min(late), max(late) + setting.batch), counted, statistics.mean(counts))
 
 
-def _asked(rt: runner.Runtime, number: int, asked: str) -> str:
+def _asked(rt: OpenPipeline, number: int, asked: str) -> str:
     requests.create(rt, f"q{number}", asked)
     return f"q{number}"

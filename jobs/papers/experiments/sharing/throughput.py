@@ -11,6 +11,8 @@ from dataclasses import replace
 from random import Random
 
 from jobs import run as runner
+from jobs.adapt.sharing import Groups
+from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.papers import bench_sharing
 from jobs.papers.bench_sharing import SECOND, START, VALUES, Setting, batches, pipeline
 from jobs.papers.experiments import Report, Tell
@@ -85,11 +87,11 @@ def _judged(levels: Mapping[int, Report], peer: Report | None, panels: list[Pane
     return claims
 
 
-def _none(rt: runner.Runtime, asked: list[tuple[int, int]]) -> Report:
+def _none(rt: OpenPipeline, asked: list[tuple[int, int]]) -> Report:
     return {}
 
 
-def _spark(rt: runner.Runtime, setting: Setting, asked: list[tuple[int, int]], tell: Tell) -> Report:
+def _spark(rt: OpenPipeline, setting: Setting, asked: list[tuple[int, int]], tell: Tell) -> Report:
     """The last boundary of the first queries by Spark SQL as written, each for itself, as many as there is patience for; answers compared."""
     session = bench_sharing.plain_session(rt)
     t = answers.published(rt, "q0")[-1]
@@ -123,9 +125,9 @@ def overlap(quick: bool, tell: Tell) -> Report:
             _replaced(rt, setting, share, count, first=number == 0)
             if number == 0:
                 runner.run(rt, flush=True, to=START + setting.window * SECOND)
-            rt.share_from = 2
+            rt.memory(Groups).share_from = 2
             together.append(batches(rt)[0])
-            rt.share_from = count + 1
+            rt.memory(Groups).share_from = count + 1
             apart.append(batches(rt)[0])
             tell(f"{share} %: together {together[-1]:.2f} s, apart {apart[-1]:.2f} s")
     panel = Panel(f"{count} queries", "% of a query's rows that its neighbour selects too", "s a batch", tuple(map(float, shares)),
@@ -137,7 +139,7 @@ def overlap(quick: bool, tell: Tell) -> Report:
                    claim("and still gains, at every share", [(all(b > a for a, b in zip(together, apart)), f"apart takes {ratios}")])], {})
 
 
-def _replaced(rt: runner.Runtime, setting: Setting, share: int, count: int, first: bool) -> None:
+def _replaced(rt: OpenPipeline, setting: Setting, share: int, count: int, first: bool) -> None:
     """Neighbouring ranges of equal width that have `share` per cent in common."""
     width = VALUES / (1 + (count - 1) * (1 - share / 100))
     for n in range(count):
@@ -174,7 +176,7 @@ def deployment(quick: bool, tell: Tell) -> Report:
                   {"queries": counts[-1], "request_s": requested[-1], "batch_s": usual[-1], "batch_with_a_new_query_s": changed[-1]})
 
 
-def _deployed(rt: runner.Runtime, setting: Setting, name: str, choice: Random) -> tuple[float, float]:
+def _deployed(rt: OpenPipeline, setting: Setting, name: str, choice: Random) -> tuple[float, float]:
     """Seconds of a request, and of the batch in which it is in force."""
     began = time.perf_counter()
     requests.create(rt, name, bench_sharing.QUERY.format(window=setting.window, x=choice.randrange(VALUES), y=choice.randrange(VALUES)))

@@ -1,0 +1,22 @@
+"""How many rows of a stream each boundary counts first; files that belong to one boundary are not read."""
+from __future__ import annotations
+
+from jobs.engine import kernel
+from jobs.storage import places
+from jobs.storage.tables import Table
+
+
+def by_boundary(table: Table, after: int, upto: int) -> list[tuple[int, int]]:
+    """Rows by the boundary that first counts them, after < boundary ≤ upto."""
+    found, mixed = [], []
+    for file in table.files():
+        low, high = file.low.get("_boundary"), file.high.get("_boundary")
+        if low is not None and low == high:
+            found += [(low, file.rows)] if after < low <= upto else []
+        elif high is None or low is None or (high > after and low <= upto):
+            mixed.append(places.join(table.path, file.path))
+    if mixed:
+        con = kernel.shared()
+        sql = f"SELECT epoch_us(_boundary), count(*) FROM read_parquet({kernel.files(con, tuple(mixed))}) GROUP BY 1"
+        found += [(b, n) for b, n in con.execute(sql).fetchall() if after < b <= upto]
+    return found
