@@ -71,7 +71,7 @@ def test_a_warehouse_of_constant_state_has_a_bounded_number_of_files(tmp_path: P
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 def test_after_ten_thousand_boundaries_it_opens_as_fast_as_after_five_hundred(tmp_path: Path) -> None:
-    pipe = pipeline(tmp_path, queries={"count": COUNT, "total": TOTAL})
+    pipe = pipeline(tmp_path, queries={"count": COUNT})
     pipe.close()
     lived(tmp_path, 0, 500)
     before, took_before = files(tmp_path), opening(tmp_path)
