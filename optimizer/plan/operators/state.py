@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from optimizer.expression.types import BIGINT
 from optimizer.plan.lowering import Lowering, extremes
-from optimizer.plan.program import Columns
 from optimizer.plan.membership import INTERVAL
 from optimizer.plan.operators.join import out_columns
 from optimizer.plan.operators.sets import stored_columns
+from optimizer.plan.program import Columns
 
 
 @dataclass(frozen=True)
