@@ -87,7 +87,7 @@ def test_a_session_that_somebody_closed_is_done_without(there: Up) -> None:
     """Tasks share one of the server's; in a process of its own, since a client is one session."""
     folder = there.pipelines / "shop"
     lay(folder, STEPS)
-    closing = ("import sys\nfrom jobs import spark\nfrom jobs.pipeline.config import load\n"
+    closing = ("import sys\nfrom jobs.engine import spark\nfrom jobs.pipeline.config import load\n"
                "found = spark.session(sys.argv[1], {}, load(sys.argv[2]).warehouse)\nfound.range(3).count()\nfound.client.release_session()\n")
     said = json.loads((there.place / "where.json").read_text())
     done = subprocess.run([sys.executable, "-c", closing, said["spark"], str(folder)], cwd=ROOT, capture_output=True, text=True, timeout=100,

@@ -32,6 +32,6 @@ def test_answers_and_jobs_of_each_exchange(spark: Any, tmp_path: Path, monkeypat
             for k in (1, 2, 3):
                 rows(pipe, [10 * batch + 1, 10 * batch + 7 + k / 9], k=k, x=k % 2)
                 rows(pipe, [10 * batch + 5], "buys", k=k, x=batch + k)
-            pipe.runtime.tasks, before = tasks, tasks.jobs
+            pipe.runtime, before = dataclasses.replace(pipe.runtime, tasks=tasks), tasks.jobs
             assert len(pipe.run(flush=True)["ran"]) == 1 and tasks.jobs - before in JOBS[exchange]
     assert equal(pipe)

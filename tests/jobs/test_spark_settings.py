@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 SECRET = "s3cr=t: #\\value\u00e9 with blanks"
 PROGRAM = f"""
 import os, pathlib, tempfile
-from jobs import spark
+from jobs.engine import spark
 secret = {SECRET!r}
 session = spark.session("local[1]", {{"spark.hadoop.fs.s3a.secret.key": secret, "spark.driver.memory": "600m"}})
 print(session.sparkContext.getConf().get("spark.hadoop.fs.s3a.secret.key") == secret)
