@@ -22,8 +22,8 @@ def of_process() -> str:
 
 def of_task(master: str, settings: Mapping[str, str], width: int) -> str:
     """As the engine takes it. Example: on a machine of 16 GiB, `of_task("local[2]", {}, 2)` is `"4096MB"`."""
-    said = os.environ.get("FOREBAY_TASK_MEMORY") or settings.get(SETTING)
-    return said or f"{max(int(_executor(master, settings, width) * SHARE), LEAST) >> 20}MB"
+    setting = os.environ.get("FOREBAY_TASK_MEMORY") or settings.get(SETTING)
+    return setting or f"{max(int(_executor(master, settings, width) * SHARE), LEAST) >> 20}MB"
 
 
 def _executor(master: str, settings: Mapping[str, str], width: int) -> float:
