@@ -14,13 +14,11 @@ from jobs.engine import jvm, kernel
 from jobs.engine.reach import Split, dealt, meets, split
 from jobs.engine.work import Order, Outcome, Sent, perform, prepare, write_file
 from jobs.storage import tables
-from optimizer.plan.compaction import compaction
 from optimizer.plan.final import final
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.model import Plan
-from optimizer.plan.operators.state import state_sets
-from optimizer.plan.operators.steps import program
 from optimizer.plan.program import BEGINNING, Program, Source
+from optimizer.plan.tree import merge_files, program, state_sets
 from optimizer.query.model import Query
 from optimizer.query.shape import shape
 
@@ -197,5 +195,5 @@ def compact(query: Query, plan: Plan, folder: Folder, boundary: int) -> None:
         place, files = os.path.join(folder.root, "state", kept.name), folder.state.get(kept.name, [])
         if kept.ends is not None and len(files) > 1:
             source = f"read_parquet({kernel.file_list(tuple(os.path.join(place, f.path) for f in files))})"
-            folder.state[kept.name] = write_file(con, compaction(low, kept.name, source, boundary), place, "merged")
+            folder.state[kept.name] = write_file(con, merge_files(low, kept.name, source, boundary), place, "merged")
     con.close()

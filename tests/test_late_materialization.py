@@ -12,8 +12,8 @@ from jobs.engine.work import Order, perform
 from optimizer.expression.types import BIGINT, TIMESTAMP
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.model import candidates
-from optimizer.plan.operators.steps import program
 from optimizer.plan.program import BEGINNING
+from optimizer.plan.tree import program
 from optimizer.query.model import Catalog
 from optimizer.query.shape import shape
 from optimizer.sql.parse import parse

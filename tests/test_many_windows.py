@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.membership import Range
 from optimizer.plan.model import default, named
-from optimizer.plan.operators.steps import program
+from optimizer.plan.tree import program
 from optimizer.query.shape import shape
 from tests import oracle
 from tests.differential import answers, differences, plans, query_of, varied

@@ -17,8 +17,8 @@ from optimizer.plan.lowering import Lowering
 from optimizer.plan.membership import Range
 from optimizer.plan.merging import SHARING, choices, keeps
 from optimizer.plan.model import Plan, default, named, refusal
-from optimizer.plan.operators.steps import program
 from optimizer.plan.program import BEGINNING
+from optimizer.plan.tree import program
 from optimizer.query.model import Query
 from optimizer.query.shape import shape
 from optimizer.statistics.observed import InputObserved, Observed

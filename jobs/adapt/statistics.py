@@ -21,8 +21,8 @@ from optimizer.plan.lowering import Lowering
 from optimizer.plan.membership import Range, inside
 from optimizer.plan.model import default
 from optimizer.plan.operators.join import group_columns
-from optimizer.plan.operators.state import state_sets
 from optimizer.plan.sampling import Limits, sampling
+from optimizer.plan.tree import state_sets
 from optimizer.query.model import Input, Query
 from optimizer.query.shape import shape
 from optimizer.query.windows import SECOND

@@ -29,8 +29,8 @@ from jobs.storage.tables import File
 from optimizer.errors import ForebayError
 from optimizer.plan.final import final, result_columns
 from optimizer.plan.lowering import Lowering
-from optimizer.plan.operators.state import StateSet, state_sets
-from optimizer.plan.program import BEGINNING
+from optimizer.plan.program import BEGINNING, StateSet
+from optimizer.plan.tree import state_sets
 from optimizer.query.shape import shape
 
 SPREAD, MOST_SPREAD = 4, 64      # times as many parts at each try, and in all, where a task's memory is too small

@@ -11,9 +11,8 @@ from jobs.engine.work import Order
 from jobs.ledger.ledger import Batch
 from jobs.storage import places
 from optimizer.plan.lowering import Lowering
-from optimizer.plan.operators.state import sets
-from optimizer.plan.operators.steps import program
 from optimizer.plan.program import Source
+from optimizer.plan.tree import program, state_columns
 from optimizer.query.shape import shape
 
 
@@ -64,7 +63,7 @@ def points(context: Context, work: Work) -> tuple[int, ...]:
 
 
 def _folders(context: Context, work: Work) -> dict[str, str]:
-    return {name: places.join(context.warehouse, state_folder(work, name)) for name in sets(Lowering(shape(work.query), work.plan))}
+    return {name: places.join(context.warehouse, state_folder(work, name)) for name in state_columns(Lowering(shape(work.query), work.plan))}
 
 
 def _rows_to(context: Context, work: Work) -> str | None:

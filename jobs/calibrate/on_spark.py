@@ -23,8 +23,8 @@ from optimizer.cost.features import building, steady
 from optimizer.cost.measured import NAMES, Coefficients, Measurement, fit
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.model import named
-from optimizer.plan.operators.steps import program
 from optimizer.plan.program import Program, Source
+from optimizer.plan.tree import program
 from optimizer.query.shape import shape
 
 WARM, TIMES = 3, 7                          # empty jobs before those that count, and those

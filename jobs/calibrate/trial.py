@@ -21,8 +21,8 @@ from jobs.storage.tables import File
 from optimizer.expression.types import BIGINT, STRING, TIMESTAMP
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.model import Plan
-from optimizer.plan.operators.steps import program
 from optimizer.plan.program import BEGINNING, Program, Source
+from optimizer.plan.tree import program
 from optimizer.query.model import Catalog, Query
 from optimizer.query.shape import shape
 from optimizer.sql.parse import parse

@@ -70,7 +70,7 @@ def _source(con: kernel.Connection, asked: Asked) -> str:
 
 def follow(asked: Sampling, define: Callable[[str, str, bool], Any], ask: Callable[[str], Iterable[Sequence[Any]]], source: str | None) -> InputSample:
     """The statements in their order, by whichever engine."""
-    before: tuple[Definition, ...] = ((asked.source.name, source, False),) if source else ()
+    before: tuple[Definition, ...] = (Definition(asked.source.name, source, False),) if source else ()
     for name, sql, kept in (*before, *asked.define):
         define(name, sql, kept)
     (counts,) = ask(asked.counts)

@@ -22,9 +22,8 @@ from jobs.ingest.reading import identifier
 from jobs.ledger.open_pipeline import HANDOVER
 from jobs.storage import failpoints, places, tables
 from jobs.storage.tables import File, Table
-from optimizer.plan.compaction import compaction
 from optimizer.plan.lowering import Lowering
-from optimizer.plan.operators.state import state_sets
+from optimizer.plan.tree import merge_files, state_sets
 from optimizer.query.shape import shape
 
 if TYPE_CHECKING:
@@ -114,7 +113,7 @@ def _state_items(rt: OpenPipeline, answer: Answer) -> list[Item]:
     for kept in state_sets(low):
         table = rt.table(state_folder(work, kept.name))
         if kept.ends and len(table.files()) > STATE_FILES:
-            found.append(Item(state_folder(work, kept.name), table.path, _paths(table, table.files()), compaction(low, kept.name, "files", work.due[-1])))
+            found.append(Item(state_folder(work, kept.name), table.path, _paths(table, table.files()), merge_files(low, kept.name, "files", work.due[-1])))
     return found
 
 

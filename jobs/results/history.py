@@ -17,7 +17,7 @@ from jobs.storage import places, tables
 from optimizer.errors import ForebayError
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.model import Plan, named
-from optimizer.plan.operators.state import state_sets
+from optimizer.plan.tree import state_sets
 from optimizer.query.model import Query
 from optimizer.query.shape import shape
 

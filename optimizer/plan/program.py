@@ -6,13 +6,46 @@ Statements of a step see the relations of earlier steps, so several boundaries c
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from optimizer.expression.types import Type
 from optimizer.plan.membership import Counting, Range
 
 BEGINNING = -1          # "the boundary before" of a state that does not exist yet
 Columns = tuple[tuple[str, Type], ...]
-Definition = tuple[str, str, bool]      # name, SQL, materialised: a view where one reader follows, else a temporary table
+
+
+class Definition(NamedTuple):
+    """A name that a task defines in SQL: `Definition("w0", "SELECT …", is_table=True)`.
+
+    A temporary table where several statements read it, else a view.
+    """
+
+    name: str
+    sql: str
+    is_table: bool
+
+
+@dataclass(frozen=True)
+class StateSet:
+    """A set that a plan keeps between boundaries: `StateSet("panes", 0, columns)` is kept as the table `panes0`.
+
+    By interval (`panes`, levels, `extremes`: each row says by `_out`, or `_e`, up to which boundary it counts), or as of
+    the last boundary (`totals`), each of one input; or the `answer`.
+    """
+
+    kind: str
+    input: int | None
+    columns: Columns
+
+    @property
+    def name(self) -> str:
+        return self.kind + ("" if self.input is None else str(self.input))
+
+    @property
+    def ends(self) -> str | None:
+        """The column that says up to which boundary a row counts; without one each batch replaces the set."""
+        return next((name for name, _ in self.columns if name in ("_out", "_e")), None)
 
 
 @dataclass(frozen=True)

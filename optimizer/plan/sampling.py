@@ -12,8 +12,8 @@ from optimizer.expression import dialect as d
 from optimizer.expression.scalar import safe
 from optimizer.plan.lowering import Lowering, stored_name
 from optimizer.plan.membership import Range, known, within
+from optimizer.plan.operators.scan import read_columns
 from optimizer.plan.operators.sets import conditions
-from optimizer.plan.operators.views import read_columns
 from optimizer.plan.program import Definition, Source
 from optimizer.query.shape import Attribute
 from optimizer.statistics.samples import COMBINATIONS, HEAVY, KEYS, SPACE, InputSample, Smallest, smallest
@@ -61,8 +61,8 @@ def sampling(low: Lowering, i: int, batch: int, after: int, upto: int, limits: L
     if not low.shape.attributes[i]:
         return Sampling(source, counts, limits=limits, dialect=low.dialect)
     classes = _classes(low, i)
-    define = ((f"sampled{i}", _grouped(low, i, f"{where} AND {passes}", classes, limits), True),
-              *((f"keyed{i}_{c}", _keyed(i, c), True) for c in classes))
+    define = (Definition(f"sampled{i}", _grouped(low, i, f"{where} AND {passes}", classes, limits), True),
+              *(Definition(f"keyed{i}_{c}", _keyed(i, c), True) for c in classes))
     combinations = f"SELECT h, CAST(sum(c) AS BIGINT) AS n FROM sampled{i} WHERE h < {limits.combinations} GROUP BY h ORDER BY h LIMIT {COMBINATIONS}"
     keys, frequent = (tuple((c, make(i, c, limits)) for c in classes) for make in (_smallest, _frequent))
     return Sampling(source, counts, define, combinations, keys, frequent, limits, low.dialect)

@@ -27,7 +27,7 @@ def split_after(group: Group, low: Lowering, cells: Mapping[int, str], suffix: s
     met = joined(low, sources, extra=tuple((f"{SET}{i}", f"v{i}.{SET}") for i in apart), where=_meeting(low, apart, words))
     numbers = ", ".join(f"{SET}{i}" for i in apart)
     split = f"SELECT p.* EXCLUDE ({numbers}), s.{CLASS} FROM {prefix}p{suffix} AS p JOIN {prefix}s{suffix} AS s USING ({numbers})"
-    define += [(f"{prefix}p{suffix}", met, True), *_split(apart, words, suffix, prefix), (f"{prefix}j{suffix}", split, True)]
+    define += [Definition(f"{prefix}p{suffix}", met, True), *_split(apart, words, suffix, prefix), Definition(f"{prefix}j{suffix}", split, True)]
     # In one statement with the join the engine would also merge below it, which is slower by far.
     return tuple(define), merged_answer(low, f"SELECT * FROM {prefix}j{suffix}", extra=(CLASS,))
 
@@ -44,10 +44,10 @@ def _query_sets(low: Lowering, i: int, marks: Marks, cells: str, choices: str, s
     found = f"(SELECT * FROM {cells} JOIN (SELECT {own}, {SET} FROM {sets}) AS s USING ({own})) AS q"
     merged = grouped(low, i, found, (SET,)) if marks.bits or len(marks.scales) > 1 else f"SELECT * EXCLUDE ({own}) FROM {found}"
     carried = f"SELECT g.*, {names} FROM ({merged}) AS g JOIN (SELECT DISTINCT {SET}, {names} FROM {sets}) AS w USING ({SET})" if several else merged
-    return [(listed, f"SELECT DISTINCT * EXCLUDE ({CLASS}) FROM {choices}", True),
-            (passed, f"SELECT {own}, k.{CLASS} FROM {chosen} AS c JOIN {choices} AS k ON c.{CHOICE} = k.{CHOICE}", True),
-            (sets, numbered, True),
-            (kept, carried, True)]
+    return [Definition(listed, f"SELECT DISTINCT * EXCLUDE ({CLASS}) FROM {choices}", True),
+            Definition(passed, f"SELECT {own}, k.{CLASS} FROM {chosen} AS c JOIN {choices} AS k ON c.{CHOICE} = k.{CHOICE}", True),
+            Definition(sets, numbered, True),
+            Definition(kept, carried, True)]
 
 
 def _meeting(low: Lowering, apart: tuple[int, ...], words: range) -> str:
@@ -67,7 +67,7 @@ def _split(apart: tuple[int, ...], words: range, suffix: str, prefix: str) -> tu
     common = f"SELECT d.*, {bits} FROM (SELECT DISTINCT {numbers} FROM {prefix}p{suffix}) AS d{listed}"
     each = f"(SELECT n, CAST(1 AS BIGINT) << n AS bit FROM range({WORD}) AS r(n)) AS r"
     found = (f"SELECT {numbers}, {w * WORD} + r.n AS {CLASS} FROM {prefix}b{suffix} AS b JOIN {each} ON (b._q{w} & r.bit) <> 0" for w in words)
-    return (f"{prefix}b{suffix}", common, True), (f"{prefix}s{suffix}", " UNION ALL ".join(found), True)
+    return Definition(f"{prefix}b{suffix}", common, True), Definition(f"{prefix}s{suffix}", " UNION ALL ".join(found), True)
 
 
 def _words(words: range) -> str:

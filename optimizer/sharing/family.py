@@ -16,8 +16,8 @@ from optimizer.plan.division import share
 from optimizer.plan.lowering import Lowering, merged, quoted, stored_name
 from optimizer.plan.membership import Range, inside, within
 from optimizer.plan.operators.join import failing
+from optimizer.plan.operators.scan import read_columns
 from optimizer.plan.operators.sets import grouped, row_value
-from optimizer.plan.operators.views import read_columns
 from optimizer.plan.program import Definition, Program, Source, Step
 from optimizer.query.normal import placed
 from optimizer.query.shape import Measure, raw_columns, shape
@@ -195,19 +195,19 @@ def _range(scan: Scan, boundaries: tuple[int, ...]) -> Range:
 def _dictionaries(scan: Scan, lows: tuple[Lowering, ...], source: Source) -> tuple[Definition, ...]:
     g, i = scan.uses[0]
     where = within(lows[g], i, source.ranges) if source.ranges else "TRUE"
-    return tuple((f"d{scan.number}_{k}", dictionary(scale, *scan.marks.reach[k], f"s{scan.number} WHERE {where}", lows[g].dialect), True)
+    return tuple(Definition(f"d{scan.number}_{k}", dictionary(scale, *scan.marks.reach[k], f"s{scan.number} WHERE {where}", lows[g].dialect), True)
                  for k, scale in enumerate(scan.marks.scales))
 
 
 def _steps(family: Family, lows: tuple[Lowering, ...], made: tuple[_Cells, ...], n: int, t: int, counted_at: Mapping[int, int | None]) -> list[Step]:
     """Of one boundary; what they define is gone after the last."""
     due = [g for g, group in enumerate(family.groups) if t % group.common.every == 0]
-    shared = [(f"f{c.scan.number}_{n}", _cell_rows(c, lows, t), True) for c in made if any(g in due for g, _ in c.scan.uses)]
+    shared = [Definition(f"f{c.scan.number}_{n}", _cell_rows(c, lows, t), True) for c in made if any(g in due for g, _ in c.scan.uses)]
     place = {use: c for c in made for use in c.scan.uses}
     steps: list[Step] = []
     for g in due:
         names = {i: f"b{g}w{i}_{n}" for i in lows[g].inputs}
-        own = [(name, _members(family.groups[g], lows[g], i, place[g, i], f"f{place[g, i].scan.number}_{n}", t), True) for i, name in names.items()]
+        own = [Definition(name, _members(family.groups[g], lows[g], i, place[g, i], f"f{place[g, i].scan.number}_{n}", t), True) for i, name in names.items()]
         steps.append(answered(family.groups[g], lows[g], t, names, (*shared, *own), f"_{n}", f"b{g}", g))
         steps += [counting(family.groups[g], lows[g], t, names, f"b{g}", g)] if counted_at.get(g) == t else []
         shared = []

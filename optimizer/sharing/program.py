@@ -15,8 +15,8 @@ from optimizer.plan.division import dealt
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.membership import Range, inside, within
 from optimizer.plan.operators.join import joined, out_columns
+from optimizer.plan.operators.scan import read_columns
 from optimizer.plan.operators.sets import grouped, raw
-from optimizer.plan.operators.views import read_columns
 from optimizer.plan.program import Definition, Program, Source, Step
 from optimizer.query.shape import Attribute, raw_columns, shape
 from optimizer.query.windows import ALWAYS
@@ -50,7 +50,7 @@ def classes(group: Group, prefix: str = "") -> tuple[Definition, ...]:
     rows = ", ".join(f"({', '.join(map(str, (n, *vector)))})" for n, vector in enumerate(group.classes))
     listed = f"SELECT * FROM (VALUES {rows}) AS listed({', '.join([CLASS, *(f'i{i}' for i in range(len(group.choices)))])})"
     chosen = [f"SELECT k.*, c.{CLASS} FROM {name} AS c JOIN {choice_rows(group.marks[i])} AS k ON k.{CHOICE} = c.i{i}" for i in group.told_apart]
-    return ((name, listed, True), *((f"{prefix}k{i}", sql, True) for i, sql in zip(group.told_apart, chosen)))
+    return (Definition(name, listed, True), *(Definition(f"{prefix}k{i}", sql, True) for i, sql in zip(group.told_apart, chosen)))
 
 
 def _source(group: Group, low: Lowering, i: int, boundaries: tuple[int, ...], exact: bool) -> Source:
@@ -70,12 +70,13 @@ def _cells(group: Group, low: Lowering, i: int, source: Source, exact: bool) -> 
     where = within(low, i, source.ranges) if source.ranges else "TRUE"
     times = () if exact else ("_in", "_out")
     if i not in group.told_apart:
-        return ((f"w{i}", grouped(low, i, f"({raw(low, i, f's{i}', interval=not exact, where=where)}) AS q", times), True),)
+        return (Definition(f"w{i}", grouped(low, i, f"({raw(low, i, f's{i}', interval=not exact, where=where)}) AS q", times), True),)
     marks = group.marks[i]
     rows = raw(low, i, f"s{i}", interval=not exact, where=where, also=noted(marks, low.dialect))
-    looked = tuple((f"d{i}_{k}", dictionary(scale, *marks.reach[k], f"s{i} WHERE {where}", low.dialect), True) for k, scale in enumerate(marks.scales))
+    looked = tuple(Definition(f"d{i}_{k}", dictionary(scale, *marks.reach[k], f"s{i} WHERE {where}", low.dialect), True)
+                   for k, scale in enumerate(marks.scales))
     cells = grouped(low, i, marked(marks, rows, tuple(name for name, _, _ in looked)), (*marks.names, *times))
-    return (*looked, (f"w{i}", cells, True))
+    return (*looked, Definition(f"w{i}", cells, True))
 
 
 def _step(group: Group, low: Lowering, n: int, t: int, exact: bool) -> Step:
@@ -84,7 +85,7 @@ def _step(group: Group, low: Lowering, n: int, t: int, exact: bool) -> Step:
     for i in low.inputs:
         cells[i] = f"w{i}" if exact else f"x{i}_{n}"
         extra = group.marks[i].names if i in group.told_apart else ()
-        define += [] if exact else [(cells[i], grouped(low, i, f"w{i}", extra, where=f"_in <= {t} AND _out >= {t}"), True)]
+        define += [] if exact else [Definition(cells[i], grouped(low, i, f"w{i}", extra, where=f"_in <= {t} AND _out >= {t}"), True)]
     return answered(group, low, t, cells, tuple(define), f"_{n}")
 
 
@@ -98,7 +99,7 @@ def answered(group: Group, low: Lowering, t: int, cells: Mapping[int, str], defi
 
 def split_before(group: Group, low: Lowering, cells: Mapping[int, str], suffix: str, prefix: str) -> tuple[tuple[Definition, ...], str]:
     """Sets by class of each input, joined on class and key."""
-    expanded = tuple((f"{prefix}u{i}{suffix}", by_class(low, i, group.marks[i], cells[i], f"{prefix}k{i}"), True) for i in group.told_apart)
+    expanded = tuple(Definition(f"{prefix}u{i}{suffix}", by_class(low, i, group.marks[i], cells[i], f"{prefix}k{i}"), True) for i in group.told_apart)
     sets = {i: f"{prefix}u{i}{suffix}" if i in group.told_apart else cells[i] for i in low.inputs}
     first = group.told_apart[0]
     answer = joined(_with_class(group, low), {i: f"(SELECT * FROM {name})" for i, name in sets.items()}, extra=((CLASS, f"v{first}.{CLASS}"),))

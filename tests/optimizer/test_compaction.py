@@ -6,11 +6,10 @@ from random import Random
 import pytest
 
 from jobs.engine import kernel
-from optimizer.plan.compaction import compaction
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.model import named
-from optimizer.plan.operators.state import state_sets
 from optimizer.plan.program import BEGINNING
+from optimizer.plan.tree import merge_files, state_sets
 from optimizer.query.shape import shape
 from tests import oracle
 from tests.differential import differences, folder_of, query_of
@@ -40,7 +39,7 @@ def test_answers_after_compaction_are_the_same(name: str, plan: str) -> None:
 def test_what_is_replaced_by_each_batch_is_not_merged() -> None:
     asked = query("two-streams")
     with pytest.raises(ValueError, match="nothing to merge"):
-        compaction(Lowering(shape(asked), named(asked, "EAP11 running")), "totals0", "files", 10)
+        merge_files(Lowering(shape(asked), named(asked, "EAP11 running")), "totals0", "files", 10)
 
 
 def test_extremes_that_can_never_be_one_again_are_left_out() -> None:
@@ -51,7 +50,7 @@ def test_extremes_that_can_never_be_one_again_are_left_out() -> None:
     assert [c for c, _ in columns] == ["a0_0", "a0_1", columns[2][0], "_in", "_out"]
     values = [(f"u{n % 2}", "p", rnd.choice([None, rnd.randrange(10**6)]), 0 if n < 190 else 5 * n, 1000 + n) for n in range(200)]
     listed = ", ".join(f"('{u}', '{p}', {'NULL' if v is None else v}, {i}, {o})" for u, p, v, i, o in values)
-    kept = con.execute(f"FROM ({compaction(low, 'extremes0', f'(VALUES {listed}) AS q({chr(44).join(c for c, _ in columns)})', 900)})").fetchall()
+    kept = con.execute(f"FROM ({merge_files(low, 'extremes0', f'(VALUES {listed}) AS q({chr(44).join(c for c, _ in columns)})', 900)})").fetchall()
     con.close()
 
     def most(rows: list[tuple[str, str, int | None, int, int]], user: str, t: int) -> int | None:

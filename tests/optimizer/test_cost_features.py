@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from optimizer.cost.features import Features, building, state_rows, steady
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.model import KEEPING, Plan, candidates, named
-from optimizer.plan.operators.state import state_sets
+from optimizer.plan.tree import state_sets
 from optimizer.query.shape import shape
 from optimizer.statistics.cardinality import distinct
 from optimizer.statistics.observed import Observed

@@ -9,9 +9,8 @@ from optimizer.plan.division import dealt, divided, pivot, share
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.membership import Range
 from optimizer.plan.model import named
-from optimizer.plan.operators.state import sets, state_sets
-from optimizer.plan.operators.steps import program
 from optimizer.plan.program import BEGINNING
+from optimizer.plan.tree import program, state_columns, state_sets
 from optimizer.query.shape import shape
 from optimizer.query.windows import ALWAYS
 from tests.optimizer.planning import BATCH, query
@@ -30,7 +29,7 @@ def lowering(name: str, plan: str, parts: int = 1, part: int = 0) -> Lowering:
     ("LAP expire", ["answer"])])
 def test_what_a_plan_keeps(plan: str, kept: list[str]) -> None:
     low = lowering("two-streams", plan)
-    assert list(sets(low)) == kept
+    assert list(state_columns(low)) == kept
     assert [w.set for w in program(low, (T,), T - BATCH).writes] == kept
 
 

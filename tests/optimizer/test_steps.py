@@ -7,8 +7,8 @@ from jobs.engine import kernel
 from jobs.engine.work import relation
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.model import KEEPING, named
-from optimizer.plan.operators.steps import STEPS, program
 from optimizer.plan.program import BEGINNING, Program
+from optimizer.plan.tree import ANSWERS, program
 from optimizer.query.shape import shape
 from tests.optimizer.planning import BATCH, QUERIES, query
 
@@ -43,7 +43,7 @@ def test_every_query_has_statements_that_an_engine_accepts(name: str) -> None:
 
 
 def test_each_way_of_keeping_has_its_step() -> None:
-    assert set(STEPS) == set(KEEPING)
+    assert set(ANSWERS) == set(KEEPING)
 
 
 def test_later_steps_build_on_the_relations_of_earlier_ones() -> None:

@@ -1,18 +1,75 @@
-"""SQL of the join of sets and of the late aggregation on top of it, which every plan has (paper A): output partials by group; nothing is run here."""
+"""The join of the inputs' sets, which every plan has (paper A), and the SQL of the aggregation of its rows.
+
+`joined` is both as one SELECT, since the engine never writes the joined rows down: output partials by group.
+"""
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from optimizer.expression import dialect as d
 from optimizer.expression.decimals import quotient
 from optimizer.expression.expr import Column, Expr
 from optimizer.expression.scalar import fails, safe
 from optimizer.expression.types import BIGINT, Type, decimal
+from optimizer.plan.division import divided
 from optimizer.plan.lowering import Lowering, Name, counted, fallible, merged, squared, stored_type, working_type
+from optimizer.plan.model import EXCHANGES
+from optimizer.plan.operators.operator import Charge, Expected, InputOperator, Operator
+from optimizer.plan.wording import as_written, list_as_written
 from optimizer.query.model import Aggregate
 from optimizer.query.shape import Measure, Shape
+from optimizer.statistics.cardinality import Operand
 
 ONE = "CAST(1 AS BIGINT)"
+NODE = "Join"
+
+
+@dataclass(frozen=True)
+class JoinTerm:
+    """What one join of all inputs takes and gives: `JoinTerm(rows=1_200, charges=(("Join", {"probe": 600, …}),))`."""
+
+    rows: float
+    charges: tuple[Charge, ...]
+
+
+@dataclass(frozen=True)
+class Join(Operator):
+    """All inputs joined on the classes of equal attributes; `inputs` in FROM order, joined in the plan's."""
+
+    inputs: tuple[InputOperator, ...]
+
+    @property
+    def children(self) -> tuple[Operator, ...]:
+        return self.inputs
+
+    def term(self, expected: Expected, operands: Sequence[Operand]) -> JoinTerm:
+        """Joins one after another, the smaller side built.
+
+        The kernel orders joins itself, whatever order the plan writes: taken as fewest rows first. Spark keeps the plan's.
+        """
+        ctx, sizes, shares = expected.ctx, expected.sizes, expected.shares
+        if ctx.plan.place == "tasks":
+            operands = sizes.ordered(operands)
+        prefix, charges, first = sizes.prefixes(operands), list[Charge](), operands[0].input
+        left, width, is_divided = operands[0].rows * shares[first], expected.width(first), divided(ctx, first)
+        for position, operand in enumerate(operands[1:], 1):
+            right, own_width = operand.rows * shares[operand.input], expected.width(operand.input)
+            built = right * own_width if right <= left else left * width
+            probing = max(left, right)
+            is_divided = is_divided or divided(ctx, operand.input)
+            left, width = prefix[position] * (1 / ctx.parts if is_divided else 1.0), width + own_width
+            is_last = position + 1 == len(operands)
+            charges.append((NODE, {"build": built, "probe": probing, "between": 0 if is_last else left,
+                                   "fanned": max(left - probing, 0)}))
+        return JoinTerm(left, tuple(charges))
+
+    def words(self, ctx: Lowering) -> str:
+        query = ctx.shape.query
+        order = " ⋈ ".join(query.inputs[i].alias for i in ctx.plan.order)
+        keys = "; ".join(list_as_written(query, [a.expr for _, a in members], " = ") for members in ctx.shape.keys)
+        residuals = [f", where {as_written(query, residual)}" for residual in query.residuals]
+        return f"Join {order} on {keys}{''.join(residuals)} ({EXCHANGES[ctx.plan.exchange]})"
 
 
 def leaf_name(low: Lowering) -> Name:

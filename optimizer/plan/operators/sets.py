@@ -1,13 +1,15 @@
 """SQL of one input's sets: raw rows as partials of count 1, partials merged by attributes, and a set's columns in state; no joins, and nothing is run."""
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from optimizer.expression import dialect as d
 from optimizer.expression.scalar import fails, safe
 from optimizer.expression.types import BIGINT, Type
 from optimizer.plan.division import share
-from optimizer.plan.lowering import Lowering as Lowering
-from optimizer.plan.lowering import counted, evaluated, extremes, fallible, merged, squared, stored_name, stored_type, working_type
+from optimizer.plan.lowering import Lowering, counted, evaluated, extremes, fallible, merged, squared, stored_name, stored_type, working_type
 from optimizer.plan.membership import bounds, known
+from optimizer.plan.wording import as_written, list_as_written, state_in_words
 from optimizer.query.shape import Measure
 
 
@@ -61,6 +63,27 @@ def grouped(low: Lowering, i: int, source: str, extra: tuple[str, ...] = (), whe
     # Without any key one group stands even over nothing; an empty set has to stay empty.
     having = " AND ".join(x for x in (having, "" if keys else "count(*) > 0") if x)
     return f"SELECT {', '.join(keys + values)} FROM {source} WHERE {where}{by}" + (f" HAVING {having}" if having else "")
+
+
+def rows_where(low: Lowering, i: int, source: str, where: str, merge: bool = True, extra: tuple[str, ...] = ()) -> str:
+    """What counts of input i's rows or partials, as an item of FROM; partials are merged, unless a join may as well read them as they are."""
+    if low.early(i) and merge:
+        return f"({grouped(low, i, source, extra, where)})"
+    return f"(SELECT * FROM {source} WHERE {where})"
+
+
+def own_keys(low: Lowering, i: int) -> str:
+    """The end of a WHERE clause that leaves this task's partials."""
+    condition = share(low, i, [attribute.name for attribute in low.shape.attributes[i]])
+    return f" AND {condition}" if condition else ""
+
+
+def set_words(low: Lowering, i: int, state: Sequence[str] = ()) -> str:
+    """A line of `explain`: `AS v = γ by v.page: COUNT(*), max(v.ms) [keeps panes0]`."""
+    query = low.shape.query
+    keys = list_as_written(query, [attribute.expr for attribute in low.shape.attributes[i]]) or "nothing"
+    measures = [f"{m.kind}({as_written(query, m.expr)})" for m in low.shape.own(i) if m.expr is not None]
+    return f"AS {query.inputs[i].alias} = γ by {keys}: {', '.join(['COUNT(*)', *measures])}{state_in_words(state)}"
 
 
 def stored_columns(low: Lowering, i: int, extremes_too: bool = True) -> tuple[tuple[str, Type], ...]:

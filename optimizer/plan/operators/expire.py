@@ -1,0 +1,102 @@
+"""`expire`: answer partials are kept by when they end, so what leaves is simply not read (paper C's TC, generalised).
+
+A(t) = γ{ partials with e ≥ t }: a combination of rows is made once, by the member that comes last, and carries the
+end e = minᵢ outᵢ of the member that leaves first. Nothing is subtracted.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from optimizer.plan.lowering import Lowering
+from optimizer.plan.operators.answer import NODE, Answer, KeptAnswer, added_by_end, changing, looking_work
+from optimizer.plan.operators.join import group_columns, joined, merged_answer, out_columns
+from optimizer.plan.operators.operator import Boundary, Expected, KeptSet, Run, Work, of_all
+from optimizer.plan.operators.windows import frequency, number, step_of, suffix_work
+from optimizer.plan.program import BEGINNING, Definition, Source, Step
+
+STATE = KeptAnswer(by_end=True)
+
+
+@dataclass(frozen=True)
+class ExpiringAnswer(Answer):
+    """The partials that have not ended, of earlier boundaries and of this one."""
+
+    formula = "A(t) = γ{ partials with e ≥ t }, each made once by the member that comes last, e = minᵢ outᵢ"
+
+    def kept(self, ctx: Lowering) -> tuple[KeptSet, ...]:
+        return (STATE,)
+
+    def sources(self, ctx: Lowering, run: Run) -> tuple[Source, ...]:
+        return STATE.source(ctx, run)
+
+    def setup(self, ctx: Lowering, run: Run) -> tuple[Definition, ...]:
+        return (STATE.as_of_previous(ctx, run),)
+
+    def step(self, ctx: Lowering, run: Run, boundary: Boundary) -> Step:
+        """d_n: what this boundary adds. o_n: that and what has not ended of before."""
+        t, n = boundary.at, boundary.number
+        columns = ", ".join([*(name for name, _ in out_columns(ctx)), "_e"])
+        added = " UNION ALL ".join(f"SELECT {columns} FROM ({term}) AS q" for term in self._terms(ctx, boundary))
+        older = f"SELECT {columns} FROM {f'o_{n - 1}' if n else 'o'} WHERE _e >= {t}"
+        define = (Definition(f"d_{n}", added, is_table=True),
+                  Definition(f"o_{n}", f"{older} UNION ALL SELECT {columns} FROM d_{n}", is_table=False))
+        having = "" if group_columns(ctx.shape) else "count(*) > 0"
+
+        def one(longer: int, view: str) -> str:
+            return merged_answer(ctx, f"SELECT * FROM o_{n}", where=f"_e >= {t + longer}", having=having)
+
+        def several(lengths: Sequence[int], view: str) -> str:
+            numbered = f"SELECT *, {number('_e', t, lengths)} AS _b FROM o_{n} WHERE _e >= {t + lengths[-1]}"
+            return merged_answer(ctx, numbered, extra=("_b",))
+
+        return step_of(ctx, boundary, define, one, several)
+
+    def own_work(self, expected: Expected) -> Work:
+        """A term for each stream: what came, among the others' partials; what is added is kept, and all of it read."""
+        ctx, sizes = expected.ctx, expected.sizes
+        terms = [expected.arrivals(i) for i in ctx.inputs if ctx.window(i)]
+        if expected.from_nothing:
+            terms = [[expected.by_pane(i) for i in ctx.plan.order]]
+        for i in ctx.inputs:
+            yield from looking_work(expected, i, times=len(terms))
+        added = 0.0
+        for operands in terms:
+            joined_rows, charges = self.late.charges(expected, operands, more=1)
+            yield from charges
+            added += sizes.answer(joined_rows, expected.ends)
+        before = 0.0 if expected.from_nothing else _rows_in_files(expected)
+        yield from STATE.work(expected, before, added, expected.files(expected.ends))
+        if ctx.shape.query.windows:
+            yield from self._windows_work(expected, before + added)
+
+    def _terms(self, ctx: Lowering, boundary: Boundary) -> list[str]:
+        t, previous = boundary.at, boundary.previous
+        terms = []
+        for i in changing(ctx, previous == BEGINNING, first=0):
+            sources = {}
+            for j in ctx.inputs:
+                arrived = f"_in > {previous} AND _in <= {t}" if j == i else f"_in <= {previous if j < i else t}"
+                sources[j] = f"(SELECT * FROM w{j} WHERE {arrived} AND _out >= {t})"
+            terms.append(joined(ctx, sources, extra=(("_e", of_all(ctx, "least", "_out")),)))
+        return terms
+
+    def _windows_work(self, expected: Expected, rows: float) -> Work:
+        """What several windows take beyond reading the kept answer's `rows` once."""
+        query = expected.ctx.shape.query
+        if expected.ctx.plan.sharing == "together":
+            yield from suffix_work(expected, query.windows)
+            return
+        reads = sum(frequency(query, window) for window in query.windows)
+        again = max(reads - 1, 0.0) / expected.ctx.parts * rows * (expected.answer_width + 1)
+        made = reads * expected.sizes.answer(rows) * expected.answer_width
+        yield NODE, {"state_read": again, "group": again, "made": made}
+
+
+def _rows_in_files(expected: Expected) -> float:
+    """Rows in the kept answer's files, those that have ended but stand in a file with others included."""
+    sizes, added = expected.sizes, added_by_end(expected)
+    if expected.age >= expected.ends:
+        return added * expected.ends
+    whole = sizes.join([expected.by_pane(i) for i in expected.ctx.plan.order])
+    return sizes.answer(whole, expected.ends) + added * max(expected.age - 1, 0)

@@ -1,0 +1,254 @@
+"""Partials by pane: an input that aggregates early, kept by the boundaries between which its rows count.
+
+For `SELECT page, COUNT(*) FROM views [WINDOW 1 HOUR] GROUP BY page` and a boundary every ten minutes, `panes0` gets a
+file a boundary, with a row a page of what came. What has left the window is not read; files merge now and then.
+
+A query with several windows may keep coarser panes beside them, *levels* (paper D's factor windows): a level of length
+f holds instances [u, u + f), u a multiple of f, each merged from the level below when it ends; a row that comes later is
+a partial of its own. A working row of any level has `_out` = u + R, R the longest range, so a window's condition is the
+same at all levels; in state `_out` says how long something reads it, and files leave early. Instances are disjoint,
+which is right for every function that has partials.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from optimizer.expression import dialect as d
+from optimizer.plan.division import dealt
+from optimizer.plan.lowering import Lowering
+from optimizer.plan.membership import INTERVAL
+from optimizer.plan.merging import keeps, longest, parent, source, step
+from optimizer.plan.operators.operator import Boundary, Expected, InputOperator, KeptSet, Operator, Run, Work, append, counts, live_rows, merged_file, set_node
+from optimizer.plan.operators.scan import TIME_COLUMNS, Scan
+from optimizer.plan.operators.sets import grouped, names, own_keys, rows_where, set_words, stored_columns, working
+from optimizer.plan.program import Definition, Fragment, Source, StateSet, Write
+from optimizer.query.model import NamedWindow
+from optimizer.statistics.cardinality import distinct
+
+
+@dataclass(frozen=True)
+class Panes(InputOperator):
+    """The operator: what came is early aggregated by interval and added to state, older panes are read from it.
+
+    `Panes(Scan(0), levels=(Level(0, 60_000_000),))` keeps minutes beside its panes.
+    """
+
+    scan: Scan
+    levels: tuple[Level, ...] = ()
+
+    @property
+    def input(self) -> int:      # type: ignore[override]
+        return self.scan.input
+
+    @property
+    def children(self) -> tuple[Operator, ...]:
+        return (self.scan,)
+
+    def kept(self, ctx: Lowering) -> tuple[KeptSet, ...]:
+        return (PaneSet(self.input), *self.levels)
+
+    def sources(self, ctx: Lowering, run: Run) -> tuple[Source, ...]:
+        if run.from_nothing:
+            return self.scan.sources(ctx, run)
+        return (*self.scan.sources(ctx, run), PaneSet(self.input).source(ctx), *(level.source(ctx) for level in self.levels))
+
+    def fragments(self, ctx: Lowering, run: Run) -> tuple[Fragment, ...]:
+        return self.scan.fragments(ctx, run)
+
+    def setup(self, ctx: Lowering, run: Run) -> tuple[Definition, ...]:
+        """n{i}: what came, by interval. w{i}: that and what state holds of older boundaries. Then each level's."""
+        i, rows = self.input, f"({self.scan.rows(ctx, run)}) AS q"
+        new = Definition(f"n{i}", grouped(ctx, i, rows, ("_in", "_out"), where="_in <= _out"), is_table=True)
+        columns = ", ".join([*names(ctx, i), "_in", "_out"])
+        if run.from_nothing:
+            members = Definition(f"w{i}", f"SELECT {columns} FROM n{i}", is_table=False)
+        else:
+            since = run.previous if ctx.plan.keeping == "retract" else run.boundaries[0]
+            older = PaneSet(i).rows(ctx, since)
+            is_table = len(run.boundaries) > 1 or ctx.plan.keeps_answer
+            members = Definition(f"w{i}", f"SELECT {columns} FROM n{i} UNION ALL {older}", is_table)
+        return (new, members, *(made for level in self.levels for made in level.setup(ctx, run)))
+
+    def members(self, ctx: Lowering, run: Run, boundary: Boundary) -> str:
+        return rows_where(ctx, self.input, f"w{self.input}", counts(boundary.at))
+
+    def work(self, expected: Expected) -> Work:
+        ctx, i, flow = expected.ctx, self.input, expected.flow(self.input)
+        share, width = expected.shares[i], expected.width(i) + len(INTERVAL)
+        rows, files, partials = (flow.came, 1.0, flow.pane)
+        if expected.from_nothing:
+            rows, files, partials = (flow.window, flow.panes, flow.by_pane)
+        read = flow.read if expected.from_nothing else flow.arriving
+        yield from self.scan.reading_work(expected, read, files, flow.columns + TIME_COLUMNS * flow.mixed, rows)
+        reached, made = self.scan.reached(expected, rows), partials * share * width
+        yield set_node(ctx, i), {"times": reached * flow.mixed, "group": reached * width, "made": made, "keep": made,
+                                 "state_write": made, "statements": 2}
+        if not expected.from_nothing and not windows_read_panes(ctx):
+            read_share = share if dealt(ctx, i) else 1.0
+            yield set_node(ctx, i), {"state_read": flow.stored * read_share * width,
+                                     "files": expected.files(flow.panes * read_share)}
+        if ctx.plan.keeps_answer:
+            yield set_node(ctx, i), {"keep": flow.stored * share * width}
+        for level in self.levels:
+            yield from level.work(expected)
+
+    def words(self, ctx: Lowering) -> str:
+        return set_words(ctx, self.input, [part.state(ctx).name for part in self.kept(ctx)])
+
+
+@dataclass(frozen=True)
+class PaneSet:
+    """State of input `input`: a row for each combination of its attributes and interval."""
+
+    input: int
+
+    def state(self, ctx: Lowering) -> StateSet:
+        return StateSet("panes", self.input, stored_columns(ctx, self.input) + INTERVAL)
+
+    def source(self, ctx: Lowering) -> Source:
+        state = self.state(ctx)
+        return Source(f"k{self.input}", "state", state.name, columns=state.columns, dealt=dealt(ctx, self.input))
+
+    def rows(self, ctx: Lowering, since: int) -> str:
+        """What state holds for this task, as working rows."""
+        if ctx.plan.levels:
+            return _level_rows(ctx, None, since)
+        columns = ", ".join(working(ctx, self.input))
+        return f"SELECT {columns}, _in, _out FROM k{self.input} WHERE _out >= {since}{own_keys(ctx, self.input)}"
+
+    def write(self, ctx: Lowering, run: Run) -> Write:
+        moved = earlier(ctx, None)
+        return append(ctx, self.state(ctx), f"n{self.input} WHERE _out >= {run.last + moved}", run.last, moved)
+
+    def merge_files(self, ctx: Lowering, files: str, boundary: int) -> str:
+        return _merged_panes(ctx, self.state(ctx), files, boundary)
+
+    def stored_rows(self, expected: Expected) -> float:
+        if expected.ctx.plan.levels:
+            return _stored_instances(expected, None)
+        return expected.flow(self.input).stored
+
+
+@dataclass(frozen=True)
+class Level:
+    """Coarser panes of a query with several windows: `Level(0, 60_000_000)` holds minutes and is its first level."""
+
+    place: int
+    length: int
+
+    def state(self, ctx: Lowering) -> StateSet:
+        return StateSet(f"level{self.place}_", 0, stored_columns(ctx, 0) + INTERVAL)
+
+    def source(self, ctx: Lowering) -> Source:
+        state = self.state(ctx)
+        return Source(f"k0_{self.place}", "state", state.name, columns=state.columns, dealt=dealt(ctx, 0))
+
+    def setup(self, ctx: Lowering, run: Run) -> tuple[Definition, ...]:
+        """n0_{k}: what this run adds to it. w0_{k}: all of it."""
+        columns = ", ".join([*names(ctx, 0), "_in", "_out"])
+        older = "" if run.from_nothing else f" UNION ALL {_level_rows(ctx, self.length, run.boundaries[0])}"
+        return (Definition(f"n0_{self.place}", self._new(ctx, run), is_table=True),
+                Definition(f"w0_{self.place}", f"SELECT {columns} FROM n0_{self.place}{older}", len(run.boundaries) > 1))
+
+    def write(self, ctx: Lowering, run: Run) -> Write:
+        moved = earlier(ctx, self.length)
+        return append(ctx, self.state(ctx), f"n0_{self.place} WHERE _out >= {run.last + moved}", run.last, moved)
+
+    def merge_files(self, ctx: Lowering, files: str, boundary: int) -> str:
+        return _merged_panes(ctx, self.state(ctx), files, boundary)
+
+    def stored_rows(self, expected: Expected) -> float:
+        return _stored_instances(expected, self.length)
+
+    def work(self, expected: Expected) -> Work:
+        """An instance is merged from the level below when it ends."""
+        ctx, query = expected.ctx, expected.ctx.shape.query
+        below = parent(ctx.plan.levels, self.length)
+        often = (longest(query) if expected.from_nothing else step(query)) / self.length
+        rows, made = instance_rows(expected, below, self.length), _partials(expected, self.length)
+        yield from reading_instances(expected, below, often, rows)
+        width = (expected.width(0) + len(INTERVAL)) * often * expected.shares[0]
+        yield set_node(ctx, 0), {"group": rows * width, "made": made * width, "keep": made * width,
+                                 "state_write": made * width, "statements": 1}
+
+    def _new(self, ctx: Lowering, run: Run) -> str:
+        """Instances that end now, and what came too late for those that have ended.
+
+        Where none ends, only rows of this run are looked at.
+        """
+        length, far, columns = self.length, longest(ctx.shape.query), ", ".join(names(ctx, 0))
+        some_end = run.from_nothing or run.last // length > run.previous // length
+        below = f"{'w' if some_end else 'n'}{_place(ctx, parent(ctx.plan.levels, length))}"
+        begin = d.div(f"_out - {far}", length, ctx.dialect)
+        begun = f"SELECT {columns}, _in, {begin} * {length} AS _u FROM {below}"
+        ended = (f"SELECT {columns}, greatest(_in, _u + {length}) AS _in, _u + {far} AS _out FROM ({begun}) AS q "
+                 f"WHERE _u + {length} <= {run.last} AND (_u + {length} > {run.previous} OR _in > {run.previous})")
+        return grouped(ctx, 0, f"({ended}) AS q", ("_in", "_out"))
+
+
+def windows_read_panes(ctx: Lowering) -> bool:
+    """Whether each of several windows reads its own panes of state (recompute.py), so that no boundary reads all."""
+    return bool(ctx.shape.query.windows) and len(ctx.plan.digits) == 1 and ctx.plan.keeping == "recompute"
+
+
+def view_of(ctx: Lowering, window: NamedWindow) -> str:
+    """What a window is merged from, without any level its input's view."""
+    return f"w{_place(ctx, source(ctx.plan.levels, window))}"
+
+
+def earlier(ctx: Lowering, level: int | None) -> int:
+    """How much earlier than its working `_out` a row leaves state."""
+    if not ctx.plan.levels:
+        return 0
+    return longest(ctx.shape.query) - keeps(ctx.shape.query, ctx.plan.levels)[level]
+
+
+def instance_rows(expected: Expected, level: int | None, size: int) -> float:
+    """Partials that a range of this size holds of a level, or of panes."""
+    return _partials(expected, level) * size / (level or step(expected.ctx.shape.query))
+
+
+def reading_instances(expected: Expected, level: int | None, often: float, rows: float) -> Work:
+    """Partials of a range out of state, `often` times a boundary.
+
+    Their own columns, and the times of all that stand in the same files, of which each boundary or instance adds one.
+    """
+    ctx, query, node = expected.ctx, expected.ctx.shape.query, set_node(expected.ctx, 0)
+    if expected.from_nothing:
+        yield node, {"look": often * rows * expected.shares[0]}
+        return
+    length, needed = level or step(query), keeps(query, ctx.plan.levels)[level]
+    looked_through = TIME_COLUMNS * instance_rows(expected, level, needed)
+    yield node, {"state_read": often * expected.shares[0] * (rows * expected.width(0) + looked_through),
+                 "files": often * expected.files(needed / length * expected.shares[0])}
+
+
+def _place(ctx: Lowering, level: int | None) -> str:
+    """The end of the names of a level's relations."""
+    return "0" if level is None else f"0_{ctx.plan.levels.index(level)}"
+
+
+def _level_rows(ctx: Lowering, level: int | None, since: int) -> str:
+    """What state holds of a level, as working rows."""
+    moved = earlier(ctx, level)
+    ends = f"_out + {moved} AS _out" if moved else "_out"
+    return f"SELECT {', '.join(working(ctx, 0))}, _in, {ends} FROM k{_place(ctx, level)} WHERE _out >= {since}"
+
+
+def _merged_panes(ctx: Lowering, state: StateSet, files: str, boundary: int) -> str:
+    assert state.input is not None
+    return merged_file(ctx, state, grouped(ctx, state.input, live_rows(state, files, boundary), ("_in", "_out")))
+
+
+def _stored_instances(expected: Expected, level: int | None) -> float:
+    query, levels = expected.ctx.shape.query, expected.ctx.plan.levels
+    return instance_rows(expected, level, keeps(query, levels)[level])
+
+
+def _partials(expected: Expected, level: int | None) -> float:
+    """Of one instance of a level, or of one pane."""
+    flow, query = expected.flow(0), expected.ctx.shape.query
+    if level is None:
+        return flow.pane
+    combinations = expected.sizes.observed.inputs[0].combinations if expected.ctx.shape.attributes[0] else 1.0
+    return distinct(combinations, flow.came * level / step(query))

@@ -1,0 +1,123 @@
+"""`recompute`: at each boundary the answer is made from what its inputs hold then, A(t) = γ( S₁(t) ⋈ … ⋈ Sₘ(t) ).
+
+Over scans that is the query as written; over panes it reads partials; over running totals it is paper A's AS join
+(Definition 6). Nothing of the answer is kept.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from optimizer.plan.division import pivot
+from optimizer.plan.lowering import Lowering
+from optimizer.plan.merging import source
+from optimizer.plan.operators.answer import NODE, Answer, looking_work, merging_work
+from optimizer.plan.operators.join import joined
+from optimizer.plan.operators.operator import Boundary, Expected, Run, Work, counts, of_all
+from optimizer.plan.operators.panes import Panes, instance_rows, reading_instances, windows_read_panes
+from optimizer.plan.operators.scan import Scan
+from optimizer.plan.operators.sets import rows_where
+from optimizer.plan.operators.windows import answer, chance_to_be_longest, frequency, number, scaled, step_of, suffix_work, times
+from optimizer.plan.program import Step
+from optimizer.query.model import NamedWindow
+from optimizer.statistics.cardinality import Operand
+
+
+@dataclass(frozen=True)
+class RecomputedAnswer(Answer):
+    """The answer from rows and from partials, of one window or of several."""
+
+    formula = "A(t) = γ( S₁(t) ⋈ … ⋈ Sₘ(t) )"
+
+    def step(self, ctx: Lowering, run: Run, boundary: Boundary) -> Step:
+        """The divided input is joined partial by partial.
+
+        Merging it first costs more than it saves, and the late aggregation merges it anyway.
+        """
+        t, first = boundary.at, pivot(ctx)
+
+        def table(i: int, view: str) -> str:
+            return view if ctx.plan.levels else f"w{i}"
+
+        def one(longer: int, view: str) -> str:
+            return joined(ctx, {i: rows_where(ctx, i, table(i, view), self._counting(ctx, run, i, t, longer), i != first)
+                                for i in ctx.inputs})
+
+        def several(lengths: Sequence[int], view: str) -> str:
+            sources = {}
+            for i in ctx.inputs:
+                rows = f"SELECT *, {number('_out', t, lengths)} AS _b FROM {table(i, view)} WHERE {counts(t, lengths[-1])}"
+                sources[i] = rows_where(ctx, i, f"({rows}) AS numbered", "TRUE", i != first, ("_b",))
+            return joined(ctx, sources, extra=(("_b", of_all(ctx, "greatest", "_b")),))
+
+        return step_of(ctx, boundary, (), one, several)
+
+    def own_work(self, expected: Expected) -> Work:
+        ctx, query = expected.ctx, expected.ctx.shape.query
+        if not query.windows:
+            yield from self._window_work(expected)
+        elif windows_read_panes(ctx) and isinstance(self.join.inputs[0], Panes):
+            for level in (None, *ctx.plan.levels):
+                yield from self._panes_work(expected, [w for w in query.windows if source(ctx.plan.levels, w) == level], level)
+        elif ctx.plan.sharing == "each":
+            for window in query.windows:
+                yield from times(frequency(query, window), self._window_work(scaled(expected, window.range)))
+        else:
+            for window, chance in chance_to_be_longest(query, query.windows):
+                yield from times(chance, self._window_work(scaled(expected, window.range)))
+            yield from suffix_work(expected, query.windows)
+
+    def _counting(self, ctx: Lowering, run: Run, i: int, t: int, longer: int) -> str:
+        return "TRUE" if ctx.window(i) and Scan(i).is_exact(ctx, run) else counts(t, longer)
+
+    def _window_work(self, expected: Expected) -> Work:
+        """Early sets are merged from their panes, but for the divided input: its panes are joined as they are."""
+        ctx, sizes, operands = expected.ctx, expected.sizes, list[Operand]()
+        for i in ctx.plan.order:
+            flow, from_rows = expected.flow(i), ctx.window(i) is not None and ctx.plan.layout == "raw"
+            if i == pivot(ctx):
+                operands.append(sizes.raw(i) if from_rows else expected.by_pane(i))
+                continue
+            if ctx.early(i):
+                yield from merging_work(expected, i, flow.window if from_rows else flow.stored)
+            operands.append(expected.merged(i))
+        joined_rows, charges = self.late.charges(expected, operands)
+        yield from charges
+        yield NODE, {"made": sizes.answer(joined_rows) * expected.answer_width, "statements": 1}
+
+    def _panes_work(self, expected: Expected, windows: Sequence[NamedWindow], level: int | None) -> Work:
+        """The windows of one stream that are merged from this level, or from panes: each reads its own of state."""
+        ctx, query, width = expected.ctx, expected.ctx.shape.query, expected.answer_width
+        together = ctx.plan.sharing == "together" and len(windows) > 1
+        often_by_window = chance_to_be_longest(query, windows) if together else ((w, frequency(query, w)) for w in windows)
+        for window, often in often_by_window:
+            rows = instance_rows(expected, level, window.range)
+            yield from reading_instances(expected, level, often, rows)
+            made = 0.0 if together else often * expected.sizes.answer(rows) * width
+            yield NODE, {"statements": often, "group": often * rows * expected.shares[0] * width, "made": made}
+        if together:
+            yield from suffix_work(expected, windows)
+
+
+@dataclass(frozen=True)
+class AnswerFromRunningSets(Answer):
+    """The answer from running totals (running.py), each time; what does not aggregate early is read as it is."""
+
+    formula = "ASᵢ(t) = ASᵢ(t′) + came − left; A(t) = γ( AS₁(t) ⋈ … ⋈ ASₘ(t) )"
+
+    def step(self, ctx: Lowering, run: Run, boundary: Boundary) -> Step:
+        inputs = self.join.inputs
+        define = tuple(definition for each in inputs for definition in each.define_at(ctx, boundary))
+        members = {each.input: each.members(ctx, run, boundary) for each in inputs}
+        return Step(boundary.at, define, answer(ctx, boundary.at, joined(ctx, members)))
+
+    def own_work(self, expected: Expected) -> Work:
+        ctx = expected.ctx
+        for i in ctx.inputs:
+            if ctx.early(i) and ctx.window(i) is None:
+                yield from merging_work(expected, i, expected.flow(i).set)
+            elif not ctx.early(i):
+                yield from looking_work(expected, i)
+        joined_rows, charges = self.late.charges(expected, [expected.merged(i) for i in ctx.plan.order])
+        yield from charges
+        yield NODE, {"made": expected.sizes.answer(joined_rows) * expected.answer_width, "statements": 1}

@@ -1,0 +1,275 @@
+"""`running`: the set of an input that aggregates early is kept as running totals, with its extremes beside them.
+
+For `SELECT page, COUNT(*), SUM(ms), MAX(ms) FROM views [WINDOW 1 HOUR] GROUP BY page` and a boundary every ten minutes
+
+- `totals0` holds a row a page: COUNT(*) and SUM(ms) of the hour. At a boundary what came is added and what left is
+  subtracted (AS update: paper A, Definition 4).
+- `extremes0` holds a row a page and ten minutes: MAX(ms). An extreme cannot be subtracted, so each row says by `_in`
+  and `_out` from which boundary to which it counts. Merging files keeps only rows that can still be an extreme.
+
+The join reads both as one table with a row a page (`RunningSet.members`).
+
+    w0   rows that came or left, each with its interval (of the scan)
+    k0   totals in state;     t0   the same, this task's share;    t0_0, t0_1 …   totals after each step
+    y0   extremes in state;   n0   extremes of what came;          x0   both together
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from optimizer.plan.division import by_key, divided
+from optimizer.plan.lowering import Lowering, counted, extremes, merged, working_type
+from optimizer.plan.membership import INTERVAL
+from optimizer.plan.operators.operator import (
+    Boundary,
+    Expected,
+    InputOperator,
+    KeptSet,
+    Operator,
+    Run,
+    Work,
+    append,
+    came,
+    counts,
+    in_stored_types,
+    left,
+    live_rows,
+    merged_file,
+    never_merged,
+    scan_node,
+    set_node,
+)
+from optimizer.plan.operators.scan import INTERVAL_COLUMNS, TIME_COLUMNS, Scan
+from optimizer.plan.operators.sets import grouped, names, own_keys, set_words, stored_columns, working
+from optimizer.plan.program import Definition, Fragment, Source, StateSet, Write
+from optimizer.query.shape import Measure
+
+
+@dataclass(frozen=True)
+class RunningSet(InputOperator):
+    """The operator: totals and extremes of one input, brought up to date side by side and read as one table."""
+
+    scan: Scan
+
+    @property
+    def input(self) -> int:      # type: ignore[override]
+        return self.scan.input
+
+    @property
+    def children(self) -> tuple[Operator, ...]:
+        return (self.scan,)
+
+    def parts(self, ctx: Lowering) -> tuple[RunningTotals | Extremes, ...]:
+        totals = RunningTotals(self.input)
+        return (totals, Extremes(self.input)) if extremes(ctx, self.input) else (totals,)
+
+    def kept(self, ctx: Lowering) -> tuple[KeptSet, ...]:
+        return self.parts(ctx)
+
+    def sources(self, ctx: Lowering, run: Run) -> tuple[Source, ...]:
+        if run.from_nothing:
+            return self.scan.sources(ctx, run)
+        return (*self.scan.sources(ctx, run), *(part.source(ctx) for part in self.parts(ctx)))
+
+    def fragments(self, ctx: Lowering, run: Run) -> tuple[Fragment, ...]:
+        return self.scan.fragments(ctx, run)
+
+    def setup(self, ctx: Lowering, run: Run) -> tuple[Definition, ...]:
+        changed = Definition(f"w{self.input}", self.scan.rows(ctx, run), is_table=True)
+        return (changed, *(definition for part in self.parts(ctx) for definition in part.setup(ctx, run)))
+
+    def define_at(self, ctx: Lowering, boundary: Boundary) -> tuple[Definition, ...]:
+        return (RunningTotals(self.input).update(ctx, boundary),)
+
+    def members(self, ctx: Lowering, run: Run, boundary: Boundary) -> str:
+        """All groups in the window at this boundary, each with its totals and extremes."""
+        i, totals = self.input, RunningTotals(self.input).name_at(boundary)
+        measures = extremes(ctx, i)
+        if not measures:
+            return f"(SELECT * FROM {totals})"
+        keys, sums = key_names(ctx, i), sum_names(ctx, i)
+        no_extremes = [f"CAST(NULL AS {working_type(m, ctx)}) AS {m.name}" for m in measures]
+        no_sums = [f"NULL AS {name}" for name in sums]
+        with_sums = f"SELECT {', '.join([*keys, *sums, *no_extremes])} FROM {totals}"
+        with_extremes = (f"SELECT {', '.join([*keys, *no_sums, *(m.name for m in measures)])} FROM x{i} "
+                         f"WHERE {counts(boundary.at)}")
+        return f"({grouped(ctx, i, f'({with_sums} UNION ALL {with_extremes}) AS q', having='sum(c) <> 0')})"
+
+    def work(self, expected: Expected) -> Work:
+        """Rows that came and left are read; both parts are brought up to date, and put together."""
+        ctx, i, flow = expected.ctx, self.input, expected.flow(self.input)
+        windows = 2 if flow.left and not expected.from_nothing else 1      # what came, and what left
+        rows = flow.read if expected.from_nothing else flow.arriving * windows
+        files = flow.panes if expected.from_nothing else windows
+        passing = flow.window if expected.from_nothing else flow.came + flow.left
+        yield from self.scan.reading_work(expected, rows, files, flow.columns + TIME_COLUMNS * flow.mixed, passing)
+        changed = self.scan.reached(expected, passing)
+        width = expected.width(i) + INTERVAL_COLUMNS
+        yield scan_node(ctx, i), {"times": changed * flow.mixed, "keep": changed * width, "statements": 1}
+        for part in self.parts(ctx):
+            yield from part.work(expected, changed)
+        if extremes(ctx, i):
+            share_width = expected.shares[i] * expected.width(i)
+            yield set_node(ctx, i), {"group": (flow.set + flow.stored) * share_width, "made": flow.set * share_width}
+
+    def words(self, ctx: Lowering) -> str:
+        return set_words(ctx, self.input, [part.state(ctx).name for part in self.parts(ctx)])
+
+
+@dataclass(frozen=True)
+class RunningTotals:
+    """COUNT, SUM and sum of squares of each group of input `input`: one file, which every batch replaces."""
+
+    input: int
+
+    def state(self, ctx: Lowering) -> StateSet:
+        return StateSet("totals", self.input, stored_columns(ctx, self.input, extremes_too=False))
+
+    def source(self, ctx: Lowering) -> Source:
+        state = self.state(ctx)
+        return Source(f"k{self.input}", "state", state.name, columns=state.columns)
+
+    def name_at(self, boundary: Boundary) -> str:
+        return f"t{self.input}_{boundary.number}"
+
+    def setup(self, ctx: Lowering, run: Run) -> tuple[Definition, ...]:
+        """The totals as of the boundary before."""
+        i = self.input
+        if run.from_nothing:
+            sql = f"SELECT {', '.join(names(ctx, i, extremes_too=False))} FROM w{i} WHERE FALSE"
+        else:
+            columns = ", ".join(working(ctx, i, extremes_too=False))
+            sql = f"SELECT {columns} FROM k{i} WHERE TRUE{own_keys(ctx, i)}"
+        return (Definition(f"t{i}", sql, is_table=False),)
+
+    def update(self, ctx: Lowering, boundary: Boundary) -> Definition:
+        """The totals before, plus what came, minus what left."""
+        i, keys, sums = self.input, key_names(ctx, self.input), sum_names(ctx, self.input)
+        before = f"t{i}_{boundary.number - 1}" if boundary.number else f"t{i}"
+        columns, negated = ", ".join(keys + sums), ", ".join(keys + [f"-{name}" for name in sums])
+        changes = (f"SELECT {columns} FROM {before} UNION ALL SELECT {columns} FROM w{i} WHERE {came(boundary)} "
+                   f"UNION ALL SELECT {negated} FROM w{i} WHERE {left(boundary)}")
+        aggregates = {measure.name: merged(measure, measure.name, ctx) for measure in ctx.shape.own(i)}
+        totals = [f"{aggregates.get(name) or counted(name)} AS {name}" for name in sums]
+        by = f" GROUP BY {', '.join(keys)}" if keys else ""
+        # A group leaves with its last row; else the set would grow with every group there ever was.
+        sql = f"SELECT {', '.join(keys + totals)} FROM ({changes}) AS q{by} HAVING sum(c) <> 0"
+        return Definition(self.name_at(boundary), sql, is_table=True)
+
+    def write(self, ctx: Lowering, run: Run) -> Write:
+        state = self.state(ctx)
+        sql = f"SELECT {in_stored_types(ctx, state.columns, run.last)} FROM t{self.input}_{len(run.boundaries) - 1}"
+        return Write(state.name, sql, state.columns, append=False, every_part=divided(ctx, self.input))
+
+    def merge_files(self, ctx: Lowering, files: str, boundary: int) -> str:
+        raise never_merged(self.state(ctx))
+
+    def stored_rows(self, expected: Expected) -> float:
+        return expected.flow(self.input).set
+
+    def work(self, expected: Expected, changed: float) -> Work:
+        """`changed` rows are looked at twice, once for what came and once for what left; every task reads the whole set."""
+        ctx, groups = expected.ctx, expected.flow(self.input).set
+        width = expected.width(self.input) - len(extremes(ctx, self.input))
+        before, share = (0.0 if expected.from_nothing else groups), expected.shares[self.input]
+        files = 0 if expected.from_nothing else ctx.parts if by_key(ctx) else 1
+        yield set_node(ctx, self.input), {
+            "look": 2 * changed,
+            "group": (changed + before * share) * width,
+            "made": groups * share * width,
+            "keep": groups * share * width,
+            "state_read": before * width,
+            "state_write": groups * share * width,
+            "files": files,
+            "statements": 2,
+        }
+
+
+@dataclass(frozen=True)
+class Extremes:
+    """MIN and MAX of each group and pane: every batch adds a file; merged files lose what can no longer matter."""
+
+    input: int
+
+    def state(self, ctx: Lowering) -> StateSet:
+        keys = tuple((attribute.name, attribute.expr.type) for attribute in ctx.shape.attributes[self.input])
+        measures = tuple((measure.name, measure.type) for measure in extremes(ctx, self.input))
+        return StateSet("extremes", self.input, keys + measures + INTERVAL)
+
+    def source(self, ctx: Lowering) -> Source:
+        state = self.state(ctx)
+        return Source(f"y{self.input}", "state", state.name, columns=state.columns)
+
+    def setup(self, ctx: Lowering, run: Run) -> tuple[Definition, ...]:
+        """Those of what came, and with them those in state."""
+        i, keys = self.input, ", ".join([*key_names(ctx, self.input), "_in", "_out"])
+        came_sql = (f"SELECT {keys}, {', '.join(self._merged(ctx))} FROM w{i} "
+                    f"WHERE _known > {run.previous} AND _in <= _out GROUP BY {keys}")
+        columns = ", ".join(name for name, _ in self.state(ctx).columns)
+        older = "" if run.from_nothing else f" UNION ALL SELECT {columns} FROM y{i} WHERE _out >= {run.previous}{own_keys(ctx, i)}"
+        return (Definition(f"n{i}", came_sql, is_table=True),
+                Definition(f"x{i}", f"SELECT {columns} FROM n{i}{older}", is_table=False))
+
+    def write(self, ctx: Lowering, run: Run) -> Write:
+        rows = f"n{self.input} WHERE _out >= {run.last}"
+        if run.from_nothing:      # these are of a whole window, and most of them can never matter
+            rows = f"({self._that_can_matter(ctx, f'SELECT * FROM {rows}', f'_in <= {run.last}')}) AS window_whole"
+        return append(ctx, self.state(ctx), rows, run.last)
+
+    def merge_files(self, ctx: Lowering, files: str, boundary: int) -> str:
+        state, keys = self.state(ctx), ", ".join([*key_names(ctx, self.input), "_in", "_out"])
+        live = live_rows(state, files, boundary)
+        one_a_pane = f"SELECT {keys}, {', '.join(self._merged(ctx))} FROM {live} GROUP BY {keys}"
+        return merged_file(ctx, state, self._that_can_matter(ctx, one_a_pane, "_in = 0"))
+
+    def stored_rows(self, expected: Expected) -> float:
+        return expected.flow(self.input).stored
+
+    def work(self, expected: Expected, changed: float) -> Work:
+        ctx, flow = expected.ctx, expected.flow(self.input)
+        passing = flow.came + flow.left
+        arrived = changed * flow.came / passing if passing and not expected.from_nothing else changed
+        width = len(self.state(ctx).columns)
+        new_values = (flow.by_pane if expected.from_nothing else flow.pane) * expected.shares[self.input] * width
+        yield set_node(ctx, self.input), {
+            "look": arrived,
+            "group": arrived * width,
+            "made": new_values,
+            "keep": new_values,
+            "state_read": 0.0 if expected.from_nothing else flow.stored * width,
+            "state_write": new_values,
+            "files": 0.0 if expected.from_nothing else expected.files(flow.panes),
+            "statements": 2,
+        }
+
+    def _merged(self, ctx: Lowering) -> list[str]:
+        return [f"{measure.kind}({measure.name}) AS {measure.name}" for measure in extremes(ctx, self.input)]
+
+    def _that_can_matter(self, ctx: Lowering, sql: str, counts_already: str) -> str:
+        """The rows of `sql` with every extreme that another one beats set to NULL; rows with nothing left are dropped.
+
+        A beats B if A is at least as extreme, is in the window already, and stays longer: then B can never be the
+        window's extreme. Of n panes of random values about ln n stay, so the state hardly grows with the window.
+        """
+        measures, keys = extremes(ctx, self.input), key_names(ctx, self.input)
+        by = f"PARTITION BY {', '.join(keys)} " if keys else ""
+        longer = f"OVER ({by}ORDER BY _out DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
+        values = [_unless_beaten(measure, counts_already, longer) for measure in measures]
+        something = " OR ".join(f"{measure.name} IS NOT NULL" for measure in measures)
+        rest = f"SELECT {', '.join([*keys, '_in', '_out', *values])} FROM ({sql}) AS q"
+        return f"SELECT * FROM ({rest}) AS left_over WHERE {something}"
+
+
+def key_names(ctx: Lowering, i: int) -> list[str]:
+    return [attribute.name for attribute in ctx.shape.attributes[i]]
+
+
+def sum_names(ctx: Lowering, i: int) -> list[str]:
+    """Columns of a set that can be added and subtracted."""
+    return names(ctx, i, extremes_too=False)[len(ctx.shape.attributes[i]):]
+
+
+def _unless_beaten(measure: Measure, counts_already: str, longer: str) -> str:
+    name, no_better = measure.name, ">=" if measure.kind == "min" else "<="
+    beaten = f"{name} {no_better} {measure.kind}({name}) FILTER (WHERE {counts_already}) {longer}"
+    return f"CASE WHEN COALESCE({beaten}, FALSE) THEN NULL ELSE {name} END AS {name}"

@@ -1,0 +1,147 @@
+"""Answers of a query with several windows at one boundary, out of the partials that a plan has there.
+
+What leaves the longest window at e counts at t in a window that is shorter by `longer` iff e ≥ t + longer (DESIGN, "Many
+windows, one state"). So windows that end together are suffixes of one another: each partial gets the number of the
+shortest window that holds it, `_b`, partials are merged by it, and a window is the sum of the numbers up to its own.
+Only of one boundary: two joined rows can be together in a long window and in none of its parts.
+
+Work is that of an average boundary: a window of slide s ends at one in s/step of them. Which of the windows that end
+together is the longest is taken as if windows ended independently of one another.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+
+from optimizer.expression import dialect as d
+from optimizer.expression.expr import Literal
+from optimizer.expression.scalar import render
+from optimizer.expression.types import STRING
+from optimizer.plan.lowering import Lowering
+from optimizer.plan.merging import longest, step
+from optimizer.plan.operators.answer import MANY, NODE
+from optimizer.plan.operators.join import group_columns, merged_answer, out_columns
+from optimizer.plan.operators.operator import Boundary, Expected, Work
+from optimizer.plan.operators.panes import view_of
+from optimizer.plan.program import Definition, Step
+from optimizer.query.model import WINDOW_NAME, NamedWindow, Query
+from optimizer.statistics.cardinality import Flow, Sizes, distinct
+
+# Lengths beyond which telling the number of a partial by comparing takes longer than merging more numbers.
+FEW = 30
+WindowsShown = Sequence[tuple[NamedWindow, int]]      # windows that end at a boundary, each with how much shorter it is
+# Partials of a window so much shorter than the longest, out of a view.
+OneWindow = Callable[[int, str], str]
+# The same of several, by `_b`: the place in the list, from the shortest, of the first that holds them.
+SeveralWindows = Callable[[Sequence[int], str], str]
+
+
+def answer(ctx: Lowering, t: int, sql: str) -> str:
+    """An answer's partials at t, in the types that they are handed over in."""
+    columns = ", ".join(f"CAST({name} AS {d.name(kind, ctx.dialect)}) AS {name}" for name, kind in out_columns(ctx))
+    return f"SELECT CAST({t} AS BIGINT) AS _t, {columns} FROM ({sql}) AS q"
+
+
+def step_of(ctx: Lowering, boundary: Boundary, define: tuple[Definition, ...], one: OneWindow, several: SeveralWindows) -> Step:
+    """After `define`, of one window its answer, of several those that end at the boundary, each by its name."""
+    t, windows = boundary.at, ctx.shape.query.windows
+    if not windows:
+        return Step(t, define, answer(ctx, t, one(0, "w0")))
+    shown = sorted(ctx.shape.query.shown(t), key=lambda pair: (view_of(ctx, pair[0]), -pair[1]))
+    if not shown:
+        return Step(t, define, answer(ctx, t, f"SELECT * FROM ({one(0, 'w0')}) AS q WHERE FALSE"))
+    slices: list[Definition] = []
+    answers: list[str] = []
+    for view, group in groupby(shown, key=lambda pair: view_of(ctx, pair[0])):
+        same_view = list(group)
+        if ctx.plan.sharing == "each" or len(same_view) == 1:
+            answers += [_named(ctx, window, one(longer, view)) for window, longer in same_view]
+            continue
+        lengths = sorted({longer for _, longer in same_view}, reverse=True)
+        slices.append(Definition(f"y{boundary.number}_{len(slices)}", several(lengths, view), is_table=True))
+        answers.append(_suffixes(ctx, t, slices[-1].name, same_view, lengths))
+    return Step(t, (*define, *slices), " UNION ALL ".join(answer(ctx, t, sql) for sql in answers))
+
+
+def number(ends: str, t: int, lengths: Sequence[int]) -> str:
+    """`_b` of what counts up to and including `ends`; nobody asks of what no window holds.
+
+    Of more than FEW lengths each end has a number of its own.
+    """
+    if len(lengths) > FEW:
+        return f"-({ends})"
+    cases = " ".join(f"WHEN {ends} >= {t + longer} THEN {place}" for place, longer in enumerate(lengths[:-1]))
+    return f"CASE {cases} ELSE {len(lengths) - 1} END" if cases else "0"
+
+
+def frequency(query: Query, window: NamedWindow) -> float:
+    """At what share of boundaries the window ends."""
+    return step(query) / window.slide
+
+
+def chance_to_be_longest(query: Query, windows: Sequence[NamedWindow]) -> Iterator[tuple[NamedWindow, float]]:
+    """Each window, and at what share of boundaries it is the longest that ends."""
+    no_longer_one = 1.0
+    for window in sorted(windows, key=lambda w: -w.range):
+        yield window, no_longer_one * frequency(query, window)
+        no_longer_one *= 1 - frequency(query, window)
+
+
+def suffix_work(expected: Expected, windows: Sequence[NamedWindow]) -> Work:
+    """Slices between the ends of windows are kept; each window is the sum of those up to its own."""
+    query, groups, width = expected.ctx.shape.query, expected.sizes.answer(MANY), expected.answer_width
+    ending = sum(frequency(query, window) for window in windows)
+    any_ends = sum(chance for _, chance in chance_to_be_longest(query, windows))
+    together = ending / any_ends if any_ends else 0.0
+    values = ending * groups * width
+    yield NODE, {"keep": values, "statements": any_ends, "look": ending * groups, "group": values * (together + 1) / 2,
+                 "made": 2 * values}
+
+
+def scaled(expected: Expected, size: int) -> Expected:
+    """What is expected of a window of this range."""
+    share, sizes = size / longest(expected.ctx.shape.query), expected.sizes
+    if share == 1:
+        return expected
+    flows = tuple(_shorter(sizes, i, share) if flow.panes > 1 else flow for i, flow in enumerate(sizes.flows))
+    remembered: dict[object, float | tuple[float, ...]] = {"correction": sizes.correction()}
+    return expected.of_window(replace(sizes, flows=flows, _known=remembered, _orders={}))
+
+
+def times(often: float, work: Work) -> Work:
+    for node, amounts in work:
+        yield node, {kind: often * amount for kind, amount in amounts.items()}
+
+
+def _shorter(sizes: Sizes, i: int, share: float) -> Flow:
+    flow = sizes.flows[i]
+    merged = distinct(sizes.observed.inputs[i].combinations, flow.window * share) if sizes.shape.attributes[i] else flow.set
+    return replace(flow, window=flow.window * share, stored=flow.stored * share, by_pane=flow.by_pane * share,
+                   panes=flow.panes * share, set=min(merged, flow.set))
+
+
+def _up_to(t: int, lengths: Sequence[int], longer: int) -> int:
+    return -(t + longer) if len(lengths) > FEW else lengths.index(longer)
+
+
+def _columns(ctx: Lowering) -> tuple[str, str]:
+    """The group that is the window's name, and all other columns of an answer."""
+    name = group_columns(ctx.shape)[ctx.shape.query.groups.index(WINDOW_NAME)]
+    return name, ", ".join(column for column, _ in out_columns(ctx) if column != name)
+
+
+def _named(ctx: Lowering, window: NamedWindow, sql: str) -> str:
+    name, others = _columns(ctx)
+    return f"SELECT {_text(ctx, window.name)} AS {name}, {others} FROM ({sql}) AS q"
+
+
+def _suffixes(ctx: Lowering, t: int, slices: str, shown: WindowsShown, lengths: Sequence[int]) -> str:
+    name, others = _columns(ctx)
+    windows = ", ".join(f"({_text(ctx, window.name)}, {_up_to(t, lengths, longer)})" for window, longer in shown)
+    read = f"SELECT _name AS {name}, {others} FROM {slices} JOIN (VALUES {windows}) AS windows(_name, _upto) ON _b <= _upto"
+    return merged_answer(ctx, read)
+
+
+def _text(ctx: Lowering, text: str) -> str:
+    return render(Literal(text, STRING), ctx.dialect, lambda leaf: "")
