@@ -22,11 +22,15 @@ MERGED = 24      # files of a state set before maintenance merges them (jobs.mai
 
 @dataclass(frozen=True)
 class Operand:
-    """What stands for an input in a join: raw rows (`run` None), or partials of which each run of `run` raw rows was merged."""
+    """What stands for an input in a join: `Operand(0, 600)` is 600 raw rows, `Operand(0, 90, 100, 600)` 90 partials of them.
+
+    Partials are those of runs of `run` raw rows each, `raw_rows` in all.
+    """
 
     input: int
     rows: float
     run: float | None = None
+    raw_rows: float | None = None
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,10 @@ class Sizes:
         found = self._independent(operands)
         return found * self.correction() if len(operands) == len(self.flows) else found
 
+    def raw_join(self, operands: Sequence[Operand]) -> float:
+        """Joined rows of the raw rows that the operands stand for."""
+        return self.join([Operand(o.input, o.rows if o.raw_rows is None else o.raw_rows) for o in operands])
+
     def linked(self, a: int, b: int) -> bool:
         """Whether an equality class joins the two inputs."""
         return any(a in members and b in members for members in self.members)
@@ -99,10 +107,12 @@ class Sizes:
         return Operand(i, self.flows[i].window)
 
     def merged(self, i: int) -> Operand:
-        return Operand(i, self.flows[i].set, self.flows[i].window)
+        flow = self.flows[i]
+        return Operand(i, flow.set, flow.window, flow.window)
 
     def by_pane(self, i: int) -> Operand:
-        return Operand(i, self.flows[i].stored, self.flows[i].came or self.flows[i].window)
+        flow = self.flows[i]
+        return Operand(i, flow.stored, flow.came or flow.window, flow.window)
 
     def _independent(self, operands: Sequence[Operand]) -> float:
         key = tuple(operands)

@@ -8,17 +8,16 @@ each joined combination is made exactly once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from optimizer.expression import dialect as d
 from optimizer.expression.types import BIGINT
 from optimizer.plan.division import ahead
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.merging import step
-from optimizer.plan.operators.join import Join, merged_answer, out_columns, out_working
+from optimizer.plan.operators.join import Join, JoinTerm, merged_answer, out_columns, out_working
 from optimizer.plan.operators.operator import (
     Boundary,
-    Charge,
     Expected,
     Operator,
     Run,
@@ -33,7 +32,7 @@ from optimizer.plan.operators.operator import (
 from optimizer.plan.program import Columns, Definition, Program, Source, StateSet, Step, Write
 from optimizer.plan.wording import aggregate_as_written, as_written, list_as_written, state_in_words
 from optimizer.query.spans import span
-from optimizer.statistics.cardinality import Operand
+from optimizer.statistics.cardinality import MERGED, Operand
 
 NODE = "Late aggregation"
 FIXED = "fixed"               # what belongs to no node: commits, Spark jobs, the driver's merge
@@ -50,8 +49,8 @@ class LateAggregate(Operator):
     def children(self) -> tuple[Operator, ...]:
         return (self.join,) if len(self.join.inputs) > 1 else self.join.inputs
 
-    def charges(self, expected: Expected, operands: Sequence[Operand], more: int = 0) -> tuple[float, list[Charge]]:
-        """Joined rows of the operands, and the work of joining and aggregating them.
+    def term(self, expected: Expected, operands: Sequence[Operand], more: int = 0) -> JoinTerm:
+        """The join of the operands, with the work of aggregating its rows.
 
         `more` columns are asked of them than the answer's: a sign, or when they end.
         """
@@ -59,7 +58,7 @@ class LateAggregate(Operator):
         kind = "pairs" if len(operands) > 1 else "group"
         aggregated = {kind: term.rows * (expected.answer_width + more), "operands": len(operands),
                       "products": term.rows * _products(expected.ctx)}
-        return term.rows, [*term.charges, (NODE, aggregated)]
+        return replace(term, charges=(*term.charges, (NODE, aggregated)))
 
     def words(self, ctx: Lowering) -> str:
         query = ctx.shape.query
@@ -188,22 +187,7 @@ class KeptAnswer:
     def stored_rows(self, expected: Expected) -> float:
         if not self.by_end:
             return expected.sizes.answer(MANY)
-        # Of every boundary the groups of each end that has not come yet.
-        return added_by_end(expected) * (expected.ends + 1) / 2
-
-    def work(self, expected: Expected, before: float, added: float, files: float) -> Work:
-        """Rows `before` are read from so many files, merged with the `added` ones, and written."""
-        share, width = 1 / expected.ctx.parts, expected.answer_width + self.by_end
-        groups = expected.sizes.answer(MANY)
-        yield NODE, {
-            "state_read": before * share * width,
-            "files": files * share if before else 0,
-            "group": (before * share + 2 * added) * width,
-            "made": (added + groups) * width,
-            "keep": added * width,
-            "state_write": added * width,
-            "statements": 3,
-        }
+        return Ends.of(expected).live
 
     @property
     def _end(self) -> Columns:
@@ -215,11 +199,47 @@ def changing(ctx: Lowering, run_begins: bool, first: int) -> list[int]:
     return [first] if run_begins else [i for i in ctx.inputs if ctx.window(i)]
 
 
-def added_by_end(expected: Expected) -> float:
-    """Answer partials, by group and end, that one boundary adds to an expiring answer."""
-    ctx, sizes = expected.ctx, expected.sizes
-    joined = sum(sizes.join(expected.arrivals(i)) for i in ctx.inputs if ctx.window(i))
-    return sizes.answer(joined, expected.ends)
+@dataclass(frozen=True)
+class Ends:
+    """Partials of an answer kept by end, at an average boundary: `Ends(added=60, live=150, in_files=240)`.
+
+    `added` are those of one boundary, by group and end; `live` those of all boundaries that have not ended; `in_files`
+    what is read to find the live ones of before.
+    """
+
+    added: float
+    live: float
+    in_files: float
+
+    @staticmethod
+    def of(expected: Expected) -> Ends:
+        """What comes with one input ends with that input's window, or with the first of those that it is joined with."""
+        ctx, sizes, ends = expected.ctx, expected.sizes, expected.ends
+        joined, lasting = 0.0, 0.0
+        for i in ctx.inputs:
+            if ctx.window(i):
+                rows = sizes.raw_join(expected.arrivals(i))
+                joined += rows
+                lasting += rows * (ends if ends_of_arrivals(expected, i) == 1 else (ends + 1) / 2)
+        added = min(sizes.answer(joined, new_ends(expected)), joined)
+        if not any(flow.left for flow in sizes.flows):      # nothing ends: one merged file, and those after it
+            rows = sizes.answer(MANY) + min(MERGED / 2, expected.age) * added
+            return Ends(added, rows, rows)
+        live = added * (lasting / joined if joined else 1.0)
+        ended = MERGED / 2 * added if ends > MERGED else max(added * ends - live, 0.0)
+        return Ends(added, live, live + ended)
+
+
+def new_ends(expected: Expected) -> float:
+    """Different ends of what comes at one boundary."""
+    return max((ends_of_arrivals(expected, i) for i in expected.ctx.inputs if expected.ctx.window(i)), default=1.0)
+
+
+def ends_of_arrivals(expected: Expected, i: int) -> float:
+    """Different ends of what comes with input i at one boundary: one, unless others that it is joined with end before."""
+    others = [flow.ends for j, flow in enumerate(expected.sizes.flows) if j != i and flow.left > 0]
+    own = expected.flow(i)
+    return min([*others, own.ends] if own.left > 0 else others) if others else 1.0
 
 
 def merging_work(expected: Expected, i: int, rows: float) -> Work:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from optimizer.plan.lowering import Lowering
-from optimizer.plan.operators.answer import NODE, Answer, KeptAnswer, added_by_end, changing, looking_work
+from optimizer.plan.operators.answer import MANY, NODE, Answer, Ends, KeptAnswer, changing, looking_work, new_ends
 from optimizer.plan.operators.join import group_columns, joined, merged_answer, out_columns
 from optimizer.plan.operators.operator import Boundary, Expected, KeptSet, Run, Work, of_all
 from optimizer.plan.operators.windows import frequency, number, step_of, suffix_work
@@ -60,15 +60,28 @@ class ExpiringAnswer(Answer):
             terms = [[expected.by_pane(i) for i in ctx.plan.order]]
         for i in ctx.inputs:
             yield from looking_work(expected, i, times=len(terms))
-        added = 0.0
+        made, joined_rows = 0.0, 0.0
+        ends = expected.ends if expected.from_nothing else new_ends(expected)
         for operands in terms:
-            joined_rows, charges = self.late.charges(expected, operands, more=1)
-            yield from charges
-            added += sizes.answer(joined_rows, expected.ends)
-        before = 0.0 if expected.from_nothing else _rows_in_files(expected)
-        yield from STATE.work(expected, before, added, expected.files(expected.ends))
+            term = self.late.term(expected, operands, more=1)
+            yield from term.charges
+            made += term.groups(expected, ends)
+            joined_rows += term.raw_rows
+        written = min(sizes.answer(joined_rows, ends), made)
+        before, live = (0.0, 0.0) if expected.from_nothing else _before(expected)
+        share, width = 1 / ctx.parts, expected.answer_width + 1
+        yield NODE, {
+            "state_read": before * share * width,
+            "files": expected.files(expected.ends) * share if before else 0,
+            # What counts is merged for the answer, what is new once more for its file.
+            "group": (live * share + made) * expected.answer_width + made * width,
+            "made": (made + written) * width + sizes.answer(MANY) * expected.answer_width,
+            "keep": made * width,
+            "state_write": written * width,
+            "statements": 3,
+        }
         if ctx.shape.query.windows:
-            yield from self._windows_work(expected, before + added)
+            yield from self._windows_work(expected, before + made)
 
     def _terms(self, ctx: Lowering, boundary: Boundary) -> list[str]:
         t, previous = boundary.at, boundary.previous
@@ -93,10 +106,12 @@ class ExpiringAnswer(Answer):
         yield NODE, {"state_read": again, "group": again, "made": made}
 
 
-def _rows_in_files(expected: Expected) -> float:
-    """Rows in the kept answer's files, those that have ended but stand in a file with others included."""
-    sizes, added = expected.sizes, added_by_end(expected)
+def _before(expected: Expected) -> tuple[float, float]:
+    """Rows in the kept answer's files before a boundary, and those of them that have not ended."""
+    sizes, settled = expected.sizes, Ends.of(expected)
     if expected.age >= expected.ends:
-        return added * expected.ends
-    whole = sizes.join([expected.by_pane(i) for i in expected.ctx.plan.order])
-    return sizes.answer(whole, expected.ends) + added * max(expected.age - 1, 0)
+        return settled.in_files, settled.live - settled.added
+    whole = min(sizes.answer(sizes.raw_join([expected.by_pane(i) for i in expected.ctx.plan.order]), expected.ends),
+                sizes.join([expected.by_pane(i) for i in expected.ctx.plan.order]))
+    rows = whole + settled.added * max(expected.age - 1, 0)
+    return rows, min(rows, settled.live - settled.added)

@@ -27,10 +27,18 @@ NODE = "Join"
 
 @dataclass(frozen=True)
 class JoinTerm:
-    """What one join of all inputs takes and gives: `JoinTerm(rows=1_200, charges=(("Join", {"probe": 600, …}),))`."""
+    """What one join of all inputs takes and gives: `JoinTerm(rows=1_200, raw_rows=4_000, charges=(("Join", {…}),))`.
+
+    `raw_rows`: joined rows of the query as written, of which these are partials.
+    """
 
     rows: float
+    raw_rows: float
     charges: tuple[Charge, ...]
+
+    def groups(self, expected: Expected, ends: float = 1.0) -> float:
+        """Partials by group, and by so many ends, that its rows are aggregated to."""
+        return min(expected.sizes.answer(self.raw_rows, ends), self.rows)
 
 
 @dataclass(frozen=True)
@@ -62,7 +70,8 @@ class Join(Operator):
             is_last = position + 1 == len(operands)
             charges.append((NODE, {"build": built, "probe": probing, "between": 0 if is_last else left,
                                    "fanned": max(left - probing, 0)}))
-        return JoinTerm(left, tuple(charges))
+        share = 1 / ctx.parts if is_divided else 1.0
+        return JoinTerm(left, sizes.raw_join(operands) * share, tuple(charges))
 
     def words(self, ctx: Lowering) -> str:
         query = ctx.shape.query

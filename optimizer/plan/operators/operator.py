@@ -120,7 +120,7 @@ class Expected:
     def came(self, i: int) -> Operand:
         """What came on input i since the boundary before."""
         flow = self.flow(i)
-        return Operand(i, flow.pane, flow.came) if self.ctx.early(i) else Operand(i, flow.came)
+        return Operand(i, flow.pane, flow.came, flow.came) if self.ctx.early(i) else Operand(i, flow.came)
 
     def arrivals(self, i: int) -> list[Operand]:
         """What came on input i, among the others' partials as they came."""

@@ -87,8 +87,9 @@ class Panes(InputOperator):
             read_share = share if dealt(ctx, i) else 1.0
             yield set_node(ctx, i), {"state_read": flow.stored * read_share * width,
                                      "files": expected.files(flow.panes * read_share)}
-        if ctx.plan.keeps_answer:
-            yield set_node(ctx, i), {"keep": flow.stored * share * width}
+        if ctx.plan.keeps_answer:      # w{i} is a table; `retract` also looks at what leaves
+            leaving = flow.pane if ctx.plan.keeping == "retract" and flow.left and not expected.from_nothing else 0.0
+            yield set_node(ctx, i), {"keep": (flow.stored + leaving) * share * width}
         for level in self.levels:
             yield from level.work(expected)
 

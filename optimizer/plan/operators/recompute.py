@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from optimizer.plan.division import pivot
 from optimizer.plan.lowering import Lowering
-from optimizer.plan.merging import source
+from optimizer.plan.merging import source, step
 from optimizer.plan.operators.answer import NODE, Answer, looking_work, merging_work
 from optimizer.plan.operators.join import joined
 from optimizer.plan.operators.operator import Boundary, Expected, Run, Work, counts, of_all
@@ -81,9 +81,9 @@ class RecomputedAnswer(Answer):
             if ctx.early(i):
                 yield from merging_work(expected, i, flow.window if from_rows else flow.stored)
             operands.append(expected.merged(i))
-        joined_rows, charges = self.late.charges(expected, operands)
-        yield from charges
-        yield NODE, {"made": sizes.answer(joined_rows) * expected.answer_width, "statements": 1}
+        term = self.late.term(expected, operands)
+        yield from term.charges
+        yield NODE, {"made": term.groups(expected) * expected.answer_width, "statements": 1}
 
     def _panes_work(self, expected: Expected, windows: Sequence[NamedWindow], level: int | None) -> Work:
         """The windows of one stream that are merged from this level, or from panes: each reads its own of state."""
@@ -92,8 +92,9 @@ class RecomputedAnswer(Answer):
         often_by_window = chance_to_be_longest(query, windows) if together else ((w, frequency(query, w)) for w in windows)
         for window, often in often_by_window:
             rows = instance_rows(expected, level, window.range)
+            groups = min(expected.sizes.answer(expected.flow(0).came * window.range / step(query)), rows)
             yield from reading_instances(expected, level, often, rows)
-            made = 0.0 if together else often * expected.sizes.answer(rows) * width
+            made = 0.0 if together else often * groups * width
             yield NODE, {"statements": often, "group": often * rows * expected.shares[0] * width, "made": made}
         if together:
             yield from suffix_work(expected, windows)
@@ -118,6 +119,6 @@ class AnswerFromRunningSets(Answer):
                 yield from merging_work(expected, i, expected.flow(i).set)
             elif not ctx.early(i):
                 yield from looking_work(expected, i)
-        joined_rows, charges = self.late.charges(expected, [expected.merged(i) for i in ctx.plan.order])
-        yield from charges
-        yield NODE, {"made": expected.sizes.answer(joined_rows) * expected.answer_width, "statements": 1}
+        term = self.late.term(expected, [expected.merged(i) for i in ctx.plan.order])
+        yield from term.charges
+        yield NODE, {"made": term.groups(expected) * expected.answer_width, "statements": 1}

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from optimizer.plan.lowering import Lowering
-from optimizer.plan.operators.answer import MANY, Answer, KeptAnswer, changing, looking_work, merging_work
+from optimizer.plan.operators.answer import MANY, NODE, Answer, KeptAnswer, changing, looking_work, merging_work
 from optimizer.plan.operators.join import joined, merged_answer, out_columns
 from optimizer.plan.operators.operator import Boundary, Expected, KeptSet, Run, Work, came, counts, left
 from optimizer.plan.operators.sets import rows_where
@@ -47,17 +47,27 @@ class RetractedAnswer(Answer):
 
     def own_work(self, expected: Expected) -> Work:
         """A term for each stream: what came and left, among the merged members of the others, which each term makes anew."""
-        ctx = expected.ctx
+        ctx, width, groups = expected.ctx, expected.answer_width, expected.sizes.answer(MANY)
+        changes = 0.0
         for i in changing(ctx, expected.from_nothing, first=ctx.inputs[-1]):
             for j in ctx.inputs:
                 if j != i and ctx.early(j):
                     yield from merging_work(expected, j, expected.flow(j).stored)
                 yield from looking_work(expected, j, times=2 if j == i else 1)
             operands = [_changes(expected, j) if j == i else expected.merged(j) for j in ctx.plan.order]
-            _, charges = self.late.charges(expected, operands, more=1)
-            yield from charges
-        groups = expected.sizes.answer(MANY)
-        yield from STATE.work(expected, 0.0 if expected.from_nothing else groups, groups, files=1.0)
+            term = self.late.term(expected, operands, more=1)
+            yield from term.charges
+            changes += term.groups(expected)
+        before = 0.0 if expected.from_nothing else groups / ctx.parts
+        yield NODE, {
+            "state_read": before * width,
+            "files": 1 / ctx.parts if before else 0,
+            "group": (before + changes) * width,
+            "made": (changes + groups) * width,
+            "keep": groups * width,
+            "state_write": groups * width,
+            "statements": 3,
+        }
 
 
 def _signed_changes(i: int, boundary: Boundary) -> str:
@@ -80,4 +90,5 @@ def _changes(expected: Expected, i: int) -> Operand:
     if expected.from_nothing:
         return expected.by_pane(i)
     arrived = expected.came(i)
-    return replace(arrived, rows=arrived.rows * (2 if expected.flow(i).left else 1))
+    times = 2 if expected.flow(i).left else 1
+    return replace(arrived, rows=arrived.rows * times, raw_rows=expected.flow(i).came * times)

@@ -56,9 +56,9 @@ class JoinedRows(Answer):
         ctx, joined_rows = expected.ctx, 0.0
         for i in ctx.inputs:
             if ctx.window(i):
-                rows, charges = self.late.charges(expected, expected.arrivals(i))
-                joined_rows += rows
-                yield from charges
+                term = self.late.term(expected, expected.arrivals(i))
+                joined_rows += term.rows
+                yield from term.charges
         yield NODE, {"state_write": joined_rows * len(ctx.shape.query.outputs), "statements": 1}
 
 

@@ -16,6 +16,7 @@ The join reads both as one table with a row a page (`RunningSet.members`).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import log
 
 from optimizer.plan.division import by_key, divided
 from optimizer.plan.lowering import Lowering, counted, extremes, merged, working_type
@@ -43,6 +44,9 @@ from optimizer.plan.operators.scan import INTERVAL_COLUMNS, TIME_COLUMNS, Scan
 from optimizer.plan.operators.sets import grouped, names, own_keys, set_words, stored_columns, working
 from optimizer.plan.program import Definition, Fragment, Source, StateSet, Write
 from optimizer.query.shape import Measure
+from optimizer.statistics.cardinality import MERGED
+
+EXACT_PANES = 1_000      # up to which `panes_that_can_matter` adds pane by pane
 
 
 @dataclass(frozen=True)
@@ -110,7 +114,8 @@ class RunningSet(InputOperator):
             yield from part.work(expected, changed)
         if extremes(ctx, i):
             share_width = expected.shares[i] * expected.width(i)
-            yield set_node(ctx, i), {"group": (flow.set + flow.stored) * share_width, "made": flow.set * share_width}
+            stored = flow.by_pane if expected.from_nothing else Extremes(i).stored_rows(expected) + flow.pane
+            yield set_node(ctx, i), {"group": (flow.set + stored) * share_width, "made": flow.set * share_width}
 
     def words(self, ctx: Lowering) -> str:
         return set_words(ctx, self.input, [part.state(ctx).name for part in self.parts(ctx)])
@@ -223,24 +228,49 @@ class Extremes:
         return merged_file(ctx, state, self._that_can_matter(ctx, one_a_pane, "_in = 0"))
 
     def stored_rows(self, expected: Expected) -> float:
-        return expected.flow(self.input).stored
+        """Of an average boundary: one merged file holds what can still matter, the files after it whole panes.
+
+        A short window holds all rows of its panes: its files leave before there are enough of them to be merged.
+        """
+        flow, measures = expected.flow(self.input), len(extremes(expected.ctx, self.input))
+        if flow.panes <= MERGED or flow.set <= 0:
+            return flow.by_pane
+        files = min(MERGED / 2, expected.age)
+        return min(flow.by_pane, self._in_merged_file(expected, measures) + files * flow.pane)
 
     def work(self, expected: Expected, changed: float) -> Work:
         ctx, flow = expected.ctx, expected.flow(self.input)
         passing = flow.came + flow.left
         arrived = changed * flow.came / passing if passing and not expected.from_nothing else changed
         width = len(self.state(ctx).columns)
-        new_values = (flow.by_pane if expected.from_nothing else flow.pane) * expected.shares[self.input] * width
+        share = expected.shares[self.input] * width
+        new_values = (flow.by_pane if expected.from_nothing else flow.pane) * share
+        written = new_values
+        if expected.from_nothing:
+            written = self._in_merged_file(expected, len(extremes(ctx, self.input))) * share
         yield set_node(ctx, self.input), {
             "look": arrived,
             "group": arrived * width,
             "made": new_values,
             "keep": new_values,
-            "state_read": 0.0 if expected.from_nothing else flow.stored * width,
-            "state_write": new_values,
+            "state_read": 0.0 if expected.from_nothing else self.stored_rows(expected) * width,
+            "state_write": written,
             "files": 0.0 if expected.from_nothing else expected.files(flow.panes),
             "statements": 2,
         }
+
+    def _in_merged_file(self, expected: Expected, measures: int) -> float:
+        """Rows of a whole window that can still matter."""
+        flow, window = expected.flow(self.input), expected.ctx.window(self.input)
+        assert window is not None
+        if flow.set <= 0:
+            return 0.0
+        panes = flow.by_pane / flow.set
+        if window.kind in ("landmark", "tumbling"):      # all leave together
+            panes = 1.0
+        elif window.kind == "hopping":
+            panes = min(panes, window.range / window.slide)
+        return flow.set * panes_that_can_matter(panes, measures)
 
     def _merged(self, ctx: Lowering) -> list[str]:
         return [f"{measure.kind}({measure.name}) AS {measure.name}" for measure in extremes(ctx, self.input)]
@@ -267,6 +297,17 @@ def key_names(ctx: Lowering, i: int) -> list[str]:
 def sum_names(ctx: Lowering, i: int) -> list[str]:
     """Columns of a set that can be added and subtracted."""
     return names(ctx, i, extremes_too=False)[len(ctx.shape.attributes[i]):]
+
+
+def panes_that_can_matter(panes: float, measures: int) -> float:
+    """How many of a group's panes hold an extreme that no newer pane beats, for values in random order.
+
+    The j-th newest pane is the most extreme of these j with chance 1/j, for each measure: 1 + 1/2 + … + 1/n ≈ ln n.
+    """
+    rows = sum(1 - (1 - 1 / age) ** measures for age in range(1, min(int(panes), EXACT_PANES) + 1))
+    if panes > EXACT_PANES:
+        rows += measures * log(panes / EXACT_PANES)      # so old a pane hardly ever matters for two measures
+    return max(rows, min(panes, 1.0))
 
 
 def _unless_beaten(measure: Measure, counts_already: str, longer: str) -> str:

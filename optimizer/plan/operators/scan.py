@@ -92,15 +92,17 @@ class Scan(InputOperator):
         ctx, i, flow = expected.ctx, self.input, expected.flow(self.input)
         if ctx.window(i) is None:
             yield from self.relation_work(expected)
-            yield scan_node(ctx, i), {"keep": flow.window * expected.shares[i] * expected.width(i)}
+            yield scan_node(ctx, i), {"keep": flow.window * expected.shares[i] * (expected.width(i) + len(INTERVAL))}
             return
         returns_rows = ctx.shape.query.returns_rows
         exact = ctx.plan.keeping == "recompute" and not returns_rows and not ctx.shape.query.windows
         mixed = flow.mixed or returns_rows
         columns = flow.columns + (flow.timed if exact else TIME_COLUMNS * mixed)
-        yield from self.reading_work(expected, flow.read, flow.panes, columns, flow.window)
+        leaving = 1.0 if ctx.plan.keeping == "retract" and flow.left and not expected.from_nothing else 0.0
+        passing = flow.window + leaving * flow.left
+        yield from self.reading_work(expected, flow.read + leaving * flow.arriving, flow.panes + leaving, columns, passing)
         if not exact:
-            reached = self.reached(expected, flow.window)
+            reached = self.reached(expected, passing)
             width = expected.width(i) + INTERVAL_COLUMNS
             yield scan_node(ctx, i), {"times": reached * mixed, "keep": reached * width, "statements": 1}
 
@@ -194,7 +196,7 @@ class EarlyAggregate(InputOperator):
         if ctx.window(self.input) is not None:
             yield from self.scan.work(expected)
             return
-        share_width = expected.shares[self.input] * expected.width(self.input)
+        share_width = expected.shares[self.input] * (expected.width(self.input) + len(INTERVAL))
         yield from self.scan.relation_work(expected)
         yield set_node(ctx, self.input), {"group": flow.window * share_width, "made": flow.set * share_width,
                                           "keep": flow.set * share_width}
@@ -220,7 +222,7 @@ def _needed(ctx: Lowering, i: int, run: Run) -> tuple[Range, ...]:
     """Raw rows that the program reads of stream i: no more than what came or leaves where state holds the rest."""
     window, since = ctx.window(i), max(run.previous, 0)
     assert window is not None
-    anew = run.from_nothing or ctx.plan.keeping in ("recompute", "expire")
+    anew = run.from_nothing or ctx.plan.keeping != "retract"      # which asks for what was there before, too
     whole = Range(-ALWAYS, run.last, window.oldest(run.boundaries[0] if anew else since))
     if run.from_nothing or is_read_anew(ctx, i):
         return (whole,)
