@@ -13,7 +13,8 @@ from jobs.pipeline import handles
 from jobs.pipeline.model import Pipeline
 from jobs.pipeline.schema import FILES
 from jobs.storage import places
-from jobs.storage.tables import Table, instant
+from jobs.storage.tables import Table
+from optimizer.time import instant
 
 INGEST = "ingest"                      # under this name a stream's table says the number of its last ingest
 MANY = 32                              # files of this table that are read one by one; more are made one

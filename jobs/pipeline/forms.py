@@ -12,11 +12,10 @@ from jobs.pipeline.lines import Text, suggest
 from optimizer.errors import ForebayError
 from optimizer.expression.types import ALIASES, NAMES, Type, parse_type
 from optimizer.names import NAME
+from optimizer.time import DAY, UNITS, unit
 
-UNITS = {"microsecond": 1, "millisecond": 1000, "second": 10**6, "minute": 60 * 10**6, "hour": 3600 * 10**6,
-         "day": 86400 * 10**6, "week": 7 * 86400 * 10**6}
 EXAMPLE = "such as `10 seconds`; units are " + ", ".join(UNITS)
-_LONGEST = 1000 * 366 * UNITS["day"]
+_LONGEST = 1000 * 366 * DAY
 _ENDLESS = ("for ever", "forever", "never")
 _SEPARATOR = re.compile(r"[\x01-\x09\x0b\x0c\x0e-\x7f]")
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
@@ -78,9 +77,9 @@ def _flag(value: object) -> bool:
 def _duration(value: object) -> int:
     """`10 seconds` in microseconds."""
     text = _text(value).strip()
-    match = re.fullmatch(r"(\d{1,15})\s*([a-z]+?)s?", text, re.I)
-    unit = UNITS.get(match[2].lower()) if match else None
-    length = 0 if text == "0" else int(match[1]) * unit if match and unit else None
+    match = re.fullmatch(r"(\d{1,15})\s*([a-z]+)", text, re.I)
+    unit_length = unit(match[2]) if match else None
+    length = 0 if text == "0" else int(match[1]) * unit_length if match and unit_length else None
     if length is None or length > _LONGEST:
         raise problem("bad-duration", f"is {text!r}, not a duration", f"write a whole number and a unit, {EXAMPLE}")
     return length

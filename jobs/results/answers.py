@@ -24,7 +24,7 @@ from optimizer.choice import explain as renderer
 from optimizer.errors import ForebayError
 from optimizer.query.model import Query
 from optimizer.sharing.group import OWNER
-from optimizer.time import iso
+from optimizer.time import instant, iso
 
 if TYPE_CHECKING:
     from jobs.ledger.open_pipeline import OpenPipeline
@@ -161,7 +161,7 @@ def _differences(rt: OpenPipeline, standing: Standing, boundaries: list[int], fi
     got, found = rows(rt, standing, compared), []
     for t in compared:
         answer = expected.get(t)
-        mine = got.filter(pc.equal(got["boundary"], pa.scalar(tables.instant(t), got.schema.field("boundary").type))).drop_columns(["boundary"])
+        mine = got.filter(pc.equal(got["boundary"], pa.scalar(instant(t), got.schema.field("boundary").type))).drop_columns(["boundary"])
         said = oracle.compare(answer, mine) if isinstance(answer, pa.Table) else [f"recomputation fails there: {answer}"]
         found += [{"boundary": t, "difference": d} for d in said]
     return found

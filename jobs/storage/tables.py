@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta, timezone
+from datetime import datetime
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,10 +22,9 @@ from deltalake.transaction import AddAction, RemoveAction
 from jobs.storage import delta_log, places
 from jobs.storage.delta_log import Commit
 from optimizer.errors import ForebayError, failed
+from optimizer.time import instant, micros
 
 UNKNOWN = 2**62              # more NULLs than a file can have
-EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-MICROSECOND = timedelta(microseconds=1)
 NANOSECONDS = {"milliseconds": 1_000_000, "microseconds": 1000, "nanoseconds": 1}      # of Parquet's units of time
 OURS = "forebay.commit"      # each commit of ours carries its own version under this name
 CHECKPOINT_EVERY = 50        # commits: a checkpoint takes some six milliseconds, reading fifty commits as long
@@ -312,15 +311,6 @@ def _bounds(found: pq.Statistics | None) -> tuple[int, int] | None:
         return found.min_raw * unit // 1000, found.max_raw * unit // 1000
     low, high = _integer(found.min), _integer(found.max)
     return None if low is None or high is None else (low, high)
-
-
-def micros(value: datetime) -> int:
-    """Microseconds since 1970; a time without zone is UTC."""
-    return ((value if value.tzinfo else value.replace(tzinfo=timezone.utc)) - EPOCH) // MICROSECOND
-
-
-def instant(us: int) -> datetime:
-    return EPOCH + us * MICROSECOND
 
 
 def _integer(value: object) -> int | None:

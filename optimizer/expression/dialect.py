@@ -2,19 +2,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta, timezone
 
+from optimizer import time
 from optimizer.expression.types import Type
 
 DIALECTS = ("duckdb", "spark")
-EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 LATEST = 253_402_300_799_000_000        # 9999-12-31T23:59:59Z, the last instant both engines write
 
 
 def instant(us: int, dialect: str) -> str:
     """A literal of the event-time type."""
-    at = EPOCH + timedelta(microseconds=min(max(us, 0), LATEST))
-    text = at.strftime("%Y-%m-%d %H:%M:%S.%f")
+    text = time.instant(min(max(us, 0), LATEST)).strftime("%Y-%m-%d %H:%M:%S.%f")
     return f"TIMESTAMPTZ '{text}+00'" if dialect == "duckdb" else f"TIMESTAMP '{text}Z'"
 
 

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from datetime import datetime, timedelta, timezone
 
 from optimizer.errors import ForebayError
 from optimizer.expression.casting import sql_type
@@ -10,6 +9,7 @@ from optimizer.expression.expr import Call, Expr, Literal, walk
 from optimizer.expression.functions.arithmetic import nonzero
 from optimizer.expression.functions.table import FUNCTIONS
 from optimizer.expression.letters import macros
+from optimizer.time import DAY, instant
 
 Name = Callable[[Expr], str]
 MOST = 200_000          # characters of one expression's SQL
@@ -70,9 +70,9 @@ def literal(value: Literal, dialect: str) -> str:
     if kind.name == "string":
         return _string(str(content), dialect)
     if kind.name == "timestamp":
-        return f"{'TIMESTAMPTZ' if dialect == 'duckdb' else 'TIMESTAMP'} '{_moment(int(content)).isoformat(' ', 'microseconds')}'"
+        return f"{'TIMESTAMPTZ' if dialect == 'duckdb' else 'TIMESTAMP'} '{instant(int(content)).isoformat(' ', 'microseconds')}'"
     if kind.name == "date":
-        return f"DATE '{_moment(int(content) * 86_400_000_000).date().isoformat()}'"
+        return f"DATE '{instant(int(content) * DAY).date().isoformat()}'"
     text = f"{content:f}" if kind.name == "decimal" else repr(content)
     return f"CAST('{text}' AS {sql_type(kind, dialect)})" if not kind.integral else f"CAST({text} AS {sql_type(kind, dialect)})"
 
@@ -81,10 +81,6 @@ def _string(text: str, dialect: str) -> str:
     if dialect == "spark":
         return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
     return "'" + text.replace("'", "''") + "'"
-
-
-def _moment(us: int) -> datetime:
-    return datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=us)
 
 
 def _limited(text: str) -> str:

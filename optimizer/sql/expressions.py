@@ -18,7 +18,8 @@ from optimizer.query.model import WINDOW_NAME, Aggregate, Input
 from optimizer.sql.aggregates import AGGREGATES, aggregate
 from optimizer.sql.text import Source, located
 from optimizer.sql.tree import Plus, described, extras, offset
-from optimizer.sql.windows import LENGTHS, length
+from optimizer.sql.windows import length
+from optimizer.time import UNITS
 
 DEEPEST = 120
 BINARY: dict[type, str] = {
@@ -154,7 +155,7 @@ def _interval(node: exp.Expr) -> int:
     if not words or len(words) % 2:
         raise ForebayError("bad-length", f"{node.this.this!r} is not an interval", hint="for instance INTERVAL 5 MINUTES")
     if any(w.lower().rstrip("s") in ("month", "year", "quarter") for w in words[1::2]):
-        raise ForebayError("bad-length", "months and years have no fixed length", hint=f"units are {', '.join(LENGTHS)}")
+        raise ForebayError("bad-length", "months and years have no fixed length", hint=f"units are {', '.join(UNITS)}")
     return sum(-length(c[1:], u) if c.startswith("-") else length(c, u) for c, u in zip(words[::2], words[1::2]))
 
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.pipeline.config import Pipeline, Schedule, Source, Spark, catalog, load
-from jobs.pipeline.forms import UNITS
 from optimizer.errors import ForebayError
 from optimizer.expression.types import BIGINT, STRING, TIMESTAMP, decimal
+from optimizer.time import UNITS
 
 GOOD = """\
 name: traffic

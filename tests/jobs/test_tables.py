@@ -1,7 +1,6 @@
 """Delta tables as values: a commit wins or conflicts, a batch's number is told once, bounds hold their rows, an old version stays readable."""
 from __future__ import annotations
 
-from datetime import datetime, timezone
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,12 +12,13 @@ from hypothesis import strategies as st
 from jobs.engine import kernel
 from jobs.storage import tables
 from optimizer.errors import ForebayError
+from optimizer.time import instant
 
 SCHEMA = pa.schema([("n", pa.int64()), ("at", pa.timestamp("us", "UTC")), ("s", pa.string())])
 
 
 def rows(*numbers: int | None) -> pa.Table:
-    stamps = [None if n is None else tables.instant(n) for n in numbers]
+    stamps = [None if n is None else instant(n) for n in numbers]
     return pa.table({"n": list(numbers), "at": stamps, "s": [str(n) for n in numbers]}, schema=SCHEMA)
 
 
@@ -107,11 +107,6 @@ def test_what_is_no_table_or_damaged_is_said(tmp_path: Path) -> None:
     with pytest.raises(ForebayError) as caught:
         tables.open_table(table.path)
     assert caught.value.code == "damaged-table"
-
-
-def test_instants_and_microseconds_are_inverse_and_a_time_without_zone_is_utc() -> None:
-    assert tables.micros(tables.instant(-1)) == -1 and tables.micros(datetime(1970, 1, 1, 0, 0, 1)) == 10**6
-    assert tables.micros(datetime(1970, 1, 1, 0, 0, 1, tzinfo=timezone.utc)) == 10**6
 
 
 def test_a_written_file_has_no_bounds_that_deny_nan(tmp_path: Path) -> None:

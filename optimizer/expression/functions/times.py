@@ -10,9 +10,9 @@ from optimizer.expression.coercion import mismatch
 from optimizer.expression.expr import Call, Expr, Literal
 from optimizer.expression.functions.row import Function, Name, Texts, Written
 from optimizer.expression.types import BIGINT, DATE, INT, STRING, TIMESTAMP
+from optimizer.time import DAY
 
 UNITS = ("microsecond", "millisecond", "second", "minute", "hour", "day", "week", "month", "quarter", "year")
-DAY = 86_400_000_000
 # Dates and times of other years are no values that files' statistics and Python could hold: what gives one fails.
 BEYOND = "a date or time before the year 1 or after 9999"
 _DATES = "BETWEEN DATE '0001-01-01' AND DATE '9999-12-31'"
