@@ -12,6 +12,7 @@ from jobs.pipeline.schema import INSTANT
 from jobs.storage import places, tables
 from jobs.storage.tables import Table
 from optimizer.errors import ForebayError
+from optimizer.expression.dialect import string
 from optimizer.statistics.estimate import KEPT
 from optimizer.statistics.samples import Sample, document, from_document
 
@@ -55,13 +56,13 @@ def joins(rt: OpenPipeline, query: str) -> dict[int, tuple[float, float]]:
     if not tables.exists(places.join(rt.pipeline.warehouse, PATH)):
         return {}
     found = _ask(rt.table(PATH).refresh(), f"""SELECT epoch_us(boundary), min(fanout), min(fanout) / nullif(sum("window"), 0) FROM statistics
-        WHERE query = {kernel.quoted(query)} GROUP BY boundary HAVING min(fanout) IS NOT NULL AND sum("window") > 0""")
+        WHERE query = {string(query)} GROUP BY boundary HAVING min(fanout) IS NOT NULL AND sum("window") > 0""")
     return {t: (rows, each) for t, rows, each in found}
 
 
 def _last(rt: OpenPipeline, query: str, text: str) -> list[Sample]:
     found = _ask(rt.table(PATH), f"""SELECT epoch_us(boundary), seconds, sample FROM statistics
-        WHERE query = {kernel.quoted(query)} AND text = {kernel.quoted(text)} AND sample IS NOT NULL
+        WHERE query = {string(query)} AND text = {string(text)} AND sample IS NOT NULL
         QUALIFY dense_rank() OVER (ORDER BY boundary DESC) <= {KEPT} ORDER BY boundary DESC, input""")
     by_boundary: dict[int, list[tuple[float, dict[str, Any]]]] = {}
     for boundary, seconds, sample in found:

@@ -9,11 +9,11 @@ from expectations.sql import judged
 from jobs.engine import kernel
 from jobs.engine.kernel import Connection
 from jobs.expectations.findings import Finding
-from jobs.ingest.reading import identifier
 from jobs.pipeline.model import Stream
 from jobs.storage import places
 from jobs.storage.tables import Table
 from optimizer.expression.casting import sql_type
+from optimizer.expression.dialect import identifier
 
 HIDDEN = "***"
 

@@ -1,7 +1,6 @@
 """A YAML text as values that know where they stand; it reads what is there, refuses by line, and knows no pipeline."""
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import accumulate, count
@@ -9,7 +8,7 @@ from typing import Union
 
 import yaml
 
-from optimizer.errors import ForebayError
+from optimizer.errors import ForebayError, closest, first_line
 
 _LARGEST = 1_000_000                    # characters of a YAML file
 _DEEPEST = 50                           # open brackets; PyYAML's time grows with their square
@@ -64,7 +63,7 @@ def document(text: str, title: str) -> Entry:
         line, column = (mark.line + 1, mark.column + 1) if mark else (None, None)
         raise ForebayError("bad-yaml", f"{title} is not YAML: {error.problem}", line, column) from error
     except (yaml.YAMLError, RecursionError) as error:
-        raise ForebayError("bad-yaml", f"{title} is not YAML: {str(error).splitlines()[0][:200]}") from error
+        raise ForebayError("bad-yaml", f"{title} is not YAML: {first_line(error)[:200]}") from error
     if node is None:
         raise ForebayError("bad-yaml", f"{title} is empty", hint="`forebay init DIR` writes one that runs")
     return Entry("", node)
@@ -135,8 +134,8 @@ def key_of(entry: Entry, wanted: str) -> Entry:
 def suggest(name: str, known: Iterable[str]) -> str:
     """A did-you-mean, and what exists."""
     known = tuple(known)
-    close = difflib.get_close_matches(name.lower(), known, 1, 0.6)
-    return (f"did you mean {close[0]!r}? " if close else "") + f"known are {', '.join(known) or 'none'}"
+    match = closest(name, known)
+    return (f"did you mean {match!r}? " if match else "") + f"known are {', '.join(known) or 'none'}"
 
 
 def text(entry: Entry) -> str:

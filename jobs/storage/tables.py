@@ -21,7 +21,7 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from jobs.storage import delta_log, places
 from jobs.storage.delta_log import Commit
-from optimizer.errors import ForebayError, failed
+from optimizer.errors import ForebayError, failed, first_line
 from optimizer.time import instant, micros
 
 UNKNOWN = 2**62              # more NULLs than a file can have
@@ -237,7 +237,7 @@ def open_table(path: str, version: int | None = None) -> Table:
     except TableNotFoundError as error:
         raise failed("no-table", f"{path} is not a Delta table", "forebay doctor lists the tables of a warehouse") from error
     except (DeltaError, OSError) as error:
-        damaged = failed("damaged-table", f"{path} cannot be read: {str(error).splitlines()[0]}",
+        damaged = failed("damaged-table", f"{path} cannot be read: {first_line(error)}",
                          "run `forebay doctor`; state tables can be rebuilt from the stream tables")
         raise places.explained(path, error) or damaged from error
 

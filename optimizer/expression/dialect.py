@@ -10,6 +10,18 @@ DIALECTS = ("duckdb", "spark")
 LATEST = 253_402_300_799_000_000        # 9999-12-31T23:59:59Z, the last instant both engines write
 
 
+def identifier(name: str, dialect: str = "duckdb") -> str:
+    """A name of a column or table: `identifier("page")` is "page" in DuckDB, with backticks in Spark."""
+    return '"' + name.replace('"', '""') + '"' if dialect == "duckdb" else "`" + name.replace("`", "``") + "`"
+
+
+def string(text: str, dialect: str = "duckdb") -> str:
+    """A constant of text: `string("page")` is 'page'."""
+    if dialect == "spark":
+        return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    return "'" + text.replace("'", "''") + "'"
+
+
 def instant(us: int, dialect: str) -> str:
     """A literal of the event-time type."""
     text = time.instant(min(max(us, 0), LATEST)).strftime("%Y-%m-%d %H:%M:%S.%f")
@@ -75,5 +87,4 @@ def times(value: str, type_: Type, count: str, dialect: str) -> str:
 
 
 def failure(message: str, dialect: str) -> str:
-    text = message.replace("'", "''")
-    return f"error('{text}')" if dialect == "duckdb" else f"raise_error('{text}')"
+    return f"{'error' if dialect == 'duckdb' else 'raise_error'}({string(message, dialect)})"

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 
 from optimizer.errors import ForebayError
 from optimizer.expression.casting import sql_type
+from optimizer.expression.dialect import string
 from optimizer.expression.expr import Call, Expr, Literal, walk
 from optimizer.expression.functions.arithmetic import nonzero
 from optimizer.expression.functions.table import FUNCTIONS
@@ -68,19 +69,13 @@ def literal(value: Literal, dialect: str) -> str:
     if isinstance(content, bool):
         return str(content).upper()
     if kind.name == "string":
-        return _string(str(content), dialect)
+        return string(str(content), dialect)
     if kind.name == "timestamp":
         return f"{'TIMESTAMPTZ' if dialect == 'duckdb' else 'TIMESTAMP'} '{instant(int(content)).isoformat(' ', 'microseconds')}'"
     if kind.name == "date":
         return f"DATE '{instant(int(content) * DAY).date().isoformat()}'"
     text = f"{content:f}" if kind.name == "decimal" else repr(content)
     return f"CAST('{text}' AS {sql_type(kind, dialect)})" if not kind.integral else f"CAST({text} AS {sql_type(kind, dialect)})"
-
-
-def _string(text: str, dialect: str) -> str:
-    if dialect == "spark":
-        return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
-    return "'" + text.replace("'", "''") + "'"
 
 
 def _limited(text: str) -> str:

@@ -1,13 +1,12 @@
 """The parser's expressions as ours: names resolved, types given, aggregates collected; every node type that is not listed here is refused."""
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from optimizer.errors import ForebayError
+from optimizer.errors import ForebayError, suggestion
 from optimizer.expression.coercion import number
 from optimizer.expression.expr import Column, Expr, Literal, columns
 from optimizer.expression.functions.conversion import cast
@@ -201,11 +200,6 @@ def _unknown(name: str, qualifier: str | None, chosen: list[tuple[int, Input]]) 
     known = [spelled for _, x in chosen for spelled, _ in x.columns]
     where = f"{qualifier} has no column {name}" if qualifier else f"no column {name} in {', '.join(x.alias for _, x in chosen)}"
     raise ForebayError("unknown-column", where, hint=suggestion(name, known) or f"columns are {', '.join(known[:20])}")
-
-
-def suggestion(name: str, known: list[str]) -> str | None:
-    close = difflib.get_close_matches(name.lower(), [k.lower() for k in known], 1)
-    return f"did you mean {next(k for k in known if k.lower() == close[0])}?" if close else None
 
 
 def _literal(node: exp.Expr, scope: Scope) -> Expr:
