@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from jobs.engine import kernel
-from jobs.engine.kernel import Connection, files
+from jobs.engine.small_tables import ask
 from jobs.pipeline import handles
 from jobs.pipeline.model import Pipeline
 from jobs.pipeline.schema import FILES
@@ -110,16 +109,5 @@ def _instants(row: Mapping[str, Any]) -> dict[str, Any]:
     return {k: instant(v) if k in _INSTANTS and v is not None else v for k, v in row.items()}
 
 
-def _reading(con: Connection, table: Table) -> str:
-    return f"read_parquet({files(con, tuple(places.join(table.path, f.path) for f in table.files()))})"
-
-
 def _asked(pipeline: Pipeline, sql: str) -> list[tuple[Any, ...]]:
-    table = files_table(pipeline)
-    if not table.files():
-        return []
-    con = kernel.shared()
-    try:
-        return con.execute(f"WITH files AS (FROM {_reading(con, table)}) {sql}").fetchall()
-    finally:
-        con.close()
+    return ask(files_table(pipeline), "files", sql)

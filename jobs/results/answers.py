@@ -89,7 +89,7 @@ def _files(rt: OpenPipeline, table: str, boundaries: list[int]) -> tuple[Any, ..
         return ()
     low, high = min(boundaries), max(boundaries)
     return tuple(places.join(path, f.path) for f in handles.latest(rt.pipeline, path).files()
-                 if f.high.get("boundary", low) >= low and f.low.get("boundary", high) <= high)
+                 if f.may_hold("boundary", low, high))
 
 
 def arrow_timestamp() -> pa.DataType:
@@ -178,7 +178,7 @@ def _raw(rt: OpenPipeline, query: Query) -> dict[str, Any]:
     for i in query.inputs:
         if i.is_stream:
             table = rt.table(f"streams/{i.source}").refresh()
-            found[i.source] = tuple(places.join(table.path, f.path) for f in table.files())
+            found[i.source] = table.paths
         else:
             folder = places.join(rt.pipeline.warehouse, "relations", i.source)
             found[i.source] = {t: (places.join(folder, relations.version_file(rt.pipeline, i.source, v).path),)

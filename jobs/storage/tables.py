@@ -35,7 +35,10 @@ Broken = DeltaError          # what a table that cannot be read or written raise
 
 @dataclass(frozen=True)
 class File:
-    """One Parquet file of a table; `low` and `high` bound its integer and timestamp columns (integers, microseconds), `nulls` counts NULLs where known."""
+    """One Parquet file of a table; `low` and `high` bound its integer and timestamp columns (integers, microseconds), `nulls` counts NULLs where known.
+
+    `File("a.parquet", 2, 900, {"_boundary": 10}, {"_boundary": 20})`: two rows, of boundaries from 10 to 20.
+    """
 
     path: str
     rows: int
@@ -43,6 +46,10 @@ class File:
     low: Mapping[str, int] = field(default_factory=dict)
     high: Mapping[str, int] = field(default_factory=dict)
     nulls: Mapping[str, int] = field(default_factory=dict)
+
+    def may_hold(self, column: str, first: int, last: int) -> bool:
+        """Whether a row's value of the column may lie between these, both counted; without bounds it may."""
+        return self.high.get(column, first) >= first and self.low.get(column, last) <= last
 
 
 class Conflict(ForebayError):
@@ -60,6 +67,11 @@ class Table:
         self.handle = handle
         self._known: dict[str, File] | None = None
         self._checkpoint: int | None = None
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Where its files are."""
+        return tuple(places.join(self.path, file.path) for file in self.files())
 
     @property
     def version(self) -> int:

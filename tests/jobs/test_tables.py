@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from jobs.engine import kernel
 from jobs.storage import tables
+from jobs.storage.tables import File
 from optimizer.errors import ForebayError
 from optimizer.time import instant
 
@@ -113,3 +114,10 @@ def test_a_written_file_has_no_bounds_that_deny_nan(tmp_path: Path) -> None:
     tables.write(str(tmp_path), pa.table({"x": [0.0, float("nan"), 1.0]}), "x.parquet")
     file = kernel.file_list((str(tmp_path / "x.parquet"),))
     assert kernel.shared().execute(f"SELECT count(*) FILTER (x > 1), count(*) FILTER (x <= 1) FROM read_parquet({file})").fetchall() == [(1, 2)]
+
+
+@pytest.mark.parametrize(("first", "last", "may"), [(10, 20, True), (5, 10, True), (20, 25, True), (5, 9, False), (21, 25, False), (14, 15, True)])
+def test_a_file_may_hold_what_its_bounds_do_not_rule_out(first: int, last: int, may: bool) -> None:
+    bounded = File("a.parquet", 2, 900, {"ts": 10}, {"ts": 20})
+    assert bounded.may_hold("ts", first, last) is may
+    assert bounded.may_hold("other", first, last) and File("b.parquet", 2, 900).may_hold("ts", first, last)
