@@ -31,15 +31,15 @@ def failed(code: str, message: str, hint: str | None = None) -> ForebayError:
     return ForebayError(code, message, hint=hint, exit_code=1)
 
 
-def closest(name: str, known: Iterable[str]) -> str | None:
+def closest(name: str, names: Iterable[str]) -> str | None:
     """The name that was probably meant, as it is spelled there: `closest("Pagee", ["user", "page"])` is page."""
-    spelled = {spelling.lower(): spelling for spelling in reversed(tuple(known))}
+    spelled = {spelling.lower(): spelling for spelling in reversed(tuple(names))}
     return next((spelled[match] for match in get_close_matches(name.lower(), spelled, 1)), None)
 
 
-def suggestion(name: str, known: Iterable[str]) -> str | None:
+def suggestion(name: str, names: Iterable[str]) -> str | None:
     """`did you mean page?`, None where nothing is near."""
-    match = closest(name, known)
+    match = closest(name, names)
     return f"did you mean {match}?" if match else None
 
 

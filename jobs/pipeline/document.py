@@ -25,11 +25,11 @@ class Keys(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _check_keys(cls, value: object) -> dict[str, Any]:
-        known = {field.alias or name: field for name, field in cls.model_fields.items()}
-        required = [key for key, field in known.items() if field.is_required()]
+        fields = {field.alias or name: field for name, field in cls.model_fields.items()}
+        required = [key for key, field in fields.items() if field.is_required()]
         for key in forms.mapping(value):
-            if key not in known:
-                hint = suggest(key, known)
+            if key not in fields:
+                hint = suggest(key, fields)
                 raise problem("unknown-key", "is not a key that is known here", hint, of=(key,), on="key")
         given = {key: inner for key, inner in forms.mapping(value).items() if inner is not None}
         for key in required:

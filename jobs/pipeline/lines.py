@@ -83,13 +83,13 @@ def items(entry: Entry) -> dict[str, Entry]:
     return entries
 
 
-def fields(entry: Entry, known: Iterable[str], required: Iterable[str] = ()) -> dict[str, Entry]:
+def fields(entry: Entry, keys: Iterable[str], required: Iterable[str] = ()) -> dict[str, Entry]:
     """A mapping that has these keys and no others; empty values count as not given."""
-    known, entries = tuple(known), items(entry)
+    keys, entries = tuple(keys), items(entry)
     for name in entries:
-        if name not in known:
+        if name not in keys:
             message = f"{entries[name].where} is not a key that is known here"
-            raise refused(key_of(entry, name), "unknown-key", message, suggest(name, known))
+            raise refused(key_of(entry, name), "unknown-key", message, suggest(name, keys))
     given = {name: value for name, value in entries.items() if not value.empty}
     for name in required:
         if name not in given:
@@ -131,11 +131,11 @@ def key_of(entry: Entry, wanted: str) -> Entry:
     return next(Entry(_path(entry, wanted), key) for key, _ in entry.node.value if key.value == wanted)
 
 
-def suggest(name: str, known: Iterable[str]) -> str:
+def suggest(name: str, names: Iterable[str]) -> str:
     """A did-you-mean, and what exists."""
-    known = tuple(known)
-    match = closest(name, known)
-    return (f"did you mean {match!r}? " if match else "") + f"known are {', '.join(known) or 'none'}"
+    names = tuple(names)
+    match = closest(name, names)
+    return (f"did you mean {match!r}? " if match else "") + f"known are {', '.join(names) or 'none'}"
 
 
 def text(entry: Entry) -> str:

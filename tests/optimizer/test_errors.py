@@ -7,12 +7,12 @@ from optimizer.errors import closest, first_line, suggestion
 from optimizer.expression.dialect import identifier, string
 
 
-@pytest.mark.parametrize(("name", "known", "meant"), [
+@pytest.mark.parametrize(("name", "names", "meant"), [
     ("pagee", ["user", "page"], "page"), ("PAGE", ["user", "Page"], "Page"), ("wiat", ["idle", "wait"], "wait"),
     ("x", ["user", "page"], None), ("page", [], None), ("pag", ["Page", "PAGE"], "Page")])
-def test_the_closest_name_is_given_as_it_is_spelled(name: str, known: list[str], meant: str | None) -> None:
-    assert closest(name, known) == meant
-    assert suggestion(name, known) == (f"did you mean {meant}?" if meant else None)
+def test_the_closest_name_is_given_as_it_is_spelled(name: str, names: list[str], meant: str | None) -> None:
+    assert closest(name, names) == meant
+    assert suggestion(name, names) == (f"did you mean {meant}?" if meant else None)
 
 
 @pytest.mark.parametrize(("text", "line"), [
