@@ -89,7 +89,7 @@ browser: install        ## one way through all pages in headless Chromium (needs
 bench: install          ## the comparisons with other systems
 	@$(RUN)/forebay bench
 
-goldens: install        ## rewrites the golden files of plans and their SQL
+goldens: install        ## rewrites the golden files of plans and their SQL, and the JSON Schema of forebay.yml
 	@$(RUN)/python -m pytest -q -m fast --goldens
 
 lock: install           ## compiles requirements.in into requirements.lock

@@ -5,23 +5,23 @@ import base64
 import math
 import re
 from collections.abc import Iterator, Mapping
-from datetime import date, datetime, time, timedelta, timezone
+from datetime import date, datetime, time
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+import optimizer.time
 from optimizer.errors import ForebayError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 INSTANT = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?\s*(Z|[+-]\d\d:?\d\d)?)?", re.I)
 Document = dict[str, Any]
 
 
 def iso(us: int | None) -> str | None:
     """2013-01-02T00:00:00Z; microseconds only when there are any."""
-    return None if us is None else _stamp(EPOCH + timedelta(microseconds=us))
+    return None if us is None else optimizer.time.iso(us)
 
 
 def micros(text: str, option: str) -> int:
@@ -29,8 +29,7 @@ def micros(text: str, option: str) -> int:
     try:
         if not INSTANT.fullmatch(text.strip()):
             raise ValueError(text)
-        found = datetime.fromisoformat(text.strip().upper())
-        return ((found if found.tzinfo else found.replace(tzinfo=timezone.utc)) - EPOCH) // timedelta(microseconds=1)
+        return optimizer.time.micros(datetime.fromisoformat(text.strip().upper()))
     except (ValueError, OverflowError):
         raise ForebayError("bad-time", f"{option} is {text!r}, not a time", hint="write it as 2013-01-02T00:00:00Z (ISO 8601; no zone means UTC)") from None
 
@@ -44,15 +43,10 @@ def value(found: Any) -> Any:
     if isinstance(found, Decimal):
         return f"{found:f}"
     if isinstance(found, datetime):
-        return _stamp(found)
+        return iso(optimizer.time.micros(found))
     if isinstance(found, (date, time)):
         return found.isoformat()
     return base64.b64encode(found).decode() if isinstance(found, bytes) else str(found)
-
-
-def _stamp(found: datetime) -> str:
-    at = found.astimezone(timezone.utc) if found.tzinfo else found
-    return at.replace(tzinfo=None).isoformat(timespec="microseconds" if at.microsecond else "seconds") + "Z"
 
 
 def rows(found: pa.Table | pa.RecordBatchReader) -> Iterator[list[Any]]:

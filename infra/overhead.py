@@ -25,7 +25,7 @@ from jobs.commands import airflow_api as rest
 from jobs.commands.airflow_home import ROOT
 from jobs.ledger.open_pipeline import open_pipeline
 from jobs.pipeline.config import load
-from jobs.storage import tables
+from optimizer.time import instant
 
 DAG = "forebay__shop"
 PATIENCE = 240.0        # seconds for one run
@@ -105,7 +105,7 @@ def by_commands(there: There) -> dict[str, float]:
 def _committed(there: There) -> float:
     """When the last batch was committed."""
     rt = open_pipeline(load(str(there.folder)))
-    return tables.instant(rt.ledger.told(1)[-1].at).timestamp()
+    return instant(rt.ledger.told(1)[-1].at).timestamp()
 
 
 def _rest(there: There) -> None:

@@ -183,8 +183,7 @@ def state_paths(rt: OpenPipeline, name: str, state: State) -> list[str]:
 def _sound(rt: OpenPipeline, path: str, name: str, state: State) -> int:
     """The version of a state table, if it is as the last batch left it."""
     table = rt.table(path)
-    if table.foreign or table.transaction("batch") != state.batch:
-        what = "has a commit that is not Forebay's" if table.foreign else f"is not as batch {state.batch} left it"
+    if what := integrity.state_damage(table, state.batch):
         raise failed("damaged-state", f"the state of query {name!r} is damaged: {table.path} {what}",
                      f"`forebay doctor --rebuild {name}` makes it anew from the stream tables")
     return table.version

@@ -1,7 +1,9 @@
-"""Every refusal is one value: what was wrong, where, what would be right; nothing here prints or exits."""
+"""Every refusal is one value: what was wrong, where, what would be right, what exists; nothing here prints or exits."""
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 
 @dataclass(eq=False)
@@ -27,3 +29,20 @@ class ForebayError(Exception):
 def failed(code: str, message: str, hint: str | None = None) -> ForebayError:
     """A run that cannot go on (exit code 1), as opposed to a refused input (exit code 2)."""
     return ForebayError(code, message, hint=hint, exit_code=1)
+
+
+def closest(name: str, names: Iterable[str]) -> str | None:
+    """The name that was probably meant, as it is spelled there: `closest("Pagee", ["user", "page"])` is page."""
+    spelled = {spelling.lower(): spelling for spelling in reversed(tuple(names))}
+    return next((spelled[match] for match in get_close_matches(name.lower(), spelled, 1)), None)
+
+
+def suggestion(name: str, names: Iterable[str]) -> str | None:
+    """`did you mean page?`, None where nothing is near."""
+    match = closest(name, names)
+    return f"did you mean {match}?" if match else None
+
+
+def first_line(error: BaseException) -> str:
+    """What an error says first, by which people and the ledger know it; its type where it says nothing."""
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

@@ -26,7 +26,8 @@ from optimizer.choice.decide import DEFAULT as RULES
 from optimizer.choice.decide import Decision, Past
 from optimizer.choice.parallelism import Parallelism
 from optimizer.cost.features import Features, building, steady
-from optimizer.cost.measured import Coefficients, Measurement, fit
+from optimizer.cost.fitting import fit
+from optimizer.cost.measured import Coefficients, Measurement
 from optimizer.cost.measured import read as cost_document
 from optimizer.cost.measured import seconds
 from optimizer.papers.document import read, written

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from jobs.engine import kernel
+from jobs.engine.small_tables import ask
 from jobs.pipeline.schema import INSTANT
 from jobs.storage import places, tables
 from jobs.storage.tables import Table
 from optimizer.errors import ForebayError
+from optimizer.expression.dialect import string
 from optimizer.statistics.estimate import KEPT
 from optimizer.statistics.samples import Sample, document, from_document
 
@@ -54,14 +56,14 @@ def joins(rt: OpenPipeline, query: str) -> dict[int, tuple[float, float]]:
     """By boundary at which a plan counted them: joined rows, and how many they are for each row of the windows."""
     if not tables.exists(places.join(rt.pipeline.warehouse, PATH)):
         return {}
-    found = _ask(rt.table(PATH).refresh(), f"""SELECT epoch_us(boundary), min(fanout), min(fanout) / nullif(sum("window"), 0) FROM statistics
-        WHERE query = {kernel.quoted(query)} GROUP BY boundary HAVING min(fanout) IS NOT NULL AND sum("window") > 0""")
+    found = ask(rt.table(PATH).refresh(), "statistics", f"""SELECT epoch_us(boundary), min(fanout), min(fanout) / nullif(sum("window"), 0) FROM statistics
+        WHERE query = {string(query)} GROUP BY boundary HAVING min(fanout) IS NOT NULL AND sum("window") > 0""")
     return {t: (rows, each) for t, rows, each in found}
 
 
 def _last(rt: OpenPipeline, query: str, text: str) -> list[Sample]:
-    found = _ask(rt.table(PATH), f"""SELECT epoch_us(boundary), seconds, sample FROM statistics
-        WHERE query = {kernel.quoted(query)} AND text = {kernel.quoted(text)} AND sample IS NOT NULL
+    found = ask(rt.table(PATH), "statistics", f"""SELECT epoch_us(boundary), seconds, sample FROM statistics
+        WHERE query = {string(query)} AND text = {string(text)} AND sample IS NOT NULL
         QUALIFY dense_rank() OVER (ORDER BY boundary DESC) <= {KEPT} ORDER BY boundary DESC, input""")
     by_boundary: dict[int, list[tuple[float, dict[str, Any]]]] = {}
     for boundary, seconds, sample in found:
@@ -75,21 +77,9 @@ def _sample(at: int, parts: list[tuple[float, dict[str, Any]]]) -> Sample:
     return Sample(at, seconds, tuple(from_document(p) for _, p in parts), said["dialect"], said["groups"], said["joined"])
 
 
-def _ask(table: Table, sql: str) -> list[tuple[Any, ...]]:
-    paths = tuple(places.join(table.path, f.path) for f in table.files())
-    if not paths:
-        return []
-    con = kernel.shared()
-    try:
-        return con.execute(f"WITH statistics AS (FROM read_parquet({kernel.files(con, paths)})) {sql}").fetchall()
-    finally:
-        con.close()
-
-
 def _tidy(table: Table) -> None:
     """One file of many: the newest rows, and samples only where they are still merged."""
-    paths = tuple(places.join(table.path, f.path) for f in table.files())
-    con = kernel.shared()
+    con, paths = kernel.shared(), table.paths
     try:
         kept = kernel.table(con, f"""SELECT * EXCLUDE (age) REPLACE (CASE WHEN age <= {KEPT} THEN sample END AS sample) FROM (
             SELECT *, row_number() OVER (PARTITION BY query, input ORDER BY boundary DESC) AS age FROM read_parquet({kernel.files(con, paths)})

@@ -26,7 +26,7 @@ from jobs.ledger.ledger import Batch
 from jobs.pipeline.schema import arrow
 from jobs.storage import delta_log, failpoints, tables
 from jobs.storage.tables import File
-from optimizer.errors import ForebayError
+from optimizer.errors import ForebayError, first_line
 from optimizer.plan.final import final, result_columns
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.program import BEGINNING, StateSet
@@ -171,7 +171,7 @@ def _tried(context: Context, work: Work, outcomes: list[Outcome]) -> Answer:
         except kernel.Error as error:
             if not kernel.about_data(error):
                 raise
-            message = str(error).splitlines()[0]
+            message = first_line(error)
     return Answer(work, failed=(work.due[-1], message))
 
 

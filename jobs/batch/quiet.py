@@ -29,7 +29,7 @@ def _changes(file: File, window: Window, stamp: str, p: int, t: int, arrivals_on
 
 
 def _came(file: File, p: int, t: int) -> bool:
-    return file.high.get("_boundary", t) > p and file.low.get("_boundary", t) <= t
+    return file.may_hold("_boundary", p + 1, t)
 
 
 def _moved(window: Window, p: int, t: int) -> tuple[Span, ...]:
@@ -39,7 +39,7 @@ def _moved(window: Window, p: int, t: int) -> tuple[Span, ...]:
 
 
 def _holds(file: File, stamp: str, span: Span) -> bool:
-    return file.high.get(stamp, span[0]) >= span[0] and file.low.get(stamp, span[1] - 1) < span[1] and span[0] < span[1]
+    return span[0] < span[1] and file.may_hold(stamp, span[0], span[1] - 1)
 
 
 def repeated(due: tuple[int, ...], computed: tuple[int, ...]) -> list[tuple[int, int]]:

@@ -32,7 +32,8 @@ from jobs.engine import kernel
 from jobs.engine.tasks import Tasks
 from jobs.storage import tables
 from optimizer.cost.features import building, steady
-from optimizer.cost.measured import SECONDS, Coefficients, Measurement, fit, prior, read
+from optimizer.cost.fitting import fit
+from optimizer.cost.measured import SECONDS, Coefficients, Measurement, prior, read
 from optimizer.errors import ForebayError
 from optimizer.papers.statistics import Constants
 from optimizer.plan.model import candidates

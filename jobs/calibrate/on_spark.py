@@ -20,7 +20,8 @@ from jobs.engine.tasks import Tasks
 from jobs.engine.work import packed
 from jobs.storage import tables
 from optimizer.cost.features import building, steady
-from optimizer.cost.measured import NAMES, Coefficients, Measurement, fit
+from optimizer.cost.fitting import fit
+from optimizer.cost.measured import NAMES, Coefficients, Measurement
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.model import named
 from optimizer.plan.program import Program, Source

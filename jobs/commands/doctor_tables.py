@@ -14,7 +14,7 @@ from jobs.pipeline import keep
 from jobs.pipeline.model import Pipeline, Stream
 from jobs.requests import requests
 from jobs.storage import tables as delta
-from optimizer.errors import ForebayError
+from optimizer.errors import ForebayError, first_line
 
 COPY = "restore it from a copy: it cannot be made anew"
 
@@ -45,7 +45,7 @@ def _readable(path: str) -> Fact | None:
             if not os.path.exists(os.path.join(path, file.path)):
                 return Fact("table", False, f"{path} lacks its file {file.path}", COPY)
     except (ForebayError, *repair.BROKEN) as error:
-        return Fact("table", False, f"{path}: {str(error).splitlines()[0]}", COPY)
+        return Fact("table", False, f"{path}: {first_line(error)}", COPY)
     return None
 
 

@@ -29,6 +29,7 @@ from jobs.storage import delta_log, places, tables
 from jobs.storage.lock import held
 from jobs.storage.tables import OURS, File, Table
 from optimizer.errors import failed
+from optimizer.expression.dialect import string
 from optimizer.plan.model import Plan, default
 from optimizer.sharing.group import OWNER
 from optimizer.time import iso
@@ -144,7 +145,7 @@ def _boundaries(rt: OpenPipeline, path: str, name: str) -> set[int]:
     if not tables.exists(rt.path(path)) or unsound(rt, path):
         return set()
     table = handles.latest(rt.pipeline, rt.path(path))
-    where = f" WHERE {OWNER} = {kernel.quoted(name)}" if OWNER in table.schema.names else ""
+    where = f" WHERE {OWNER} = {string(name)}" if OWNER in table.schema.names else ""
     rows = _ask(table, [f.path for f in table.files()], f"SELECT DISTINCT epoch_us(boundary) AS t FROM rows{where}")
     return set(rows.column("t").to_pylist()) if rows.num_rows else set()
 
@@ -192,7 +193,7 @@ def _kept_files(rt: OpenPipeline, table: Table, anew: dict[str, set[int]], owner
     names = [f.path for f in table.files() if f.path not in broken]
     if not names:
         return []
-    conditions = [f"({OWNER} = {kernel.quoted(s.name)} AND NOT {_among(anew[s.name])})" if shared else f"NOT {_among(anew[s.name])}" for s in owners]
+    conditions = [f"({OWNER} = {string(s.name)} AND NOT {_among(anew[s.name])})" if shared else f"NOT {_among(anew[s.name])}" for s in owners]
     rows = _ask(table, names, f"SELECT * FROM rows WHERE {' OR '.join(conditions)} ORDER BY boundary")
     return _written(table, rows, None) if rows.num_rows else []
 

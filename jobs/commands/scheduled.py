@@ -26,7 +26,7 @@ from jobs.results import figures as statistics_said
 from jobs.storage import tables
 from jobs.storage.tables import Conflict
 from optimizer.errors import ForebayError
-from optimizer.time import iso
+from optimizer.time import iso, micros
 
 PATIENCE = 600.0        # seconds that a task waits for another runner; FOREBAY_PATIENCE says otherwise
 PAUSE = 1.0
@@ -210,6 +210,6 @@ def _iso(us: int | None) -> str | None:
 def _micros(text: str) -> int:
     """An instant that a form or an event gave; without a zone it is UTC."""
     try:
-        return tables.micros(datetime.fromisoformat(text.strip()))
+        return micros(datetime.fromisoformat(text.strip()))
     except (ValueError, OverflowError):
         raise ForebayError("bad-time", f"{text!r} is not a time", hint="write it as 2013-01-02T00:00:00Z") from None

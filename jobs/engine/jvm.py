@@ -16,6 +16,7 @@ from jobs.engine import spark
 from jobs.engine.sample import Asked, Taken, follow
 from jobs.engine.work import Outcome
 from jobs.storage import places, tables
+from optimizer.errors import first_line
 from optimizer.expression import dialect as d
 from optimizer.plan.program import Program, Source, Write
 
@@ -47,7 +48,7 @@ def perform(session: Any, order: Order) -> Outcome:
         if not any(word in str(error) for word in DATA_ERRORS):
             with spark.guarded():
                 raise
-        return Outcome(order.query, 0, failed=str(error).splitlines()[0], seconds=time.perf_counter() - started)
+        return Outcome(order.query, 0, failed=first_line(error), seconds=time.perf_counter() - started)
     finally:
         for frame in kept:
             frame.unpersist()

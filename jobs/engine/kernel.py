@@ -15,6 +15,7 @@ import pyarrow as pa
 from jobs.engine.memory import of_process
 from jobs.storage import store
 from jobs.storage.places import Remote
+from optimizer.expression.dialect import string
 from optimizer.expression.scalar import DUCKDB_SETTINGS
 
 MEMORY = of_process()      # of an engine whose task was told nothing else; beyond it an engine spills
@@ -104,10 +105,6 @@ def about_data(error: Exception) -> bool:
     return isinstance(error, DATA_ERRORS) and not any(word in str(error) for word in ("magic bytes", "arquet", "TProtocol", "No files found"))
 
 
-def quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
-
-
 def files(con: Connection, paths: tuple[str, ...]) -> str:
     """Paths as read_parquet takes them; a folder called `a=b` gives its rows no column a."""
     return f"{listed(con, paths)}, hive_partitioning = false"
@@ -128,7 +125,7 @@ def _learn(con: Connection, key: store.Settings) -> None:
 
 
 def file_list(paths: tuple[str, ...]) -> str:
-    return "[" + ", ".join(quoted(_name(p)) for p in paths) + "]"
+    return "[" + ", ".join(string(_name(p)) for p in paths) + "]"
 
 
 def _name(path: str) -> str:

@@ -33,9 +33,7 @@ def inside(file: File, stamp: str, r: Range) -> bool:
 
 def meets(file: File, stamp: str, r: Range) -> bool:
     """Whether a file can hold rows of the range; one without statistics can."""
-    low, high = file.low, file.high
-    return (high.get("_boundary", r.upto) > r.after and low.get("_boundary", r.upto) <= r.upto
-            and high.get(stamp, r.since) >= r.since and low.get(stamp, r.since) < r.until)
+    return file.may_hold("_boundary", r.after + 1, r.upto) and file.may_hold(stamp, r.since, r.until - 1)
 
 
 def split(found: Sequence[File], source: Source, place: Callable[[File], str]) -> Split:

@@ -13,7 +13,7 @@ def by_boundary(table: Table, after: int, upto: int) -> list[tuple[int, int]]:
         low, high = file.low.get("_boundary"), file.high.get("_boundary")
         if low is not None and low == high:
             found += [(low, file.rows)] if after < low <= upto else []
-        elif high is None or low is None or (high > after and low <= upto):
+        elif file.may_hold("_boundary", after + 1, upto):
             mixed.append(places.join(table.path, file.path))
     if mixed:
         con = kernel.shared()

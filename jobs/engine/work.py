@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from jobs.engine import kernel
 from jobs.storage import places, tables
+from optimizer.errors import first_line
 from optimizer.expression import dialect as d
 from optimizer.expression.types import Type
 from optimizer.plan.program import Fragment, Program, Source, Write
@@ -101,7 +102,7 @@ def perform(order: Order, sent: Sequence[Sent] = ()) -> Outcome:
         made, written = _either(order, _run)
         return Outcome(order.query, order.part, made.pop(0, None), tuple(written), seconds=time.perf_counter() - started, further=made)
     except kernel.EXHAUSTED as error:
-        return Outcome(order.query, order.part, exhausted=_first_line(error), seconds=time.perf_counter() - started)
+        return Outcome(order.query, order.part, exhausted=first_line(error), seconds=time.perf_counter() - started)
     except kernel.Error as error:
         return Outcome(order.query, order.part, failed=_told(error), seconds=time.perf_counter() - started)
 
@@ -111,7 +112,7 @@ def prepare(order: Order) -> list[Sent]:
     try:
         return _either(order, _send)
     except kernel.EXHAUSTED as error:
-        return [Sent(order.query, exhausted=_first_line(error))]
+        return [Sent(order.query, exhausted=first_line(error))]
     except kernel.Error as error:
         return [Sent(order.query, failed=_told(error))]
 
@@ -164,11 +165,7 @@ def _told(error: kernel.Error) -> str:
     """Of an error that a row brought about; any other ends the batch."""
     if not kernel.about_data(error):
         raise error
-    return _first_line(error)
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0]
+    return first_line(error)
 
 
 def _send(order: Order, program: Program) -> list[Sent]:
@@ -242,7 +239,7 @@ def relation(con: kernel.Connection, source: Source, files: tuple[str, ...], cer
     """The SQL of a source: its files, or an empty relation of its columns."""
     if not files and not certain:
         return f"SELECT {', '.join(_null(n, t) for n, t in source.columns) or '1 AS _nothing'} WHERE FALSE"
-    listed = ", ".join(_quoted(n) for n, _ in source.columns) if certain else "*"
+    listed = ", ".join(d.identifier(n) for n, _ in source.columns) if certain else "*"
     found = [f"SELECT {listed} FROM read_parquet({kernel.files(con, files)})"] if files else []
     found += [f"SELECT {_told_times(source, timed)} FROM read_parquet({kernel.files(con, timed.paths)})" for timed in certain]
     return " UNION ALL ".join(found)
@@ -251,15 +248,11 @@ def relation(con: kernel.Connection, source: Source, files: tuple[str, ...], cer
 def _told_times(source: Source, timed: Timed) -> str:
     """A source's columns with times known beforehand: two columns less to read, to round and to compare."""
     times = {source.stamp: d.instant(timed.stamp, "duckdb"), "_boundary": d.instant(timed.boundary, "duckdb")}
-    return ", ".join(f"{times[n]} AS {_quoted(n)}" if n in times else _quoted(n) for n, _ in source.columns)
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+    return ", ".join(f"{times[n]} AS {d.identifier(n)}" if n in times else d.identifier(n) for n, _ in source.columns)
 
 
 def _null(name: str, type_: Type) -> str:
-    return f"CAST(NULL AS {d.name(type_, 'duckdb')}) AS {_quoted(name)}"
+    return f"CAST(NULL AS {d.name(type_, 'duckdb')}) AS {d.identifier(name)}"
 
 
 def _write(con: kernel.Connection, order: Order, write: Write) -> list[tables.File]:
@@ -278,7 +271,7 @@ def write_file(con: kernel.Connection, sql: str, folder: str, label: str) -> lis
     name = tables.unique(label)
     with places.draft(folder) as here:
         path = os.path.join(here, name)
-        count = con.execute(f"COPY ({sql}) TO {kernel.quoted(path)} (FORMAT parquet, COMPRESSION snappy)").fetchone()
+        count = con.execute(f"COPY ({sql}) TO {d.string(path)} (FORMAT parquet, COMPRESSION snappy)").fetchone()
         if not count or not count[0]:
             os.unlink(path)
             return []

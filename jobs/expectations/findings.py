@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from jobs.pipeline.schema import INSTANT
 from jobs.storage import tables
-from jobs.storage.tables import Conflict, Table, instant
+from jobs.storage.tables import Conflict, Table
 from optimizer.errors import ForebayError
-from optimizer.time import iso
+from optimizer.time import instant, iso
 
 if TYPE_CHECKING:
     from jobs.ledger.open_pipeline import OpenPipeline

@@ -9,11 +9,11 @@ from expectations.sql import judged
 from jobs.engine import kernel
 from jobs.engine.kernel import Connection
 from jobs.expectations.findings import Finding
-from jobs.ingest.reading import identifier
 from jobs.pipeline.model import Stream
 from jobs.storage import places
 from jobs.storage.tables import Table
 from optimizer.expression.casting import sql_type
+from optimizer.expression.dialect import identifier
 
 HIDDEN = "***"
 
@@ -21,7 +21,7 @@ HIDDEN = "***"
 def of_input(table: Table, stream: Stream, due: Sequence[int], batch: int, asked: Sequence[Expectation]) -> list[Finding]:
     """Of the rows that these boundaries count first."""
     after, last = due[0] - batch, due[-1]
-    paths = tuple(places.join(table.path, f.path) for f in table.files() if f.high.get("_boundary", last) > after and f.low.get("_boundary", last) <= last)
+    paths = tuple(places.join(table.path, f.path) for f in table.files() if f.may_hold("_boundary", after + 1, last))
     con = kernel.shared()
     try:
         source = f"read_parquet({kernel.files(con, paths)})" if paths else None

@@ -11,15 +11,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from jobs.engine import kernel
-from jobs.engine.kernel import Connection, quoted
+from jobs.engine.kernel import Connection
 from jobs.ingest.conversions import Conversion, conversion
-from jobs.ingest.reading import BAD_LINE, MARK, Broken, Found, Input, found, identifier, refusal
+from jobs.ingest.reading import BAD_LINE, MARK, Broken, Found, Input, found, refusal
 from jobs.pipeline.model import Stream
 from jobs.storage import disk, failpoints, places, tables
 from jobs.storage.places import size_and_time
 from jobs.storage.tables import File
 from optimizer.errors import failed
 from optimizer.expression.casting import sql_type
+from optimizer.expression.dialect import identifier, string
 
 NEVER = -(2**62)                       # a last boundary before every row's
 
@@ -134,7 +135,7 @@ def _converted(rows: Found, name: str, item: Item) -> Conversion:
 def _verdict(rows: Found, values: dict[str, Conversion], item: Item) -> str:
     """Each row with its values (v0, v1 …), event time, boundary and the reason against it."""
     columns = ", ".join(f"{c.value} AS v{i}" for i, c in enumerate(values.values()))
-    bad = "".join(f" WHEN {c.bad} THEN {quoted(f'bad type: column {name}')}" for name, c in values.items() if c.bad)
+    bad = "".join(f" WHEN {c.bad} THEN {string(f'bad type: column {name}')}" for name, c in values.items() if c.bad)
     event = f"v{list(values).index(item.stream.event_time)}"
     last = NEVER if item.last is None else item.last
     return f"""SELECT *, CASE WHEN flaw IS NOT NULL THEN flaw WHEN event IS NULL THEN 'event time is NULL' WHEN event < 0 THEN 'event time before 1970'
@@ -149,7 +150,7 @@ def _verdict(rows: Found, values: dict[str, Conversion], item: Item) -> str:
 
 def _undeclared(rows: Found, item: Item) -> str:
     others = [name for name in rows.columns if name not in item.stream.columns]
-    tests = "".join(f" WHEN {rows.columns[name][0]} IS NOT NULL THEN {quoted(name)}" for name in others)
+    tests = "".join(f" WHEN {rows.columns[name][0]} IS NOT NULL THEN {string(name)}" for name in others)
     return f"CASE{tests} END" if tests else "NULL"
 
 
@@ -160,7 +161,7 @@ def _strange(rows: Found, item: Item) -> str:
 
 
 def _unexpected(item: Item) -> str:
-    return "".join(f" WHEN {fails} THEN {quoted(reason)}" for reason, fails in item.rules)
+    return "".join(f" WHEN {fails} THEN {string(reason)}" for reason, fails in item.rules)
 
 
 def _good(judged: str, item: Item, mixed: bool) -> str:
@@ -181,7 +182,7 @@ def _write(con: Connection, root: str, sql: str) -> File:
     with disk.writing(root), places.draft(root) as here:
         path = os.path.join(here, name)
         try:
-            con.execute(f"COPY ({sql}) TO {quoted(path)} (FORMAT parquet, COMPRESSION snappy)")
+            con.execute(f"COPY ({sql}) TO {string(path)} (FORMAT parquet, COMPRESSION snappy)")
         except BaseException:
             if os.path.exists(path):
                 os.unlink(path)

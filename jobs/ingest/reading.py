@@ -11,10 +11,12 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from jobs.engine import kernel
-from jobs.engine.kernel import Connection, quoted
+from jobs.engine.kernel import Connection
 from jobs.ingest import texts
 from jobs.ingest.texts import BAD_LONG, LINE, Broken, Dialect, Part
 from jobs.storage import places
+from optimizer.errors import first_line
+from optimizer.expression.dialect import identifier, string
 
 __all__ = ["BAD_LINE", "MARK", "Broken", "Found", "Input", "found", "identifier"]
 MARK = "mark"                          # the format of an input without rows: it says how far a source was read
@@ -55,10 +57,6 @@ class Found:
     ignored: str = ""
 
 
-def identifier(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
 def found(con: Connection, item: Input, declared: tuple[str, ...], sensitive: frozenset[str], part: tuple[int, int] | None = None) -> Found:
     """Opens an input; `part` is a range of a Parquet file's row numbers."""
     if item.format == "parquet":
@@ -73,9 +71,9 @@ def _parquet(con: Connection, item: Input, sensitive: frozenset[str], part: tupl
     types = con.execute(f"DESCRIBE SELECT * FROM {file}").fetchall()
     _distinct_in(con, item, [name for name, *_ in types])
     columns = {name: (_own(identifier(name), kind), kind) for name, kind, *_ in types}
-    columns.update({k: ("CAST(NULL AS VARCHAR)" if v is None else quoted(v), "VARCHAR") for k, v in item.constants.items()})
+    columns.update({k: ("CAST(NULL AS VARCHAR)" if v is None else string(v), "VARCHAR") for k, v in item.constants.items()})
     rows = file if part is None else f"(SELECT * FROM {file} WHERE file_row_number >= {part[0]} AND file_row_number < {part[1]})"
-    return Found(rows, columns, _row(columns, sensitive), quoted(item.name))
+    return Found(rows, columns, _row(columns, sensitive), string(item.name))
 
 
 def _distinct_in(con: Connection, item: Input, names: Sequence[str]) -> None:
@@ -108,7 +106,7 @@ def _csv(con: Connection, item: Input, declared: tuple[str, ...], sensitive: fro
     columns = {name: (f"c{i}", "VARCHAR") for i, name in named.items()}
     row = f"CASE WHEN line IS NULL THEN {_row(columns, sensitive)} ELSE {_hidden('to_json(line)', sensitive)} END"
     ignored = "its first column has no name, as an index has, and is left out" if len(named) < len(names) else ""
-    return Found("found", columns, row, quoted(item.name), "reason", ignored=ignored)
+    return Found("found", columns, row, string(item.name), "reason", ignored=ignored)
 
 
 def _named(names: Sequence[str]) -> dict[int, str]:
@@ -150,7 +148,7 @@ def _json(con: Connection, item: Input, declared: tuple[str, ...], sensitive: fr
     """Each line as one text, so that a broken line is one bad row."""
     with places.fetched(item.path) as path:
         parts = ({"line": part} for part in texts.lines(path))
-        lines = f"SELECT line, {quoted(item.name)} AS source FROM part WHERE line <> ''"
+        lines = f"SELECT line, {string(item.name)} AS source FROM part WHERE line <> ''"
         return _objects(con, lines, declared, sensitive, parts)
 
 
@@ -158,7 +156,7 @@ def _kafka(con: Connection, item: Input, declared: tuple[str, ...], sensitive: f
     """Messages as the staging wrote them; a message without a value is a row without columns."""
     file = f"read_parquet({kernel.files(con, (item.path,))})"
     messages = f"SELECT coalesce(TRY(decode(value)), CASE WHEN value IS NULL THEN '{{}}' ELSE CAST(value AS VARCHAR) END) AS line, partition FROM {file}"
-    return _objects(con, f"SELECT line, {quoted(item.name + '/')} || partition AS source FROM ({messages})", declared, sensitive)
+    return _objects(con, f"SELECT line, {string(item.name + '/')} || partition AS source FROM ({messages})", declared, sensitive)
 
 
 def _objects(con: Connection, lines: str, declared: tuple[str, ...], sensitive: frozenset[str],
@@ -168,12 +166,12 @@ def _objects(con: Connection, lines: str, declared: tuple[str, ...], sensitive: 
     `lines` is asked of each part.
     """
     shape = "{" + ", ".join(f'"{name}": "VARCHAR"' for name in declared) + "}"
-    picked = "".join(f", struct_extract(o, {quoted(name)}) AS c{i}" for i, name in enumerate(declared))
-    known = "[" + ", ".join(map(quoted, declared)) + "]"
+    picked = "".join(f", struct_extract(o, {string(name)}) AS c{i}" for i, name in enumerate(declared))
+    known = "[" + ", ".join(map(string, declared)) + "]"
     pointer = "'/' || replace(replace(k, '~', '~0'), '/', '~1')"
     strange = f"list_filter(list_filter(json_keys(line), lambda k: NOT list_contains({known}, k)), lambda k: json_type(line, {pointer}) <> 'NULL')[1]"
     select = f"""SELECT line, source, good{picked}, CASE WHEN good THEN {strange} END AS strange FROM (
-        SELECT line, source, good, CASE WHEN good THEN json_transform(line, {quoted(shape)}) END AS o FROM (
+        SELECT line, source, good, CASE WHEN good THEN json_transform(line, {string(shape)}) END AS o FROM (
         SELECT line, source, CASE WHEN strlen(line) <= {LINE} AND json_valid(line) THEN json_type(line) = 'OBJECT' ELSE false END AS good
         FROM ({lines})))"""
     for i, part in enumerate(parts):
@@ -209,7 +207,7 @@ def _row(columns: Mapping[str, tuple[str, str]], sensitive: frozenset[str]) -> s
             return f"CASE WHEN isfinite({sql}) THEN to_json({sql}) ELSE to_json(CAST({sql} AS VARCHAR)) END"
         return sql
 
-    return f"json_object({', '.join(f'{quoted(name)}, {value(name, *c)}' for name, c in columns.items())})"
+    return f"json_object({', '.join(f'{string(name)}, {value(name, *c)}' for name, c in columns.items())})"
 
 
 _READERS: dict[str, Callable[[Connection, Input, tuple[str, ...], frozenset[str]], Found]] = {"csv": _csv, "json": _json, "kafka": _kafka}
@@ -230,5 +228,5 @@ def refusal(error: BaseException, item: Input) -> str:
     if isinstance(error, kernel.PROGRAM_ERRORS):
         return "its columns have names or types that no statement can be made of; leave out those that are not declared"
     if isinstance(error, OSError):
-        return f"it cannot be read: {(error.strerror or str(error).splitlines()[0]).lower()}"
+        return f"it cannot be read: {(error.strerror or first_line(error)).lower()}"
     return _DAMAGED[item.format]

@@ -7,13 +7,14 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from jobs.engine import kernel
-from jobs.engine.kernel import Connection, files, quoted
+from jobs.engine.small_tables import ask
 from jobs.pipeline import handles
 from jobs.pipeline.model import Pipeline
 from jobs.pipeline.schema import FILES
 from jobs.storage import places
-from jobs.storage.tables import Table, instant
+from jobs.storage.tables import Table
+from optimizer.expression.dialect import string
+from optimizer.time import instant
 
 INGEST = "ingest"                      # under this name a stream's table says the number of its last ingest
 MANY = 32                              # files of this table that are read one by one; more are made one
@@ -66,13 +67,13 @@ def files_table(pipeline: Pipeline) -> Table:
 
 
 def known(pipeline: Pipeline, stream: str) -> dict[str, Known]:
-    rows = _asked(pipeline, f"SELECT path, list((size, modified)), list(DISTINCT digest) FROM files WHERE stream = {quoted(stream)} GROUP BY path")
+    rows = _asked(pipeline, f"SELECT path, list((size, modified)), list(DISTINCT digest) FROM files WHERE stream = {string(stream)} GROUP BY path")
     return {path: Known(frozenset(states), frozenset(digests)) for path, states, digests in rows}
 
 
 def last(pipeline: Pipeline, stream: str, path: str) -> str | None:
     """The newest digest under a path: how far a topic or a table was read."""
-    rows = _asked(pipeline, f"SELECT arg_max(digest, ingest) FROM files WHERE stream = {quoted(stream)} AND path = {quoted(path)}")
+    rows = _asked(pipeline, f"SELECT arg_max(digest, ingest) FROM files WHERE stream = {string(stream)} AND path = {string(path)}")
     return rows[0][0] if rows else None
 
 
@@ -86,7 +87,7 @@ def watermarks(pipeline: Pipeline) -> dict[str, Watermark]:
 def counts(pipeline: Pipeline, like: str = "%") -> tuple[int, int, int]:
     """Rows on time, late and quarantined, of the inputs whose path is like this."""
     sums = ", ".join(f"CAST(coalesce(sum({name}), 0) AS BIGINT)" for name in ('"rows"', "late", "quarantined"))
-    (rows, late, aside), = _asked(pipeline, f"SELECT {sums} FROM files WHERE path LIKE {quoted(like)}") or [(0, 0, 0)]
+    (rows, late, aside), = _asked(pipeline, f"SELECT {sums} FROM files WHERE path LIKE {string(like)}") or [(0, 0, 0)]
     return rows, late, aside
 
 
@@ -108,16 +109,5 @@ def _instants(row: Mapping[str, Any]) -> dict[str, Any]:
     return {k: instant(v) if k in _INSTANTS and v is not None else v for k, v in row.items()}
 
 
-def _reading(con: Connection, table: Table) -> str:
-    return f"read_parquet({files(con, tuple(places.join(table.path, f.path) for f in table.files()))})"
-
-
 def _asked(pipeline: Pipeline, sql: str) -> list[tuple[Any, ...]]:
-    table = files_table(pipeline)
-    if not table.files():
-        return []
-    con = kernel.shared()
-    try:
-        return con.execute(f"WITH files AS (FROM {_reading(con, table)}) {sql}").fetchall()
-    finally:
-        con.close()
+    return ask(files_table(pipeline), "files", sql)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from jobs.engine import kernel
-from jobs.engine.kernel import Connection, quoted
+from jobs.engine.kernel import Connection
 from jobs.ingest.conversions import conversion
-from jobs.ingest.reading import Broken, Input, found, identifier, refusal
+from jobs.ingest.reading import Broken, Input, found, refusal
 from jobs.ingest.sources import clear, delta, files
 from jobs.pipeline import handles
 from jobs.pipeline.model import Pipeline, Relation
@@ -20,6 +20,7 @@ from jobs.storage.places import size_and_time
 from jobs.storage.tables import File, Table
 from optimizer.errors import ForebayError, failed
 from optimizer.expression.casting import sql_type
+from optimizer.expression.dialect import identifier, string
 
 APPLICATION = "version"
 METADATA = "forebay.relation"
@@ -134,7 +135,7 @@ def _read(con: Connection, relation: Relation, source: Input, index: int) -> Non
     if missing:
         raise Broken(f"it has no column {missing[0]}; it has {', '.join(rows.columns)}")
     values = {name: conversion(rows.columns[name][1], kind, rows.columns[name][0]) for name, kind in relation.columns.items()}
-    tests = "".join(f" WHEN {c.bad} THEN {quoted(f'bad type: column {name}')}" for name, c in values.items() if c.bad)
+    tests = "".join(f" WHEN {c.bad} THEN {string(f'bad type: column {name}')}" for name, c in values.items() if c.bad)
     reason = f"CASE WHEN ({rows.broken}) IS NOT NULL THEN {rows.broken}{tests} END"
     judged = f'SELECT {reason} AS reason, {rows.row} AS "row" FROM {rows.rows}'
     bad = con.execute(f'SELECT reason, "row" FROM ({judged}) WHERE reason IS NOT NULL LIMIT 1').fetchone()
@@ -148,7 +149,7 @@ def _written(con: Connection, item: Item) -> File:
     name = tables.unique(_prefix(item.version).rstrip("-"))
     rows = " UNION ALL ".join(f"SELECT *, CAST({item.version} AS BIGINT) AS _version FROM part{i}" for i in range(max(len(item.inputs), 1)))
     with disk.writing(item.root), places.draft(item.root) as here:
-        con.execute(f"COPY ({rows}) TO {quoted(places.join(here, name))} (FORMAT parquet, COMPRESSION snappy)")
+        con.execute(f"COPY ({rows}) TO {string(places.join(here, name))} (FORMAT parquet, COMPRESSION snappy)")
         return tables.describe(here, name)
 
 

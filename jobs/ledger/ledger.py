@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from jobs.engine import kernel
+from jobs.engine.small_tables import ask
 from jobs.storage import delta_log, failpoints, places, tables
 from jobs.storage.lock import held
 from jobs.storage.tables import Conflict, Table
@@ -270,14 +271,7 @@ class Ledger:
 
     def _ask(self, sql: str) -> list[tuple[Any, ...]]:
         """A question to the table of batches, for people's commands: a runner needs only its newest entry."""
-        paths = _paths(self.batches.refresh())
-        if not paths:
-            return []
-        con = kernel.shared()
-        try:
-            return con.execute(f"WITH batches AS (FROM read_parquet({kernel.files(con, paths)})) {sql}").fetchall()
-        finally:
-            con.close()
+        return ask(self.batches.refresh(), "batches", sql)
 
 
 def _mend_ends(warehouse: str, paths: Iterable[str]) -> None:
@@ -307,10 +301,6 @@ def _changes(table: Table, files: Iterable[str]) -> dict[str, list[tuple[int, Ch
 def _rows_of(path: str) -> pa.Table:
     with places.opened(path) as file:
         return pq.ParquetFile(file).read()
-
-
-def _paths(table: Table) -> tuple[str, ...]:
-    return tuple(places.join(table.path, f.path) for f in table.files())
 
 
 def _rows(schema: pa.Schema, rows: list[dict[str, Any]]) -> pa.Table:

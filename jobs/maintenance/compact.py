@@ -18,10 +18,10 @@ from jobs.batch.shared import Shared
 from jobs.batch.works import state_folder
 from jobs.engine import kernel
 from jobs.engine.work import write_file
-from jobs.ingest.reading import identifier
 from jobs.ledger.open_pipeline import HANDOVER
 from jobs.storage import failpoints, places, tables
 from jobs.storage.tables import File, Table
+from optimizer.expression.dialect import identifier
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.tree import merge_files, state_sets
 from optimizer.query.shape import shape

@@ -14,6 +14,7 @@ from jobs.ingest import register as intake
 from jobs.ledger.queries import standings
 from jobs.pipeline import handles
 from jobs.storage import delta_log, places, tables
+from jobs.storage.tables import Table
 from optimizer.errors import ForebayError, failed
 
 if TYPE_CHECKING:
@@ -43,6 +44,13 @@ class Damage:
             return ("rows come into a stream by `forebay ingest` alone: undo that commit (Delta's RESTORE to the version before it does), then run again; "
                     "what changes no rows, such as OPTIMIZE, comments and properties, is accepted")
         return "`forebay doctor` looks at every table; rows that are gone have to be restored from a copy of the warehouse"
+
+
+def state_damage(table: Table, batch: int) -> str | None:
+    """What is wrong with a table of a query's state, as `is not as batch 7 left it`; None if nothing has changed it since."""
+    if table.foreign:
+        return "has a commit that is not Forebay's"
+    return None if table.transaction("batch") == batch else f"is not as batch {batch} left it"
 
 
 def damage(rt: OpenPipeline, path: str) -> Damage | None:

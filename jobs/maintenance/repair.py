@@ -6,10 +6,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from jobs.engine import kernel, memory, spark
+from jobs.maintenance.integrity import state_damage
 from jobs.storage import places, tables
 from jobs.storage.lock import held
 from jobs.storage.tables import Conflict
-from optimizer.errors import ForebayError, failed
+from optimizer.errors import ForebayError, failed, first_line
 
 if TYPE_CHECKING:
     from jobs.ledger.ledger import State
@@ -20,7 +21,7 @@ BROKEN = (kernel.Error, OSError, tables.Broken, spark.Broken)
 
 def explained(rt: OpenPipeline, error: BaseException) -> ForebayError:
     """A broken disk, table, engine or cluster, as an error that says what to do. Whatever it was, the next run goes on from the last commit."""
-    text = _first_line(error)
+    text = first_line(error)[:500]
     if _overtaken(rt):
         return Conflict(f"another process has run this pipeline's batch in the meantime ({text})")
     if told := places.explained(rt.pipeline.warehouse, error):
@@ -68,12 +69,12 @@ def _wrong(rt: OpenPipeline, query: str, state: State) -> str | None:
     for name in places.listed(folder):
         try:
             table = tables.open_table(places.join(folder, name))
-            if table.foreign or table.transaction("batch") != state.batch:
-                return f"{table.path} is not as batch {state.batch} left it"
+            if what := state_damage(table, state.batch):
+                return f"{table.path} {what}"
             for file in table.files():
                 tables.describe(table.path, file.path)
         except (ForebayError, *BROKEN) as error:
-            return _first_line(error)
+            return first_line(error)[:500]
     return None
 
 
@@ -91,8 +92,3 @@ def _state_of(rt: OpenPipeline, text: str) -> str | None:
     """The query whose state the message names."""
     _, found, rest = text.partition(places.join(rt.pipeline.warehouse, "state", ""))
     return rest.split("/")[0] if found else None
-
-
-def _first_line(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return (lines[0] if lines else type(error).__name__)[:500]

@@ -1,21 +1,58 @@
-"""A pipeline folder as one value: what forebay.yml says, checked, with its defaults; it reads that file and nothing else, and touches no table."""
+"""A pipeline folder as one value: what its forebay.yml says, its defaults, its paths made absolute; opens no table."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from typing import TypeVar
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 
-from jobs.pipeline.config_parts import RELATION_SOURCES, STREAM_SOURCES, located, reached, schedule, source, spark, table_place, tracking
-from jobs.pipeline.lines import Entry, choice, document, duration, fields, flag, items, name, refused, text
-from jobs.pipeline.model import HOUR, Pipeline, Relation, Schedule, Source, Spark, Stream, catalog
+from jobs.pipeline import document, forms
+from jobs.pipeline.document import KafkaKeys, PipelineKeys, RelationSource, SparkKeys
+from jobs.pipeline.lines import Entry, at
+from jobs.pipeline.lines import document as yaml_document
+from jobs.pipeline.lines import refused
+from jobs.pipeline.model import Pipeline, Relation, Schedule, Source, Spark, Stream, catalog
+from jobs.storage import places
 from optimizer.errors import ForebayError
-from optimizer.expression.types import TIMESTAMP, Type, parse_type
 
 __all__ = ["FILE", "INLINE", "Pipeline", "Relation", "Schedule", "Source", "Spark", "Stream", "catalog", "load"]
 FILE = "forebay.yml"
 INLINE = "inline"                      # a master: tasks run in this process, without Spark
-STREAM = ("columns", "event_time", "wait", "lateness", "idle", "ahead", "keep", "unknown_columns", "source")
-T = TypeVar("T")
+_MASTER = re.compile(r"inline|local(-cluster)?(\[[\d*, ]+\])?|(spark|sc|k8s)://\S+|yarn")
+_MASTERS = "known are local[*], local[N], spark://HOST:PORT, sc://HOST:PORT, yarn, k8s://URL and inline"
+_STRANGE = re.compile(r"[#?\\\x00-\x1f\x7f\ud800-\udfff]|%[0-9A-Fa-f]{2}")
+_VARIABLE = re.compile(r"\$[A-Z_][A-Z0-9_]*")
+
+
+@dataclass(frozen=True)
+class _File:
+    """A forebay.yml that is being read: where its values stand, and what its paths are relative to."""
+
+    root: Entry
+    folder: str
+    settings: Mapping[str, str]        # how stores are reached
+
+    def refused(self, way: tuple[str, ...], code: str, says: str, hint: str | None = None) -> ForebayError:
+        return refused(at(self.root, way), code, says, hint)
+
+    def reached(self, path: str, way: tuple[str, ...]) -> str:
+        """A path or URI as jobs.storage.places takes it."""
+        try:
+            return places.place(located(path, self.folder), self.settings)
+        except ForebayError as error:
+            raise self.refused(way, error.code, error.message, error.hint) from None
+
+    def table(self, path: str, way: tuple[str, ...]) -> str:
+        """The path of tables, unless Delta's libraries would take it for another: to them it is a part of a URI."""
+        place = self.reached(path, way)
+        strange = None if "://" in place else _STRANGE.search(place)
+        if strange is None:
+            return place
+        message = f"{place!r} cannot hold tables: Delta's libraries take {strange[0]!r} in a path for something else"
+        hint = "rename the folder, or name another: without #, ?, \\, control characters, and % before two digits"
+        if at(self.root, way) is self.root:      # the default warehouse stands in no line
+            raise ForebayError("bad-path", message, hint=hint)
+        raise self.refused(way, "bad-path", message, hint)
 
 
 def load(folder: str) -> Pipeline:
@@ -28,95 +65,92 @@ def load(folder: str) -> Pipeline:
         hint = "give the pipeline's folder with --pipeline, or make one with `forebay init DIR`"
         raise ForebayError("no-pipeline", f"{folder} has no {FILE}", hint=hint) from None
     except (OSError, UnicodeDecodeError) as error:
-        raise ForebayError("bad-yaml", f"{path} cannot be read: {error}", hint="it must be a UTF-8 text that you may read") from error
-    return _pipeline(document(content, path), folder)
+        hint = "it must be a UTF-8 text that you may read"
+        raise ForebayError("bad-yaml", f"{path} cannot be read: {error}", hint=hint) from error
+    root = yaml_document(content, path)
+    return _pipeline(document.read(root), root, folder)
 
 
-def _pipeline(entry: Entry, folder: str) -> Pipeline:
-    given = fields(entry, ("name", "warehouse", "batch", "streams", "relations", "schedule", "spark", "latency", "tracking"), ("name", "batch", "streams"))
-    engine = spark(given.get("spark"))
-    streams = _each(given["streams"], lambda n, e: _stream(n, e, folder, engine))
-    if not streams:
-        raise refused(given["streams"], "missing-key", "streams is empty", "a pipeline has at least one stream")
-    relations = _each(given["relations"], lambda n, e: _relation(n, e, folder, engine)) if "relations" in given else {}
-    taken = {n.lower() for n in streams}
-    for n, place in (items(given["relations"]) if relations else {}).items():
-        if n.lower() in taken:
-            raise refused(place, "bad-name", f"{n} names a stream and a relation", "give one of them another name")
-    return Pipeline(name(given["name"], text(given["name"])), folder, _warehouse(given, folder, engine), duration(given["batch"], 1), streams, relations,
-                    schedule(given["schedule"]) if "schedule" in given else None, engine, _length(given, "latency", None, 1),
-                    tracking(given["tracking"], folder) if "tracking" in given else None)
+def _pipeline(keys: PipelineKeys, root: Entry, folder: str) -> Pipeline:
+    engine = _spark(keys.spark or SparkKeys.model_validate({}), root)
+    file = _File(root, folder, engine.settings)
+    streams = {name: _stream(name, keys, file) for name in keys.streams}
+    relations = {name: _relation(name, keys, file) for name in keys.relations}
+    return Pipeline(
+        keys.name, folder, file.table(keys.warehouse or "warehouse", ("warehouse",)), keys.batch, streams, relations,
+        _schedule(keys), engine, keys.latency, _tracking(keys.tracking, folder))
 
 
-def _warehouse(given: Mapping[str, Entry], folder: str, engine: Spark) -> str:
-    entry = given.get("warehouse")
-    return table_place(located("warehouse", folder) if entry is None else reached(entry, folder, engine.settings), entry)
+def _stream(name: str, keys: PipelineKeys, file: _File) -> Stream:
+    stream = keys.streams[name]
+    source = _source(stream.source, ("streams", name, "source"), file) if stream.source else None
+    return Stream(
+        name, document.column_types(stream.columns), stream.event_time, stream.wait, stream.lateness, stream.idle,
+        stream.ahead, stream.keep, stream.unknown_columns, source, document.sensitive(stream.columns))
 
 
-def _each(entry: Entry, make: Callable[[str, Entry], T]) -> dict[str, T]:
-    """Named things; names differ in more than case, since file systems and Spark may not tell `A` from `a`."""
-    made: dict[str, T] = {}
-    for key, value in items(entry).items():
-        if key.lower() in {n.lower() for n in made}:
-            raise refused(value, "bad-name", f"{value.where} differs from another name only in case", "give one of them another name")
-        made[name(value, key)] = make(key, value)
-    return made
+def _relation(name: str, keys: PipelineKeys, file: _File) -> Relation:
+    relation = keys.relations[name]
+    source = _source(relation.source, ("relations", name, "source"), file)
+    return Relation(name, document.column_types(relation.columns), source, document.sensitive(relation.columns))
 
 
-def _stream(title: str, entry: Entry, folder: str, engine: Spark) -> Stream:
-    given = fields(entry, STREAM, ("columns", "event_time"))
-    columns, sensitive = _columns(given["columns"])
-    event_time = choice(given["event_time"], tuple(columns))
-    if columns[event_time] != TIMESTAMP:
-        raise refused(given["event_time"], "bad-config", f"{given['event_time'].where} is {event_time}, which is {columns[event_time]}",
-                      f"declare `{event_time}: timestamp`, or name a column that is one")
-    lateness, keep = _length(given, "lateness", 0) or 0, _length(given, "keep", None, 1)
-    if keep is not None and keep < lateness:
-        raise refused(given["keep"], "bad-config", f"{given['keep'].where} is shorter than lateness", "rows must stay at least as long as late ones may come")
-    policy = choice(given["unknown_columns"], ("quarantine", "drop")) if "unknown_columns" in given else "quarantine"
-    return Stream(title, columns, event_time, _length(given, "wait", 0) or 0, lateness, _length(given, "idle", None, 1), _ahead(given), keep, policy,
-                  source(given["source"], folder, STREAM_SOURCES, engine.settings) if "source" in given else None, sensitive)
+def _source(source: RelationSource, way: tuple[str, ...], file: _File) -> Source:
+    (kind, place), = source.places.items()
+    if kind == "kafka":
+        return Source("kafka", place.topic, _kafka_options(place, (*way, "kafka", "options"), file))
+    path = file.table(place, (*way, kind)) if kind == "delta" else file.reached(place, (*way, kind))
+    return Source(kind, path, source.options)
 
 
-def _ahead(given: Mapping[str, Entry]) -> int:
-    value = _length(given, "ahead", HOUR)
-    return HOUR if value is None else value
+def _kafka_options(kafka: KafkaKeys, way: tuple[str, ...], file: _File) -> dict[str, str]:
+    """The Kafka client's own; `$NAME` is taken from the environment, so that no secret need stand in the file."""
+    options = {"kafka.bootstrap.servers": kafka.servers}
+    for key, value in kafka.options.items():
+        if _VARIABLE.fullmatch(value):
+            if value[1:] not in os.environ:
+                says = f"{'.'.join((*way, key))} is {value}, which the environment does not have"
+                raise file.refused((*way, key), "bad-config", says, f"export {value[1:]} first")
+            value = os.environ[value[1:]]
+        options[f"kafka.{key.removeprefix('kafka.')}"] = value
+    return options
 
 
-def _relation(title: str, entry: Entry, folder: str, engine: Spark) -> Relation:
-    given = fields(entry, ("columns", "source"), ("columns", "source"))
-    columns, sensitive = _columns(given["columns"])
-    return Relation(title, columns, source(given["source"], folder, RELATION_SOURCES, engine.settings), sensitive)
+def _schedule(keys: PipelineKeys) -> Schedule | None:
+    if keys.schedule is None or keys.schedule == "continuous":
+        return Schedule("continuous") if keys.schedule else None
+    return Schedule("cron", keys.schedule) if isinstance(keys.schedule, str) else Schedule("asset", keys.schedule.asset)
 
 
-def _columns(entry: Entry) -> tuple[dict[str, Type], frozenset[str]]:
-    sensitive: set[str] = set()
-
-    def make(title: str, value: Entry) -> Type:
-        if title.startswith("_"):
-            raise refused(value, "bad-name", f"column {title} starts with _", "such names are Forebay's own, as _boundary")
-        if value.mapping:
-            given = fields(value, ("type", "sensitive"), ("type",))
-            if "sensitive" in given and flag(given["sensitive"]):
-                sensitive.add(title)
-            value = given["type"]
-        return _type(value)
-
-    columns = _each(entry, make)
-    if not columns:
-        raise refused(entry, "missing-key", f"{entry.where} is empty", "declare at least one column, as `user: string`")
-    return columns, frozenset(sensitive)
+def _tracking(place: str | None, folder: str) -> str | None:
+    """A server or database by URI, a folder for a database of its own, "" for none."""
+    if place is None or place in ("off", "false"):
+        return "" if place else None
+    return place if forms.TRACKING.match(place) else located(place, folder)
 
 
-def _type(entry: Entry) -> Type:
-    try:
-        return parse_type(text(entry))
-    except ForebayError as error:
-        raise refused(entry, error.code, f"{entry.where}: {error.message}", error.hint) from None
+def _spark(keys: SparkKeys, root: Entry) -> Spark:
+    """FOREBAY_MASTER is stronger than the file."""
+    if forced := os.environ.get("FOREBAY_MASTER"):
+        if not _MASTER.fullmatch(forced):
+            raise ForebayError("bad-config", f"FOREBAY_MASTER is {forced!r}", hint=_MASTERS)
+        place = forced
+    elif keys.remote is not None:
+        place = keys.remote
+        if not place.startswith("sc://") or not _MASTER.fullmatch(place):
+            hint = "a Spark Connect server is sc://HOST:PORT"
+            raise refused(at(root, ("spark", "remote")), "bad-config", f"spark.remote is {place!r}", hint)
+    else:
+        place = keys.master if keys.master is not None else "local[*]"
+        if not _MASTER.fullmatch(place):
+            raise refused(at(root, ("spark", "master")), "bad-config", f"spark.master is {place!r}", _MASTERS)
+    if place.startswith("sc://"):
+        return Spark("local[*]", place, keys.settings)
+    return Spark(place, None, keys.settings)
 
 
-def _length(given: Mapping[str, Entry], key: str, default: int | None, least: int = 0) -> int | None:
-    """A duration; `for ever` and `never` are None where None is the default."""
-    if key not in given or default is None and text(given[key]).lower() in ("for ever", "forever", "never"):
-        return default
-    return duration(given[key], least)
+def located(path: str, folder: str) -> str:
+    """An absolute path, or the URI as it is."""
+    if "://" in path:
+        return path.removeprefix("file://")
+    return os.path.normpath(os.path.join(folder, os.path.expanduser(path)))

@@ -12,7 +12,7 @@ from expectations.kinds import KINDS, SEVERITIES, Kind
 from jobs.engine import kernel
 from jobs.pipeline.lines import Entry, document, fields, refused, suggest, text
 from jobs.pipeline.model import Pipeline
-from optimizer.errors import ForebayError
+from optimizer.errors import ForebayError, first_line
 from optimizer.expression.types import Type
 
 FOLDER = "expectations"
@@ -151,7 +151,7 @@ def _check_pattern(entry: Entry, pattern: str) -> None:
         con.execute("SELECT regexp_matches('', $1)", [pattern])
     except kernel.Error as error:
         hint = "patterns are RE2's: no look-around, no back-references"
-        raise refused(entry, "bad-value", f"{entry.where} is no pattern: {str(error).splitlines()[0]}", hint) from None
+        raise refused(entry, "bad-value", f"{entry.where} is no pattern: {first_line(error)}", hint) from None
     finally:
         con.close()
 

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from jobs.pipeline.config import FILE, load
-from jobs.pipeline.config_parts import located
+from jobs.pipeline.config import FILE, load, located
 from jobs.pipeline.model import Pipeline
 from optimizer.errors import ForebayError
 

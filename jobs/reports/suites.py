@@ -22,6 +22,7 @@ from jobs.requests import requests
 from jobs.results import answers
 from jobs.storage import places, tables
 from optimizer.expression.types import Type
+from optimizer.time import EPOCH, instant
 
 if TYPE_CHECKING:
     from jobs.ledger.open_pipeline import OpenPipeline
@@ -101,10 +102,10 @@ def _stream_words(rt: OpenPipeline, stream: str, d: Derived, boundary: int | Non
     elif d.name == NOT_NULL:
         yield "expect_column_values_to_not_be_null", column
     elif d.name == DOMAIN:
-        yield "expect_column_values_to_be_between", {**column, "min_value": tables.EPOCH, "max_value": tables.instant(rt.clock() + declared.ahead)}
+        yield "expect_column_values_to_be_between", {**column, "min_value": EPOCH, "max_value": instant(rt.clock() + declared.ahead)}
     elif d.name == FRESH and last is not None:
         limit = derived.fresh_until(declared.lateness, declared.idle, rt.pipeline.batch)
-        yield "expect_column_max_to_be_between", {**column, "min_value": tables.instant(max(last - limit, 0))}
+        yield "expect_column_max_to_be_between", {**column, "min_value": instant(max(last - limit, 0))}
     elif d.name == VOLUME and boundary is not None:
         yield from _volume(rt, stream, boundary)
 
@@ -130,7 +131,7 @@ def _of_query(rt: OpenPipeline, standing: Standing, last: int) -> Iterator[Touch
 def _query_words(d: Derived, last: int) -> Iterator[tuple[str, dict[str, Any]]]:
     """What is conserved can be told only while the batch runs."""
     if d.name == MONOTONE:
-        yield "expect_column_values_to_be_between", {"column": "boundary", "min_value": tables.instant(last), "max_value": tables.instant(last)}
+        yield "expect_column_values_to_be_between", {"column": "boundary", "min_value": instant(last), "max_value": instant(last)}
     elif d.name == UNIQUE and len(d.columns) == 1:
         yield "expect_column_values_to_be_unique", {"column": d.columns[0]}
     elif d.name == UNIQUE:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from jobs.results.history import Span
-from jobs.storage import tables
+from optimizer.time import instant
 
 WIDTH, HEIGHT = 10, 4.5       # inches
 
@@ -19,9 +19,9 @@ def chart(name: str, spans: Sequence[Span]) -> Any:
     points = [p for s in spans for p in s.points]
     for metric, style, label in (("measured_s", "o-", "measured"), ("predicted_s", "s--", "predicted"), ("best_s", ":", "cheapest plan, predicted")):
         known = [p for p in points if metric in p.metrics]
-        axes.plot([tables.instant(p.boundary) for p in known], [p.metrics[metric] for p in known], style, label=label, markersize=4)
+        axes.plot([instant(p.boundary) for p in known], [p.metrics[metric] for p in known], style, label=label, markersize=4)
     for span in spans:
-        at = tables.instant(span.first.boundary)
+        at = instant(span.first.boundary)
         axes.axvline(at, color="grey", linewidth=0.8)
         axes.annotate(span.plan.name, (at, 0.98), xycoords=("data", "axes fraction"), rotation=90, va="top", ha="right", fontsize=8)
     axes.set(title=f"{name}: seconds a boundary", xlabel="boundary (event time)", ylabel="seconds")

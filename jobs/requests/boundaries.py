@@ -120,4 +120,4 @@ def next_group(rt: OpenPipeline, to: int | None, flush: bool, limit: int | None)
 def _rows_between(rt: OpenPipeline, after: int, upto: int) -> int:
     """At most how many rows these boundaries bring, by the files' statistics."""
     files = (f for s in read_streams(rt, upto) if tables.exists(places.join(rt.pipeline.warehouse, "streams", s)) for f in rt.table(f"streams/{s}").files())
-    return sum(f.rows for f in files if f.high.get("_boundary", upto) > after and f.low.get("_boundary", upto) <= upto)
+    return sum(f.rows for f in files if f.may_hold("_boundary", after + 1, upto))

@@ -24,7 +24,7 @@ from optimizer.choice import explain as renderer
 from optimizer.errors import ForebayError
 from optimizer.query.model import Query
 from optimizer.sharing.group import OWNER
-from optimizer.time import iso
+from optimizer.time import instant, iso
 
 if TYPE_CHECKING:
     from jobs.ledger.open_pipeline import OpenPipeline
@@ -89,7 +89,7 @@ def _files(rt: OpenPipeline, table: str, boundaries: list[int]) -> tuple[Any, ..
         return ()
     low, high = min(boundaries), max(boundaries)
     return tuple(places.join(path, f.path) for f in handles.latest(rt.pipeline, path).files()
-                 if f.high.get("boundary", low) >= low and f.low.get("boundary", high) <= high)
+                 if f.may_hold("boundary", low, high))
 
 
 def arrow_timestamp() -> pa.DataType:
@@ -161,7 +161,7 @@ def _differences(rt: OpenPipeline, standing: Standing, boundaries: list[int], fi
     got, found = rows(rt, standing, compared), []
     for t in compared:
         answer = expected.get(t)
-        mine = got.filter(pc.equal(got["boundary"], pa.scalar(tables.instant(t), got.schema.field("boundary").type))).drop_columns(["boundary"])
+        mine = got.filter(pc.equal(got["boundary"], pa.scalar(instant(t), got.schema.field("boundary").type))).drop_columns(["boundary"])
         said = oracle.compare(answer, mine) if isinstance(answer, pa.Table) else [f"recomputation fails there: {answer}"]
         found += [{"boundary": t, "difference": d} for d in said]
     return found
@@ -178,7 +178,7 @@ def _raw(rt: OpenPipeline, query: Query) -> dict[str, Any]:
     for i in query.inputs:
         if i.is_stream:
             table = rt.table(f"streams/{i.source}").refresh()
-            found[i.source] = tuple(places.join(table.path, f.path) for f in table.files())
+            found[i.source] = table.paths
         else:
             folder = places.join(rt.pipeline.warehouse, "relations", i.source)
             found[i.source] = {t: (places.join(folder, relations.version_file(rt.pipeline, i.source, v).path),)

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
-from optimizer.errors import ForebayError, failed
+from optimizer.errors import ForebayError, failed, first_line
 
 Settings = tuple[tuple[str, str], ...]      # Hadoop's names without `fs.s3a.`, sorted: a key of caches
 SCHEMES = ("s3a", "s3", "s3n")
@@ -128,7 +128,7 @@ def reached(uri: str) -> Iterator[None]:
     except FileNotFoundError as error:
         raise explained(uri, error) or error
     except OSError as error:
-        raise explained(uri, error) or failed("no-store", f"{uri}: {str(error).splitlines()[0][:300]}", _HINTS["no-store"]) from error
+        raise explained(uri, error) or failed("no-store", f"{uri}: {first_line(error)[:300]}", _HINTS["no-store"]) from error
 
 
 def explained(uri: str, error: BaseException) -> ForebayError | None:

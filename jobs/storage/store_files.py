@@ -2,14 +2,15 @@
 from __future__ import annotations
 
 import io
-from datetime import datetime, timezone
+from datetime import datetime
 from typing import Any
 
 from fsspec import AbstractFileSystem
 
 from jobs.storage import store
+from optimizer.time import EPOCH
 
-UNCHANGED = datetime(1970, 1, 1, tzinfo=timezone.utc)      # our files are written once, under names of their own
+UNCHANGED = EPOCH      # our files are written once, under names of their own
 MOST = 100_000
 
 

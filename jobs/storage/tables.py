@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta, timezone
+from datetime import datetime
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,11 +21,10 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from jobs.storage import delta_log, places
 from jobs.storage.delta_log import Commit
-from optimizer.errors import ForebayError, failed
+from optimizer.errors import ForebayError, failed, first_line
+from optimizer.time import instant, micros
 
 UNKNOWN = 2**62              # more NULLs than a file can have
-EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-MICROSECOND = timedelta(microseconds=1)
 NANOSECONDS = {"milliseconds": 1_000_000, "microseconds": 1000, "nanoseconds": 1}      # of Parquet's units of time
 OURS = "forebay.commit"      # each commit of ours carries its own version under this name
 CHECKPOINT_EVERY = 50        # commits: a checkpoint takes some six milliseconds, reading fifty commits as long
@@ -36,7 +35,10 @@ Broken = DeltaError          # what a table that cannot be read or written raise
 
 @dataclass(frozen=True)
 class File:
-    """One Parquet file of a table; `low` and `high` bound its integer and timestamp columns (integers, microseconds), `nulls` counts NULLs where known."""
+    """One Parquet file of a table; `low` and `high` bound its integer and timestamp columns (integers, microseconds), `nulls` counts NULLs where known.
+
+    `File("a.parquet", 2, 900, {"_boundary": 10}, {"_boundary": 20})`: two rows, of boundaries from 10 to 20.
+    """
 
     path: str
     rows: int
@@ -44,6 +46,10 @@ class File:
     low: Mapping[str, int] = field(default_factory=dict)
     high: Mapping[str, int] = field(default_factory=dict)
     nulls: Mapping[str, int] = field(default_factory=dict)
+
+    def may_hold(self, column: str, first: int, last: int) -> bool:
+        """Whether a row's value of the column may lie between these, both counted; without bounds it may."""
+        return self.high.get(column, first) >= first and self.low.get(column, last) <= last
 
 
 class Conflict(ForebayError):
@@ -61,6 +67,11 @@ class Table:
         self.handle = handle
         self._known: dict[str, File] | None = None
         self._checkpoint: int | None = None
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Where its files are."""
+        return tuple(places.join(self.path, file.path) for file in self.files())
 
     @property
     def version(self) -> int:
@@ -238,7 +249,7 @@ def open_table(path: str, version: int | None = None) -> Table:
     except TableNotFoundError as error:
         raise failed("no-table", f"{path} is not a Delta table", "forebay doctor lists the tables of a warehouse") from error
     except (DeltaError, OSError) as error:
-        damaged = failed("damaged-table", f"{path} cannot be read: {str(error).splitlines()[0]}",
+        damaged = failed("damaged-table", f"{path} cannot be read: {first_line(error)}",
                          "run `forebay doctor`; state tables can be rebuilt from the stream tables")
         raise places.explained(path, error) or damaged from error
 
@@ -312,15 +323,6 @@ def _bounds(found: pq.Statistics | None) -> tuple[int, int] | None:
         return found.min_raw * unit // 1000, found.max_raw * unit // 1000
     low, high = _integer(found.min), _integer(found.max)
     return None if low is None or high is None else (low, high)
-
-
-def micros(value: datetime) -> int:
-    """Microseconds since 1970; a time without zone is UTC."""
-    return ((value if value.tzinfo else value.replace(tzinfo=timezone.utc)) - EPOCH) // MICROSECOND
-
-
-def instant(us: int) -> datetime:
-    return EPOCH + us * MICROSECOND
 
 
 def _integer(value: object) -> int | None:

@@ -14,7 +14,7 @@ from jobs.engine.kernel import DATA_ERRORS, Connection, connect, files, table
 from jobs.verify.sql import Plain, Table, plain, quoted
 from jobs.verify.statement import FOR_EVER, MAGNITUDE, in_duckdb, in_spark, raw
 from jobs.verify.windows import Variant, variants
-from optimizer.errors import ForebayError, failed
+from optimizer.errors import ForebayError, failed, first_line
 
 Rows = Union[pa.Table, Sequence[str]]                       # an Arrow table, or the paths of Parquet files
 Tables = Mapping[str, Union[Rows, Mapping[int, Rows]]]      # a relation may be given by version: each from which boundary on
@@ -108,7 +108,7 @@ def _by_spark(query: Plain, tables: Tables, catalog: Mapping[str, Table], sessio
 
 
 def _failure(t: int, error: Exception) -> ForebayError:
-    return failed("query-failed", f"the answer at boundary {t} needs a value that cannot be computed: {str(error).splitlines()[0]}")
+    return failed("query-failed", f"the answer at boundary {t} needs a value that cannot be computed: {first_line(error)}")
 
 
 def _show(tables: Tables, t: int, shown: dict[str, Rows], view: Callable[[str, Rows], None]) -> None:

@@ -1,14 +1,13 @@
-"""What a batch really costs, in seconds: amounts of work (optimizer.cost.features) times unit costs fitted to measured batches; nothing is measured here.
+"""What a batch really costs, in seconds: amounts of work (optimizer.cost.features) times unit costs.
 
-The model is linear, y = c·x, with c normal and never negative. A measurement moves mean and covariance by recursive least squares on relative errors
-(y − c·x)/max(y, c·x); before each, the covariance goes a little back to the prior's, so old measurements are forgotten and what is never seen keeps its doubt.
+The model is linear, y = c·x, with c normal and never negative. optimizer.cost.fitting fits c to measured batches;
+nothing is measured here.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import isfinite, sqrt
-from operator import mul
 from types import MappingProxyType
 
 from optimizer.cost.features import Features, building, steady
@@ -21,8 +20,6 @@ from optimizer.statistics.observed import Observed
 
 UNIT = "s"
 SPREAD = 0.5          # standard deviation of a unit cost nobody has measured, relative to it
-NOISE = 0.15          # the same of a measured batch: other work of the machine, what the amounts leave out
-FORGETTING = 0.02     # how far the covariance goes back to the prior's with each measurement
 # Seconds a unit of the kernel on the machine that this was made on (2 cores), fitted to a run of jobs.papers.trial_settings; `forebay calibrate` measures them
 # elsewhere, batches correct them. Those of the JVM and of exchanges are guesses by what statements and Spark's own plans took (DESIGN, "Measured").
 SECONDS: Mapping[str, float] = MappingProxyType({
@@ -128,64 +125,6 @@ def deviation(amounts: Mapping[str, float], coefficients: Coefficients, than: Ma
     other = than or {}
     x = [(PLACE[name], d) for name in {*amounts, *other} if (d := amounts.get(name, 0.0) - other.get(name, 0.0))]
     return sqrt(max(sum(u * v * coefficients.covariance[i][j] for i, u in x for j, v in x), 0.0))
-
-
-def fit(before: Coefficients, measurements: Iterable[Measurement], noise: float = NOISE, forgetting: float = FORGETTING) -> Coefficients:
-    """Coefficients after these measurements, in the order in which they were made."""
-    mean, covariance, count = list(before.mean), [list(row) for row in before.covariance], before.measurements
-    for one in measurements:
-        x = [one.amounts.get(name, 0.0) for name in NAMES]
-        scale = max(one.seconds, _dot(mean, x))
-        if not isfinite(scale) or scale <= 0 or one.seconds < 0:
-            continue
-        _forget(covariance, forgetting)
-        _update(mean, covariance, [v / scale for v in x], one.seconds / scale, noise)
-        count += 1
-    return Coefficients(tuple(_nonnegative(mean, covariance)), tuple(map(tuple, covariance)), before.source, count)
-
-
-def _forget(covariance: list[list[float]], share: float) -> None:
-    """Towards the prior's: λΣ + (1 − λ)Σ₀, for directions whose doubt is below the prior's."""
-    for i, name in enumerate(NAMES):
-        start = (SPREAD * SECONDS[name]) ** 2
-        if covariance[i][i] < start:
-            covariance[i][i] += share * (start - covariance[i][i])
-
-
-def _update(mean: list[float], covariance: list[list[float]], x: list[float], y: float, noise: float) -> None:
-    """The Kalman step of recursive least squares; x and y are already relative, so their noise is one number."""
-    along = _times(covariance, x)
-    gain = [a / (noise * noise + _dot(x, along)) for a in along]
-    error = y - _dot(mean, x)
-    for i, g in enumerate(gain):
-        mean[i] += g * error
-        for j, a in enumerate(along):
-            covariance[i][j] -= g * a
-    for i in range(len(mean)):
-        covariance[i][i] = max(covariance[i][i], 0.0)
-
-
-def _nonnegative(mean: list[float], covariance: list[list[float]]) -> list[float]:
-    """The mean given that nothing costs less than nothing: the worst component is set to 0, the others to what is then expected, until none is negative."""
-    found, sigma = list(mean), [list(row) for row in covariance]
-    for _ in mean:
-        worst = min(range(len(found)), key=lambda i: found[i] / SECONDS[NAMES[i]])
-        if found[worst] >= 0:
-            break
-        column, own, low = [row[worst] for row in sigma], sigma[worst][worst], found[worst]
-        for i in range(len(found)):
-            found[i] -= column[i] / own * low if own > 0 else 0.0
-            sigma[i] = [v - column[i] * column[j] / own for j, v in enumerate(sigma[i])] if own > 0 else sigma[i]
-        found[worst] = 0.0
-    return [max(v, 0.0) for v in found]
-
-
-def _times(matrix: Iterable[Iterable[float]], x: list[float]) -> list[float]:
-    return [_dot(row, x) for row in matrix]
-
-
-def _dot(a: Iterable[float], b: Iterable[float]) -> float:
-    return float(sum(map(mul, a, b)))
 
 
 def _number(value: object) -> bool:

@@ -4,13 +4,14 @@ from __future__ import annotations
 import re
 import struct
 from dataclasses import replace
-from datetime import date, datetime, timezone
+from datetime import datetime, timezone
 from decimal import ROUND_HALF_UP, Context, Decimal
 from fractions import Fraction
 
 from optimizer.errors import ForebayError
 from optimizer.expression.expr import Call, Expr, Literal
 from optimizer.expression.types import BIGINT, DATE, DOUBLE, FLOAT, INT, INTEGERS, SMALLINT, STRING, TIMESTAMP, TINYINT, Type, decimal
+from optimizer.time import EPOCH, micros
 
 _NUMBER = re.compile(r"(-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(L|S|Y|D|F|BD|)", re.IGNORECASE)
 _SUFFIXES = {"L": BIGINT, "S": SMALLINT, "Y": TINYINT}
@@ -99,11 +100,6 @@ def moment(text: str) -> datetime | None:
         return None
 
 
-def micros(value: datetime) -> int:
-    gap = value - datetime(1970, 1, 1, tzinfo=timezone.utc)
-    return (gap.days * 86_400 + gap.seconds) * 1_000_000 + gap.microseconds
-
-
 def coerce(expr: Expr, to: Type) -> Expr:
     """`expr` as `to`, by an implicit cast; constants are converted here and now."""
     if expr.type == to:
@@ -125,7 +121,7 @@ def _temporal(text: str, to: Type) -> Literal:
     if value is None or (to == DATE and ":" in text):
         form = "2013-01-02" if to == DATE else "2013-01-02 03:04:05"
         raise ForebayError("bad-literal", f"{text!r} is not a {to}", hint=f"write it as '{form}'")
-    days = (value.date() - date(1970, 1, 1)).days
+    days = (value.date() - EPOCH.date()).days
     return Literal(days, DATE) if to == DATE else Literal(micros(value), TIMESTAMP)
 
 

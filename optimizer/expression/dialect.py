@@ -2,19 +2,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta, timezone
 
+from optimizer import time
 from optimizer.expression.types import Type
 
 DIALECTS = ("duckdb", "spark")
-EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 LATEST = 253_402_300_799_000_000        # 9999-12-31T23:59:59Z, the last instant both engines write
+
+
+def identifier(name: str, dialect: str = "duckdb") -> str:
+    """A name of a column or table: `identifier("page")` is "page" in DuckDB, with backticks in Spark."""
+    return '"' + name.replace('"', '""') + '"' if dialect == "duckdb" else "`" + name.replace("`", "``") + "`"
+
+
+def string(text: str, dialect: str = "duckdb") -> str:
+    """A constant of text: `string("page")` is 'page'."""
+    if dialect == "spark":
+        return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    return "'" + text.replace("'", "''") + "'"
 
 
 def instant(us: int, dialect: str) -> str:
     """A literal of the event-time type."""
-    at = EPOCH + timedelta(microseconds=min(max(us, 0), LATEST))
-    text = at.strftime("%Y-%m-%d %H:%M:%S.%f")
+    text = time.instant(min(max(us, 0), LATEST)).strftime("%Y-%m-%d %H:%M:%S.%f")
     return f"TIMESTAMPTZ '{text}+00'" if dialect == "duckdb" else f"TIMESTAMP '{text}Z'"
 
 
@@ -77,5 +87,4 @@ def times(value: str, type_: Type, count: str, dialect: str) -> str:
 
 
 def failure(message: str, dialect: str) -> str:
-    text = message.replace("'", "''")
-    return f"error('{text}')" if dialect == "duckdb" else f"raise_error('{text}')"
+    return f"{'error' if dialect == 'duckdb' else 'raise_error'}({string(message, dialect)})"

@@ -28,7 +28,7 @@ class Literal:
 
 @dataclass(frozen=True)
 class Call:
-    """A function of `optimizer.expression.functions` applied to arguments; its type was decided when it was built."""
+    """A function of `optimizer.expression.functions.table` applied to arguments; its type was decided when it was built."""
 
     function: str
     args: tuple[Expr, ...]

@@ -2,13 +2,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from datetime import datetime, timedelta, timezone
 
 from optimizer.errors import ForebayError
 from optimizer.expression.casting import sql_type
+from optimizer.expression.dialect import string
 from optimizer.expression.expr import Call, Expr, Literal, walk
-from optimizer.expression.functions import FUNCTIONS, nonzero
+from optimizer.expression.functions.arithmetic import nonzero
+from optimizer.expression.functions.table import FUNCTIONS
 from optimizer.expression.letters import macros
+from optimizer.time import DAY, instant
 
 Name = Callable[[Expr], str]
 MOST = 200_000          # characters of one expression's SQL
@@ -25,11 +27,11 @@ def render(expr: Expr, dialect: str, name: Name) -> str:
     args = tuple(render(a, dialect, name) for a in expr.args)
     function = FUNCTIONS[expr.function]
     if dialect == "spark":
-        return _limited(function.spark(expr, args))
+        return _limited(function.sql("spark", expr, args))
     guarded = _guarded(expr, args, name)
     if expr.function in ("and", "or"):
         return _limited(_short_circuit(expr, guarded))
-    return _limited(function.duckdb(expr, guarded))
+    return _limited(function.sql("duckdb", expr, guarded))
 
 
 def can_fail(expr: Expr) -> bool:
@@ -55,9 +57,8 @@ def safe(expr: Expr, dialect: str, name: Name) -> str:
         return _limited(f"TRY({render(expr, dialect, name)})")
     if not isinstance(expr, Call):
         return name(expr)
-    function = FUNCTIONS[expr.function]
     args = tuple(safe(a, dialect, name) for a in expr.args)
-    return _limited((function.attempt if function.attempt and function.fails(expr) else function.spark)(expr, args))
+    return _limited(FUNCTIONS[expr.function].never_raising(expr, args))
 
 
 def literal(value: Literal, dialect: str) -> str:
@@ -68,23 +69,13 @@ def literal(value: Literal, dialect: str) -> str:
     if isinstance(content, bool):
         return str(content).upper()
     if kind.name == "string":
-        return _string(str(content), dialect)
+        return string(str(content), dialect)
     if kind.name == "timestamp":
-        return f"{'TIMESTAMPTZ' if dialect == 'duckdb' else 'TIMESTAMP'} '{_moment(int(content)).isoformat(' ', 'microseconds')}'"
+        return f"{'TIMESTAMPTZ' if dialect == 'duckdb' else 'TIMESTAMP'} '{instant(int(content)).isoformat(' ', 'microseconds')}'"
     if kind.name == "date":
-        return f"DATE '{_moment(int(content) * 86_400_000_000).date().isoformat()}'"
+        return f"DATE '{instant(int(content) * DAY).date().isoformat()}'"
     text = f"{content:f}" if kind.name == "decimal" else repr(content)
     return f"CAST('{text}' AS {sql_type(kind, dialect)})" if not kind.integral else f"CAST({text} AS {sql_type(kind, dialect)})"
-
-
-def _string(text: str, dialect: str) -> str:
-    if dialect == "spark":
-        return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
-    return "'" + text.replace("'", "''") + "'"
-
-
-def _moment(us: int) -> datetime:
-    return datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=us)
 
 
 def _limited(text: str) -> str:
@@ -127,7 +118,7 @@ def _nulls(expr: Expr, name: Name) -> list[str]:
     if not isinstance(expr, Call):
         return [f"{name(expr)} IS NULL"]
     function = FUNCTIONS[expr.function]
-    if function.order in ("strict", "divisor") and not (function.quiet and function.quiet(expr, ("",) * len(expr.args))):
+    if function.order in ("strict", "divisor") and not function.null_condition(expr, ("",) * len(expr.args)):
         return list(dict.fromkeys(c for a in expr.args for c in _nulls(a, name)))
     return [f"({render(expr, 'duckdb', name)}) IS NULL"]
 
@@ -135,10 +126,10 @@ def _nulls(expr: Expr, name: Name) -> list[str]:
 def _short_circuit(call: Call, args: tuple[str, ...]) -> str:
     """AND and OR left to right: a term that can fail is evaluated only where those before it leave the answer open."""
     risky = [i for i, a in enumerate(call.args) if i and can_fail(a)]
-    template = FUNCTIONS[call.function].duckdb
+    function = FUNCTIONS[call.function]
     if not risky:
-        return template(call, args)
-    first = template(call, args[:risky[0]])
+        return function.sql("duckdb", call, args)
+    first = function.sql("duckdb", call, args[:risky[0]])
     rest = _short_circuit(Call(call.function, call.args[risky[0]:], call.type), args[risky[0]:])
     decided = f"NOT {first} THEN FALSE" if call.function == "and" else f"{first} THEN TRUE"
     return _limited(f"CASE WHEN {decided} ELSE ({first} {call.function.upper()} {rest}) END")
@@ -160,8 +151,7 @@ def _own_failure(call: Call, name: Name) -> str:
     """All arguments there, no result, and no reason for that."""
     args = tuple(safe(a, "spark", name) for a in call.args)
     there = [f"{text} IS NOT NULL" for a, text in zip(call.args, args) if not isinstance(a, Literal)]
-    quiet = FUNCTIONS[call.function].quiet
-    reason = quiet(call, args) if quiet else ""
+    reason = FUNCTIONS[call.function].null_condition(call, args)
     return _all((*there, f"{safe(call, 'spark', name)} IS NULL", *([f"NOT ({reason})"] if reason else [])))
 
 

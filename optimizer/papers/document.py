@@ -3,9 +3,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, fields
-from difflib import get_close_matches
 
-from optimizer.errors import ForebayError
+from optimizer.errors import ForebayError, suggestion
 from optimizer.expression.expr import inputs
 from optimizer.papers.statistics import Constants, Setting, Stream
 from optimizer.query.model import Input, Query
@@ -77,6 +76,6 @@ def _number(owner: str, key: str, value: object) -> float:
 def _only(owner: str, given: Mapping[str, object], known: list[str] | tuple[str, ...]) -> None:
     for key in given:
         if key not in known:
-            near = get_close_matches(str(key), known, 1)
-            meant = f"did you mean {near[0]}? " if near else ""
-            raise ForebayError("bad-statistics", f"{key!r} is not known of {owner}", hint=f"{meant}known are {', '.join(dict.fromkeys(known))}")
+            names = f"known are {', '.join(dict.fromkeys(known))}"
+            hint = " ".join(filter(None, (suggestion(str(key), known), names)))
+            raise ForebayError("bad-statistics", f"{key!r} is not known of {owner}", hint=hint)

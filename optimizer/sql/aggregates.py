@@ -6,10 +6,10 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from optimizer.errors import ForebayError
-from optimizer.expression import signatures
 from optimizer.expression.arguments import is_bare_null
 from optimizer.expression.coercion import bounded, mismatch, number
 from optimizer.expression.expr import AggregateRef, Expr, Literal
+from optimizer.expression.functions.table import OPERATORS
 from optimizer.expression.types import BIGINT, DOUBLE, INT, Type
 from optimizer.query.model import Aggregate
 
@@ -64,7 +64,7 @@ def _count(only: exp.Expr, condition: Expr | None, read: Reader) -> Aggregate:
 
 def _kept(argument: Expr, condition: Expr | None) -> Expr:
     """FILTER as CASE WHEN condition THEN argument END."""
-    return argument if condition is None else signatures.OPERATORS["CASE"]((condition, argument))
+    return argument if condition is None else OPERATORS["CASE"]((condition, argument))
 
 
 def _result(name: str, function: str, kind: Type) -> Type:

@@ -1,22 +1,24 @@
 """The parser's expressions as ours: names resolved, types given, aggregates collected; every node type that is not listed here is refused."""
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from optimizer.errors import ForebayError
-from optimizer.expression import signatures
+from optimizer.errors import ForebayError, suggestion
 from optimizer.expression.coercion import number
 from optimizer.expression.expr import Column, Expr, Literal, columns
+from optimizer.expression.functions.conversion import cast
+from optimizer.expression.functions.table import NAMES, OPERATORS, build
+from optimizer.expression.functions.times import plus_interval
 from optimizer.expression.types import BOOLEAN, STRING, Type, decimal
 from optimizer.query.model import WINDOW_NAME, Aggregate, Input
 from optimizer.sql.aggregates import AGGREGATES, aggregate
 from optimizer.sql.text import Source, located
 from optimizer.sql.tree import Plus, described, extras, offset
-from optimizer.sql.windows import LENGTHS, length
+from optimizer.sql.windows import length
+from optimizer.time import UNITS
 
 DEEPEST = 120
 BINARY: dict[type, str] = {
@@ -115,7 +117,7 @@ def _binary(node: exp.Expr, scope: Scope) -> Expr:
     sides = (node.this, node.expression)
     if isinstance(node, (exp.Add, exp.Sub)) and any(isinstance(_bare(s), exp.Interval) for s in sides):
         return _moved(node, scope)
-    return signatures.OPERATORS[BINARY[type(node)]](tuple(convert(s, scope) for s in sides))
+    return OPERATORS[BINARY[type(node)]](tuple(convert(s, scope) for s in sides))
 
 
 def _bare(node: exp.Expr) -> exp.Expr:
@@ -130,7 +132,7 @@ def _chain(node: exp.Expr, scope: Scope) -> Expr:
     while type(node) is kind:
         terms.append(node.expression)
         node = node.this
-    return signatures.OPERATORS[CHAINS[kind]](tuple(convert(t, scope) for t in (node, *reversed(terms))))
+    return OPERATORS[CHAINS[kind]](tuple(convert(t, scope) for t in (node, *reversed(terms))))
 
 
 def _moved(node: exp.Expr, scope: Scope) -> Expr:
@@ -140,7 +142,7 @@ def _moved(node: exp.Expr, scope: Scope) -> Expr:
         raise ForebayError("type-mismatch", "nothing can be subtracted from an interval", hint="write timestamp - INTERVAL")
     moment, interval = (node.this, right) if isinstance(right, exp.Interval) else (node.expression, left)
     us = _interval(interval)
-    return signatures.plus_interval(convert(moment, scope), -us if isinstance(node, exp.Sub) else us)
+    return plus_interval(convert(moment, scope), -us if isinstance(node, exp.Sub) else us)
 
 
 def _interval(node: exp.Expr) -> int:
@@ -152,7 +154,7 @@ def _interval(node: exp.Expr) -> int:
     if not words or len(words) % 2:
         raise ForebayError("bad-length", f"{node.this.this!r} is not an interval", hint="for instance INTERVAL 5 MINUTES")
     if any(w.lower().rstrip("s") in ("month", "year", "quarter") for w in words[1::2]):
-        raise ForebayError("bad-length", "months and years have no fixed length", hint=f"units are {', '.join(LENGTHS)}")
+        raise ForebayError("bad-length", "months and years have no fixed length", hint=f"units are {', '.join(UNITS)}")
     return sum(-length(c[1:], u) if c.startswith("-") else length(c, u) for c, u in zip(words[::2], words[1::2]))
 
 
@@ -200,11 +202,6 @@ def _unknown(name: str, qualifier: str | None, chosen: list[tuple[int, Input]]) 
     raise ForebayError("unknown-column", where, hint=suggestion(name, known) or f"columns are {', '.join(known[:20])}")
 
 
-def suggestion(name: str, known: list[str]) -> str | None:
-    close = difflib.get_close_matches(name.lower(), [k.lower() for k in known], 1)
-    return f"did you mean {next(k for k in known if k.lower() == close[0])}?" if close else None
-
-
 def _literal(node: exp.Expr, scope: Scope) -> Expr:
     return Literal(str(node.this), STRING) if node.args.get("is_string") else number(str(node.this))
 
@@ -214,15 +211,15 @@ def _negative(node: exp.Expr, scope: Scope) -> Expr:
     inner = node.this
     if isinstance(inner, exp.Literal) and not inner.args.get("is_string") and not inner.this.startswith("-"):
         return number(f"-{inner.this}")
-    return signatures.OPERATORS["NEGATE"]((convert(inner, scope),))
+    return OPERATORS["NEGATE"]((convert(inner, scope),))
 
 
 def _is(node: exp.Expr, scope: Scope) -> Expr:
     value = convert(node.this, scope)
     if isinstance(node.expression, exp.Null):
-        return signatures.OPERATORS["IS NULL"]((value,))
+        return OPERATORS["IS NULL"]((value,))
     if isinstance(node.expression, exp.Boolean):
-        return signatures.OPERATORS["<=>"]((value, convert(node.expression, scope)))
+        return OPERATORS["<=>"]((value, convert(node.expression, scope)))
     raise ForebayError("not-supported", "IS takes NULL, TRUE or FALSE", hint="for instance x IS NOT NULL")
 
 
@@ -230,19 +227,19 @@ def _in(node: exp.Expr, scope: Scope) -> Expr:
     _complete(node, ("this", "expressions"))
     if not node.expressions:
         raise ForebayError("syntax", "IN needs at least one value", hint="for instance x IN (1, 2)")
-    return signatures.OPERATORS["IN"](tuple(convert(n, scope) for n in (node.this, *node.expressions)))
+    return OPERATORS["IN"](tuple(convert(n, scope) for n in (node.this, *node.expressions)))
 
 
 def _between(node: exp.Expr, scope: Scope) -> Expr:
     _complete(node, ("this", "low", "high"))
     value, low, high = (convert(node.args[k], scope) for k in ("this", "low", "high"))
-    return signatures.OPERATORS["AND"]((signatures.OPERATORS[">="]((value, low)), signatures.OPERATORS["<="]((value, high))))
+    return OPERATORS["AND"]((OPERATORS[">="]((value, low)), OPERATORS["<="]((value, high))))
 
 
 def _like(node: exp.Expr, scope: Scope) -> Expr:
     _complete(node, ("this", "expression", "negate"))
-    made = signatures.OPERATORS["LIKE"]((convert(node.this, scope), convert(node.expression, scope)))
-    return signatures.OPERATORS["NOT"]((made,)) if node.args.get("negate") else made
+    made = OPERATORS["LIKE"]((convert(node.this, scope), convert(node.expression, scope)))
+    return OPERATORS["NOT"]((made,)) if node.args.get("negate") else made
 
 
 def _case(node: exp.Expr, scope: Scope) -> Expr:
@@ -250,15 +247,15 @@ def _case(node: exp.Expr, scope: Scope) -> Expr:
     parts: list[Expr] = []
     for branch in node.args["ifs"]:
         condition = convert(branch.this, scope)
-        parts += [signatures.OPERATORS["="]((subject, condition)) if subject else condition, convert(branch.args["true"], scope)]
+        parts += [OPERATORS["="]((subject, condition)) if subject else condition, convert(branch.args["true"], scope)]
     if node.args.get("default"):
         parts.append(convert(node.args["default"], scope))
-    return signatures.OPERATORS["CASE"](tuple(parts))
+    return OPERATORS["CASE"](tuple(parts))
 
 
 def _cast(node: exp.Expr, scope: Scope) -> Expr:
     _complete(node, ("this", "to", "safe"))
-    return signatures.cast(convert(node.this, scope), data_type(node.args["to"]), isinstance(node, exp.TryCast))
+    return cast(convert(node.this, scope), data_type(node.args["to"]), isinstance(node, exp.TryCast))
 
 
 def data_type(node: exp.Expr) -> Type:
@@ -278,21 +275,21 @@ def _function(node: exp.Expr, scope: Scope) -> Expr:
         return _aggregate(node, None, scope)
     if name == "IF":
         return _if(node, scope)
-    if name not in signatures.NAMES:
+    if name not in NAMES:
         raise _unknown_function(node.name)
-    return signatures.build(name, tuple(convert(a, scope) for a in node.expressions))
+    return build(name, tuple(convert(a, scope) for a in node.expressions))
 
 
 def _if(node: exp.Expr, scope: Scope) -> Expr:
     if len(node.expressions) != 3:
         raise ForebayError("wrong-arguments", f"IF takes 3 arguments, not {len(node.expressions)}")
-    return signatures.OPERATORS["IF"](tuple(convert(a, scope) for a in node.expressions))
+    return OPERATORS["IF"](tuple(convert(a, scope) for a in node.expressions))
 
 
 def _unknown_function(name: str) -> ForebayError:
     if name.lower() in VOLATILE:
         return ForebayError("not-deterministic", f"{name} differs from run to run", hint="answers depend on rows only; use the event time column")
-    known = [*signatures.NAMES, *AGGREGATES, "IF", "CASE", "CAST", "TRY_CAST"]
+    known = [*NAMES, *AGGREGATES, "IF", "CASE", "CAST", "TRY_CAST"]
     return ForebayError("unknown-function", f"function {name} is not accepted", hint=suggestion(name, known) or "docs/queries.md lists the functions")
 
 
@@ -336,12 +333,11 @@ def _complete(node: exp.Expr, known: tuple[str, ...]) -> None:
 READERS: dict[type, Callable[[exp.Expr, Scope], Expr]] = {
     exp.Column: _column, exp.Literal: _literal, exp.Neg: _negative, exp.Is: _is, exp.In: _in, exp.Between: _between, exp.Like: _like, exp.Case: _case,
     exp.Cast: _cast, exp.TryCast: _cast, exp.Anonymous: _function, exp.Filter: _filter, exp.WithinGroup: _within,
-    Plus: lambda node, scope: signatures.OPERATORS["PLUS"]((convert(node.this, scope),)),
+    Plus: lambda node, scope: OPERATORS["PLUS"]((convert(node.this, scope),)),
     exp.Paren: lambda node, scope: convert(node.this, scope),
-    exp.Not: lambda node, scope: signatures.OPERATORS["NOT"]((convert(node.this, scope),)),
+    exp.Not: lambda node, scope: OPERATORS["NOT"]((convert(node.this, scope),)),
     exp.Boolean: lambda node, scope: Literal(bool(node.this), BOOLEAN),
     exp.Null: lambda node, scope: Literal(None, STRING),
-    exp.NullSafeNEQ: lambda node, scope: signatures.OPERATORS["NOT"]((signatures.OPERATORS["<=>"]((convert(node.this, scope), convert(node.expression, scope))),
-                                                                      )),
-    exp.Concat: lambda node, scope: signatures.OPERATORS["||"](tuple(convert(n, scope) for n in node.expressions)),
+    exp.NullSafeNEQ: lambda node, scope: OPERATORS["NOT"]((OPERATORS["<=>"]((convert(node.this, scope), convert(node.expression, scope))),)),
+    exp.Concat: lambda node, scope: OPERATORS["||"](tuple(convert(n, scope) for n in node.expressions)),
 }

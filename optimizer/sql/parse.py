@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from sqlglot import exp
 
 from optimizer.errors import ForebayError
-from optimizer.expression import signatures
 from optimizer.expression.expr import Call, Expr, Literal, inputs
+from optimizer.expression.functions.table import OPERATORS
 from optimizer.expression.scalar import can_fail, fails, render, safe
 from optimizer.expression.types import BOOLEAN
 from optimizer.query.model import Catalog, Query
@@ -91,7 +91,7 @@ def _merge_using(scope: Scope, found: From) -> tuple[Scope, list[Expr]]:
             left = Scope(scope.source, found.inputs[:number], scope.merged)
             try:
                 pair = (resolve(name.name, None, left), resolve(name.name, found.inputs[number].alias, scope))
-                equalities.append(signatures.OPERATORS["="](pair))
+                equalities.append(OPERATORS["="](pair))
             except ForebayError as error:
                 raise located(scope.source.original, error, offset(name)) from None
             scope = Scope(scope.source, scope.inputs, scope.merged | {(number, name.name.lower())})

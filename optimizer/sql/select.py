@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from optimizer.errors import ForebayError
-from optimizer.expression import signatures
 from optimizer.expression.arguments import is_bare_null
 from optimizer.expression.expr import AggregateRef, Call, Column, Expr, GroupRef, Literal, inputs
+from optimizer.expression.functions.arithmetic import grouped
 from optimizer.expression.types import BOOLEAN
 from optimizer.query.model import WINDOW_NAME, Aggregate, references
 from optimizer.sql.expressions import Scope, convert, named
@@ -54,7 +54,7 @@ def body(select: exp.Select, base: Scope) -> Body:
             raise base.error("not-supported", "* is not accepted in a query with aggregates", item.node, "name the grouping columns")
     outputs = [_grouped(i.expr, groups, i, base) for i in items]
     condition = _grouped(having.expr, groups, having, base) if having else None
-    return Body(tuple(map(signatures.grouped, groups)), tuple(aggregates), condition, _named(items, outputs, base, tuple(aggregates)))
+    return Body(tuple(map(grouped, groups)), tuple(aggregates), condition, _named(items, outputs, base, tuple(aggregates)))
 
 
 def row_conditions(asked: Body) -> tuple[Body, list[Expr]]:

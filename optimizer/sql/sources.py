@@ -1,12 +1,11 @@
 """FROM as inputs: each entry's stream or relation, window and alias, and the conditions of JOIN … ON and USING; what is asked is read elsewhere."""
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 
 from sqlglot import exp
 
-from optimizer.errors import ForebayError
+from optimizer.errors import ForebayError, suggestion
 from optimizer.query.model import Catalog, Input
 from optimizer.query.windows import Window
 from optimizer.sql.azure import envelope
@@ -124,10 +123,8 @@ def _input(entry: _Entry, lifted: Lifted | None, source: Source, catalog: Catalo
                                    "leave the window out: all rows of a relation count")
             return Input(entry.alias, name, None, None, columns)
     known = [s[0] for s in catalog.streams] + [r[0] for r in catalog.relations]
-    close = difflib.get_close_matches(entry.name.lower(), [k.lower() for k in known], 1)
-    spelled = next((k for k in known if close and k.lower() == close[0]), None)
     raise source.error("unknown-input", f"no stream or relation is called {entry.name}", entry.start,
-                       f"did you mean {spelled}?" if spelled else f"there are {', '.join(known) or 'none yet'}")
+                       suggestion(entry.name, known) or f"there are {', '.join(known) or 'none yet'}")
 
 
 def _window(entry: _Entry, lifted: Lifted | None, source: Source, batch: int) -> Window:

@@ -3,11 +3,10 @@ from __future__ import annotations
 
 import re
 
+from optimizer import time
 from optimizer.errors import ForebayError
 from optimizer.query.windows import Window, check
 
-LENGTHS = {"microsecond": 1, "millisecond": 1_000, "second": 1_000_000, "minute": 60_000_000, "hour": 3_600_000_000, "day": 86_400_000_000,
-           "week": 604_800_000_000}
 LONGEST = 2**61
 FORMS = "[WINDOW 1 HOUR], [WINDOW 1 HOUR TUMBLING], [WINDOW 1 HOUR SLIDE 10 MINUTES] or [WINDOW UNTIL NOW]"
 WINDOW = re.compile(r"\s*(\S+)\s+(\w+)\s*(?:(TUMBLING)|SLIDE\s+(\S+)\s+(\w+))?\s*", re.IGNORECASE)
@@ -15,23 +14,22 @@ WINDOW = re.compile(r"\s*(\S+)\s+(\w+)\s*(?:(TUMBLING)|SLIDE\s+(\S+)\s+(\w+))?\s
 
 def length(count: str, unit: str) -> int:
     """`10 MINUTES` in microseconds."""
-    name = unit.lower()
-    name = name if name in LENGTHS else name.removesuffix("s")
-    if name not in LENGTHS:
-        hint = f"units are {', '.join(LENGTHS)}, also in the plural"
+    unit_length = time.unit(unit)
+    if unit_length is None:
+        hint = f"units are {', '.join(time.UNITS)}, also in the plural"
         raise ForebayError("bad-length", f"{unit!r} is not a unit of fixed length", hint=hint)
     if re.fullmatch(r"-[0-9]+|[0-9]{19,}", count):
         raise _impossible(count, unit)
     if not re.fullmatch(r"[0-9]{1,18}", count):
         raise ForebayError("bad-length", f"{count!r} is not a whole number", hint="use a smaller unit instead of a fraction: 90 MINUTES, not 1.5 HOURS")
-    value = int(count) * LENGTHS[name]
+    value = int(count) * unit_length
     if not 0 < value <= LONGEST:
         raise _impossible(count, unit)
     return value
 
 
 def _impossible(count: str, unit: str) -> ForebayError:
-    wrong = "lengths are positive" if count.startswith("-") or not count.strip("0") else f"a length is at most {LONGEST // LENGTHS['day']:,} days"
+    wrong = "lengths are positive" if count.startswith("-") or not count.strip("0") else f"a length is at most {LONGEST // time.DAY:,} days"
     return ForebayError("bad-length", f"a length of {count[:40]} {unit} is not possible", hint=wrong)
 
 

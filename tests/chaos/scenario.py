@@ -27,6 +27,7 @@ from jobs.ledger.queries import standings
 from jobs.maintenance import compact
 from jobs.results import answers
 from jobs.storage import failpoints, tables
+from optimizer.time import instant, micros
 
 SECOND = 10**6
 BEGINNING = 1_767_225_600 * SECOND              # 2026-01-01T00:00:00Z
@@ -130,7 +131,7 @@ def write(folder: Path, k: int) -> None:
     seconds = [k * SPAN + rnd.uniform(0, SPAN) for _ in range(60)] + [max(0.0, k * SPAN - rnd.uniform(0, 120)) for _ in range(10)]
     users = [[f"u{rnd.randrange(12)}" for _ in seconds] for _ in range(2)]
     ms = [0 if k == 2 and i == 7 else rnd.randrange(1, 100) for i in range(len(seconds))]
-    stamps = pa.array([tables.instant(boundary(0) + round(s * SECOND)) for s in seconds], pa.timestamp("us", "UTC"))
+    stamps = pa.array([instant(boundary(0) + round(s * SECOND)) for s in seconds], pa.timestamp("us", "UTC"))
     amounts = pa.array([Decimal(rnd.randrange(1000)) / 100 for _ in seconds], pa.decimal128(10, 2))
     seen = [rnd.choice(["home", "about", "shop"]) for _ in seconds]
     _put(folder / "landing/views" / f"{k}.parquet", pa.table({"ts": stamps, "user": users[0], "page": seen, "ms": pa.array(ms, pa.int64())}))
@@ -181,7 +182,7 @@ def committed_twice(folder: Path) -> list[int]:
     """Boundaries with more than one commit, or more than one intent by number."""
     spans = [r for r in _rows(folder / "warehouse/ledger/batches") if r["phase"] == "commit"]
     count = Counter(r["first"] + k * timedelta(seconds=10) for r in spans for k in range(r["boundaries"]))
-    return [tables.micros(b) for b, n in count.items() if n > 1]
+    return [micros(b) for b, n in count.items() if n > 1]
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:

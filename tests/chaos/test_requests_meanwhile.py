@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from jobs.storage import tables
+from optimizer.time import micros
 from tests.chaos.scenario import ROOT
 from tests.jobs.pipelines import COUNT, boundary, equal, opened, pipeline, rows
 
@@ -39,7 +40,7 @@ def appeared(folder: Path, name: str) -> set[int]:
     for path in [folder / "warehouse/results" / name, *(folder / "warehouse/results").glob("shared-*")]:
         for file in tables.open_table(str(path)).files() if tables.exists(str(path)) else ():
             rows_ = pq.read_table(path / file.path, partitioning=None).to_pylist()
-            found |= {tables.micros(row["boundary"]) for row in rows_ if row.get("query", name) == name}
+            found |= {micros(row["boundary"]) for row in rows_ if row.get("query", name) == name}
     return found
 
 

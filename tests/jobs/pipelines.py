@@ -13,8 +13,8 @@ import pytest
 import forebay
 from jobs.adapt import choice
 from jobs.batch.works import parsed
-from jobs.storage import tables
 from optimizer.plan.model import Plan, named
+from optimizer.time import instant, micros
 
 SECOND = 10**6
 BEGINNING = 1_767_225_600 * SECOND              # 2026-01-01T00:00:00Z
@@ -58,7 +58,7 @@ def rows(pipe: forebay.Pipeline, seconds: Iterable[float], stream: str = "views"
     folder = Path(pipe.runtime.pipeline.folder)
     times = list(seconds)
     path = folder / f"{stream}-{len(list(folder.glob('*.parquet')))}.parquet"
-    stamps = pa.array([tables.instant(boundary(s)) for s in times], pa.timestamp("us", "UTC"))
+    stamps = pa.array([instant(boundary(s)) for s in times], pa.timestamp("us", "UTC"))
     numbers = {name: pa.array(given if isinstance(given, list) else [given] * len(times), pa.int64()) for name, given in (("k", k), ("x", x))}
     pq.write_table(pa.table({"ts": stamps, **numbers}), path)
     return pipe.ingest(stream, str(path))
@@ -72,7 +72,7 @@ def ran(pipe: forebay.Pipeline, **options: Any) -> list[float]:
 def answers(pipe: forebay.Pipeline, name: str) -> list[tuple[Any, ...]]:
     """(boundary in seconds, values …) of every answer; NULL is None, which equals itself."""
     frame = pipe.result(name, every=True).astype(object)
-    return [((tables.micros(row[0].to_pydatetime()) - BEGINNING) / SECOND, *row[1:]) for row in frame.where(frame.notna(), None).itertuples(index=False)]
+    return [((micros(row[0].to_pydatetime()) - BEGINNING) / SECOND, *row[1:]) for row in frame.where(frame.notna(), None).itertuples(index=False)]
 
 
 def equal(pipe: forebay.Pipeline) -> bool:

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.pipeline.config import Pipeline, Schedule, Source, Spark, catalog, load
-from jobs.pipeline.lines import UNITS
 from optimizer.errors import ForebayError
 from optimizer.expression.types import BIGINT, STRING, TIMESTAMP, decimal
+from optimizer.time import UNITS
 
 GOOD = """\
 name: traffic
@@ -171,6 +171,24 @@ def test_mistakes(tmp_path: Path, old: str, new: str, code: str, said: str, line
     error = refusal(tmp_path, GOOD.replace(old, new, 1))
     assert (error.code, error.line) == (code, line), str(error)
     assert said in str(error)
+
+
+@pytest.mark.parametrize("text", [
+    "a: &a [*a]", "name: &n {x: *n}",
+    "\n".join(["a0: &a0 [x, x]", *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 9))])])
+def test_aliases_that_never_end_are_refused(tmp_path: Path, text: str) -> None:
+    error = refusal(tmp_path, f"{GOOD}{text}")
+    assert error.code in ("bad-yaml", "bad-config") and error.line
+
+
+def test_what_aliases_repeat_is_read(tmp_path: Path) -> None:
+    pipe = read(tmp_path, GOOD.replace("columns: {ts:", "columns: &them {ts:") + "  others: {columns: *them, source: {files: a.csv}}\n")
+    assert pipe.relations["others"].columns == pipe.streams["views"].columns
+
+
+def test_of_several_mistakes_an_unknown_key_is_named_first(tmp_path: Path) -> None:
+    assert refusal(tmp_path, GOOD.replace("batch: 10 seconds", "batch: 10").replace("event_time", "evnet_time")).line == 7
+    assert refusal(tmp_path, GOOD.replace("batch: 10 seconds", "batch: 10").replace("wait: 10", "wait: x")).line == 3
 
 
 def test_no_folder_no_file(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from jobs.ledger import ledger
 from jobs.maintenance import integrity
 from jobs.storage import delta_log, places, tables
 from optimizer.errors import ForebayError
+from optimizer.time import instant
 from tests.jobs.pipelines import COUNT, answers, boundary, equal, opened, pipeline, ran, rows
 
 pytestmark = pytest.mark.slow
@@ -147,7 +148,7 @@ def test_what_somebody_else_optimized_still_holds_its_nans(tmp_path: Path) -> No
     pipe = pipeline(tmp_path, queries={"q": "SELECT COUNT(*) AS n FROM views AS v [WINDOW UNTIL NOW] WHERE v.d BETWEEN 0 AND 7"},
                     columns="{ts: timestamp, d: double}")
     for start in (1, 11):
-        frame = pa.table({"ts": pa.array([tables.instant(boundary(start + n)) for n in range(3)], pa.timestamp("us", "UTC")), "d": [1.0, 5.0, float("nan")]})
+        frame = pa.table({"ts": pa.array([instant(boundary(start + n)) for n in range(3)], pa.timestamp("us", "UTC")), "d": [1.0, 5.0, float("nan")]})
         pq.write_table(frame, tmp_path / f"{start}.parquet")
         pipe.ingest("views", str(tmp_path / f"{start}.parquet"))
     path = str(tmp_path / "warehouse/streams/views")
@@ -159,7 +160,7 @@ def test_what_somebody_else_optimized_still_holds_its_nans(tmp_path: Path) -> No
 def test_somebodys_rows_in_answers_are_noticed_and_taken_out(shop: Path) -> None:
     path = str(shop / "warehouse/results/q")
     before = answers(opened(shop), "q")
-    write_deltalake(path, pa.table({"boundary": pa.array([tables.instant(boundary(40))], pa.timestamp("us", "UTC")), "n": [77]}), mode="append")
+    write_deltalake(path, pa.table({"boundary": pa.array([instant(boundary(40))], pa.timestamp("us", "UTC")), "n": [77]}), mode="append")
     refused(shop, "changed-outside", "results/q")
     mended = opened(shop).rebuild("q")
     assert (mended.tables, mended.boundaries) == (("results/q",), 0), "the files of the last commit are put back"

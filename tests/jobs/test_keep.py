@@ -16,6 +16,7 @@ from jobs.maintenance import compact, retention
 from jobs.storage import failpoints, tables
 from jobs.storage.failpoints import Reached
 from optimizer.errors import ForebayError
+from optimizer.time import micros
 from tests.jobs.pipelines import COUNT, SECOND, answers, boundary, opened, pipeline, ran, rows
 
 JOINED = "SELECT v.k, COUNT(*) AS n FROM views AS v [WINDOW 30 SECONDS], buys AS b [WINDOW 20 SECONDS] WHERE v.k = b.k GROUP BY v.k"
@@ -50,7 +51,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Copied:
 def stored(pipe: forebay.Pipeline, path: str, column: str) -> list[float]:
     root = Path(pipe.runtime.pipeline.warehouse) / path
     found = [v for f in tables.open_table(str(root)).files() for v in pq.read_table(root / f.path, partitioning=None)[column].to_pylist()]
-    return sorted((tables.micros(v) - boundary(0)) / SECOND for v in found)
+    return sorted((micros(v) - boundary(0)) / SECOND for v in found)
 
 
 def checked(pipe: forebay.Pipeline, name: str) -> dict[str, Any]:

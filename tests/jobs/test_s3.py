@@ -21,6 +21,7 @@ from jobs.storage import places, tables
 from jobs.storage.places import Remote
 from jobs.storage.tables import Conflict
 from optimizer.errors import ForebayError
+from optimizer.time import instant
 from tests.jobs.pipelines import COUNT, answers, equal, opened, pipeline, ran, rows
 from tests.stores import arrow, new_bucket, serving, settings
 
@@ -86,7 +87,7 @@ def test_relations_quarantine_and_data_frames(tmp_path: Path, server: str, bucke
         file.write("relations:\n  pages: {columns: {k: bigint, section: string}, source: {files: pages.csv}}\n")
     pipe = opened(tmp_path)
     pipe.ingest()
-    stamp = pa.array([tables.instant(1_767_225_600 * 10**6 + s * 10**6) for s in (1, 12, -(10**10))], pa.timestamp("us", "UTC"))
+    stamp = pa.array([instant(1_767_225_600 * 10**6 + s * 10**6) for s in (1, 12, -(10**10))], pa.timestamp("us", "UTC"))
     frame = pa.table({"ts": stamp, "k": [1, 2, 1], "x": [1, 1, 1]})
     assert pipe.ingest("views", frame)["streams"]["views"] == {"files": 1, "rows": 2, "quarantined": 1, "late": 0}
     assert pipe.ingest("views", frame)["streams"]["views"]["rows"] == 0

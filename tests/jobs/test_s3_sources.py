@@ -13,8 +13,9 @@ import pytest
 from deltalake import write_deltalake
 
 import forebay
-from jobs.storage import places, tables
+from jobs.storage import places
 from optimizer.errors import ForebayError
+from optimizer.time import instant
 from tests.jobs.pipelines import BEGINNING, SECOND, answers, equal, opened, ran
 from tests.stores import arrow, new_bucket, serving, settings
 
@@ -38,7 +39,7 @@ def put(server: str, path: str, content: bytes) -> None:
 
 
 def table(*seconds: float) -> pa.Table:
-    stamps = pa.array([tables.instant(BEGINNING + round(s * SECOND)) for s in seconds], pa.timestamp("us", "UTC"))
+    stamps = pa.array([instant(BEGINNING + round(s * SECOND)) for s in seconds], pa.timestamp("us", "UTC"))
     return pa.table({"ts": stamps, "k": [1] * len(seconds), "x": [2] * len(seconds)})
 
 

@@ -14,10 +14,11 @@ from jobs.adapt import choice, sharing
 from jobs.adapt.sharing import Groups
 from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.maintenance import compact
-from jobs.storage import failpoints, tables
+from jobs.storage import failpoints
 from optimizer.errors import ForebayError
 from optimizer.sharing import ways
 from optimizer.sharing.ways import Way
+from optimizer.time import micros
 from tests.jobs.pipelines import answers, boundary, equal, opened, pipeline, ran, rows
 
 pytestmark = pytest.mark.slow
@@ -103,7 +104,7 @@ def test_prices_and_equation_2_of_a_group_are_shown(tmp_path: Path) -> None:
     assert ran(pipe) == [30]
     read = {s: pipe.runtime.table(f"streams/{s}").rows().to_pylist() for s in STREAMS}
     span = {"views": (0, 20), "clicks": (-10, 20)}      # the batch that counted ended at 20 s
-    held = {s: [r for r in read[s] if boundary(span[s][0]) <= tables.micros(r["ts"]) < boundary(span[s][1])] for s in STREAMS}
+    held = {s: [r for r in read[s] if boundary(span[s][0]) <= micros(r["ts"]) < boundary(span[s][1])] for s in STREAMS}
     views, clicks = held["views"], held["clicks"]
     sizes = [[r for r in views if r["x"] < n] for n in range(1, 5)]
     keys = [len({r["k"] for r in side}) for side in (views, clicks)]

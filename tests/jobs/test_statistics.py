@@ -15,6 +15,7 @@ from jobs.adapt import statistics, statistics_table
 from jobs.adapt.statistics import EVERY, FIRST
 from jobs.batch.works import parsed
 from jobs.engine.sample import Asked, take
+from jobs.engine.small_tables import ask
 from jobs.storage import tables
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.model import default
@@ -57,7 +58,7 @@ def _known(pipe: forebay.Pipeline, name: str = "q") -> Observed | None:
 def _sampled(pipe: forebay.Pipeline, name: str = "q") -> list[int]:
     """Numbers of the boundaries with a sample, as the ledger's table has them."""
     table = tables.open_table(f"{pipe.runtime.pipeline.warehouse}/{statistics_table.PATH}")
-    found = statistics_table._ask(table, f"SELECT DISTINCT epoch_us(boundary) FROM statistics WHERE query = '{name}' ORDER BY 1")
+    found = ask(table, "statistics", f"SELECT DISTINCT epoch_us(boundary) FROM statistics WHERE query = '{name}' ORDER BY 1")
     return [(at - boundary(0)) // (10 * SECOND) for at, in found]
 
 

@@ -1,7 +1,6 @@
 """Delta tables as values: a commit wins or conflicts, a batch's number is told once, bounds hold their rows, an old version stays readable."""
 from __future__ import annotations
 
-from datetime import datetime, timezone
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,13 +11,15 @@ from hypothesis import strategies as st
 
 from jobs.engine import kernel
 from jobs.storage import tables
+from jobs.storage.tables import File
 from optimizer.errors import ForebayError
+from optimizer.time import instant
 
 SCHEMA = pa.schema([("n", pa.int64()), ("at", pa.timestamp("us", "UTC")), ("s", pa.string())])
 
 
 def rows(*numbers: int | None) -> pa.Table:
-    stamps = [None if n is None else tables.instant(n) for n in numbers]
+    stamps = [None if n is None else instant(n) for n in numbers]
     return pa.table({"n": list(numbers), "at": stamps, "s": [str(n) for n in numbers]}, schema=SCHEMA)
 
 
@@ -109,12 +110,14 @@ def test_what_is_no_table_or_damaged_is_said(tmp_path: Path) -> None:
     assert caught.value.code == "damaged-table"
 
 
-def test_instants_and_microseconds_are_inverse_and_a_time_without_zone_is_utc() -> None:
-    assert tables.micros(tables.instant(-1)) == -1 and tables.micros(datetime(1970, 1, 1, 0, 0, 1)) == 10**6
-    assert tables.micros(datetime(1970, 1, 1, 0, 0, 1, tzinfo=timezone.utc)) == 10**6
-
-
 def test_a_written_file_has_no_bounds_that_deny_nan(tmp_path: Path) -> None:
     tables.write(str(tmp_path), pa.table({"x": [0.0, float("nan"), 1.0]}), "x.parquet")
     file = kernel.file_list((str(tmp_path / "x.parquet"),))
     assert kernel.shared().execute(f"SELECT count(*) FILTER (x > 1), count(*) FILTER (x <= 1) FROM read_parquet({file})").fetchall() == [(1, 2)]
+
+
+@pytest.mark.parametrize(("first", "last", "may"), [(10, 20, True), (5, 10, True), (20, 25, True), (5, 9, False), (21, 25, False), (14, 15, True)])
+def test_a_file_may_hold_what_its_bounds_do_not_rule_out(first: int, last: int, may: bool) -> None:
+    bounded = File("a.parquet", 2, 900, {"ts": 10}, {"ts": 20})
+    assert bounded.may_hold("ts", first, last) is may
+    assert bounded.may_hold("other", first, last) and File("b.parquet", 2, 900).may_hold("ts", first, last)

@@ -11,7 +11,7 @@ import pyarrow as pa
 from scalar_cases import EDGES, TYPES
 from scalar_cases import texts as listed
 
-from optimizer.expression.signatures import NAMES
+from optimizer.expression.functions.table import NAMES
 from optimizer.expression.types import Type
 
 # Constants of every kind that may stand where a column may.

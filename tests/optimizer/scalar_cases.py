@@ -6,11 +6,11 @@ from datetime import date, datetime, timezone
 from decimal import Context, Decimal
 from functools import cache
 
-from optimizer.expression.coercion import micros
 from optimizer.expression.expr import Column, Expr, Literal, columns
 from optimizer.expression.types import BIGINT, BOOLEAN, DATE, DOUBLE, FLOAT, INT, SMALLINT, STRING, TIMESTAMP, TINYINT, Type, decimal
 from optimizer.query.model import Catalog
 from optimizer.sql.parse import parse
+from optimizer.time import micros
 
 INF, NAN = float("inf"), float("nan")
 TYPES = {"i8": TINYINT, "i16": SMALLINT, "i32": INT, "i64": BIGINT, "f": FLOAT, "d": DOUBLE, "p5": decimal(5, 2), "p10": decimal(10, 2), "p20": decimal(20, 4),

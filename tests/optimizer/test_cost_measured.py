@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from optimizer.cost.features import KINDS, steady
-from optimizer.cost.measured import NAMES, SECONDS, Coefficients, Measurement, deviation, first_price, fit, model, price, prior, read, seconds
+from optimizer.cost.fitting import fit
+from optimizer.cost.measured import NAMES, SECONDS, Coefficients, Measurement, deviation, first_price, model, price, prior, read, seconds
 from optimizer.errors import ForebayError
 from optimizer.expression.types import BIGINT, STRING, TIMESTAMP
 from optimizer.papers.contract import ranked
@@ -82,6 +83,37 @@ def test_fit_recovers_known_costs() -> None:
     for kind, cost in true.items():
         assert found[kind] == pytest.approx(cost, rel=0.1)
     assert found["exchange"] == SECONDS["exchange"] and found.measurements == 400
+
+
+# What the fit gave before numpy did it: random work of every kind, without and with forgetting.
+MEANS = {"scan": 4.968693479939618e-09, "files": 0.0012274587996771143, "group": 0.0,
+         "jobs": 0.33307468058988204, "jvm_jobs": 0.0, "jvm_scan": 7.606872894092613e-09}
+DEVIATIONS = {"scan": 1.0429897682770683e-09, "files": 0.0002021958262724738, "group": 7.465542596224727e-10,
+              "jobs": 0.0446615903188525, "jvm_jobs": 0.030126537073699788, "jvm_scan": 3.471016595082098e-09}
+FORGETTING_MEANS = {"scan": 6.332330871870371e-09, "files": 0.0012666619915603554, "group": 2.6781198057428194e-11,
+                    "jobs": 0.3937719904715195, "jvm_jobs": 0.0, "jvm_scan": 7.038342900620117e-09}
+
+
+def noise() -> list[Measurement]:
+    draw = random.Random(11)
+    measurements = []
+    for _ in range(200):
+        amounts = {k: draw.uniform(0, 2) * 0.05 / SECONDS[k] for k in draw.sample(list(NAMES), 6)}
+        measurements.append(Measurement(amounts, draw.uniform(0.001, 2)))
+    return measurements
+
+
+def test_fit_gives_the_figures_it_always_gave() -> None:
+    costs = fit(prior(), noise(), forgetting=0.0)
+    assert {k: costs[k] for k in MEANS} == pytest.approx(MEANS, rel=1e-9) and costs["jvm_jobs"] == 0
+    assert {k: deviation({k: 1.0}, costs) for k in DEVIATIONS} == pytest.approx(DEVIATIONS, rel=1e-9)
+    costs = fit(prior(), noise())
+    assert {k: costs[k] for k in FORGETTING_MEANS} == pytest.approx(FORGETTING_MEANS, rel=1e-9)
+
+
+def test_fit_is_of_plain_numbers() -> None:
+    costs = fit(prior(), noise()[:3])
+    assert {type(v) for row in (costs.mean, *costs.covariance) for v in row} == {float} and hash(costs)
 
 
 def test_fit_forgets_what_was_before() -> None:

@@ -9,9 +9,9 @@ from scalar_cases import read, texts
 
 from optimizer.errors import ForebayError
 from optimizer.expression.expr import Call, walk
-from optimizer.expression.functions import FUNCTIONS
+from optimizer.expression.functions.row import Function
+from optimizer.expression.functions.table import FUNCTIONS, NAMES, OPERATORS, TABLE
 from optimizer.expression.scalar import can_fail, fails
-from optimizer.expression.signatures import NAMES
 from optimizer.sql.aggregates import AGGREGATES
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "queries.md"
@@ -26,6 +26,17 @@ def listed(heading: str) -> dict[str, str]:
 
 def test_the_docs_list_every_function_with_what_it_does() -> None:
     assert listed("Functions of a row") == {name: known.about for name, known in sorted(NAMES.items())}
+
+
+def test_no_name_call_or_operator_has_two_rows() -> None:
+    assert len(NAMES) == sum(len(row.names) for row in TABLE)
+    assert len(OPERATORS) == sum(len(row.operators) for row in TABLE)
+    assert len(FUNCTIONS) == sum(isinstance(row, Function) for row in TABLE)
+
+
+def test_a_row_that_can_be_written_has_a_typing_rule() -> None:
+    with pytest.raises(ValueError, match="needs a typing rule"):
+        Function(name="half", operators=("½",), duckdb="({0} / 2)")
 
 
 def test_the_docs_list_every_aggregate() -> None:

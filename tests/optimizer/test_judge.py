@@ -12,7 +12,7 @@ from scalar_cases import TYPES
 
 from optimizer.errors import ForebayError
 from optimizer.expression.casting import castable
-from optimizer.expression.signatures import NAMES, OPERATORS
+from optimizer.expression.functions.table import NAMES, OPERATORS
 from optimizer.expression.types import NAMES as TYPE_NAMES
 from optimizer.expression.types import parse_type
 from optimizer.sql.aggregates import AGGREGATES

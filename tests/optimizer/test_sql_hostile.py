@@ -8,7 +8,7 @@ from test_sql import CATALOG, V
 
 from optimizer.errors import ForebayError
 from optimizer.expression.expr import Call, walk
-from optimizer.expression.functions import FUNCTIONS
+from optimizer.expression.functions.table import FUNCTIONS
 from optimizer.sql.parse import parse
 
 CALLS = """reflect('java.lang.System', 'exit', 1)

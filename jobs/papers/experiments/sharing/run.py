@@ -29,6 +29,7 @@ from jobs.requests import requests
 from jobs.results import answers
 from jobs.run import Loop
 from optimizer.errors import failed
+from optimizer.expression.dialect import string
 
 SECOND = 1_000_000
 START = 1_356_998_400 * SECOND        # 2013-01-01T00:00:00Z
@@ -104,7 +105,7 @@ def _land(folder: str, names: Sequence[str], setting: Load) -> None:
         con.execute(f"SELECT setseed({salt / 100})")
         for number in range(setting.batches):
             ts = f"CAST(make_timestamp({START + number * length} + (i * {length}) // {count}) AS TIMESTAMPTZ) AS ts"
-            file = kernel.quoted(os.path.join(folder, name, f"{number:05d}.parquet"))
+            file = string(os.path.join(folder, name, f"{number:05d}.parquet"))
             con.execute(f"COPY (SELECT {ts}, {values} FROM range({count}) AS r(i)) TO {file} (FORMAT parquet)")
 
 

@@ -26,6 +26,7 @@ from optimizer.coverage.algebra import COVERED, PARTITIONED, Window
 from optimizer.coverage.graph import as_written, prices
 from optimizer.coverage.statements import EVENTS, statements
 from optimizer.errors import failed
+from optimizer.expression.dialect import string
 
 EVENT_COUNT, QUICK = 1_000_000, 100_000      # `--events 10000000` is the paper's Synthetic-10M
 FIRST = [s for s in PAPER if "-5-" in s]
@@ -74,8 +75,8 @@ def _measured(points: Points, clock: Points, setups: Sequence[str], chosen: Sequ
         path = os.path.join(folder, "events.parquet")
         con = kernel.connect(memory="4GB")
         made = f"SELECT CAST(make_timestamp(i // {RATE} * 1000000) AS TIMESTAMPTZ) AS ts, {SYNTHETIC} AS v FROM range({count}) AS r(i)"
-        con.execute(f"COPY ({made}) TO {kernel.quoted(path)} (FORMAT parquet)")
-        reading = _timed(con, f"CREATE TABLE {EVENTS} AS SELECT epoch_us(ts) // 1000000 AS t, v FROM read_parquet({kernel.quoted(path)})")
+        con.execute(f"COPY ({made}) TO {string(path)} (FORMAT parquet)")
+        reading = _timed(con, f"CREATE TABLE {EVENTS} AS SELECT epoch_us(ts) // 1000000 AS t, v FROM read_parquet({string(path)})")
         timed = Timed(con, clock, "Parquet")
         for setup in setups:
             tell(f"{setup}: {point(points, setup, lambda: _ours(timed, setup, count, reading))}")

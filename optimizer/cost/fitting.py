@@ -1,0 +1,76 @@
+"""Unit costs fitted to measured batches, by recursive least squares; nothing is measured here.
+
+A measurement moves mean and covariance of the unit costs c by its relative error (y − c·x) / max(y, c·x), where x are
+its amounts of work and y its seconds. Before each the covariance goes a little back to the prior's, so that old
+measurements are forgotten and what is never measured keeps its doubt.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import isfinite
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optimizer.cost.measured import NAMES, SECONDS, SPREAD, Coefficients, Measurement
+
+NOISE = 0.15          # standard deviation of a measured batch: other work of the machine, what the amounts leave out
+FORGETTING = 0.02     # how far the covariance goes back to the prior's with each measurement
+Array = NDArray[np.float64]
+_PRIOR: Array = np.array([SECONDS[name] for name in NAMES])
+_PRIOR_VARIANCES: Array = (SPREAD * _PRIOR) ** 2
+
+
+def fit(before: Coefficients, measurements: Iterable[Measurement], noise: float = NOISE,
+        forgetting: float = FORGETTING) -> Coefficients:
+    """Coefficients after these measurements, in the order in which they were made.
+
+    `fit(prior(), [Measurement({"scan": 1e7}, 0.1)])`: scanning 10,000,000 values took 0.1 s, where 0.03 s were
+    expected, so "scan" costs more than before, and is less doubtful.
+    """
+    mean, covariance, count = np.array(before.mean), np.array(before.covariance), before.measurements
+    with np.errstate(over="ignore", invalid="ignore"):      # Coefficients refuses what is not finite
+        for measurement in measurements:
+            x = np.array([measurement.amounts.get(name, 0.0) for name in NAMES])
+            scale = max(measurement.seconds, float(mean @ x))
+            if not isfinite(scale) or scale <= 0 or measurement.seconds < 0:
+                continue
+            _forget(covariance, forgetting)
+            _update(mean, covariance, x / scale, measurement.seconds / scale, noise)
+            count += 1
+        expected = _never_negative(mean, covariance)
+    rows = tuple(tuple(row) for row in covariance.tolist())
+    return Coefficients(tuple(expected.tolist()), rows, before.source, count)
+
+
+def _forget(covariance: Array, share: float) -> None:
+    """Towards the prior's: λΣ + (1 − λ)Σ₀, for directions whose doubt is below the prior's."""
+    variances = np.einsum("ii->i", covariance)      # a view of the diagonal that can be written to
+    variances += share * np.maximum(_PRIOR_VARIANCES - variances, 0.0)
+
+
+def _update(mean: Array, covariance: Array, x: Array, y: float, noise: float) -> None:
+    """The Kalman step of recursive least squares; x and y are already relative, so their noise is one number."""
+    along = covariance @ x
+    gain = along / (noise * noise + x @ along)
+    mean += gain * (y - mean @ x)
+    covariance -= np.outer(gain, along)
+    np.fill_diagonal(covariance, np.maximum(covariance.diagonal(), 0.0))
+
+
+def _never_negative(mean: Array, covariance: Array) -> Array:
+    """The mean given that nothing costs less than nothing.
+
+    The worst component is set to 0, the others to what is then expected, until none is negative.
+    """
+    expected, covariance = mean.copy(), covariance.copy()
+    for _ in NAMES:
+        worst = int(np.argmin(expected / _PRIOR))
+        if expected[worst] >= 0:
+            break
+        if (variance := covariance[worst, worst]) > 0:
+            share = covariance[:, worst] / variance
+            expected -= share * expected[worst]
+            covariance -= np.outer(share, covariance[worst])      # its row is then 0, so it stays at 0
+        expected[worst] = 0.0
+    return np.maximum(expected, 0.0)
