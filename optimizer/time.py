@@ -7,6 +7,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 UNITS = {"microsecond": 1, "millisecond": 1_000, "second": 10**6, "minute": 60 * 10**6, "hour": 3_600 * 10**6,
          "day": 86_400 * 10**6, "week": 7 * 86_400 * 10**6}
 DAY = UNITS["day"]
+SHOWN_UNITS = (("d", DAY), ("h", UNITS["hour"]), ("min", UNITS["minute"]), ("s", UNITS["second"]), ("ms", 1_000), ("µs", 1))
 _MICROSECOND = timedelta(microseconds=1)
 
 
@@ -29,3 +30,9 @@ def iso(us: int) -> str:
 def unit(name: str) -> int | None:
     """The length of a unit as people write it, `unit("Hours")`; None of months and what else has no fixed length."""
     return UNITS.get(name.lower()) or UNITS.get(name.lower().removesuffix("s"))
+
+
+def span(us: int) -> str:
+    """A length as people read it, in the largest unit that divides it: `span(600_000_000)` is 10 min."""
+    name, length = next((name, length) for name, length in SHOWN_UNITS if us % length == 0)
+    return f"{us // length} {name}"

@@ -24,8 +24,8 @@ from jobs.results.history import Point, Span, spans, weighed
 from jobs.storage.lock import held
 from optimizer.choice import explain as renderer
 from optimizer.errors import ForebayError, failed
-from optimizer.query.spans import span as spelled
 from optimizer.time import iso
+from optimizer.time import span as spelled
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient

@@ -12,9 +12,9 @@ from optimizer.plan.program import BEGINNING
 from optimizer.plan.tree import program, state_sets, tree_in_words
 from optimizer.query.model import Query
 from optimizer.query.shape import shape
-from optimizer.query.spans import span
 from optimizer.query.windows import SECOND
 from optimizer.sql.pretty import pretty
+from optimizer.time import span
 
 EXAMPLE = 1_700_000_000 * SECOND
 

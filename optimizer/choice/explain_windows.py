@@ -7,7 +7,7 @@ from fractions import Fraction
 from optimizer.plan.merging import parent, source, step
 from optimizer.plan.model import Plan
 from optimizer.query.model import NamedWindow, Query
-from optimizer.query.spans import span
+from optimizer.time import span
 
 SHOWN = 40             # windows that are drawn; of more, the others are counted
 

@@ -6,7 +6,7 @@ from optimizer.expression.decimals import quotient
 from optimizer.expression.expr import AggregateRef, Expr, GroupRef
 from optimizer.expression.scalar import render
 from optimizer.expression.types import TIMESTAMP, Type, decimal
-from optimizer.plan.lowering import Lowering, merged, quoted
+from optimizer.plan.lowering import Lowering, merged
 from optimizer.plan.operators.join import failing, group_columns
 from optimizer.query.model import Aggregate
 from optimizer.query.shape import Shape, measure_of
@@ -22,7 +22,7 @@ def final(low: Lowering, partials: str = "partials", due: str = "due", owner: tu
     values = [f"{_value(low.shape, a)} AS f{k}" for k, a in enumerate(query.aggregates)]
     keys = [*owner, "_t", *group_columns(low.shape)]
     middle = f"SELECT {', '.join([*keys, *values, *(['e'] if failing(low) else [])])} FROM ({_merged(low, partials, due, owner)}) AS merged"
-    columns = [f"CAST({render(e, low.dialect, _name)} AS {d.name(e.type, low.dialect)}) AS {quoted(n, low.dialect)}" for n, e in query.outputs]
+    columns = [f"CAST({render(e, low.dialect, _name)} AS {d.name(e.type, low.dialect)}) AS {d.identifier(n, low.dialect)}" for n, e in query.outputs]
     having = render(query.having, low.dialect, _name) if query.having is not None else "TRUE"
     guard = f"CASE WHEN e > 0 THEN {d.failure(FAILED, low.dialect)} ELSE {having} END" if failing(low) else having
     return f"SELECT {', '.join([*owner, d.from_micros('_t', low.dialect)])} AS boundary, {', '.join(columns)} FROM ({middle}) AS valued WHERE {guard}"

@@ -51,15 +51,11 @@ class Lowering:
         return range(len(self.plan.digits))
 
 
-def quoted(name: str, dialect: str) -> str:
-    return '"' + name.replace('"', '""') + '"' if dialect == "duckdb" else "`" + name.replace("`", "``") + "`"
-
-
 def stored_name(low: Lowering) -> Name:
     """Leaves where raw rows are read are stored columns."""
     def name(leaf: Expr) -> str:
         assert isinstance(leaf, Column)
-        return quoted(leaf.name, low.dialect)
+        return d.identifier(leaf.name, low.dialect)
     return name
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from optimizer.expression import dialect as d
 from optimizer.expression.types import BIGINT
-from optimizer.plan.lowering import Lowering, quoted
+from optimizer.plan.lowering import Lowering
 from optimizer.query.windows import ALWAYS, MICROSECOND, Window
 
 INTERVAL = (("_in", BIGINT), ("_out", BIGINT))
@@ -42,7 +42,7 @@ class Counting:
 
 def known(low: Lowering) -> str:
     """The boundary that first counts a stored row."""
-    return quoted("_boundary", low.dialect)
+    return d.identifier("_boundary", low.dialect)
 
 
 def bounds(low: Lowering, i: int) -> tuple[str, str]:
@@ -107,4 +107,4 @@ def _event_time(low: Lowering, i: int) -> str:
 def _stamp(low: Lowering, i: int) -> str:
     stamp = low.shape.query.inputs[i].event_time
     assert stamp is not None
-    return quoted(stamp, low.dialect)
+    return d.identifier(stamp, low.dialect)

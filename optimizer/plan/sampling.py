@@ -78,12 +78,8 @@ def _late(low: Lowering, i: int, batch: int) -> str:
     declared = low.shape.query.inputs[i]
     if declared.event_time is None:
         return "0"
-    stamp, came = (d.micros(sql, low.dialect) for sql in (f"s{i}.{_quoted(low, declared.event_time)}", known(low)))
+    stamp, came = (d.micros(sql, low.dialect) for sql in (f"s{i}.{d.identifier(declared.event_time, low.dialect)}", known(low)))
     return f"count_if({stamp} + {batch} < {came})"
-
-
-def _quoted(low: Lowering, name: str) -> str:
-    return '"' + name.replace('"', '""') + '"' if low.dialect == "duckdb" else "`" + name.replace("`", "``") + "`"
 
 
 def _grouped(low: Lowering, i: int, where: str, classes: dict[int, Attribute], limits: Limits) -> str:

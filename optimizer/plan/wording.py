@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from optimizer.expression.expr import AggregateRef, Column, Expr, GroupRef
 from optimizer.expression.scalar import render
 from optimizer.query.model import WINDOW_NAME, Aggregate, Query
-from optimizer.query.spans import span
 from optimizer.query.windows import Window
+from optimizer.time import span
 
 
 def as_written(query: Query, expr: Expr) -> str:

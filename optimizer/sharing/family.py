@@ -13,7 +13,7 @@ from optimizer.expression.expr import Expr, columns
 from optimizer.expression.scalar import safe
 from optimizer.expression.types import Type
 from optimizer.plan.division import share
-from optimizer.plan.lowering import Lowering, merged, quoted, stored_name
+from optimizer.plan.lowering import Lowering, merged, stored_name
 from optimizer.plan.membership import Range, inside, within
 from optimizer.plan.operators.join import failing
 from optimizer.plan.operators.scan import read_columns
@@ -234,7 +234,7 @@ def _cell_rows(made: _Cells, lows: tuple[Lowering, ...], t: int) -> str:
 def _segment(scan: Scan, low: Lowering, i: int, t: int) -> list[str]:
     if len(scan.windows) < 2:
         return []
-    stamp = quoted(low.shape.query.inputs[i].event_time or "", low.dialect)
+    stamp = d.identifier(low.shape.query.inputs[i].event_time or "", low.dialect)
     return [" + ".join([f"CAST({stamp} >= {d.instant(b, low.dialect)} AS INTEGER)" for b in scan.bounds(t)] or ["0"]) + f" AS {SEGMENT}"]
 
 

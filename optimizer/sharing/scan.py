@@ -9,7 +9,7 @@ from functools import lru_cache
 from optimizer.expression import dialect as d
 from optimizer.expression.expr import Call, Column, Expr, Literal
 from optimizer.expression.scalar import literal, safe
-from optimizer.plan.lowering import Name, quoted
+from optimizer.plan.lowering import Name
 from optimizer.sharing.marks import WORD, Marks, Scale
 
 VALUE = "_value"
@@ -39,7 +39,7 @@ def _stored(dialect: str) -> Name:
     """Leaves are stored columns."""
     def name(leaf: Expr) -> str:
         assert isinstance(leaf, Column)
-        return quoted(leaf.name, dialect)
+        return d.identifier(leaf.name, dialect)
     return name
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import expm1, prod
+from math import exp, expm1, prod
 from typing import cast
 
 from optimizer.errors import ForebayError
@@ -17,6 +17,8 @@ from optimizer.query.shape import Shape, raw_columns, shape
 from optimizer.query.windows import SECOND
 from optimizer.statistics.observed import ClassObserved, Observed
 
+UNBOUNDED = 1e12       # combinations of which none was seen twice, at most
+SATURATED = 0.04       # D/n below which all of M was seen: e^(−25) of it was not
 MERGED = 24      # files of a state set before maintenance merges them (jobs.maintenance.compact.STATE_FILES); partials that end together become one
 
 
@@ -99,9 +101,17 @@ class Sizes:
             self._orders[key] = chosen
         return self._orders[key]
 
-    def answer(self, pairs: float, times: float = 1.0) -> float:
-        """Groups of joined rows, each group once for every one of `times` ends."""
-        return distinct(max(self.observed.groups, 1.0) * max(times, 1.0), pairs)
+    @property
+    def groups(self) -> float:
+        """Groups of the answer at a boundary."""
+        return max(self.observed.groups, 1.0)
+
+    def answer(self, joined: float, times: float = 1.0) -> float:
+        """Groups of so many of the query's joined rows, each group once for every one of `times` ends.
+
+        Rows of whole windows have the groups that were observed; of fewer rows the law of D(n) says how many.
+        """
+        return distinct(self._group_law() * max(times, 1.0), joined)
 
     def raw(self, i: int) -> Operand:
         return Operand(i, self.flows[i].window)
@@ -119,6 +129,13 @@ class Sizes:
         if key not in self._known:
             self._known[key] = prod(o.rows for o in operands) * prod(self._agree(c, operands) for c in range(len(self.shape.keys)))
         return cast(float, self._known[key])
+
+    def _group_law(self) -> float:
+        """M of D(n), so that all joined rows of the windows have the groups that were observed."""
+        if "groups" not in self._known:
+            whole = self.join([self.raw(i) for i in range(len(self.flows))])
+            self._known["groups"] = population(whole, self.groups)
+        return cast(float, self._known["groups"])
 
     def correction(self) -> float:
         """Counted joined rows over those that independence expects."""
@@ -156,6 +173,25 @@ class Sizes:
 def distinct(of: float, rows: float) -> float:
     """D(n) = M·(1 − e^(−n/M)): of M combinations, how many stand in n rows."""
     return -of * expm1(-rows / of) if of > 0 else 0.0
+
+
+def population(rows: float, distinct: float) -> float:
+    """M of D = M·(1 − e^(−n/M)) (Cardenas 1975), with at least half a row repeated.
+
+    By Newton on x = n/M, of which (1 − e^(−x))/x = D/n. That function is convex and falls, and is above 1 − x/2, so
+    Newton's steps from 2(1 − D/n) go up to the root and never past it.
+    """
+    ratio = min(distinct, rows - 0.5) / rows if rows > 0.5 else 0.0
+    if ratio <= SATURATED:
+        return min(max(distinct, 1.0), UNBOUNDED)
+    x = 2 * (1 - ratio)
+    for _ in range(60):
+        y = -expm1(-x) / x
+        step = x * (y - ratio) / (y - exp(-x))
+        x += step
+        if step < 1e-9 * x:
+            break
+    return min(max(rows / x, distinct, 1.0), UNBOUNDED)
 
 
 def shares(known: ClassObserved, i: int, combinations: float, run: float | None) -> tuple[float, ...]:

@@ -6,11 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import takewhile
-from math import exp, expm1, log, prod, sqrt
+from math import exp, log, prod, sqrt
 
 from optimizer.query.model import Input
 from optimizer.query.shape import Shape
 from optimizer.query.windows import SECOND
+from optimizer.statistics.cardinality import population
 from optimizer.statistics.observed import ClassObserved, InputObserved, Observed
 from optimizer.statistics.samples import COMBINATIONS, HEAVY, KEYS, InputSample, Sample, Smallest, united
 
@@ -18,9 +19,7 @@ KEPT = 8               # samples of a query that are merged at most
 HALF_LIFE = 20.0       # boundaries after which a sample weighs half
 CHANGE = 1.5           # factor between two samples that is a change, beyond their noise
 NOISE = 4.0            # standard deviations of a count that are noise
-UNBOUNDED = 1e12       # combinations of which none was seen twice, at most
 RATE, VALUES, DAY = 1_000.0, 1_000.0, 86_400.0      # assumed: rows a second, distinct values, seconds of history
-SATURATED = 0.04       # D/n below which all of M was seen: e^(−25) of it was not
 FREQUENT = 4.0         # times the average key's rows that make a key heavy
 DOUBT = 4.0            # repeated combinations of a key before its own number outweighs the average's
 
@@ -94,23 +93,6 @@ def distinct_in(found: Smallest, rows: float) -> float:
     mean = sum(counts) / len(counts)
     spread = sqrt(sum((n - mean) ** 2 for n in counts) / len(counts)) / mean
     return rows / mean if spread < 1 else len(counts) / found.share
-
-
-def population(rows: float, distinct: float) -> float:
-    """M of D = M·(1 − e^(−n/M)) (Cardenas 1975), with at least half a row repeated: by Newton on x = n/M, of which (1 − e^(−x))/x = D/n.
-
-    That function is convex and falls, and is above 1 − x/2, so Newton's steps from 2(1 − D/n) go up to the root and never past it."""
-    ratio = min(distinct, rows - 0.5) / rows if rows > 0.5 else 0.0
-    if ratio <= SATURATED:
-        return min(max(distinct, 1.0), UNBOUNDED)
-    x = 2 * (1 - ratio)
-    for _ in range(60):
-        y = -expm1(-x) / x
-        step = x * (y - ratio) / (y - exp(-x))
-        x += step
-        if step < 1e-9 * x:
-            break
-    return min(max(rows / x, distinct, 1.0), UNBOUNDED)
 
 
 def _input(asked: Shape, i: int, used: Sequence[Sample], weights: Sequence[float]) -> InputObserved:

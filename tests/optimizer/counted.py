@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from math import expm1
 from random import Random
 from typing import Any
 
@@ -26,7 +25,7 @@ from optimizer.plan.program import BEGINNING, Source
 from optimizer.plan.tree import merge_files, program, state_sets
 from optimizer.query.model import Query
 from optimizer.query.shape import shape
-from optimizer.statistics.cardinality import MERGED
+from optimizer.statistics.cardinality import MERGED, population
 from optimizer.statistics.observed import ClassObserved, InputObserved, Observed
 from tests.optimizer.planning import BATCH, SECOND
 
@@ -73,6 +72,7 @@ class Life:
     files: dict[str, dict[int, str]] = field(default_factory=dict)              # of a stream, by boundary
     state: dict[str, list[str]] = field(default_factory=dict)
     numbers: Iterator[int] = field(default_factory=count)
+    groups: list[int] = field(default_factory=list)                             # of each answer
 
     def __post_init__(self) -> None:
         self.ctx = Lowering(shape(self.query), self.plan)
@@ -110,7 +110,7 @@ class Life:
                 self._add_profile(node, amounts)
                 amounts[node, "keep"] += self._rows(name) * len(self._columns(name))
         for step in statements.steps:
-            self.con.execute(step.answer).fetchall()
+            self.groups.append(len(self.con.execute(step.answer).fetchall()))
             self._add_profile("Late aggregation", amounts)
         for write in statements.writes:
             file = f"state_{write.set}_{next(self.numbers)}"
@@ -293,7 +293,10 @@ def _inputs_below(part: Mapping[str, Any]) -> set[int]:
 
 
 def exact_statistics(life: Life, last: int) -> Observed:
-    """What the inputs are, exactly: rates, rows and combinations in the window, each key's share of both. Nothing of a join."""
+    """What the inputs are, exactly: rates, rows and combinations in the window, each key's share of both.
+
+    Of what stands between operators nothing; of the answer its number of groups, which the statistics task counts, too.
+    """
     inputs, per_key = [], dict[tuple[int, int], dict[Any, tuple[int, int]]]()
     form = life.ctx.shape
     for i, declared in enumerate(life.query.inputs):
@@ -305,7 +308,7 @@ def exact_statistics(life: Life, last: int) -> Observed:
         names = [f'"{attribute.expr.name}"' for attribute in form.attributes[i]]      # type: ignore[attr-defined]
         total = life._value(f"SELECT count(*) FROM ({rows})") or 0
         distinct = life._value(f"SELECT count(*) FROM (SELECT DISTINCT {', '.join(names)} FROM ({rows}))") if names else 1
-        combinations = _law(float(distinct or 1), float(total))
+        combinations = population(float(total), float(distinct or 1))
         rate = 0.0 if window is None else total / len(files) / (BATCH / SECOND)
         inputs.append(InputObserved(rate, float(total), 1.0, max(combinations, 1.0)))
         for c, members in enumerate(form.keys):
@@ -314,18 +317,7 @@ def exact_statistics(life: Life, last: int) -> Observed:
                     key = f'"{attribute.expr.name}"'      # type: ignore[attr-defined]
                     of_key = f"SELECT {key}, count(*), count(DISTINCT ({', '.join(names)})) FROM ({rows}) GROUP BY ALL"
                     per_key[c, i] = {k: (n, m) for k, n, m in life.con.execute(of_key).fetchall()}
-    return Observed(tuple(inputs), tuple(_class(c, per_key) for c in range(len(form.keys))), BATCH / SECOND, _groups(life))
-
-
-def _groups(life: Life) -> float:
-    """Distinct values of what the answer is grouped by, where that is of one input; of several, of their pairs."""
-    groups = 1.0
-    for expr in life.query.groups:
-        column: Any = expr
-        files = life.files[life.query.inputs[column.input].source].values()
-        union = " UNION ALL ".join(f'SELECT "{column.name}" FROM {file}' for file in files)
-        groups *= life._value(f"SELECT count(*) FROM (SELECT DISTINCT * FROM ({union}))") or 1
-    return groups
+    return Observed(tuple(inputs), tuple(_class(c, per_key) for c in range(len(form.keys))), BATCH / SECOND, float(life.groups[-1]))
 
 
 def _class(c: int, per_key: Mapping[tuple[int, int], Mapping[Any, tuple[int, int]]]) -> ClassObserved:
@@ -338,17 +330,3 @@ def _class(c: int, per_key: Mapping[tuple[int, int], Mapping[Any, tuple[int, int
         rows[i] = tuple(of_input.get(key, (0, 0))[0] / all_rows for key in keys)
         combinations[i] = tuple(of_input.get(key, (0, 0))[1] / all_combinations for key in keys)
     return ClassObserved(float(len(keys)), 1.0, rows, combinations)
-
-
-def _law(distinct: float, rows: float) -> float:
-    """M of D(n) = M·(1 − e^(−n/M)) that gives so many distinct ones in so many rows."""
-    if distinct >= rows * 0.9999:
-        return 1e12
-    low, high = distinct, 1e12
-    for _ in range(200):
-        middle = (low * high) ** 0.5
-        if -middle * expm1(-rows / middle) < distinct:
-            low = middle
-        else:
-            high = middle
-    return low

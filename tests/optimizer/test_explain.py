@@ -9,11 +9,12 @@ from random import Random
 import pytest
 
 from optimizer.choice.consider import Costs, consider
-from optimizer.choice.explain import document, span, sql, tree
+from optimizer.choice.explain import document, sql, tree
 from optimizer.cost.measured import prior
 from optimizer.plan.model import candidates, named
 from optimizer.query.shape import shape
 from optimizer.statistics.estimate import assumed
+from optimizer.time import span
 from tests import oracle
 from tests.differential import answers, differences, query_of
 from tests.optimizer.planning import BATCH, QUERIES, query

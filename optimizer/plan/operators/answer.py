@@ -31,12 +31,11 @@ from optimizer.plan.operators.operator import (
 )
 from optimizer.plan.program import Columns, Definition, Program, Source, StateSet, Step, Write
 from optimizer.plan.wording import aggregate_as_written, as_written, list_as_written, state_in_words
-from optimizer.query.spans import span
 from optimizer.statistics.cardinality import MERGED, Operand
+from optimizer.time import span
 
 NODE = "Late aggregation"
 FIXED = "fixed"               # what belongs to no node: commits, Spark jobs, the driver's merge
-MANY = float("inf")           # joined rows, where all groups there are stand among them
 
 
 @dataclass(frozen=True)
@@ -136,7 +135,7 @@ class Answer(Operator):
         """The merge of the tasks' partials, commits of state and result, Spark jobs."""
         ctx, sets = expected.ctx, self.state_count(expected.ctx)
         sent = any(ahead(ctx, i) for i in ctx.inputs) and ctx.plan.exchange == "broadcast"
-        groups = 0.0 if ctx.shape.query.returns_rows else expected.sizes.answer(MANY) * ctx.parts
+        groups = 0.0 if ctx.shape.query.returns_rows else expected.sizes.groups * ctx.parts
         not_written = sum(1 - step(ctx.shape.query) / level for level in ctx.plan.levels)
         return {"commits": sets + 1, "writes": sets - not_written, "jobs": 1 + sent, "batches": 1,
                 "merge": groups * expected.answer_width}
@@ -186,7 +185,7 @@ class KeptAnswer:
 
     def stored_rows(self, expected: Expected) -> float:
         if not self.by_end:
-            return expected.sizes.answer(MANY)
+            return expected.sizes.groups
         return Ends.of(expected).live
 
     @property
@@ -223,7 +222,7 @@ class Ends:
                 lasting += rows * (ends if ends_of_arrivals(expected, i) == 1 else (ends + 1) / 2)
         added = min(sizes.answer(joined, new_ends(expected)), joined)
         if not any(flow.left for flow in sizes.flows):      # nothing ends: one merged file, and those after it
-            rows = sizes.answer(MANY) + min(MERGED / 2, expected.age) * added
+            rows = sizes.groups + min(MERGED / 2, expected.age) * added
             return Ends(added, rows, rows)
         live = added * (lasting / joined if joined else 1.0)
         ended = MERGED / 2 * added if ends > MERGED else max(added * ends - live, 0.0)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from optimizer.plan.lowering import Lowering
-from optimizer.plan.operators.answer import MANY, NODE, Answer, Ends, KeptAnswer, changing, looking_work, new_ends
+from optimizer.plan.operators.answer import NODE, Answer, Ends, KeptAnswer, changing, looking_work, new_ends
 from optimizer.plan.operators.join import group_columns, joined, merged_answer, out_columns
 from optimizer.plan.operators.operator import Boundary, Expected, KeptSet, Run, Work, of_all
 from optimizer.plan.operators.windows import frequency, number, step_of, suffix_work
@@ -75,7 +75,7 @@ class ExpiringAnswer(Answer):
             "files": expected.files(expected.ends) * share if before else 0,
             # What counts is merged for the answer, what is new once more for its file.
             "group": (live * share + made) * expected.answer_width + made * width,
-            "made": (made + written) * width + sizes.answer(MANY) * expected.answer_width,
+            "made": (made + written) * width + sizes.groups * expected.answer_width,
             "keep": made * width,
             "state_write": written * width,
             "statements": 3,

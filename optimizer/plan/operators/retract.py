@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from optimizer.plan.lowering import Lowering
-from optimizer.plan.operators.answer import MANY, NODE, Answer, KeptAnswer, changing, looking_work, merging_work
+from optimizer.plan.operators.answer import NODE, Answer, KeptAnswer, changing, looking_work, merging_work
 from optimizer.plan.operators.join import joined, merged_answer, out_columns
 from optimizer.plan.operators.operator import Boundary, Expected, KeptSet, Run, Work, came, counts, left
 from optimizer.plan.operators.sets import rows_where
@@ -47,7 +47,7 @@ class RetractedAnswer(Answer):
 
     def own_work(self, expected: Expected) -> Work:
         """A term for each stream: what came and left, among the merged members of the others, which each term makes anew."""
-        ctx, width, groups = expected.ctx, expected.answer_width, expected.sizes.answer(MANY)
+        ctx, width, groups = expected.ctx, expected.answer_width, expected.sizes.groups
         changes = 0.0
         for i in changing(ctx, expected.from_nothing, first=ctx.inputs[-1]):
             for j in ctx.inputs:

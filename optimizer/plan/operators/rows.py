@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from optimizer.expression import dialect as d
 from optimizer.expression.scalar import render
 from optimizer.plan.division import dealt
-from optimizer.plan.lowering import Lowering, fallible, quoted
+from optimizer.plan.lowering import Lowering, fallible
 from optimizer.plan.membership import Range, instants, known, within
 from optimizer.plan.operators.answer import NODE, Answer, changing
 from optimizer.plan.operators.join import leaf_name, residual_conditions, tables
@@ -94,5 +94,5 @@ def _outputs(ctx: Lowering) -> list[str]:
         value = render(expr, ctx.dialect, leaf_name(ctx))
         if doubts:
             value = f"CASE WHEN {doubts} THEN {d.failure(FAILED, ctx.dialect)} ELSE {value} END"
-        columns.append(f"CAST({value} AS {d.name(expr.type, ctx.dialect)}) AS {quoted(name, ctx.dialect)}")
+        columns.append(f"CAST({value} AS {d.name(expr.type, ctx.dialect)}) AS {d.identifier(name, ctx.dialect)}")
     return columns

@@ -15,12 +15,9 @@ from dataclasses import replace
 from itertools import groupby
 
 from optimizer.expression import dialect as d
-from optimizer.expression.expr import Literal
-from optimizer.expression.scalar import render
-from optimizer.expression.types import STRING
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.merging import longest, step
-from optimizer.plan.operators.answer import MANY, NODE
+from optimizer.plan.operators.answer import NODE
 from optimizer.plan.operators.join import group_columns, merged_answer, out_columns
 from optimizer.plan.operators.operator import Boundary, Expected, Work
 from optimizer.plan.operators.panes import view_of
@@ -90,7 +87,7 @@ def chance_to_be_longest(query: Query, windows: Sequence[NamedWindow]) -> Iterat
 
 def suffix_work(expected: Expected, windows: Sequence[NamedWindow]) -> Work:
     """Slices between the ends of windows are kept; each window is the sum of those up to its own."""
-    query, groups, width = expected.ctx.shape.query, expected.sizes.answer(MANY), expected.answer_width
+    query, groups, width = expected.ctx.shape.query, expected.sizes.groups, expected.answer_width
     ending = sum(frequency(query, window) for window in windows)
     any_ends = sum(chance for _, chance in chance_to_be_longest(query, windows))
     together = ending / any_ends if any_ends else 0.0
@@ -133,15 +130,11 @@ def _columns(ctx: Lowering) -> tuple[str, str]:
 
 def _named(ctx: Lowering, window: NamedWindow, sql: str) -> str:
     name, others = _columns(ctx)
-    return f"SELECT {_text(ctx, window.name)} AS {name}, {others} FROM ({sql}) AS q"
+    return f"SELECT {d.string(window.name, ctx.dialect)} AS {name}, {others} FROM ({sql}) AS q"
 
 
 def _suffixes(ctx: Lowering, t: int, slices: str, shown: WindowsShown, lengths: Sequence[int]) -> str:
     name, others = _columns(ctx)
-    windows = ", ".join(f"({_text(ctx, window.name)}, {_up_to(t, lengths, longer)})" for window, longer in shown)
+    windows = ", ".join(f"({d.string(window.name, ctx.dialect)}, {_up_to(t, lengths, longer)})" for window, longer in shown)
     read = f"SELECT _name AS {name}, {others} FROM {slices} JOIN (VALUES {windows}) AS windows(_name, _upto) ON _b <= _upto"
     return merged_answer(ctx, read)
-
-
-def _text(ctx: Lowering, text: str) -> str:
-    return render(Literal(text, STRING), ctx.dialect, lambda leaf: "")
