@@ -88,7 +88,7 @@ def check(found: list[Amount]) -> None:
     for amount in far:
         print(amount)
     assert found, "no operator stated anything"
-    assert len(far) <= (1 - SHARE) * len(found), (
+    assert len(found) - len(far) >= SHARE * len(found), (
         f"{len(far)} of {len(found)} amounts are not within {NEAR} × of what was counted, expected at most {1 - SHARE:.0%}:\n"
         + "\n".join(map(str, far)))
 
@@ -102,10 +102,10 @@ def test_stated_work_is_what_is_counted() -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("text", QUERIES)
-def test_every_plan_states_what_is_counted(text: str) -> None:
+def test_every_plan_states_what_is_counted() -> None:
     random = Random(seed())
-    check([amount for asked, plan in forms(text) for amount in amounts(asked, plan, settings(random), random)])
+    every = [form for text in QUERIES for form in forms(text)]
+    check([amount for asked, plan in every for amount in amounts(asked, plan, settings(random), random)])
 
 
 def test_extremes_that_can_matter_grow_like_the_logarithm_of_the_window() -> None:
