@@ -112,12 +112,12 @@ def _played(stage: Stage, pipe: Pipeline, airflow: Scheduler, scale: Scale) -> d
     verified = _verified(stage, pipe)
     tracked = airflow.answer(f"{DAG}__adapt")["decision"]["mlflow"]
     last = pipe.runtime.ledger.committed()
-    rows = sum(intake.counts(pipe.runtime.pipeline)[:2])
+    rows = sum(intake.counts(pipe.runtime.warehouse)[:2])
     return {"rows": rows, "boundaries": ran, "killed": killed, "last": show.iso(last or 0), "verify": verified, "mlflow": tracked}
 
 
 def _row(stage: Stage, step: int, pipe: Pipeline, batches: Mapping[str, Any], seconds: float) -> None:
-    rows, late, aside = intake.counts(pipe.runtime.pipeline, f"landing/%/{step + 1:02d}.%")
+    rows, late, aside = intake.counts(pipe.runtime.warehouse, f"landing/%/{step + 1:02d}.%")
     last = batches["ran"][-1]["boundary"] if batches["ran"] else "–"
     stage.tell(f"{step + 1:>4}  {rows:>7,}  {late:>5,}  {aside:>11,}  {batches['boundaries']:>10}  {seconds:>7.1f}  {last}")
 

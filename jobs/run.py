@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from types import SimpleNamespace
 from typing import Any
 
 from jobs.adapt import choice, sharing
@@ -31,7 +30,6 @@ from jobs.ledger.ledger import Batch, Change, State
 from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.ledger.queries import Standing, standings
 from jobs.maintenance import compact, integrity, repair, retention
-from jobs.pipeline import handles
 from jobs.pipeline.schema import stream_schema
 from jobs.requests import requests
 from jobs.requests.boundaries import Arrivals, active, missing, next_boundary, next_group, read_streams, waiting_for
@@ -81,7 +79,7 @@ def _run(rt: OpenPipeline, to: int | None, flush: bool, limit: int | None, progr
     agreed.streams(rt)
     _check_tables(rt)
     ran = recover(rt)
-    rt.memory(Arrivals).marks = intake.watermarks(rt.pipeline)      # only an ingest moves them, and none can run meanwhile
+    rt.memory(Arrivals).marks = intake.watermarks(rt.warehouse, rt.pipeline.streams)      # only an ingest moves them, and none can run meanwhile
     requests.synchronise(rt)
     expect.check(rt)
     while limit is None or len(ran) < limit:
@@ -106,10 +104,10 @@ def _run(rt: OpenPipeline, to: int | None, flush: bool, limit: int | None, progr
 def take(rt: OpenPipeline, only: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """New input into the stream tables and relations, once, in INTERFACE's `ingest` shape; holds the pipeline."""
     with held(rt.pipeline.warehouse), repair.told(rt):
-        rt.forget()
+        rt.warehouse.refresh()
         _check_tables(rt, streams_only=True)
-        done = ingest.ingest(rt.pipeline, SimpleNamespace(last_begun=rt.ledger.begun()), rt.tasks, only, rt.clock)
-        refreshed = relations.refresh(rt.pipeline, rt.tasks)
+        done = ingest.ingest(rt.pipeline, rt.warehouse, rt.ledger.begun(), rt.tasks, only, rt.clock)
+        refreshed = relations.refresh(rt.pipeline, rt.warehouse, rt.tasks)
         compact.trim_logs(rt)
     return {**done, "refused": done["refused"] + refreshed.refused}
 
@@ -126,10 +124,10 @@ def _check_tables(rt: OpenPipeline, streams_only: bool = False) -> None:
 def recover(rt: OpenPipeline) -> list[dict[str, Any]]:
     """Finishes what a crash left: a half-recorded ingest, then the last intent without commit."""
     expect.begin(rt)
-    ingest.recover(rt.pipeline)
+    ingest.recover(rt.warehouse, rt.pipeline.streams)
     last = rt.ledger.last()
     rt.memory(Loop).position = rt.ledger.position
-    rt.forget()
+    rt.warehouse.refresh()
     done = []
     if last is not None and last[0] == "intent":
         failpoints.at("recover.before")
@@ -154,7 +152,7 @@ def _describe(rt: OpenPipeline, boundaries: tuple[int, ...]) -> Batch:
     shared = sharing.plan_values(rt, together, standing, counted)
     plans = {name: shared.get(name) or plan_value(choose(rt, s, states.get(name))) for name, s in standing.items()}
     kept = {path: _sound(rt, path, name, s) for name, s in states.items() if name not in shared for path in state_paths(rt, name, s)}
-    return Batch(last[1].number + 1 if last else 0, boundaries, plans, relations.versions(rt.pipeline), states, kept, together.groups,
+    return Batch(last[1].number + 1 if last else 0, boundaries, plans, relations.versions(rt.warehouse, rt.pipeline.relations), states, kept, together.groups,
                  {**counted, **{name: {**counted.get(name, {}), **told, "parts": rt.memory(Load).parallel.parts} for name, told in together.weighed.items()}},
                  rt.memory(Load).parallel.parts)
 
@@ -284,7 +282,7 @@ def _conclude(rt: OpenPipeline, batch: Batch, found: Answered, seconds: float) -
     synced = time.perf_counter()
     places.sync(rt.pipeline.warehouse)      # tables and mark are on the disk before the ledger says that they are there
     rt.memory(Loop).lap("sync", synced)
-    versions = handles.versions(rt.pipeline, RELIED)
+    versions = rt.warehouse.versions(RELIED)
     rt.ledger.commit(sharing.learnt(batch, rt.memory(Groups).counted), states, {n: m for n, (_, m) in failed.items()}, seconds, measured, versions)
     failpoints.at("batch.after-commit")
     choice.write(rt, batch)

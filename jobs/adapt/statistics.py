@@ -225,7 +225,7 @@ def sampled(rt: OpenPipeline, query: Query) -> Observed:
 
 def _version(rt: OpenPipeline, declared: Input) -> int | None:
     if not declared.is_stream:
-        return relations.versions(rt.pipeline).get(declared.source)
+        return relations.versions(rt.warehouse, rt.pipeline.relations).get(declared.source)
     path = f"streams/{declared.source}"
     return rt.table(path).refresh().version if tables.exists(places.join(rt.pipeline.warehouse, path)) else None
 
@@ -247,10 +247,10 @@ def _sampled(rt: OpenPipeline, query: Query) -> Observed:
 def _cold(rt: OpenPipeline, low: Lowering, i: int) -> InputSample | None:
     declared = low.shape.query.inputs[i]
     if not declared.is_stream:
-        version = relations.versions(rt.pipeline).get(declared.source)
+        version = relations.versions(rt.warehouse, rt.pipeline.relations).get(declared.source)
         if version is None:
             return None
-        path = places.join(rt.pipeline.warehouse, "relations", declared.source, relations.version_file(rt.pipeline, declared.source, version).path)
+        path = places.join(rt.pipeline.warehouse, "relations", declared.source, relations.version_file(rt.warehouse, declared.source, version).path)
         one = take(Asked("", i, sampling(low, i, rt.pipeline.batch, -1, 0), (path,))).sample
         return None if one is None else replace(one, window=float(one.rows), version=version)
     return _cold_stream(rt, low, i, declared)

@@ -31,7 +31,7 @@ class Context:
 
 
 def context_of(rt: OpenPipeline) -> Context:
-    return Context(rt.pipeline.warehouse, rt.catalog, rt.tasks, rt.table, lambda name, version: relations.version_file(rt.pipeline, name, version))
+    return Context(rt.pipeline.warehouse, rt.catalog, rt.tasks, rt.table, lambda name, version: relations.version_file(rt.warehouse, name, version))
 
 
 @dataclass(frozen=True)

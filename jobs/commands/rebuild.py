@@ -20,7 +20,6 @@ from jobs.engine import kernel
 from jobs.ledger.ledger import Batch, State
 from jobs.ledger.queries import Standing, standings
 from jobs.maintenance import integrity, repair, retention
-from jobs.pipeline import handles
 from jobs.pipeline.schema import arrow
 from jobs.requests import requests
 from jobs.results import answers
@@ -57,7 +56,7 @@ def rebuild(rt: OpenPipeline, name: str) -> Rebuilt:
     standing = requests.show(rt, name)
     state = repair.rebuild(rt, name)
     with held(rt.pipeline.warehouse), repair.told(rt):
-        rt.forget()
+        rt.warehouse.refresh()
         damaged = [path for path in tables_of(standing) if unsound(rt, path)]
         boundaries = sum(_mend(rt, path) for path in damaged)
     return Rebuilt(name, state, tuple(damaged), boundaries)
@@ -70,7 +69,7 @@ def unsound(rt: OpenPipeline, path: str) -> str | None:
         return wrong.what
     if not tables.exists(rt.path(path)):
         return None
-    broken = handles.latest(rt.pipeline, rt.path(path)).broken()
+    broken = rt.warehouse.latest(path).broken()
     return f"its file {broken[0]} is missing or cut off" if broken else None
 
 
@@ -78,9 +77,9 @@ def _mend(rt: OpenPipeline, path: str) -> int:
     """The number of boundaries computed anew, 0 where files were put back."""
     root = rt.path(path)
     delta_log.mend_end(root)
-    rt.forget()
+    rt.warehouse.refresh()
     count = 0 if _put_back(rt, path) else _compute_anew(rt, path)
-    rt.ledger.rely({path: handles.latest(rt.pipeline, root).version})
+    rt.ledger.rely({path: rt.warehouse.latest(path).version})
     return count
 
 
@@ -88,7 +87,7 @@ def _put_back(rt: OpenPipeline, path: str) -> bool:
     """The files of our last commit, if no commit of ours is gone and the files are all on the disk."""
     if not tables.exists(rt.path(path)):
         return False
-    table = handles.latest(rt.pipeline, rt.path(path))
+    table = rt.warehouse.latest(path)
     own = table.transaction(OURS)
     if own < rt.ledger.relied().get(path, 0):
         return False
@@ -143,7 +142,7 @@ def _boundaries(rt: OpenPipeline, path: str, name: str) -> set[int]:
     """Of which a sound table has rows of the query."""
     if not tables.exists(rt.path(path)) or unsound(rt, path):
         return set()
-    table = handles.latest(rt.pipeline, rt.path(path))
+    table = rt.warehouse.latest(path)
     where = f" WHERE {OWNER} = {kernel.quoted(name)}" if OWNER in table.schema.names else ""
     rows = _ask(table, [f.path for f in table.files()], f"SELECT DISTINCT epoch_us(boundary) AS t FROM rows{where}")
     return set(rows.column("t").to_pylist()) if rows.num_rows else set()

@@ -16,7 +16,6 @@ from jobs import run as runner
 from jobs.adapt import sharing
 from jobs.commands.upkeep import upkeep
 from jobs.ledger.open_pipeline import OpenPipeline, open_pipeline
-from jobs.pipeline import handles
 from jobs.pipeline.config import load
 from jobs.pipeline.folders import pages, uri
 from jobs.reports import docs_report as expect_report
@@ -77,9 +76,9 @@ def published(folder: str, after: str = "") -> dict[str, Any]:
         if last is None or after and last <= _micros(after):
             return {}
         plans = {name: plan for entry in told for name, plan in entry.plans.items()}
-        standing = [(s, path) for s in requests.listed(rt) if s.active and tables.exists(path := rt.path(sharing.newest(rt, s)))]
+        standing = [(s, path) for s in requests.listed(rt) if s.active and tables.exists(rt.path(path := sharing.newest(rt, s)))]
         found = {s.name: {"uri": uri(rt.path(s.table), folder), "boundary": iso(last), "plan": plans.get(s.name),
-                          "version": handles.latest(rt.pipeline, path).version} for s, path in standing}
+                          "version": rt.warehouse.latest(path).version} for s, path in standing}
         return {"boundary": iso(last), "queries": found}
 
 

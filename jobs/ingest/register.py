@@ -1,7 +1,7 @@
 """What has come in: warehouse/ledger/files, one row an input; it is written after the stream table's commit, which is the ingest, and can be redone from it."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
@@ -9,9 +9,8 @@ import pyarrow as pa
 
 from jobs.engine import kernel
 from jobs.engine.kernel import Connection, files, quoted
-from jobs.pipeline import handles
-from jobs.pipeline.model import Pipeline
 from jobs.pipeline.schema import FILES
+from jobs.pipeline.warehouse import Warehouse
 from jobs.storage import places
 from jobs.storage.tables import Table, instant
 
@@ -61,38 +60,38 @@ def application(stream: str) -> str:
     return f"ingest:{stream}"
 
 
-def files_table(pipeline: Pipeline) -> Table:
-    return handles.latest(pipeline, places.join(pipeline.warehouse, "ledger", "files"), FILES)
+def files_table(warehouse: Warehouse) -> Table:
+    return warehouse.latest("ledger/files", FILES)
 
 
-def known(pipeline: Pipeline, stream: str) -> dict[str, Known]:
-    rows = _asked(pipeline, f"SELECT path, list((size, modified)), list(DISTINCT digest) FROM files WHERE stream = {quoted(stream)} GROUP BY path")
+def known(warehouse: Warehouse, stream: str) -> dict[str, Known]:
+    rows = _asked(warehouse, f"SELECT path, list((size, modified)), list(DISTINCT digest) FROM files WHERE stream = {quoted(stream)} GROUP BY path")
     return {path: Known(frozenset(states), frozenset(digests)) for path, states, digests in rows}
 
 
-def last(pipeline: Pipeline, stream: str, path: str) -> str | None:
+def last(warehouse: Warehouse, stream: str, path: str) -> str | None:
     """The newest digest under a path: how far a topic or a table was read."""
-    rows = _asked(pipeline, f"SELECT arg_max(digest, ingest) FROM files WHERE stream = {quoted(stream)} AND path = {quoted(path)}")
+    rows = _asked(warehouse, f"SELECT arg_max(digest, ingest) FROM files WHERE stream = {quoted(stream)} AND path = {quoted(path)}")
     return rows[0][0] if rows else None
 
 
-def watermarks(pipeline: Pipeline) -> dict[str, Watermark]:
-    """By stream; a stream without a row is not there. Exact, since Delta's own file statistics are not: they keep milliseconds."""
-    rows = _asked(pipeline, """SELECT stream, min(epoch_us(first_event)), max(epoch_us(last_event)), max(epoch_us("at")) FROM files
+def watermarks(warehouse: Warehouse, streams: Collection[str]) -> dict[str, Watermark]:
+    """Of these streams, by name; one without a row is not there. Exact, since Delta's own file statistics are not: they keep milliseconds."""
+    rows = _asked(warehouse, """SELECT stream, min(epoch_us(first_event)), max(epoch_us(last_event)), max(epoch_us("at")) FROM files
         WHERE first_event IS NOT NULL GROUP BY stream""")
-    return {stream: Watermark(*numbers) for stream, *numbers in rows if stream in pipeline.streams}
+    return {stream: Watermark(*numbers) for stream, *numbers in rows if stream in streams}
 
 
-def counts(pipeline: Pipeline, like: str = "%") -> tuple[int, int, int]:
+def counts(warehouse: Warehouse, like: str = "%") -> tuple[int, int, int]:
     """Rows on time, late and quarantined, of the inputs whose path is like this."""
     sums = ", ".join(f"CAST(coalesce(sum({name}), 0) AS BIGINT)" for name in ('"rows"', "late", "quarantined"))
-    (rows, late, aside), = _asked(pipeline, f"SELECT {sums} FROM files WHERE path LIKE {quoted(like)}") or [(0, 0, 0)]
+    (rows, late, aside), = _asked(warehouse, f"SELECT {sums} FROM files WHERE path LIKE {quoted(like)}") or [(0, 0, 0)]
     return rows, late, aside
 
 
-def first_row(pipeline: Pipeline) -> int | None:
-    """The earliest event time of the pipeline."""
-    return min((w.earliest for w in watermarks(pipeline).values()), default=None)
+def first_row(warehouse: Warehouse, streams: Collection[str]) -> int | None:
+    """The earliest event time of these streams."""
+    return min((w.earliest for w in watermarks(warehouse, streams).values()), default=None)
 
 
 def append(table: Table, records: Iterable[Record], transaction: tuple[str, int]) -> None:
@@ -112,8 +111,8 @@ def _reading(con: Connection, table: Table) -> str:
     return f"read_parquet({files(con, tuple(places.join(table.path, f.path) for f in table.files()))})"
 
 
-def _asked(pipeline: Pipeline, sql: str) -> list[tuple[Any, ...]]:
-    table = files_table(pipeline)
+def _asked(warehouse: Warehouse, sql: str) -> list[tuple[Any, ...]]:
+    table = files_table(warehouse)
     if not table.files():
         return []
     con = kernel.shared()

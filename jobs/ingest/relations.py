@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -12,9 +12,9 @@ from jobs.engine.kernel import Connection, quoted
 from jobs.ingest.conversions import conversion
 from jobs.ingest.reading import Broken, Input, found, identifier, refusal
 from jobs.ingest.sources import clear, delta, files
-from jobs.pipeline import handles
 from jobs.pipeline.model import Pipeline, Relation
 from jobs.pipeline.schema import relation_schema
+from jobs.pipeline.warehouse import Warehouse
 from jobs.storage import disk, failpoints, places, tables
 from jobs.storage.places import size_and_time
 from jobs.storage.tables import File, Table
@@ -49,31 +49,28 @@ class Stored:
     refused: str | None = None
 
 
-def path(pipeline: Pipeline, name: str) -> str:
-    return places.join(pipeline.warehouse, "relations", name)
-
-
-def refresh(pipeline: Pipeline, tasks: Any) -> Refreshed:
+def refresh(pipeline: Pipeline, warehouse: Warehouse, tasks: Any) -> Refreshed:
     """Makes a new version of each relation whose content changed."""
     refused: list[dict[str, str]] = []
     try:
-        items = [item for relation in pipeline.relations.values() for item in _sought(pipeline, relation, tasks, refused)]
+        items = [item for relation in pipeline.relations.values() for item in _sought(pipeline, warehouse, relation, tasks, refused)]
         for item, stored in zip(items, tasks.map(store, items)):
             if stored.refused or stored.file is None:
                 path = item.inputs[0].name if item.inputs else item.relation.source.path
                 refused.append({"relation": item.relation.name, "path": path, "reason": stored.refused or "nothing was stored"})
                 continue
-            _commit(pipeline, item, stored.file)
+            _commit(warehouse, item, stored.file)
     finally:
         if any(relation.source.kind == "delta" for relation in pipeline.relations.values()):
             clear(pipeline)
-    return Refreshed(versions(pipeline), refused)
+    return Refreshed(versions(warehouse, pipeline.relations), refused)
 
 
-def _sought(pipeline: Pipeline, relation: Relation, tasks: Any, refused: list[dict[str, str]]) -> list[Item]:
+def _sought(pipeline: Pipeline, warehouse: Warehouse, relation: Relation, tasks: Any,
+            refused: list[dict[str, str]]) -> list[Item]:
     """A source that cannot be read is refused like a file, and the others go on."""
     try:
-        return _changed(pipeline, relation, tasks)
+        return _changed(pipeline, warehouse, relation, tasks)
     except ForebayError as error:
         if error.exit_code != 1:
             raise
@@ -81,15 +78,16 @@ def _sought(pipeline: Pipeline, relation: Relation, tasks: Any, refused: list[di
         return []
 
 
-def versions(pipeline: Pipeline) -> dict[str, int]:
-    there = [name for name in pipeline.relations if tables.exists(path(pipeline, name))]
-    known = {name: handles.latest(pipeline, path(pipeline, name)).transaction(APPLICATION) for name in there}
-    return {name: version for name, version in known.items() if version >= 0}
+def versions(warehouse: Warehouse, relations: Iterable[str]) -> dict[str, int]:
+    """The newest version of each of these relations that has one."""
+    stored = [name for name in relations if tables.exists(warehouse.path("relations", name))]
+    newest = {name: warehouse.latest(f"relations/{name}").transaction(APPLICATION) for name in stored}
+    return {name: version for name, version in newest.items() if version >= 0}
 
 
-def version_file(pipeline: Pipeline, name: str, version: int) -> File:
+def version_file(warehouse: Warehouse, name: str, version: int) -> File:
     """The one file of a version."""
-    for file in handles.latest(pipeline, path(pipeline, name)).files():
+    for file in warehouse.latest(f"relations/{name}").files():
         if file.path.startswith(_prefix(version)):
             return file
     raise failed("no-version", f"relation {name} has no version {version}", "it was removed; a boundary that used it cannot be recomputed")
@@ -156,21 +154,23 @@ def _prefix(version: int) -> str:
     return f"version-{version}-"
 
 
-def _changed(pipeline: Pipeline, relation: Relation, tasks: Any) -> list[Item]:
+def _changed(pipeline: Pipeline, warehouse: Warehouse, relation: Relation, tasks: Any) -> list[Item]:
     if relation.source.kind == "delta":
-        return _from_delta(pipeline, relation, tasks)
+        return _from_delta(pipeline, warehouse, relation, tasks)
     inputs = tuple(_inputs(pipeline, relation))
-    return _new(_table(pipeline, relation), relation, _states(inputs), lambda: inputs) if inputs else []
+    return _new(_table(warehouse, relation), relation, _states(inputs), lambda: inputs) if inputs else []
 
 
-def _from_delta(pipeline: Pipeline, relation: Relation, tasks: Any) -> list[Item]:
+def _from_delta(pipeline: Pipeline, warehouse: Warehouse, relation: Relation, tasks: Any) -> list[Item]:
     """A table without rows is a version without rows. What Spark is to read is known by its version, so that it is read when there is a new one."""
     source = tables.open_table(relation.source.path)
     if delta.by_spark(source):
         states: list[list[Any]] = [[relation.source.path, source.version]]
-        return _new(_table(pipeline, relation), relation, states, lambda: tuple(delta.staged(pipeline, relation.name, tasks, source, [(source.version, None)])))
+        parts = [(source.version, None)]
+        return _new(_table(warehouse, relation), relation, states,
+                    lambda: tuple(delta.staged(pipeline, relation.name, tasks, source, parts)))
     inputs = tuple(delta.snapshot(pipeline, relation.source.path))
-    return _new(_table(pipeline, relation), relation, _states(inputs), lambda: inputs)
+    return _new(_table(warehouse, relation), relation, _states(inputs), lambda: inputs)
 
 
 def _new(table: Table, relation: Relation, states: list[list[Any]], found: Callable[[], tuple[Input, ...]]) -> list[Item]:
@@ -186,8 +186,9 @@ def _states(inputs: Sequence[Input]) -> list[list[Any]]:
     return [[i.name, i.size, i.modified] for i in inputs]
 
 
-def _table(pipeline: Pipeline, relation: Relation) -> Table:
-    table, wanted = handles.latest(pipeline, path(pipeline, relation.name), relation_schema(relation.columns)), relation_schema(relation.columns)
+def _table(warehouse: Warehouse, relation: Relation) -> Table:
+    wanted = relation_schema(relation.columns)
+    table = warehouse.latest(f"relations/{relation.name}", wanted)
     if [(f.name, f.type) for f in table.schema] != [(f.name, f.type) for f in wanted]:
         raise ForebayError("columns-changed", f"the columns of {relation.name} are not those of its table",
                            hint="declare them as they were, or give the relation with the new columns another name")
@@ -214,8 +215,8 @@ def _digest(inputs: Sequence[Input]) -> str:
     return whole.hexdigest()
 
 
-def _commit(pipeline: Pipeline, item: Item, file: File) -> None:
-    table = _table(pipeline, item.relation)
+def _commit(warehouse: Warehouse, item: Item, file: File) -> None:
+    table = _table(warehouse, item.relation)
     said = {"digest": item.digest, "states": item.states}
     failpoints.at("relations.before-commit")
     table.commit([file], (), (APPLICATION, item.version), {METADATA: json.dumps(said)})

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from jobs.engine.tasks import Tasks
 from jobs.ledger.ledger import Ledger
-from jobs.pipeline import handles
 from jobs.pipeline.model import Pipeline, catalog
+from jobs.pipeline.warehouse import Warehouse
 from jobs.storage import places
 from jobs.storage.tables import Table
 from optimizer.query.model import Catalog
@@ -29,6 +29,7 @@ class OpenPipeline:
     """
 
     pipeline: Pipeline
+    warehouse: Warehouse
     ledger: Ledger
     tasks: Tasks
     engine: str | None = None
@@ -48,14 +49,10 @@ class OpenPipeline:
 
     def table(self, path: str, schema: pa.Schema | None = None, properties: Mapping[str, str] | None = None) -> Table:
         """A table of the warehouse, made if there is none and a schema is given; the handle is kept, so following it costs a few file look-ups."""
-        return handles.kept(self.pipeline, self.path(path), schema, properties)
+        return self.warehouse.table(path, schema, properties)
 
     def path(self, *parts: str) -> str:
-        return places.join(self.pipeline.warehouse, *parts)
-
-    def forget(self) -> None:
-        """Other processes may have written while the lock was not held."""
-        handles.refresh(self.pipeline)
+        return self.warehouse.path(*parts)
 
 
 def open_pipeline(pipeline: Pipeline, engine: str | None = None, asked_by: str = "", lasting: bool = False) -> OpenPipeline:
@@ -63,4 +60,4 @@ def open_pipeline(pipeline: Pipeline, engine: str | None = None, asked_by: str =
     spark = pipeline.spark
     tasks = Tasks(spark.remote or spark.master, dict(spark.settings), pipeline.warehouse if lasting else "",
                   places.join(pipeline.warehouse, HANDOVER))
-    return OpenPipeline(pipeline, Ledger(pipeline.warehouse, asked_by), tasks, engine)
+    return OpenPipeline(pipeline, Warehouse(pipeline.warehouse), Ledger(pipeline.warehouse, asked_by), tasks, engine)

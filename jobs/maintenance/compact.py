@@ -219,7 +219,7 @@ def _unnamed(table: Table) -> list[str]:
 
 def trim_logs(rt: OpenPipeline) -> None:
     """Checkpoints where they are due, of every table that is open."""
-    for table in (*rt.pipeline.handles.values(), rt.ledger.changes, rt.ledger.batches):
+    for table in (*rt.warehouse.open_tables(), rt.ledger.changes, rt.ledger.batches):
         if table.stands():
             table.trim()
 

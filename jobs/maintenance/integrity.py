@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from jobs.adapt.sharing import tables_of
 from jobs.ingest import register as intake
 from jobs.ledger.queries import standings
-from jobs.pipeline import handles
 from jobs.storage import delta_log, places, tables
 from optimizer.errors import ForebayError, failed
 
@@ -57,7 +56,7 @@ def damage(rt: OpenPipeline, path: str) -> Damage | None:
         if delta_log.versions(root)[-1:] == [relied]:      # as it was when the ledger's newest entry was made: the usual case, and no table is opened
             return _lost_ingest(rt, path)
     try:
-        table = handles.latest(rt.pipeline, root)
+        table = rt.warehouse.latest(path)
     except ForebayError as error:
         return Damage(path, error.message.removeprefix(f"{root} "))
     last = rt.ledger.last()
@@ -78,7 +77,7 @@ def _lost_ingest(rt: OpenPipeline, path: str) -> Damage | None:
     kind, _, name = path.partition("/")
     if kind != "streams" or name not in rt.pipeline.streams:
         return None
-    stream, files = handles.latest(rt.pipeline, rt.path(path)), intake.files_table(rt.pipeline)
+    stream, files = rt.warehouse.latest(path), intake.files_table(rt.warehouse)
     known, there = files.transaction(intake.application(name)), stream.transaction(intake.INGEST)
     return None if there >= known else Damage(path, f"it knows {there + 1} ingests of the {known + 1} in ledger/files: a commit of it is gone")
 
@@ -98,7 +97,7 @@ def checked_paths(rt: OpenPipeline) -> list[str]:
     results = dict.fromkeys(path for s in queries for path in tables_of(s))
     # In a store a look at a log means opening the table, a tenth of a second each: there those that are open are looked at, the others when they are read.
     in_store = isinstance(rt.pipeline.warehouse, places.Remote)
-    return list(dict.fromkeys([*inputs, *(path for path in results if not in_store or rt.path(path) in rt.pipeline.handles)]))
+    return list(dict.fromkeys([*inputs, *(path for path in results if not in_store or rt.warehouse.is_open(path))]))
 
 
 def queries_in(rt: OpenPipeline, path: str) -> list[str]:
@@ -114,7 +113,7 @@ def mend_ends(rt: OpenPipeline) -> list[str]:
     public = [f"{kind}/{name}" for kind in KINDS for name in places.listed(rt.path(kind))]
     mended = [p for p in (*public, *_state_paths(rt)) if delta_log.mend_end(rt.path(p), relied.get(p, -1))]
     if mended:
-        rt.forget()
+        rt.warehouse.refresh()
     return mended
 
 

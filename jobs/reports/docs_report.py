@@ -35,7 +35,7 @@ def waiting(rt: OpenPipeline) -> dict[str, Any]:
     expect.begin(rt)
     requests.synchronise(rt)
     expect.check(rt)
-    rt.memory(Arrivals).marks = intake.watermarks(rt.pipeline)
+    rt.memory(Arrivals).marks = intake.watermarks(rt.warehouse, rt.pipeline.streams)
     group = next_group(rt, None, False, None)
     found = expect.waiting(rt, group) if group else []
     released = expect_ledger.released(rt) if found else set()

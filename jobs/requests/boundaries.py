@@ -55,7 +55,7 @@ def first_possible(rt: OpenPipeline) -> int | None:
     last = rt.ledger.last()
     if last is not None:
         return last[1].boundaries[-1] + rt.pipeline.batch
-    earliest = intake.first_row(rt.pipeline)
+    earliest = intake.first_row(rt.warehouse, rt.pipeline.streams)
     return None if earliest is None else (earliest // rt.pipeline.batch + 1) * rt.pipeline.batch
 
 
@@ -71,7 +71,7 @@ def missing(rt: OpenPipeline, boundary: int) -> list[str]:
     """Relations read that have no version yet: a boundary names the version that it uses, so it waits for the first."""
     read = {i.source for q in _queries_at(rt, boundary).values() for i in q.inputs if not i.is_stream}
     if not read <= rt.memory(Arrivals).versioned:
-        rt.memory(Arrivals).versioned = frozenset(relations.versions(rt.pipeline))
+        rt.memory(Arrivals).versioned = frozenset(relations.versions(rt.warehouse, rt.pipeline.relations))
     return sorted(read - rt.memory(Arrivals).versioned)
 
 

@@ -14,7 +14,6 @@ from jobs.engine import kernel
 from jobs.ingest import agreed, relations
 from jobs.ledger.queries import Standing, in_order, standings
 from jobs.maintenance import integrity, repair, retention
-from jobs.pipeline import handles
 from jobs.pipeline.schema import arrow
 from jobs.requests import requests
 from jobs.storage import places, tables
@@ -88,7 +87,7 @@ def _files(rt: OpenPipeline, table: str, boundaries: list[int]) -> tuple[Any, ..
     if not boundaries or not tables.exists(path):
         return ()
     low, high = min(boundaries), max(boundaries)
-    return tuple(places.join(path, f.path) for f in handles.latest(rt.pipeline, path).files()
+    return tuple(places.join(path, f.path) for f in rt.warehouse.latest(table).files()
                  if f.high.get("boundary", low) >= low and f.low.get("boundary", high) <= high)
 
 
@@ -181,6 +180,6 @@ def _raw(rt: OpenPipeline, query: Query) -> dict[str, Any]:
             found[i.source] = tuple(places.join(table.path, f.path) for f in table.files())
         else:
             folder = places.join(rt.pipeline.warehouse, "relations", i.source)
-            found[i.source] = {t: (places.join(folder, relations.version_file(rt.pipeline, i.source, v).path),)
+            found[i.source] = {t: (places.join(folder, relations.version_file(rt.warehouse, i.source, v).path),)
                                for t, v in rt.ledger.relation_versions(i.source)}
     return found

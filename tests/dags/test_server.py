@@ -138,4 +138,4 @@ def accounted(pipe: forebay.Pipeline) -> int:
     """Rows on time, late and quarantined."""
     from jobs.ingest import register as intake
 
-    return sum(intake.counts(pipe.runtime.pipeline))
+    return sum(intake.counts(pipe.runtime.warehouse))

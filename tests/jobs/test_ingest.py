@@ -16,6 +16,7 @@ import pytest
 from jobs.engine import kernel
 from jobs.ingest import reading
 from jobs.ingest import register as intake
+from jobs.pipeline.warehouse import Warehouse
 from optimizer.errors import ForebayError
 from tests.jobs.ingesting import NOW, SECOND, at, content, counts, lines, parquet, pipeline, reasons, rows, stored, take
 
@@ -87,10 +88,12 @@ def test_quarantined_rows_move_nothing(tmp_path: Path) -> None:
     pipe = pipeline(tmp_path)
     parquet(pipe, "a.parquet", ts=at(-1, 10**6))
     assert counts(pipe) == (1, 0, 2, 0)
-    assert intake.watermarks(pipe) == {} and intake.first_row(pipe) is None
+    tables = Warehouse(pipe.warehouse)
+    assert intake.watermarks(tables, pipe.streams) == {} and intake.first_row(tables, pipe.streams) is None
     parquet(pipe, "b.parquet", ts=at(7.25, 31.000001))
     counts(pipe, clock=NOW + 5)
-    assert intake.watermarks(pipe) == {"views": (7_250_000, 31_000_001, NOW + 5)} and intake.first_row(pipe) == 7_250_000
+    assert intake.watermarks(tables, pipe.streams) == {"views": (7_250_000, 31_000_001, NOW + 5)}
+    assert intake.first_row(tables, pipe.streams) == 7_250_000
 
 
 def test_unknown_columns_can_be_dropped(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from jobs.ingest.sources import spark_delta
 from jobs.ingest.sources.files import label
 from jobs.ingest.sources.hand import staging
 from jobs.pipeline.model import Pipeline, Stream
+from jobs.pipeline.warehouse import Warehouse
 from jobs.storage import places, tables
 from jobs.storage.tables import Table
 from optimizer.errors import failed
@@ -26,12 +27,12 @@ _HINT = "a stream takes appended rows only, before the log is cleaned; start a n
 Action = tuple[str, dict[str, Any]]
 
 
-def pending(pipeline: Pipeline, stream: Stream, tasks: Any) -> list[Input]:
+def pending(pipeline: Pipeline, warehouse: Warehouse, stream: Stream, tasks: Any) -> list[Input]:
     """What came since the version in the ledger, and the mark of the version reached."""
     assert stream.source is not None
     path = stream.source.path
     name, table = f"delta:{label(pipeline, path)}", tables.open_table(path)
-    said, now = intake.last(pipeline, stream.name, name), table.version
+    said, now = intake.last(warehouse, stream.name, name), table.version
     before = None if said is None else int(said)
     if before == now:
         return []
