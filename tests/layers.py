@@ -12,7 +12,7 @@ from pathlib import Path
 ROOTS = ("optimizer", "expectations", "jobs", "dags", "forebay", "infra")
 MOST_MODULES = 12                                                 # of a package: more, and nobody finds the one that is meant
 PURE = ("__future__", "abc", "bisect", "collections", "contextlib", "copy", "dataclasses", "datetime", "decimal", "difflib", "enum", "fractions", "functools",
-        "hashlib", "heapq", "itertools", "json", "logging", "math", "operator", "re", "statistics", "string", "struct", "sys", "textwrap", "types",
+        "hashlib", "heapq", "itertools", "json", "logging", "math", "operator", "re", "statistics", "string", "struct", "sys", "textwrap", "threading", "types",
         "typing", "unicodedata")
 ASKED = (ast.Import, ast.ImportFrom, ast.Call, ast.FunctionDef, ast.AsyncFunctionDef)
 IMPURE_CALLS = ("open", "print", "input", "exec", "eval", "datetime.now", "datetime.utcnow", "datetime.today", "date.today", "datetime.datetime.now")
