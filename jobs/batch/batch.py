@@ -29,11 +29,13 @@ from jobs.storage.tables import File
 from optimizer.errors import ForebayError
 from optimizer.plan.final import final, result_columns
 from optimizer.plan.lowering import Lowering
+from optimizer.plan.model import Plan
 from optimizer.plan.operators.state import StateSet, state_sets
 from optimizer.plan.program import BEGINNING
 from optimizer.query.shape import shape
 
 SPREAD, MOST_SPREAD = 4, 64      # times as many parts at each try, and in all, where a task's memory is too small
+Spread = Mapping[tuple[str, Plan], int]      # by a query's text and its plan: another query of that name needs something else
 log = logging.getLogger("forebay")
 COMMITTERS = 4       # threads that commit tables at the same time: each waits for the disk, not for the processor
 
@@ -68,22 +70,24 @@ class Answer:
 
 @dataclass(frozen=True)
 class Answered:
-    """What a batch made: each query's answer that has one of its own, and each group's. `spread` says how many times as many parts as planned some
-    queries needed to fit into their tasks' memory."""
+    """What a batch computed: each query's answer that has one of its own, and each group's.
+
+    `spread` says how many times as many parts as planned some texts needed, under a plan, to fit into their tasks' memory.
+    """
 
     made: list[Answer]
     shared: list[Shared]
     taken: list[Taken]
-    spread: Mapping[str, int] = field(default_factory=dict)
+    spread: Spread = field(default_factory=dict)
 
 
 def answers(context: Context, batch: Batch, todo: list[Work], asked: Sequence[Asked] = (), groups: Sequence[Together] = (),
-            spread: Mapping[str, int] | None = None) -> Answered:
+            spread: Spread | None = None) -> Answered:
     """All queries in one Spark job, and the samples with them; a query that fails is tried again boundary by boundary to find from where.
 
-    Members that a group has to leave out run apart, in a job after it. `spread`: of queries that did not fit before, how they are divided at once."""
+    Members that a group has to leave out run apart, in a job after it. `spread`: of texts that did not fit before, how they are divided at once."""
     spread = dict(spread or {})
-    outcomes, taken = _perform(context, batch, [_divided(w, spread.get(w.name, 1)) for w in todo], asked, groups)
+    outcomes, taken = _perform(context, batch, [_divided(w, spread.get(w.text_and_plan, 1)) for w in todo], asked, groups)
     outcomes = _in_more_parts(context, batch, todo, outcomes, spread)
     by_query: dict[str, list[Outcome]] = {}
     for outcome in outcomes:
@@ -95,16 +99,16 @@ def answers(context: Context, batch: Batch, todo: list[Work], asked: Sequence[As
     return Answered(made, together, taken, spread)
 
 
-def _in_more_parts(context: Context, batch: Batch, todo: list[Work], outcomes: list[Outcome], spread: dict[str, int]) -> list[Outcome]:
+def _in_more_parts(context: Context, batch: Batch, todo: list[Work], outcomes: list[Outcome], spread: dict[tuple[str, Plan], int]) -> list[Outcome]:
     """Queries that did not fit into their tasks' memory are computed again, divided by key into more and more parts, one after another in a task:
     each part holds less, though it reads all. The rows are the same; only how they were divided is not as the batch says."""
-    while again := [w for w in todo if _exhausted(w, outcomes) and can_divide(w) and spread.get(w.name, 1) < MOST_SPREAD]:
-        spread.update({w.name: spread.get(w.name, 1) * SPREAD for w in again})
+    while again := [w for w in todo if _exhausted(w, outcomes) and can_divide(w) and spread.get(w.text_and_plan, 1) < MOST_SPREAD]:
+        spread.update({w.text_and_plan: spread.get(w.text_and_plan, 1) * SPREAD for w in again})
         for w in again:
             log.warning("%s does not fit into a task's %s under %s: its work is divided into %d times as many parts", w.name, context.tasks.memory,
-                        w.plan.name, spread[w.name])
+                        w.plan.name, spread[w.text_and_plan])
         repeated = {w.name for w in again}
-        outcomes = [o for o in outcomes if o.query not in repeated] + _perform(context, batch, [_divided(w, spread[w.name]) for w in again])[0]
+        outcomes = [o for o in outcomes if o.query not in repeated] + _perform(context, batch, [_divided(w, spread[w.text_and_plan]) for w in again])[0]
     return outcomes
 
 

@@ -50,6 +50,10 @@ class Work:
     def name(self) -> str:
         return self.standing.name
 
+    @property
+    def text_and_plan(self) -> tuple[str, Plan]:
+        return self.standing.sql, self.plan
+
 
 @lru_cache(maxsize=4096)
 def parsed(sql: str, catalog: Catalog) -> Query:

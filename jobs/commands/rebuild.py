@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -18,6 +17,7 @@ from jobs.batch import batch as batches
 from jobs.batch.works import context_of, parsed, plan_value, works
 from jobs.engine import kernel
 from jobs.ledger.ledger import Batch, State
+from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.ledger.queries import Standing, standings
 from jobs.maintenance import integrity, repair, retention
 from jobs.pipeline.schema import arrow
@@ -31,9 +31,6 @@ from optimizer.errors import failed
 from optimizer.plan.model import Plan, default
 from optimizer.sharing.group import OWNER
 from optimizer.time import iso
-
-if TYPE_CHECKING:
-    from jobs.ledger.open_pipeline import OpenPipeline
 
 TOGETHER = 100       # boundaries computed at once
 

@@ -107,6 +107,7 @@ class Ledger:
         self._steady = False
         self._last: tuple[int, tuple[str, Batch, Mapping[str, State]] | None] = (-1, None)
         self._relied: Mapping[str, int] = {}
+        self._first: int | None = None
 
     @contextmanager
     def steady(self) -> Iterator[int]:
@@ -226,9 +227,11 @@ class Ledger:
         return found[0][0] if found else None
 
     def first(self) -> int | None:
-        """The first boundary that was ever run."""
-        found = self._ask('SELECT min(epoch_us("first")) FROM batches')
-        return found[0][0] if found else None
+        """The first boundary that was ever run; once there is one, it stays."""
+        if self._first is None:
+            rows = self._ask('SELECT min(epoch_us("first")) FROM batches')
+            self._first = rows[0][0] if rows else None
+        return self._first
 
     def relation_versions(self, name: str) -> list[tuple[int, int]]:
         """(boundary, version): which version of a relation was used from which boundary on."""

@@ -9,7 +9,6 @@ import os
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -19,16 +18,13 @@ from jobs.batch.works import state_folder
 from jobs.engine import kernel
 from jobs.engine.work import write_file
 from jobs.ingest.reading import identifier
-from jobs.ledger.open_pipeline import HANDOVER
+from jobs.ledger.open_pipeline import HANDOVER, OpenPipeline
 from jobs.storage import failpoints, places, tables
 from jobs.storage.tables import File, Table
 from optimizer.plan.compaction import compaction
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.operators.state import state_sets
 from optimizer.query.shape import shape
-
-if TYPE_CHECKING:
-    from jobs.ledger.open_pipeline import OpenPipeline
 
 STATE_FILES = 24             # files of a state set before they are merged: reading one costs about a millisecond
 SMALL_FILES = 64             # the same for small files of streams and results

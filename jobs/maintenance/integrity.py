@@ -7,16 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from jobs.adapt.sharing import tables_of
 from jobs.ingest import register as intake
+from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.ledger.queries import standings
 from jobs.storage import delta_log, places, tables
 from optimizer.errors import ForebayError, failed
-
-if TYPE_CHECKING:
-    from jobs.ledger.open_pipeline import OpenPipeline
 
 KINDS = ("streams", "quarantine", "results", "relations", "ledger")
 

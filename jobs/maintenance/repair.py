@@ -3,17 +3,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from jobs.engine import kernel, memory, spark
+from jobs.ledger.ledger import State
+from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.storage import places, tables
 from jobs.storage.lock import held
 from jobs.storage.tables import Conflict
 from optimizer.errors import ForebayError, failed
-
-if TYPE_CHECKING:
-    from jobs.ledger.ledger import State
-    from jobs.ledger.open_pipeline import OpenPipeline
 
 BROKEN = (kernel.Error, OSError, tables.Broken, spark.Broken)
 

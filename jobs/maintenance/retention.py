@@ -6,10 +6,10 @@ may be gone, so a crash changes nothing and a reader can tell. The files leave t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
 from jobs.batch.shared import table_of
 from jobs.batch.works import parsed
+from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.ledger.queries import Standing, standings
 from jobs.maintenance import compact
 from jobs.maintenance.compact import KEEP
@@ -19,9 +19,6 @@ from jobs.storage.tables import File
 from optimizer.errors import ForebayError
 from optimizer.query.model import Query
 from optimizer.query.windows import ALWAYS, Window
-
-if TYPE_CHECKING:
-    from jobs.ledger.open_pipeline import OpenPipeline
 
 
 def horizons(rt: OpenPipeline) -> dict[str, int]:

@@ -15,7 +15,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs import run as runner
 from jobs.engine import kernel
 from jobs.ledger.open_pipeline import OpenPipeline, open_pipeline
 from jobs.papers import bench_data, bench_sharing, bench_ways, drift, model_error
@@ -23,6 +22,7 @@ from jobs.papers.bench_data import Setting
 from jobs.pipeline.config import load
 from jobs.requests import requests
 from jobs.results import answers
+from jobs.run import Loop
 from jobs.verify import recompute as oracle
 from optimizer.errors import ForebayError
 
@@ -70,21 +70,21 @@ def run(name: str, quick: bool = False) -> Report:
 
 
 @contextmanager
-def _bench(setting: Setting) -> Iterator[OpenPipeline]:
+def _bench(setting: Setting) -> Iterator[Loop]:
     folder = tempfile.mkdtemp(prefix="forebay-bench-")
     rt = open_pipeline(load(bench_data.pipeline(folder, setting)))
     try:
-        yield rt
+        yield Loop(rt)
     finally:
         rt.tasks.stop()
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _land(rt: OpenPipeline, setting: Setting, batches: range, rows: int | None = None) -> tuple[float, int]:
+def _land(loop: Loop, setting: Setting, batches: range, rows: int | None = None) -> tuple[float, int]:
     """Makes and ingests batches; seconds and rows of the ingest alone."""
-    bench_data.make(os.path.join(rt.pipeline.folder, "landing"), setting, batches, rows)
+    bench_data.make(os.path.join(loop.pipe.pipeline.folder, "landing"), setting, batches, rows)
     started = time.perf_counter()
-    done = runner.take(rt)["streams"]
+    done = loop.take()["streams"]
     return time.perf_counter() - started, sum(s["rows"] for s in done.values())
 
 
@@ -92,9 +92,9 @@ def _seconds(ran: list[dict[str, Any]]) -> float:
     return statistics.median(entry["seconds"] for entry in ran[WARM:] or ran)
 
 
-def _each(rt: OpenPipeline, last: int) -> list[dict[str, Any]]:
+def _each(loop: Loop, last: int) -> list[dict[str, Any]]:
     """Boundary by boundary, as they come in a running pipeline: never several in one batch."""
-    return [entry for _ in range(last) for entry in runner.run(rt, flush=True, limit=1)["ran"]]
+    return [entry for _ in range(last) for entry in loop.run(flush=True, limit=1)["ran"]]
 
 
 def batch_cost(sizes: tuple[int, ...]) -> Report:
@@ -102,14 +102,15 @@ def batch_cost(sizes: tuple[int, ...]) -> Report:
     found: Report = {}
     for rows in sizes:
         setting = Setting(window=5)
-        with _bench(setting) as rt:
-            _land(rt, setting, range(0, 1), max(rows, 10))
+        with _bench(setting) as loop:
+            rt = loop.pipe
+            _land(loop, setting, range(0, 1), max(rows, 10))
             count = 8
-            seconds, taken = _land(rt, setting, range(1, count), rows if rows else 1)
+            seconds, taken = _land(loop, setting, range(1, count), rows if rows else 1)
             before = rt.tasks.jobs
-            ran = _each(rt, count)
+            ran = _each(loop, count)
             found[f"{rows:,} rows a stream"] = {"batch_s": _seconds(ran), "spark_jobs_a_batch": (rt.tasks.jobs - before) / max(len(ran), 1),
-                                                "ingest_rows_per_s": taken / seconds, "stages_s": {k: round(v, 4) for k, v in runner.stages(rt).items()}}
+                                                "ingest_rows_per_s": taken / seconds, "stages_s": {k: round(v, 4) for k, v in loop.laps.medians().items()}}
     return found
 
 
@@ -120,12 +121,12 @@ def window_growth(factors: tuple[int, ...]) -> Report:
     for factor in factors:
         setting = replace(base, window=base.window * factor)
         count = setting.window // setting.batch + 3 * STEPS + 1
-        with _bench(setting) as rt:
-            _land(rt, setting, range(count))
-            runner.run(rt, flush=True, to=bench_data.boundary(setting, count - 3 * STEPS - 2))
+        with _bench(setting) as loop:
+            _land(loop, setting, range(count))
+            loop.run(flush=True, to=bench_data.boundary(setting, count - 3 * STEPS - 2))
             for plan in ("EAP01 recompute", "EAP11 running", "EAP11 expire"):
-                _pin(rt, plan)
-                found.setdefault(plan, {})[f"window {setting.window} s"] = statistics.median(entry["seconds"] for entry in _each(rt, STEPS)[1:])
+                _pin(loop.pipe, plan)
+                found.setdefault(plan, {})[f"window {setting.window} s"] = statistics.median(entry["seconds"] for entry in _each(loop, STEPS)[1:])
     return {plan: {**seconds, "growth": list(seconds.values())[-1] / list(seconds.values())[0]} for plan, seconds in found.items()}
 
 
@@ -138,10 +139,11 @@ def peers_join(setting: Setting, with_plain: bool = True) -> Report:
     """One boundary with full windows by each system; ours is the median of warm batches with ledger and results."""
     full = setting.window // setting.batch
     count = full + 6
-    with _bench(setting) as rt:
-        seconds, rows = _land(rt, setting, range(count))
-        runner.run(rt, flush=True, to=bench_data.boundary(setting, full - 2))
-        ran = _each(rt, count - full + 1)
+    with _bench(setting) as loop:
+        rt = loop.pipe
+        seconds, rows = _land(loop, setting, range(count))
+        loop.run(flush=True, to=bench_data.boundary(setting, full - 2))
+        ran = _each(loop, count - full + 1)
         last = ran[-1]["boundary"]
         ours = answers.read(rt, "answer", last).drop_columns(["boundary"])
         paths = {s: bench_data.stream_files(rt, s) for s in ("s1", "s2")}

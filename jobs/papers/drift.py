@@ -15,13 +15,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from jobs import run as runner
-from jobs.adapt import choice
 from jobs.engine import kernel
-from jobs.ledger.open_pipeline import OpenPipeline, open_pipeline
+from jobs.ledger.open_pipeline import open_pipeline
 from jobs.papers.bench_data import SECOND, START
 from jobs.pipeline.config import load
 from jobs.requests import requests
+from jobs.run import Loop
 from optimizer.plan.model import candidates
 
 BATCH, WINDOW, KEYS = 20, 200, 2_000      # seconds, seconds, distinct join values
@@ -56,18 +55,18 @@ def phases(rate: int = 2_000) -> tuple[Phase, ...]:
 class Run:
     """One life of the pipeline; `plan` is pinned, or CHOSEN."""
 
-    rt: OpenPipeline
+    loop: Loop
     plan: str
     phases: list[list[float]] = field(default_factory=list)      # seconds of each batch
     plans: list[str] = field(default_factory=list)               # in force at each
 
     def turn(self) -> None:
-        (entry,) = runner.run(self.rt, flush=True, limit=1)["ran"]
+        (entry,) = self.loop.run(flush=True, limit=1)["ran"]
         self.phases[-1].append(entry["seconds"])
         self.plans.append(entry["plans"]["answer"])
 
     def predicted(self) -> dict[str, float]:
-        decision = choice.of(self.rt).queries["answer"].decision
+        decision = self.loop.chooser.queries["answer"].decision
         return {c.plan.name: c.seconds for c in decision.candidates if c.refused is None} if decision else {}
 
 
@@ -113,7 +112,7 @@ def _runs(origin: str, root: str, fixed: Sequence[str]) -> Iterator[dict[str, Ru
             requests.synchronise(rt)
             if name != CHOSEN:
                 requests.change(rt, "answer", "pin", name)
-            found[name] = Run(rt, name)
+            found[name] = Run(Loop(rt), name)
         yield found
     finally:
         first.tasks.stop()
@@ -145,7 +144,7 @@ def _landed(folder: str, wanted: tuple[Phase, ...], length: int) -> str:
         for batch in range(n * length, (n + 1) * length):
             _rows(folder, phase, batch)
     rt = open_pipeline(load(folder))
-    runner.take(rt)
+    Loop(rt).take()
     rt.tasks.stop()
     return folder
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -14,8 +14,9 @@ from expectations.kinds import BOUNDS, FLAGS, MOSTLY, PATTERN, SET
 from jobs.batch.works import parsed
 from jobs.engine import kernel
 from jobs.expectations import gate as expect
-from jobs.pipeline import declared as expect_files
-from jobs.pipeline.declared import Declared
+from jobs.ledger.open_pipeline import OpenPipeline
+from jobs.ledger.queries import Standing
+from jobs.pipeline.declared import DeclaredExpectations
 from jobs.pipeline.schema import stream_schema
 from jobs.reports.data_docs import Asked, Suite
 from jobs.requests import requests
@@ -23,25 +24,22 @@ from jobs.results import answers
 from jobs.storage import places, tables
 from optimizer.expression.types import Type
 
-if TYPE_CHECKING:
-    from jobs.ledger.open_pipeline import OpenPipeline
-    from jobs.ledger.queries import Standing
-
 SAMPLE = 10_000          # rows of a subject that are looked at
 
 
 def suites(rt: OpenPipeline) -> Iterator[Suite]:
     """Of every stream with rows and every query with answers. What touches a sensitive column is a suite of its own, without values."""
+    declared = DeclaredExpectations(rt.pipeline)
     for name in rt.pipeline.streams:
         if tables.exists(rt.path("streams", name)):
             boundary, rows = _newest(rt, name)
-            yield from _split(f"stream_{name}", rows, _of_stream(rt, name, boundary), rt.pipeline.streams[name].sensitive)
+            yield from _split(f"stream_{name}", rows, _of_stream(rt, declared, name, boundary), rt.pipeline.streams[name].sensitive)
     for standing in requests.listed(rt):
         boundaries = answers.published(rt, standing.name) if standing.active else []
         if boundaries:
             hidden = derived.revealing(parsed(standing.sql, rt.catalog), expect.sensitive(rt))
             rows = answers.rows(rt, standing, boundaries[-1:]).slice(0, SAMPLE)
-            yield from _split(f"query_{standing.name}", rows, _of_query(rt, standing, boundaries[-1]), hidden)
+            yield from _split(f"query_{standing.name}", rows, _of_query(rt, declared, standing, boundaries[-1]), hidden)
 
 
 Touching = tuple[tuple[str, ...], Asked]
@@ -84,12 +82,12 @@ def _about(files: Sequence[Any], last: int) -> list[Any]:
     return [f for f in begun if f.high.get("_boundary", last) >= ended]
 
 
-def _of_stream(rt: OpenPipeline, stream: str, boundary: int | None) -> Iterator[Touching]:
-    declared = rt.pipeline.streams[stream]
-    for d in derived.of_stream(declared.columns, declared.event_time):
+def _of_stream(rt: OpenPipeline, declared: DeclaredExpectations, stream: str, boundary: int | None) -> Iterator[Touching]:
+    columns, event_time = rt.pipeline.streams[stream].columns, rt.pipeline.streams[stream].event_time
+    for d in derived.of_stream(columns, event_time):
         for kind, arguments in _stream_words(rt, stream, d, boundary):
             yield d.columns, Asked(kind, arguments, d.severity, d.text)
-    for e in expect_files.of_stream(rt.pipeline, rt.memory(Declared).given, stream):
+    for e in declared.of_stream(stream):
         yield e.columns, _words(e)
 
 
@@ -118,12 +116,12 @@ def _volume(rt: OpenPipeline, stream: str, last: int) -> Iterator[tuple[str, dic
         yield "expect_table_row_count_to_be_between", {"min_value": usual[0], "max_value": usual[1]}
 
 
-def _of_query(rt: OpenPipeline, standing: Standing, last: int) -> Iterator[Touching]:
+def _of_query(rt: OpenPipeline, declared: DeclaredExpectations, standing: Standing, last: int) -> Iterator[Touching]:
     query = parsed(standing.sql, rt.catalog)
     for d in derived.of_query(query):
         for kind, arguments in _query_words(d, last):
             yield d.columns, Asked(kind, arguments, d.severity, d.text)
-    for e in expect_files.of_query(rt.memory(Declared).given, standing.name, dict(query.columns)):
+    for e in declared.of_query(standing.name, dict(query.columns)):
         yield e.columns, _words(e)
 
 

@@ -14,6 +14,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from jobs.adapt.choice import Chooser
+from jobs.adapt.statistics import Statistics
+from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.ledger.queries import Standing
 from jobs.pipeline.model import Pipeline
 from jobs.reports.tracking_chart import chart
@@ -29,8 +32,6 @@ from optimizer.time import iso
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
-
-    from jobs.ledger.open_pipeline import OpenPipeline
 
 QUIET = {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2", "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
          "MLFLOW_LOGGING_LEVEL": "WARNING"}
@@ -232,7 +233,7 @@ def _artifacts(rt: OpenPipeline, log: Log, run: str, standing: Standing, found: 
     client.log_text(run, standing.sql.strip() + "\n", "query.sql")
     client.log_dict(run, {"spans": [_said(s) for s in found]}, "switches.json")
     if standing.active:
-        document = answers.explain(rt, standing.name)
+        document = answers.explain(Chooser(rt, Statistics(rt)), standing.name)
         client.log_dict(run, document["statistics"], "explain/statistics.json")
         client.log_dict(run, {"candidates": document["candidates"]}, "explain/candidates.json")
         client.log_text(run, f"{document['chosen']}: {document['why']}\n\n{document['tree']}\n", "explain/plan.txt")

@@ -9,21 +9,19 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from jobs.adapt import sharing
+from jobs.adapt.sharing import Sharer
 from jobs.batch.works import parsed
 from jobs.ingest import agreed
 from jobs.ledger.ledger import Change
+from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.ledger.queries import Standing, never_before, standings
 from jobs.pipeline import keep
-from jobs.requests.boundaries import Arrivals, first_possible
+from jobs.requests.boundaries import first_possible
 from optimizer.errors import ForebayError
 from optimizer.names import NAME
 from optimizer.plan.model import candidates, named
-
-if TYPE_CHECKING:
-    from jobs.ledger.open_pipeline import OpenPipeline
 
 MOST_QUERIES = 10_000
 FROM_FILE = "queries/"        # the reason of a creation that a file in that folder brought about
@@ -86,19 +84,19 @@ def effective(rt: OpenPipeline, begun: int | None) -> int | None:
     return begun + rt.pipeline.batch if begun is not None else first_possible(rt)
 
 
-def document(rt: OpenPipeline, standing: Standing) -> dict[str, Any]:
+def document(rt: OpenPipeline, standing: Standing, sharer: Sharer) -> dict[str, Any]:
     """INTERFACE's `query show`."""
     changes = [c for c in rt.ledger.all_changes() if c.query == standing.name]
     effective = changes[-1].effective if changes[-1].effective is not None else _beginning(rt)
     shown = {"query": standing.name, "state": standing.state, "effective": effective, "table": standing.table, "sql": standing.sql,
              "columns": [{"name": n, "type": t} for n, t in json.loads(standing.columns)], "pinned": standing.pin}
-    return {**shown, **sharing.said(rt, standing), **({"error": standing.error} if standing.error else {})}
+    return {**shown, **sharer.document(standing), **({"error": standing.error} if standing.error else {})}
 
 
 def _beginning(rt: OpenPipeline) -> int | None:
     """What a request made before the first row is in force from: the first boundary, once there is one."""
-    rt.memory(Arrivals).beginning = rt.memory(Arrivals).beginning if rt.memory(Arrivals).beginning is not None else rt.ledger.first()
-    return rt.memory(Arrivals).beginning if rt.memory(Arrivals).beginning is not None else first_possible(rt)
+    first = rt.ledger.first()
+    return first if first is not None else first_possible(rt)
 
 
 def synchronise(rt: OpenPipeline) -> list[Notice]:

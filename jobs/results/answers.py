@@ -3,15 +3,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.adapt import choice, sharing
+from jobs.adapt import sharing
+from jobs.adapt.choice import Chooser
 from jobs.batch.works import parsed
 from jobs.engine import kernel
 from jobs.ingest import agreed, relations
+from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.ledger.queries import Standing, in_order, standings
 from jobs.maintenance import integrity, repair, retention
 from jobs.pipeline.schema import arrow
@@ -24,9 +26,6 @@ from optimizer.errors import ForebayError
 from optimizer.query.model import Query
 from optimizer.sharing.group import OWNER
 from optimizer.time import iso
-
-if TYPE_CHECKING:
-    from jobs.ledger.open_pipeline import OpenPipeline
 
 READING = "512MB"      # for sorting an answer that is read; beyond it the engine spills
 
@@ -118,12 +117,17 @@ def segments(rt: OpenPipeline, name: str) -> list[tuple[Standing, list[int]]]:
     return found
 
 
-def explain(rt: OpenPipeline, query: str, statistics: Mapping[str, Any] | None = None, cost_model: str = "measured") -> dict[str, Any]:
-    """Of a query's name, as its next boundary would decide; or of a text, as if it were created now. `statistics` instead of what was measured."""
-    standing = standings(rt.ledger.all_changes()).get(query)
-    asked = parsed(standing.sql if standing else query, rt.catalog)
-    decision, observed = choice.considered(rt, asked, standing, statistics, cost_model)
-    return {"query": query, **renderer.document(asked, decision, choice.shown(asked, observed, rt, statistics))}
+def explain(chooser: Chooser, query: str, statistics: Mapping[str, Any] | None = None,
+            cost_model: str = "measured") -> dict[str, Any]:
+    """Of a query's name, as its next boundary would decide; or of a text, as if it were created now.
+
+    By `statistics`, instead of what was measured, where they are given.
+    """
+    pipe = chooser.pipe
+    standing = standings(pipe.ledger.all_changes()).get(query)
+    explained = parsed(standing.sql if standing else query, pipe.catalog)
+    decision, observed = chooser.considered(explained, standing, statistics, cost_model)
+    return {"query": query, **renderer.document(explained, decision, chooser.shown(explained, observed, statistics))}
 
 
 def verify(rt: OpenPipeline, name: str | None = None, engine: str = "duckdb") -> dict[str, Any]:

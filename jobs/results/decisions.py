@@ -2,15 +2,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jobs.adapt import choice
 from jobs.ledger.ledger import Told
+from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.ledger.queries import BEFORE_ALL, standings, text_since
 from jobs.requests import requests
-
-if TYPE_CHECKING:
-    from jobs.ledger.open_pipeline import OpenPipeline
 
 RULE = "by rule, before any statistics: inputs without grouping attributes aggregate early"
 

@@ -2,10 +2,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from jobs.adapt import statistics
+from jobs.adapt.statistics import Statistics
 from jobs.batch.works import parsed
+from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.ledger.queries import standings
 from jobs.storage import places, tables
 from optimizer.expression.expr import Column, Expr
@@ -15,12 +16,10 @@ from optimizer.query.shape import Shape, shape
 from optimizer.statistics.figures import agreement, fanout, heaviest, inputs, overlap
 from optimizer.statistics.observed import Observed
 
-if TYPE_CHECKING:
-    from jobs.ledger.open_pipeline import OpenPipeline
 
-
-def document(rt: OpenPipeline) -> dict[str, Any]:
+def document(statistics: Statistics) -> dict[str, Any]:
     """Streams first, from the newest query that saw each, then every active query that was sampled. `age` is in boundaries answered since."""
+    rt = statistics.pipe
     last = rt.ledger.committed()
 
     def age(at: int | None) -> int | None:
@@ -30,7 +29,7 @@ def document(rt: OpenPipeline) -> dict[str, Any]:
     for name, standing in standings(rt.ledger.all_changes()).items():
         if standing.active:
             query = parsed(standing.sql, rt.catalog)
-            known = statistics.observed(rt, name, query)
+            known = statistics.observed(name, query)
             if known is not None:
                 found[name] = (query, known)
     streams = {s: _stream(rt, s, found) for s in rt.pipeline.streams}

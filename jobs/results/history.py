@@ -5,12 +5,13 @@ import json
 import statistics
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jobs.adapt import choice, statistics_table
 from jobs.batch.works import parsed, plan_from
 from jobs.engine import row_counts
 from jobs.ledger.ledger import Told
+from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.ledger.queries import BEFORE_ALL, standings
 from jobs.results import decisions
 from jobs.storage import places, tables
@@ -20,9 +21,6 @@ from optimizer.plan.model import Plan, named
 from optimizer.plan.operators.state import state_sets
 from optimizer.query.model import Query
 from optimizer.query.shape import shape
-
-if TYPE_CHECKING:
-    from jobs.ledger.open_pipeline import OpenPipeline
 
 
 @dataclass(frozen=True)

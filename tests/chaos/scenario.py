@@ -4,7 +4,6 @@ It runs as a process of its own: `python -m tests.chaos.scenario FOLDER [UNTIL]`
 """
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import random
@@ -27,6 +26,7 @@ from jobs.ledger.queries import standings
 from jobs.maintenance import compact
 from jobs.results import answers
 from jobs.storage import failpoints, tables
+from tests.jobs.pipelines import restarted
 
 SECOND = 10**6
 BEGINNING = 1_767_225_600 * SECOND              # 2026-01-01T00:00:00Z
@@ -151,7 +151,7 @@ def live(folder: Path, before: Callable[[int], object] = lambda number: None, un
     done = folder / "done"
     todo = steps()[:until]
     pipe = forebay.open(str(folder))
-    pipe.runtime = dataclasses.replace(pipe.runtime, clock=lambda: boundary(10**6))
+    restarted(pipe, clock=lambda: boundary(10**6))
     usual = compact.STATE_FILES, compact.SMALL_FILES
     compact.STATE_FILES = compact.SMALL_FILES = 4
     try:

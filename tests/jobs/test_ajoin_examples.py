@@ -7,8 +7,7 @@ import pytest
 
 import forebay
 from jobs.adapt import sharing
-from jobs.adapt.sharing import Groups
-from tests.jobs.pipelines import answers, boundary, equal, pipeline, ran, rows
+from tests.jobs.pipelines import answers, boundary, equal, pipeline, ran, restarted, rows
 
 pytestmark = pytest.mark.slow
 
@@ -87,7 +86,7 @@ def test_a_changelog_goes_through_the_phases_of_figure_5(tmp_path: Path, monkeyp
             assert shared(pipe) == [{"Q1", "Q4"}]
         if number == 5:
             monkeypatch.setattr("optimizer.sharing.price.SHARED_ROW", 1.0)      # as if rows had become dear: phase 2 parts them
-            pipe.runtime.memory(Groups).weighed = None
+            restarted(pipe)
         ran(pipe)
         if number == 4:
             assert shared(pipe) == [{"Q1", "Q2", "Q4"}]

@@ -10,7 +10,7 @@ import pytest
 
 from jobs.engine.tasks import Tasks
 from optimizer.plan.model import EXCHANGES
-from tests.jobs.pipelines import equal, forced, pipeline, rows
+from tests.jobs.pipelines import equal, forced, pipeline, restarted, rows
 
 QUERY = """SELECT v.x, COUNT(*) AS n, SUM(b.x) AS spent, MAX(b.x) AS most FROM views AS v [WINDOW 1 MINUTE], buys AS b [WINDOW 30 SECONDS]
            WHERE v.k = b.k GROUP BY v.x"""
@@ -28,7 +28,7 @@ def test_answers_and_jobs_of_each_exchange(spark: Any, tmp_path: Path, monkeypat
     for nth, plan in enumerate(PLANS):
         pipe.change("q", "pin", plan)
         for batch in range(2 * nth, 2 * nth + 2):
-            pipe.runtime = dataclasses.replace(pipe.runtime, tasks=here)      # ingest has tests of its own
+            restarted(pipe, tasks=here)      # ingest has tests of its own
             for k in (1, 2, 3):
                 rows(pipe, [10 * batch + 1, 10 * batch + 7 + k / 9], k=k, x=k % 2)
                 rows(pipe, [10 * batch + 5], "buys", k=k, x=batch + k)

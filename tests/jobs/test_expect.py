@@ -1,7 +1,6 @@
 """Expectations in a pipeline's life: rows that fail are set aside, batches stop before anything is published and pass when released, warnings are kept."""
 from __future__ import annotations
 
-import dataclasses
 import os
 import subprocess
 import sys
@@ -16,7 +15,7 @@ from jobs.ingest import row_rules as expect_rows
 from jobs.ingest.land import Item
 from jobs.storage import tables
 from optimizer.errors import ForebayError
-from tests.jobs.pipelines import COUNT, answers, boundary, equal, opened, pipeline, ran, rows
+from tests.jobs.pipelines import COUNT, answers, boundary, equal, opened, pipeline, ran, restarted, rows
 
 pytestmark = pytest.mark.slow
 
@@ -217,7 +216,7 @@ def test_a_sensitive_extreme_is_not_shown(tmp_path: Path) -> None:
 def test_unusual_volumes_and_silence_are_warnings(tmp_path: Path) -> None:
     pipe = pipeline(tmp_path, {"views": "", "clicks": "idle: 2 minutes"}, queries={"q": COUNT, "c": COUNT.replace("views", "clicks")})
     rows(pipe, (1,), stream="clicks")
-    pipe.runtime = dataclasses.replace(pipe.runtime, clock=lambda: boundary(10**9) + 10**9)
+    restarted(pipe, clock=lambda: boundary(10**9) + 10**9)
     for k in range(10):
         rows(pipe, [k * 10 + n / 20 for n in range(150 if k != 9 else 10)])
     rows(pipe, (101,))

@@ -11,14 +11,13 @@ import pytest
 import forebay
 from forebay.text import query
 from jobs.adapt import choice, sharing
-from jobs.adapt.sharing import Groups
 from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.maintenance import compact
 from jobs.storage import failpoints, tables
 from optimizer.errors import ForebayError
 from optimizer.sharing import ways
 from optimizer.sharing.ways import Way
-from tests.jobs.pipelines import answers, boundary, equal, opened, pipeline, ran, rows
+from tests.jobs.pipelines import answers, boundary, equal, opened, pipeline, ran, restarted, rows
 
 pytestmark = pytest.mark.slow
 
@@ -159,7 +158,7 @@ def test_a_group_that_is_not_weighed_goes_on_without_prices(tmp_path: Path) -> N
     """As benchmarks ask it: what was counted before is of no use then."""
     pipe = filled(tmp_path, four())
     ran(pipe)
-    pipe.runtime.memory(Groups).share_from = 2
+    restarted(pipe, share_from=2)
     pipe.create("late", joined("b.x > 0"))
     rows(pipe, [36], "views"), rows(pipe, [36], "clicks")
     assert ran(pipe) == [30] and equal(pipe)

@@ -2,13 +2,11 @@
 reordering, sharing of subqueries between arities: "query pipelining") are priced by equation (2) on the same queries, and said to be."""
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from statistics import mean
 
-from jobs.adapt.sharing import Groups
 from jobs.engine.tasks import Tasks
 from jobs.papers.experiments import Report, Tell
 from jobs.papers.experiments.claims import Claim, Panel, claim, report
@@ -50,13 +48,13 @@ def ablation(quick: bool, tell: Tell) -> Report:
 
 def _timed(setting: Load, made: Sequence[Made], share_from: int | None = None, pin: str | None = None, tasks: int = 0) -> float:
     """Seconds of a batch; with `tasks`, of Spark's."""
-    with running(setting) as rt:
-        rt = dataclasses.replace(rt, tasks=Tasks("local[*]", {"forebay.tasks": str(tasks)}) if tasks else Tasks(INLINE))
-        rt.memory(Groups).share_from = share_from
+    at_work = Tasks("local[*]", {"forebay.tasks": str(tasks)}) if tasks else Tasks(INLINE)
+    with running(setting, at_work, share_from=share_from) as loop:
+        rt = loop.pipe
         create(rt, named(made, GROUPED))
         for n in range(len(made) if pin else 0):
             requests.change(rt, f"q{n}", "pin", pin)
-        seconds = steady(rt, setting)
+        seconds = steady(loop, setting)
         checked(rt)
     return seconds
 

@@ -86,11 +86,11 @@ def _rate(points: Points, key: str, setting: Load, queries: Mapping[str, str], t
 
 def _space(setting: Load, count: int) -> dict[str, float]:
     """What full windows take on disk: rows, and what is kept of them."""
-    with running(setting) as rt:
-        create(rt, named(workload(setting, count), GROUPED))
-        steady(rt, setting)
-        checked(rt)
-        return {"rows": _bytes(rt, "streams") * 3 / setting.batches, "state": _bytes(rt, "state")}
+    with running(setting) as loop:
+        create(loop.pipe, named(workload(setting, count), GROUPED))
+        steady(loop, setting)
+        checked(loop.pipe)
+        return {"rows": _bytes(loop.pipe, "streams") * 3 / setting.batches, "state": _bytes(loop.pipe, "state")}
 
 
 def _bytes(rt: OpenPipeline, folder: str) -> float:
@@ -202,13 +202,14 @@ def _arity(form: str, quick: bool, points: Points, tell: Tell) -> Panel:
 
 def _ad_hoc(setting: Load, made: Sequence[Made], form: str) -> float:
     """Seconds of the batches in which queries come, one each after the first, as if each had all of them."""
-    with running(setting) as rt:
+    with running(setting) as loop:
+        rt = loop.pipe
         create(rt, named(made[:1], form))
-        steady(rt, setting)
+        steady(loop, setting)
         took = []
         for number, one in enumerate(made[1:], 1):
             began = create(rt, named([one], form, number))
-            took.append((began + timed(rt)) / (number + 1) * len(made))
+            took.append((began + timed(loop)) / (number + 1) * len(made))
         checked(rt)
     return sum(took) / len(took)
 

@@ -18,8 +18,6 @@ from fractions import Fraction
 from random import Random
 from typing import Any
 
-from jobs import run as runner
-from jobs.adapt.sharing import Groups
 from jobs.engine import kernel
 from jobs.engine.tasks import Tasks
 from jobs.ledger.open_pipeline import OpenPipeline, open_pipeline
@@ -72,7 +70,7 @@ class Lived:
 
 
 @contextmanager
-def running(setting: Load, master: str = INLINE, come: bool = True) -> Iterator[OpenPipeline]:
+def running(setting: Load, tasks: Tasks | None = None, come: bool = True, share_from: int | None = None) -> Iterator[Loop]:
     """A pipeline whose rows have come (if not: they wait to be brought by `bring`) and none of whose boundaries has run."""
     folder = tempfile.mkdtemp(prefix="forebay-ajoin-")
     columns = ", ".join(["ts: timestamp", *(f"f{k}: bigint" for k in range(ATTRIBUTES))])
@@ -84,10 +82,11 @@ def running(setting: Load, master: str = INLINE, come: bool = True) -> Iterator[
             file.write(f"name: ajoin\nbatch: {setting.batch} seconds\nstreams:\n{streams}")
         _land(os.path.join(folder, "landing" if come else WAITING), names, setting)
         rt = open_pipeline(load(folder))
-        rt = dataclasses.replace(rt, tasks=Tasks(master))
+        rt = dataclasses.replace(rt, tasks=tasks or Tasks(INLINE))
+        loop = Loop(rt, share_from)
         if come:
-            runner.take(rt)
-        yield rt
+            loop.take()
+        yield loop
     finally:
         if rt is not None:
             rt.tasks.stop()
@@ -108,13 +107,14 @@ def _land(folder: str, names: Sequence[str], setting: Load) -> None:
             con.execute(f"COPY (SELECT {ts}, {values} FROM range({count}) AS r(i)) TO {file} (FORMAT parquet)")
 
 
-def bring(rt: OpenPipeline, number: int) -> None:
+def bring(loop: Loop, number: int) -> None:
     """The rows of a batch come, and are ingested."""
+    rt = loop.pipe
     for stream in rt.pipeline.streams:
         landing = os.path.join(rt.pipeline.folder, "landing", stream)
         os.makedirs(landing, exist_ok=True)
         shutil.move(os.path.join(rt.pipeline.folder, WAITING, stream, f"{number:05d}.parquet"), landing)
-    runner.take(rt)
+    loop.take()
 
 
 def workload(setting: Load, count: int, similarity: Fraction = HALF, joined: int | None = None, seed: int = 0) -> list[Made]:
@@ -154,23 +154,23 @@ def named(queries: Sequence[Made], form: str, first: int = 0) -> dict[str, str]:
     return {f"q{k}": sql(made, form) for k, made in enumerate(queries, first)}
 
 
-def advanced(rt: OpenPipeline, count: int) -> Entries:
+def advanced(loop: Loop, count: int) -> Entries:
     """So many boundaries, one after another, as they come."""
-    return [entry for _ in range(count) for entry in runner.run(rt, flush=True, limit=1)["ran"]]
+    return [entry for _ in range(count) for entry in loop.run(flush=True, limit=1)["ran"]]
 
 
-def steady(rt: OpenPipeline, setting: Load) -> float:
+def steady(loop: Loop, setting: Load) -> float:
     """Mean seconds of a batch over full windows; the boundaries before are one batch, and the next is not counted."""
-    runner.run(rt, flush=True, to=START + max(WINDOWS) * SECOND)
-    advanced(rt, 1)
-    return statistics.mean(timed(rt) for _ in range(setting.counted))
+    loop.run(flush=True, to=START + max(WINDOWS) * SECOND)
+    advanced(loop, 1)
+    return statistics.mean(timed(loop) for _ in range(setting.counted))
 
 
-def timed(rt: OpenPipeline) -> float:
+def timed(loop: Loop) -> float:
     """Seconds of the next boundary."""
-    clock = time.process_time if rt.tasks.inline else time.perf_counter
+    clock = time.process_time if loop.pipe.tasks.inline else time.perf_counter
     began = clock()
-    advanced(rt, 1)
+    advanced(loop, 1)
     return clock() - began
 
 
@@ -185,11 +185,10 @@ def checked(rt: OpenPipeline) -> None:
 
 def measured(setting: Load, queries: Mapping[str, str], share_from: int | None = None) -> float:
     """Seconds of a batch with all these queries in force from the beginning."""
-    with running(setting) as rt:
-        rt.memory(Groups).share_from = share_from
-        create(rt, queries)
-        seconds = steady(rt, setting)
-        checked(rt)
+    with running(setting, share_from=share_from) as loop:
+        create(loop.pipe, queries)
+        seconds = steady(loop, setting)
+        checked(loop.pipe)
     return seconds
 
 
@@ -198,22 +197,23 @@ def lived(setting: Load, queries: Sequence[str], scenario: Iterable[tuple[int, M
     asked, waits, counts, stages = iter(enumerate(queries)), list[float](), list[int](), dict[str, list[float]]()
     alive: list[str] = []
     done = 0.0
-    with running(setting, come=False) as rt:
+    with running(setting, come=False) as loop:
+        rt = loop.pipe
         for number, change in scenario:
             began, used = time.perf_counter(), time.process_time()
             gone, alive = alive[:change["delete"]], alive[change["delete"]:]
             for name in gone:
                 requests.change(rt, name, "delete")
             alive += [_asked(rt, *one) for one, _ in zip(asked, range(change["create"]))]
-            lap = rt.memory(Loop).lap("requests", began)
-            bring(rt, number)
-            lap = rt.memory(Loop).lap("ingest", lap)
-            advanced(rt, 1)
+            lap = loop.laps.lap("requests", began)
+            bring(loop, number)
+            lap = loop.laps.lap("ingest", lap)
+            advanced(loop, 1)
             due = (number + 1) * setting.batch
             done = max(done, due) + time.process_time() - used
             waits.append(done - due)
             counts.append(len(alive))
-        stages = {stage: took[1:] or took for stage, took in rt.memory(Loop).laps.items()}
+        stages = {stage: took[1:] or took for stage, took in loop.laps.by_stage.items()}
         checked(rt)
     late, counted = waits[1:], {stage: statistics.mean(took) for stage, took in stages.items()}
     return Lived((statistics.mean(late) + setting.batch / 2, min(late), max(late) + setting.batch), counted, statistics.mean(counts))

@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from random import Random
 
-from jobs import run as runner
-from jobs.adapt.sharing import Groups
 from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.papers import bench_sharing
 from jobs.papers.bench_sharing import SECOND, START, VALUES, Setting, batches, pipeline
@@ -21,6 +19,7 @@ from jobs.papers.experiments.sharing.run import SHORT, STAR, Load, measured, nam
 from jobs.pipeline.config import INLINE
 from jobs.requests import requests
 from jobs.results import answers
+from jobs.run import Loop
 from jobs.verify import recompute as oracle
 from optimizer.errors import failed
 
@@ -118,17 +117,16 @@ def overlap(quick: bool, tell: Tell) -> Report:
     together, apart = list[float](), list[float]()
     count = FEW if quick else OVERLAPPING
     shares = SHARES[::3] if quick else SHARES
-    with pipeline(setting, INLINE) as rt:
-        runner.take(rt)
-        runner.run(rt, flush=True, to=START)
+    with pipeline(setting, INLINE) as loop:
+        rt = loop.pipe
+        loop.take()
+        loop.run(flush=True, to=START)
         for number, share in enumerate(shares):
             _replaced(rt, setting, share, count, first=number == 0)
             if number == 0:
-                runner.run(rt, flush=True, to=START + setting.window * SECOND)
-            rt.memory(Groups).share_from = 2
-            together.append(batches(rt)[0])
-            rt.memory(Groups).share_from = count + 1
-            apart.append(batches(rt)[0])
+                loop.run(flush=True, to=START + setting.window * SECOND)
+            together.append(batches(Loop(rt, share_from=2))[0])
+            apart.append(batches(Loop(rt, share_from=count + 1))[0])
             tell(f"{share} %: together {together[-1]:.2f} s, apart {apart[-1]:.2f} s")
     panel = Panel(f"{count} queries", "% of a query's rows that its neighbour selects too", "s a batch", tuple(map(float, shares)),
                   {"together": together, "apart": apart}, {})
@@ -153,16 +151,17 @@ def deployment(quick: bool, tell: Tell) -> Report:
     setting = replace(Setting(rate=1_000 if quick else 10_000, counts=(1,) * 2 * len(counts), apart=0), window=20)
     asked = bench_sharing.bounds(max(counts))
     requested, usual, changed = list[float](), list[float](), list[float]()
-    with pipeline(setting, INLINE) as rt:
-        runner.take(rt)
+    with pipeline(setting, INLINE) as loop:
+        rt = loop.pipe
+        loop.take()
         done = 0
         for count in counts:
             bench_sharing.grown(rt, setting, asked, done, count)
             if not done:
-                runner.run(rt, flush=True, to=START + setting.window * SECOND)
+                loop.run(flush=True, to=START + setting.window * SECOND)
             done = count
-            usual.append(batches(rt)[0])
-            found = [_deployed(rt, setting, f"late{count}_{n}", choice) for n in range(3)]
+            usual.append(batches(loop)[0])
+            found = [_deployed(loop, setting, f"late{count}_{n}", choice) for n in range(3)]
             requested.append(statistics.median(request for request, _ in found))
             changed.append(statistics.median(batch for _, batch in found))
             tell(f"{count} in force: a request {requested[-1]:.3f} s, a batch {usual[-1]:.2f} s, with a new query {changed[-1]:.2f} s")
@@ -176,9 +175,9 @@ def deployment(quick: bool, tell: Tell) -> Report:
                   {"queries": counts[-1], "request_s": requested[-1], "batch_s": usual[-1], "batch_with_a_new_query_s": changed[-1]})
 
 
-def _deployed(rt: OpenPipeline, setting: Setting, name: str, choice: Random) -> tuple[float, float]:
+def _deployed(loop: Loop, setting: Setting, name: str, choice: Random) -> tuple[float, float]:
     """Seconds of a request, and of the batch in which it is in force."""
     began = time.perf_counter()
-    requests.create(rt, name, bench_sharing.QUERY.format(window=setting.window, x=choice.randrange(VALUES), y=choice.randrange(VALUES)))
+    requests.create(loop.pipe, name, bench_sharing.QUERY.format(window=setting.window, x=choice.randrange(VALUES), y=choice.randrange(VALUES)))
     took = time.perf_counter() - began
-    return took, float(runner.run(rt, flush=True, limit=1)["ran"][0]["seconds"])
+    return took, float(loop.run(flush=True, limit=1)["ran"][0]["seconds"])
