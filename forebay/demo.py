@@ -132,8 +132,8 @@ def crash(stage: Stage, pipe: Pipeline, airflow: Scheduler) -> dict[str, Any]:
             raise failed("demo-failed", f"the process that was to be killed ended by signal {end.signal}") from None
     else:
         raise failed("demo-failed", "the process that was to be killed went on")
-    phase, batch, _ = pipe.runtime.ledger.last() or ("none", None, {})
-    boundary = show.iso(batch.boundaries[0]) if batch else None
+    last = pipe.runtime.ledger.last()
+    boundary, phase = (show.iso(last.batch.boundaries[0]), last.phase) if last else (None, "none")
     stage.tell(f"      kill -9 ended the process that ran the DAG inside boundary {boundary}, after the commit of its state:")
     stage.tell(f"      the answers of that boundary are not there, the ledger's last word is its {phase}")
     return {"signal": "SIGKILL", "boundary": boundary, "ledger": phase}

@@ -12,7 +12,7 @@ from forebay import show
 from jobs.commands import rebuild as rebuilding
 from jobs.expectations import findings as expect_ledger
 from jobs.ledger.open_pipeline import OpenPipeline, open_pipeline
-from jobs.ledger.queries import Standing
+from jobs.ledger.queries import QueryState
 from jobs.pipeline.config import load
 from jobs.reports import docs_report as expect_report
 from jobs.reports import tracking
@@ -123,7 +123,7 @@ class Pipeline:
     def close(self) -> None:
         self.runtime.tasks.stop()
 
-    def _shown(self, standing: Standing) -> dict[str, Any]:
+    def _shown(self, standing: QueryState) -> dict[str, Any]:
         return requests.document(self.runtime, standing, self.loop.sharer)
 
 

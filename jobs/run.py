@@ -18,14 +18,14 @@ from jobs.adapt.statistics import Statistics
 from jobs.batch import batch as batches
 from jobs.batch.batch import Answer, Answered, Spread
 from jobs.batch.shared import together, watched
-from jobs.batch.works import context_of, parsed, plan_value, works
+from jobs.batch.works import context_of, parsed, works
 from jobs.engine import row_counts
 from jobs.expectations.findings import Finding
 from jobs.expectations.gate import Gate
 from jobs.ingest import agreed, ingest, relations
-from jobs.ledger.ledger import Batch, Change, State
+from jobs.ledger.entries import Batch, KeptState, QueryGroupPrices
 from jobs.ledger.open_pipeline import OpenPipeline
-from jobs.ledger.queries import Standing, standings
+from jobs.ledger.queries import QueryChange, QueryState, queries_at
 from jobs.maintenance import compact, integrity, repair, retention
 from jobs.pipeline.declared import DeclaredExpectations
 from jobs.pipeline.schema import stream_schema
@@ -148,9 +148,9 @@ class Loop:
         self._position = pipe.ledger.position
         pipe.warehouse.refresh()
         entries = []
-        if last is not None and last[0] == "intent":
+        if last is not None and last.is_open:
             failpoints.at("recover.before")
-            entries = self._carry_out_within_memory(last[1], time.perf_counter())
+            entries = self._carry_out_within_memory(last.batch, time.perf_counter())
             failpoints.at("recover.after")
         self._position = pipe.ledger.position
         compact.sweep_seldom(pipe)      # not before: an intent that is run again reads files that its tables no longer name
@@ -161,18 +161,19 @@ class Loop:
         pipe, last = self.pipe, self.pipe.ledger.last()
         if pipe.ledger.position != self._position:
             raise Conflict(f"another process has written to the ledger of batches in {pipe.pipeline.warehouse} since this one read it")
-        self.chooser.begin(last[1] if last else None)
-        states = dict(last[2]) if last else {}
+        self.chooser.begin(last.batch if last else None)
+        states = dict(last.states) if last else {}
         queries = active(pipe, boundaries[0])
-        parallel = self._parallel(last[1] if last else None)
+        parallel = self._parallel(last.batch if last else None)
         sharing = self.sharer.decide(queries, boundaries[0])
         counts = self.sharer.counts_to_keep(sharing)
-        shared = self.sharer.plan_values(sharing, queries, counts)
-        plans = {n: shared.get(n) or plan_value(self._choose(s, states.get(n), parallel)) for n, s in queries.items()}
+        shared = self.sharer.plans(sharing, queries, counts)
+        plans = {n: shared.get(n) or self._choose(s, states.get(n), parallel) for n, s in queries.items()}
         alone = {name: state for name, state in states.items() if name not in shared}
         versions = {path: _sound(pipe, path, n, s) for n, s in alone.items() for path in state_paths(pipe, n, s)}
-        weighed = {name: {**counts.get(name, {}), **prices, "parts": parallel.parts} for name, prices in sharing.weighed.items()}
-        return Batch(last[1].number + 1 if last else 0, boundaries, plans, relations.versions(pipe.warehouse, pipe.pipeline.relations),
+        weighed = {name: counts.get(name, QueryGroupPrices()).updated(replace(prices, parts=parallel.parts))
+                   for name, prices in sharing.weighed.items()}
+        return Batch(last.batch.number + 1 if last else 0, boundaries, plans, relations.versions(pipe.warehouse, pipe.pipeline.relations),
                      states, versions, sharing.groups, {**counts, **weighed}, parallel.parts)
 
     def _parallel(self, last: Batch | None) -> Parallelism:
@@ -184,7 +185,7 @@ class Loop:
             self._seconds = []
         return parallel
 
-    def _choose(self, standing: Standing, state: State | None, parallel: Parallelism) -> Plan:
+    def _choose(self, standing: QueryState, state: KeptState | None, parallel: Parallelism) -> Plan:
         """Its plan, and where it runs: Spark itself reads what the kernel may not."""
         pipe, plan = self.pipe, self.chooser.plan(standing, state, parallel)
         streams = [s for s in _streams(pipe, standing) if tables.exists(pipe.path("streams", s))]
@@ -214,18 +215,18 @@ class Loop:
                 intended = _nothing
 
     def _under_another_plan(self, batch: Batch, error: batches.Exhausted) -> Batch:
-        standing = standings(self.pipe.ledger.all_changes(), batch.boundaries[0])[error.query]
+        standing = queries_at(self.pipe.ledger.all_changes(), batch.boundaries[0])[error.query]
         plan = self.chooser.too_large(standing, batch.states.get(error.query), error)
         if plan is None:
             raise error
-        apart = {name: tuple(n for n in names if n != error.query) for name, names in batch.shared.items()}
-        return replace(batch, plans={**batch.plans, error.query: plan_value(plan)}, shared=apart)
+        apart = {name: tuple(n for n in names if n != error.query) for name, names in batch.query_groups.items()}
+        return replace(batch, plans={**batch.plans, error.query: plan}, query_groups=apart)
 
     def _carry_out(self, batch: Batch, started: float, intended: Callable[[], object]) -> list[dict[str, Any]]:
         """Everything between intent and commit, and the commit; all of it can be done twice."""
         lap = time.perf_counter()
         pipe, context = self.pipe, context_of(self.pipe)
-        queries = standings(pipe.ledger.all_changes(), batch.boundaries[0])
+        queries = queries_at(pipe.ledger.all_changes(), batch.boundaries[0])
         _open_streams(pipe, {s for n in batch.plans for s in _streams(pipe, queries[n])})
         todo, groups = works(context, batch, queries), together(context, batch, queries)
         members = [w for g in groups for w in watched(context, g)]
@@ -255,7 +256,7 @@ class Loop:
         A query that shares leaves the state that it had alone.
         """
         pipe, answers = self.pipe, answered.made
-        sharing = {name for names in batch.shared.values() for name in names}
+        sharing = {name for names in batch.query_groups.values() for name in names}
         failures = {a.work.name: a.failed for a in answers if a.failed}
         for name, (boundary, message) in failures.items():
             _record_failure(pipe, name, boundary, message)
@@ -300,12 +301,12 @@ def _tidy(pipe: OpenPipeline, answered: Answered, removed: list[tuple[str, list[
     compact.trim_logs(pipe)
 
 
-def state_paths(pipe: OpenPipeline, name: str, state: State) -> list[str]:
+def state_paths(pipe: OpenPipeline, name: str, state: KeptState) -> list[str]:
     folder = pipe.path("state", name, str(state.epoch))
     return [f"state/{name}/{state.epoch}/{s}" for s in places.listed(folder)]
 
 
-def _sound(pipe: OpenPipeline, path: str, name: str, state: State) -> int:
+def _sound(pipe: OpenPipeline, path: str, name: str, state: KeptState) -> int:
     """The version of a state table, if it is as the last batch left it."""
     table = pipe.table(path)
     if table.foreign or table.transaction("batch") != state.batch:
@@ -315,18 +316,18 @@ def _sound(pipe: OpenPipeline, path: str, name: str, state: State) -> int:
     return table.version
 
 
-def _streams(pipe: OpenPipeline, standing: Standing) -> list[str]:
+def _streams(pipe: OpenPipeline, standing: QueryState) -> list[str]:
     return [i.source for i in parsed(standing.sql, pipe.catalog).inputs if i.is_stream]
 
 
-def _state(answer: Answer, batch: Batch) -> State:
-    return State(plan_value(answer.work.plan), answer.work.epoch, answer.work.due[-1], dict(batch.relations), batch.number)
+def _state(answer: Answer, batch: Batch) -> KeptState:
+    return KeptState(answer.work.plan, answer.work.epoch, answer.work.due[-1], dict(batch.relation_versions), batch.number)
 
 
 def _record_failure(pipe: OpenPipeline, name: str, boundary: int, message: str) -> None:
     if any(c.query == name and c.action == "fail" and c.effective == boundary for c in pipe.ledger.all_changes()):
         return
-    pipe.ledger.request(lambda begun, changes: Change(name, "fail", boundary, reason=message))
+    pipe.ledger.request(lambda begun, changes: QueryChange(name, "fail", boundary, reason=message))
 
 
 def report(pipe: OpenPipeline, batch: Batch, answered: Answered, failing: list[Finding], seconds: float) -> list[dict[str, Any]]:

@@ -16,11 +16,12 @@ import pyarrow as pa
 
 from jobs.adapt.statistics import Statistics
 from jobs.batch.batch import Answer, Exhausted
-from jobs.batch.works import parsed, plan_from, plan_value
+from jobs.batch.works import parsed
 from jobs.calibrate import machine as calibrate
-from jobs.ledger.ledger import Batch, State
+from jobs.ledger.codec import encode_form
+from jobs.ledger.entries import Batch, KeptState
 from jobs.ledger.open_pipeline import OpenPipeline
-from jobs.ledger.queries import BEFORE_ALL, Standing, text_since
+from jobs.ledger.queries import BEFORE_ALL, QueryState, text_since
 from jobs.storage import tables
 from optimizer.choice.consider import PINNED, Costs, consider, with_width
 from optimizer.choice.decide import DEFAULT as RULES
@@ -155,7 +156,7 @@ class Chooser:
         """From now on by these unit costs."""
         self._coefficients = coefficients
 
-    def plan(self, standing: Standing, state: State | None, parallel: Parallelism) -> Plan:
+    def plan(self, standing: QueryState, state: KeptState | None, parallel: Parallelism) -> Plan:
         """The plan for the next batch; decided anew if there is news."""
         query = parsed(standing.sql, self.pipe.catalog)
         choice = self._choice_of(standing, state)
@@ -172,13 +173,13 @@ class Chooser:
         assert choice.decision is not None
         return choice.decision.plan
 
-    def _choice_of(self, standing: Standing, state: State | None) -> QueryChoice:
+    def _choice_of(self, standing: QueryState, state: KeptState | None) -> QueryChoice:
         choice = self.queries.get(standing.name)
         if choice is None or choice.sql != standing.sql:
             choice = self.queries[standing.name] = remembered(self.pipe, standing, state)
         return choice
 
-    def too_large(self, standing: Standing, state: State | None, error: Exhausted) -> Plan | None:
+    def too_large(self, standing: QueryState, state: KeptState | None, error: Exhausted) -> Plan | None:
         """The plan to take instead of one that did not fit into its tasks' memory; None if that was it already."""
         query = parsed(standing.sql, self.pipe.catalog)
         choice, plan = self._choice_of(standing, state), leanest(query)
@@ -191,7 +192,7 @@ class Chooser:
     def costs(self, parts: int = 0, model: str = "measured", statistics: Any = None) -> Costs:
         """Prices for work that so many tasks share; 0: as many as at the last boundary."""
         last = self.pipe.ledger.last()
-        width = parts or (last[1].parts if last else 0) or self.pipe.tasks.expected
+        width = parts or (last.batch.parts if last else 0) or self.pipe.tasks.expected
         return with_width(Costs(self.coefficients, model=model, statistics=statistics), width)
 
     def learn(self, answers: list[Answer], took: float) -> dict[str, float]:
@@ -260,11 +261,12 @@ class Chooser:
         table.commit([tables.write(table.path, pa.Table.from_pylist([row], schema=COSTS), tables.unique("costs"))], before)
         self._written = fitted.measurements
 
-    def considered(self, query: Query, standing: Standing | None, statistics: Mapping[str, object] | None,
+    def considered(self, query: Query, standing: QueryState | None, statistics: Mapping[str, object] | None,
                    model: str) -> tuple[Decision, Observed]:
         """What the next boundary would decide, by what is known or by what a file says; nothing is remembered of it."""
-        state = (self.pipe.ledger.last() or ("", None, {}))[2].get(standing.name) if standing else None
-        past = remembered(self.pipe, standing, state).past if standing and not statistics else Past()
+        past, last = Past(), self.pipe.ledger.last()
+        if standing and not statistics:
+            past = remembered(self.pipe, standing, last.states.get(standing.name) if last else None).past
         sampled = self.statistics.observed(standing.name, query) if standing else None
         observed = sampled or self.statistics.first_look(query)
         if statistics:
@@ -288,20 +290,20 @@ def last_coefficients(pipe: OpenPipeline) -> Coefficients:
     return calibrate.coefficients() if newest is None else cost_document(json.loads(newest["document"]))
 
 
-def remembered(pipe: OpenPipeline, standing: Standing, state: State | None) -> QueryChoice:
+def remembered(pipe: OpenPipeline, standing: QueryState, state: KeptState | None) -> QueryChoice:
     """After a start, or for a text that replaced another: the plan in force is the state's, its boundaries' seconds are in the
     ledger, corrections in the last decision. What was there before the text was is another question's."""
     began = text_since(pipe.ledger.all_changes(), standing.name)
-    if state is None or state.at < began:
+    if state is None or state.as_of < began:
         return QueryChoice(standing.sql, Past())
-    current, last = plan_from(state.plan), _last(pipe, standing.name, began)
+    current, last = state.plan, _last(pipe, standing.name, began)
     since, measured = 0, list[float]()
-    for entry in reversed(pipe.ledger.told(REMEMBERED)):
-        if entry.plans.get(standing.name) != current.name or entry.first < began:
+    for entry in reversed(pipe.ledger.committed_batches(REMEMBERED)):
+        if entry.plan_names.get(standing.name) != current.name or entry.first_boundary < began:
             break
-        since += entry.boundaries
-        if entry.boundaries == 1 and standing.name in entry.measured and len(measured) < KEPT:
-            measured.append(entry.measured[standing.name])
+        since += entry.boundary_count
+        if entry.boundary_count == 1 and standing.name in entry.task_seconds and len(measured) < KEPT:
+            measured.append(entry.task_seconds[standing.name])
     corrections = json.loads(last["corrections"]) if last else {}
     past = Past(current, since, last["switched_from"] if last and last["plan"] == current.name else None,
                 tuple(reversed(measured)), None, {name: (factor, since) for name, (factor, since) in corrections.items()})
@@ -315,14 +317,17 @@ def _amounts(answer: Answer, observed: Observed) -> Features:
 
 
 def _shared_works(batch: Batch) -> dict[str, SharedWork]:
-    return {n: SharedWork(group, said(plan_from(batch.plans[n]))) for group, names in batch.shared.items() for n in names}
+    return {n: SharedWork(group, said(batch.plans[n])) for group, names in batch.query_groups.items() for n in names}
 
 
 def _shared_row(pipe: OpenPipeline, name: str, batch: Batch, work: SharedWork) -> dict[str, Any]:
-    prices, plan, count = batch.weighed.get(work.group, {}), batch.plans[name], len(batch.shared[work.group])
-    priced = f": {prices['together_s']:.2f} s a boundary together, {prices['apart_s']:.2f} s apart" if prices else ""
-    return {"boundary": batch.boundaries[0], "query": name, "plan": plan["name"], "form": json.dumps(plan), "switched_from": None,
-            "predicted_s": prices["together_s"] / count if prices else None, "best_s": None,
+    plan, count = batch.plans[name], len(batch.query_groups[work.group])
+    prices, priced, predicted = batch.query_group_prices.get(work.group), "", None
+    if prices is not None and prices.together_s is not None and prices.apart_s is not None:
+        priced = f": {prices.together_s:.2f} s a boundary together, {prices.apart_s:.2f} s apart"
+        predicted = prices.together_s / count
+    return {"boundary": batch.boundaries[0], "query": name, "plan": plan.name, "form": encode_form(plan),
+            "switched_from": None, "predicted_s": predicted, "best_s": None,
             "reason": f"one work answers {count} queries, {work.way}{priced}", "rows_seen": 0.0, "candidates": "[]",
             "corrections": "{}", "at": pipe.clock()}
 
@@ -336,7 +341,7 @@ def _row(pipe: OpenPipeline, name: str, choice: QueryChoice, boundary: int) -> d
     assert decision is not None
     sound = [c for c in decision.candidates if c.refused is None]
     candidates = [{"plan": c.plan.name, "predicted_s": c.seconds, "state_rows": c.state_rows, "paper_cost": c.paper} for c in sound]
-    return {"boundary": boundary, "query": name, "plan": decision.plan.name, "form": json.dumps(plan_value(decision.plan)),
+    return {"boundary": boundary, "query": name, "plan": decision.plan.name, "form": encode_form(decision.plan),
             "switched_from": decision.switched_from.name if decision.switched_from else None, "predicted_s": decision.predicted,
             "best_s": decision.best, "reason": decision.reason, "rows_seen": choice.observed.weight if choice.observed else 0.0,
             "candidates": json.dumps(candidates), "corrections": json.dumps(decision.corrections), "at": pipe.clock()}

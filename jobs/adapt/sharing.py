@@ -7,15 +7,16 @@ from functools import cached_property, lru_cache
 from math import log
 from typing import Any
 
-from jobs.batch.shared import FACTOR, RULE, Shared, digest, family, grouped, table_of
-from jobs.batch.works import parsed, plan_from, plan_value
-from jobs.ledger.ledger import Batch
+from jobs.batch.shared import Shared, digest, family, grouped, table_of
+from jobs.batch.works import parsed
+from jobs.ledger.codec import encode_prices
+from jobs.ledger.entries import Batch, QueryGroupPrices
 from jobs.ledger.open_pipeline import OpenPipeline
-from jobs.ledger.queries import Standing, standings
+from jobs.ledger.queries import QueryState, queries_at
 from jobs.pipeline import declared as expect_files
 from jobs.pipeline.declared import DeclaredExpectations
 from jobs.storage import tables
-from optimizer.plan.model import placed
+from optimizer.plan.model import Plan, placed
 from optimizer.query.model import Catalog
 from optimizer.query.normal import normal
 from optimizer.query.windows import Window
@@ -30,7 +31,6 @@ PARSED = 200            # queries that `query show` parses to say what the next 
 SHOWN = 20              # members that `query show` names
 MOVED = 1.2             # by this factor a stream's rows change before families are weighed again
 TASKS = "tasks"
-BY_RULE = ("together_s", RULE, "apart_s", "forms", "parts")      # in what is weighed of a group: not counted
 DEAR = "{count} queries of its form are in force, but their windows hold so many rows that each for itself, from state, costs less"
 LONE = "no other query in force joins the same windows in the same way by the same groups{other}"
 FEW = "only {count} queries of its form are in force, and sharing pays from {least} on{other}"
@@ -43,7 +43,7 @@ class Sharing:
 
     groups: Mapping[str, tuple[str, ...]]
     apart: Mapping[str, str]
-    weighed: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    weighed: Mapping[str, QueryGroupPrices] = field(default_factory=dict)
 
     @cached_property
     def group_of(self) -> Mapping[str, str]:
@@ -72,23 +72,23 @@ class Sharer:
         self.share_from = share_from
         self._formed: tuple[Any, Formed] | None = None
         self._weighed: tuple[Any, Sharing] | None = None
-        self._counted: dict[str, Mapping[str, float]] = {}
+        self._counted: dict[str, QueryGroupPrices] = {}
 
-    def decide(self, active: Mapping[str, Standing], boundary: int | None = None) -> Sharing:
+    def decide(self, active: Mapping[str, QueryState], boundary: int | None = None) -> Sharing:
         """The families of these queries at a boundary (None: the one after the last).
 
         Forms, and forms of common streams, if the price says so for the rows there are.
         """
         formed, last, pipe = self._form(active), self.pipe.ledger.last(), self.pipe
-        at = boundary if boundary is not None else last[1].boundaries[-1] + pipe.pipeline.batch if last else None
+        at = boundary if boundary is not None else last.last_boundary + pipe.pipeline.batch if last else None
         if self.share_from is not None or at is None:
             return _unpriced(formed, self.share_from or LEAST)
         texts = {name: tuple((n, active[n].sql) for n in names) for name, names in formed.forms.items()}
         forms = [asked(name, text, pipe.catalog) for name, text in texts.items()]
-        group_before = {n: name for name, names in (last[1].shared if last else {}).items() for n in names}
+        group_before = {n: name for name, names in (last.batch.query_groups if last else {}).items() for n in names}
         return self._price(formed, forms, Rows(pipe, at), group_before)
 
-    def _form(self, active: Mapping[str, Standing]) -> Formed:
+    def _form(self, active: Mapping[str, QueryState]) -> Formed:
         judged = {g.name for g in self.declared.given if g.subject == expect_files.QUERY}
         foreign, listed = _foreign(self.pipe), tuple(sorted((s.name, s.sql, _bound(s, judged)) for s in active.values()))
         if self._formed is None or self._formed[0] != (foreign, listed):
@@ -101,20 +101,22 @@ class Sharer:
         for form_name, names in formed.forms.items():
             for group_name in {group_before[n] for n in names if n in group_before}:
                 forms_by_group.setdefault(group_name, set()).add(form_name)
-        factors = {name: counts[FACTOR] for name, counts in self.counts().items() if FACTOR in counts}
+        all_factors = {name: counts.counted_times_rule for name, counts in self.counts().items()}
+        factors = {name: factor for name, factor in all_factors.items() if factor is not None}
         rounded = frozenset((name, round(log(factor, MOVED))) for name, factor in factors.items())
         key = (formed, frozenset(map(frozenset, forms_by_group.values())), rows.scale(forms), rounded)
         if self._weighed is None or self._weighed[0] != key:
             self._weighed = (key, _weighed(formed, forms, rows, forms_by_group, LEAST, factors))
         return self._weighed[1]
 
-    def counts(self) -> dict[str, Mapping[str, float]]:
+    def counts(self) -> dict[str, QueryGroupPrices]:
         """What the works of groups last counted, here or in a process before."""
         last = self.pipe.ledger.last()
-        before = {name: {k: v for k, v in prices.items() if k not in BY_RULE} for name, prices in (last[1].weighed if last else {}).items()}
-        return {name: counts for name, counts in {**before, **self._counted}.items() if counts}
+        prices_before = last.batch.query_group_prices if last else {}
+        before = {name: prices.counts() for name, prices in prices_before.items()}
+        return {name: counts for name, counts in {**before, **self._counted}.items() if not counts.says_nothing}
 
-    def counts_to_keep(self, sharing: Sharing) -> dict[str, Mapping[str, float]]:
+    def counts_to_keep(self, sharing: Sharing) -> dict[str, QueryGroupPrices]:
         """The same of groups that were weighed, and of those that queries in force could be.
 
         What made these part must not be forgotten.
@@ -126,39 +128,45 @@ class Sharer:
 
     def learn(self, batch: Batch, groups: Iterable[Shared]) -> Batch:
         """The batch with what its own works counted, for the next batch, whichever process does it."""
-        self._counted.update({s.together.name: s.counted for s in groups if s.counted})
-        return replace(batch, weighed={name: {**prices, **self._counted.get(name, {})} for name, prices in batch.weighed.items()})
+        self._counted.update({s.together.name: s.counted for s in groups if not s.counted.says_nothing})
+        prices = {name: prices.updated(self._counted.get(name, QueryGroupPrices()))
+                  for name, prices in batch.query_group_prices.items()}
+        return replace(batch, query_group_prices=prices)
 
-    def plan_values(self, sharing: Sharing, active: Mapping[str, Standing],
-                    counts: Mapping[str, Mapping[str, float]]) -> dict[str, Mapping[str, Any]]:
+    def plans(self, sharing: Sharing, active: Mapping[str, QueryState],
+              counts: Mapping[str, QueryGroupPrices]) -> dict[str, Plan]:
         """Each member's plan is its group's: by the way that costs least, where that was counted; else as it is."""
-        plans: dict[str, Mapping[str, Any]] = {}
+        plans: dict[str, Plan] = {}
         last = self.pipe.ledger.last()
         for name, names in sharing.groups.items():
             groups = family(tuple((n, active[n].sql) for n in names), self.pipe.catalog).groups
+            members_before = last.batch.query_groups.get(name, ()) if last else ()
+            plan_before = next((last.batch.plans[n] for n in members_before if last and n in last.batch.plans), None)
             for group in groups:
-                before = next((last[1].plans[n] for n in last[1].shared.get(name, ()) if n in last[1].plans), None) if last else None
-                way = way_of(plan_from(before)) if before is not None else None
-                plan = planned(group, chosen(group, counts.get(name, {}), way)) if len(groups) == 1 else group.plan
-                plans.update(dict.fromkeys(group.names, plan_value(placed(plan, TASKS))))
+                way = way_of(plan_before) if plan_before is not None else None
+                seconds = counts.get(name, QueryGroupPrices()).seconds_by_way
+                plan = planned(group, chosen(group, seconds, way)) if len(groups) == 1 else group.plan
+                plans.update(dict.fromkeys(group.names, placed(plan, TASKS)))
         return plans
 
-    def document(self, standing: Standing) -> dict[str, Any]:
+    def document(self, standing: QueryState) -> dict[str, Any]:
         """With whom a query in force shares, and where its answers are then; or why it runs alone."""
-        if not standing.active:
+        if not standing.is_active:
             return {}
         last = self.pipe.ledger.last()
-        active = {n: s for n, s in standings(self.pipe.ledger.all_changes()).items() if s.active}
-        now = self.decide(active) if len(active) <= PARSED else Sharing(last[1].shared if last else {}, {})
+        active = {n: s for n, s in queries_at(self.pipe.ledger.all_changes()).items() if s.is_active}
+        now = self.decide(active) if len(active) <= PARSED else Sharing(last.batch.query_groups if last else {}, {})
         group = now.group_of.get(standing.name)
         if group is None:
             return {"shares_with": [], "alone": now.apart.get(standing.name) or _own_reason(self.pipe, standing)}
-        prices = {**now.weighed.get(group, {}), **(last[1].weighed.get(group, {}) if last else {})}
+        prices = now.weighed.get(group, QueryGroupPrices())
+        if last is not None:
+            prices = prices.updated(last.batch.query_group_prices.get(group, QueryGroupPrices()))
         others = [n for n in now.groups[group][:SHOWN + 1] if n != standing.name][:SHOWN]
         document = {"table": table_of(standing.columns), "group": group, "members": len(now.groups[group]),
-                    "shares_with": others, "weighed": prices}
-        shared_before = last is not None and standing.name in last[1].shared.get(group, ())
-        plan = last[1].plans.get(standing.name) if last is not None and shared_before else None
+                    "shares_with": others, "weighed": encode_prices(prices)}
+        shared_before = last is not None and standing.name in last.batch.query_groups.get(group, ())
+        plan = last.batch.plans.get(standing.name) if last is not None and shared_before else None
         return {**document, **_way(self.pipe, standing, plan)}
 
 
@@ -171,7 +179,7 @@ def _unpriced(formed: Formed, least: int) -> Sharing:
 def _weighed(formed: Formed, forms: Collection[Form], rows: Rows, now: Mapping[str, set[str]], least: int, times: Mapping[str, float]) -> Sharing:
     """Sets that pay; of one that does not, the forms that do by themselves. `times`: seconds by what a group counted, over those by the rule."""
     groups: dict[str, tuple[str, ...]] = {}
-    weighed: dict[str, Mapping[str, float]] = {}
+    weighed: dict[str, QueryGroupPrices] = {}
     apart = dict(formed.apart)
 
     def price(made: Set) -> float:
@@ -185,8 +193,9 @@ def _weighed(formed: Formed, forms: Collection[Form], rows: Rows, now: Mapping[s
             if pay(made):
                 parts = _named(formed, made)
                 groups |= parts
-                told = {"together_s": price(made), RULE: together(made.load), "apart_s": each_alone(made.load), "forms": float(made.load.forms)}
-                weighed |= dict.fromkeys(parts, told)
+                prices = QueryGroupPrices(together_s=price(made), rule_s=together(made.load), apart_s=each_alone(made.load),
+                                          forms=float(made.load.forms))
+                weighed |= dict.fromkeys(parts, prices)
             else:
                 names = formed.forms[made.forms[0].name]
                 apart |= dict.fromkeys(names, _apart(made, len(names), least, len(forms) > 1))
@@ -244,7 +253,7 @@ class Rows:
         return float(window), float(sum(f.rows for f in files if since < f.high.get("_boundary", at) <= at))
 
 
-def _bound(standing: Standing, judged: Collection[str]) -> str:
+def _bound(standing: QueryState, judged: Collection[str]) -> str:
     """What a person asked of this query that a group cannot do."""
     if standing.pin:
         return f"it is pinned to {standing.pin}"
@@ -282,26 +291,25 @@ def _formed(sql: str, catalog: Catalog) -> tuple[str, str | None]:
     return ("", reason) if reason else (digest(repr(form(query))), None)
 
 
-def _way(rt: OpenPipeline, standing: Standing, plan: Mapping[str, Any] | None) -> dict[str, Any]:
+def _way(rt: OpenPipeline, standing: QueryState, plan: Plan | None) -> dict[str, Any]:
     """How the last boundary's work was done."""
     if plan is None:
         return {}
-    made = plan_from(plan)
-    divided = normal(parsed(standing.sql, rt.catalog)).inputs[made.divided].source if made.divided is not None else None
-    return {"way": {"split": made.split, "exchange": made.exchange, "divided": divided}}
+    divided = normal(parsed(standing.sql, rt.catalog)).inputs[plan.divided].source if plan.divided is not None else None
+    return {"way": {"split": plan.split, "exchange": plan.exchange, "divided": divided}}
 
 
-def _own_reason(rt: OpenPipeline, standing: Standing) -> str:
+def _own_reason(rt: OpenPipeline, standing: QueryState) -> str:
     return _bound(standing, ()) or _formed(standing.sql, rt.catalog)[1] or "it shared with none at the last boundary"
 
 
-def tables_of(standing: Standing) -> tuple[str, str]:
+def tables_of(standing: QueryState) -> tuple[str, str]:
     """Where a query's answers can be: its own table, and that of queries with its columns while it shares."""
     return standing.table, table_of(standing.columns)
 
 
-def newest(rt: OpenPipeline, standing: Standing) -> str:
+def newest(rt: OpenPipeline, standing: QueryState) -> str:
     """The table that holds its last published answer."""
     last = rt.ledger.last()
     own, together = tables_of(standing)
-    return together if last is not None and any(standing.name in names for names in last[1].shared.values()) else own
+    return together if last is not None and any(standing.name in names for names in last.batch.query_groups.values()) else own

@@ -8,11 +8,11 @@ from dataclasses import replace
 from jobs.adapt import statistics_table
 from jobs.batch.batch import Answer
 from jobs.batch.orders import located
-from jobs.batch.works import Context, Work, context_of, state_folder
+from jobs.batch.works import Context, QueryWork, context_of, state_folder
 from jobs.engine import kernel, row_counts
 from jobs.engine.sample import Asked, Taken, take
 from jobs.ingest import relations
-from jobs.ledger.ledger import Batch
+from jobs.ledger.entries import Batch
 from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.storage import places, tables
 from jobs.storage.tables import Table
@@ -77,7 +77,7 @@ class Statistics:
             self._first_looks[query.text] = (versions, _first_look(self.pipe, query))
         return self._first_looks[query.text][1]
 
-    def wanted(self, batch: Batch, works: Iterable[Work]) -> list[Asked]:
+    def wanted(self, batch: Batch, works: Iterable[QueryWork]) -> list[Asked]:
         """The samples that this batch takes. Whatever goes wrong here, there are none."""
         try:
             arrived: dict[str, int] = {}
@@ -86,7 +86,7 @@ class Statistics:
         except (ForebayError, tables.Broken, kernel.Error, OSError):
             return []
 
-    def is_due(self, batch: Batch, work: Work, arrived: dict[str, int]) -> bool:
+    def is_due(self, batch: Batch, work: QueryWork, arrived: dict[str, int]) -> bool:
         """Whether this batch is sampled: a query's first, every EVERYth, and any whose rows tell of a change.
 
         One to which nothing came is never sampled. `arrived` is filled with the rows that came to each stream.
@@ -106,7 +106,7 @@ class Statistics:
                   for i, sample in zip(work.query.inputs, newest.inputs) if i.is_stream}
         return batch.boundaries[-1] - newest.at >= EVERY * length or any(changed(arrived[s], n) for s, n in before.items())
 
-    def _wanted_of(self, batch: Batch, work: Work) -> list[Asked]:
+    def _wanted_of(self, batch: Batch, work: QueryWork) -> list[Asked]:
         pipe, query = self.pipe, work.query
         context = context_of(pipe)
         dialect = "spark" if work.plan.place == "jvm" else "duckdb"
@@ -114,7 +114,7 @@ class Statistics:
         newest = next((s for s in self.samples(work.name, query)[:1] if s.dialect == dialect), None)
         wanted = []
         for i, declared in enumerate(query.inputs):
-            if newest and not declared.is_stream and newest.inputs[i].version == batch.relations[declared.source]:
+            if newest and not declared.is_stream and newest.inputs[i].version == batch.relation_versions[declared.source]:
                 continue
             limits = limited(newest, i) if newest and declared.is_stream else Limits()
             statement = sampling(low, i, pipe.pipeline.batch, *_span(pipe, batch), limits)
@@ -154,7 +154,7 @@ class Statistics:
             if declared.is_stream:
                 window = _window(self.pipe.table(f"streams/{declared.source}"), declared, batch.boundaries[-1])
             else:
-                version = batch.relations[declared.source]
+                version = batch.relation_versions[declared.source]
             samples.append(replace(one, window=window, held=_held(context_of(self.pipe), work, i), version=version))
         dialect = "spark" if work.plan.place == "jvm" else "duckdb"
         groups, joined = _counted(answer)
@@ -210,7 +210,7 @@ def _within(table: Table, stamp: str, wanted: Range) -> float:
     return total
 
 
-def _held(context: Context, work: Work, i: int) -> int | None:
+def _held(context: Context, work: QueryWork, i: int) -> int | None:
     """Distinct combinations in the window, where running totals hold one row of each."""
     low = Lowering(shape(work.query), work.plan)
     kept = next((s for s in state_sets(low) if s.kind == "totals" and s.input == i), None)

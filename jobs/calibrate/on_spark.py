@@ -108,7 +108,7 @@ def _plans(tasks: Tasks, rate: int) -> Iterator[Measurement]:
         observed, query = observe(data, setting.full), setting.query
         for name in PLANS:
             plan = replace(named(query, name), place="jvm")
-            first, *later = _ran(tasks, trial.Standing(data, plan, os.path.join(data.root, "state", name)), versions)
+            first, *later = _ran(tasks, trial.QueryState(data, plan, os.path.join(data.root, "state", name)), versions)
             yield Measurement(building(query, plan, observed).in_task, first)
             yield Measurement(steady(query, plan, observed, age=trial.WARM - 1).in_task, min(later))
 
@@ -126,12 +126,12 @@ def _deltas(setting: trial.Setting) -> Iterator[tuple[trial.Data, dict[str, int]
         yield data, versions
 
 
-def _ran(tasks: Tasks, standing: trial.Standing, versions: dict[str, int]) -> list[float]:
+def _ran(tasks: Tasks, standing: trial.QueryState, versions: dict[str, int]) -> list[float]:
     first = standing.data.setting.full
     return [_batch(tasks, standing, versions, number) for number in range(first, first + trial.WARM)]
 
 
-def _batch(tasks: Tasks, standing: trial.Standing, versions: dict[str, int], number: int) -> float:
+def _batch(tasks: Tasks, standing: trial.QueryState, versions: dict[str, int], number: int) -> float:
     low, t = Lowering(shape(standing.data.setting.query), standing.plan, "spark", narrow=False), trial.boundary(number)
     made = program(low, (t,), standing.previous)
     outcome = jvm.perform(tasks.session, _order(standing, made, versions, number))
@@ -142,11 +142,11 @@ def _batch(tasks: Tasks, standing: trial.Standing, versions: dict[str, int], num
     return outcome.seconds
 
 
-def _order(standing: trial.Standing, made: Program, versions: dict[str, int], number: int) -> jvm.Order:
+def _order(standing: trial.QueryState, made: Program, versions: dict[str, int], number: int) -> jvm.SparkOrder:
     streams = {s.name: (os.path.join(standing.data.root, s.of), versions[s.of]) for s in made.sources if s.kind == "stream"}
     files = {s.name: _state(standing, s) for s in made.sources if s.kind == "state"}
-    return jvm.Order("q", made, streams, files, {w.set: os.path.join(standing.folder, w.set) for w in made.writes}, f"b{number}")
+    return jvm.SparkOrder("q", made, streams, files, {w.set: os.path.join(standing.folder, w.set) for w in made.writes}, f"b{number}")
 
 
-def _state(standing: trial.Standing, source: Source) -> tuple[str, ...]:
+def _state(standing: trial.QueryState, source: Source) -> tuple[str, ...]:
     return tuple(os.path.join(standing.folder, source.of, f.path) for f in standing.state.get(source.of, []))

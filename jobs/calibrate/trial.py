@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from jobs.engine import kernel
 from jobs.engine.reach import Split, meets, split
-from jobs.engine.work import Order, Outcome, perform
+from jobs.engine.work import TaskOrder, TaskResult, perform
 from jobs.storage import tables
 from jobs.storage.tables import File
 from optimizer.expression.types import BIGINT, STRING, TIMESTAMP
@@ -106,7 +106,7 @@ class Data:
 
 
 @dataclass
-class Standing:
+class QueryState:
     """A plan's state between its batches, in a folder of its own, and the seconds that they took."""
 
     data: Data
@@ -147,7 +147,7 @@ def _write(data: Data, name: str, stream: Stream, number: int) -> File:
 def run(data: Data, plans: Sequence[Plan]) -> dict[str, tuple[float, float]]:
     """By plan's name, seconds of the batch that builds its state when windows are full, and of a warm batch: the least, since other work of the machine
     only adds; for tumbling windows the mean, since their batches differ. Plans take turns batch by batch, so that a busy moment hits all alike."""
-    setting, all_ = data.setting, [Standing(data, plan, os.path.join(data.root, "state", str(n))) for n, plan in enumerate(plans)]
+    setting, all_ = data.setting, [QueryState(data, plan, os.path.join(data.root, "state", str(n))) for n, plan in enumerate(plans)]
     for number in range(setting.full, setting.full + setting.warm * setting.step + 1, setting.step):
         for standing in all_:
             _batch(standing, number)
@@ -155,7 +155,7 @@ def run(data: Data, plans: Sequence[Plan]) -> dict[str, tuple[float, float]]:
     return {s.plan.name: (s.seconds[0], (min if setting.warm == WARM else statistics.mean)(s.seconds[1:])) for s in all_}
 
 
-def _batch(standing: Standing, number: int) -> None:
+def _batch(standing: QueryState, number: int) -> None:
     low, t = Lowering(shape(standing.data.setting.query), standing.plan), boundary(number)
     narrow, wide = (program(replace(low, narrow=n), (t,), standing.previous) for n in (True, False))
     order = _order(standing, narrow, wide, number)
@@ -168,20 +168,20 @@ def _batch(standing: Standing, number: int) -> None:
     standing.previous = t
 
 
-def _order(standing: Standing, narrow: Program, wide: Program, number: int) -> Order:
+def _order(standing: QueryState, narrow: Program, wide: Program, number: int) -> TaskOrder:
     pairs = {s.name: _files(standing, s) for s in narrow.sources}
     folders = {w.set: os.path.join(standing.folder, w.set) for w in narrow.writes}
-    return Order("q", 0, 1, narrow, wide, {n: p[0] for n, p in pairs.items()}, folders, f"b{number}", None, {n: p[1] for n, p in pairs.items()})
+    return TaskOrder("q", 0, 1, narrow, wide, {n: p[0] for n, p in pairs.items()}, folders, f"b{number}", None, {n: p[1] for n, p in pairs.items()})
 
 
-def _files(standing: Standing, source: Source) -> Split:
+def _files(standing: QueryState, source: Source) -> Split:
     if source.kind == "state":
         return tuple(os.path.join(standing.folder, source.of, f.path) for f in standing.state.get(source.of, [])), ()
     found = [f for f in standing.data.rows[source.of] if any(meets(f, "ts", r) for r in source.ranges)]
     return split(found, source, lambda f: os.path.join(standing.data.root, source.of, f.path))
 
 
-def keep(standing: Standing, made: Program, outcome: Outcome, last: int) -> None:
+def keep(standing: QueryState, made: Program, outcome: TaskResult, last: int) -> None:
     """Files in which everything has ended leave with the batch; sets that stand for one boundary are replaced."""
     for write in made.writes:
         new = [f for name, f in outcome.written if name == write.set]

@@ -14,11 +14,11 @@ import pyarrow as pa
 
 from jobs.adapt.sharing import tables_of
 from jobs.batch import batch as batches
-from jobs.batch.works import context_of, parsed, plan_value, works
+from jobs.batch.works import context_of, parsed, works
 from jobs.engine import kernel
-from jobs.ledger.ledger import Batch, State
+from jobs.ledger.entries import Batch, KeptState
 from jobs.ledger.open_pipeline import OpenPipeline
-from jobs.ledger.queries import Standing, standings
+from jobs.ledger.queries import QueryState, queries_at
 from jobs.maintenance import integrity, repair, retention
 from jobs.pipeline.schema import arrow
 from jobs.requests import requests
@@ -99,7 +99,7 @@ def _put_back(rt: OpenPipeline, path: str) -> bool:
 
 
 def _compute_anew(rt: OpenPipeline, path: str) -> int:
-    owners = [s for s in standings(rt.ledger.all_changes()).values() if path in tables_of(s)]
+    owners = [s for s in queries_at(rt.ledger.all_changes()).values() if path in tables_of(s)]
     shared = path != owners[0].table
     table = _opened(rt, path, owners[0], shared)
     anew = {s.name: _to_compute(rt, s, path) for s in owners}
@@ -109,11 +109,11 @@ def _compute_anew(rt: OpenPipeline, path: str) -> int:
             for rows in _computed(rt, span, due):
                 files += [rows] if isinstance(rows, File) else _written(table, rows, standing.name if shared else None)
     last = rt.ledger.last()
-    table.commit(files, [f.path for f in table.files()], ("batch", last[1].number) if last else None)
+    table.commit(files, [f.path for f in table.files()], ("batch", last.batch.number) if last else None)
     return sum(len(due) for spans in anew.values() for _, due in spans)
 
 
-def _opened(rt: OpenPipeline, path: str, standing: Standing, shared: bool) -> Table:
+def _opened(rt: OpenPipeline, path: str, standing: QueryState, shared: bool) -> Table:
     """The table, with a log of its own again if it had none that can be read."""
     columns = [(n, arrow(t)) for n, t in parsed(standing.sql, rt.catalog).columns]
     schema = pa.schema([*([(OWNER, pa.string())] if shared else []), ("boundary", answers.arrow_timestamp()), *columns])
@@ -124,7 +124,7 @@ def _opened(rt: OpenPipeline, path: str, standing: Standing, shared: bool) -> Ta
         return rt.table(path, schema)
 
 
-def _to_compute(rt: OpenPipeline, standing: Standing, path: str) -> list[tuple[Standing, list[int]]]:
+def _to_compute(rt: OpenPipeline, standing: QueryState, path: str) -> list[tuple[QueryState, list[int]]]:
     """The boundaries whose answers belong in this table and can be computed: not those of which the other table has rows, nor those whose rows have left."""
     elsewhere = {t for other in tables_of(standing) if other != path for t in _boundaries(rt, other, standing.name)}
     spans = []
@@ -145,7 +145,7 @@ def _boundaries(rt: OpenPipeline, path: str, name: str) -> set[int]:
     return set(rows.column("t").to_pylist()) if rows.num_rows else set()
 
 
-def _computed(rt: OpenPipeline, standing: Standing, due: Sequence[int]) -> Iterator[pa.Table | File]:
+def _computed(rt: OpenPipeline, standing: QueryState, due: Sequence[int]) -> Iterator[pa.Table | File]:
     """Rows of answers as tables, or of a row query as the files that tasks have written."""
     query = parsed(standing.sql, rt.catalog)
     plan = replace(default(query), layout="raw") if not query.returns_rows else default(query)
@@ -167,8 +167,8 @@ def _computed(rt: OpenPipeline, standing: Standing, due: Sequence[int]) -> Itera
 def _batch(rt: OpenPipeline, name: str, plan: Plan, boundaries: tuple[int, ...], relations: dict[str, int], before: int | None) -> Batch:
     """A batch that no ledger knows: what it gives is committed by who asked for it. `before`: the boundary that a row query's answers go on from."""
     last = rt.ledger.last()
-    states = {} if before is None else {name: State(plan_value(plan), boundaries[0], before, relations)}
-    return Batch(last[1].number if last else 0, boundaries, {name: plan_value(plan)}, relations, states, {})
+    states = {} if before is None else {name: KeptState(plan, boundaries[0], before, relations)}
+    return Batch(last.batch.number if last else 0, boundaries, {name: plan}, relations, states, {})
 
 
 def _chunks(due: Sequence[int], versions: dict[str, list[tuple[int, int]]]) -> Iterator[tuple[dict[str, int], tuple[int, ...]]]:
@@ -182,7 +182,7 @@ def _chunks(due: Sequence[int], versions: dict[str, list[tuple[int, int]]]) -> I
             yield dict(relations), boundaries[k:k + TOGETHER]
 
 
-def _kept_files(rt: OpenPipeline, table: Table, anew: dict[str, set[int]], owners: Sequence[Standing], shared: bool) -> list[File]:
+def _kept_files(rt: OpenPipeline, table: Table, anew: dict[str, set[int]], owners: Sequence[QueryState], shared: bool) -> list[File]:
     """What the table still has of boundaries that cannot be computed: rows of files that are whole."""
     broken = set(table.broken())
     names = [f.path for f in table.files() if f.path not in broken]

@@ -75,11 +75,11 @@ def batches(folder: str, to: str | None = None, flush: bool = False, boundaries:
 def published(folder: str, after: str = "") -> dict[str, Any]:
     """What a reader of the results can follow: boundary, plan and Delta version of each query's table; nothing if no boundary came after `after`."""
     with _opened(folder) as rt:
-        last, told = rt.ledger.committed(), rt.ledger.told()
+        last, told = rt.ledger.committed(), rt.ledger.committed_batches()
         if last is None or after and last <= _micros(after):
             return {}
-        plans = {name: plan for entry in told for name, plan in entry.plans.items()}
-        standing = [(s, path) for s in requests.listed(rt) if s.active and tables.exists(rt.path(path := sharing.newest(rt, s)))]
+        plans = {name: plan for entry in told for name, plan in entry.plan_names.items()}
+        standing = [(s, path) for s in requests.listed(rt) if s.is_active and tables.exists(rt.path(path := sharing.newest(rt, s)))]
         found = {s.name: {"uri": uri(rt.path(s.table), folder), "boundary": iso(last), "plan": plans.get(s.name),
                           "version": rt.warehouse.latest(path).version} for s, path in standing}
         return {"boundary": iso(last), "queries": found}
@@ -105,7 +105,7 @@ def plans(folder: str) -> dict[str, Any]:
     """Every active query's candidates priced by what is known now, cheapest first, and what its next boundary would choose."""
     with _opened(folder) as rt:
         chooser = Chooser(rt, Statistics(rt))
-        return {s.name: _priced(answers.explain(chooser, s.name)) for s in requests.listed(rt) if s.active}
+        return {s.name: _priced(answers.explain(chooser, s.name)) for s in requests.listed(rt) if s.is_active}
 
 
 def chosen(folder: str) -> dict[str, Any]:
@@ -113,7 +113,7 @@ def chosen(folder: str) -> dict[str, Any]:
     from jobs.reports import tracking  # the other tasks need nothing of it
 
     with _opened(folder) as rt:
-        said = {s.name: _decided(decisions.document(rt, s.name)) for s in requests.listed(rt) if s.active}
+        said = {s.name: _decided(decisions.document(rt, s.name)) for s in requests.listed(rt) if s.is_active}
         tracked = tracking.track(rt)
     log.info("charts of predicted and measured cost: %s", tracked["page"] or tracked["uri"])
     return {"queries": said, "mlflow": tracked}

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from jobs.engine import spark
 from jobs.engine.sample import Asked, Taken, follow
-from jobs.engine.work import Outcome
+from jobs.engine.work import TaskResult
 from jobs.storage import places, tables
 from optimizer.expression import dialect as d
 from optimizer.plan.program import Program, Source, Write
@@ -25,8 +25,8 @@ DATA_ERRORS = ("ARITHMETIC_OVERFLOW", "DIVIDE_BY_ZERO", "REMAINDER_BY_ZERO", "CA
 
 
 @dataclass(frozen=True)
-class Order:
-    """As jobs.engine.work.Order; `streams` are Delta tables at a version by source name, `files` Parquet files of relations and state."""
+class SparkOrder:
+    """As jobs.engine.work.TaskOrder; `streams` are Delta tables at a version by source name, `files` Parquet files of relations and state."""
 
     query: str
     program: Program
@@ -37,17 +37,17 @@ class Order:
     rows_to: str | None = None
 
 
-def perform(session: Any, order: Order) -> Outcome:
+def perform(session: Any, order: SparkOrder) -> TaskResult:
     started = time.perf_counter()
     kept: list[Any] = []
     try:
         partials, written = _run(session, order, kept)
-        return Outcome(order.query, 0, partials, tuple(written), seconds=time.perf_counter() - started)
+        return TaskResult(order.query, 0, partials, tuple(written), seconds=time.perf_counter() - started)
     except Exception as error:      # any class: classic Spark and Spark Connect raise different ones, and no Spark is imported here
         if not any(word in str(error) for word in DATA_ERRORS):
             with spark.guarded():
                 raise
-        return Outcome(order.query, 0, failed=str(error).splitlines()[0], seconds=time.perf_counter() - started)
+        return TaskResult(order.query, 0, failed=str(error).splitlines()[0], seconds=time.perf_counter() - started)
     finally:
         for frame in kept:
             frame.unpersist()
@@ -58,7 +58,7 @@ def take(session: Any, asked: Asked) -> Taken:
     kept: list[Any] = []
     source, started = asked.sampling.source, time.process_time()
     try:
-        order = Order(asked.query, Program((), (), ()), {source.name: asked.stream} if asked.stream else {}, {source.name: asked.files}, {}, "")
+        order = SparkOrder(asked.query, Program((), (), ()), {source.name: asked.stream} if asked.stream else {}, {source.name: asked.files}, {}, "")
         _read(session, order, source).createOrReplaceTempView(source.name)
         found = follow(asked.sampling, lambda *made: _define(session, (made,), kept), lambda sql: session.sql(sql).collect(), None)
         return Taken(asked.query, asked.input, found, time.process_time() - started)
@@ -69,7 +69,7 @@ def take(session: Any, asked: Asked) -> Taken:
             frame.unpersist()
 
 
-def _run(session: Any, order: Order, kept: list[Any]) -> tuple[pa.Table | None, list[tuple[str, tables.File]]]:
+def _run(session: Any, order: SparkOrder, kept: list[Any]) -> tuple[pa.Table | None, list[tuple[str, tables.File]]]:
     for source in order.program.sources:
         _read(session, order, source).createOrReplaceTempView(source.name)
     _define(session, order.program.setup, kept)
@@ -94,7 +94,7 @@ def _define(session: Any, relations: tuple[tuple[str, str, bool], ...], kept: li
         frame.createOrReplaceTempView(name)
 
 
-def _read(session: Any, order: Order, source: Source) -> Any:
+def _read(session: Any, order: SparkOrder, source: Source) -> Any:
     if source.name in order.streams:
         path, version = order.streams[source.name]
         return session.read.format("delta").option("versionAsOf", version).load(path)
@@ -105,7 +105,7 @@ def _read(session: Any, order: Order, source: Source) -> Any:
     return session.sql(f"SELECT {columns or '1 AS _nothing'} WHERE FALSE")
 
 
-def _write(session: Any, order: Order, write: Write) -> list[tables.File]:
+def _write(session: Any, order: SparkOrder, write: Write) -> list[tables.File]:
     return _store(session, write.sql, order.folders[write.set], order.label)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jobs.engine import kernel
-from jobs.engine.work import Joining, Order, Outcome, relation
+from jobs.engine.work import Joining, TaskOrder, TaskResult, relation
 from optimizer.plan.program import Definition
 from optimizer.plan.sampling import Sampling, taken
 from optimizer.statistics.samples import KEYS, SPACE, InputSample
@@ -41,7 +41,7 @@ class Either:
 
     joining: Joining
 
-    def __call__(self, item: Order | Asked) -> Outcome | Taken:
+    def __call__(self, item: TaskOrder | Asked) -> TaskResult | Taken:
         return take(item) if isinstance(item, Asked) else self.joining(item)
 
 

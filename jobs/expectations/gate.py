@@ -15,9 +15,9 @@ from jobs.expectations import findings as expect_ledger
 from jobs.expectations import judgement as expect_answers
 from jobs.expectations import statements as expect_sql
 from jobs.expectations.findings import Finding
-from jobs.ledger.ledger import Batch
+from jobs.ledger.entries import Batch
 from jobs.ledger.open_pipeline import OpenPipeline
-from jobs.ledger.queries import standings
+from jobs.ledger.queries import queries_at
 from jobs.pipeline import declared as expect_files
 from jobs.pipeline.declared import DeclaredExpectations
 from jobs.requests.boundaries import Arrivals, read_streams
@@ -49,12 +49,12 @@ class Gate:
 
     def check(self) -> None:
         """Refuses what is declared about queries that do not exist, or columns that they do not have."""
-        queries = standings(self.pipe.ledger.all_changes()) if self.declared.given else {}
+        queries = queries_at(self.pipe.ledger.all_changes()) if self.declared.given else {}
         for given in self.declared.given:
             if given.subject == expect_files.QUERY:
                 if given.name not in queries:
                     raise expect_files.unknown(given, queries)
-                if queries[given.name].active:
+                if queries[given.name].is_active:
                     expect_files.made(given, dict(parsed(queries[given.name].sql, self.pipe.catalog).columns))
 
     def admitted(self, group: tuple[int, ...]) -> tuple[int, ...]:

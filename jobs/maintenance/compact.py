@@ -121,7 +121,7 @@ def _group_tables(groups: Iterable[Shared]) -> list[tuple[str, str]]:
 
 def _plain_tables(made: Iterable[Answer]) -> list[tuple[str, str]]:
     streams = {i.source for a in made for i in a.work.query.inputs if i.is_stream}
-    return [(f"streams/{s}", "_boundary") for s in sorted(streams)] + [(a.work.standing.table, "boundary") for a in made if a.rows is not None or a.files]
+    return [(f"streams/{s}", "_boundary") for s in sorted(streams)] + [(a.work.query_state.table, "boundary") for a in made if a.rows is not None or a.files]
 
 
 def _plain_item(rt: OpenPipeline, path: str, column: str, horizons: Mapping[str, int]) -> list[Item]:
@@ -180,7 +180,7 @@ def sweep_seldom(rt: OpenPipeline) -> None:
 def sweep(rt: OpenPipeline) -> None:
     """State that no query stands on (of plans that were left), and files no table names (of tasks that ran twice, of crashes)."""
     last, root = rt.ledger.last(), places.join(rt.pipeline.warehouse, "state")
-    kept = {places.join(root, name, str(s.epoch)) for name, s in (last[2] if last else {}).items()}
+    kept = {places.join(root, name, str(s.epoch)) for name, s in (last.states if last else {}).items()}
     for epoch in [places.join(root, q, e) for q in _listed(root) for e in _listed(places.join(root, q))]:
         if epoch not in kept:
             if _old(epoch):

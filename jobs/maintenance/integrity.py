@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from jobs.adapt.sharing import tables_of
 from jobs.ingest import register as intake
 from jobs.ledger.open_pipeline import OpenPipeline
-from jobs.ledger.queries import standings
+from jobs.ledger.queries import queries_at
 from jobs.storage import delta_log, places, tables
 from optimizer.errors import ForebayError, failed
 
@@ -57,7 +57,7 @@ def damage(rt: OpenPipeline, path: str) -> Damage | None:
     except ForebayError as error:
         return Damage(path, error.message.removeprefix(f"{root} "))
     last = rt.ledger.last()
-    if path.startswith("results/") and table.transaction("batch") > (last[1].number if last else -1):
+    if path.startswith("results/") and table.transaction("batch") > (last.batch.number if last else -1):
         return Damage("ledger/batches", f"it does not know batch {table.transaction('batch')}, which {path} has: a commit of it is gone")
     if table.version < relied:
         return Damage(path, f"its log ends with version {table.version}, and version {relied} was relied on: commits are gone")
@@ -90,7 +90,7 @@ def check(rt: OpenPipeline, paths: Iterable[str]) -> None:
 def checked_paths(rt: OpenPipeline) -> list[str]:
     """What a run rests on: streams, relations, and the answers of queries that were not deleted."""
     inputs = [*(f"streams/{name}" for name in rt.pipeline.streams), *(f"relations/{name}" for name in rt.pipeline.relations)]
-    queries = [s for s in standings(rt.ledger.all_changes()).values() if s.state != "deleted"]
+    queries = [s for s in queries_at(rt.ledger.all_changes()).values() if s.status != "deleted"]
     results = dict.fromkeys(path for s in queries for path in tables_of(s))
     # In a store a look at a log means opening the table, a tenth of a second each: there those that are open are looked at, the others when they are read.
     in_store = isinstance(rt.pipeline.warehouse, places.Remote)
@@ -99,7 +99,7 @@ def checked_paths(rt: OpenPipeline) -> list[str]:
 
 def queries_in(rt: OpenPipeline, path: str) -> list[str]:
     """Whose answers a result table holds."""
-    return sorted(name for name, s in standings(rt.ledger.all_changes()).items() if s.state != "deleted" and path in tables_of(s))
+    return sorted(name for name, s in queries_at(rt.ledger.all_changes()).items() if s.status != "deleted" and path in tables_of(s))
 
 
 def mend_ends(rt: OpenPipeline) -> list[str]:

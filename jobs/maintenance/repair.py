@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from jobs.engine import kernel, memory, spark
-from jobs.ledger.ledger import State
+from jobs.ledger.entries import KeptState
 from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.storage import places, tables
 from jobs.storage.lock import held
@@ -47,7 +47,7 @@ def rebuild(rt: OpenPipeline, query: str) -> bool:
     """Lets go of the query's state: its next batch begins anew from the stream tables. False if it has none."""
     with held(rt.pipeline.warehouse):
         last = rt.ledger.last()
-        if last is None or query not in last[2]:
+        if last is None or query not in last.states:
             return False
         rt.ledger.let_go(query)
         return True
@@ -56,11 +56,11 @@ def rebuild(rt: OpenPipeline, query: str) -> bool:
 def damaged(rt: OpenPipeline) -> list[tuple[str, str]]:
     """(query, what is wrong) of each query whose state cannot be read: what `rebuild` mends."""
     last = rt.ledger.last()
-    found = [(query, _wrong(rt, query, state)) for query, state in (last[2] if last else {}).items()]
+    found = [(query, _wrong(rt, query, state)) for query, state in (last.states if last else {}).items()]
     return [(query, wrong) for query, wrong in found if wrong]
 
 
-def _wrong(rt: OpenPipeline, query: str, state: State) -> str | None:
+def _wrong(rt: OpenPipeline, query: str, state: KeptState) -> str | None:
     folder = places.join(rt.pipeline.warehouse, "state", query, str(state.epoch))
     for name in places.listed(folder):
         try:

@@ -62,7 +62,7 @@ def listed(rt: OpenPipeline) -> dict[str, Any]:
         own = derived.of_stream(stream.columns, stream.event_time)
         found[f"stream {name}"] = _rows(own, declared.of_stream(name), "input")
     for standing in requests.listed(rt):
-        if standing.active:
+        if standing.is_active:
             query = parsed(standing.sql, rt.catalog)
             expected = declared.of_query(standing.name, dict(query.columns))
             found[f"query {standing.name}"] = _rows(derived.of_query(query), expected, "answers")

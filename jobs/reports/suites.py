@@ -15,7 +15,7 @@ from jobs.batch.works import parsed
 from jobs.engine import kernel
 from jobs.expectations import gate as expect
 from jobs.ledger.open_pipeline import OpenPipeline
-from jobs.ledger.queries import Standing
+from jobs.ledger.queries import QueryState
 from jobs.pipeline.declared import DeclaredExpectations
 from jobs.pipeline.schema import stream_schema
 from jobs.reports.data_docs import Asked, Suite
@@ -35,7 +35,7 @@ def suites(rt: OpenPipeline) -> Iterator[Suite]:
             boundary, rows = _newest(rt, name)
             yield from _split(f"stream_{name}", rows, _of_stream(rt, declared, name, boundary), rt.pipeline.streams[name].sensitive)
     for standing in requests.listed(rt):
-        boundaries = answers.published(rt, standing.name) if standing.active else []
+        boundaries = answers.published(rt, standing.name) if standing.is_active else []
         if boundaries:
             hidden = derived.revealing(parsed(standing.sql, rt.catalog), expect.sensitive(rt))
             rows = answers.rows(rt, standing, boundaries[-1:]).slice(0, SAMPLE)
@@ -116,7 +116,7 @@ def _volume(rt: OpenPipeline, stream: str, last: int) -> Iterator[tuple[str, dic
         yield "expect_table_row_count_to_be_between", {"min_value": usual[0], "max_value": usual[1]}
 
 
-def _of_query(rt: OpenPipeline, declared: DeclaredExpectations, standing: Standing, last: int) -> Iterator[Touching]:
+def _of_query(rt: OpenPipeline, declared: DeclaredExpectations, standing: QueryState, last: int) -> Iterator[Touching]:
     query = parsed(standing.sql, rt.catalog)
     for d in derived.of_query(query):
         for kind, arguments in _query_words(d, last):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from jobs.adapt.choice import Chooser
 from jobs.adapt.statistics import Statistics
 from jobs.ledger.open_pipeline import OpenPipeline
-from jobs.ledger.queries import Standing
+from jobs.ledger.queries import QueryState
 from jobs.pipeline.model import Pipeline
 from jobs.reports.tracking_chart import chart
 from jobs.reports.tracking_pages import VARIABLE, charts, experiment
@@ -116,7 +116,7 @@ def track(rt: OpenPipeline) -> dict[str, Any]:
         return {"uri": None, "experiment": None, "page": None, "queries": {}}
     with held(os.path.join(rt.pipeline.warehouse, "mlflow"), patience=60.0), _taken(place):
         log = _log(place, experiment(rt.pipeline.name), {"forebay.folder": rt.pipeline.folder, **KIND})
-        told = rt.ledger.told(1)
+        told = rt.ledger.committed_batches(1)
         said = {s.name: _query(rt, log, s) for s in requests.listed(rt)} if told else {}
     uri = _without_password(place.uri)
     page = charts(uri, log.experiment) if uri.startswith("http") else None
@@ -152,7 +152,7 @@ def _log(place: Store, name: str, tags: dict[str, str]) -> Log:
     return Log(client, made)
 
 
-def _query(rt: OpenPipeline, log: Log, standing: Standing) -> dict[str, Any] | None:
+def _query(rt: OpenPipeline, log: Log, standing: QueryState) -> dict[str, Any] | None:
     """A query's run, brought up to the last batch that answered it."""
     found = spans(rt, standing.name)
     if not found:
@@ -226,13 +226,13 @@ def _describe(log: Log, run: str, span: Span) -> None:
                                   "candidates": listed}, "decision.json")
 
 
-def _artifacts(rt: OpenPipeline, log: Log, run: str, standing: Standing, found: Sequence[Span]) -> None:
+def _artifacts(rt: OpenPipeline, log: Log, run: str, standing: QueryState, found: Sequence[Span]) -> None:
     """As of now: the chart, the switches, and for a query in force what its next boundary would be decided by."""
     client = log.client
     client.log_figure(run, chart(standing.name, found), "cost.png")
     client.log_text(run, standing.sql.strip() + "\n", "query.sql")
     client.log_dict(run, {"spans": [_said(s) for s in found]}, "switches.json")
-    if standing.active:
+    if standing.is_active:
         document = answers.explain(Chooser(rt, Statistics(rt)), standing.name)
         client.log_dict(run, document["statistics"], "explain/statistics.json")
         client.log_dict(run, {"candidates": document["candidates"]}, "explain/candidates.json")
@@ -246,14 +246,14 @@ def _said(span: Span) -> dict[str, Any]:
             "measured_s": span.median("measured_s"), "predicted_s": span.median("predicted_s")}
 
 
-def _state(log: Log, run: Any, standing: Standing, found: Sequence[Span]) -> None:
+def _state(log: Log, run: Any, standing: QueryState, found: Sequence[Span]) -> None:
     last = found[-1].points[-1]
     regret = sum(p.metrics.get("regret_s", 0.0) for s in found for p in s.points)
-    said = {"plan": found[-1].plan.name, "boundary": iso(last.last), "state": standing.state, "pinned": standing.pin or "", "switches": str(len(found) - 1),
+    said = {"plan": found[-1].plan.name, "boundary": iso(last.last), "state": standing.status, "pinned": standing.pin or "", "switches": str(len(found) - 1),
             "regret_s": f"{regret:.3f}", "upto": str(last.batch)}
     _tags(log, run.info.run_id, {"mlflow.note.content": f"```sql\n{standing.sql.strip()}\n```", **{f"forebay.{k}": v for k, v in said.items()},
                                  **_asked_by(last)})
-    wanted = {"deleted": "FINISHED", "failed": "FAILED"}.get(standing.state, "RUNNING")
+    wanted = {"deleted": "FINISHED", "failed": "FAILED"}.get(standing.status, "RUNNING")
     if run.info.status != wanted:
         log.client.update_run(run.info.run_id, wanted)
 

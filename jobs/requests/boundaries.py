@@ -8,7 +8,7 @@ from jobs.ingest import register as intake
 from jobs.ingest import relations
 from jobs.ingest.register import Watermark
 from jobs.ledger.open_pipeline import OpenPipeline
-from jobs.ledger.queries import Standing, next_change, standings
+from jobs.ledger.queries import QueryState, next_change, queries_at
 from jobs.storage import tables
 from optimizer.query.model import Query
 
@@ -16,8 +16,8 @@ GROUP_BOUNDARIES = 240       # boundaries committed together at most
 GROUP_ROWS = 20_000          # rows that may come with them: more, and each boundary is worth its own batch
 
 
-def active(rt: OpenPipeline, boundary: int) -> dict[str, Standing]:
-    return {name: s for name, s in standings(rt.ledger.all_changes(), boundary).items() if s.active}
+def active(rt: OpenPipeline, boundary: int) -> dict[str, QueryState]:
+    return {name: s for name, s in queries_at(rt.ledger.all_changes(), boundary).items() if s.is_active}
 
 
 def first_possible(rt: OpenPipeline) -> int | None:
@@ -27,7 +27,7 @@ def first_possible(rt: OpenPipeline) -> int | None:
     """
     last = rt.ledger.last()
     if last is not None:
-        return last[1].boundaries[-1] + rt.pipeline.batch
+        return last.last_boundary + rt.pipeline.batch
     earliest = intake.first_row(rt.warehouse, rt.pipeline.streams)
     return None if earliest is None else (earliest // rt.pipeline.batch + 1) * rt.pipeline.batch
 

@@ -14,7 +14,7 @@ from jobs.batch.works import parsed
 from jobs.engine import kernel
 from jobs.ingest import agreed, relations
 from jobs.ledger.open_pipeline import OpenPipeline
-from jobs.ledger.queries import Standing, in_order, standings
+from jobs.ledger.queries import QueryState, in_order, queries_at
 from jobs.maintenance import integrity, repair, retention
 from jobs.pipeline.schema import arrow
 from jobs.requests import requests
@@ -55,11 +55,11 @@ def stream(rt: OpenPipeline, name: str, at: int | None = None, every: bool = Fal
         return _batches(rt, standing, wanted)
 
 
-def rows(rt: OpenPipeline, standing: Standing, boundaries: list[int]) -> pa.Table:
+def rows(rt: OpenPipeline, standing: QueryState, boundaries: list[int]) -> pa.Table:
     return _batches(rt, standing, boundaries).read_all()
 
 
-def _batches(rt: OpenPipeline, standing: Standing, boundaries: list[int]) -> pa.RecordBatchReader:
+def _batches(rt: OpenPipeline, standing: QueryState, boundaries: list[int]) -> pa.RecordBatchReader:
     """Each boundary's answer is in one of the two tables: the query's own, or the one of those with which it shared then."""
     query = parsed(standing.sql, rt.catalog)
     schema = pa.schema([("boundary", arrow_timestamp()), *((n, arrow(t)) for n, t in query.columns)])
@@ -101,7 +101,7 @@ def published(rt: OpenPipeline, name: str) -> list[int]:
     return [t for standing, boundaries in segments(rt, name) if standing.table == now.table for t in boundaries if t >= gone]
 
 
-def segments(rt: OpenPipeline, name: str) -> list[tuple[Standing, list[int]]]:
+def segments(rt: OpenPipeline, name: str) -> list[tuple[QueryState, list[int]]]:
     """The spans in which the query was in force without a new beginning, with the boundaries at which each answered: due and committed."""
     last, first = rt.ledger.committed(), rt.ledger.first()
     if last is None or first is None:
@@ -110,8 +110,8 @@ def segments(rt: OpenPipeline, name: str) -> list[tuple[Standing, list[int]]]:
     marks = sorted({max(c.effective or first, first) for c in mine if (c.effective or first) <= last} | {first})
     found = []
     for begin, end in zip(marks, [*marks[1:], last + 1]):
-        standing = standings(mine, begin).get(name)
-        if standing and standing.active:
+        standing = queries_at(mine, begin).get(name)
+        if standing and standing.is_active:
             query = parsed(standing.sql, rt.catalog)
             found.append((standing, [t for t in range(-(-begin // query.every) * query.every, end, query.every) if query.due(t)]))
     return found
@@ -124,7 +124,7 @@ def explain(chooser: Chooser, query: str, statistics: Mapping[str, Any] | None =
     By `statistics`, instead of what was measured, where they are given.
     """
     pipe = chooser.pipe
-    standing = standings(pipe.ledger.all_changes()).get(query)
+    standing = queries_at(pipe.ledger.all_changes()).get(query)
     explained = parsed(standing.sql if standing else query, pipe.catalog)
     decision, observed = chooser.considered(explained, standing, statistics, cost_model)
     return {"query": query, **renderer.document(explained, decision, chooser.shown(explained, observed, statistics))}
@@ -133,7 +133,7 @@ def explain(chooser: Chooser, query: str, statistics: Mapping[str, Any] | None =
 def verify(rt: OpenPipeline, name: str | None = None, engine: str = "duckdb") -> dict[str, Any]:
     """Every published answer of every query (or one) against its plain SQL over the stream tables, in INTERFACE's shape."""
     agreed.streams(rt)
-    names = [name] if name is not None else sorted(standings(rt.ledger.all_changes()))
+    names = [name] if name is not None else sorted(queries_at(rt.ledger.all_changes()))
     with repair.told(rt):
         integrity.check(rt, (f"streams/{stream}" for stream in rt.pipeline.streams))
         said = {n: _verified(rt, n, engine) for n in names if name is not None or segments(rt, n)}
@@ -153,7 +153,7 @@ def _verified(rt: OpenPipeline, name: str, engine: str) -> dict[str, Any]:
     return {"boundaries": count, "equal": equal, "differences": differences, **({"left": sum(first)} if any(first) else {})}
 
 
-def _differences(rt: OpenPipeline, standing: Standing, boundaries: list[int], first: int, engine: str) -> list[dict[str, Any]]:
+def _differences(rt: OpenPipeline, standing: QueryState, boundaries: list[int], first: int, engine: str) -> list[dict[str, Any]]:
     """From the first boundary on whose rows are all there; a row query's answer depends on which boundary was before it."""
     query, compared = parsed(standing.sql, rt.catalog), boundaries[first:]
     if not compared:

@@ -7,7 +7,7 @@ from typing import Any
 from jobs.adapt.statistics import Statistics
 from jobs.batch.works import parsed
 from jobs.ledger.open_pipeline import OpenPipeline
-from jobs.ledger.queries import standings
+from jobs.ledger.queries import queries_at
 from jobs.storage import places, tables
 from optimizer.expression.expr import Column, Expr
 from optimizer.expression.scalar import render
@@ -26,8 +26,8 @@ def document(statistics: Statistics) -> dict[str, Any]:
         return None if at is None or last is None else max(last - at, 0) // rt.pipeline.batch
 
     found: dict[str, tuple[Query, Observed]] = {}
-    for name, standing in standings(rt.ledger.all_changes()).items():
-        if standing.active:
+    for name, standing in queries_at(rt.ledger.all_changes()).items():
+        if standing.is_active:
             query = parsed(standing.sql, rt.catalog)
             known = statistics.observed(name, query)
             if known is not None:

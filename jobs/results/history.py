@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from jobs.adapt import choice, statistics_table
-from jobs.batch.works import parsed, plan_from
+from jobs.batch.works import parsed
 from jobs.engine import row_counts
-from jobs.ledger.ledger import Told
+from jobs.ledger.codec import decode_form
+from jobs.ledger.entries import CommittedBatch
 from jobs.ledger.open_pipeline import OpenPipeline
-from jobs.ledger.queries import BEFORE_ALL, standings
+from jobs.ledger.queries import BEFORE_ALL, queries_at
 from jobs.results import decisions
 from jobs.storage import places, tables
 from optimizer.errors import ForebayError
@@ -61,7 +62,7 @@ class Span:
 class Known:
     """What is read once for all batches of a query: commits by batch, joins by boundary, decisions as they were written."""
 
-    commits: Mapping[int, Told]
+    commits: Mapping[int, CommittedBatch]
     joins: Mapping[int, tuple[float, float]]
     written: list[dict[str, Any]]
 
@@ -69,7 +70,7 @@ class Known:
 def spans(rt: OpenPipeline, name: str) -> tuple[Span, ...]:
     """Oldest first."""
     document = decisions.document(rt, name)
-    known = Known({t.number: t for t in rt.ledger.told()}, statistics_table.joins(rt, name), choice.rows(rt, name))
+    known = Known({t.number: t for t in rt.ledger.committed_batches()}, statistics_table.joins(rt, name), choice.rows(rt, name))
     grouped = list[list[dict[str, Any]]]()
     for entry in document["decisions"]:
         if not grouped or any(grouped[-1][-1][key] != entry[key] for key in ("plan", "text_since")):
@@ -119,11 +120,11 @@ def _sizes(path: str, after: int) -> dict[int, int]:
 
 def _span(rt: OpenPipeline, name: str, entries: list[dict[str, Any]], known: Known) -> Span:
     first = entries[0]
-    standing = standings(rt.ledger.all_changes(), first["boundary"])[name]
+    standing = queries_at(rt.ledger.all_changes(), first["boundary"])[name]
     query = parsed(standing.sql, rt.catalog)
     since = _text_since(first)
     decision = next((r for r in reversed(known.written) if since <= r["boundary"] <= first["boundary"] and r["plan"] == first["plan"]), None)
-    plan = plan_from(json.loads(decision["form"])) if decision else named(query, first["plan"])
+    plan = decode_form(decision["form"]) if decision else named(query, first["plan"])
     return Span(plan, query, standing.sql, first["switched_from"], first["reason"], tuple(_point(rt, query, e, known) for e in entries), decision)
 
 
@@ -132,9 +133,9 @@ def _text_since(entry: Mapping[str, Any]) -> int:
 
 
 def _point(rt: OpenPipeline, query: Query, entry: Mapping[str, Any], known: Known) -> Point:
-    told = known.commits[entry["batch"]]
-    _, trigger, run = (*told.runner.split(" ", 2), "", "")[:3]
-    return Point(entry["batch"], told.at, entry["boundary"], _last(rt, entry), _metrics(rt, query, entry, known), (trigger or "cli", run))
+    commit = known.commits[entry["batch"]]
+    return Point(entry["batch"], commit.committed_at, entry["boundary"], _last(rt, entry), _metrics(rt, query, entry, known),
+                 (commit.runner.trigger, commit.runner.dag_run))
 
 
 def _last(rt: OpenPipeline, entry: Mapping[str, Any]) -> int:

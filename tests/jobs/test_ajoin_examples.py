@@ -52,7 +52,7 @@ def bucket(pipe: forebay.Pipeline, number: int, left: int, right: int) -> None:
 
 def shared(pipe: forebay.Pipeline) -> list[set[str]]:
     last = pipe.runtime.ledger.last()
-    return [set(names) for names in last[1].shared.values()] if last else []
+    return [set(names) for names in last.batch.query_groups.values()] if last else []
 
 
 def test_windows_of_figure_8_share_the_buckets_that_both_need(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,11 +69,11 @@ def test_after_a_restart_the_plan_goes_on(tmp_path: Path) -> None:
     pipe = started(tmp_path)
     fill(pipe, range(0, 6))
     pipe.run(flush=True)
-    state = pipe.runtime.ledger.last()[2]["q"]
+    state = pipe.runtime.ledger.last().states["q"]
     again = opened(tmp_path)
     fill(again, range(6, 9))
     again.run(flush=True)
-    assert again.runtime.ledger.last()[2]["q"].epoch == state.epoch and again.runtime.ledger.last()[2]["q"].plan == state.plan
+    assert again.runtime.ledger.last().states["q"].epoch == state.epoch and again.runtime.ledger.last().states["q"].plan == state.plan
     assert again.loop.chooser.queries["q"].past.since > 6 and equal(again)
 
 

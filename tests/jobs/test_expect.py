@@ -120,7 +120,7 @@ def test_waiting_input_that_fails_stops_its_boundary_and_those_before_it_run(tmp
     for said in ("2026-01-01T00:00:30Z", "stream views expects", "max_value: 5", "observed: 1 of 1 rows fail", 'release 2026-01-01T00:00:30Z --reason'):
         assert said in str(error)
     assert answers(pipe, "q") == [(10, 2), (20, 3)]
-    assert pipe.runtime.ledger.last()[0] == "commit" and pipe.runtime.ledger.begun() == boundary(20)
+    assert pipe.runtime.ledger.last().phase == "commit" and pipe.runtime.ledger.begun() == boundary(20)
     stopped(pipe)
     assert kept(pipe) == [(30, "stream views", "expect_column_values_to_be_between", "critical", "1 of 1 rows fail", False)]
     assert pipe.change("q", "pin", "LAP recompute")["effective"] == boundary(30)      # requests do not wait

@@ -16,8 +16,9 @@ from jobs.batch.works import Context
 from jobs.expectations import findings as expect_ledger
 from jobs.expectations import judgement as expect_answers
 from jobs.expectations.findings import Finding
-from jobs.ledger.ledger import Batch, State
+from jobs.ledger.entries import Batch, KeptState
 from tests.jobs.pipelines import boundary, pipeline, ran, restarted, rows
+from tests.jobs.test_ledger import LATE
 
 pytestmark = pytest.mark.slow
 Caught = tuple[Context, Batch, Answer]
@@ -109,7 +110,7 @@ def test_a_row_that_the_merge_lost_shows_in_the_sum(tmp_path: Path, monkeypatch:
 def test_boundaries_that_were_published_before_or_are_not_due(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = caught(tmp_path, monkeypatch, ROWS)
     context, batch, answer = next(one for one in seen if one[2].files)
-    states = {"q": State({}, 0, batch.boundaries[0])}
+    states = {"q": KeptState(LATE, 0, batch.boundaries[0])}
     assert [f.expectation.split("(")[0] for f in judged((context, replace(batch, states=states), answer))] == ["boundary_monotone"]
     wrong = tuple(replace(f, low={**f.low, "boundary": boundary(5)}) for f in answer.files)
     assert [f.expectation.split("(")[0] for f in judged((context, batch, answer), files=wrong)] == ["boundary_monotone"]

@@ -88,7 +88,7 @@ def test_other_windows_groupings_and_joins_share_the_scan(tmp_path: Path) -> Non
     rows(pipe, [36, 44], "views"), rows(pipe, [37, 45], "clicks")
     assert ran(pipe) == [30, 40] and equal(pipe)
     last = pipe.runtime.ledger.last()
-    assert last is not None and [set(names) for names in last[1].shared.values()] == [{"q1", "q2", "q3", "q4", "q5", *FAMILY}]
+    assert last is not None and [set(names) for names in last.batch.query_groups.values()] == [{"q1", "q2", "q3", "q4", "q5", *FAMILY}]
     assert all(name.startswith("shared-") for name in results(pipe.runtime))
     assert [t for t, *_ in answers(pipe, "tumbling")] == [20, 40] and {t for t, *_ in answers(pipe, "three")} == {10, 20, 30, 40}
     assert shown(pipe, "by_x")["members"] == 10

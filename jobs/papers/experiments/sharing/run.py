@@ -176,7 +176,7 @@ def timed(loop: Loop) -> float:
 
 def checked(rt: OpenPipeline) -> None:
     """Some queries by plain SQL over the raw rows: no figure stands on a wrong answer."""
-    names = [s.name for s in requests.listed(rt) if s.active]
+    names = [s.name for s in requests.listed(rt) if s.is_active]
     for name in names[::max(len(names) // CHECKED, 1)][:CHECKED]:
         for found in answers.verify(rt, name)["queries"].values():
             if found["differences"] or not found["boundaries"]:
