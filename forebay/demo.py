@@ -15,7 +15,7 @@ from typing import Any, TextIO
 
 import forebay
 from forebay import demo_data, examples, show, text
-from forebay.demo_data import SALE, STEPS, Scale
+from forebay.demo_data import SALE, STEPS, DemoSize
 from forebay.pipeline import Pipeline
 from forebay.scheduler import Killed, Scheduler
 from jobs.ingest import register as intake
@@ -56,7 +56,7 @@ class Stage:
             self.bar.update(self.bar.task_ids[0], advance=1, description=what)
 
 
-def play(folder: str, out: TextIO, scale: Scale = Scale()) -> dict[str, Any]:
+def play(folder: str, out: TextIO, scale: DemoSize = DemoSize()) -> dict[str, Any]:
     started = time.perf_counter()
     prepare(folder)
     airflow = Scheduler(Path(folder, ".airflow").absolute(), Path(folder).absolute())
@@ -86,7 +86,7 @@ def prepare(folder: str) -> None:
     open(os.path.join(folder, MARK), "w", encoding="utf-8").close()
 
 
-def _played(stage: Stage, pipe: Pipeline, airflow: Scheduler, scale: Scale) -> dict[str, Any]:
+def _played(stage: Stage, pipe: Pipeline, airflow: Scheduler, scale: DemoSize) -> dict[str, Any]:
     stage.tell(f"{'step':>4}  {'rows':>7}  {'late':>5}  {'quarantined':>11}  {'boundaries':>10}  {'seconds':>7}  answered up to")
     ran, killed = 0, {}
     for step in range(STEPS):

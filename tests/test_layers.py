@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.layers import ROOTS, Module, crowded, imports, impure, nodes, oversized, parsed, repository, unexplained
+from tests.layers import ROOTS, Module, ambiguous, crowded, imports, impure, nodes, oversized, parsed, repository, unexplained
 
 ROOT = Path(__file__).resolve().parent.parent
 RULES = (impure, unexplained, oversized)
@@ -47,6 +47,12 @@ def test_the_product_keeps_the_rule(rule: Callable[[Module], Iterator[str]]) -> 
 def test_no_package_is_crowded() -> None:
     assert list(crowded(repository(ROOT))) == []
     assert list(crowded(tuple(parsed(f"jobs/room/m{n}.py", "") for n in range(13)))) == ["jobs/room has 13 modules, at most 12"]
+
+
+def test_a_class_name_stands_for_one_thing() -> None:
+    assert list(ambiguous(repository(ROOT))) == []
+    twice = tuple(parsed(f"jobs/room/{name}.py", "class Thing: pass") for name in "ab")
+    assert list(ambiguous(twice)) == ["class Thing is defined in jobs/room/a.py:1 and jobs/room/b.py:1: say in its name what each is"]
 
 
 def test_the_product_is_looked_at() -> None:

@@ -10,7 +10,7 @@ from jobs.batch.batch import Answer
 from jobs.batch.orders import located
 from jobs.batch.works import Context, QueryWork, context_of, state_folder
 from jobs.engine import kernel, row_counts
-from jobs.engine.sample import Asked, Taken, take
+from jobs.engine.sample import SampleOrder, SampleResult, take
 from jobs.ingest import relations
 from jobs.ledger.entries import Batch
 from jobs.ledger.open_pipeline import OpenPipeline
@@ -77,7 +77,7 @@ class Statistics:
             self._first_looks[query.text] = (versions, _first_look(self.pipe, query))
         return self._first_looks[query.text][1]
 
-    def wanted(self, batch: Batch, works: Iterable[QueryWork]) -> list[Asked]:
+    def wanted(self, batch: Batch, works: Iterable[QueryWork]) -> list[SampleOrder]:
         """The samples that this batch takes. Whatever goes wrong here, there are none."""
         try:
             arrived: dict[str, int] = {}
@@ -106,7 +106,7 @@ class Statistics:
                   for i, sample in zip(work.query.inputs, newest.inputs) if i.is_stream}
         return batch.boundaries[-1] - newest.at >= EVERY * length or any(changed(arrived[s], n) for s, n in before.items())
 
-    def _wanted_of(self, batch: Batch, work: QueryWork) -> list[Asked]:
+    def _wanted_of(self, batch: Batch, work: QueryWork) -> list[SampleOrder]:
         pipe, query = self.pipe, work.query
         context = context_of(pipe)
         dialect = "spark" if work.plan.place == "jvm" else "duckdb"
@@ -121,10 +121,10 @@ class Statistics:
             stream = pipe.table(f"streams/{declared.source}") if declared.is_stream and dialect == "spark" else None
             files = () if stream else located(context, batch, replace(work, parts=1), statement.source, 0)[0]
             version = (stream.path, stream.version) if stream else None
-            wanted.append(Asked(work.name, i, statement, files, version))
+            wanted.append(SampleOrder(work.name, i, statement, files, version))
         return wanted
 
-    def keep(self, batch: Batch, answers: Iterable[Answer], taken: Sequence[Taken]) -> None:
+    def keep(self, batch: Batch, answers: Iterable[Answer], taken: Sequence[SampleResult]) -> None:
         """After the commit: samples join those before them, here and in the ledger's table; losing them is harmless."""
         rows = []
         for answer in answers:
@@ -260,7 +260,7 @@ def _cold(rt: OpenPipeline, low: Lowering, i: int) -> InputSample | None:
         if version is None:
             return None
         path = places.join(rt.pipeline.warehouse, "relations", declared.source, relations.version_file(rt.warehouse, declared.source, version).path)
-        one = take(Asked("", i, sampling(low, i, rt.pipeline.batch, -1, 0), (path,))).sample
+        one = take(SampleOrder("", i, sampling(low, i, rt.pipeline.batch, -1, 0), (path,))).sample
         return None if one is None else replace(one, window=float(one.rows), version=version)
     return _cold_stream(rt, low, i, declared)
 
@@ -274,7 +274,7 @@ def _cold_stream(rt: OpenPipeline, low: Lowering, i: int, declared: Input) -> In
         return None
     upto, since, until = max(f.high["_boundary"] for f in files), min(f.low[stamp] for f in files), max(f.high[stamp] for f in files) + 1
     names = tuple(places.join(rt.table(path).path, f.path) for f in files)
-    one = take(Asked("", i, sampling(low, i, rt.pipeline.batch, -1, upto), names, most=COLD_ROWS)).sample
+    one = take(SampleOrder("", i, sampling(low, i, rt.pipeline.batch, -1, upto), names, most=COLD_ROWS)).sample
     if one is None or not one.rows:
         return None
     there = _within(rt.table(path), stamp, Range(-1, upto, since, until))

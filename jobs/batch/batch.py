@@ -20,7 +20,7 @@ from jobs.batch.shared import orders as shared_orders
 from jobs.batch.shared import shared
 from jobs.batch.works import Context, QueryWork, state_folder, works
 from jobs.engine import jvm, kernel, memory
-from jobs.engine.sample import Asked, Either, Taken
+from jobs.engine.sample import Either, SampleOrder, SampleResult
 from jobs.engine.work import Joining, Receiving, TaskOrder, TaskResult, prepare, sending
 from jobs.ledger.entries import Batch
 from jobs.pipeline.schema import arrow
@@ -77,11 +77,11 @@ class Answered:
 
     made: list[Answer]
     shared: list[Shared]
-    taken: list[Taken]
+    taken: list[SampleResult]
     spread: Spread = field(default_factory=dict)
 
 
-def answers(context: Context, batch: Batch, todo: list[QueryWork], asked: Sequence[Asked] = (), groups: Sequence[Together] = (),
+def answers(context: Context, batch: Batch, todo: list[QueryWork], asked: Sequence[SampleOrder] = (), groups: Sequence[Together] = (),
             spread: Spread | None = None) -> Answered:
     """All queries in one Spark job, and the samples with them; a query that fails is tried again boundary by boundary to find from where.
 
@@ -128,8 +128,8 @@ def _divided(work: QueryWork, times: int) -> QueryWork:
     return replace(work, parts=work.parts * times, plan=replace(work.plan, exchange="partition") if by_key else work.plan)
 
 
-def _perform(context: Context, batch: Batch, todo: list[QueryWork], asked: Sequence[Asked] = (),
-             groups: Sequence[Together] = ()) -> tuple[list[TaskResult], list[Taken]]:
+def _perform(context: Context, batch: Batch, todo: list[QueryWork], asked: Sequence[SampleOrder] = (),
+             groups: Sequence[Together] = ()) -> tuple[list[TaskResult], list[SampleResult]]:
     """Each query where its plan places it, and its samples there too."""
     orders = [o for g in groups for o in shared_orders(context, batch, g)]
     orders += [o for w in todo if w.plan.place == "tasks" for o in task_orders(context, batch, w)]
@@ -138,13 +138,13 @@ def _perform(context: Context, batch: Batch, todo: list[QueryWork], asked: Seque
     return outcomes, taken + [jvm.take(context.tasks.session, a) for a in asked if a.sampling.dialect == "spark"]
 
 
-def _in_tasks(context: Context, width: int | None, orders: list[TaskOrder], asked: Sequence[Asked]) -> tuple[list[TaskResult], list[Taken]]:
+def _in_tasks(context: Context, width: int | None, orders: list[TaskOrder], asked: Sequence[SampleOrder]) -> tuple[list[TaskResult], list[SampleResult]]:
     """One Spark job; one more before it where anything is broadcast, and one beside it where Spark shuffles."""
     shuffled, direct = ([o for o in orders if o.shuffled == wanted] for wanted in (True, False))
     sent = [s for found in context.tasks.map(prepare, [o for o in direct if o.narrow.before], width) for s in found]
-    items: list[TaskOrder | Asked] = [*direct, *asked]
+    items: list[TaskOrder | SampleOrder] = [*direct, *asked]
     found = context.tasks.map(Either(Joining(tuple(sent))), items, width)
-    done, taken = [f for f in found if isinstance(f, TaskResult)], [f for f in found if isinstance(f, Taken)]
+    done, taken = [f for f in found if isinstance(f, TaskResult)], [f for f in found if isinstance(f, SampleResult)]
     done += context.tasks.exchange(sending, list(enumerate(shuffled)), Receiving(tuple(shuffled)), len(shuffled))
     return done, taken
 

@@ -60,7 +60,7 @@ class Together:
 
 
 @dataclass(frozen=True)
-class Made:
+class TemplateAnswers:
     """Answers of one template's members at the boundaries `due`, and what the join made of them: `partials` and `repeats` as of an Answer."""
 
     template: Template
@@ -76,7 +76,7 @@ class Shared:
     equation (2) and of seconds by way."""
 
     together: Together
-    made: tuple[Made, ...]
+    made: tuple[TemplateAnswers, ...]
     apart: frozenset[str]
     seconds: float
     counted: QueryGroupPrices = QueryGroupPrices()
@@ -173,14 +173,14 @@ def shared(context: Context, batch: Batch, asked: Together, outcomes: Sequence[T
     seconds = max((o.seconds for o in outcomes), default=0.0)
     if any(o.failed or o.exhausted for o in outcomes):
         return Shared(asked, (), frozenset(asked.names), seconds)
-    answers, apart = list[Made](), set[str]()
+    answers, apart = list[TemplateAnswers](), set[str]()
     todo = _points(context, asked)
     for number, (made, work) in enumerate(zip(asked.family.groups, asked.works)):
         if work.due:
             same = tuple(quiet.repeated(work.due, tuple(t for t in todo if t % made.common.every == 0)))
             partials = pa.concat_tables([t for o in outcomes if (t := o.answer(number)) is not None])
             found, left = finished(made, partials, same)
-            answers += [Made(template, rows, partials, same, work.due) for template, rows in found]
+            answers += [TemplateAnswers(template, rows, partials, same, work.due) for template, rows in found]
             apart |= left
     return Shared(asked, tuple(answers), frozenset(apart), seconds, _counted(batch, asked, outcomes, len(todo)))
 

@@ -102,19 +102,19 @@ def _timed(work: Callable[[], object]) -> float:
 
 def _plans(tasks: Tasks, rate: int) -> Iterator[Measurement]:
     """First and later batches of each plan."""
-    stream = trial.Stream(rate, "30 SECONDS", 30, 500, 20)
-    setting = trial.Setting("calibration", (stream, stream), "s1.g, COUNT(*) AS n, SUM(s1.a) AS x, SUM(s2.a) AS y")
+    stream = trial.TrialStream(rate, "30 SECONDS", 30, 500, 20)
+    setting = trial.TrialSetting("calibration", (stream, stream), "s1.g, COUNT(*) AS n, SUM(s1.a) AS x, SUM(s2.a) AS y")
     with _deltas(setting) as (data, versions):
         observed, query = observe(data, setting.full), setting.query
         for name in PLANS:
             plan = replace(named(query, name), place="jvm")
-            first, *later = _ran(tasks, trial.QueryState(data, plan, os.path.join(data.root, "state", name)), versions)
+            first, *later = _ran(tasks, trial.TrialRun(data, plan, os.path.join(data.root, "state", name)), versions)
             yield Measurement(building(query, plan, observed).in_task, first)
             yield Measurement(steady(query, plan, observed, age=trial.WARM - 1).in_task, min(later))
 
 
 @contextmanager
-def _deltas(setting: trial.Setting) -> Iterator[tuple[trial.Data, dict[str, int]]]:
+def _deltas(setting: trial.TrialSetting) -> Iterator[tuple[trial.Data, dict[str, int]]]:
     """The trial's files as Delta tables, which the JVM reads."""
     with trial.generated(setting) as data:
         versions = {}
@@ -126,12 +126,12 @@ def _deltas(setting: trial.Setting) -> Iterator[tuple[trial.Data, dict[str, int]
         yield data, versions
 
 
-def _ran(tasks: Tasks, standing: trial.QueryState, versions: dict[str, int]) -> list[float]:
+def _ran(tasks: Tasks, standing: trial.TrialRun, versions: dict[str, int]) -> list[float]:
     first = standing.data.setting.full
     return [_batch(tasks, standing, versions, number) for number in range(first, first + trial.WARM)]
 
 
-def _batch(tasks: Tasks, standing: trial.QueryState, versions: dict[str, int], number: int) -> float:
+def _batch(tasks: Tasks, standing: trial.TrialRun, versions: dict[str, int], number: int) -> float:
     low, t = Lowering(shape(standing.data.setting.query), standing.plan, "spark", narrow=False), trial.boundary(number)
     made = program(low, (t,), standing.previous)
     outcome = jvm.perform(tasks.session, _order(standing, made, versions, number))
@@ -142,11 +142,11 @@ def _batch(tasks: Tasks, standing: trial.QueryState, versions: dict[str, int], n
     return outcome.seconds
 
 
-def _order(standing: trial.QueryState, made: Program, versions: dict[str, int], number: int) -> jvm.SparkOrder:
+def _order(standing: trial.TrialRun, made: Program, versions: dict[str, int], number: int) -> jvm.SparkOrder:
     streams = {s.name: (os.path.join(standing.data.root, s.of), versions[s.of]) for s in made.sources if s.kind == "stream"}
     files = {s.name: _state(standing, s) for s in made.sources if s.kind == "state"}
     return jvm.SparkOrder("q", made, streams, files, {w.set: os.path.join(standing.folder, w.set) for w in made.writes}, f"b{number}")
 
 
-def _state(standing: trial.QueryState, source: Source) -> tuple[str, ...]:
+def _state(standing: trial.TrialRun, source: Source) -> tuple[str, ...]:
     return tuple(os.path.join(standing.folder, source.of, f.path) for f in standing.state.get(source.of, []))

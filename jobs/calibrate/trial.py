@@ -36,7 +36,7 @@ COLUMNS = (("ts", TIMESTAMP), ("g", STRING), ("j", STRING), ("k", STRING), ("a",
 
 
 @dataclass(frozen=True)
-class Stream:
+class TrialStream:
     """Rows a second, the window's text and how far back it reaches in seconds, distinct keys and groups; key = ⌊keys · uniform^skew⌋."""
 
     rate: int
@@ -48,11 +48,11 @@ class Stream:
 
 
 @dataclass(frozen=True)
-class Setting:
+class TrialSetting:
     """Streams s1, s2, … joined as `joins` says, and what is asked of them."""
 
     name: str
-    streams: tuple[Stream, ...]
+    streams: tuple[TrialStream, ...]
     select: str = "s1.g, COUNT(*) AS n, SUM(s1.a) AS x, SUM(s2.a) AS y"
     joins: str = "s1.j = s2.j"
     also: str = ""
@@ -97,7 +97,7 @@ def boundary(number: int) -> int:
 class Data:
     """A setting's files by stream."""
 
-    setting: Setting
+    setting: TrialSetting
     root: str
     rows: dict[str, list[File]] = field(default_factory=dict)
 
@@ -106,7 +106,7 @@ class Data:
 
 
 @dataclass
-class QueryState:
+class TrialRun:
     """A plan's state between its batches, in a folder of its own, and the seconds that they took."""
 
     data: Data
@@ -118,7 +118,7 @@ class QueryState:
 
 
 @contextmanager
-def generated(setting: Setting) -> Iterator[Data]:
+def generated(setting: TrialSetting) -> Iterator[Data]:
     """Files until the warm batches after the windows are full; the folder is gone afterwards."""
     data = Data(setting, tempfile.mkdtemp(prefix="forebay-trial-"))
     try:
@@ -130,7 +130,7 @@ def generated(setting: Setting) -> Iterator[Data]:
         shutil.rmtree(data.root, ignore_errors=True)
 
 
-def _write(data: Data, name: str, stream: Stream, number: int) -> File:
+def _write(data: Data, name: str, stream: TrialStream, number: int) -> File:
     folder = os.path.join(data.root, name)
     os.makedirs(folder, exist_ok=True)
     con = kernel.shared()
@@ -147,7 +147,7 @@ def _write(data: Data, name: str, stream: Stream, number: int) -> File:
 def run(data: Data, plans: Sequence[Plan]) -> dict[str, tuple[float, float]]:
     """By plan's name, seconds of the batch that builds its state when windows are full, and of a warm batch: the least, since other work of the machine
     only adds; for tumbling windows the mean, since their batches differ. Plans take turns batch by batch, so that a busy moment hits all alike."""
-    setting, all_ = data.setting, [QueryState(data, plan, os.path.join(data.root, "state", str(n))) for n, plan in enumerate(plans)]
+    setting, all_ = data.setting, [TrialRun(data, plan, os.path.join(data.root, "state", str(n))) for n, plan in enumerate(plans)]
     for number in range(setting.full, setting.full + setting.warm * setting.step + 1, setting.step):
         for standing in all_:
             _batch(standing, number)
@@ -155,7 +155,7 @@ def run(data: Data, plans: Sequence[Plan]) -> dict[str, tuple[float, float]]:
     return {s.plan.name: (s.seconds[0], (min if setting.warm == WARM else statistics.mean)(s.seconds[1:])) for s in all_}
 
 
-def _batch(standing: QueryState, number: int) -> None:
+def _batch(standing: TrialRun, number: int) -> None:
     low, t = Lowering(shape(standing.data.setting.query), standing.plan), boundary(number)
     narrow, wide = (program(replace(low, narrow=n), (t,), standing.previous) for n in (True, False))
     order = _order(standing, narrow, wide, number)
@@ -168,20 +168,20 @@ def _batch(standing: QueryState, number: int) -> None:
     standing.previous = t
 
 
-def _order(standing: QueryState, narrow: Program, wide: Program, number: int) -> TaskOrder:
+def _order(standing: TrialRun, narrow: Program, wide: Program, number: int) -> TaskOrder:
     pairs = {s.name: _files(standing, s) for s in narrow.sources}
     folders = {w.set: os.path.join(standing.folder, w.set) for w in narrow.writes}
     return TaskOrder("q", 0, 1, narrow, wide, {n: p[0] for n, p in pairs.items()}, folders, f"b{number}", None, {n: p[1] for n, p in pairs.items()})
 
 
-def _files(standing: QueryState, source: Source) -> Split:
+def _files(standing: TrialRun, source: Source) -> Split:
     if source.kind == "state":
         return tuple(os.path.join(standing.folder, source.of, f.path) for f in standing.state.get(source.of, [])), ()
     found = [f for f in standing.data.rows[source.of] if any(meets(f, "ts", r) for r in source.ranges)]
     return split(found, source, lambda f: os.path.join(standing.data.root, source.of, f.path))
 
 
-def keep(standing: QueryState, made: Program, outcome: TaskResult, last: int) -> None:
+def keep(standing: TrialRun, made: Program, outcome: TaskResult, last: int) -> None:
     """Files in which everything has ended leave with the batch; sets that stand for one boundary are replaced."""
     for write in made.writes:
         new = [f for name, f in outcome.written if name == write.set]

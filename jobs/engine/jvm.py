@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from jobs.engine import spark
-from jobs.engine.sample import Asked, Taken, follow
+from jobs.engine.sample import SampleOrder, SampleResult, follow
 from jobs.engine.work import TaskResult
 from jobs.storage import places, tables
 from optimizer.expression import dialect as d
@@ -53,7 +53,7 @@ def perform(session: Any, order: SparkOrder) -> TaskResult:
             frame.unpersist()
 
 
-def take(session: Any, asked: Asked) -> Taken:
+def take(session: Any, asked: SampleOrder) -> SampleResult:
     """A sample by Spark SQL: its hashes are Spark's, so it merges with others of its kind only."""
     kept: list[Any] = []
     source, started = asked.sampling.source, time.process_time()
@@ -61,9 +61,9 @@ def take(session: Any, asked: Asked) -> Taken:
         order = SparkOrder(asked.query, Program((), (), ()), {source.name: asked.stream} if asked.stream else {}, {source.name: asked.files}, {}, "")
         _read(session, order, source).createOrReplaceTempView(source.name)
         found = follow(asked.sampling, lambda *made: _define(session, (made,), kept), lambda sql: session.sql(sql).collect(), None)
-        return Taken(asked.query, asked.input, found, time.process_time() - started)
+        return SampleResult(asked.query, asked.input, found, time.process_time() - started)
     except Exception:      # any class, as above: a batch goes on without its sample
-        return Taken(asked.query, asked.input, None, time.process_time() - started)
+        return SampleResult(asked.query, asked.input, None, time.process_time() - started)
     finally:
         for frame in kept:
             frame.unpersist()

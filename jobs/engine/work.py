@@ -24,7 +24,7 @@ Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
-class Timed:
+class TimedFiles:
     """Files of which every row's times can be taken for these: nothing that is asked of them has another answer."""
 
     paths: tuple[str, ...]
@@ -53,7 +53,7 @@ class TaskOrder:
     folders: Mapping[str, str]
     label: str
     rows_to: str | None = None
-    certain: Mapping[str, tuple[Timed, ...]] = field(default_factory=dict)
+    certain: Mapping[str, tuple[TimedFiles, ...]] = field(default_factory=dict)
     received: Mapping[str, tuple[bytes, ...]] = field(default_factory=dict)
 
     @property
@@ -245,7 +245,7 @@ def _source(con: kernel.Connection, order: TaskOrder, source: Source) -> str:
     return relation(con, source, order.files.get(source.name, ()), order.certain.get(source.name, ()))
 
 
-def relation(con: kernel.Connection, source: Source, files: tuple[str, ...], certain: tuple[Timed, ...] = ()) -> str:
+def relation(con: kernel.Connection, source: Source, files: tuple[str, ...], certain: tuple[TimedFiles, ...] = ()) -> str:
     """The SQL of a source: its files, or an empty relation of its columns."""
     if not files and not certain:
         return f"SELECT {', '.join(_null(n, t) for n, t in source.columns) or '1 AS _nothing'} WHERE FALSE"
@@ -255,7 +255,7 @@ def relation(con: kernel.Connection, source: Source, files: tuple[str, ...], cer
     return " UNION ALL ".join(found)
 
 
-def _told_times(source: Source, timed: Timed) -> str:
+def _told_times(source: Source, timed: TimedFiles) -> str:
     """A source's columns with times known beforehand: two columns less to read, to round and to compare."""
     times = {source.stamp: d.instant(timed.stamp, "duckdb"), "_boundary": d.instant(timed.boundary, "duckdb")}
     return ", ".join(f"{times[n]} AS {_quoted(n)}" if n in times else _quoted(n) for n, _ in source.columns)

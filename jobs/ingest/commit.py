@@ -23,7 +23,7 @@ LOOK_BACK = 100                        # commits after an ingest, by maintenance
 
 
 @dataclass(frozen=True)
-class Outcome:
+class LandedInput:
     """One input as its tasks landed it, a part of it each."""
 
     landed: tuple[Landed, ...]
@@ -53,7 +53,7 @@ def stream_table(pipeline: Pipeline, warehouse: Warehouse, stream: Stream) -> Ta
     return table
 
 
-def commit(pipeline: Pipeline, warehouse: Warehouse, name: str, outcomes: Sequence[Outcome], clock: int) -> None:
+def commit(pipeline: Pipeline, warehouse: Warehouse, name: str, outcomes: Sequence[LandedInput], clock: int) -> None:
     """The ingest, then what can be done again."""
     if not outcomes:
         return
@@ -139,7 +139,7 @@ def _finish(warehouse: Warehouse, name: str, said: Mapping[str, Any]) -> None:
         failpoints.at("ingest.after-files")
 
 
-def _record(name: str, outcome: Outcome, number: int, clock: int) -> Record:
+def _record(name: str, outcome: LandedInput, number: int, clock: int) -> Record:
     taken, parts = outcome.landed[0].input, outcome.landed
     events = [e for p in parts for e in p.events or ()]
     boundaries = [b for p in parts for b in p.boundaries or ()]

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 
 from jobs.ingest import register as intake
 from jobs.ingest import sources
-from jobs.ingest.commit import APPLICATION, Outcome, commit, recover, stream_table
-from jobs.ingest.land import Item, Landed, land
-from jobs.ingest.reading import MARK, Input
+from jobs.ingest.commit import APPLICATION, LandedInput, commit, recover, stream_table
+from jobs.ingest.land import Landed, LandOrder, land
+from jobs.ingest.reading import MARK, IngestInput
 from jobs.ingest.row_rules import Rules, rules
 from jobs.pipeline.lines import suggest
 from jobs.pipeline.model import Pipeline, Stream
@@ -50,7 +50,7 @@ def ingest(pipeline: Pipeline, warehouse: Warehouse, last_begun: int | None, tas
         sources.clear(pipeline)
 
 
-def _given(pipeline: Pipeline, only: Mapping[str, Sequence[Any]] | None) -> dict[str, list[Input]]:
+def _given(pipeline: Pipeline, only: Mapping[str, Sequence[Any]] | None) -> dict[str, list[IngestInput]]:
     """What was handed over, checked whole before anything changes."""
     for name in only or ():
         if name not in pipeline.streams:
@@ -58,7 +58,7 @@ def _given(pipeline: Pipeline, only: Mapping[str, Sequence[Any]] | None) -> dict
     return {name: sources.handed(pipeline, pipeline.streams[name], things) for name, things in (only or {}).items()}
 
 
-def _taken(pipeline: Pipeline, warehouse: Warehouse, last: int | None, tasks: Any, given: Mapping[str, list[Input]],
+def _taken(pipeline: Pipeline, warehouse: Warehouse, last: int | None, tasks: Any, given: Mapping[str, list[IngestInput]],
            clock: Callable[[], int], expected: Mapping[str, Rules]) -> dict[str, Any]:
     done: dict[str, Any] = {name: {"files": 0, "rows": 0, "quarantined": 0, "late": 0} for name in (given or pipeline.streams)}
     refused, ignored = list[dict[str, str]](), list[dict[str, str]]()
@@ -78,8 +78,8 @@ def _taken(pipeline: Pipeline, warehouse: Warehouse, last: int | None, tasks: An
     return {"streams": done, "refused": refused, "ignored": ignored}
 
 
-def _waiting(pipeline: Pipeline, warehouse: Warehouse, name: str, tasks: Any, given: list[Input] | None,
-             refused: list[dict[str, str]]) -> list[Input]:
+def _waiting(pipeline: Pipeline, warehouse: Warehouse, name: str, tasks: Any, given: list[IngestInput] | None,
+             refused: list[dict[str, str]]) -> list[IngestInput]:
     """A source that cannot be read is refused like a file, and the other streams go on."""
     try:
         return sources.pending(pipeline, warehouse, pipeline.streams[name], tasks, given)
@@ -91,24 +91,24 @@ def _waiting(pipeline: Pipeline, warehouse: Warehouse, name: str, tasks: Any, gi
         return []
 
 
-def _landed(pipeline: Pipeline, warehouse: Warehouse, turn: Mapping[str, Sequence[Input]], last: int | None, clock: int,
-            tasks: Any, expected: Mapping[str, Rules]) -> dict[str, list[Outcome]]:
+def _landed(pipeline: Pipeline, warehouse: Warehouse, turn: Mapping[str, Sequence[IngestInput]], last: int | None, clock: int,
+            tasks: Any, expected: Mapping[str, Rules]) -> dict[str, list[LandedInput]]:
     """One job for all streams; the parts of an input stand together."""
     share = ROWS_A_TASK if sum(map(len, turn.values())) < tasks.width else MOST_ROWS
     items = [replace(item, rules=expected[name]) for name, inputs in turn.items()
              for item in _items(pipeline, warehouse, pipeline.streams[name], inputs, last, clock, share)]
-    outcomes: dict[str, list[Outcome]] = {name: [] for name in turn}
+    outcomes: dict[str, list[LandedInput]] = {name: [] for name in turn}
     for (name, _), pairs in groupby(zip(items, tasks.map(land, items)), key=lambda pair: (pair[0].stream.name, pair[0].input.name)):
         parts = list(pairs)
-        outcome = Outcome(tuple(part for _, part in parts))
+        outcome = LandedInput(tuple(part for _, part in parts))
         if outcome.refused or outcome.known:
             _forget(parts)
-            outcome = Outcome((next((part for _, part in parts if part.refused), parts[0][1]),))
+            outcome = LandedInput((next((part for _, part in parts if part.refused), parts[0][1]),))
         outcomes[name].append(outcome)
     return outcomes
 
 
-def _forget(parts: Sequence[tuple[Item, Landed]]) -> None:
+def _forget(parts: Sequence[tuple[LandOrder, Landed]]) -> None:
     """What other parts of the input wrote before one of them found that it is not to be taken."""
     for item, part in parts:
         for root, file in ((item.root, part.good), (item.aside, part.bad)):
@@ -116,16 +116,16 @@ def _forget(parts: Sequence[tuple[Item, Landed]]) -> None:
                 places.delete(places.join(root, file.path))
 
 
-def _items(pipeline: Pipeline, warehouse: Warehouse, stream: Stream, inputs: Sequence[Input], last: int | None, clock: int,
-           share: int) -> list[Item]:
+def _items(pipeline: Pipeline, warehouse: Warehouse, stream: Stream, inputs: Sequence[IngestInput], last: int | None, clock: int,
+           share: int) -> list[LandOrder]:
     root, aside = (warehouse.path(kind, stream.name) for kind in ("streams", "quarantine"))
     number = stream_table(pipeline, warehouse, stream).transaction(APPLICATION) + 1
     known = intake.known(warehouse, stream.name)
     digests = {i.name: known[i.name].digests if i.name in known else frozenset() for i in inputs}
-    return [Item(stream, i, root, aside, number, pipeline.batch, last, clock, part, digests[i.name]) for i in inputs for part in _parts(i, share)]
+    return [LandOrder(stream, i, root, aside, number, pipeline.batch, last, clock, part, digests[i.name]) for i in inputs for part in _parts(i, share)]
 
 
-def _parts(item: Input, share: int) -> list[tuple[int, int] | None]:
+def _parts(item: IngestInput, share: int) -> list[tuple[int, int] | None]:
     """Ranges of row numbers for a large Parquet file, so that several tasks share it."""
     if item.format != "parquet" or item.size < LARGE:
         return [None]
@@ -138,7 +138,7 @@ def _parts(item: Input, share: int) -> list[tuple[int, int] | None]:
     return [None] if count < 2 else [(rows * i // count, rows * (i + 1) // count) for i in range(count)]
 
 
-def _count(done: dict[str, int], outcomes: Sequence[Outcome]) -> None:
+def _count(done: dict[str, int], outcomes: Sequence[LandedInput]) -> None:
     done["files"] += sum(o.landed[0].input.format != MARK for o in outcomes)
     for part in (part for o in outcomes for part in o.landed):
         done["rows"] += part.rows

@@ -40,7 +40,7 @@ class Record:
     last_event: int | None = None
 
 
-class Known(NamedTuple):
+class KnownPath(NamedTuple):
     """What the ledger knows of one path."""
 
     states: frozenset[tuple[int, int]]      # (size, modified)
@@ -64,9 +64,9 @@ def files_table(warehouse: Warehouse) -> Table:
     return warehouse.latest("ledger/files", FILES)
 
 
-def known(warehouse: Warehouse, stream: str) -> dict[str, Known]:
+def known(warehouse: Warehouse, stream: str) -> dict[str, KnownPath]:
     rows = _asked(warehouse, f"SELECT path, list((size, modified)), list(DISTINCT digest) FROM files WHERE stream = {quoted(stream)} GROUP BY path")
-    return {path: Known(frozenset(states), frozenset(digests)) for path, states, digests in rows}
+    return {path: KnownPath(frozenset(states), frozenset(digests)) for path, states, digests in rows}
 
 
 def last(warehouse: Warehouse, stream: str, path: str) -> str | None:

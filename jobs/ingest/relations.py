@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from jobs.engine import kernel
 from jobs.engine.kernel import Connection, quoted
 from jobs.ingest.conversions import conversion
-from jobs.ingest.reading import Broken, Input, found, identifier, refusal
+from jobs.ingest.reading import BrokenFile, IngestInput, found, identifier, refusal
 from jobs.ingest.sources import clear, delta, files
 from jobs.pipeline.model import Pipeline, Relation
 from jobs.pipeline.schema import relation_schema
@@ -34,9 +34,9 @@ class Refreshed(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Item:
+class RelationOrder:
     relation: Relation
-    inputs: tuple[Input, ...]
+    inputs: tuple[IngestInput, ...]
     root: str
     version: int
     digest: str
@@ -67,7 +67,7 @@ def refresh(pipeline: Pipeline, warehouse: Warehouse, tasks: Any) -> Refreshed:
 
 
 def _sought(pipeline: Pipeline, warehouse: Warehouse, relation: Relation, tasks: Any,
-            refused: list[dict[str, str]]) -> list[Item]:
+            refused: list[dict[str, str]]) -> list[RelationOrder]:
     """A source that cannot be read is refused like a file, and the others go on."""
     try:
         return _changed(pipeline, warehouse, relation, tasks)
@@ -93,7 +93,7 @@ def version_file(warehouse: Warehouse, name: str, version: int) -> File:
     raise failed("no-version", f"relation {name} has no version {version}", "it was removed; a boundary that used it cannot be recomputed")
 
 
-def store(item: Item) -> Stored:
+def store(item: RelationOrder) -> Stored:
     """What a task does with a relation."""
     failpoints.at("relations.before-write")
     con = kernel.shared()
@@ -105,9 +105,9 @@ def store(item: Item) -> Stored:
             con.execute(f"CREATE TEMP TABLE part0 AS SELECT {nothing} WHERE FALSE")
         file = _written(con, item)
         if any(size_and_time(i.path) != (i.size, i.modified) for i in item.inputs):
-            raise Broken("it changed while it was read")
+            raise BrokenFile("it changed while it was read")
         return Stored(file)
-    except (Broken, OSError) as error:
+    except (BrokenFile, OSError) as error:
         kernel.discard()
         if told := disk.explained(error):
             raise told from error
@@ -116,33 +116,33 @@ def store(item: Item) -> Stored:
         con.close()
 
 
-def _taken(con: Connection, relation: Relation, source: Input, index: int) -> None:
+def _taken(con: Connection, relation: Relation, source: IngestInput, index: int) -> None:
     """What refuses a file names it."""
     try:
         _read(con, relation, source, index)
-    except (Broken, OSError, kernel.Error) as error:
+    except (BrokenFile, OSError, kernel.Error) as error:
         if isinstance(error, kernel.EXHAUSTED) or disk.code_of(error) == "disk-full":
             raise
-        raise Broken(f"{source.name}: {refusal(error, source)}") from error
+        raise BrokenFile(f"{source.name}: {refusal(error, source)}") from error
 
 
-def _read(con: Connection, relation: Relation, source: Input, index: int) -> None:
+def _read(con: Connection, relation: Relation, source: IngestInput, index: int) -> None:
     rows = found(con, source, tuple(relation.columns), relation.sensitive)
     missing = [name for name in relation.columns if name not in rows.columns]
     if missing:
-        raise Broken(f"it has no column {missing[0]}; it has {', '.join(rows.columns)}")
+        raise BrokenFile(f"it has no column {missing[0]}; it has {', '.join(rows.columns)}")
     values = {name: conversion(rows.columns[name][1], kind, rows.columns[name][0]) for name, kind in relation.columns.items()}
     tests = "".join(f" WHEN {c.bad} THEN {quoted(f'bad type: column {name}')}" for name, c in values.items() if c.bad)
     reason = f"CASE WHEN ({rows.broken}) IS NOT NULL THEN {rows.broken}{tests} END"
     judged = f'SELECT {reason} AS reason, {rows.row} AS "row" FROM {rows.rows}'
     bad = con.execute(f'SELECT reason, "row" FROM ({judged}) WHERE reason IS NOT NULL LIMIT 1').fetchone()
     if bad is not None:
-        raise Broken(f"it has a bad row, {bad[0]}: {bad[1][:SHOWN]}")
+        raise BrokenFile(f"it has a bad row, {bad[0]}: {bad[1][:SHOWN]}")
     columns = ", ".join(f"{c.value} AS {identifier(name)}" for name, c in values.items())
     con.execute(f"CREATE TEMP TABLE part{index} AS SELECT {columns} FROM {rows.rows}")
 
 
-def _written(con: Connection, item: Item) -> File:
+def _written(con: Connection, item: RelationOrder) -> File:
     name = tables.unique(_prefix(item.version).rstrip("-"))
     rows = " UNION ALL ".join(f"SELECT *, CAST({item.version} AS BIGINT) AS _version FROM part{i}" for i in range(max(len(item.inputs), 1)))
     with disk.writing(item.root), places.draft(item.root) as here:
@@ -154,14 +154,14 @@ def _prefix(version: int) -> str:
     return f"version-{version}-"
 
 
-def _changed(pipeline: Pipeline, warehouse: Warehouse, relation: Relation, tasks: Any) -> list[Item]:
+def _changed(pipeline: Pipeline, warehouse: Warehouse, relation: Relation, tasks: Any) -> list[RelationOrder]:
     if relation.source.kind == "delta":
         return _from_delta(pipeline, warehouse, relation, tasks)
     inputs = tuple(_inputs(pipeline, relation))
     return _new(_table(warehouse, relation), relation, _states(inputs), lambda: inputs) if inputs else []
 
 
-def _from_delta(pipeline: Pipeline, warehouse: Warehouse, relation: Relation, tasks: Any) -> list[Item]:
+def _from_delta(pipeline: Pipeline, warehouse: Warehouse, relation: Relation, tasks: Any) -> list[RelationOrder]:
     """A table without rows is a version without rows. What Spark is to read is known by its version, so that it is read when there is a new one."""
     source = tables.open_table(relation.source.path)
     if delta.by_spark(source):
@@ -173,16 +173,16 @@ def _from_delta(pipeline: Pipeline, warehouse: Warehouse, relation: Relation, ta
     return _new(_table(warehouse, relation), relation, _states(inputs), lambda: inputs)
 
 
-def _new(table: Table, relation: Relation, states: list[list[Any]], found: Callable[[], tuple[Input, ...]]) -> list[Item]:
+def _new(table: Table, relation: Relation, states: list[list[Any]], found: Callable[[], tuple[IngestInput, ...]]) -> list[RelationOrder]:
     said = _said(table)
     if said.get("states") == states:
         return []
     inputs = found()
     digest = _digest(inputs)
-    return [] if said.get("digest") == digest else [Item(relation, inputs, table.path, table.transaction(APPLICATION) + 1, digest, states)]
+    return [] if said.get("digest") == digest else [RelationOrder(relation, inputs, table.path, table.transaction(APPLICATION) + 1, digest, states)]
 
 
-def _states(inputs: Sequence[Input]) -> list[list[Any]]:
+def _states(inputs: Sequence[IngestInput]) -> list[list[Any]]:
     return [[i.name, i.size, i.modified] for i in inputs]
 
 
@@ -200,13 +200,13 @@ def _said(table: Table) -> Mapping[str, Any]:
     return entries[0] if entries else {}
 
 
-def _inputs(pipeline: Pipeline, relation: Relation) -> Sequence[Input]:
+def _inputs(pipeline: Pipeline, relation: Relation) -> Sequence[IngestInput]:
     forced = relation.source.kind if relation.source.kind in ("json", "csv") else None
     paths, options = files.matching(relation.source.path, pipeline.folder), relation.source.options
-    return [Input("files", files.label(pipeline, p), p, forced or files.format_of(p), *size_and_time(p), options=options) for p in paths]
+    return [IngestInput("files", files.label(pipeline, p), p, forced or files.format_of(p), *size_and_time(p), options=options) for p in paths]
 
 
-def _digest(inputs: Sequence[Input]) -> str:
+def _digest(inputs: Sequence[IngestInput]) -> str:
     """Of the contents in their order; names and times do not count."""
     whole = hashlib.blake2b(digest_size=16)
     for source in inputs:
@@ -215,7 +215,7 @@ def _digest(inputs: Sequence[Input]) -> str:
     return whole.hexdigest()
 
 
-def _commit(warehouse: Warehouse, item: Item, file: File) -> None:
+def _commit(warehouse: Warehouse, item: RelationOrder, file: File) -> None:
     table = _table(warehouse, item.relation)
     said = {"digest": item.digest, "states": item.states}
     failpoints.at("relations.before-commit")

@@ -39,7 +39,7 @@ LOG = pa.schema([("table", pa.string()), ("files", pa.int64()), ("rows", pa.int6
 
 
 @dataclass(frozen=True)
-class Item:
+class MergeOrder:
     """Files of one table to be merged by a statement over `files`."""
 
     path: str
@@ -70,7 +70,7 @@ def gone_until(table: Table, horizon: int) -> tuple[str, int]:
     return KEEP, max(horizon, table.transaction(KEEP))
 
 
-def merge(item: Item) -> File | None:
+def merge(item: MergeOrder) -> File | None:
     """In a task: the merged file, None where nothing is left."""
     con = kernel.connect()
     try:
@@ -86,7 +86,7 @@ def take_over(rt: OpenPipeline, streams: Iterable[str]) -> None:
     for path in (f"streams/{name}" for name in streams if tables.exists(rt.path("streams", name))):
         table = rt.table(path)
         files = table.written_outside()
-        items = [Item(path, table.path, _paths(table, part), "SELECT * FROM files ORDER BY _boundary") for part in _parts(files)]
+        items = [MergeOrder(path, table.path, _paths(table, part), "SELECT * FROM files ORDER BY _boundary") for part in _parts(files)]
         written = [file for file in rt.tasks.map(merge, items) if file] if items else []
         if items:
             table.commit(written, [f.path for f in files], None, {"forebay.compaction": str(len(files))})
@@ -103,14 +103,14 @@ def _parts(files: Iterable[File]) -> list[list[File]]:
     return parts
 
 
-def _state_items(rt: OpenPipeline, answer: Answer) -> list[Item]:
+def _state_items(rt: OpenPipeline, answer: Answer) -> list[MergeOrder]:
     work = answer.work
     low = Lowering(shape(work.query), work.plan, narrow=False)
     found = []
     for kept in state_sets(low):
         table = rt.table(state_folder(work, kept.name))
         if kept.ends and len(table.files()) > STATE_FILES:
-            found.append(Item(state_folder(work, kept.name), table.path, _paths(table, table.files()), compaction(low, kept.name, "files", work.due[-1])))
+            found.append(MergeOrder(state_folder(work, kept.name), table.path, _paths(table, table.files()), compaction(low, kept.name, "files", work.due[-1])))
     return found
 
 
@@ -124,7 +124,7 @@ def _plain_tables(made: Iterable[Answer]) -> list[tuple[str, str]]:
     return [(f"streams/{s}", "_boundary") for s in sorted(streams)] + [(a.work.query_state.table, "boundary") for a in made if a.rows is not None or a.files]
 
 
-def _plain_item(rt: OpenPipeline, path: str, column: str, horizons: Mapping[str, int]) -> list[Item]:
+def _plain_item(rt: OpenPipeline, path: str, column: str, horizons: Mapping[str, int]) -> list[MergeOrder]:
     """The oldest small files of a table that only grows, in the order of its boundaries."""
     if not tables.exists(places.join(rt.pipeline.warehouse, path)):
         return []
@@ -139,7 +139,7 @@ def _plain_item(rt: OpenPipeline, path: str, column: str, horizons: Mapping[str,
             chosen.append(file)
     horizon = _staying(table, stamp, chosen, horizons.get(path, -1))
     where = f"WHERE epoch_us({identifier(stamp)}) >= {horizon}" if horizon > 0 else ""
-    return [Item(path, table.path, _paths(table, chosen), f"SELECT * FROM files {where} ORDER BY {column}", horizon)]
+    return [MergeOrder(path, table.path, _paths(table, chosen), f"SELECT * FROM files {where} ORDER BY {column}", horizon)]
 
 
 def _staying(table: Table, column: str, chosen: list[File], horizon: int) -> int:

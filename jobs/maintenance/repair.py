@@ -12,7 +12,7 @@ from jobs.storage.lock import held
 from jobs.storage.tables import Conflict
 from optimizer.errors import ForebayError, failed
 
-BROKEN = (kernel.Error, OSError, tables.Broken, spark.Broken)
+BROKEN = (kernel.Error, OSError, tables.Broken, spark.SparkFailure)
 
 
 def explained(rt: OpenPipeline, error: BaseException) -> ForebayError:
@@ -24,7 +24,7 @@ def explained(rt: OpenPipeline, error: BaseException) -> ForebayError:
         return told
     if isinstance(error, kernel.EXHAUSTED):
         return failed("out-of-memory", f"a statement does not fit into the memory that an engine may take: {text}", memory.MORE)
-    if isinstance(error, spark.Broken) and not any(sign in text for sign in ("parquet", "Parquet", "No files found")):
+    if isinstance(error, spark.SparkFailure) and not any(sign in text for sign in ("parquet", "Parquet", "No files found")):
         return failed("spark-failed", f"Spark gave up: {text}", "run again: the batch is repeated with the same rows; `forebay doctor` checks Spark")
     place = _state_of(rt, text)
     if place is not None:

@@ -18,7 +18,7 @@ from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.ledger.queries import QueryState
 from jobs.pipeline.declared import DeclaredExpectations
 from jobs.pipeline.schema import stream_schema
-from jobs.reports.data_docs import Asked, Suite
+from jobs.reports.data_docs import Suite, SuiteExpectation
 from jobs.requests import requests
 from jobs.results import answers
 from jobs.storage import places, tables
@@ -42,7 +42,7 @@ def suites(rt: OpenPipeline) -> Iterator[Suite]:
             yield from _split(f"query_{standing.name}", rows, _of_query(rt, declared, standing, boundaries[-1]), hidden)
 
 
-Touching = tuple[tuple[str, ...], Asked]
+Touching = tuple[tuple[str, ...], SuiteExpectation]
 
 
 def _split(name: str, rows: pa.Table, asked: Iterable[Touching], sensitive: frozenset[str]) -> Iterator[Suite]:
@@ -86,7 +86,7 @@ def _of_stream(rt: OpenPipeline, declared: DeclaredExpectations, stream: str, bo
     columns, event_time = rt.pipeline.streams[stream].columns, rt.pipeline.streams[stream].event_time
     for d in derived.of_stream(columns, event_time):
         for kind, arguments in _stream_words(rt, stream, d, boundary):
-            yield d.columns, Asked(kind, arguments, d.severity, d.text)
+            yield d.columns, SuiteExpectation(kind, arguments, d.severity, d.text)
     for e in declared.of_stream(stream):
         yield e.columns, _words(e)
 
@@ -120,7 +120,7 @@ def _of_query(rt: OpenPipeline, declared: DeclaredExpectations, standing: QueryS
     query = parsed(standing.sql, rt.catalog)
     for d in derived.of_query(query):
         for kind, arguments in _query_words(d, last):
-            yield d.columns, Asked(kind, arguments, d.severity, d.text)
+            yield d.columns, SuiteExpectation(kind, arguments, d.severity, d.text)
     for e in declared.of_query(standing.name, dict(query.columns)):
         yield e.columns, _words(e)
 
@@ -138,12 +138,12 @@ def _query_words(d: Derived, last: int) -> Iterator[tuple[str, dict[str, Any]]]:
             yield "expect_column_values_to_be_between", {"column": column, "min_value": 0}
 
 
-def _words(e: Expectation) -> Asked:
+def _words(e: Expectation) -> SuiteExpectation:
     names: Mapping[str, Any] = {"column_list": list(e.columns)} if e.form.columns == ("column_list",) else dict(zip(e.form.columns, e.columns))
     kind = e.kind if len(e.columns) != 1 or "column_list" not in names else "expect_column_values_to_be_unique"
     names = {"column": e.columns[0]} if kind != e.kind else names
     given = {p: [_value(v, e.types[0]) for v in value] if p == SET else _parameter(e, p, str(value)) for p, value in e.arguments}
-    return Asked(kind, {**names, **given}, e.severity, f"declared, {e.severity}")
+    return SuiteExpectation(kind, {**names, **given}, e.severity, f"declared, {e.severity}")
 
 
 def _parameter(e: Expectation, parameter: str, text: str) -> Any:

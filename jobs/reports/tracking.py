@@ -23,7 +23,7 @@ from jobs.reports.tracking_chart import chart
 from jobs.reports.tracking_pages import VARIABLE, charts, experiment
 from jobs.requests import requests
 from jobs.results import answers
-from jobs.results.history import Point, Span, spans, weighed
+from jobs.results.history import BatchPoint, Span, spans, weighed
 from jobs.storage.lock import held
 from optimizer.choice import explain as renderer
 from optimizer.errors import ForebayError, failed
@@ -194,7 +194,7 @@ def _run(log: Log, tags: Mapping[str, str], name: str, at: int) -> Any:
     return known[0] if known else log.client.create_run(log.experiment, at // 1000, dict(tags), name)
 
 
-def _metrics(log: Log, run: str, points: Sequence[Point]) -> None:
+def _metrics(log: Log, run: str, points: Sequence[BatchPoint]) -> None:
     from mlflow.entities import Metric
 
     found = [Metric(key, value, p.at // 1000, p.batch) for p in points for key, value in p.metrics.items()]
@@ -258,7 +258,7 @@ def _state(log: Log, run: Any, standing: QueryState, found: Sequence[Span]) -> N
         log.client.update_run(run.info.run_id, wanted)
 
 
-def _asked_by(point: Point) -> dict[str, str]:
+def _asked_by(point: BatchPoint) -> dict[str, str]:
     """What made the last batch run."""
     trigger, run = point.asked_by
     return {"forebay.trigger": trigger, "forebay.dag_run": run}

@@ -25,7 +25,7 @@ from optimizer.query.shape import shape
 
 
 @dataclass(frozen=True)
-class Point:
+class BatchPoint:
     """One committed batch as one query saw it: its first and last boundary; `at` is when it was committed, `asked_by` is what made it run:
     a kind of trigger (`cli`: a command) and a DAG run."""
 
@@ -46,11 +46,11 @@ class Span:
     sql: str
     switched_from: str | None
     reason: str
-    points: tuple[Point, ...]
+    points: tuple[BatchPoint, ...]
     decision: Mapping[str, Any] | None
 
     @property
-    def first(self) -> Point:
+    def first(self) -> BatchPoint:
         return self.points[0]
 
     def median(self, metric: str) -> float | None:
@@ -59,7 +59,7 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Known:
+class QueryRecords:
     """What is read once for all batches of a query: commits by batch, joins by boundary, decisions as they were written."""
 
     commits: Mapping[int, CommittedBatch]
@@ -70,7 +70,7 @@ class Known:
 def spans(rt: OpenPipeline, name: str) -> tuple[Span, ...]:
     """Oldest first."""
     document = decisions.document(rt, name)
-    known = Known({t.number: t for t in rt.ledger.committed_batches()}, statistics_table.joins(rt, name), choice.rows(rt, name))
+    known = QueryRecords({t.number: t for t in rt.ledger.committed_batches()}, statistics_table.joins(rt, name), choice.rows(rt, name))
     grouped = list[list[dict[str, Any]]]()
     for entry in document["decisions"]:
         if not grouped or any(grouped[-1][-1][key] != entry[key] for key in ("plan", "text_since")):
@@ -85,7 +85,7 @@ def weighed(rt: OpenPipeline, name: str, found: Iterable[Span], after: int) -> t
     return tuple(replace(s, points=tuple(_with_bytes(p, s, sizes) if p.batch > after else p for p in s.points)) for s in found)
 
 
-def _with_bytes(point: Point, span: Span, sizes: Mapping[int, int]) -> Point:
+def _with_bytes(point: BatchPoint, span: Span, sizes: Mapping[int, int]) -> BatchPoint:
     size = sizes.get(point.batch) if state_sets(Lowering(shape(span.query), span.plan)) else 0
     return point if size is None else replace(point, metrics={**point.metrics, "state_bytes": float(size)})
 
@@ -118,7 +118,7 @@ def _sizes(path: str, after: int) -> dict[int, int]:
     return found
 
 
-def _span(rt: OpenPipeline, name: str, entries: list[dict[str, Any]], known: Known) -> Span:
+def _span(rt: OpenPipeline, name: str, entries: list[dict[str, Any]], known: QueryRecords) -> Span:
     first = entries[0]
     standing = queries_at(rt.ledger.all_changes(), first["boundary"])[name]
     query = parsed(standing.sql, rt.catalog)
@@ -132,17 +132,17 @@ def _text_since(entry: Mapping[str, Any]) -> int:
     return BEFORE_ALL if entry["text_since"] is None else int(entry["text_since"])
 
 
-def _point(rt: OpenPipeline, query: Query, entry: Mapping[str, Any], known: Known) -> Point:
+def _point(rt: OpenPipeline, query: Query, entry: Mapping[str, Any], known: QueryRecords) -> BatchPoint:
     commit = known.commits[entry["batch"]]
-    return Point(entry["batch"], commit.committed_at, entry["boundary"], _last(rt, entry), _metrics(rt, query, entry, known),
-                 (commit.runner.trigger, commit.runner.dag_run))
+    metrics, occasion = _metrics(rt, query, entry, known), (commit.runner.trigger, commit.runner.dag_run)
+    return BatchPoint(entry["batch"], commit.committed_at, entry["boundary"], _last(rt, entry), metrics, occasion)
 
 
 def _last(rt: OpenPipeline, entry: Mapping[str, Any]) -> int:
     return int(entry["boundary"] + (entry["boundaries"] - 1) * rt.pipeline.batch)
 
 
-def _metrics(rt: OpenPipeline, query: Query, entry: Mapping[str, Any], known: Known) -> dict[str, float]:
+def _metrics(rt: OpenPipeline, query: Query, entry: Mapping[str, Any], known: QueryRecords) -> dict[str, float]:
     """Seconds are of one boundary."""
     last = _last(rt, entry)
     joined, fan_out = known.joins.get(last, (None, None))

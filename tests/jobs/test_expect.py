@@ -12,7 +12,7 @@ import pytest
 import forebay
 from jobs.expectations import findings as expect_ledger
 from jobs.ingest import row_rules as expect_rows
-from jobs.ingest.land import Item
+from jobs.ingest.land import LandOrder
 from jobs.storage import tables
 from optimizer.errors import ForebayError
 from tests.jobs.pipelines import COUNT, answers, boundary, equal, opened, pipeline, ran, restarted, rows
@@ -253,4 +253,4 @@ def crashed(folder: Path, failpoint: str) -> int:
 def test_rules_go_to_tasks_as_texts(tmp_path: Path) -> None:
     pipe = pipeline(tmp_path)
     declared(pipe, "stream: views", f"{BETWEEN}, column: x, min_value: 0, severity: row", f"{BETWEEN}, column: x, min_value: 5")
-    assert len(expect_rows.rules(pipe.runtime.pipeline)["views"]) == 1 and Item.__dataclass_fields__["rules"].default == ()
+    assert len(expect_rows.rules(pipe.runtime.pipeline)["views"]) == 1 and LandOrder.__dataclass_fields__["rules"].default == ()

@@ -14,7 +14,7 @@ from forebay.cli import main
 from jobs.adapt import statistics, statistics_table
 from jobs.adapt.statistics import EVERY, FIRST
 from jobs.batch.works import parsed
-from jobs.engine.sample import Asked, take
+from jobs.engine.sample import SampleOrder, take
 from jobs.storage import tables
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.model import default
@@ -182,7 +182,7 @@ def test_a_sample_that_cannot_be_taken_is_none(tmp_path: Path) -> None:
     query = parsed(JOIN, pipe.runtime.catalog)
     (tmp_path / "bad.parquet").write_text("no")
     for path in ("bad.parquet", "gone.parquet"):
-        asked = Asked("q", 0, sampling(Lowering(shape(query), default(query)), 0, 10 * SECOND, 0, 1), (str(tmp_path / path),))
+        asked = SampleOrder("q", 0, sampling(Lowering(shape(query), default(query)), 0, 10 * SECOND, 0, 1), (str(tmp_path / path),))
         assert take(asked).sample is None
     _come(pipe, 1, 1)
     _run(pipe, 1)

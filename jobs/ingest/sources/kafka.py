@@ -10,7 +10,7 @@ from typing import Any
 from jobs.engine import kernel
 from jobs.engine.kernel import files
 from jobs.ingest import register as intake
-from jobs.ingest.reading import Input
+from jobs.ingest.reading import IngestInput
 from jobs.ingest.sources.hand import staging
 from jobs.ingest.sources.spark_delta import session
 from jobs.pipeline.model import Pipeline, Source, Stream
@@ -26,7 +26,7 @@ _CAUSE = re.compile(r"(Caused by: |: )?[a-z]+(\.\w+)+(Exception|Error)\b")
 Offsets = Mapping[int, int]            # partition → the next offset to read
 
 
-def pending(pipeline: Pipeline, warehouse: Warehouse, stream: Stream, tasks: Any) -> list[Input]:
+def pending(pipeline: Pipeline, warehouse: Warehouse, stream: Stream, tasks: Any) -> list[IngestInput]:
     assert stream.source is not None
     name, topic = f"kafka:{stream.source.path}", stream.source.path
     said = intake.last(warehouse, stream.name, name)
@@ -39,7 +39,7 @@ def pending(pipeline: Pipeline, warehouse: Warehouse, stream: Stream, tasks: Any
     if not paths or after == before:
         return []
     digest = json.dumps({topic: {str(p): after[p] for p in sorted(after)}})
-    return [Input("kafka", name, path, "kafka", *size_and_time(path), digest=digest) for path in paths]
+    return [IngestInput("kafka", name, path, "kafka", *size_and_time(path), digest=digest) for path in paths]
 
 
 def _staged(session: Any, source: Source, before: Offsets, folder: str) -> Offsets:

@@ -21,7 +21,7 @@ from typing import Any
 from jobs.engine import kernel
 from jobs.engine.tasks import Tasks
 from jobs.ledger.open_pipeline import OpenPipeline, open_pipeline
-from jobs.papers.experiments.sharing.queries import ATR_MAX, ATTRIBUTES, WINDOWS, Made, Pattern, generate, text
+from jobs.papers.experiments.sharing.queries import ATR_MAX, ATTRIBUTES, WINDOWS, GeneratedQuery, Pattern, generate, text
 from jobs.pipeline.config import INLINE, load
 from jobs.requests import requests
 from jobs.results import answers
@@ -41,7 +41,7 @@ Entries = list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
-class Load:
+class StreamLoad:
     """Streams, rows a second of each, distinct values of each attribute, seconds a batch, batches of rows there are, batches that are timed."""
 
     streams: int = 2
@@ -57,7 +57,7 @@ class Load:
         return self.streams * self.rate * self.batch
 
 
-SHORT = Load(batches=max(WINDOWS) + 2, counted=1)      # in an experiment's quick form
+SHORT = StreamLoad(batches=max(WINDOWS) + 2, counted=1)      # in an experiment's quick form
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Lived:
 
 
 @contextmanager
-def running(setting: Load, tasks: Tasks | None = None, come: bool = True, share_from: int | None = None) -> Iterator[Loop]:
+def running(setting: StreamLoad, tasks: Tasks | None = None, come: bool = True, share_from: int | None = None) -> Iterator[Loop]:
     """A pipeline whose rows have come (if not: they wait to be brought by `bring`) and none of whose boundaries has run."""
     folder = tempfile.mkdtemp(prefix="forebay-ajoin-")
     columns = ", ".join(["ts: timestamp", *(f"f{k}: bigint" for k in range(ATTRIBUTES))])
@@ -93,7 +93,7 @@ def running(setting: Load, tasks: Tasks | None = None, come: bool = True, share_
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _land(folder: str, names: Sequence[str], setting: Load) -> None:
+def _land(folder: str, names: Sequence[str], setting: StreamLoad) -> None:
     """A file a batch and stream; each stream has its own seed."""
     con = kernel.connect()
     count, length = setting.rate * setting.batch, setting.batch * SECOND
@@ -117,11 +117,11 @@ def bring(loop: Loop, number: int) -> None:
     loop.take()
 
 
-def workload(setting: Load, count: int, similarity: Fraction = HALF, joined: int | None = None, seed: int = 0) -> list[Made]:
+def workload(setting: StreamLoad, count: int, similarity: Fraction = HALF, joined: int | None = None, seed: int = 0) -> list[GeneratedQuery]:
     """Queries so similar to a pattern over all streams of the load, selections of about a half; `joined`: of so many streams only."""
     choice = Random(seed)
     pattern = Pattern(tuple((choice.randrange(ATTRIBUTES), choice.randrange(ATTRIBUTES)) for _ in range(setting.streams - 1)))
-    found: list[Made] = []
+    found: list[GeneratedQuery] = []
     while len(found) < count:
         made = generate(pattern, similarity, choice)
         if joined is None or len(made.streams) == joined:
@@ -134,7 +134,7 @@ def _half(choice: Random, keys: int) -> tuple[str, int]:
     return choice.choice(("<", ">=")), round(keys * choice.uniform(0.4, 0.6))
 
 
-def sql(made: Made, form: str) -> str:
+def sql(made: GeneratedQuery, form: str) -> str:
     """Fig. 14's template as it stands, or with aggregates over it."""
     if form == STAR:
         return text(made)
@@ -150,7 +150,7 @@ def create(rt: OpenPipeline, queries: Mapping[str, str]) -> float:
     return time.process_time() - began
 
 
-def named(queries: Sequence[Made], form: str, first: int = 0) -> dict[str, str]:
+def named(queries: Sequence[GeneratedQuery], form: str, first: int = 0) -> dict[str, str]:
     return {f"q{k}": sql(made, form) for k, made in enumerate(queries, first)}
 
 
@@ -159,7 +159,7 @@ def advanced(loop: Loop, count: int) -> Entries:
     return [entry for _ in range(count) for entry in loop.run(flush=True, limit=1)["ran"]]
 
 
-def steady(loop: Loop, setting: Load) -> float:
+def steady(loop: Loop, setting: StreamLoad) -> float:
     """Mean seconds of a batch over full windows; the boundaries before are one batch, and the next is not counted."""
     loop.run(flush=True, to=START + max(WINDOWS) * SECOND)
     advanced(loop, 1)
@@ -183,7 +183,7 @@ def checked(rt: OpenPipeline) -> None:
                 raise failed("wrong-answer", f"{name} differs from its SQL over the raw rows: {found}", "please report this")
 
 
-def measured(setting: Load, queries: Mapping[str, str], share_from: int | None = None) -> float:
+def measured(setting: StreamLoad, queries: Mapping[str, str], share_from: int | None = None) -> float:
     """Seconds of a batch with all these queries in force from the beginning."""
     with running(setting, share_from=share_from) as loop:
         create(loop.pipe, queries)
@@ -192,7 +192,7 @@ def measured(setting: Load, queries: Mapping[str, str], share_from: int | None =
     return seconds
 
 
-def lived(setting: Load, queries: Sequence[str], scenario: Iterable[tuple[int, Mapping[str, int]]]) -> Lived:
+def lived(setting: StreamLoad, queries: Sequence[str], scenario: Iterable[tuple[int, Mapping[str, int]]]) -> Lived:
     """Each batch: what is asked, what came, the boundary. A boundary that is due before the last is done waits for it, and its rows with it."""
     asked, waits, counts, stages = iter(enumerate(queries)), list[float](), list[int](), dict[str, list[float]]()
     alive: list[str] = []
