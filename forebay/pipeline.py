@@ -123,8 +123,8 @@ class Pipeline:
     def close(self) -> None:
         self.runtime.tasks.stop()
 
-    def _shown(self, standing: QueryState) -> dict[str, Any]:
-        return requests.document(self.runtime, standing, self.loop.sharer)
+    def _shown(self, query_state: QueryState) -> dict[str, Any]:
+        return requests.document(self.runtime, query_state, self.loop.sharer)
 
 
 def _instant(given: Any, name: str) -> Any:

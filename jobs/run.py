@@ -40,7 +40,8 @@ from optimizer.plan.model import Plan, placed
 from optimizer.query.windows import SECOND
 
 TASKS = "tasks"
-RELIED = ("streams/", "results/", "relations/")      # tables whose versions the ledger names, since nothing else says that a commit is gone
+# Tables whose versions the ledger names, since nothing else says that a commit is gone.
+RELIED = ("streams/", "results/", "relations/")
 
 Progress = Callable[[Mapping[str, Any]], None]
 
@@ -50,7 +51,10 @@ def _nothing() -> None:
 
 
 class Laps:
-    """How long each stage of the batches took, in seconds: `laps.lap("answer", since)` notes one, and gives the time now."""
+    """How long each stage of the batches took, in seconds.
+
+    `laps.lap("answer", since)` notes one, and gives the time now.
+    """
 
     def __init__(self) -> None:
         self.by_stage: dict[str, list[float]] = {}
@@ -67,9 +71,9 @@ class Laps:
 class Loop:
     """Runs a pipeline's boundaries, and owns all that is remembered between the batches of one process.
 
-    `Loop(open_pipeline(load("shop"))).run()` runs what is complete. Of plans `chooser` remembers, of groups `sharer`, of samples
-    `statistics`, of expectations `gate`, of rows that came `arrivals`. A crash loses nothing with it: all can be read again.
-    `share_from` is the sharer's rule, for benchmarks.
+    `Loop(open_pipeline(load("shop"))).run()` runs what is complete. Plans are remembered by `chooser`, groups by `sharer`,
+    samples by `statistics`, findings by `gate`, how far rows have come by `arrivals`. A crash loses nothing with them: all
+    can be read again. `share_from` is the sharer's rule, for benchmarks.
     """
 
     def __init__(self, pipe: OpenPipeline, share_from: int | None = None) -> None:
@@ -117,7 +121,8 @@ class Loop:
             ran += entries
         upcoming = next_boundary(pipe)
         without_version = self.arrivals.missing(upcoming) if upcoming is not None else []
-        return {"ran": ran, "next": upcoming, "waiting_for": self.arrivals.waiting_for(upcoming), "without_version": without_version}
+        return {"ran": ran, "next": upcoming, "waiting_for": self.arrivals.waiting_for(upcoming),
+                "without_version": without_version}
 
     def take(self, only: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """New input into the stream tables and relations, once, in INTERFACE's `ingest` shape; holds the pipeline."""
@@ -131,7 +136,10 @@ class Loop:
         return {**report, "refused": report["refused"] + refreshed.refused}
 
     def _check_tables(self, streams_only: bool = False) -> None:
-        """What a power cut or somebody else did to them; after a start, torn ends that nothing relies on are taken off first."""
+        """What a power cut or somebody else did to them.
+
+        After a start, torn ends that nothing relies on are taken off first.
+        """
         if not self._mended:
             integrity.mend_ends(self.pipe)
             self._mended = True
@@ -153,14 +161,19 @@ class Loop:
             entries = self._carry_out_within_memory(last.batch, time.perf_counter())
             failpoints.at("recover.after")
         self._position = pipe.ledger.position
-        compact.sweep_seldom(pipe)      # not before: an intent that is run again reads files that its tables no longer name
+        # Not before: an intent that is run again reads files that its tables no longer name.
+        compact.sweep_seldom(pipe)
         return entries
 
     def _describe(self, boundaries: tuple[int, ...]) -> Batch:
-        """Fixes all that the batch depends on. The boundaries have begun: requests and late rows belong to later ones."""
+        """Fixes all that the batch depends on.
+
+        The boundaries have begun: requests and late rows belong to later ones.
+        """
         pipe, last = self.pipe, self.pipe.ledger.last()
         if pipe.ledger.position != self._position:
-            raise Conflict(f"another process has written to the ledger of batches in {pipe.pipeline.warehouse} since this one read it")
+            place = pipe.pipeline.warehouse
+            raise Conflict(f"another process has written to the ledger of batches in {place} since this one read it")
         self.chooser.begin(last.batch if last else None)
         states = dict(last.states) if last else {}
         queries = active(pipe, boundaries[0])
@@ -173,8 +186,10 @@ class Loop:
         versions = {path: _sound(pipe, path, n, s) for n, s in alone.items() for path in state_paths(pipe, n, s)}
         weighed = {name: counts.get(name, QueryGroupPrices()).updated(replace(prices, parts=parallel.parts))
                    for name, prices in sharing.weighed.items()}
-        return Batch(last.batch.number + 1 if last else 0, boundaries, plans, relations.versions(pipe.warehouse, pipe.pipeline.relations),
-                     states, versions, sharing.groups, {**counts, **weighed}, parallel.parts)
+        relation_versions = relations.versions(pipe.warehouse, pipe.pipeline.relations)
+        number = last.batch.number + 1 if last else 0
+        return Batch(number, boundaries, plans, relation_versions, states, versions, sharing.groups,
+                     {**counts, **weighed}, parallel.parts)
 
     def _parallel(self, last: Batch | None) -> Parallelism:
         """Tasks for the next boundary; a change begins a new count."""
@@ -185,10 +200,10 @@ class Loop:
             self._seconds = []
         return parallel
 
-    def _choose(self, standing: QueryState, state: KeptState | None, parallel: Parallelism) -> Plan:
+    def _choose(self, query_state: QueryState, state: KeptState | None, parallel: Parallelism) -> Plan:
         """Its plan, and where it runs: Spark itself reads what the kernel may not."""
-        pipe, plan = self.pipe, self.chooser.plan(standing, state, parallel)
-        streams = [s for s in _streams(pipe, standing) if tables.exists(pipe.path("streams", s))]
+        pipe, plan = self.pipe, self.chooser.plan(query_state, state, parallel)
+        streams = [s for s in _streams(pipe, query_state) if tables.exists(pipe.path("streams", s))]
         foreign = any(pipe.table(f"streams/{s}").features for s in streams)
         return placed(plan, "jvm" if pipe.engine == "jvm" or foreign else TASKS)
 
@@ -201,9 +216,10 @@ class Loop:
 
     def _carry_out_within_memory(self, batch: Batch, started: float,
                                  intended: Callable[[], object] = _nothing) -> list[dict[str, Any]]:
-        """The batch; a query that does not fit into its tasks' memory, in however many parts, gets the plan that needs least.
+        """The batch; a query that does not fit into its tasks' memory, in however many parts, gets the leanest plan.
 
-        That takes an intent of its own. Nothing of the batch is in any table by then: memory runs out while tasks compute.
+        That takes an intent of its own. Nothing of the batch is in any table by then: memory runs out while tasks
+        compute.
         """
         while True:
             try:
@@ -215,8 +231,8 @@ class Loop:
                 intended = _nothing
 
     def _under_another_plan(self, batch: Batch, error: batches.Exhausted) -> Batch:
-        standing = queries_at(self.pipe.ledger.all_changes(), batch.boundaries[0])[error.query]
-        plan = self.chooser.too_large(standing, batch.states.get(error.query), error)
+        query_state = queries_at(self.pipe.ledger.all_changes(), batch.boundaries[0])[error.query]
+        plan = self.chooser.too_large(query_state, batch.states.get(error.query), error)
         if plan is None:
             raise error
         apart = {name: tuple(n for n in names if n != error.query) for name, names in batch.query_groups.items()}
@@ -262,10 +278,12 @@ class Loop:
             _record_failure(pipe, name, boundary, message)
         states = {n: s for n, s in batch.states.items() if n in batch.plans and n not in failures and n not in sharing}
         states |= {a.work.name: _state(a, batch) for a in answers if not a.failed and a.work.name not in sharing}
-        measured = self.chooser.learn(answers, seconds) | {n: s.seconds / len(s.answered) for s in answered.shared for n in s.answered}
+        measured = self.chooser.learn(answers, seconds)
+        measured |= {name: s.seconds / len(s.answered) for s in answered.shared for name in s.answered}
         failpoints.at("batch.before-commit")
         synced = time.perf_counter()
-        places.sync(pipe.pipeline.warehouse)      # tables and mark are on the disk before the ledger says that they are there
+        # Tables and mark are on the disk before the ledger says that they are there.
+        places.sync(pipe.pipeline.warehouse)
         self.laps.lap("sync", synced)
         versions = pipe.warehouse.versions(RELIED)
         pipe.ledger.commit(batch, states, {n: m for n, (_, m) in failures.items()}, seconds, measured, versions)
@@ -291,7 +309,8 @@ def _open_streams(pipe: OpenPipeline, streams: set[str]) -> None:
 def _tidy(pipe: OpenPipeline, answered: Answered, removed: list[tuple[str, list[str]]]) -> None:
     """After the commit: files that left state leave the disk, small ones are merged, old ones go."""
     if removed:
-        places.sync(pipe.pipeline.warehouse)      # the entry that no longer needs them is on the disk before they leave it
+        # The entry that no longer needs them is on the disk before they leave it.
+        places.sync(pipe.pipeline.warehouse)
     compact.discard(pipe, removed)
     failpoints.at("batch.after-discard")
     horizons = retention.horizons(pipe)
@@ -316,12 +335,13 @@ def _sound(pipe: OpenPipeline, path: str, name: str, state: KeptState) -> int:
     return table.version
 
 
-def _streams(pipe: OpenPipeline, standing: QueryState) -> list[str]:
-    return [i.source for i in parsed(standing.sql, pipe.catalog).inputs if i.is_stream]
+def _streams(pipe: OpenPipeline, query_state: QueryState) -> list[str]:
+    return [i.source for i in parsed(query_state.sql, pipe.catalog).inputs if i.is_stream]
 
 
 def _state(answer: Answer, batch: Batch) -> KeptState:
-    return KeptState(answer.work.plan, answer.work.epoch, answer.work.due[-1], dict(batch.relation_versions), batch.number)
+    work = answer.work
+    return KeptState(work.plan, work.epoch, work.due[-1], dict(batch.relation_versions), batch.number)
 
 
 def _record_failure(pipe: OpenPipeline, name: str, boundary: int, message: str) -> None:
@@ -330,9 +350,11 @@ def _record_failure(pipe: OpenPipeline, name: str, boundary: int, message: str) 
     pipe.ledger.request(lambda begun, changes: QueryChange(name, "fail", boundary, reason=message))
 
 
-def report(pipe: OpenPipeline, batch: Batch, answered: Answered, failing: list[Finding], seconds: float) -> list[dict[str, Any]]:
+def report(pipe: OpenPipeline, batch: Batch, answered: Answered, failing: list[Finding],
+           seconds: float) -> list[dict[str, Any]]:
     """One entry a boundary; the time of a batch is shared among its boundaries."""
-    work_of = {a.work.name: a.work for a in answered.made} | {n: s.together.work_of[n] for s in answered.shared for n in s.answered}
+    work_of = {a.work.name: a.work for a in answered.made}
+    work_of |= {name: s.together.work_of[name] for s in answered.shared for name in s.answered}
     failures = {a.work.name: a.failed for a in answered.made if a.failed}
     rows = _arrived(pipe, batch)
 
@@ -344,7 +366,8 @@ def report(pipe: OpenPipeline, batch: Batch, answered: Answered, failing: list[F
         return [f"{f.subject} expects {f.expectation}, observed: {f.observed}" for f in failing if f.boundary == t]
 
     return [{"boundary": t, "seconds": seconds / len(batch.boundaries), "rows": rows.get(t, {}), "plans": plans(t),
-             "failed": {n: message for n, (since, message) in failures.items() if since == t}, "unexpected": unexpected(t)}
+             "failed": {n: message for n, (since, message) in failures.items() if since == t},
+             "unexpected": unexpected(t)}
             for t in batch.boundaries]
 
 

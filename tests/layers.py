@@ -1,4 +1,7 @@
-"""Rules of the house that import-linter does not hold (see setup.cfg), as functions from syntax trees to sentences about what breaks them."""
+"""Rules of the house that import-linter does not hold (see setup.cfg).
+
+They are functions from syntax trees to sentences about what breaks them.
+"""
 from __future__ import annotations
 
 import ast
@@ -10,11 +13,13 @@ from functools import cache
 from pathlib import Path
 
 ROOTS = ("optimizer", "expectations", "jobs", "dags", "forebay", "infra")
-MOST_MODULES = 12                                                 # of a package: more, and nobody finds the one that is meant
+# Of a package: more, and nobody finds the one that is meant.
+MOST_MODULES = 12
 PURE = ("__future__", "abc", "bisect", "collections", "contextlib", "copy", "dataclasses", "datetime", "decimal", "difflib", "enum", "fractions", "functools",
-        "hashlib", "heapq", "itertools", "json", "logging", "math", "operator", "re", "statistics", "string", "struct", "sys", "textwrap", "threading", "types",
-        "typing", "unicodedata")
-TWICE = ("Pipeline", "Source", "Window")      # still of two modules each: to users and in jobs, of files and of statements, of queries and of paper D
+        "hashlib", "heapq", "itertools", "json", "logging", "math", "operator", "re", "statistics", "string", "struct",
+        "sys", "textwrap", "threading", "types", "typing", "unicodedata")
+# Still of two modules each: to users and in jobs, of files and of statements, of queries and of paper D.
+TWICE = ("Pipeline", "Source", "Window")
 ASKED = (ast.Import, ast.ImportFrom, ast.Call, ast.FunctionDef, ast.AsyncFunctionDef)
 IMPURE_CALLS = ("open", "print", "input", "exec", "eval", "datetime.now", "datetime.utcnow", "datetime.today", "date.today", "datetime.datetime.now")
 
@@ -113,7 +118,10 @@ def oversized(module: Module) -> Iterator[str]:
 
 
 def ambiguous(modules: tuple[Module, ...]) -> Iterator[str]:
-    """Class names that mean different things in different modules; the oracle has its own names, for it shares nothing."""
+    """Class names that mean different things in different modules.
+
+    The oracle has its own names, for it shares nothing.
+    """
     places = defaultdict(list)
     for module in modules:
         if not module.path.startswith("jobs/verify/"):

@@ -41,7 +41,8 @@ relations:
 """
 TWO = "FROM views AS v [WINDOW 40 SECONDS], buys AS b [WINDOW 20 SECONDS] WHERE v.user = b.user"
 SHARED = ("SELECT v.user, COUNT(*) AS n, SUM(v.ms) AS ms "
-          "FROM views AS v [WINDOW 20 SECONDS], buys AS b [WINDOW 30 SECONDS] WHERE v.user = b.user AND v.ms > {least} GROUP BY v.user")
+          "FROM views AS v [WINDOW 20 SECONDS], buys AS b [WINDOW 30 SECONDS] "
+          "WHERE v.user = b.user AND v.ms > {least} GROUP BY v.user")
 QUERIES = {
     "news": "SELECT v.page, COUNT(*) AS n, SUM(b.amount) AS spent, MIN(v.ms) AS least "
             "FROM views AS v [WINDOW 1 MINUTE], buys AS b [WINDOW 30 SECONDS], pages AS p "

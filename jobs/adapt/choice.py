@@ -50,7 +50,8 @@ MANY = 64               # files of decisions before they are merged
 FITTED = 40             # measurements between two writings of fitted unit costs
 KEPT = 30               # boundaries whose seconds are remembered of a plan
 REMEMBERED = 100        # batches that a start looks back
-COLD = 2.0              # times its price beyond which a process's first batch tells what starting Spark costs, not what work costs
+# Times its price beyond which a process's first batch tells what starting Spark costs, not what work costs.
+COLD = 2.0
 BEYOND_MEASURE = 1e6    # times its price: what a plan counts as that does not fit into memory
 NEWS = 1.25             # a prediction that moved by this factor is written down again
 
@@ -71,7 +72,10 @@ class QueryChoice:
     unwritten: bool = False                   # whether the ledger lacks the decision
 
     def decide(self, decision: Decision) -> None:
-        """A switch begins a new count; what the plan before it cost, measured against predicted, is kept for judging it."""
+        """A switch begins a new count.
+
+        What the plan before it cost, measured against predicted, is kept for judging it.
+        """
         past = self.past
         if decision.plan != past.plan:
             predicted = self.decision.predicted if self.decision else None
@@ -98,7 +102,8 @@ class QueryChoice:
     def leave(self, plan: Plan, query: Query, error: Exhausted, reason: str) -> None:
         """Takes another plan than the one that did not fit into memory.
 
-        The plan that is left counts as dear beyond measure for as long as corrections are remembered, also where it is pinned.
+        The plan that is left counts as dear beyond measure for as long as corrections are remembered, also where it is
+        pinned.
         """
         corrections = {**self.past.corrections, error.plan: (BEYOND_MEASURE, 0)}
         self.past = Past(plan, 0, error.plan, (), None, corrections)
@@ -143,7 +148,8 @@ class Chooser:
         self.warm = False      # whether this process has run a batch
         self._coefficients: Coefficients | None = None      # None: not looked up yet
         self._written = 0      # measurements behind the unit costs that were last written down
-        self._shared: Mapping[str, SharedWork] | None = None      # of queries that shared in the last batch; None: not looked up yet
+        # Of queries that shared in the last batch; None: not looked up yet.
+        self._shared: Mapping[str, SharedWork] | None = None
 
     @property
     def coefficients(self) -> Coefficients:
@@ -156,15 +162,15 @@ class Chooser:
         """From now on by these unit costs."""
         self._coefficients = coefficients
 
-    def plan(self, standing: QueryState, state: KeptState | None, parallel: Parallelism) -> Plan:
+    def plan(self, query_state: QueryState, state: KeptState | None, parallel: Parallelism) -> Plan:
         """The plan for the next batch; decided anew if there is news."""
-        query = parsed(standing.sql, self.pipe.catalog)
-        choice = self._choice_of(standing, state)
-        observed = self.statistics.observed(standing.name, query) or self.statistics.first_look(query)
-        pin = None if standing.pin is None or choice.is_too_large(standing.pin) else standing.pin
+        query = parsed(query_state.sql, self.pipe.catalog)
+        choice = self._choice_of(query_state, state)
+        observed = self.statistics.observed(query_state.name, query) or self.statistics.first_look(query)
+        pin = None if query_state.pin is None or choice.is_too_large(query_state.pin) else query_state.pin
         if observed.weight <= 0 and choice.decision is None:
             return named(query, pin) if pin else default(query)
-        basis = (standing.sql, pin, standing.since, observed.at, parallel.parts)
+        basis = (query_state.sql, pin, query_state.since, observed.at, parallel.parts)
         if choice.decision is None or choice.basis != basis and observed.weight > 0:
             choice.observed, choice.basis = observed, basis
             choice.decide(consider(query, observed, self.costs(parallel.parts), choice.past, only=pin))
@@ -173,19 +179,21 @@ class Chooser:
         assert choice.decision is not None
         return choice.decision.plan
 
-    def _choice_of(self, standing: QueryState, state: KeptState | None) -> QueryChoice:
-        choice = self.queries.get(standing.name)
-        if choice is None or choice.sql != standing.sql:
-            choice = self.queries[standing.name] = remembered(self.pipe, standing, state)
+    def _choice_of(self, query_state: QueryState, state: KeptState | None) -> QueryChoice:
+        choice = self.queries.get(query_state.name)
+        if choice is None or choice.sql != query_state.sql:
+            choice = self.queries[query_state.name] = remembered(self.pipe, query_state, state)
         return choice
 
-    def too_large(self, standing: QueryState, state: KeptState | None, error: Exhausted) -> Plan | None:
+    def too_large(self, query_state: QueryState, state: KeptState | None, error: Exhausted) -> Plan | None:
         """The plan to take instead of one that did not fit into its tasks' memory; None if that was it already."""
-        query = parsed(standing.sql, self.pipe.catalog)
-        choice, plan = self._choice_of(standing, state), leanest(query)
+        query = parsed(query_state.sql, self.pipe.catalog)
+        choice, plan = self._choice_of(query_state, state), leanest(query)
         if error.plan == plan.name and (choice.is_too_large(plan.name) or plan == default(query)):
             return None
-        reason = f"{error.plan} does not fit into a task's memory ({self.pipe.tasks.memory}), in however many parts: this plan needs the least"
+        memory = self.pipe.tasks.memory
+        reason = (f"{error.plan} does not fit into a task's memory ({memory}), in however many parts: "
+                  "this plan needs the least")
         choice.leave(plan, query, error, reason)
         return plan
 
@@ -196,7 +204,10 @@ class Chooser:
         return with_width(Costs(self.coefficients, model=model, statistics=statistics), width)
 
     def learn(self, answers: list[Answer], took: float) -> dict[str, float]:
-        """What a batch took, per query: unit costs are fitted to it, and its plan is judged by it. Gives what the ledger keeps."""
+        """What a batch took, per query: unit costs are fitted to it, and its plan is judged by it.
+
+        Gives what the ledger keeps.
+        """
         cold, self.warm = not self.warm, True
         answered = [answer for answer in answers if answer.failed is None and answer.seconds > 0]
         for answer in answered:
@@ -207,8 +218,9 @@ class Chooser:
                     self._fit(choice, choice.observed, answer, took, cold, len(answers))
         return {answer.work.name: answer.seconds for answer in answered}
 
-    def _fit(self, choice: QueryChoice, observed: Observed, answer: Answer, took: float, cold: bool, count: int) -> None:
-        """The first batch of a process may tell what starting Spark costs, and not what work costs."""
+    def _fit(self, choice: QueryChoice, observed: Observed, answer: Answer, took: float, cold: bool,
+             count: int) -> None:
+        """`count` queries were answered in `took` seconds. The first batch of a process may tell what starting Spark costs, and not what work costs."""
         amounts, before = _amounts(answer, observed), self.coefficients
         if cold and took > COLD * count * seconds(amounts.total, before):
             return
@@ -256,27 +268,32 @@ class Chooser:
         if fitted.measurements < self._written + FITTED:
             return
         table = self.pipe.table(COSTS_PATH, COSTS)
-        row = {"at": self.pipe.clock(), "measurements": fitted.measurements, "machine": _here(), "document": json.dumps(fitted.document())}
+        row = {"at": self.pipe.clock(), "measurements": fitted.measurements, "machine": _here(),
+               "document": json.dumps(fitted.document())}
+        rows = pa.Table.from_pylist([row], schema=COSTS)
         before = [f.path for f in table.files()]
-        table.commit([tables.write(table.path, pa.Table.from_pylist([row], schema=COSTS), tables.unique("costs"))], before)
+        table.commit([tables.write(table.path, rows, tables.unique("costs"))], before)
         self._written = fitted.measurements
 
-    def considered(self, query: Query, standing: QueryState | None, statistics: Mapping[str, object] | None,
+    def considered(self, query: Query, query_state: QueryState | None, statistics: Mapping[str, object] | None,
                    model: str) -> tuple[Decision, Observed]:
         """What the next boundary would decide, by what is known or by what a file says; nothing is remembered of it."""
         past, last = Past(), self.pipe.ledger.last()
-        if standing and not statistics:
-            past = remembered(self.pipe, standing, last.states.get(standing.name) if last else None).past
-        sampled = self.statistics.observed(standing.name, query) if standing else None
+        if query_state and not statistics:
+            past = remembered(self.pipe, query_state, last.states.get(query_state.name) if last else None).past
+        sampled = self.statistics.observed(query_state.name, query) if query_state else None
         observed = sampled or self.statistics.first_look(query)
         if statistics:
             document = read(statistics, query, symbols(query, observed) if observed.weight else None)
             observed = by_file(query, document, observed)
-        pin = standing.pin if standing else None
+        pin = query_state.pin if query_state else None
         return consider(query, observed, self.costs(0, model, statistics), past, only=pin, everything=True), observed
 
     def shown(self, query: Query, observed: Observed, statistics: Mapping[str, object] | None) -> dict[str, object]:
-        """The statistics that prices rest on: in the papers' symbols, as a file may give them, and how much they rest on."""
+        """The statistics that prices rest on.
+
+        In the papers' symbols, as a file may give them, and how much they rest on.
+        """
         document = written(read(statistics or {}, query, symbols(query, observed)))
         return {**document, "answer_groups": observed.groups, "rows_seen": observed.weight, "seen_at": observed.at,
                 "unit_costs": self.coefficients.source}
@@ -290,24 +307,28 @@ def last_coefficients(pipe: OpenPipeline) -> Coefficients:
     return calibrate.coefficients() if newest is None else cost_document(json.loads(newest["document"]))
 
 
-def remembered(pipe: OpenPipeline, standing: QueryState, state: KeptState | None) -> QueryChoice:
-    """After a start, or for a text that replaced another: the plan in force is the state's, its boundaries' seconds are in the
-    ledger, corrections in the last decision. What was there before the text was is another question's."""
-    began = text_since(pipe.ledger.all_changes(), standing.name)
+def remembered(pipe: OpenPipeline, query_state: QueryState, state: KeptState | None) -> QueryChoice:
+    """What is remembered after a start, or for a text that replaced another.
+
+    The plan in force is the state's, its boundaries' seconds are in the ledger, corrections in the last decision. What was
+    there before the text was is another question's.
+    """
+    began = text_since(pipe.ledger.all_changes(), query_state.name)
     if state is None or state.as_of < began:
-        return QueryChoice(standing.sql, Past())
-    current, last = state.plan, _last(pipe, standing.name, began)
+        return QueryChoice(query_state.sql, Past())
+    current, last = state.plan, _last(pipe, query_state.name, began)
     since, measured = 0, list[float]()
     for entry in reversed(pipe.ledger.committed_batches(REMEMBERED)):
-        if entry.plan_names.get(standing.name) != current.name or entry.first_boundary < began:
+        if entry.plan_names.get(query_state.name) != current.name or entry.first_boundary < began:
             break
         since += entry.boundary_count
-        if entry.boundary_count == 1 and standing.name in entry.task_seconds and len(measured) < KEPT:
-            measured.append(entry.task_seconds[standing.name])
+        if entry.boundary_count == 1 and query_state.name in entry.task_seconds and len(measured) < KEPT:
+            measured.append(entry.task_seconds[query_state.name])
     corrections = json.loads(last["corrections"]) if last else {}
-    past = Past(current, since, last["switched_from"] if last and last["plan"] == current.name else None,
-                tuple(reversed(measured)), None, {name: (factor, since) for name, (factor, since) in corrections.items()})
-    return QueryChoice(standing.sql, past, written_s=last["predicted_s"] if last else None)
+    plan_before = last["switched_from"] if last and last["plan"] == current.name else None
+    past = Past(current, since, plan_before, tuple(reversed(measured)), None,
+                {name: (factor, age) for name, (factor, age) in corrections.items()})
+    return QueryChoice(query_state.sql, past, written_s=last["predicted_s"] if last else None)
 
 
 def _amounts(answer: Answer, observed: Observed) -> Features:
@@ -340,10 +361,12 @@ def _row(pipe: OpenPipeline, name: str, choice: QueryChoice, boundary: int) -> d
     decision = choice.decision
     assert decision is not None
     sound = [c for c in decision.candidates if c.refused is None]
-    candidates = [{"plan": c.plan.name, "predicted_s": c.seconds, "state_rows": c.state_rows, "paper_cost": c.paper} for c in sound]
+    candidates = [{"plan": c.plan.name, "predicted_s": c.seconds, "state_rows": c.state_rows, "paper_cost": c.paper}
+                  for c in sound]
     return {"boundary": boundary, "query": name, "plan": decision.plan.name, "form": encode_form(decision.plan),
-            "switched_from": decision.switched_from.name if decision.switched_from else None, "predicted_s": decision.predicted,
-            "best_s": decision.best, "reason": decision.reason, "rows_seen": choice.observed.weight if choice.observed else 0.0,
+            "switched_from": decision.switched_from.name if decision.switched_from else None,
+            "predicted_s": decision.predicted, "best_s": decision.best, "reason": decision.reason,
+            "rows_seen": choice.observed.weight if choice.observed else 0.0,
             "candidates": json.dumps(candidates), "corrections": json.dumps(decision.corrections), "at": pipe.clock()}
 
 
@@ -352,14 +375,18 @@ def rows(rt: OpenPipeline, name: str) -> list[dict[str, Any]]:
     place = rt.path(PATH)
     if not tables.exists(place):
         return []
-    found = tables.open_table(place).rows()      # filtered as Python values: Arrow's own filters, and instants, make it import pandas
+    # Filtered as Python values: Arrow's own filters, and instants, make it import pandas.
+    found = tables.open_table(place).rows()
     times = found.column("boundary").cast(pa.int64()).to_pylist()
     said = found.drop_columns(["boundary", "at"]).to_pylist()
     return sorted(({**row, "boundary": t} for row, t in zip(said, times) if row["query"] == name), key=lambda row: row["boundary"])
 
 
 def in_force(rows: list[dict[str, Any]], boundary: int, plan: str, since: int = BEFORE_ALL) -> dict[str, Any] | None:
-    """The decision that held at a boundary, if it is the one for the plan that ran there; plans of a text before `since` have the same names."""
+    """The decision that held at a boundary, if it is the one for the plan that ran there.
+
+    Plans of a text before `since` have the same names.
+    """
     row = next((r for r in reversed(rows) if r["boundary"] <= boundary), None)
     return row if row is not None and row["plan"] == plan and row["boundary"] >= since else None
 

@@ -1,4 +1,7 @@
-"""Which queries share one work at a boundary, and why the others do not; the decision is part of the batch's intent, nothing is computed here."""
+"""Which queries share one work at a boundary, and why the others do not.
+
+The decision is part of the batch's intent, nothing is computed here.
+"""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
@@ -27,7 +30,9 @@ from optimizer.sharing.pool import one
 from optimizer.sharing.price import FAMILY, LEAST, each_alone, pays, together
 from optimizer.sharing.ways import chosen, planned, way_of
 
-PARSED = 200            # queries that `query show` parses to say what the next boundary does; of more it says what the last one did: each takes 3 ms
+# Queries that `query show` parses to say what the next boundary does; of more it says what the last one did: each
+# takes 3 ms.
+PARSED = 200
 SHOWN = 20              # members that `query show` names
 MOVED = 1.2             # by this factor a stream's rows change before families are weighed again
 TASKS = "tasks"
@@ -39,7 +44,10 @@ OTHER = {True: "; with other forms on its streams they are fewer than {family}, 
 
 @dataclass(frozen=True)
 class Sharing:
-    """Groups by name, and of every query outside them the reason; of groups that were weighed, seconds of a boundary together and apart."""
+    """Groups by name, and of every query outside them the reason.
+
+    Of groups that were weighed, seconds of a boundary together and apart.
+    """
 
     groups: Mapping[str, tuple[str, ...]]
     apart: Mapping[str, str]
@@ -53,20 +61,24 @@ class Sharing:
 
 @dataclass(frozen=True, eq=False)
 class Formed:
-    """Names by form, and of the queries that can share with none the reasons; one object as long as nobody comes or goes."""
+    """Names by form, and of the queries that can share with none the reasons.
+
+    One object as long as nobody comes or goes.
+    """
 
     forms: Mapping[str, tuple[str, ...]]
     apart: Mapping[str, str]
 
 
 class Sharer:
-    """Which queries share a work: how they were formed into groups and priced while nothing changes, and what works last counted.
+    """What is remembered of groups: how queries were formed into them and priced, and what their work last counted.
 
-    `Sharer(pipe).decide(active)` gives the groups of the next boundary. `share_from=2`: a group from two queries of one form on,
-    whatever that costs, as benchmarks of both ways need it.
+    `Sharer(pipe).decide(active)` gives the groups of the next boundary. `share_from=2`: a group from two queries of one
+    form on, whatever that costs, as benchmarks of both ways need it.
     """
 
-    def __init__(self, pipe: OpenPipeline, declared: DeclaredExpectations | None = None, share_from: int | None = None) -> None:
+    def __init__(self, pipe: OpenPipeline, declared: DeclaredExpectations | None = None,
+                 share_from: int | None = None) -> None:
         self.pipe = pipe
         self.declared = declared or DeclaredExpectations(pipe.pipeline)
         self.share_from = share_from
@@ -90,7 +102,8 @@ class Sharer:
 
     def _form(self, active: Mapping[str, QueryState]) -> Formed:
         judged = {g.name for g in self.declared.given if g.subject == expect_files.QUERY}
-        foreign, listed = _foreign(self.pipe), tuple(sorted((s.name, s.sql, _bound(s, judged)) for s in active.values()))
+        foreign = _foreign(self.pipe)
+        listed = tuple(sorted((s.name, s.sql, _bound(s, judged)) for s in active.values()))
         if self._formed is None or self._formed[0] != (foreign, listed):
             self._formed = ((foreign, listed), _formed_of(self.pipe.catalog, listed, foreign))
         return self._formed[1]
@@ -123,7 +136,8 @@ class Sharer:
         """
         forms = self._formed[1].forms if self._formed is not None else {}
         counts = self.counts()
-        absent = {name for name in counts if name not in sharing.groups and name.split(":")[-1].rsplit("-", 1)[0] in forms}
+        form_of_group = {name: name.split(":")[-1].rsplit("-", 1)[0] for name in counts}
+        absent = {name for name, own in form_of_group.items() if name not in sharing.groups and own in forms}
         return {name: values for name, values in counts.items() if name in sharing.weighed or name in absent}
 
     def learn(self, batch: Batch, groups: Iterable[Shared]) -> Batch:
@@ -149,25 +163,25 @@ class Sharer:
                 plans.update(dict.fromkeys(group.names, placed(plan, TASKS)))
         return plans
 
-    def document(self, standing: QueryState) -> dict[str, Any]:
+    def document(self, query_state: QueryState) -> dict[str, Any]:
         """With whom a query in force shares, and where its answers are then; or why it runs alone."""
-        if not standing.is_active:
+        if not query_state.is_active:
             return {}
         last = self.pipe.ledger.last()
         active = {n: s for n, s in queries_at(self.pipe.ledger.all_changes()).items() if s.is_active}
         now = self.decide(active) if len(active) <= PARSED else Sharing(last.batch.query_groups if last else {}, {})
-        group = now.group_of.get(standing.name)
+        group = now.group_of.get(query_state.name)
         if group is None:
-            return {"shares_with": [], "alone": now.apart.get(standing.name) or _own_reason(self.pipe, standing)}
+            return {"shares_with": [], "alone": now.apart.get(query_state.name) or _own_reason(self.pipe, query_state)}
         prices = now.weighed.get(group, QueryGroupPrices())
         if last is not None:
             prices = prices.updated(last.batch.query_group_prices.get(group, QueryGroupPrices()))
-        others = [n for n in now.groups[group][:SHOWN + 1] if n != standing.name][:SHOWN]
-        document = {"table": table_of(standing.columns), "group": group, "members": len(now.groups[group]),
+        others = [n for n in now.groups[group][:SHOWN + 1] if n != query_state.name][:SHOWN]
+        document = {"table": table_of(query_state.columns), "group": group, "members": len(now.groups[group]),
                     "shares_with": others, "weighed": encode_prices(prices)}
-        shared_before = last is not None and standing.name in last.batch.query_groups.get(group, ())
-        plan = last.batch.plans.get(standing.name) if last is not None and shared_before else None
-        return {**document, **_way(self.pipe, standing, plan)}
+        shared_before = last is not None and query_state.name in last.batch.query_groups.get(group, ())
+        plan = last.batch.plans.get(query_state.name) if last is not None and shared_before else None
+        return {**document, **_way(self.pipe, query_state, plan)}
 
 
 def _unpriced(formed: Formed, least: int) -> Sharing:
@@ -177,7 +191,10 @@ def _unpriced(formed: Formed, least: int) -> Sharing:
 
 
 def _weighed(formed: Formed, forms: Collection[Form], rows: Rows, now: Mapping[str, set[str]], least: int, times: Mapping[str, float]) -> Sharing:
-    """Sets that pay; of one that does not, the forms that do by themselves. `times`: seconds by what a group counted, over those by the rule."""
+    """Sets that pay; of one that does not, the forms that do by themselves.
+
+    `times`: seconds by what a group counted, over those by the rule.
+    """
     groups: dict[str, tuple[str, ...]] = {}
     weighed: dict[str, QueryGroupPrices] = {}
     apart = dict(formed.apart)
@@ -193,8 +210,8 @@ def _weighed(formed: Formed, forms: Collection[Form], rows: Rows, now: Mapping[s
             if pay(made):
                 parts = _named(formed, made)
                 groups |= parts
-                prices = QueryGroupPrices(together_s=price(made), rule_s=together(made.load), apart_s=each_alone(made.load),
-                                          forms=float(made.load.forms))
+                prices = QueryGroupPrices(together_s=price(made), rule_s=together(made.load),
+                                          apart_s=each_alone(made.load), forms=float(made.load.forms))
                 weighed |= dict.fromkeys(parts, prices)
             else:
                 names = formed.forms[made.forms[0].name]
@@ -253,11 +270,11 @@ class Rows:
         return float(window), float(sum(f.rows for f in files if since < f.high.get("_boundary", at) <= at))
 
 
-def _bound(standing: QueryState, judged: Collection[str]) -> str:
+def _bound(query_state: QueryState, judged: Collection[str]) -> str:
     """What a person asked of this query that a group cannot do."""
-    if standing.pin:
-        return f"it is pinned to {standing.pin}"
-    return "expectations of its answer are declared, which are judged of it alone" if standing.name in judged else ""
+    if query_state.pin:
+        return f"it is pinned to {query_state.pin}"
+    return "expectations of its answer are declared, which are judged of it alone" if query_state.name in judged else ""
 
 
 def _foreign(rt: OpenPipeline) -> str | None:
@@ -291,25 +308,25 @@ def _formed(sql: str, catalog: Catalog) -> tuple[str, str | None]:
     return ("", reason) if reason else (digest(repr(form(query))), None)
 
 
-def _way(rt: OpenPipeline, standing: QueryState, plan: Plan | None) -> dict[str, Any]:
+def _way(rt: OpenPipeline, query_state: QueryState, plan: Plan | None) -> dict[str, Any]:
     """How the last boundary's work was done."""
     if plan is None:
         return {}
-    divided = normal(parsed(standing.sql, rt.catalog)).inputs[plan.divided].source if plan.divided is not None else None
+    divided = normal(parsed(query_state.sql, rt.catalog)).inputs[plan.divided].source if plan.divided is not None else None
     return {"way": {"split": plan.split, "exchange": plan.exchange, "divided": divided}}
 
 
-def _own_reason(rt: OpenPipeline, standing: QueryState) -> str:
-    return _bound(standing, ()) or _formed(standing.sql, rt.catalog)[1] or "it shared with none at the last boundary"
+def _own_reason(rt: OpenPipeline, query_state: QueryState) -> str:
+    return _bound(query_state, ()) or _formed(query_state.sql, rt.catalog)[1] or "it shared with none at the last boundary"
 
 
-def tables_of(standing: QueryState) -> tuple[str, str]:
+def tables_of(query_state: QueryState) -> tuple[str, str]:
     """Where a query's answers can be: its own table, and that of queries with its columns while it shares."""
-    return standing.table, table_of(standing.columns)
+    return query_state.table, table_of(query_state.columns)
 
 
-def newest(rt: OpenPipeline, standing: QueryState) -> str:
+def newest(rt: OpenPipeline, query_state: QueryState) -> str:
     """The table that holds its last published answer."""
     last = rt.ledger.last()
-    own, together = tables_of(standing)
-    return together if last is not None and any(standing.name in names for names in last.batch.query_groups.values()) else own
+    own, together = tables_of(query_state)
+    return together if last is not None and last.batch.group_of(query_state.name) is not None else own

@@ -1,4 +1,7 @@
-"""Statistics from the batches themselves: which batches are sampled, what was found, and what follows for a query; no answer depends on any of it."""
+"""Statistics from the batches themselves: which batches are sampled, what was found, and what follows for a query.
+
+No answer depends on any of it.
+"""
 from __future__ import annotations
 
 import zlib
@@ -35,7 +38,8 @@ from optimizer.statistics.samples import COMBINATIONS, HEAVY, KEYS, SPACE, Input
 
 FIRST = 3                # samples of a query, or since the last change, before the rhythm below
 EVERY = 5                # boundaries between two samples then
-SPARE = 2.0              # how far beyond what is needed rows are still grouped, should there be fewer distinct values next time
+# How far beyond what is needed rows are still grouped, should there be fewer distinct values next time.
+SPARE = 2.0
 COLD_FILES = 2           # of a stream, newest, that a first look reads
 COLD_ROWS = 100_000      # of each
 
@@ -49,8 +53,10 @@ class Statistics:
     def __init__(self, pipe: OpenPipeline) -> None:
         self.pipe = pipe
         self._samples: dict[str, tuple[str, list[Sample]]] = {}      # by query: its text's digest, and newest first
-        self._first_looks: dict[str, tuple[tuple[int | None, ...], Observed]] = {}      # by text of a query that never ran
-        self._observed: dict[str, tuple[Sample | None, Observed | None]] = {}      # by query, with the sample it rests on
+        # By text of a query that never ran.
+        self._first_looks: dict[str, tuple[tuple[int | None, ...], Observed]] = {}
+        # By query, with the sample it rests on.
+        self._observed: dict[str, tuple[Sample | None, Observed | None]] = {}
 
     def observed(self, name: str, query: Query) -> Observed | None:
         """What is known of a query from its batches so far, None before its first sample."""
@@ -104,7 +110,8 @@ class Statistics:
         seconds = len(batch.boundaries) * length / SECOND
         before = {i.source: sample.rows / (sample.seconds or newest.seconds) * seconds
                   for i, sample in zip(work.query.inputs, newest.inputs) if i.is_stream}
-        return batch.boundaries[-1] - newest.at >= EVERY * length or any(changed(arrived[s], n) for s, n in before.items())
+        has_changed = any(changed(arrived[stream], rows) for stream, rows in before.items())
+        return has_changed or batch.boundaries[-1] - newest.at >= EVERY * length
 
     def _wanted_of(self, batch: Batch, work: QueryWork) -> list[SampleOrder]:
         pipe, query = self.pipe, work.query
@@ -114,14 +121,15 @@ class Statistics:
         newest = next((s for s in self.samples(work.name, query)[:1] if s.dialect == dialect), None)
         wanted = []
         for i, declared in enumerate(query.inputs):
-            if newest and not declared.is_stream and newest.inputs[i].version == batch.relation_versions[declared.source]:
+            version = None if declared.is_stream else batch.relation_versions[declared.source]
+            if newest and version is not None and newest.inputs[i].version == version:
                 continue
             limits = limited(newest, i) if newest and declared.is_stream else Limits()
             statement = sampling(low, i, pipe.pipeline.batch, *_span(pipe, batch), limits)
             stream = pipe.table(f"streams/{declared.source}") if declared.is_stream and dialect == "spark" else None
             files = () if stream else located(context, batch, replace(work, parts=1), statement.source, 0)[0]
-            version = (stream.path, stream.version) if stream else None
-            wanted.append(SampleOrder(work.name, i, statement, files, version))
+            at = (stream.path, stream.version) if stream else None
+            wanted.append(SampleOrder(work.name, i, statement, files, at))
         return wanted
 
     def keep(self, batch: Batch, answers: Iterable[Answer], taken: Sequence[SampleResult]) -> None:
@@ -172,7 +180,10 @@ def _span(rt: OpenPipeline, batch: Batch) -> tuple[int, int]:
 
 
 def limited(before: Sample, i: int) -> Limits:
-    """Rows of values that would not be kept need not be grouped: as far as the last sample reached, and somewhat further."""
+    """Rows of values that would not be kept need not be grouped.
+
+    Those are grouped as far as the last sample reached, and somewhat further.
+    """
     mine = before.inputs[i]
     return Limits(_limit(mine.combinations.below, len(mine.combinations.counts), COMBINATIONS),
                   tuple((c, _limit(s.below, len(s.counts), KEYS)) for c, s in mine.keys.items()),
@@ -180,7 +191,10 @@ def limited(before: Sample, i: int) -> Limits:
 
 
 def frequent(before: Sample, c: int) -> tuple[int, ...]:
-    """Keys with the largest shares of any input's rows: watched on all inputs, so that each tells of the others' heavy keys."""
+    """Keys with the largest shares of any input's rows.
+
+    They are watched on all inputs, so that each tells of the others' heavy keys.
+    """
     shares: dict[int, float] = {}
     for one in before.inputs:
         for h, (n, _) in ({**one.keys[c].counts, **one.keys[c].extra} if c in one.keys else {}).items():
@@ -259,7 +273,8 @@ def _cold(rt: OpenPipeline, low: Lowering, i: int) -> InputSample | None:
         version = relations.versions(rt.warehouse, rt.pipeline.relations).get(declared.source)
         if version is None:
             return None
-        path = places.join(rt.pipeline.warehouse, "relations", declared.source, relations.version_file(rt.warehouse, declared.source, version).path)
+        file = relations.version_file(rt.warehouse, declared.source, version)
+        path = rt.path("relations", declared.source, file.path)
         one = take(SampleOrder("", i, sampling(low, i, rt.pipeline.batch, -1, 0), (path,))).sample
         return None if one is None else replace(one, window=float(one.rows), version=version)
     return _cold_stream(rt, low, i, declared)

@@ -35,7 +35,8 @@ from optimizer.plan.program import BEGINNING
 from optimizer.query.shape import shape
 
 SPREAD, MOST_SPREAD = 4, 64      # times as many parts at each try, and in all, where a task's memory is too small
-Spread = Mapping[tuple[str, Plan], int]      # by a query's text and its plan: another query of that name needs something else
+# By a query's text and its plan: another query of that name needs something else.
+Spread = Mapping[tuple[str, Plan], int]
 log = logging.getLogger("forebay")
 COMMITTERS = 4       # threads that commit tables at the same time: each waits for the disk, not for the processor
 
@@ -72,7 +73,8 @@ class Answer:
 class Answered:
     """What a batch computed: each query's answer that has one of its own, and each group's.
 
-    `spread` says how many times as many parts as planned some texts needed, under a plan, to fit into their tasks' memory.
+    `spread` says how many times as many parts as planned some texts needed, under a plan, to fit into their tasks'
+    memory.
     """
 
     made: list[Answer]
@@ -85,7 +87,9 @@ def answers(context: Context, batch: Batch, todo: list[QueryWork], asked: Sequen
             spread: Spread | None = None) -> Answered:
     """All queries in one Spark job, and the samples with them; a query that fails is tried again boundary by boundary to find from where.
 
-    Members that a group has to leave out run apart, in a job after it. `spread`: of texts that did not fit before, how they are divided at once."""
+    Members that a group has to leave out run apart, in a job after it. `spread`: of texts that did not fit before, how
+    they are divided at once.
+    """
     spread = dict(spread or {})
     outcomes, taken = _perform(context, batch, [_divided(w, spread.get(w.text_and_plan, 1)) for w in todo], asked, groups)
     outcomes = _in_more_parts(context, batch, todo, outcomes, spread)
@@ -99,16 +103,21 @@ def answers(context: Context, batch: Batch, todo: list[QueryWork], asked: Sequen
     return Answered(made, together, taken, spread)
 
 
-def _in_more_parts(context: Context, batch: Batch, todo: list[QueryWork], outcomes: list[TaskResult], spread: dict[tuple[str, Plan], int]) -> list[TaskResult]:
+def _in_more_parts(context: Context, batch: Batch, todo: list[QueryWork], outcomes: list[TaskResult],
+                   spread: dict[tuple[str, Plan], int]) -> list[TaskResult]:
     """Queries that did not fit into their tasks' memory are computed again, divided by key into more and more parts, one after another in a task:
     each part holds less, though it reads all. The rows are the same; only how they were divided is not as the batch says."""
-    while again := [w for w in todo if _exhausted(w, outcomes) and can_divide(w) and spread.get(w.text_and_plan, 1) < MOST_SPREAD]:
+    def further(work: QueryWork) -> bool:
+        return _exhausted(work, outcomes) and can_divide(work) and spread.get(work.text_and_plan, 1) < MOST_SPREAD
+
+    while again := [w for w in todo if further(w)]:
         spread.update({w.text_and_plan: spread.get(w.text_and_plan, 1) * SPREAD for w in again})
         for w in again:
             log.warning("%s does not fit into a task's %s under %s: its work is divided into %d times as many parts", w.name, context.tasks.memory,
                         w.plan.name, spread[w.text_and_plan])
         repeated = {w.name for w in again}
-        outcomes = [o for o in outcomes if o.query not in repeated] + _perform(context, batch, [_divided(w, spread[w.text_and_plan]) for w in again])[0]
+        divided = [_divided(w, spread[w.text_and_plan]) for w in again]
+        outcomes = [o for o in outcomes if o.query not in repeated] + _perform(context, batch, divided)[0]
     return outcomes
 
 
@@ -269,12 +278,18 @@ def _commit_all(context: Context, batch: Batch, jobs: list[tuple[str, Any, list[
 
 
 def _lacks(table: tables.Table, batch: Batch) -> bool:
-    """Whether the table still has to get what the batch made: it has no commit of it, or one whose files a power cut has torn."""
+    """Whether the table still has to get what the batch made.
+
+    It has no commit of it, or one whose files a power cut has torn.
+    """
     return table.transaction("batch") < batch.number or bool(_torn_files(table, batch))
 
 
 def _torn_files(table: tables.Table, batch: Batch) -> list[str]:
-    """All files that the batch's commit added, if one of them is not on the disk as it was written; before the ledger's commit nothing vouches for them."""
+    """All files that the batch's commit added, if one of them is not on the disk as it was written.
+
+    Before the ledger's commit nothing vouches for them.
+    """
     if table.transaction("batch") < batch.number:
         return []
     added = delta_log.read(table.path, table.version).added

@@ -30,15 +30,18 @@ class Context:
 
 
 def context_of(rt: OpenPipeline) -> Context:
-    return Context(rt.pipeline.warehouse, rt.catalog, rt.tasks, rt.table, lambda name, version: relations.version_file(rt.warehouse, name, version))
+    def relation_file(name: str, version: int) -> File:
+        return relations.version_file(rt.warehouse, name, version)
+
+    return Context(rt.pipeline.warehouse, rt.catalog, rt.tasks, rt.table, relation_file)
 
 
 @dataclass(frozen=True)
 class QueryWork:
     """One query in one batch: the boundaries at which it is due, and where its kept state stands.
 
-    `QueryWork(query_state, query, plan, due=(120,), previous=60, epoch=60, parts=2)` brings state that was built at boundary 60
-    from there to 120, in two tasks; `previous` BEGINNING builds it from nothing.
+    `QueryWork(query_state, query, plan, due=(120,), previous=60, epoch=60, parts=2)` brings state that was built at
+    boundary 60 from there to 120, in two tasks; `previous` BEGINNING builds it from nothing.
     """
 
     query_state: QueryState
@@ -88,7 +91,8 @@ def wide(context: Context, batch: Batch) -> int:
     return batch.parts or max(context.tasks.width, 1)
 
 
-def _continues(state: KeptState, plan: Plan, query_state: QueryState, relations: Mapping[str, int], query: Query) -> bool:
+def _continues(state: KeptState, plan: Plan, query_state: QueryState, relations: Mapping[str, int],
+               query: Query) -> bool:
     """Whether kept state serves on: same plan since, not created again, and no new relation version behind a kept answer."""
     created_again = query_state.since is not None and state.as_of < query_state.since
     same = state.plan == plan and not created_again

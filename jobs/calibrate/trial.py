@@ -149,42 +149,42 @@ def run(data: Data, plans: Sequence[Plan]) -> dict[str, tuple[float, float]]:
     only adds; for tumbling windows the mean, since their batches differ. Plans take turns batch by batch, so that a busy moment hits all alike."""
     setting, all_ = data.setting, [TrialRun(data, plan, os.path.join(data.root, "state", str(n))) for n, plan in enumerate(plans)]
     for number in range(setting.full, setting.full + setting.warm * setting.step + 1, setting.step):
-        for standing in all_:
-            _batch(standing, number)
+        for trial_run in all_:
+            _batch(trial_run, number)
     shutil.rmtree(os.path.join(data.root, "state"), ignore_errors=True)
     return {s.plan.name: (s.seconds[0], (min if setting.warm == WARM else statistics.mean)(s.seconds[1:])) for s in all_}
 
 
-def _batch(standing: TrialRun, number: int) -> None:
-    low, t = Lowering(shape(standing.data.setting.query), standing.plan), boundary(number)
-    narrow, wide = (program(replace(low, narrow=n), (t,), standing.previous) for n in (True, False))
-    order = _order(standing, narrow, wide, number)
+def _batch(trial_run: TrialRun, number: int) -> None:
+    low, t = Lowering(shape(trial_run.data.setting.query), trial_run.plan), boundary(number)
+    narrow, wide = (program(replace(low, narrow=n), (t,), trial_run.previous) for n in (True, False))
+    order = _order(trial_run, narrow, wide, number)
     started = time.process_time()
     outcome = perform(order)
-    standing.seconds.append(time.process_time() - started)
+    trial_run.seconds.append(time.process_time() - started)
     if outcome.failed:
-        raise RuntimeError(f"{standing.plan.name} of {low.shape.query.text}: {outcome.failed}")
-    keep(standing, narrow, outcome, t)
-    standing.previous = t
+        raise RuntimeError(f"{trial_run.plan.name} of {low.shape.query.text}: {outcome.failed}")
+    keep(trial_run, narrow, outcome, t)
+    trial_run.previous = t
 
 
-def _order(standing: TrialRun, narrow: Program, wide: Program, number: int) -> TaskOrder:
-    pairs = {s.name: _files(standing, s) for s in narrow.sources}
-    folders = {w.set: os.path.join(standing.folder, w.set) for w in narrow.writes}
+def _order(trial_run: TrialRun, narrow: Program, wide: Program, number: int) -> TaskOrder:
+    pairs = {s.name: _files(trial_run, s) for s in narrow.sources}
+    folders = {w.set: os.path.join(trial_run.folder, w.set) for w in narrow.writes}
     return TaskOrder("q", 0, 1, narrow, wide, {n: p[0] for n, p in pairs.items()}, folders, f"b{number}", None, {n: p[1] for n, p in pairs.items()})
 
 
-def _files(standing: TrialRun, source: Source) -> Split:
+def _files(trial_run: TrialRun, source: Source) -> Split:
     if source.kind == "state":
-        return tuple(os.path.join(standing.folder, source.of, f.path) for f in standing.state.get(source.of, [])), ()
-    found = [f for f in standing.data.rows[source.of] if any(meets(f, "ts", r) for r in source.ranges)]
-    return split(found, source, lambda f: os.path.join(standing.data.root, source.of, f.path))
+        return tuple(os.path.join(trial_run.folder, source.of, f.path) for f in trial_run.state.get(source.of, [])), ()
+    found = [f for f in trial_run.data.rows[source.of] if any(meets(f, "ts", r) for r in source.ranges)]
+    return split(found, source, lambda f: os.path.join(trial_run.data.root, source.of, f.path))
 
 
-def keep(standing: TrialRun, made: Program, outcome: TaskResult, last: int) -> None:
+def keep(trial_run: TrialRun, made: Program, outcome: TaskResult, last: int) -> None:
     """Files in which everything has ended leave with the batch; sets that stand for one boundary are replaced."""
     for write in made.writes:
         new = [f for name, f in outcome.written if name == write.set]
-        old = standing.state.get(write.set, []) if write.append else []
+        old = trial_run.state.get(write.set, []) if write.append else []
         ends = next((c for c in ("_out", "_e") if c in dict(write.columns)), None)
-        standing.state[write.set] = [f for f in old + new if ends is None or f.high[ends] >= last]
+        trial_run.state[write.set] = [f for f in old + new if ends is None or f.high[ends] >= last]

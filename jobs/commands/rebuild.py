@@ -50,11 +50,11 @@ class Rebuilt:
 
 
 def rebuild(rt: OpenPipeline, name: str) -> Rebuilt:
-    standing = requests.show(rt, name)
+    query_state = requests.show(rt, name)
     state = repair.rebuild(rt, name)
     with held(rt.pipeline.warehouse), repair.told(rt):
         rt.warehouse.refresh()
-        damaged = [path for path in tables_of(standing) if unsound(rt, path)]
+        damaged = [path for path in tables_of(query_state) if unsound(rt, path)]
         boundaries = sum(_mend(rt, path) for path in damaged)
     return Rebuilt(name, state, tuple(damaged), boundaries)
 
@@ -104,18 +104,18 @@ def _compute_anew(rt: OpenPipeline, path: str) -> int:
     table = _opened(rt, path, owners[0], shared)
     anew = {s.name: _to_compute(rt, s, path) for s in owners}
     files = _kept_files(rt, table, {name: {t for _, due in spans for t in due} for name, spans in anew.items()}, owners, shared)
-    for standing in owners:
-        for span, due in anew[standing.name]:
+    for query_state in owners:
+        for span, due in anew[query_state.name]:
             for rows in _computed(rt, span, due):
-                files += [rows] if isinstance(rows, File) else _written(table, rows, standing.name if shared else None)
+                files += [rows] if isinstance(rows, File) else _written(table, rows, query_state.name if shared else None)
     last = rt.ledger.last()
     table.commit(files, [f.path for f in table.files()], ("batch", last.batch.number) if last else None)
     return sum(len(due) for spans in anew.values() for _, due in spans)
 
 
-def _opened(rt: OpenPipeline, path: str, standing: QueryState, shared: bool) -> Table:
+def _opened(rt: OpenPipeline, path: str, query_state: QueryState, shared: bool) -> Table:
     """The table, with a log of its own again if it had none that can be read."""
-    columns = [(n, arrow(t)) for n, t in parsed(standing.sql, rt.catalog).columns]
+    columns = [(n, arrow(t)) for n, t in parsed(query_state.sql, rt.catalog).columns]
     schema = pa.schema([*([(OWNER, pa.string())] if shared else []), ("boundary", answers.arrow_timestamp()), *columns])
     try:
         return rt.table(path, schema)
@@ -124,12 +124,12 @@ def _opened(rt: OpenPipeline, path: str, standing: QueryState, shared: bool) -> 
         return rt.table(path, schema)
 
 
-def _to_compute(rt: OpenPipeline, standing: QueryState, path: str) -> list[tuple[QueryState, list[int]]]:
+def _to_compute(rt: OpenPipeline, query_state: QueryState, path: str) -> list[tuple[QueryState, list[int]]]:
     """The boundaries whose answers belong in this table and can be computed: not those of which the other table has rows, nor those whose rows have left."""
-    elsewhere = {t for other in tables_of(standing) if other != path for t in _boundaries(rt, other, standing.name)}
+    elsewhere = {t for other in tables_of(query_state) if other != path for t in _boundaries(rt, other, query_state.name)}
     spans = []
-    for span, due in segments(rt, standing.name):
-        if span.table == standing.table:
+    for span, due in segments(rt, query_state.name):
+        if span.table == query_state.table:
             first = retention.unsure(rt, parsed(span.sql, rt.catalog), due)
             spans.append((span, [t for t in due[first:] if t not in elsewhere]))
     return [(span, due) for span, due in spans if due]
@@ -145,18 +145,18 @@ def _boundaries(rt: OpenPipeline, path: str, name: str) -> set[int]:
     return set(rows.column("t").to_pylist()) if rows.num_rows else set()
 
 
-def _computed(rt: OpenPipeline, standing: QueryState, due: Sequence[int]) -> Iterator[pa.Table | File]:
+def _computed(rt: OpenPipeline, query_state: QueryState, due: Sequence[int]) -> Iterator[pa.Table | File]:
     """Rows of answers as tables, or of a row query as the files that tasks have written."""
-    query = parsed(standing.sql, rt.catalog)
+    query = parsed(query_state.sql, rt.catalog)
     plan = replace(default(query), layout="raw") if not query.returns_rows else default(query)
     versions = {i.source: rt.ledger.relation_versions(i.source) for i in query.inputs if not i.is_stream}
     before: int | None = None
     for relations, boundaries in _chunks(due, versions):
-        batch = _batch(rt, standing.name, plan, boundaries, relations, before if query.returns_rows else None)
+        batch = _batch(rt, query_state.name, plan, boundaries, relations, before if query.returns_rows else None)
         context = context_of(rt)
-        answer, = batches.answers(context, batch, works(context, batch, {standing.name: standing})).made
+        answer, = batches.answers(context, batch, works(context, batch, {query_state.name: query_state})).made
         if answer.failed:
-            raise failed("rebuild-failed", f"{standing.name} at {iso(answer.failed[0])} cannot be computed anew: {answer.failed[1]}",
+            raise failed("rebuild-failed", f"{query_state.name} at {iso(answer.failed[0])} cannot be computed anew: {answer.failed[1]}",
                          "replace the query by one that can, or restore the table from a copy")
         yield from answer.files
         if answer.rows is not None:

@@ -79,9 +79,9 @@ def published(folder: str, after: str = "") -> dict[str, Any]:
         if last is None or after and last <= _micros(after):
             return {}
         plans = {name: plan for entry in told for name, plan in entry.plan_names.items()}
-        standing = [(s, path) for s in requests.listed(rt) if s.is_active and tables.exists(rt.path(path := sharing.newest(rt, s)))]
+        query_state = [(s, path) for s in requests.listed(rt) if s.is_active and tables.exists(rt.path(path := sharing.newest(rt, s)))]
         found = {s.name: {"uri": uri(rt.path(s.table), folder), "boundary": iso(last), "plan": plans.get(s.name),
-                          "version": rt.warehouse.latest(path).version} for s, path in standing}
+                          "version": rt.warehouse.latest(path).version} for s, path in query_state}
         return {"boundary": iso(last), "queries": found}
 
 
@@ -89,8 +89,11 @@ def change(folder: str, action: str, name: str, sql: str | None = None, plan: st
     """create (with a text), delete, pause, resume, pin (with a plan's name) or unpin; never waits for a running batch."""
     with _opened(folder) as rt:
         _check(action, name, sql, plan)
-        standing = requests.create(rt, name, sql or "", replace) if action == "create" else requests.change(rt, name, action, plan if action == "pin" else None)
-        said = requests.document(rt, standing, Sharer(rt))
+        if action == "create":
+            query_state = requests.create(rt, name, sql or "", replace)
+        else:
+            query_state = requests.change(rt, name, action, plan if action == "pin" else None)
+        said = requests.document(rt, query_state, Sharer(rt))
     return {**said, "effective": _iso(said["effective"])}
 
 

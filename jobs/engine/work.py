@@ -36,9 +36,10 @@ class TimedFiles:
 class TaskOrder:
     """What one task is to do for one query: statements, and the files that they read.
 
-    `TaskOrder("top", 0, 2, narrow, wide, {"s0": ("/data/shop/warehouse/streams/views/a.parquet",)}, {}, "b7")` is the first of two
-    parts of the query `top` in batch 7. `narrow` computes sums in 64 bits and is tried first, `wide` in 128. `files` are absolute
-    paths by source name, in a store with how it is reached (see jobs.storage.places); `folders` where each state set is kept.
+    `TaskOrder("top", 0, 2, narrow, wide, {"s0": ("/data/shop/warehouse/streams/views/a.parquet",)}, {}, "b7")` is the
+    first of two parts of the query `top` in batch 7. `narrow` computes sums in 64 bits and is tried first, `wide` in 128.
+    `files` are absolute paths by source name, in a store with how it is reached (see jobs.storage.places); `folders` where
+    each state set is kept.
 
     Of `certain` files times need not be read. `received` is what tasks sent before, by source. `rows_to` is the folder in
     which a row query's answer is written by the task itself.
@@ -66,9 +67,9 @@ class TaskOrder:
 class TaskResult:
     """What one task hands to the driver: partials of the answer, and the files that it wrote, by state set.
 
-    `TaskResult("top", 0, partials, (("totals0", file),), seconds=0.2)` has an answer, and `TaskResult("top", 0, failed="division by
-    zero")` none: `failed` is the query's own error, not the task's. `exhausted` says what did not fit into the task's memory.
-    `further` are answers of other shapes, by number.
+    `TaskResult("top", 0, partials, (("totals0", file),), seconds=0.2)` has an answer, and
+    `TaskResult("top", 0, failed="division by zero")` none: `failed` is the query's own error, not the task's. `exhausted`
+    says what did not fit into the task's memory. `further` are answers of other shapes, by number.
     """
 
     query: str

@@ -31,7 +31,7 @@ MOST_SAID = 3            # findings that an error spells out
 
 
 class Gate:
-    """Judges the input and the answers of the boundaries at hand; it remembers what was found of them until their commit.
+    """Judges the input and the answers of the boundaries at hand; remembers its findings until their commit.
 
     `Gate(pipe, DeclaredExpectations(pipe.pipeline), arrivals).admitted((60, 120))` is `(60,)` where 120 must not run.
     """
@@ -74,12 +74,15 @@ class Gate:
     def waiting(self, group: tuple[int, ...]) -> list[Finding]:
         """What fails of the input of these boundaries."""
         streams = sorted(read_streams(self.pipe, group[0]))
-        return [f for stream in streams if tables.exists(self.pipe.path("streams", stream)) for f in self._input(stream, group)]
+        stored = [stream for stream in streams if tables.exists(self.pipe.path("streams", stream))]
+        return [finding for stream in stored for finding in self._input(stream, group)]
 
     def answered(self, batch: Batch, answers: Iterable[Answer], groups: Iterable[Shared] = ()) -> None:
         """Stops the batch if an answer fails what is critical."""
         context, hidden = context_of(self.pipe), sensitive(self.pipe)
-        findings = [f for answer in answers for f in expect_answers.findings(context, batch, answer, self._of_query(answer), hidden)]
+        findings = []
+        for answer in answers:
+            findings += expect_answers.findings(context, batch, answer, self._of_query(answer), hidden)
         findings += [f for shared in groups for f in expect_answers.of_shared(batch, shared, hidden)]
         if stops := _stopping(self.pipe, findings):
             raise _stop(self.pipe, stops)
@@ -100,7 +103,8 @@ class Gate:
         findings = _unusual(table.files(), batch, group, stream) + self._silent(stream, group)
         if expected and table.features:
             features = ", ".join(sorted(table.features))
-            raise failed("unreadable-input", f"expectations of stream {stream} cannot be judged: its table has {features}",
+            raise failed("unreadable-input",
+                         f"expectations of stream {stream} cannot be judged: its table has {features}",
                          "rewrite the table without these features, or take the expectations out")
         declared = self.pipe.pipeline.streams[stream]
         return findings + (expect_sql.of_input(table, declared, group, batch, expected) if expected else [])
@@ -134,7 +138,10 @@ def _unusual(files: Iterable[File], batch: int, group: tuple[int, ...], stream: 
 
 
 def volumes(files: Iterable[File], batch: int, first: int, last: int) -> dict[int, int | None]:
-    """Rows by boundary; None where a file of several boundaries leaves it open, and nothing before the stream's first row."""
+    """Rows by boundary.
+
+    None where a file of several boundaries leaves it open, and nothing before the stream's first row.
+    """
     spans = [(f.low["_boundary"], f.high["_boundary"], f.rows) for f in files if "_boundary" in f.low and "_boundary" in f.high]
     if not spans:
         return {}

@@ -35,7 +35,9 @@ def now() -> int:
 
 def ingest(pipeline: Pipeline, warehouse: Warehouse, last_begun: int | None, tasks: Any,
            only: Mapping[str, Sequence[Any]] | None = None, clock: Callable[[], int] = now) -> dict[str, Any]:
-    """`only`: paths or data frames by stream; without it, every source. Rows before `last_begun`, the last boundary that has begun, are late.
+    """`only`: paths or data frames by stream; without it, every source.
+
+    Rows before `last_begun`, the last boundary that has begun, are late.
 
     Counts by stream, under `refused` the files that could not be taken, and under `ignored` those of which something was left out.
 

@@ -1,4 +1,7 @@
-"""What has come in: warehouse/ledger/files, one row an input; it is written after the stream table's commit, which is the ingest, and can be redone from it."""
+"""What has come in: warehouse/ledger/files, one row an input.
+
+It is written after the stream table's commit, which is the ingest, and can be redone from it.
+"""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
@@ -76,7 +79,10 @@ def last(warehouse: Warehouse, stream: str, path: str) -> str | None:
 
 
 def watermarks(warehouse: Warehouse, streams: Collection[str]) -> dict[str, Watermark]:
-    """Of these streams, by name; one without a row is not there. Exact, since Delta's own file statistics are not: they keep milliseconds."""
+    """Of these streams, by name; one without a row is not there.
+
+    Exact, since Delta's own file statistics are not: they keep milliseconds.
+    """
     rows = _asked(warehouse, """SELECT stream, min(epoch_us(first_event)), max(epoch_us(last_event)), max(epoch_us("at")) FROM files
         WHERE first_event IS NOT NULL GROUP BY stream""")
     return {stream: Watermark(*numbers) for stream, *numbers in rows if stream in streams}

@@ -14,7 +14,7 @@ from typing import Any
 from jobs.ledger.entries import Batch, CommittedBatch, KeptState, LedgerEntry, QueryGroupPrices, Runner
 from optimizer.plan.model import Plan
 
-COMMITTED = """SELECT batch, epoch_us("at") AS at, epoch_us("first") AS first, boundaries, plans, seconds, measured, runner
+COMMITTED = """SELECT batch, epoch_us("at"), epoch_us("first"), boundaries, plans, seconds, measured, runner
                FROM batches WHERE phase = 'commit' ORDER BY batch DESC"""
 CHOICES = tuple(choice.name for choice in fields(Plan))
 LISTED = ("digits", "order", "levels")      # choices that JSON has as lists

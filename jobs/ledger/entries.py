@@ -85,8 +85,8 @@ class Batch:
 class LedgerEntry:
     """The newest entry: a batch that was begun, with the states before it, or committed, with the states after it.
 
-    `LedgerEntry("commit", batch, {"top": state}, {"streams/views": 12})` rests on version 12 of the stream's table: where
-    it has no such version, commits of it are gone.
+    `LedgerEntry("commit", batch, {"top": state}, {"streams/views": 12})` rests on version 12 of the stream's table:
+    where it has no such version, commits of it are gone.
     """
 
     phase: Phase

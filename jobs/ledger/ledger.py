@@ -35,11 +35,15 @@ CHANGES_PATH = "ledger/changes"
 BEGUN = "forebay.begun"
 MANY = 64                # small files of one of these tables before they are merged
 SMALL = 2**20            # bytes; a larger file stays as it is
-ATTEMPTS = 1000          # a request loses only to a boundary that begins or another request, each a few milliseconds long
+# A request loses only to a boundary that begins or another request, each a few milliseconds long.
+ATTEMPTS = 1000
 
 
 class Ledger:
-    """What was requested of a warehouse and what has run: `Ledger("/data/shop/warehouse").last()` is the newest batch."""
+    """What was requested of a warehouse and what has run.
+
+    `Ledger("/data/shop/warehouse").last()` is the newest batch.
+    """
 
     def __init__(self, warehouse: str, asked_by: str = "") -> None:
         self.warehouse = warehouse
@@ -55,7 +59,10 @@ class Ledger:
 
     @contextmanager
     def steady(self) -> Iterator[int]:
-        """Within, all requests are as they are now: one look at the table serves a whole batch. Gives `changes_version`."""
+        """Within, all requests are as they are now: one look at the table serves a whole batch.
+
+        Gives `changes_version`.
+        """
         self.all_changes()
         self._steady = True
         try:
@@ -82,14 +89,16 @@ class Ledger:
         if files != self._read.keys():      # a mark brings none
             kept = {path: rows for path, rows in self._read.items() if path in files}
             self._read = {**kept, **_changes(self.changes, files - kept.keys())}
-            self._all_changes = tuple(change for _, change in sorted((row for rows in self._read.values() for row in rows), key=lambda row: row[0]))
+            numbered = sorted((row for rows in self._read.values() for row in rows), key=lambda row: row[0])
+            self._all_changes = tuple(change for _, change in numbered)
         return self._all_changes
 
     def request(self, make: Any) -> QueryChange:
         """Appends make(last begun boundary, changes so far), made again whenever somebody else was faster."""
         for _ in range(ATTEMPTS):
             so_far = self._changes_so_far()
-            change: QueryChange = make(_instant(self.changes), so_far)      # of the version just read: a mark made since then is a conflict
+            # Of the version just read: a mark made since then is a conflict.
+            change: QueryChange = make(_instant(self.changes), so_far)
             failpoints.at("request.before-commit")
             try:
                 self.changes.append(_rows(CHANGES, [{**asdict(change), "sequence": self.changes.version + 1, "at": _now()}]))
@@ -105,7 +114,10 @@ class Ledger:
         return self.changes.refresh().version
 
     def begin(self, boundary: int, changes_version: int) -> bool:
-        """Marks all boundaries up to this one as begun, unless there was a request since: what is to run may be something else."""
+        """Marks all boundaries up to this one as begun, unless there was a request since.
+
+        What is to run may be something else.
+        """
         if self.changes_version() != changes_version:
             return False
         if (_instant(self.changes) or -1) >= boundary:
@@ -149,7 +161,10 @@ class Ledger:
 
     def commit(self, batch: Batch, states: Mapping[str, KeptState], failures: Mapping[str, str], seconds: float,
                task_seconds: Mapping[str, float], versions: Mapping[str, int] | None = None) -> None:
-        """`states` are as after the batch; `versions`: of the tables that are open, which from here on must be there."""
+        """`states` are as after the batch.
+
+        `versions` are those of the open tables, which from here on must be there.
+        """
         table_versions = {**self._table_versions(), **(versions or {}), CHANGES_PATH: self.changes.version}
         self._enter(LedgerEntry("commit", batch, states, table_versions), failures, seconds, task_seconds)
 
@@ -158,11 +173,13 @@ class Ledger:
         last = self._last[1]
         return last.table_versions if last is not None else {}
 
-    def _enter(self, entry: LedgerEntry, failures: Mapping[str, str], seconds: float, task_seconds: Mapping[str, float]) -> None:
+    def _enter(self, entry: LedgerEntry, failures: Mapping[str, str], seconds: float,
+               task_seconds: Mapping[str, float]) -> None:
         runner = f"{socket.gethostname()}:{os.getpid()} {self.asked_by}".strip()
         row = encode_row(entry, failures, seconds, task_seconds, runner, _now())
         number = 2 * entry.batch.number + (entry.phase == "commit")
-        self.batches.append(_rows(BATCHES, [row]), transaction=("batch", number), metadata={"forebay": encode_entry(entry)})
+        metadata = {"forebay": encode_entry(entry)}
+        self.batches.append(_rows(BATCHES, [row]), transaction=("batch", number), metadata=metadata)
         self._last = (self.batches.version, entry)      # as it would be read: with many queries that takes a while
 
     def _replace(self, entry: LedgerEntry) -> None:
@@ -203,7 +220,8 @@ class Ledger:
 
     def tidy(self) -> None:
         """Makes one file of many small ones in both tables; the newest entry goes on saying what it says."""
-        entry = self.batches.metadata().get("forebay")      # as last read: what another process entered since is a conflict
+        # As last read: what another process entered since is a conflict.
+        entry = self.batches.metadata().get("forebay")
         for table, order, metadata in ((self.changes.refresh(), "sequence", {}), (self.batches, "batch, phase DESC", {"forebay": str(entry)})):
             small = [f for f in table.files() if f.size < SMALL]
             if len(small) <= MANY:
@@ -243,7 +261,10 @@ def _instant(changes: Table) -> int | None:
 
 
 def _changes(table: Table, files: Iterable[str]) -> dict[str, list[tuple[int, QueryChange]]]:
-    """By file; read without an engine, a dataset or instants as Python values (these make Arrow import pandas): a command often reads no more than this."""
+    """By file; read without an engine, a dataset or instants as Python values (these make Arrow import pandas).
+
+    A command often reads no more than this.
+    """
     found = {}
     for path in files:
         read = _rows_of(places.join(table.path, path)).drop_columns(["at"])

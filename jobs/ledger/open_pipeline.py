@@ -15,14 +15,15 @@ from jobs.storage import places
 from jobs.storage.tables import Table
 from optimizer.query.model import Catalog
 
-HANDOVER = "handover"        # folder in which tasks leave results too large for Spark to pass on; the driver takes them away
+# Folder in which tasks leave results too large for Spark to pass on; the driver takes them away.
+HANDOVER = "handover"
 
 
 @dataclass(frozen=True)
 class OpenPipeline:
-    """A pipeline with its tables, its ledger, its tasks and a clock: `Loop(open_pipeline(load("shop"))).run()` runs what is complete.
+    """A pipeline with its tables, its ledger, its tasks and a clock.
 
-    It remembers nothing of what is decided or measured: see `jobs.run.Loop` for who does.
+    `Loop(open_pipeline(load("shop"))).run()` runs what is complete. It remembers nothing of what is decided or measured: see `jobs.run.Loop` for who does.
     """
 
     pipeline: Pipeline
@@ -42,8 +43,12 @@ class OpenPipeline:
 
 
 def open_pipeline(pipeline: Pipeline, engine: str | None = None, asked_by: str = "", lasting: bool = False) -> OpenPipeline:
-    """`asked_by`: a kind of trigger and a DAG run, for the ledger; `lasting`: Spark is used only while the pipeline is held, so a session may be shared."""
+    """`asked_by` is a kind of trigger and a DAG run, for the ledger.
+
+    `lasting`: Spark is used only while the pipeline is held, so a session may be shared.
+    """
     spark = pipeline.spark
     tasks = Tasks(spark.remote or spark.master, dict(spark.settings), pipeline.warehouse if lasting else "",
                   places.join(pipeline.warehouse, HANDOVER))
-    return OpenPipeline(pipeline, Warehouse(pipeline.warehouse), Ledger(pipeline.warehouse, asked_by), tasks, catalog(pipeline), engine)
+    warehouse, ledger = Warehouse(pipeline.warehouse), Ledger(pipeline.warehouse, asked_by)
+    return OpenPipeline(pipeline, warehouse, ledger, tasks, catalog(pipeline), engine)

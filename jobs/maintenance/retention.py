@@ -39,8 +39,8 @@ def horizons(rt: OpenPipeline) -> dict[str, int]:
 def _together(rt: OpenPipeline, known: Iterable[QueryState]) -> dict[str, int]:
     """Shared tables: how long the rows of the query stay that keeps them longest; those of which some stay for ever are not among them."""
     found: dict[str, list[int | None]] = {}
-    for standing in known:
-        found.setdefault(table_of(standing.columns), []).append(_longest(rt, standing))
+    for query_state in known:
+        found.setdefault(table_of(query_state.columns), []).append(_longest(rt, query_state))
     return {path: max(k for k in keeps if k is not None) for path, keeps in found.items() if None not in keeps}
 
 
@@ -77,9 +77,9 @@ def since(rt: OpenPipeline, path: str) -> int | None:
     return None if number < 0 else number
 
 
-def gone(rt: OpenPipeline, standing: QueryState) -> int | None:
+def gone(rt: OpenPipeline, query_state: QueryState) -> int | None:
     """Up to where answers of the query may have left, from its own table or from one it shared."""
-    return max((at for path in (standing.table, table_of(standing.columns)) if (at := since(rt, path)) is not None), default=None)
+    return max((at for path in (query_state.table, table_of(query_state.columns)) if (at := since(rt, path)) is not None), default=None)
 
 
 def unsure(rt: OpenPipeline, query: Query, boundaries: list[int]) -> int:
@@ -93,10 +93,10 @@ def unsure(rt: OpenPipeline, query: Query, boundaries: list[int]) -> int:
     return next((k + begin for k, spare in enumerate(needed) if spare >= 0 and k + begin < len(boundaries)), len(boundaries))
 
 
-def _longest(rt: OpenPipeline, standing: QueryState) -> int | None:
+def _longest(rt: OpenPipeline, query_state: QueryState) -> int | None:
     """Results stay as long as the rows of the stream that keeps longest."""
     try:
-        lengths = [rt.pipeline.streams[i.source].keep for i in parsed(standing.sql, rt.catalog).inputs if i.is_stream]
+        lengths = [rt.pipeline.streams[i.source].keep for i in parsed(query_state.sql, rt.catalog).inputs if i.is_stream]
     except ForebayError:      # an ended query may read what forebay.yml does not declare any more
         return None
     return None if None in lengths else max(length for length in lengths if length is not None)

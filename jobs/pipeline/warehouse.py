@@ -1,4 +1,7 @@
-"""Every table of a pipeline, by its path under the warehouse; each is opened once and followed from then on, since opening one reads its log anew."""
+"""Every table of a pipeline, by its path under the warehouse.
+
+Each is opened once and followed from then on, since opening one reads its log anew.
+"""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
@@ -12,8 +15,8 @@ from jobs.storage.tables import Table
 class Warehouse:
     """The tables under one root, a folder or a URI, with the handles that this process has open.
 
-    `Warehouse("/data/shop/warehouse").table("streams/views")` opens the table of a stream; asked again it gives the same
-    handle, which costs nothing. Following a table with `latest` costs one look for its next commit.
+    `Warehouse("/data/shop/warehouse").table("streams/views")` opens the table of a stream; asked again it gives the
+    same handle, which costs nothing. Following a table with `latest` costs one look for its next commit.
     """
 
     def __init__(self, root: str) -> None:

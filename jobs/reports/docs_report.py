@@ -61,11 +61,11 @@ def listed(rt: OpenPipeline) -> dict[str, Any]:
     for name, stream in rt.pipeline.streams.items():
         own = derived.of_stream(stream.columns, stream.event_time)
         found[f"stream {name}"] = _rows(own, declared.of_stream(name), "input")
-    for standing in requests.listed(rt):
-        if standing.is_active:
-            query = parsed(standing.sql, rt.catalog)
-            expected = declared.of_query(standing.name, dict(query.columns))
-            found[f"query {standing.name}"] = _rows(derived.of_query(query), expected, "answers")
+    for query_state in requests.listed(rt):
+        if query_state.is_active:
+            query = parsed(query_state.sql, rt.catalog)
+            expected = declared.of_query(query_state.name, dict(query.columns))
+            found[f"query {query_state.name}"] = _rows(derived.of_query(query), expected, "answers")
     return found
 
 

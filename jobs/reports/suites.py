@@ -34,12 +34,12 @@ def suites(rt: OpenPipeline) -> Iterator[Suite]:
         if tables.exists(rt.path("streams", name)):
             boundary, rows = _newest(rt, name)
             yield from _split(f"stream_{name}", rows, _of_stream(rt, declared, name, boundary), rt.pipeline.streams[name].sensitive)
-    for standing in requests.listed(rt):
-        boundaries = answers.published(rt, standing.name) if standing.is_active else []
+    for query_state in requests.listed(rt):
+        boundaries = answers.published(rt, query_state.name) if query_state.is_active else []
         if boundaries:
-            hidden = derived.revealing(parsed(standing.sql, rt.catalog), expect.sensitive(rt))
-            rows = answers.rows(rt, standing, boundaries[-1:]).slice(0, SAMPLE)
-            yield from _split(f"query_{standing.name}", rows, _of_query(rt, declared, standing, boundaries[-1]), hidden)
+            hidden = derived.revealing(parsed(query_state.sql, rt.catalog), expect.sensitive(rt))
+            rows = answers.rows(rt, query_state, boundaries[-1:]).slice(0, SAMPLE)
+            yield from _split(f"query_{query_state.name}", rows, _of_query(rt, declared, query_state, boundaries[-1]), hidden)
 
 
 Touching = tuple[tuple[str, ...], SuiteExpectation]
@@ -116,12 +116,12 @@ def _volume(rt: OpenPipeline, stream: str, last: int) -> Iterator[tuple[str, dic
         yield "expect_table_row_count_to_be_between", {"min_value": usual[0], "max_value": usual[1]}
 
 
-def _of_query(rt: OpenPipeline, declared: DeclaredExpectations, standing: QueryState, last: int) -> Iterator[Touching]:
-    query = parsed(standing.sql, rt.catalog)
+def _of_query(rt: OpenPipeline, declared: DeclaredExpectations, query_state: QueryState, last: int) -> Iterator[Touching]:
+    query = parsed(query_state.sql, rt.catalog)
     for d in derived.of_query(query):
         for kind, arguments in _query_words(d, last):
             yield d.columns, SuiteExpectation(kind, arguments, d.severity, d.text)
-    for e in declared.of_query(standing.name, dict(query.columns)):
+    for e in declared.of_query(query_state.name, dict(query.columns)):
         yield e.columns, _words(e)
 
 

@@ -152,23 +152,23 @@ def _log(place: Store, name: str, tags: dict[str, str]) -> Log:
     return Log(client, made)
 
 
-def _query(rt: OpenPipeline, log: Log, standing: QueryState) -> dict[str, Any] | None:
+def _query(rt: OpenPipeline, log: Log, query_state: QueryState) -> dict[str, Any] | None:
     """A query's run, brought up to the last batch that answered it."""
-    found = spans(rt, standing.name)
+    found = spans(rt, query_state.name)
     if not found:
         return None
     ledger = str(found[0].first.at)      # of another ledger of the same name the batches are others
-    run = _run(log, {"forebay.kind": "query", "forebay.query": standing.name, "forebay.ledger": ledger}, standing.name, found[0].first.at)
+    run = _run(log, {"forebay.kind": "query", "forebay.query": query_state.name, "forebay.ledger": ledger}, query_state.name, found[0].first.at)
     upto = int(run.data.tags.get("forebay.upto", -1))
-    found = weighed(rt, standing.name, found, upto)
+    found = weighed(rt, query_state.name, found, upto)
     fresh = [p for s in found for p in s.points if p.batch > upto]
     if fresh:
         for number, span in enumerate(found):
             if span.points[-1].batch >= upto:      # also the one that was in force then: it may have ended
-                _span(log, run.info.run_id, standing.name, span, upto, ended=number < len(found) - 1)
+                _span(log, run.info.run_id, query_state.name, span, upto, ended=number < len(found) - 1)
         _metrics(log, run.info.run_id, fresh)
-        _artifacts(rt, log, run.info.run_id, standing, found)
-    _state(log, run, standing, found)
+        _artifacts(rt, log, run.info.run_id, query_state, found)
+    _state(log, run, query_state, found)
     return {"run": run.info.run_id, "batches": len(fresh)}
 
 
@@ -226,14 +226,14 @@ def _describe(log: Log, run: str, span: Span) -> None:
                                   "candidates": listed}, "decision.json")
 
 
-def _artifacts(rt: OpenPipeline, log: Log, run: str, standing: QueryState, found: Sequence[Span]) -> None:
+def _artifacts(rt: OpenPipeline, log: Log, run: str, query_state: QueryState, found: Sequence[Span]) -> None:
     """As of now: the chart, the switches, and for a query in force what its next boundary would be decided by."""
     client = log.client
-    client.log_figure(run, chart(standing.name, found), "cost.png")
-    client.log_text(run, standing.sql.strip() + "\n", "query.sql")
+    client.log_figure(run, chart(query_state.name, found), "cost.png")
+    client.log_text(run, query_state.sql.strip() + "\n", "query.sql")
     client.log_dict(run, {"spans": [_said(s) for s in found]}, "switches.json")
-    if standing.is_active:
-        document = answers.explain(Chooser(rt, Statistics(rt)), standing.name)
+    if query_state.is_active:
+        document = answers.explain(Chooser(rt, Statistics(rt)), query_state.name)
         client.log_dict(run, document["statistics"], "explain/statistics.json")
         client.log_dict(run, {"candidates": document["candidates"]}, "explain/candidates.json")
         client.log_text(run, f"{document['chosen']}: {document['why']}\n\n{document['tree']}\n", "explain/plan.txt")
@@ -246,14 +246,16 @@ def _said(span: Span) -> dict[str, Any]:
             "measured_s": span.median("measured_s"), "predicted_s": span.median("predicted_s")}
 
 
-def _state(log: Log, run: Any, standing: QueryState, found: Sequence[Span]) -> None:
+def _state(log: Log, run: Any, query_state: QueryState, found: Sequence[Span]) -> None:
     last = found[-1].points[-1]
     regret = sum(p.metrics.get("regret_s", 0.0) for s in found for p in s.points)
-    said = {"plan": found[-1].plan.name, "boundary": iso(last.last), "state": standing.status, "pinned": standing.pin or "", "switches": str(len(found) - 1),
-            "regret_s": f"{regret:.3f}", "upto": str(last.batch)}
-    _tags(log, run.info.run_id, {"mlflow.note.content": f"```sql\n{standing.sql.strip()}\n```", **{f"forebay.{k}": v for k, v in said.items()},
-                                 **_asked_by(last)})
-    wanted = {"deleted": "FINISHED", "failed": "FAILED"}.get(standing.status, "RUNNING")
+    facts = {"plan": found[-1].plan.name, "boundary": iso(last.last), "state": query_state.status,
+             "pinned": query_state.pin or "", "switches": str(len(found) - 1), "regret_s": f"{regret:.3f}",
+             "upto": str(last.batch)}
+    tags = {f"forebay.{name}": value for name, value in facts.items()}
+    note = {"mlflow.note.content": f"```sql\n{query_state.sql.strip()}\n```"}
+    _tags(log, run.info.run_id, {**note, **tags, **_asked_by(last)})
+    wanted = {"deleted": "FINISHED", "failed": "FAILED"}.get(query_state.status, "RUNNING")
     if run.info.status != wanted:
         log.client.update_run(run.info.run_id, wanted)
 

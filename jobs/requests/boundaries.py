@@ -1,4 +1,7 @@
-"""Which boundaries can run: the next one, how far the streams' rows let it go, what it waits for, how many go together; nothing is begun or written here."""
+"""Which boundaries can run: the next one, how far rows have come, what it waits for, how many go together.
+
+Nothing is begun or written here.
+"""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -74,7 +77,10 @@ class Arrivals:
         return self._watermarks[stream].latest if stream in self._watermarks else None
 
     def missing(self, boundary: int) -> list[str]:
-        """Relations read that have no version yet: a boundary names the version that it uses, so it waits for the first."""
+        """Relations read that have no version yet.
+
+        A boundary names the version that it uses, so it waits for the first.
+        """
         pipe = self.pipe
         relations_read = {i.source for q in _queries_at(pipe, boundary).values() for i in q.inputs if not i.is_stream}
         if not relations_read <= self._versioned:
@@ -86,10 +92,14 @@ class Arrivals:
         if boundary is None:
             return []
         streams = read_streams(self.pipe, boundary)
-        return sorted(s for s in streams if not self._is_silent(s) and self._reached(s) < boundary) + self.missing(boundary)
+        late = sorted(s for s in streams if not self._is_silent(s) and self._reached(s) < boundary)
+        return late + self.missing(boundary)
 
     def next_group(self, to: int | None = None, flush: bool = False, limit: int | None = None) -> tuple[int, ...]:
-        """The next boundary, and after it as many as bring few rows and no change: an empty one then costs next to nothing."""
+        """The next boundary, and after it as many as bring few rows and no change.
+
+        An empty one then costs next to nothing.
+        """
         pipe, step = self.pipe, self.pipe.pipeline.batch
         first = next_boundary(pipe)
         if first is None or self.missing(first):
@@ -105,7 +115,10 @@ class Arrivals:
         return group
 
     def _complete_until(self, boundary: int, flush: bool) -> int:
-        """The last complete boundary, seen from this one: each stream read has a row at or after T + wait, or was silent for `idle`."""
+        """The last complete boundary, seen from this one.
+
+        Each stream read has a row at or after T + wait, or was silent for `idle`.
+        """
         streams, step = read_streams(self.pipe, boundary), self.pipe.pipeline.batch
         last = max(((m.latest // step + 1) * step for s, m in self._watermarks.items() if s in streams), default=0)
         if flush:

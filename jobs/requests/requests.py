@@ -86,13 +86,13 @@ def effective(rt: OpenPipeline, begun: int | None) -> int | None:
     return begun + rt.pipeline.batch if begun is not None else first_possible(rt)
 
 
-def document(rt: OpenPipeline, standing: QueryState, sharer: Sharer) -> dict[str, Any]:
+def document(rt: OpenPipeline, query_state: QueryState, sharer: Sharer) -> dict[str, Any]:
     """INTERFACE's `query show`."""
-    changes = [c for c in rt.ledger.all_changes() if c.query == standing.name]
+    changes = [c for c in rt.ledger.all_changes() if c.query == query_state.name]
     effective = changes[-1].effective if changes[-1].effective is not None else _beginning(rt)
-    shown = {"query": standing.name, "state": standing.status, "effective": effective, "table": standing.table, "sql": standing.sql,
-             "columns": [{"name": n, "type": t} for n, t in json.loads(standing.columns)], "pinned": standing.pin}
-    return {**shown, **sharer.document(standing), **({"error": standing.error} if standing.error else {})}
+    shown = {"query": query_state.name, "state": query_state.status, "effective": effective, "table": query_state.table, "sql": query_state.sql,
+             "columns": [{"name": n, "type": t} for n, t in json.loads(query_state.columns)], "pinned": query_state.pin}
+    return {**shown, **sharer.document(query_state), **({"error": query_state.error} if query_state.error else {})}
 
 
 def _beginning(rt: OpenPipeline) -> int | None:

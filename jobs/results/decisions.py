@@ -15,7 +15,7 @@ RULE = "by rule, before any statistics: inputs without grouping attributes aggre
 
 def document(rt: OpenPipeline, name: str) -> dict[str, Any]:
     """INTERFACE's `plans`: one entry a batch, whose time is that of all its queries divided by its boundaries."""
-    standing, changes, written = requests.show(rt, name), rt.ledger.all_changes(), choice.rows(rt, name)
+    query_state, changes, written = requests.show(rt, name), rt.ledger.all_changes(), choice.rows(rt, name)
     decisions: list[dict[str, Any]] = []
     runners: set[str] = set()
     for batch in rt.ledger.committed_batches():
@@ -29,7 +29,7 @@ def document(rt: OpenPipeline, name: str) -> dict[str, Any]:
             decisions.append({"batch": batch.number, "boundary": batch.first_boundary, "boundaries": batch.boundary_count, "plan": plan,
                               "text_since": None if since == BEFORE_ALL else since, "switched_from": None if before == plan else before,
                               "measured_s": _measured(batch, name), "started": started, **rest})
-    return {"query": name, "pinned": standing.pin, "regret_s": _regret(decisions), "decisions": decisions}
+    return {"query": name, "pinned": query_state.pin, "regret_s": _regret(decisions), "decisions": decisions}
 
 
 def _written(row: Mapping[str, Any] | None, pinned: bool) -> dict[str, Any]:

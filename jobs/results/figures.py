@@ -26,9 +26,9 @@ def document(statistics: Statistics) -> dict[str, Any]:
         return None if at is None or last is None else max(last - at, 0) // rt.pipeline.batch
 
     found: dict[str, tuple[Query, Observed]] = {}
-    for name, standing in queries_at(rt.ledger.all_changes()).items():
-        if standing.is_active:
-            query = parsed(standing.sql, rt.catalog)
+    for name, query_state in queries_at(rt.ledger.all_changes()).items():
+        if query_state.is_active:
+            query = parsed(query_state.sql, rt.catalog)
             known = statistics.observed(name, query)
             if known is not None:
                 found[name] = (query, known)

@@ -120,12 +120,12 @@ def _sizes(path: str, after: int) -> dict[int, int]:
 
 def _span(rt: OpenPipeline, name: str, entries: list[dict[str, Any]], known: QueryRecords) -> Span:
     first = entries[0]
-    standing = queries_at(rt.ledger.all_changes(), first["boundary"])[name]
-    query = parsed(standing.sql, rt.catalog)
+    query_state = queries_at(rt.ledger.all_changes(), first["boundary"])[name]
+    query = parsed(query_state.sql, rt.catalog)
     since = _text_since(first)
     decision = next((r for r in reversed(known.written) if since <= r["boundary"] <= first["boundary"] and r["plan"] == first["plan"]), None)
     plan = decode_form(decision["form"]) if decision else named(query, first["plan"])
-    return Span(plan, query, standing.sql, first["switched_from"], first["reason"], tuple(_point(rt, query, e, known) for e in entries), decision)
+    return Span(plan, query, query_state.sql, first["switched_from"], first["reason"], tuple(_point(rt, query, e, known) for e in entries), decision)
 
 
 def _text_since(entry: Mapping[str, Any]) -> int:

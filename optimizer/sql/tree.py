@@ -1,4 +1,7 @@
-"""The parser's tree: the only use of sqlglot's grammar, and where its nodes stand in the text; which nodes are allowed is decided by those who read it."""
+"""The parser's tree: the only use of sqlglot's grammar, and where its nodes stand in the text.
+
+Which nodes are allowed is decided by those who read it.
+"""
 from __future__ import annotations
 
 import re
@@ -15,7 +18,8 @@ from optimizer.errors import ForebayError
 from optimizer.sql.text import Source
 
 MOST_NESTED = 300      # operands within each other: more than any expression or its parentheses may have
-NESTED_A_STACK = 12    # of them on one thread's stack: each takes up to 30 calls, and Python allows a thread a thousand in all
+# Operands on one thread's stack: each takes up to 30 calls, and Python allows a thread a thousand in all.
+NESTED_A_STACK = 12
 SPARK = Spark()
 
 
@@ -45,7 +49,10 @@ class _Parser(SparkParser):
         return self._within(super()._parse_unary)
 
     def _within(self, parse: Callable[[], exp.Expr | None]) -> exp.Expr | None:
-        """Reads one operand within others. The recursion limit is the whole process's, so a deep text gets more stacks, not a higher limit."""
+        """Reads one operand within others.
+
+        The recursion limit is the whole process's, so a deep text gets more stacks, not a higher limit.
+        """
         self.nested += 1
         try:
             if self.nested > MOST_NESTED:
@@ -166,7 +173,10 @@ def _check_commas(source: Source) -> None:
 
 
 def _check_joins(source: Source) -> None:
-    """JOIN without a condition: refused here because the parser reads it as ON TRUE, and tries every nesting of several, which takes 2^n steps."""
+    """JOIN without a condition is refused.
+
+    It is refused here because the parser reads it as ON TRUE, and tries every nesting of several, which takes 2^n steps.
+    """
     words = list(re.finditer(r"\b(?:(?:CROSS|NATURAL)\s+)?JOIN\b|\bON\b|\bUSING\b", source.masked, re.IGNORECASE))
     kinds = [w[0].upper() for w in words] + ["END"]
     for word, kind, following in zip(words, kinds, kinds[1:]):

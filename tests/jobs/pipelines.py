@@ -45,7 +45,10 @@ def opened(folder: Path) -> forebay.Pipeline:
 
 
 def restarted(pipe: forebay.Pipeline, share_from: int | None = None, **changes: Any) -> forebay.Pipeline:
-    """The same, with nothing remembered, as another process would open it; `changes` are of its OpenPipeline: another clock, other tasks."""
+    """The same, with nothing remembered, as another process would open it.
+
+    `changes` are of its OpenPipeline: another clock, other tasks.
+    """
     pipe.loop = Loop(dataclasses.replace(pipe.runtime, **changes), share_from)
     return pipe
 
