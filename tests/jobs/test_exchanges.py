@@ -1,7 +1,6 @@
 """Exchanges in real Spark tasks: the answers of a recomputation, and no more Spark jobs than each of them says."""
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,6 +31,7 @@ def test_answers_and_jobs_of_each_exchange(spark: Any, tmp_path: Path, monkeypat
             for k in (1, 2, 3):
                 rows(pipe, [10 * batch + 1, 10 * batch + 7 + k / 9], k=k, x=k % 2)
                 rows(pipe, [10 * batch + 5], "buys", k=k, x=batch + k)
-            pipe.runtime, before = dataclasses.replace(pipe.runtime, tasks=tasks), tasks.jobs
+            restarted(pipe, tasks=tasks)
+            before = tasks.jobs
             assert len(pipe.run(flush=True)["ran"]) == 1 and tasks.jobs - before in JOBS[exchange]
     assert equal(pipe)
