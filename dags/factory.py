@@ -11,7 +11,7 @@ from airflow.sdk import DAG, Asset, AssetAlias, Param
 
 from dags import steps
 from dags.links import linked
-from jobs.pipeline.folders import Found, found, pages, uri
+from jobs.pipeline.folders import PipelineFolder, found, pages, uri
 from jobs.pipeline.model import Pipeline
 from optimizer.names import NAME
 
@@ -78,7 +78,7 @@ def _experiments() -> DAG:
     return dag
 
 
-def _broken(one: Found) -> DAG:
+def _broken(one: PipelineFolder) -> DAG:
     with DAG(f"forebay__{one.name}", description=f"broken: {one.reason}"[:1000], schedule=None, tags=["forebay", "broken"],
              doc_md=f"This pipeline cannot be read:\n\n    {one.reason}\n\nIts DAGs are back as soon as that is mended.", **COMMON) as dag:
         steps.broken(one.reason)

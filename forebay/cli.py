@@ -13,7 +13,7 @@ import typer
 
 import forebay
 from forebay import formats, show, text
-from forebay.outside import Call, Said, perform, shared
+from forebay.outside import CommonOptions, Said, perform, shared
 from optimizer.errors import ForebayError
 
 if TYPE_CHECKING:
@@ -46,11 +46,11 @@ def entry() -> None:
     """Takes the options that stand before a command."""
 
 
-def opened(call: Call) -> Pipeline:
+def opened(call: CommonOptions) -> Pipeline:
     return forebay.open(call.folder, call.engine)
 
 
-def _synchronised(call: Call, strict: bool = True) -> Pipeline:
+def _synchronised(call: CommonOptions, strict: bool = True) -> Pipeline:
     """The pipeline, with new files of queries/ taken in. Not strict: a bad file there must not keep a person from, say, pausing a query."""
     pipe = opened(call)
     try:
@@ -63,7 +63,7 @@ def _synchronised(call: Call, strict: bool = True) -> Pipeline:
     return pipe
 
 
-def ingest(call: Call, stream: Annotated[str | None, typer.Argument(metavar="STREAM")] = None,
+def ingest(call: CommonOptions, stream: Annotated[str | None, typer.Argument(metavar="STREAM")] = None,
            files: Annotated[list[str] | None, typer.Argument(metavar="FILES")] = None) -> Said:
     """Take new input in, once: from every source, or files into a stream."""
     if stream and not files:
@@ -72,7 +72,7 @@ def ingest(call: Call, stream: Annotated[str | None, typer.Argument(metavar="STR
     return Said(document, text.ingested(document), 1 if document["refused"] else 0)
 
 
-def run(call: Call, to: Annotated[str | None, typer.Option("--to", metavar="T", help="Stop at this boundary.")] = None,
+def run(call: CommonOptions, to: Annotated[str | None, typer.Option("--to", metavar="T", help="Stop at this boundary.")] = None,
         flush: Annotated[bool, typer.Option("--flush", help="Treat the input as ended.")] = False,
         batches: Annotated[int | None, typer.Option("--batches", min=1, metavar="N", help="At most N boundaries.")] = None) -> Said:
     """Run every boundary that is complete."""
@@ -83,7 +83,7 @@ def run(call: Call, to: Annotated[str | None, typer.Option("--to", metavar="T", 
     return Said(document, text.ran(document))
 
 
-def create(call: Call, name: Name, sql: Annotated[str | None, typer.Argument(metavar="SQL", help="The query; or -f FILE.")] = None,
+def create(call: CommonOptions, name: Name, sql: Annotated[str | None, typer.Argument(metavar="SQL", help="The query; or -f FILE.")] = None,
            file: Annotated[str | None, typer.Option("-f", "--file", metavar="FILE", help="Read the query from a file (- is stdin).")] = None,
            replace: Annotated[bool, typer.Option("--replace", help="Replace a query of that name.")] = False) -> Said:
     """Create a query; it answers from the boundary that is printed on, from the history that is there."""
@@ -104,39 +104,39 @@ def _read(path: str) -> str:
         raise ForebayError("bad-file", f"{path} cannot be read: {reason}", hint="name a text file with one query") from None
 
 
-def _changed(call: Call, name: str, action: str, plan: str | None = None) -> Said:
+def _changed(call: CommonOptions, name: str, action: str, plan: str | None = None) -> Said:
     document = show.query(_synchronised(call, strict=False).change(name, action, plan))
     return Said(document, text.query(document))
 
 
-def delete(call: Call, name: Name) -> Said:
+def delete(call: CommonOptions, name: Name) -> Said:
     """No answer from the printed boundary on; what was published stays readable."""
     return _changed(call, name, "delete")
 
 
-def pause(call: Call, name: Name) -> Said:
+def pause(call: CommonOptions, name: Name) -> Said:
     """No answer from the printed boundary on, until `resume`."""
     return _changed(call, name, "pause")
 
 
-def resume(call: Call, name: Name) -> Said:
+def resume(call: CommonOptions, name: Name) -> Said:
     """Answer again, from the printed boundary on."""
     return _changed(call, name, "resume")
 
 
-def list_(call: Call) -> Said:
+def list_(call: CommonOptions) -> Said:
     """Every query, also paused, failed and deleted ones."""
     documents = [show.query(d) for d in _synchronised(call).queries()]
     return Said({"queries": documents}, text.queries(documents))
 
 
-def show_(call: Call, name: Name) -> Said:
+def show_(call: CommonOptions, name: Name) -> Said:
     """One query: state, table, columns, text."""
     document = show.query(_synchronised(call, strict=False).query(name))
     return Said(document, text.query(document))
 
 
-def result(call: Call, name: Name, at: Annotated[str | None, typer.Option("--at", metavar="T", help="The answer at this boundary.")] = None,
+def result(call: CommonOptions, name: Name, at: Annotated[str | None, typer.Option("--at", metavar="T", help="The answer at this boundary.")] = None,
            every: Annotated[bool, typer.Option("--all", help="The answers at every boundary.")] = False,
            form: Annotated[Format, typer.Option("--format", help="How it is printed.")] = Format.table,
            output: Annotated[str | None, typer.Option("-o", "--output", metavar="FILE", help="Write to a file.")] = None) -> Said:
@@ -150,7 +150,7 @@ def result(call: Call, name: Name, at: Annotated[str | None, typer.Option("--at"
     return Said({}, write if output is None else lambda _: None, streamed=lambda out: formats.as_json(name, pipe.reader(name, instant, every), out))
 
 
-def explain(call: Call, query: Annotated[str, typer.Argument(metavar="NAME|SQL", help="A query's name, or a text.")],
+def explain(call: CommonOptions, query: Annotated[str, typer.Argument(metavar="NAME|SQL", help="A query's name, or a text.")],
             statistics: Annotated[Path | None, typer.Option(metavar="FILE", help="Price with these instead of what was measured (JSON).")] = None,
             cost_model: Annotated[Model, typer.Option("--cost-model", help="The model that chooses.")] = Model.measured) -> Said:
     """Every plan with its price, the choice and why, as a tree and as SQL."""
@@ -158,18 +158,18 @@ def explain(call: Call, query: Annotated[str, typer.Argument(metavar="NAME|SQL",
     return Said(document, text.explained(document))
 
 
-def plans(call: Call, name: Name) -> Said:
+def plans(call: CommonOptions, name: Name) -> Said:
     """The pin, and the plan in force at each boundary."""
     document = show.plans(opened(call).plans(name))
     return Said(document, text.plans(document))
 
 
-def pin(call: Call, name: Name, plan: Annotated[list[str], typer.Argument(metavar="PLAN", help="A plan's name, such as EAP10 expire.")]) -> Said:
+def pin(call: CommonOptions, name: Name, plan: Annotated[list[str], typer.Argument(metavar="PLAN", help="A plan's name, such as EAP10 expire.")]) -> Said:
     """Force a plan; `explain` lists the names."""
     return _changed(call, name, "pin", " ".join(plan))
 
 
-def unpin(call: Call, name: Name) -> Said:
+def unpin(call: CommonOptions, name: Name) -> Said:
     """Let the plan be chosen again."""
     return _changed(call, name, "unpin")
 
@@ -190,25 +190,25 @@ def windows(spec: Annotated[str, typer.Argument(metavar="SPEC", help="Such as 20
     return Said(document, coverage.described(document))
 
 
-def stats(call: Call) -> Said:
+def stats(call: CommonOptions) -> Said:
     """What is known of each stream and join."""
     document = show.stats(opened(call).stats())
     return Said(document, text.stats(document))
 
 
-def track(call: Call) -> Said:
+def track(call: CommonOptions) -> Said:
     """Write what the ledger says into MLflow, once."""
     document = opened(call).track()
     return Said(document, text.tracked(document))
 
 
-def verify(call: Call, name: Annotated[str | None, typer.Argument(metavar="NAME")] = None) -> Said:
+def verify(call: CommonOptions, name: Annotated[str | None, typer.Argument(metavar="NAME")] = None) -> Said:
     """Recompute answers by plain SQL over the raw rows; compare."""
     document = show.verified(opened(call).verify(name, "jvm" if call.engine == "jvm" else "duckdb"))
     return Said(document, text.verified(document), 1 if any(q["differences"] for q in document["queries"].values()) else 0)
 
 
-def release(call: Call, boundary: Annotated[str, typer.Argument(metavar="T")],
+def release(call: CommonOptions, boundary: Annotated[str, typer.Argument(metavar="T")],
             reason: Annotated[str, typer.Option("--reason", help="Why; the ledger keeps it.")]) -> Said:
     """Let a boundary pass that a critical expectation stopped."""
     at = show.micros(boundary, "T")
@@ -216,13 +216,15 @@ def release(call: Call, boundary: Annotated[str, typer.Argument(metavar="T")],
     return Said(document, text.released(document))
 
 
-def expectations(call: Call, docs: Annotated[bool, typer.Option("--docs", help="Make the data docs, pages to read without a network.")] = False) -> Said:
+def expectations(
+        call: CommonOptions,
+        docs: Annotated[bool, typer.Option("--docs", help="Make the data docs, pages to read without a network.")] = False) -> Said:
     """What is expected of streams and answers, and where it is held."""
     document = opened(call).expectations(docs)
     return Said(document, text.expectations(document))
 
 
-def doctor(call: Call, rebuild: Annotated[str | None, typer.Option(
+def doctor(call: CommonOptions, rebuild: Annotated[str | None, typer.Option(
         "--rebuild", metavar="NAME", help="Make a query's state and damaged answers anew from the stream tables.")] = None) -> Said:
     """Java, jars, versions, disk, locks, tables: what is well."""
     from jobs.commands.doctor import facts
@@ -248,14 +250,14 @@ def init(folder: Annotated[str, typer.Argument(metavar="DIR")],
     return Said(document, lambda out: text.line(out, document["message"]))
 
 
-def demo(call: Call, folder: Annotated[str, typer.Argument(metavar="DIR", help="Made anew each time.")] = "demo") -> Said:
+def demo(call: CommonOptions, folder: Annotated[str, typer.Argument(metavar="DIR", help="Made anew each time.")] = "demo") -> Said:
     """Two streams, exact answers, a crash survived, verify."""
     from forebay.demo import play
 
     return Said(play(folder, sys.stderr) if call.json else {}, lambda out: play(folder, out))
 
 
-def calibrate(call: Call, spark: Annotated[bool, typer.Option("--spark/--no-spark", help="Also what only Spark does: a minute more.")] = True) -> Said:
+def calibrate(call: CommonOptions, spark: Annotated[bool, typer.Option("--spark/--no-spark", help="Also what only Spark does: a minute more.")] = True) -> Said:
     """Measure what work costs on this machine, for the prices of plans."""
     from jobs.calibrate.machine import calibrate as measure
     from jobs.calibrate.machine import path
@@ -267,7 +269,7 @@ def calibrate(call: Call, spark: Annotated[bool, typer.Option("--spark/--no-spar
     return Said({**made.document(), "file": str(path())}, lambda out: text.line(out, f"{made.coefficients.measurements} batches measured; kept in {path()}"))
 
 
-def bench(call: Call, names: Annotated[list[str] | None, typer.Argument(metavar="NAME…")] = None,
+def bench(call: CommonOptions, names: Annotated[list[str] | None, typer.Argument(metavar="NAME…")] = None,
           quick: Annotated[bool, typer.Option("--quick", help="Smaller and fewer.")] = False) -> Said:
     """The comparisons with other systems; `list` shows them."""
     from jobs.papers import bench as benches  # type: ignore[attr-defined]
@@ -276,7 +278,7 @@ def bench(call: Call, names: Annotated[list[str] | None, typer.Argument(metavar=
     return Said(document, lambda out: text.line(out, document["text"]))
 
 
-def experiment(call: Call, names: Annotated[list[str] | None, typer.Argument(metavar="NAME…")] = None,
+def experiment(call: CommonOptions, names: Annotated[list[str] | None, typer.Argument(metavar="NAME…")] = None,
                quick: Annotated[bool, typer.Option("--quick", help="Smaller and fewer.")] = False,
                events: Annotated[int | None, typer.Option("--events", min=10_000, help="How many, where an experiment says.")] = None,
                pictures: Annotated[str | None, typer.Option("--pictures", metavar="DIR", help="Write a page and an SVG of each there.")] = None) -> Said:

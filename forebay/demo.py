@@ -15,7 +15,7 @@ from typing import Any, TextIO
 
 import forebay
 from forebay import demo_data, examples, show, text
-from forebay.demo_data import SALE, STEPS, Scale
+from forebay.demo_data import SALE, STEPS, DemoSize
 from forebay.pipeline import Pipeline
 from forebay.scheduler import Killed, Scheduler
 from jobs.ingest import register as intake
@@ -56,7 +56,7 @@ class Stage:
             self.bar.update(self.bar.task_ids[0], advance=1, description=what)
 
 
-def play(folder: str, out: TextIO, scale: Scale = Scale()) -> dict[str, Any]:
+def play(folder: str, out: TextIO, scale: DemoSize = DemoSize()) -> dict[str, Any]:
     started = time.perf_counter()
     prepare(folder)
     airflow = Scheduler(Path(folder, ".airflow").absolute(), Path(folder).absolute())
@@ -86,7 +86,7 @@ def prepare(folder: str) -> None:
     open(os.path.join(folder, MARK), "w", encoding="utf-8").close()
 
 
-def _played(stage: Stage, pipe: Pipeline, airflow: Scheduler, scale: Scale) -> dict[str, Any]:
+def _played(stage: Stage, pipe: Pipeline, airflow: Scheduler, scale: DemoSize) -> dict[str, Any]:
     stage.tell(f"{'step':>4}  {'rows':>7}  {'late':>5}  {'quarantined':>11}  {'boundaries':>10}  {'seconds':>7}  answered up to")
     ran, killed = 0, {}
     for step in range(STEPS):
@@ -112,12 +112,12 @@ def _played(stage: Stage, pipe: Pipeline, airflow: Scheduler, scale: Scale) -> d
     verified = _verified(stage, pipe)
     tracked = airflow.answer(f"{DAG}__adapt")["decision"]["mlflow"]
     last = pipe.runtime.ledger.committed()
-    rows = sum(intake.counts(pipe.runtime.pipeline)[:2])
+    rows = sum(intake.counts(pipe.runtime.warehouse)[:2])
     return {"rows": rows, "boundaries": ran, "killed": killed, "last": show.iso(last or 0), "verify": verified, "mlflow": tracked}
 
 
 def _row(stage: Stage, step: int, pipe: Pipeline, batches: Mapping[str, Any], seconds: float) -> None:
-    rows, late, aside = intake.counts(pipe.runtime.pipeline, f"landing/%/{step + 1:02d}.%")
+    rows, late, aside = intake.counts(pipe.runtime.warehouse, f"landing/%/{step + 1:02d}.%")
     last = batches["ran"][-1]["boundary"] if batches["ran"] else "–"
     stage.tell(f"{step + 1:>4}  {rows:>7,}  {late:>5,}  {aside:>11,}  {batches['boundaries']:>10}  {seconds:>7.1f}  {last}")
 
@@ -132,8 +132,8 @@ def crash(stage: Stage, pipe: Pipeline, airflow: Scheduler) -> dict[str, Any]:
             raise failed("demo-failed", f"the process that was to be killed ended by signal {end.signal}") from None
     else:
         raise failed("demo-failed", "the process that was to be killed went on")
-    phase, batch, _ = pipe.runtime.ledger.last() or ("none", None, {})
-    boundary = show.iso(batch.boundaries[0]) if batch else None
+    last = pipe.runtime.ledger.last()
+    boundary, phase = (show.iso(last.batch.boundaries[0]), last.phase) if last else (None, "none")
     stage.tell(f"      kill -9 ended the process that ran the DAG inside boundary {boundary}, after the commit of its state:")
     stage.tell(f"      the answers of that boundary are not there, the ledger's last word is its {phase}")
     return {"signal": "SIGKILL", "boundary": boundary, "ledger": phase}

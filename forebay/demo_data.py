@@ -20,25 +20,25 @@ LATE, TOO_LATE, BROKEN = 0.002, 0.0005, 0.0005
 
 
 @dataclass(frozen=True)
-class Scale:
+class DemoSize:
     """Rows in all, but for those that the sale brings."""
 
     views: int = 112_500
     purchases: int = 37_500
 
 
-def rows(scale: Scale) -> int:
+def rows(scale: DemoSize) -> int:
     return sum(sum(_counts(step, scale)) for step in range(STEPS))
 
 
-def write(folder: str, step: int, scale: Scale) -> None:
+def write(folder: str, step: int, scale: DemoSize) -> None:
     """One file a stream for the step, counted from 0."""
     rng, (views, purchases) = random.Random(2025 + step), _counts(step, scale)
     _write(os.path.join(folder, "landing", "views", f"{step + 1:02d}.csv"), ["ts,user,page,ms", *_views(rng, step, views)])
     _write(os.path.join(folder, "landing", "purchases", f"{step + 1:02d}.json"), _purchases(rng, step, purchases))
 
 
-def _counts(step: int, scale: Scale) -> tuple[int, int]:
+def _counts(step: int, scale: DemoSize) -> tuple[int, int]:
     views, purchases = (MORE_VIEWS, MORE_PURCHASES) if step in SALE else (1, 1)
     return scale.views // STEPS * views, scale.purchases // STEPS * purchases
 

@@ -29,7 +29,7 @@ class Engine(str, Enum):
 
 
 @dataclass(frozen=True)
-class Call:
+class CommonOptions:
     """What was asked of every command alike."""
 
     folder: str = "."
@@ -78,9 +78,9 @@ def shared(function: Callable[..., Said | None], engine: bool = False) -> Callab
     return outer
 
 
-def call(asked: dict[str, Any]) -> Call:
+def call(asked: dict[str, Any]) -> CommonOptions:
     engine = asked.get("engine")
-    return Call(asked.get("pipeline") or os.environ.get("FOREBAY_PIPELINE") or ".", bool(asked.get("as_json")), engine.value if engine else None)
+    return CommonOptions(asked.get("pipeline") or os.environ.get("FOREBAY_PIPELINE") or ".", bool(asked.get("as_json")), engine.value if engine else None)
 
 
 def _tell(said: Said, asked: dict[str, Any]) -> int:

@@ -9,17 +9,17 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from forebay import show
-from jobs import run as runner
 from jobs.commands import rebuild as rebuilding
 from jobs.expectations import findings as expect_ledger
-from jobs.ledger.open_pipeline import open_pipeline
-from jobs.ledger.queries import Standing
+from jobs.ledger.open_pipeline import OpenPipeline, open_pipeline
+from jobs.ledger.queries import QueryState
 from jobs.pipeline.config import load
 from jobs.reports import docs_report as expect_report
 from jobs.reports import tracking
 from jobs.requests import requests
 from jobs.results import answers, decisions
 from jobs.results import figures as statistics_said
+from jobs.run import Loop
 from optimizer.errors import ForebayError
 from optimizer.names import NAME
 
@@ -31,20 +31,25 @@ ACTIONS = ("delete", "pause", "resume", "pin", "unpin")
 
 class Pipeline:
     def __init__(self, folder: str = ".", engine: str | None = None) -> None:
-        self.runtime = open_pipeline(load(folder), engine)
+        self.loop = Loop(open_pipeline(load(folder), engine))
+
+    @property
+    def runtime(self) -> OpenPipeline:
+        """What every command may touch."""
+        return self.loop.pipe
 
     def ingest(self, stream: str | None = None, data: Any = None) -> dict[str, Any]:
         """New input into the stream tables, once: from every source, or `data` (path, paths, or a data frame) into one stream."""
         if (stream is None) != (data is None):
             raise ForebayError("bad-usage", "a stream and its data are given together", hint="ingest() takes every source, ingest(stream, data) the data")
         only = None if stream is None else {stream: list(data) if isinstance(data, (list, tuple)) else [data]}
-        return runner.take(self.runtime, only)
+        return self.loop.take(only)
 
     def run(self, to: Any = None, flush: bool = False, batches: int | None = None, progress: Any = lambda _: None) -> dict[str, Any]:
         """Every complete boundary."""
         if batches is not None and batches < 1:
             raise ForebayError("bad-usage", f"batches is {batches}", hint="at least 1, or None for all that are complete")
-        return runner.run(self.runtime, _instant(to, "to"), flush, batches, progress)
+        return self.loop.run(_instant(to, "to"), flush, batches, progress)
 
     def create(self, name: str, sql: str, replace: bool = False) -> dict[str, Any]:
         if not isinstance(name, str) or not isinstance(sql, str):
@@ -84,7 +89,7 @@ class Pipeline:
         """Candidates, choice, tree and SQL of a query by name or text. A text is never one word: that is a name, known or refused."""
         if re.fullmatch(NAME, query):
             requests.show(self.runtime, query)
-        return answers.explain(self.runtime, query, **options)
+        return answers.explain(self.loop.chooser, query, **options)
 
     def plans(self, name: str) -> dict[str, Any]:
         """The pin, and the plan in force at each boundary so far."""
@@ -92,7 +97,7 @@ class Pipeline:
 
     def stats(self) -> dict[str, Any]:
         """What is known of each stream and join, and how it was learnt."""
-        return statistics_said.document(self.runtime)
+        return statistics_said.document(self.loop.statistics)
 
     def track(self) -> dict[str, Any]:
         """Writes what the ledger says of batches and plans into MLflow, once."""
@@ -118,8 +123,8 @@ class Pipeline:
     def close(self) -> None:
         self.runtime.tasks.stop()
 
-    def _shown(self, standing: Standing) -> dict[str, Any]:
-        return requests.document(self.runtime, standing)
+    def _shown(self, query_state: QueryState) -> dict[str, Any]:
+        return requests.document(self.runtime, query_state, self.loop.sharer)
 
 
 def _instant(given: Any, name: str) -> Any:

@@ -105,7 +105,7 @@ def by_commands(there: There) -> dict[str, float]:
 def _committed(there: There) -> float:
     """When the last batch was committed."""
     rt = open_pipeline(load(str(there.folder)))
-    return instant(rt.ledger.told(1)[-1].at).timestamp()
+    return instant(rt.ledger.committed_batches(1)[-1].committed_at).timestamp()
 
 
 def _rest(there: There) -> None:

@@ -17,7 +17,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from jobs.pipeline.folders import Found, found
+from jobs.pipeline.folders import PipelineFolder, found
 from jobs.pipeline.model import Pipeline
 from jobs.reports import tracking_pages
 from jobs.reports.docs_pages import Markup, index, link
@@ -53,7 +53,7 @@ def page(path: str) -> tuple[HTTPStatus, str]:
         return HTTPStatus.NOT_FOUND, index("Not here (yet)", [(str(absent), (), [[link("/", "All pipelines")]])])
 
 
-def _known(pipelines: dict[str, Found], name: str) -> Pipeline:
+def _known(pipelines: dict[str, PipelineFolder], name: str) -> Pipeline:
     one = pipelines.get(name)
     if one is None or one.pipeline is None:
         raise Absent(one.reason if one else f"There is no pipeline {name}.")
@@ -84,7 +84,7 @@ def _charts(pipeline: Pipeline, query: str = "") -> str:
     return there.replace(server.rstrip("/"), os.environ.get(MLFLOW, server).rstrip("/"), 1)
 
 
-def _all(pipelines: Sequence[Found]) -> str:
+def _all(pipelines: Sequence[PipelineFolder]) -> str:
     airflow = os.environ.get(AIRFLOW, "").rstrip("/")
     rows = []
     for one in pipelines:

@@ -9,32 +9,28 @@ import statistics
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
-from types import SimpleNamespace
+from dataclasses import replace
 from typing import Any
 
-from jobs.adapt import choice, sharing
-from jobs.adapt import statistics as observing
-from jobs.adapt.choice import Load
-from jobs.adapt.sharing import Groups
+from jobs.adapt.choice import Chooser
+from jobs.adapt.sharing import Sharer
+from jobs.adapt.statistics import Statistics
 from jobs.batch import batch as batches
-from jobs.batch.batch import Answer, Answered
+from jobs.batch.batch import Answer, Answered, Spread
 from jobs.batch.shared import together, watched
-from jobs.batch.works import context_of, parsed, plan_value, works
+from jobs.batch.works import context_of, parsed, works
 from jobs.engine import row_counts
-from jobs.expectations import gate as expect
 from jobs.expectations.findings import Finding
-from jobs.ingest import agreed, ingest
-from jobs.ingest import register as intake
-from jobs.ingest import relations
-from jobs.ledger.ledger import Batch, Change, State
+from jobs.expectations.gate import Gate
+from jobs.ingest import agreed, ingest, relations
+from jobs.ledger.entries import Batch, KeptState, QueryGroupPrices
 from jobs.ledger.open_pipeline import OpenPipeline
-from jobs.ledger.queries import Standing, standings
+from jobs.ledger.queries import QueryChange, QueryState, queries_at
 from jobs.maintenance import compact, integrity, repair, retention
-from jobs.pipeline import handles
+from jobs.pipeline.declared import DeclaredExpectations
 from jobs.pipeline.schema import stream_schema
 from jobs.requests import requests
-from jobs.requests.boundaries import Arrivals, active, missing, next_boundary, next_group, read_streams, waiting_for
+from jobs.requests.boundaries import Arrivals, active, next_boundary, read_streams
 from jobs.storage import failpoints, places, tables
 from jobs.storage.lock import held
 from jobs.storage.tables import Conflict
@@ -44,281 +40,341 @@ from optimizer.plan.model import Plan, placed
 from optimizer.query.windows import SECOND
 
 TASKS = "tasks"
-RELIED = ("streams/", "results/", "relations/")      # tables whose versions the ledger names, since nothing else says that a commit is gone
+# Tables whose versions the ledger names, since nothing else says that a commit is gone.
+RELIED = ("streams/", "results/", "relations/")
 
 Progress = Callable[[Mapping[str, Any]], None]
-
-
-@dataclass
-class Loop:
-    """What the loop remembers between batches of one process."""
-
-    laps: dict[str, list[float]] = field(default_factory=dict)      # by stage of a batch: how long each took
-    position: int = -1                                              # of the ledger of batches, when this process last read it
-    mended: bool = False                                            # whether torn ends of logs were looked for since the process started
-    spread: Mapping[str, int] = field(default_factory=dict)         # by query: times as many parts as planned, for a task's memory
-    took: list[float] = field(default_factory=list)                 # seconds of boundaries on as many tasks as now
-
-    def lap(self, stage: str, since: float) -> float:
-        """Notes how long a stage of a batch took; gives the time now."""
-        now = time.perf_counter()
-        self.laps.setdefault(stage, []).append(now - since)
-        return now
-
-
-def stages(rt: OpenPipeline) -> dict[str, float]:
-    """Median seconds of each stage of the batches so far."""
-    return {stage: statistics.median(took) for stage, took in rt.memory(Loop).laps.items()}
-
-
-def run(rt: OpenPipeline, to: int | None = None, flush: bool = False, limit: int | None = None, progress: Progress = lambda _: None) -> dict[str, Any]:
-    """Every complete boundary, in INTERFACE's `run` shape."""
-    with held(rt.pipeline.warehouse), repair.told(rt):
-        return _run(rt, to, flush, limit, progress)
-
-
-def _run(rt: OpenPipeline, to: int | None, flush: bool, limit: int | None, progress: Progress) -> dict[str, Any]:
-    agreed.streams(rt)
-    _check_tables(rt)
-    ran = recover(rt)
-    rt.memory(Arrivals).marks = intake.watermarks(rt.pipeline)      # only an ingest moves them, and none can run meanwhile
-    requests.synchronise(rt)
-    expect.check(rt)
-    while limit is None or len(ran) < limit:
-        with rt.ledger.steady() as asked:
-            group = next_group(rt, to, flush, None if limit is None else limit - len(ran))
-            if not group:
-                break
-            group = expect.admitted(rt, group)
-            failpoints.at("batch.before-mark")
-            if not rt.ledger.begin(group[-1], asked):
-                continue
-            failpoints.at("batch.after-mark")
-            done = execute(rt, group)
-        rt.memory(Loop).position = rt.ledger.position
-        for entry in done:
-            progress(entry)
-        ran += done
-    upcoming = next_boundary(rt)
-    return {"ran": ran, "next": upcoming, "waiting_for": waiting_for(rt, upcoming), "without_version": missing(rt, upcoming) if upcoming is not None else []}
-
-
-def take(rt: OpenPipeline, only: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """New input into the stream tables and relations, once, in INTERFACE's `ingest` shape; holds the pipeline."""
-    with held(rt.pipeline.warehouse), repair.told(rt):
-        rt.forget()
-        _check_tables(rt, streams_only=True)
-        done = ingest.ingest(rt.pipeline, SimpleNamespace(last_begun=rt.ledger.begun()), rt.tasks, only, rt.clock)
-        refreshed = relations.refresh(rt.pipeline, rt.tasks)
-        compact.trim_logs(rt)
-    return {**done, "refused": done["refused"] + refreshed.refused}
-
-
-def _check_tables(rt: OpenPipeline, streams_only: bool = False) -> None:
-    """What a power cut or somebody else did to them; after a start, torn ends that nothing relies on are taken off first."""
-    if not rt.memory(Loop).mended:
-        integrity.mend_ends(rt)
-        rt.memory(Loop).mended = True
-    integrity.check(rt, (path for path in integrity.checked_paths(rt) if not streams_only or path.startswith("streams/")))
-    compact.take_over(rt, rt.pipeline.streams)
-
-
-def recover(rt: OpenPipeline) -> list[dict[str, Any]]:
-    """Finishes what a crash left: a half-recorded ingest, then the last intent without commit."""
-    expect.begin(rt)
-    ingest.recover(rt.pipeline)
-    last = rt.ledger.last()
-    rt.memory(Loop).position = rt.ledger.position
-    rt.forget()
-    done = []
-    if last is not None and last[0] == "intent":
-        failpoints.at("recover.before")
-        done = _carry_out_within_memory(rt, last[1], time.perf_counter())
-        failpoints.at("recover.after")
-    rt.memory(Loop).position = rt.ledger.position
-    compact.sweep_seldom(rt)      # not before: an intent that is run again reads files that its tables no longer name
-    return done
-
-
-def _describe(rt: OpenPipeline, boundaries: tuple[int, ...]) -> Batch:
-    """Fixes all that the batch depends on. The boundaries have begun: requests and late rows belong to later ones."""
-    last = rt.ledger.last()
-    if rt.ledger.position != rt.memory(Loop).position:
-        raise Conflict(f"another process has written to the ledger of batches in {rt.pipeline.warehouse} since this one read it")
-    choice.begin(rt, last[1] if last else None)
-    states = dict(last[2]) if last else {}
-    standing = active(rt, boundaries[0])
-    rt.memory(Load).parallel = _parallel(rt, last[1] if last else None)
-    together = sharing.decide(rt, standing, boundaries[0])
-    counted = sharing.counted(rt, together)
-    shared = sharing.plan_values(rt, together, standing, counted)
-    plans = {name: shared.get(name) or plan_value(choose(rt, s, states.get(name))) for name, s in standing.items()}
-    kept = {path: _sound(rt, path, name, s) for name, s in states.items() if name not in shared for path in state_paths(rt, name, s)}
-    return Batch(last[1].number + 1 if last else 0, boundaries, plans, relations.versions(rt.pipeline), states, kept, together.groups,
-                 {**counted, **{name: {**counted.get(name, {}), **told, "parts": rt.memory(Load).parallel.parts} for name, told in together.weighed.items()}},
-                 rt.memory(Load).parallel.parts)
-
-
-def _parallel(rt: OpenPipeline, last: Batch | None) -> Parallelism:
-    """Tasks for the next boundary; a change begins a new count."""
-    latency = None if rt.pipeline.latency is None else rt.pipeline.latency / SECOND
-    found = parallelism(latency, last.parts if last else 0, rt.memory(Loop).took, 1 if latency is None else rt.tasks.width)
-    if found.reason is not None:
-        rt.memory(Loop).took = []
-    return found
-
-
-def choose(rt: OpenPipeline, standing: Standing, state: State | None) -> Plan:
-    query, plan = parsed(standing.sql, rt.catalog), choice.plan(rt, standing, state)
-    foreign = any(rt.table(f"streams/{i.source}").features for i in query.inputs
-                  if i.is_stream and tables.exists(places.join(rt.pipeline.warehouse, "streams", i.source)))
-    return placed(plan, "jvm" if rt.engine == "jvm" or foreign else TASKS)
-
-
-def state_paths(rt: OpenPipeline, name: str, state: State) -> list[str]:
-    folder = places.join(rt.pipeline.warehouse, "state", name, str(state.epoch))
-    return [f"state/{name}/{state.epoch}/{s}" for s in places.listed(folder)]
-
-
-def _sound(rt: OpenPipeline, path: str, name: str, state: State) -> int:
-    """The version of a state table, if it is as the last batch left it."""
-    table = rt.table(path)
-    if what := integrity.state_damage(table, state.batch):
-        raise failed("damaged-state", f"the state of query {name!r} is damaged: {table.path} {what}",
-                     f"`forebay doctor --rebuild {name}` makes it anew from the stream tables")
-    return table.version
-
-
-def execute(rt: OpenPipeline, boundaries: tuple[int, ...]) -> list[dict[str, Any]]:
-    started = time.perf_counter()
-    batch = _describe(rt, boundaries)
-    rt.memory(Loop).lap("describe", started)
-    with ThreadPoolExecutor(1) as beside:
-        return _carry_out_within_memory(rt, batch, started, beside.submit(_intend, rt, batch).result)
-
-
-def _intend(rt: OpenPipeline, batch: Batch) -> None:
-    """Made durable while the tasks compute: until it is on the disk, nothing that they make is in any table."""
-    failpoints.at("batch.before-intent")
-    rt.ledger.intent(batch)
-    places.sync(rt.pipeline.warehouse)
-    failpoints.at("batch.after-intent")
 
 
 def _nothing() -> None:
     """What is left to wait for where the intent is durable."""
 
 
-def _carry_out_within_memory(rt: OpenPipeline, batch: Batch, started: float, intended: Callable[[], object] = _nothing) -> list[dict[str, Any]]:
-    """The batch; a query that does not fit into its tasks' memory, in however many parts, gets the plan that needs least, by an intent of its own.
+class Laps:
+    """How long each stage of the batches took, in seconds.
 
-    Nothing of the batch is in any table by then: memory runs out while tasks compute."""
-    while True:
-        try:
-            return _carry_out(rt, batch, started, intended)
-        except batches.Exhausted as error:
-            intended()
-            batch = _under_another_plan(rt, batch, error)
-            _intend(rt, batch)
-            intended = _nothing
+    `laps.lap("answer", since)` notes one, and gives the time now.
+    """
 
+    def __init__(self) -> None:
+        self.by_stage: dict[str, list[float]] = {}
 
-def _under_another_plan(rt: OpenPipeline, batch: Batch, error: batches.Exhausted) -> Batch:
-    standing = standings(rt.ledger.all_changes(), batch.boundaries[0])[error.query]
-    plan = choice.too_large(rt, standing, batch.states.get(error.query), error)
-    if plan is None:
-        raise error
-    apart = {name: tuple(n for n in names if n != error.query) for name, names in batch.shared.items()}
-    return replace(batch, plans={**batch.plans, error.query: plan_value(plan)}, shared=apart)
+    def lap(self, stage: str, since: float) -> float:
+        now = time.perf_counter()
+        self.by_stage.setdefault(stage, []).append(now - since)
+        return now
+
+    def medians(self) -> dict[str, float]:
+        return {stage: statistics.median(seconds) for stage, seconds in self.by_stage.items()}
 
 
-def _carry_out(rt: OpenPipeline, batch: Batch, started: float, intended: Callable[[], object]) -> list[dict[str, Any]]:
-    """Everything between intent and commit, and the commit; all of it can be done twice."""
-    lap = time.perf_counter()
-    context, known = context_of(rt), standings(rt.ledger.all_changes(), batch.boundaries[0])
-    for stream in {s for n in batch.plans for s in _streams(rt, known[n])}:
-        declared = rt.pipeline.streams[stream]
-        rt.table(f"streams/{stream}", stream_schema(declared.columns), agreed.properties(rt.pipeline, declared))
-    todo = works(context, batch, known)
-    groups = together(context, batch, known)
-    seen = [w for g in groups for w in watched(context, g)]
-    found = batches.answers(context, batch, todo, observing.asked(rt, batch, [*todo, *seen]), groups, rt.memory(Loop).spread)
-    made, rt.memory(Loop).spread = found.made, found.spread
-    failpoints.at("batch.after-tasks")
-    intended()
-    expect.answered(rt, batch, made, found.shared)
-    lap = rt.memory(Loop).lap("answer", lap)
-    gone = batches.store(context, batch, made, found.shared)
-    rt.memory(Groups).counted.update({s.together.name: s.counted for s in found.shared if s.counted})
-    if choice.of(rt).warm:      # the first batch of a process also starts Spark
-        rt.memory(Loop).took = [*rt.memory(Loop).took, (time.perf_counter() - started) / len(batch.boundaries)][-RESTED:]
-    _conclude(rt, batch, found, time.perf_counter() - started)
-    lap = rt.memory(Loop).lap("commit", lap)
-    failing = expect.keep(rt)
-    observing.keep(rt, batch, [*made, *map(Answer, seen)], found.taken)
-    lap = rt.memory(Loop).lap("statistics", lap)
-    if gone:
-        places.sync(rt.pipeline.warehouse)      # the entry that no longer needs them is on the disk before they leave it
-    compact.discard(rt, gone)
+class Loop:
+    """Runs a pipeline's boundaries, and owns all that is remembered between the batches of one process.
+
+    `Loop(open_pipeline(load("shop"))).run()` runs what is complete. Plans are remembered by `chooser`, groups by `sharer`,
+    samples by `statistics`, findings by `gate`, how far rows have come by `arrivals`. A crash loses nothing with them: all
+    can be read again. `share_from` is the sharer's rule, for benchmarks.
+    """
+
+    def __init__(self, pipe: OpenPipeline, share_from: int | None = None) -> None:
+        declared = DeclaredExpectations(pipe.pipeline)
+        self.pipe = pipe
+        self.statistics = Statistics(pipe)
+        self.chooser = Chooser(pipe, self.statistics)
+        self.sharer = Sharer(pipe, declared, share_from)
+        self.arrivals = Arrivals(pipe)
+        self.gate = Gate(pipe, declared, self.arrivals)
+        self.laps = Laps()
+        self._position = -1                 # of the ledger of batches, when this process last read it
+        self._mended = False                # whether torn ends of logs were looked for since the process started
+        self._spread: Spread = {}           # times as many parts as planned, for a task's memory
+        self._seconds: list[float] = []     # of boundaries on as many tasks as now
+
+    def run(self, to: int | None = None, flush: bool = False, limit: int | None = None,
+            progress: Progress = lambda _: None) -> dict[str, Any]:
+        """Every complete boundary, in INTERFACE's `run` shape."""
+        with held(self.pipe.pipeline.warehouse), repair.told(self.pipe):
+            return self._run(to, flush, limit, progress)
+
+    def _run(self, to: int | None, flush: bool, limit: int | None, progress: Progress) -> dict[str, Any]:
+        pipe = self.pipe
+        agreed.streams(pipe)
+        self._check_tables()
+        ran = self.recover()
+        self.arrivals.look()
+        requests.synchronise(pipe)
+        self.gate.check()
+        while limit is None or len(ran) < limit:
+            with pipe.ledger.steady() as changes_version:
+                group = self.arrivals.next_group(to, flush, None if limit is None else limit - len(ran))
+                if not group:
+                    break
+                group = self.gate.admitted(group)
+                failpoints.at("batch.before-mark")
+                if not pipe.ledger.begin(group[-1], changes_version):
+                    continue
+                failpoints.at("batch.after-mark")
+                entries = self._execute(group)
+            self._position = pipe.ledger.position
+            for entry in entries:
+                progress(entry)
+            ran += entries
+        upcoming = next_boundary(pipe)
+        without_version = self.arrivals.missing(upcoming) if upcoming is not None else []
+        return {"ran": ran, "next": upcoming, "waiting_for": self.arrivals.waiting_for(upcoming),
+                "without_version": without_version}
+
+    def take(self, only: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """New input into the stream tables and relations, once, in INTERFACE's `ingest` shape; holds the pipeline."""
+        pipe = self.pipe
+        with held(pipe.pipeline.warehouse), repair.told(pipe):
+            pipe.warehouse.refresh()
+            self._check_tables(streams_only=True)
+            report = ingest.ingest(pipe.pipeline, pipe.warehouse, pipe.ledger.begun(), pipe.tasks, only, pipe.clock)
+            refreshed = relations.refresh(pipe.pipeline, pipe.warehouse, pipe.tasks)
+            compact.trim_logs(pipe)
+        return {**report, "refused": report["refused"] + refreshed.refused}
+
+    def _check_tables(self, streams_only: bool = False) -> None:
+        """What a power cut or somebody else did to them.
+
+        After a start, torn ends that nothing relies on are taken off first.
+        """
+        if not self._mended:
+            integrity.mend_ends(self.pipe)
+            self._mended = True
+        paths = integrity.checked_paths(self.pipe)
+        integrity.check(self.pipe, (path for path in paths if not streams_only or path.startswith("streams/")))
+        compact.take_over(self.pipe, self.pipe.pipeline.streams)
+
+    def recover(self) -> list[dict[str, Any]]:
+        """Finishes what a crash left: a half-recorded ingest, then the last intent without commit."""
+        pipe = self.pipe
+        self.gate.begin()
+        ingest.recover(pipe.warehouse, pipe.pipeline.streams)
+        last = pipe.ledger.last()
+        self._position = pipe.ledger.position
+        pipe.warehouse.refresh()
+        entries = []
+        if last is not None and last.is_open:
+            failpoints.at("recover.before")
+            entries = self._carry_out_within_memory(last.batch, time.perf_counter())
+            failpoints.at("recover.after")
+        self._position = pipe.ledger.position
+        # Not before: an intent that is run again reads files that its tables no longer name.
+        compact.sweep_seldom(pipe)
+        return entries
+
+    def _describe(self, boundaries: tuple[int, ...]) -> Batch:
+        """Fixes all that the batch depends on.
+
+        The boundaries have begun: requests and late rows belong to later ones.
+        """
+        pipe, last = self.pipe, self.pipe.ledger.last()
+        if pipe.ledger.position != self._position:
+            place = pipe.pipeline.warehouse
+            raise Conflict(f"another process has written to the ledger of batches in {place} since this one read it")
+        self.chooser.begin(last.batch if last else None)
+        states = dict(last.states) if last else {}
+        queries = active(pipe, boundaries[0])
+        parallel = self._parallel(last.batch if last else None)
+        sharing = self.sharer.decide(queries, boundaries[0])
+        counts = self.sharer.counts_to_keep(sharing)
+        shared = self.sharer.plans(sharing, queries, counts)
+        plans = {n: shared.get(n) or self._choose(s, states.get(n), parallel) for n, s in queries.items()}
+        alone = {name: state for name, state in states.items() if name not in shared}
+        versions = {path: _sound(pipe, path, n, s) for n, s in alone.items() for path in state_paths(pipe, n, s)}
+        weighed = {name: counts.get(name, QueryGroupPrices()).updated(replace(prices, parts=parallel.parts))
+                   for name, prices in sharing.weighed.items()}
+        relation_versions = relations.versions(pipe.warehouse, pipe.pipeline.relations)
+        number = last.batch.number + 1 if last else 0
+        return Batch(number, boundaries, plans, relation_versions, states, versions, sharing.groups,
+                     {**counts, **weighed}, parallel.parts)
+
+    def _parallel(self, last: Batch | None) -> Parallelism:
+        """Tasks for the next boundary; a change begins a new count."""
+        latency = None if self.pipe.pipeline.latency is None else self.pipe.pipeline.latency / SECOND
+        most = 1 if latency is None else self.pipe.tasks.width
+        parallel = parallelism(latency, last.parts if last else 0, self._seconds, most)
+        if parallel.reason is not None:
+            self._seconds = []
+        return parallel
+
+    def _choose(self, query_state: QueryState, state: KeptState | None, parallel: Parallelism) -> Plan:
+        """Its plan, and where it runs: Spark itself reads what the kernel may not."""
+        pipe, plan = self.pipe, self.chooser.plan(query_state, state, parallel)
+        streams = [s for s in _streams(pipe, query_state) if tables.exists(pipe.path("streams", s))]
+        foreign = any(pipe.table(f"streams/{s}").features for s in streams)
+        return placed(plan, "jvm" if pipe.engine == "jvm" or foreign else TASKS)
+
+    def _execute(self, boundaries: tuple[int, ...]) -> list[dict[str, Any]]:
+        started = time.perf_counter()
+        batch = self._describe(boundaries)
+        self.laps.lap("describe", started)
+        with ThreadPoolExecutor(1) as beside:
+            return self._carry_out_within_memory(batch, started, beside.submit(_intend, self.pipe, batch).result)
+
+    def _carry_out_within_memory(self, batch: Batch, started: float,
+                                 intended: Callable[[], object] = _nothing) -> list[dict[str, Any]]:
+        """The batch; a query that does not fit into its tasks' memory, in however many parts, gets the leanest plan.
+
+        That takes an intent of its own. Nothing of the batch is in any table by then: memory runs out while tasks
+        compute.
+        """
+        while True:
+            try:
+                return self._carry_out(batch, started, intended)
+            except batches.Exhausted as error:
+                intended()
+                batch = self._under_another_plan(batch, error)
+                _intend(self.pipe, batch)
+                intended = _nothing
+
+    def _under_another_plan(self, batch: Batch, error: batches.Exhausted) -> Batch:
+        query_state = queries_at(self.pipe.ledger.all_changes(), batch.boundaries[0])[error.query]
+        plan = self.chooser.too_large(query_state, batch.states.get(error.query), error)
+        if plan is None:
+            raise error
+        apart = {name: tuple(n for n in names if n != error.query) for name, names in batch.query_groups.items()}
+        return replace(batch, plans={**batch.plans, error.query: plan}, query_groups=apart)
+
+    def _carry_out(self, batch: Batch, started: float, intended: Callable[[], object]) -> list[dict[str, Any]]:
+        """Everything between intent and commit, and the commit; all of it can be done twice."""
+        lap = time.perf_counter()
+        pipe, context = self.pipe, context_of(self.pipe)
+        queries = queries_at(pipe.ledger.all_changes(), batch.boundaries[0])
+        _open_streams(pipe, {s for n in batch.plans for s in _streams(pipe, queries[n])})
+        todo, groups = works(context, batch, queries), together(context, batch, queries)
+        members = [w for g in groups for w in watched(context, g)]
+        samples = self.statistics.wanted(batch, [*todo, *members])
+        answered = batches.answers(context, batch, todo, samples, groups, self._spread)
+        self._spread = answered.spread
+        failpoints.at("batch.after-tasks")
+        intended()
+        self.gate.answered(batch, answered.made, answered.shared)
+        lap = self.laps.lap("answer", lap)
+        removed = batches.store(context, batch, answered.made, answered.shared)
+        learnt = self.sharer.learn(batch, answered.shared)
+        if self.chooser.warm:      # the first batch of a process also starts Spark
+            self._seconds = [*self._seconds, (time.perf_counter() - started) / len(batch.boundaries)][-RESTED:]
+        self._conclude(learnt, answered, time.perf_counter() - started)
+        lap = self.laps.lap("commit", lap)
+        failing = self.gate.enter()
+        self.statistics.keep(batch, [*answered.made, *map(Answer, members)], answered.taken)
+        lap = self.laps.lap("statistics", lap)
+        _tidy(pipe, answered, removed)
+        self.laps.lap("compact", lap)
+        return report(pipe, batch, answered, failing, time.perf_counter() - started)
+
+    def _conclude(self, batch: Batch, answered: Answered, seconds: float) -> None:
+        """Failures become changes, then the batch is committed: from here on its answers are published.
+
+        A query that shares leaves the state that it had alone.
+        """
+        pipe, answers = self.pipe, answered.made
+        sharing = {name for names in batch.query_groups.values() for name in names}
+        failures = {a.work.name: a.failed for a in answers if a.failed}
+        for name, (boundary, message) in failures.items():
+            _record_failure(pipe, name, boundary, message)
+        states = {n: s for n, s in batch.states.items() if n in batch.plans and n not in failures and n not in sharing}
+        states |= {a.work.name: _state(a, batch) for a in answers if not a.failed and a.work.name not in sharing}
+        measured = self.chooser.learn(answers, seconds)
+        measured |= {name: s.seconds / len(s.answered) for s in answered.shared for name in s.answered}
+        failpoints.at("batch.before-commit")
+        synced = time.perf_counter()
+        # Tables and mark are on the disk before the ledger says that they are there.
+        places.sync(pipe.pipeline.warehouse)
+        self.laps.lap("sync", synced)
+        versions = pipe.warehouse.versions(RELIED)
+        pipe.ledger.commit(batch, states, {n: m for n, (_, m) in failures.items()}, seconds, measured, versions)
+        failpoints.at("batch.after-commit")
+        self.chooser.write(batch)
+
+
+def _intend(pipe: OpenPipeline, batch: Batch) -> None:
+    """Made durable while the tasks compute: until it is on the disk, nothing that they make is in any table."""
+    failpoints.at("batch.before-intent")
+    pipe.ledger.intent(batch)
+    places.sync(pipe.pipeline.warehouse)
+    failpoints.at("batch.after-intent")
+
+
+def _open_streams(pipe: OpenPipeline, streams: set[str]) -> None:
+    """Tables of streams to which no row has come yet are created."""
+    for stream in streams:
+        declared = pipe.pipeline.streams[stream]
+        pipe.table(f"streams/{stream}", stream_schema(declared.columns), agreed.properties(pipe.pipeline, declared))
+
+
+def _tidy(pipe: OpenPipeline, answered: Answered, removed: list[tuple[str, list[str]]]) -> None:
+    """After the commit: files that left state leave the disk, small ones are merged, old ones go."""
+    if removed:
+        # The entry that no longer needs them is on the disk before they leave it.
+        places.sync(pipe.pipeline.warehouse)
+    compact.discard(pipe, removed)
     failpoints.at("batch.after-discard")
-    horizons = retention.horizons(rt)
-    compact.compact(rt, made, horizons, found.shared)
-    retention.leave(rt, horizons)
-    rt.ledger.tidy()
-    compact.trim_logs(rt)
-    rt.memory(Loop).lap("compact", lap)
-    return report(rt, batch, found, failing, time.perf_counter() - started)
+    horizons = retention.horizons(pipe)
+    compact.compact(pipe, answered.made, horizons, answered.shared)
+    retention.leave(pipe, horizons)
+    pipe.ledger.tidy()
+    compact.trim_logs(pipe)
 
 
-def _conclude(rt: OpenPipeline, batch: Batch, found: Answered, seconds: float) -> None:
-    """Failures become changes, then the batch is committed: from here on its answers are published. Who shares leaves the state it had alone."""
-    made, together = found.made, {n for names in batch.shared.values() for n in names}
-    failed = {a.work.name: a.failed for a in made if a.failed}
-    for name, (boundary, message) in failed.items():
-        _record_failure(rt, name, boundary, message)
-    states = {**{n: s for n, s in batch.states.items() if n in batch.plans and n not in failed and n not in together},
-              **{a.work.name: _state(a, batch) for a in made if not a.failed and a.work.name not in together}}
-    measured = choice.learn(rt, made, seconds) | {n: s.seconds / len(s.answered) for s in found.shared for n in s.answered}
-    failpoints.at("batch.before-commit")
-    synced = time.perf_counter()
-    places.sync(rt.pipeline.warehouse)      # tables and mark are on the disk before the ledger says that they are there
-    rt.memory(Loop).lap("sync", synced)
-    versions = handles.versions(rt.pipeline, RELIED)
-    rt.ledger.commit(sharing.learnt(batch, rt.memory(Groups).counted), states, {n: m for n, (_, m) in failed.items()}, seconds, measured, versions)
-    failpoints.at("batch.after-commit")
-    choice.write(rt, batch)
+def state_paths(pipe: OpenPipeline, name: str, state: KeptState) -> list[str]:
+    folder = pipe.path("state", name, str(state.epoch))
+    return [f"state/{name}/{state.epoch}/{s}" for s in places.listed(folder)]
 
 
-def _streams(rt: OpenPipeline, standing: Standing) -> list[str]:
-    return [i.source for i in parsed(standing.sql, rt.catalog).inputs if i.is_stream]
+def _sound(pipe: OpenPipeline, path: str, name: str, state: KeptState) -> int:
+    """The version of a state table, if it is as the last batch left it."""
+    table = pipe.table(path)
+    if what := integrity.state_damage(table, state.batch):
+        raise failed("damaged-state", f"the state of query {name!r} is damaged: {table.path} {what}",
+                     f"`forebay doctor --rebuild {name}` makes it anew from the stream tables")
+    return table.version
 
 
-def _state(answer: Answer, batch: Batch) -> State:
-    return State(plan_value(answer.work.plan), answer.work.epoch, answer.work.due[-1], dict(batch.relations), batch.number)
+def _streams(pipe: OpenPipeline, query_state: QueryState) -> list[str]:
+    return [i.source for i in parsed(query_state.sql, pipe.catalog).inputs if i.is_stream]
 
 
-def _record_failure(rt: OpenPipeline, name: str, boundary: int, message: str) -> None:
-    if any(c.query == name and c.action == "fail" and c.effective == boundary for c in rt.ledger.all_changes()):
+def _state(answer: Answer, batch: Batch) -> KeptState:
+    work = answer.work
+    return KeptState(work.plan, work.epoch, work.due[-1], dict(batch.relation_versions), batch.number)
+
+
+def _record_failure(pipe: OpenPipeline, name: str, boundary: int, message: str) -> None:
+    if any(c.query == name and c.action == "fail" and c.effective == boundary for c in pipe.ledger.all_changes()):
         return
-    rt.ledger.request(lambda begun, known: Change(name, "fail", boundary, reason=message))
+    pipe.ledger.request(lambda begun, changes: QueryChange(name, "fail", boundary, reason=message))
 
 
-def report(rt: OpenPipeline, batch: Batch, found: Answered, failing: list[Finding], seconds: float) -> list[dict[str, Any]]:
+def report(pipe: OpenPipeline, batch: Batch, answered: Answered, failing: list[Finding],
+           seconds: float) -> list[dict[str, Any]]:
     """One entry a boundary; the time of a batch is shared among its boundaries."""
-    made = found.made
-    plans = {a.work.name: a.work for a in made} | {n: s.together.work_of[n] for s in found.shared for n in s.answered}
-    arrived, failing_from = _arrived(rt, batch), {a.work.name: a.failed[0] for a in made if a.failed}
-    return [{"boundary": t, "seconds": seconds / len(batch.boundaries), "rows": arrived.get(t, {}),
-             "plans": {n: w.plan.name for n, w in plans.items() if t in w.due and w.query.due(t) and t < failing_from.get(n, t + 1)},
-             "failed": {a.work.name: a.failed[1] for a in made if a.failed and a.failed[0] == t},
-             "unexpected": [f"{f.subject} expects {f.expectation}, observed: {f.observed}" for f in failing if f.boundary == t]} for t in batch.boundaries]
+    work_of = {a.work.name: a.work for a in answered.made}
+    work_of |= {name: s.together.work_of[name] for s in answered.shared for name in s.answered}
+    failures = {a.work.name: a.failed for a in answered.made if a.failed}
+    rows = _arrived(pipe, batch)
+
+    def plans(t: int) -> dict[str, str]:
+        due = {n: w for n, w in work_of.items() if t in w.due and w.query.due(t)}
+        return {n: w.plan.name for n, w in due.items() if n not in failures or t < failures[n][0]}
+
+    def unexpected(t: int) -> list[str]:
+        return [f"{f.subject} expects {f.expectation}, observed: {f.observed}" for f in failing if f.boundary == t]
+
+    return [{"boundary": t, "seconds": seconds / len(batch.boundaries), "rows": rows.get(t, {}), "plans": plans(t),
+             "failed": {n: message for n, (since, message) in failures.items() if since == t},
+             "unexpected": unexpected(t)}
+            for t in batch.boundaries]
 
 
-def _arrived(rt: OpenPipeline, batch: Batch) -> dict[int, dict[str, int]]:
+def _arrived(pipe: OpenPipeline, batch: Batch) -> dict[int, dict[str, int]]:
     """Rows that each boundary counts first, from the files' own counts where a file belongs to one boundary."""
-    found: dict[int, dict[str, int]] = {}
-    after, upto = batch.boundaries[0] - rt.pipeline.batch, batch.boundaries[-1]
-    for stream in sorted(read_streams(rt, batch.boundaries[0])):
-        for boundary, count in row_counts.by_boundary(rt.table(f"streams/{stream}"), after, upto):
-            found.setdefault(boundary, {})[stream] = found.get(boundary, {}).get(stream, 0) + count
-    return found
+    rows: dict[int, dict[str, int]] = {}
+    after, upto = batch.boundaries[0] - pipe.pipeline.batch, batch.boundaries[-1]
+    for stream in sorted(read_streams(pipe, batch.boundaries[0])):
+        for boundary, count in row_counts.by_boundary(pipe.table(f"streams/{stream}"), after, upto):
+            rows.setdefault(boundary, {})[stream] = rows.get(boundary, {}).get(stream, 0) + count
+    return rows

@@ -8,7 +8,7 @@ from random import Random
 
 import pyarrow as pa
 
-from jobs.engine.work import Outcome
+from jobs.engine.work import TaskResult
 from jobs.verify.recompute import Answer, compare
 from optimizer.errors import ForebayError
 from optimizer.expression.types import parse_type
@@ -23,7 +23,7 @@ from tests.engine import Ask, Failed, Folder, compact, orders, performed, taken
 from tests.streams import Case, Columns
 
 Got = dict[int, pa.Table | Failed]
-Course = Generator[Ask, list[Outcome], Got]
+Course = Generator[Ask, list[TaskResult], Got]
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ def answers(case: Case, query: Query, plan: Plan, choice: Random, parts: int = 1
 
 
 def alone(running: Course) -> Got:
-    outcomes: list[Outcome] | None = None
+    outcomes: list[TaskResult] | None = None
     while True:
         try:
             asked = running.send(outcomes)      # type: ignore[arg-type]

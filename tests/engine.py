@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from jobs.engine import jvm, kernel
 from jobs.engine.reach import Split, dealt, meets, split
-from jobs.engine.work import Order, Outcome, Sent, perform, prepare, write_file
+from jobs.engine.work import Sent, TaskOrder, TaskResult, perform, prepare, write_file
 from jobs.storage import tables
 from optimizer.plan.final import final
 from optimizer.plan.lowering import Lowering
@@ -82,16 +82,16 @@ class Ask:
         return os.path.join(self.folder.root, "answers") if self.query.returns_rows else None
 
 
-def orders(asked: Ask) -> list[Order]:
+def orders(asked: Ask) -> list[TaskOrder]:
     return [_order(asked, part) for part in range(asked.parts)]
 
 
-def performed(asked: list[Order]) -> list[Outcome]:
+def performed(asked: list[TaskOrder]) -> list[TaskResult]:
     sent: list[Sent] = [s for order in asked if order.narrow.before for s in prepare(order)]
     return [perform(order, sent) for order in asked]
 
 
-def taken(asked: Ask, outcomes: list[Outcome]) -> dict[int, pa.Table]:
+def taken(asked: Ask, outcomes: list[TaskResult]) -> dict[int, pa.Table]:
     """The answers, and the state for the next run."""
     failure = next((o.failed for o in outcomes if o.failed), None)
     if failure:
@@ -102,13 +102,13 @@ def taken(asked: Ask, outcomes: list[Outcome]) -> dict[int, pa.Table]:
     return answers
 
 
-def _order(asked: Ask, part: int) -> Order:
+def _order(asked: Ask, part: int) -> TaskOrder:
     low = Lowering(shape(asked.query), asked.plan, parts=asked.parts, part=part, complete=_complete(asked))
     narrow, wide = (asked.program(replace(low, narrow=n)) for n in (True, False))
     sources = [*(s for s in narrow.sources if s.kind != "exchange"), *(f.source for f in narrow.before)]
     found = {s.name: _files(s, asked.query, asked.folder, asked.parts, part) for s in sources}
     files, certain = {n: p[0] for n, p in found.items()}, {n: p[1] for n, p in found.items()}
-    return Order("q", part, asked.parts, narrow, wide, files, _folders(asked.folder, narrow), f"b{asked.boundaries[-1]}", asked.rows_to, certain)
+    return TaskOrder("q", part, asked.parts, narrow, wide, files, _folders(asked.folder, narrow), f"b{asked.boundaries[-1]}", asked.rows_to, certain)
 
 
 def _complete(asked: Ask) -> frozenset[tuple[int, str]]:
@@ -117,12 +117,12 @@ def _complete(asked: Ask) -> frozenset[tuple[int, str]]:
     return frozenset((i, name) for i, found in files.items() for name in (found[0].nulls if found else ()) if all(f.nulls.get(name) == 0 for f in found))
 
 
-def jvm_order(asked: Ask) -> jvm.Order:
+def jvm_order(asked: Ask) -> jvm.SparkOrder:
     """The same run in Spark SQL, as one part; streams are read from Delta tables."""
     made = asked.program(Lowering(shape(asked.query), asked.plan, "spark", narrow=False))
     streams = {s.name: _delta(asked.folder, s.of) for s in made.sources if s.kind == "stream" and s.of in asked.folder.rows}
     files = {s.name: _files(s, asked.query, asked.folder, 1, 0)[0] for s in made.sources if s.name not in streams}
-    return jvm.Order("q", made, streams, files, _folders(asked.folder, made), f"b{asked.boundaries[-1]}", asked.rows_to)
+    return jvm.SparkOrder("q", made, streams, files, _folders(asked.folder, made), f"b{asked.boundaries[-1]}", asked.rows_to)
 
 
 def _delta(folder: Folder, source: str) -> tuple[str, int]:
@@ -153,7 +153,7 @@ def _files(source: Source, query: Query, folder: Folder, parts: int, part: int) 
     return split(mine, source, lambda f: os.path.join(folder.root, place, f.path))
 
 
-def _answers(query: Query, plan: Plan, folder: Folder, outcomes: list[Outcome], boundaries: tuple[int, ...]) -> dict[int, pa.Table]:
+def _answers(query: Query, plan: Plan, folder: Folder, outcomes: list[TaskResult], boundaries: tuple[int, ...]) -> dict[int, pa.Table]:
     con = kernel.shared()
     if query.returns_rows:
         files = tuple(os.path.join(folder.root, "answers", f.path) for o in outcomes for s, f in o.written if s == "")
@@ -179,7 +179,7 @@ def _nothing(query: Query) -> pa.Table:
     return pa.table({name: pa.nulls(0) for name, _ in query.columns})
 
 
-def _keep(made: Program, folder: Folder, outcomes: list[Outcome], last: int, shed: bool) -> None:
+def _keep(made: Program, folder: Folder, outcomes: list[TaskResult], last: int, shed: bool) -> None:
     """Files in which everything has ended leave with the batch, if the plan sheds them; sets that stand for one boundary are replaced."""
     for write in made.writes:
         new = [f for o in outcomes for s, f in o.written if s == write.set]

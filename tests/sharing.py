@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from jobs.batch.shared import finished
 from jobs.engine.reach import Split, dealt, meets, split
-from jobs.engine.work import Order, perform
+from jobs.engine.work import TaskOrder, perform
 from optimizer.plan.program import Program, Source
 from optimizer.query.model import Query
 from optimizer.sharing.family import Family, family_program
@@ -56,7 +56,7 @@ def _of(rows: pa.Table, name: str, t: int) -> pa.Table:
     return rows.take(pa.array(mine, pa.int64())).drop_columns(["query", "boundary"])
 
 
-def _order(made: Family, folder: Folder, boundaries: tuple[int, ...], parts: int, part: int) -> Order:
+def _order(made: Family, folder: Folder, boundaries: tuple[int, ...], parts: int, part: int) -> TaskOrder:
     def program(narrow: bool) -> Program:
         lows = tuple(lowering(g, parts=parts, part=part, narrow=narrow) for g in made.groups)
         count = len(boundaries) != 2      # what equation (2) asks beside must disturb nothing
@@ -65,7 +65,7 @@ def _order(made: Family, folder: Folder, boundaries: tuple[int, ...], parts: int
     narrow, wide = program(True), program(False)
     found = {s.name: _files(s, made, folder, parts, part) for s in narrow.sources}
     files, certain = {n: p[0] for n, p in found.items()}, {n: p[1] for n, p in found.items()}
-    return Order("group", part, parts, narrow, wide, files, {}, "b", certain=certain)
+    return TaskOrder("group", part, parts, narrow, wide, files, {}, "b", certain=certain)
 
 
 def _files(source: Source, made: Family, folder: Folder, parts: int, part: int) -> Split:

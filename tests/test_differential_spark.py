@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from jobs.engine import jvm
 from jobs.engine.tasks import Tasks
-from jobs.engine.work import Joining, Outcome, prepare
+from jobs.engine.work import Joining, TaskResult, prepare
 from jobs.verify.recompute import Answer
 from optimizer.plan.model import Plan, placed
 from optimizer.query.model import Query
@@ -84,7 +84,7 @@ def kinds(pairs: list[Pair]) -> Counter[str]:
 def side_by_side(tasks: Tasks, pairs: list[Pair]) -> list[Got]:
     """Round after round: the next run of every pair that is not done, all of them in one Spark job."""
     got: list[Got] = [{} for _ in pairs]
-    running, told = {n: p.course() for n, p in enumerate(pairs)}, dict[int, list[Outcome] | None]()
+    running, told = {n: p.course() for n, p in enumerate(pairs)}, dict[int, list[TaskResult] | None]()
     while running:
         asked: dict[int, Ask] = {}
         for n in list(running):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.engine.work import Order, perform
+from jobs.engine.work import TaskOrder, perform
 from optimizer.expression.types import BIGINT, TIMESTAMP
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.model import candidates
@@ -37,7 +37,7 @@ def crossed(folder: str, count: int) -> tuple[int, int]:
     asked = parse(SQL, Catalog(SECOND, tuple((s, "ts", COLUMNS) for s in ("s1", "s2")), ()))
     made = program(Lowering(shape(asked), candidates(asked)[0].plan), (NOW,), BEGINNING, 0)
     files = {s.name: (f"{folder}/{s.of}.parquet",) for s in made.sources}
-    done = perform(Order("q", 0, 1, made, made, files, {}, "b", rows_to=os.path.join(folder, "rows")))
+    done = perform(TaskOrder("q", 0, 1, made, made, files, {}, "b", rows_to=os.path.join(folder, "rows")))
     assert done.failed is None
     return done.written[0][1].rows, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.layers import ROOTS, Module, crowded, imports, impure, nodes, oversized, parsed, repository, unexplained
+from tests.layers import ROOTS, Module, ambiguous, crowded, imports, impure, nodes, oversized, parsed, repository, unexplained
 
 ROOT = Path(__file__).resolve().parent.parent
 RULES = (impure, unexplained, oversized)
@@ -49,6 +49,12 @@ def test_no_package_is_crowded() -> None:
     assert list(crowded(tuple(parsed(f"jobs/room/m{n}.py", "") for n in range(13)))) == ["jobs/room has 13 modules, at most 12"]
 
 
+def test_a_class_name_stands_for_one_thing() -> None:
+    assert list(ambiguous(repository(ROOT))) == []
+    twice = tuple(parsed(f"jobs/room/{name}.py", "class Thing: pass") for name in "ab")
+    assert list(ambiguous(twice)) == ["class Thing is defined in jobs/room/a.py:1 and jobs/room/b.py:1: say in its name what each is"]
+
+
 def test_the_product_is_looked_at() -> None:
     assert {"optimizer.errors", "jobs.engine.spark", "infra.jars"} <= {m.name for m in repository(ROOT)}
 
@@ -67,7 +73,7 @@ def test_the_rule_lets_pass(rule: Callable[[Module], Iterator[str]], path: str, 
 @pytest.mark.parametrize("path,line,contract", [
     ("optimizer/plan/model.py", "from optimizer.choice import search", "In the optimizer a room imports only from rooms below it"),
     ("jobs/batch/works.py", "from jobs.run import run", "In jobs a room imports only from rooms below it"),
-    ("jobs/ledger/queries.py", "if TYPE_CHECKING:\n    from jobs.adapt.choice import Choices", "In jobs a room imports only from rooms below it"),
+    ("jobs/ledger/queries.py", "if TYPE_CHECKING:\n    from jobs.adapt.choice import Chooser", "In jobs a room imports only from rooms below it"),
     ("jobs/adapt/choice.py", "def f():\n    import duckdb", "Each heavy package is imported in one place"),
     ("jobs/verify/sql.py", "from optimizer.sql.parse import parse", "What recomputes answers shares nothing with what plans them but the error type"),
     ("forebay/show.py", "from jobs.papers import bench", "Of the product only the commands that run them know the papers"),

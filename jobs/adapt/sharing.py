@@ -1,19 +1,25 @@
-"""Which queries share one work at a boundary, and why the others do not; the decision is part of the batch's intent, nothing is computed here."""
+"""Which queries share one work at a boundary, and why the others do not.
+
+The decision is part of the batch's intent, nothing is computed here.
+"""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from math import log
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from jobs.batch.shared import FACTOR, RULE, digest, family, grouped, table_of
-from jobs.batch.works import parsed, plan_from, plan_value
-from jobs.ledger.ledger import Batch
-from jobs.ledger.queries import Standing, standings
+from jobs.batch.shared import Shared, digest, family, grouped, table_of
+from jobs.batch.works import parsed
+from jobs.ledger.codec import encode_prices
+from jobs.ledger.entries import Batch, QueryGroupPrices
+from jobs.ledger.open_pipeline import OpenPipeline
+from jobs.ledger.queries import QueryState, queries_at
 from jobs.pipeline import declared as expect_files
+from jobs.pipeline.declared import DeclaredExpectations
 from jobs.storage import tables
-from optimizer.plan.model import placed
+from optimizer.plan.model import Plan, placed
 from optimizer.query.model import Catalog
 from optimizer.query.normal import normal
 from optimizer.query.windows import Window
@@ -24,37 +30,28 @@ from optimizer.sharing.pool import one
 from optimizer.sharing.price import FAMILY, LEAST, each_alone, pays, together
 from optimizer.sharing.ways import chosen, planned, way_of
 
-if TYPE_CHECKING:
-    from jobs.ledger.open_pipeline import OpenPipeline
-
-PARSED = 200            # queries that `query show` parses to say what the next boundary does; of more it says what the last one did: each takes 3 ms
+# Queries that `query show` parses to say what the next boundary does; of more it says what the last one did: each
+# takes 3 ms.
+PARSED = 200
 SHOWN = 20              # members that `query show` names
 MOVED = 1.2             # by this factor a stream's rows change before families are weighed again
 TASKS = "tasks"
-BY_RULE = ("together_s", RULE, "apart_s", "forms", "parts")      # in what is weighed of a group: not counted
 DEAR = "{count} queries of its form are in force, but their windows hold so many rows that each for itself, from state, costs less"
 LONE = "no other query in force joins the same windows in the same way by the same groups{other}"
 FEW = "only {count} queries of its form are in force, and sharing pays from {least} on{other}"
 OTHER = {True: "; with other forms on its streams they are fewer than {family}, or one scan for all would cost more", False: ""}
 
 
-@dataclass
-class Groups:
-    """What is remembered of groups: how queries were formed into them and priced, as long as nothing changed, and what their work last counted."""
-
-    formed: tuple[Any, Formed] | None = None
-    weighed: tuple[Any, Sharing] | None = None
-    counted: dict[str, Mapping[str, float]] = field(default_factory=dict)
-    share_from: int | None = None      # queries of one form that share; None: as measured
-
-
 @dataclass(frozen=True)
 class Sharing:
-    """Groups by name, and of every query outside them the reason; of groups that were weighed, seconds of a boundary together and apart."""
+    """Groups by name, and of every query outside them the reason.
+
+    Of groups that were weighed, seconds of a boundary together and apart.
+    """
 
     groups: Mapping[str, tuple[str, ...]]
     apart: Mapping[str, str]
-    weighed: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    weighed: Mapping[str, QueryGroupPrices] = field(default_factory=dict)
 
     @cached_property
     def group_of(self) -> Mapping[str, str]:
@@ -64,24 +61,127 @@ class Sharing:
 
 @dataclass(frozen=True, eq=False)
 class Formed:
-    """Names by form, and of the queries that can share with none the reasons; one object as long as nobody comes or goes."""
+    """Names by form, and of the queries that can share with none the reasons.
+
+    One object as long as nobody comes or goes.
+    """
 
     forms: Mapping[str, tuple[str, ...]]
     apart: Mapping[str, str]
 
 
-def decide(rt: OpenPipeline, active: Mapping[str, Standing], boundary: int | None = None) -> Sharing:
-    """The families of these queries at a boundary (None: the one after the last): forms, and forms of common streams, if the price says so for the rows
-    there are."""
-    formed, last = _formed_queries(rt, active), rt.ledger.last()
-    at = boundary if boundary is not None else last[1].boundaries[-1] + rt.pipeline.batch if last else None
-    if rt.memory(Groups).share_from is not None or at is None:
-        return _unpriced(formed, rt.memory(Groups).share_from or LEAST)
-    rows = Rows(rt, at)
-    before = {n: name for name, names in (last[1].shared if last else {}).items() for n in names}
-    texts = {name: tuple((n, active[n].sql) for n in names) for name, names in formed.forms.items()}
-    forms = [asked(name, text, rt.catalog) for name, text in texts.items()]
-    return _priced(rt, formed, forms, rows, before)
+class Sharer:
+    """What is remembered of groups: how queries were formed into them and priced, and what their work last counted.
+
+    `Sharer(pipe).decide(active)` gives the groups of the next boundary. `share_from=2`: a group from two queries of one
+    form on, whatever that costs, as benchmarks of both ways need it.
+    """
+
+    def __init__(self, pipe: OpenPipeline, declared: DeclaredExpectations | None = None,
+                 share_from: int | None = None) -> None:
+        self.pipe = pipe
+        self.declared = declared or DeclaredExpectations(pipe.pipeline)
+        self.share_from = share_from
+        self._formed: tuple[Any, Formed] | None = None
+        self._weighed: tuple[Any, Sharing] | None = None
+        self._counted: dict[str, QueryGroupPrices] = {}
+
+    def decide(self, active: Mapping[str, QueryState], boundary: int | None = None) -> Sharing:
+        """The families of these queries at a boundary (None: the one after the last).
+
+        Forms, and forms of common streams, if the price says so for the rows there are.
+        """
+        formed, last, pipe = self._form(active), self.pipe.ledger.last(), self.pipe
+        at = boundary if boundary is not None else last.last_boundary + pipe.pipeline.batch if last else None
+        if self.share_from is not None or at is None:
+            return _unpriced(formed, self.share_from or LEAST)
+        texts = {name: tuple((n, active[n].sql) for n in names) for name, names in formed.forms.items()}
+        forms = [asked(name, text, pipe.catalog) for name, text in texts.items()]
+        group_before = {n: name for name, names in (last.batch.query_groups if last else {}).items() for n in names}
+        return self._price(formed, forms, Rows(pipe, at), group_before)
+
+    def _form(self, active: Mapping[str, QueryState]) -> Formed:
+        judged = {g.name for g in self.declared.given if g.subject == expect_files.QUERY}
+        foreign = _foreign(self.pipe)
+        listed = tuple(sorted((s.name, s.sql, _bound(s, judged)) for s in active.values()))
+        if self._formed is None or self._formed[0] != (foreign, listed):
+            self._formed = ((foreign, listed), _formed_of(self.pipe.catalog, listed, foreign))
+        return self._formed[1]
+
+    def _price(self, formed: Formed, forms: Collection[Form], rows: Rows, group_before: Mapping[str, str]) -> Sharing:
+        """As before, as long as neither queries, groups, rows nor counts have changed by much."""
+        forms_by_group: dict[str, set[str]] = {}
+        for form_name, names in formed.forms.items():
+            for group_name in {group_before[n] for n in names if n in group_before}:
+                forms_by_group.setdefault(group_name, set()).add(form_name)
+        all_factors = {name: counts.counted_times_rule for name, counts in self.counts().items()}
+        factors = {name: factor for name, factor in all_factors.items() if factor is not None}
+        rounded = frozenset((name, round(log(factor, MOVED))) for name, factor in factors.items())
+        key = (formed, frozenset(map(frozenset, forms_by_group.values())), rows.scale(forms), rounded)
+        if self._weighed is None or self._weighed[0] != key:
+            self._weighed = (key, _weighed(formed, forms, rows, forms_by_group, LEAST, factors))
+        return self._weighed[1]
+
+    def counts(self) -> dict[str, QueryGroupPrices]:
+        """What the works of groups last counted, here or in a process before."""
+        last = self.pipe.ledger.last()
+        prices_before = last.batch.query_group_prices if last else {}
+        before = {name: prices.counts() for name, prices in prices_before.items()}
+        return {name: counts for name, counts in {**before, **self._counted}.items() if not counts.says_nothing}
+
+    def counts_to_keep(self, sharing: Sharing) -> dict[str, QueryGroupPrices]:
+        """The same of groups that were weighed, and of those that queries in force could be.
+
+        What made these part must not be forgotten.
+        """
+        forms = self._formed[1].forms if self._formed is not None else {}
+        counts = self.counts()
+        form_of_group = {name: name.split(":")[-1].rsplit("-", 1)[0] for name in counts}
+        absent = {name for name, own in form_of_group.items() if name not in sharing.groups and own in forms}
+        return {name: values for name, values in counts.items() if name in sharing.weighed or name in absent}
+
+    def learn(self, batch: Batch, groups: Iterable[Shared]) -> Batch:
+        """The batch with what its own works counted, for the next batch, whichever process does it."""
+        self._counted.update({s.together.name: s.counted for s in groups if not s.counted.says_nothing})
+        prices = {name: prices.updated(self._counted.get(name, QueryGroupPrices()))
+                  for name, prices in batch.query_group_prices.items()}
+        return replace(batch, query_group_prices=prices)
+
+    def plans(self, sharing: Sharing, active: Mapping[str, QueryState],
+              counts: Mapping[str, QueryGroupPrices]) -> dict[str, Plan]:
+        """Each member's plan is its group's: by the way that costs least, where that was counted; else as it is."""
+        plans: dict[str, Plan] = {}
+        last = self.pipe.ledger.last()
+        for name, names in sharing.groups.items():
+            groups = family(tuple((n, active[n].sql) for n in names), self.pipe.catalog).groups
+            members_before = last.batch.query_groups.get(name, ()) if last else ()
+            plan_before = next((last.batch.plans[n] for n in members_before if last and n in last.batch.plans), None)
+            for group in groups:
+                way = way_of(plan_before) if plan_before is not None else None
+                seconds = counts.get(name, QueryGroupPrices()).seconds_by_way
+                plan = planned(group, chosen(group, seconds, way)) if len(groups) == 1 else group.plan
+                plans.update(dict.fromkeys(group.names, placed(plan, TASKS)))
+        return plans
+
+    def document(self, query_state: QueryState) -> dict[str, Any]:
+        """With whom a query in force shares, and where its answers are then; or why it runs alone."""
+        if not query_state.is_active:
+            return {}
+        last = self.pipe.ledger.last()
+        active = {n: s for n, s in queries_at(self.pipe.ledger.all_changes()).items() if s.is_active}
+        now = self.decide(active) if len(active) <= PARSED else Sharing(last.batch.query_groups if last else {}, {})
+        group = now.group_of.get(query_state.name)
+        if group is None:
+            return {"shares_with": [], "alone": now.apart.get(query_state.name) or _own_reason(self.pipe, query_state)}
+        prices = now.weighed.get(group, QueryGroupPrices())
+        if last is not None:
+            prices = prices.updated(last.batch.query_group_prices.get(group, QueryGroupPrices()))
+        others = [n for n in now.groups[group][:SHOWN + 1] if n != query_state.name][:SHOWN]
+        document = {"table": table_of(query_state.columns), "group": group, "members": len(now.groups[group]),
+                    "shares_with": others, "weighed": encode_prices(prices)}
+        shared_before = last is not None and query_state.name in last.batch.query_groups.get(group, ())
+        plan = last.batch.plans.get(query_state.name) if last is not None and shared_before else None
+        return {**document, **_way(self.pipe, query_state, plan)}
 
 
 def _unpriced(formed: Formed, least: int) -> Sharing:
@@ -90,24 +190,13 @@ def _unpriced(formed: Formed, least: int) -> Sharing:
     return Sharing(groups, {**formed.apart, **apart})
 
 
-def _priced(rt: OpenPipeline, formed: Formed, forms: Collection[Form], rows: Rows, before: Mapping[str, str]) -> Sharing:
-    now: dict[str, set[str]] = {}
-    for name, names in formed.forms.items():
-        for n in names:
-            now.setdefault(before.get(n, ""), set()).add(name)
-    now.pop("", None)
-    times = {name: told[FACTOR] for name, told in known(rt).items() if FACTOR in told}
-    key = (formed, frozenset(map(frozenset, now.values())), rows.scale(forms), frozenset((name, round(log(x, MOVED))) for name, x in times.items()))
-    groups = rt.memory(Groups)
-    if groups.weighed is None or groups.weighed[0] != key:
-        groups.weighed = (key, _weighed(formed, forms, rows, now, LEAST, times))
-    return groups.weighed[1]
-
-
 def _weighed(formed: Formed, forms: Collection[Form], rows: Rows, now: Mapping[str, set[str]], least: int, times: Mapping[str, float]) -> Sharing:
-    """Sets that pay; of one that does not, the forms that do by themselves. `times`: seconds by what a group counted, over those by the rule."""
+    """Sets that pay; of one that does not, the forms that do by themselves.
+
+    `times`: seconds by what a group counted, over those by the rule.
+    """
     groups: dict[str, tuple[str, ...]] = {}
-    weighed: dict[str, Mapping[str, float]] = {}
+    weighed: dict[str, QueryGroupPrices] = {}
     apart = dict(formed.apart)
 
     def price(made: Set) -> float:
@@ -121,8 +210,9 @@ def _weighed(formed: Formed, forms: Collection[Form], rows: Rows, now: Mapping[s
             if pay(made):
                 parts = _named(formed, made)
                 groups |= parts
-                told = {"together_s": price(made), RULE: together(made.load), "apart_s": each_alone(made.load), "forms": float(made.load.forms)}
-                weighed |= dict.fromkeys(parts, told)
+                prices = QueryGroupPrices(together_s=price(made), rule_s=together(made.load),
+                                          apart_s=each_alone(made.load), forms=float(made.load.forms))
+                weighed |= dict.fromkeys(parts, prices)
             else:
                 names = formed.forms[made.forms[0].name]
                 apart |= dict.fromkeys(names, _apart(made, len(names), least, len(forms) > 1))
@@ -180,20 +270,11 @@ class Rows:
         return float(window), float(sum(f.rows for f in files if since < f.high.get("_boundary", at) <= at))
 
 
-def _formed_queries(rt: OpenPipeline, active: Mapping[str, Standing]) -> Formed:
-    judged = {g.name for g in rt.memory(expect_files.Declared).given or expect_files.read(rt.pipeline) if g.subject == expect_files.QUERY}
-    foreign, listed = _foreign(rt), tuple(sorted((s.name, s.sql, _bound(s, judged)) for s in active.values()))
-    groups = rt.memory(Groups)
-    if groups.formed is None or groups.formed[0] != (foreign, listed):
-        groups.formed = ((foreign, listed), _formed_of(rt.catalog, listed, foreign))
-    return groups.formed[1]
-
-
-def _bound(standing: Standing, judged: Collection[str]) -> str:
+def _bound(query_state: QueryState, judged: Collection[str]) -> str:
     """What a person asked of this query that a group cannot do."""
-    if standing.pin:
-        return f"it is pinned to {standing.pin}"
-    return "expectations of its answer are declared, which are judged of it alone" if standing.name in judged else ""
+    if query_state.pin:
+        return f"it is pinned to {query_state.pin}"
+    return "expectations of its answer are declared, which are judged of it alone" if query_state.name in judged else ""
 
 
 def _foreign(rt: OpenPipeline) -> str | None:
@@ -227,82 +308,25 @@ def _formed(sql: str, catalog: Catalog) -> tuple[str, str | None]:
     return ("", reason) if reason else (digest(repr(form(query))), None)
 
 
-def known(rt: OpenPipeline) -> dict[str, Mapping[str, float]]:
-    """What the works of groups last counted, here or in a process before."""
-    last = rt.ledger.last()
-    found = {name: {k: v for k, v in told.items() if k not in BY_RULE} for name, told in (last[1].weighed if last else {}).items()}
-    return {name: told for name, told in {**found, **rt.memory(Groups).counted}.items() if told}
-
-
-def counted(rt: OpenPipeline, sharing: Sharing) -> dict[str, Mapping[str, float]]:
-    """The same of groups that were weighed, and of those that queries in force could be: what made them part must not be forgotten."""
-    formed = rt.memory(Groups).formed
-    forms = formed[1].forms if formed is not None else {}
-    absent = {name for name in known(rt) if name not in sharing.groups and name.split(":")[-1].rsplit("-", 1)[0] in forms}
-    return {name: told for name, told in known(rt).items() if name in sharing.weighed or name in absent}
-
-
-def learnt(batch: Batch, found: Mapping[str, Mapping[str, float]]) -> Batch:
-    """With what its own works counted, for the next batch, whichever process does it."""
-    return replace(batch, weighed={name: {**told, **found.get(name, {})} for name, told in batch.weighed.items()})
-
-
-def plan_values(rt: OpenPipeline, sharing: Sharing, active: Mapping[str, Standing], counts: Mapping[str, Mapping[str, float]]) -> dict[str, Mapping[str, Any]]:
-    """Each member's plan is its group's: by the way that costs least, where that was counted; else as it is."""
-    found: dict[str, Mapping[str, Any]] = {}
-    last = rt.ledger.last()
-    for name, names in sharing.groups.items():
-        groups = family(tuple((n, active[n].sql) for n in names), rt.catalog).groups
-        for made in groups:
-            before = next((last[1].plans[n] for n in last[1].shared.get(name, ()) if n in last[1].plans), None) if last else None
-            standing = way_of(plan_from(before)) if before is not None else None
-            plan = planned(made, chosen(made, counts.get(name, {}), standing)) if len(groups) == 1 else made.plan
-            found.update(dict.fromkeys(made.names, plan_value(placed(plan, TASKS))))
-    return found
-
-
-def said(rt: OpenPipeline, standing: Standing) -> dict[str, Any]:
-    """With whom a query in force shares, and where its answers are then; or why it runs alone."""
-    if not standing.active:
-        return {}
-    active = {n: s for n, s in standings(rt.ledger.all_changes()).items() if s.active}
-    now = decide(rt, active) if len(active) <= PARSED else _at_last(rt)
-    group = now.group_of.get(standing.name)
-    if group is None:
-        return {"shares_with": [], "alone": now.apart.get(standing.name) or _own_reason(rt, standing)}
-    last = rt.ledger.last()
-    weighed = {**now.weighed.get(group, {}), **(last[1].weighed.get(group, {}) if last else {})}
-    some = [n for n in now.groups[group][:SHOWN + 1] if n != standing.name][:SHOWN]
-    found = {"table": table_of(standing.columns), "group": group, "members": len(now.groups[group]), "shares_with": some, "weighed": weighed}
-    return {**found, **_way(rt, standing, last[1].plans.get(standing.name) if last and standing.name in last[1].shared.get(group, ()) else None)}
-
-
-def _way(rt: OpenPipeline, standing: Standing, plan: Mapping[str, Any] | None) -> dict[str, Any]:
+def _way(rt: OpenPipeline, query_state: QueryState, plan: Plan | None) -> dict[str, Any]:
     """How the last boundary's work was done."""
     if plan is None:
         return {}
-    made = plan_from(plan)
-    divided = normal(parsed(standing.sql, rt.catalog)).inputs[made.divided].source if made.divided is not None else None
-    return {"way": {"split": made.split, "exchange": made.exchange, "divided": divided}}
+    divided = normal(parsed(query_state.sql, rt.catalog)).inputs[plan.divided].source if plan.divided is not None else None
+    return {"way": {"split": plan.split, "exchange": plan.exchange, "divided": divided}}
 
 
-def _at_last(rt: OpenPipeline) -> Sharing:
-    """As the last batch was: what a command can say of thousands of queries without parsing each."""
-    last = rt.ledger.last()
-    return Sharing(last[1].shared if last else {}, {})
+def _own_reason(rt: OpenPipeline, query_state: QueryState) -> str:
+    return _bound(query_state, ()) or _formed(query_state.sql, rt.catalog)[1] or "it shared with none at the last boundary"
 
 
-def _own_reason(rt: OpenPipeline, standing: Standing) -> str:
-    return _bound(standing, ()) or _formed(standing.sql, rt.catalog)[1] or "it shared with none at the last boundary"
-
-
-def tables_of(standing: Standing) -> tuple[str, str]:
+def tables_of(query_state: QueryState) -> tuple[str, str]:
     """Where a query's answers can be: its own table, and that of queries with its columns while it shares."""
-    return standing.table, table_of(standing.columns)
+    return query_state.table, table_of(query_state.columns)
 
 
-def newest(rt: OpenPipeline, standing: Standing) -> str:
+def newest(rt: OpenPipeline, query_state: QueryState) -> str:
     """The table that holds its last published answer."""
     last = rt.ledger.last()
-    own, together = tables_of(standing)
-    return together if last is not None and any(standing.name in names for names in last[1].shared.values()) else own
+    own, together = tables_of(query_state)
+    return together if last is not None and last.batch.group_of(query_state.name) is not None else own

@@ -1,19 +1,22 @@
-"""Statistics from the batches themselves: which batches are sampled, what was found, and what follows for a query; no answer depends on any of it."""
+"""Statistics from the batches themselves: which batches are sampled, what was found, and what follows for a query.
+
+No answer depends on any of it.
+"""
 from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
 from jobs.adapt import statistics_table
 from jobs.batch.batch import Answer
 from jobs.batch.orders import located
-from jobs.batch.works import Context, Work, context_of, state_folder
+from jobs.batch.works import Context, QueryWork, context_of, state_folder
 from jobs.engine import kernel, row_counts
-from jobs.engine.sample import Asked, Taken, take
+from jobs.engine.sample import SampleOrder, SampleResult, take
 from jobs.ingest import relations
-from jobs.ledger.ledger import Batch
+from jobs.ledger.entries import Batch
+from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.storage import places, tables
 from jobs.storage.tables import Table
 from optimizer.errors import ForebayError
@@ -33,40 +36,138 @@ from optimizer.statistics.figures import inputs
 from optimizer.statistics.observed import Observed
 from optimizer.statistics.samples import COMBINATIONS, HEAVY, KEYS, SPACE, InputSample, Sample
 
-if TYPE_CHECKING:
-    from jobs.ledger.open_pipeline import OpenPipeline
-
 FIRST = 3                # samples of a query, or since the last change, before the rhythm below
 EVERY = 5                # boundaries between two samples then
-SPARE = 2.0              # how far beyond what is needed rows are still grouped, should there be fewer distinct values next time
+# How far beyond what is needed rows are still grouped, should there be fewer distinct values next time.
+SPARE = 2.0
 COLD_FILES = 2           # of a stream, newest, that a first look reads
 COLD_ROWS = 100_000      # of each
 
 
-@dataclass
-class Samples:
-    """What is remembered of queries' samples, and what followed from them."""
+class Statistics:
+    """What one process knows of queries from samples of their batches; after a start as the ledger's table has them.
 
-    samples: dict[str, tuple[str, list[Sample]]] = field(default_factory=dict)      # by query: its text's digest, newest first
-    looked: dict[str, tuple[tuple[int | None, ...], Observed]] = field(default_factory=dict)      # by text of a query that never ran
-    observed: dict[str, tuple[Sample | None, Observed | None]] = field(default_factory=dict)      # by query, with the sample it rests on
+    `Statistics(pipe).observed("top", query)` is what is known of the query `top`, None before its first sample.
+    """
 
+    def __init__(self, pipe: OpenPipeline) -> None:
+        self.pipe = pipe
+        self._samples: dict[str, tuple[str, list[Sample]]] = {}      # by query: its text's digest, and newest first
+        # By text of a query that never ran.
+        self._first_looks: dict[str, tuple[tuple[int | None, ...], Observed]] = {}
+        # By query, with the sample it rests on.
+        self._observed: dict[str, tuple[Sample | None, Observed | None]] = {}
 
-def observed(rt: OpenPipeline, name: str, query: Query) -> Observed | None:
-    """What is known of a query from its batches so far, None before its first sample."""
-    found = samples(rt, name, query)
-    newest = found[0] if found else None
-    if name not in rt.memory(Samples).observed or rt.memory(Samples).observed[name][0] is not newest:
-        rt.memory(Samples).observed[name] = (newest, estimated(shape(query), found, rt.pipeline.batch))
-    return rt.memory(Samples).observed[name][1]
+    def observed(self, name: str, query: Query) -> Observed | None:
+        """What is known of a query from its batches so far, None before its first sample."""
+        samples = self.samples(name, query)
+        newest = samples[0] if samples else None
+        if name not in self._observed or self._observed[name][0] is not newest:
+            self._observed[name] = (newest, estimated(shape(query), samples, self.pipe.pipeline.batch))
+        return self._observed[name][1]
 
+    def samples(self, name: str, query: Query) -> list[Sample]:
+        """The last ones, newest first."""
+        text = digest(query)
+        if name not in self._samples or self._samples[name][0] != text:
+            self._samples[name] = (text, statistics_table.last(self.pipe, name, text))
+        return self._samples[name][1]
 
-def samples(rt: OpenPipeline, name: str, query: Query) -> list[Sample]:
-    """The last ones, newest first; after a restart as the ledger has them."""
-    text = digest(query)
-    if name not in rt.memory(Samples).samples or rt.memory(Samples).samples[name][0] != text:
-        rt.memory(Samples).samples[name] = (text, statistics_table.last(rt, name, text))
-    return rt.memory(Samples).samples[name][1]
+    def first_look(self, query: Query) -> Observed:
+        """Of a query that never ran: a look at the newest rows of its streams.
+
+        What is assumed, where there are none yet or the kernel may not read them.
+        """
+        versions = tuple(_version(self.pipe, i) for i in query.inputs)
+        if self._first_looks.get(query.text, ((),))[0] != versions:
+            self._first_looks[query.text] = (versions, _first_look(self.pipe, query))
+        return self._first_looks[query.text][1]
+
+    def wanted(self, batch: Batch, works: Iterable[QueryWork]) -> list[SampleOrder]:
+        """The samples that this batch takes. Whatever goes wrong here, there are none."""
+        try:
+            arrived: dict[str, int] = {}
+            due = [work for work in works if self.is_due(batch, work, arrived)]
+            return [sample for work in due for sample in self._wanted_of(batch, work)]
+        except (ForebayError, tables.Broken, kernel.Error, OSError):
+            return []
+
+    def is_due(self, batch: Batch, work: QueryWork, arrived: dict[str, int]) -> bool:
+        """Whether this batch is sampled: a query's first, every EVERYth, and any whose rows tell of a change.
+
+        One to which nothing came is never sampled. `arrived` is filled with the rows that came to each stream.
+        """
+        streams = {i.source for i in work.query.inputs if i.is_stream}
+        for stream in streams - arrived.keys():
+            counts = row_counts.by_boundary(self.pipe.table(f"streams/{stream}"), *_span(self.pipe, batch))
+            arrived[stream] = sum(rows for _, rows in counts)
+        if not any(arrived[stream] for stream in streams):
+            return False
+        samples = self.samples(work.name, work.query)
+        if not samples or len(recent(samples)) < FIRST:
+            return True
+        newest, length = samples[0], self.pipe.pipeline.batch
+        seconds = len(batch.boundaries) * length / SECOND
+        before = {i.source: sample.rows / (sample.seconds or newest.seconds) * seconds
+                  for i, sample in zip(work.query.inputs, newest.inputs) if i.is_stream}
+        has_changed = any(changed(arrived[stream], rows) for stream, rows in before.items())
+        return has_changed or batch.boundaries[-1] - newest.at >= EVERY * length
+
+    def _wanted_of(self, batch: Batch, work: QueryWork) -> list[SampleOrder]:
+        pipe, query = self.pipe, work.query
+        context = context_of(pipe)
+        dialect = "spark" if work.plan.place == "jvm" else "duckdb"
+        low = Lowering(shape(query), replace(work.plan, order=tuple(range(len(query.inputs)))), dialect)
+        newest = next((s for s in self.samples(work.name, query)[:1] if s.dialect == dialect), None)
+        wanted = []
+        for i, declared in enumerate(query.inputs):
+            version = None if declared.is_stream else batch.relation_versions[declared.source]
+            if newest and version is not None and newest.inputs[i].version == version:
+                continue
+            limits = limited(newest, i) if newest and declared.is_stream else Limits()
+            statement = sampling(low, i, pipe.pipeline.batch, *_span(pipe, batch), limits)
+            stream = pipe.table(f"streams/{declared.source}") if declared.is_stream and dialect == "spark" else None
+            files = () if stream else located(context, batch, replace(work, parts=1), statement.source, 0)[0]
+            at = (stream.path, stream.version) if stream else None
+            wanted.append(SampleOrder(work.name, i, statement, files, at))
+        return wanted
+
+    def keep(self, batch: Batch, answers: Iterable[Answer], taken: Sequence[SampleResult]) -> None:
+        """After the commit: samples join those before them, here and in the ledger's table; losing them is harmless."""
+        rows = []
+        for answer in answers:
+            query, name = answer.work.query, answer.work.name
+            by_input = {t.input: t.sample for t in taken if t.query == name}
+            sample = self._sample(batch, answer, by_input) if by_input and answer.failed is None else None
+            if sample is not None:
+                self._samples[name] = (digest(query), [sample, *self.samples(name, query)][:KEPT])
+                observed = self.observed(name, query)
+                assert observed is not None
+                rows += statistics_table.rows(name, digest(query), sample, inputs(query, observed))
+        if rows:
+            try:
+                statistics_table.append(self.pipe, rows)
+            except (ForebayError, tables.Broken, kernel.Error, OSError):
+                return
+
+    def _sample(self, batch: Batch, answer: Answer, by_input: dict[int, InputSample | None]) -> Sample | None:
+        """A relation that did not change is as it was sampled before."""
+        work, before = answer.work, self.samples(answer.work.name, answer.work.query)
+        samples = []
+        for i, declared in enumerate(work.query.inputs):
+            one = by_input[i] if i in by_input else before[0].inputs[i] if before else None
+            if one is None:
+                return None
+            version, window = None, float(one.rows)
+            if declared.is_stream:
+                window = _window(self.pipe.table(f"streams/{declared.source}"), declared, batch.boundaries[-1])
+            else:
+                version = batch.relation_versions[declared.source]
+            samples.append(replace(one, window=window, held=_held(context_of(self.pipe), work, i), version=version))
+        dialect = "spark" if work.plan.place == "jvm" else "duckdb"
+        groups, joined = _counted(answer)
+        seconds = len(batch.boundaries) * self.pipe.pipeline.batch / SECOND
+        return Sample(batch.boundaries[-1], seconds, tuple(samples), dialect, groups, joined)
 
 
 def digest(query: Query) -> str:
@@ -74,54 +175,15 @@ def digest(query: Query) -> str:
     return f"{zlib.crc32(query.text.encode()):08x}"
 
 
-def asked(rt: OpenPipeline, batch: Batch, works: Iterable[Work]) -> list[Asked]:
-    """The samples that this batch takes. Whatever goes wrong here, there are none."""
-    try:
-        came: dict[str, int] = {}
-        return [a for w in works if due(rt, batch, w, came) for a in _asked(rt, batch, w)]
-    except (ForebayError, tables.Broken, kernel.Error, OSError):
-        return []
-
-
-def due(rt: OpenPipeline, batch: Batch, work: Work, came: dict[str, int]) -> bool:
-    """Whether this batch is sampled: a query's first, every EVERYth, and any whose rows tell of a change; never one to which nothing came.
-
-    `came` is filled with the rows that came to each stream."""
-    streams = {i.source for i in work.query.inputs if i.is_stream}
-    came.update({s: sum(n for _, n in row_counts.by_boundary(rt.table(f"streams/{s}"), *_span(rt, batch))) for s in streams - came.keys()})
-    if not any(came[s] for s in streams):
-        return False
-    found = samples(rt, work.name, work.query)
-    if not found or len(recent(found)) < FIRST:
-        return True
-    length = len(batch.boundaries) * rt.pipeline.batch
-    before = {i.source: s.rows / (s.seconds or found[0].seconds) * length / SECOND for i, s in zip(work.query.inputs, found[0].inputs) if i.is_stream}
-    return batch.boundaries[-1] - found[0].at >= EVERY * rt.pipeline.batch or any(changed(came[s], n) for s, n in before.items())
-
-
 def _span(rt: OpenPipeline, batch: Batch) -> tuple[int, int]:
     return batch.boundaries[0] - rt.pipeline.batch, batch.boundaries[-1]
 
 
-def _asked(rt: OpenPipeline, batch: Batch, work: Work) -> list[Asked]:
-    context, query = context_of(rt), work.query
-    dialect = "spark" if work.plan.place == "jvm" else "duckdb"
-    low = Lowering(shape(query), replace(work.plan, order=tuple(range(len(query.inputs)))), dialect)
-    before = samples(rt, work.name, query)
-    found = []
-    for i, declared in enumerate(query.inputs):
-        if before and not declared.is_stream and before[0].dialect == dialect and before[0].inputs[i].version == batch.relations[declared.source]:
-            continue
-        limits = limited(before[0], i) if before and before[0].dialect == dialect and declared.is_stream else Limits()
-        wanted = sampling(low, i, rt.pipeline.batch, *_span(rt, batch), limits)
-        stream = rt.table(f"streams/{declared.source}") if declared.is_stream and dialect == "spark" else None
-        files = () if stream else located(context, batch, replace(work, parts=1), wanted.source, 0)[0]
-        found.append(Asked(work.name, i, wanted, files, (stream.path, stream.version) if stream else None))
-    return found
-
-
 def limited(before: Sample, i: int) -> Limits:
-    """Rows of values that would not be kept need not be grouped: as far as the last sample reached, and somewhat further."""
+    """Rows of values that would not be kept need not be grouped.
+
+    Those are grouped as far as the last sample reached, and somewhat further.
+    """
     mine = before.inputs[i]
     return Limits(_limit(mine.combinations.below, len(mine.combinations.counts), COMBINATIONS),
                   tuple((c, _limit(s.below, len(s.counts), KEYS)) for c, s in mine.keys.items()),
@@ -129,7 +191,10 @@ def limited(before: Sample, i: int) -> Limits:
 
 
 def frequent(before: Sample, c: int) -> tuple[int, ...]:
-    """Keys with the largest shares of any input's rows: watched on all inputs, so that each tells of the others' heavy keys."""
+    """Keys with the largest shares of any input's rows.
+
+    They are watched on all inputs, so that each tells of the others' heavy keys.
+    """
     shares: dict[int, float] = {}
     for one in before.inputs:
         for h, (n, _) in ({**one.keys[c].counts, **one.keys[c].extra} if c in one.keys else {}).items():
@@ -139,40 +204,6 @@ def frequent(before: Sample, c: int) -> tuple[int, ...]:
 
 def _limit(below: int, found: int, wanted: int) -> int:
     return SPACE if below == SPACE else min(SPACE, int(below * SPARE * wanted / max(found, 1)))
-
-
-def keep(rt: OpenPipeline, batch: Batch, made: Iterable[Answer], taken: Sequence[Taken]) -> None:
-    """After the commit: samples join those before them, here and in the ledger's table; losing them is harmless."""
-    rows = []
-    for answer in made:
-        mine = {t.input: t.sample for t in taken if t.query == answer.work.name}
-        sample = _sample(rt, batch, answer, mine) if mine and answer.failed is None else None
-        if sample is not None:
-            query, name = answer.work.query, answer.work.name
-            rt.memory(Samples).samples[name] = (digest(query), [sample, *samples(rt, name, query)][:KEPT])
-            known = observed(rt, name, query)
-            assert known is not None
-            rows += statistics_table.rows(name, digest(query), sample, inputs(query, known))
-    if rows:
-        try:
-            statistics_table.append(rt, rows)
-        except (ForebayError, tables.Broken, kernel.Error, OSError):
-            return
-
-
-def _sample(rt: OpenPipeline, batch: Batch, answer: Answer, mine: dict[int, InputSample | None]) -> Sample | None:
-    work, before = answer.work, samples(rt, answer.work.name, answer.work.query)
-    found = []
-    for i, declared in enumerate(work.query.inputs):
-        one = mine[i] if i in mine else before[0].inputs[i] if before else None
-        if one is None:
-            return None
-        version = None if declared.is_stream else batch.relations[declared.source]
-        window = _window(rt.table(f"streams/{declared.source}"), declared, batch.boundaries[-1]) if declared.is_stream else float(one.rows)
-        found.append(replace(one, window=window, held=_held(context_of(rt), work, i), version=version))
-    dialect = "spark" if work.plan.place == "jvm" else "duckdb"
-    groups, joined = _counted(answer)
-    return Sample(batch.boundaries[-1], len(batch.boundaries) * rt.pipeline.batch / SECOND, tuple(found), dialect, groups, joined)
 
 
 def _window(table: Table, declared: Input, t: int) -> float:
@@ -193,7 +224,7 @@ def _within(table: Table, stamp: str, wanted: Range) -> float:
     return total
 
 
-def _held(context: Context, work: Work, i: int) -> int | None:
+def _held(context: Context, work: QueryWork, i: int) -> int | None:
     """Distinct combinations in the window, where running totals hold one row of each."""
     low = Lowering(shape(work.query), work.plan)
     kept = next((s for s in state_sets(low) if s.kind == "totals" and s.input == i), None)
@@ -215,22 +246,14 @@ def _counted(answer: Answer) -> tuple[float | None, float | None]:
         con.close()
 
 
-def sampled(rt: OpenPipeline, query: Query) -> Observed:
-    """For a query that never ran: a look at the newest rows of its streams; what is assumed where there are none yet, or the kernel may not read them."""
-    versions = tuple(_version(rt, i) for i in query.inputs)
-    if rt.memory(Samples).looked.get(query.text, ((),))[0] != versions:
-        rt.memory(Samples).looked[query.text] = (versions, _sampled(rt, query))
-    return rt.memory(Samples).looked[query.text][1]
-
-
 def _version(rt: OpenPipeline, declared: Input) -> int | None:
     if not declared.is_stream:
-        return relations.versions(rt.pipeline).get(declared.source)
+        return relations.versions(rt.warehouse, rt.pipeline.relations).get(declared.source)
     path = f"streams/{declared.source}"
     return rt.table(path).refresh().version if tables.exists(places.join(rt.pipeline.warehouse, path)) else None
 
 
-def _sampled(rt: OpenPipeline, query: Query) -> Observed:
+def _first_look(rt: OpenPipeline, query: Query) -> Observed:
     asked_shape = shape(query)
     low = Lowering(asked_shape, default(query))
     found = [_cold(rt, low, i) for i in range(len(query.inputs))]
@@ -247,11 +270,12 @@ def _sampled(rt: OpenPipeline, query: Query) -> Observed:
 def _cold(rt: OpenPipeline, low: Lowering, i: int) -> InputSample | None:
     declared = low.shape.query.inputs[i]
     if not declared.is_stream:
-        version = relations.versions(rt.pipeline).get(declared.source)
+        version = relations.versions(rt.warehouse, rt.pipeline.relations).get(declared.source)
         if version is None:
             return None
-        path = places.join(rt.pipeline.warehouse, "relations", declared.source, relations.version_file(rt.pipeline, declared.source, version).path)
-        one = take(Asked("", i, sampling(low, i, rt.pipeline.batch, -1, 0), (path,))).sample
+        file = relations.version_file(rt.warehouse, declared.source, version)
+        path = rt.path("relations", declared.source, file.path)
+        one = take(SampleOrder("", i, sampling(low, i, rt.pipeline.batch, -1, 0), (path,))).sample
         return None if one is None else replace(one, window=float(one.rows), version=version)
     return _cold_stream(rt, low, i, declared)
 
@@ -265,7 +289,7 @@ def _cold_stream(rt: OpenPipeline, low: Lowering, i: int, declared: Input) -> In
         return None
     upto, since, until = max(f.high["_boundary"] for f in files), min(f.low[stamp] for f in files), max(f.high[stamp] for f in files) + 1
     names = tuple(places.join(rt.table(path).path, f.path) for f in files)
-    one = take(Asked("", i, sampling(low, i, rt.pipeline.batch, -1, upto), names, most=COLD_ROWS)).sample
+    one = take(SampleOrder("", i, sampling(low, i, rt.pipeline.batch, -1, upto), names, most=COLD_ROWS)).sample
     if one is None or not one.rows:
         return None
     there = _within(rt.table(path), stamp, Range(-1, upto, since, until))

@@ -3,12 +3,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from jobs.engine import kernel
 from jobs.engine.small_tables import ask
+from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.pipeline.schema import INSTANT
 from jobs.storage import places, tables
 from jobs.storage.tables import Table
@@ -16,9 +17,6 @@ from optimizer.errors import ForebayError
 from optimizer.expression.dialect import string
 from optimizer.statistics.estimate import KEPT
 from optimizer.statistics.samples import Sample, document, from_document
-
-if TYPE_CHECKING:
-    from jobs.ledger.open_pipeline import OpenPipeline
 
 PATH = "ledger/statistics"
 MANY = 64                # files before they are merged

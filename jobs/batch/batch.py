@@ -18,22 +18,25 @@ from jobs.batch.orders import jvm_order, points, task_orders
 from jobs.batch.shared import Shared, Together
 from jobs.batch.shared import orders as shared_orders
 from jobs.batch.shared import shared
-from jobs.batch.works import Context, Work, state_folder, works
+from jobs.batch.works import Context, QueryWork, state_folder, works
 from jobs.engine import jvm, kernel, memory
-from jobs.engine.sample import Asked, Either, Taken
-from jobs.engine.work import Joining, Order, Outcome, Receiving, prepare, sending
-from jobs.ledger.ledger import Batch
+from jobs.engine.sample import Either, SampleOrder, SampleResult
+from jobs.engine.work import Joining, Receiving, TaskOrder, TaskResult, prepare, sending
+from jobs.ledger.entries import Batch
 from jobs.pipeline.schema import arrow
 from jobs.storage import delta_log, failpoints, tables
 from jobs.storage.tables import File
 from optimizer.errors import ForebayError, first_line
 from optimizer.plan.final import final, result_columns
 from optimizer.plan.lowering import Lowering
+from optimizer.plan.model import Plan
 from optimizer.plan.program import BEGINNING, StateSet
 from optimizer.plan.tree import state_sets
 from optimizer.query.shape import shape
 
 SPREAD, MOST_SPREAD = 4, 64      # times as many parts at each try, and in all, where a task's memory is too small
+# By a query's text and its plan: another query of that name needs something else.
+Spread = Mapping[tuple[str, Plan], int]
 log = logging.getLogger("forebay")
 COMMITTERS = 4       # threads that commit tables at the same time: each waits for the disk, not for the processor
 
@@ -51,7 +54,7 @@ class Answer:
     """What a query's tasks made of it. `failed` is (boundary, message): nothing from that boundary on; `partials` are what `rows` was merged from,
     those of the second for each pair of `repeats`."""
 
-    work: Work
+    work: QueryWork
     rows: pa.Table | None = None
     partials: pa.Table | None = None
     repeats: tuple[tuple[int, int], ...] = ()
@@ -68,55 +71,65 @@ class Answer:
 
 @dataclass(frozen=True)
 class Answered:
-    """What a batch made: each query's answer that has one of its own, and each group's. `spread` says how many times as many parts as planned some
-    queries needed to fit into their tasks' memory."""
+    """What a batch computed: each query's answer that has one of its own, and each group's.
+
+    `spread` says how many times as many parts as planned some texts needed, under a plan, to fit into their tasks'
+    memory.
+    """
 
     made: list[Answer]
     shared: list[Shared]
-    taken: list[Taken]
-    spread: Mapping[str, int] = field(default_factory=dict)
+    taken: list[SampleResult]
+    spread: Spread = field(default_factory=dict)
 
 
-def answers(context: Context, batch: Batch, todo: list[Work], asked: Sequence[Asked] = (), groups: Sequence[Together] = (),
-            spread: Mapping[str, int] | None = None) -> Answered:
+def answers(context: Context, batch: Batch, todo: list[QueryWork], asked: Sequence[SampleOrder] = (), groups: Sequence[Together] = (),
+            spread: Spread | None = None) -> Answered:
     """All queries in one Spark job, and the samples with them; a query that fails is tried again boundary by boundary to find from where.
 
-    Members that a group has to leave out run apart, in a job after it. `spread`: of queries that did not fit before, how they are divided at once."""
+    Members that a group has to leave out run apart, in a job after it. `spread`: of texts that did not fit before, how
+    they are divided at once.
+    """
     spread = dict(spread or {})
-    outcomes, taken = _perform(context, batch, [_divided(w, spread.get(w.name, 1)) for w in todo], asked, groups)
+    outcomes, taken = _perform(context, batch, [_divided(w, spread.get(w.text_and_plan, 1)) for w in todo], asked, groups)
     outcomes = _in_more_parts(context, batch, todo, outcomes, spread)
-    by_query: dict[str, list[Outcome]] = {}
+    by_query: dict[str, list[TaskResult]] = {}
     for outcome in outcomes:
         by_query.setdefault(outcome.query, []).append(outcome)
     made = [_answer(context, batch, w, by_query[w.name]) for w in todo]
     together = [shared(context, batch, g, by_query[g.name]) for g in groups]
     for left in (s for s in together if s.apart):
-        made += answers(context, batch, works(context, batch, left.together.standings, left.apart)).made
+        made += answers(context, batch, works(context, batch, left.together.query_states, left.apart)).made
     return Answered(made, together, taken, spread)
 
 
-def _in_more_parts(context: Context, batch: Batch, todo: list[Work], outcomes: list[Outcome], spread: dict[str, int]) -> list[Outcome]:
+def _in_more_parts(context: Context, batch: Batch, todo: list[QueryWork], outcomes: list[TaskResult],
+                   spread: dict[tuple[str, Plan], int]) -> list[TaskResult]:
     """Queries that did not fit into their tasks' memory are computed again, divided by key into more and more parts, one after another in a task:
     each part holds less, though it reads all. The rows are the same; only how they were divided is not as the batch says."""
-    while again := [w for w in todo if _exhausted(w, outcomes) and can_divide(w) and spread.get(w.name, 1) < MOST_SPREAD]:
-        spread.update({w.name: spread.get(w.name, 1) * SPREAD for w in again})
+    def further(work: QueryWork) -> bool:
+        return _exhausted(work, outcomes) and can_divide(work) and spread.get(work.text_and_plan, 1) < MOST_SPREAD
+
+    while again := [w for w in todo if further(w)]:
+        spread.update({w.text_and_plan: spread.get(w.text_and_plan, 1) * SPREAD for w in again})
         for w in again:
             log.warning("%s does not fit into a task's %s under %s: its work is divided into %d times as many parts", w.name, context.tasks.memory,
-                        w.plan.name, spread[w.name])
+                        w.plan.name, spread[w.text_and_plan])
         repeated = {w.name for w in again}
-        outcomes = [o for o in outcomes if o.query not in repeated] + _perform(context, batch, [_divided(w, spread[w.name]) for w in again])[0]
+        divided = [_divided(w, spread[w.text_and_plan]) for w in again]
+        outcomes = [o for o in outcomes if o.query not in repeated] + _perform(context, batch, divided)[0]
     return outcomes
 
 
-def _exhausted(work: Work, outcomes: list[Outcome]) -> bool:
+def _exhausted(work: QueryWork, outcomes: list[TaskResult]) -> bool:
     return any(o.exhausted for o in outcomes if o.query == work.name)
 
 
-def can_divide(work: Work) -> bool:
+def can_divide(work: QueryWork) -> bool:
     return work.plan.place == "tasks" and not shape(work.query).whole
 
 
-def _divided(work: Work, times: int) -> Work:
+def _divided(work: QueryWork, times: int) -> QueryWork:
     """By the key that all inputs share, where there is one, so that every part holds less of each input."""
     if times == 1:
         return work
@@ -124,8 +137,8 @@ def _divided(work: Work, times: int) -> Work:
     return replace(work, parts=work.parts * times, plan=replace(work.plan, exchange="partition") if by_key else work.plan)
 
 
-def _perform(context: Context, batch: Batch, todo: list[Work], asked: Sequence[Asked] = (),
-             groups: Sequence[Together] = ()) -> tuple[list[Outcome], list[Taken]]:
+def _perform(context: Context, batch: Batch, todo: list[QueryWork], asked: Sequence[SampleOrder] = (),
+             groups: Sequence[Together] = ()) -> tuple[list[TaskResult], list[SampleResult]]:
     """Each query where its plan places it, and its samples there too."""
     orders = [o for g in groups for o in shared_orders(context, batch, g)]
     orders += [o for w in todo if w.plan.place == "tasks" for o in task_orders(context, batch, w)]
@@ -134,18 +147,18 @@ def _perform(context: Context, batch: Batch, todo: list[Work], asked: Sequence[A
     return outcomes, taken + [jvm.take(context.tasks.session, a) for a in asked if a.sampling.dialect == "spark"]
 
 
-def _in_tasks(context: Context, width: int | None, orders: list[Order], asked: Sequence[Asked]) -> tuple[list[Outcome], list[Taken]]:
+def _in_tasks(context: Context, width: int | None, orders: list[TaskOrder], asked: Sequence[SampleOrder]) -> tuple[list[TaskResult], list[SampleResult]]:
     """One Spark job; one more before it where anything is broadcast, and one beside it where Spark shuffles."""
     shuffled, direct = ([o for o in orders if o.shuffled == wanted] for wanted in (True, False))
     sent = [s for found in context.tasks.map(prepare, [o for o in direct if o.narrow.before], width) for s in found]
-    items: list[Order | Asked] = [*direct, *asked]
+    items: list[TaskOrder | SampleOrder] = [*direct, *asked]
     found = context.tasks.map(Either(Joining(tuple(sent))), items, width)
-    done, taken = [f for f in found if isinstance(f, Outcome)], [f for f in found if isinstance(f, Taken)]
+    done, taken = [f for f in found if isinstance(f, TaskResult)], [f for f in found if isinstance(f, SampleResult)]
     done += context.tasks.exchange(sending, list(enumerate(shuffled)), Receiving(tuple(shuffled)), len(shuffled))
     return done, taken
 
 
-def _answer(context: Context, batch: Batch, work: Work, outcomes: list[Outcome]) -> Answer:
+def _answer(context: Context, batch: Batch, work: QueryWork, outcomes: list[TaskResult]) -> Answer:
     found = _tried(context, work, outcomes)
     if found.failed is None or len(work.due) == 1:
         return found
@@ -159,7 +172,7 @@ def _answer(context: Context, batch: Batch, work: Work, outcomes: list[Outcome])
     return Answer(work, failed=(work.due[0], message))
 
 
-def _tried(context: Context, work: Work, outcomes: list[Outcome]) -> Answer:
+def _tried(context: Context, work: QueryWork, outcomes: list[TaskResult]) -> Answer:
     """The answer, or from which boundary there is none: an error of the query's own, in a task or in the merge."""
     too_much = next((o.exhausted for o in outcomes if o.exhausted), None)
     if too_much is not None:
@@ -175,7 +188,7 @@ def _tried(context: Context, work: Work, outcomes: list[Outcome]) -> Answer:
     return Answer(work, failed=(work.due[-1], message))
 
 
-def _made(context: Context, work: Work, outcomes: list[Outcome]) -> Answer:
+def _made(context: Context, work: QueryWork, outcomes: list[TaskResult]) -> Answer:
     made = Answer(work, seconds=max((o.seconds for o in outcomes), default=0.0))
     for outcome in outcomes:
         for name, file in outcome.written:
@@ -216,7 +229,7 @@ def store(context: Context, batch: Batch, made: list[Answer], groups: Sequence[S
 def _state_commit(context: Context, batch: Batch, answer: Answer, kept: StateSet) -> tuple[str, Any, list[File], list[str]]:
     """What a set gains and loses: an appended one sheds files in which everything has ended, another is replaced."""
     path, last = state_folder(answer.work, kept.name), answer.work.due[-1]
-    version = batch.versions.get(path)
+    version = batch.state_versions.get(path)
     old = context.table(path).at(version).files() if version is not None and answer.work.previous != BEGINNING else ()
     shed = answer.work.plan.invalidation == "insert"
     gone = [f.path for f in old if kept.ends is None or (shed and f.high.get(kept.ends, last) < last)]
@@ -226,7 +239,7 @@ def _state_commit(context: Context, batch: Batch, answer: Answer, kept: StateSet
 def _result_commit(context: Context, batch: Batch, answer: Answer) -> tuple[str, Any, list[File], list[str]] | None:
     work = answer.work
     columns = result_columns(Lowering(shape(work.query), work.plan))
-    path = work.standing.table
+    path = work.query_state.table
     table = context.table(path, _schema(columns))
     rows, files = answer.rows, list(answer.files)
     if rows is not None and rows.num_rows:
@@ -265,12 +278,18 @@ def _commit_all(context: Context, batch: Batch, jobs: list[tuple[str, Any, list[
 
 
 def _lacks(table: tables.Table, batch: Batch) -> bool:
-    """Whether the table still has to get what the batch made: it has no commit of it, or one whose files a power cut has torn."""
+    """Whether the table still has to get what the batch made.
+
+    It has no commit of it, or one whose files a power cut has torn.
+    """
     return table.transaction("batch") < batch.number or bool(_torn_files(table, batch))
 
 
 def _torn_files(table: tables.Table, batch: Batch) -> list[str]:
-    """All files that the batch's commit added, if one of them is not on the disk as it was written; before the ledger's commit nothing vouches for them."""
+    """All files that the batch's commit added, if one of them is not on the disk as it was written.
+
+    Before the ledger's commit nothing vouches for them.
+    """
     if table.transaction("batch") < batch.number:
         return []
     added = delta_log.read(table.path, table.version).added

@@ -4,11 +4,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from jobs.batch import quiet
-from jobs.batch.works import Context, Work, state_folder
+from jobs.batch.works import Context, QueryWork, state_folder
 from jobs.engine import jvm
 from jobs.engine.reach import Split, dealt, meets, split
-from jobs.engine.work import Order
-from jobs.ledger.ledger import Batch
+from jobs.engine.work import TaskOrder
+from jobs.ledger.entries import Batch
 from jobs.storage import places
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.program import Source
@@ -16,37 +16,37 @@ from optimizer.plan.tree import program, state_columns
 from optimizer.query.shape import shape
 
 
-def task_orders(context: Context, batch: Batch, work: Work) -> list[Order]:
+def task_orders(context: Context, batch: Batch, work: QueryWork) -> list[TaskOrder]:
     """One for each task; what is the same for all is looked up once."""
     low = Lowering(shape(work.query), work.plan, parts=work.parts, complete=complete(context, work))
     todo, floor = points(context, work), _floor(context, work) if work.query.returns_rows else 0
     return [_order(context, batch, work, replace(low, part=part), todo, floor) for part in range(work.parts)]
 
 
-def _order(context: Context, batch: Batch, work: Work, low: Lowering, todo: tuple[int, ...], floor: int) -> Order:
+def _order(context: Context, batch: Batch, work: QueryWork, low: Lowering, todo: tuple[int, ...], floor: int) -> TaskOrder:
     part, (narrow, wide) = low.part, (program(replace(low, narrow=n), todo, work.previous, floor) for n in (True, False))
     sources = [*(s for s in narrow.sources if s.kind != "exchange"), *(f.source for f in narrow.before)]
     found = {s.name: located(context, batch, work, s, part) for s in sources}
     files, certain = {n: p[0] for n, p in found.items()}, {n: p[1] for n, p in found.items()}
-    return Order(work.name, part, work.parts, narrow, wide, files, _folders(context, work), f"b{batch.number}", _rows_to(context, work), certain)
+    return TaskOrder(work.name, part, work.parts, narrow, wide, files, _folders(context, work), f"b{batch.number}", _rows_to(context, work), certain)
 
 
-def jvm_order(context: Context, batch: Batch, work: Work) -> jvm.Order:
+def jvm_order(context: Context, batch: Batch, work: QueryWork) -> jvm.SparkOrder:
     floor = _floor(context, work) if work.query.returns_rows else 0
     made = program(Lowering(shape(work.query), work.plan, "spark", narrow=False), work.due, work.previous, floor)
     streams = {s.name: (context.table(f"streams/{s.of}").path, context.table(f"streams/{s.of}").version) for s in made.sources if s.kind == "stream"}
     files = {s.name: located(context, batch, work, s, 0)[0] for s in made.sources if s.kind != "stream"}
-    return jvm.Order(work.name, made, streams, files, _folders(context, work), f"b{batch.number}", _rows_to(context, work))
+    return jvm.SparkOrder(work.name, made, streams, files, _folders(context, work), f"b{batch.number}", _rows_to(context, work))
 
 
-def located(context: Context, batch: Batch, work: Work, source: Source, part: int) -> Split:
+def located(context: Context, batch: Batch, work: QueryWork, source: Source, part: int) -> Split:
     """The files behind a source, by the tables' statistics, and those whose times need not be read; a dealt source gives each task its share."""
     if source.kind == "relation":
-        file = context.relation_file(source.of, batch.relations[source.of])
+        file = context.relation_file(source.of, batch.relation_versions[source.of])
         return (places.join(context.warehouse, "relations", source.of, file.path),), ()
     if source.kind == "state":
         path = state_folder(work, source.of)
-        table = context.table(path).at(batch.versions[path])
+        table = context.table(path).at(batch.state_versions[path])
         found = list(table.files())
     else:
         path = f"streams/{source.of}"
@@ -56,27 +56,27 @@ def located(context: Context, batch: Batch, work: Work, source: Source, part: in
     return split(mine, source, lambda f: places.join(context.warehouse, path, f.path))
 
 
-def points(context: Context, work: Work) -> tuple[int, ...]:
+def points(context: Context, work: QueryWork) -> tuple[int, ...]:
     """The boundaries that are computed; the others repeat one of them."""
     streams = {i.source for i in work.query.inputs if i.is_stream}
     return quiet.points(work.query, work.due, {s: context.table(f"streams/{s}").files() for s in streams}) if len(work.due) > 2 else work.due
 
 
-def _folders(context: Context, work: Work) -> dict[str, str]:
+def _folders(context: Context, work: QueryWork) -> dict[str, str]:
     return {name: places.join(context.warehouse, state_folder(work, name)) for name in state_columns(Lowering(shape(work.query), work.plan))}
 
 
-def _rows_to(context: Context, work: Work) -> str | None:
-    return places.join(context.warehouse, work.standing.table) if work.query.returns_rows else None
+def _rows_to(context: Context, work: QueryWork) -> str | None:
+    return places.join(context.warehouse, work.query_state.table) if work.query.returns_rows else None
 
 
-def _floor(context: Context, work: Work) -> int:
+def _floor(context: Context, work: QueryWork) -> int:
     """No row that comes with this batch has an earlier event time."""
     times = [f.low.get(i.event_time, 0) for i in work.query.inputs if i.event_time for f in context.table(f"streams/{i.source}").files()
              if f.high.get("_boundary", work.due[-1]) > work.previous]
     return min(times, default=0)
 
 
-def complete(context: Context, work: Work) -> frozenset[tuple[int, str]]:
+def complete(context: Context, work: QueryWork) -> frozenset[tuple[int, str]]:
     """Columns without NULL in all rows that there are, so in all that any set holds."""
     return frozenset((i, name) for i, x in enumerate(work.query.inputs) if x.is_stream for name in context.table(f"streams/{x.source}").complete())

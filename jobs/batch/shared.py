@@ -6,18 +6,18 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 import pyarrow as pa
 
 from jobs.batch import quiet
 from jobs.batch.orders import complete, located, points
-from jobs.batch.works import Context, Work, parsed, plan_from, wide
+from jobs.batch.works import Context, QueryWork, parsed, wide
 from jobs.engine import kernel
-from jobs.engine.work import Order, Outcome
-from jobs.ledger.ledger import Batch
-from jobs.ledger.queries import Standing
+from jobs.engine.work import TaskOrder, TaskResult
+from jobs.ledger.entries import Batch, QueryGroupPrices
+from jobs.ledger.queries import QueryState
 from optimizer.plan.final import final
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.model import Plan
@@ -33,8 +33,6 @@ from optimizer.sharing.program import lowering, shared_program
 from optimizer.sharing.ways import seconds as seconds_by_way
 
 COUNTED = 5              # batches from one in which cells are counted to the next
-RULE = "rule_s"          # in what was weighed of a group: its seconds by the rule, before anything is counted
-FACTOR = "counted_times_rule"
 LEAST_FACTOR = 0.01
 
 
@@ -44,15 +42,15 @@ class Together:
 
     name: str
     family: Family
-    works: tuple[Work, ...]
-    standings: Mapping[str, Standing]
+    works: tuple[QueryWork, ...]
+    query_states: Mapping[str, QueryState]
 
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(n for g in self.family.groups for n in g.names)
 
     @cached_property
-    def work_of(self) -> Mapping[str, Work]:
+    def work_of(self) -> Mapping[str, QueryWork]:
         """Each member's group's."""
         return {n: work for g, work in zip(self.family.groups, self.works) for n in g.names}
 
@@ -62,7 +60,7 @@ class Together:
 
 
 @dataclass(frozen=True)
-class Made:
+class TemplateAnswers:
     """Answers of one template's members at the boundaries `due`, and what the join made of them: `partials` and `repeats` as of an Answer."""
 
     template: Template
@@ -78,15 +76,15 @@ class Shared:
     equation (2) and of seconds by way."""
 
     together: Together
-    made: tuple[Made, ...]
+    made: tuple[TemplateAnswers, ...]
     apart: frozenset[str]
     seconds: float
-    counted: Mapping[str, float] = field(default_factory=dict)
+    counted: QueryGroupPrices = QueryGroupPrices()
 
     @cached_property
     def rows(self) -> tuple[tuple[str, pa.Table], ...]:
         """By shared table."""
-        return tuple((table_of(self.together.standings[m.template.members[0][0]].columns), m.rows) for m in self.made)
+        return tuple((table_of(self.together.query_states[m.template.members[0][0]].columns), m.rows) for m in self.made)
 
     @cached_property
     def answered(self) -> tuple[str, ...]:
@@ -122,34 +120,34 @@ def planned(texts: tuple[tuple[str, str], ...], catalog: Catalog, plans: tuple[P
     return Family(tuple(replace(g, chosen=p) for g, p in zip(family(texts, catalog).groups, plans)))
 
 
-def together(context: Context, batch: Batch, standings: Mapping[str, Standing]) -> list[Together]:
+def together(context: Context, batch: Batch, query_states: Mapping[str, QueryState]) -> list[Together]:
     """Every family of the batch that has a boundary to answer in it."""
     found = []
-    for name, names in batch.shared.items():
-        texts = tuple((n, standings[n].sql) for n in names)
-        plans = tuple(plan_from(batch.plans[g.names[0]]) for g in family(texts, context.catalog).groups)
+    for name, names in batch.query_groups.items():
+        texts = tuple((n, query_states[n].sql) for n in names)
+        plans = tuple(batch.plans[g.names[0]] for g in family(texts, context.catalog).groups)
         made = planned(texts, context.catalog, plans)
-        works = tuple(_work(context, batch, g, standings) for g in made.groups)
+        works = tuple(_work(context, batch, g, query_states) for g in made.groups)
         if any(w.due for w in works):
-            found.append(Together(name, made, works, {n: standings[n] for n in names}))
+            found.append(Together(name, made, works, {n: query_states[n] for n in names}))
     return found
 
 
-def _work(context: Context, batch: Batch, made: Group, standings: Mapping[str, Standing]) -> Work:
+def _work(context: Context, batch: Batch, made: Group, query_states: Mapping[str, QueryState]) -> QueryWork:
     due = tuple(t for t in batch.boundaries if t % made.common.every == 0)
-    return Work(standings[made.names[0]], made.common, made.plan, due, BEGINNING, batch.boundaries[0], made.plan.parts or wide(context, batch))
+    return QueryWork(query_states[made.names[0]], made.common, made.plan, due, BEGINNING, batch.boundaries[0], made.plan.parts or wide(context, batch))
 
 
-def watched(context: Context, asked: Together) -> list[Work]:
+def watched(context: Context, asked: Together) -> list[QueryWork]:
     """The members of which samples are taken, one a join for all that have it: as if each ran alone."""
     found = {(w.query.inputs, w.query.equalities): w for w in reversed(asked.works) if w.due}
-    return [replace(w, query=parsed(w.standing.sql, context.catalog)) for w in reversed(found.values())]
+    return [replace(w, query=parsed(w.query_state.sql, context.catalog)) for w in reversed(found.values())]
 
 
-def orders(context: Context, batch: Batch, asked: Together) -> list[Order]:
+def orders(context: Context, batch: Batch, asked: Together) -> list[TaskOrder]:
     """One for each task."""
     lows = tuple(lowering(g, parts=w.parts, complete=complete(context, w)) for g, w in zip(asked.family.groups, asked.works))
-    todo, count = _points(context, asked), batch.number % COUNTED == 0 or FACTOR not in batch.weighed.get(asked.name, {})
+    todo, count = _points(context, asked), batch.number % COUNTED == 0 or _prices(batch, asked).counted_times_rule is None
     return [_order(context, batch, asked, tuple(replace(low, part=part) for low in lows), todo, count) for part in range(asked.works[0].parts)]
 
 
@@ -158,52 +156,59 @@ def _points(context: Context, asked: Together) -> tuple[int, ...]:
     return tuple(sorted({t for w in asked.works for t in points(context, w)}))
 
 
-def _order(context: Context, batch: Batch, asked: Together, lows: tuple[Lowering, ...], todo: tuple[int, ...], count: bool) -> Order:
+def _order(context: Context, batch: Batch, asked: Together, lows: tuple[Lowering, ...], todo: tuple[int, ...], count: bool) -> TaskOrder:
     narrow, wide = (_program(asked.family, tuple(replace(low, narrow=n) for low in lows), todo, count) for n in (True, False))
     work = {i.source: w for w in asked.works for i in w.query.inputs}
     found = {s.name: located(context, batch, work[s.of], s, lows[0].part) for s in narrow.sources}
     files, certain = {n: p[0] for n, p in found.items()}, {n: p[1] for n, p in found.items()}
-    return Order(asked.name, lows[0].part, lows[0].parts, narrow, wide, files, {}, f"b{batch.number}", certain=certain)
+    return TaskOrder(asked.name, lows[0].part, lows[0].parts, narrow, wide, files, {}, f"b{batch.number}", certain=certain)
 
 
 def _program(asked: Family, lows: tuple[Lowering, ...], todo: tuple[int, ...], count: bool) -> Program:
     return family_program(asked, lows, todo, count) if len(lows) > 1 else shared_program(asked.groups[0], lows[0], todo, count)
 
 
-def shared(context: Context, batch: Batch, asked: Together, outcomes: Sequence[Outcome]) -> Shared:
+def shared(context: Context, batch: Batch, asked: Together, outcomes: Sequence[TaskResult]) -> Shared:
     """All members' answers; where a task failed, for whatever member's sake, or had too little memory for all of them, all run apart."""
     seconds = max((o.seconds for o in outcomes), default=0.0)
     if any(o.failed or o.exhausted for o in outcomes):
         return Shared(asked, (), frozenset(asked.names), seconds)
-    answers, apart = list[Made](), set[str]()
+    answers, apart = list[TemplateAnswers](), set[str]()
     todo = _points(context, asked)
     for number, (made, work) in enumerate(zip(asked.family.groups, asked.works)):
         if work.due:
             same = tuple(quiet.repeated(work.due, tuple(t for t in todo if t % made.common.every == 0)))
             partials = pa.concat_tables([t for o in outcomes if (t := o.answer(number)) is not None])
             found, left = finished(made, partials, same)
-            answers += [Made(template, rows, partials, same, work.due) for template, rows in found]
+            answers += [TemplateAnswers(template, rows, partials, same, work.due) for template, rows in found]
             apart |= left
     return Shared(asked, tuple(answers), frozenset(apart), seconds, _counted(batch, asked, outcomes, len(todo)))
 
 
-def _counted(batch: Batch, asked: Together, outcomes: Sequence[Outcome], points_: int) -> dict[str, float]:
+def _counted(batch: Batch, asked: Together, outcomes: Sequence[TaskResult], points_: int) -> QueryGroupPrices:
     """By what the tasks counted: equation (2) of all groups, and seconds of each way to do the work of one that has no other beside it."""
     tallies = [_tally(made, outcomes, number) for number, made in enumerate(asked.family.groups)]
     papers = [p for made, tally in zip(asked.family.groups, tallies) if tally and (p := paper(made, tally))]
-    found = {"paper_together": sum(p.together for p in papers), "paper_apart": sum(p.apart for p in papers)} if papers else {}
     if not any(tallies):
-        return {}
+        return QueryGroupPrices()
+    by_paper = QueryGroupPrices(paper_together=sum(p.together for p in papers), paper_apart=sum(p.apart for p in papers))
+    prices = by_paper if papers else QueryGroupPrices()
     if len(tallies) > 1:
-        return {**found, FACTOR: 1.0}
+        return replace(prices, counted_times_rule=1.0)
     (made,), parts = asked.family.groups, asked.works[0].parts
     rows = sum(t.num_rows for o in outcomes if (t := o.answer(0)) is not None) / (points_ * parts * len(made.classes))
     priced = seconds_by_way(made, tallies[0], rows, parts)
-    rule = batch.weighed.get(asked.name, {}).get(RULE)
-    return {**found, **priced, FACTOR: max(min(priced.values()) / rule, LEAST_FACTOR) if rule else 1.0}
+    rule = _prices(batch, asked).rule_s
+    factor = max(min(priced.values()) / rule, LEAST_FACTOR) if rule else 1.0
+    return replace(prices, counted_times_rule=factor, seconds_by_way=priced)
 
 
-def _tally(made: Group, outcomes: Sequence[Outcome], number: int) -> Tally:
+def _prices(batch: Batch, asked: Together) -> QueryGroupPrices:
+    """What the batch's intent says of the group."""
+    return batch.query_group_prices.get(asked.name, QueryGroupPrices())
+
+
+def _tally(made: Group, outcomes: Sequence[TaskResult], number: int) -> Tally:
     tables = [t for o in outcomes if (t := o.answer(numbered(number))) is not None]
     return tallied(lowering(made), (zip(*(t[name].to_pylist() for name in ("input", "what", "rows", "cells"))) for t in tables))
 

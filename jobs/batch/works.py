@@ -4,13 +4,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 from jobs.engine.tasks import Tasks
 from jobs.ingest import relations
-from jobs.ledger.ledger import Batch, State
+from jobs.ledger.entries import Batch, KeptState
 from jobs.ledger.open_pipeline import OpenPipeline
-from jobs.ledger.queries import Standing
+from jobs.ledger.queries import QueryState
 from jobs.storage.tables import File, Table
 from optimizer.plan.model import Plan
 from optimizer.plan.program import BEGINNING
@@ -31,14 +30,21 @@ class Context:
 
 
 def context_of(rt: OpenPipeline) -> Context:
-    return Context(rt.pipeline.warehouse, rt.catalog, rt.tasks, rt.table, lambda name, version: relations.version_file(rt.pipeline, name, version))
+    def relation_file(name: str, version: int) -> File:
+        return relations.version_file(rt.warehouse, name, version)
+
+    return Context(rt.pipeline.warehouse, rt.catalog, rt.tasks, rt.table, relation_file)
 
 
 @dataclass(frozen=True)
-class Work:
-    """One query in one batch: the boundaries at which it is due, and where its state stands."""
+class QueryWork:
+    """One query in one batch: the boundaries at which it is due, and where its kept state stands.
 
-    standing: Standing
+    `QueryWork(query_state, query, plan, due=(120,), previous=60, epoch=60, parts=2)` brings state that was built at
+    boundary 60 from there to 120, in two tasks; `previous` BEGINNING builds it from nothing.
+    """
+
+    query_state: QueryState
     query: Query
     plan: Plan
     due: tuple[int, ...]
@@ -48,7 +54,11 @@ class Work:
 
     @property
     def name(self) -> str:
-        return self.standing.name
+        return self.query_state.name
+
+    @property
+    def text_and_plan(self) -> tuple[str, Plan]:
+        return self.query_state.sql, self.plan
 
 
 @lru_cache(maxsize=4096)
@@ -56,35 +66,24 @@ def parsed(sql: str, catalog: Catalog) -> Query:
     return parse(sql, catalog)
 
 
-def plan_value(plan: Plan) -> dict[str, Any]:
-    return {"name": plan.name, "digits": list(plan.digits), "keeping": plan.keeping, "order": list(plan.order), "exchange": plan.exchange,
-            "layout": plan.layout, "invalidation": plan.invalidation, "place": plan.place, "parts": plan.parts,
-            "sharing": plan.sharing, "levels": list(plan.levels), "split": plan.split, "divided": plan.divided}
-
-
-def plan_from(value: Mapping[str, Any]) -> Plan:
-    return Plan(tuple(value["digits"]), value["keeping"], tuple(value["order"]), value["exchange"], value["layout"], value["invalidation"], value["place"],
-                value["parts"], value.get("sharing", "each"), tuple(value.get("levels", ())),      # what was written before there were several windows
-                value.get("split", "before"), value.get("divided"))
-
-
-def works(context: Context, batch: Batch, standings: Mapping[str, Standing], only: Collection[str] | None = None) -> list[Work]:
+def works(context: Context, batch: Batch, query_states: Mapping[str, QueryState],
+          only: Collection[str] | None = None) -> list[QueryWork]:
     """Every query of the batch that has a boundary to answer in it, but those that share; or `only` these."""
-    found = []
-    sharing = {n for names in batch.shared.values() for n in names}
-    wanted = {n: v for n, v in batch.plans.items() if (n not in sharing if only is None else n in only)}
-    width = wide(context, batch)
-    many = len(wanted) >= 2 * width
-    for name, value in wanted.items():
-        query = parsed(standings[name].sql, context.catalog)
-        due = tuple(t for t in batch.boundaries if t % query.every == 0)
-        if not due:
-            continue
-        plan, state = plan_from(value), batch.states.get(name)
-        state = state if state and _continues(state, plan, standings[name], batch.relations, query) else None
-        parts = 1 if many or shape(query).whole or plan.place == "jvm" else plan.parts or width
-        found.append(Work(standings[name], query, plan, due, state.at if state else BEGINNING, state.epoch if state else due[0], parts))
-    return found
+    sharing = {n for names in batch.query_groups.values() for n in names}
+    plans = {n: plan for n, plan in batch.plans.items() if (n not in sharing if only is None else n in only)}
+    many = len(plans) >= 2 * wide(context, batch)
+    due_works = (_work(context, batch, query_states[n], plan, many) for n, plan in plans.items())
+    return [work for work in due_works if work.due]
+
+
+def _work(context: Context, batch: Batch, query_state: QueryState, plan: Plan, many: bool) -> QueryWork:
+    """`many`: there are so many queries that a task each is enough."""
+    query, state = parsed(query_state.sql, context.catalog), batch.states.get(query_state.name)
+    due = tuple(t for t in batch.boundaries if t % query.every == 0)
+    parts = 1 if many or shape(query).whole or plan.place == "jvm" else plan.parts or wide(context, batch)
+    if state is None or not _continues(state, plan, query_state, batch.relation_versions, query):
+        return QueryWork(query_state, query, plan, due, BEGINNING, due[0] if due else 0, parts)
+    return QueryWork(query_state, query, plan, due, state.as_of, state.epoch, parts)
 
 
 def wide(context: Context, batch: Batch) -> int:
@@ -92,12 +91,14 @@ def wide(context: Context, batch: Batch) -> int:
     return batch.parts or max(context.tasks.width, 1)
 
 
-def _continues(state: State, plan: Plan, standing: Standing, relations: Mapping[str, int], query: Query) -> bool:
+def _continues(state: KeptState, plan: Plan, query_state: QueryState, relations: Mapping[str, int],
+               query: Query) -> bool:
     """Whether kept state serves on: same plan since, not created again, and no new relation version behind a kept answer."""
-    same = plan_from(state.plan) == plan and not (standing.since is not None and state.at < standing.since)
+    created_again = query_state.since is not None and state.as_of < query_state.since
+    same = state.plan == plan and not created_again
     used = [i.source for i in query.inputs if not i.is_stream]
-    return same and not (plan.keeps_answer and any(state.relations.get(r) != relations.get(r) for r in used))
+    return same and not (plan.keeps_answer and any(state.relation_versions.get(r) != relations.get(r) for r in used))
 
 
-def state_folder(work: Work, name: str) -> str:
+def state_folder(work: QueryWork, name: str) -> str:
     return f"state/{work.name}/{work.epoch}/{name}"

@@ -237,13 +237,13 @@ def tried() -> list[Measurement]:
     """Every plan of two small settings for real: what amounts of work cost together, in plans rather than alone."""
     found = []
     for rate, extremes in ((2_000, False), (10_000, True)):
-        stream = trial.Stream(rate, "30 SECONDS", 30, 500, 20)
+        stream = trial.TrialStream(rate, "30 SECONDS", 30, 500, 20)
         select = "s1.g, COUNT(*) AS n, SUM(s1.a) AS x, " + ("MIN(s2.a) AS y" if extremes else "SUM(s2.a) AS y")
-        found += measured(trial.Setting("calibration", (stream, stream), select))
+        found += measured(trial.TrialSetting("calibration", (stream, stream), select))
     return found
 
 
-def measured(setting: trial.Setting) -> list[Measurement]:
+def measured(setting: trial.TrialSetting) -> list[Measurement]:
     """A setting's plans, each its first batch and a warm one."""
     with trial.generated(setting) as data:
         observed, query = observe(data, setting.full), setting.query

@@ -103,19 +103,19 @@ def _timed(work: Callable[[], object]) -> float:
 
 def _plans(tasks: Tasks, rate: int) -> Iterator[Measurement]:
     """First and later batches of each plan."""
-    stream = trial.Stream(rate, "30 SECONDS", 30, 500, 20)
-    setting = trial.Setting("calibration", (stream, stream), "s1.g, COUNT(*) AS n, SUM(s1.a) AS x, SUM(s2.a) AS y")
+    stream = trial.TrialStream(rate, "30 SECONDS", 30, 500, 20)
+    setting = trial.TrialSetting("calibration", (stream, stream), "s1.g, COUNT(*) AS n, SUM(s1.a) AS x, SUM(s2.a) AS y")
     with _deltas(setting) as (data, versions):
         observed, query = observe(data, setting.full), setting.query
         for name in PLANS:
             plan = replace(named(query, name), place="jvm")
-            first, *later = _ran(tasks, trial.Standing(data, plan, os.path.join(data.root, "state", name)), versions)
+            first, *later = _ran(tasks, trial.TrialRun(data, plan, os.path.join(data.root, "state", name)), versions)
             yield Measurement(building(query, plan, observed).in_task, first)
             yield Measurement(steady(query, plan, observed, age=trial.WARM - 1).in_task, min(later))
 
 
 @contextmanager
-def _deltas(setting: trial.Setting) -> Iterator[tuple[trial.Data, dict[str, int]]]:
+def _deltas(setting: trial.TrialSetting) -> Iterator[tuple[trial.Data, dict[str, int]]]:
     """The trial's files as Delta tables, which the JVM reads."""
     with trial.generated(setting) as data:
         versions = {}
@@ -127,27 +127,27 @@ def _deltas(setting: trial.Setting) -> Iterator[tuple[trial.Data, dict[str, int]
         yield data, versions
 
 
-def _ran(tasks: Tasks, standing: trial.Standing, versions: dict[str, int]) -> list[float]:
-    first = standing.data.setting.full
-    return [_batch(tasks, standing, versions, number) for number in range(first, first + trial.WARM)]
+def _ran(tasks: Tasks, trial_run: trial.TrialRun, versions: dict[str, int]) -> list[float]:
+    first = trial_run.data.setting.full
+    return [_batch(tasks, trial_run, versions, number) for number in range(first, first + trial.WARM)]
 
 
-def _batch(tasks: Tasks, standing: trial.Standing, versions: dict[str, int], number: int) -> float:
-    low, t = Lowering(shape(standing.data.setting.query), standing.plan, "spark", narrow=False), trial.boundary(number)
-    made = program(low, (t,), standing.previous)
-    outcome = jvm.perform(tasks.session, _order(standing, made, versions, number))
+def _batch(tasks: Tasks, trial_run: trial.TrialRun, versions: dict[str, int], number: int) -> float:
+    low, t = Lowering(shape(trial_run.data.setting.query), trial_run.plan, "spark", narrow=False), trial.boundary(number)
+    made = program(low, (t,), trial_run.previous)
+    outcome = jvm.perform(tasks.session, _order(trial_run, made, versions, number))
     if outcome.failed:
-        raise RuntimeError(f"{standing.plan.name}: {outcome.failed}")
-    trial.keep(standing, made, outcome, t)
-    standing.previous = t
+        raise RuntimeError(f"{trial_run.plan.name}: {outcome.failed}")
+    trial.keep(trial_run, made, outcome, t)
+    trial_run.previous = t
     return outcome.seconds
 
 
-def _order(standing: trial.Standing, made: Program, versions: dict[str, int], number: int) -> jvm.Order:
-    streams = {s.name: (os.path.join(standing.data.root, s.of), versions[s.of]) for s in made.sources if s.kind == "stream"}
-    files = {s.name: _state(standing, s) for s in made.sources if s.kind == "state"}
-    return jvm.Order("q", made, streams, files, {w.set: os.path.join(standing.folder, w.set) for w in made.writes}, f"b{number}")
+def _order(trial_run: trial.TrialRun, made: Program, versions: dict[str, int], number: int) -> jvm.SparkOrder:
+    streams = {s.name: (os.path.join(trial_run.data.root, s.of), versions[s.of]) for s in made.sources if s.kind == "stream"}
+    files = {s.name: _state(trial_run, s) for s in made.sources if s.kind == "state"}
+    return jvm.SparkOrder("q", made, streams, files, {w.set: os.path.join(trial_run.folder, w.set) for w in made.writes}, f"b{number}")
 
 
-def _state(standing: trial.Standing, source: Source) -> tuple[str, ...]:
-    return tuple(os.path.join(standing.folder, source.of, f.path) for f in standing.state.get(source.of, []))
+def _state(trial_run: trial.TrialRun, source: Source) -> tuple[str, ...]:
+    return tuple(os.path.join(trial_run.folder, source.of, f.path) for f in trial_run.state.get(source.of, []))

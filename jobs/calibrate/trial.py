@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from jobs.engine import kernel
 from jobs.engine.reach import Split, meets, split
-from jobs.engine.work import Order, Outcome, perform
+from jobs.engine.work import TaskOrder, TaskResult, perform
 from jobs.storage import tables
 from jobs.storage.tables import File
 from optimizer.expression.types import BIGINT, STRING, TIMESTAMP
@@ -36,7 +36,7 @@ COLUMNS = (("ts", TIMESTAMP), ("g", STRING), ("j", STRING), ("k", STRING), ("a",
 
 
 @dataclass(frozen=True)
-class Stream:
+class TrialStream:
     """Rows a second, the window's text and how far back it reaches in seconds, distinct keys and groups; key = ⌊keys · uniform^skew⌋."""
 
     rate: int
@@ -48,11 +48,11 @@ class Stream:
 
 
 @dataclass(frozen=True)
-class Setting:
+class TrialSetting:
     """Streams s1, s2, … joined as `joins` says, and what is asked of them."""
 
     name: str
-    streams: tuple[Stream, ...]
+    streams: tuple[TrialStream, ...]
     select: str = "s1.g, COUNT(*) AS n, SUM(s1.a) AS x, SUM(s2.a) AS y"
     joins: str = "s1.j = s2.j"
     also: str = ""
@@ -97,7 +97,7 @@ def boundary(number: int) -> int:
 class Data:
     """A setting's files by stream."""
 
-    setting: Setting
+    setting: TrialSetting
     root: str
     rows: dict[str, list[File]] = field(default_factory=dict)
 
@@ -106,7 +106,7 @@ class Data:
 
 
 @dataclass
-class Standing:
+class TrialRun:
     """A plan's state between its batches, in a folder of its own, and the seconds that they took."""
 
     data: Data
@@ -118,7 +118,7 @@ class Standing:
 
 
 @contextmanager
-def generated(setting: Setting) -> Iterator[Data]:
+def generated(setting: TrialSetting) -> Iterator[Data]:
     """Files until the warm batches after the windows are full; the folder is gone afterwards."""
     data = Data(setting, tempfile.mkdtemp(prefix="forebay-trial-"))
     try:
@@ -130,7 +130,7 @@ def generated(setting: Setting) -> Iterator[Data]:
         shutil.rmtree(data.root, ignore_errors=True)
 
 
-def _write(data: Data, name: str, stream: Stream, number: int) -> File:
+def _write(data: Data, name: str, stream: TrialStream, number: int) -> File:
     folder = os.path.join(data.root, name)
     os.makedirs(folder, exist_ok=True)
     con = kernel.shared()
@@ -147,44 +147,44 @@ def _write(data: Data, name: str, stream: Stream, number: int) -> File:
 def run(data: Data, plans: Sequence[Plan]) -> dict[str, tuple[float, float]]:
     """By plan's name, seconds of the batch that builds its state when windows are full, and of a warm batch: the least, since other work of the machine
     only adds; for tumbling windows the mean, since their batches differ. Plans take turns batch by batch, so that a busy moment hits all alike."""
-    setting, all_ = data.setting, [Standing(data, plan, os.path.join(data.root, "state", str(n))) for n, plan in enumerate(plans)]
+    setting, all_ = data.setting, [TrialRun(data, plan, os.path.join(data.root, "state", str(n))) for n, plan in enumerate(plans)]
     for number in range(setting.full, setting.full + setting.warm * setting.step + 1, setting.step):
-        for standing in all_:
-            _batch(standing, number)
+        for trial_run in all_:
+            _batch(trial_run, number)
     shutil.rmtree(os.path.join(data.root, "state"), ignore_errors=True)
     return {s.plan.name: (s.seconds[0], (min if setting.warm == WARM else statistics.mean)(s.seconds[1:])) for s in all_}
 
 
-def _batch(standing: Standing, number: int) -> None:
-    low, t = Lowering(shape(standing.data.setting.query), standing.plan), boundary(number)
-    narrow, wide = (program(replace(low, narrow=n), (t,), standing.previous) for n in (True, False))
-    order = _order(standing, narrow, wide, number)
+def _batch(trial_run: TrialRun, number: int) -> None:
+    low, t = Lowering(shape(trial_run.data.setting.query), trial_run.plan), boundary(number)
+    narrow, wide = (program(replace(low, narrow=n), (t,), trial_run.previous) for n in (True, False))
+    order = _order(trial_run, narrow, wide, number)
     started = time.process_time()
     outcome = perform(order)
-    standing.seconds.append(time.process_time() - started)
+    trial_run.seconds.append(time.process_time() - started)
     if outcome.failed:
-        raise RuntimeError(f"{standing.plan.name} of {low.shape.query.text}: {outcome.failed}")
-    keep(standing, narrow, outcome, t)
-    standing.previous = t
+        raise RuntimeError(f"{trial_run.plan.name} of {low.shape.query.text}: {outcome.failed}")
+    keep(trial_run, narrow, outcome, t)
+    trial_run.previous = t
 
 
-def _order(standing: Standing, narrow: Program, wide: Program, number: int) -> Order:
-    pairs = {s.name: _files(standing, s) for s in narrow.sources}
-    folders = {w.set: os.path.join(standing.folder, w.set) for w in narrow.writes}
-    return Order("q", 0, 1, narrow, wide, {n: p[0] for n, p in pairs.items()}, folders, f"b{number}", None, {n: p[1] for n, p in pairs.items()})
+def _order(trial_run: TrialRun, narrow: Program, wide: Program, number: int) -> TaskOrder:
+    pairs = {s.name: _files(trial_run, s) for s in narrow.sources}
+    folders = {w.set: os.path.join(trial_run.folder, w.set) for w in narrow.writes}
+    return TaskOrder("q", 0, 1, narrow, wide, {n: p[0] for n, p in pairs.items()}, folders, f"b{number}", None, {n: p[1] for n, p in pairs.items()})
 
 
-def _files(standing: Standing, source: Source) -> Split:
+def _files(trial_run: TrialRun, source: Source) -> Split:
     if source.kind == "state":
-        return tuple(os.path.join(standing.folder, source.of, f.path) for f in standing.state.get(source.of, [])), ()
-    found = [f for f in standing.data.rows[source.of] if any(meets(f, "ts", r) for r in source.ranges)]
-    return split(found, source, lambda f: os.path.join(standing.data.root, source.of, f.path))
+        return tuple(os.path.join(trial_run.folder, source.of, f.path) for f in trial_run.state.get(source.of, [])), ()
+    found = [f for f in trial_run.data.rows[source.of] if any(meets(f, "ts", r) for r in source.ranges)]
+    return split(found, source, lambda f: os.path.join(trial_run.data.root, source.of, f.path))
 
 
-def keep(standing: Standing, made: Program, outcome: Outcome, last: int) -> None:
+def keep(trial_run: TrialRun, made: Program, outcome: TaskResult, last: int) -> None:
     """Files in which everything has ended leave with the batch; sets that stand for one boundary are replaced."""
     for write in made.writes:
         new = [f for name, f in outcome.written if name == write.set]
-        old = standing.state.get(write.set, []) if write.append else []
+        old = trial_run.state.get(write.set, []) if write.append else []
         ends = next((c for c in ("_out", "_e") if c in dict(write.columns)), None)
-        standing.state[write.set] = [f for f in old + new if ends is None or f.high[ends] >= last]
+        trial_run.state[write.set] = [f for f in old + new if ends is None or f.high[ends] >= last]

@@ -56,7 +56,7 @@ def _as_left(rt: OpenPipeline) -> list[Fact]:
 
 
 def _results(rt: OpenPipeline) -> list[Fact]:
-    paths = sorted({path for s in requests.listed(rt) if s.state != "deleted" for path in sharing.tables_of(s)})
+    paths = sorted({path for s in requests.listed(rt) if s.status != "deleted" for path in sharing.tables_of(s)})
     wrong = {path: what for path in paths if (what := rebuild.unsound(rt, path))}
     return [Fact("result", False, f"{path}: {what}", integrity.Damage(path, what).remedy(integrity.queries_in(rt, path))) for path, what in wrong.items()]
 
@@ -69,12 +69,12 @@ def _states(rt: OpenPipeline) -> list[Fact]:
 def _long(rt: OpenPipeline) -> list[Fact]:
     """Queries from before a stream had its `keep`: their streams keep what they need."""
     found = []
-    for standing in requests.listed(rt):
+    for query_state in requests.listed(rt):
         try:
-            if standing.active:
-                keep.check(rt.pipeline, parsed(standing.sql, rt.catalog))
+            if query_state.is_active:
+                keep.check(rt.pipeline, parsed(query_state.sql, rt.catalog))
         except ForebayError as error:
-            found.append(Fact("keep", False, f"query {standing.name}: {error.message}; as long as it is in force they stay", error.hint or ""))
+            found.append(Fact("keep", False, f"query {query_state.name}: {error.message}; as long as it is in force they stay", error.hint or ""))
     return found
 
 

@@ -9,18 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from jobs.adapt.sharing import tables_of
 from jobs.batch import batch as batches
-from jobs.batch.works import context_of, parsed, plan_value, works
+from jobs.batch.works import context_of, parsed, works
 from jobs.engine import kernel
-from jobs.ledger.ledger import Batch, State
-from jobs.ledger.queries import Standing, standings
+from jobs.ledger.entries import Batch, KeptState
+from jobs.ledger.open_pipeline import OpenPipeline
+from jobs.ledger.queries import QueryState, queries_at
 from jobs.maintenance import integrity, repair, retention
-from jobs.pipeline import handles
 from jobs.pipeline.schema import arrow
 from jobs.requests import requests
 from jobs.results import answers
@@ -33,9 +32,6 @@ from optimizer.expression.dialect import string
 from optimizer.plan.model import Plan, default
 from optimizer.sharing.group import OWNER
 from optimizer.time import iso
-
-if TYPE_CHECKING:
-    from jobs.ledger.open_pipeline import OpenPipeline
 
 TOGETHER = 100       # boundaries computed at once
 
@@ -55,11 +51,11 @@ class Rebuilt:
 
 
 def rebuild(rt: OpenPipeline, name: str) -> Rebuilt:
-    standing = requests.show(rt, name)
+    query_state = requests.show(rt, name)
     state = repair.rebuild(rt, name)
     with held(rt.pipeline.warehouse), repair.told(rt):
-        rt.forget()
-        damaged = [path for path in tables_of(standing) if unsound(rt, path)]
+        rt.warehouse.refresh()
+        damaged = [path for path in tables_of(query_state) if unsound(rt, path)]
         boundaries = sum(_mend(rt, path) for path in damaged)
     return Rebuilt(name, state, tuple(damaged), boundaries)
 
@@ -71,7 +67,7 @@ def unsound(rt: OpenPipeline, path: str) -> str | None:
         return wrong.what
     if not tables.exists(rt.path(path)):
         return None
-    broken = handles.latest(rt.pipeline, rt.path(path)).broken()
+    broken = rt.warehouse.latest(path).broken()
     return f"its file {broken[0]} is missing or cut off" if broken else None
 
 
@@ -79,9 +75,9 @@ def _mend(rt: OpenPipeline, path: str) -> int:
     """The number of boundaries computed anew, 0 where files were put back."""
     root = rt.path(path)
     delta_log.mend_end(root)
-    rt.forget()
+    rt.warehouse.refresh()
     count = 0 if _put_back(rt, path) else _compute_anew(rt, path)
-    rt.ledger.rely({path: handles.latest(rt.pipeline, root).version})
+    rt.ledger.rely({path: rt.warehouse.latest(path).version})
     return count
 
 
@@ -89,7 +85,7 @@ def _put_back(rt: OpenPipeline, path: str) -> bool:
     """The files of our last commit, if no commit of ours is gone and the files are all on the disk."""
     if not tables.exists(rt.path(path)):
         return False
-    table = handles.latest(rt.pipeline, rt.path(path))
+    table = rt.warehouse.latest(path)
     own = table.transaction(OURS)
     if own < rt.ledger.relied().get(path, 0):
         return False
@@ -104,23 +100,23 @@ def _put_back(rt: OpenPipeline, path: str) -> bool:
 
 
 def _compute_anew(rt: OpenPipeline, path: str) -> int:
-    owners = [s for s in standings(rt.ledger.all_changes()).values() if path in tables_of(s)]
+    owners = [s for s in queries_at(rt.ledger.all_changes()).values() if path in tables_of(s)]
     shared = path != owners[0].table
     table = _opened(rt, path, owners[0], shared)
     anew = {s.name: _to_compute(rt, s, path) for s in owners}
     files = _kept_files(rt, table, {name: {t for _, due in spans for t in due} for name, spans in anew.items()}, owners, shared)
-    for standing in owners:
-        for span, due in anew[standing.name]:
+    for query_state in owners:
+        for span, due in anew[query_state.name]:
             for rows in _computed(rt, span, due):
-                files += [rows] if isinstance(rows, File) else _written(table, rows, standing.name if shared else None)
+                files += [rows] if isinstance(rows, File) else _written(table, rows, query_state.name if shared else None)
     last = rt.ledger.last()
-    table.commit(files, [f.path for f in table.files()], ("batch", last[1].number) if last else None)
+    table.commit(files, [f.path for f in table.files()], ("batch", last.batch.number) if last else None)
     return sum(len(due) for spans in anew.values() for _, due in spans)
 
 
-def _opened(rt: OpenPipeline, path: str, standing: Standing, shared: bool) -> Table:
+def _opened(rt: OpenPipeline, path: str, query_state: QueryState, shared: bool) -> Table:
     """The table, with a log of its own again if it had none that can be read."""
-    columns = [(n, arrow(t)) for n, t in parsed(standing.sql, rt.catalog).columns]
+    columns = [(n, arrow(t)) for n, t in parsed(query_state.sql, rt.catalog).columns]
     schema = pa.schema([*([(OWNER, pa.string())] if shared else []), ("boundary", answers.arrow_timestamp()), *columns])
     try:
         return rt.table(path, schema)
@@ -129,12 +125,12 @@ def _opened(rt: OpenPipeline, path: str, standing: Standing, shared: bool) -> Ta
         return rt.table(path, schema)
 
 
-def _to_compute(rt: OpenPipeline, standing: Standing, path: str) -> list[tuple[Standing, list[int]]]:
+def _to_compute(rt: OpenPipeline, query_state: QueryState, path: str) -> list[tuple[QueryState, list[int]]]:
     """The boundaries whose answers belong in this table and can be computed: not those of which the other table has rows, nor those whose rows have left."""
-    elsewhere = {t for other in tables_of(standing) if other != path for t in _boundaries(rt, other, standing.name)}
+    elsewhere = {t for other in tables_of(query_state) if other != path for t in _boundaries(rt, other, query_state.name)}
     spans = []
-    for span, due in segments(rt, standing.name):
-        if span.table == standing.table:
+    for span, due in segments(rt, query_state.name):
+        if span.table == query_state.table:
             first = retention.unsure(rt, parsed(span.sql, rt.catalog), due)
             spans.append((span, [t for t in due[first:] if t not in elsewhere]))
     return [(span, due) for span, due in spans if due]
@@ -144,24 +140,24 @@ def _boundaries(rt: OpenPipeline, path: str, name: str) -> set[int]:
     """Of which a sound table has rows of the query."""
     if not tables.exists(rt.path(path)) or unsound(rt, path):
         return set()
-    table = handles.latest(rt.pipeline, rt.path(path))
+    table = rt.warehouse.latest(path)
     where = f" WHERE {OWNER} = {string(name)}" if OWNER in table.schema.names else ""
     rows = _ask(table, [f.path for f in table.files()], f"SELECT DISTINCT epoch_us(boundary) AS t FROM rows{where}")
     return set(rows.column("t").to_pylist()) if rows.num_rows else set()
 
 
-def _computed(rt: OpenPipeline, standing: Standing, due: Sequence[int]) -> Iterator[pa.Table | File]:
+def _computed(rt: OpenPipeline, query_state: QueryState, due: Sequence[int]) -> Iterator[pa.Table | File]:
     """Rows of answers as tables, or of a row query as the files that tasks have written."""
-    query = parsed(standing.sql, rt.catalog)
+    query = parsed(query_state.sql, rt.catalog)
     plan = replace(default(query), layout="raw") if not query.returns_rows else default(query)
     versions = {i.source: rt.ledger.relation_versions(i.source) for i in query.inputs if not i.is_stream}
     before: int | None = None
     for relations, boundaries in _chunks(due, versions):
-        batch = _batch(rt, standing.name, plan, boundaries, relations, before if query.returns_rows else None)
+        batch = _batch(rt, query_state.name, plan, boundaries, relations, before if query.returns_rows else None)
         context = context_of(rt)
-        answer, = batches.answers(context, batch, works(context, batch, {standing.name: standing})).made
+        answer, = batches.answers(context, batch, works(context, batch, {query_state.name: query_state})).made
         if answer.failed:
-            raise failed("rebuild-failed", f"{standing.name} at {iso(answer.failed[0])} cannot be computed anew: {answer.failed[1]}",
+            raise failed("rebuild-failed", f"{query_state.name} at {iso(answer.failed[0])} cannot be computed anew: {answer.failed[1]}",
                          "replace the query by one that can, or restore the table from a copy")
         yield from answer.files
         if answer.rows is not None:
@@ -172,8 +168,8 @@ def _computed(rt: OpenPipeline, standing: Standing, due: Sequence[int]) -> Itera
 def _batch(rt: OpenPipeline, name: str, plan: Plan, boundaries: tuple[int, ...], relations: dict[str, int], before: int | None) -> Batch:
     """A batch that no ledger knows: what it gives is committed by who asked for it. `before`: the boundary that a row query's answers go on from."""
     last = rt.ledger.last()
-    states = {} if before is None else {name: State(plan_value(plan), boundaries[0], before, relations)}
-    return Batch(last[1].number if last else 0, boundaries, {name: plan_value(plan)}, relations, states, {})
+    states = {} if before is None else {name: KeptState(plan, boundaries[0], before, relations)}
+    return Batch(last.batch.number if last else 0, boundaries, {name: plan}, relations, states, {})
 
 
 def _chunks(due: Sequence[int], versions: dict[str, list[tuple[int, int]]]) -> Iterator[tuple[dict[str, int], tuple[int, ...]]]:
@@ -187,7 +183,7 @@ def _chunks(due: Sequence[int], versions: dict[str, list[tuple[int, int]]]) -> I
             yield dict(relations), boundaries[k:k + TOGETHER]
 
 
-def _kept_files(rt: OpenPipeline, table: Table, anew: dict[str, set[int]], owners: Sequence[Standing], shared: bool) -> list[File]:
+def _kept_files(rt: OpenPipeline, table: Table, anew: dict[str, set[int]], owners: Sequence[QueryState], shared: bool) -> list[File]:
     """What the table still has of boundaries that cannot be computed: rows of files that are whole."""
     broken = set(table.broken())
     names = [f.path for f in table.files() if f.path not in broken]

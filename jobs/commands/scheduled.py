@@ -12,17 +12,19 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
-from jobs import run as runner
 from jobs.adapt import sharing
+from jobs.adapt.choice import Chooser
+from jobs.adapt.sharing import Sharer
+from jobs.adapt.statistics import Statistics
 from jobs.commands.upkeep import upkeep
 from jobs.ledger.open_pipeline import OpenPipeline, open_pipeline
-from jobs.pipeline import handles
 from jobs.pipeline.config import load
 from jobs.pipeline.folders import pages, uri
 from jobs.reports import docs_report as expect_report
 from jobs.requests import requests
 from jobs.results import answers, decisions
 from jobs.results import figures as statistics_said
+from jobs.run import Loop
 from jobs.storage import tables
 from jobs.storage.tables import Conflict
 from optimizer.errors import ForebayError
@@ -50,7 +52,7 @@ def _imported(number: int) -> int:
 
 def ingest(folder: str) -> dict[str, Any]:
     """New input of every source, once."""
-    return _waiting(folder, runner.take)
+    return _waiting(folder, lambda loop: loop.take())
 
 
 def expectations(folder: str) -> dict[str, Any]:
@@ -65,7 +67,7 @@ def expectations(folder: str) -> dict[str, Any]:
 def batches(folder: str, to: str | None = None, flush: bool = False, boundaries: int | None = None, asked_by: str = "") -> dict[str, Any]:
     """Every complete boundary, however many have come together; the ledger keeps `asked_by`: a kind of trigger and a DAG run."""
     until = _micros(to) if to else None
-    said = _waiting(folder, lambda rt: _ran(rt, until, flush, boundaries), asked_by)
+    said = _waiting(folder, lambda loop: _ran(loop, until, flush, boundaries), asked_by)
     ran = [{**entry, "boundary": iso(entry["boundary"]), "seconds": round(entry["seconds"], 6)} for entry in said["ran"]]
     return {"boundaries": len(ran), "ran": ran[-MOST_SHOWN:], "next": _iso(said["next"]), "waiting_for": said["waiting_for"]}
 
@@ -73,13 +75,13 @@ def batches(folder: str, to: str | None = None, flush: bool = False, boundaries:
 def published(folder: str, after: str = "") -> dict[str, Any]:
     """What a reader of the results can follow: boundary, plan and Delta version of each query's table; nothing if no boundary came after `after`."""
     with _opened(folder) as rt:
-        last, told = rt.ledger.committed(), rt.ledger.told()
+        last, told = rt.ledger.committed(), rt.ledger.committed_batches()
         if last is None or after and last <= _micros(after):
             return {}
-        plans = {name: plan for entry in told for name, plan in entry.plans.items()}
-        standing = [(s, path) for s in requests.listed(rt) if s.active and tables.exists(path := rt.path(sharing.newest(rt, s)))]
+        plans = {name: plan for entry in told for name, plan in entry.plan_names.items()}
+        query_state = [(s, path) for s in requests.listed(rt) if s.is_active and tables.exists(rt.path(path := sharing.newest(rt, s)))]
         found = {s.name: {"uri": uri(rt.path(s.table), folder), "boundary": iso(last), "plan": plans.get(s.name),
-                          "version": handles.latest(rt.pipeline, path).version} for s, path in standing}
+                          "version": rt.warehouse.latest(path).version} for s, path in query_state}
         return {"boundary": iso(last), "queries": found}
 
 
@@ -87,22 +89,26 @@ def change(folder: str, action: str, name: str, sql: str | None = None, plan: st
     """create (with a text), delete, pause, resume, pin (with a plan's name) or unpin; never waits for a running batch."""
     with _opened(folder) as rt:
         _check(action, name, sql, plan)
-        standing = requests.create(rt, name, sql or "", replace) if action == "create" else requests.change(rt, name, action, plan if action == "pin" else None)
-        said = requests.document(rt, standing)
+        if action == "create":
+            query_state = requests.create(rt, name, sql or "", replace)
+        else:
+            query_state = requests.change(rt, name, action, plan if action == "pin" else None)
+        said = requests.document(rt, query_state, Sharer(rt))
     return {**said, "effective": _iso(said["effective"])}
 
 
 def statistics(folder: str) -> dict[str, Any]:
     """What is known of each stream and join."""
     with _opened(folder) as rt:
-        document = statistics_said.document(rt)
+        document = statistics_said.document(Statistics(rt))
     return {part: {n: {**said, "from": _iso(said["from"])} for n, said in each.items()} for part, each in document.items()}
 
 
 def plans(folder: str) -> dict[str, Any]:
     """Every active query's candidates priced by what is known now, cheapest first, and what its next boundary would choose."""
     with _opened(folder) as rt:
-        return {s.name: _priced(answers.explain(rt, s.name)) for s in requests.listed(rt) if s.active}
+        chooser = Chooser(rt, Statistics(rt))
+        return {s.name: _priced(answers.explain(chooser, s.name)) for s in requests.listed(rt) if s.is_active}
 
 
 def chosen(folder: str) -> dict[str, Any]:
@@ -110,7 +116,7 @@ def chosen(folder: str) -> dict[str, Any]:
     from jobs.reports import tracking  # the other tasks need nothing of it
 
     with _opened(folder) as rt:
-        said = {s.name: _decided(decisions.document(rt, s.name)) for s in requests.listed(rt) if s.active}
+        said = {s.name: _decided(decisions.document(rt, s.name)) for s in requests.listed(rt) if s.is_active}
         tracked = tracking.track(rt)
     log.info("charts of predicted and measured cost: %s", tracked["page"] or tracked["uri"])
     return {"queries": said, "mlflow": tracked}
@@ -136,12 +142,13 @@ def _documented(rt: OpenPipeline) -> str | None:
     return None if index is None else uri(index, rt.pipeline.folder)
 
 
-def _ran(rt: OpenPipeline, to: int | None, flush: bool, limit: int | None) -> dict[str, Any]:
+def _ran(loop: Loop, to: int | None, flush: bool, limit: int | None) -> dict[str, Any]:
+    rt = loop.pipe
     for notice in requests.synchronise(rt):
         log.warning("%s", notice.message)
     for title, address in pages(rt.pipeline.name).items():
         log.info("%s: %s", title, address)
-    return runner.run(rt, to, flush, limit, _logged)
+    return loop.run(to, flush, limit, _logged)
 
 
 def _logged(entry: Mapping[str, Any]) -> None:
@@ -152,12 +159,13 @@ def _logged(entry: Mapping[str, Any]) -> None:
         log.error("query %s failed at %s: %s", name, iso(entry["boundary"]), reason)
 
 
-def _waiting(folder: str, work: Callable[[OpenPipeline], dict[str, Any]], asked_by: str = "") -> dict[str, Any]:
+def _waiting(folder: str, work: Callable[[Loop], dict[str, Any]], asked_by: str = "") -> dict[str, Any]:
     deadline = time.monotonic() + float(os.environ.get("FOREBAY_PATIENCE", PATIENCE))
     with _opened(folder, asked_by) as rt:
+        loop = Loop(rt)
         while True:
             try:
-                return work(rt)
+                return work(loop)
             except (ForebayError, Conflict) as error:
                 held = _held(error)
                 if held is None or time.monotonic() > deadline:

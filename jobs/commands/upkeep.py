@@ -1,27 +1,26 @@
 """What a pipeline's tables need between batches: the ledger's small files merged, rows that `keep` lets go taken out, files that nobody reads deleted."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from jobs import run as runner
 from jobs.expectations import gate as expect
+from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.maintenance import compact, repair, retention
+from jobs.run import Loop
 from jobs.storage import places, tables
 from jobs.storage.lock import held
 from optimizer.errors import ForebayError
 
-if TYPE_CHECKING:
-    from jobs.ledger.open_pipeline import OpenPipeline
 
-
-def upkeep(rt: OpenPipeline) -> dict[str, Any]:
+def upkeep(loop: Loop) -> dict[str, Any]:
     """Finishes what a crash left, tidies, and says what left which table. Runs do the same after their batches; this is for pipelines that rest.
 
     Of a batch that a critical expectation stops nothing is touched: what it reads when it is run again must be there then, and it is not for upkeep to fail."""
+    rt = loop.pipe
     with held(rt.pipeline.warehouse), repair.told(rt):
         before = _noted(rt)
         try:
-            recovered = len(runner.recover(rt))
+            recovered = len(loop.recover())
         except ForebayError as error:
             if error.code != expect.STOPPED:
                 raise

@@ -13,8 +13,8 @@ from typing import Any
 import pyarrow as pa
 
 from jobs.engine import spark
-from jobs.engine.sample import Asked, Taken, follow
-from jobs.engine.work import Outcome
+from jobs.engine.sample import SampleOrder, SampleResult, follow
+from jobs.engine.work import TaskResult
 from jobs.storage import places, tables
 from optimizer.errors import first_line
 from optimizer.expression import dialect as d
@@ -26,8 +26,8 @@ DATA_ERRORS = ("ARITHMETIC_OVERFLOW", "DIVIDE_BY_ZERO", "REMAINDER_BY_ZERO", "CA
 
 
 @dataclass(frozen=True)
-class Order:
-    """As jobs.engine.work.Order; `streams` are Delta tables at a version by source name, `files` Parquet files of relations and state."""
+class SparkOrder:
+    """As jobs.engine.work.TaskOrder; `streams` are Delta tables at a version by source name, `files` Parquet files of relations and state."""
 
     query: str
     program: Program
@@ -38,39 +38,39 @@ class Order:
     rows_to: str | None = None
 
 
-def perform(session: Any, order: Order) -> Outcome:
+def perform(session: Any, order: SparkOrder) -> TaskResult:
     started = time.perf_counter()
     kept: list[Any] = []
     try:
         partials, written = _run(session, order, kept)
-        return Outcome(order.query, 0, partials, tuple(written), seconds=time.perf_counter() - started)
+        return TaskResult(order.query, 0, partials, tuple(written), seconds=time.perf_counter() - started)
     except Exception as error:      # any class: classic Spark and Spark Connect raise different ones, and no Spark is imported here
         if not any(word in str(error) for word in DATA_ERRORS):
             with spark.guarded():
                 raise
-        return Outcome(order.query, 0, failed=first_line(error), seconds=time.perf_counter() - started)
+        return TaskResult(order.query, 0, failed=first_line(error), seconds=time.perf_counter() - started)
     finally:
         for frame in kept:
             frame.unpersist()
 
 
-def take(session: Any, asked: Asked) -> Taken:
+def take(session: Any, asked: SampleOrder) -> SampleResult:
     """A sample by Spark SQL: its hashes are Spark's, so it merges with others of its kind only."""
     kept: list[Any] = []
     source, started = asked.sampling.source, time.process_time()
     try:
-        order = Order(asked.query, Program((), (), ()), {source.name: asked.stream} if asked.stream else {}, {source.name: asked.files}, {}, "")
+        order = SparkOrder(asked.query, Program((), (), ()), {source.name: asked.stream} if asked.stream else {}, {source.name: asked.files}, {}, "")
         _read(session, order, source).createOrReplaceTempView(source.name)
         found = follow(asked.sampling, lambda *made: _define(session, (made,), kept), lambda sql: session.sql(sql).collect(), None)
-        return Taken(asked.query, asked.input, found, time.process_time() - started)
+        return SampleResult(asked.query, asked.input, found, time.process_time() - started)
     except Exception:      # any class, as above: a batch goes on without its sample
-        return Taken(asked.query, asked.input, None, time.process_time() - started)
+        return SampleResult(asked.query, asked.input, None, time.process_time() - started)
     finally:
         for frame in kept:
             frame.unpersist()
 
 
-def _run(session: Any, order: Order, kept: list[Any]) -> tuple[pa.Table | None, list[tuple[str, tables.File]]]:
+def _run(session: Any, order: SparkOrder, kept: list[Any]) -> tuple[pa.Table | None, list[tuple[str, tables.File]]]:
     for source in order.program.sources:
         _read(session, order, source).createOrReplaceTempView(source.name)
     _define(session, order.program.setup, kept)
@@ -95,7 +95,7 @@ def _define(session: Any, relations: tuple[tuple[str, str, bool], ...], kept: li
         frame.createOrReplaceTempView(name)
 
 
-def _read(session: Any, order: Order, source: Source) -> Any:
+def _read(session: Any, order: SparkOrder, source: Source) -> Any:
     if source.name in order.streams:
         path, version = order.streams[source.name]
         return session.read.format("delta").option("versionAsOf", version).load(path)
@@ -106,7 +106,7 @@ def _read(session: Any, order: Order, source: Source) -> Any:
     return session.sql(f"SELECT {columns or '1 AS _nothing'} WHERE FALSE")
 
 
-def _write(session: Any, order: Order, write: Write) -> list[tables.File]:
+def _write(session: Any, order: SparkOrder, write: Write) -> list[tables.File]:
     return _store(session, write.sql, order.folders[write.set], order.label)
 
 

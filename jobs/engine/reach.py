@@ -3,13 +3,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from jobs.engine.work import Timed
+from jobs.engine.work import TimedFiles
 from jobs.storage.tables import File
 from optimizer.plan.membership import Range
 from optimizer.plan.program import Source
 
 MOMENTS = 32           # groups of files with times of their own in one statement; beyond, their times are read
-Split = tuple[tuple[str, ...], tuple[Timed, ...]]
+Split = tuple[tuple[str, ...], tuple[TimedFiles, ...]]
 
 
 def dealt(files: Sequence[File], parts: int) -> list[list[File]]:
@@ -47,7 +47,7 @@ def split(found: Sequence[File], source: Source, place: Callable[[File], str]) -
         else:
             boundary, stamp = _times(file, source)
             groups.setdefault(moment, (boundary, stamp, []))[2].append(place(file))
-    return tuple(rest), tuple(Timed(tuple(paths), boundary, stamp) for boundary, stamp, paths in groups.values())
+    return tuple(rest), tuple(TimedFiles(tuple(paths), boundary, stamp) for boundary, stamp, paths in groups.values())
 
 
 def _moment(file: File, source: Source) -> tuple[int, ...] | None:

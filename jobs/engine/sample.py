@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from jobs.engine import kernel
-from jobs.engine.work import Joining, Order, Outcome, relation
+from jobs.engine.work import Joining, TaskOrder, TaskResult, relation
 from optimizer.plan.program import Definition
 from optimizer.plan.sampling import Sampling, taken
 from optimizer.statistics.samples import KEYS, SPACE, InputSample
 
 
 @dataclass(frozen=True)
-class Asked:
+class SampleOrder:
     """A sampling with the files that it reads, or the stream's table at a version, for the JVM. `most` rows are read, None: all."""
 
     query: str
@@ -26,7 +26,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Taken:
+class SampleResult:
     """`seconds` of processor time that it cost."""
 
     query: str
@@ -41,11 +41,11 @@ class Either:
 
     joining: Joining
 
-    def __call__(self, item: Order | Asked) -> Outcome | Taken:
-        return take(item) if isinstance(item, Asked) else self.joining(item)
+    def __call__(self, item: TaskOrder | SampleOrder) -> TaskResult | SampleResult:
+        return take(item) if isinstance(item, SampleOrder) else self.joining(item)
 
 
-def take(asked: Asked) -> Taken:
+def take(asked: SampleOrder) -> SampleResult:
     started = time.process_time()
     con = kernel.shared()
 
@@ -54,16 +54,16 @@ def take(asked: Asked) -> Taken:
 
     try:
         found = follow(asked.sampling, define, lambda sql: con.execute(sql).fetchall(), _source(con, asked))
-        return Taken(asked.query, asked.input, found, time.process_time() - started)
+        return SampleResult(asked.query, asked.input, found, time.process_time() - started)
     except kernel.Error as error:
         if not kernel.about_data(error):
             kernel.discard()
-        return Taken(asked.query, asked.input, None, time.process_time() - started)
+        return SampleResult(asked.query, asked.input, None, time.process_time() - started)
     finally:
         con.close()
 
 
-def _source(con: kernel.Connection, asked: Asked) -> str:
+def _source(con: kernel.Connection, asked: SampleOrder) -> str:
     rows = relation(con, asked.sampling.source, asked.files)
     return rows if asked.most is None else f"SELECT * FROM ({rows}) AS q LIMIT {asked.most}"
 

@@ -43,7 +43,7 @@ ANSWERS = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.pa
 MICROSECONDS = r"yyyy-MM-dd\'T\'HH:mm:ss.SSSSSSXXX"      # of a timestamp in JSON, as a literal of SQL has it
 
 
-class Broken(Exception):
+class SparkFailure(Exception):
     """Spark, or a task of it, ended with an error of its own."""
 
 
@@ -240,7 +240,7 @@ def guarded() -> Iterator[None]:
     try:
         yield
     except Exception as error:      # PySpark's, Py4J's and gRPC's have no common base
-        raise Broken(_reason(error)) from error
+        raise SparkFailure(_reason(error)) from error
 
 
 def _reason(error: Exception) -> str:

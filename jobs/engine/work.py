@@ -25,7 +25,7 @@ Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
-class Timed:
+class TimedFiles:
     """Files of which every row's times can be taken for these: nothing that is asked of them has another answer."""
 
     paths: tuple[str, ...]
@@ -34,12 +34,16 @@ class Timed:
 
 
 @dataclass(frozen=True)
-class Order:
-    """`narrow` computes sums in 64 bits and is tried first, `wide` in 128. `files` are absolute paths by source name,
-    in a store with how it is reached (see jobs.storage.places); `folders` where each state set is kept.
+class TaskOrder:
+    """What one task is to do for one query: statements, and the files that they read.
 
-    Of `certain` files times need not be read. `received` is what tasks sent before, by source. `rows_to` is the folder in which a row
-    query's answer is written by the task itself.
+    `TaskOrder("top", 0, 2, narrow, wide, {"s0": ("/data/shop/warehouse/streams/views/a.parquet",)}, {}, "b7")` is the
+    first of two parts of the query `top` in batch 7. `narrow` computes sums in 64 bits and is tried first, `wide` in 128.
+    `files` are absolute paths by source name, in a store with how it is reached (see jobs.storage.places); `folders` where
+    each state set is kept.
+
+    Of `certain` files times need not be read. `received` is what tasks sent before, by source. `rows_to` is the folder in
+    which a row query's answer is written by the task itself.
     """
 
     query: str
@@ -51,7 +55,7 @@ class Order:
     folders: Mapping[str, str]
     label: str
     rows_to: str | None = None
-    certain: Mapping[str, tuple[Timed, ...]] = field(default_factory=dict)
+    certain: Mapping[str, tuple[TimedFiles, ...]] = field(default_factory=dict)
     received: Mapping[str, tuple[bytes, ...]] = field(default_factory=dict)
 
     @property
@@ -61,9 +65,13 @@ class Order:
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """`failed` is the query's own error (a value of its answer cannot be computed), not the task's; `exhausted` says what did not fit into the task's
-    memory. `further` are answers of other shapes, by number."""
+class TaskResult:
+    """What one task hands to the driver: partials of the answer, and the files that it wrote, by state set.
+
+    `TaskResult("top", 0, partials, (("totals0", file),), seconds=0.2)` has an answer, and
+    `TaskResult("top", 0, failed="division by zero")` none: `failed` is the query's own error, not the task's. `exhausted`
+    says what did not fit into the task's memory. `further` are answers of other shapes, by number.
+    """
 
     query: str
     part: int
@@ -91,23 +99,23 @@ class Sent:
     exhausted: str | None = None
 
 
-def perform(order: Order, sent: Sequence[Sent] = ()) -> Outcome:
+def perform(order: TaskOrder, sent: Sequence[Sent] = ()) -> TaskResult:
     """An order's answer and state; an error that its data bring about is the outcome."""
     started = time.perf_counter()
     broken = next((s for s in sent if s.failed or s.exhausted), None)
     if broken:
-        return Outcome(order.query, order.part, failed=broken.failed, exhausted=broken.exhausted)
+        return TaskResult(order.query, order.part, failed=broken.failed, exhausted=broken.exhausted)
     order = _with(order, sent)
     try:
         made, written = _either(order, _run)
-        return Outcome(order.query, order.part, made.pop(0, None), tuple(written), seconds=time.perf_counter() - started, further=made)
+        return TaskResult(order.query, order.part, made.pop(0, None), tuple(written), seconds=time.perf_counter() - started, further=made)
     except kernel.EXHAUSTED as error:
-        return Outcome(order.query, order.part, exhausted=first_line(error), seconds=time.perf_counter() - started)
+        return TaskResult(order.query, order.part, exhausted=first_line(error), seconds=time.perf_counter() - started)
     except kernel.Error as error:
-        return Outcome(order.query, order.part, failed=_told(error), seconds=time.perf_counter() - started)
+        return TaskResult(order.query, order.part, failed=_told(error), seconds=time.perf_counter() - started)
 
 
-def prepare(order: Order) -> list[Sent]:
+def prepare(order: TaskOrder) -> list[Sent]:
     """This task's share of what crosses the exchange."""
     try:
         return _either(order, _send)
@@ -123,11 +131,11 @@ class Joining:
 
     sent: tuple[Sent, ...]
 
-    def __call__(self, order: Order) -> Outcome:
+    def __call__(self, order: TaskOrder) -> TaskResult:
         return perform(order, [s for s in self.sent if s.query == order.query])
 
 
-def sending(placed: tuple[int, Order]) -> list[tuple[int, bytes]]:
+def sending(placed: tuple[int, TaskOrder]) -> list[tuple[int, bytes]]:
     """What the order at a position sends, by the position it goes to: a query's orders stand together, in the order of their parts."""
     position, order = placed
     return [(position - order.part + to, pickle.dumps(s)) for s in prepare(order) for to in (range(order.parts) if s.part is None else (s.part,))]
@@ -137,13 +145,13 @@ def sending(placed: tuple[int, Order]) -> list[tuple[int, bytes]]:
 class Receiving:
     """Performs the order of a position with what reached it."""
 
-    orders: tuple[Order, ...]
+    orders: tuple[TaskOrder, ...]
 
-    def __call__(self, to: int, payloads: list[bytes]) -> Outcome:
+    def __call__(self, to: int, payloads: list[bytes]) -> TaskResult:
         return perform(self.orders[to], [pickle.loads(p) for p in payloads])
 
 
-def _either(order: Order, run: Callable[[Order, Program], Made]) -> Made:
+def _either(order: TaskOrder, run: Callable[[TaskOrder, Program], Made]) -> Made:
     """Narrow first; what overflows there, or fails, is decided by the wide form."""
     try:
         return run(order, order.narrow)
@@ -168,7 +176,7 @@ def _told(error: kernel.Error) -> str:
     return first_line(error)
 
 
-def _send(order: Order, program: Program) -> list[Sent]:
+def _send(order: TaskOrder, program: Program) -> list[Sent]:
     con = kernel.shared()
     try:
         found = []
@@ -188,7 +196,7 @@ def _parted(rows: pa.Table, fragment: Fragment, parts: int) -> list[tuple[int | 
     return [(k, rows.filter(pc.equal(rows["_part"], k)).drop_columns(["_part"])) for k in range(parts)]
 
 
-def _with(order: Order, sent: Sequence[Sent]) -> Order:
+def _with(order: TaskOrder, sent: Sequence[Sent]) -> TaskOrder:
     mine = [s for s in sent if s.query == order.query and s.part in (None, order.part)]
     return replace(order, received={name: tuple(s.rows for s in mine if s.source == name) for name in {s.source for s in mine}}) if mine else order
 
@@ -201,7 +209,7 @@ def packed(rows: pa.Table) -> bytes:
     return bytes(sink.getvalue())
 
 
-def _run(order: Order, program: Program) -> tuple[dict[int, pa.Table], list[tuple[str, tables.File]]]:
+def _run(order: TaskOrder, program: Program) -> tuple[dict[int, pa.Table], list[tuple[str, tables.File]]]:
     con = kernel.shared()
     try:
         for source in program.sources:
@@ -231,11 +239,11 @@ def _define(con: kernel.Connection, relations: tuple[tuple[str, str, bool], ...]
         con.execute(f"CREATE TEMP {'TABLE' if kept else 'VIEW'} {name} AS {sql}")
 
 
-def _source(con: kernel.Connection, order: Order, source: Source) -> str:
+def _source(con: kernel.Connection, order: TaskOrder, source: Source) -> str:
     return relation(con, source, order.files.get(source.name, ()), order.certain.get(source.name, ()))
 
 
-def relation(con: kernel.Connection, source: Source, files: tuple[str, ...], certain: tuple[Timed, ...] = ()) -> str:
+def relation(con: kernel.Connection, source: Source, files: tuple[str, ...], certain: tuple[TimedFiles, ...] = ()) -> str:
     """The SQL of a source: its files, or an empty relation of its columns."""
     if not files and not certain:
         return f"SELECT {', '.join(_null(n, t) for n, t in source.columns) or '1 AS _nothing'} WHERE FALSE"
@@ -245,7 +253,7 @@ def relation(con: kernel.Connection, source: Source, files: tuple[str, ...], cer
     return " UNION ALL ".join(found)
 
 
-def _told_times(source: Source, timed: Timed) -> str:
+def _told_times(source: Source, timed: TimedFiles) -> str:
     """A source's columns with times known beforehand: two columns less to read, to round and to compare."""
     times = {source.stamp: d.instant(timed.stamp, "duckdb"), "_boundary": d.instant(timed.boundary, "duckdb")}
     return ", ".join(f"{times[n]} AS {d.identifier(n)}" if n in times else d.identifier(n) for n, _ in source.columns)
@@ -255,11 +263,11 @@ def _null(name: str, type_: Type) -> str:
     return f"CAST(NULL AS {d.name(type_, 'duckdb')}) AS {d.identifier(name)}"
 
 
-def _write(con: kernel.Connection, order: Order, write: Write) -> list[tables.File]:
+def _write(con: kernel.Connection, order: TaskOrder, write: Write) -> list[tables.File]:
     return write_file(con, write.sql, order.folders[write.set], f"{order.label}-{order.part}")
 
 
-def _write_rows(con: kernel.Connection, order: Order, answers: list[str]) -> list[tables.File]:
+def _write_rows(con: kernel.Connection, order: TaskOrder, answers: list[str]) -> list[tables.File]:
     union = " UNION ALL ".join(f"({a})" for a in answers)
     assert order.rows_to is not None
     return write_file(con, f"SELECT {d.from_micros('_t', 'duckdb')} AS boundary, * EXCLUDE (_t) FROM ({union}) AS q",

@@ -8,18 +8,16 @@ import getpass
 import os
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
+from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.pipeline.schema import INSTANT
 from jobs.storage import tables
 from jobs.storage.tables import Conflict, Table
 from optimizer.errors import ForebayError
 from optimizer.time import instant, iso
-
-if TYPE_CHECKING:
-    from jobs.ledger.open_pipeline import OpenPipeline
 
 FINDINGS_PATH, RELEASES_PATH = "ledger/expectations", "ledger/releases"
 FINDINGS = pa.schema([("at", INSTANT), ("boundary", INSTANT), ("subject", pa.string()), ("expectation", pa.string()), ("severity", pa.string()),

@@ -5,8 +5,6 @@ Nothing of a stopped batch is published, and a rerun stops again until somebody 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from expectations import derived
 from expectations.expectation import Expectation
@@ -17,97 +15,114 @@ from jobs.expectations import findings as expect_ledger
 from jobs.expectations import judgement as expect_answers
 from jobs.expectations import statements as expect_sql
 from jobs.expectations.findings import Finding
-from jobs.ledger.ledger import Batch
-from jobs.ledger.queries import standings
+from jobs.ledger.entries import Batch
+from jobs.ledger.open_pipeline import OpenPipeline
+from jobs.ledger.queries import queries_at
 from jobs.pipeline import declared as expect_files
-from jobs.pipeline.declared import Declared
+from jobs.pipeline.declared import DeclaredExpectations
 from jobs.requests.boundaries import Arrivals, read_streams
 from jobs.storage import tables
 from jobs.storage.tables import File
 from optimizer.errors import ForebayError, failed
 from optimizer.time import iso
 
-if TYPE_CHECKING:
-    from jobs.ledger.open_pipeline import OpenPipeline
-
 STOPPED = "expectation-failed"
 MOST_SAID = 3            # findings that an error spells out
 
 
-@dataclass
-class Judging:
-    """What was found of the boundaries at hand, to be entered after their commit."""
+class Gate:
+    """Judges the input and the answers of the boundaries at hand; remembers its findings until their commit.
 
-    findings: list[Finding] = field(default_factory=list)
+    `Gate(pipe, DeclaredExpectations(pipe.pipeline), arrivals).admitted((60, 120))` is `(60,)` where 120 must not run.
+    """
 
+    def __init__(self, pipe: OpenPipeline, declared: DeclaredExpectations, arrivals: Arrivals) -> None:
+        self.pipe = pipe
+        self.declared = declared
+        self.arrivals = arrivals
+        self._findings: list[Finding] = []      # to be entered after the commit
 
-def begin(rt: OpenPipeline) -> None:
-    """Reads what is declared, before anything changes."""
-    rt.memory(Declared).given, rt.memory(Judging).findings = expect_files.read(rt.pipeline), []
+    def begin(self) -> None:
+        """Reads what is declared, before anything changes."""
+        self.declared.read()
+        self._findings = []
 
+    def check(self) -> None:
+        """Refuses what is declared about queries that do not exist, or columns that they do not have."""
+        queries = queries_at(self.pipe.ledger.all_changes()) if self.declared.given else {}
+        for given in self.declared.given:
+            if given.subject == expect_files.QUERY:
+                if given.name not in queries:
+                    raise expect_files.unknown(given, queries)
+                if queries[given.name].is_active:
+                    expect_files.made(given, dict(parsed(queries[given.name].sql, self.pipe.catalog).columns))
 
-def check(rt: OpenPipeline) -> None:
-    """Refuses what is declared about queries that do not exist, or columns that they do not have."""
-    known = standings(rt.ledger.all_changes()) if rt.memory(Declared).given else {}
-    for given in rt.memory(Declared).given:
-        if given.subject == expect_files.QUERY:
-            if given.name not in known:
-                raise expect_files.unknown(given, known)
-            if known[given.name].active:
-                expect_files.made(given, dict(parsed(known[given.name].sql, rt.catalog).columns))
+    def admitted(self, group: tuple[int, ...]) -> tuple[int, ...]:
+        """The boundaries whose input may be run: all, or those before the first that a critical expectation stops.
 
+        It raises where that is the first of all.
+        """
+        findings = self.waiting(group)
+        stops = _stopping(self.pipe, findings)
+        first = min((f.boundary for f in stops), default=None)
+        if first == group[0]:
+            raise _stop(self.pipe, [f for f in stops if f.boundary == first])
+        boundaries = tuple(t for t in group if first is None or t < first)
+        self._findings = _noted(f for f in findings if f.boundary in boundaries)
+        return boundaries
 
-def admitted(rt: OpenPipeline, group: tuple[int, ...]) -> tuple[int, ...]:
-    """The boundaries whose input may be run: all, or those before the first that a critical expectation stops. It raises where that is the first of all."""
-    found = waiting(rt, group)
-    stops = _stopping(rt, found)
-    first = min((f.boundary for f in stops), default=None)
-    if first == group[0]:
-        raise _stop(rt, [f for f in stops if f.boundary == first])
-    kept = tuple(t for t in group if first is None or t < first)
-    rt.memory(Judging).findings = _noted(f for f in found if f.boundary in kept)
-    return kept
+    def waiting(self, group: tuple[int, ...]) -> list[Finding]:
+        """What fails of the input of these boundaries."""
+        streams = sorted(read_streams(self.pipe, group[0]))
+        stored = [stream for stream in streams if tables.exists(self.pipe.path("streams", stream))]
+        return [finding for stream in stored for finding in self._input(stream, group)]
 
+    def answered(self, batch: Batch, answers: Iterable[Answer], groups: Iterable[Shared] = ()) -> None:
+        """Stops the batch if an answer fails what is critical."""
+        context, hidden = context_of(self.pipe), sensitive(self.pipe)
+        findings = []
+        for answer in answers:
+            findings += expect_answers.findings(context, batch, answer, self._of_query(answer), hidden)
+        findings += [f for shared in groups for f in expect_answers.of_shared(batch, shared, hidden)]
+        if stops := _stopping(self.pipe, findings):
+            raise _stop(self.pipe, stops)
+        self._findings = [*self._findings, *_noted(findings)]
 
-def waiting(rt: OpenPipeline, group: tuple[int, ...]) -> list[Finding]:
-    """What fails of the input of these boundaries."""
-    return [f for stream in sorted(read_streams(rt, group[0])) if tables.exists(rt.path("streams", stream)) for f in _input(rt, stream, group)]
+    def enter(self) -> list[Finding]:
+        """After the commit: what failed and did not stop it."""
+        findings, self._findings = self._findings, []
+        expect_ledger.enter(self.pipe, findings)
+        return findings
 
+    def _of_query(self, answer: Answer) -> tuple[Expectation, ...]:
+        return self.declared.of_query(answer.work.name, dict(answer.work.query.columns)) if self.declared.given else ()
 
-def answered(rt: OpenPipeline, batch: Batch, made: Iterable[Answer], groups: Iterable[Shared] = ()) -> None:
-    """Stops the batch if an answer fails what is critical."""
-    context, hidden = context_of(rt), sensitive(rt)
-    found = [f for answer in made for f in expect_answers.findings(context, batch, answer, _of_query(rt, answer), hidden)]
-    found += [f for shared in groups for f in expect_answers.of_shared(batch, shared, hidden)]
-    if stops := _stopping(rt, found):
-        raise _stop(rt, stops)
-    rt.memory(Judging).findings = [*rt.memory(Judging).findings, *_noted(found)]
+    def _input(self, stream: str, group: tuple[int, ...]) -> list[Finding]:
+        table, batch = self.pipe.table(f"streams/{stream}"), self.pipe.pipeline.batch
+        expected = [e for e in self.declared.of_stream(stream) if e.severity != "row"] if self.declared.given else []
+        findings = _unusual(table.files(), batch, group, stream) + self._silent(stream, group)
+        if expected and table.features:
+            features = ", ".join(sorted(table.features))
+            raise failed("unreadable-input",
+                         f"expectations of stream {stream} cannot be judged: its table has {features}",
+                         "rewrite the table without these features, or take the expectations out")
+        declared = self.pipe.pipeline.streams[stream]
+        return findings + (expect_sql.of_input(table, declared, group, batch, expected) if expected else [])
 
-
-def keep(rt: OpenPipeline) -> list[Finding]:
-    """After the commit: what failed and did not stop it."""
-    found, rt.memory(Judging).findings = rt.memory(Judging).findings, []
-    expect_ledger.enter(rt, found)
-    return found
+    def _silent(self, stream: str, group: tuple[int, ...]) -> list[Finding]:
+        """The boundaries at which the newest row is too old."""
+        declared, newest = self.pipe.pipeline.streams[stream], self.arrivals.newest(stream)
+        limit = derived.fresh_until(declared.lateness, declared.idle, self.pipe.pipeline.batch)
+        if newest is None or newest >= group[-1] - limit:
+            return []
+        expectation = f"{derived.FRESH}(within {limit / 10**6:g} s)"
+        observed = f"the newest row is of {iso(newest)}"
+        return [Finding(t, f"stream {stream}", expectation, observed, "warning") for t in group if newest < t - limit]
 
 
 def sensitive(rt: OpenPipeline) -> Mapping[str, frozenset[str]]:
     """Columns whose values are not to be shown, by source."""
     return {**{n: s.sensitive for n, s in rt.pipeline.streams.items()}, **{n: r.sensitive for n, r in rt.pipeline.relations.items()}}
-
-
-def _of_query(rt: OpenPipeline, answer: Answer) -> tuple[Expectation, ...]:
-    return expect_files.of_query(rt.memory(Declared).given, answer.work.name, dict(answer.work.query.columns)) if rt.memory(Declared).given else ()
-
-
-def _input(rt: OpenPipeline, stream: str, group: tuple[int, ...]) -> list[Finding]:
-    table, declared = rt.table(f"streams/{stream}"), rt.pipeline.streams[stream]
-    asked = [e for e in expect_files.of_stream(rt.pipeline, rt.memory(Declared).given, stream) if e.severity != "row"] if rt.memory(Declared).given else []
-    found = _unusual(table.files(), rt.pipeline.batch, group, stream) + _silent(rt, stream, group)
-    if asked and table.features:
-        raise failed("unreadable-input", f"expectations of stream {stream} cannot be judged: its table has {', '.join(sorted(table.features))}",
-                     "rewrite the table without these features, or take the expectations out")
-    return found + (expect_sql.of_input(table, declared, group, rt.pipeline.batch, asked) if asked else [])
 
 
 def _unusual(files: Iterable[File], batch: int, group: tuple[int, ...], stream: str) -> list[Finding]:
@@ -123,7 +138,10 @@ def _unusual(files: Iterable[File], batch: int, group: tuple[int, ...], stream: 
 
 
 def volumes(files: Iterable[File], batch: int, first: int, last: int) -> dict[int, int | None]:
-    """Rows by boundary; None where a file of several boundaries leaves it open, and nothing before the stream's first row."""
+    """Rows by boundary.
+
+    None where a file of several boundaries leaves it open, and nothing before the stream's first row.
+    """
     spans = [(f.low["_boundary"], f.high["_boundary"], f.rows) for f in files if "_boundary" in f.low and "_boundary" in f.high]
     if not spans:
         return {}
@@ -134,16 +152,6 @@ def volumes(files: Iterable[File], batch: int, first: int, last: int) -> dict[in
             before = counts[t]
             counts[t] = before + rows if low == high and before is not None else None
     return counts
-
-
-def _silent(rt: OpenPipeline, stream: str, group: tuple[int, ...]) -> list[Finding]:
-    declared = rt.pipeline.streams[stream]
-    limit = derived.fresh_until(declared.lateness, declared.idle, rt.pipeline.batch)
-    if stream not in rt.memory(Arrivals).marks or rt.memory(Arrivals).marks[stream].latest >= group[-1] - limit:
-        return []
-    said, newest = f"{derived.FRESH}(within {limit / 10**6:g} s)", rt.memory(Arrivals).marks[stream].latest
-    observed = f"the newest row is of {iso(newest)}"
-    return [Finding(t, f"stream {stream}", said, observed, "warning") for t in group if newest < t - limit]
 
 
 def _stopping(rt: OpenPipeline, found: list[Finding]) -> list[Finding]:

@@ -19,7 +19,7 @@ from jobs.batch.works import Context
 from jobs.engine import kernel
 from jobs.expectations import statements as expect_sql
 from jobs.expectations.findings import Finding
-from jobs.ledger.ledger import Batch
+from jobs.ledger.entries import Batch
 from jobs.storage import places
 from optimizer.query.model import Query
 from optimizer.query.shape import measure_of, shape
@@ -44,7 +44,7 @@ def of_shared(batch: Batch, made: Shared, sensitive: Mapping[str, frozenset[str]
     for one in made.made:
         template, rows, due = one.template, one.rows, one.due
         members, hidden = dict(template.members), derived.revealing(template.query, sensitive)
-        again = [(MONOTONE, n, due[0], f"a row of {due[0]}") for n in members if n in batch.states and due[0] <= batch.states[n].at]
+        again = [(MONOTONE, n, due[0], f"a row of {due[0]}") for n in members if n in batch.states and due[0] <= batch.states[n].as_of]
         sums = _lost(template.query, rows, one.partials, one.repeats, due, members, hidden)
         broken = [*again, *_undue(rows, due), *_repeated(rows, template.query, (OWNER,)), *_negative(rows, template.query, (OWNER,)), *sums]
         found += _said(template.query, broken)
@@ -56,7 +56,7 @@ Found = tuple[str, str, int, str]       # expectation, query, boundary, what was
 
 def _derived(batch: Batch, answer: Answer, due: tuple[int, ...], hidden: frozenset[str]) -> list[Finding]:
     query, rows, name = answer.work.query, answer.rows, answer.work.name
-    before = batch.states[name].at if name in batch.states else -1
+    before = batch.states[name].as_of if name in batch.states else -1
     broken = _strange_boundary(answer, due, before)
     found = [(MONOTONE, name, due[0] if broken is None else broken, f"a row of {broken}")] if broken is not None else []
     if rows is not None and rows.num_rows:
@@ -158,7 +158,7 @@ def _declared(context: Context, answer: Answer, due: tuple[int, ...], asked: Seq
     try:
         if answer.rows is not None:
             con.register("answered", answer.rows)
-        paths = tuple(places.join(context.warehouse, answer.work.standing.table, f.path) for f in answer.files)
+        paths = tuple(places.join(context.warehouse, answer.work.query_state.table, f.path) for f in answer.files)
         source = "answered" if answer.rows is not None else f"read_parquet({kernel.files(con, paths)})" if paths else None
         return expect_sql.judge(con, f"query {answer.work.name}", source, "boundary", due, asked, hidden)
     finally:

@@ -2,16 +2,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
+from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.pipeline.model import Pipeline, Stream
 from jobs.pipeline.schema import stream_schema
 from jobs.storage import places, tables
 from jobs.storage.tables import Table
 from optimizer.errors import ForebayError
-
-if TYPE_CHECKING:
-    from jobs.ledger.open_pipeline import OpenPipeline
 
 BATCH, EVENT_TIME = "forebay.batch", "forebay.event_time"      # properties of the table
 

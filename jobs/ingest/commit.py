@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -11,9 +11,9 @@ from jobs.ingest import register as intake
 from jobs.ingest.land import Landed
 from jobs.ingest.register import INGEST as APPLICATION
 from jobs.ingest.register import Record, application
-from jobs.pipeline import handles
 from jobs.pipeline.model import Pipeline, Stream
 from jobs.pipeline.schema import QUARANTINE, stream_schema
+from jobs.pipeline.warehouse import Warehouse
 from jobs.storage import delta_log, failpoints, places, tables
 from jobs.storage.tables import File, Table
 from optimizer.errors import failed
@@ -23,7 +23,7 @@ LOOK_BACK = 100                        # commits after an ingest, by maintenance
 
 
 @dataclass(frozen=True)
-class Outcome:
+class LandedInput:
     """One input as its tasks landed it, a part of it each."""
 
     landed: tuple[Landed, ...]
@@ -45,72 +45,65 @@ class Outcome:
         return tuple(part.bad for part in self.landed if part.bad)
 
 
-def stream_path(pipeline: Pipeline, stream: str) -> str:
-    return places.join(pipeline.warehouse, "streams", stream)
-
-
-def quarantine_path(pipeline: Pipeline, stream: str) -> str:
-    return places.join(pipeline.warehouse, "quarantine", stream)
-
-
-def stream_table(pipeline: Pipeline, stream: Stream) -> Table:
-    """The table, made if it is not there; what it was made for stays."""
-    table = handles.latest(pipeline, stream_path(pipeline, stream.name), stream_schema(stream.columns), agreed.properties(pipeline, stream))
+def stream_table(pipeline: Pipeline, warehouse: Warehouse, stream: Stream) -> Table:
+    """The table, created if it is not there; what it was created for stays."""
+    properties = agreed.properties(pipeline, stream)
+    table = warehouse.latest(f"streams/{stream.name}", stream_schema(stream.columns), properties)
     agreed.check(pipeline, stream, table)
     return table
 
 
-def commit(pipeline: Pipeline, name: str, outcomes: Sequence[Outcome], clock: int) -> None:
+def commit(pipeline: Pipeline, warehouse: Warehouse, name: str, outcomes: Sequence[LandedInput], clock: int) -> None:
     """The ingest, then what can be done again."""
     if not outcomes:
         return
-    table = stream_table(pipeline, pipeline.streams[name])
+    table = stream_table(pipeline, warehouse, pipeline.streams[name])
     number = table.transaction(APPLICATION) + 1
     records = [asdict(_record(name, o, number, clock)) for o in outcomes]
     said = {"ingest": number, "files": records, "quarantine": [asdict(f) for o in outcomes for f in o.aside]}
     failpoints.at("ingest.before-stream")
     table.commit([f for o in outcomes for f in o.files], (), (APPLICATION, number), {METADATA: json.dumps(said)})
     failpoints.at("ingest.after-stream")
-    _finish(pipeline, name, said)
+    _finish(warehouse, name, said)
 
 
-def recover(pipeline: Pipeline) -> list[str]:
+def recover(warehouse: Warehouse, streams: Iterable[str]) -> list[str]:
     """Finishes what a crash left undone after a stream table's commit; names the streams."""
-    return [name for name in pipeline.streams if _recovered(pipeline, name)]
+    return [name for name in streams if _recovered(warehouse, name)]
 
 
-def _recovered(pipeline: Pipeline, name: str) -> bool:
-    if not tables.exists(stream_path(pipeline, name)):
+def _recovered(warehouse: Warehouse, name: str) -> bool:
+    if not tables.exists(warehouse.path("streams", name)):
         return False
-    stream, files = handles.latest(pipeline, stream_path(pipeline, name)), intake.files_table(pipeline)
+    stream, files = warehouse.latest(f"streams/{name}"), intake.files_table(warehouse)
     number = stream.transaction(APPLICATION)
     if files.transaction(application(name)) >= number:
         return False
     failpoints.at("ingest.before-recover")
     version, record = _record_of(stream, name, number)
-    if _broken(pipeline, name, version, record):
-        _undo(pipeline, name, version, record)
+    if _broken(warehouse, name, version, record):
+        _undo(warehouse, name, version, record)
     else:
-        _finish(pipeline, name, record)
+        _finish(warehouse, name, record)
     failpoints.at("ingest.after-recover")
     return True
 
 
-def _broken(pipeline: Pipeline, name: str, version: int, record: Mapping[str, Any]) -> bool:
+def _broken(warehouse: Warehouse, name: str, version: int, record: Mapping[str, Any]) -> bool:
     """Whether a power cut has left less of the ingest's files than the log knows: they are on the disk for certain only when the ledger knows of them."""
-    stream = handles.latest(pipeline, stream_path(pipeline, name))
-    aside = quarantine_path(pipeline, name)
+    stream = warehouse.latest(f"streams/{name}")
+    aside = warehouse.path("quarantine", name)
     files = [tables.whole(places.join(aside, f["path"]), f["size"]) for f in record["quarantine"]]
     return bool(stream.broken(delta_log.read(stream.path, version).added)) or not all(files)
 
 
-def _undo(pipeline: Pipeline, name: str, version: int, record: Mapping[str, Any]) -> None:
+def _undo(warehouse: Warehouse, name: str, version: int, record: Mapping[str, Any]) -> None:
     """The ingest never was: its inputs are not known to the ledger, so the next ingest takes them again."""
-    number, stream = record["ingest"], handles.latest(pipeline, stream_path(pipeline, name))
+    number, stream = record["ingest"], warehouse.latest(f"streams/{name}")
     _take_out(stream, delta_log.read(stream.path, version).added)
-    if record["quarantine"] and tables.exists(quarantine_path(pipeline, name)):
-        _take_out(handles.latest(pipeline, quarantine_path(pipeline, name)), [f["path"] for f in record["quarantine"]])
-    intake.files_table(pipeline).commit(transaction=(application(name), number))
+    if record["quarantine"] and tables.exists(warehouse.path("quarantine", name)):
+        _take_out(warehouse.latest(f"quarantine/{name}"), [f["path"] for f in record["quarantine"]])
+    intake.files_table(warehouse).commit(transaction=(application(name), number))
 
 
 def _take_out(table: Table, names: Collection[str]) -> None:
@@ -129,24 +122,24 @@ def _record_of(stream: Table, name: str, number: int) -> tuple[int, Mapping[str,
     raise failed("damaged-table", f"no commit of {stream.path} tells what ingest {number} of {name} took", hint)
 
 
-def _finish(pipeline: Pipeline, name: str, said: Mapping[str, Any]) -> None:
+def _finish(warehouse: Warehouse, name: str, said: Mapping[str, Any]) -> None:
     """The commits after the first, each unless it is there; the ledger's is the last, so that its number says that all are."""
     number = said["ingest"]
     if said["quarantine"]:
-        aside = handles.latest(pipeline, quarantine_path(pipeline, name), QUARANTINE)
+        aside = warehouse.latest(f"quarantine/{name}", QUARANTINE)
         if aside.transaction(APPLICATION) < number:
             failpoints.at("ingest.before-quarantine")
             aside.commit([File(**f) for f in said["quarantine"]], (), (APPLICATION, number))
             failpoints.at("ingest.after-quarantine")
-    files = intake.files_table(pipeline)
+    files = intake.files_table(warehouse)
     if files.transaction(application(name)) < number:
-        places.sync(pipeline.warehouse)      # what this row says is there is on the disk before it
+        places.sync(warehouse.root)      # what this row says is there is on the disk before it
         failpoints.at("ingest.before-files")
         intake.append(files, [Record(**r) for r in said["files"]], (application(name), number))
         failpoints.at("ingest.after-files")
 
 
-def _record(name: str, outcome: Outcome, number: int, clock: int) -> Record:
+def _record(name: str, outcome: LandedInput, number: int, clock: int) -> Record:
     taken, parts = outcome.landed[0].input, outcome.landed
     events = [e for p in parts for e in p.events or ()]
     boundaries = [b for p in parts for b in p.boundaries or ()]

@@ -5,58 +5,54 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from jobs.ingest import register as intake
 from jobs.ingest import sources
-from jobs.ingest.commit import APPLICATION, Outcome, commit, quarantine_path, recover, stream_path, stream_table
-from jobs.ingest.land import Item, Landed, land
-from jobs.ingest.reading import MARK, Input
+from jobs.ingest.commit import APPLICATION, LandedInput, commit, recover, stream_table
+from jobs.ingest.land import Landed, LandOrder, land
+from jobs.ingest.reading import MARK, IngestInput
 from jobs.ingest.row_rules import Rules, rules
 from jobs.pipeline.lines import suggest
 from jobs.pipeline.model import Pipeline, Stream
+from jobs.pipeline.warehouse import Warehouse
 from jobs.storage import places
 from optimizer.errors import ForebayError
 
-__all__ = ["LedgerView", "ingest", "now", "quarantine_path", "recover", "stream_path"]
+__all__ = ["ingest", "now", "recover"]
 FILES_A_COMMIT = 256
 ROWS_A_TASK = 500_000                  # where there are fewer inputs than tasks
 MOST_ROWS = 4_000_000                  # of a task in any case
 LARGE = 2 << 20                        # bytes from which a Parquet file's number of rows is looked up
 
 
-class LedgerView(Protocol):
-    """`last_begun`: the last boundary that has begun, None before the first; rows before it are late."""
-
-    @property
-    def last_begun(self) -> int | None: ...
-
-
 def now() -> int:
     return time.time_ns() // 1000
 
 
-def ingest(pipeline: Pipeline, ledger: LedgerView, tasks: Any, only: Mapping[str, Sequence[Any]] | None = None,
-           clock: Callable[[], int] = now) -> dict[str, Any]:
+def ingest(pipeline: Pipeline, warehouse: Warehouse, last_begun: int | None, tasks: Any,
+           only: Mapping[str, Sequence[Any]] | None = None, clock: Callable[[], int] = now) -> dict[str, Any]:
     """`only`: paths or data frames by stream; without it, every source.
+
+    Rows before `last_begun`, the last boundary that has begun, are late.
 
     Counts by stream, under `refused` the files that could not be taken, and under `ignored` those of which something was left out.
 
     The caller holds the pipeline's lock: a boundary that began meanwhile would not count the rows given to it.
     """
     expected = rules(pipeline)
-    recover(pipeline)
+    recover(warehouse, pipeline.streams)
     sources.clear(pipeline)
     try:
-        return _taken(pipeline, ledger.last_begun, tasks, _given(pipeline, only), clock, expected)
+        return _taken(pipeline, warehouse, last_begun, tasks, _given(pipeline, only), clock, expected)
     finally:
         sources.clear(pipeline)
 
 
-def _given(pipeline: Pipeline, only: Mapping[str, Sequence[Any]] | None) -> dict[str, list[Input]]:
+def _given(pipeline: Pipeline, only: Mapping[str, Sequence[Any]] | None) -> dict[str, list[IngestInput]]:
     """What was handed over, checked whole before anything changes."""
     for name in only or ():
         if name not in pipeline.streams:
@@ -64,19 +60,19 @@ def _given(pipeline: Pipeline, only: Mapping[str, Sequence[Any]] | None) -> dict
     return {name: sources.handed(pipeline, pipeline.streams[name], things) for name, things in (only or {}).items()}
 
 
-def _taken(pipeline: Pipeline, last: int | None, tasks: Any, given: Mapping[str, list[Input]], clock: Callable[[], int],
-           expected: Mapping[str, Rules]) -> dict[str, Any]:
+def _taken(pipeline: Pipeline, warehouse: Warehouse, last: int | None, tasks: Any, given: Mapping[str, list[IngestInput]],
+           clock: Callable[[], int], expected: Mapping[str, Rules]) -> dict[str, Any]:
     done: dict[str, Any] = {name: {"files": 0, "rows": 0, "quarantined": 0, "late": 0} for name in (given or pipeline.streams)}
     refused, ignored = list[dict[str, str]](), list[dict[str, str]]()
     for name in done:
-        stream_table(pipeline, pipeline.streams[name])
-    waiting = {name: _waiting(pipeline, name, tasks, given.get(name), refused) for name in done}
+        stream_table(pipeline, warehouse, pipeline.streams[name])
+    waiting = {name: _waiting(pipeline, warehouse, name, tasks, given.get(name), refused) for name in done}
     while any(waiting.values()):
         turn = {name: inputs[:FILES_A_COMMIT] for name, inputs in waiting.items() if inputs}
         waiting = {name: inputs[FILES_A_COMMIT:] for name, inputs in waiting.items()}
-        for name, outcomes in _landed(pipeline, turn, last, clock(), tasks, expected).items():
+        for name, outcomes in _landed(pipeline, warehouse, turn, last, clock(), tasks, expected).items():
             refused += [{"stream": name, "path": o.landed[0].input.name, "reason": o.refused} for o in outcomes if o.refused]
-            commit(pipeline, name, [o for o in outcomes if not o.refused], clock())
+            commit(pipeline, warehouse, name, [o for o in outcomes if not o.refused], clock())
             fresh = [o for o in outcomes if not o.refused and not o.known]
             first = [o.landed[0] for o in fresh]
             ignored += [{"stream": name, "path": part.input.name, "reason": part.ignored} for part in first if part.ignored]
@@ -84,10 +80,11 @@ def _taken(pipeline: Pipeline, last: int | None, tasks: Any, given: Mapping[str,
     return {"streams": done, "refused": refused, "ignored": ignored}
 
 
-def _waiting(pipeline: Pipeline, name: str, tasks: Any, given: list[Input] | None, refused: list[dict[str, str]]) -> list[Input]:
+def _waiting(pipeline: Pipeline, warehouse: Warehouse, name: str, tasks: Any, given: list[IngestInput] | None,
+             refused: list[dict[str, str]]) -> list[IngestInput]:
     """A source that cannot be read is refused like a file, and the other streams go on."""
     try:
-        return sources.pending(pipeline, pipeline.streams[name], tasks, given)
+        return sources.pending(pipeline, warehouse, pipeline.streams[name], tasks, given)
     except ForebayError as error:
         source = pipeline.streams[name].source
         if error.exit_code != 1 or source is None:
@@ -96,24 +93,24 @@ def _waiting(pipeline: Pipeline, name: str, tasks: Any, given: list[Input] | Non
         return []
 
 
-def _landed(pipeline: Pipeline, turn: Mapping[str, Sequence[Input]], last: int | None, clock: int, tasks: Any,
-            expected: Mapping[str, Rules]) -> dict[str, list[Outcome]]:
+def _landed(pipeline: Pipeline, warehouse: Warehouse, turn: Mapping[str, Sequence[IngestInput]], last: int | None, clock: int,
+            tasks: Any, expected: Mapping[str, Rules]) -> dict[str, list[LandedInput]]:
     """One job for all streams; the parts of an input stand together."""
     share = ROWS_A_TASK if sum(map(len, turn.values())) < tasks.width else MOST_ROWS
     items = [replace(item, rules=expected[name]) for name, inputs in turn.items()
-             for item in _items(pipeline, pipeline.streams[name], inputs, last, clock, share)]
-    outcomes: dict[str, list[Outcome]] = {name: [] for name in turn}
+             for item in _items(pipeline, warehouse, pipeline.streams[name], inputs, last, clock, share)]
+    outcomes: dict[str, list[LandedInput]] = {name: [] for name in turn}
     for (name, _), pairs in groupby(zip(items, tasks.map(land, items)), key=lambda pair: (pair[0].stream.name, pair[0].input.name)):
         parts = list(pairs)
-        outcome = Outcome(tuple(part for _, part in parts))
+        outcome = LandedInput(tuple(part for _, part in parts))
         if outcome.refused or outcome.known:
             _forget(parts)
-            outcome = Outcome((next((part for _, part in parts if part.refused), parts[0][1]),))
+            outcome = LandedInput((next((part for _, part in parts if part.refused), parts[0][1]),))
         outcomes[name].append(outcome)
     return outcomes
 
 
-def _forget(parts: Sequence[tuple[Item, Landed]]) -> None:
+def _forget(parts: Sequence[tuple[LandOrder, Landed]]) -> None:
     """What other parts of the input wrote before one of them found that it is not to be taken."""
     for item, part in parts:
         for root, file in ((item.root, part.good), (item.aside, part.bad)):
@@ -121,14 +118,16 @@ def _forget(parts: Sequence[tuple[Item, Landed]]) -> None:
                 places.delete(places.join(root, file.path))
 
 
-def _items(pipeline: Pipeline, stream: Stream, inputs: Sequence[Input], last: int | None, clock: int, share: int) -> list[Item]:
-    root, aside = stream_path(pipeline, stream.name), quarantine_path(pipeline, stream.name)
-    number, known = stream_table(pipeline, stream).transaction(APPLICATION) + 1, intake.known(pipeline, stream.name)
+def _items(pipeline: Pipeline, warehouse: Warehouse, stream: Stream, inputs: Sequence[IngestInput], last: int | None, clock: int,
+           share: int) -> list[LandOrder]:
+    root, aside = (warehouse.path(kind, stream.name) for kind in ("streams", "quarantine"))
+    number = stream_table(pipeline, warehouse, stream).transaction(APPLICATION) + 1
+    known = intake.known(warehouse, stream.name)
     digests = {i.name: known[i.name].digests if i.name in known else frozenset() for i in inputs}
-    return [Item(stream, i, root, aside, number, pipeline.batch, last, clock, part, digests[i.name]) for i in inputs for part in _parts(i, share)]
+    return [LandOrder(stream, i, root, aside, number, pipeline.batch, last, clock, part, digests[i.name]) for i in inputs for part in _parts(i, share)]
 
 
-def _parts(item: Input, share: int) -> list[tuple[int, int] | None]:
+def _parts(item: IngestInput, share: int) -> list[tuple[int, int] | None]:
     """Ranges of row numbers for a large Parquet file, so that several tasks share it."""
     if item.format != "parquet" or item.size < LARGE:
         return [None]
@@ -141,7 +140,7 @@ def _parts(item: Input, share: int) -> list[tuple[int, int] | None]:
     return [None] if count < 2 else [(rows * i // count, rows * (i + 1) // count) for i in range(count)]
 
 
-def _count(done: dict[str, int], outcomes: Sequence[Outcome]) -> None:
+def _count(done: dict[str, int], outcomes: Sequence[LandedInput]) -> None:
     done["files"] += sum(o.landed[0].input.format != MARK for o in outcomes)
     for part in (part for o in outcomes for part in o.landed):
         done["rows"] += part.rows

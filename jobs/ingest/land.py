@@ -13,7 +13,7 @@ from typing import Any
 from jobs.engine import kernel
 from jobs.engine.kernel import Connection
 from jobs.ingest.conversions import Conversion, conversion
-from jobs.ingest.reading import BAD_LINE, MARK, Broken, Found, Input, found, refusal
+from jobs.ingest.reading import BAD_LINE, MARK, BrokenFile, IngestInput, InputRows, found, refusal
 from jobs.pipeline.model import Stream
 from jobs.storage import disk, failpoints, places, tables
 from jobs.storage.places import size_and_time
@@ -26,11 +26,11 @@ NEVER = -(2**62)                       # a last boundary before every row's
 
 
 @dataclass(frozen=True)
-class Item:
+class LandOrder:
     """One file, or a range of rows of one, and all that judging it takes; times in microseconds."""
 
     stream: Stream
-    input: Input
+    input: IngestInput
     root: str                          # the stream table's folder
     aside: str                         # the quarantine table's
     ingest: int
@@ -46,7 +46,7 @@ class Item:
 class Landed:
     """`rows` are those on time; `events` and `boundaries` the least and greatest of all stored rows; `refused` says why the file was not taken."""
 
-    input: Input
+    input: IngestInput
     good: File | None = None
     bad: File | None = None
     rows: int = 0
@@ -59,13 +59,13 @@ class Landed:
     ignored: str = ""                  # what of the file was left out
 
 
-def land(item: Item) -> Landed:
+def land(item: LandOrder) -> Landed:
     failpoints.at("ingest.before-land")
     if item.input.format == MARK:
         return Landed(item.input)
     try:
         return _land(item)
-    except (Broken, OSError, kernel.Error) as error:
+    except (BrokenFile, OSError, kernel.Error) as error:
         kernel.discard()
         if disk.code_of(error) == "disk-full":
             raise disk.explained(error, tempfile.gettempdir()) or error from error
@@ -76,7 +76,7 @@ def land(item: Item) -> Landed:
         return Landed(item.input, refused=refusal(error, item.input))
 
 
-def _land(item: Item) -> Landed:
+def _land(item: LandOrder) -> Landed:
     size, modified = size_and_time(item.input.path)
     source = replace(item.input, size=size, modified=modified, digest=item.input.digest or _digest(item))
     if source.digest in item.known:
@@ -88,22 +88,22 @@ def _land(item: Item) -> Landed:
         con.close()
     if size_and_time(item.input.path) != (size, modified):
         _forget(item, landed)
-        raise Broken("it changed while it was read")
+        raise BrokenFile("it changed while it was read")
     failpoints.at("ingest.after-land")
     return landed
 
 
-def _judged(con: Connection, item: Item, source: Input) -> Landed:
+def _judged(con: Connection, item: LandOrder, source: IngestInput) -> Landed:
     rows = found(con, source, tuple(item.stream.columns), item.stream.sensitive, item.part)
     if item.stream.event_time not in rows.columns:
-        raise Broken(f"it has no column {item.stream.event_time}, the event time; it has {', '.join(rows.columns)}")
+        raise BrokenFile(f"it has no column {item.stream.event_time}, the event time; it has {', '.join(rows.columns)}")
     values = {name: _converted(rows, name, item) for name in item.stream.columns}
     judged = _verdict(rows, values, item)
     counts = con.execute(_COUNTS.format(judged=judged)).fetchall()
     good = [c for c in counts if c[0] is None]
     bad = sum(c[2] for c in counts if c[0] is not None)
     if bad and all(c[0] == BAD_LINE for c in counts):
-        raise Broken("no line of it is a JSON object")
+        raise BrokenFile("no line of it is a JSON object")
     on_time, late = (sum(c[2] for c in good if bool(c[1]) is is_late) for is_late in (False, True))
     landed = Landed(source, rows=on_time, late=late, quarantined=bad, ignored=rows.ignored)
     if good:
@@ -124,7 +124,7 @@ _COUNTS = """SELECT reason, late, count(*), min(event), max(event), min(boundary
     SELECT reason, late, event, boundary, boundary >= coalesce(lag(boundary) OVER (), 0) AS ordered FROM ({judged})) GROUP BY ALL"""
 
 
-def _converted(rows: Found, name: str, item: Item) -> Conversion:
+def _converted(rows: InputRows, name: str, item: LandOrder) -> Conversion:
     """A declared column the file does not have is NULL."""
     if name not in rows.columns:
         return Conversion(f"CAST(NULL AS {sql_type(item.stream.columns[name], 'duckdb')})", "")
@@ -132,7 +132,7 @@ def _converted(rows: Found, name: str, item: Item) -> Conversion:
     return conversion(kind, item.stream.columns[name], raw)
 
 
-def _verdict(rows: Found, values: dict[str, Conversion], item: Item) -> str:
+def _verdict(rows: InputRows, values: dict[str, Conversion], item: LandOrder) -> str:
     """Each row with its values (v0, v1 …), event time, boundary and the reason against it."""
     columns = ", ".join(f"{c.value} AS v{i}" for i, c in enumerate(values.values()))
     bad = "".join(f" WHEN {c.bad} THEN {string(f'bad type: column {name}')}" for name, c in values.items() if c.bad)
@@ -148,29 +148,29 @@ def _verdict(rows: Found, values: dict[str, Conversion], item: Item) -> str:
             CASE WHEN ({rows.broken}) IS NOT NULL THEN {rows.broken}{bad} END AS flaw FROM {rows.rows}))))"""
 
 
-def _undeclared(rows: Found, item: Item) -> str:
+def _undeclared(rows: InputRows, item: LandOrder) -> str:
     others = [name for name in rows.columns if name not in item.stream.columns]
     tests = "".join(f" WHEN {rows.columns[name][0]} IS NOT NULL THEN {string(name)}" for name in others)
     return f"CASE{tests} END" if tests else "NULL"
 
 
-def _strange(rows: Found, item: Item) -> str:
+def _strange(rows: InputRows, item: LandOrder) -> str:
     if item.stream.unknown_columns == "drop":
         return ""
     return "WHEN coalesce(strange, undeclared) IS NOT NULL THEN 'unknown column ' || coalesce(strange, undeclared)"
 
 
-def _unexpected(item: Item) -> str:
+def _unexpected(item: LandOrder) -> str:
     return "".join(f" WHEN {fails} THEN {string(reason)}" for reason, fails in item.rules)
 
 
-def _good(judged: str, item: Item, mixed: bool) -> str:
+def _good(judged: str, item: LandOrder, mixed: bool) -> str:
     columns = ", ".join(f"v{i} AS {identifier(name)}" for i, name in enumerate(item.stream.columns))
     where = " WHERE reason IS NULL" if mixed else ""
     return f"SELECT {columns}, make_timestamptz(boundary) AS _boundary, source AS _source, CAST({item.ingest} AS BIGINT) AS _ingest FROM ({judged}){where}"
 
 
-def _bad(judged: str, item: Item) -> str:
+def _bad(judged: str, item: LandOrder) -> str:
     # The engine knows that some of these rows are never NULL and would write so; files of one table are to have one schema.
     row = """nullif(CAST("row" AS VARCHAR), '')"""
     return f"""SELECT reason AS _reason, {row} AS _row, source AS _source, CAST({item.ingest} AS BIGINT) AS _ingest,
@@ -190,7 +190,7 @@ def _write(con: Connection, root: str, sql: str) -> File:
         return tables.describe(here, name)
 
 
-def _digest(item: Item) -> str | None:
+def _digest(item: LandOrder) -> str | None:
     """Of the whole file, by the task that has its first rows."""
     if item.part is not None and item.part[0] > 0:
         return None
@@ -198,7 +198,7 @@ def _digest(item: Item) -> str | None:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
 
 
-def _forget(item: Item, landed: Landed) -> None:
+def _forget(item: LandOrder, landed: Landed) -> None:
     for root, file in ((item.root, landed.good), (item.aside, landed.bad)):
         if file is not None:
             places.delete(places.join(root, file.path))

@@ -13,18 +13,18 @@ import pyarrow as pa
 from jobs.engine import kernel
 from jobs.engine.kernel import Connection
 from jobs.ingest import texts
-from jobs.ingest.texts import BAD_LONG, LINE, Broken, Dialect, Part
+from jobs.ingest.texts import BAD_LONG, LINE, BrokenFile, Dialect, Part
 from jobs.storage import places
 from optimizer.errors import first_line
 from optimizer.expression.dialect import identifier, string
 
-__all__ = ["BAD_LINE", "MARK", "Broken", "Found", "Input", "found", "identifier"]
+__all__ = ["BAD_LINE", "MARK", "BrokenFile", "IngestInput", "InputRows", "found", "identifier"]
 MARK = "mark"                          # the format of an input without rows: it says how far a source was read
 BAD_LINE = "not a JSON object"
 
 
 @dataclass(frozen=True)
-class Input:
+class IngestInput:
     """Something to take in once: `name` is what the ledger knows it by, `path` the file to read.
 
     `digest` is given where it is not to be the content's; `constants` are a table's partition values, which are not in its files.
@@ -42,7 +42,7 @@ class Input:
 
 
 @dataclass(frozen=True)
-class Found:
+class InputRows:
     """Rows of an input. `columns`: name → (SQL, DuckDB type); `ignored` says what of the file is left out.
 
     The others are SQL: a row's JSON, its origin, why it is none, its first undeclared key.
@@ -57,26 +57,26 @@ class Found:
     ignored: str = ""
 
 
-def found(con: Connection, item: Input, declared: tuple[str, ...], sensitive: frozenset[str], part: tuple[int, int] | None = None) -> Found:
+def found(con: Connection, item: IngestInput, declared: tuple[str, ...], sensitive: frozenset[str], part: tuple[int, int] | None = None) -> InputRows:
     """Opens an input; `part` is a range of a Parquet file's row numbers."""
     if item.format == "parquet":
         return _parquet(con, item, sensitive, part)
     if item.format not in _READERS:
-        raise Broken("its name does not end as a Parquet, JSON lines or CSV file's")
+        raise BrokenFile("its name does not end as a Parquet, JSON lines or CSV file's")
     return _READERS[item.format](con, item, declared, sensitive)
 
 
-def _parquet(con: Connection, item: Input, sensitive: frozenset[str], part: tuple[int, int] | None) -> Found:
+def _parquet(con: Connection, item: IngestInput, sensitive: frozenset[str], part: tuple[int, int] | None) -> InputRows:
     file = f"read_parquet({kernel.files(con, (item.path,))}, union_by_name = false)"
     types = con.execute(f"DESCRIBE SELECT * FROM {file}").fetchall()
     _distinct_in(con, item, [name for name, *_ in types])
     columns = {name: (_own(identifier(name), kind), kind) for name, kind, *_ in types}
     columns.update({k: ("CAST(NULL AS VARCHAR)" if v is None else string(v), "VARCHAR") for k, v in item.constants.items()})
     rows = file if part is None else f"(SELECT * FROM {file} WHERE file_row_number >= {part[0]} AND file_row_number < {part[1]})"
-    return Found(rows, columns, _row(columns, sensitive), string(item.name))
+    return InputRows(rows, columns, _row(columns, sensitive), string(item.name))
 
 
-def _distinct_in(con: Connection, item: Input, names: Sequence[str]) -> None:
+def _distinct_in(con: Connection, item: IngestInput, names: Sequence[str]) -> None:
     """The engine numbers columns of one name, and those without one: where a name looks so, the file is asked for its names."""
     if any(re.fullmatch(r"C\d+|.*_\d+", name, re.DOTALL) for name in names):
         schema = f"parquet_schema({kernel.listed(con, (item.path,))})"
@@ -86,7 +86,7 @@ def _distinct_in(con: Connection, item: Input, names: Sequence[str]) -> None:
             top += [] if inner else [name]
             inner = max(inner - 1, 0) + children
         if "" in top:
-            raise Broken(f"column {top.index('') + 1} of {len(top)} has no name")
+            raise BrokenFile(f"column {top.index('') + 1} of {len(top)} has no name")
         _distinct(top)
 
 
@@ -95,7 +95,7 @@ def _own(column: str, kind: str) -> str:
     return f"CASE WHEN isnan({column}) THEN CAST('NaN' AS {kind}) ELSE {column} END" if kind in ("FLOAT", "DOUBLE") else column
 
 
-def _csv(con: Connection, item: Input, declared: tuple[str, ...], sensitive: frozenset[str]) -> Found:
+def _csv(con: Connection, item: IngestInput, declared: tuple[str, ...], sensitive: frozenset[str]) -> InputRows:
     """Fields of a line that does not fit the header are nobody's: the line is kept as it came."""
     dialect = Dialect(**item.options)
     with places.fetched(item.path) as path:
@@ -106,14 +106,14 @@ def _csv(con: Connection, item: Input, declared: tuple[str, ...], sensitive: fro
     columns = {name: (f"c{i}", "VARCHAR") for i, name in named.items()}
     row = f"CASE WHEN line IS NULL THEN {_row(columns, sensitive)} ELSE {_hidden('to_json(line)', sensitive)} END"
     ignored = "its first column has no name, as an index has, and is left out" if len(named) < len(names) else ""
-    return Found("found", columns, row, string(item.name), "reason", ignored=ignored)
+    return InputRows("found", columns, row, string(item.name), "reason", ignored=ignored)
 
 
 def _named(names: Sequence[str]) -> dict[int, str]:
     """The columns by their place. The first may have no name: pandas writes an index so."""
     named = {i: name for i, name in enumerate(names) if i or name}
     if "" in named.values() or not named:
-        raise Broken(f"column {names.index('', 1) + 1 if named else 1} of {len(names)} has no name")
+        raise BrokenFile(f"column {names.index('', 1) + 1 if named else 1} of {len(names)} has no name")
     _distinct(list(named.values()))
     return named
 
@@ -125,7 +125,7 @@ def _distinct(names: Sequence[str]) -> None:
         other = by_lower.get(name.lower())
         if other is not None:
             alike = f"it names the column {name} twice"
-            raise Broken(alike if other == name else f"its columns {other} and {name} differ only in case")
+            raise BrokenFile(alike if other == name else f"its columns {other} and {name} differ only in case")
         by_lower[name.lower()] = name
 
 
@@ -144,7 +144,7 @@ def _filled(con: Connection, parts: Iterable[Part], width: int) -> int:
     return count
 
 
-def _json(con: Connection, item: Input, declared: tuple[str, ...], sensitive: frozenset[str]) -> Found:
+def _json(con: Connection, item: IngestInput, declared: tuple[str, ...], sensitive: frozenset[str]) -> InputRows:
     """Each line as one text, so that a broken line is one bad row."""
     with places.fetched(item.path) as path:
         parts = ({"line": part} for part in texts.lines(path))
@@ -152,7 +152,7 @@ def _json(con: Connection, item: Input, declared: tuple[str, ...], sensitive: fr
         return _objects(con, lines, declared, sensitive, parts)
 
 
-def _kafka(con: Connection, item: Input, declared: tuple[str, ...], sensitive: frozenset[str]) -> Found:
+def _kafka(con: Connection, item: IngestInput, declared: tuple[str, ...], sensitive: frozenset[str]) -> InputRows:
     """Messages as the staging wrote them; a message without a value is a row without columns."""
     file = f"read_parquet({kernel.files(con, (item.path,))})"
     messages = f"SELECT coalesce(TRY(decode(value)), CASE WHEN value IS NULL THEN '{{}}' ELSE CAST(value AS VARCHAR) END) AS line, partition FROM {file}"
@@ -160,7 +160,7 @@ def _kafka(con: Connection, item: Input, declared: tuple[str, ...], sensitive: f
 
 
 def _objects(con: Connection, lines: str, declared: tuple[str, ...], sensitive: frozenset[str],
-             parts: Iterable[Mapping[str, pa.Array]] = ({},)) -> Found:
+             parts: Iterable[Mapping[str, pa.Array]] = ({},)) -> InputRows:
     """JSON texts: declared keys as texts of their own, and the first key that is not declared and has a value.
 
     `lines` is asked of each part.
@@ -181,7 +181,7 @@ def _objects(con: Connection, lines: str, declared: tuple[str, ...], sensitive: 
     columns = {name: (f"c{i}", "VARCHAR") for i, name in enumerate(declared)}
     row = f"CASE WHEN good THEN {_redacted(sensitive)} ELSE {_hidden('to_json(line)', sensitive)} END"
     broken = f"CASE WHEN good THEN NULL WHEN strlen(line) > {LINE} THEN '{BAD_LONG}' ELSE '{BAD_LINE}' END"
-    return Found("found", columns, row, "source", broken, "strange")
+    return InputRows("found", columns, row, "source", broken, "strange")
 
 
 def _redacted(sensitive: frozenset[str]) -> str:
@@ -210,7 +210,7 @@ def _row(columns: Mapping[str, tuple[str, str]], sensitive: frozenset[str]) -> s
     return f"json_object({', '.join(f'{string(name)}, {value(name, *c)}' for name, c in columns.items())})"
 
 
-_READERS: dict[str, Callable[[Connection, Input, tuple[str, ...], frozenset[str]], Found]] = {"csv": _csv, "json": _json, "kafka": _kafka}
+_READERS: dict[str, Callable[[Connection, IngestInput, tuple[str, ...], frozenset[str]], InputRows]] = {"csv": _csv, "json": _json, "kafka": _kafka}
 
 
 _DAMAGED = {
@@ -221,9 +221,9 @@ _DAMAGED = {
 }
 
 
-def refusal(error: BaseException, item: Input) -> str:
+def refusal(error: BaseException, item: IngestInput) -> str:
     """Why a file is not taken: never in an engine's own words."""
-    if isinstance(error, Broken):
+    if isinstance(error, BrokenFile):
         return str(error)
     if isinstance(error, kernel.PROGRAM_ERRORS):
         return "its columns have names or types that no statement can be made of; leave out those that are not declared"

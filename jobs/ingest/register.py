@@ -1,17 +1,18 @@
-"""What has come in: warehouse/ledger/files, one row an input; it is written after the stream table's commit, which is the ingest, and can be redone from it."""
+"""What has come in: warehouse/ledger/files, one row an input.
+
+It is written after the stream table's commit, which is the ingest, and can be redone from it.
+"""
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from jobs.engine.small_tables import ask
-from jobs.pipeline import handles
-from jobs.pipeline.model import Pipeline
 from jobs.pipeline.schema import FILES
-from jobs.storage import places
+from jobs.pipeline.warehouse import Warehouse
 from jobs.storage.tables import Table
 from optimizer.expression.dialect import string
 from optimizer.time import instant
@@ -42,7 +43,7 @@ class Record:
     last_event: int | None = None
 
 
-class Known(NamedTuple):
+class KnownPath(NamedTuple):
     """What the ledger knows of one path."""
 
     states: frozenset[tuple[int, int]]      # (size, modified)
@@ -62,38 +63,41 @@ def application(stream: str) -> str:
     return f"ingest:{stream}"
 
 
-def files_table(pipeline: Pipeline) -> Table:
-    return handles.latest(pipeline, places.join(pipeline.warehouse, "ledger", "files"), FILES)
+def files_table(warehouse: Warehouse) -> Table:
+    return warehouse.latest("ledger/files", FILES)
 
 
-def known(pipeline: Pipeline, stream: str) -> dict[str, Known]:
-    rows = _asked(pipeline, f"SELECT path, list((size, modified)), list(DISTINCT digest) FROM files WHERE stream = {string(stream)} GROUP BY path")
-    return {path: Known(frozenset(states), frozenset(digests)) for path, states, digests in rows}
+def known(warehouse: Warehouse, stream: str) -> dict[str, KnownPath]:
+    rows = _asked(warehouse, f"SELECT path, list((size, modified)), list(DISTINCT digest) FROM files WHERE stream = {string(stream)} GROUP BY path")
+    return {path: KnownPath(frozenset(states), frozenset(digests)) for path, states, digests in rows}
 
 
-def last(pipeline: Pipeline, stream: str, path: str) -> str | None:
+def last(warehouse: Warehouse, stream: str, path: str) -> str | None:
     """The newest digest under a path: how far a topic or a table was read."""
-    rows = _asked(pipeline, f"SELECT arg_max(digest, ingest) FROM files WHERE stream = {string(stream)} AND path = {string(path)}")
+    rows = _asked(warehouse, f"SELECT arg_max(digest, ingest) FROM files WHERE stream = {string(stream)} AND path = {string(path)}")
     return rows[0][0] if rows else None
 
 
-def watermarks(pipeline: Pipeline) -> dict[str, Watermark]:
-    """By stream; a stream without a row is not there. Exact, since Delta's own file statistics are not: they keep milliseconds."""
-    rows = _asked(pipeline, """SELECT stream, min(epoch_us(first_event)), max(epoch_us(last_event)), max(epoch_us("at")) FROM files
+def watermarks(warehouse: Warehouse, streams: Collection[str]) -> dict[str, Watermark]:
+    """Of these streams, by name; one without a row is not there.
+
+    Exact, since Delta's own file statistics are not: they keep milliseconds.
+    """
+    rows = _asked(warehouse, """SELECT stream, min(epoch_us(first_event)), max(epoch_us(last_event)), max(epoch_us("at")) FROM files
         WHERE first_event IS NOT NULL GROUP BY stream""")
-    return {stream: Watermark(*numbers) for stream, *numbers in rows if stream in pipeline.streams}
+    return {stream: Watermark(*numbers) for stream, *numbers in rows if stream in streams}
 
 
-def counts(pipeline: Pipeline, like: str = "%") -> tuple[int, int, int]:
+def counts(warehouse: Warehouse, like: str = "%") -> tuple[int, int, int]:
     """Rows on time, late and quarantined, of the inputs whose path is like this."""
     sums = ", ".join(f"CAST(coalesce(sum({name}), 0) AS BIGINT)" for name in ('"rows"', "late", "quarantined"))
-    (rows, late, aside), = _asked(pipeline, f"SELECT {sums} FROM files WHERE path LIKE {string(like)}") or [(0, 0, 0)]
+    (rows, late, aside), = _asked(warehouse, f"SELECT {sums} FROM files WHERE path LIKE {string(like)}") or [(0, 0, 0)]
     return rows, late, aside
 
 
-def first_row(pipeline: Pipeline) -> int | None:
-    """The earliest event time of the pipeline."""
-    return min((w.earliest for w in watermarks(pipeline).values()), default=None)
+def first_row(warehouse: Warehouse, streams: Collection[str]) -> int | None:
+    """The earliest event time of these streams."""
+    return min((w.earliest for w in watermarks(warehouse, streams).values()), default=None)
 
 
 def append(table: Table, records: Iterable[Record], transaction: tuple[str, int]) -> None:
@@ -109,5 +113,5 @@ def _instants(row: Mapping[str, Any]) -> dict[str, Any]:
     return {k: instant(v) if k in _INSTANTS and v is not None else v for k, v in row.items()}
 
 
-def _asked(pipeline: Pipeline, sql: str) -> list[tuple[Any, ...]]:
-    return ask(files_table(pipeline), "files", sql)
+def _asked(warehouse: Warehouse, sql: str) -> list[tuple[Any, ...]]:
+    return ask(files_table(warehouse), "files", sql)

@@ -3,18 +3,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from jobs.engine import kernel
 from jobs.engine.kernel import Connection
 from jobs.ingest.conversions import conversion
-from jobs.ingest.reading import Broken, Input, found, refusal
+from jobs.ingest.reading import BrokenFile, IngestInput, found, refusal
 from jobs.ingest.sources import clear, delta, files
-from jobs.pipeline import handles
 from jobs.pipeline.model import Pipeline, Relation
 from jobs.pipeline.schema import relation_schema
+from jobs.pipeline.warehouse import Warehouse
 from jobs.storage import disk, failpoints, places, tables
 from jobs.storage.places import size_and_time
 from jobs.storage.tables import File, Table
@@ -35,9 +35,9 @@ class Refreshed(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Item:
+class RelationOrder:
     relation: Relation
-    inputs: tuple[Input, ...]
+    inputs: tuple[IngestInput, ...]
     root: str
     version: int
     digest: str
@@ -50,31 +50,28 @@ class Stored:
     refused: str | None = None
 
 
-def path(pipeline: Pipeline, name: str) -> str:
-    return places.join(pipeline.warehouse, "relations", name)
-
-
-def refresh(pipeline: Pipeline, tasks: Any) -> Refreshed:
+def refresh(pipeline: Pipeline, warehouse: Warehouse, tasks: Any) -> Refreshed:
     """Makes a new version of each relation whose content changed."""
     refused: list[dict[str, str]] = []
     try:
-        items = [item for relation in pipeline.relations.values() for item in _sought(pipeline, relation, tasks, refused)]
+        items = [item for relation in pipeline.relations.values() for item in _sought(pipeline, warehouse, relation, tasks, refused)]
         for item, stored in zip(items, tasks.map(store, items)):
             if stored.refused or stored.file is None:
                 path = item.inputs[0].name if item.inputs else item.relation.source.path
                 refused.append({"relation": item.relation.name, "path": path, "reason": stored.refused or "nothing was stored"})
                 continue
-            _commit(pipeline, item, stored.file)
+            _commit(warehouse, item, stored.file)
     finally:
         if any(relation.source.kind == "delta" for relation in pipeline.relations.values()):
             clear(pipeline)
-    return Refreshed(versions(pipeline), refused)
+    return Refreshed(versions(warehouse, pipeline.relations), refused)
 
 
-def _sought(pipeline: Pipeline, relation: Relation, tasks: Any, refused: list[dict[str, str]]) -> list[Item]:
+def _sought(pipeline: Pipeline, warehouse: Warehouse, relation: Relation, tasks: Any,
+            refused: list[dict[str, str]]) -> list[RelationOrder]:
     """A source that cannot be read is refused like a file, and the others go on."""
     try:
-        return _changed(pipeline, relation, tasks)
+        return _changed(pipeline, warehouse, relation, tasks)
     except ForebayError as error:
         if error.exit_code != 1:
             raise
@@ -82,21 +79,22 @@ def _sought(pipeline: Pipeline, relation: Relation, tasks: Any, refused: list[di
         return []
 
 
-def versions(pipeline: Pipeline) -> dict[str, int]:
-    there = [name for name in pipeline.relations if tables.exists(path(pipeline, name))]
-    known = {name: handles.latest(pipeline, path(pipeline, name)).transaction(APPLICATION) for name in there}
-    return {name: version for name, version in known.items() if version >= 0}
+def versions(warehouse: Warehouse, relations: Iterable[str]) -> dict[str, int]:
+    """The newest version of each of these relations that has one."""
+    stored = [name for name in relations if tables.exists(warehouse.path("relations", name))]
+    newest = {name: warehouse.latest(f"relations/{name}").transaction(APPLICATION) for name in stored}
+    return {name: version for name, version in newest.items() if version >= 0}
 
 
-def version_file(pipeline: Pipeline, name: str, version: int) -> File:
+def version_file(warehouse: Warehouse, name: str, version: int) -> File:
     """The one file of a version."""
-    for file in handles.latest(pipeline, path(pipeline, name)).files():
+    for file in warehouse.latest(f"relations/{name}").files():
         if file.path.startswith(_prefix(version)):
             return file
     raise failed("no-version", f"relation {name} has no version {version}", "it was removed; a boundary that used it cannot be recomputed")
 
 
-def store(item: Item) -> Stored:
+def store(item: RelationOrder) -> Stored:
     """What a task does with a relation."""
     failpoints.at("relations.before-write")
     con = kernel.shared()
@@ -108,9 +106,9 @@ def store(item: Item) -> Stored:
             con.execute(f"CREATE TEMP TABLE part0 AS SELECT {nothing} WHERE FALSE")
         file = _written(con, item)
         if any(size_and_time(i.path) != (i.size, i.modified) for i in item.inputs):
-            raise Broken("it changed while it was read")
+            raise BrokenFile("it changed while it was read")
         return Stored(file)
-    except (Broken, OSError) as error:
+    except (BrokenFile, OSError) as error:
         kernel.discard()
         if told := disk.explained(error):
             raise told from error
@@ -119,33 +117,33 @@ def store(item: Item) -> Stored:
         con.close()
 
 
-def _taken(con: Connection, relation: Relation, source: Input, index: int) -> None:
+def _taken(con: Connection, relation: Relation, source: IngestInput, index: int) -> None:
     """What refuses a file names it."""
     try:
         _read(con, relation, source, index)
-    except (Broken, OSError, kernel.Error) as error:
+    except (BrokenFile, OSError, kernel.Error) as error:
         if isinstance(error, kernel.EXHAUSTED) or disk.code_of(error) == "disk-full":
             raise
-        raise Broken(f"{source.name}: {refusal(error, source)}") from error
+        raise BrokenFile(f"{source.name}: {refusal(error, source)}") from error
 
 
-def _read(con: Connection, relation: Relation, source: Input, index: int) -> None:
+def _read(con: Connection, relation: Relation, source: IngestInput, index: int) -> None:
     rows = found(con, source, tuple(relation.columns), relation.sensitive)
     missing = [name for name in relation.columns if name not in rows.columns]
     if missing:
-        raise Broken(f"it has no column {missing[0]}; it has {', '.join(rows.columns)}")
+        raise BrokenFile(f"it has no column {missing[0]}; it has {', '.join(rows.columns)}")
     values = {name: conversion(rows.columns[name][1], kind, rows.columns[name][0]) for name, kind in relation.columns.items()}
     tests = "".join(f" WHEN {c.bad} THEN {string(f'bad type: column {name}')}" for name, c in values.items() if c.bad)
     reason = f"CASE WHEN ({rows.broken}) IS NOT NULL THEN {rows.broken}{tests} END"
     judged = f'SELECT {reason} AS reason, {rows.row} AS "row" FROM {rows.rows}'
     bad = con.execute(f'SELECT reason, "row" FROM ({judged}) WHERE reason IS NOT NULL LIMIT 1').fetchone()
     if bad is not None:
-        raise Broken(f"it has a bad row, {bad[0]}: {bad[1][:SHOWN]}")
+        raise BrokenFile(f"it has a bad row, {bad[0]}: {bad[1][:SHOWN]}")
     columns = ", ".join(f"{c.value} AS {identifier(name)}" for name, c in values.items())
     con.execute(f"CREATE TEMP TABLE part{index} AS SELECT {columns} FROM {rows.rows}")
 
 
-def _written(con: Connection, item: Item) -> File:
+def _written(con: Connection, item: RelationOrder) -> File:
     name = tables.unique(_prefix(item.version).rstrip("-"))
     rows = " UNION ALL ".join(f"SELECT *, CAST({item.version} AS BIGINT) AS _version FROM part{i}" for i in range(max(len(item.inputs), 1)))
     with disk.writing(item.root), places.draft(item.root) as here:
@@ -157,38 +155,41 @@ def _prefix(version: int) -> str:
     return f"version-{version}-"
 
 
-def _changed(pipeline: Pipeline, relation: Relation, tasks: Any) -> list[Item]:
+def _changed(pipeline: Pipeline, warehouse: Warehouse, relation: Relation, tasks: Any) -> list[RelationOrder]:
     if relation.source.kind == "delta":
-        return _from_delta(pipeline, relation, tasks)
+        return _from_delta(pipeline, warehouse, relation, tasks)
     inputs = tuple(_inputs(pipeline, relation))
-    return _new(_table(pipeline, relation), relation, _states(inputs), lambda: inputs) if inputs else []
+    return _new(_table(warehouse, relation), relation, _states(inputs), lambda: inputs) if inputs else []
 
 
-def _from_delta(pipeline: Pipeline, relation: Relation, tasks: Any) -> list[Item]:
+def _from_delta(pipeline: Pipeline, warehouse: Warehouse, relation: Relation, tasks: Any) -> list[RelationOrder]:
     """A table without rows is a version without rows. What Spark is to read is known by its version, so that it is read when there is a new one."""
     source = tables.open_table(relation.source.path)
     if delta.by_spark(source):
         states: list[list[Any]] = [[relation.source.path, source.version]]
-        return _new(_table(pipeline, relation), relation, states, lambda: tuple(delta.staged(pipeline, relation.name, tasks, source, [(source.version, None)])))
+        parts = [(source.version, None)]
+        return _new(_table(warehouse, relation), relation, states,
+                    lambda: tuple(delta.staged(pipeline, relation.name, tasks, source, parts)))
     inputs = tuple(delta.snapshot(pipeline, relation.source.path))
-    return _new(_table(pipeline, relation), relation, _states(inputs), lambda: inputs)
+    return _new(_table(warehouse, relation), relation, _states(inputs), lambda: inputs)
 
 
-def _new(table: Table, relation: Relation, states: list[list[Any]], found: Callable[[], tuple[Input, ...]]) -> list[Item]:
+def _new(table: Table, relation: Relation, states: list[list[Any]], found: Callable[[], tuple[IngestInput, ...]]) -> list[RelationOrder]:
     said = _said(table)
     if said.get("states") == states:
         return []
     inputs = found()
     digest = _digest(inputs)
-    return [] if said.get("digest") == digest else [Item(relation, inputs, table.path, table.transaction(APPLICATION) + 1, digest, states)]
+    return [] if said.get("digest") == digest else [RelationOrder(relation, inputs, table.path, table.transaction(APPLICATION) + 1, digest, states)]
 
 
-def _states(inputs: Sequence[Input]) -> list[list[Any]]:
+def _states(inputs: Sequence[IngestInput]) -> list[list[Any]]:
     return [[i.name, i.size, i.modified] for i in inputs]
 
 
-def _table(pipeline: Pipeline, relation: Relation) -> Table:
-    table, wanted = handles.latest(pipeline, path(pipeline, relation.name), relation_schema(relation.columns)), relation_schema(relation.columns)
+def _table(warehouse: Warehouse, relation: Relation) -> Table:
+    wanted = relation_schema(relation.columns)
+    table = warehouse.latest(f"relations/{relation.name}", wanted)
     if [(f.name, f.type) for f in table.schema] != [(f.name, f.type) for f in wanted]:
         raise ForebayError("columns-changed", f"the columns of {relation.name} are not those of its table",
                            hint="declare them as they were, or give the relation with the new columns another name")
@@ -200,13 +201,13 @@ def _said(table: Table) -> Mapping[str, Any]:
     return entries[0] if entries else {}
 
 
-def _inputs(pipeline: Pipeline, relation: Relation) -> Sequence[Input]:
+def _inputs(pipeline: Pipeline, relation: Relation) -> Sequence[IngestInput]:
     forced = relation.source.kind if relation.source.kind in ("json", "csv") else None
     paths, options = files.matching(relation.source.path, pipeline.folder), relation.source.options
-    return [Input("files", files.label(pipeline, p), p, forced or files.format_of(p), *size_and_time(p), options=options) for p in paths]
+    return [IngestInput("files", files.label(pipeline, p), p, forced or files.format_of(p), *size_and_time(p), options=options) for p in paths]
 
 
-def _digest(inputs: Sequence[Input]) -> str:
+def _digest(inputs: Sequence[IngestInput]) -> str:
     """Of the contents in their order; names and times do not count."""
     whole = hashlib.blake2b(digest_size=16)
     for source in inputs:
@@ -215,8 +216,8 @@ def _digest(inputs: Sequence[Input]) -> str:
     return whole.hexdigest()
 
 
-def _commit(pipeline: Pipeline, item: Item, file: File) -> None:
-    table = _table(pipeline, item.relation)
+def _commit(warehouse: Warehouse, item: RelationOrder, file: File) -> None:
+    table = _table(warehouse, item.relation)
     said = {"digest": item.digest, "states": item.states}
     failpoints.at("relations.before-commit")
     table.commit([file], (), (APPLICATION, item.version), {METADATA: json.dumps(said)})

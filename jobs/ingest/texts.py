@@ -32,7 +32,7 @@ UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _CUT = "it is no gzip file, or one that is damaged or cut off"
 
 
-class Broken(Exception):
+class BrokenFile(Exception):
     """The file as a whole cannot be taken."""
 
 
@@ -67,7 +67,7 @@ def opened(path: str) -> Iterator[IO[bytes]]:
         with gzip.open(path, "rb") if path.endswith(".gz") else open(path, "rb") as file:
             yield file      # type: ignore[misc]
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise Broken(_CUT) from error
+        raise BrokenFile(_CUT) from error
 
 
 def lines(path: str) -> Iterator[pa.Array]:
@@ -79,7 +79,7 @@ def lines(path: str) -> Iterator[pa.Array]:
             end = block.rfind(b"\n") + 1
             rest = block[end:]
             if len(rest) > LONGEST:
-                raise Broken(f"line {number + block.count(10)} has more than {LONGEST >> 20} MiB")
+                raise BrokenFile(f"line {number + block.count(10)} has more than {LONGEST >> 20} MiB")
             if end:
                 yield _texts(block[:end], number)
             number += block.count(b"\n")
@@ -111,13 +111,13 @@ def _texts(block: bytes, number: int) -> pa.Array:
 def _decoded(decoder: codecs.IncrementalDecoder, block: bytes, number: int, final: bool = False) -> None:
     """Refuses what is not UTF-8, by its line."""
     if number == 1 and block.startswith(UTF16):
-        raise Broken("it is UTF-16; convert it to UTF-8")
+        raise BrokenFile("it is UTF-16; convert it to UTF-8")
     try:
         decoder.decode(block, final)
     except UnicodeDecodeError as error:
         line = number + _ends(error.object[:error.start])
         byte = f"{error.object[error.start]:02X}"
-        raise Broken(f"it is not UTF-8: line {line} has the byte {byte} (hexadecimal); convert it to UTF-8") from error
+        raise BrokenFile(f"it is not UTF-8: line {line} has the byte {byte} (hexadecimal); convert it to UTF-8") from error
 
 
 def _ends(block: bytes) -> int:
@@ -144,9 +144,9 @@ def header(path: str, dialect: Dialect) -> list[str]:
         try:
             names = next(csv.reader(text, delimiter=dialect.delimiter, quotechar=dialect.quote), [])
         except csv.Error as error:
-            raise Broken("its header line cannot be read as names with delimiters between them") from error
+            raise BrokenFile("its header line cannot be read as names with delimiters between them") from error
     if not names:
-        raise Broken("it has no header line")
+        raise BrokenFile("it has no header line")
     return names
 
 
@@ -214,6 +214,6 @@ def _strained(whole: mmap.mmap, dialect: Dialect) -> Iterator[tuple[int, int, st
         match = row.match(whole, begin)
         end = (match or line.match(whole, begin)).end()      # type: ignore[union-attr]
         if end - begin > LONGEST:
-            raise Broken(f"it has a line of more than {LONGEST >> 20} MiB")
+            raise BrokenFile(f"it has a line of more than {LONGEST >> 20} MiB")
         yield begin, end, BAD_QUOTES if match is None else BAD_LONG if end - begin > LINE else None
         begin = end

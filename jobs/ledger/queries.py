@@ -1,22 +1,46 @@
-"""What the ledger's changes amount to: which query is in force at a boundary, with which text, plan and result table; reads no table."""
+"""Which query is in force at a boundary, with which text, plan and table: what the requests in the ledger amount to.
+
+Requests are never changed or removed; a query as of a boundary is the result of applying them in order. So the same
+question about a boundary of long ago has the same answer today. No table is read here.
+"""
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Literal
 
-from jobs.ledger.ledger import Change
-
-STARTS = ("create", "resume")
+Status = Literal["active", "paused", "deleted", "failed"]
 BEFORE_ALL = -1      # of a request made while the pipeline had no row: from the first boundary on
-ENDS = {"delete": "deleted", "pause": "paused", "fail": "failed"}
 
 
 @dataclass(frozen=True)
-class Standing:
-    """A query as of some boundary. `since` is where it was last created or resumed; None: from the first boundary."""
+class QueryChange:
+    """A request of a person, or a failure that a batch met: one row of `ledger/changes`.
+
+    `QueryChange("top", "pause", effective=60)` gives no answer at 60 and after. `effective` None: from the first
+    boundary, for it was requested when the pipeline had no rows yet.
+    """
+
+    query: str
+    action: str
+    effective: int | None
+    sql: str | None = None
+    plan: str | None = None
+    columns: str | None = None
+    table: str | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class QueryState:
+    """A query as of a boundary.
+
+    `QueryState("top", "active", since=60, sql="SELECT …", table="results/top", columns="[]")` was last created or
+    resumed at boundary 60; `since` None: it is there from the first boundary.
+    """
 
     name: str
-    state: str
+    status: Status
     since: int | None
     sql: str
     table: str
@@ -25,75 +49,91 @@ class Standing:
     error: str | None = None
 
     @property
-    def active(self) -> bool:
-        return self.state == "active"
+    def is_active(self) -> bool:
+        return self.status == "active"
 
 
-def standings(changes: Iterable[Change], boundary: int | None = None) -> dict[str, Standing]:
-    """Every query that was ever created, as it stands at the boundary (None: after all that was asked)."""
-    by_name: dict[str, Standing] = {}
+def queries_at(changes: Iterable[QueryChange], boundary: int | None = None) -> dict[str, QueryState]:
+    """Every query that was ever created, as of the boundary; None: as of all that was ever requested."""
+    states: dict[str, QueryState] = {}
     for change in in_order(changes):
-        if boundary is None or _when(change) <= boundary:
-            changed = _apply(by_name.get(change.query), change)
-            if changed is not None:
-                by_name[change.query] = changed
-    return by_name
+        if boundary is not None and from_boundary(change) > boundary:
+            break
+        if change.action == "create":
+            states[change.query] = created(change)
+        elif change.query in states:
+            states[change.query] = changed(states[change.query], change)
+    return states
 
 
-def in_order(changes: Iterable[Change]) -> list[Change]:
+def in_order(changes: Iterable[QueryChange]) -> list[QueryChange]:
     """By the boundary from which they are in force, given in the order in which they were made.
 
-    A request is never in force before an earlier one for the same query: rows older than all before them can make the first
-    boundary an earlier one between the two. A failure keeps its boundary: it is found after what was asked for later ones meanwhile.
+    A request is never in force before an earlier one for the same query: rows older than all before them can make the
+    first boundary an earlier one between the two. A failure keeps its boundary: it is found after what was asked for
+    later ones meanwhile.
     """
     latest: dict[str, int] = {}
     dated = []
     for change in changes:
         if change.action != "fail":
-            when = max(_when(change), latest.get(change.query, BEFORE_ALL))
+            when = max(from_boundary(change), latest.get(change.query, BEFORE_ALL))
             latest[change.query] = when
-            change = change if when == _when(change) else replace(change, effective=when)
+            change = change if when == from_boundary(change) else replace(change, effective=when)
         dated.append(change)
-    return sorted(dated, key=_when)
+    return sorted(dated, key=from_boundary)
 
 
-def never_before(changes: Iterable[Change], name: str, boundary: int | None) -> int | None:
+def from_boundary(change: QueryChange) -> int:
+    """Before every boundary, if it is in force from the first one on."""
+    return BEFORE_ALL if change.effective is None else change.effective
+
+
+def created(change: QueryChange) -> QueryState:
+    table = change.table or f"results/{change.query}"
+    return QueryState(change.query, "active", change.effective, change.sql or "", table, change.columns or "[]",
+                      pin=change.plan)
+
+
+def changed(state: QueryState, change: QueryChange) -> QueryState:
+    match change.action:
+        case "resume":
+            return replace(state, status="active", since=change.effective, error=None)
+        case "delete":
+            return replace(state, status="deleted", error=None)
+        case "pause":
+            return replace(state, status="paused", error=None)
+        case "fail":
+            return replace(state, status="failed", error=change.reason)
+        case "pin":
+            return replace(state, pin=change.plan)
+        case "unpin":
+            return replace(state, pin=None)
+        case _:      # an action of a later version of this program
+            return state
+
+
+def never_before(changes: Iterable[QueryChange], name: str, boundary: int | None) -> int | None:
     """The boundary of a request for this query that would be in force at `boundary`, were there no earlier one for it."""
-    latest = max((_when(c) for c in changes if c.query == name and c.action != "fail"), default=BEFORE_ALL)
+    requests = (change for change in changes if change.query == name and change.action != "fail")
+    latest = max(map(from_boundary, requests), default=BEFORE_ALL)
     return latest if boundary is not None and latest > boundary else boundary
 
 
-def text_since(changes: Iterable[Change], name: str, boundary: int | None = None) -> int:
-    """From which boundary on the query has had the text of this boundary (None: the last one that was asked for).
+def text_since(changes: Iterable[QueryChange], name: str, boundary: int | None = None) -> int:
+    """From which boundary on the query has had the text of this boundary (None: the last one that was requested).
 
     What was decided, measured and kept before that was another question's.
     """
     since, text = BEFORE_ALL, None
     for change in in_order(changes):
-        if change.query == name and change.action == "create" and change.sql != text and (boundary is None or _when(change) <= boundary):
-            since, text = _when(change), change.sql
+        in_force = boundary is None or from_boundary(change) <= boundary
+        if change.query == name and change.action == "create" and change.sql != text and in_force:
+            since, text = from_boundary(change), change.sql
     return since
 
 
-def _when(change: Change) -> int:
-    return BEFORE_ALL if change.effective is None else change.effective
-
-
-def _apply(old: Standing | None, change: Change) -> Standing | None:
-    if change.action == "create":
-        return Standing(change.query, "active", change.effective, change.sql or "", change.table or f"results/{change.query}",
-                        change.columns or "[]", change.plan)
-    if old is None:
-        return None
-    if change.action == "resume":
-        return replace(old, state="active", since=change.effective, error=None)
-    if change.action in ENDS:
-        return replace(old, state=ENDS[change.action], error=change.reason if change.action == "fail" else None)
-    if change.action in ("pin", "unpin"):
-        return replace(old, pin=change.plan if change.action == "pin" else None)
-    return old
-
-
-def next_change(changes: Iterable[Change], after: int) -> int | None:
+def next_change(changes: Iterable[QueryChange], after: int) -> int | None:
     """The first boundary later than `after` at which something changes."""
-    return min((c.effective for c in in_order(changes) if c.effective is not None and c.effective > after), default=None)
+    later = (c.effective for c in in_order(changes) if c.effective is not None and c.effective > after)
+    return min(later, default=None)

@@ -9,7 +9,6 @@ import os
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -18,16 +17,13 @@ from jobs.batch.shared import Shared
 from jobs.batch.works import state_folder
 from jobs.engine import kernel
 from jobs.engine.work import write_file
-from jobs.ledger.open_pipeline import HANDOVER
+from jobs.ledger.open_pipeline import HANDOVER, OpenPipeline
 from jobs.storage import failpoints, places, tables
 from jobs.storage.tables import File, Table
 from optimizer.expression.dialect import identifier
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.tree import merge_files, state_sets
 from optimizer.query.shape import shape
-
-if TYPE_CHECKING:
-    from jobs.ledger.open_pipeline import OpenPipeline
 
 STATE_FILES = 24             # files of a state set before they are merged: reading one costs about a millisecond
 SMALL_FILES = 64             # the same for small files of streams and results
@@ -42,7 +38,7 @@ LOG = pa.schema([("table", pa.string()), ("files", pa.int64()), ("rows", pa.int6
 
 
 @dataclass(frozen=True)
-class Item:
+class MergeOrder:
     """Files of one table to be merged by a statement over `files`."""
 
     path: str
@@ -73,7 +69,7 @@ def gone_until(table: Table, horizon: int) -> tuple[str, int]:
     return KEEP, max(horizon, table.transaction(KEEP))
 
 
-def merge(item: Item) -> File | None:
+def merge(item: MergeOrder) -> File | None:
     """In a task: the merged file, None where nothing is left."""
     con = kernel.connect()
     try:
@@ -89,7 +85,7 @@ def take_over(rt: OpenPipeline, streams: Iterable[str]) -> None:
     for path in (f"streams/{name}" for name in streams if tables.exists(rt.path("streams", name))):
         table = rt.table(path)
         files = table.written_outside()
-        items = [Item(path, table.path, _paths(table, part), "SELECT * FROM files ORDER BY _boundary") for part in _parts(files)]
+        items = [MergeOrder(path, table.path, _paths(table, part), "SELECT * FROM files ORDER BY _boundary") for part in _parts(files)]
         written = [file for file in rt.tasks.map(merge, items) if file] if items else []
         if items:
             table.commit(written, [f.path for f in files], None, {"forebay.compaction": str(len(files))})
@@ -106,14 +102,15 @@ def _parts(files: Iterable[File]) -> list[list[File]]:
     return parts
 
 
-def _state_items(rt: OpenPipeline, answer: Answer) -> list[Item]:
+def _state_items(rt: OpenPipeline, answer: Answer) -> list[MergeOrder]:
     work = answer.work
     low = Lowering(shape(work.query), work.plan, narrow=False)
     found = []
     for kept in state_sets(low):
         table = rt.table(state_folder(work, kept.name))
         if kept.ends and len(table.files()) > STATE_FILES:
-            found.append(Item(state_folder(work, kept.name), table.path, _paths(table, table.files()), merge_files(low, kept.name, "files", work.due[-1])))
+            merging = merge_files(low, kept.name, "files", work.due[-1])
+            found.append(MergeOrder(state_folder(work, kept.name), table.path, _paths(table, table.files()), merging))
     return found
 
 
@@ -124,10 +121,10 @@ def _group_tables(groups: Iterable[Shared]) -> list[tuple[str, str]]:
 
 def _plain_tables(made: Iterable[Answer]) -> list[tuple[str, str]]:
     streams = {i.source for a in made for i in a.work.query.inputs if i.is_stream}
-    return [(f"streams/{s}", "_boundary") for s in sorted(streams)] + [(a.work.standing.table, "boundary") for a in made if a.rows is not None or a.files]
+    return [(f"streams/{s}", "_boundary") for s in sorted(streams)] + [(a.work.query_state.table, "boundary") for a in made if a.rows is not None or a.files]
 
 
-def _plain_item(rt: OpenPipeline, path: str, column: str, horizons: Mapping[str, int]) -> list[Item]:
+def _plain_item(rt: OpenPipeline, path: str, column: str, horizons: Mapping[str, int]) -> list[MergeOrder]:
     """The oldest small files of a table that only grows, in the order of its boundaries."""
     if not tables.exists(places.join(rt.pipeline.warehouse, path)):
         return []
@@ -142,7 +139,7 @@ def _plain_item(rt: OpenPipeline, path: str, column: str, horizons: Mapping[str,
             chosen.append(file)
     horizon = _staying(table, stamp, chosen, horizons.get(path, -1))
     where = f"WHERE epoch_us({identifier(stamp)}) >= {horizon}" if horizon > 0 else ""
-    return [Item(path, table.path, _paths(table, chosen), f"SELECT * FROM files {where} ORDER BY {column}", horizon)]
+    return [MergeOrder(path, table.path, _paths(table, chosen), f"SELECT * FROM files {where} ORDER BY {column}", horizon)]
 
 
 def _staying(table: Table, column: str, chosen: list[File], horizon: int) -> int:
@@ -183,7 +180,7 @@ def sweep_seldom(rt: OpenPipeline) -> None:
 def sweep(rt: OpenPipeline) -> None:
     """State that no query stands on (of plans that were left), and files no table names (of tasks that ran twice, of crashes)."""
     last, root = rt.ledger.last(), places.join(rt.pipeline.warehouse, "state")
-    kept = {places.join(root, name, str(s.epoch)) for name, s in (last[2] if last else {}).items()}
+    kept = {places.join(root, name, str(s.epoch)) for name, s in (last.states if last else {}).items()}
     for epoch in [places.join(root, q, e) for q in _listed(root) for e in _listed(places.join(root, q))]:
         if epoch not in kept:
             if _old(epoch):
@@ -218,7 +215,7 @@ def _unnamed(table: Table) -> list[str]:
 
 def trim_logs(rt: OpenPipeline) -> None:
     """Checkpoints where they are due, of every table that is open."""
-    for table in (*rt.pipeline.handles.values(), rt.ledger.changes, rt.ledger.batches):
+    for table in (*rt.warehouse.open_tables(), rt.ledger.changes, rt.ledger.batches):
         if table.stands():
             table.trim()
 

@@ -7,18 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from jobs.adapt.sharing import tables_of
 from jobs.ingest import register as intake
-from jobs.ledger.queries import standings
-from jobs.pipeline import handles
+from jobs.ledger.open_pipeline import OpenPipeline
+from jobs.ledger.queries import queries_at
 from jobs.storage import delta_log, places, tables
 from jobs.storage.tables import Table
 from optimizer.errors import ForebayError, failed
-
-if TYPE_CHECKING:
-    from jobs.ledger.open_pipeline import OpenPipeline
 
 KINDS = ("streams", "quarantine", "results", "relations", "ledger")
 
@@ -65,11 +61,11 @@ def damage(rt: OpenPipeline, path: str) -> Damage | None:
         if delta_log.versions(root)[-1:] == [relied]:      # as it was when the ledger's newest entry was made: the usual case, and no table is opened
             return _lost_ingest(rt, path)
     try:
-        table = handles.latest(rt.pipeline, root)
+        table = rt.warehouse.latest(path)
     except ForebayError as error:
         return Damage(path, error.message.removeprefix(f"{root} "))
     last = rt.ledger.last()
-    if path.startswith("results/") and table.transaction("batch") > (last[1].number if last else -1):
+    if path.startswith("results/") and table.transaction("batch") > (last.batch.number if last else -1):
         return Damage("ledger/batches", f"it does not know batch {table.transaction('batch')}, which {path} has: a commit of it is gone")
     if table.version < relied:
         return Damage(path, f"its log ends with version {table.version}, and version {relied} was relied on: commits are gone")
@@ -86,7 +82,7 @@ def _lost_ingest(rt: OpenPipeline, path: str) -> Damage | None:
     kind, _, name = path.partition("/")
     if kind != "streams" or name not in rt.pipeline.streams:
         return None
-    stream, files = handles.latest(rt.pipeline, rt.path(path)), intake.files_table(rt.pipeline)
+    stream, files = rt.warehouse.latest(path), intake.files_table(rt.warehouse)
     known, there = files.transaction(intake.application(name)), stream.transaction(intake.INGEST)
     return None if there >= known else Damage(path, f"it knows {there + 1} ingests of the {known + 1} in ledger/files: a commit of it is gone")
 
@@ -102,16 +98,16 @@ def check(rt: OpenPipeline, paths: Iterable[str]) -> None:
 def checked_paths(rt: OpenPipeline) -> list[str]:
     """What a run rests on: streams, relations, and the answers of queries that were not deleted."""
     inputs = [*(f"streams/{name}" for name in rt.pipeline.streams), *(f"relations/{name}" for name in rt.pipeline.relations)]
-    queries = [s for s in standings(rt.ledger.all_changes()).values() if s.state != "deleted"]
+    queries = [s for s in queries_at(rt.ledger.all_changes()).values() if s.status != "deleted"]
     results = dict.fromkeys(path for s in queries for path in tables_of(s))
     # In a store a look at a log means opening the table, a tenth of a second each: there those that are open are looked at, the others when they are read.
     in_store = isinstance(rt.pipeline.warehouse, places.Remote)
-    return list(dict.fromkeys([*inputs, *(path for path in results if not in_store or rt.path(path) in rt.pipeline.handles)]))
+    return list(dict.fromkeys([*inputs, *(path for path in results if not in_store or rt.warehouse.is_open(path))]))
 
 
 def queries_in(rt: OpenPipeline, path: str) -> list[str]:
     """Whose answers a result table holds."""
-    return sorted(name for name, s in standings(rt.ledger.all_changes()).items() if s.state != "deleted" and path in tables_of(s))
+    return sorted(name for name, s in queries_at(rt.ledger.all_changes()).items() if s.status != "deleted" and path in tables_of(s))
 
 
 def mend_ends(rt: OpenPipeline) -> list[str]:
@@ -122,7 +118,7 @@ def mend_ends(rt: OpenPipeline) -> list[str]:
     public = [f"{kind}/{name}" for kind in KINDS for name in places.listed(rt.path(kind))]
     mended = [p for p in (*public, *_state_paths(rt)) if delta_log.mend_end(rt.path(p), relied.get(p, -1))]
     if mended:
-        rt.forget()
+        rt.warehouse.refresh()
     return mended
 
 

@@ -3,20 +3,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from jobs.engine import kernel, memory, spark
+from jobs.ledger.entries import KeptState
+from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.maintenance.integrity import state_damage
 from jobs.storage import places, tables
 from jobs.storage.lock import held
 from jobs.storage.tables import Conflict
 from optimizer.errors import ForebayError, failed, first_line
 
-if TYPE_CHECKING:
-    from jobs.ledger.ledger import State
-    from jobs.ledger.open_pipeline import OpenPipeline
-
-BROKEN = (kernel.Error, OSError, tables.Broken, spark.Broken)
+BROKEN = (kernel.Error, OSError, tables.Broken, spark.SparkFailure)
 
 
 def explained(rt: OpenPipeline, error: BaseException) -> ForebayError:
@@ -28,7 +25,7 @@ def explained(rt: OpenPipeline, error: BaseException) -> ForebayError:
         return told
     if isinstance(error, kernel.EXHAUSTED):
         return failed("out-of-memory", f"a statement does not fit into the memory that an engine may take: {text}", memory.MORE)
-    if isinstance(error, spark.Broken) and not any(sign in text for sign in ("parquet", "Parquet", "No files found")):
+    if isinstance(error, spark.SparkFailure) and not any(sign in text for sign in ("parquet", "Parquet", "No files found")):
         return failed("spark-failed", f"Spark gave up: {text}", "run again: the batch is repeated with the same rows; `forebay doctor` checks Spark")
     place = _state_of(rt, text)
     if place is not None:
@@ -51,7 +48,7 @@ def rebuild(rt: OpenPipeline, query: str) -> bool:
     """Lets go of the query's state: its next batch begins anew from the stream tables. False if it has none."""
     with held(rt.pipeline.warehouse):
         last = rt.ledger.last()
-        if last is None or query not in last[2]:
+        if last is None or query not in last.states:
             return False
         rt.ledger.let_go(query)
         return True
@@ -60,11 +57,11 @@ def rebuild(rt: OpenPipeline, query: str) -> bool:
 def damaged(rt: OpenPipeline) -> list[tuple[str, str]]:
     """(query, what is wrong) of each query whose state cannot be read: what `rebuild` mends."""
     last = rt.ledger.last()
-    found = [(query, _wrong(rt, query, state)) for query, state in (last[2] if last else {}).items()]
+    found = [(query, _wrong(rt, query, state)) for query, state in (last.states if last else {}).items()]
     return [(query, wrong) for query, wrong in found if wrong]
 
 
-def _wrong(rt: OpenPipeline, query: str, state: State) -> str | None:
+def _wrong(rt: OpenPipeline, query: str, state: KeptState) -> str | None:
     folder = places.join(rt.pipeline.warehouse, "state", query, str(state.epoch))
     for name in places.listed(folder):
         try:

@@ -6,11 +6,11 @@ may be gone, so a crash changes nothing and a reader can tell. The files leave t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
 from jobs.batch.shared import table_of
 from jobs.batch.works import parsed
-from jobs.ledger.queries import Standing, standings
+from jobs.ledger.open_pipeline import OpenPipeline
+from jobs.ledger.queries import QueryState, queries_at
 from jobs.maintenance import compact
 from jobs.maintenance.compact import KEEP
 from jobs.pipeline.model import Pipeline
@@ -20,30 +20,27 @@ from optimizer.errors import ForebayError
 from optimizer.query.model import Query
 from optimizer.query.windows import ALWAYS, Window
 
-if TYPE_CHECKING:
-    from jobs.ledger.open_pipeline import OpenPipeline
-
 
 def horizons(rt: OpenPipeline) -> dict[str, int]:
     """By table: everything before this time need not stay. A row stays until the answers that counted it leave, so that these can be verified."""
     last = rt.ledger.last()
-    if last is None or last[0] != "commit" or all(s.keep is None for s in rt.pipeline.streams.values()):
+    if last is None or last.is_open or all(s.keep is None for s in rt.pipeline.streams.values()):
         return {}
-    upto, told = last[1].boundaries[-1], rt.ledger.all_changes()
-    base = min([upto, *(s.at for s in last[2].values())])      # `running` and `retract` subtract what was in their windows then
-    queries = [parsed(s.sql, rt.catalog) for when in (upto, None) for s in standings(told, when).values() if s.active]
+    upto, told = last.last_boundary, rt.ledger.all_changes()
+    base = min([upto, *(s.as_of for s in last.states.values())])      # `running` and `retract` subtract what was in their windows then
+    queries = [parsed(s.sql, rt.catalog) for when in (upto, None) for s in queries_at(told, when).values() if s.is_active]
     kept = {n: s.keep for n, s in rt.pipeline.streams.items() if s.keep is not None}
     streams = {f"streams/{n}": base - keep - max((reach(rt.pipeline, q, n) for q in queries), default=0) for n, keep in kept.items()}
-    results = {s.table: upto - keep for s in standings(told).values() if (keep := _longest(rt, s)) is not None}
-    together = {path: upto - keep for path, keep in _together(rt, standings(told).values()).items()}
+    results = {s.table: upto - keep for s in queries_at(told).values() if (keep := _longest(rt, s)) is not None}
+    together = {path: upto - keep for path, keep in _together(rt, queries_at(told).values()).items()}
     return streams | {f"quarantine/{n}": rt.clock() - keep for n, keep in kept.items()} | results | together
 
 
-def _together(rt: OpenPipeline, known: Iterable[Standing]) -> dict[str, int]:
+def _together(rt: OpenPipeline, known: Iterable[QueryState]) -> dict[str, int]:
     """Shared tables: how long the rows of the query stay that keeps them longest; those of which some stay for ever are not among them."""
     found: dict[str, list[int | None]] = {}
-    for standing in known:
-        found.setdefault(table_of(standing.columns), []).append(_longest(rt, standing))
+    for query_state in known:
+        found.setdefault(table_of(query_state.columns), []).append(_longest(rt, query_state))
     return {path: max(k for k in keeps if k is not None) for path, keeps in found.items() if None not in keeps}
 
 
@@ -80,9 +77,9 @@ def since(rt: OpenPipeline, path: str) -> int | None:
     return None if number < 0 else number
 
 
-def gone(rt: OpenPipeline, standing: Standing) -> int | None:
+def gone(rt: OpenPipeline, query_state: QueryState) -> int | None:
     """Up to where answers of the query may have left, from its own table or from one it shared."""
-    return max((at for path in (standing.table, table_of(standing.columns)) if (at := since(rt, path)) is not None), default=None)
+    return max((at for path in (query_state.table, table_of(query_state.columns)) if (at := since(rt, path)) is not None), default=None)
 
 
 def unsure(rt: OpenPipeline, query: Query, boundaries: list[int]) -> int:
@@ -96,10 +93,10 @@ def unsure(rt: OpenPipeline, query: Query, boundaries: list[int]) -> int:
     return next((k + begin for k, spare in enumerate(needed) if spare >= 0 and k + begin < len(boundaries)), len(boundaries))
 
 
-def _longest(rt: OpenPipeline, standing: Standing) -> int | None:
+def _longest(rt: OpenPipeline, query_state: QueryState) -> int | None:
     """Results stay as long as the rows of the stream that keeps longest."""
     try:
-        lengths = [rt.pipeline.streams[i.source].keep for i in parsed(standing.sql, rt.catalog).inputs if i.is_stream]
+        lengths = [rt.pipeline.streams[i.source].keep for i in parsed(query_state.sql, rt.catalog).inputs if i.is_stream]
     except ForebayError:      # an ended query may read what forebay.yml does not declare any more
         return None
     return None if None in lengths else max(length for length in lengths if length is not None)

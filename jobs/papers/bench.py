@@ -15,14 +15,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs import run as runner
 from jobs.engine import kernel
 from jobs.ledger.open_pipeline import OpenPipeline, open_pipeline
 from jobs.papers import bench_data, bench_sharing, bench_ways, drift, model_error
-from jobs.papers.bench_data import Setting
+from jobs.papers.bench_data import BenchSetting
 from jobs.pipeline.config import load
 from jobs.requests import requests
 from jobs.results import answers
+from jobs.run import Loop
 from jobs.verify import recompute as oracle
 from optimizer.errors import ForebayError
 
@@ -60,31 +60,31 @@ def run(name: str, quick: bool = False) -> Report:
     if name == "sharing-ways":
         return bench_ways.ways(quick, lambda said: print(said, file=sys.stderr))
     if name == "sharing":
-        setting = bench_sharing.Setting(counts=(1, 20, 100), apart=20) if quick else bench_sharing.Setting()
+        setting = bench_sharing.SharingSetting(counts=(1, 20, 100), apart=20) if quick else bench_sharing.SharingSetting()
         return bench_sharing.with_spark(setting, lambda said: print(said, file=sys.stderr), patience=20.0 if quick else bench_sharing.PATIENCE)
     if name == "batch-cost":
         return batch_cost((0, 1_000, 100_000) if quick else (0, 1_000, 100_000, 1_000_000))
     if name == "window-growth":
         return window_growth((1, 4) if quick else (1, 4, 16))
-    return peers_join(Setting(rate=100_000, window=120) if name.endswith("large") else Setting(), with_plain=not quick and not name.endswith("large"))
+    return peers_join(BenchSetting(rate=100_000, window=120) if name.endswith("large") else BenchSetting(), with_plain=not quick and not name.endswith("large"))
 
 
 @contextmanager
-def _bench(setting: Setting) -> Iterator[OpenPipeline]:
+def _bench(setting: BenchSetting) -> Iterator[Loop]:
     folder = tempfile.mkdtemp(prefix="forebay-bench-")
     rt = open_pipeline(load(bench_data.pipeline(folder, setting)))
     try:
-        yield rt
+        yield Loop(rt)
     finally:
         rt.tasks.stop()
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _land(rt: OpenPipeline, setting: Setting, batches: range, rows: int | None = None) -> tuple[float, int]:
+def _land(loop: Loop, setting: BenchSetting, batches: range, rows: int | None = None) -> tuple[float, int]:
     """Makes and ingests batches; seconds and rows of the ingest alone."""
-    bench_data.make(os.path.join(rt.pipeline.folder, "landing"), setting, batches, rows)
+    bench_data.make(os.path.join(loop.pipe.pipeline.folder, "landing"), setting, batches, rows)
     started = time.perf_counter()
-    done = runner.take(rt)["streams"]
+    done = loop.take()["streams"]
     return time.perf_counter() - started, sum(s["rows"] for s in done.values())
 
 
@@ -92,40 +92,41 @@ def _seconds(ran: list[dict[str, Any]]) -> float:
     return statistics.median(entry["seconds"] for entry in ran[WARM:] or ran)
 
 
-def _each(rt: OpenPipeline, last: int) -> list[dict[str, Any]]:
+def _each(loop: Loop, last: int) -> list[dict[str, Any]]:
     """Boundary by boundary, as they come in a running pipeline: never several in one batch."""
-    return [entry for _ in range(last) for entry in runner.run(rt, flush=True, limit=1)["ran"]]
+    return [entry for _ in range(last) for entry in loop.run(flush=True, limit=1)["ran"]]
 
 
 def batch_cost(sizes: tuple[int, ...]) -> Report:
     """Where a batch's fixed cost lies: the same query over windows that hold next to nothing but the rows that come."""
     found: Report = {}
     for rows in sizes:
-        setting = Setting(window=5)
-        with _bench(setting) as rt:
-            _land(rt, setting, range(0, 1), max(rows, 10))
+        setting = BenchSetting(window=5)
+        with _bench(setting) as loop:
+            rt = loop.pipe
+            _land(loop, setting, range(0, 1), max(rows, 10))
             count = 8
-            seconds, taken = _land(rt, setting, range(1, count), rows if rows else 1)
+            seconds, taken = _land(loop, setting, range(1, count), rows if rows else 1)
             before = rt.tasks.jobs
-            ran = _each(rt, count)
+            ran = _each(loop, count)
             found[f"{rows:,} rows a stream"] = {"batch_s": _seconds(ran), "spark_jobs_a_batch": (rt.tasks.jobs - before) / max(len(ran), 1),
-                                                "ingest_rows_per_s": taken / seconds, "stages_s": {k: round(v, 4) for k, v in runner.stages(rt).items()}}
+                                                "ingest_rows_per_s": taken / seconds, "stages_s": {k: round(v, 4) for k, v in loop.laps.medians().items()}}
     return found
 
 
 def window_growth(factors: tuple[int, ...]) -> Report:
     """The batch stays, the window grows."""
     found: Report = {}
-    base = Setting(rate=4_000, window=60)
+    base = BenchSetting(rate=4_000, window=60)
     for factor in factors:
         setting = replace(base, window=base.window * factor)
         count = setting.window // setting.batch + 3 * STEPS + 1
-        with _bench(setting) as rt:
-            _land(rt, setting, range(count))
-            runner.run(rt, flush=True, to=bench_data.boundary(setting, count - 3 * STEPS - 2))
+        with _bench(setting) as loop:
+            _land(loop, setting, range(count))
+            loop.run(flush=True, to=bench_data.boundary(setting, count - 3 * STEPS - 2))
             for plan in ("EAP01 recompute", "EAP11 running", "EAP11 expire"):
-                _pin(rt, plan)
-                found.setdefault(plan, {})[f"window {setting.window} s"] = statistics.median(entry["seconds"] for entry in _each(rt, STEPS)[1:])
+                _pin(loop.pipe, plan)
+                found.setdefault(plan, {})[f"window {setting.window} s"] = statistics.median(entry["seconds"] for entry in _each(loop, STEPS)[1:])
     return {plan: {**seconds, "growth": list(seconds.values())[-1] / list(seconds.values())[0]} for plan, seconds in found.items()}
 
 
@@ -134,14 +135,15 @@ def _pin(rt: OpenPipeline, plan: str) -> None:
     requests.change(rt, "answer", "pin", plan)
 
 
-def peers_join(setting: Setting, with_plain: bool = True) -> Report:
+def peers_join(setting: BenchSetting, with_plain: bool = True) -> Report:
     """One boundary with full windows by each system; ours is the median of warm batches with ledger and results."""
     full = setting.window // setting.batch
     count = full + 6
-    with _bench(setting) as rt:
-        seconds, rows = _land(rt, setting, range(count))
-        runner.run(rt, flush=True, to=bench_data.boundary(setting, full - 2))
-        ran = _each(rt, count - full + 1)
+    with _bench(setting) as loop:
+        rt = loop.pipe
+        seconds, rows = _land(loop, setting, range(count))
+        loop.run(flush=True, to=bench_data.boundary(setting, full - 2))
+        ran = _each(loop, count - full + 1)
         last = ran[-1]["boundary"]
         ours = answers.read(rt, "answer", last).drop_columns(["boundary"])
         paths = {s: bench_data.stream_files(rt, s) for s in ("s1", "s2")}
@@ -153,7 +155,7 @@ def peers_join(setting: Setting, with_plain: bool = True) -> Report:
         return report
 
 
-def _peers(rt: OpenPipeline, paths: dict[str, tuple[str, ...]], setting: Setting, t: int, with_plain: bool) -> dict[str, tuple[float, pa.Table | None]]:
+def _peers(rt: OpenPipeline, paths: dict[str, tuple[str, ...]], setting: BenchSetting, t: int, with_plain: bool) -> dict[str, tuple[float, pa.Table | None]]:
     found = {"duckdb_recompute": _timed(lambda: _duckdb(paths, setting, t), 3)}
     if not rt.tasks.inline:
         session = rt.tasks.session
@@ -174,17 +176,17 @@ def _timed(work: Callable[[], pa.Table], times: int) -> tuple[float, pa.Table]:
     return statistics.median(took), answer
 
 
-def _within(setting: Setting, t: int) -> str:
+def _within(setting: BenchSetting, t: int) -> str:
     return f"unix_micros(ts) >= {t - setting.window * bench_data.SECOND} AND unix_micros(ts) < {t}"
 
 
-def _plain(setting: Setting, t: int) -> str:
+def _plain(setting: BenchSetting, t: int) -> str:
     where = _within(setting, t)
     return ("SELECT w1.g, COUNT(*) AS n, SUM(w1.a) AS sum_a, SUM(w2.b) AS sum_b, MIN(w2.b) AS min_b, MAX(w1.a) AS max_a "
             f"FROM (SELECT * FROM s1 WHERE {where}) AS w1 JOIN (SELECT * FROM s2 WHERE {where}) AS w2 ON w1.j = w2.j GROUP BY w1.g")
 
 
-def _expert(setting: Setting, t: int, dialect: str) -> str:
+def _expert(setting: BenchSetting, t: int, dialect: str) -> str:
     """What an expert writes by hand: only s2 aggregated early."""
     where = _within(setting, t) if dialect == "spark" else _within(setting, t).replace("unix_micros", "epoch_us")
     early = f"SELECT j, COUNT(*) AS c, SUM(b) AS b, MIN(b) AS mn FROM s2 WHERE {where} GROUP BY j"
@@ -193,7 +195,7 @@ def _expert(setting: Setting, t: int, dialect: str) -> str:
             f"FROM (SELECT * FROM s1 WHERE {where}) AS w1 JOIN ({early}) AS e2 ON w1.j = e2.j GROUP BY w1.g")
 
 
-def _duckdb(paths: dict[str, tuple[str, ...]], setting: Setting, t: int) -> pa.Table:
+def _duckdb(paths: dict[str, tuple[str, ...]], setting: BenchSetting, t: int) -> pa.Table:
     """The query as written would form a billion rows; DuckDB gets the expert's form as well, both cores, one process."""
     con = kernel.connect(threads=os.cpu_count() or 2, memory="8GB")
     for stream, path in paths.items():

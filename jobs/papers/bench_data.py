@@ -14,7 +14,7 @@ QUERY = ("SELECT s1.g, COUNT(*) AS n, SUM(s1.a) AS sum_a, SUM(s2.b) AS sum_b, MI
 
 
 @dataclass(frozen=True)
-class Setting:
+class BenchSetting:
     """Rows a second and stream, window and batch in seconds, distinct join keys and groups."""
 
     rate: int = 20_000
@@ -28,7 +28,7 @@ class Setting:
         return QUERY.format(window=self.window)
 
 
-def boundary(setting: Setting, number: int) -> int:
+def boundary(setting: BenchSetting, number: int) -> int:
     """The boundary that batch `number` completes."""
     return START + (number + 1) * setting.batch * SECOND
 
@@ -39,7 +39,7 @@ def stream_files(rt: OpenPipeline, stream: str) -> tuple[str, ...]:
     return tuple(os.path.join(table.path, f.path) for f in table.files())
 
 
-def make(folder: str, setting: Setting, batches: range, rows: int | None = None) -> None:
+def make(folder: str, setting: BenchSetting, batches: range, rows: int | None = None) -> None:
     """Files of these batches; `rows` a batch instead of the rate's."""
     con = kernel.connect(threads=2, memory="4GB")
     for stream, columns in (("s1", "'g' || (random() * {groups})::INT % {groups} AS g, "), ("s2", "")):
@@ -53,7 +53,7 @@ def make(folder: str, setting: Setting, batches: range, rows: int | None = None)
             con.execute(f"COPY ({sql}) TO '{folder}/{stream}/{number:05d}.parquet' (FORMAT parquet, COMPRESSION zstd)")
 
 
-def pipeline(folder: str, setting: Setting) -> str:
+def pipeline(folder: str, setting: BenchSetting) -> str:
     """A pipeline over landing/, with the query; gives the folder."""
     os.makedirs(os.path.join(folder, "queries"), exist_ok=True)
     with open(os.path.join(folder, "forebay.yml"), "w", encoding="utf-8") as file:

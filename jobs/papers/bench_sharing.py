@@ -19,8 +19,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs import run as runner
-from jobs.adapt.sharing import Groups
 from jobs.engine import kernel, spark
 from jobs.engine.tasks import Tasks
 from jobs.ledger.open_pipeline import OpenPipeline, open_pipeline
@@ -28,6 +26,7 @@ from jobs.papers.bench_data import stream_files
 from jobs.pipeline.config import load
 from jobs.requests import requests
 from jobs.results import answers
+from jobs.run import Loop
 from jobs.verify import recompute as oracle
 
 SECOND = 1_000_000
@@ -44,7 +43,7 @@ Report = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Setting:
+class SharingSetting:
     """Rows a second and stream, window and batch in seconds; the numbers of queries, and up to how many also run apart."""
 
     rate: int = 20_000
@@ -64,7 +63,8 @@ def bounds(count: int, seed: int = 1) -> list[tuple[int, int]]:
     return [(choice.randrange(50, VALUES), choice.randrange(50, VALUES)) for _ in range(count)]
 
 
-def with_spark(setting: Setting = Setting(), tell: Callable[[str], None] = lambda _: None, master: str | None = None, patience: float = PATIENCE) -> Report:
+def with_spark(setting: SharingSetting = SharingSetting(), tell: Callable[[str], None] = lambda _: None,
+               master: str | None = None, patience: float = PATIENCE) -> Report:
     """`sharing`, and what plain Spark would take for as many queries."""
     levels: dict[int, float] = {}
 
@@ -74,22 +74,23 @@ def with_spark(setting: Setting = Setting(), tell: Callable[[str], None] = lambd
     return sharing(setting, tell, master, lambda rt, asked: {"plain_spark": beside_spark(rt, setting, asked, levels, tell, patience)}, told)
 
 
-def sharing(setting: Setting = Setting(), tell: Callable[[str], None] = lambda _: None, master: str | None = None,
+def sharing(setting: SharingSetting = SharingSetting(), tell: Callable[[str], None] = lambda _: None, master: str | None = None,
             after: Callable[[OpenPipeline, list[tuple[int, int]]], Report] = lambda rt, asked: {},
             told: Callable[[int, Report], None] = lambda count, level: None) -> Report:
     """Seconds a batch by number of queries, shared and apart; `after` adds to the figures while all is still there, `told` hears of each level."""
-    with pipeline(setting, master) as rt:
-        runner.take(rt)
+    with pipeline(setting, master) as loop:
+        rt = loop.pipe
+        loop.take()
         asked = bounds(max(setting.counts) + 1)
         grown(rt, setting, asked, 0, 1)
-        runner.run(rt, flush=True, to=START + setting.window * SECOND)
+        loop.run(flush=True, to=START + setting.window * SECOND)
         found: Report = {"create_s": {}}
         done = 1
         for count in setting.counts:
             if count > done:
                 found["create_s"][f"{count} queries"] = grown(rt, setting, asked, done, count)
             done = count
-            found[f"{count} queries"] = _level(rt, setting, asked, count)
+            found[f"{count} queries"] = _level(loop, setting, asked, count)
             told(count, found[f"{count} queries"])
             tell(f"{count} queries: {found[f'{count} queries']}")
         first = found[f"{setting.counts[0]} queries"]
@@ -97,41 +98,38 @@ def sharing(setting: Setting = Setting(), tell: Callable[[str], None] = lambda _
             level["times_one"] = level["shared_s"] / first["shared_s"]
             if "cpu_s" in level:
                 level["times_one_cpu"] = level["cpu_s"] / first["cpu_s"]
-        found["one_more"] = _one_more(rt, setting, asked, found[f"{done} queries"]["shared_s"])
+        found["one_more"] = _one_more(loop, setting, asked, found[f"{done} queries"]["shared_s"])
         return {**found, **after(rt, asked[:done])}
 
 
-def _one_more(rt: OpenPipeline, setting: Setting, asked: list[tuple[int, int]], usual: float) -> Report:
+def _one_more(loop: Loop, setting: SharingSetting, asked: list[tuple[int, int]], usual: float) -> Report:
     """What one more query than at the last level costs: its request, and the batch in which it is in force first beside the usual one."""
-    rt.memory(Groups).share_from = None
-    request = grown(rt, setting, asked, len(asked) - 1, len(asked))
-    (ran,) = runner.run(rt, flush=True, limit=1)["ran"]
+    request = grown(loop.pipe, setting, asked, len(asked) - 1, len(asked))
+    (ran,) = loop.run(flush=True, limit=1)["ran"]
     return {"request_s": request, "batch_s": ran["seconds"], "adds_s": ran["seconds"] - usual}
 
 
-def _level(rt: OpenPipeline, setting: Setting, asked: list[tuple[int, int]], count: int) -> Report:
+def _level(loop: Loop, setting: SharingSetting, asked: list[tuple[int, int]], count: int) -> Report:
     """The same queries together, then each for itself."""
-    rt.memory(Groups).share_from = None
-    used = time.process_time()
-    seconds, last = batches(rt)
+    rt, used = loop.pipe, time.process_time()
+    seconds, last = batches(loop)
     used = (time.process_time() - used) / (MEASURED + 1)
     rows = 2 * setting.rate * setting.batch
     level: Report = {"shared_s": seconds, "query_rows_per_s": count * rows / seconds, "equal": equal(rt, setting, asked[:count], last)}
     if rt.tasks.inline:
         level["cpu_s"] = used      # all the work is this process's: what it takes however busy the machine is
     if 1 < count <= setting.apart:
-        rt.memory(Groups).share_from = count + 1
-        level["apart_s"] = batches(rt)[0]
+        level["apart_s"] = batches(Loop(rt, share_from=count + 1))[0]
         level["apart_times_shared"] = level["apart_s"] / seconds
     return level
 
 
-def batches(rt: OpenPipeline) -> tuple[float, int]:
-    ran = [entry for _ in range(MEASURED + 1) for entry in runner.run(rt, flush=True, limit=1)["ran"]]
+def batches(loop: Loop) -> tuple[float, int]:
+    ran = [entry for _ in range(MEASURED + 1) for entry in loop.run(flush=True, limit=1)["ran"]]
     return statistics.median(entry["seconds"] for entry in ran[1:]), ran[-1]["boundary"]
 
 
-def grown(rt: OpenPipeline, setting: Setting, asked: list[tuple[int, int]], since: int, until: int) -> float:
+def grown(rt: OpenPipeline, setting: SharingSetting, asked: list[tuple[int, int]], since: int, until: int) -> float:
     """Creates queries; the mean seconds of one request."""
     started = time.perf_counter()
     for n in range(since, until):
@@ -140,7 +138,7 @@ def grown(rt: OpenPipeline, setting: Setting, asked: list[tuple[int, int]], sinc
     return (time.perf_counter() - started) / max(until - since, 1)
 
 
-def equal(rt: OpenPipeline, setting: Setting, asked: list[tuple[int, int]], t: int) -> bool:
+def equal(rt: OpenPipeline, setting: SharingSetting, asked: list[tuple[int, int]], t: int) -> bool:
     """Whether some queries' answers are what DuckDB says, given the form that an expert writes: the joined rows themselves are billions."""
     con = kernel.connect(threads=os.cpu_count() or 2, memory="4GB")
     for stream in ("s1", "s2"):
@@ -149,7 +147,7 @@ def equal(rt: OpenPipeline, setting: Setting, asked: list[tuple[int, int]], t: i
                for n in range(0, len(asked), max(len(asked) // COMPARED, 1)))
 
 
-def _expert(con: kernel.Connection, setting: Setting, bound: tuple[int, int], t: int) -> pa.Table:
+def _expert(con: kernel.Connection, setting: SharingSetting, bound: tuple[int, int], t: int) -> pa.Table:
     where = f"epoch_us(ts) >= {t - setting.window * SECOND} AND epoch_us(ts) < {t}"
     return kernel.table(con, f"""
         WITH e1 AS (SELECT f0, f3 % 10 AS g, count(*) AS c FROM s1 WHERE {where} AND f1 < {bound[0]} GROUP BY ALL),
@@ -157,7 +155,7 @@ def _expert(con: kernel.Connection, setting: Setting, bound: tuple[int, int], t:
         SELECT g, CAST(sum(e1.c * e2.c) AS BIGINT) AS n, CAST(sum(e1.c * e2.b) AS BIGINT) AS sum_b FROM e1 JOIN e2 USING (f0) GROUP BY g""")
 
 
-def beside_spark(rt: OpenPipeline, setting: Setting, asked: list[tuple[int, int]], shared_s: Mapping[int, float], tell: Callable[[str], None],
+def beside_spark(rt: OpenPipeline, setting: SharingSetting, asked: list[tuple[int, int]], shared_s: Mapping[int, float], tell: Callable[[str], None],
                  patience: float = PATIENCE) -> Report:
     """Each query of a seeded sample as plain SQL, by Spark over the last boundary's windows from the stream tables' Parquet files; the mean times the number
     of queries is what all would take."""
@@ -183,7 +181,7 @@ def plain_session(rt: OpenPipeline) -> Any:
     return session
 
 
-def plain(setting: Setting, bound: tuple[int, int], t: int) -> str:
+def plain(setting: SharingSetting, bound: tuple[int, int], t: int) -> str:
     """A query over its windows as of t, as a person would write it."""
     within = " AND ".join(f"unix_micros({s}.ts) >= {t - setting.window * SECOND} AND unix_micros({s}.ts) < {t}" for s in ("s1", "s2"))
     return ("SELECT s1.f3 % 10 AS g, COUNT(*) AS n, SUM(s2.f4) AS sum_b FROM s1 JOIN s2 ON s1.f0 = s2.f0 "
@@ -207,7 +205,7 @@ def limited(session: Any, sql: str, seconds: float) -> tuple[float, pa.Table | N
 
 
 @contextmanager
-def pipeline(setting: Setting, master: str | None = None) -> Iterator[OpenPipeline]:
+def pipeline(setting: SharingSetting, master: str | None = None) -> Iterator[Loop]:
     folder = tempfile.mkdtemp(prefix="forebay-bench-")
     columns = ", ".join(["ts: timestamp", *(f"f{k}: bigint" for k in range(ATTRIBUTES))])
     streams = "".join(f"  {s}: {{columns: {{{columns}}}, event_time: ts, source: {{files: \"landing/{s}/*.parquet\"}}}}\n" for s in ("s1", "s2"))
@@ -218,13 +216,13 @@ def pipeline(setting: Setting, master: str | None = None) -> Iterator[OpenPipeli
     if master is not None:
         rt = dataclasses.replace(rt, tasks=Tasks(master))
     try:
-        yield rt
+        yield Loop(rt)
     finally:
         rt.tasks.stop()
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def make(folder: str, setting: Setting) -> None:
+def make(folder: str, setting: SharingSetting) -> None:
     """A file a batch and stream, the same rows each time."""
     con = kernel.connect(threads=2, memory="4GB")
     count, length = setting.rate * setting.batch, setting.batch * SECOND

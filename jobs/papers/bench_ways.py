@@ -32,7 +32,7 @@ Report = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Setting:
+class WaysSetting:
     """Rows of each stream; values of the key; queries, with a range of so many of the inputs, or one value of each (`point`)."""
 
     rows: tuple[int, ...]
@@ -47,9 +47,10 @@ class Setting:
         return f"{', '.join(f'{n:,}' for n in self.rows)} rows, {self.keys:,} keys, {self.queries} queries with {what}"
 
 
-WAYS = (*(Setting((100_000, 100_000), keys, count) for keys in (500, 2_000, 10_000, 100_000) for count in (20, 100)), Setting((20_000, 20_000), 200, 400),
-        Setting((20_000, 20_000), 20_000, 400), Setting((100_000, 100_000), 10_000, 20, point=True), Setting((100_000, 100_000), 100_000, 100, 1))
-ORDERS = (Setting((50_000, 10_000, 2_000), 5_000, 20, 3), Setting((2_000, 20_000, 20_000), 2_000, 20, 3))
+WAYS = (*(WaysSetting((100_000, 100_000), keys, count) for keys in (500, 2_000, 10_000, 100_000) for count in (20, 100)),
+        WaysSetting((20_000, 20_000), 200, 400),
+        WaysSetting((20_000, 20_000), 20_000, 400), WaysSetting((100_000, 100_000), 10_000, 20, point=True), WaysSetting((100_000, 100_000), 100_000, 100, 1))
+ORDERS = (WaysSetting((50_000, 10_000, 2_000), 5_000, 20, 3), WaysSetting((2_000, 20_000, 20_000), 2_000, 20, 3))
 
 
 def ways(quick: bool, tell: Callable[[str], None]) -> Report:
@@ -65,7 +66,7 @@ def ways(quick: bool, tell: Callable[[str], None]) -> Report:
     return found
 
 
-def _both(setting: Setting) -> Report:
+def _both(setting: WaysSetting) -> Report:
     con, made = _filled(setting), _group(setting)
     took, answers, priced = {}, list[pa.Table](), dict[str, float]()
     for split in SPLITS:
@@ -87,7 +88,7 @@ def _priced(con: kernel.Connection, made: Group, program: Program, rows: int) ->
     return dict(seconds(made, tally, rows / len(made.classes), 1))
 
 
-def _orders(setting: Setting, split: str) -> dict[str, float]:
+def _orders(setting: WaysSetting, split: str) -> dict[str, float]:
     """Of the statement that joins, the others are the same whatever the order."""
     con, made = _filled(setting), _group(setting)
     found: dict[str, float] = {}
@@ -112,7 +113,7 @@ def _define(con: kernel.Connection, made: tuple[Definition, ...]) -> None:
         con.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {sql}").fetchall()
 
 
-def _group(setting: Setting) -> Group:
+def _group(setting: WaysSetting) -> Group:
     names, choice = "abc"[:len(setting.rows)], Random(1)
     catalog = Catalog(10_000_000, tuple((n, "ts", tuple((c, parse_type(kind)) for c, kind in COLUMNS)) for n in names), ())
     of = ", ".join(f"{n} [WINDOW 60 SECONDS]" for n in names)
@@ -124,7 +125,7 @@ def _group(setting: Setting) -> Group:
     return group({f"q{n}": parse(text(), catalog) for n in range(setting.queries)})
 
 
-def _filled(setting: Setting) -> kernel.Connection:
+def _filled(setting: WaysSetting) -> kernel.Connection:
     con = kernel.connect(threads=1, memory="4GB")
     values = ", ".join(f"floor(random() * {most})::BIGINT AS {name}" for name, most in (("k", setting.keys), ("g", 10), ("x", VALUES), ("y", VALUES)))
     for number, rows in enumerate(setting.rows):

@@ -15,13 +15,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from jobs import run as runner
-from jobs.adapt import choice
 from jobs.engine import kernel
-from jobs.ledger.open_pipeline import OpenPipeline, open_pipeline
+from jobs.ledger.open_pipeline import open_pipeline
 from jobs.papers.bench_data import SECOND, START
 from jobs.pipeline.config import load
 from jobs.requests import requests
+from jobs.run import Loop
 from optimizer.plan.model import candidates
 
 BATCH, WINDOW, KEYS = 20, 200, 2_000      # seconds, seconds, distinct join values
@@ -53,21 +52,21 @@ def phases(rate: int = 2_000) -> tuple[Phase, ...]:
 
 
 @dataclass
-class Run:
+class DriftRun:
     """One life of the pipeline; `plan` is pinned, or CHOSEN."""
 
-    rt: OpenPipeline
+    loop: Loop
     plan: str
     phases: list[list[float]] = field(default_factory=list)      # seconds of each batch
     plans: list[str] = field(default_factory=list)               # in force at each
 
     def turn(self) -> None:
-        (entry,) = runner.run(self.rt, flush=True, limit=1)["ran"]
+        (entry,) = self.loop.run(flush=True, limit=1)["ran"]
         self.phases[-1].append(entry["seconds"])
         self.plans.append(entry["plans"]["answer"])
 
     def predicted(self) -> dict[str, float]:
-        decision = choice.of(self.rt).queries["answer"].decision
+        decision = self.loop.chooser.queries["answer"].decision
         return {c.plan.name: c.seconds for c in decision.candidates if c.refused is None} if decision else {}
 
 
@@ -83,7 +82,7 @@ def drift(length: int = 16, rate: int = 2_000, fixed: Sequence[str] | None = Non
         shutil.rmtree(root, ignore_errors=True)
 
 
-def _race(runs: dict[str, Run], count: int, length: int) -> dict[str, str]:
+def _race(runs: dict[str, DriftRun], count: int, length: int) -> dict[str, str]:
     """Takes turns boundary by boundary; says which fixed plans left, and why."""
     left: dict[str, str] = {}
     for n in range(count * length):
@@ -99,12 +98,12 @@ def _race(runs: dict[str, Run], count: int, length: int) -> dict[str, str]:
 
 
 @contextmanager
-def _runs(origin: str, root: str, fixed: Sequence[str]) -> Iterator[dict[str, Run]]:
+def _runs(origin: str, root: str, fixed: Sequence[str]) -> Iterator[dict[str, DriftRun]]:
     """All that take part, on one Spark session; data files are shared, since none is ever changed."""
     first = open_pipeline(load(origin))
     first.tasks.map(len, [()] * first.tasks.width)      # Spark's start is nobody's
     try:
-        found: dict[str, Run] = {}
+        found: dict[str, DriftRun] = {}
         for number, name in enumerate((CHOSEN, *fixed)):
             folder = os.path.join(root, str(number))
             shutil.copytree(origin, folder, copy_function=lambda a, b: os.link(a, b) if a.endswith(".parquet") else shutil.copy2(a, b))
@@ -113,13 +112,13 @@ def _runs(origin: str, root: str, fixed: Sequence[str]) -> Iterator[dict[str, Ru
             requests.synchronise(rt)
             if name != CHOSEN:
                 requests.change(rt, "answer", "pin", name)
-            found[name] = Run(rt, name)
+            found[name] = DriftRun(Loop(rt), name)
         yield found
     finally:
         first.tasks.stop()
 
 
-def _report(runs: dict[str, Run], left: dict[str, str], rate: int) -> dict[str, Any]:
+def _report(runs: dict[str, DriftRun], left: dict[str, str], rate: int) -> dict[str, Any]:
     """The best of a phase is among those that ran it wholly."""
     chosen, fixed = runs[CHOSEN], {name: run for name, run in runs.items() if name != CHOSEN}
     names, total = [p.name for p in phases(rate)], sum(map(sum, chosen.phases))
@@ -145,7 +144,7 @@ def _landed(folder: str, wanted: tuple[Phase, ...], length: int) -> str:
         for batch in range(n * length, (n + 1) * length):
             _rows(folder, phase, batch)
     rt = open_pipeline(load(folder))
-    runner.take(rt)
+    Loop(rt).take()
     rt.tasks.stop()
     return folder
 

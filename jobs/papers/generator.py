@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from jobs.papers.operators.arrivals import Arrivals
+from jobs.papers.operators.arrivals import ArrivingTuples
 from jobs.papers.operators.rings import Ints
 from optimizer.errors import ForebayError
 
@@ -19,7 +19,7 @@ LARGEST = 2 ** 40                     # distinct values, rates and tuples stay f
 
 
 @dataclass(frozen=True)
-class Stream:
+class GeneratedStream:
     """A stream's nature. Distribution: `skew` 0 is uniform, above 0 Zipf's exponent of the join values. `correlation`: the share of tuples whose group
     follows from the join value. `attributes`: how many aggregation attributes, integers below `largest`. `disorder`: seconds that a tuple may come late."""
 
@@ -53,7 +53,7 @@ class Drift:
     """From `second` on the stream has another nature."""
 
     second: float
-    stream: Stream
+    stream: GeneratedStream
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +69,7 @@ class Tuples:
         return len(self.time)
 
 
-def generated(stream: Stream, seconds: float, seed: int = 0, drifts: Sequence[Drift] = ()) -> Tuples:
+def generated(stream: GeneratedStream, seconds: float, seed: int = 0, drifts: Sequence[Drift] = ()) -> Tuples:
     """So many seconds of a stream, drifts in order."""
     if not 0 < seconds <= 1e9:
         raise refused(f"{seconds} seconds of a stream", "expected more than none")
@@ -85,24 +85,24 @@ def generated(stream: Stream, seconds: float, seed: int = 0, drifts: Sequence[Dr
     return Tuples(*joined)
 
 
-def merged(streams: Sequence[Tuples]) -> Arrivals:
+def merged(streams: Sequence[Tuples]) -> ArrivingTuples:
     """All streams as operators take them, by time, equal times in stream order; the first attribute is what is aggregated."""
     time = np.concatenate([s.time for s in streams])
     order = np.argsort(time, kind="stable")
     number = np.concatenate([np.full(len(s), i, np.int64) for i, s in enumerate(streams)])
     values = np.concatenate([s.values[0] for s in streams])
     keys, groups = (np.concatenate([getattr(s, name) for s in streams]) for name in ("key", "group"))
-    return Arrivals(*(c[order] for c in (number, time, keys, groups, values)))
+    return ArrivingTuples(*(c[order] for c in (number, time, keys, groups, values)))
 
 
-def windowed(stream: Stream, window: float) -> int:
+def windowed(stream: GeneratedStream, window: float) -> int:
     """The span in microseconds that holds so many tuples, as paper A gives windows."""
     if window < 1:
         raise refused(f"a window of {window:g} tuples", "expected at least one")
     return max(round(window / stream.rate * SECOND), 1)
 
 
-def _piece(random: np.random.Generator, stream: Stream, first: float, last: float) -> Tuples:
+def _piece(random: np.random.Generator, stream: GeneratedStream, first: float, last: float) -> Tuples:
     count = round(stream.rate * (last - first))
     if count < 1:
         raise refused(f"{last - first:g} s at {stream.rate:g} a second are no tuple", "expected a longer piece or a higher rate")
@@ -117,7 +117,7 @@ def _piece(random: np.random.Generator, stream: Stream, first: float, last: floa
     return _disordered(random, Tuples(time, key, group, values), stream.disorder)
 
 
-def _times(random: np.random.Generator, stream: Stream, count: int, first: float, last: float) -> Ints:
+def _times(random: np.random.Generator, stream: GeneratedStream, count: int, first: float, last: float) -> Ints:
     """Sums of exponential gaps, scaled to the length, are distributed as sorted uniform times are."""
     start, length = round(first * SECOND), round((last - first) * SECOND)
     if stream.arriving == "regular":
@@ -126,7 +126,7 @@ def _times(random: np.random.Generator, stream: Stream, count: int, first: float
     return start + (gaps[:-1] * (length / gaps[-1])).astype(np.int64)
 
 
-def _keys(random: np.random.Generator, stream: Stream, count: int) -> Ints:
+def _keys(random: np.random.Generator, stream: GeneratedStream, count: int) -> Ints:
     """Zipf's law by the inverse of its distribution function: value k has a share that goes with 1 / (k + 1)^skew."""
     if not stream.skew:
         return random.integers(0, stream.distinct, count, dtype=np.int64)

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from jobs.papers.generator import SECOND, Drift, Stream, Tuples, generated, refused
+from jobs.papers.generator import SECOND, Drift, GeneratedStream, Tuples, generated, refused
 from jobs.storage import tables
 from jobs.storage.tables import File
 
@@ -18,13 +18,13 @@ START = 1_356_998_400 * SECOND      # 2013-01-01T00:00:00Z
 ROWS = 1_000_000                    # of a file, about
 
 
-def written(stream: Stream, seconds: float, folder: str, seed: int = 0, drifts: Sequence[Drift] = (), rows: int = ROWS) -> Iterator[File]:
+def written(stream: GeneratedStream, seconds: float, folder: str, seed: int = 0, drifts: Sequence[Drift] = (), rows: int = ROWS) -> Iterator[File]:
     """One file after another, in order of arrival; a file never spans a drift point."""
     for number, piece in enumerate(pieces(stream, seconds, seed, drifts, rows)):
         yield tables.write(folder, piece, f"part-{number:05}.parquet")
 
 
-def pieces(stream: Stream, seconds: float, seed: int = 0, drifts: Sequence[Drift] = (), rows: int = ROWS) -> Iterator[pa.Table]:
+def pieces(stream: GeneratedStream, seconds: float, seed: int = 0, drifts: Sequence[Drift] = (), rows: int = ROWS) -> Iterator[pa.Table]:
     """A stream as tables of about so many rows each."""
     if rows < 1:
         raise refused(f"{rows} rows a piece", "expected at least one")
@@ -44,7 +44,7 @@ def table(tuples: Tuples) -> pa.Table:
     return pa.table({**columns, **{f"a{k}": pa.array(values) for k, values in enumerate(tuples.values, 1)}})
 
 
-def _natures(stream: Stream, seconds: float, drifts: Sequence[Drift]) -> Iterator[tuple[Stream, float, float]]:
+def _natures(stream: GeneratedStream, seconds: float, drifts: Sequence[Drift]) -> Iterator[tuple[GeneratedStream, float, float]]:
     starts = [0.0, *(d.second for d in drifts), float(seconds)]
     if any(a >= b for a, b in zip(starts, starts[1:])):
         raise refused(f"drift points at {', '.join(f'{d.second:g}' for d in drifts)} s of {seconds:g} s", "expected them in order, inside the stream")

@@ -19,8 +19,8 @@ from jobs.papers.trial_settings import quick, settings
 from optimizer.cost.features import Features, building, steady
 from optimizer.cost.measured import Coefficients, seconds
 from optimizer.papers.many_way import price as paper_price
+from optimizer.papers.statistics import PaperStream
 from optimizer.papers.statistics import Setting as PaperSetting
-from optimizer.papers.statistics import Stream as PaperStream
 from optimizer.plan.model import Plan, candidates
 from optimizer.query.model import Query
 from optimizer.query.shape import shape
@@ -47,7 +47,7 @@ Unit costs: {source}.
 
 
 @dataclass(frozen=True)
-class Point:
+class PlanPoint:
     """One plan in one setting: seconds measured, seconds and the paper's cost predicted."""
 
     plan: str
@@ -57,9 +57,9 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Case:
+class SettingErrors:
     setting: str
-    points: tuple[Point, ...]
+    points: tuple[PlanPoint, ...]
     skipped: int
 
     @property
@@ -68,11 +68,11 @@ class Case:
         found = [p.measured for p in self.points]
         return max(found) / min(found)
 
-    def chosen(self, by: Callable[[Point], float]) -> float:
+    def chosen(self, by: Callable[[PlanPoint], float]) -> float:
         """What the plan that the model would choose costs, over the best."""
         return min(self.points, key=by).measured / min(p.measured for p in self.points)
 
-    def rho(self, by: Callable[[Point], float]) -> float:
+    def rho(self, by: Callable[[PlanPoint], float]) -> float:
         return spearman([by(p) for p in self.points], [p.measured for p in self.points])
 
     @property
@@ -97,7 +97,7 @@ def run(short: bool = False, say: Callable[[str], object] = lambda _: None, fold
     return {**report, "took_s": time.perf_counter() - started, "text": text}
 
 
-def case(setting: trial.Setting, known: Coefficients) -> Case:
+def case(setting: trial.TrialSetting, known: Coefficients) -> SettingErrors:
     """Every plan of a setting, measured and predicted."""
     query = setting.query
     with trial.generated(setting) as data:
@@ -106,7 +106,7 @@ def case(setting: trial.Setting, known: Coefficients) -> Case:
         plans = [p for p in able if joined_rows(query, p, observed) <= MOST]
         ran = trial.run(data, plans)
     points = tuple(_point(query, p, observed, known, ran[p.name][1]) for p in plans)
-    return Case(setting.name, points, len(able) - len(plans))
+    return SettingErrors(setting.name, points, len(able) - len(plans))
 
 
 def joined_rows(query: Query, plan: Plan, observed: Observed) -> float:
@@ -115,10 +115,10 @@ def joined_rows(query: Query, plan: Plan, observed: Observed) -> float:
     return max(building(query, plan, observed).total.get("pairs", 0.0), steady(query, plan, observed).total.get("pairs", 0.0)) / width
 
 
-def _point(query: Query, plan: Plan, observed: Observed, known: Coefficients, took: float) -> Point:
+def _point(query: Query, plan: Plan, observed: Observed, known: Coefficients, took: float) -> PlanPoint:
     features = steady(query, plan, observed, age=trial.WARM - 1)
     share = fixed(features, known)
-    return Point(plan.name, took + share, seconds(features.in_task, known) + share, paper_price(plan, assumed(query, observed)).total)
+    return PlanPoint(plan.name, took + share, seconds(features.in_task, known) + share, paper_price(plan, assumed(query, observed)).total)
 
 
 def fixed(features: Features, known: Coefficients) -> float:
@@ -148,10 +148,10 @@ def ranks(values: Sequence[float]) -> list[float]:
     return [sum(v < x for v in values) + (sum(v == x for v in values) + 1) / 2 for x in values]
 
 
-def summary(cases: Sequence[Case]) -> dict[str, object]:
+def summary(cases: Sequence[SettingErrors]) -> dict[str, object]:
     """The figures of issue 4: settings in which the choice matters, apart from the rest."""
     real, rest = [c for c in cases if c.spread >= REAL], [c for c in cases if c.spread < REAL]
-    models: Mapping[str, Callable[[Point], float]] = {"measured": lambda p: p.model, "paper": lambda p: p.paper}
+    models: Mapping[str, Callable[[PlanPoint], float]] = {"measured": lambda p: p.model, "paper": lambda p: p.paper}
     found: dict[str, object] = {"settings": len(cases), "plans": sum(len(c.points) for c in cases), "not_run": sum(c.skipped for c in cases),
                                 "spread_1.5": len(real), "q_error_median": statistics.median(c.q for c in cases)}
     for name, by in models.items():
@@ -160,7 +160,7 @@ def summary(cases: Sequence[Case]) -> dict[str, object]:
     return found
 
 
-def _right(cases: Sequence[Case], by: Callable[[Point], float]) -> float:
+def _right(cases: Sequence[SettingErrors], by: Callable[[PlanPoint], float]) -> float:
     return _mean(float(c.chosen(by) <= RIGHT) for c in cases)
 
 
@@ -169,7 +169,7 @@ def _mean(values: Iterable[float]) -> float:
     return sum(found) / len(found) if found else 1.0
 
 
-def page(cases: Sequence[Case], report: Mapping[str, object], known: Coefficients) -> str:
+def page(cases: Sequence[SettingErrors], report: Mapping[str, object], known: Coefficients) -> str:
     ours, paper = report["measured"], report["paper"]
     assert isinstance(ours, dict) and isinstance(paper, dict)
     head = HEAD.format(fixed=1000 * known["batches"], source=f"{known.source}, {known.measurements} batches")
@@ -182,7 +182,7 @@ def page(cases: Sequence[Case], report: Mapping[str, object], known: Coefficient
     return "\n".join([head, "| | measured model | the paper's |", "|---|---|---|", *figures, "", counts, "", *table, *map(_line, cases)]) + "\n"
 
 
-def _line(c: Case) -> str:
+def _line(c: SettingErrors) -> str:
     best, chosen = min(c.points, key=lambda p: p.measured), min(c.points, key=lambda p: p.model)
     return (f"| {c.setting} | {len(c.points)} | {c.spread:.1f} | {c.rho(lambda p: p.model):.2f} | {c.rho(lambda p: p.paper):.2f} | {c.q:.2f} | {best.plan} | "
             f"{chosen.plan} | {chosen.measured / best.measured:.2f} | {c.chosen(lambda p: p.paper):.2f} |")

@@ -1,1 +1,1 @@
-"""What a pipeline folder says, as values, and the handles of its tables."""
+"""What a pipeline folder says, as values, and the warehouse: every table of the pipeline by name."""

@@ -31,11 +31,30 @@ class Given:
     entries: tuple[Entry, ...]
 
 
-@dataclass
-class Declared:
-    """What was last read of a pipeline's expectations."""
+class DeclaredExpectations:
+    """What was last read of a pipeline's expectations; read when first asked for, and again by `read`.
 
-    given: tuple[Given, ...] = ()
+    `DeclaredExpectations(pipeline).given` are the expectations of all files, by file and subject.
+    """
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self.pipeline = pipeline
+        self._given: tuple[Given, ...] | None = None
+
+    @property
+    def given(self) -> tuple[Given, ...]:
+        return self.read() if self._given is None else self._given
+
+    def read(self) -> tuple[Given, ...]:
+        """As the files say now."""
+        self._given = read(self.pipeline)
+        return self._given
+
+    def of_stream(self, stream: str) -> tuple[Expectation, ...]:
+        return of_stream(self.pipeline, self.given, stream)
+
+    def of_query(self, query: str, columns: Mapping[str, Type]) -> tuple[Expectation, ...]:
+        return of_query(self.given, query, columns)
 
 
 def read(pipeline: Pipeline) -> tuple[Given, ...]:

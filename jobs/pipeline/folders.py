@@ -15,7 +15,7 @@ SETTING = "FOREBAY_PIPELINES"       # folders, separated like those of PATH; eac
 
 
 @dataclass(frozen=True)
-class Found:
+class PipelineFolder:
     """A folder with a forebay.yml; `pipeline` None: it is broken, and `reason` says why."""
 
     name: str
@@ -24,7 +24,7 @@ class Found:
     reason: str = ""
 
 
-def found(setting: str | None = None) -> list[Found]:
+def found(setting: str | None = None) -> list[PipelineFolder]:
     """Every pipeline that is named, in order; of two with one name the second is broken."""
     said, taken = [], dict[str, str]()
     for folder in _folders(os.environ.get(SETTING, "") if setting is None else setting):
@@ -59,13 +59,13 @@ def _folders(setting: str) -> Iterator[str]:
         yield from within if inner else [part]      # a folder that is not there, or empty, is said to have no forebay.yml
 
 
-def _read(folder: str) -> Found:
+def _read(folder: str) -> PipelineFolder:
     try:
         pipeline = load(folder)
-        return Found(pipeline.name, folder, pipeline)
+        return PipelineFolder(pipeline.name, folder, pipeline)
     except ForebayError as error:
         place = f", line {error.line}" if error.line else ""
-        return Found(_title(folder), folder, None, f"{os.path.join(folder, FILE)}{place}: {error.message}" + (f"; {error.hint}" if error.hint else ""))
+        return PipelineFolder(_title(folder), folder, None, f"{os.path.join(folder, FILE)}{place}: {error.message}" + (f"; {error.hint}" if error.hint else ""))
 
 
 def _title(folder: str) -> str:

@@ -5,14 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import TYPE_CHECKING
 
 from optimizer.expression.types import Type
 from optimizer.query.model import Catalog
-
-if TYPE_CHECKING:
-    from jobs.storage.tables import Table
 
 HOUR = 3600 * 10**6
 
@@ -81,11 +76,6 @@ class Pipeline:
     spark: Spark = Spark()
     latency: int | None = None
     tracking: str | None = None
-
-    @cached_property
-    def handles(self) -> dict[str, Table]:
-        """Of tables of the warehouse, by path; no part of the value, filled by jobs.pipeline.handles."""
-        return {}
 
     def beside(self, name: str) -> str:
         """Where what is no table is: beside the tables, or in the pipeline's folder where they are in a store."""

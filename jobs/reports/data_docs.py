@@ -25,7 +25,7 @@ SEVERITIES = {"row": "critical"}
 
 
 @dataclass(frozen=True)
-class Asked:
+class SuiteExpectation:
     """One expectation in Great Expectations' words."""
 
     kind: str
@@ -40,12 +40,12 @@ class Suite:
 
     name: str
     rows: pa.Table
-    asked: tuple[Asked, ...]
+    asked: tuple[SuiteExpectation, ...]
     hidden: bool = False
 
 
 @dataclass(frozen=True)
-class Page:
+class SuitePage:
     """A validated suite: `path` is its page's, relative to the folder."""
 
     name: str
@@ -54,7 +54,7 @@ class Page:
     asked: int
 
 
-def validated(suites: Sequence[Suite], folder: str) -> list[Page]:
+def validated(suites: Sequence[Suite], folder: str) -> list[SuitePage]:
     """Validates every suite and leaves its pages, as Great Expectations renders them, in the folder."""
     with tempfile.TemporaryDirectory(prefix="forebay-docs-") as place:
         context: Any = gx.get_context(mode="file", project_root_dir=place)
@@ -74,16 +74,16 @@ def _verdict(context: Any, source: Any, suite: Suite) -> int:
     return sum(bool(one.success) for one in done.results)
 
 
-def _expectation(asked: Asked) -> Any:
+def _expectation(asked: SuiteExpectation) -> Any:
     """The class is named like the type: expect_x_y is ExpectXY."""
     name = "".join(part[:1].upper() + part[1:] for part in asked.kind.split("_"))
     severity = SEVERITIES.get(asked.severity, asked.severity)
     return getattr(gxe, name)(**asked.arguments, severity=severity, notes=asked.note)
 
 
-def _page(site: str, folder: str, suite: Suite, passed: int) -> Page:
+def _page(site: str, folder: str, suite: Suite, passed: int) -> SuitePage:
     found = sorted(glob.glob(os.path.join(glob.escape(site), "validations", suite.name, "**", "*.html"), recursive=True))
     path = f"{suite.name}.html"
     with disk.writing(folder):
         shutil.copyfile(found[-1], os.path.join(folder, path))
-    return Page(suite.name, path, passed, len(suite.asked))
+    return SuitePage(suite.name, path, passed, len(suite.asked))

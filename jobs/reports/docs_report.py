@@ -7,22 +7,18 @@ import os
 import shutil
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from expectations import derived
 from jobs.batch.works import parsed
 from jobs.expectations import findings as expect_ledger
-from jobs.expectations import gate as expect
-from jobs.ingest import register as intake
-from jobs.pipeline import declared as expect_files
-from jobs.pipeline.declared import Declared
+from jobs.expectations.gate import Gate
+from jobs.ledger.open_pipeline import OpenPipeline
+from jobs.pipeline.declared import DeclaredExpectations
 from jobs.reports import docs_pages as expect_pages
 from jobs.requests import requests
-from jobs.requests.boundaries import Arrivals, next_group
+from jobs.requests.boundaries import Arrivals
 from optimizer.time import iso
-
-if TYPE_CHECKING:
-    from jobs.ledger.open_pipeline import OpenPipeline
 
 EVERY = 600.0            # seconds between two makings of the documents; what is stopped or let pass is shown at once
 SWITCH = "FOREBAY_DOCS"  # `off`: none are made but by hand
@@ -32,12 +28,14 @@ STAMP = "built.json"
 
 def waiting(rt: OpenPipeline) -> dict[str, Any]:
     """What fails of the complete boundaries that wait; what is critical and not released will stop the first of them."""
-    expect.begin(rt)
+    arrivals = Arrivals(rt)
+    gate = Gate(rt, DeclaredExpectations(rt.pipeline), arrivals)
+    gate.begin()
     requests.synchronise(rt)
-    expect.check(rt)
-    rt.memory(Arrivals).marks = intake.watermarks(rt.pipeline)
-    group = next_group(rt, None, False, None)
-    found = expect.waiting(rt, group) if group else []
+    gate.check()
+    arrivals.look()
+    group = arrivals.next_group()
+    found = gate.waiting(group) if group else []
     released = expect_ledger.released(rt) if found else set()
     said = [{"boundary": iso(f.boundary), "subject": f.subject, "expectation": f.expectation, "observed": f.observed, "severity": f.severity,
              "released": f.key in released} for f in found]
@@ -58,16 +56,16 @@ def docs(rt: OpenPipeline, anew: bool = False) -> str | None:
 
 def listed(rt: OpenPipeline) -> dict[str, Any]:
     """Every expectation in force, by subject: derived ones and declared ones, and where they are held."""
-    expect.begin(rt)
+    declared = DeclaredExpectations(rt.pipeline)
     found: dict[str, list[dict[str, str]]] = {}
     for name, stream in rt.pipeline.streams.items():
         own = derived.of_stream(stream.columns, stream.event_time)
-        found[f"stream {name}"] = _rows(own, expect_files.of_stream(rt.pipeline, rt.memory(Declared).given, name), "input")
-    for standing in requests.listed(rt):
-        if standing.active:
-            query = parsed(standing.sql, rt.catalog)
-            declared = expect_files.of_query(rt.memory(Declared).given, standing.name, dict(query.columns))
-            found[f"query {standing.name}"] = _rows(derived.of_query(query), declared, "answers")
+        found[f"stream {name}"] = _rows(own, declared.of_stream(name), "input")
+    for query_state in requests.listed(rt):
+        if query_state.is_active:
+            query = parsed(query_state.sql, rt.catalog)
+            expected = declared.of_query(query_state.name, dict(query.columns))
+            found[f"query {query_state.name}"] = _rows(derived.of_query(query), expected, "answers")
     return found
 
 

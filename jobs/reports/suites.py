@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -14,38 +14,36 @@ from expectations.kinds import BOUNDS, FLAGS, MOSTLY, PATTERN, SET
 from jobs.batch.works import parsed
 from jobs.engine import kernel
 from jobs.expectations import gate as expect
-from jobs.pipeline import declared as expect_files
-from jobs.pipeline.declared import Declared
+from jobs.ledger.open_pipeline import OpenPipeline
+from jobs.ledger.queries import QueryState
+from jobs.pipeline.declared import DeclaredExpectations
 from jobs.pipeline.schema import stream_schema
-from jobs.reports.data_docs import Asked, Suite
+from jobs.reports.data_docs import Suite, SuiteExpectation
 from jobs.requests import requests
 from jobs.results import answers
 from jobs.storage import places, tables
 from optimizer.expression.types import Type
 from optimizer.time import EPOCH, instant
 
-if TYPE_CHECKING:
-    from jobs.ledger.open_pipeline import OpenPipeline
-    from jobs.ledger.queries import Standing
-
 SAMPLE = 10_000          # rows of a subject that are looked at
 
 
 def suites(rt: OpenPipeline) -> Iterator[Suite]:
     """Of every stream with rows and every query with answers. What touches a sensitive column is a suite of its own, without values."""
+    declared = DeclaredExpectations(rt.pipeline)
     for name in rt.pipeline.streams:
         if tables.exists(rt.path("streams", name)):
             boundary, rows = _newest(rt, name)
-            yield from _split(f"stream_{name}", rows, _of_stream(rt, name, boundary), rt.pipeline.streams[name].sensitive)
-    for standing in requests.listed(rt):
-        boundaries = answers.published(rt, standing.name) if standing.active else []
+            yield from _split(f"stream_{name}", rows, _of_stream(rt, declared, name, boundary), rt.pipeline.streams[name].sensitive)
+    for query_state in requests.listed(rt):
+        boundaries = answers.published(rt, query_state.name) if query_state.is_active else []
         if boundaries:
-            hidden = derived.revealing(parsed(standing.sql, rt.catalog), expect.sensitive(rt))
-            rows = answers.rows(rt, standing, boundaries[-1:]).slice(0, SAMPLE)
-            yield from _split(f"query_{standing.name}", rows, _of_query(rt, standing, boundaries[-1]), hidden)
+            hidden = derived.revealing(parsed(query_state.sql, rt.catalog), expect.sensitive(rt))
+            rows = answers.rows(rt, query_state, boundaries[-1:]).slice(0, SAMPLE)
+            yield from _split(f"query_{query_state.name}", rows, _of_query(rt, declared, query_state, boundaries[-1]), hidden)
 
 
-Touching = tuple[tuple[str, ...], Asked]
+Touching = tuple[tuple[str, ...], SuiteExpectation]
 
 
 def _split(name: str, rows: pa.Table, asked: Iterable[Touching], sensitive: frozenset[str]) -> Iterator[Suite]:
@@ -85,12 +83,12 @@ def _about(files: Sequence[Any], last: int) -> list[Any]:
     return [f for f in begun if f.high.get("_boundary", last) >= ended]
 
 
-def _of_stream(rt: OpenPipeline, stream: str, boundary: int | None) -> Iterator[Touching]:
-    declared = rt.pipeline.streams[stream]
-    for d in derived.of_stream(declared.columns, declared.event_time):
+def _of_stream(rt: OpenPipeline, declared: DeclaredExpectations, stream: str, boundary: int | None) -> Iterator[Touching]:
+    columns, event_time = rt.pipeline.streams[stream].columns, rt.pipeline.streams[stream].event_time
+    for d in derived.of_stream(columns, event_time):
         for kind, arguments in _stream_words(rt, stream, d, boundary):
-            yield d.columns, Asked(kind, arguments, d.severity, d.text)
-    for e in expect_files.of_stream(rt.pipeline, rt.memory(Declared).given, stream):
+            yield d.columns, SuiteExpectation(kind, arguments, d.severity, d.text)
+    for e in declared.of_stream(stream):
         yield e.columns, _words(e)
 
 
@@ -119,12 +117,12 @@ def _volume(rt: OpenPipeline, stream: str, last: int) -> Iterator[tuple[str, dic
         yield "expect_table_row_count_to_be_between", {"min_value": usual[0], "max_value": usual[1]}
 
 
-def _of_query(rt: OpenPipeline, standing: Standing, last: int) -> Iterator[Touching]:
-    query = parsed(standing.sql, rt.catalog)
+def _of_query(rt: OpenPipeline, declared: DeclaredExpectations, query_state: QueryState, last: int) -> Iterator[Touching]:
+    query = parsed(query_state.sql, rt.catalog)
     for d in derived.of_query(query):
         for kind, arguments in _query_words(d, last):
-            yield d.columns, Asked(kind, arguments, d.severity, d.text)
-    for e in expect_files.of_query(rt.memory(Declared).given, standing.name, dict(query.columns)):
+            yield d.columns, SuiteExpectation(kind, arguments, d.severity, d.text)
+    for e in declared.of_query(query_state.name, dict(query.columns)):
         yield e.columns, _words(e)
 
 
@@ -141,12 +139,12 @@ def _query_words(d: Derived, last: int) -> Iterator[tuple[str, dict[str, Any]]]:
             yield "expect_column_values_to_be_between", {"column": column, "min_value": 0}
 
 
-def _words(e: Expectation) -> Asked:
+def _words(e: Expectation) -> SuiteExpectation:
     names: Mapping[str, Any] = {"column_list": list(e.columns)} if e.form.columns == ("column_list",) else dict(zip(e.form.columns, e.columns))
     kind = e.kind if len(e.columns) != 1 or "column_list" not in names else "expect_column_values_to_be_unique"
     names = {"column": e.columns[0]} if kind != e.kind else names
     given = {p: [_value(v, e.types[0]) for v in value] if p == SET else _parameter(e, p, str(value)) for p, value in e.arguments}
-    return Asked(kind, {**names, **given}, e.severity, f"declared, {e.severity}")
+    return SuiteExpectation(kind, {**names, **given}, e.severity, f"declared, {e.severity}")
 
 
 def _parameter(e: Expectation, parameter: str, text: str) -> Any:

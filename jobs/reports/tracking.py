@@ -14,13 +14,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from jobs.ledger.queries import Standing
+from jobs.adapt.choice import Chooser
+from jobs.adapt.statistics import Statistics
+from jobs.ledger.open_pipeline import OpenPipeline
+from jobs.ledger.queries import QueryState
 from jobs.pipeline.model import Pipeline
 from jobs.reports.tracking_chart import chart
 from jobs.reports.tracking_pages import VARIABLE, charts, experiment
 from jobs.requests import requests
 from jobs.results import answers
-from jobs.results.history import Point, Span, spans, weighed
+from jobs.results.history import BatchPoint, Span, spans, weighed
 from jobs.storage.lock import held
 from optimizer.choice import explain as renderer
 from optimizer.errors import ForebayError, failed
@@ -29,8 +32,6 @@ from optimizer.time import span as spelled
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
-
-    from jobs.ledger.open_pipeline import OpenPipeline
 
 QUIET = {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2", "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
          "MLFLOW_LOGGING_LEVEL": "WARNING"}
@@ -115,7 +116,7 @@ def track(rt: OpenPipeline) -> dict[str, Any]:
         return {"uri": None, "experiment": None, "page": None, "queries": {}}
     with held(os.path.join(rt.pipeline.warehouse, "mlflow"), patience=60.0), _taken(place):
         log = _log(place, experiment(rt.pipeline.name), {"forebay.folder": rt.pipeline.folder, **KIND})
-        told = rt.ledger.told(1)
+        told = rt.ledger.committed_batches(1)
         said = {s.name: _query(rt, log, s) for s in requests.listed(rt)} if told else {}
     uri = _without_password(place.uri)
     page = charts(uri, log.experiment) if uri.startswith("http") else None
@@ -151,23 +152,23 @@ def _log(place: Store, name: str, tags: dict[str, str]) -> Log:
     return Log(client, made)
 
 
-def _query(rt: OpenPipeline, log: Log, standing: Standing) -> dict[str, Any] | None:
+def _query(rt: OpenPipeline, log: Log, query_state: QueryState) -> dict[str, Any] | None:
     """A query's run, brought up to the last batch that answered it."""
-    found = spans(rt, standing.name)
+    found = spans(rt, query_state.name)
     if not found:
         return None
     ledger = str(found[0].first.at)      # of another ledger of the same name the batches are others
-    run = _run(log, {"forebay.kind": "query", "forebay.query": standing.name, "forebay.ledger": ledger}, standing.name, found[0].first.at)
+    run = _run(log, {"forebay.kind": "query", "forebay.query": query_state.name, "forebay.ledger": ledger}, query_state.name, found[0].first.at)
     upto = int(run.data.tags.get("forebay.upto", -1))
-    found = weighed(rt, standing.name, found, upto)
+    found = weighed(rt, query_state.name, found, upto)
     fresh = [p for s in found for p in s.points if p.batch > upto]
     if fresh:
         for number, span in enumerate(found):
             if span.points[-1].batch >= upto:      # also the one that was in force then: it may have ended
-                _span(log, run.info.run_id, standing.name, span, upto, ended=number < len(found) - 1)
+                _span(log, run.info.run_id, query_state.name, span, upto, ended=number < len(found) - 1)
         _metrics(log, run.info.run_id, fresh)
-        _artifacts(rt, log, run.info.run_id, standing, found)
-    _state(log, run, standing, found)
+        _artifacts(rt, log, run.info.run_id, query_state, found)
+    _state(log, run, query_state, found)
     return {"run": run.info.run_id, "batches": len(fresh)}
 
 
@@ -193,7 +194,7 @@ def _run(log: Log, tags: Mapping[str, str], name: str, at: int) -> Any:
     return known[0] if known else log.client.create_run(log.experiment, at // 1000, dict(tags), name)
 
 
-def _metrics(log: Log, run: str, points: Sequence[Point]) -> None:
+def _metrics(log: Log, run: str, points: Sequence[BatchPoint]) -> None:
     from mlflow.entities import Metric
 
     found = [Metric(key, value, p.at // 1000, p.batch) for p in points for key, value in p.metrics.items()]
@@ -225,14 +226,14 @@ def _describe(log: Log, run: str, span: Span) -> None:
                                   "candidates": listed}, "decision.json")
 
 
-def _artifacts(rt: OpenPipeline, log: Log, run: str, standing: Standing, found: Sequence[Span]) -> None:
+def _artifacts(rt: OpenPipeline, log: Log, run: str, query_state: QueryState, found: Sequence[Span]) -> None:
     """As of now: the chart, the switches, and for a query in force what its next boundary would be decided by."""
     client = log.client
-    client.log_figure(run, chart(standing.name, found), "cost.png")
-    client.log_text(run, standing.sql.strip() + "\n", "query.sql")
+    client.log_figure(run, chart(query_state.name, found), "cost.png")
+    client.log_text(run, query_state.sql.strip() + "\n", "query.sql")
     client.log_dict(run, {"spans": [_said(s) for s in found]}, "switches.json")
-    if standing.active:
-        document = answers.explain(rt, standing.name)
+    if query_state.is_active:
+        document = answers.explain(Chooser(rt, Statistics(rt)), query_state.name)
         client.log_dict(run, document["statistics"], "explain/statistics.json")
         client.log_dict(run, {"candidates": document["candidates"]}, "explain/candidates.json")
         client.log_text(run, f"{document['chosen']}: {document['why']}\n\n{document['tree']}\n", "explain/plan.txt")
@@ -245,19 +246,21 @@ def _said(span: Span) -> dict[str, Any]:
             "measured_s": span.median("measured_s"), "predicted_s": span.median("predicted_s")}
 
 
-def _state(log: Log, run: Any, standing: Standing, found: Sequence[Span]) -> None:
+def _state(log: Log, run: Any, query_state: QueryState, found: Sequence[Span]) -> None:
     last = found[-1].points[-1]
     regret = sum(p.metrics.get("regret_s", 0.0) for s in found for p in s.points)
-    said = {"plan": found[-1].plan.name, "boundary": iso(last.last), "state": standing.state, "pinned": standing.pin or "", "switches": str(len(found) - 1),
-            "regret_s": f"{regret:.3f}", "upto": str(last.batch)}
-    _tags(log, run.info.run_id, {"mlflow.note.content": f"```sql\n{standing.sql.strip()}\n```", **{f"forebay.{k}": v for k, v in said.items()},
-                                 **_asked_by(last)})
-    wanted = {"deleted": "FINISHED", "failed": "FAILED"}.get(standing.state, "RUNNING")
+    facts = {"plan": found[-1].plan.name, "boundary": iso(last.last), "state": query_state.status,
+             "pinned": query_state.pin or "", "switches": str(len(found) - 1), "regret_s": f"{regret:.3f}",
+             "upto": str(last.batch)}
+    tags = {f"forebay.{name}": value for name, value in facts.items()}
+    note = {"mlflow.note.content": f"```sql\n{query_state.sql.strip()}\n```"}
+    _tags(log, run.info.run_id, {**note, **tags, **_asked_by(last)})
+    wanted = {"deleted": "FINISHED", "failed": "FAILED"}.get(query_state.status, "RUNNING")
     if run.info.status != wanted:
         log.client.update_run(run.info.run_id, wanted)
 
 
-def _asked_by(point: Point) -> dict[str, str]:
+def _asked_by(point: BatchPoint) -> dict[str, str]:
     """What made the last batch run."""
     trigger, run = point.asked_by
     return {"forebay.trigger": trigger, "forebay.dag_run": run}

@@ -1,36 +1,38 @@
-"""Which boundaries can run: the next one, how far the streams' rows let it go, what it waits for, how many go together; nothing is begun or written here."""
+"""Which boundaries can run: the next one, how far rows have come, what it waits for, how many go together.
+
+Nothing is begun or written here.
+"""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from jobs.batch.works import parsed
 from jobs.ingest import register as intake
 from jobs.ingest import relations
 from jobs.ingest.register import Watermark
-from jobs.ledger.queries import Standing, next_change, standings
-from jobs.storage import places, tables
+from jobs.ledger.open_pipeline import OpenPipeline
+from jobs.ledger.queries import QueryState, next_change, queries_at
+from jobs.storage import tables
 from optimizer.query.model import Query
-
-if TYPE_CHECKING:
-    from jobs.ledger.open_pipeline import OpenPipeline
 
 GROUP_BOUNDARIES = 240       # boundaries committed together at most
 GROUP_ROWS = 20_000          # rows that may come with them: more, and each boundary is worth its own batch
 
 
-@dataclass
-class Arrivals:
-    """What is remembered of how far rows have come."""
-
-    marks: Mapping[str, Watermark] = field(default_factory=dict)      # by stream, as of the last ingest
-    versioned: frozenset[str] = frozenset()      # relations known to have a version: they never lose it
-    beginning: int | None = None      # the first boundary that was ever run, once looked up
+def active(rt: OpenPipeline, boundary: int) -> dict[str, QueryState]:
+    return {name: s for name, s in queries_at(rt.ledger.all_changes(), boundary).items() if s.is_active}
 
 
-def active(rt: OpenPipeline, boundary: int) -> dict[str, Standing]:
-    return {name: s for name, s in standings(rt.ledger.all_changes(), boundary).items() if s.active}
+def first_possible(rt: OpenPipeline) -> int | None:
+    """The boundary after the last batch; before any, the first multiple of the batch after the earliest row.
+
+    Not after the last begun one: a crash between mark and intent leaves boundaries that have begun and were never run.
+    """
+    last = rt.ledger.last()
+    if last is not None:
+        return last.last_boundary + rt.pipeline.batch
+    earliest = intake.first_row(rt.warehouse, rt.pipeline.streams)
+    return None if earliest is None else (earliest // rt.pipeline.batch + 1) * rt.pipeline.batch
 
 
 def next_boundary(rt: OpenPipeline) -> int | None:
@@ -47,18 +49,6 @@ def next_boundary(rt: OpenPipeline) -> int | None:
     return later
 
 
-def first_possible(rt: OpenPipeline) -> int | None:
-    """The boundary after the last batch; before any, the first multiple of the batch after the earliest row.
-
-    Not after the last begun one: a crash between mark and intent leaves boundaries that have begun and were never run.
-    """
-    last = rt.ledger.last()
-    if last is not None:
-        return last[1].boundaries[-1] + rt.pipeline.batch
-    earliest = intake.first_row(rt.pipeline)
-    return None if earliest is None else (earliest // rt.pipeline.batch + 1) * rt.pipeline.batch
-
-
 def _queries_at(rt: OpenPipeline, boundary: int) -> dict[str, Query]:
     return {name: parsed(s.sql, rt.catalog) for name, s in active(rt, boundary).items()}
 
@@ -67,57 +57,86 @@ def read_streams(rt: OpenPipeline, boundary: int) -> set[str]:
     return {i.source for q in _queries_at(rt, boundary).values() for i in q.inputs if i.is_stream}
 
 
-def missing(rt: OpenPipeline, boundary: int) -> list[str]:
-    """Relations read that have no version yet: a boundary names the version that it uses, so it waits for the first."""
-    read = {i.source for q in _queries_at(rt, boundary).values() for i in q.inputs if not i.is_stream}
-    if not read <= rt.memory(Arrivals).versioned:
-        rt.memory(Arrivals).versioned = frozenset(relations.versions(rt.pipeline))
-    return sorted(read - rt.memory(Arrivals).versioned)
+class Arrivals:
+    """How far the rows of each stream have come, as of the last look; and from that, which boundaries are complete.
 
+    `Arrivals(pipe)` knows of no row before `look`: then nothing is complete.
+    """
 
-def _complete_until(rt: OpenPipeline, boundary: int, flush: bool) -> int:
-    """The last complete boundary, seen from this one: each stream read has a row at or after T + wait, or has been silent for `idle`."""
-    read, batch = read_streams(rt, boundary), rt.pipeline.batch
-    last = max(((m.latest // batch + 1) * batch for s, m in rt.memory(Arrivals).marks.items() if s in read), default=0)
-    if flush:
-        return last
-    return min((_reached(rt, s) // batch * batch for s in read if not _silent(rt, s)), default=last)
+    def __init__(self, pipe: OpenPipeline) -> None:
+        self.pipe = pipe
+        self._watermarks: Mapping[str, Watermark] = {}
+        self._versioned: frozenset[str] = frozenset()      # relations known to have a version: they never lose it
 
+    def look(self) -> None:
+        """As the last ingest left it; only an ingest moves it, and none can run while the pipeline is held."""
+        self._watermarks = intake.watermarks(self.pipe.warehouse, self.pipe.pipeline.streams)
 
-def _reached(rt: OpenPipeline, stream: str) -> int:
-    """The last instant that this stream lets pass as a boundary."""
-    return rt.memory(Arrivals).marks[stream].latest - rt.pipeline.streams[stream].wait if stream in rt.memory(Arrivals).marks else -1
+    def newest(self, stream: str) -> int | None:
+        """The greatest event time of a stream; None where it has no row."""
+        return self._watermarks[stream].latest if stream in self._watermarks else None
 
+    def missing(self, boundary: int) -> list[str]:
+        """Relations read that have no version yet.
 
-def _silent(rt: OpenPipeline, stream: str) -> bool:
-    idle = rt.pipeline.streams[stream].idle
-    return idle is not None and (stream not in rt.memory(Arrivals).marks or rt.clock() - rt.memory(Arrivals).marks[stream].arrived > idle)
+        A boundary names the version that it uses, so it waits for the first.
+        """
+        pipe = self.pipe
+        relations_read = {i.source for q in _queries_at(pipe, boundary).values() for i in q.inputs if not i.is_stream}
+        if not relations_read <= self._versioned:
+            self._versioned = frozenset(relations.versions(pipe.warehouse, pipe.pipeline.relations))
+        return sorted(relations_read - self._versioned)
 
+    def waiting_for(self, boundary: int | None) -> list[str]:
+        """The streams that hold a boundary up, and the relations."""
+        if boundary is None:
+            return []
+        streams = read_streams(self.pipe, boundary)
+        late = sorted(s for s in streams if not self._is_silent(s) and self._reached(s) < boundary)
+        return late + self.missing(boundary)
 
-def waiting_for(rt: OpenPipeline, boundary: int | None) -> list[str]:
-    """The streams that hold a boundary up, and the relations."""
-    if boundary is None:
-        return []
-    return sorted(s for s in read_streams(rt, boundary) if not _silent(rt, s) and _reached(rt, s) < boundary) + missing(rt, boundary)
+    def next_group(self, to: int | None = None, flush: bool = False, limit: int | None = None) -> tuple[int, ...]:
+        """The next boundary, and after it as many as bring few rows and no change.
 
+        An empty one then costs next to nothing.
+        """
+        pipe, step = self.pipe, self.pipe.pipeline.batch
+        first = next_boundary(pipe)
+        if first is None or self.missing(first):
+            return ()
+        last = self._complete_until(first, flush)
+        last = min(last, to) if to is not None else last
+        change = next_change(pipe.ledger.all_changes(), first)
+        last = min(last, change - step) if change is not None else last
+        most = 1 if pipe.engine == "jvm" else min(GROUP_BOUNDARIES, limit or GROUP_BOUNDARIES)
+        group = tuple(range(first, last + 1, step)[:most])
+        while len(group) > 1 and _rows_between(pipe, first - step, group[-1]) > GROUP_ROWS:
+            group = group[:max(1, len(group) // 2)]
+        return group
 
-def next_group(rt: OpenPipeline, to: int | None, flush: bool, limit: int | None) -> tuple[int, ...]:
-    """The next boundary, and after it as many as bring few rows and no change: an empty one then costs next to nothing."""
-    first = next_boundary(rt)
-    if first is None or missing(rt, first):
-        return ()
-    last = _complete_until(rt, first, flush)
-    last = min(last, to) if to is not None else last
-    change = next_change(rt.ledger.all_changes(), first)
-    last = min(last, change - rt.pipeline.batch) if change is not None else last
-    most = 1 if rt.engine == "jvm" else min(GROUP_BOUNDARIES, limit or GROUP_BOUNDARIES)
-    group = tuple(range(first, last + 1, rt.pipeline.batch)[:most])
-    while len(group) > 1 and _rows_between(rt, first - rt.pipeline.batch, group[-1]) > GROUP_ROWS:
-        group = group[:max(1, len(group) // 2)]
-    return group
+    def _complete_until(self, boundary: int, flush: bool) -> int:
+        """The last complete boundary, seen from this one.
+
+        Each stream read has a row at or after T + wait, or was silent for `idle`.
+        """
+        streams, step = read_streams(self.pipe, boundary), self.pipe.pipeline.batch
+        last = max(((m.latest // step + 1) * step for s, m in self._watermarks.items() if s in streams), default=0)
+        if flush:
+            return last
+        return min((self._reached(s) // step * step for s in streams if not self._is_silent(s)), default=last)
+
+    def _reached(self, stream: str) -> int:
+        """The last instant that this stream lets pass as a boundary."""
+        newest = self.newest(stream)
+        return -1 if newest is None else newest - self.pipe.pipeline.streams[stream].wait
+
+    def _is_silent(self, stream: str) -> bool:
+        idle, mark = self.pipe.pipeline.streams[stream].idle, self._watermarks.get(stream)
+        return idle is not None and (mark is None or self.pipe.clock() - mark.arrived > idle)
 
 
 def _rows_between(rt: OpenPipeline, after: int, upto: int) -> int:
     """At most how many rows these boundaries bring, by the files' statistics."""
-    files = (f for s in read_streams(rt, upto) if tables.exists(places.join(rt.pipeline.warehouse, "streams", s)) for f in rt.table(f"streams/{s}").files())
+    streams = [s for s in read_streams(rt, upto) if tables.exists(rt.path("streams", s))]
+    files = (f for s in streams for f in rt.table(f"streams/{s}").files())
     return sum(f.rows for f in files if f.may_hold("_boundary", after + 1, upto))

@@ -9,21 +9,18 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from jobs.adapt import sharing
+from jobs.adapt.sharing import Sharer
 from jobs.batch.works import parsed
 from jobs.ingest import agreed
-from jobs.ledger.ledger import Change
-from jobs.ledger.queries import Standing, never_before, standings
+from jobs.ledger.open_pipeline import OpenPipeline
+from jobs.ledger.queries import QueryChange, QueryState, never_before, queries_at
 from jobs.pipeline import keep
-from jobs.requests.boundaries import Arrivals, first_possible
+from jobs.requests.boundaries import first_possible
 from optimizer.errors import ForebayError
 from optimizer.names import NAME
 from optimizer.plan.model import candidates, named
-
-if TYPE_CHECKING:
-    from jobs.ledger.open_pipeline import OpenPipeline
 
 MOST_QUERIES = 10_000
 FROM_FILE = "queries/"        # the reason of a creation that a file in that folder brought about
@@ -37,48 +34,51 @@ class Notice:
     message: str
 
 
-def create(rt: OpenPipeline, name: str, sql: str, replace: bool = False, reason: str | None = None) -> Standing:
+def create(rt: OpenPipeline, name: str, sql: str, replace: bool = False, reason: str | None = None) -> QueryState:
     """In force at the first boundary not yet begun; answers at once from the history that is there."""
     check_name(name)
     agreed.streams(rt)
     columns = columns_of(rt, sql)
 
-    def make(begun: int | None, changes: Iterable[Change]) -> Change:
-        known = standings(changes)
-        old = known.get(name)
-        _check_new(name, old, columns, replace, len([s for s in known.values() if s.active]))
-        return Change(name, "create", never_before(changes, name, effective(rt, begun)), sql, _pin(rt, old, sql), columns, _table(name, old, columns), reason)
+    def make(begun: int | None, changes: Iterable[QueryChange]) -> QueryChange:
+        queries = queries_at(changes)
+        old = queries.get(name)
+        _check_new(name, old, columns, replace, sum(query.is_active for query in queries.values()))
+        boundary = never_before(changes, name, effective(rt, begun))
+        return QueryChange(name, "create", boundary, sql, _pin(rt, old, sql), columns, _table(name, old, columns), reason)
 
     rt.ledger.request(make)
     return show(rt, name)
 
 
-def _pin(rt: OpenPipeline, old: Standing | None, sql: str) -> str | None:
+def _pin(rt: OpenPipeline, old: QueryState | None, sql: str) -> str | None:
     """What the name was pinned to, where the new text has that plan too."""
     if old is None or old.pin is None:
         return None
     return old.pin if any(c.plan.name == old.pin and c.refused is None for c in candidates(parsed(sql, rt.catalog))) else None
 
 
-def change(rt: OpenPipeline, name: str, action: str, plan: str | None = None) -> Standing:
+def change(rt: OpenPipeline, name: str, action: str, plan: str | None = None) -> QueryState:
     """delete, pause, resume, pin or unpin."""
-    def make(begun: int | None, changes: Iterable[Change]) -> Change:
-        old = _existing(standings(changes), name)
+    def make(begun: int | None, changes: Iterable[QueryChange]) -> QueryChange:
+        old = _existing(queries_at(changes), name)
         _check_action(old, action)
         if action == "resume":
             keep.check(rt.pipeline, parsed(old.sql, rt.catalog))
-        return Change(name, action, never_before(changes, name, effective(rt, begun)), plan=named(parsed(old.sql, rt.catalog), plan).name if plan else None)
+        boundary = never_before(changes, name, effective(rt, begun))
+        pin = named(parsed(old.sql, rt.catalog), plan).name if plan else None
+        return QueryChange(name, action, boundary, plan=pin)
 
     rt.ledger.request(make)
     return show(rt, name)
 
 
-def show(rt: OpenPipeline, name: str) -> Standing:
-    return _existing(standings(rt.ledger.all_changes()), name)
+def show(rt: OpenPipeline, name: str) -> QueryState:
+    return _existing(queries_at(rt.ledger.all_changes()), name)
 
 
-def listed(rt: OpenPipeline) -> list[Standing]:
-    return sorted(standings(rt.ledger.all_changes()).values(), key=lambda s: s.name)
+def listed(rt: OpenPipeline) -> list[QueryState]:
+    return sorted(queries_at(rt.ledger.all_changes()).values(), key=lambda s: s.name)
 
 
 def effective(rt: OpenPipeline, begun: int | None) -> int | None:
@@ -86,33 +86,33 @@ def effective(rt: OpenPipeline, begun: int | None) -> int | None:
     return begun + rt.pipeline.batch if begun is not None else first_possible(rt)
 
 
-def document(rt: OpenPipeline, standing: Standing) -> dict[str, Any]:
+def document(rt: OpenPipeline, query_state: QueryState, sharer: Sharer) -> dict[str, Any]:
     """INTERFACE's `query show`."""
-    changes = [c for c in rt.ledger.all_changes() if c.query == standing.name]
+    changes = [c for c in rt.ledger.all_changes() if c.query == query_state.name]
     effective = changes[-1].effective if changes[-1].effective is not None else _beginning(rt)
-    shown = {"query": standing.name, "state": standing.state, "effective": effective, "table": standing.table, "sql": standing.sql,
-             "columns": [{"name": n, "type": t} for n, t in json.loads(standing.columns)], "pinned": standing.pin}
-    return {**shown, **sharing.said(rt, standing), **({"error": standing.error} if standing.error else {})}
+    shown = {"query": query_state.name, "state": query_state.status, "effective": effective, "table": query_state.table, "sql": query_state.sql,
+             "columns": [{"name": n, "type": t} for n, t in json.loads(query_state.columns)], "pinned": query_state.pin}
+    return {**shown, **sharer.document(query_state), **({"error": query_state.error} if query_state.error else {})}
 
 
 def _beginning(rt: OpenPipeline) -> int | None:
     """What a request made before the first row is in force from: the first boundary, once there is one."""
-    rt.memory(Arrivals).beginning = rt.memory(Arrivals).beginning if rt.memory(Arrivals).beginning is not None else rt.ledger.first()
-    return rt.memory(Arrivals).beginning if rt.memory(Arrivals).beginning is not None else first_possible(rt)
+    first = rt.ledger.first()
+    return first if first is not None else first_possible(rt)
 
 
 def synchronise(rt: OpenPipeline) -> list[Notice]:
     """A new file in queries/ becomes a query; a changed or removed one is reported, not applied."""
     files = query_files(rt.pipeline.folder)
-    known = standings(rt.ledger.all_changes())
+    known = queries_at(rt.ledger.all_changes())
     new = sorted(files.keys() - known.keys())
     for name in new:
         _check_file(rt, name, files[name])
     for name in new:
         create(rt, name, files[name], reason=FROM_FILE)
     notices = [Notice(n, f"queries/{n}.sql differs from the query in force; apply it with `forebay query create {n} -f queries/{n}.sql --replace`")
-               for n in sorted(files.keys() & known.keys()) if known[n].state != "deleted" and files[n].strip() != known[n].sql.strip()]
-    removed = [n for n in _from_files(rt) if n not in files and known[n].active]
+               for n in sorted(files.keys() & known.keys()) if known[n].status != "deleted" and files[n].strip() != known[n].sql.strip()]
+    removed = [n for n in _from_files(rt) if n not in files and known[n].is_active]
     return notices + [Notice(n, f"queries/{n}.sql is gone but the query is in force; end it with `forebay query delete {n}`") for n in sorted(removed)]
 
 
@@ -155,32 +155,32 @@ def columns_of(rt: OpenPipeline, sql: str) -> str:
     return json.dumps([[n, str(t)] for n, t in query.columns])
 
 
-def _existing(known: Mapping[str, Standing], name: str) -> Standing:
+def _existing(known: Mapping[str, QueryState], name: str) -> QueryState:
     if name not in known:
         raise ForebayError("unknown-query", f"there is no query {name!r}",
                            hint=f"there are {', '.join(sorted(known)) or 'none yet; make one with `forebay query create`'}")
     return known[name]
 
 
-def _check_new(name: str, old: Standing | None, columns: str, replace: bool, count: int) -> None:
+def _check_new(name: str, old: QueryState | None, columns: str, replace: bool, count: int) -> None:
     if old is not None and not replace:
-        if old.state != "deleted":
-            raise ForebayError("query-exists", f"there is a query {name!r} already ({old.state})", hint="give --replace, or another name")
+        if old.status != "deleted":
+            raise ForebayError("query-exists", f"there is a query {name!r} already ({old.status})", hint="give --replace, or another name")
         if old.columns != columns:
             raise ForebayError("columns-differ", f"{name!r} was a query with other columns, and its answers are kept", hint="give --replace, or another name")
     if count >= MOST_QUERIES:
         raise ForebayError("too-many-queries", f"there are {count:,} queries in force, at most {MOST_QUERIES:,} are possible", hint="delete some first")
 
 
-def _check_action(old: Standing, action: str) -> None:
+def _check_action(old: QueryState, action: str) -> None:
     living = ("active", "paused", "failed")
     allowed = {"delete": living, "pause": ("active",), "resume": ("paused", "failed"), "pin": living, "unpin": living}[action]
-    if old.state not in allowed:
-        raise ForebayError("wrong-state", f"query {old.name!r} is {old.state}, so it cannot be changed by {action}",
+    if old.status not in allowed:
+        raise ForebayError("wrong-state", f"query {old.name!r} is {old.status}, so it cannot be changed by {action}",
                            hint=f"{action} takes a query that is {' or '.join(allowed)}")
 
 
-def _table(name: str, old: Standing | None, columns: str) -> str:
+def _table(name: str, old: QueryState | None, columns: str) -> str:
     """The table of the name; another one beside it when a replaced query had other columns, whose answers stay readable."""
     if old is None or old.columns == columns:
         return old.table if old else f"results/{name}"

@@ -3,18 +3,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.adapt import choice, sharing
+from jobs.adapt import sharing
+from jobs.adapt.choice import Chooser
 from jobs.batch.works import parsed
 from jobs.engine import kernel
 from jobs.ingest import agreed, relations
-from jobs.ledger.queries import Standing, in_order, standings
+from jobs.ledger.open_pipeline import OpenPipeline
+from jobs.ledger.queries import QueryState, in_order, queries_at
 from jobs.maintenance import integrity, repair, retention
-from jobs.pipeline import handles
 from jobs.pipeline.schema import arrow
 from jobs.requests import requests
 from jobs.storage import places, tables
@@ -26,9 +27,6 @@ from optimizer.query.model import Query
 from optimizer.sharing.group import OWNER
 from optimizer.time import instant, iso
 
-if TYPE_CHECKING:
-    from jobs.ledger.open_pipeline import OpenPipeline
-
 READING = "512MB"      # for sorting an answer that is read; beyond it the engine spills
 
 
@@ -39,40 +37,45 @@ def read(rt: OpenPipeline, name: str, at: int | None = None, every: bool = False
 
 def stream(rt: OpenPipeline, name: str, at: int | None = None, every: bool = False) -> pa.RecordBatchReader:
     """The same in batches, sorted in little memory: an answer may have millions of rows."""
-    standing = requests.show(rt, name)
+    query_state = requests.show(rt, name)
     agreed.streams(rt)
     boundaries = published(rt, name)
-    if standing.error and at is None and not every:
-        raise ForebayError("query-failed", f"query {name!r} failed: {standing.error}",
+    if query_state.error and at is None and not every:
+        raise ForebayError("query-failed", f"query {name!r} failed: {query_state.error}",
                            hint="earlier answers: --at or --all; change the query with `query create --replace`", exit_code=1)
     if at is not None and at not in boundaries:
         said = f"the last is {iso(boundaries[-1])}" if boundaries else "none is"
-        gone = retention.gone(rt, standing)
+        gone = retention.gone(rt, query_state)
         said += f", and those before {iso(boundaries[0] if boundaries else gone)} have left by `keep`" if gone else ""
         raise ForebayError("unknown-boundary", f"no answer of {name!r} is published at {iso(at)}; {said}",
                            hint="`forebay result NAME --all` shows what there is")
     wanted = boundaries if every else [at if at is not None else boundaries[-1]] if boundaries else []
     with repair.told(rt):
-        integrity.check(rt, sharing.tables_of(standing))
-        return _batches(rt, standing, wanted)
+        integrity.check(rt, sharing.tables_of(query_state))
+        return _batches(rt, query_state, wanted)
 
 
-def rows(rt: OpenPipeline, standing: Standing, boundaries: list[int]) -> pa.Table:
-    return _batches(rt, standing, boundaries).read_all()
+def rows(rt: OpenPipeline, query_state: QueryState, boundaries: list[int]) -> pa.Table:
+    return _batches(rt, query_state, boundaries).read_all()
 
 
-def _batches(rt: OpenPipeline, standing: Standing, boundaries: list[int]) -> pa.RecordBatchReader:
+def _batches(rt: OpenPipeline, query_state: QueryState, boundaries: list[int]) -> pa.RecordBatchReader:
     """Each boundary's answer is in one of the two tables: the query's own, or the one of those with which it shared then."""
-    query = parsed(standing.sql, rt.catalog)
+    query = parsed(query_state.sql, rt.catalog)
     schema = pa.schema([("boundary", arrow_timestamp()), *((n, arrow(t)) for n, t in query.columns)])
-    own, together = (_files(rt, path, boundaries) for path in sharing.tables_of(standing))
+    own, together = (_files(rt, path, boundaries) for path in sharing.tables_of(query_state))
     if not own and not together:
         return pa.RecordBatchReader.from_batches(schema, [])
     con = kernel.connect(threads=2, memory=READING)
-    wanted = f"epoch_us(boundary) IN ({', '.join(map(str, boundaries))})"      # not a registered table: registering one makes DuckDB import pandas
-    found = [f"SELECT * FROM read_parquet({kernel.files(con, own)}) WHERE {wanted}"] if own else []
-    found += [f"SELECT * EXCLUDE ({OWNER}) FROM read_parquet({kernel.files(con, together)}) WHERE {OWNER} = '{standing.name}' AND {wanted}"] if together else []
-    batches = kernel.batches(con, f"SELECT * FROM ({' UNION ALL '.join(found)}) AS q ORDER BY ALL")
+    # Not a registered table: registering one makes DuckDB import pandas.
+    wanted = f"epoch_us(boundary) IN ({', '.join(map(str, boundaries))})"
+    selects = []
+    if own:
+        selects.append(f"SELECT * FROM read_parquet({kernel.files(con, own)}) WHERE {wanted}")
+    if together:
+        shared = f"SELECT * EXCLUDE ({OWNER}) FROM read_parquet({kernel.files(con, together)})"
+        selects.append(f"{shared} WHERE {OWNER} = '{query_state.name}' AND {wanted}")
+    batches = kernel.batches(con, f"SELECT * FROM ({' UNION ALL '.join(selects)}) AS q ORDER BY ALL")
     first = next(batches, None)      # what cannot be read is said before anything is written
     whole = (b.cast(schema) for b in chain([first] if first is not None else [], _told(rt, batches)))
     return pa.RecordBatchReader.from_batches(schema, whole)
@@ -88,7 +91,7 @@ def _files(rt: OpenPipeline, table: str, boundaries: list[int]) -> tuple[Any, ..
     if not boundaries or not tables.exists(path):
         return ()
     low, high = min(boundaries), max(boundaries)
-    return tuple(places.join(path, f.path) for f in handles.latest(rt.pipeline, path).files()
+    return tuple(places.join(path, f.path) for f in rt.warehouse.latest(table).files()
                  if f.may_hold("boundary", low, high))
 
 
@@ -100,10 +103,10 @@ def published(rt: OpenPipeline, name: str) -> list[int]:
     """Boundaries at which the query's present table has an answer, also an empty one."""
     now = requests.show(rt, name)
     gone = retention.gone(rt, now) or 0
-    return [t for standing, boundaries in segments(rt, name) if standing.table == now.table for t in boundaries if t >= gone]
+    return [t for query_state, boundaries in segments(rt, name) if query_state.table == now.table for t in boundaries if t >= gone]
 
 
-def segments(rt: OpenPipeline, name: str) -> list[tuple[Standing, list[int]]]:
+def segments(rt: OpenPipeline, name: str) -> list[tuple[QueryState, list[int]]]:
     """The spans in which the query was in force without a new beginning, with the boundaries at which each answered: due and committed."""
     last, first = rt.ledger.committed(), rt.ledger.first()
     if last is None or first is None:
@@ -112,25 +115,30 @@ def segments(rt: OpenPipeline, name: str) -> list[tuple[Standing, list[int]]]:
     marks = sorted({max(c.effective or first, first) for c in mine if (c.effective or first) <= last} | {first})
     found = []
     for begin, end in zip(marks, [*marks[1:], last + 1]):
-        standing = standings(mine, begin).get(name)
-        if standing and standing.active:
-            query = parsed(standing.sql, rt.catalog)
-            found.append((standing, [t for t in range(-(-begin // query.every) * query.every, end, query.every) if query.due(t)]))
+        query_state = queries_at(mine, begin).get(name)
+        if query_state and query_state.is_active:
+            query = parsed(query_state.sql, rt.catalog)
+            found.append((query_state, [t for t in range(-(-begin // query.every) * query.every, end, query.every) if query.due(t)]))
     return found
 
 
-def explain(rt: OpenPipeline, query: str, statistics: Mapping[str, Any] | None = None, cost_model: str = "measured") -> dict[str, Any]:
-    """Of a query's name, as its next boundary would decide; or of a text, as if it were created now. `statistics` instead of what was measured."""
-    standing = standings(rt.ledger.all_changes()).get(query)
-    asked = parsed(standing.sql if standing else query, rt.catalog)
-    decision, observed = choice.considered(rt, asked, standing, statistics, cost_model)
-    return {"query": query, **renderer.document(asked, decision, choice.shown(asked, observed, rt, statistics))}
+def explain(chooser: Chooser, query: str, statistics: Mapping[str, Any] | None = None,
+            cost_model: str = "measured") -> dict[str, Any]:
+    """Of a query's name, as its next boundary would decide; or of a text, as if it were created now.
+
+    By `statistics`, instead of what was measured, where they are given.
+    """
+    pipe = chooser.pipe
+    query_state = queries_at(pipe.ledger.all_changes()).get(query)
+    explained = parsed(query_state.sql if query_state else query, pipe.catalog)
+    decision, observed = chooser.considered(explained, query_state, statistics, cost_model)
+    return {"query": query, **renderer.document(explained, decision, chooser.shown(explained, observed, statistics))}
 
 
 def verify(rt: OpenPipeline, name: str | None = None, engine: str = "duckdb") -> dict[str, Any]:
     """Every published answer of every query (or one) against its plain SQL over the stream tables, in INTERFACE's shape."""
     agreed.streams(rt)
-    names = [name] if name is not None else sorted(standings(rt.ledger.all_changes()))
+    names = [name] if name is not None else sorted(queries_at(rt.ledger.all_changes()))
     with repair.told(rt):
         integrity.check(rt, (f"streams/{stream}" for stream in rt.pipeline.streams))
         said = {n: _verified(rt, n, engine) for n in names if name is not None or segments(rt, n)}
@@ -144,21 +152,21 @@ def _verified(rt: OpenPipeline, name: str, engine: str) -> dict[str, Any]:
     table, known = requests.show(rt, name).table, set(published(rt, name))
     spans = [(s, b) for s, b in segments(rt, name) if s.table == table and b]
     first = [max(retention.unsure(rt, parsed(s.sql, rt.catalog), b), sum(t not in known for t in b)) for s, b in spans]
-    differences = [d for (standing, boundaries), k in zip(spans, first) for d in _differences(rt, standing, boundaries, k, engine)]
+    differences = [d for (query_state, boundaries), k in zip(spans, first) for d in _differences(rt, query_state, boundaries, k, engine)]
     count = sum(len(b) - k for (_, b), k in zip(spans, first))
     equal = count - len({d["boundary"] for d in differences})
     return {"boundaries": count, "equal": equal, "differences": differences, **({"left": sum(first)} if any(first) else {})}
 
 
-def _differences(rt: OpenPipeline, standing: Standing, boundaries: list[int], first: int, engine: str) -> list[dict[str, Any]]:
+def _differences(rt: OpenPipeline, query_state: QueryState, boundaries: list[int], first: int, engine: str) -> list[dict[str, Any]]:
     """From the first boundary on whose rows are all there; a row query's answer depends on which boundary was before it."""
-    query, compared = parsed(standing.sql, rt.catalog), boundaries[first:]
+    query, compared = parsed(query_state.sql, rt.catalog), boundaries[first:]
     if not compared:
         return []
     session = rt.tasks.session if engine == "jvm" else kernel.connect(threads=2)
     described, since = _described(rt, {i.source for i in query.inputs}), boundaries[max(first - 1, 0):]
-    expected = oracle.recompute(standing.sql, _raw(rt, query), described, rt.pipeline.batch, since, engine, session)
-    got, found = rows(rt, standing, compared), []
+    expected = oracle.recompute(query_state.sql, _raw(rt, query), described, rt.pipeline.batch, since, engine, session)
+    got, found = rows(rt, query_state, compared), []
     for t in compared:
         answer = expected.get(t)
         mine = got.filter(pc.equal(got["boundary"], pa.scalar(instant(t), got.schema.field("boundary").type))).drop_columns(["boundary"])
@@ -181,6 +189,6 @@ def _raw(rt: OpenPipeline, query: Query) -> dict[str, Any]:
             found[i.source] = table.paths
         else:
             folder = places.join(rt.pipeline.warehouse, "relations", i.source)
-            found[i.source] = {t: (places.join(folder, relations.version_file(rt.pipeline, i.source, v).path),)
+            found[i.source] = {t: (places.join(folder, relations.version_file(rt.warehouse, i.source, v).path),)
                                for t, v in rt.ledger.relation_versions(i.source)}
     return found

@@ -2,36 +2,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jobs.adapt import choice
-from jobs.ledger.ledger import Told
-from jobs.ledger.queries import BEFORE_ALL, standings, text_since
+from jobs.ledger.entries import CommittedBatch
+from jobs.ledger.open_pipeline import OpenPipeline
+from jobs.ledger.queries import BEFORE_ALL, queries_at, text_since
 from jobs.requests import requests
-
-if TYPE_CHECKING:
-    from jobs.ledger.open_pipeline import OpenPipeline
 
 RULE = "by rule, before any statistics: inputs without grouping attributes aggregate early"
 
 
 def document(rt: OpenPipeline, name: str) -> dict[str, Any]:
     """INTERFACE's `plans`: one entry a batch, whose time is that of all its queries divided by its boundaries."""
-    standing, changes, written = requests.show(rt, name), rt.ledger.all_changes(), choice.rows(rt, name)
+    query_state, changes, written = requests.show(rt, name), rt.ledger.all_changes(), choice.rows(rt, name)
     decisions: list[dict[str, Any]] = []
     runners: set[str] = set()
-    for batch in rt.ledger.told():
-        started = batch.runner.split(" ")[0] not in runners
-        runners.add(batch.runner.split(" ")[0])
-        if name in batch.plans:
-            since, plan = text_since(changes, name, batch.first), batch.plans[name]
-            pinned = (asked := standings(changes, batch.first).get(name)) is not None and asked.pin == plan
+    for batch in rt.ledger.committed_batches():
+        started = batch.runner.process not in runners
+        runners.add(batch.runner.process)
+        if name in batch.plan_names:
+            since, plan = text_since(changes, name, batch.first_boundary), batch.plan_names[name]
+            pinned = (asked := queries_at(changes, batch.first_boundary).get(name)) is not None and asked.pin == plan
             before = decisions[-1]["plan"] if decisions and decisions[-1]["boundary"] >= since else plan
-            rest = _written(choice.in_force(written, batch.first, plan, since), pinned)
-            decisions.append({"batch": batch.number, "boundary": batch.first, "boundaries": batch.boundaries, "plan": plan,
+            rest = _written(choice.in_force(written, batch.first_boundary, plan, since), pinned)
+            decisions.append({"batch": batch.number, "boundary": batch.first_boundary, "boundaries": batch.boundary_count, "plan": plan,
                               "text_since": None if since == BEFORE_ALL else since, "switched_from": None if before == plan else before,
                               "measured_s": _measured(batch, name), "started": started, **rest})
-    return {"query": name, "pinned": standing.pin, "regret_s": _regret(decisions), "decisions": decisions}
+    return {"query": name, "pinned": query_state.pin, "regret_s": _regret(decisions), "decisions": decisions}
 
 
 def _written(row: Mapping[str, Any] | None, pinned: bool) -> dict[str, Any]:
@@ -41,10 +39,10 @@ def _written(row: Mapping[str, Any] | None, pinned: bool) -> dict[str, Any]:
     return {"predicted_s": row["predicted_s"], "best_s": row["best_s"], "reason": "pinned" if pinned else row["reason"]}
 
 
-def _measured(batch: Told, name: str) -> float:
+def _measured(batch: CommittedBatch, name: str) -> float:
     """Seconds a boundary as if the query were alone: its own tasks and what every batch costs; tasks of other queries are theirs."""
-    others = sum(s for n, s in batch.measured.items() if n != name)
-    return max(batch.seconds - others, batch.measured.get(name, 0.0)) / batch.boundaries
+    others = sum(s for n, s in batch.task_seconds.items() if n != name)
+    return max(batch.seconds - others, batch.task_seconds.get(name, 0.0)) / batch.boundary_count
 
 
 def regret(entry: Mapping[str, Any]) -> float | None:

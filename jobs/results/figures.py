@@ -2,11 +2,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from jobs.adapt import statistics
+from jobs.adapt.statistics import Statistics
 from jobs.batch.works import parsed
-from jobs.ledger.queries import standings
+from jobs.ledger.open_pipeline import OpenPipeline
+from jobs.ledger.queries import queries_at
 from jobs.storage import places, tables
 from optimizer.expression.expr import Column, Expr
 from optimizer.expression.scalar import render
@@ -15,22 +16,20 @@ from optimizer.query.shape import Shape, shape
 from optimizer.statistics.figures import agreement, fanout, heaviest, inputs, overlap
 from optimizer.statistics.observed import Observed
 
-if TYPE_CHECKING:
-    from jobs.ledger.open_pipeline import OpenPipeline
 
-
-def document(rt: OpenPipeline) -> dict[str, Any]:
+def document(statistics: Statistics) -> dict[str, Any]:
     """Streams first, from the newest query that saw each, then every active query that was sampled. `age` is in boundaries answered since."""
+    rt = statistics.pipe
     last = rt.ledger.committed()
 
     def age(at: int | None) -> int | None:
         return None if at is None or last is None else max(last - at, 0) // rt.pipeline.batch
 
     found: dict[str, tuple[Query, Observed]] = {}
-    for name, standing in standings(rt.ledger.all_changes()).items():
-        if standing.active:
-            query = parsed(standing.sql, rt.catalog)
-            known = statistics.observed(rt, name, query)
+    for name, query_state in queries_at(rt.ledger.all_changes()).items():
+        if query_state.is_active:
+            query = parsed(query_state.sql, rt.catalog)
+            known = statistics.observed(name, query)
             if known is not None:
                 found[name] = (query, known)
     streams = {s: _stream(rt, s, found) for s in rt.pipeline.streams}

@@ -5,13 +5,15 @@ import json
 import statistics
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jobs.adapt import choice, statistics_table
-from jobs.batch.works import parsed, plan_from
+from jobs.batch.works import parsed
 from jobs.engine import row_counts
-from jobs.ledger.ledger import Told
-from jobs.ledger.queries import BEFORE_ALL, standings
+from jobs.ledger.codec import decode_form
+from jobs.ledger.entries import CommittedBatch
+from jobs.ledger.open_pipeline import OpenPipeline
+from jobs.ledger.queries import BEFORE_ALL, queries_at
 from jobs.results import decisions
 from jobs.storage import places, tables
 from optimizer.errors import ForebayError
@@ -21,12 +23,9 @@ from optimizer.plan.tree import state_sets
 from optimizer.query.model import Query
 from optimizer.query.shape import shape
 
-if TYPE_CHECKING:
-    from jobs.ledger.open_pipeline import OpenPipeline
-
 
 @dataclass(frozen=True)
-class Point:
+class BatchPoint:
     """One committed batch as one query saw it: its first and last boundary; `at` is when it was committed, `asked_by` is what made it run:
     a kind of trigger (`cli`: a command) and a DAG run."""
 
@@ -47,11 +46,11 @@ class Span:
     sql: str
     switched_from: str | None
     reason: str
-    points: tuple[Point, ...]
+    points: tuple[BatchPoint, ...]
     decision: Mapping[str, Any] | None
 
     @property
-    def first(self) -> Point:
+    def first(self) -> BatchPoint:
         return self.points[0]
 
     def median(self, metric: str) -> float | None:
@@ -60,10 +59,10 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Known:
+class QueryRecords:
     """What is read once for all batches of a query: commits by batch, joins by boundary, decisions as they were written."""
 
-    commits: Mapping[int, Told]
+    commits: Mapping[int, CommittedBatch]
     joins: Mapping[int, tuple[float, float]]
     written: list[dict[str, Any]]
 
@@ -71,7 +70,7 @@ class Known:
 def spans(rt: OpenPipeline, name: str) -> tuple[Span, ...]:
     """Oldest first."""
     document = decisions.document(rt, name)
-    known = Known({t.number: t for t in rt.ledger.told()}, statistics_table.joins(rt, name), choice.rows(rt, name))
+    known = QueryRecords({t.number: t for t in rt.ledger.committed_batches()}, statistics_table.joins(rt, name), choice.rows(rt, name))
     grouped = list[list[dict[str, Any]]]()
     for entry in document["decisions"]:
         if not grouped or any(grouped[-1][-1][key] != entry[key] for key in ("plan", "text_since")):
@@ -86,7 +85,7 @@ def weighed(rt: OpenPipeline, name: str, found: Iterable[Span], after: int) -> t
     return tuple(replace(s, points=tuple(_with_bytes(p, s, sizes) if p.batch > after else p for p in s.points)) for s in found)
 
 
-def _with_bytes(point: Point, span: Span, sizes: Mapping[int, int]) -> Point:
+def _with_bytes(point: BatchPoint, span: Span, sizes: Mapping[int, int]) -> BatchPoint:
     size = sizes.get(point.batch) if state_sets(Lowering(shape(span.query), span.plan)) else 0
     return point if size is None else replace(point, metrics={**point.metrics, "state_bytes": float(size)})
 
@@ -119,31 +118,31 @@ def _sizes(path: str, after: int) -> dict[int, int]:
     return found
 
 
-def _span(rt: OpenPipeline, name: str, entries: list[dict[str, Any]], known: Known) -> Span:
+def _span(rt: OpenPipeline, name: str, entries: list[dict[str, Any]], known: QueryRecords) -> Span:
     first = entries[0]
-    standing = standings(rt.ledger.all_changes(), first["boundary"])[name]
-    query = parsed(standing.sql, rt.catalog)
+    query_state = queries_at(rt.ledger.all_changes(), first["boundary"])[name]
+    query = parsed(query_state.sql, rt.catalog)
     since = _text_since(first)
     decision = next((r for r in reversed(known.written) if since <= r["boundary"] <= first["boundary"] and r["plan"] == first["plan"]), None)
-    plan = plan_from(json.loads(decision["form"])) if decision else named(query, first["plan"])
-    return Span(plan, query, standing.sql, first["switched_from"], first["reason"], tuple(_point(rt, query, e, known) for e in entries), decision)
+    plan = decode_form(decision["form"]) if decision else named(query, first["plan"])
+    return Span(plan, query, query_state.sql, first["switched_from"], first["reason"], tuple(_point(rt, query, e, known) for e in entries), decision)
 
 
 def _text_since(entry: Mapping[str, Any]) -> int:
     return BEFORE_ALL if entry["text_since"] is None else int(entry["text_since"])
 
 
-def _point(rt: OpenPipeline, query: Query, entry: Mapping[str, Any], known: Known) -> Point:
-    told = known.commits[entry["batch"]]
-    _, trigger, run = (*told.runner.split(" ", 2), "", "")[:3]
-    return Point(entry["batch"], told.at, entry["boundary"], _last(rt, entry), _metrics(rt, query, entry, known), (trigger or "cli", run))
+def _point(rt: OpenPipeline, query: Query, entry: Mapping[str, Any], known: QueryRecords) -> BatchPoint:
+    commit = known.commits[entry["batch"]]
+    metrics, occasion = _metrics(rt, query, entry, known), (commit.runner.trigger, commit.runner.dag_run)
+    return BatchPoint(entry["batch"], commit.committed_at, entry["boundary"], _last(rt, entry), metrics, occasion)
 
 
 def _last(rt: OpenPipeline, entry: Mapping[str, Any]) -> int:
     return int(entry["boundary"] + (entry["boundaries"] - 1) * rt.pipeline.batch)
 
 
-def _metrics(rt: OpenPipeline, query: Query, entry: Mapping[str, Any], known: Known) -> dict[str, float]:
+def _metrics(rt: OpenPipeline, query: Query, entry: Mapping[str, Any], known: QueryRecords) -> dict[str, float]:
     """Seconds are of one boundary."""
     last = _last(rt, entry)
     joined, fan_out = known.joins.get(last, (None, None))

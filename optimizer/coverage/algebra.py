@@ -44,7 +44,7 @@ def multiplier(coarse: Window, fine: Window) -> int:
 
 
 @dataclass(frozen=True)
-class Relation:
+class CoverRelation:
     """`reads` says how many instances of the second window make one of the first, None where they cannot. `subtracts`: what leaves can be taken away."""
 
     name: str
@@ -75,19 +75,19 @@ def _spanned(coarse: Window, fine: Window) -> int | None:
     return 1 - (fine.range - coarse.range) // step
 
 
-COVERED = Relation("covered by", _covered)
-PARTITIONED = Relation("partitioned by", _partitioned)
-ALONE = Relation("each alone", lambda coarse, fine: None)
-TILED = Relation("tiled by", _tiled)
-SUBTRACTED = Relation("tiled by, what leaves subtracted", _tiled, subtracts=True)
-SPANNED = Relation("spanned by", _spanned)
+COVERED = CoverRelation("covered by", _covered)
+PARTITIONED = CoverRelation("partitioned by", _partitioned)
+ALONE = CoverRelation("each alone", lambda coarse, fine: None)
+TILED = CoverRelation("tiled by", _tiled)
+SUBTRACTED = CoverRelation("tiled by, what leaves subtracted", _tiled, subtracts=True)
+SPANNED = CoverRelation("spanned by", _spanned)
 
 _MERGED = ("SUM", "COUNT", "AVG", "MEAN", "STDDEV", "STDEV", "STD", "STDDEV_SAMP", "STDDEV_POP", "VARIANCE", "VAR_SAMP", "VAR_POP")
 _FUNCTIONS = {**{name: (PARTITIONED, SUBTRACTED) for name in _MERGED}, **{name: (COVERED, SPANNED) for name in ("MIN", "MAX")},
               **{name: (ALONE, ALONE) for name in ("MEDIAN", "PERCENTILE", "COUNT_DISTINCT", "RANK")}}
 
 
-def relation(function: str, beyond: bool = False) -> Relation:
+def relation(function: str, beyond: bool = False) -> CoverRelation:
     """What suffices for a function: Theorems 5 and 6; `beyond` the paper, the cheapest that is still exact. Holistic functions share nothing (§III-A)."""
     found = _FUNCTIONS.get(function.strip().upper())
     if found is None:

@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import cached_property
 from math import lcm
 
-from optimizer.coverage.algebra import Relation, Window
+from optimizer.coverage.algebra import CoverRelation, Window
 
 Number = int | Fraction
 
@@ -18,7 +18,7 @@ class Prices:
     evaluated at all: (1, 1, 0, 0) is the paper's model, measured ones make costs times. `difference`: an instance by subtraction, beside what it reads."""
 
     period: int
-    relation: Relation
+    relation: CoverRelation
     rate: Number = 1
     row: Number = 1
     partial: Number = 1
@@ -108,7 +108,7 @@ def whole(number: Number) -> Number:
     return int(number) if number.denominator == 1 else number
 
 
-def prices(windows: Collection[Window], relation: Relation, rate: Number = 1) -> Prices:
+def prices(windows: Collection[Window], relation: CoverRelation, rate: Number = 1) -> Prices:
     """The paper's: R is the least common multiple of all ranges."""
     return Prices(lcm(*(w.range for w in windows)), relation, rate)
 

@@ -11,7 +11,7 @@ from optimizer.coverage.algebra import Window
 from optimizer.coverage.candidates import candidates
 from optimizer.coverage.factors import with_factors
 from optimizer.coverage.graph import Graph, Number, Prices, cheapest
-from optimizer.coverage.table import Table, table
+from optimizer.coverage.table import PriceTable, table
 
 WORK = 8000                   # nodes of the search tree times windows that each prices: half a second
 SMALL = 10                    # windows up to which the search is tried
@@ -52,7 +52,7 @@ def pruned(windows: Collection[Window], graph: Graph) -> Graph:
     return graph
 
 
-def _grown(prices: Table, chosen: Chosen) -> Chosen:
+def _grown(prices: PriceTable, chosen: Chosen) -> Chosen:
     """Takes the candidate that saves most until none saves anything, then drops what no longer pays; again, as long as that is cheaper."""
     grown = chosen
     while True:
@@ -67,13 +67,13 @@ def _grown(prices: Table, chosen: Chosen) -> Chosen:
         grown = chosen = fewer
 
 
-def _dropped(prices: Table, chosen: Chosen) -> Chosen:
+def _dropped(prices: PriceTable, chosen: Chosen) -> Chosen:
     while chosen and prices.cost(fewer := min((chosen - {c} for c in chosen), key=prices.cost)) < prices.cost(chosen):
         chosen = fewer
     return chosen
 
 
-def _gain(prices: Table, now: dict[int, Number], chosen: Chosen, taken: int) -> Number:
+def _gain(prices: PriceTable, now: dict[int, Number], chosen: Chosen, taken: int) -> Number:
     saved: Number = 0
     for price, n in prices.served(taken):
         if price < now[n]:
@@ -84,7 +84,7 @@ def _gain(prices: Table, now: dict[int, Number], chosen: Chosen, taken: int) -> 
     return saved - prices.current(taken, chosen) if saved > 0 else 0
 
 
-def _searched(prices: Table, best: Chosen, nodes: int) -> tuple[Chosen, bool]:
+def _searched(prices: PriceTable, best: Chosen, nodes: int) -> tuple[Chosen, bool]:
     """Branch and bound, depth first: with the candidate on which the bound leans most, then without it. False where `nodes` did not suffice."""
     least = prices.cost(best)
     stack: list[tuple[Chosen, Chosen]] = [(frozenset(), frozenset(prices.candidates))]
@@ -102,7 +102,7 @@ def _searched(prices: Table, best: Chosen, nodes: int) -> tuple[Chosen, bool]:
     return best, True
 
 
-def _worthwhile(prices: Table, chosen: Chosen, open_: Chosen) -> Chosen:
+def _worthwhile(prices: PriceTable, chosen: Chosen, open_: Chosen) -> Chosen:
     """Without candidates that cost more than all below them can save: what reads from one, at whatever remove, it covers itself."""
     while True:
         allowed = chosen | open_
@@ -113,12 +113,12 @@ def _worthwhile(prices: Table, chosen: Chosen, open_: Chosen) -> Chosen:
         open_ = kept
 
 
-def _covered(prices: Table, saving: dict[int, Number], candidate: int) -> Number:
+def _covered(prices: PriceTable, saving: dict[int, Number], candidate: int) -> Number:
     reads, fine = prices.model.relation.reads, prices.nodes[candidate]
     return sum(most for n, most in saving.items() if most and n != candidate and reads(prices.nodes[n], fine) is not None)
 
 
-def _bound(prices: Table, chosen: Chosen, open_: Chosen) -> tuple[Number, int | None]:
+def _bound(prices: PriceTable, chosen: Chosen, open_: Chosen) -> tuple[Number, int | None]:
     """Below the cost of every choice from `chosen` to `chosen | open_`, by dual ascent (Erlenkotter 1978, for facility location): what each window pays is
     raised, beyond its reading towards the cost of the candidates that it reads, until these are paid for. One node at least reads the events: the least that
     any would pay for that, beyond what is counted, comes on top. And the candidate through which most is saved."""

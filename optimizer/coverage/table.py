@@ -12,7 +12,7 @@ Row = tuple[Number, dict[int, Number]]
 
 
 @dataclass(frozen=True)
-class Table:
+class PriceTable:
     """Nodes are numbered: first the windows asked for, then the candidates. `_known` remembers what was priced, since a search asks for it again and again:
     a node's price where only windows asked for can be read, and what it pays with each candidate, where that is no less the same."""
 
@@ -81,5 +81,5 @@ class Table:
         return known[candidate]
 
 
-def table(windows: Collection[Window], possible: Sequence[Window], model: Prices) -> Table:
-    return Table((*sorted(windows), *possible), len(windows), model)
+def table(windows: Collection[Window], possible: Sequence[Window], model: Prices) -> PriceTable:
+    return PriceTable((*sorted(windows), *possible), len(windows), model)

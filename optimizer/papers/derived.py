@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from math import prod
 
-from optimizer.papers.statistics import Setting, Stream
+from optimizer.papers.statistics import PaperStream, Setting
 
 
 def answer_groups(setting: Setting) -> float:
@@ -14,22 +14,22 @@ def answer_groups(setting: Setting) -> float:
     return prod(min(s.window, s.groups) for s in setting.streams)
 
 
-def set_rows(stream: Stream) -> float:
+def set_rows(stream: PaperStream) -> float:
     """αi = min(wi, gi·(1/σi)) (14, 15): the rows of an aggregation set, by group and join value."""
     return min(stream.window, stream.groups / stream.selectivity)
 
 
-def matching_rows(stream: Stream) -> float:
+def matching_rows(stream: PaperStream) -> float:
     """mi = σi·wi (16, 17): tuples of the window that match one tuple of the other side."""
     return stream.selectivity * stream.window
 
 
-def matching_groups(stream: Stream) -> float:
+def matching_groups(stream: PaperStream) -> float:
     """ni = min(wi·σi, gi) (18, 19): rows of the aggregation set that match one."""
     return min(matching_rows(stream), stream.groups)
 
 
-def join_buckets(setting: Setting, stream: Stream) -> float:
+def join_buckets(setting: Setting, stream: PaperStream) -> float:
     """Bi = min(1/σi, B) (20, 21)."""
     return min(1 / stream.selectivity, setting.buckets)
 
@@ -39,11 +39,11 @@ def answer_buckets(setting: Setting) -> float:
     return min(setting.streams[setting.hashed].groups, setting.buckets)
 
 
-def size(stream: Stream, early: bool) -> float:
+def size(stream: PaperStream, early: bool) -> float:
     """Xi: what is kept of an input, rows of its aggregation set or tuples of its window."""
     return set_rows(stream) if early else stream.window
 
 
-def matches(stream: Stream, early: bool) -> float:
+def matches(stream: PaperStream, early: bool) -> float:
     """xi: how many of them match one tuple."""
     return matching_groups(stream) if early else matching_rows(stream)

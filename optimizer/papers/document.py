@@ -6,16 +6,16 @@ from dataclasses import asdict, fields
 
 from optimizer.errors import ForebayError, suggestion
 from optimizer.expression.expr import inputs
-from optimizer.papers.statistics import Constants, Setting, Stream
+from optimizer.papers.statistics import Constants, PaperStream, Setting
 from optimizer.query.model import Input, Query
 from optimizer.query.windows import SECOND
 
-DEFAULT = Stream("default", rate=300, window=5000, groups=150, selectivity=0.1)      # paper A, Figs. 6, 7
+DEFAULT = PaperStream("default", rate=300, window=5000, groups=150, selectivity=0.1)      # paper A, Figs. 6, 7
 KEYS = ("streams", "method", "buckets", "constants")
 STREAM_KEYS = ("rate", "window", "groups", "selectivity")
 
 
-def read(document: Mapping[str, object], query: Query, known: Mapping[str, Stream] | None = None) -> Setting:
+def read(document: Mapping[str, object], query: Query, known: Mapping[str, PaperStream] | None = None) -> Setting:
     """The setting of a query. A stream is named by its alias or its source; `known` has what was measured, by alias."""
     _only("the statistics", document, KEYS)
     given = _mapping("streams", document.get("streams", {}))
@@ -33,7 +33,7 @@ def written(setting: Setting) -> dict[str, object]:
     return {"streams": streams, "method": setting.method, "buckets": setting.buckets, "constants": asdict(setting.constants)}
 
 
-def _stream(query: Query, n: int, given: Mapping[str, object], known: Stream | None) -> Stream:
+def _stream(query: Query, n: int, given: Mapping[str, object], known: PaperStream | None) -> PaperStream:
     declared, start = query.inputs[n], known or _default(query, n)
     texts = {**_mapping(declared.source, given.get(declared.source, {})), **_mapping(declared.alias, given.get(declared.alias, {}))}
     _only(f"stream {declared.alias}", texts, STREAM_KEYS)
@@ -41,7 +41,7 @@ def _stream(query: Query, n: int, given: Mapping[str, object], known: Stream | N
     if "window" not in texts and ("rate" in texts or known is None):
         found["window"] = _held(declared, found["rate"], start.window)
     leaving = declared.window is None or declared.window.kind in ("sliding", "hopping")
-    return Stream(declared.alias, found["rate"], found["window"], found["groups"], found["selectivity"], leaving)
+    return PaperStream(declared.alias, found["rate"], found["window"], found["groups"], found["selectivity"], leaving)
 
 
 def _held(declared: Input, rate: float, otherwise: float) -> float:
@@ -49,11 +49,11 @@ def _held(declared: Input, rate: float, otherwise: float) -> float:
     return rate * declared.window.range / SECOND if declared.window and declared.window.range else otherwise
 
 
-def _default(query: Query, n: int) -> Stream:
+def _default(query: Query, n: int) -> PaperStream:
     """Paper A's setting; a relation has rate 0, an input without grouping attributes one group."""
     grouped = any(n in inputs(e) for e in query.groups)
     declared = query.inputs[n]
-    return Stream(declared.alias, DEFAULT.rate if declared.is_stream else 0, DEFAULT.window, DEFAULT.groups if grouped else 1, DEFAULT.selectivity)
+    return PaperStream(declared.alias, DEFAULT.rate if declared.is_stream else 0, DEFAULT.window, DEFAULT.groups if grouped else 1, DEFAULT.selectivity)
 
 
 def _constants(given: Mapping[str, object]) -> Constants:

@@ -49,7 +49,7 @@ def cost(left: Side, right: Side, joined: float = 0.0, materialised: bool = Fals
 
 
 @dataclass(frozen=True)
-class Join:
+class JoinSizes:
     """A join that several queries ask for, each with its own selections; values of the keys are uniform and independent of the selections."""
 
     left: QuerySets

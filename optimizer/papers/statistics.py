@@ -19,7 +19,7 @@ def checked(owner: str, field: str, value: object, expected: str, least: float =
 
 
 @dataclass(frozen=True)
-class Stream:
+class PaperStream:
     """One input of a join as paper A sees it (Tables 1, 2). A relation is a window that is never updated: rate 0.
 
     `leaving`: tuples also leave the window one by one (sliding). Landmark windows have no decrement and tumbling ones discard it (Def. 2).
@@ -42,11 +42,11 @@ class Stream:
             raise ForebayError("bad-statistics", f"selectivity of {owner} is 0", hint="expected 1 / distinct join values, above 0")
 
 
-def timed(name: str, rate: float, seconds: float, groups: float = 1, selectivity: float = 1) -> Stream:
+def timed(name: str, rate: float, seconds: float, groups: float = 1, selectivity: float = 1) -> PaperStream:
     """A stream with a sliding window of so many seconds, which holds w = λ·T tuples (paper A, Def. 1)."""
     checked(f"stream {name}", "rate", rate, "tuples a second")
     checked(f"stream {name}", "seconds", seconds, "the window's length in seconds")
-    return Stream(name, rate, rate * seconds, groups, selectivity)
+    return PaperStream(name, rate, rate * seconds, groups, selectivity)
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Constants:
 class Setting:
     """Everything paper A's formulas read. `hashed` is the input on whose grouping attributes the answer's hash table stands: Eq. 22 says the first."""
 
-    streams: tuple[Stream, ...]
+    streams: tuple[PaperStream, ...]
     method: str = "hash"
     buckets: float = 1021       # B, the most a hash table may have
     constants: Constants = Constants()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from optimizer.expression.expr import inputs
-from optimizer.papers.statistics import Setting, Stream
+from optimizer.papers.statistics import PaperStream, Setting
 from optimizer.query.model import Query
 from optimizer.query.shape import Shape, shape
 from optimizer.statistics.observed import ClassObserved, InputObserved, Observed
@@ -27,26 +27,26 @@ def told(query: Query, setting: Setting, known: Observed) -> Observed:
     return replace(known, inputs=found, classes=classes, groups=groups, fanout=None)
 
 
-def symbols(query: Query, observed: Observed) -> dict[str, Stream]:
+def symbols(query: Query, observed: Observed) -> dict[str, PaperStream]:
     """What was measured, in the paper's symbols, by alias; rows that an input's own selections drop are not there for the paper."""
     asked = shape(query)
     return {x.alias: _stream(asked, observed, i) for i, x in enumerate(query.inputs)}
 
 
-def _stream(asked: Shape, observed: Observed, i: int) -> Stream:
+def _stream(asked: Shape, observed: Observed, i: int) -> PaperStream:
     declared, seen = asked.query.inputs[i], observed.inputs[i]
     keys = max([c.keys for c, members in zip(observed.classes, asked.keys) if any(j == i for j, _ in members)], default=1.0)
     window = seen.rows * seen.selectivity
     groups = max(min(seen.combinations, max(window, 1)) / keys, 1.0) if _grouped(asked, i) else 1.0
     leaving = declared.window is None or declared.window.kind in ("sliding", "hopping")
-    return Stream(declared.alias, seen.rate * seen.selectivity, window, groups, max(1 / max(keys, 1), SMALLEST), leaving)
+    return PaperStream(declared.alias, seen.rate * seen.selectivity, window, groups, max(1 / max(keys, 1), SMALLEST), leaving)
 
 
-def _input(asked: Shape, i: int, stream: Stream) -> InputObserved:
+def _input(asked: Shape, i: int, stream: PaperStream) -> InputObserved:
     return InputObserved(stream.rate if asked.query.inputs[i].window else 0.0, stream.window, 1.0, max(_combinations(asked, i, stream), 1.0))
 
 
-def _combinations(asked: Shape, i: int, stream: Stream) -> float:
+def _combinations(asked: Shape, i: int, stream: PaperStream) -> float:
     groups = stream.groups if _grouped(asked, i) else 1.0
     return groups / stream.selectivity if asked.key_attributes(i) else groups
 

@@ -6,10 +6,10 @@ decrement" (section 7.1.1). Landmark and tumbling windows have no such decrement
 from __future__ import annotations
 
 from optimizer.papers.derived import answer_buckets, answer_groups, join_buckets, set_rows, size
-from optimizer.papers.statistics import Setting, Stream
+from optimizer.papers.statistics import PaperStream, Setting
 
 
-def passes(arriving: Stream) -> int:
+def passes(arriving: PaperStream) -> int:
     """How often a tuple of this stream does its work: when it arrives, and when it leaves."""
     return 2 if arriving.leaving else 1
 
@@ -19,13 +19,13 @@ def window_update(setting: Setting) -> float:
     return setting.update
 
 
-def probing(setting: Setting, stream: Stream, early: bool) -> float:
+def probing(setting: Setting, stream: PaperStream, early: bool) -> float:
     """Cfmt(Wi) = wi·Pn, or (wi/Bi)·Ph by hash; Cfmt(ASi) with αi in place of wi."""
     scanned = size(stream, early)
     return (scanned / join_buckets(setting, stream) if setting.method == "hash" else scanned) * setting.probe
 
 
-def set_update(setting: Setting, stream: Stream) -> float:
+def set_update(setting: Setting, stream: PaperStream) -> float:
     """Ciau(ASi) = (αi/Bi)·Ug: aggregation sets are hashed on the join attribute, with either join method."""
     return set_rows(stream) / join_buckets(setting, stream) * setting.constants.Ug
 

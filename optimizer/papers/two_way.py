@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from optimizer.errors import ForebayError
 from optimizer.papers.derived import answer_buckets, answer_groups, join_buckets, matching_groups, matching_rows, set_rows
-from optimizer.papers.statistics import Setting, Stream
+from optimizer.papers.statistics import PaperStream, Setting
 from optimizer.papers.terms import answer_update, passes, probing, set_update, window_update
 
 
@@ -24,28 +24,28 @@ def two_way(setting: Setting, digits: tuple[bool, bool]) -> float:
     return formula(setting, *setting.streams)
 
 
-def late(s: Setting, s1: Stream, s2: Stream) -> float:
+def late(s: Setting, s1: PaperStream, s2: PaperStream) -> float:
     """λ1[Cuw(W1) + Cfmt(W2) + m2·Ciau(AS)] + λ2[Cuw(W2) + Cfmt(W1) + m1·Ciau(AS)] (1), by nested loop (5), by hash (9)."""
     first = window_update(s) + probing(s, s2, False) + matching_rows(s2) * answer_update(s)
     second = window_update(s) + probing(s, s1, False) + matching_rows(s1) * answer_update(s)
     return s1.rate * passes(s1) * first + s2.rate * passes(s2) * second
 
 
-def eap10(s: Setting, s1: Stream, s2: Stream) -> float:
+def eap10(s: Setting, s1: PaperStream, s2: PaperStream) -> float:
     """λ1[Cuw(W1) + Cfmt(W2) + m2·Ciau(AS) + Ciau(AS1)] + λ2[Cuw(W2) + Cfmt(AS1) + n1·Ciau(AS)] (2), by nested loop (6), by hash (10)."""
     first = window_update(s) + probing(s, s2, False) + matching_rows(s2) * answer_update(s) + set_update(s, s1)
     second = window_update(s) + probing(s, s1, True) + matching_groups(s1) * answer_update(s)
     return s1.rate * passes(s1) * first + s2.rate * passes(s2) * second
 
 
-def eap01(s: Setting, s1: Stream, s2: Stream) -> float:
+def eap01(s: Setting, s1: PaperStream, s2: PaperStream) -> float:
     """λ1[Cuw(W1) + Cfmt(AS2) + n2·Ciau(AS)] + λ2[Cuw(W2) + Cfmt(W1) + m1·Ciau(AS) + Ciau(AS2)] (3), by nested loop (7), by hash (11)."""
     first = window_update(s) + probing(s, s2, True) + matching_groups(s2) * answer_update(s)
     second = window_update(s) + probing(s, s1, False) + matching_rows(s1) * answer_update(s) + set_update(s, s2)
     return s1.rate * passes(s1) * first + s2.rate * passes(s2) * second
 
 
-def eap11(s: Setting, s1: Stream, s2: Stream) -> float:
+def eap11(s: Setting, s1: PaperStream, s2: PaperStream) -> float:
     """λ1[Cuw(W1) + Cfmt(AS2) + n2·Ciau(AS) + Ciau(AS1)] + λ2[Cuw(W2) + Cfmt(AS1) + n1·Ciau(AS) + Ciau(AS2)] (4), by nested loop (8), by hash (12)."""
     first = window_update(s) + probing(s, s2, True) + matching_groups(s2) * answer_update(s) + set_update(s, s1)
     second = window_update(s) + probing(s, s1, True) + matching_groups(s1) * answer_update(s) + set_update(s, s2)
@@ -63,7 +63,7 @@ def early_gain(setting: Setting, first: bool) -> float:
     return other.rate * passes(other) * (probes + answers) - own.rate * passes(own) * set_update(setting, own)
 
 
-def eap10_printed(s: Setting, s1: Stream, s2: Stream) -> float:
+def eap10_printed(s: Setting, s1: PaperStream, s2: PaperStream) -> float:
     """Equation 6 as printed: α1/Bg and m2·α/B2 (see above)."""
     group = s.constants.Ug
     odd = set_rows(s1) / answer_buckets(s) * group + matching_rows(s2) * answer_groups(s) / join_buckets(s, s2) * group

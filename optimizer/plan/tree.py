@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.model import Plan
-from optimizer.plan.operators.answer import Answer, LateAggregate
+from optimizer.plan.operators.answer import AnswerOperator, LateAggregate
 from optimizer.plan.operators.expire import ExpiringAnswer
 from optimizer.plan.operators.join import Join
 from optimizer.plan.operators.operator import InputOperator, KeptSet, Operator, Run
@@ -22,7 +22,7 @@ from optimizer.plan.program import Columns, Program, StateSet
 from optimizer.query.shape import Shape
 from optimizer.query.windows import ALWAYS
 
-ANSWERS: dict[str, type[Answer]] = {
+ANSWERS: dict[str, type[AnswerOperator]] = {
     "recompute": RecomputedAnswer,
     "running": AnswerFromRunningSets,
     "retract": RetractedAnswer,
@@ -30,7 +30,7 @@ ANSWERS: dict[str, type[Answer]] = {
 }
 
 
-def operators(shape: Shape, plan: Plan) -> Answer:
+def operators(shape: Shape, plan: Plan) -> AnswerOperator:
     """The plan's tree, from the answer down to the scans."""
     inputs = tuple(_input(shape, plan, i) for i in range(len(plan.digits)))
     answer = JoinedRows if shape.query.returns_rows else ANSWERS[plan.keeping]

@@ -85,13 +85,13 @@ class Family:
             raise ValueError("these groups are no family")
 
     @cached_property
-    def scans(self) -> tuple[Scan, ...]:
+    def scans(self) -> tuple[SharedScan, ...]:
         names = dict.fromkeys(i.source for g in self.groups for i in g.common.inputs)
         return tuple(_scan(self.groups, k, name) for k, name in enumerate(names))
 
 
 @dataclass(frozen=True)
-class Scan:
+class SharedScan:
     """Source number `number` as all its readers need it. `marks` tell the selections of all groups apart."""
 
     number: int
@@ -111,10 +111,10 @@ def span(window: Window, t: int) -> tuple[int, int]:
     return whole.since, whole.until
 
 
-def _scan(groups: tuple[Group, ...], number: int, source: str) -> Scan:
+def _scan(groups: tuple[Group, ...], number: int, source: str) -> SharedScan:
     uses = tuple((g, i) for g, group in enumerate(groups) for i, declared in enumerate(group.common.inputs) if declared.source == source)
     windows = dict.fromkeys(w for g, i in uses for w in (groups[g].common.inputs[i].window,) if w is not None)
-    return Scan(number, source, uses, tuple(windows), marks(dict.fromkeys(c for g, i in uses for c in wanted(groups[g], i))))
+    return SharedScan(number, source, uses, tuple(windows), marks(dict.fromkeys(c for g, i in uses for c in wanted(groups[g], i))))
 
 
 def wanted(group: Group, i: int) -> tuple[Conjuncts, ...]:
@@ -133,7 +133,7 @@ class _Cells:
 
     Rows are `merged` where all readers need the same attributes; merged by those of several they would hardly be fewer, at the price of merging."""
 
-    scan: Scan
+    scan: SharedScan
     attributes: Mapping[str, str]
     measures: Mapping[tuple[str, str], tuple[str, Measure]]
     merged: bool
@@ -155,7 +155,7 @@ def family_program(family: Family, lows: tuple[Lowering, ...], boundaries: tuple
     return Program(sources, tuple(setup), tuple(step for n, t in enumerate(boundaries) for step in _steps(family, lows, made, n, t, last)))
 
 
-def _cells(scan: Scan, lows: tuple[Lowering, ...]) -> _Cells:
+def _cells(scan: SharedScan, lows: tuple[Lowering, ...]) -> _Cells:
     attributes: dict[str, str] = {}
     measures: dict[tuple[str, str], tuple[str, Measure]] = {}
     for low, i in ((lows[g], i) for g, i in scan.uses):
@@ -170,7 +170,7 @@ def _text(low: Lowering, expr: Expr) -> str:
     return safe(expr, low.dialect, stored_name(low))
 
 
-def _source(family: Family, scan: Scan, lows: tuple[Lowering, ...], boundaries: tuple[int, ...]) -> Source:
+def _source(family: Family, scan: SharedScan, lows: tuple[Lowering, ...], boundaries: tuple[int, ...]) -> Source:
     read: dict[str, Type] = {}
     computed: set[str] = set()
     for g, i in scan.uses:
@@ -186,13 +186,13 @@ def _source(family: Family, scan: Scan, lows: tuple[Lowering, ...], boundaries: 
     return Source(name, "stream", scan.source, (_range(scan, boundaries),), tuple(read.items()), dealt, known)
 
 
-def _range(scan: Scan, boundaries: tuple[int, ...]) -> Range:
+def _range(scan: SharedScan, boundaries: tuple[int, ...]) -> Range:
     """Of all windows at all boundaries."""
     spans = [span(w, t) for w in scan.windows for t in (boundaries[0], boundaries[-1])]
     return Range(-ALWAYS, boundaries[-1], min(since for since, _ in spans), max(until for _, until in spans))
 
 
-def _dictionaries(scan: Scan, lows: tuple[Lowering, ...], source: Source) -> tuple[Definition, ...]:
+def _dictionaries(scan: SharedScan, lows: tuple[Lowering, ...], source: Source) -> tuple[Definition, ...]:
     g, i = scan.uses[0]
     where = within(lows[g], i, source.ranges) if source.ranges else "TRUE"
     return tuple(Definition(f"d{scan.number}_{k}", dictionary(scale, *scan.marks.reach[k], f"s{scan.number} WHERE {where}", lows[g].dialect), True)
@@ -231,14 +231,14 @@ def _cell_rows(made: _Cells, lows: tuple[Lowering, ...], t: int) -> str:
     return f"SELECT {', '.join([*made.columns, *sums])} FROM {marked(scan.marks, rows, names)}{by}"
 
 
-def _segment(scan: Scan, low: Lowering, i: int, t: int) -> list[str]:
+def _segment(scan: SharedScan, low: Lowering, i: int, t: int) -> list[str]:
     if len(scan.windows) < 2:
         return []
     stamp = d.identifier(low.shape.query.inputs[i].event_time or "", low.dialect)
     return [" + ".join([f"CAST({stamp} >= {d.instant(b, low.dialect)} AS INTEGER)" for b in scan.bounds(t)] or ["0"]) + f" AS {SEGMENT}"]
 
 
-def _shared_conditions(scan: Scan, lows: tuple[Lowering, ...]) -> list[str]:
+def _shared_conditions(scan: SharedScan, lows: tuple[Lowering, ...]) -> list[str]:
     """No NULL in a key of all readers, and this task's share."""
     each = [[_text(lows[g], a.expr) for a in lows[g].shape.key_attributes(i) if not lows[g].never_null(i, a.expr)] for g, i in scan.uses]
     found = [f"{key} IS NOT NULL" for key in each[0] if all(key in other for other in each)]
@@ -260,7 +260,7 @@ def _members(group: Group, low: Lowering, i: int, made: _Cells, cells: str, t: i
     return grouped(low, i, rows, own.names, where=" AND ".join(reached) or "TRUE")
 
 
-def _in_window(scan: Scan, window: Window | None, t: int) -> list[str]:
+def _in_window(scan: SharedScan, window: Window | None, t: int) -> list[str]:
     bounds = scan.bounds(t)
     if window is None or not bounds:
         return []

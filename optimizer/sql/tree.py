@@ -1,9 +1,12 @@
-"""The parser's tree: the only use of sqlglot's grammar, and where its nodes stand in the text; which nodes are allowed is decided by those who read it."""
+"""The parser's tree: the only use of sqlglot's grammar, and where its nodes stand in the text.
+
+Which nodes are allowed is decided by those who read it.
+"""
 from __future__ import annotations
 
-import logging
 import re
-import sys
+from collections.abc import Callable
+from threading import Thread
 
 from sqlglot import exp
 from sqlglot.dialects import Spark
@@ -14,9 +17,10 @@ from sqlglot.tokens import Token, TokenType
 from optimizer.errors import ForebayError
 from optimizer.sql.text import Source
 
-RECURSION = 20_000
+MOST_NESTED = 300      # operands within each other: more than any expression or its parentheses may have
+# Operands on one thread's stack: each takes up to 30 calls, and Python allows a thread a thousand in all.
+NESTED_A_STACK = 12
 SPARK = Spark()
-logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
 
 
 class Plus(exp.Unary):
@@ -39,10 +43,31 @@ class _Parser(SparkParser):
     UNARY_PARSERS = {TokenType.DASH: SparkParser.UNARY_PARSERS[TokenType.DASH],
                      TokenType.PLUS: lambda self: self.expression(Plus(this=self._parse_unary()))}
 
+    nested = 0      # operands that are being read
+
+    def _parse_unary(self) -> exp.Expr | None:
+        return self._within(super()._parse_unary)
+
+    def _within(self, parse: Callable[[], exp.Expr | None]) -> exp.Expr | None:
+        """Reads one operand within others.
+
+        The recursion limit is the whole process's, so a deep text gets more stacks, not a higher limit.
+        """
+        self.nested += 1
+        try:
+            if self.nested > MOST_NESTED:
+                raise ForebayError("query-too-deep", "the query is nested too deeply", hint="use fewer nested expressions")
+            return parse() if self.nested % NESTED_A_STACK else _on_another_stack(parse)
+        finally:
+            self.nested -= 1
+
+    def _warn_unsupported(self) -> None:
+        """What is not understood is refused where it is read; nobody is to find it in a log."""
+
     def _parse_equality(self, parse_is: bool = True) -> exp.Expr | None:
         """What AND and OR connect: NOT …, or a value and the predicate after it."""
         if self._match(TokenType.NOT):
-            return self.expression(exp.Not(this=self._parse_equality()))
+            return self.expression(exp.Not(this=self._within(self._parse_equality)))
         value = self._parse_comparison()
         negated = self._match(TokenType.NOT)
         if not self._match_set(self.RANGE_PARSERS):
@@ -64,6 +89,25 @@ class _Parser(SparkParser):
             return self.expression((exp.NullSafeEQ if negated else exp.NullSafeNEQ)(this=this, expression=self._parse_comparison()))
         predicate = self.expression(exp.Is(this=this, expression=self._parse_null() or self._parse_boolean() or self._parse_bitwise()))
         return self.expression(exp.Not(this=predicate)) if negated else predicate
+
+
+def _on_another_stack(parse: Callable[[], exp.Expr | None]) -> exp.Expr | None:
+    """What `parse` gives or raises, with a thread of its own for its calls."""
+    results: list[exp.Expr | None] = []
+    errors: list[BaseException] = []
+
+    def call() -> None:
+        try:
+            results.append(parse())
+        except BaseException as error:
+            errors.append(error)
+
+    thread = Thread(target=call)
+    thread.start()
+    thread.join()
+    if errors:
+        raise errors[0]
+    return results[0]
 
 
 # After these a minus is a sign.
@@ -106,8 +150,6 @@ def tree(source: Source) -> exp.Select:
                            "write SELECT … FROM stream [WINDOW 1 HOUR]; other statements, WITH and VALUES are not accepted")
     _check_commas(source)
     _check_joins(source)
-    limit = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(limit, RECURSION))
     try:
         found = _Parser(error_level=ErrorLevel.IMMEDIATE, dialect=SPARK).parse(_tokens(source), source.plain)
     except ParseError as error:
@@ -116,8 +158,6 @@ def tree(source: Source) -> exp.Select:
         raise ForebayError("query-too-deep", "the query is nested too deeply", hint="use fewer nested expressions") from None
     except (SqlglotError, AttributeError, IndexError, KeyError, TypeError, ValueError):     # the parser's own slips on hostile text
         raise ForebayError("syntax", "the query cannot be read", hint="write plain Spark SQL: SELECT … FROM … WHERE … GROUP BY … HAVING …") from None
-    finally:
-        sys.setrecursionlimit(limit)
     if len(found) != 1 or not isinstance(found[0], exp.Select):
         second = re.search(r"\b(?:UNION|EXCEPT|MINUS|INTERSECT)\b", source.masked, re.IGNORECASE)
         raise source.error("not-a-select", "a query is one SELECT statement", second.start() if second else None,
@@ -133,7 +173,10 @@ def _check_commas(source: Source) -> None:
 
 
 def _check_joins(source: Source) -> None:
-    """JOIN without a condition: refused here because the parser reads it as ON TRUE, and tries every nesting of several, which takes 2^n steps."""
+    """JOIN without a condition is refused.
+
+    It is refused here because the parser reads it as ON TRUE, and tries every nesting of several, which takes 2^n steps.
+    """
     words = list(re.finditer(r"\b(?:(?:CROSS|NATURAL)\s+)?JOIN\b|\bON\b|\bUSING\b", source.masked, re.IGNORECASE))
     kinds = [w[0].upper() for w in words] + ["END"]
     for word, kind, following in zip(words, kinds, kinds[1:]):

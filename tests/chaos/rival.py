@@ -6,8 +6,8 @@ from contextlib import nullcontext
 from typing import Any
 
 from jobs import run as runner
-from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.requests import boundaries
+from jobs.run import Loop
 from jobs.storage.tables import Conflict, Table
 from tests.jobs.pipelines import opened
 
@@ -24,7 +24,7 @@ def careless() -> None:
                 self.refresh()
 
     Table.commit = commit
-    OpenPipeline.position = property(lambda self: self.ledger.position, lambda self, value: None)
+    Loop._position = property(lambda self: self.pipe.ledger.position, lambda self, value: None)
 
 
 def compete(folder: str, to: int) -> int:

@@ -4,7 +4,6 @@ It runs as a process of its own: `python -m tests.chaos.scenario FOLDER [UNTIL]`
 """
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import random
@@ -23,11 +22,12 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
 import forebay
-from jobs.ledger.queries import standings
+from jobs.ledger.queries import queries_at
 from jobs.maintenance import compact
 from jobs.results import answers
 from jobs.storage import failpoints, tables
 from optimizer.time import instant, micros
+from tests.jobs.pipelines import restarted
 
 SECOND = 10**6
 BEGINNING = 1_767_225_600 * SECOND              # 2026-01-01T00:00:00Z
@@ -93,24 +93,24 @@ def steps() -> list[Step]:
 def create(name: str, sql: str, plan: str | None = None, replace: bool = False) -> Callable[[forebay.Pipeline], None]:
     """Unless a process that was killed has done it."""
     def request(p: forebay.Pipeline) -> None:
-        known = standings(p.runtime.ledger.all_changes()).get(name)
-        if known is None or known.sql != sql or known.state != "active":
+        known = queries_at(p.runtime.ledger.all_changes()).get(name)
+        if known is None or known.sql != sql or not known.is_active:
             p.create(name, sql, replace)
-        if plan and standings(p.runtime.ledger.all_changes())[name].pin != plan:
+        if plan and queries_at(p.runtime.ledger.all_changes())[name].pin != plan:
             p.change(name, "pin", plan)
     return request
 
 
 def change(name: str, action: str, state: str) -> Callable[[forebay.Pipeline], None]:
     def request(p: forebay.Pipeline) -> None:
-        if standings(p.runtime.ledger.all_changes())[name].state != state:
+        if queries_at(p.runtime.ledger.all_changes())[name].status != state:
             p.change(name, action)
     return request
 
 
 def pin(name: str, plan: str) -> Callable[[forebay.Pipeline], None]:
     def request(p: forebay.Pipeline) -> None:
-        if standings(p.runtime.ledger.all_changes())[name].pin != plan:
+        if queries_at(p.runtime.ledger.all_changes())[name].pin != plan:
             p.change(name, "pin", plan)
     return request
 
@@ -152,7 +152,7 @@ def live(folder: Path, before: Callable[[int], object] = lambda number: None, un
     done = folder / "done"
     todo = steps()[:until]
     pipe = forebay.open(str(folder))
-    pipe.runtime = dataclasses.replace(pipe.runtime, clock=lambda: boundary(10**6))
+    restarted(pipe, clock=lambda: boundary(10**6))
     usual = compact.STATE_FILES, compact.SMALL_FILES
     compact.STATE_FILES = compact.SMALL_FILES = 4
     try:
@@ -169,7 +169,7 @@ def published(folder: Path) -> dict[str, Any]:
     """All that a user can see: answers by query and boundary, changes and where they took effect, rows counted, and what was refused."""
     pipe = forebay.open(str(folder))
     rt = pipe.runtime
-    known = sorted(standings(rt.ledger.all_changes()))
+    known = sorted(queries_at(rt.ledger.all_changes()))
     said = {name: [[str(b) for b in answers.published(rt, name)], sorted(map(repr, answers.read(rt, name, every=True).to_pylist()))] for name in known}
     changes = [repr((c.query, c.action, c.effective, c.plan, c.table, c.reason)) for c in rt.ledger.all_changes()]
     stored = {s: sorted(f"{r['_boundary']} {r['ts']} {r['user']}" for r in _rows(folder / "warehouse/streams" / s)) for s in rt.pipeline.streams}

@@ -1,14 +1,13 @@
 """A pipeline on real Spark, ingested and run in a process of its own: `python -m tests.chaos.sparked FOLDER`."""
 from __future__ import annotations
 
-import dataclasses
 import json
 import sys
 from pathlib import Path
 
 import forebay
 from optimizer.errors import ForebayError
-from tests.jobs.pipelines import boundary, pipeline, rows
+from tests.jobs.pipelines import boundary, pipeline, restarted, rows
 
 QUERIES = {"q": "SELECT v.k, COUNT(*) AS n, SUM(b.x) AS x FROM views AS v [WINDOW 30 SECONDS], buys AS b [WINDOW 20 SECONDS] WHERE v.k = b.k GROUP BY v.k",
            "pairs": "SELECT v.x, b.k FROM views AS v [WINDOW 10 SECONDS], buys AS b [WINDOW 10 SECONDS] WHERE v.k = b.k AND v.x > 2"}
@@ -28,7 +27,7 @@ def prepared(folder: Path, spark: str) -> None:
 
 def main(folder: str) -> int:
     pipe = forebay.open(folder)
-    pipe.runtime = dataclasses.replace(pipe.runtime, clock=lambda: boundary(10**6))
+    restarted(pipe, clock=lambda: boundary(10**6))
     try:
         while pipe.run(batches=1)["ran"]:
             print("batch", flush=True)

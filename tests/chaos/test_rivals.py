@@ -37,7 +37,7 @@ def test_each_batch_has_one_winner(batches: int, tmp_path: Path) -> None:
     pipe = opened(tmp_path)
     assert sum(lost) >= batches // 3, "there was no contention worth the name"
     assert committed_twice(tmp_path) == []
-    assert pipe.runtime.ledger.last()[1].number == batches - 1
+    assert pipe.runtime.ledger.last().batch.number == batches - 1
     assert pipe.verify()["queries"]["q"]["boundaries"] == batches and equal(pipe)
 
 

@@ -78,9 +78,10 @@ def test_a_trigger_the_schedule_a_backfill_and_a_command_at_once_lose_nothing(th
     pipe = forebay.open(str(folder))
     landed = sum(len(f.read_text().splitlines()) - (f.suffix == ".csv") for f in (folder / "landing").rglob("*.*"))
     assert equal(pipe) and accounted(pipe) == landed
-    boundaries = [b for told in pipe.runtime.ledger.told() for b in range(told.first, told.first + told.boundaries * 600_000_000, 600_000_000)]
+    batches = pipe.runtime.ledger.committed_batches()
+    boundaries = [b.first_boundary + n * 600_000_000 for b in batches for n in range(b.boundary_count)]
     assert boundaries == list(range(boundaries[0], boundaries[-1] + 1, 600_000_000)), "each boundary once, none left out"
-    assert {"manual", "scheduled"} & {told.runner.split(" ")[1] for told in pipe.runtime.ledger.told() if " " in told.runner}
+    assert {"manual", "scheduled"} & {batch.runner.trigger for batch in batches}
 
 
 def test_a_session_that_somebody_closed_is_done_without(there: Up) -> None:
@@ -138,4 +139,4 @@ def accounted(pipe: forebay.Pipeline) -> int:
     """Rows on time, late and quarantined."""
     from jobs.ingest import register as intake
 
-    return sum(intake.counts(pipe.runtime.pipeline))
+    return sum(intake.counts(pipe.runtime.warehouse))

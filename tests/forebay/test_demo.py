@@ -9,10 +9,10 @@ import pytest
 
 from forebay import demo, demo_data
 from forebay.demo import play, prepare
-from forebay.demo_data import STEPS, Scale
+from forebay.demo_data import STEPS, DemoSize
 from optimizer.errors import ForebayError
 
-SMALL = Scale(views=1600, purchases=800)
+SMALL = DemoSize(views=1600, purchases=800)
 
 
 def test_a_folder_that_is_not_the_demos_is_left_alone(tmp_path: Path) -> None:
@@ -39,7 +39,7 @@ def test_the_rows_are_the_same_each_time(tmp_path: Path) -> None:
     assert sum(t.count("\n") for t in texts["a"].values()) == demo_data.rows(SMALL) + STEPS, "a header line in each file of views"
 
 
-def check(folder: Path, scale: Scale) -> None:
+def check(folder: Path, scale: DemoSize) -> None:
     out = io.StringIO()
     said = play(str(folder), out, scale)
     assert said["killed"] == {"signal": "SIGKILL", "boundary": "2025-01-01T10:00:00Z", "ledger": "intent"}

@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,10 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from jobs.ingest import ingest
+from jobs.ingest import ingest, relations
+from jobs.ingest.relations import Refreshed
 from jobs.pipeline.config import Pipeline, load
+from jobs.pipeline.warehouse import Warehouse
 from jobs.storage import tables
 
 SECOND = 10**6
@@ -32,11 +33,6 @@ class Inline:
         return [function(item) for item in items]
 
 
-@dataclass(frozen=True)
-class View:
-    last_begun: int | None = None
-
-
 def pipeline(folder: Path, columns: str = COLUMNS, stream: str = "", source: str = '{files: "landing/*"}', relations: str = "") -> Pipeline:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "landing").mkdir(exist_ok=True)
@@ -45,8 +41,13 @@ def pipeline(folder: Path, columns: str = COLUMNS, stream: str = "", source: str
     return load(str(folder))
 
 
-def take(pipe: Pipeline, last: int | None = None, only: Mapping[str, Any] | None = None, clock: int = NOW) -> dict[str, Any]:
-    return ingest.ingest(pipe, View(last), Inline(), only, lambda: clock)
+def take(pipe: Pipeline, last: int | None = None, only: Mapping[str, Any] | None = None, clock: int = NOW,
+         tasks: Any = Inline()) -> dict[str, Any]:
+    return ingest.ingest(pipe, Warehouse(pipe.warehouse), last, tasks, only, lambda: clock)
+
+
+def refreshed(pipe: Pipeline, tasks: Any = Inline()) -> Refreshed:
+    return relations.refresh(pipe, Warehouse(pipe.warehouse), tasks)
 
 
 def counts(pipe: Pipeline, last: int | None = None, only: Mapping[str, Any] | None = None, clock: int = NOW) -> tuple[int, int, int, int]:

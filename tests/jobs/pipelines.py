@@ -11,8 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import forebay
-from jobs.adapt import choice
+from jobs.adapt.choice import Chooser
 from jobs.batch.works import parsed
+from jobs.run import Loop
 from optimizer.plan.model import Plan, named
 from optimizer.time import instant, micros
 
@@ -40,16 +41,23 @@ def pipeline(folder: Path, streams: Mapping[str, str] | None = None, batch: str 
 
 
 def opened(folder: Path) -> forebay.Pipeline:
-    found = forebay.open(str(folder))
-    found.runtime = dataclasses.replace(found.runtime, clock=lambda: boundary(10**9))
-    return found
+    return restarted(forebay.open(str(folder)), clock=lambda: boundary(10**9))
+
+
+def restarted(pipe: forebay.Pipeline, share_from: int | None = None, **changes: Any) -> forebay.Pipeline:
+    """The same, with nothing remembered, as another process would open it.
+
+    `changes` are of its OpenPipeline: another clock, other tasks.
+    """
+    pipe.loop = Loop(dataclasses.replace(pipe.runtime, **changes), share_from)
+    return pipe
 
 
 def forced(patch: pytest.MonkeyPatch, form: Callable[[Plan], Plan]) -> None:
     """A pinned plan runs in a form of the test's own choosing, whatever that costs."""
-    def plan(rt: Any, standing: Any, state: Any) -> Plan:
-        return form(named(parsed(standing.sql, rt.catalog), standing.pin))
-    patch.setattr(choice, "plan", plan)
+    def plan(chooser: Chooser, standing: Any, state: Any, parallel: Any) -> Plan:
+        return form(named(parsed(standing.sql, chooser.pipe.catalog), standing.pin))
+    patch.setattr(Chooser, "plan", plan)
 
 
 def rows(pipe: forebay.Pipeline, seconds: Iterable[float], stream: str = "views", k: int | list[int] = 1,

@@ -7,8 +7,7 @@ import pytest
 
 import forebay
 from jobs.adapt import sharing
-from jobs.adapt.sharing import Groups
-from tests.jobs.pipelines import answers, boundary, equal, pipeline, ran, rows
+from tests.jobs.pipelines import answers, boundary, equal, pipeline, ran, restarted, rows
 
 pytestmark = pytest.mark.slow
 
@@ -53,7 +52,7 @@ def bucket(pipe: forebay.Pipeline, number: int, left: int, right: int) -> None:
 
 def shared(pipe: forebay.Pipeline) -> list[set[str]]:
     last = pipe.runtime.ledger.last()
-    return [set(names) for names in last[1].shared.values()] if last else []
+    return [set(names) for names in last.batch.query_groups.values()] if last else []
 
 
 def test_windows_of_figure_8_share_the_buckets_that_both_need(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,7 +86,7 @@ def test_a_changelog_goes_through_the_phases_of_figure_5(tmp_path: Path, monkeyp
             assert shared(pipe) == [{"Q1", "Q4"}]
         if number == 5:
             monkeypatch.setattr("optimizer.sharing.price.SHARED_ROW", 1.0)      # as if rows had become dear: phase 2 parts them
-            pipe.runtime.memory(Groups).weighed = None
+            restarted(pipe)
         ran(pipe)
         if number == 4:
             assert shared(pipe) == [{"Q1", "Q2", "Q4"}]

@@ -5,11 +5,11 @@ import pyarrow as pa
 import pytest
 
 from jobs.papers import bench_ways
-from jobs.papers.bench_ways import Setting
+from jobs.papers.bench_ways import WaysSetting
 from optimizer.errors import ForebayError
 
 pytestmark = pytest.mark.slow
-SMALL = Setting((300, 300), 20, 4)
+SMALL = WaysSetting((300, 300), 20, 4)
 
 
 def test_both_ways_are_timed_and_priced() -> None:
@@ -29,4 +29,4 @@ def test_answers_that_differ_are_no_measurement(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_orders_of_three_inputs_are_six() -> None:
-    assert len(bench_ways._orders(Setting((50, 50, 50), 5, 3, 3), "after")) == 6
+    assert len(bench_ways._orders(WaysSetting((50, 50, 50), 5, 3, 3), "after")) == 6

@@ -1,14 +1,13 @@
 """Which boundaries run when: wait, idle, lateness, ahead, --to, --flush, --batches, gaps, and streams that nobody reads."""
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 import pytest
 
 from jobs.requests import boundaries
 from optimizer.errors import ForebayError
-from tests.jobs.pipelines import COUNT, SECOND, answers, boundary, equal, opened, pipeline, ran, rows
+from tests.jobs.pipelines import COUNT, SECOND, answers, boundary, equal, opened, pipeline, ran, restarted, rows
 
 pytestmark = pytest.mark.slow
 
@@ -50,7 +49,7 @@ def test_each_stream_that_is_read_is_waited_for_and_no_other(tmp_path: Path) -> 
 def test_an_idle_stream_holds_nothing_up(tmp_path: Path) -> None:
     pipe = pipeline(tmp_path, {"views": "", "buys": "idle: 1 minute"}, queries={"q": BOTH})
     now = boundary(10**6)
-    pipe.runtime = dataclasses.replace(pipe.runtime, clock=lambda: now)
+    restarted(pipe, clock=lambda: now)
     rows(pipe, [1, 35])
     rows(pipe, [2], "buys")
     assert ran(pipe) == []
@@ -72,7 +71,7 @@ def test_late_rows_count_from_the_next_boundary_on(tmp_path: Path) -> None:
 
 def test_a_row_far_ahead_of_the_clock_moves_nothing(tmp_path: Path) -> None:
     pipe = pipeline(tmp_path, {"views": "ahead: 1 minute"}, queries={"q": COUNT})
-    pipe.runtime = dataclasses.replace(pipe.runtime, clock=lambda: boundary(0))
+    restarted(pipe, clock=lambda: boundary(0))
     assert rows(pipe, [5, 60.000001])["streams"]["views"]["quarantined"] == 1
     assert ran(pipe) == []
     assert rows(pipe, [60])["streams"]["views"]["quarantined"] == 0
@@ -147,7 +146,7 @@ def test_a_long_gap_costs_next_to_nothing(tmp_path: Path) -> None:
     rows(pipe, [1])
     rows(pipe, [30_001])
     assert len(ran(pipe)) == 3_000
-    assert pipe.runtime.ledger.last()[1].number < 100
+    assert pipe.runtime.ledger.last().batch.number < 100
     assert len(answers(pipe, "q")) == 3_000
     assert answers(pipe, "k") == [(t, 1, 1) for t in (10, 20, 30, 40, 50, 60)]
 
@@ -156,7 +155,7 @@ def test_a_gap_of_years_is_no_list_of_boundaries(tmp_path: Path, monkeypatch: py
     """Grouping looks no further than the boundaries that it takes."""
     pipe = pipeline(tmp_path, batch="1 second", queries={"q": COUNT})
     rows(pipe, [1, 50 * 365 * 86400])
-    pipe.runtime = dataclasses.replace(pipe.runtime, clock=lambda: boundary(10**10))
+    restarted(pipe, clock=lambda: boundary(10**10))
     rows(pipe, [50 * 365 * 86400])
     monkeypatch.setattr(boundaries, "GROUP_BOUNDARIES", 3)
     assert len(ran(pipe, batches=3)) == 3

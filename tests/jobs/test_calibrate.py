@@ -19,8 +19,8 @@ from optimizer.papers.statistics import Constants
 from optimizer.plan.model import named
 from optimizer.statistics.cardinality import distinct, sizes
 
-SMALL = trial.Stream(200, "20 SECONDS", 20, 50, 5)
-SETTING = trial.Setting("small", (SMALL, SMALL))
+SMALL = trial.TrialStream(200, "20 SECONDS", 20, 50, 5)
+SETTING = trial.TrialSetting("small", (SMALL, SMALL))
 
 
 @pytest.fixture

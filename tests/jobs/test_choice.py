@@ -9,6 +9,7 @@ import pytest
 
 import forebay
 from jobs.adapt import choice
+from jobs.adapt.choice import Chooser
 from jobs.results import decisions
 from optimizer.cost.measured import NAMES, Coefficients, prior
 from optimizer.errors import ForebayError
@@ -43,16 +44,16 @@ def test_what_is_dear_is_avoided_and_every_switch_is_a_row(tmp_path: Path, monke
     """First everything that reads raw rows is dear, then everything that keeps state: the plan follows, the answers stay."""
     monkeypatch.setattr(choice, "fit", lambda before, measurements: before)
     pipe = started(tmp_path)
-    choice.of(pipe.runtime).coefficients = costs(scan=1.0)
+    pipe.loop.chooser.price_by(costs(scan=1.0))
     fill(pipe, range(0, 8))
     pipe.run(to=None, flush=True)
-    first = choice.of(pipe.runtime).queries["q"].decision
+    first = pipe.loop.chooser.queries["q"].decision
     assert first is not None and first.plan.keeping != "recompute" or first is not None and first.plan.layout == "panes"
-    choice.of(pipe.runtime).coefficients = costs(state_read=1.0, state_write=1.0, writes=1.0)
+    pipe.loop.chooser.price_by(costs(state_read=1.0, state_write=1.0, writes=1.0))
     for n in range(8, 24):
         fill(pipe, range(n, n + 1))
         pipe.run(flush=True)
-    last = choice.of(pipe.runtime).queries["q"].decision
+    last = pipe.loop.chooser.queries["q"].decision
     assert last is not None and last.plan != first.plan and last.candidates
     said = pipe.plans("q")
     plans = [d["plan"] for d in said["decisions"]]
@@ -68,26 +69,26 @@ def test_after_a_restart_the_plan_goes_on(tmp_path: Path) -> None:
     pipe = started(tmp_path)
     fill(pipe, range(0, 6))
     pipe.run(flush=True)
-    state = pipe.runtime.ledger.last()[2]["q"]
+    state = pipe.runtime.ledger.last().states["q"]
     again = opened(tmp_path)
     fill(again, range(6, 9))
     again.run(flush=True)
-    assert again.runtime.ledger.last()[2]["q"].epoch == state.epoch and again.runtime.ledger.last()[2]["q"].plan == state.plan
-    assert choice.of(again.runtime).queries["q"].past.since > 6 and equal(again)
+    assert again.runtime.ledger.last().states["q"].epoch == state.epoch and again.runtime.ledger.last().states["q"].plan == state.plan
+    assert again.loop.chooser.queries["q"].past.since > 6 and equal(again)
 
 
 def test_what_starting_costs_is_not_learnt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    caught, real = [], choice.learn
-    monkeypatch.setattr(choice, "learn", lambda rt, answers, took: caught.append(answers) or real(rt, answers, took))
+    caught, real = [], Chooser.learn
+    monkeypatch.setattr(Chooser, "learn", lambda self, answers, took: caught.append(answers) or real(self, answers, took))
     pipe = started(tmp_path)
     fill(pipe, range(0, 2))
     pipe.run(batches=1)
-    choices = choice.of(pipe.runtime)
-    before, choices.warm = choices.coefficients, False
-    real(pipe.runtime, caught[-1], 1000.0)
-    assert choices.coefficients == before and choices.warm
-    real(pipe.runtime, caught[-1], 1000.0)
-    assert choices.coefficients != before
+    chooser = pipe.loop.chooser
+    before, chooser.warm = chooser.coefficients, False
+    chooser.learn(caught[-1], 1000.0)
+    assert chooser.coefficients == before and chooser.warm
+    chooser.learn(caught[-1], 1000.0)
+    assert chooser.coefficients != before
 
 
 def test_a_pin_holds_whatever_it_costs(tmp_path: Path) -> None:

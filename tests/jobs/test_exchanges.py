@@ -1,7 +1,6 @@
 """Exchanges in real Spark tasks: the answers of a recomputation, and no more Spark jobs than each of them says."""
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ import pytest
 
 from jobs.engine.tasks import Tasks
 from optimizer.plan.model import EXCHANGES
-from tests.jobs.pipelines import equal, forced, pipeline, rows
+from tests.jobs.pipelines import equal, forced, pipeline, restarted, rows
 
 QUERY = """SELECT v.x, COUNT(*) AS n, SUM(b.x) AS spent, MAX(b.x) AS most FROM views AS v [WINDOW 1 MINUTE], buys AS b [WINDOW 30 SECONDS]
            WHERE v.k = b.k GROUP BY v.x"""
@@ -28,10 +27,11 @@ def test_answers_and_jobs_of_each_exchange(spark: Any, tmp_path: Path, monkeypat
     for nth, plan in enumerate(PLANS):
         pipe.change("q", "pin", plan)
         for batch in range(2 * nth, 2 * nth + 2):
-            pipe.runtime = dataclasses.replace(pipe.runtime, tasks=here)      # ingest has tests of its own
+            restarted(pipe, tasks=here)      # ingest has tests of its own
             for k in (1, 2, 3):
                 rows(pipe, [10 * batch + 1, 10 * batch + 7 + k / 9], k=k, x=k % 2)
                 rows(pipe, [10 * batch + 5], "buys", k=k, x=batch + k)
-            pipe.runtime, before = dataclasses.replace(pipe.runtime, tasks=tasks), tasks.jobs
+            restarted(pipe, tasks=tasks)
+            before = tasks.jobs
             assert len(pipe.run(flush=True)["ran"]) == 1 and tasks.jobs - before in JOBS[exchange]
     assert equal(pipe)

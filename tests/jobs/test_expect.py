@@ -1,7 +1,6 @@
 """Expectations in a pipeline's life: rows that fail are set aside, batches stop before anything is published and pass when released, warnings are kept."""
 from __future__ import annotations
 
-import dataclasses
 import os
 import subprocess
 import sys
@@ -13,10 +12,10 @@ import pytest
 import forebay
 from jobs.expectations import findings as expect_ledger
 from jobs.ingest import row_rules as expect_rows
-from jobs.ingest.land import Item
+from jobs.ingest.land import LandOrder
 from jobs.storage import tables
 from optimizer.errors import ForebayError
-from tests.jobs.pipelines import COUNT, answers, boundary, equal, opened, pipeline, ran, rows
+from tests.jobs.pipelines import COUNT, answers, boundary, equal, opened, pipeline, ran, restarted, rows
 
 pytestmark = pytest.mark.slow
 
@@ -121,7 +120,7 @@ def test_waiting_input_that_fails_stops_its_boundary_and_those_before_it_run(tmp
     for said in ("2026-01-01T00:00:30Z", "stream views expects", "max_value: 5", "observed: 1 of 1 rows fail", 'release 2026-01-01T00:00:30Z --reason'):
         assert said in str(error)
     assert answers(pipe, "q") == [(10, 2), (20, 3)]
-    assert pipe.runtime.ledger.last()[0] == "commit" and pipe.runtime.ledger.begun() == boundary(20)
+    assert pipe.runtime.ledger.last().phase == "commit" and pipe.runtime.ledger.begun() == boundary(20)
     stopped(pipe)
     assert kept(pipe) == [(30, "stream views", "expect_column_values_to_be_between", "critical", "1 of 1 rows fail", False)]
     assert pipe.change("q", "pin", "LAP recompute")["effective"] == boundary(30)      # requests do not wait
@@ -217,7 +216,7 @@ def test_a_sensitive_extreme_is_not_shown(tmp_path: Path) -> None:
 def test_unusual_volumes_and_silence_are_warnings(tmp_path: Path) -> None:
     pipe = pipeline(tmp_path, {"views": "", "clicks": "idle: 2 minutes"}, queries={"q": COUNT, "c": COUNT.replace("views", "clicks")})
     rows(pipe, (1,), stream="clicks")
-    pipe.runtime = dataclasses.replace(pipe.runtime, clock=lambda: boundary(10**9) + 10**9)
+    restarted(pipe, clock=lambda: boundary(10**9) + 10**9)
     for k in range(10):
         rows(pipe, [k * 10 + n / 20 for n in range(150 if k != 9 else 10)])
     rows(pipe, (101,))
@@ -254,4 +253,4 @@ def crashed(folder: Path, failpoint: str) -> int:
 def test_rules_go_to_tasks_as_texts(tmp_path: Path) -> None:
     pipe = pipeline(tmp_path)
     declared(pipe, "stream: views", f"{BETWEEN}, column: x, min_value: 0, severity: row", f"{BETWEEN}, column: x, min_value: 5")
-    assert len(expect_rows.rules(pipe.runtime.pipeline)["views"]) == 1 and Item.__dataclass_fields__["rules"].default == ()
+    assert len(expect_rows.rules(pipe.runtime.pipeline)["views"]) == 1 and LandOrder.__dataclass_fields__["rules"].default == ()

@@ -10,15 +10,15 @@ import pyarrow.compute as pc
 import pytest
 
 import forebay
-from jobs.adapt.sharing import Groups
 from jobs.batch import batch as batches
 from jobs.batch.batch import Answer
 from jobs.batch.works import Context
 from jobs.expectations import findings as expect_ledger
 from jobs.expectations import judgement as expect_answers
 from jobs.expectations.findings import Finding
-from jobs.ledger.ledger import Batch, State
-from tests.jobs.pipelines import boundary, pipeline, ran, rows
+from jobs.ledger.entries import Batch, KeptState
+from tests.jobs.pipelines import boundary, pipeline, ran, restarted, rows
+from tests.jobs.test_ledger import LATE
 
 pytestmark = pytest.mark.slow
 Caught = tuple[Context, Batch, Answer]
@@ -110,7 +110,7 @@ def test_a_row_that_the_merge_lost_shows_in_the_sum(tmp_path: Path, monkeypatch:
 def test_boundaries_that_were_published_before_or_are_not_due(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = caught(tmp_path, monkeypatch, ROWS)
     context, batch, answer = next(one for one in seen if one[2].files)
-    states = {"q": State({}, 0, batch.boundaries[0])}
+    states = {"q": KeptState(LATE, 0, batch.boundaries[0])}
     assert [f.expectation.split("(")[0] for f in judged((context, replace(batch, states=states), answer))] == ["boundary_monotone"]
     wrong = tuple(replace(f, low={**f.low, "boundary": boundary(5)}) for f in answer.files)
     assert [f.expectation.split("(")[0] for f in judged((context, batch, answer), files=wrong)] == ["boundary_monotone"]
@@ -126,7 +126,7 @@ def test_a_failed_query_is_judged_up_to_its_failure(tmp_path: Path, monkeypatch:
 def test_sums_beyond_what_doubles_hold_exactly_pass(tmp_path: Path, count: int) -> None:
     """Three queries of one form share."""
     pipe = pipeline(tmp_path, queries={f"q{i}": GROUPED.replace("GROUP", f"WHERE v.x > {i} GROUP") for i in range(count)})
-    pipe.runtime.memory(Groups).share_from = 3
+    restarted(pipe, share_from=3)
     rows(pipe, (1, 2, 12, 25), k=[1, 2, 1, 2], x=[2**53 + 1, 2**62 + 1, 2**53 + 3, 1])
     assert ran(pipe) == [10, 20] and expect_ledger.found(pipe.runtime) == []
     assert pipe.result("q0")["s"].to_list() == [2**54 + 4, 2**62 + 1]

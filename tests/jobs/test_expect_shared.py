@@ -18,9 +18,10 @@ from jobs.expectations import findings as expect_ledger
 from jobs.expectations import gate as expect
 from jobs.expectations import judgement as expect_answers
 from jobs.expectations.findings import Finding
-from jobs.ledger.ledger import Batch, State
+from jobs.ledger.entries import Batch, KeptState
 from optimizer.errors import ForebayError
 from tests.jobs.pipelines import boundary, equal, pipeline, ran, rows
+from tests.jobs.test_ledger import LATE
 
 pytestmark = pytest.mark.slow
 JOINED = ("SELECT a.k, COUNT(*) AS n, SUM(b.x) AS s FROM views AS a [WINDOW 20 SECONDS], clicks AS b [WINDOW 30 SECONDS] "
@@ -99,7 +100,7 @@ def test_what_is_damaged_is_named_with_its_query(tmp_path: Path, monkeypatch: py
 
 def test_a_boundary_that_a_member_published_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     batch, shared = caught(tmp_path, monkeypatch, JOINED)[0]
-    before = replace(batch, states={"q2": State({}, 0, batch.boundaries[0])})
+    before = replace(batch, states={"q2": KeptState(LATE, 0, batch.boundaries[0])})
     assert kinds(judged((before, shared))) == {("query q2", "boundary_monotone")}
 
 

@@ -16,7 +16,7 @@ from jobs.papers.experiments.points import MINUTES, PLACE, unfinished
 from jobs.papers.experiments.windows import claims
 from jobs.papers.experiments.windows import on_spark as windows_spark
 from jobs.papers.experiments.windows import tables as paper_d
-from jobs.papers.experiments.windows.timing import Timed
+from jobs.papers.experiments.windows.timing import TimedStatements
 from optimizer.coverage.algebra import COVERED, PARTITIONED, SUBTRACTED, Window
 from optimizer.coverage.graph import as_written, cheapest, prices
 from optimizer.coverage.search import best
@@ -74,10 +74,10 @@ def test_the_papers_setups_are_sixteen() -> None:
     assert made == [list(paper_d.sets(s, 2)) for s in paper_d.PAPER]
 
 
-def timed() -> Timed:
+def timed() -> TimedStatements:
     con = kernel.connect()
     con.execute(f"CREATE TABLE events AS SELECT i AS t, i * 7 % 11 AS v FROM range({UNTIL}) AS r(i)")
-    return Timed(con, unfinished("statements", False), "data")
+    return TimedStatements(con, unfinished("statements", False), "data")
 
 
 def test_a_statement_is_timed_once_whatever_plans_have_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

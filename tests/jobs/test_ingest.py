@@ -16,6 +16,7 @@ import pytest
 from jobs.engine import kernel
 from jobs.ingest import reading
 from jobs.ingest import register as intake
+from jobs.pipeline.warehouse import Warehouse
 from optimizer.errors import ForebayError
 from tests.jobs.ingesting import NOW, SECOND, at, content, counts, lines, parquet, pipeline, reasons, rows, stored, take
 
@@ -87,10 +88,12 @@ def test_quarantined_rows_move_nothing(tmp_path: Path) -> None:
     pipe = pipeline(tmp_path)
     parquet(pipe, "a.parquet", ts=at(-1, 10**6))
     assert counts(pipe) == (1, 0, 2, 0)
-    assert intake.watermarks(pipe) == {} and intake.first_row(pipe) is None
+    tables = Warehouse(pipe.warehouse)
+    assert intake.watermarks(tables, pipe.streams) == {} and intake.first_row(tables, pipe.streams) is None
     parquet(pipe, "b.parquet", ts=at(7.25, 31.000001))
     counts(pipe, clock=NOW + 5)
-    assert intake.watermarks(pipe) == {"views": (7_250_000, 31_000_001, NOW + 5)} and intake.first_row(pipe) == 7_250_000
+    assert intake.watermarks(tables, pipe.streams) == {"views": (7_250_000, 31_000_001, NOW + 5)}
+    assert intake.first_row(tables, pipe.streams) == 7_250_000
 
 
 def test_unknown_columns_can_be_dropped(tmp_path: Path) -> None:
@@ -401,7 +404,7 @@ def test_nan_is_no_number_between_a_file_s_bounds(tmp_path: Path) -> None:
     """Arrow's footers say 0 … 1 of a column with NaN, and the engine believes them: to it nothing would be above 1."""
     pq.write_table(pa.table({"d": [0.0, float("nan"), 1.0]}), tmp_path / "a.parquet")
     con = kernel.shared()
-    rows_ = reading.found(con, reading.Input("files", "a", str(tmp_path / "a.parquet"), "parquet"), ("d",), frozenset())
+    rows_ = reading.found(con, reading.IngestInput("files", "a", str(tmp_path / "a.parquet"), "parquet"), ("d",), frozenset())
     value, _ = rows_.columns["d"]
     asked = f"SELECT count(*) FILTER ({value} > 1), CAST(max({value}) AS VARCHAR) FROM {rows_.rows} WHERE NOT {value} = 0"
     assert con.execute(asked).fetchall() == [(1, "nan")]

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from jobs.ingest import relations
 from jobs.pipeline.config import Pipeline
 from jobs.storage import tables
-from tests.jobs.ingesting import Inline, pipeline, reasons, rows, stored, take
+from tests.jobs.ingesting import pipeline, reasons, refreshed, rows, stored, take
 
 pytestmark = pytest.mark.spark
 MAPPED, VECTORS = "'delta.columnMapping.mode' = 'name'", "'delta.enableDeletionVectors' = 'true'"
@@ -90,7 +89,7 @@ def test_a_relation(other: Sql, tmp_path: Path) -> None:
     made(other, tmp_path, f"{MAPPED}, {VECTORS}")
     told = 'relations:\n  pages: {columns: {user: string, ms: bigint}, source: {delta: other}}\n'
     pipe = pipeline(tmp_path, source="", relations=told)
-    assert relations.refresh(pipe, Inline()) == ({"pages": 0}, []) and relations.refresh(pipe, Inline()).versions == {"pages": 0}
+    assert refreshed(pipe) == ({"pages": 0}, []) and refreshed(pipe).versions == {"pages": 0}
     other("DELETE FROM other WHERE ms = 2")
-    assert relations.refresh(pipe, Inline()).versions == {"pages": 1}
+    assert refreshed(pipe).versions == {"pages": 1}
     assert sorted(rows(pipe, "relations/pages", "_version, ms, \"user\"")) == [(0, 1, "a b"), (0, 2, "c=%"), (0, 3, "a b"), (1, 1, "a b"), (1, 3, "a b")]

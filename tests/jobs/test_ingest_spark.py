@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from jobs.engine.tasks import Tasks
-from jobs.ingest import ingest, relations
-from tests.jobs.ingesting import NOW, View, content, lines, pipeline, rows, stored, take
+from tests.jobs.ingesting import content, lines, pipeline, refreshed, rows, stored, take
 
 RELATIONS = "relations:\n  pages: {columns: {page: string}, source: {files: pages.csv}}\n"
 
@@ -29,10 +28,10 @@ def test_spark_tasks_do_what_this_process_does(tmp_path: Path, tasks: Tasks) -> 
         Path(pipe.folder, "landing", "broken.parquet").write_text("broken")
         Path(pipe.folder, "pages.csv").write_text("page\nhome\n")
     here = take(folders[0], last=200 * 10**6)
-    there = ingest.ingest(folders[1], View(200 * 10**6), tasks, None, lambda: NOW)
+    there = take(folders[1], last=200 * 10**6, tasks=tasks)
     assert here == there and there["streams"]["views"] == {"files": 5, "rows": 1, "late": 1, "quarantined": 8} and len(there["refused"]) == 1
     assert content(folders[0]) == content(folders[1])
     frame = tasks.session.sql("SELECT TIMESTAMP'1970-01-01 00:05:00' AS ts, 'u' AS user")
-    assert ingest.ingest(folders[1], View(), tasks, {"views": [frame]}, lambda: NOW)["streams"]["views"]["rows"] == 1
+    assert take(folders[1], only={"views": [frame]}, tasks=tasks)["streams"]["views"]["rows"] == 1
     assert stored(folders[1])[-1] == (300, 310)
-    assert relations.refresh(folders[1], tasks).versions == {"pages": 0} and rows(folders[1], "relations/pages", "page") == [("home",)]
+    assert refreshed(folders[1], tasks).versions == {"pages": 0} and rows(folders[1], "relations/pages", "page") == [("home",)]

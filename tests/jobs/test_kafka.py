@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from jobs.engine import spark
-from jobs.papers.generator import SECOND, Stream
+from jobs.papers.generator import SECOND, GeneratedStream
 from jobs.papers.generator_files import START, pieces
 from jobs.papers.generator_kafka import sent
 from jobs.storage import failpoints
@@ -133,7 +133,7 @@ def test_no_broker_is_said(tmp_path: Path) -> None:
 def test_a_generated_stream_arrives_as_the_generator_gives_it(broker: Broker, tmp_path: Path) -> None:
     """Every tuple of the seed, with its microseconds, in several sendings over two partitions."""
     broker.topic("generated", 2)
-    stream = Stream(500, groups=5, distinct=7, attributes=2)
+    stream = GeneratedStream(500, groups=5, distinct=7, attributes=2)
     assert list(sent(spark.session("local[2]"), stream, 3, broker.servers, "generated", seed=4, rows=400)) == [375, 375, 375, 375]
     columns = "{ts: timestamp, g: string, j: string, a1: bigint, a2: bigint}"
     pipe = pipeline(tmp_path, columns=columns, source=f'{{kafka: {{servers: "{broker.servers}", topic: generated}}}}')

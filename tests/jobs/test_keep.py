@@ -1,7 +1,6 @@
 """`keep`: rows, results and refused rows that nothing to come needs leave, whatever crashes; what is needed stays; verify says what it cannot know."""
 from __future__ import annotations
 
-import dataclasses
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +16,7 @@ from jobs.storage import failpoints, tables
 from jobs.storage.failpoints import Reached
 from optimizer.errors import ForebayError
 from optimizer.time import micros
-from tests.jobs.pipelines import COUNT, SECOND, answers, boundary, opened, pipeline, ran, rows
+from tests.jobs.pipelines import COUNT, SECOND, answers, boundary, opened, pipeline, ran, restarted, rows
 
 JOINED = "SELECT v.k, COUNT(*) AS n FROM views AS v [WINDOW 30 SECONDS], buys AS b [WINDOW 20 SECONDS] WHERE v.k = b.k GROUP BY v.k"
 PAIRS = "SELECT v.x, b.x AS y FROM views AS v [WINDOW 20 SECONDS], buys AS b [WINDOW 20 SECONDS] WHERE v.k = b.k"
@@ -148,7 +147,7 @@ def test_what_has_left_is_said_and_is_no_difference(tmp_path: Path, kept: Copied
 def test_refused_rows_leave_by_the_clock(tmp_path: Path) -> None:
     pipe = pipeline(tmp_path, KEPT, queries={"q": COUNT})
     now = boundary(1000)
-    pipe.runtime = dataclasses.replace(pipe.runtime, clock=lambda: now)
+    restarted(pipe, clock=lambda: now)
     rows(pipe, [5, 10**8])
     rows(pipe, [35])
     rows(pipe, [35], "buys")

@@ -6,23 +6,27 @@ from pathlib import Path
 import pytest
 
 from jobs.ledger import ledger
-from jobs.ledger.ledger import Batch, Change, Ledger, State
+from jobs.ledger.entries import Batch, KeptState
+from jobs.ledger.ledger import Ledger
+from jobs.ledger.queries import QueryChange
 from jobs.storage.tables import Conflict
+from optimizer.plan.model import Plan
 
 S = 10**6
+LATE = Plan((False,), "recompute", (0,))
 
 
 def batch(number: int, boundary: int) -> Batch:
-    return Batch(number, (boundary,), {"q": {"name": "LAP recompute"}}, {}, {}, {})
+    return Batch(number, (boundary,), {"q": LATE}, {}, {}, {})
 
 
 def entered(book: Ledger, number: int) -> None:
     book.intent(batch(number, number * S))
-    book.commit(batch(number, number * S), {"q": State({"name": "LAP recompute"}, 0, number * S, {}, number)}, {}, 0.1, {})
+    book.commit(batch(number, number * S), {"q": KeptState(LATE, 0, number * S, {}, number)}, {}, 0.1, {})
 
 
-def create(name: str) -> Change:
-    return Change(name, "create", None, "SELECT 1", columns="[]")
+def create(name: str) -> QueryChange:
+    return QueryChange(name, "create", None, "SELECT 1", columns="[]")
 
 
 def test_of_two_intents_one_stays(tmp_path: Path) -> None:
@@ -32,7 +36,7 @@ def test_of_two_intents_one_stays(tmp_path: Path) -> None:
         other.intent(batch(0, 2 * S))
     assert caught.value.exit_code == 3
     found = other.last()
-    assert found is not None and (found[0], found[1].boundaries) == ("intent", (S,))
+    assert found is not None and found.is_open and found.batch.boundaries == (S,)
 
 
 def test_of_two_commits_one_stays(tmp_path: Path) -> None:
@@ -49,11 +53,11 @@ def test_a_request_sees_the_mark_that_its_changes_come_with(tmp_path: Path) -> N
     one, other = Ledger(str(tmp_path)), Ledger(str(tmp_path))
     seen: list[int | None] = []
 
-    def make(begun: int | None, known: tuple[Change, ...]) -> Change:
+    def make(begun: int | None, known: tuple[QueryChange, ...]) -> QueryChange:
         seen.append(begun)
         if len(seen) == 1:
-            assert other.begin(5 * S, other.asked())
-        return Change("q", "create", (begun or 0) + S)
+            assert other.begin(5 * S, other.changes_version())
+        return QueryChange("q", "create", (begun or 0) + S)
 
     assert one.request(make).effective == 6 * S
     assert seen == [None, 5 * S]
@@ -61,10 +65,10 @@ def test_a_request_sees_the_mark_that_its_changes_come_with(tmp_path: Path) -> N
 
 def test_a_mark_fails_when_something_was_asked_since(tmp_path: Path) -> None:
     one, other = Ledger(str(tmp_path)), Ledger(str(tmp_path))
-    asked = one.asked()
+    asked = one.changes_version()
     other.request(lambda begun, known: create("q"))
     assert not one.begin(S, asked)
-    assert one.begin(S, one.asked()) and one.begun() == S
+    assert one.begin(S, one.changes_version()) and one.begun() == S
 
 
 @pytest.mark.slow
@@ -87,10 +91,11 @@ def test_many_entries_become_one_file_and_say_the_same(tmp_path: Path) -> None:
 def test_what_was_let_go_is_forgotten_in_a_commit_and_in_an_open_intent(tmp_path: Path) -> None:
     book = Ledger(str(tmp_path))
     entered(book, 0)
-    state = book.last()[2]      # type: ignore[index]
+    states = book.last().states      # type: ignore[union-attr]
     book.let_go("q")
-    assert book.last()[2] == {}      # type: ignore[index]
-    book.intent(Batch(1, (S,), {}, {}, state, {"state/q/0/totals0": 3}))
+    assert book.last().states == {}      # type: ignore[union-attr]
+    book.intent(Batch(1, (S,), {}, {}, states, {"state/q/0/totals0": 3}))
     book.let_go("q")
-    phase, open_batch, states = book.last()      # type: ignore[misc]
-    assert (phase, open_batch.states, states) == ("intent", {}, {})
+    entry = book.last()
+    assert entry is not None and entry.is_open and (entry.batch.states, entry.states) == ({}, {})
+    assert Ledger(str(tmp_path)).last() == entry

@@ -61,11 +61,11 @@ def exhausting(monkeypatch: pytest.MonkeyPatch, fits: int, plans: tuple[str, ...
     tried: list[int] = []
     perform = batch._perform
 
-    def performed(context: object, one: object, todo: list[batch.Work], *rest: object) -> object:
+    def performed(context: object, one: object, todo: list[batch.QueryWork], *rest: object) -> object:
         outcomes, samples = perform(context, one, todo, *rest)      # type: ignore[arg-type]
         tried.extend(w.parts for w in todo)
         short = {w.name for w in todo if w.parts < fits or w.plan.name in plans}
-        return [batch.Outcome(o.query, o.part, exhausted="Out of Memory Error") if o.query in short else o for o in outcomes], samples
+        return [batch.TaskResult(o.query, o.part, exhausted="Out of Memory Error") if o.query in short else o for o in outcomes], samples
 
     monkeypatch.setattr(batch, "_perform", performed)
     return tried
@@ -123,7 +123,7 @@ def test_members_of_a_group_that_does_not_fit_run_apart(tmp_path: Path, monkeypa
 
     def performed(*args: object) -> object:
         outcomes, samples = perform(*args)      # type: ignore[arg-type]
-        return [batch.Outcome(o.query, o.part, exhausted="Out of Memory Error") if o.query.startswith("shared:") else o for o in outcomes], samples
+        return [batch.TaskResult(o.query, o.part, exhausted="Out of Memory Error") if o.query.startswith("shared:") else o for o in outcomes], samples
 
     monkeypatch.setattr(batch, "_perform", performed)
     assert ran(pipe, flush=True)[-1] == 60 and equal(pipe)

@@ -25,7 +25,7 @@ def asked(pipe: forebay.Pipeline, until: int, times: int = 1, after: Callable[[]
         for _ in ran(pipe):
             last = pipe.runtime.ledger.last()
             assert last is not None
-            found.append(last[1].parts)
+            found.append(last.batch.parts)
             after()
     return found
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 import pytest
 
 from jobs.engine.reach import MOMENTS, split
-from jobs.engine.work import Timed
+from jobs.engine.work import TimedFiles
 from jobs.storage.tables import File
 from optimizer.plan.membership import Counting, Range
 from optimizer.plan.program import Source
@@ -20,12 +20,12 @@ def file(name: str, boundaries: tuple[int, int], stamps: tuple[int, int], rows: 
     return File(name, rows, 1, {"_boundary": boundaries[0], "ts": stamps[0]}, {"_boundary": boundaries[1], "ts": stamps[1]})
 
 
-def found(source: Source, *files: File) -> tuple[tuple[str, ...], tuple[Timed, ...]]:
+def found(source: Source, *files: File) -> tuple[tuple[str, ...], tuple[TimedFiles, ...]]:
     return split(files, source, lambda f: f.path)
 
 
 def test_rows_that_leave_together_are_told_by_one_time() -> None:
-    assert found(CAME, file("a", (110, 110), (100, 109))) == ((), (Timed(("a",), 110, 100),))
+    assert found(CAME, file("a", (110, 110), (100, 109))) == ((), (TimedFiles(("a",), 110, 100),))
 
 
 @pytest.mark.parametrize("why, doubtful", [
@@ -37,17 +37,17 @@ def test_in_doubt_times_are_read(why: str, doubtful: File) -> None:
 
 def test_files_of_one_moment_stand_together() -> None:
     files = [file("a", (110, 110), (101, 103)), file("b", (110, 110), (105, 109)), file("c", (110, 110), (90, 95))]
-    assert found(CAME, *files) == ((), (Timed(("a", "b"), 110, 101), Timed(("c",), 110, 90)))
+    assert found(CAME, *files) == ((), (TimedFiles(("a", "b"), 110, 101), TimedFiles(("c",), 110, 90)))
 
 
 def test_a_file_half_in_a_range_is_read() -> None:
     leaving = Source("s0", "stream", "views", (Range(100, 200), Range(-ALWAYS, 200, 30, 45)), stamp="ts", counting=SLIDING)
-    assert found(leaving, file("a", (50, 50), (41, 48)), file("b", (50, 50), (41, 44))) == (("a",), (Timed(("b",), 50, 41),))
+    assert found(leaving, file("a", (50, 50), (41, 48)), file("b", (50, 50), (41, 44))) == (("a",), (TimedFiles(("b",), 50, 41),))
 
 
 def test_of_a_window_alone_all_certain_files_are_one() -> None:
     files = [file("a", (150, 190), (141, 180)), file("b", (150, 150), (139, 145)), file("c", (160, 200), (140, 199))]
-    assert found(WINDOW, *files) == (("b",), (Timed(("a", "c"), 200, 140),))
+    assert found(WINDOW, *files) == (("b",), (TimedFiles(("a", "c"), 200, 140),))
 
 
 def test_a_source_that_asks_for_times_gets_them() -> None:

@@ -114,10 +114,10 @@ def test_a_failure_does_not_undo_what_was_asked_for_later_boundaries(tmp_path: P
     rows(pipe, [1], x=0)
     rows(pipe, [25])
     ledger = pipe.runtime.ledger
-    assert ledger.begin(boundary(10), ledger.asked())
+    assert ledger.begin(boundary(10), ledger.changes_version())
     pipe.create("q", COUNT, replace=True)
     assert ran(pipe) == [10, 20]
-    assert requests.show(pipe.runtime, "q").state == "active"
+    assert requests.show(pipe.runtime, "q").is_active
     assert answers(pipe, "q") == [(20, 1)]
 
 

@@ -11,7 +11,6 @@ import pytest
 import forebay
 from forebay.text import query
 from jobs.adapt import choice, sharing
-from jobs.adapt.sharing import Groups
 from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.maintenance import compact
 from jobs.storage import failpoints
@@ -19,7 +18,7 @@ from optimizer.errors import ForebayError
 from optimizer.sharing import ways
 from optimizer.sharing.ways import Way
 from optimizer.time import micros
-from tests.jobs.pipelines import answers, boundary, equal, opened, pipeline, ran, rows
+from tests.jobs.pipelines import answers, boundary, equal, opened, pipeline, ran, restarted, rows
 
 pytestmark = pytest.mark.slow
 
@@ -90,7 +89,7 @@ def test_other_windows_groupings_and_joins_share_the_scan(tmp_path: Path) -> Non
     rows(pipe, [36, 44], "views"), rows(pipe, [37, 45], "clicks")
     assert ran(pipe) == [30, 40] and equal(pipe)
     last = pipe.runtime.ledger.last()
-    assert last is not None and [set(names) for names in last[1].shared.values()] == [{"q1", "q2", "q3", "q4", "q5", *FAMILY}]
+    assert last is not None and [set(names) for names in last.batch.query_groups.values()] == [{"q1", "q2", "q3", "q4", "q5", *FAMILY}]
     assert all(name.startswith("shared-") for name in results(pipe.runtime))
     assert [t for t, *_ in answers(pipe, "tumbling")] == [20, 40] and {t for t, *_ in answers(pipe, "three")} == {10, 20, 30, 40}
     assert shown(pipe, "by_x")["members"] == 10
@@ -160,7 +159,7 @@ def test_a_group_that_is_not_weighed_goes_on_without_prices(tmp_path: Path) -> N
     """As benchmarks ask it: what was counted before is of no use then."""
     pipe = filled(tmp_path, four())
     ran(pipe)
-    pipe.runtime.memory(Groups).share_from = 2
+    restarted(pipe, share_from=2)
     pipe.create("late", joined("b.x > 0"))
     rows(pipe, [36], "views"), rows(pipe, [36], "clicks")
     assert ran(pipe) == [30] and equal(pipe)

@@ -14,7 +14,7 @@ from forebay.cli import main
 from jobs.adapt import statistics, statistics_table
 from jobs.adapt.statistics import EVERY, FIRST
 from jobs.batch.works import parsed
-from jobs.engine.sample import Asked, take
+from jobs.engine.sample import SampleOrder, take
 from jobs.engine.small_tables import ask
 from jobs.storage import tables
 from optimizer.plan.lowering import Lowering
@@ -52,7 +52,7 @@ def _run(pipe: forebay.Pipeline, count: int) -> None:
 
 def _known(pipe: forebay.Pipeline, name: str = "q") -> Observed | None:
     rt = pipe.runtime
-    return statistics.observed(rt, name, parsed(pipe.query(name)["sql"], rt.catalog))
+    return pipe.loop.statistics.observed(name, parsed(pipe.query(name)["sql"], rt.catalog))
 
 
 def _sampled(pipe: forebay.Pipeline, name: str = "q") -> list[int]:
@@ -142,10 +142,10 @@ def test_a_relation_is_sampled_once_a_version(tmp_path: Path) -> None:
     pipe.ingest()
     _come(pipe, 1, 1)
     _run(pipe, 1)
-    first = statistics.samples(pipe.runtime, "q", parsed(sql, pipe.runtime.catalog))[0].inputs[1]
+    first = pipe.loop.statistics.samples("q", parsed(sql, pipe.runtime.catalog))[0].inputs[1]
     _come(pipe, 2, 2)
     _run(pipe, 1)
-    second = statistics.samples(pipe.runtime, "q", parsed(sql, pipe.runtime.catalog))[0].inputs[1]
+    second = pipe.loop.statistics.samples("q", parsed(sql, pipe.runtime.catalog))[0].inputs[1]
     assert second.combinations is first.combinations and second.version == first.version
     (tmp_path / "names.csv").write_text("k,name\n0,a\n1,b\n2,c\n")
     pipe.ingest()
@@ -162,7 +162,7 @@ def test_running_totals_count_the_combinations(tmp_path: Path) -> None:
     pipe.change("q", "pin", "EAP11 running")
     _come(pipe, 1, 4)
     _run(pipe, 4)
-    newest = statistics.samples(pipe.runtime, "q", parsed(JOIN, pipe.runtime.catalog))[0]
+    newest = pipe.loop.statistics.samples("q", parsed(JOIN, pipe.runtime.catalog))[0]
     assert [i.held for i in newest.inputs] == [3, 3]
 
 
@@ -183,7 +183,7 @@ def test_a_sample_that_cannot_be_taken_is_none(tmp_path: Path) -> None:
     query = parsed(JOIN, pipe.runtime.catalog)
     (tmp_path / "bad.parquet").write_text("no")
     for path in ("bad.parquet", "gone.parquet"):
-        asked = Asked("q", 0, sampling(Lowering(shape(query), default(query)), 0, 10 * SECOND, 0, 1), (str(tmp_path / path),))
+        asked = SampleOrder("q", 0, sampling(Lowering(shape(query), default(query)), 0, 10 * SECOND, 0, 1), (str(tmp_path / path),))
         assert take(asked).sample is None
     _come(pipe, 1, 1)
     _run(pipe, 1)
@@ -216,11 +216,11 @@ def test_statistics_that_cannot_be_read_are_made_anew(tmp_path: Path) -> None:
 def test_a_first_look_at_a_query_that_never_ran(tmp_path: Path) -> None:
     pipe = _pipe(tmp_path)
     query = parsed(JOIN, pipe.runtime.catalog)
-    assert statistics.sampled(pipe.runtime, query).weight == 0
+    assert pipe.loop.statistics.first_look(query).weight == 0
     _come(pipe, 1, 3)
-    known = statistics.sampled(pipe.runtime, query)
+    known = pipe.loop.statistics.first_look(query)
     assert known.weight > 0 and known.inputs[0].combinations == pytest.approx(3, rel=0.01)
-    assert known.inputs[0].rate == pytest.approx(6, rel=0.05) and statistics.sampled(pipe.runtime, parsed(COUNT, pipe.runtime.catalog)).weight > 0
+    assert known.inputs[0].rate == pytest.approx(6, rel=0.05) and pipe.loop.statistics.first_look(parsed(COUNT, pipe.runtime.catalog)).weight > 0
 
 
 def test_stats_says_it(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -1,15 +1,13 @@
 """The same samples where Spark does the work: beside the tasks' orders in one Spark job, and by Spark SQL where a plan is placed in the JVM."""
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 import pytest
 
 import forebay
-from jobs.adapt import statistics
 from jobs.batch.works import parsed
-from tests.jobs.pipelines import boundary, equal
+from tests.jobs.pipelines import boundary, equal, restarted
 from tests.jobs.test_statistics import JOIN, _come, _pipe, _run
 
 pytestmark = pytest.mark.spark
@@ -22,14 +20,14 @@ def test_rates_selectivities_and_keys(engine: str | None, dialect: str, tmp_path
     settings = tmp_path / "forebay.yml"
     settings.write_text(settings.read_text().replace("master: inline", "master: \"local[2]\""))
     pipe = forebay.open(str(tmp_path), engine)
-    pipe.runtime = dataclasses.replace(pipe.runtime, clock=lambda: boundary(10**9))
+    restarted(pipe, clock=lambda: boundary(10**9))
     try:
         before = pipe.runtime.tasks.jobs
         _run(pipe, 2)
         jobs = pipe.runtime.tasks.jobs - before
         query = parsed(pipe.query("q")["sql"], pipe.runtime.catalog)
-        known = statistics.observed(pipe.runtime, "q", query)
-        assert {s.dialect for s in statistics.samples(pipe.runtime, "q", query)} == {dialect}
+        known = pipe.loop.statistics.observed("q", query)
+        assert {s.dialect for s in pipe.loop.statistics.samples("q", query)} == {dialect}
         assert jobs == (0 if engine else 2), "a sample makes no Spark job of its own where tasks do the work"
         assert equal(pipe)
     finally:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from jobs.engine import tasks as tasks_module
-from jobs.engine.spark import Broken
+from jobs.engine.spark import SparkFailure
 from jobs.engine.tasks import Tasks, _Share, _sorted
 from optimizer.errors import ForebayError
 
@@ -66,14 +66,14 @@ def test_results_come_in_the_order_of_the_items_however_wide(spark: Any) -> None
 
 @pytest.mark.spark
 def test_an_error_in_a_task_is_sparks_and_says_what_the_task_died_of(spark: Any) -> None:
-    with pytest.raises(Broken, match="ZeroDivisionError"):
+    with pytest.raises(SparkFailure, match="ZeroDivisionError"):
         Tasks("local[2]", _session=spark).map(six_by, range(5))
 
 
 @pytest.mark.spark
 def test_what_cannot_be_pickled_is_refused_before_a_task_runs(spark: Any) -> None:
     lock = threading.Lock()
-    with pytest.raises(Broken, match="(?i)pickle"):
+    with pytest.raises(SparkFailure, match="(?i)pickle"):
         Tasks("local[2]", _session=spark).map(lambda n: (n, lock), range(2))
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from jobs.engine import kernel
 from jobs.ingest import reading, texts
-from jobs.ingest.texts import BAD_FIELDS, BAD_LONG, BAD_QUOTES, Broken
+from jobs.ingest.texts import BAD_FIELDS, BAD_LONG, BAD_QUOTES, BrokenFile
 
 ENDS = ("\n", "\r\n", "\r")
 Row = tuple[str | None, ...]
@@ -22,7 +22,7 @@ def read(folder: Path, name: str, content: bytes, **options: str) -> tuple[list[
     path = folder / name
     path.write_bytes(content)
     con = kernel.shared()
-    item = reading.Input("files", name, str(path), "json" if "json" in name else "csv", options=options)
+    item = reading.IngestInput("files", name, str(path), "json" if "json" in name else "csv", options=options)
     source = reading.found(con, item, ("a", "b"), frozenset())
     columns = ", ".join(sql for sql, _ in source.columns.values())
     rows = con.execute(f"SELECT {source.broken}, line, {columns} FROM {source.rows}").fetchall()
@@ -123,7 +123,7 @@ def test_lines_across_blocks_are_whole(tmp_path: Path, monkeypatch: pytest.Monke
     (b"a,b\r\n1,2\r\n" * 5000 + b"1,\xff\r\n", "line 10001 has the byte FF"),
     ("a,b\n1,2\n".encode("utf-16"), "UTF-16"), (b"a,b\n1,\xc3", "line 2 has the byte C3")])
 def test_what_is_not_utf_8_is_refused_by_its_line(tmp_path: Path, name: str, content: bytes, word: str) -> None:
-    with pytest.raises(Broken, match=word):
+    with pytest.raises(BrokenFile, match=word):
         read(tmp_path, name, content)
 
 
@@ -131,7 +131,7 @@ def test_what_is_not_utf_8_is_refused_by_its_line(tmp_path: Path, name: str, con
 @pytest.mark.parametrize("content", [
     b"hello", gzip.compress(b"a,b\n1,2\n" * 1000)[:-12], gzip.compress(b"a,b\n1,2\n")[:14]])
 def test_a_damaged_packed_file_is_refused(tmp_path: Path, name: str, content: bytes) -> None:
-    with pytest.raises(Broken, match="gzip"):
+    with pytest.raises(BrokenFile, match="gzip"):
         read(tmp_path, name, content)
 
 
@@ -140,7 +140,7 @@ def test_a_damaged_packed_file_is_refused(tmp_path: Path, name: str, content: by
     ("a,b,a\n", "names the column a twice"), ("a,,b\n", "column 2 of 3 has no name"), (",,b\n", "column 2 of 3 has no name"),
     ("a,\n", "column 2 of 2 has no name"), ('""\n1\n', "column 1 of 1 has no name"), ("a," + "b" * 200_000 + "\n", "header line")])
 def test_a_header_that_names_no_columns_is_refused(tmp_path: Path, content: str, word: str) -> None:
-    with pytest.raises(Broken, match=word):
+    with pytest.raises(BrokenFile, match=word):
         read(tmp_path, "a.csv", content.encode())
 
 

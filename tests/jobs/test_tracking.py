@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from jobs import run as runner
 from jobs.commands import scheduled
 from jobs.commands.airflow_home import ROOT
 from jobs.reports import tracking
+from jobs.run import state_paths
 from optimizer.errors import ForebayError
 from tests.jobs import pipelines
 from tests.jobs.pipelines import COUNT, pipeline, rows
@@ -85,7 +85,7 @@ def test_state_fan_out_and_who_asked_are_told(tmp_path: Path) -> None:
     client, parents, _ = history(pipe)
     assert parents["q"].data.tags["forebay.trigger"] == "cli" and parents["q"].data.tags["forebay.dag_run"] == ""
     state = steps(client, parents["q"], "state_bytes")
-    on_disk = {f.path: f.size for s in pipe.runtime.ledger.last()[2].values() for p in runner.state_paths(pipe.runtime, "q", s)
+    on_disk = {f.path: f.size for s in pipe.runtime.ledger.last().states.values() for p in state_paths(pipe.runtime, "q", s)
                for f in pipe.runtime.table(p).refresh().files()}
     assert state[max(state)] == sum(on_disk.values()) > 0
     # the window of 20 s: at 20 s six views and four clicks of one key

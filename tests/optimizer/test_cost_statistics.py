@@ -9,22 +9,22 @@ import pytest
 from optimizer.errors import ForebayError
 from optimizer.papers.document import read, written
 from optimizer.papers.many_way import price
-from optimizer.papers.statistics import Constants, Setting, Stream, timed
+from optimizer.papers.statistics import Constants, PaperStream, Setting, timed
 from optimizer.plan.model import candidates
 from tests.optimizer.costs import by_hand
 from tests.optimizer.planning import query
 
-STREAM = Stream("v", 300, 5000, 150, 0.1)
+STREAM = PaperStream("v", 300, 5000, 150, 0.1)
 
 
 @pytest.mark.parametrize("make,said", [
-    (lambda: Stream("v", -1, 5), "rate of stream v is -1; expected tuples a second: a number at least 0"),
-    (lambda: Stream("v", float("nan"), 5), "rate of stream v is nan"),
-    (lambda: Stream("v", 1, float("inf")), "window of stream v is inf"),
-    (lambda: Stream("v", 10**400, 5), "rate of stream v is 1000"),
-    (lambda: Stream("v", 1, 5, 0), "groups of stream v is 0; expected distinct values"),
-    (lambda: Stream("v", 1, 5, 1, 1.5), "selectivity of stream v is 1.5; expected 1 / distinct join values: a number from 0 to 1"),
-    (lambda: Stream("v", 1, 5, 1, 0), "selectivity of stream v is 0"),
+    (lambda: PaperStream("v", -1, 5), "rate of stream v is -1; expected tuples a second: a number at least 0"),
+    (lambda: PaperStream("v", float("nan"), 5), "rate of stream v is nan"),
+    (lambda: PaperStream("v", 1, float("inf")), "window of stream v is inf"),
+    (lambda: PaperStream("v", 10**400, 5), "rate of stream v is 1000"),
+    (lambda: PaperStream("v", 1, 5, 0), "groups of stream v is 0; expected distinct values"),
+    (lambda: PaperStream("v", 1, 5, 1, 1.5), "selectivity of stream v is 1.5; expected 1 / distinct join values: a number from 0 to 1"),
+    (lambda: PaperStream("v", 1, 5, 1, 0), "selectivity of stream v is 0"),
     (lambda: timed("v", 1, -5), "seconds of stream v is -5"),
     (lambda: Constants(Ph=-0.1), "Ph of the constants is -0.1"),
     (lambda: Constants(Ug=True), "Ug of the constants is True"),
@@ -40,7 +40,7 @@ def test_what_is_out_of_range_is_refused_by_name(make: Callable[[], object], sai
 
 
 def test_a_window_of_seconds_holds_rate_times_seconds() -> None:
-    assert timed("v", 300, 60, 150, 0.1) == Stream("v", 300, 18000, 150, 0.1)
+    assert timed("v", 300, 60, 150, 0.1) == PaperStream("v", 300, 18000, 150, 0.1)
 
 
 def test_a_file_reads_in_the_papers_symbols() -> None:
@@ -48,23 +48,23 @@ def test_a_file_reads_in_the_papers_symbols() -> None:
     given: dict[str, object] = {"streams": {"v": {"rate": 300, "groups": 20, "selectivity": 0.5}, "clicks": {"rate": 100, "groups": 1, "selectivity": 0.25}},
                                 "method": "nested loop", "buckets": 7, "constants": {"Pn": 2.0}}
     found = read(given, query("two-streams"))
-    assert found == Setting((Stream("v", 300, 18000, 20, 0.5), Stream("c", 100, 4000, 1, 0.25)), "nested loop", 7, Constants(Pn=2.0))
+    assert found == Setting((PaperStream("v", 300, 18000, 20, 0.5), PaperStream("c", 100, 4000, 1, 0.25)), "nested loop", 7, Constants(Pn=2.0))
     assert read(written(found), query("two-streams")) == found
 
 
 def test_what_a_file_leaves_out_is_known_or_paper_as_default() -> None:
     asked = query("two-streams")
-    assert read({}, asked).streams == (Stream("v", 300, 18000, 150, 0.1), Stream("c", 300, 12000, 1, 0.1))
-    known = {"v": Stream("v", 7, 99, 3, 0.5)}
+    assert read({}, asked).streams == (PaperStream("v", 300, 18000, 150, 0.1), PaperStream("c", 300, 12000, 1, 0.1))
+    known = {"v": PaperStream("v", 7, 99, 3, 0.5)}
     assert read({}, asked, known).streams[0] == known["v"]
-    assert read({"streams": {"v": {"rate": 10}}}, asked, known).streams[0] == Stream("v", 10, 600, 3, 0.5)
-    assert read({"streams": {"v": {"window": 5}}}, asked, known).streams[0] == Stream("v", 7, 5, 3, 0.5)
+    assert read({"streams": {"v": {"rate": 10}}}, asked, known).streams[0] == PaperStream("v", 10, 600, 3, 0.5)
+    assert read({"streams": {"v": {"window": 5}}}, asked, known).streams[0] == PaperStream("v", 7, 5, 3, 0.5)
 
 
 def test_windows_without_a_range_and_relations() -> None:
-    assert read({}, query("landmark")).streams[0] == Stream("v", 300, 5000, 150, 0.1, leaving=False)
+    assert read({}, query("landmark")).streams[0] == PaperStream("v", 300, 5000, 150, 0.1, leaving=False)
     tumbling, relation = read({}, query("relation")).streams
-    assert tumbling == Stream("v", 300, 18000, 1, 0.1, leaving=False) and relation == Stream("p", 0, 5000, 150, 0.1)
+    assert tumbling == PaperStream("v", 300, 18000, 1, 0.1, leaving=False) and relation == PaperStream("p", 0, 5000, 150, 0.1)
 
 
 @pytest.mark.parametrize("given,said", [

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from optimizer.coverage.algebra import ALONE, COVERED, PARTITIONED, SPANNED, SUBTRACTED, TILED, Relation, Window, covers, multiplier, partitions, relation
+from optimizer.coverage.algebra import ALONE, COVERED, PARTITIONED, SPANNED, SUBTRACTED, TILED, CoverRelation, Window, covers, multiplier, partitions, relation
 from optimizer.coverage.candidates import candidates
 from optimizer.coverage.factors import benefit, best_factor, covering_candidates, divisors, helps, tumbling_candidates, with_factors
 from optimizer.coverage.generate import random_set, sequential_set
@@ -42,7 +42,7 @@ def test_examples_2_and_5() -> None:
 
 
 @pytest.mark.parametrize("model", (PARTITIONED, COVERED), ids=lambda r: r.name)
-def test_example_6(model: Relation) -> None:
+def test_example_6(model: CoverRelation) -> None:
     given_ = tumbling(10, 20, 30, 40)
     price = prices(given_, model)
     assert (price.period, as_written(given_, price).cost, cheapest(given_, price).cost) == (120, 480, 150)
@@ -50,7 +50,7 @@ def test_example_6(model: Relation) -> None:
 
 
 @pytest.mark.parametrize("model", (PARTITIONED, COVERED), ids=lambda r: r.name)
-def test_example_7(model: Relation) -> None:
+def test_example_7(model: CoverRelation) -> None:
     given_ = tumbling(20, 30, 40)
     price = prices(given_, model)
     for found in (with_factors(given_, price), best(given_, price).graph, heuristic(given_, price)):
@@ -179,7 +179,7 @@ MOST_TRIED = 9
 
 
 @given(sets, st.sampled_from((COVERED, PARTITIONED, TILED, SPANNED)), st.integers(1, 100))
-def test_what_is_called_exact_is_the_cheapest_of_all_choices_of_candidates(given_: set[Window], relation: Relation, rate: int) -> None:
+def test_what_is_called_exact_is_the_cheapest_of_all_choices_of_candidates(given_: set[Window], relation: CoverRelation, rate: int) -> None:
     """However many are chosen: the search leaves out only what its bound says cannot be cheaper."""
     price = prices(given_, relation, rate)
     possible = candidates(given_, relation.name) or []

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from optimizer.papers.reorder import Joins, Orders, orders, replanned
-from optimizer.papers.sharing import Join, QuerySets, Side, cost, union
+from optimizer.papers.sharing import JoinSizes, QuerySets, Side, cost, union
 from optimizer.sharing.grouping import HYSTERESIS, gain, groups
 
 
@@ -42,7 +42,7 @@ def test_query_sets_of_the_text_share_three_of_four_tuples() -> None:
 
 def test_sharing_loses_where_nothing_is_shared_and_the_join_is_formed() -> None:
     """Fig. 6: Q4 and Q5 select other videos and other views, and a shared join forms what neither asked for."""
-    join = Join(sets(q4=100, q5=100), sets(q4=100, q5=100), 50, 50, materialised=True)
+    join = JoinSizes(sets(q4=100, q5=100), sets(q4=100, q5=100), 50, 50, materialised=True)
     assert join.together(("Q4", "Q5")) > join.apart(("Q4", "Q5"))
     assert groups(("Q4", "Q5"), join.together) == (frozenset({"Q4"}), frozenset({"Q5"}))
 
@@ -50,9 +50,9 @@ def test_sharing_loses_where_nothing_is_shared_and_the_join_is_formed() -> None:
 def test_groups_of_figure_7a() -> None:
     """Q1 and Q2 take all videos and views, Q4 and Q6 mostly the same French ones, Q5 others."""
     rows = sets(q12=1000, q1246=60, q124=5, q126=5, q125=80)
-    join = Join(rows, rows, 400, 400, materialised=True)
+    join = JoinSizes(rows, rows, 400, 400, materialised=True)
     each = sets(q12=1000, q46=60, q4=5, q6=5, q5=80)
-    together = Join(each, each, 400, 400, materialised=True)
+    together = JoinSizes(each, each, 400, 400, materialised=True)
     found = groups(("Q1", "Q2", "Q4", "Q5", "Q6"), together.together)
     assert found == (frozenset({"Q1", "Q2"}), frozenset({"Q4", "Q6"}), frozenset({"Q5"}))
     assert gain(frozenset({"Q1"}), frozenset({"Q2"}), join.together) == pytest.approx(0.5)

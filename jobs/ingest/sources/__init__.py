@@ -6,24 +6,25 @@ from collections.abc import Sequence
 from typing import Any
 
 from jobs.ingest import register as intake
-from jobs.ingest.reading import Input
+from jobs.ingest.reading import IngestInput
 from jobs.ingest.sources import delta, files, hand, kafka
 from jobs.pipeline.model import Pipeline, Stream
+from jobs.pipeline.warehouse import Warehouse
 from jobs.storage import places
 
 
-def handed(pipeline: Pipeline, stream: Stream, things: Sequence[Any]) -> list[Input]:
+def handed(pipeline: Pipeline, stream: Stream, things: Sequence[Any]) -> list[IngestInput]:
     """Paths and data frames that somebody handed over; what is not there or cannot be read as rows is refused before anything changes."""
-    def one(thing: Any) -> Input:
+    def one(thing: Any) -> IngestInput:
         return files.named(pipeline, stream, os.fspath(thing)) if isinstance(thing, (str, os.PathLike)) else hand.staged(pipeline, stream, thing)
 
     return [one(thing) for thing in things]
 
 
-def pending(pipeline: Pipeline, stream: Stream, tasks: Any, given: list[Input] | None) -> list[Input]:
+def pending(pipeline: Pipeline, warehouse: Warehouse, stream: Stream, tasks: Any, given: list[IngestInput] | None) -> list[IngestInput]:
     """Inputs not known by name, size and time; those that only look new are found out by their digest when they are read."""
-    known = intake.known(pipeline, stream.name)
-    inputs = given if given is not None else _from_source(pipeline, stream, tasks)
+    known = intake.known(warehouse, stream.name)
+    inputs = given if given is not None else _from_source(pipeline, warehouse, stream, tasks)
     chosen = {i.path or i.name: i for i in inputs if i.name not in known or i.kind != "hand" and (i.size, i.modified) not in known[i.name].states}
     return list(chosen.values())
 
@@ -33,9 +34,11 @@ def clear(pipeline: Pipeline) -> None:
     places.delete_folder(places.join(pipeline.warehouse, "staging"))
 
 
-def _from_source(pipeline: Pipeline, stream: Stream, tasks: Any) -> list[Input]:
+def _from_source(pipeline: Pipeline, warehouse: Warehouse, stream: Stream, tasks: Any) -> list[IngestInput]:
     if stream.source is None:
         return []
     if stream.source.kind == "kafka":
-        return kafka.pending(pipeline, stream, tasks)
-    return delta.pending(pipeline, stream, tasks) if stream.source.kind == "delta" else files.pending(pipeline, stream)
+        return kafka.pending(pipeline, warehouse, stream, tasks)
+    if stream.source.kind == "delta":
+        return delta.pending(pipeline, warehouse, stream, tasks)
+    return files.pending(pipeline, stream)

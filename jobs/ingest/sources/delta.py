@@ -12,11 +12,12 @@ from typing import Any
 from urllib.parse import unquote
 
 from jobs.ingest import register as intake
-from jobs.ingest.reading import MARK, Input
+from jobs.ingest.reading import MARK, IngestInput
 from jobs.ingest.sources import spark_delta
 from jobs.ingest.sources.files import label
 from jobs.ingest.sources.hand import staging
 from jobs.pipeline.model import Pipeline, Stream
+from jobs.pipeline.warehouse import Warehouse
 from jobs.storage import places, tables
 from jobs.storage.tables import Table
 from optimizer.errors import failed
@@ -26,16 +27,16 @@ _HINT = "a stream takes appended rows only, before the log is cleaned; start a n
 Action = tuple[str, dict[str, Any]]
 
 
-def pending(pipeline: Pipeline, stream: Stream, tasks: Any) -> list[Input]:
+def pending(pipeline: Pipeline, warehouse: Warehouse, stream: Stream, tasks: Any) -> list[IngestInput]:
     """What came since the version in the ledger, and the mark of the version reached."""
     assert stream.source is not None
     path = stream.source.path
     name, table = f"delta:{label(pipeline, path)}", tables.open_table(path)
-    said, now = intake.last(pipeline, stream.name, name), table.version
+    said, now = intake.last(warehouse, stream.name, name), table.version
     before = None if said is None else int(said)
     if before == now:
         return []
-    mark = Input("delta", name, "", MARK, size=now, digest=str(now))
+    mark = IngestInput("delta", name, "", MARK, size=now, digest=str(now))
     if by_spark(table):
         parts: list[spark_delta.Part] = [(now, None)] if before is None else list(_parts(path, before, now))
         return staged(pipeline, stream.name, tasks, table, parts) or [mark]
@@ -49,17 +50,17 @@ def by_spark(table: Table) -> bool:
     return bool(table.features & LACKING)
 
 
-def snapshot(pipeline: Pipeline, path: str) -> list[Input]:
+def snapshot(pipeline: Pipeline, path: str) -> list[IngestInput]:
     """All rows of the newest version, in the order of the files' names."""
     partitions = tables.open_table(path).partitions()
     return [_input(pipeline, path, f, partitions[f]) for f in sorted(partitions)]
 
 
-def staged(pipeline: Pipeline, owner: str, tasks: Any, table: Table, parts: Iterable[spark_delta.Part]) -> list[Input]:
+def staged(pipeline: Pipeline, owner: str, tasks: Any, table: Table, parts: Iterable[spark_delta.Part]) -> list[IngestInput]:
     """Rows that Spark read, under the table's name and version: they land together, and say how far it was read."""
     name, folder = f"delta:{label(pipeline, table.path)}", places.join(staging(pipeline, owner), f"delta-{os.urandom(8).hex()}")
     files = spark_delta.staged(tasks, table.path, list(parts), folder)
-    return [Input("delta", name, f, "parquet", *places.size_and_time(f), digest=str(table.version)) for f in files]
+    return [IngestInput("delta", name, f, "parquet", *places.size_and_time(f), digest=str(table.version)) for f in files]
 
 
 def _parts(path: str, before: int, now: int) -> Iterator[spark_delta.Part]:
@@ -95,9 +96,9 @@ def _actions(path: str, version: int) -> Iterator[Action]:
         yield from json.loads(line).items()
 
 
-def _input(pipeline: Pipeline, root: str, file: str, partition: dict[str, str | None]) -> Input:
+def _input(pipeline: Pipeline, root: str, file: str, partition: dict[str, str | None]) -> IngestInput:
     path = places.join(root, unquote(file))
     try:
-        return Input("delta", label(pipeline, path), path, "parquet", *places.size_and_time(path), constants=partition)
+        return IngestInput("delta", label(pipeline, path), path, "parquet", *places.size_and_time(path), constants=partition)
     except FileNotFoundError:
         raise failed("not-appended", f"{path}, which a version appended, is gone", _HINT) from None

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import os
 
-from jobs.ingest.reading import Input
+from jobs.ingest.reading import IngestInput
 from jobs.pipeline.model import Pipeline, Source, Stream
 from jobs.storage import patterns, places
 from optimizer.errors import ForebayError
@@ -12,7 +12,7 @@ ENDINGS = {".parquet": "parquet", ".json": "json", ".jsonl": "json", ".ndjson": 
 UNKNOWN = ""                           # a format nobody reads: the file is refused when its turn comes
 
 
-def pending(pipeline: Pipeline, stream: Stream) -> list[Input]:
+def pending(pipeline: Pipeline, stream: Stream) -> list[IngestInput]:
     assert stream.source is not None
     return [_input(pipeline, path, stream.source) for path in matching(stream.source.path, pipeline.folder)]
 
@@ -22,7 +22,7 @@ def matching(pattern: str, folder: str = "") -> list[str]:
     return [p for p in patterns.matching(pattern, folder) if not os.path.basename(p).startswith((".", "_"))]
 
 
-def named(pipeline: Pipeline, stream: Stream, path: str) -> Input:
+def named(pipeline: Pipeline, stream: Stream, path: str) -> IngestInput:
     """A file given by hand."""
     full = places.place(path, pipeline.spark.settings) if "://" in path else os.path.abspath(os.path.expanduser(path))
     if not (patterns.matching(full) == [full] if isinstance(full, places.Remote) else os.path.isfile(full)):
@@ -48,6 +48,6 @@ def label(pipeline: Pipeline, path: str) -> str:
     return path if inside.startswith("..") else inside
 
 
-def _input(pipeline: Pipeline, path: str, source: Source | None) -> Input:
+def _input(pipeline: Pipeline, path: str, source: Source | None) -> IngestInput:
     forced = source.kind if source is not None and source.kind in ("json", "csv") else format_of(path)
-    return Input("files", label(pipeline, path), path, forced, *places.size_and_time(path), options=source.options if source is not None else {})
+    return IngestInput("files", label(pipeline, path), path, forced, *places.size_and_time(path), options=source.options if source is not None else {})

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from jobs.ingest.reading import Input
+from jobs.ingest.reading import IngestInput
 from jobs.pipeline.model import Pipeline, Stream
 from jobs.storage import failpoints, places
 from jobs.storage.places import size_and_time
@@ -20,7 +20,7 @@ def staging(pipeline: Pipeline, owner: str) -> str:
     return places.join(pipeline.warehouse, "staging", owner)
 
 
-def staged(pipeline: Pipeline, stream: Stream, frame: Any) -> Input:
+def staged(pipeline: Pipeline, stream: Stream, frame: Any) -> IngestInput:
     """A pandas, Arrow or Spark table as an input."""
     rows, folder = _arrow(frame), staging(pipeline, stream.name)
     name = f"hand-{os.urandom(8).hex()}.parquet"
@@ -33,7 +33,7 @@ def staged(pipeline: Pipeline, stream: Stream, frame: Any) -> Input:
     with places.opened(path) as file:
         digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
     failpoints.at("ingest.after-stage")
-    return Input("hand", f"hand:{digest}", path, "parquet", *size_and_time(path), digest=digest)
+    return IngestInput("hand", f"hand:{digest}", path, "parquet", *size_and_time(path), digest=digest)
 
 
 def _arrow(frame: Any) -> pa.Table:

@@ -10,10 +10,11 @@ from typing import Any
 from jobs.engine import kernel
 from jobs.engine.kernel import files
 from jobs.ingest import register as intake
-from jobs.ingest.reading import Input
+from jobs.ingest.reading import IngestInput
 from jobs.ingest.sources.hand import staging
 from jobs.ingest.sources.spark_delta import session
 from jobs.pipeline.model import Pipeline, Source, Stream
+from jobs.pipeline.warehouse import Warehouse
 from jobs.storage import failpoints, places
 from jobs.storage.places import size_and_time
 from optimizer.errors import failed
@@ -25,10 +26,10 @@ _CAUSE = re.compile(r"(Caused by: |: )?[a-z]+(\.\w+)+(Exception|Error)\b")
 Offsets = Mapping[int, int]            # partition → the next offset to read
 
 
-def pending(pipeline: Pipeline, stream: Stream, tasks: Any) -> list[Input]:
+def pending(pipeline: Pipeline, warehouse: Warehouse, stream: Stream, tasks: Any) -> list[IngestInput]:
     assert stream.source is not None
     name, topic = f"kafka:{stream.source.path}", stream.source.path
-    said = intake.last(pipeline, stream.name, name)
+    said = intake.last(warehouse, stream.name, name)
     before: Offsets = {int(k): int(v) for k, v in json.loads(said)[topic].items()} if said else {}
     folder = places.join(staging(pipeline, stream.name), f"kafka-{os.urandom(8).hex()}")
     before = _staged(session(tasks), stream.source, before, folder)
@@ -38,7 +39,7 @@ def pending(pipeline: Pipeline, stream: Stream, tasks: Any) -> list[Input]:
     if not paths or after == before:
         return []
     digest = json.dumps({topic: {str(p): after[p] for p in sorted(after)}})
-    return [Input("kafka", name, path, "kafka", *size_and_time(path), digest=digest) for path in paths]
+    return [IngestInput("kafka", name, path, "kafka", *size_and_time(path), digest=digest) for path in paths]
 
 
 def _staged(session: Any, source: Source, before: Offsets, folder: str) -> Offsets:

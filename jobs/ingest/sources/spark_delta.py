@@ -32,7 +32,7 @@ def staged(tasks: Any, path: str, parts: Sequence[Part], folder: str) -> list[st
         try:
             with spark.guarded():
                 _write(session(tasks), path, version, files, here)
-        except spark.Broken as error:
+        except spark.SparkFailure as error:
             raise failed("delta-unread", f"version {version} of {path} cannot be read by Spark: {str(error)[:300]}",
                          "see that its files are there: a version that was vacuumed is gone; start a new stream from the table as it is") from error
         found += sorted(places.join(here, f) for f in places.listed(here) if f.endswith(".parquet"))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from jobs.papers.experiments import Report, Tell, plans
 from jobs.papers.experiments.agreement import bend, relative, slope, spearman, tuned
 from jobs.papers.experiments.claims import Claim, Panel, claim, report
-from jobs.papers.experiments.plans import Case, Input
+from jobs.papers.experiments.plans import FigurePoint, StreamSymbols
 from jobs.papers.experiments.points import Points, finished, point, unfinished
 from optimizer.papers.statistics import Constants
 
@@ -29,15 +29,15 @@ class Varied:
     letter: str
     axis: str
     x: tuple[float, ...]
-    inputs: Callable[[float], tuple[Input, ...]]
+    inputs: Callable[[float], tuple[StreamSymbols, ...]]
     logarithmic: bool = False
 
 
-TWO, THREE = (Input(300, 5000, 150), Input(300, 5000)), (Input(200, 300, 20), Input(200, 300), Input(200, 300))
+TWO, THREE = (StreamSymbols(300, 5000, 150), StreamSymbols(300, 5000)), (StreamSymbols(200, 300, 20), StreamSymbols(200, 300), StreamSymbols(200, 300))
 DISTINCT = (2000, 200, 20, 2)          # 1/σ of 0.0005 … 0.5
 
 
-def varied(base: tuple[Input, ...], windows: Sequence[int], rates: Sequence[int], other: int) -> tuple[Varied, ...]:
+def varied(base: tuple[StreamSymbols, ...], windows: Sequence[int], rates: Sequence[int], other: int) -> tuple[Varied, ...]:
     """Panels (a) to (d); in (c) the other streams have a rate of their own."""
     first, rest = base[0], base[1:]
     return (Varied("a", "window of S1, tuples", tuple(windows), lambda w: (replace(first, window=int(w)), *rest)),
@@ -85,14 +85,14 @@ def _figure(number: int, quick: bool, tell: Tell) -> Report:
                   {"figure": number, "scales": {str(s): f for s, f in sums}})
 
 
-def _default(inputs: Sequence[Input]) -> str:
+def _default(inputs: Sequence[StreamSymbols]) -> str:
     streams = "; ".join(f"λ{k} = {i.rate:g}, w{k} = {i.window}, g{k} = {i.groups}, σ{k} = {1 / i.distinct:g}" for k, i in enumerate(inputs, 1))
     return f"Default {streams}; B = {plans.BUCKETS}. Seconds for the tuples of one second."
 
 
 def _measured(panels: Sequence[Varied], hashed: bool, scale: int, quick: bool, points: Points, tell: Tell) -> tuple[list[Panel], Report]:
     """Panels of one scale, their constants tuned together."""
-    cases = {(v.letter, x): Case(v.inputs(x), hashed) for v in panels for x in chosen(v.x, quick)}
+    cases = {(v.letter, x): FigurePoint(v.inputs(x), hashed) for v in panels for x in chosen(v.x, quick)}
     found = {}
     for (letter, x), case in cases.items():
         found[letter, x] = point(points, f"{scale} {letter} {x:g}", lambda: plans.measured(case, scale, quick))["seconds"]
@@ -111,13 +111,13 @@ def chosen(x: tuple[float, ...], quick: bool) -> tuple[float, ...]:
     return (x[0], x[len(x) // 2], x[-1]) if quick else x
 
 
-def fitted(measured: Sequence[tuple[Case, Mapping[str, float]]], scale: float) -> Constants:
+def fitted(measured: Sequence[tuple[FigurePoint, Mapping[str, float]]], scale: float) -> Constants:
     """P, U, Ug nearest to all times of a figure."""
     rows = [(plans.amounts(case, early), times[plans.name(early)] / scale) for case, times in measured for early in plans.digits(len(case.inputs))]
     return plans.constants(tuned(*zip(*rows)))
 
 
-def _panel(v: Varied, xs: tuple[float, ...], found: Mapping[tuple[str, float], Mapping[str, float]], cases: Mapping[float, Case], constants: Constants,
+def _panel(v: Varied, xs: tuple[float, ...], found: Mapping[tuple[str, float], Mapping[str, float]], cases: Mapping[float, FigurePoint], constants: Constants,
            scale: int) -> Panel:
     names = list(found[v.letter, xs[0]])
     model = {x: plans.model(cases[x], constants) for x in xs}

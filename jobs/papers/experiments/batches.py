@@ -43,10 +43,10 @@ def figure_10(quick: bool, tell: Tell) -> Report:
     return report("Paper A, Fig. 10 on micro-batches: which plan wins", said, panels, claims, {"figure": 10})
 
 
-def _setting(letter: str, seconds: int) -> trial.Setting:
+def _setting(letter: str, seconds: int) -> trial.TrialSetting:
     _, *streams = SHOWCASES[letter]
-    both = tuple(trial.Stream(max(1, round(w * MORE / seconds)), f"{seconds} SECONDS", seconds, distinct, groups) for w, groups, distinct in streams)
-    return trial.Setting(f"{letter} {seconds} s", both, SELECT, group=GROUP)
+    both = tuple(trial.TrialStream(max(1, round(w * MORE / seconds)), f"{seconds} SECONDS", seconds, distinct, groups) for w, groups, distinct in streams)
+    return trial.TrialSetting(f"{letter} {seconds} s", both, SELECT, group=GROUP)
 
 
 def _measured(letter: str, seconds: int) -> Point:

@@ -13,9 +13,9 @@ from jobs.papers.experiments import Report, Tell
 from jobs.papers.experiments.agreement import growth
 from jobs.papers.experiments.claims import Claim, Panel, claim, report
 from jobs.papers.experiments.points import Point, finished, least, point, unfinished
-from jobs.papers.generator import SECOND, Stream, generated, merged
+from jobs.papers.generator import SECOND, GeneratedStream, generated, merged
 from jobs.papers.operators import counting, inclusion, pipelined
-from jobs.papers.operators.arrivals import Arrivals, Windows
+from jobs.papers.operators.arrivals import ArrivingTuples, JoinWindows
 from jobs.papers.operators.rings import rows
 from optimizer.errors import failed
 from optimizer.papers.join_aggregation import Widths
@@ -34,7 +34,7 @@ SLACK = 0.05                     # by which times of one kind differ from run to
 ATTRIBUTES = 4                   # time, key, group, value
 State = Any                      # the operators' states have no common type
 
-METHODS: dict[str, tuple[Callable[[Windows], State], Callable[[State, Arrivals], tuple[State, Any]]]] = {
+METHODS: dict[str, tuple[Callable[[JoinWindows], State], Callable[[State, ArrivingTuples], tuple[State, Any]]]] = {
     "PC": (pipelined.start, pipelined.advance),
     "IC": (partial(inclusion.start, sums=False), inclusion.advance),
     "TC": (partial(counting.start, sums=False), counting.advance),
@@ -43,10 +43,10 @@ METHODS: dict[str, tuple[Callable[[Windows], State], Callable[[State, Arrivals],
 
 def measured(rate: float, window: float, times: int = 5) -> Point:
     """Microseconds a tuple, the least of some runs that follow one another, and bytes of what is kept."""
-    streams = [Stream(rate, 1, DISTINCT)] * 2
+    streams = [GeneratedStream(rate, 1, DISTINCT)] * 2
     tuples = merged([generated(s, window + times * TIMED / rate / 2 + 1, seed) for seed, s in enumerate(streams)])
     full = tuples.until(int(window * SECOND))
-    running = {name: _Running(start(Windows((int(window * SECOND),) * 2, BUCKETS)), advance) for name, (start, advance) in METHODS.items()}
+    running = {name: _TimedState(start(JoinWindows((int(window * SECOND),) * 2, BUCKETS)), advance) for name, (start, advance) in METHODS.items()}
     for one in running.values():
         one.go(tuples.part(0, full))
     found = {name: float("inf") for name in METHODS}
@@ -60,13 +60,13 @@ def measured(rate: float, window: float, times: int = 5) -> Point:
     return {"microseconds": found, "bytes": {name: _bytes(name, one.state) for name, one in running.items()}, "joined": counts["PC"]}
 
 
-class _Running:
+class _TimedState:
     """A state between the pieces that are timed."""
 
-    def __init__(self, state: State, advance: Callable[[State, Arrivals], tuple[State, Any]]) -> None:
+    def __init__(self, state: State, advance: Callable[[State, ArrivingTuples], tuple[State, Any]]) -> None:
         self.state, self.advance = state, advance
 
-    def go(self, tuples: Arrivals) -> None:
+    def go(self, tuples: ArrivingTuples) -> None:
         self.state, _ = self.advance(self.state, tuples)
 
 

@@ -12,9 +12,9 @@ from jobs.papers.experiments import Report, Tell
 from jobs.papers.experiments.agreement import relative, slope, spearman, tuned
 from jobs.papers.experiments.claims import Claim, Panel, claim, report
 from jobs.papers.experiments.points import Point, finished, least, point, unfinished
-from jobs.papers.generator import SECOND, Stream, generated, merged
+from jobs.papers.generator import SECOND, GeneratedStream, generated, merged
 from jobs.papers.operators import window_join
-from jobs.papers.operators.arrivals import Arrivals, Windows
+from jobs.papers.operators.arrivals import ArrivingTuples, JoinWindows
 from optimizer.papers.window_join import STRATEGIES, Buffer, Steps, invalidating_join, occupancy, useful_buckets
 from optimizer.papers.window_join import window_join as priced
 
@@ -28,8 +28,8 @@ EVERY = 2                                   # seconds between samples of Fig. 8
 ALIKE = 0.10
 
 
-def arriving(a: float, b: float, distinct: int, seconds: float = WHOLE) -> Arrivals:
-    return merged([generated(Stream(rate, 1, distinct), seconds, seed) for seed, rate in enumerate((a, b))])
+def arriving(a: float, b: float, distinct: int, seconds: float = WHOLE) -> ArrivingTuples:
+    return merged([generated(GeneratedStream(rate, 1, distinct), seconds, seed) for seed, rate in enumerate((a, b))])
 
 
 def timed(a: float, b: float, buckets: int, distinct: int = DISTINCT, strategy: str = "probe and insert", most: int | None = None, times: int = 3) -> Point:
@@ -37,7 +37,7 @@ def timed(a: float, b: float, buckets: int, distinct: int = DISTINCT, strategy: 
     tuples = arriving(a, b, distinct)
     half = tuples.until(WINDOW * SECOND)
     last = tuples.part(half, len(tuples) if most is None else min(len(tuples), half + most))
-    windows = Windows((WINDOW * SECOND,) * 2, buckets)
+    windows = JoinWindows((WINDOW * SECOND,) * 2, buckets)
     found, matches = float("inf"), 0
     for _ in range(times):
         full, _ = window_join.advance(window_join.filled(window_join.start(windows, strategy), tuples.part(0, half)), last.part(0, 0))
@@ -48,7 +48,7 @@ def timed(a: float, b: float, buckets: int, distinct: int = DISTINCT, strategy: 
     return {"seconds": found * whole / len(last), "tuples": whole, "timed": len(last), "matches": matches}
 
 
-def _go(join: window_join.Join, tuples: Arrivals, outcome: list[window_join.Joined]) -> None:
+def _go(join: window_join.WindowJoin, tuples: ArrivingTuples, outcome: list[window_join.Joined]) -> None:
     outcome.append(window_join.advance(join, tuples)[1])
 
 
@@ -193,7 +193,7 @@ def figure_8(quick: bool, tell: Tell) -> Report:
         probed, probing = RATE * scale, RATE * scale / 100
         tuples = arriving(probed, probing, DISTINCT)
         at = [tuples.until(t * SECOND) - 1 for t in range(EVERY, WHOLE + 1, EVERY)]
-        kept = {s: window_join.advance(window_join.start(Windows((WINDOW * SECOND,) * 2, BUCKETS), s), tuples)[1].held[:, 0] for s in STRATEGIES}
+        kept = {s: window_join.advance(window_join.start(JoinWindows((WINDOW * SECOND,) * 2, BUCKETS), s), tuples)[1].held[:, 0] for s in STRATEGIES}
         steady = {s: float(k[tuples.until(WINDOW * SECOND):].mean()) for s, k in kept.items()}
         own, other = Buffer("probed", probed, WINDOW, BUCKETS), Buffer("probing", probing, WINDOW, BUCKETS)
         expected = {s: occupancy(own, other, s) for s in STRATEGIES}

@@ -12,13 +12,14 @@ from itertools import product
 from math import ceil
 
 from jobs.papers.experiments.points import Point, least
-from jobs.papers.generator import SECOND, Stream, generated, merged, windowed
+from jobs.papers.generator import SECOND, GeneratedStream, generated, merged, windowed
 from jobs.papers.operators import aggregation_sets
-from jobs.papers.operators.arrivals import Arrivals, Windows
+from jobs.papers.operators.arrivals import ArrivingTuples, JoinWindows
 from optimizer.errors import failed
 from optimizer.papers.many_way import many_way, probe_order
-from optimizer.papers.statistics import Constants, Setting
-from optimizer.papers.statistics import Stream as Priced
+from optimizer.papers.statistics import Constants
+from optimizer.papers.statistics import PaperStream as Priced
+from optimizer.papers.statistics import Setting
 
 BUCKETS = 1021              # B, paper A, section 7.1
 TIMES = {2: 9, 3: 3}        # by streams: with two a second is over in a millisecond
@@ -27,7 +28,7 @@ PIECE = 10_000              # tuples on which a constant is measured (paper A, T
 
 
 @dataclass(frozen=True)
-class Input:
+class StreamSymbols:
     """λ, w, g, 1/σ of a stream (paper A, Tables 1, 2)."""
 
     rate: float
@@ -37,10 +38,10 @@ class Input:
 
 
 @dataclass(frozen=True)
-class Case:
+class FigurePoint:
     """A point of a figure."""
 
-    inputs: tuple[Input, ...]
+    inputs: tuple[StreamSymbols, ...]
     hashed: bool
 
     def priced(self, constants: Constants = Constants()) -> Setting:
@@ -57,12 +58,12 @@ def name(early: tuple[bool, ...]) -> str:
     return "EAP" + "".join(str(int(e)) for e in early) if any(early) else "LAP"
 
 
-def model(case: Case, constants: Constants) -> dict[str, float]:
+def model(case: FigurePoint, constants: Constants) -> dict[str, float]:
     """Seconds a second of each plan by equations 5–12 and their extension."""
     return {name(early): many_way(case.priced(constants), early) for early in digits(len(case.inputs))}
 
 
-def amounts(case: Case, early: tuple[bool, ...]) -> list[float]:
+def amounts(case: FigurePoint, early: tuple[bool, ...]) -> list[float]:
     """How often a second the equations count P, U and Ug."""
     units = (Constants(1, 1, 0, 0, 0), Constants(0, 0, 1, 1, 0), Constants(0, 0, 0, 0, 1))
     return [many_way(case.priced(unit), early) for unit in units]
@@ -74,16 +75,16 @@ def constants(values: Sequence[float]) -> Constants:
     return Constants(probe, probe, update, update, group)
 
 
-def measured(case: Case, scale: float = 1, quick: bool = False) -> Point:
+def measured(case: FigurePoint, scale: float = 1, quick: bool = False) -> Point:
     """Seconds a second of each plan, and a digest of the answer that all give."""
     unit, times = 1 / scale, 1 if quick else TIMES.get(len(case.inputs), min(TIMES.values()))
-    streams = [Stream(i.rate * scale, i.groups, i.distinct) for i in case.inputs]
+    streams = [GeneratedStream(i.rate * scale, i.groups, i.distinct) for i in case.inputs]
     spans = tuple(windowed(s, i.window) for s, i in zip(streams, case.inputs))
     fill = max(max(spans) / SECOND, max(i.groups / s.rate for s, i in zip(streams, case.inputs)))
     arriving = merged([generated(s, fill + (times + 1) * unit, seed) for seed, s in enumerate(streams)])
     cuts = [arriving.until(ceil((fill + k * unit) * SECOND)) for k in range(times + 2)]
     filled = aggregation_sets.advance(started(case, spans), arriving.part(0, cuts[1]))
-    plans = [_Running(aggregation_sets.switched(filled, early, probes(case, early))) for early in digits(len(case.inputs))]
+    plans = [_TimedPlan(aggregation_sets.switched(filled, early, probes(case, early))) for early in digits(len(case.inputs))]
     seconds = [min(found) for found in zip(*[least([partial(p.go, arriving.part(*cuts[k:k + 2])) for p in plans], 1) for k in range(1, times + 1)])]
     answers = [aggregation_sets.answers(p.state) for p in plans]
     if any(answer != answers[0] for answer in answers):
@@ -92,43 +93,44 @@ def measured(case: Case, scale: float = 1, quick: bool = False) -> Point:
             "joined": sum(a.pairs for a in answers[0].values())}
 
 
-def started(case: Case, spans: tuple[int, ...]) -> aggregation_sets.Aggregation:
+def started(case: FigurePoint, spans: tuple[int, ...]) -> aggregation_sets.Aggregation:
     """All aggregate early, which is what fills windows fastest; Bi = min(1/σ, B) buckets (20, 21)."""
-    windows = Windows(spans, min(max(i.distinct for i in case.inputs), BUCKETS), tuple(i.groups for i in case.inputs))
+    windows = JoinWindows(spans, min(max(i.distinct for i in case.inputs), BUCKETS), tuple(i.groups for i in case.inputs))
     early = (True,) * len(case.inputs)
     return aggregation_sets.start(windows, early, probes(case, early), case.hashed, BUCKETS)
 
 
-def probes(case: Case, early: tuple[bool, ...]) -> aggregation_sets.Order:
+def probes(case: FigurePoint, early: tuple[bool, ...]) -> aggregation_sets.Order:
     """The model's order."""
     return tuple(probe_order(case.priced(), early, k) for k in range(len(early)))
 
 
 @dataclass
-class _Running:
+class _TimedPlan:
     """A plan's state between the pieces that are timed."""
 
     state: aggregation_sets.Aggregation
 
-    def go(self, arriving: Arrivals) -> None:
+    def go(self, arriving: ArrivingTuples) -> None:
         self.state = aggregation_sets.advance(self.state, arriving)
 
 
 def calibrated() -> Constants:
     """P, U, Ug apart, on 10,000 tuples: windows where nothing matches cost U by hash and w·P more by nested loop; where all that is probed matches, P + Ug."""
-    empty = Case((Input(PIECE / 2, 500, 1, 10_000), Input(PIECE / 2, 500, 1, 10_000)), True)
+    empty = FigurePoint((StreamSymbols(PIECE / 2, 500, 1, 10_000), StreamSymbols(PIECE / 2, 500, 1, 10_000)), True)
     update = _late(empty, 1021) / PIECE / 2
     probe = (_late(replace(empty, hashed=False), 1) / PIECE / 2 - update) / 500
-    full = Case((Input(PIECE / 2, 5000, 150), Input(PIECE / 2, 5000)), True)
+    full = FigurePoint((StreamSymbols(PIECE / 2, 5000, 150), StreamSymbols(PIECE / 2, 5000)), True)
     group = (_late(full, 10) / PIECE / 2 - update) / 500 - probe
     return Constants(probe, probe, update, update, max(group, 0.0))
 
 
-def _late(case: Case, buckets: int) -> float:
+def _late(case: FigurePoint, buckets: int) -> float:
     """Seconds a second of LAP alone, the least of three."""
-    streams = [Stream(i.rate, i.groups, i.distinct) for i in case.inputs]
+    streams = [GeneratedStream(i.rate, i.groups, i.distinct) for i in case.inputs]
     spans = tuple(windowed(s, i.window) for s, i in zip(streams, case.inputs))
     arriving = merged([generated(s, 5, seed) for seed, s in enumerate(streams)])
-    running = _Running(aggregation_sets.advance(aggregation_sets.start(Windows(spans, buckets, tuple(i.groups for i in case.inputs)), (False, False),
-                                                                       hashed=case.hashed), arriving.part(0, arriving.until(2 * SECOND))))
+    windows = JoinWindows(spans, buckets, tuple(i.groups for i in case.inputs))
+    begun = aggregation_sets.start(windows, (False, False), hashed=case.hashed)
+    running = _TimedPlan(aggregation_sets.advance(begun, arriving.part(0, arriving.until(2 * SECOND))))
     return min(least([partial(running.go, arriving.part(arriving.until(k * SECOND), arriving.until((k + 1) * SECOND)))], 1)[0] for k in (2, 3, 4))

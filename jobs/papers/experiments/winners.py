@@ -11,7 +11,7 @@ from jobs.papers.experiments import Report, Tell, plans
 from jobs.papers.experiments.aggregation import RANKS, fitted
 from jobs.papers.experiments.agreement import spearman
 from jobs.papers.experiments.claims import Claim, Panel, claim, report
-from jobs.papers.experiments.plans import Case, Input
+from jobs.papers.experiments.plans import FigurePoint, StreamSymbols
 from jobs.papers.experiments.points import finished, point, unfinished
 from optimizer.papers.statistics import Constants
 
@@ -47,9 +47,9 @@ def figure_10(quick: bool, tell: Tell) -> Report:
     return report("Paper A, Fig. 10: each plan is the best somewhere (nested loop join)", said, panels, claims, {"figure": 10, "scales": sums})
 
 
-def _case(letter: str, rate: float) -> Case:
+def _case(letter: str, rate: float) -> FigurePoint:
     _, first, second = SHOWCASES[letter]
-    return Case((Input(rate, *first), Input(OTHER, *second)), False)
+    return FigurePoint((StreamSymbols(rate, *first), StreamSymbols(OTHER, *second)), False)
 
 
 def _panel(letter: str, rates: tuple[int, ...], found: Mapping[tuple[str, int], Mapping[str, float]], constants: Constants, scale: int) -> Panel:
@@ -70,7 +70,7 @@ def _best(panel: Panel, letter: str, scale: int) -> Claim:
     return claim(f"{panel.title}", checks)
 
 
-def _agreed(panels: list[Panel], scale: int, cases: Mapping[tuple[str, int], Case], known: Constants) -> Claim:
+def _agreed(panels: list[Panel], scale: int, cases: Mapping[tuple[str, int], FigurePoint], known: Constants) -> Claim:
     pairs = [pair for p in panels for n in p.measured for pair in zip(p.measured[n], p.model[n])]
     found = spearman([a for a, _ in pairs], [b for _, b in pairs])
     once = [plans.model(cases[letter, int(x)], known)[n] for p, letter in zip(panels, SHOWCASES) for n in p.measured for x in p.x]

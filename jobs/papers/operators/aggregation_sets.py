@@ -15,11 +15,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jobs.papers.operators.arrivals import Arrivals, Windows
+from jobs.papers.operators.arrivals import ArrivingTuples, JoinWindows
 from jobs.papers.operators.compiled import compiled
 from jobs.papers.operators.contents import GROUP, KEY, NONE, VALUE, Contents, contents, crowded, enter, expiring, leave, oldest, parts, widened
 from jobs.papers.operators.rings import HEAD, HELD, ROOM, START, Ints, Rings, added, copied, full, grown, replace_by_last, rings, slot
-from jobs.papers.operators.totals import HIGHEST, LOWEST, Answer
+from jobs.papers.operators.totals import HIGHEST, LOWEST, GroupTotals
 from optimizer.errors import ForebayError
 
 SET_KEY, SET_GROUP, SET_COUNT, SET_SUM, SET_MOST, SET_LEAST = range(6)
@@ -33,7 +33,7 @@ MOST_BUCKETS = 1021                                         # B of paper A's exp
 Order = tuple[tuple[int, ...], ...]
 
 
-class Plan(NamedTuple):
+class SetsPlan(NamedTuple):
     """`early` says by stream whether it aggregates early; `order` by stream which others it probes, first to last; `extremes`: MAX and MIN, too."""
 
     early: tuple[bool, ...]
@@ -50,16 +50,16 @@ class Aggregation(NamedTuple):
     sets: Rings
     links: Ints
     answer: Rings
-    plan: Plan
-    windows: Windows
+    plan: SetsPlan
+    windows: JoinWindows
 
 
-def start(windows: Windows, early: tuple[bool, ...], order: Order | None = None, hashed: bool = True, answer_buckets: int = MOST_BUCKETS,
+def start(windows: JoinWindows, early: tuple[bool, ...], order: Order | None = None, hashed: bool = True, answer_buckets: int = MOST_BUCKETS,
           extremes: bool = False) -> Aggregation:
     """Nothing has come yet. `windows.buckets` is that of sets and, if `hashed`, of windows; the order is FROM order if none is given."""
     used = min(max(answer_buckets, 1), windows.groups[0])
-    tuples = contents(windows if hashed else Windows(windows.spans, 1, windows.groups, windows.owner))
-    plan = Plan(early, _order(windows, early, order), hashed, used, extremes)
+    tuples = contents(windows if hashed else JoinWindows(windows.spans, 1, windows.groups, windows.owner))
+    plan = SetsPlan(early, _order(windows, early, order), hashed, used, extremes)
     count, columns = len(windows.spans), 6 if extremes else 4
     sets = rings(count * windows.buckets, columns) if hashed else rings(count, columns + 1)
     return Aggregation(tuples, sets, np.zeros(count * windows.buckets, np.int64), rings(used, 5 if extremes else 3), plan, windows)
@@ -78,7 +78,7 @@ def switched(state: Aggregation, early: tuple[bool, ...], order: Order | None = 
     return Aggregation(contents_, sets, links, copied(state.answer), plan._replace(early=early, order=_order(windows, early, order)), windows)
 
 
-def _order(windows: Windows, early: tuple[bool, ...], order: Order | None) -> Order:
+def _order(windows: JoinWindows, early: tuple[bool, ...], order: Order | None) -> Order:
     inputs = range(len(windows.spans))
     if len(early) != len(windows.spans):
         raise ForebayError("bad-arrivals", f"a plan of {len(early)} streams for {len(windows.spans)} windows", hint="expected one digit a stream")
@@ -88,7 +88,7 @@ def _order(windows: Windows, early: tuple[bool, ...], order: Order | None) -> Or
     return chosen
 
 
-def advance(state: Aggregation, arrivals: Arrivals) -> Aggregation:
+def advance(state: Aggregation, arrivals: ArrivingTuples) -> Aggregation:
     """The state after the tuples; the state given is used up."""
     w, plan = state.windows, state.plan
     w.fitting(arrivals)
@@ -98,11 +98,11 @@ def advance(state: Aggregation, arrivals: Arrivals) -> Aggregation:
     return state._replace(contents=found, sets=sets, answer=answer)
 
 
-def answers(state: Aggregation) -> dict[int, Answer]:
+def answers(state: Aggregation) -> dict[int, GroupTotals]:
     """COUNT(*), SUM and AVG of the owner's attribute by group, MAX and MIN where kept; groups without joined rows do not appear."""
     r = state.answer
     slots = [slot(r.bounds, ring, i) for ring in range(len(r.bounds) - 1) for i in range(r.bounds[ring, HELD])]
-    return {int(r.cells[CODE, at]): Answer(*map(int, r.cells[COUNT:, at])) for at in slots}
+    return {int(r.cells[CODE, at]): GroupTotals(*map(int, r.cells[COUNT:, at])) for at in slots}
 
 
 @compiled

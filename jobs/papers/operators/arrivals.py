@@ -15,7 +15,7 @@ from optimizer.errors import ForebayError
 
 
 @dataclass(frozen=True, eq=False)
-class Arrivals:
+class ArrivingTuples:
     """One row a tuple: its stream, time, join value, group and the attribute that is aggregated."""
 
     stream: Ints
@@ -40,9 +40,9 @@ class Arrivals:
     def __len__(self) -> int:
         return len(self.stream)
 
-    def part(self, first: int, last: int) -> Arrivals:
+    def part(self, first: int, last: int) -> ArrivingTuples:
         """The tuples from one position up to another."""
-        return Arrivals(*(getattr(self, f.name)[first:last] for f in fields(self)))
+        return ArrivingTuples(*(getattr(self, f.name)[first:last] for f in fields(self)))
 
     def until(self, time: int) -> int:
         """How many come before a time."""
@@ -50,7 +50,7 @@ class Arrivals:
 
 
 @dataclass(frozen=True)
-class Windows:
+class JoinWindows:
     """A window of so many ticks a stream, kept in so many hash buckets each; groups a stream (1: it brings none); the stream whose attribute is aggregated."""
 
     spans: tuple[int, ...]
@@ -77,7 +77,7 @@ class Windows:
         """An answer's group is Σ group × stride, the first stream's the most significant."""
         return tuple(int(np.prod(self.groups[s + 1:], dtype=np.int64)) for s in range(len(self.groups)))
 
-    def fitting(self, arrivals: Arrivals) -> Arrivals:
+    def fitting(self, arrivals: ArrivingTuples) -> ArrivingTuples:
         """The arrivals, if they are of these streams and groups."""
         if len(arrivals) and arrivals.stream.max() >= len(self.spans):
             raise _wrong(f"there is a tuple of stream {arrivals.stream.max()}", f"expected 0 to {len(self.spans) - 1}, as there are windows")
@@ -88,10 +88,10 @@ class Windows:
         return arrivals
 
 
-def arrivals(rows: Sequence[tuple[int, int, int, int, int]]) -> Arrivals:
+def arrivals(rows: Sequence[tuple[int, int, int, int, int]]) -> ArrivingTuples:
     """From rows of stream, time, key, group, value."""
     columns = np.array(rows, np.int64).reshape(-1, 5)
-    return Arrivals(*(np.ascontiguousarray(columns[:, c]) for c in range(5)))
+    return ArrivingTuples(*(np.ascontiguousarray(columns[:, c]) for c in range(5)))
 
 
 def _wrong(message: str, hint: str) -> ForebayError:

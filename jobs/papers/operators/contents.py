@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from jobs.papers.operators.arrivals import Windows
+from jobs.papers.operators.arrivals import JoinWindows
 from jobs.papers.operators.compiled import compiled
 from jobs.papers.operators.rings import HELD, Ints, Rings, added, drop, full, grown, rings, slot
 
@@ -26,7 +26,7 @@ class Contents(NamedTuple):
     queue: Rings
 
 
-def contents(windows: Windows, carried: int = 0) -> Contents:
+def contents(windows: JoinWindows, carried: int = 0) -> Contents:
     """Empty windows whose tuples carry so many numbers."""
     return Contents(rings(len(windows.spans) * windows.buckets, ATTRIBUTES + carried), rings(len(windows.spans), 1))
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jobs.papers.operators.arrivals import Arrivals, Windows
+from jobs.papers.operators.arrivals import ArrivingTuples, JoinWindows
 from jobs.papers.operators.compiled import compiled
 from jobs.papers.operators.contents import (
     ATTRIBUTES,
@@ -36,23 +36,23 @@ from optimizer.errors import ForebayError
 CV, SV, MOST, LEAST = range(ATTRIBUTES, ATTRIBUTES + 4)
 
 
-class Counting(NamedTuple):
+class CountingJoin(NamedTuple):
     contents: Contents
     totals: Totals
-    windows: Windows
+    windows: JoinWindows
     extremes: bool
     naive: bool
     sums: bool
 
 
-def start(windows: Windows, extremes: bool = False, naive: bool = False, sums: bool = True) -> Counting:
+def start(windows: JoinWindows, extremes: bool = False, naive: bool = False, sums: bool = True) -> CountingJoin:
     """`naive`: as printed, the answer is summed anew over all tuples at each arrival; else it runs along. Extremes are of one group. No `sums`: TC-COUNT."""
     if (extremes or naive or not sums) and max(windows.groups) > 1 or extremes and not sums:
         raise ForebayError("bad-arrivals", f"extremes, the naive sum or COUNT alone with groups {windows.groups}", hint="expected one group, as TC is printed")
-    return Counting(contents(two(windows), 4 if extremes else 2 if sums else 1), totals(windows), windows, extremes, naive, sums)
+    return CountingJoin(contents(two(windows), 4 if extremes else 2 if sums else 1), totals(windows), windows, extremes, naive, sums)
 
 
-def advance(state: Counting, arrivals: Arrivals) -> tuple[Counting, Ints]:
+def advance(state: CountingJoin, arrivals: ArrivingTuples) -> tuple[CountingJoin, Ints]:
     """The state after the tuples, and COUNT(*) of all groups after each; the state given is used up."""
     w = state.windows
     w.fitting(arrivals)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jobs.papers.operators.arrivals import Arrivals, Windows
+from jobs.papers.operators.arrivals import ArrivingTuples, JoinWindows
 from jobs.papers.operators.compiled import compiled
 from jobs.papers.operators.contents import GROUP, KEY, NONE, VALUE, Contents, contents, crowded, enter, expiring, leave, oldest, parts, widened
 from jobs.papers.operators.rings import HEAD, HELD, ROOM, START, Ints
@@ -22,18 +22,18 @@ from optimizer.errors import ForebayError
 class Inclusion(NamedTuple):
     contents: Contents
     totals: Totals
-    windows: Windows
+    windows: JoinWindows
     sums: bool
 
 
-def start(windows: Windows, sums: bool = True) -> Inclusion:
+def start(windows: JoinWindows, sums: bool = True) -> Inclusion:
     """Nothing has come yet. Without `sums` it is IC-COUNT, of one group."""
     if not sums and max(windows.groups) > 1:
         raise ForebayError("bad-arrivals", f"COUNT alone with groups {windows.groups}", hint="expected one group, as IC is printed; GIC has sums, too")
     return Inclusion(contents(two(windows)), totals(windows), windows, sums)
 
 
-def advance(state: Inclusion, arrivals: Arrivals, having: int = 0) -> tuple[Inclusion, Ints]:
+def advance(state: Inclusion, arrivals: ArrivingTuples, having: int = 0) -> tuple[Inclusion, Ints]:
     """The state after the tuples, and after each how many groups have more than `having` joined rows; the state given is used up."""
     w = state.windows
     w.fitting(arrivals)
@@ -45,7 +45,7 @@ def advance(state: Inclusion, arrivals: Arrivals, having: int = 0) -> tuple[Incl
     return state._replace(contents=found), said
 
 
-def two(windows: Windows) -> Windows:
+def two(windows: JoinWindows) -> JoinWindows:
     if len(windows.spans) != 2:
         raise ForebayError("bad-arrivals", f"{len(windows.spans)} windows", hint="expected two; jobs.papers.operators.many takes any number")
     return windows

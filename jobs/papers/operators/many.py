@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jobs.papers.operators.arrivals import Arrivals, Windows
+from jobs.papers.operators.arrivals import ArrivingTuples, JoinWindows
 from jobs.papers.operators.compiled import compiled
 from jobs.papers.operators.contents import ATTRIBUTES, KEY, NONE, TIME, VALUE, Contents, contents, crowded, enter, expiring, leave, oldest, parts, widened
 from jobs.papers.operators.rings import HELD, Ints, slot
@@ -23,17 +23,17 @@ CV, SV = ATTRIBUTES, ATTRIBUTES + 1
 class Many(NamedTuple):
     contents: Contents
     totals: Totals
-    windows: Windows
+    windows: JoinWindows
 
 
-def start(windows: Windows) -> Many:
+def start(windows: JoinWindows) -> Many:
     """Nothing has come yet. As in the paper there are no groups."""
     if max(windows.groups) > 1:
         raise ForebayError("bad-arrivals", f"MTC with groups {windows.groups}", hint="expected none: paper C's MTC-COUNT has no groups")
     return Many(contents(windows, 2), totals(windows), windows)
 
 
-def advance(state: Many, arrivals: Arrivals) -> tuple[Many, Ints]:
+def advance(state: Many, arrivals: ArrivingTuples) -> tuple[Many, Ints]:
     """The state after the tuples, and COUNT(*) after each; the state given is used up."""
     w = state.windows
     w.fitting(arrivals)

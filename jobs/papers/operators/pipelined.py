@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jobs.papers.operators.arrivals import Arrivals, Windows
+from jobs.papers.operators.arrivals import ArrivingTuples, JoinWindows
 from jobs.papers.operators.compiled import compiled
 from jobs.papers.operators.contents import GROUP, KEY, NONE, TIME, VALUE, Contents, contents, crowded, enter, expiring, leave, parts, widened
 from jobs.papers.operators.inclusion import two
@@ -22,15 +22,15 @@ class Pipelined(NamedTuple):
     contents: Contents
     joined: Rings
     totals: Totals
-    windows: Windows
+    windows: JoinWindows
 
 
-def start(windows: Windows) -> Pipelined:
+def start(windows: JoinWindows) -> Pipelined:
     """Nothing has come yet."""
     return Pipelined(contents(two(windows)), rings(1, 3), totals(windows), windows)
 
 
-def advance(state: Pipelined, arrivals: Arrivals) -> tuple[Pipelined, Ints]:
+def advance(state: Pipelined, arrivals: ArrivingTuples) -> tuple[Pipelined, Ints]:
     """The state after the tuples, and how many joined tuples it keeps after each; the state given is used up."""
     w = state.windows
     w.fitting(arrivals)

@@ -5,13 +5,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jobs.papers.operators.arrivals import Windows
+from jobs.papers.operators.arrivals import JoinWindows
 from jobs.papers.operators.rings import Ints
 
 LOWEST, HIGHEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max      # of nothing: MAX and MIN are NULL
 
 
-class Answer(NamedTuple):
+class GroupTotals(NamedTuple):
     """Of one group; None is NULL."""
 
     pairs: int
@@ -33,14 +33,14 @@ class Totals(NamedTuple):
     least: Ints
 
 
-def totals(windows: Windows) -> Totals:
+def totals(windows: JoinWindows) -> Totals:
     """Of nothing."""
     groups = int(np.prod(windows.groups, dtype=np.int64))
     return Totals(np.zeros(groups, np.int64), np.zeros(groups, np.int64), np.array([LOWEST]), np.array([HIGHEST]))
 
 
-def answers(found: Totals, having: int = 0) -> dict[int, Answer]:
+def answers(found: Totals, having: int = 0) -> dict[int, GroupTotals]:
     """By group, those with joined rows and more than `having` of them: HAVING COUNT(*) > having."""
     extremes = (None if found.most[0] == LOWEST else int(found.most[0]), None if found.least[0] == HIGHEST else int(found.least[0]))
     kept = np.flatnonzero(found.pairs > having)
-    return {int(g): Answer(int(found.pairs[g]), int(found.sum[g]), *extremes) for g in kept}
+    return {int(g): GroupTotals(int(found.pairs[g]), int(found.sum[g]), *extremes) for g in kept}

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jobs.papers.operators.arrivals import Arrivals, Windows
+from jobs.papers.operators.arrivals import ArrivingTuples, JoinWindows
 from jobs.papers.operators.compiled import compiled
 from jobs.papers.operators.rings import HEAD, HELD, ROOM, START, Ints, Rings, added, full, grown, rings
 from optimizer.errors import ForebayError
@@ -19,11 +19,11 @@ PROBE, PROBE_INSERT, ALL_PROBED, OPTIMAL = range(4)         # in the order of ST
 TIME, KEY = 0, 1
 
 
-class Join(NamedTuple):
+class WindowJoin(NamedTuple):
     """Buffers of both streams, those of the first first."""
 
     buffers: Rings
-    windows: Windows
+    windows: JoinWindows
     strategy: int
 
 
@@ -34,16 +34,16 @@ class Joined(NamedTuple):
     held: Ints
 
 
-def start(windows: Windows, strategy: str = "probe and insert") -> Join:
+def start(windows: JoinWindows, strategy: str = "probe and insert") -> WindowJoin:
     """An empty join."""
     if len(windows.spans) != 2:
         raise ForebayError("bad-arrivals", f"{len(windows.spans)} windows", hint="expected two: the join of paper B has two inputs")
     if strategy not in STRATEGIES:
         raise ForebayError("bad-statistics", f"invalidation is {strategy!r}", hint=f"expected {', '.join(STRATEGIES)}")
-    return Join(rings(2 * windows.buckets, 2), windows, list(STRATEGIES).index(strategy))
+    return WindowJoin(rings(2 * windows.buckets, 2), windows, list(STRATEGIES).index(strategy))
 
 
-def advance(join: Join, arrivals: Arrivals) -> tuple[Join, Joined]:
+def advance(join: WindowJoin, arrivals: ArrivingTuples) -> tuple[WindowJoin, Joined]:
     """What the tuples match, one after another, and the join after them; the join given is used up."""
     join.windows.fitting(arrivals)
     matches, held = np.zeros(len(arrivals), np.int64), np.zeros((len(arrivals), 2), np.int64)
@@ -52,7 +52,7 @@ def advance(join: Join, arrivals: Arrivals) -> tuple[Join, Joined]:
     return join._replace(buffers=buffers), Joined(matches, held)
 
 
-def filled(join: Join, arrivals: Arrivals) -> Join:
+def filled(join: WindowJoin, arrivals: ArrivingTuples) -> WindowJoin:
     """The join after tuples whose matches nobody asks for: as `advance`, but nothing is probed and nothing leaves. The join given is used up."""
     join.windows.fitting(arrivals)
     return join._replace(buffers=_filled(join.buffers, arrivals.stream, arrivals.time, arrivals.key, join.windows.buckets))

@@ -71,7 +71,7 @@ class LateAggregate(Operator):
 
 
 @dataclass(frozen=True)
-class Answer(Operator):
+class AnswerOperator(Operator):
     """The rows that a plan publishes: the root of its tree. A subclass is a way of keeping."""
 
     late: LateAggregate

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from optimizer.plan.lowering import Lowering
-from optimizer.plan.operators.answer import NODE, Answer, Ends, KeptAnswer, changing, looking_work, new_ends
+from optimizer.plan.operators.answer import NODE, AnswerOperator, Ends, KeptAnswer, changing, looking_work, new_ends
 from optimizer.plan.operators.join import group_columns, joined, merged_answer, out_columns
 from optimizer.plan.operators.operator import Boundary, Expected, KeptSet, Run, Work, of_all
 from optimizer.plan.operators.windows import frequency, number, step_of, suffix_work
@@ -19,7 +19,7 @@ STATE = KeptAnswer(by_end=True)
 
 
 @dataclass(frozen=True)
-class ExpiringAnswer(Answer):
+class ExpiringAnswer(AnswerOperator):
     """The partials that have not ended, of earlier boundaries and of this one."""
 
     formula = "A(t) = γ{ partials with e ≥ t }, each made once by the member that comes last, e = minᵢ outᵢ"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from optimizer.plan.division import pivot
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.merging import source, step
-from optimizer.plan.operators.answer import NODE, Answer, looking_work, merging_work
+from optimizer.plan.operators.answer import NODE, AnswerOperator, looking_work, merging_work
 from optimizer.plan.operators.join import joined
 from optimizer.plan.operators.operator import Boundary, Expected, Run, Work, counts, of_all
 from optimizer.plan.operators.panes import Panes, instance_rows, reading_instances, windows_read_panes
@@ -24,7 +24,7 @@ from optimizer.statistics.cardinality import Operand
 
 
 @dataclass(frozen=True)
-class RecomputedAnswer(Answer):
+class RecomputedAnswer(AnswerOperator):
     """The answer from rows and from partials, of one window or of several."""
 
     formula = "A(t) = γ( S₁(t) ⋈ … ⋈ Sₘ(t) )"
@@ -101,7 +101,7 @@ class RecomputedAnswer(Answer):
 
 
 @dataclass(frozen=True)
-class AnswerFromRunningSets(Answer):
+class AnswerFromRunningSets(AnswerOperator):
     """The answer from running totals (running.py), each time; what does not aggregate early is read as it is."""
 
     formula = "ASᵢ(t) = ASᵢ(t′) + came − left; A(t) = γ( AS₁(t) ⋈ … ⋈ ASₘ(t) )"

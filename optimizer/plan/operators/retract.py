@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from optimizer.plan.lowering import Lowering
-from optimizer.plan.operators.answer import NODE, Answer, KeptAnswer, changing, looking_work, merging_work
+from optimizer.plan.operators.answer import NODE, AnswerOperator, KeptAnswer, changing, looking_work, merging_work
 from optimizer.plan.operators.join import joined, merged_answer, out_columns
 from optimizer.plan.operators.operator import Boundary, Expected, KeptSet, Run, Work, came, counts, left
 from optimizer.plan.operators.sets import rows_where
@@ -19,7 +19,7 @@ STATE = KeptAnswer(by_end=False)
 
 
 @dataclass(frozen=True)
-class RetractedAnswer(Answer):
+class RetractedAnswer(AnswerOperator):
     """The answer as of the boundary before, plus the signed joins of each input's changes with the others' members."""
 
     formula = "A(t) = A(t′) + Σᵢ γ( S₍<i₎(t) ⋈ Δᵢ ⋈ S₍>i₎(t′) ), Δ = came − left"

@@ -12,7 +12,7 @@ from optimizer.expression.scalar import render
 from optimizer.plan.division import dealt
 from optimizer.plan.lowering import Lowering, fallible
 from optimizer.plan.membership import Range, instants, known, within
-from optimizer.plan.operators.answer import NODE, Answer, changing
+from optimizer.plan.operators.answer import NODE, AnswerOperator, changing
 from optimizer.plan.operators.join import leaf_name, residual_conditions, tables
 from optimizer.plan.operators.operator import Boundary, Expected, Operator, Run, Work, of_all
 from optimizer.plan.operators.scan import read_columns
@@ -24,7 +24,7 @@ FAILED = "a selection of the query failed on a row of the answer"
 
 
 @dataclass(frozen=True)
-class JoinedRows(Answer):
+class JoinedRows(AnswerOperator):
     """The joined rows that are known at a boundary and were not before: a term for each stream, each row written."""
 
     formula = "each joined combination once"

@@ -2,19 +2,17 @@
 reordering, sharing of subqueries between arities: "query pipelining") are priced by equation (2) on the same queries, and said to be."""
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from statistics import mean
 
-from jobs.adapt.sharing import Groups
 from jobs.engine.tasks import Tasks
 from jobs.papers.experiments import Report, Tell
 from jobs.papers.experiments.claims import Claim, Panel, claim, report
 from jobs.papers.experiments.points import finished, point, unfinished
-from jobs.papers.experiments.sharing.queries import Made
-from jobs.papers.experiments.sharing.run import GROUPED, SHORT, Load, checked, create, named, running, steady, workload
+from jobs.papers.experiments.sharing.queries import GeneratedQuery
+from jobs.papers.experiments.sharing.run import GROUPED, SHORT, StreamLoad, checked, create, named, running, steady, workload
 from jobs.pipeline.config import INLINE
 from jobs.requests import requests
 from optimizer.papers.reorder import GroupOf, Joins, Node, Orders, Price, Step, orders
@@ -31,7 +29,7 @@ PASSED = 0.5                             # rows that a selection passes
 def ablation(quick: bool, tell: Tell) -> Report:
     """A panel of measured parts, two of priced ones."""
     points = unfinished("sharing-ablation", quick)
-    setting = SHORT if quick else Load(rate=8_000)
+    setting = SHORT if quick else StreamLoad(rate=8_000)
     made = [replace(m, window=2) for m in workload(setting, 8 if quick else QUERIES, Fraction(1))]
     whole = point(points, "all", lambda: {"s": _timed(setting, made)})["s"]
     found = {"query-sets": point(points, "apart", lambda: {"s": _timed(setting, made, share_from=NEVER)})["s"]}
@@ -48,15 +46,15 @@ def ablation(quick: bool, tell: Tell) -> Report:
     return report("Paper E, Fig. 21: each part left out", said, panels, list(_judged(panels)), {})
 
 
-def _timed(setting: Load, made: Sequence[Made], share_from: int | None = None, pin: str | None = None, tasks: int = 0) -> float:
+def _timed(setting: StreamLoad, made: Sequence[GeneratedQuery], share_from: int | None = None, pin: str | None = None, tasks: int = 0) -> float:
     """Seconds of a batch; with `tasks`, of Spark's."""
-    with running(setting) as rt:
-        rt = dataclasses.replace(rt, tasks=Tasks("local[*]", {"forebay.tasks": str(tasks)}) if tasks else Tasks(INLINE))
-        rt.memory(Groups).share_from = share_from
+    at_work = Tasks("local[*]", {"forebay.tasks": str(tasks)}) if tasks else Tasks(INLINE)
+    with running(setting, at_work, share_from=share_from) as loop:
+        rt = loop.pipe
         create(rt, named(made, GROUPED))
         for n in range(len(made) if pin else 0):
             requests.change(rt, f"q{n}", "pin", pin)
-        seconds = steady(rt, setting)
+        seconds = steady(loop, setting)
         checked(rt)
     return seconds
 
@@ -75,11 +73,11 @@ def _panel(axis: str, xs: Sequence[int], found: Mapping[int, Sequence[tuple[floa
                  {name: [mean(pair[k] for pair in found[x]) for x in xs] for k, name in enumerate(names)}, {})
 
 
-def _drawn(seed: int, similarity: Fraction, most: int | None) -> dict[str, Made]:
-    return {f"q{n}": m for n, m in enumerate(workload(Load(streams=most or SOURCES), PRICED, similarity, seed=seed))}
+def _drawn(seed: int, similarity: Fraction, most: int | None) -> dict[str, GeneratedQuery]:
+    return {f"q{n}": m for n, m in enumerate(workload(StreamLoad(streams=most or SOURCES), PRICED, similarity, seed=seed))}
 
 
-def _impact(made: Mapping[str, Made]) -> tuple[float, float]:
+def _impact(made: Mapping[str, GeneratedQuery]) -> tuple[float, float]:
     """How much dearer, in per cent, all joins are in FROM order, and where only queries of one arity share their subqueries."""
     queries = {q: _joins(m) for q, m in made.items()}
     named_ = {q: f"{len(m.streams)}" for q, m in made.items()}
@@ -105,35 +103,35 @@ def _whole(found: Orders, price: Price, group: GroupOf) -> float:
     return sum(price(q, *step) for q, step in once.values())
 
 
-def _joins(made: Made) -> Joins:
+def _joins(made: GeneratedQuery) -> Joins:
     names = _sources(made)
     return Joins(frozenset(names), frozenset(frozenset(pair) for pair in zip(names, names[1:])))
 
 
-def _sources(made: Made) -> list[str]:
+def _sources(made: GeneratedQuery) -> list[str]:
     return [f"s{k}" for k in made.streams]
 
 
-def _left_deep(made: Made) -> tuple[Step, ...]:
+def _left_deep(made: GeneratedQuery) -> tuple[Step, ...]:
     names = _sources(made)
     return tuple((frozenset(names[:k]), frozenset({names[k]})) for k in range(1, len(names)))
 
 
-def _form(made: Made, sources: frozenset[str]) -> Hashable:
+def _form(made: GeneratedQuery, sources: frozenset[str]) -> Hashable:
     """What queries that share these sources' join have in common: its attributes and the window."""
     first = min(int(s[1:]) for s in sources) - made.first
     return made.joins[first:first + len(sources) - 1], made.window
 
 
-def _price(made: Made, left: Node, right: Node) -> float:
+def _price(made: GeneratedQuery, left: Node, right: Node) -> float:
     """Equation (2): sources are indexed, what was joined is repartitioned; values uniform."""
     sides = [_rows(made, node) for node in (left, right)]
-    keys = [min(float(Load.keys), rows) for rows in sides]
+    keys = [min(float(StreamLoad.keys), rows) for rows in sides]
     return cost(Side(sides[0], keys[0]), Side(sides[1], keys[1]), _rows(made, left | right), len(left | right) == len(made.streams))
 
 
-def _rows(made: Made, node: Node) -> float:
-    return float((Load.rate * made.window * PASSED) ** len(node) / Load.keys ** (len(node) - 1))
+def _rows(made: GeneratedQuery, node: Node) -> float:
+    return float((StreamLoad.rate * made.window * PASSED) ** len(node) / StreamLoad.keys ** (len(node) - 1))
 
 
 def _judged(panels: Sequence[Panel]) -> Sequence[Claim]:

@@ -13,13 +13,13 @@ from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.papers.experiments import Report, Tell
 from jobs.papers.experiments.claims import Claim, Panel, claim, report
 from jobs.papers.experiments.points import Points, finished, point, unfinished
-from jobs.papers.experiments.sharing.queries import Made, sc1, sc2
+from jobs.papers.experiments.sharing.queries import GeneratedQuery, sc1, sc2
 from jobs.papers.experiments.sharing.run import (
     FORMS,
     GROUPED,
     SHORT,
     STAR,
-    Load,
+    StreamLoad,
     checked,
     create,
     lived,
@@ -69,28 +69,28 @@ def keys(quick: bool, tell: Tell) -> Report:
 
 
 def _selecting(key_count: int, share: float, count: int, form: str) -> dict[str, str]:
-    made = workload(Load(keys=key_count), count)
+    made = workload(StreamLoad(keys=key_count), count)
     return named([replace(m, selections=tuple((a, "<", round(key_count * share)) for a, _, _ in m.selections)) for m in made], form)
 
 
-def _load(quick: bool, **more: int) -> Load:
-    return replace(SHORT if quick else Load(rate=RATE), **more)
+def _load(quick: bool, **more: int) -> StreamLoad:
+    return replace(SHORT if quick else StreamLoad(rate=RATE), **more)
 
 
-def _rate(points: Points, key: str, setting: Load, queries: Mapping[str, str], tell: Tell) -> float:
+def _rate(points: Points, key: str, setting: StreamLoad, queries: Mapping[str, str], tell: Tell) -> float:
     """Query-rows a second: what all queries together take in."""
     found = point(points, key, lambda: {"seconds": measured(setting, queries)})["seconds"]
     tell(f"{key}: {len(queries)} queries, {found:.3g} s a batch")
     return round(len(queries) * setting.rows / found, 1)
 
 
-def _space(setting: Load, count: int) -> dict[str, float]:
+def _space(setting: StreamLoad, count: int) -> dict[str, float]:
     """What full windows take on disk: rows, and what is kept of them."""
-    with running(setting) as rt:
-        create(rt, named(workload(setting, count), GROUPED))
-        steady(rt, setting)
-        checked(rt)
-        return {"rows": _bytes(rt, "streams") * 3 / setting.batches, "state": _bytes(rt, "state")}
+    with running(setting) as loop:
+        create(loop.pipe, named(workload(setting, count), GROUPED))
+        steady(loop, setting)
+        checked(loop.pipe)
+        return {"rows": _bytes(loop.pipe, "streams") * 3 / setting.batches, "state": _bytes(loop.pipe, "state")}
 
 
 def _bytes(rt: OpenPipeline, folder: str) -> float:
@@ -134,7 +134,7 @@ def latency(quick: bool, tell: Tell) -> Report:
 
 
 def _lived(points: Points, key: str, form: str, joined: int, changes: Sequence[tuple[int, Mapping[str, int]]], tell: Tell) -> Report:
-    setting = Load(joined, NARROW, batches=len(changes))
+    setting = StreamLoad(joined, NARROW, batches=len(changes))
     asked = [sql(m, form) for m in workload(setting, sum(c["create"] for _, c in changes), joined=joined)]
     found = point(points, key, lambda: asdict(lived(setting, asked, changes)))
     tell(f"{key}: {found['latency'][0]:.2f} s, {found['latency'][1]:.2f} to {found['latency'][2]:.2f}; {found['queries']:.1f} queries on average")
@@ -200,27 +200,28 @@ def _arity(form: str, quick: bool, points: Points, tell: Tell) -> Panel:
                  steep=True)
 
 
-def _ad_hoc(setting: Load, made: Sequence[Made], form: str) -> float:
+def _ad_hoc(setting: StreamLoad, made: Sequence[GeneratedQuery], form: str) -> float:
     """Seconds of the batches in which queries come, one each after the first, as if each had all of them."""
-    with running(setting) as rt:
+    with running(setting) as loop:
+        rt = loop.pipe
         create(rt, named(made[:1], form))
-        steady(rt, setting)
+        steady(loop, setting)
         took = []
         for number, one in enumerate(made[1:], 1):
             began = create(rt, named([one], form, number))
-            took.append((began + timed(rt)) / (number + 1) * len(made))
+            took.append((began + timed(loop)) / (number + 1) * len(made))
         checked(rt)
     return sum(took) / len(took)
 
 
-def _grouped(count: int, groups: int) -> list[Made]:
+def _grouped(count: int, groups: int) -> list[GeneratedQuery]:
     """Queries of so many forms: a pair of join attributes each, one window."""
-    made = workload(Load(), count, Fraction(1))
+    made = workload(StreamLoad(), count, Fraction(1))
     return [replace(m, joins=((k % groups % 6, k % groups // 6),), window=2) for k, m in enumerate(made)]
 
 
-def _similar(count: int, percent: int) -> list[Made]:
-    return workload(Load(), count, Fraction(percent, 100))
+def _similar(count: int, percent: int) -> list[GeneratedQuery]:
+    return workload(StreamLoad(), count, Fraction(percent, 100))
 
 
 def _forms(quick: bool) -> Sequence[str]:
@@ -231,7 +232,7 @@ def _count(form: str, quick: bool) -> int:
     return QUICK if quick else MANY if form == GROUPED else FEW
 
 
-def _by(form: str, what: str, xs: Sequence[int], make: Callable[[int, int], list[Made]], quick: bool, points: Points, tell: Tell) -> Panel:
+def _by(form: str, what: str, xs: Sequence[int], make: Callable[[int, int], list[GeneratedQuery]], quick: bool, points: Points, tell: Tell) -> Panel:
     rates = [_rate(points, f"{form} {what} {x}", _load(quick), named(make(_count(form, quick), x), form), tell) for x in xs]
     return Panel(f"Fig. 20{'c' if what == 'groups' else 'd'}, {form}", what, "query-rows a second", tuple(map(float, xs)), {"all": rates}, {})
 

@@ -24,7 +24,7 @@ class Pattern:
 
 
 @dataclass(frozen=True)
-class Made:
+class GeneratedQuery:
     """A generated query: neighbouring streams of the pattern, their join attributes, the window in seconds, a selection a stream."""
 
     first: int
@@ -42,14 +42,14 @@ def similarity(common: int, attributes: int, every: int) -> Fraction:
     return Fraction(common * attributes, every * every)
 
 
-def similar(pattern: Pattern, made: Made) -> Fraction:
+def similar(pattern: Pattern, made: GeneratedQuery) -> Fraction:
     """How similar a query is: its sources, all in common, times those of them whose join attributes are the pattern's too."""
     alike = [[a == b for a, b in zip(pair, pattern.joins[made.first + k])] for k, pair in enumerate(made.joins)]
     sides = [[row[1] for row in alike[k - 1:k] if k] + [row[0] for row in alike[k:k + 1]] for k in range(len(made.streams))]
     return similarity(len(made.streams), sum(all(side) for side in sides), pattern.sources)
 
 
-def generate(pattern: Pattern, wanted: Fraction, choice: Random) -> Made:
+def generate(pattern: Pattern, wanted: Fraction, choice: Random) -> GeneratedQuery:
     """A query as similar as that, rounded to what its number of sources allows.
 
     Step 1 draws ComS; step 2 finds ComSJA from (3), and takes one source more while these are too few for it; step 3 draws neighbouring
@@ -64,14 +64,14 @@ def generate(pattern: Pattern, wanted: Fraction, choice: Random) -> Made:
     given = pattern.joins[first:first + common - 1]
     joins = tuple((_drawn(a, k in same, choice), _drawn(b, k + 1 in same, choice)) for k, (a, b) in enumerate(given))
     selections = tuple((choice.randrange(ATTRIBUTES), choice.choice(OPERATORS), choice.randrange(ATR_MAX)) for _ in range(common))
-    return Made(first, joins, choice.choice(WINDOWS), selections)
+    return GeneratedQuery(first, joins, choice.choice(WINDOWS), selections)
 
 
 def _drawn(attribute: int, same: bool, choice: Random) -> int:
     return attribute if same else choice.choice([a for a in range(ATTRIBUTES) if a != attribute])
 
 
-def text(made: Made, select: str = "*", group: str = "") -> str:
+def text(made: GeneratedQuery, select: str = "*", group: str = "") -> str:
     """Fig. 14's template as Forebay's SQL."""
     names = [f"s{k + 1}" for k in made.streams]
     where = [f"{a}.f{x} = {b}.f{y}" for a, b, (x, y) in zip(names, names[1:], made.joins)]

@@ -18,12 +18,10 @@ from fractions import Fraction
 from random import Random
 from typing import Any
 
-from jobs import run as runner
-from jobs.adapt.sharing import Groups
 from jobs.engine import kernel
 from jobs.engine.tasks import Tasks
 from jobs.ledger.open_pipeline import OpenPipeline, open_pipeline
-from jobs.papers.experiments.sharing.queries import ATR_MAX, ATTRIBUTES, WINDOWS, Made, Pattern, generate, text
+from jobs.papers.experiments.sharing.queries import ATR_MAX, ATTRIBUTES, WINDOWS, GeneratedQuery, Pattern, generate, text
 from jobs.pipeline.config import INLINE, load
 from jobs.requests import requests
 from jobs.results import answers
@@ -44,7 +42,7 @@ Entries = list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
-class Load:
+class StreamLoad:
     """Streams, rows a second of each, distinct values of each attribute, seconds a batch, batches of rows there are, batches that are timed."""
 
     streams: int = 2
@@ -60,7 +58,7 @@ class Load:
         return self.streams * self.rate * self.batch
 
 
-SHORT = Load(batches=max(WINDOWS) + 2, counted=1)      # in an experiment's quick form
+SHORT = StreamLoad(batches=max(WINDOWS) + 2, counted=1)      # in an experiment's quick form
 
 
 @dataclass(frozen=True)
@@ -73,7 +71,7 @@ class Lived:
 
 
 @contextmanager
-def running(setting: Load, master: str = INLINE, come: bool = True) -> Iterator[OpenPipeline]:
+def running(setting: StreamLoad, tasks: Tasks | None = None, come: bool = True, share_from: int | None = None) -> Iterator[Loop]:
     """A pipeline whose rows have come (if not: they wait to be brought by `bring`) and none of whose boundaries has run."""
     folder = tempfile.mkdtemp(prefix="forebay-ajoin-")
     columns = ", ".join(["ts: timestamp", *(f"f{k}: bigint" for k in range(ATTRIBUTES))])
@@ -85,17 +83,18 @@ def running(setting: Load, master: str = INLINE, come: bool = True) -> Iterator[
             file.write(f"name: ajoin\nbatch: {setting.batch} seconds\nstreams:\n{streams}")
         _land(os.path.join(folder, "landing" if come else WAITING), names, setting)
         rt = open_pipeline(load(folder))
-        rt = dataclasses.replace(rt, tasks=Tasks(master))
+        rt = dataclasses.replace(rt, tasks=tasks or Tasks(INLINE))
+        loop = Loop(rt, share_from)
         if come:
-            runner.take(rt)
-        yield rt
+            loop.take()
+        yield loop
     finally:
         if rt is not None:
             rt.tasks.stop()
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _land(folder: str, names: Sequence[str], setting: Load) -> None:
+def _land(folder: str, names: Sequence[str], setting: StreamLoad) -> None:
     """A file a batch and stream; each stream has its own seed."""
     con = kernel.connect()
     count, length = setting.rate * setting.batch, setting.batch * SECOND
@@ -109,20 +108,21 @@ def _land(folder: str, names: Sequence[str], setting: Load) -> None:
             con.execute(f"COPY (SELECT {ts}, {values} FROM range({count}) AS r(i)) TO {file} (FORMAT parquet)")
 
 
-def bring(rt: OpenPipeline, number: int) -> None:
+def bring(loop: Loop, number: int) -> None:
     """The rows of a batch come, and are ingested."""
+    rt = loop.pipe
     for stream in rt.pipeline.streams:
         landing = os.path.join(rt.pipeline.folder, "landing", stream)
         os.makedirs(landing, exist_ok=True)
         shutil.move(os.path.join(rt.pipeline.folder, WAITING, stream, f"{number:05d}.parquet"), landing)
-    runner.take(rt)
+    loop.take()
 
 
-def workload(setting: Load, count: int, similarity: Fraction = HALF, joined: int | None = None, seed: int = 0) -> list[Made]:
+def workload(setting: StreamLoad, count: int, similarity: Fraction = HALF, joined: int | None = None, seed: int = 0) -> list[GeneratedQuery]:
     """Queries so similar to a pattern over all streams of the load, selections of about a half; `joined`: of so many streams only."""
     choice = Random(seed)
     pattern = Pattern(tuple((choice.randrange(ATTRIBUTES), choice.randrange(ATTRIBUTES)) for _ in range(setting.streams - 1)))
-    found: list[Made] = []
+    found: list[GeneratedQuery] = []
     while len(found) < count:
         made = generate(pattern, similarity, choice)
         if joined is None or len(made.streams) == joined:
@@ -135,7 +135,7 @@ def _half(choice: Random, keys: int) -> tuple[str, int]:
     return choice.choice(("<", ">=")), round(keys * choice.uniform(0.4, 0.6))
 
 
-def sql(made: Made, form: str) -> str:
+def sql(made: GeneratedQuery, form: str) -> str:
     """Fig. 14's template as it stands, or with aggregates over it."""
     if form == STAR:
         return text(made)
@@ -151,70 +151,70 @@ def create(rt: OpenPipeline, queries: Mapping[str, str]) -> float:
     return time.process_time() - began
 
 
-def named(queries: Sequence[Made], form: str, first: int = 0) -> dict[str, str]:
+def named(queries: Sequence[GeneratedQuery], form: str, first: int = 0) -> dict[str, str]:
     return {f"q{k}": sql(made, form) for k, made in enumerate(queries, first)}
 
 
-def advanced(rt: OpenPipeline, count: int) -> Entries:
+def advanced(loop: Loop, count: int) -> Entries:
     """So many boundaries, one after another, as they come."""
-    return [entry for _ in range(count) for entry in runner.run(rt, flush=True, limit=1)["ran"]]
+    return [entry for _ in range(count) for entry in loop.run(flush=True, limit=1)["ran"]]
 
 
-def steady(rt: OpenPipeline, setting: Load) -> float:
+def steady(loop: Loop, setting: StreamLoad) -> float:
     """Mean seconds of a batch over full windows; the boundaries before are one batch, and the next is not counted."""
-    runner.run(rt, flush=True, to=START + max(WINDOWS) * SECOND)
-    advanced(rt, 1)
-    return statistics.mean(timed(rt) for _ in range(setting.counted))
+    loop.run(flush=True, to=START + max(WINDOWS) * SECOND)
+    advanced(loop, 1)
+    return statistics.mean(timed(loop) for _ in range(setting.counted))
 
 
-def timed(rt: OpenPipeline) -> float:
+def timed(loop: Loop) -> float:
     """Seconds of the next boundary."""
-    clock = time.process_time if rt.tasks.inline else time.perf_counter
+    clock = time.process_time if loop.pipe.tasks.inline else time.perf_counter
     began = clock()
-    advanced(rt, 1)
+    advanced(loop, 1)
     return clock() - began
 
 
 def checked(rt: OpenPipeline) -> None:
     """Some queries by plain SQL over the raw rows: no figure stands on a wrong answer."""
-    names = [s.name for s in requests.listed(rt) if s.active]
+    names = [s.name for s in requests.listed(rt) if s.is_active]
     for name in names[::max(len(names) // CHECKED, 1)][:CHECKED]:
         for found in answers.verify(rt, name)["queries"].values():
             if found["differences"] or not found["boundaries"]:
                 raise failed("wrong-answer", f"{name} differs from its SQL over the raw rows: {found}", "please report this")
 
 
-def measured(setting: Load, queries: Mapping[str, str], share_from: int | None = None) -> float:
+def measured(setting: StreamLoad, queries: Mapping[str, str], share_from: int | None = None) -> float:
     """Seconds of a batch with all these queries in force from the beginning."""
-    with running(setting) as rt:
-        rt.memory(Groups).share_from = share_from
-        create(rt, queries)
-        seconds = steady(rt, setting)
-        checked(rt)
+    with running(setting, share_from=share_from) as loop:
+        create(loop.pipe, queries)
+        seconds = steady(loop, setting)
+        checked(loop.pipe)
     return seconds
 
 
-def lived(setting: Load, queries: Sequence[str], scenario: Iterable[tuple[int, Mapping[str, int]]]) -> Lived:
+def lived(setting: StreamLoad, queries: Sequence[str], scenario: Iterable[tuple[int, Mapping[str, int]]]) -> Lived:
     """Each batch: what is asked, what came, the boundary. A boundary that is due before the last is done waits for it, and its rows with it."""
     asked, waits, counts, stages = iter(enumerate(queries)), list[float](), list[int](), dict[str, list[float]]()
     alive: list[str] = []
     done = 0.0
-    with running(setting, come=False) as rt:
+    with running(setting, come=False) as loop:
+        rt = loop.pipe
         for number, change in scenario:
             began, used = time.perf_counter(), time.process_time()
             gone, alive = alive[:change["delete"]], alive[change["delete"]:]
             for name in gone:
                 requests.change(rt, name, "delete")
             alive += [_asked(rt, *one) for one, _ in zip(asked, range(change["create"]))]
-            lap = rt.memory(Loop).lap("requests", began)
-            bring(rt, number)
-            lap = rt.memory(Loop).lap("ingest", lap)
-            advanced(rt, 1)
+            lap = loop.laps.lap("requests", began)
+            bring(loop, number)
+            lap = loop.laps.lap("ingest", lap)
+            advanced(loop, 1)
             due = (number + 1) * setting.batch
             done = max(done, due) + time.process_time() - used
             waits.append(done - due)
             counts.append(len(alive))
-        stages = {stage: took[1:] or took for stage, took in rt.memory(Loop).laps.items()}
+        stages = {stage: took[1:] or took for stage, took in loop.laps.by_stage.items()}
         checked(rt)
     late, counted = waits[1:], {stage: statistics.mean(took) for stage, took in stages.items()}
     return Lived((statistics.mean(late) + setting.batch / 2, min(late), max(late) + setting.batch), counted, statistics.mean(counts))

@@ -10,17 +10,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from random import Random
 
-from jobs import run as runner
-from jobs.adapt.sharing import Groups
 from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.papers import bench_sharing
-from jobs.papers.bench_sharing import SECOND, START, VALUES, Setting, batches, pipeline
+from jobs.papers.bench_sharing import SECOND, START, VALUES, SharingSetting, batches, pipeline
 from jobs.papers.experiments import Report, Tell
 from jobs.papers.experiments.claims import Claim, Panel, claim, report
-from jobs.papers.experiments.sharing.run import SHORT, STAR, Load, measured, named, workload
+from jobs.papers.experiments.sharing.run import SHORT, STAR, StreamLoad, measured, named, workload
 from jobs.pipeline.config import INLINE
 from jobs.requests import requests
 from jobs.results import answers
+from jobs.run import Loop
 from jobs.verify import recompute as oracle
 from optimizer.errors import failed
 
@@ -35,7 +34,7 @@ RANGE = ("SELECT s1.f3 % 10 AS g, COUNT(*) AS n, SUM(s2.f4) AS sum_b FROM s1 [WI
 
 def throughput(quick: bool, tell: Tell) -> Report:
     """Fig. 15: rows a second that all queries together take in; quick: in one process and without Spark."""
-    setting = Setting(rate=1_000, window=10, counts=(1, 10), apart=10) if quick else Setting(rate=10_000, window=30)
+    setting = SharingSetting(rate=1_000, window=10, counts=(1, 10), apart=10) if quick else SharingSetting(rate=10_000, window=30)
     master, after = (INLINE, _none) if quick else (None, lambda rt, asked: _spark(rt, setting, asked, tell))
     found = bench_sharing.sharing(setting, tell, master, after)
     levels = {int(name.split()[0]): level for name, level in found.items() if name.endswith(" queries")}
@@ -47,7 +46,7 @@ def throughput(quick: bool, tell: Tell) -> Report:
     return report("Paper E, Fig. 15: throughput by number of queries", said, panels, _judged(levels, found.get("spark"), panels), {"levels": found})
 
 
-def _together(levels: Mapping[int, Report], peer: Report | None, setting: Setting) -> Panel:
+def _together(levels: Mapping[int, Report], peer: Report | None, setting: SharingSetting) -> Panel:
     xs = tuple(float(n) for n in levels)
     y = {"shared": [level["query_rows_per_s"] for level in levels.values()]}
     rows = 2 * setting.rate * setting.batch
@@ -63,7 +62,7 @@ def _template(quick: bool, tell: Tell) -> Panel:
     """Two-way joins of half similarity without selections, as in section 7.1."""
     rates = []
     counts = (1, 3) if quick else (1, 5, 20, 50)
-    setting = SHORT if quick else Load()
+    setting = SHORT if quick else StreamLoad()
     for count in counts:
         made = [replace(m, selections=()) for m in workload(setting, count)]
         seconds = measured(setting, named(made, STAR))
@@ -91,7 +90,7 @@ def _none(rt: OpenPipeline, asked: list[tuple[int, int]]) -> Report:
     return {}
 
 
-def _spark(rt: OpenPipeline, setting: Setting, asked: list[tuple[int, int]], tell: Tell) -> Report:
+def _spark(rt: OpenPipeline, setting: SharingSetting, asked: list[tuple[int, int]], tell: Tell) -> Report:
     """The last boundary of the first queries by Spark SQL as written, each for itself, as many as there is patience for; answers compared."""
     session = bench_sharing.plain_session(rt)
     t = answers.published(rt, "q0")[-1]
@@ -114,21 +113,20 @@ def _said(peer: Report) -> str:
 
 def overlap(quick: bool, tell: Tell) -> Report:
     """Fig. 22: queries of which ever fewer rows are the same."""
-    setting = Setting(rate=1_000 if quick else 10_000, window=10 if quick else 60, counts=(1,) * (2 * len(SHARES)), apart=0)
+    setting = SharingSetting(rate=1_000 if quick else 10_000, window=10 if quick else 60, counts=(1,) * (2 * len(SHARES)), apart=0)
     together, apart = list[float](), list[float]()
     count = FEW if quick else OVERLAPPING
     shares = SHARES[::3] if quick else SHARES
-    with pipeline(setting, INLINE) as rt:
-        runner.take(rt)
-        runner.run(rt, flush=True, to=START)
+    with pipeline(setting, INLINE) as loop:
+        rt = loop.pipe
+        loop.take()
+        loop.run(flush=True, to=START)
         for number, share in enumerate(shares):
             _replaced(rt, setting, share, count, first=number == 0)
             if number == 0:
-                runner.run(rt, flush=True, to=START + setting.window * SECOND)
-            rt.memory(Groups).share_from = 2
-            together.append(batches(rt)[0])
-            rt.memory(Groups).share_from = count + 1
-            apart.append(batches(rt)[0])
+                loop.run(flush=True, to=START + setting.window * SECOND)
+            together.append(batches(Loop(rt, share_from=2))[0])
+            apart.append(batches(Loop(rt, share_from=count + 1))[0])
             tell(f"{share} %: together {together[-1]:.2f} s, apart {apart[-1]:.2f} s")
     panel = Panel(f"{count} queries", "% of a query's rows that its neighbour selects too", "s a batch", tuple(map(float, shares)),
                   {"together": together, "apart": apart}, {})
@@ -139,7 +137,7 @@ def overlap(quick: bool, tell: Tell) -> Report:
                    claim("and still gains, at every share", [(all(b > a for a, b in zip(together, apart)), f"apart takes {ratios}")])], {})
 
 
-def _replaced(rt: OpenPipeline, setting: Setting, share: int, count: int, first: bool) -> None:
+def _replaced(rt: OpenPipeline, setting: SharingSetting, share: int, count: int, first: bool) -> None:
     """Neighbouring ranges of equal width that have `share` per cent in common."""
     width = VALUES / (1 + (count - 1) * (1 - share / 100))
     for n in range(count):
@@ -150,19 +148,20 @@ def _replaced(rt: OpenPipeline, setting: Setting, share: int, count: int, first:
 def deployment(quick: bool, tell: Tell) -> Report:
     """Fig. 18b: seconds of a request, and of the batch in which it takes effect, with many queries in force."""
     counts, choice = ((5, 20) if quick else (20, 100, 500)), Random(3)
-    setting = replace(Setting(rate=1_000 if quick else 10_000, counts=(1,) * 2 * len(counts), apart=0), window=20)
+    setting = replace(SharingSetting(rate=1_000 if quick else 10_000, counts=(1,) * 2 * len(counts), apart=0), window=20)
     asked = bench_sharing.bounds(max(counts))
     requested, usual, changed = list[float](), list[float](), list[float]()
-    with pipeline(setting, INLINE) as rt:
-        runner.take(rt)
+    with pipeline(setting, INLINE) as loop:
+        rt = loop.pipe
+        loop.take()
         done = 0
         for count in counts:
             bench_sharing.grown(rt, setting, asked, done, count)
             if not done:
-                runner.run(rt, flush=True, to=START + setting.window * SECOND)
+                loop.run(flush=True, to=START + setting.window * SECOND)
             done = count
-            usual.append(batches(rt)[0])
-            found = [_deployed(rt, setting, f"late{count}_{n}", choice) for n in range(3)]
+            usual.append(batches(loop)[0])
+            found = [_deployed(loop, setting, f"late{count}_{n}", choice) for n in range(3)]
             requested.append(statistics.median(request for request, _ in found))
             changed.append(statistics.median(batch for _, batch in found))
             tell(f"{count} in force: a request {requested[-1]:.3f} s, a batch {usual[-1]:.2f} s, with a new query {changed[-1]:.2f} s")
@@ -176,9 +175,9 @@ def deployment(quick: bool, tell: Tell) -> Report:
                   {"queries": counts[-1], "request_s": requested[-1], "batch_s": usual[-1], "batch_with_a_new_query_s": changed[-1]})
 
 
-def _deployed(rt: OpenPipeline, setting: Setting, name: str, choice: Random) -> tuple[float, float]:
+def _deployed(loop: Loop, setting: SharingSetting, name: str, choice: Random) -> tuple[float, float]:
     """Seconds of a request, and of the batch in which it is in force."""
     began = time.perf_counter()
-    requests.create(rt, name, bench_sharing.QUERY.format(window=setting.window, x=choice.randrange(VALUES), y=choice.randrange(VALUES)))
+    requests.create(loop.pipe, name, bench_sharing.QUERY.format(window=setting.window, x=choice.randrange(VALUES), y=choice.randrange(VALUES)))
     took = time.perf_counter() - began
-    return took, float(runner.run(rt, flush=True, limit=1)["ran"][0]["seconds"])
+    return took, float(loop.run(flush=True, limit=1)["ran"][0]["seconds"])

@@ -21,7 +21,7 @@ from jobs.papers.experiments.claims import Claim, claim, report
 from jobs.papers.experiments.points import Point, Points, finished, point, spent, unfinished
 from jobs.papers.experiments.windows import claims as windows_claims
 from jobs.papers.experiments.windows.tables import PAPER, SYNTHETIC, by_measured_prices, sets
-from jobs.papers.experiments.windows.timing import Timed
+from jobs.papers.experiments.windows.timing import TimedStatements
 from optimizer.coverage.algebra import COVERED, PARTITIONED, Window
 from optimizer.coverage.graph import as_written, prices
 from optimizer.coverage.statements import EVENTS, statements
@@ -77,7 +77,7 @@ def _measured(points: Points, clock: Points, setups: Sequence[str], chosen: Sequ
         made = f"SELECT CAST(make_timestamp(i // {RATE} * 1000000) AS TIMESTAMPTZ) AS ts, {SYNTHETIC} AS v FROM range({count}) AS r(i)"
         con.execute(f"COPY ({made}) TO {string(path)} (FORMAT parquet)")
         reading = _timed(con, f"CREATE TABLE {EVENTS} AS SELECT epoch_us(ts) // 1000000 AS t, v FROM read_parquet({string(path)})")
-        timed = Timed(con, clock, "Parquet")
+        timed = TimedStatements(con, clock, "Parquet")
         for setup in setups:
             tell(f"{setup}: {point(points, setup, lambda: _ours(timed, setup, count, reading))}")
         waiting = [w for w in chosen if _key(w) not in points.known]
@@ -96,7 +96,7 @@ def _timed(con: kernel.Connection, sql: str) -> float:
     return time.process_time() - began
 
 
-def _ours(timed: Timed, setup: str, count: int, reading: float) -> Point:
+def _ours(timed: TimedStatements, setup: str, count: int, reading: float) -> Point:
     """Seconds of each window by itself, and of the plan by measured prices, each with reading the file."""
     windows, until = next(sets(setup, 1)), count // RATE
     model = prices(windows, PARTITIONED if setup.endswith("tumbling") else COVERED, RATE)
@@ -116,7 +116,7 @@ def _warm(path: str, until: int) -> Any:
     return session
 
 
-def _compared(timed: Timed, window: Window, found: Point) -> Point:
+def _compared(timed: TimedStatements, window: Window, found: Point) -> Point:
     count, _, total = timed.digest([window])[0]
     if [count, str(total)] != found["digest"]:      # of no instance the sum is None
         raise failed("wrong-answer", f"our {window} has {count} instances of sum {total}, Spark's {found['digest']}", "please report this")

@@ -18,7 +18,7 @@ from jobs.papers.experiments import Report, Tell
 from jobs.papers.experiments.claims import report
 from jobs.papers.experiments.points import finished, point, spent, unfinished
 from jobs.papers.experiments.windows import claims
-from jobs.papers.experiments.windows.timing import Timed, Weights, once_or_twice, run
+from jobs.papers.experiments.windows.timing import TimedStatements, Weights, once_or_twice, run
 from optimizer.coverage.algebra import COVERED, PARTITIONED, Window
 from optimizer.coverage.factors import with_factors
 from optimizer.coverage.generate import random_set, sequential_set
@@ -94,7 +94,7 @@ def _table(number: int, quick: bool, tell: Tell, asked: int | None) -> Report:
             continue
         con = kernel.connect(memory="4GB")
         con.execute(f"CREATE TABLE {EVENTS} AS SELECT i // {rate} AS t, {SENSOR if number == 2 else SYNTHETIC} AS v FROM range({events}) AS r(i)")
-        timed = Timed(con, clock, f"{rate} a unit")
+        timed = TimedStatements(con, clock, f"{rate} a unit")
         for setup in setups:
             if setup in todo and spent(points):
                 continue
@@ -112,7 +112,7 @@ def _table(number: int, quick: bool, tell: Tell, asked: int | None) -> Report:
                   {"table": number, "events": events, "rows": rows}, page(rows).split("\n"))
 
 
-def _measured(timed: Timed, setup: str, rate: int, events: int, count: int, number: int) -> Report:
+def _measured(timed: TimedStatements, setup: str, rate: int, events: int, count: int, number: int) -> Report:
     tumbling, sliced = setup.endswith("tumbling"), count if events < MANY else SLICED[rate]
     trials = [_trial(timed, windows, tumbling, rate, events, n < sliced) for n, windows in enumerate(sets(setup, count))]
     return _row(setup, rate, trials, (REAL if number == 2 else PAPER)[setup])
@@ -126,7 +126,7 @@ def sets(setup: str, count: int) -> Iterator[frozenset[Window]]:
     return (make(int(size), kind == "tumbling", pick) for _ in range(count))
 
 
-def _trial(timed: Timed, windows: frozenset[Window], tumbling: bool, rate: int, events: int, sliced: bool) -> Trial:
+def _trial(timed: TimedStatements, windows: frozenset[Window], tumbling: bool, rate: int, events: int, sliced: bool) -> Trial:
     model, until = prices(windows, PARTITIONED if tumbling else COVERED, rate), events // rate
     began = time.process_time()
     found = best(windows, model)
@@ -147,7 +147,7 @@ def _paned(window: Window, model: Prices) -> Graph:
     return as_written([window], model) if window.tumbling else Graph(((pane, None), (window, pane)), frozenset([pane]), model)
 
 
-def _sliced(timed: Timed, windows: Sequence[Window], until: int) -> float:
+def _sliced(timed: TimedStatements, windows: Sequence[Window], until: int) -> float:
     """By itself, on a connection with temporary tables of its own: slices are of one set only."""
     seconds, answers = run(timed.con.cursor(), slicing(windows, until), windows)
     if answers != timed.digest(windows):

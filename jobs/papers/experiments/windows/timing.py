@@ -31,7 +31,7 @@ class Weights:
 
 
 @dataclass(frozen=True)
-class Timed:
+class TimedStatements:
     """One table of events; `points` holds seconds by statement and a digest by window, and outlives an interruption. `_there`: windows made in this process."""
 
     con: kernel.Connection

@@ -1,0 +1,65 @@
+"""Warehouses that older code wrote (tests/fixtures/warehouses) open, go on exactly, and tell their history."""
+from __future__ import annotations
+
+import tarfile
+from pathlib import Path
+
+import pytest
+
+import forebay
+from tests.jobs.pipelines import equal
+from tests.older_warehouse import PINS, QUERIES, WRITTEN, live
+
+pytestmark = pytest.mark.slow
+FIXTURES = Path(__file__).parent / "fixtures" / "warehouses"
+
+
+def unpacked(name: str, folder: Path) -> Path:
+    with tarfile.open(FIXTURES / f"{name}.tar.gz") as archive:
+        archive.extractall(folder, filter="data")
+    return folder / "shop"
+
+
+def boundaries(pipe: forebay.Pipeline, query: str) -> list[int]:
+    return sorted({at.value // 1000 for at in pipe.result(query, every=True)["boundary"]})
+
+
+def test_a_warehouse_of_before_is_read_and_goes_on(tmp_path: Path) -> None:
+    folder = unpacked("whole", tmp_path)
+    before = forebay.open(str(folder))
+    last = before.runtime.ledger.committed()
+    assert last is not None and equal(before)
+    assert {q["query"]: q["pinned"] for q in before.queries() if q["pinned"]} == PINS
+    for query, plan in PINS.items():
+        assert {entry["plan"] for entry in before.plans(query)["decisions"]} == {plan}
+    shared = next(q for q in before.queries() if q["query"] == "shared0")
+    assert shared["shares_with"] == ["shared1", "shared2"]
+    state = (folder / "warehouse/state/expire").iterdir()
+    epochs = {entry.name for entry in state}
+    before.close()
+
+    live(folder, range(WRITTEN, WRITTEN + 2))
+
+    after = forebay.open(str(folder))
+    assert equal(after)
+    assert max(boundaries(after, "expire")) == max(boundaries(after, "shared1")) > last
+    assert {entry.name for entry in (folder / "warehouse/state/expire").iterdir()} == epochs      # kept state served on
+    after.close()
+
+
+def test_a_batch_that_older_code_began_is_finished(tmp_path: Path) -> None:
+    folder = unpacked("killed", tmp_path)
+    before = forebay.open(str(folder))
+    committed = before.runtime.ledger.committed()
+    before.close()
+
+    pipe = forebay.open(str(folder))
+    entries = pipe.run()["ran"]
+    assert committed is not None and entries and min(entry["boundary"] for entry in entries) > committed
+    assert {query for entry in entries for query in entry["plans"]} >= QUERIES.keys() - {"divides", "shared3"}
+    assert pipe.run()["ran"] == [] and equal(pipe)
+    pipe.close()
+    live(folder, range(WRITTEN, WRITTEN + 1))
+    again = forebay.open(str(folder))
+    assert equal(again)
+    again.close()
