@@ -15,10 +15,20 @@ from jobs.pipeline.folders import PipelineFolder, found, pages, uri
 from jobs.pipeline.model import Pipeline
 from optimizer.names import NAME
 
-POOLS = "FOREBAY_POOLS"         # `on`: what holds a pipeline runs in a pool of its own, which must be there (docs/airflow.md)
+# `on`: what holds a pipeline runs in a pool of its own, which must be there (docs/airflow.md)
+POOLS = "FOREBAY_POOLS"
 INSTANT = r"^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:\d\d)?)?$"
-COMMON: dict[str, Any] = {"start_date": datetime(2025, 1, 1, tzinfo=timezone.utc), "catchup": False, "max_active_runs": 1}
-CRASHES = {"retries": 4, "retry_delay": timedelta(seconds=5), "retry_exponential_backoff": True, "max_retry_delay": timedelta(minutes=5)}
+COMMON: dict[str, Any] = {
+    "start_date": datetime(2025, 1, 1, tzinfo=timezone.utc),
+    "catchup": False,
+    "max_active_runs": 1
+}
+CRASHES = {
+    "retries": 4,
+    "retry_delay": timedelta(seconds=5),
+    "retry_exponential_backoff": True,
+    "max_retry_delay": timedelta(minutes=5)
+}
 
 
 def every(setting: str | None = None) -> Iterator[DAG]:
@@ -39,8 +49,12 @@ def _pipeline(pipeline: Pipeline) -> Iterator[DAG]:
 def _batches(pipeline: Pipeline, results: Asset) -> DAG:
     tables = AssetAlias(f"forebay__{pipeline.name}__tables")
     said = "Takes new input and looks at it, runs every boundary that is complete, tells who follows the results."
-    with _dag(pipeline, "", said, _schedule(pipeline), params=_run_form(), default_args={**CRASHES, **_pool(pipeline)}) as dag:
-        taken, looked, ran = steps.ingest(pipeline.folder), steps.expectations(pipeline.folder), steps.batches(pipeline.folder)
+    with _dag(pipeline, "", said, _schedule(pipeline), params=_run_form(), default_args={
+            **CRASHES,
+            **_pool(pipeline)
+    }) as dag:
+        taken, looked, ran = steps.ingest(pipeline.folder), steps.expectations(pipeline.folder), steps.batches(
+            pipeline.folder)
         told = steps.publish.override(inlets=[results], outlets=[results, tables])(pipeline.folder, results, tables)
         taken >> linked(looked, pipeline.name) >> linked(ran, pipeline.name) >> told
     return dag
@@ -50,27 +64,33 @@ def _adapt(pipeline: Pipeline, results: Asset) -> DAG:
     """Decisions are made inside batches; this one shows them, after each run that published something."""
     said = "What is known, what every plan would cost now, which plans are in force; into MLflow."
     with _dag(pipeline, "adapt", said, [results], default_args=CRASHES) as dag:
-        steps.statistics(pipeline.folder) >> steps.plans(pipeline.folder) >> linked(steps.decision(pipeline.folder), pipeline.name)
+        steps.statistics(pipeline.folder) >> steps.plans(pipeline.folder) >> linked(steps.decision(pipeline.folder),
+                                                                                    pipeline.name)
     return dag
 
 
 def _queries(pipeline: Pipeline) -> DAG:
     """A request never waits for a running batch, so these have no pool and may overlap."""
-    with _dag(pipeline, "queries", "Creates, deletes, pauses, resumes, pins or unpins a query, from one boundary on.", None, params=_query_form(),
-              default_args=CRASHES, max_active_runs=4) as dag:
+    with _dag(pipeline, "queries", "Creates, deletes, pauses, resumes, pins or unpins a query, from one boundary on.",
+              None, params=_query_form(), default_args=CRASHES, max_active_runs=4) as dag:
         steps.change(pipeline.folder)
     return dag
 
 
 def _maintenance(pipeline: Pipeline) -> DAG:
-    with _dag(pipeline, "maintenance", "Tidies the tables of a pipeline.", "@daily", default_args={**CRASHES, **_pool(pipeline)}) as dag:
+    with _dag(pipeline, "maintenance", "Tidies the tables of a pipeline.", "@daily", default_args={
+            **CRASHES,
+            **_pool(pipeline)
+    }) as dag:
         steps.maintain(pipeline.folder)
     return dag
 
 
 def _experiments() -> DAG:
-    names = Param(["list"], type="array", minItems=1, maxItems=20, items={"type": "string", "pattern": "^[a-z][a-z0-9-]{0,39}$"}, title="Names",
-                  description="Which comparisons and figures to run, one a line; `list` says what there is.")
+    names = Param(["list"], type="array", minItems=1, maxItems=20, items={
+        "type": "string",
+        "pattern": "^[a-z][a-z0-9-]{0,39}$"
+    }, title="Names", description="Which comparisons and figures to run, one a line; `list` says what there is.")
     params = {"names": names, "quick": Param(True, type="boolean", title="Quick", description="Smaller and fewer.")}
     said = "Comparisons with other systems, and the papers' figures."
     with DAG("forebay__experiments", description=said, schedule=None, tags=["forebay"], params=params, **COMMON) as dag:
@@ -79,8 +99,11 @@ def _experiments() -> DAG:
 
 
 def _broken(one: PipelineFolder) -> DAG:
-    with DAG(f"forebay__{one.name}", description=f"broken: {one.reason}"[:1000], schedule=None, tags=["forebay", "broken"],
-             doc_md=f"This pipeline cannot be read:\n\n    {one.reason}\n\nIts DAGs are back as soon as that is mended.", **COMMON) as dag:
+    with DAG(
+            f"forebay__{one.name}", description=f"broken: {one.reason}"[:1000], schedule=None,
+            tags=["forebay", "broken"],
+            doc_md=f"This pipeline cannot be read:\n\n    {one.reason}\n\nIts DAGs are back as soon as that is mended.",
+            **COMMON) as dag:
         steps.broken(one.reason)
     return dag
 
@@ -89,14 +112,20 @@ def _dag(pipeline: Pipeline, part: str, description: str, schedule: Any, **optio
     name = f"forebay__{pipeline.name}" + (f"__{part}" if part else "")
     links = " · ".join(f"[{title}]({address})" for title, address in pages(pipeline.name).items())
     said = f"{description}\n\n{links}\n\nFolder `{pipeline.folder}`, warehouse `{pipeline.warehouse}`."
-    return DAG(name, description=description, doc_md=said, schedule=schedule, tags=["forebay", pipeline.name], **{**COMMON, **options})
+    return DAG(name, description=description, doc_md=said, schedule=schedule, tags=["forebay", pipeline.name], **{
+        **COMMON,
+        **options
+    })
 
 
 def _schedule(pipeline: Pipeline) -> Any:
     given = pipeline.schedule
     if given is None:
         return None
-    return {"continuous": "@continuous", "cron": given.value}.get(given.kind) or [Asset(uri(given.value, pipeline.folder))]
+    return {
+        "continuous": "@continuous",
+        "cron": given.value
+    }.get(given.kind) or [Asset(uri(given.value, pipeline.folder))]
 
 
 def _pool(pipeline: Pipeline) -> dict[str, Any]:
@@ -104,19 +133,27 @@ def _pool(pipeline: Pipeline) -> dict[str, Any]:
 
 
 def _run_form() -> dict[str, Param]:
-    return {"to": Param(None, type=["null", "string"], pattern=INSTANT, title="Up to",
-                        description="Stop at this boundary, as 2025-01-01T10:00:00Z; empty: no limit."),
-            "flush": Param(False, type="boolean", title="Flush", description="Treat the input as ended: run up to the first boundary after the last row."),
-            "boundaries": Param(None, type=["null", "integer"], minimum=1, title="Boundaries", description="At most so many; empty: all that are complete.")}
+    return {
+        "to": Param(None, type=["null", "string"], pattern=INSTANT, title="Up to",
+                    description="Stop at this boundary, as 2025-01-01T10:00:00Z; empty: no limit."),
+        "flush": Param(False, type="boolean", title="Flush",
+                       description="Treat the input as ended: run up to the first boundary after the last row."),
+        "boundaries": Param(None, type=["null", "integer"], minimum=1, title="Boundaries",
+                            description="At most so many; empty: all that are complete.")
+    }
 
 
 def _query_form() -> dict[str, Param]:
     actions = ["create", "delete", "pause", "resume", "pin", "unpin"]
-    return {"action": Param("create", type="string", enum=actions, title="Action"),
-            "query": Param("my_query", type="string", pattern=f"^{NAME}$", title="Query",
-                           description="Its name: a letter or _, then up to 63 letters, digits and _."),
-            "sql": Param(None, type=["null", "string"], maxLength=100_000, format="multiline", title="SQL",
-                         description="For create: SELECT … FROM stream AS s [WINDOW 1 HOUR] …"),
-            "plan": Param(None, type=["null", "string"], pattern=r"^(LAP|EAP[01]{1,16}) (recompute|running|retract|expire)$", title="Plan",
-                          description="For pin: a plan's name, as EAP10 expire; `forebay explain` lists them."),
-            "replace": Param(False, type="boolean", title="Replace", description="For create: replace a query of that name.")}
+    return {
+        "action": Param("create", type="string", enum=actions, title="Action"),
+        "query": Param("my_query", type="string", pattern=f"^{NAME}$", title="Query",
+                       description="Its name: a letter or _, then up to 63 letters, digits and _."),
+        "sql": Param(None, type=["null", "string"], maxLength=100_000, format="multiline", title="SQL",
+                     description="For create: SELECT … FROM stream AS s [WINDOW 1 HOUR] …"),
+        "plan": Param(None, type=["null", "string"],
+                      pattern=r"^(LAP|EAP[01]{1,16}) (recompute|running|retract|expire)$", title="Plan",
+                      description="For pin: a plan's name, as EAP10 expire; `forebay explain` lists them."),
+        "replace": Param(False, type="boolean", title="Replace",
+                         description="For create: replace a query of that name.")
+    }

@@ -1,4 +1,7 @@
-"""Buttons on a task's page that lead to what its run made: data docs and MLflow's charts, by way of infra.pages; without FOREBAY_PAGES there are none."""
+"""Buttons on a task's page that lead to what its run made: data docs and MLflow's charts, by way of infra.pages.
+
+Without FOREBAY_PAGES there are none.
+"""
 from __future__ import annotations
 
 from typing import Any

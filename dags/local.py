@@ -1,7 +1,8 @@
-"""Runs DAGs in this process by `dag.test()`, without a server: one request a line of JSON on stdin, one answer a line on stdout; it decides nothing.
+"""Runs DAGs in this process by `dag.test()`, without a server: one request a line of JSON on stdin, one answer a line
+on stdout; it decides nothing.
 
-The Spark session is kept from run to run; FOREBAY_WARM names a pipeline whose session is started while Airflow is imported. Whatever else is printed
-goes to stderr.
+The Spark session is kept from run to run; FOREBAY_WARM names a pipeline whose session is started while Airflow is
+imported. Whatever else is printed goes to stderr.
 """
 from __future__ import annotations
 
@@ -20,13 +21,24 @@ def ran(name: str, form: dict[str, Any]) -> dict[str, Any]:
 
     bag = DagBag(os.environ["AIRFLOW__CORE__DAGS_FOLDER"])
     if bag.import_errors or name not in bag.dags:
-        return {"refused": f"there is no DAG {name}; there are {', '.join(sorted(bag.dags))} {bag.import_errors or ''}".strip()}
+        return {
+            "refused": f"there is no DAG {name}; there are {', '.join(sorted(bag.dags))} {bag.import_errors or ''}"
+            .strip()
+        }
     try:
         run = bag.dags[name].test(run_conf=form)
     except Exception as error:      # a form's value that does not fit, said by whatever Airflow raises
         return {"refused": f"{type(error).__name__}: {error}"}
     found = run.get_task_instances()
-    return {"state": str(run.state), "tasks": {t.task_id: str(t.state) for t in found}, "said": {t.task_id: t.xcom_pull(task_ids=t.task_id) for t in found}}
+    return {
+        "state": str(run.state),
+        "tasks": {
+            t.task_id: str(t.state) for t in found
+        },
+        "said": {
+            t.task_id: t.xcom_pull(task_ids=t.task_id) for t in found
+        }
+    }
 
 
 def main() -> None:
@@ -41,7 +53,10 @@ def main() -> None:
 
 
 def _ready(pipeline: str | None) -> None:
-    """Both at once: one is a JVM's work, the other this process's. What goes wrong here goes wrong in the run as well, which says so."""
+    """Both at once: one is a JVM's work, the other this process's.
+
+    What goes wrong here goes wrong in the run as well, which says so.
+    """
     from jobs.commands import scheduled
 
     with ThreadPoolExecutor(1) as beside:

@@ -1,4 +1,6 @@
-"""How a task ends: refused input fails at once, a pipeline that another runner holds is left to it, anything else is a crash and is tried again."""
+"""How a task ends: refused input fails at once, a pipeline that another runner holds is left to it, anything else is a
+crash and is tried again.
+"""
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -9,7 +11,8 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from optimizer.errors import ForebayError
 
 HELD = 3        # the exit code of INTERFACE's commands for it
-PASSING = ("spark-failed", "untracked")      # told as errors that say what to do, and yet crashes: Spark or MLflow may be there again for the next try
+# told as errors that say what to do, and yet crashes: Spark or MLflow may be there again for the next try
+PASSING = ("spark-failed", "untracked")
 
 
 @contextmanager

@@ -36,12 +36,16 @@ def batches(folder: str) -> dict[str, Any]:
     context = get_current_context()
     given, run = context["params"], context["dag_run"]
     with told():
-        return scheduled.batches(folder, given["to"], given["flush"], given["boundaries"], f"{getattr(run.run_type, 'value', run.run_type)} {run.run_id}")
+        return scheduled.batches(folder, given["to"], given["flush"], given["boundaries"],
+                                 f"{getattr(run.run_type, 'value', run.run_type)} {run.run_id}")
 
 
 @task
 def publish(folder: str, results: Asset, tables: AssetAlias) -> dict[str, Any]:
-    """Asset events that others' DAGs can follow: boundary, plan and Delta version of every query; none where no boundary came."""
+    """Asset events that others' DAGs can follow: boundary, plan and Delta version of every query.
+
+    None where no boundary came.
+    """
     from jobs.commands import scheduled
 
     context = get_current_context()

@@ -1,4 +1,5 @@
-"""What must hold without anybody saying so: of a stream by its schema and its past, of a query's answers by its text; nothing is judged here.
+"""What must hold without anybody saying so: of a stream by its schema and its past, of a query's answers by its text;
+nothing is judged here.
 
 Critical are only those that every sound batch fulfils; what depends on habit, as volume and freshness, is a warning.
 """
@@ -16,7 +17,8 @@ ENOUGH = 8               # of them before a volume is called unusual
 TIMES = 5                # a boundary with this many times more rows than the median, or fewer, is unusual
 FEW = 100                # rows; below this median chance alone makes such differences
 SILENT = 10              # batches without a row, in event time, after which a stream is not fresh
-TYPES, NOT_NULL, DOMAIN, FRESH, VOLUME = "columns_of_declared_types", "event_time_not_null", "event_time_in_domain", "fresh", "volume_near_history"
+TYPES, NOT_NULL, DOMAIN = "columns_of_declared_types", "event_time_not_null", "event_time_in_domain"
+FRESH, VOLUME = "fresh", "volume_near_history"
 UNIQUE, CONSERVED, COUNTS, MONOTONE = "groups_unique", "sums_conserved", "counts_not_negative", "boundary_monotone"
 
 
@@ -33,7 +35,10 @@ class Derived:
 
 @dataclass(frozen=True)
 class Measured:
-    """An output that is one aggregate, by which measure of the partials it can be told again; its `function` is count or sum."""
+    """An output that is one aggregate, by which measure of the partials it can be told again.
+
+    Its `function` is count or sum.
+    """
 
     output: str
     aggregate: int
@@ -42,28 +47,44 @@ class Measured:
 
 def of_stream(columns_: Mapping[str, Type], event_time: str) -> tuple[Derived, ...]:
     declared = ", ".join(f"{name} {type_}" for name, type_ in columns_.items())
-    return (Derived(TYPES, "row", "ingest", f"every value is of its declared type: {declared}", tuple(columns_)),
-            Derived(NOT_NULL, "row", "ingest", f"{event_time} is not NULL", (event_time,)),
-            Derived(DOMAIN, "row", "ingest", f"{event_time} is from 1970 on and at most `ahead` after the clock", (event_time,)),
-            Derived(FRESH, "warning", "input", f"the newest {event_time} is at most {SILENT} batches (`idle`, `lateness`) before the boundary", (event_time,)),
-            Derived(VOLUME, "warning", "input", f"rows are within {TIMES} times the median of the last {HISTORY} boundaries, where that is {FEW} or more"))
+    return (
+        Derived(TYPES, "row", "ingest", f"every value is of its declared type: {declared}",
+                tuple(columns_)), Derived(NOT_NULL, "row", "ingest", f"{event_time} is not NULL", (event_time,)),
+        Derived(DOMAIN, "row", "ingest", f"{event_time} is from 1970 on and at most `ahead` after the clock",
+                (event_time,)),
+        Derived(FRESH, "warning", "input",
+                f"the newest {event_time} is at most {SILENT} batches (`idle`, `lateness`) before the boundary",
+                (event_time,)),
+        Derived(
+            VOLUME, "warning", "input",
+            f"rows are within {TIMES} times the median of the last {HISTORY} boundaries, where that is {FEW} or more"))
 
 
 def of_query(query: Query) -> tuple[Derived, ...]:
-    found = [Derived(MONOTONE, "critical", "answers", "every row is of a boundary that is due, and none was published before", ("boundary",))]
+    found = [
+        Derived(MONOTONE, "critical", "answers",
+                "every row is of a boundary that is due, and none was published before", ("boundary",))
+    ]
     keys = group_outputs(query)
     if keys is not None:
-        found.append(Derived(UNIQUE, "critical", "answers", f"no two rows have the same {', '.join(('boundary', *keys))}", ("boundary", *keys)))
+        found.append(
+            Derived(UNIQUE, "critical", "answers", f"no two rows have the same {', '.join(('boundary', *keys))}",
+                    ("boundary", *keys)))
     if names := counts(query):
         found.append(Derived(COUNTS, "critical", "answers", f"{', '.join(names)}: never below 0", names))
     if summed := conserved(query):
         names = tuple(m.output for m in summed)
-        found.append(Derived(CONSERVED, "critical", "answers", f"{', '.join(names)}: over all groups what the join's partials have together", names))
+        found.append(
+            Derived(CONSERVED, "critical", "answers",
+                    f"{', '.join(names)}: over all groups what the join's partials have together", names))
     return tuple(found)
 
 
 def group_outputs(query: Query) -> tuple[str, ...] | None:
-    """The outputs that tell groups apart, one a grouping expression; None where some group is not shown, or rows are published as they are."""
+    """The outputs that tell groups apart, one a grouping expression.
+
+    None where some group is not shown, or rows are published as they are.
+    """
     if query.returns_rows:
         return None
     shown = {e.index: name for name, e in reversed(query.outputs) if isinstance(e, GroupRef)}
@@ -71,11 +92,15 @@ def group_outputs(query: Query) -> tuple[str, ...] | None:
 
 
 def counts(query: Query) -> tuple[str, ...]:
-    return tuple(name for name, e in query.outputs if isinstance(e, AggregateRef) and query.aggregates[e.index].function in ("count", "count_distinct"))
+    return tuple(name for name, e in query.outputs
+                 if isinstance(e, AggregateRef) and query.aggregates[e.index].function in ("count", "count_distinct"))
 
 
 def conserved(query: Query) -> tuple[Measured, ...]:
-    """Outputs whose sum over the groups can be compared; none where HAVING removes groups, or an aggregate is computed whole."""
+    """Outputs whose sum over the groups can be compared.
+
+    None where HAVING removes groups, or an aggregate is computed whole.
+    """
     if query.having is not None or query.holistic or query.returns_rows:
         return ()
     found = [(name, e.index, query.aggregates[e.index]) for name, e in query.outputs if isinstance(e, AggregateRef)]
@@ -85,7 +110,8 @@ def conserved(query: Query) -> tuple[Measured, ...]:
 
 def revealing(query: Query, sensitive: Mapping[str, frozenset[str]]) -> frozenset[str]:
     """Outputs that can show a value of a sensitive column, by source; a count shows none."""
-    return frozenset(name for name, e in query.outputs if any(c.name in sensitive.get(query.inputs[c.input].source, frozenset()) for c in _behind(query, e)))
+    return frozenset(name for name, e in query.outputs if any(
+        c.name in sensitive.get(query.inputs[c.input].source, frozenset()) for c in _behind(query, e)))
 
 
 def _behind(query: Query, output: Expr) -> tuple[Column, ...]:
@@ -95,7 +121,8 @@ def _behind(query: Query, output: Expr) -> tuple[Column, ...]:
             found += columns(query.groups[leaf.index])
         elif isinstance(leaf, AggregateRef):
             aggregate = query.aggregates[leaf.index]
-            found += columns(aggregate.argument) if aggregate.argument is not None and not aggregate.function.startswith("count") else ()
+            found += columns(aggregate.argument
+                             ) if aggregate.argument is not None and not aggregate.function.startswith("count") else ()
     return tuple(found)
 
 

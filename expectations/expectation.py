@@ -1,4 +1,7 @@
-"""One expectation, valid by construction: its kind, how much it matters, the columns and values it is about; what it says of rows is elsewhere."""
+"""One expectation, valid by construction: its kind, how much it matters, the columns and values it is about.
+
+What it says of rows is elsewhere.
+"""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -46,7 +49,10 @@ class Expectation:
 
     def __str__(self) -> str:
         named = [", ".join(self.columns)] if self.columns else []
-        said = [f"{name}: {value if isinstance(value, str) else '[' + ', '.join(value) + ']'}" for name, value in self.arguments]
+        said = [
+            f"{name}: {value if isinstance(value, str) else '[' + ', '.join(value) + ']'}"
+            for name, value in self.arguments
+        ]
         text = f"{self.kind}({', '.join([*named, *said])})"
         return text if len(text) <= LONGEST else text[:LONGEST - 2] + "…)"
 
@@ -61,7 +67,8 @@ def argument(kind: Kind, parameter: str, text: str | tuple[str, ...], column: Ty
         return str(text)
     if isinstance(text, tuple):
         if not 0 < len(text) <= MOST_VALUES:
-            raise ForebayError("bad-value", f"{parameter} has {len(text)} values", hint=f"a set has 1 to {MOST_VALUES} values")
+            raise ForebayError("bad-value", f"{parameter} has {len(text)} values",
+                               hint=f"a set has 1 to {MOST_VALUES} values")
         return tuple(dict.fromkeys(literal(t, column or DOUBLE) for t in text))
     made = {"count": count, "share": share, "number": number}.get(kind.of)
     return made(text) if made else literal(text, column or DOUBLE)
@@ -72,12 +79,16 @@ def check(made: Expectation) -> Expectation:
     low, high = made.get(LEAST), made.get(MOST)
     for name, type_ in zip(made.columns, made.types):
         if not suits(made.form, type_):
-            raise ForebayError("bad-expectation", f"{made.kind} takes no {type_} as {name} is", hint=f"it takes columns that are {_WANTED[made.form.takes]}")
+            raise ForebayError("bad-expectation", f"{made.kind} takes no {type_} as {name} is",
+                               hint=f"it takes columns that are {_WANTED[made.form.takes]}")
     if made.form.columns == ("column_A", "column_B") and made.types[0] != made.types[1]:
-        raise ForebayError("bad-expectation", f"{made.columns[0]} is {made.types[0]}, {made.columns[1]} is {made.types[1]}", hint="compare columns of one type")
+        raise ForebayError("bad-expectation",
+                           f"{made.columns[0]} is {made.types[0]}, {made.columns[1]} is {made.types[1]}",
+                           hint="compare columns of one type")
     if BOUNDS[0] in made.form.values and low is None and high is None:
         raise ForebayError("missing-key", f"{made.kind} has neither {LEAST} nor {MOST}", hint="give one or both")
-    if low is not None and high is not None and comparable(low, _measure(made)) > comparable(high, _measure(made)):      # type: ignore[operator]
+    bounds = [comparable(bound, _measure(made)) for bound in (low, high) if bound is not None]
+    if len(bounds) > 1 and bounds[0] > bounds[1]:  # type: ignore[operator]
         raise ForebayError("bad-value", f"{LEAST} {low} is more than {MOST} {high}", hint="no value could pass")
     return made
 
@@ -86,4 +97,9 @@ def _measure(made: Expectation) -> Type:
     return {"count": BIGINT, "share": DOUBLE, "number": DOUBLE}.get(made.form.of) or made.types[0]
 
 
-_WANTED: Mapping[str, str] = {"ordered": "numbers, strings, dates or timestamps", "numeric": "numbers", "string": "strings", "any": "of any type"}
+_WANTED: Mapping[str, str] = {
+    "ordered": "numbers, strings, dates or timestamps",
+    "numeric": "numbers",
+    "string": "strings",
+    "any": "of any type"
+}

@@ -1,4 +1,7 @@
-"""A value that a person wrote, as the text of one of a column's type that SQL can cast without failing; what is none is refused."""
+"""A value that a person wrote, as the text of one of a column's type that SQL can cast without failing.
+
+What is none is refused.
+"""
 from __future__ import annotations
 
 import math
@@ -24,7 +27,8 @@ def number(text: str) -> str:
 def count(text: str) -> str:
     """A whole number from 0 on."""
     if not text.strip().isdecimal() or len(text.strip()) > 18:
-        raise ForebayError("bad-value", f"{text!r} is no number of rows or characters", hint="write a whole number from 0 on")
+        raise ForebayError("bad-value", f"{text!r} is no number of rows or characters",
+                           hint="write a whole number from 0 on")
     return str(int(text))
 
 
@@ -54,7 +58,8 @@ def _text(text: str, kind: Type) -> str:
         return date.fromisoformat(text).isoformat()
     if kind.name == "timestamp":
         at = datetime.fromisoformat(text)
-        return (at if at.tzinfo else at.replace(tzinfo=timezone.utc)).astimezone(timezone.utc).strftime("%Y-%m-%d %H:%M:%S.%f+00")
+        return (at if at.tzinfo else at.replace(tzinfo=timezone.utc)).astimezone(
+            timezone.utc).strftime("%Y-%m-%d %H:%M:%S.%f+00")
     return text
 
 
@@ -78,5 +83,9 @@ def _no(text: str) -> str:
 
 
 def _hint(kind: Type) -> str:
-    shown = {"boolean": "write true or false", "date": "write it as 2013-01-02", "timestamp": "write it as 2013-01-02T00:00:00Z"}
+    shown = {
+        "boolean": "write true or false",
+        "date": "write it as 2013-01-02",
+        "timestamp": "write it as 2013-01-02T00:00:00Z"
+    }
     return shown.get(kind.name, f"write a value that a column of type {kind} can have")

@@ -1,4 +1,7 @@
-"""What an expectation says of rows, as DuckDB SQL over columns of known types; a value is a cast text: no user's SQL is run and no cast fails."""
+"""What an expectation says of rows, as DuckDB SQL over columns of known types.
+
+A value is a cast text: no user's SQL is run and no cast fails.
+"""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -21,7 +24,10 @@ def failing(e: Expectation, names: Names) -> str:
 
 
 def judged(e: Expectation, names: Names) -> tuple[str, str]:
-    """Of many rows (those where `_there`): what is observed, and whether it passes, as aggregates; over no value at all it passes."""
+    """Of many rows (those where `_there`): what is observed, and whether it passes, as aggregates.
+
+    Over no value at all it passes.
+    """
     if e.form.row:
         bad, all_ = f"count(*) FILTER (WHERE _there AND {failing(e, names)})", "count(_there)"
         allowed = f"{all_} * (1 - {e.get(MOSTLY) or 1}::DOUBLE) + 1e-9"
@@ -64,8 +70,10 @@ def _holds(e: Expectation, first: str, last: str) -> str:
 
 def _between(e: Expectation, value: str, type_: str) -> str:
     low, high = e.get(LEAST), e.get(MOST)
-    sides = [f"{value} {'>' if e.get(STRICT_LEAST) == 'true' else '>='} CAST({string(low)} AS {type_})"] if low is not None else []
-    sides += [f"{value} {'<' if e.get(STRICT_MOST) == 'true' else '<='} CAST({string(high)} AS {type_})"] if high is not None else []
+    sides = [f"{value} {'>' if e.get(STRICT_LEAST) == 'true' else '>='} CAST({string(low)} AS {type_})"
+             ] if low is not None else []
+    sides += [f"{value} {'<' if e.get(STRICT_MOST) == 'true' else '<='} CAST({string(high)} AS {type_})"
+              ] if high is not None else []
     return " AND ".join(sides)
 
 

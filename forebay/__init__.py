@@ -1,4 +1,7 @@
-"""`import forebay`: the thin front. It opens a pipeline folder and passes each wish to one function of `jobs`; it decides and computes nothing."""
+"""`import forebay`: the thin front.
+
+It opens a pipeline folder and passes each wish to one function of `jobs`; it decides and computes nothing.
+"""
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
@@ -11,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["ForebayError", "Pipeline", "open"]
 
 
-def open(folder: str = ".", engine: str | None = None) -> Pipeline:      # noqa: A001 (the name users expect: forebay.open)
+def open(folder: str = ".", engine: str | None = None) -> Pipeline:  # noqa: A001 (the name users expect: forebay.open)
     """The pipeline in a folder with a forebay.yml. `engine` forces a lowering: `tasks` or `jvm`."""
     from forebay.pipeline import Pipeline  # a second of imports that `forebay --help` and `init` need not pay
 

@@ -1,4 +1,7 @@
-"""The command line: every command calls one function and says its document; exit codes are 0 done, 1 failed, 2 refused, 3 held by another runner."""
+"""The command line: every command calls one function and says its document.
+
+Exit codes are 0 done, 1 failed, 2 refused, 3 held by another runner.
+"""
 from __future__ import annotations
 
 import importlib.util
@@ -21,7 +24,8 @@ if TYPE_CHECKING:
 
 PLAIN: dict[str, Any] = {"add_completion": False, "rich_markup_mode": None, "pretty_exceptions_enable": False}
 app = typer.Typer(help="Exact answers of windowed join queries over streams, at every boundary.", **PLAIN)
-query = typer.Typer(help="Create, delete, pause, resume, list or show queries; never waits for a running batch.", **PLAIN)
+query = typer.Typer(help="Create, delete, pause, resume, list or show queries; never waits for a running batch.",
+                    **PLAIN)
 app.add_typer(query, name="query")
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A query's name.")]
 
@@ -51,7 +55,10 @@ def opened(call: CommonOptions) -> Pipeline:
 
 
 def _synchronised(call: CommonOptions, strict: bool = True) -> Pipeline:
-    """The pipeline, with new files of queries/ taken in. Not strict: a bad file there must not keep a person from, say, pausing a query."""
+    """The pipeline, with new files of queries/ taken in.
+
+    Not strict: a bad file there must not keep a person from, say, pausing a query.
+    """
     pipe = opened(call)
     try:
         for message in pipe.synchronise():
@@ -67,14 +74,19 @@ def ingest(call: CommonOptions, stream: Annotated[str | None, typer.Argument(met
            files: Annotated[list[str] | None, typer.Argument(metavar="FILES")] = None) -> Said:
     """Take new input in, once: from every source, or files into a stream."""
     if stream and not files:
-        raise ForebayError("bad-usage", f"no files are given for {stream}", hint=f"`forebay ingest {stream} FILES…`, or `forebay ingest` for every source")
+        raise ForebayError("bad-usage", f"no files are given for {stream}",
+                           hint=f"`forebay ingest {stream} FILES…`, or `forebay ingest` for every source")
     document = opened(call).ingest(stream, list(files or ()) or None)
     return Said(document, text.ingested(document), 1 if document["refused"] else 0)
 
 
-def run(call: CommonOptions, to: Annotated[str | None, typer.Option("--to", metavar="T", help="Stop at this boundary.")] = None,
-        flush: Annotated[bool, typer.Option("--flush", help="Treat the input as ended.")] = False,
-        batches: Annotated[int | None, typer.Option("--batches", min=1, metavar="N", help="At most N boundaries.")] = None) -> Said:
+def run(
+    call: CommonOptions, to: Annotated[str | None,
+                                       typer.Option("--to", metavar="T", help="Stop at this boundary.")] = None,
+    flush: Annotated[bool, typer.Option("--flush", help="Treat the input as ended.")] = False,
+    batches: Annotated[int | None,
+                       typer.Option("--batches", min=1, metavar="N", help="At most N boundaries.")] = None
+) -> Said:
     """Run every boundary that is complete."""
     until = show.micros(to, "--to") if to is not None else None
     pipe = _synchronised(call)
@@ -83,12 +95,16 @@ def run(call: CommonOptions, to: Annotated[str | None, typer.Option("--to", meta
     return Said(document, text.ran(document))
 
 
-def create(call: CommonOptions, name: Name, sql: Annotated[str | None, typer.Argument(metavar="SQL", help="The query; or -f FILE.")] = None,
-           file: Annotated[str | None, typer.Option("-f", "--file", metavar="FILE", help="Read the query from a file (- is stdin).")] = None,
+def create(call: CommonOptions, name: Name,
+           sql: Annotated[str | None, typer.Argument(metavar="SQL", help="The query; or -f FILE.")] = None,
+           file: Annotated[
+               str | None,
+               typer.Option("-f", "--file", metavar="FILE", help="Read the query from a file (- is stdin).")] = None,
            replace: Annotated[bool, typer.Option("--replace", help="Replace a query of that name.")] = False) -> Said:
     """Create a query; it answers from the boundary that is printed on, from the history that is there."""
     if (sql is None) == (file is None):
-        raise ForebayError("bad-usage", "a query is given either as text or with -f FILE", hint=f"forebay query create {name} \"SELECT …\"")
+        raise ForebayError("bad-usage", "a query is given either as text or with -f FILE",
+                           hint=f"forebay query create {name} \"SELECT …\"")
     asked = sql if sql is not None else _read(file or "-")
     document = show.query(opened(call).create(name, asked, replace))
     _synchronised(call, strict=False)
@@ -101,7 +117,8 @@ def _read(path: str) -> str:
             return file.read()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise ForebayError("bad-file", f"{path} cannot be read: {reason}", hint="name a text file with one query") from None
+        raise ForebayError("bad-file", f"{path} cannot be read: {reason}",
+                           hint="name a text file with one query") from None
 
 
 def _changed(call: CommonOptions, name: str, action: str, plan: str | None = None) -> Said:
@@ -136,10 +153,13 @@ def show_(call: CommonOptions, name: Name) -> Said:
     return Said(document, text.query(document))
 
 
-def result(call: CommonOptions, name: Name, at: Annotated[str | None, typer.Option("--at", metavar="T", help="The answer at this boundary.")] = None,
-           every: Annotated[bool, typer.Option("--all", help="The answers at every boundary.")] = False,
-           form: Annotated[Format, typer.Option("--format", help="How it is printed.")] = Format.table,
-           output: Annotated[str | None, typer.Option("-o", "--output", metavar="FILE", help="Write to a file.")] = None) -> Said:
+def result(
+    call: CommonOptions, name: Name,
+    at: Annotated[str | None, typer.Option("--at", metavar="T", help="The answer at this boundary.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="The answers at every boundary.")] = False,
+    form: Annotated[Format, typer.Option("--format", help="How it is printed.")] = Format.table,
+    output: Annotated[str | None,
+                      typer.Option("-o", "--output", metavar="FILE", help="Write to a file.")] = None) -> Said:
     """The answer at the last boundary, at one, or at every."""
     if at is not None and every:
         raise ForebayError("bad-usage", "--at and --all exclude each other", hint="give one of them")
@@ -147,14 +167,22 @@ def result(call: CommonOptions, name: Name, at: Annotated[str | None, typer.Opti
     write = formats.writer(name, pipe.reader(name, instant, every), form.value, output)
     if output is not None:
         write(sys.stderr)
-    return Said({}, write if output is None else lambda _: None, streamed=lambda out: formats.as_json(name, pipe.reader(name, instant, every), out))
+    return Said({}, write if output is None else lambda _: None,
+                streamed=lambda out: formats.as_json(name, pipe.reader(name, instant, every), out))
 
 
-def explain(call: CommonOptions, query: Annotated[str, typer.Argument(metavar="NAME|SQL", help="A query's name, or a text.")],
-            statistics: Annotated[Path | None, typer.Option(metavar="FILE", help="Price with these instead of what was measured (JSON).")] = None,
-            cost_model: Annotated[Model, typer.Option("--cost-model", help="The model that chooses.")] = Model.measured) -> Said:
+def explain(
+    call: CommonOptions, query: Annotated[str,
+                                          typer.Argument(metavar="NAME|SQL", help="A query's name, or a text.")],
+    statistics: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Price with these instead of what was measured (JSON).")] = None,
+    cost_model: Annotated[Model,
+                          typer.Option("--cost-model", help="The model that chooses.")] = Model.measured) -> Said:
     """Every plan with its price, the choice and why, as a tree and as SQL."""
-    document = show.explained(opened(call).explain(query.strip(), statistics=formats.document(statistics) if statistics else None, cost_model=cost_model.value))
+    document = show.explained(
+        opened(call).explain(query.strip(), statistics=formats.document(statistics) if statistics else None,
+                             cost_model=cost_model.value))
     return Said(document, text.explained(document))
 
 
@@ -164,7 +192,9 @@ def plans(call: CommonOptions, name: Name) -> Said:
     return Said(document, text.plans(document))
 
 
-def pin(call: CommonOptions, name: Name, plan: Annotated[list[str], typer.Argument(metavar="PLAN", help="A plan's name, such as EAP10 expire.")]) -> Said:
+def pin(call: CommonOptions, name: Name,
+        plan: Annotated[list[str],
+                        typer.Argument(metavar="PLAN", help="A plan's name, such as EAP10 expire.")]) -> Said:
     """Force a plan; `explain` lists the names."""
     return _changed(call, name, "pin", " ".join(plan))
 
@@ -174,10 +204,14 @@ def unpin(call: CommonOptions, name: Name) -> Said:
     return _changed(call, name, "unpin")
 
 
-def windows(spec: Annotated[str, typer.Argument(metavar="SPEC", help="Such as 20,30,40 (tumbling) or 20/5,60/10 (hopping).")],
-            function: Annotated[str, typer.Option("--function", metavar="F", help="The aggregate function.")] = "SUM",
-            rate: Annotated[str, typer.Option("--rate", metavar="η", help="Events a unit of time.")] = "1",
-            picture: Annotated[str | None, typer.Option("--picture", metavar="FILE", help="Draw the graphs, as .svg or .png.")] = None) -> Said:
+def windows(
+    spec: Annotated[str,
+                    typer.Argument(metavar="SPEC", help="Such as 20,30,40 (tumbling) or 20/5,60/10 (hopping).")],
+    function: Annotated[str, typer.Option("--function", metavar="F", help="The aggregate function.")] = "SUM",
+    rate: Annotated[str, typer.Option("--rate", metavar="η", help="Events a unit of time.")] = "1",
+    picture: Annotated[str | None,
+                       typer.Option("--picture", metavar="FILE", help="Draw the graphs, as .svg or .png.")] = None
+) -> Said:
     """Many windows over one stream: what sharing and factor windows save."""
     from forebay import coverage
     from optimizer.coverage import spec as sets
@@ -205,7 +239,8 @@ def track(call: CommonOptions) -> Said:
 def verify(call: CommonOptions, name: Annotated[str | None, typer.Argument(metavar="NAME")] = None) -> Said:
     """Recompute answers by plain SQL over the raw rows; compare."""
     document = show.verified(opened(call).verify(name, "jvm" if call.engine == "jvm" else "duckdb"))
-    return Said(document, text.verified(document), 1 if any(q["differences"] for q in document["queries"].values()) else 0)
+    return Said(document, text.verified(document),
+                1 if any(q["differences"] for q in document["queries"].values()) else 0)
 
 
 def release(call: CommonOptions, boundary: Annotated[str, typer.Argument(metavar="T")],
@@ -217,15 +252,20 @@ def release(call: CommonOptions, boundary: Annotated[str, typer.Argument(metavar
 
 
 def expectations(
-        call: CommonOptions,
-        docs: Annotated[bool, typer.Option("--docs", help="Make the data docs, pages to read without a network.")] = False) -> Said:
+    call: CommonOptions,
+    docs: Annotated[bool, typer.Option("--docs", help="Make the data docs, pages to read without a network.")] = False
+) -> Said:
     """What is expected of streams and answers, and where it is held."""
     document = opened(call).expectations(docs)
     return Said(document, text.expectations(document))
 
 
-def doctor(call: CommonOptions, rebuild: Annotated[str | None, typer.Option(
-        "--rebuild", metavar="NAME", help="Make a query's state and damaged answers anew from the stream tables.")] = None) -> Said:
+def doctor(
+    call: CommonOptions, rebuild: Annotated[
+        str | None,
+        typer.Option("--rebuild", metavar="NAME",
+                     help="Make a query's state and damaged answers anew from the stream tables.")] = None
+) -> Said:
     """Java, jars, versions, disk, locks, tables: what is well."""
     from jobs.commands.doctor import facts
     from jobs.commands.doctor_tables import tables
@@ -233,7 +273,13 @@ def doctor(call: CommonOptions, rebuild: Annotated[str | None, typer.Option(
 
     if rebuild is not None:
         done = opened(call).rebuild(rebuild)
-        document = {"query": rebuild, "rebuilt": done.anything, "state": done.state, "tables": list(done.tables), "boundaries": done.boundaries}
+        document = {
+            "query": rebuild,
+            "rebuilt": done.anything,
+            "state": done.state,
+            "tables": list(done.tables),
+            "boundaries": done.boundaries
+        }
         return Said(document, lambda out: text.line(out, text.rebuilt(document)))
     here = os.path.exists(os.path.join(call.folder, FILE)) or call.folder != "."
     found = facts(load(call.folder) if here else None, tables)
@@ -241,8 +287,10 @@ def doctor(call: CommonOptions, rebuild: Annotated[str | None, typer.Option(
     return Said(document, text.facts(found), 0 if all(f.ok for f in found) else 1)
 
 
-def init(folder: Annotated[str, typer.Argument(metavar="DIR")],
-         example: Annotated[str, typer.Option("--example", metavar="NAME", help="shop, minimal or sensors.")] = "shop") -> Said:
+def init(
+    folder: Annotated[str, typer.Argument(metavar="DIR")],
+    example: Annotated[str,
+                       typer.Option("--example", metavar="NAME", help="shop, minimal or sensors.")] = "shop") -> Said:
     """A new pipeline folder that runs."""
     from forebay.examples import copy
 
@@ -250,14 +298,18 @@ def init(folder: Annotated[str, typer.Argument(metavar="DIR")],
     return Said(document, lambda out: text.line(out, document["message"]))
 
 
-def demo(call: CommonOptions, folder: Annotated[str, typer.Argument(metavar="DIR", help="Made anew each time.")] = "demo") -> Said:
+def demo(call: CommonOptions,
+         folder: Annotated[str, typer.Argument(metavar="DIR", help="Made anew each time.")] = "demo") -> Said:
     """Two streams, exact answers, a crash survived, verify."""
     from forebay.demo import play
 
     return Said(play(folder, sys.stderr) if call.json else {}, lambda out: play(folder, out))
 
 
-def calibrate(call: CommonOptions, spark: Annotated[bool, typer.Option("--spark/--no-spark", help="Also what only Spark does: a minute more.")] = True) -> Said:
+def calibrate(
+    call: CommonOptions,
+    spark: Annotated[bool, typer.Option("--spark/--no-spark", help="Also what only Spark does: a minute more.")] = True
+) -> Said:
     """Measure what work costs on this machine, for the prices of plans."""
     from jobs.calibrate.machine import calibrate as measure
     from jobs.calibrate.machine import path
@@ -266,7 +318,9 @@ def calibrate(call: CommonOptions, spark: Annotated[bool, typer.Option("--spark/
     tasks = Tasks(os.environ.get("FOREBAY_MASTER", "local[*]"))
     made = measure(lambda said: print(said, file=sys.stderr), tasks if spark and not tasks.inline else None)
     tasks.stop()
-    return Said({**made.document(), "file": str(path())}, lambda out: text.line(out, f"{made.coefficients.measurements} batches measured; kept in {path()}"))
+    return Said({
+        **made.document(), "file": str(path())
+    }, lambda out: text.line(out, f"{made.coefficients.measurements} batches measured; kept in {path()}"))
 
 
 def bench(call: CommonOptions, names: Annotated[list[str] | None, typer.Argument(metavar="NAME…")] = None,
@@ -278,11 +332,18 @@ def bench(call: CommonOptions, names: Annotated[list[str] | None, typer.Argument
     return Said(document, lambda out: text.line(out, document["text"]))
 
 
-def experiment(call: CommonOptions, names: Annotated[list[str] | None, typer.Argument(metavar="NAME…")] = None,
-               quick: Annotated[bool, typer.Option("--quick", help="Smaller and fewer.")] = False,
-               events: Annotated[int | None, typer.Option("--events", min=10_000, help="How many, where an experiment says.")] = None,
-               pictures: Annotated[str | None, typer.Option("--pictures", metavar="DIR", help="Write a page and an SVG of each there.")] = None) -> Said:
-    """The papers' figures and tables; `list` shows them, `all` runs them. What is interrupted goes on at its last finished point."""
+def experiment(
+    call: CommonOptions, names: Annotated[list[str] | None, typer.Argument(metavar="NAME…")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Smaller and fewer.")] = False,
+    events: Annotated[int | None,
+                      typer.Option("--events", min=10_000, help="How many, where an experiment says.")] = None,
+    pictures: Annotated[str | None,
+                        typer.Option("--pictures", metavar="DIR", help="Write a page and an SVG of each there.")] = None
+) -> Said:
+    """The papers' figures and tables.
+
+    `list` shows them, `all` runs them. What is interrupted goes on at its last finished point.
+    """
     from jobs.papers import experiments
 
     document = experiments.document(list(names or ("list",)), quick, pictures, events=events)
@@ -292,11 +353,12 @@ def experiment(call: CommonOptions, names: Annotated[list[str] | None, typer.Arg
 def _register() -> None:
     app.callback()(shared(entry, engine=True))
     query.callback()(shared(entry, engine=True))
-    commands: tuple[Any, ...] = (init, ingest, run, result, explain, plans, pin, unpin, windows, stats, track, verify, release, expectations, doctor, calibrate,
-                                 demo)
+    commands: tuple[Any, ...] = (init, ingest, run, result, explain, plans, pin, unpin, windows, stats, track, verify,
+                                 release, expectations, doctor, calibrate, demo)
     for function in commands:
         app.command()(shared(function, engine=function in (run, verify, explain)))
-    for function, name in ((create, "create"), (delete, "delete"), (pause, "pause"), (resume, "resume"), (list_, "list"), (show_, "show")):
+    for function, name in ((create, "create"), (delete, "delete"), (pause, "pause"), (resume, "resume"),
+                           (list_, "list"), (show_, "show")):
         query.command(name)(shared(function))
     if importlib.util.find_spec("jobs.papers.bench"):
         app.command()(shared(bench))

@@ -1,4 +1,7 @@
-"""A window coverage graph as people see it: a tree in text, a picture in a file; prices and choices come as a document."""
+"""A window coverage graph as people see it: a tree in text, a picture in a file.
+
+Prices and choices come as a document.
+"""
 from __future__ import annotations
 
 import os
@@ -34,7 +37,8 @@ def _opening(document: Mapping[str, Any]) -> str:
     if document["relation"] == "each alone":
         return f"{document['function']} is holistic: each window is evaluated from the rows by itself"
     events = "one event" if document["rate"] == 1 else f"{document['rate']:,} events"
-    return f"{document['function']}: a window is {document['relation']} finer ones; {events} a unit of time, costs of {_amount(document['R'])} units"
+    return (f"{document['function']}: a window is {document['relation']} finer ones; {events} a unit of time, costs of "
+            f"{_amount(document['R'])} units")
 
 
 def _remarks(document: Mapping[str, Any]) -> Iterator[str]:
@@ -45,7 +49,8 @@ def _remarks(document: Mapping[str, Any]) -> Iterator[str]:
     if document["search"] == "heuristic":
         yield "The set is too large for an exact search; factor windows were taken while they saved something."
     if beyond and beyond["cost"] < cost:
-        yield f"Where a window may be {beyond['relation']}: {_amount(beyond['cost'])}, with {', '.join(beyond['factors']) or 'no factor windows'}."
+        factors = ", ".join(beyond["factors"]) or "no factor windows"
+        yield f"Where a window may be {beyond['relation']}: {_amount(beyond['cost'])}, with {factors}."
 
 
 def tree(nodes: Sequence[Node]) -> list[str]:
@@ -57,7 +62,8 @@ def _below(nodes: Sequence[Node], source: str | None, indent: str) -> Iterator[s
     mine = [n for n in nodes if n["reads"] == source]
     for n in mine:
         last = n is mine[-1]
-        yield f"{indent}{'└─' if last else '├─'} {n['window']}{' (factor window)' if n['factor'] else ''}: {_amount(n['cost'])}"
+        role = " (factor window)" if n["factor"] else ""
+        yield f"{indent}{'└─' if last else '├─'} {n['window']}{role}: {_amount(n['cost'])}"
         yield from _below(nodes, n["window"], indent + ("   " if last else "│  "))
 
 
@@ -87,17 +93,28 @@ def picture(document: Mapping[str, Any], path: str) -> None:
     try:
         figure.savefig(path)
     except OSError as error:
-        raise failed("bad-file", f"{path} cannot be written: {error.strerror}", "name a file in a folder that is there") from None
+        raise failed("bad-file", f"{path} cannot be written: {error.strerror}",
+                     "name a file in a folder that is there") from None
 
 
 def _draw(panel: Any, nodes: Sequence[Node], title: str) -> None:
     places = _places(nodes)
     for n in nodes:
-        panel.annotate("", places[n["window"]], places[n["reads"]], arrowprops={"arrowstyle": "->", "shrinkA": 12, "shrinkB": 14, "color": "gray"})
+        panel.annotate("", places[n["window"]], places[n["reads"]], arrowprops={
+            "arrowstyle": "->",
+            "shrinkA": 12,
+            "shrinkB": 14,
+            "color": "gray"
+        })
     look = {"ha": "center", "va": "center", "fontsize": 9}
     panel.text(*places[None], "rows", bbox={"boxstyle": "round", "fc": "lightgray", "ec": "gray"}, **look)
     for n in nodes:
-        style = {"boxstyle": "round", "fc": "white", "ec": "tab:orange" if n["factor"] else "tab:blue", "ls": "--" if n["factor"] else "-"}
+        style = {
+            "boxstyle": "round",
+            "fc": "white",
+            "ec": "tab:orange" if n["factor"] else "tab:blue",
+            "ls": "--" if n["factor"] else "-"
+        }
         panel.text(*places[n["window"]], f"{n['window']}\n{_amount(n['cost'])}", bbox=style, **look)
     width, depth = max(x for x, _ in places.values()), min(y for _, y in places.values())
     panel.set(title=title, xlim=(-0.6, width + 0.6), ylim=(depth - 0.5, 0.5))

@@ -1,4 +1,7 @@
-"""The demo: the shop of `forebay init`, fed step by step to its DAG, killed once inside a batch, verified; each figure it prints was measured in it."""
+"""The demo: the shop of `forebay init`, fed step by step to its DAG, killed once inside a batch, verified.
+
+Each figure it prints was measured in it.
+"""
 from __future__ import annotations
 
 import os
@@ -79,7 +82,8 @@ def prepare(folder: str) -> None:
     """A fresh copy of the shop without its few rows; only a folder of the demo's own is replaced."""
     if os.path.isdir(folder) and os.listdir(folder):
         if not os.path.exists(os.path.join(folder, MARK)):
-            raise ForebayError("not-empty", f"{folder} is there already, and not from a demo", hint="name another folder: `forebay demo DIR`")
+            raise ForebayError("not-empty", f"{folder} is there already, and not from a demo",
+                               hint="name another folder: `forebay demo DIR`")
         shutil.rmtree(folder)
     examples.copy("shop", folder)
     shutil.rmtree(os.path.join(folder, "landing"))
@@ -87,7 +91,10 @@ def prepare(folder: str) -> None:
 
 
 def _played(stage: Stage, pipe: Pipeline, airflow: Scheduler, scale: DemoSize) -> dict[str, Any]:
-    stage.tell(f"{'step':>4}  {'rows':>7}  {'late':>5}  {'quarantined':>11}  {'boundaries':>10}  {'seconds':>7}  answered up to")
+    stage.tell(
+        f"{'step':>4}  {'rows':>7}  {'late':>5}  {'quarantined':>11}  {'boundaries':>10}  {'seconds':>7}  answered up "
+        "to"
+    )
     ran, killed = 0, {}
     for step in range(STEPS):
         stage.advance(f"step {step + 1} of {STEPS}" + (": starting Airflow and Spark" if step == 0 else ""))
@@ -99,7 +106,10 @@ def _played(stage: Stage, pipe: Pipeline, airflow: Scheduler, scale: DemoSize) -
             killed = crash(stage, pipe, airflow)
         said = airflow.run(DAG, {"flush": step == STEPS - 1})
         if step == CRASH:
-            stage.tell(f"      the next run did boundary {said['batches']['ran'][0]['boundary']} again from that intent, once, and went on")
+            stage.tell(
+                f"      the next run did boundary {said['batches']['ran'][0]['boundary']} again from that intent, "
+                "once, and went on"
+            )
         _row(stage, step, pipe, said["batches"], time.perf_counter() - began)
         if step == CRASH - 2:
             airflow.stand_by()
@@ -113,17 +123,27 @@ def _played(stage: Stage, pipe: Pipeline, airflow: Scheduler, scale: DemoSize) -
     tracked = airflow.answer(f"{DAG}__adapt")["decision"]["mlflow"]
     last = pipe.runtime.ledger.committed()
     rows = sum(intake.counts(pipe.runtime.warehouse)[:2])
-    return {"rows": rows, "boundaries": ran, "killed": killed, "last": show.iso(last or 0), "verify": verified, "mlflow": tracked}
+    return {
+        "rows": rows,
+        "boundaries": ran,
+        "killed": killed,
+        "last": show.iso(last or 0),
+        "verify": verified,
+        "mlflow": tracked
+    }
 
 
 def _row(stage: Stage, step: int, pipe: Pipeline, batches: Mapping[str, Any], seconds: float) -> None:
     rows, late, aside = intake.counts(pipe.runtime.warehouse, f"landing/%/{step + 1:02d}.%")
     last = batches["ran"][-1]["boundary"] if batches["ran"] else "–"
-    stage.tell(f"{step + 1:>4}  {rows:>7,}  {late:>5,}  {aside:>11,}  {batches['boundaries']:>10}  {seconds:>7.1f}  {last}")
+    stage.tell(
+        f"{step + 1:>4}  {rows:>7,}  {late:>5,}  {aside:>11,}  {batches['boundaries']:>10}  {seconds:>7.1f}  {last}")
 
 
 def crash(stage: Stage, pipe: Pipeline, airflow: Scheduler) -> dict[str, Any]:
-    """A DAG run, and a real SIGKILL of the process that runs it, between the commit of a batch's state and that of its answers."""
+    """A DAG run, and a real SIGKILL of the process that runs it, between the commit of a batch's state and that of its
+    answers.
+    """
     stage.advance("the process that runs the DAG is killed in the middle of a batch")
     try:
         airflow.run(DAG, FOREBAY_FAILPOINT=FAILPOINT)
@@ -134,7 +154,8 @@ def crash(stage: Stage, pipe: Pipeline, airflow: Scheduler) -> dict[str, Any]:
         raise failed("demo-failed", "the process that was to be killed went on")
     last = pipe.runtime.ledger.last()
     boundary, phase = (show.iso(last.batch.boundaries[0]), last.phase) if last else (None, "none")
-    stage.tell(f"      kill -9 ended the process that ran the DAG inside boundary {boundary}, after the commit of its state:")
+    stage.tell(
+        f"      kill -9 ended the process that ran the DAG inside boundary {boundary}, after the commit of its state:")
     stage.tell(f"      the answers of that boundary are not there, the ledger's last word is its {phase}")
     return {"signal": "SIGKILL", "boundary": boundary, "ledger": phase}
 
@@ -149,16 +170,22 @@ def _decisions(stage: Stage, pipe: Pipeline) -> None:
     stage.tell("\nWhat was decided, and why:\n")
     made = [(d["query"], n) for d in pipe.queries() for n in pipe.plans(d["query"])["decisions"]]
     first = {name: n for name, n in reversed(made)}
-    shown = [(name, show.iso(n["boundary"]), n["plan"], n["reason"]) for name, n in made if n["switched_from"] or n is first[name]]
+    shown = [(name, show.iso(n["boundary"]), n["plan"], n["reason"])
+             for name, n in made
+             if n["switched_from"] or n is first[name]]
     stage.show(lambda out: text.table(out, ("query", "from", "plan", "why"), shown))
 
 
 def _verified(stage: Stage, pipe: Pipeline) -> dict[str, Any]:
     document = show.verified(pipe.verify())
-    stage.tell("\nverify recomputed every answer by plain SQL over all the rows, with another engine and without the planner:\n")
+    stage.tell(
+        "\nverify recomputed every answer by plain SQL over all the rows, with another engine and without the "
+        "planner:\n"
+    )
     stage.show(text.verified(document))
     if any(q["differences"] for q in document["queries"].values()):
-        raise failed("demo-failed", "verify found differences", "this is a bug in Forebay: keep the folder and report it")
+        raise failed("demo-failed", "verify found differences",
+                     "this is a bug in Forebay: keep the folder and report it")
     return dict(document["queries"])
 
 
@@ -171,14 +198,16 @@ def _bar(steps: int) -> Iterator[Any]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    with Progress(BarColumn(30), TimeElapsedColumn(), TextColumn("{task.description}"), console=Console(file=sys.stderr), transient=True) as bar:
+    with Progress(BarColumn(30), TimeElapsedColumn(), TextColumn("{task.description}"),
+                  console=Console(file=sys.stderr), transient=True) as bar:
         bar.add_task("", total=steps, completed=-1)
         yield bar
 
 
-OPENING = """A shop's web site in {folder}/: views (CSV) and purchases (JSON lines) arrive in {steps} steps of half an hour,
-about {rows:,} rows, some late, some broken; pages.csv says which section a page belongs to.
-Its Airflow DAG, {dag}, takes them in and answers three queries at the boundaries, every 10 minutes of event time; each step below is one run of it.
+OPENING = """A shop's web site in {folder}/: views (CSV) and purchases (JSON lines) arrive in {steps} steps of half an
+hour, about {rows:,} rows, some late, some broken; pages.csv says which section a page belongs to.
+Its Airflow DAG, {dag}, takes them in and answers three queries at the boundaries, every 10 minutes of event time; each
+step below is one run of it.
 """
 NEXT = """
 The demo took {seconds:.0f} s. Where to look next:
@@ -189,20 +218,24 @@ The demo took {seconds:.0f} s. Where to look next:
     {forebay} plans sections                 # which plan was in force at which boundary
     {forebay} verify                         # once more, by yourself
     {forebay} expectations --docs            # what was expected of rows and answers, and what held, as pages
-    {mlflow} server --port {port} --backend-store-uri sqlite:///warehouse/mlflow/mlflow.db     # predicted and measured cost of each plan, as charts
+    {mlflow} server --port {port} --backend-store-uri sqlite:///warehouse/mlflow/mlflow.db     # costs, as charts
     {forebay} init ~/my-pipeline             # your own folder; docs/tutorial.md goes on from there
 """
 
 
 def closing(folder: str, seconds: float) -> str:
-    """Commands that can be copied as they stand: by their name where that is on the PATH, else by their way from the demo's folder."""
-    return NEXT.format(folder=folder, seconds=seconds, forebay=_command("forebay", folder), mlflow=_command("mlflow", folder), port=_free_port())
+    """Commands that can be copied as they stand: by their name where that is on the PATH, else by their way from the
+    demo's folder.
+    """
+    return NEXT.format(folder=folder, seconds=seconds, forebay=_command("forebay", folder),
+                       mlflow=_command("mlflow", folder), port=_free_port())
 
 
 def _command(name: str, folder: str) -> str:
     installed = os.path.join(sys.prefix, "bin", name)
     named = shutil.which(name)
-    return name if named is not None and os.path.realpath(named) == os.path.realpath(installed) else os.path.relpath(installed, folder)
+    return name if named is not None and os.path.realpath(named) == os.path.realpath(installed) else os.path.relpath(
+        installed, folder)
 
 
 def _free_port() -> int:

@@ -1,4 +1,7 @@
-"""The demo's two streams as files, step by step, the same each time: most rows in time, some late, some broken, a sale; it writes below landing/ only."""
+"""The demo's two streams as files, step by step, the same each time: most rows in time, some late, some broken, a sale.
+
+It writes below landing/ only.
+"""
 from __future__ import annotations
 
 import json
@@ -34,7 +37,8 @@ def rows(scale: DemoSize) -> int:
 def write(folder: str, step: int, scale: DemoSize) -> None:
     """One file a stream for the step, counted from 0."""
     rng, (views, purchases) = random.Random(2025 + step), _counts(step, scale)
-    _write(os.path.join(folder, "landing", "views", f"{step + 1:02d}.csv"), ["ts,user,page,ms", *_views(rng, step, views)])
+    _write(os.path.join(folder, "landing", "views", f"{step + 1:02d}.csv"),
+           ["ts,user,page,ms", *_views(rng, step, views)])
     _write(os.path.join(folder, "landing", "purchases", f"{step + 1:02d}.json"), _purchases(rng, step, purchases))
 
 
@@ -59,11 +63,18 @@ def _purchases(rng: random.Random, step: int, count: int) -> Iterable[str]:
     for offset in _offsets(rng, count):
         chance = rng.random()
         amount = "free" if chance < BROKEN else f"{rng.randrange(100, 20000) / 100:.2f}"
-        yield json.dumps({"ts": _stamp(FIRST + step * STEP + timedelta(microseconds=offset)), "user": _user(rng, step), "amount": amount})
+        yield json.dumps({
+            "ts": _stamp(FIRST + step * STEP + timedelta(microseconds=offset)),
+            "user": _user(rng, step),
+            "amount": amount
+        })
 
 
 def _offsets(rng: random.Random, count: int) -> list[int]:
-    """When in the step, in order; the last row comes within its last second, so that the step's boundaries get complete."""
+    """When in the step, in order.
+
+    The last row comes within its last second, so that the step's boundaries get complete.
+    """
     length = STEP // timedelta(microseconds=1)
     return sorted(rng.randrange(length) for _ in range(count - 1)) + [length - rng.randrange(1, 10**6)]
 

@@ -23,7 +23,11 @@ def writer(name: str, found: pa.RecordBatchReader, form: str, output: str | None
     """What writes the answer, a batch of rows at a time: to the stream it gets, or to `output`."""
     if form == "parquet":
         return lambda out: _parquet(found, out, output)
-    write: Callable[[TextIO], None] = {"table": text.result(found), "csv": lambda out: _csv(found, out), "json": lambda out: as_json(name, found, out)}[form]
+    write: Callable[[TextIO], None] = {
+        "table": text.result(found),
+        "csv": lambda out: _csv(found, out),
+        "json": lambda out: as_json(name, found, out)
+    }[form]
     return write if output is None else lambda _: _to_file(write, output)
 
 
@@ -65,7 +69,8 @@ def _parquet(found: pa.RecordBatchReader, out: TextIO, output: str | None) -> No
 
     if output is None and out.isatty():
         raise ForebayError("bad-usage", "Parquet is not for a terminal", hint="name a file with -o, or pipe it")
-    with _opened(output) if output else nullcontext(out.buffer) as sink:      # stdout stays open: whoever called flushes it
+    # stdout stays open: whoever called flushes it
+    with _opened(output) if output else nullcontext(out.buffer) as sink:
         with pq.ParquetWriter(_Open(sink), found.schema) as file:
             for batch in found:
                 file.write_batch(batch)
@@ -113,7 +118,8 @@ def _opened(path: str, mode: str = "wb") -> Iterator[Any]:
     try:
         opened = open(path, mode) if "b" in mode else open(path, mode, encoding="utf-8", newline="")
     except OSError as error:
-        raise ForebayError("bad-file", f"{path} cannot be written: {error.strerror}", hint="name a file in a folder that exists") from None
+        raise ForebayError("bad-file", f"{path} cannot be written: {error.strerror}",
+                           hint="name a file in a folder that exists") from None
     with disk.writing(path), opened:
         yield opened
 
@@ -123,10 +129,12 @@ def document(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise ForebayError("no-file", f"{path} cannot be read: {error.strerror}", hint="give the path of a JSON file") from error
+        raise ForebayError("no-file", f"{path} cannot be read: {error.strerror}",
+                           hint="give the path of a JSON file") from error
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
         line, column = getattr(error, "lineno", None), getattr(error, "colno", None)
-        raise ForebayError("bad-json", f"{path} is not JSON: {error}", line, column, "write it as {\"streams\": {\"s1\": {\"rate\": 300}}}") from error
+        raise ForebayError("bad-json", f"{path} is not JSON: {error}", line, column,
+                           "write it as {\"streams\": {\"s1\": {\"rate\": 300}}}") from error
     if not isinstance(found, dict):
         raise ForebayError("bad-json", f"{path} holds no object", hint="write {\"streams\": {\"s1\": {\"rate\": 300}}}")
     return found

@@ -1,4 +1,7 @@
-"""A command from outside: shared options, one document or text on stdout, everything else on stderr, the exit code; what a command does is not known here."""
+"""A command from outside: shared options, one document or text on stdout, everything else on stderr, the exit code.
+
+What a command does is not known here.
+"""
 from __future__ import annotations
 
 import contextlib
@@ -39,8 +42,8 @@ class CommonOptions:
 
 @dataclass(frozen=True)
 class Said:
-    """What a command says: a document for --json, and how to show it to people; `code` is the exit code. `streamed` writes a document that is too
-    large to be one value."""
+    """What a command says: a document for --json, and how to show it to people; `code` is the exit code. `streamed`
+    writes a document that is too large to be one value."""
 
     document: dict[str, Any]
     text: Callable[[TextIO], object]
@@ -48,16 +51,25 @@ class Said:
     streamed: Callable[[TextIO], object] | None = None
 
 
-Folder = Annotated[str | None, typer.Option("--pipeline", metavar="DIR", help="The pipeline's folder; or FOREBAY_PIPELINE, or here.", show_default=False)]
+Folder = Annotated[str | None,
+                   typer.Option("--pipeline", metavar="DIR",
+                                help="The pipeline's folder; or FOREBAY_PIPELINE, or here.", show_default=False)]
 Json = Annotated[bool | None, typer.Option("--json", help="One JSON document on stdout.", show_default=False)]
 Where = Annotated[Engine | None, typer.Option("--engine", help="Force where the work runs.", show_default=False)]
 SHARED: dict[str, Any] = {"pipeline": Folder, "as_json": Json, "engine": Where}
 
 
 def shared(function: Callable[..., Said | None], engine: bool = False) -> Callable[..., int | None]:
-    """The command with the shared options after its own; they may as well stand before its name. A first parameter `call` gets them all."""
+    """The command with the shared options after its own.
+
+    They may as well stand before its name. A first parameter `call` gets them all.
+    """
     own = inspect.signature(function, eval_str=True)
-    added = [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=a) for n, a in SHARED.items() if engine or n != "engine"]
+    added = [
+        inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=a)
+        for n, a in SHARED.items()
+        if engine or n != "engine"
+    ]
 
     @functools.wraps(function)
     def outer(ctx: typer.Context, **given: Any) -> int | None:
@@ -80,7 +92,9 @@ def shared(function: Callable[..., Said | None], engine: bool = False) -> Callab
 
 def call(asked: dict[str, Any]) -> CommonOptions:
     engine = asked.get("engine")
-    return CommonOptions(asked.get("pipeline") or os.environ.get("FOREBAY_PIPELINE") or ".", bool(asked.get("as_json")), engine.value if engine else None)
+    return CommonOptions(
+        asked.get("pipeline") or os.environ.get("FOREBAY_PIPELINE") or ".", bool(asked.get("as_json")),
+        engine.value if engine else None)
 
 
 def _tell(said: Said, asked: dict[str, Any]) -> int:
@@ -159,7 +173,8 @@ def crash(error: Exception, folder: str) -> str:
     for place in (*_ledger(folder), tempfile.gettempdir()):
         try:
             path = os.path.join(place, name)      # for this user only: it may quote rows and settings
-            with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "w", encoding="utf-8") as file:
+            with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "w",
+                      encoding="utf-8") as file:
                 file.write(text)
             return f"in {os.path.join(place, name)}"
         except OSError:

@@ -39,21 +39,27 @@ class Pipeline:
         return self.loop.pipe
 
     def ingest(self, stream: str | None = None, data: Any = None) -> dict[str, Any]:
-        """New input into the stream tables, once: from every source, or `data` (path, paths, or a data frame) into one stream."""
+        """New input into the stream tables, once: from every source, or `data` (path, paths, or a data frame) into one
+        stream.
+        """
         if (stream is None) != (data is None):
-            raise ForebayError("bad-usage", "a stream and its data are given together", hint="ingest() takes every source, ingest(stream, data) the data")
+            raise ForebayError("bad-usage", "a stream and its data are given together",
+                               hint="ingest() takes every source, ingest(stream, data) the data")
         only = None if stream is None else {stream: list(data) if isinstance(data, (list, tuple)) else [data]}
         return self.loop.take(only)
 
-    def run(self, to: Any = None, flush: bool = False, batches: int | None = None, progress: Any = lambda _: None) -> dict[str, Any]:
+    def run(self, to: Any = None, flush: bool = False, batches: int | None = None,
+            progress: Any = lambda _: None) -> dict[str, Any]:
         """Every complete boundary."""
         if batches is not None and batches < 1:
-            raise ForebayError("bad-usage", f"batches is {batches}", hint="at least 1, or None for all that are complete")
+            raise ForebayError("bad-usage", f"batches is {batches}",
+                               hint="at least 1, or None for all that are complete")
         return self.loop.run(_instant(to, "to"), flush, batches, progress)
 
     def create(self, name: str, sql: str, replace: bool = False) -> dict[str, Any]:
         if not isinstance(name, str) or not isinstance(sql, str):
-            raise ForebayError("bad-usage", "a query's name and text are strings", hint='create("clicks", "SELECT COUNT(*) FROM clicks [WINDOW 1 HOUR]")')
+            raise ForebayError("bad-usage", "a query's name and text are strings",
+                               hint='create("clicks", "SELECT COUNT(*) FROM clicks [WINDOW 1 HOUR]")')
         return self._shown(requests.create(self.runtime, name, sql, replace))
 
     def change(self, name: str, action: str, plan: str | None = None) -> dict[str, Any]:
@@ -86,7 +92,10 @@ class Pipeline:
         return answers.stream(self.runtime, name, _instant(at, "at"), every)
 
     def explain(self, query: str, **options: Any) -> dict[str, Any]:
-        """Candidates, choice, tree and SQL of a query by name or text. A text is never one word: that is a name, known or refused."""
+        """Candidates, choice, tree and SQL of a query by name or text.
+
+        A text is never one word: that is a name, known or refused.
+        """
         if re.fullmatch(NAME, query):
             requests.show(self.runtime, query)
         return answers.explain(self.loop.chooser, query, **options)
@@ -112,12 +121,17 @@ class Pipeline:
         return expect_ledger.release(self.runtime, _instant(boundary, "boundary"), reason)
 
     def expectations(self, docs: bool = False) -> dict[str, Any]:
-        """Every expectation in force, by subject; with `docs` also the index of the data docs, made anew (None before the first boundary)."""
+        """Every expectation in force, by subject.
+
+        With `docs` also the index of the data docs, made anew (None before the first boundary).
+        """
         index = expect_report.docs(self.runtime, anew=True) if docs else None
         return {"subjects": expect_report.listed(self.runtime), "docs": index}
 
     def rebuild(self, name: str) -> rebuilding.Rebuilt:
-        """Lets go of a query's state, which its next boundary makes anew, and makes the tables of its answers sound again."""
+        """Lets go of a query's state, which its next boundary makes anew, and makes the tables of its answers sound
+        again.
+        """
         return rebuilding.rebuild(self.runtime, name)
 
     def close(self) -> None:
@@ -139,7 +153,9 @@ def _frame(found: pa.Table) -> Any:
     import pandas as pd
     import pyarrow as pa
 
-    exact = {getattr(pa, name)(): getattr(pd, f"{name.capitalize()}Dtype")() for name in ("int8", "int16", "int32", "int64")}
+    exact = {
+        getattr(pa, name)(): getattr(pd, f"{name.capitalize()}Dtype")() for name in ("int8", "int16", "int32", "int64")
+    }
     frame = found.to_pandas()
     for name in (f.name for f in found.schema if f.type in exact and found[f.name].null_count):
         frame[name] = found[name].to_pandas(types_mapper=exact.get)

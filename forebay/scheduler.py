@@ -1,4 +1,6 @@
-"""A scheduler for one folder without a server: a process that runs the folder's DAGs on request (dags/local.py), with an Airflow database of its own."""
+"""A scheduler for one folder without a server: a process that runs the folder's DAGs on request (dags/local.py), with
+an Airflow database of its own.
+"""
 from __future__ import annotations
 
 import json
@@ -42,8 +44,14 @@ class Scheduler:
         self._successor = self._started()
 
     def _started(self) -> subprocess.Popen[str]:
-        environment = surroundings(self.home, str(self.pipelines), AIRFLOW__LOGGING__LOGGING_LEVEL="WARNING", FOREBAY_WARM=str(self.pipelines),
-                                   FOREBAY_DOCS="off")      # Great Expectations takes as long to import as two runs; `forebay expectations --docs` makes them
+        environment = surroundings(
+            self.home,
+            str(self.pipelines),
+            AIRFLOW__LOGGING__LOGGING_LEVEL="WARNING",
+            FOREBAY_WARM=str(self.pipelines),
+            # Great Expectations takes as long to import as two runs; `forebay expectations
+            # --docs` makes them
+            FOREBAY_DOCS="off")
         with open(self.home / "scheduler.log", "a", encoding="utf-8") as log:
             return subprocess.Popen([sys.executable, "-m", "dags.local"], cwd=ROOT, env=environment,
                                     stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True)
@@ -69,7 +77,8 @@ class Scheduler:
             raise self._ended()
         said: dict[str, Any] = json.loads(answer)
         if said.get("state") != "success":
-            raise failed("dag-failed", f"{dag}: {said.get('refused') or said['tasks']}", f"its log is {self.home / 'scheduler.log'}")
+            raise failed("dag-failed", f"{dag}: {said.get('refused') or said['tasks']}",
+                         f"its log is {self.home / 'scheduler.log'}")
         return dict(said["said"])
 
     def _ended(self) -> Exception:
@@ -77,7 +86,8 @@ class Scheduler:
         code, self._process, self._successor = self._process.wait(), self._successor, None
         if code < 0:
             return Killed(-code)
-        return failed("scheduler-failed", f"the process that runs DAGs ended with {code}", (self.home / "scheduler.log").read_text()[-SHOWN:])
+        return failed("scheduler-failed", f"the process that runs DAGs ended with {code}",
+                      (self.home / "scheduler.log").read_text()[-SHOWN:])
 
     def stop(self) -> None:
         for process in (self._process, self._successor):

@@ -1,4 +1,7 @@
-"""Documents as --json prints them: instants as ISO 8601 UTC, decimals and what JSON lacks as text; no value of an answer is rounded, nothing is printed."""
+"""Documents as --json prints them: instants as ISO 8601 UTC, decimals and what JSON lacks as text.
+
+No value of an answer is rounded, nothing is printed.
+"""
 from __future__ import annotations
 
 import base64
@@ -31,7 +34,8 @@ def micros(text: str, option: str) -> int:
             raise ValueError(text)
         return optimizer.time.micros(datetime.fromisoformat(text.strip().upper()))
     except (ValueError, OverflowError):
-        raise ForebayError("bad-time", f"{option} is {text!r}, not a time", hint="write it as 2013-01-02T00:00:00Z (ISO 8601; no zone means UTC)") from None
+        raise ForebayError("bad-time", f"{option} is {text!r}, not a time",
+                           hint="write it as 2013-01-02T00:00:00Z (ISO 8601; no zone means UTC)") from None
 
 
 def value(found: Any) -> Any:
@@ -39,7 +43,8 @@ def value(found: Any) -> Any:
     if found is None or isinstance(found, (bool, int, str)):
         return found
     if isinstance(found, float):
-        return found if math.isfinite(found) else "NaN" if math.isnan(found) else "Infinity" if found > 0 else "-Infinity"
+        return found if math.isfinite(found) else "NaN" if math.isnan(
+            found) else "Infinity" if found > 0 else "-Infinity"
     if isinstance(found, Decimal):
         return f"{found:f}"
     if isinstance(found, datetime):
@@ -58,8 +63,8 @@ def rows(found: pa.Table | pa.RecordBatchReader) -> Iterator[list[Any]]:
 
 
 def column_values(column: pa.Array) -> list[Any]:
-    """As `value` makes them. What a column repeats is made once; an instant with a zone as a Python value makes Arrow import pandas, so the zone, always
-    UTC, goes first."""
+    """As `value` makes them. What a column repeats is made once; an instant with a zone as a Python value makes Arrow
+    import pandas, so the zone, always UTC, goes first."""
     import pyarrow as pa
 
     plain = column.cast(pa.timestamp("us")) if pa.types.is_timestamp(column.type) else column
@@ -73,7 +78,10 @@ def column_values(column: pa.Array) -> list[Any]:
 
 
 def run(document: Mapping[str, Any]) -> Document:
-    ran = [{**entry, "boundary": iso(entry["boundary"]), "seconds": round(entry["seconds"], 6)} for entry in document["ran"]]
+    ran = [{
+        **entry, "boundary": iso(entry["boundary"]),
+        "seconds": round(entry["seconds"], 6)
+    } for entry in document["ran"]]
     return {**document, "ran": ran, "next": iso(document["next"])}
 
 
@@ -86,8 +94,13 @@ def released(document: Mapping[str, Any]) -> Document:
 
 
 def plans(document: Mapping[str, Any]) -> Document:
-    return {**document, "decisions": [{**d, "boundary": iso(d["boundary"]), "text_since": iso(d["text_since"]), "measured_s": round(d["measured_s"], 6)}
-                                      for d in document["decisions"]]}
+    return {
+        **document, "decisions": [{
+            **d, "boundary": iso(d["boundary"]),
+            "text_since": iso(d["text_since"]),
+            "measured_s": round(d["measured_s"], 6)
+        } for d in document["decisions"]]
+    }
 
 
 def explained(document: Mapping[str, Any]) -> Document:
@@ -95,8 +108,22 @@ def explained(document: Mapping[str, Any]) -> Document:
 
 
 def stats(document: Mapping[str, Any]) -> Document:
-    return {part: {n: {**said, "from": iso(said["from"])} for n, said in each.items()} for part, each in document.items()}
+    return {
+        part: {
+            n: {
+                **said, "from": iso(said["from"])
+            } for n, said in each.items()
+        } for part, each in document.items()
+    }
 
 
 def verified(document: Mapping[str, Any]) -> Document:
-    return {"queries": {n: {**q, "differences": [{**d, "boundary": iso(d["boundary"])} for d in q["differences"]]} for n, q in document["queries"].items()}}
+    return {
+        "queries": {
+            n: {
+                **q, "differences": [{
+                    **d, "boundary": iso(d["boundary"])
+                } for d in q["differences"]]
+            } for n, q in document["queries"].items()
+        }
+    }

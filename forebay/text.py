@@ -1,4 +1,7 @@
-"""Documents as people read them, on a terminal or through a pipe; what they say is what --json says, and nothing is computed here."""
+"""Documents as people read them, on a terminal or through a pipe.
+
+What they say is what --json says, and nothing is computed here.
+"""
 from __future__ import annotations
 
 import sys
@@ -23,10 +26,12 @@ PIPED = 10_000               # a pipe has no width: no line is cut there
 def console(out: TextIO) -> Console:
     from rich.console import Console  # a tenth of a second that --json need not pay
 
-    return Console(file=out, markup=False, highlight=False, emoji=False, soft_wrap=True, width=None if out.isatty() else PIPED)
+    return Console(file=out, markup=False, highlight=False, emoji=False, soft_wrap=True,
+                   width=None if out.isatty() else PIPED)
 
 
-def table(out: TextIO, names: Sequence[str], rows: Iterable[Sequence[Any]], right: Sequence[bool] | None = None) -> None:
+def table(out: TextIO, names: Sequence[str], rows: Iterable[Sequence[Any]],
+          right: Sequence[bool] | None = None) -> None:
     from rich import box
     from rich.table import Table
 
@@ -51,20 +56,23 @@ def rebuilt(document: Mapping[str, Any]) -> str:
     name, tables = document["query"], ", ".join(document["tables"])
     parts = [f"{name}'s state is made anew at its next boundary"] if document["state"] else []
     if tables:
-        anew = f"{document['boundaries']:,} answers computed anew" if document["boundaries"] else "the files of its last commit are back"
+        anew = f"{document['boundaries']:,} answers computed anew" if document[
+            "boundaries"] else "the files of its last commit are back"
         parts.append(f"{tables} is sound again: {anew}")
     return "; ".join(parts) or f"{name} has no state that could be made anew, and its answers are sound"
 
 
 def _clean(said: str) -> str:
     """Control characters of a value must not steer the terminal."""
-    return said if said.isprintable() else "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in said)
+    return said if said.isprintable() else "".join(
+        c if c.isprintable() else c.encode("unicode_escape").decode() for c in said)
 
 
 def ingested(document: Mapping[str, Any]) -> Text:
     def text(out: TextIO) -> None:
         counts = ("files", "rows", "late", "quarantined")
-        table(out, ("stream", *counts), [(n, *(s[c] for c in counts)) for n, s in document["streams"].items()], (False, True, True, True, True))
+        table(out, ("stream", *counts), [(n, *(s[c] for c in counts)) for n, s in document["streams"].items()],
+              (False, True, True, True, True))
         for r in document["refused"]:
             line(out, f"refused whole: {_clean(r['path'])}: {_clean(r['reason'])}")
         for r in document["ignored"]:
@@ -81,7 +89,8 @@ def ran(document: Mapping[str, Any]) -> Text:
         if len(entries) > SHOWN:
             line(out, f"… and {len(entries) - SHOWN} boundaries before these")
         if entries:
-            table(out, ("boundary", "seconds", "new rows", "plans"), [_boundary(e) for e in entries[-SHOWN:]], (False, True, False, False))
+            table(out, ("boundary", "seconds", "new rows", "plans"), [_boundary(e) for e in entries[-SHOWN:]],
+                  (False, True, False, False))
         for e in entries:
             for name, message in e.get("failed", {}).items():
                 line(out, f"query {name} failed at {e['boundary']}: {_clean(message)}")
@@ -93,7 +102,8 @@ def ran(document: Mapping[str, Any]) -> Text:
 
 
 def _boundary(entry: Mapping[str, Any]) -> tuple[str, str, str, str]:
-    rows, plans = ", ".join(f"{n:,} {s}" for s, n in entry["rows"].items()), ", ".join(f"{q}: {p}" for q, p in entry["plans"].items())
+    rows, plans = ", ".join(f"{n:,} {s}" for s, n in entry["rows"].items()), ", ".join(
+        f"{q}: {p}" for q, p in entry["plans"].items())
     return entry["boundary"], f"{entry['seconds']:.2f}", rows or "none", plans
 
 
@@ -105,22 +115,30 @@ def _closing(document: Mapping[str, Any]) -> str:
     lacking = document["without_version"]
     waiting = [name for name in document["waiting_for"] if name not in lacking]
     held = [f"newer rows of {' and '.join(waiting)} (`--flush` treats the input as ended)"] if waiting else []
-    held += [f"a first version of {' and '.join(lacking)}: see that the source is there, then `forebay ingest`"] if lacking else []
+    held += [f"a first version of {' and '.join(lacking)}: see that the source is there, then `forebay ingest`"
+             ] if lacking else []
     return f"{done}; next is {document['next']}" + (f", which waits for {', and for '.join(held)}" if held else "")
 
 
 def _weighed(told: Mapping[str, float]) -> str:
     """Prices of a group, and the paper's equation (2) beside them where it was counted."""
-    tuples = f"; equation (2) says {told['paper_together']:,.0f} and {told['paper_apart']:,.0f} tuples" if "paper_apart" in told else ""
+    tuples = ""
+    if "paper_apart" in told:
+        tuples = f"; equation (2) says {told['paper_together']:,.0f} and {told['paper_apart']:,.0f} tuples"
     tasks = f" on {told['parts']:.0f} tasks" if told.get("parts") else ""
-    return f"a boundary takes{tasks} {told['together_s']:.2f} s together and {told['apart_s']:.2f} s apart, as priced{tuples}"
+    return (f"a boundary takes{tasks} {told['together_s']:.2f} s together and {told['apart_s']:.2f} s apart, as "
+            f"priced{tuples}")
 
 
-SPLIT = {"before": "sets by class of each input, joined on class and key", "after": "cells joined with their query-sets, split by class when merged"}
+SPLIT = {
+    "before": "sets by class of each input, joined on class and key",
+    "after": "cells joined with their query-sets, split by class when merged"
+}
 
 
 def _way(told: Mapping[str, Any]) -> str:
-    by = f"the files of {told['divided']}" if told["divided"] else "by key" if told["exchange"] == "partition" else "by files"
+    by = f"the files of {told['divided']}" if told[
+        "divided"] else "by key" if told["exchange"] == "partition" else "by files"
     return f"{SPLIT[told['split']]}; tasks divide {by}"
 
 
@@ -128,13 +146,20 @@ def query(document: Mapping[str, Any]) -> Text:
     def text(out: TextIO) -> None:
         since = document["effective"] or "the first boundary (there is no row yet)"
         line(out, f"{document['query']}: {document['state']}, last change in force from {since}")
-        line(out, f"  answers in  {document['table']} ({', '.join(c['name'] + ' ' + c['type'] for c in document['columns'])})")
+        line(
+            out,
+            f"  answers in  {document['table']} ({', '.join(c['name'] + ' ' + c['type'] for c in document['columns'])})"
+        )
         by_rule = f"chosen by rule; `forebay explain {document['query']}` shows it"
         line(out, f"  plan        {'pinned to ' + document['pinned'] if document['pinned'] else by_rule}")
         if document.get("shares_with"):
             others = document["members"] - 1 - len(document["shares_with"])
             more = f" and {others} more" if others else ""
-            line(out, f"  shares with {', '.join(document['shares_with'])}{more}: rows of this one have query = '{document['query']}'")
+            line(
+                out,
+                f"  shares with {', '.join(document['shares_with'])}{more}: rows of this one have query = "
+                f"'{document['query']}'"
+            )
         if document.get("weighed"):
             line(out, f"  because     {_weighed(document['weighed'])}")
         if document.get("way"):
@@ -152,7 +177,8 @@ def queries(documents: Sequence[Mapping[str, Any]]) -> Text:
     def text(out: TextIO) -> None:
         if not documents:
             return line(out, "no queries yet: put a file into queries/, or `forebay query create NAME \"SELECT …\"`")
-        rows = [(d["query"], d["state"], d["effective"] or "the first boundary", d["pinned"] or "by rule", d["table"]) for d in documents]
+        rows = [(d["query"], d["state"], d["effective"] or "the first boundary", d["pinned"] or "by rule", d["table"])
+                for d in documents]
         table(out, ("query", "state", "from", "plan", "table"), rows)
     return text
 
@@ -166,9 +192,14 @@ def result(found: pa.Table | pa.RecordBatchReader) -> Text:
         page = list(islice(rows, PAGE))
         if not page:
             return line(out, f"no rows ({', '.join(found.schema.names)})")
-        numbers = [pa.types.is_integer(f.type) or pa.types.is_floating(f.type) or pa.types.is_decimal(f.type) for f in found.schema]
+        numbers = [
+            pa.types.is_integer(f.type) or pa.types.is_floating(f.type) or pa.types.is_decimal(f.type)
+            for f in found.schema
+        ]
         table(out, found.schema.names, page, numbers)
-        widths = [max(len(_clean(name)), *(len(_cell(row[i])) for row in page)) for i, name in enumerate(found.schema.names)]
+        widths = [
+            max(len(_clean(name)), *(len(_cell(row[i])) for row in page)) for i, name in enumerate(found.schema.names)
+        ]
         between = "   " if out.isatty() else "  "
         for row in rows:
             cells = [_cell(v).rjust(w) if right else _cell(v).ljust(w) for v, w, right in zip(row, widths, numbers)]
@@ -204,7 +235,8 @@ def plans(document: Mapping[str, Any]) -> Text:
         spans = list(_spans(document["decisions"]))
         if not spans:
             return line(out, "no boundary has run yet")
-        table(out, ("from", "boundaries", "plan", "predicted s", "measured s", "reason"), spans, (False, True, False, True, True, False))
+        table(out, ("from", "boundaries", "plan", "predicted s", "measured s", "reason"), spans,
+              (False, True, False, True, True, False))
         if document.get("regret_s") is not None:
             line(out, f"\nregret so far (measured less the best candidate's estimate): {document['regret_s']:.2f} s")
     return text
@@ -217,32 +249,40 @@ def _spans(decisions: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, int, s
             part = decisions[start:i]
             count = sum(d["boundaries"] for d in part)
             predicted, measured = part[-1]["predicted_s"], sum(d["measured_s"] * d["boundaries"] for d in part) / count
-            yield part[0]["boundary"], count, part[0]["plan"], "–" if predicted is None else f"{predicted:.3f}", f"{measured:.3f}", part[0]["reason"]
+            yield part[0]["boundary"], count, part[0][
+                "plan"], "–" if predicted is None else f"{predicted:.3f}", f"{measured:.3f}", part[0]["reason"]
             start = i
 
 
 def stats(document: Mapping[str, Any]) -> Text:
     """`document` as show.stats makes it."""
     def text(out: TextIO) -> None:
-        streams = [(n, *(_amount(s[k]) for k in ("rate", "rows_a_batch")), _part(s["late"]), _amount(s["rows"]), *_since(s))
+        streams = [(n, *(_amount(s[k])
+                         for k in ("rate", "rows_a_batch")), _part(s["late"]), _amount(s["rows"]), *_since(s))
                    for n, s in document["streams"].items()]
-        table(out, ("stream", "rows a second", "rows a batch", "late", "stored", "known from", "boundaries ago"), streams, (False, *(True,) * 4, False, True))
+        table(out, ("stream", "rows a second", "rows a batch", "late", "stored", "known from", "boundaries ago"),
+              streams, (False, *(True,) * 4, False, True))
         for name, query in document["queries"].items():
             counted = "counted" if query["counted"] else "expected"
-            line(out, f"\n{name}: {_amount(query['groups'])} groups, {_amount(query['fanout'])} joined rows a full window ({counted}); "
-                      f"from {query['from']}, {query['age']} boundaries ago, resting on {_amount(query['weight'])} rows")
+            line(
+                out,
+                f"\n{name}: {_amount(query['groups'])} groups, {_amount(query['fanout'])} joined rows a full window "
+                f"({counted}); "
+                f"from {query['from']}, {query['age']} boundaries ago, resting on {_amount(query['weight'])} rows")
             table(out, ("input", "of", "window's rows", "selectivity", "combinations"),
-                  [(i["alias"], i["source"], _amount(i["window"]), _part(i["selectivity"]), _amount(i["combinations"])) for i in query["inputs"]],
-                  (False, False, True, True, True))
+                  [(i["alias"], i["source"], _amount(i["window"]), _part(i["selectivity"]), _amount(i["combinations"]))
+                   for i in query["inputs"]], (False, False, True, True, True))
             if query["joins"]:
-                table(out, ("join", "keys", "on all", "heaviest", "agree", "sampled"), [_joined(j) for j in query["joins"]], (False, *(True,) * 5))
+                table(out, ("join", "keys", "on all", "heaviest", "agree", "sampled"),
+                      [_joined(j) for j in query["joins"]], (False, *(True,) * 5))
         if not document["queries"]:
             line(out, "no batch was sampled yet: `forebay run` does it")
     return text
 
 
 def _joined(join: Mapping[str, Any]) -> tuple[str, ...]:
-    return (join["on"], _amount(join["keys"]), _part(join["overlap"]), _part(join["heaviest"]), _part(join["selectivity"]), _part(join["sampled"]))
+    return (join["on"], _amount(join["keys"]), _part(join["overlap"]), _part(join["heaviest"]),
+            _part(join["selectivity"]), _part(join["sampled"]))
 
 
 def _since(said: Mapping[str, Any]) -> tuple[str, str]:
@@ -265,7 +305,8 @@ def verified(document: Mapping[str, Any]) -> Text:
         table(out, ("query", "boundaries", "equal", ""), rows, (False, True, True, False))
         for name, q in document["queries"].items():
             if q.get("left"):
-                line(out, f"{name}: {q['left']} earlier boundaries cannot be recomputed, their rows have left by `keep`")
+                line(out,
+                     f"{name}: {q['left']} earlier boundaries cannot be recomputed, their rows have left by `keep`")
         for name, q in document["queries"].items():
             for d in q["differences"]:
                 line(out, f"{name} at {d['boundary']}: {_clean(str(d['difference']))}")
@@ -276,7 +317,8 @@ def tracked(document: Mapping[str, Any]) -> Text:
     def text(out: TextIO) -> None:
         if document["uri"] is None:
             return line(out, "`tracking` is off in forebay.yml")
-        table(out, ("query", "new batches", "MLflow run"), [(n, q["batches"], q["run"]) for n, q in document["queries"].items()], (False, True, False))
+        table(out, ("query", "new batches", "MLflow run"),
+              [(n, q["batches"], q["run"]) for n, q in document["queries"].items()], (False, True, False))
         line(out, f"experiment {document['experiment']} at {document['page'] or document['uri']}")
     return text
 
@@ -284,7 +326,12 @@ def tracked(document: Mapping[str, Any]) -> Text:
 def released(document: Mapping[str, Any]) -> Text:
     def text(out: TextIO) -> None:
         for one in document["released"]:
-            line(out, _clean(f"{document['boundary']} may pass although {one['subject']} expects {one['expectation']}, observed: {one['observed']}"))
+            line(
+                out,
+                _clean(
+                    f"{document['boundary']} may pass although {one['subject']} expects {one['expectation']}, "
+                    f"observed: {one['observed']}"
+                ))
         line(out, _clean(f"released by {document['by']}: {document['reason']}; `forebay run` runs it"))
     return text
 
@@ -292,7 +339,8 @@ def released(document: Mapping[str, Any]) -> Text:
 def expectations(document: Mapping[str, Any]) -> Text:
     def text(out: TextIO) -> None:
         names = ("expectation", "severity", "held")
-        table(out, ("of", *names), [(subject, *(row[n] for n in names)) for subject, rows in document["subjects"].items() for row in rows])
+        table(out, ("of", *names),
+              [(subject, *(row[n] for n in names)) for subject, rows in document["subjects"].items() for row in rows])
         if document["docs"]:
             line(out, f"data docs: {document['docs']}")
     return text

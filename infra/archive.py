@@ -1,6 +1,8 @@
-"""A class-data archive of what a Spark session with Delta loads: it halves a cold start. It is made from the session of jobs.engine.spark, and is optional.
+"""A class-data archive of what a Spark session with Delta loads: it halves a cold start. It is made from the session of
+jobs.engine.spark, and is optional.
 
-`python -m infra.archive` does nothing where the archive is of this Java, these jars and this lock. A JVM that cannot use the archive starts without it.
+`python -m infra.archive` does nothing where the archive is of this Java, these jars and this lock. A JVM that cannot
+use the archive starts without it.
 """
 from __future__ import annotations
 
@@ -37,7 +39,8 @@ def record(path: str, folder: str) -> None:
     spark.range(100).selectExpr(*columns).write.format("delta").save(table)
     spark.read.format("delta").load(table).createOrReplaceTempView("t")
     aggregates = "a.g, COUNT(*), SUM(b.d), MAX(b.s), STDDEV(b.id)"
-    spark.sql(f"SELECT {aggregates} FROM t AS a, t AS b WHERE a.g = b.g AND a.t < b.t GROUP BY a.g HAVING COUNT(*) > 1").toArrow()
+    spark.sql(f"SELECT {aggregates} FROM t AS a, t AS b WHERE a.g = b.g AND a.t < b.t GROUP BY a.g HAVING COUNT(*) > 1"
+              ).toArrow()
     spark.stop()
 
 
@@ -46,10 +49,12 @@ def make() -> None:
     fresh = Path(f"{ARCHIVE}.new")
     fresh.unlink(missing_ok=True)
     with tempfile.TemporaryDirectory(prefix="forebay-archive-") as folder:
-        # The JVM writes the archive while it ends, after Python's side has ended; it holds these pipes, so their end is its end.
-        # FOREBAY_DEBUG: else the session would send the JVM's output to a file.
-        said = subprocess.run([sys.executable, "-m", "infra.archive", "record", str(fresh), folder], cwd=ROOT, capture_output=True, text=True, timeout=WAIT,
-                              env={**os.environ, "FOREBAY_DEBUG": "1"})
+        # The JVM writes the archive while it ends, after Python's side has ended; it holds these pipes, so their end is
+        # its end. FOREBAY_DEBUG: else the session would send the JVM's output to a file.
+        said = subprocess.run([sys.executable, "-m", "infra.archive", "record",
+                               str(fresh), folder], cwd=ROOT, capture_output=True, text=True, timeout=WAIT, env={
+                                   **os.environ, "FOREBAY_DEBUG": "1"
+                               })
     if said.returncode or not fresh.exists() or fresh.stat().st_size < LEAST:
         raise SystemExit("forebay: no archive was made; the last lines:\n" + "\n".join(said.stderr.splitlines()[-10:]))
     os.replace(fresh, ARCHIVE)

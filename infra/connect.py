@@ -1,6 +1,8 @@
-"""A warm Spark Connect server with Delta: its command line, and `python -m infra.connect` that becomes it; the client's address is sc://HOST:PORT.
+"""A warm Spark Connect server with Delta: its command line, and `python -m infra.connect` that becomes it; the client's
+address is sc://HOST:PORT.
 
-Who can reach it runs code as its owner, unless SPARK_CONNECT_AUTHENTICATE_TOKEN is set: then it answers only to clients that have the same.
+Who can reach it runs code as its owner, unless SPARK_CONNECT_AUTHENTICATE_TOKEN is set: then it answers only to clients
+that have the same.
 """
 from __future__ import annotations
 
@@ -12,16 +14,19 @@ from pathlib import Path
 
 from jobs.engine.spark import JARS, SETTINGS
 
-TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"      # Spark's name: both sides take it from there; without TLS its client does so for `localhost` only
+# Spark's name: both sides take it from there; without TLS its client does so for `localhost` only
+TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
 SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
 
 def command(host: str, port: int, master: str = "local[2]", memory: str = "1g") -> tuple[str, ...]:
     jars = ",".join(sorted(glob.glob(os.path.join(JARS, "*.jar"))))
     said = {**SETTINGS, "spark.connect.grpc.binding.address": host, "spark.connect.grpc.binding.port": str(port)}
-    options = tuple(part for key, value in said.items() if key != "spark.driver.memory" for part in ("--conf", f"{key}={value}"))
+    options = tuple(part for key, value in said.items() if key != "spark.driver.memory"
+                    for part in ("--conf", f"{key}={value}"))
     submit = str(Path(sys.executable).parent / "spark-submit")
-    return (submit, "--master", master, "--driver-memory", memory, "--jars", jars, "--class", SERVER, *options, "spark-internal")
+    return (submit, "--master", master, "--driver-memory", memory, "--jars", jars, "--class", SERVER, *options,
+            "spark-internal")
 
 
 def main() -> None:

@@ -1,7 +1,9 @@
-"""The jars that Spark does not ship: resolved once with Spark's own Ivy, checked by digest, kept with the environment; no start of Spark resolves any.
+"""The jars that Spark does not ship: resolved once with Spark's own Ivy, checked by digest, kept with the environment;
+no start of Spark resolves any.
 
-`python infra/jars.py spark` (or s3, kafka) does nothing where the set is complete. Ivy's default settings say where jars come from; FOREBAY_IVY_SETTINGS
-names another settings file, for a mirror. `--write` accepts what was resolved as the new digests.
+`python infra/jars.py spark` (or s3, kafka) does nothing where the set is complete. Ivy's default settings say where
+jars come from; FOREBAY_IVY_SETTINGS names another settings file, for a mirror. `--write` accepts what was resolved as
+the new digests.
 """
 from __future__ import annotations
 
@@ -45,8 +47,13 @@ def resolve(chosen: str, scratch: Path) -> list[Path]:
     java = os.path.join(os.environ["JAVA_HOME"], "bin", "java") if os.environ.get("JAVA_HOME") else "java"
     ivy = next(SHIPPED.glob("ivy-*.jar"))
     settings = ["-settings", os.environ["FOREBAY_IVY_SETTINGS"]] if os.environ.get("FOREBAY_IVY_SETTINGS") else []
-    command = [java, "-jar", str(ivy), *settings, "-ivy", str(HERE / "ivy.xml"), "-confs", chosen, "-types", "jar", "bundle",
-               "-cache", str(scratch / "cache"), "-retrieve", str(scratch / "out" / "[artifact]-[revision].[ext]")]
+    command = [
+        java, "-jar",
+        str(ivy), *settings, "-ivy",
+        str(HERE / "ivy.xml"), "-confs", chosen, "-types", "jar", "bundle", "-cache",
+        str(scratch / "cache"), "-retrieve",
+        str(scratch / "out" / "[artifact]-[revision].[ext]")
+    ]
     for attempt in range(1, ATTEMPTS + 1):
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if done.returncode == 0:
@@ -54,12 +61,14 @@ def resolve(chosen: str, scratch: Path) -> list[Path]:
             return sorted(j for j in (scratch / "out").glob("*.jar") if artifact(j.name) not in shipped)
         time.sleep(attempt * 2)
     last = "\n".join(done.stdout.splitlines()[-25:])
-    raise SystemExit(f"forebay: the jars of {chosen} could not be had in {ATTEMPTS} attempts; the last lines of Ivy:\n{last}")
+    raise SystemExit(
+        f"forebay: the jars of {chosen} could not be had in {ATTEMPTS} attempts; the last lines of Ivy:\n{last}")
 
 
 def complete(chosen: str) -> bool:
     wanted, folder = digests(chosen), FOLDERS[chosen]
-    return bool(wanted) and all((folder / jar).exists() and digest(folder / jar) == value for jar, value in wanted.items())
+    return bool(wanted) and all(
+        (folder / jar).exists() and digest(folder / jar) == value for jar, value in wanted.items())
 
 
 def refuse_strangers(chosen: str, jars: list[Path]) -> None:
@@ -72,8 +81,12 @@ def refuse_strangers(chosen: str, jars: list[Path]) -> None:
 
 
 def write(chosen: str, jars: list[Path]) -> None:
-    others = [line for line in (DIGESTS.read_text().splitlines() if DIGESTS.exists() else []) if not line.split()[1].startswith(f"{chosen}/")]
-    DIGESTS.write_text("\n".join(sorted([*others, *(f"{digest(j)}  {chosen}/{j.name}" for j in jars)], key=lambda line: line.split()[1])) + "\n")
+    others = [
+        line for line in (DIGESTS.read_text().splitlines() if DIGESTS.exists() else [])
+        if not line.split()[1].startswith(f"{chosen}/")
+    ]
+    DIGESTS.write_text("\n".join(
+        sorted([*others, *(f"{digest(j)}  {chosen}/{j.name}" for j in jars)], key=lambda line: line.split()[1])) + "\n")
 
 
 def install(chosen: str, accept: bool) -> None:
@@ -84,7 +97,8 @@ def install(chosen: str, accept: bool) -> None:
         write(chosen, jars) if accept else refuse_strangers(chosen, jars)
         FOLDERS[chosen].mkdir(parents=True, exist_ok=True)
         for jar in jars:
-            shutil.copyfile(jar, FOLDERS[chosen] / f".{jar.name}")      # a copy that is interrupted leaves no half a jar under its name
+            # a copy that is interrupted leaves no half a jar under its name
+            shutil.copyfile(jar, FOLDERS[chosen] / f".{jar.name}")
             os.replace(FOLDERS[chosen] / f".{jar.name}", FOLDERS[chosen] / jar.name)
 
 

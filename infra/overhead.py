@@ -1,6 +1,8 @@
-"""What a run costs through Airflow beside the same two commands: `python -m infra.overhead [RUNS]`, with servers of its own; prints medians and a split.
+"""What a run costs through Airflow beside the same two commands: `python -m infra.overhead [RUNS]`, with servers of its
+own; prints medians and a split.
 
-Runs and commands take turns on one pipeline, each with one new boundary of a few rows, so what is left is overhead; figures are of one machine and one hour.
+Runs and commands take turns on one pipeline, each with one new boundary of a few rows, so what is left is overhead;
+figures are of one machine and one hour.
 """
 from __future__ import annotations
 
@@ -29,7 +31,8 @@ from optimizer.time import instant
 
 DAG = "forebay__shop"
 PATIENCE = 240.0        # seconds for one run
-WARM = 1                # runs and commands at the beginning that are not counted: data docs are made, imports are read from disk
+# runs and commands at the beginning that are not counted: data docs are made, imports are read from disk
+WARM = 1
 BATCH = 10              # minutes: the example's
 FIRST = datetime.fromisoformat("2025-01-01T12:00:00+00:00")
 TASK = "batches"
@@ -48,7 +51,11 @@ class There:
 @contextmanager
 def servers() -> Iterator[There]:
     with tempfile.TemporaryDirectory(prefix="forebay-overhead-") as place:
-        environment = {**{k: v for k, v in os.environ.items() if k not in ("FOREBAY_MASTER", "FOREBAY_PIPELINES")}, "FOREBAY_UP": place}
+        environment = {
+            **{
+                k: v for k, v in os.environ.items() if k not in ("FOREBAY_MASTER", "FOREBAY_PIPELINES")
+            }, "FOREBAY_UP": place
+        }
         command = [sys.executable, "-m", "infra.up"]
         try:
             done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
@@ -66,7 +73,12 @@ def lay(folder: Path, step: int) -> None:
     """A row of each stream, one boundary after the last."""
     at = datetime.fromtimestamp(FIRST.timestamp() + 60 * BATCH * step, FIRST.tzinfo).strftime("%Y-%m-%dT%H:%M:%SZ")
     (folder / "landing" / "views" / f"o{step}.csv").write_text(f"ts,user,page,ms\n{at},u1,news,{700 + step}\n")
-    (folder / "landing" / "purchases" / f"o{step}.json").write_text(json.dumps({"ts": at, "user": "u1", "amount": "1.50"}) + "\n")
+    (folder / "landing" / "purchases"
+     / f"o{step}.json").write_text(json.dumps({
+         "ts": at,
+         "user": "u1",
+         "amount": "1.50"
+     }) + "\n")
 
 
 def by_airflow(there: There) -> dict[str, Any]:
@@ -76,12 +88,17 @@ def by_airflow(there: There) -> dict[str, Any]:
     said = rest.ended(there.airflow, DAG, run, PATIENCE)
     seconds = time.perf_counter() - began
     parts = sorted(rest.tasks(there.airflow, DAG, run), key=lambda t: str(t["start_date"]))
-    return {"state": said["state"], "seconds": seconds, **_split(said, parts), "to_commit": _committed(there) - _time(_of(parts, TASK)["start_date"])}
+    return {
+        "state": said["state"],
+        "seconds": seconds,
+        **_split(said, parts), "to_commit": _committed(there) - _time(_of(parts, TASK)["start_date"])
+    }
 
 
 def _split(run: Mapping[str, Any], parts: list[dict[str, Any]]) -> dict[str, float]:
     """Until the first task is queued, tasks in the queue, tasks at work, between tasks and after the last."""
-    queued = sum(_time(t["start_date"]) - _time(t["queued_when"]) for t in parts if t["start_date"] and t["queued_when"])
+    queued = sum(
+        _time(t["start_date"]) - _time(t["queued_when"]) for t in parts if t["start_date"] and t["queued_when"])
     work = {f"task {t['task_id']}": float(t["duration"] or 0.0) for t in parts}
     before = min(_time(t["queued_when"]) for t in parts if t["queued_when"]) - _time(run["queued_at"])
     whole = _time(run["end_date"]) - _time(run["queued_at"])

@@ -1,4 +1,5 @@
-"""What a browser finds of pipelines beside Airflow's pages: their data docs, and the way to their charts in MLflow; it writes nothing.
+"""What a browser finds of pipelines beside Airflow's pages: their data docs, and the way to their charts in MLflow; it
+writes nothing.
 
 `python -m infra.pages [--host HOST] [--port PORT]` serves what FOREBAY_PIPELINES names:
 
@@ -24,9 +25,13 @@ from jobs.reports.docs_pages import Markup, index, link
 from optimizer.names import NAME
 
 FILE = re.compile(r"[A-Za-z0-9_][\w.-]*\.html", re.ASCII)
-AIRFLOW, MLFLOW = "AIRFLOW__API__BASE_URL", "FOREBAY_MLFLOW"      # where a browser finds them; MLflow's default is MLFLOW_TRACKING_URI
-HEADERS = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; img-src data:", "X-Content-Type-Options": "nosniff",
-           "Cache-Control": "no-cache"}
+# where a browser finds them; MLflow's default is MLFLOW_TRACKING_URI
+AIRFLOW, MLFLOW = "AIRFLOW__API__BASE_URL", "FOREBAY_MLFLOW"
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; img-src data:",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-cache"
+}
 LOCAL = ("127.0.0.1", "localhost", "[::1]")
 
 
@@ -80,7 +85,10 @@ def _charts(pipeline: Pipeline, query: str = "") -> str:
     except OSError as error:
         raise Absent(f"MLflow does not answer: {error}.") from None
     if there is None:
-        raise Absent(f"Nothing of {query or pipeline.name} is in MLflow yet: forebay__{pipeline.name}__adapt brings it there, after a run that published.")
+        raise Absent(
+            f"Nothing of {query or pipeline.name} is in MLflow yet: forebay__{pipeline.name}__adapt brings it there, "
+            "after a run that published."
+        )
     return there.replace(server.rstrip("/"), os.environ.get(MLFLOW, server).rstrip("/"), 1)
 
 
@@ -93,7 +101,8 @@ def _all(pipelines: Sequence[PipelineFolder]) -> str:
         queries = link(f"{airflow}/dags/{dag}__queries", "create, pause, pin … by form") if airflow else ""
         rows.append((name, "", "", one.reason) if one.pipeline is None else
                     (name, _docs(one.pipeline), link(f"/{one.name}/mlflow", "costs, plans, switches"), queries))
-    return index("Pipelines", [("In Airflow, checked by expectations, seen in MLflow", ("pipeline", "expectations", "MLflow", "queries"), rows)])
+    return index("Pipelines", [("In Airflow, checked by expectations, seen in MLflow",
+                                ("pipeline", "expectations", "MLflow", "queries"), rows)])
 
 
 def _docs(pipeline: Pipeline) -> str | Markup:
@@ -109,7 +118,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         allowed = {*LOCAL, *os.environ.get("FOREBAY_HOSTS", "").split()}
-        status, said = page(self.path) if re.sub(r":\d+$", "", self.headers.get("Host", "")) in allowed else (HTTPStatus.FORBIDDEN, "")
+        status, said = page(self.path) if re.sub(r":\d+$", "", self.headers.get(
+            "Host", "")) in allowed else (HTTPStatus.FORBIDDEN, "")
         body = b"" if status == HTTPStatus.FOUND else said.encode()
         self.send_response(status)
         more = {"Location": said} if status == HTTPStatus.FOUND else {"Content-Type": "text/html; charset=utf-8"}

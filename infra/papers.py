@@ -1,4 +1,8 @@
-"""docs/papers.md and the README's table of features, made of docs/papers.yml: what a row's state is stands in one place; nothing else of the README changes."""
+"""docs/papers.md and the README's table of features, made of docs/papers.yml: what a row's state is stands in one
+place.
+
+Nothing else of the README changes.
+"""
 from __future__ import annotations
 
 import re
@@ -12,8 +16,13 @@ import yaml
 ROOT = Path(__file__).resolve().parent.parent
 DATA, PAGE, README = ROOT / "docs/papers.yml", ROOT / "docs/papers.md", ROOT / "README.md"
 TABLE = re.compile(r"^\| row \| what \| state \|\n(?:\|.*\n)+", re.MULTILINE)
-PAPERS = {"A": "Transformation-based optimization of continuous aggregation join queries", "B": "Analytical and experimental evaluation of stream-based join",
-          "C": "Low-memory sliding-window join-aggregation: IC and TC", "D": "Factor windows", "E": "AJoin: ad-hoc stream joins at scale"}
+PAPERS = {
+    "A": "Transformation-based optimization of continuous aggregation join queries",
+    "B": "Analytical and experimental evaluation of stream-based join",
+    "C": "Low-memory sliding-window join-aggregation: IC and TC",
+    "D": "Factor windows",
+    "E": "AJoin: ad-hoc stream joins at scale"
+}
 KEYS = {"what", "state", "code", "test", "figure", "note"}
 
 
@@ -22,13 +31,19 @@ def rows() -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = yaml.safe_load(DATA.read_text(encoding="utf-8"))
     for name, row in found.items():
         if not {"what", "state"} <= set(row) <= KEYS or not re.fullmatch(r"done|planned|part: .+", row["state"]):
-            raise SystemExit(f"{DATA.name}: {name} has {sorted(row)}, state {row.get('state')!r}; expected {', '.join(sorted(KEYS))}; done, planned or part: …")
+            raise SystemExit(
+                f"{DATA.name}: {name} has {sorted(row)}, state {row.get('state')!r}; expected "
+                f"{', '.join(sorted(KEYS))}; done, planned or part: …"
+            )
     return found
 
 
 def table(found: Mapping[str, Mapping[str, Any]]) -> str:
     """The README's."""
-    lines = ["| row | what | state |", "|---|---|---|", *(f"| {name} | {row['what']} | {row['state']} |" for name, row in found.items())]
+    lines = [
+        "| row | what | state |", "|---|---|---|",
+        *(f"| {name} | {row['what']} | {row['state']} |" for name, row in found.items())
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -39,8 +54,10 @@ def page(found: Mapping[str, Mapping[str, Any]]) -> str:
 
 def _lines(found: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     yield "# The papers, row by row"
-    yield "\nMade of `docs/papers.yml` by `.venv/bin/python -m infra.papers`, like the README's table. *planned* is not there yet, *part* says what is."
-    yield "Figures are pages with model and measurement side by side and a verdict on each claim; what they amount to: [figures/index.md](figures/index.md)."
+    yield ("\nMade of `docs/papers.yml` by `.venv/bin/python -m infra.papers`, like the README's table. *planned* is "
+           "not there yet, *part* says what is.")
+    yield ("Figures are pages with model and measurement side by side and a verdict on each claim; what they amount "
+           "to: [figures/index.md](figures/index.md).")
     for letter, title in PAPERS.items():
         yield f"\n## {letter}. {title}\n"
         yield "| row | what | code | tests | figures | state |"
@@ -49,7 +66,8 @@ def _lines(found: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
             if name[0] == letter:
                 state = row["state"] + (f"; {row['note']}" if row.get("note") else "")
                 figures = " ".join(map(_figure, row.get("figure", [])))
-                yield f"| {name} | {row['what']} | {_files(row, 'code')} | {_files(row, 'test')} | {figures} | {state} |"
+                code, tests = _files(row, "code"), _files(row, "test")
+                yield f"| {name} | {row['what']} | {code} | {tests} | {figures} | {state} |"
 
 
 def _files(row: Mapping[str, Any], key: str) -> str:

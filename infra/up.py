@@ -1,6 +1,8 @@
-"""Airflow, MLflow, data docs and a warm Spark Connect server on 127.0.0.1, each a process in a session of its own; only what a pid file of ours names is ended.
+"""Airflow, MLflow, data docs and a warm Spark Connect server on 127.0.0.1, each a process in a session of its own; only
+what a pid file of ours names is ended.
 
-Everything they write is in `.forebay/up`, or where FOREBAY_UP says: Airflow's home, MLflow's database, logs, pid files, a pipeline to begin with.
+Everything they write is in `.forebay/up`, or where FOREBAY_UP says: Airflow's home, MLflow's database, logs, pid files,
+a pipeline to begin with.
 """
 from __future__ import annotations
 
@@ -37,15 +39,20 @@ PATIENCE = 120.0            # seconds until everything answers
 LOOK = 1.0                  # seconds between two looks of the keeper
 POOLS_LOOK = 30.0           # and between two of its looks for new pipelines, as often as Airflow looks for them
 KEEPER = "keeper"
-SOON = {                    # Airflow's own values are for many machines: minutes until a lost task is noticed, a second between two tasks of a run
-    "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.3", "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "30",
-    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "5", "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_SEC": "5",
+# Airflow's own values are for many machines: minutes until a lost task is noticed, a second between two tasks of a run
+SOON = {
+    "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.3",
+    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "30",
+    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "5",
+    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_SEC": "5",
     "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "15",
-    "AIRFLOW__CORE__EXECUTOR": "forebay_executor.KeptExecutor",      # in infra/settings
-    "AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL": "1",      # a task whose pipes close before its process ends is not noticed until then: 5 s as Airflow has it
+    "AIRFLOW__CORE__EXECUTOR": "forebay_executor.KeptExecutor",  # in infra/settings
+    # a task whose pipes close before its process ends is not noticed until then: 5 s as Airflow has it
+    "AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL": "1",
 }
 PREFERRED = {"airflow": 8080, "mlflow": 5000, "pages": 8090, "spark": 15002}
-TAKING = os.path.join(tempfile.gettempdir(), f"forebay-up-{os.getuid()}")      # held while ports are chosen but not yet listened on
+# held while ports are chosen but not yet listened on
+TAKING = os.path.join(tempfile.gettempdir(), f"forebay-up-{os.getuid()}")
 
 
 @dataclass(frozen=True)
@@ -75,23 +82,26 @@ def up() -> int:
             _start(service, environment)
         late = _wait(services, time.monotonic() + PATIENCE)
     if late:
-        print("".join(f"forebay: {n} does not answer; the end of {_log(n)}:\n{_tail(n)}\n" for n in late), file=sys.stderr)
+        print("".join(f"forebay: {n} does not answer; the end of {_log(n)}:\n{_tail(n)}\n" for n in late),
+              file=sys.stderr)
         return down() or 1
     _pools(ports, environment[SETTING], set())
     where = _where(ports, environment, password)
     keep_secret(PLACE / "where.json", json.dumps(where))
     _start(Service(KEEPER, (sys.executable, "-m", "infra.up", "keep", json.dumps(ports)), lambda: True), environment)
-    print(f"Airflow   {where['airflow']}    user admin, password {password}\n"
-          f"Pages     {where['pages']}    every pipeline's data docs, and the way to its charts\n"
-          f"MLflow    {where['mlflow']}\n"
-          f"Spark     {where['spark']}    for whoever has {TOKEN}, `token` in {PLACE / 'where.json'}\n"
-          f"Pipelines {where['pipelines']}\n\n"
-          f"All of it answered after {time.monotonic() - began:.0f} s. `make down` ends it; logs are in {PLACE / 'log'}.")
+    print(
+        f"Airflow   {where['airflow']}    user admin, password {password}\n"
+        f"Pages     {where['pages']}    every pipeline's data docs, and the way to its charts\n"
+        f"MLflow    {where['mlflow']}\n"
+        f"Spark     {where['spark']}    for whoever has {TOKEN}, `token` in {PLACE / 'where.json'}\n"
+        f"Pipelines {where['pipelines']}\n\n"
+        f"All of it answered after {time.monotonic() - began:.0f} s. `make down` ends it; logs are in {PLACE / 'log'}.")
     return 0
 
 
 def _closed() -> None:
-    """Only this user may look into it, whatever modes Airflow and MLflow give their files: logs and databases hold rows and passwords.
+    """Only this user may look into it, whatever modes Airflow and MLflow give their files: logs and databases hold rows
+    and passwords.
 
     A umask would be stronger, and would also close warehouses that a team shares.
     """
@@ -123,7 +133,9 @@ def _revived(services: list[Service], environment: Mapping[str, str]) -> list[st
 
 
 def down() -> int:
-    """Ends what `up` started, the keeper first, and nothing else: a pid that now belongs to another process is left alone."""
+    """Ends what `up` started, the keeper first, and nothing else: a pid that now belongs to another process is left
+    alone.
+    """
     found = sorted((n for n in _names() if _alive(n)), key=lambda n: n != KEEPER)
     if found[:1] == [KEEPER]:
         _end(_session(KEEPER))
@@ -148,32 +160,48 @@ def _end(ours: list[psutil.Process]) -> None:
 def _where(ports: Mapping[str, int], environment: Mapping[str, str], password: str) -> dict[str, str]:
     """For people, and in where.json for programs."""
     web = {name: f"http://{HERE}:{ports[name]}" for name in ("airflow", "pages", "mlflow")}
-    return {**web, "spark": environment["FOREBAY_MASTER"], "token": environment[TOKEN], "pipelines": environment[SETTING], "user": "admin",
-            "password": password}
+    return {
+        **web, "spark": environment["FOREBAY_MASTER"],
+        "token": environment[TOKEN],
+        "pipelines": environment[SETTING],
+        "user": "admin",
+        "password": password
+    }
 
 
 def _environment(ports: Mapping[str, int], token: str) -> dict[str, str]:
     """`token`: Spark Connect answers only who has it, since it runs any code as its owner."""
     airflow = f"http://{HERE}:{ports['airflow']}"
     own = {
-        "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False", "AIRFLOW__CORE__PARALLELISM": "2", "AIRFLOW__API__HOST": HERE,
-        "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{airflow}/execution/", "AIRFLOW__API__PORT": str(ports["airflow"]), "AIRFLOW__API__BASE_URL": airflow,
+        "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
+        "AIRFLOW__CORE__PARALLELISM": "2",
+        "AIRFLOW__API__HOST": HERE,
+        "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{airflow}/execution/",
+        "AIRFLOW__API__PORT": str(ports["airflow"]),
+        "AIRFLOW__API__BASE_URL": airflow,
         **SOON, "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "30",
-        "PYTHONPATH": f"{ROOT}{os.pathsep}{SETTINGS}", "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": HERE,
-        "FOREBAY_POOLS": "on", "FOREBAY_MASTER": f"sc://localhost:{ports['spark']}", TOKEN: token,
+        "PYTHONPATH": f"{ROOT}{os.pathsep}{SETTINGS}",
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": HERE,
+        "FOREBAY_POOLS": "on",
+        "FOREBAY_MASTER": f"sc://localhost:{ports['spark']}",
+        TOKEN: token,
         "MLFLOW_TRACKING_URI": f"http://{HERE}:{ports['mlflow']}",
-        "FOREBAY_PAGES": f"http://{HERE}:{ports['pages']}", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
+        "FOREBAY_PAGES": f"http://{HERE}:{ports['pages']}",
+        "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
     }
     named = os.environ.get(SETTING, str(PLACE / "pipelines")).split(os.pathsep)
-    return surroundings(PLACE / "airflow", os.pathsep.join(os.path.abspath(os.path.expanduser(n)) for n in named), **own)
+    return surroundings(PLACE / "airflow", os.pathsep.join(os.path.abspath(os.path.expanduser(n)) for n in named),
+                        **own)
 
 
 def _prepare(environment: Mapping[str, str]) -> None:
     """Airflow's home, and a pipeline to look at where none is named."""
     settle(PLACE / "airflow")
     if environment[SETTING] == str(PLACE / "pipelines") and not (PLACE / "pipelines" / "shop").exists():
-        done = subprocess.run([sys.executable, "-m", "forebay.cli", "init", str(PLACE / "pipelines" / "shop")], env=dict(environment), cwd=ROOT,
-                              capture_output=True, text=True, timeout=180)
+        done = subprocess.run([sys.executable, "-m", "forebay.cli", "init",
+                               str(PLACE / "pipelines" / "shop")], env=dict(environment), cwd=ROOT, capture_output=True,
+                              text=True, timeout=180)
         if done.returncode:
             raise SystemExit(f"forebay: no example could be made:\n{done.stderr[-2000:]}")
 
@@ -193,20 +221,25 @@ def _services(ports: Mapping[str, int]) -> list[Service]:
     store = (f"sqlite:///{PLACE / 'mlflow.db'}", "--artifacts-destination", str(PLACE / "artifacts"))
     return [
         Service("spark", connect.command(HERE, ports["spark"]), lambda: _open(ports["spark"])),
-        Service("mlflow", (str(BIN / "mlflow"), "server", "--backend-store-uri", *store, "--host", HERE, "--port", str(ports["mlflow"]), "--workers", "1"),
-                lambda: _get(f"{mlflow}/health") is not None),
-        Service("api-server", (str(BIN / "airflow"), "api-server", "--host", HERE, "--port", str(ports["airflow"]), "--workers", "1"),
+        Service("mlflow", (str(BIN / "mlflow"), "server", "--backend-store-uri", *store, "--host", HERE, "--port",
+                           str(ports["mlflow"]), "--workers", "1"), lambda: _get(f"{mlflow}/health") is not None),
+        Service("api-server",
+                (str(BIN / "airflow"), "api-server", "--host", HERE, "--port", str(ports["airflow"]), "--workers", "1"),
                 lambda: _get(f"{airflow}/api/v2/monitor/health") is not None),
-        Service("scheduler", (str(BIN / "airflow"), "scheduler", "--skip-serve-logs"), lambda: _healthy(airflow, "scheduler")),
+        Service("scheduler", (str(BIN / "airflow"), "scheduler", "--skip-serve-logs"),
+                lambda: _healthy(airflow, "scheduler")),
         Service("dag-processor", (str(BIN / "airflow"), "dag-processor"), lambda: _healthy(airflow, "dag_processor")),
-        Service("pages", (sys.executable, "-m", "infra.pages", "--host", HERE, "--port", str(ports["pages"])), lambda: _open(ports["pages"])),
+        Service("pages", (sys.executable, "-m", "infra.pages", "--host", HERE, "--port", str(ports["pages"])),
+                lambda: _open(ports["pages"])),
     ]
 
 
 def _start(service: Service, environment: Mapping[str, str]) -> None:
-    number = os.open(_log(service.name), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)      # what the one before ended with stays
+    # what the one before ended with stays
+    number = os.open(_log(service.name), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     with open(number, "a", encoding="utf-8") as log:
-        child = subprocess.Popen(service.command, env=dict(environment), cwd=PLACE, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+        child = subprocess.Popen(service.command, env=dict(environment), cwd=PLACE, stdin=subprocess.DEVNULL,
+                                 stdout=log, stderr=log, start_new_session=True)
     (PLACE / f"{service.name}.pid").write_text(f"{child.pid} {_born(child.pid)}")
 
 
@@ -252,7 +285,10 @@ def _born(pid: int) -> str:
 
 def _session(name: str) -> list[psutil.Process]:
     """The processes of a service: its leader's session, which also holds what the leader left behind."""
-    return [p for p in psutil.process_iter() if _in_session(p.pid, _pid(name)) and p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
+    return [
+        p for p in psutil.process_iter()
+        if _in_session(p.pid, _pid(name)) and p.is_running() and p.status() != psutil.STATUS_ZOMBIE
+    ]
 
 
 def _in_session(pid: int, leader: int) -> bool:
@@ -266,7 +302,8 @@ def _free(port: int) -> int:
     """This one, or any other that is free."""
     for wanted in (port, 0):
         with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)      # one that was just left is free, one that is listened on is not
+            # one that was just left is free, one that is listened on is not
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 probe.bind((HERE, wanted))
                 return int(probe.getsockname()[1])

@@ -1,7 +1,9 @@
-"""The micro-batch loop: which boundaries are complete, what is in force at them, then intent, work, commits; recovery is the last intent once more.
+"""The micro-batch loop: which boundaries are complete, what is in force at them, then intent, work, commits; recovery
+is the last intent once more.
 
-It holds the pipeline's lock while it runs. Order of truth: the mark in `changes` (these boundaries have begun), the intent in `batches`
-(what they are), tables tagged with the batch, the commit in `batches`. A crash between any two is repaired by running the intent again.
+It holds the pipeline's lock while it runs. Order of truth: the mark in `changes` (these boundaries have begun), the
+intent in `batches` (what they are), tables tagged with the batch, the commit in `batches`. A crash between any two is
+repaired by running the intent again.
 """
 from __future__ import annotations
 
@@ -71,9 +73,9 @@ class Laps:
 class Loop:
     """Runs a pipeline's boundaries, and owns all that is remembered between the batches of one process.
 
-    `Loop(open_pipeline(load("shop"))).run()` runs what is complete. Plans are remembered by `chooser`, groups by `sharer`,
-    samples by `statistics`, findings by `gate`, how far rows have come by `arrivals`. A crash loses nothing with them: all
-    can be read again. `share_from` is the sharer's rule, for benchmarks.
+    `Loop(open_pipeline(load("shop"))).run()` runs what is complete. Plans are remembered by `chooser`, groups by
+    `sharer`, samples by `statistics`, findings by `gate`, how far rows have come by `arrivals`. A crash loses nothing
+    with them: all can be read again. `share_from` is the sharer's rule, for benchmarks.
     """
 
     def __init__(self, pipe: OpenPipeline, share_from: int | None = None) -> None:

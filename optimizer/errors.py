@@ -8,7 +8,10 @@ from difflib import get_close_matches
 
 @dataclass(eq=False)
 class ForebayError(Exception):
-    """A wrong use or a failed run. `code` is stable and lower-case-with-dashes, `message` says what and where, `hint` what to do."""
+    """A wrong use or a failed run.
+
+    `code` is stable and lower-case-with-dashes, `message` says what and where, `hint` what to do.
+    """
 
     code: str
     message: str
@@ -23,7 +26,15 @@ class ForebayError(Exception):
 
     def document(self) -> dict[str, object]:
         """The `error` object of INTERFACE's JSON."""
-        return {"error": {"code": self.code, "message": self.message, "line": self.line, "column": self.column, "hint": self.hint}}
+        return {
+            "error": {
+                "code": self.code,
+                "message": self.message,
+                "line": self.line,
+                "column": self.column,
+                "hint": self.hint
+            }
+        }
 
 
 def failed(code: str, message: str, hint: str | None = None) -> ForebayError:

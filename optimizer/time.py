@@ -1,4 +1,7 @@
-"""Instants and lengths of time, in microseconds everywhere: as datetimes, as people read and write them; no clock here."""
+"""Instants and lengths of time, in microseconds everywhere: as datetimes, as people read and write them.
+
+No clock here.
+"""
 from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
@@ -7,7 +10,8 @@ EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 UNITS = {"microsecond": 1, "millisecond": 1_000, "second": 10**6, "minute": 60 * 10**6, "hour": 3_600 * 10**6,
          "day": 86_400 * 10**6, "week": 7 * 86_400 * 10**6}
 DAY = UNITS["day"]
-SHOWN_UNITS = (("d", DAY), ("h", UNITS["hour"]), ("min", UNITS["minute"]), ("s", UNITS["second"]), ("ms", 1_000), ("µs", 1))
+SHOWN_UNITS = (("d", DAY), ("h", UNITS["hour"]), ("min", UNITS["minute"]), ("s", UNITS["second"]), ("ms", 1_000), ("µs",
+                                                                                                                   1))
 _MICROSECOND = timedelta(microseconds=1)
 
 

@@ -1,4 +1,7 @@
-"""What all tests share: speeds, random seeds, golden files, one Spark session; a test that cannot run fails and says what to install, it is never skipped."""
+"""What all tests share: speeds, random seeds, golden files, one Spark session.
+
+A test that cannot run fails and says what to install, it is never skipped.
+"""
 from __future__ import annotations
 
 import gc
@@ -17,12 +20,19 @@ from tests import seeds
 SLOWER = ("spark", "slow", "kafka", "s3", "chaos", "long", "browser")
 WHOLLY_SLOWER = re.compile(rf"^pytestmark = .*pytest\.mark\.({'|'.join(SLOWER)})\b", re.MULTILINE)
 SHARE = Path(__file__).resolve().parent.parent / ".venv" / "share" / "forebay"
-COMMON: dict[str, Any] = {"deadline": None, "print_blob": True, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large]}
+COMMON: dict[str, Any] = {
+    "deadline": None,
+    "print_blob": True,
+    "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large]
+}
 
-os.environ.setdefault("FOREBAY_CALIBRATION", "none")      # prices are the same on every machine; tests of calibration name a file
+# prices are the same on every machine; tests of calibration name a file
+os.environ.setdefault("FOREBAY_CALIBRATION", "none")
 
-# The same cases each time, as `make check` is no lottery, and as drawn: shrinking one can take minutes, and `make test` does it.
-settings.register_profile("fast", max_examples=10, derandomize=True, database=None, phases=[Phase.explicit, Phase.generate], **COMMON)
+# The same cases each time, as `make check` is no lottery, and as drawn: shrinking one can take minutes, and `make test`
+# does it.
+settings.register_profile("fast", max_examples=10, derandomize=True, database=None,
+                          phases=[Phase.explicit, Phase.generate], **COMMON)
 settings.register_profile("full", max_examples=25, derandomize=False, **COMMON)
 FULL = os.environ.get("FOREBAY_TESTS") == "full"
 settings.load_profile("full" if FULL else "fast")
@@ -33,7 +43,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """A full run draws anew unless FOREBAY_SEED or Hypothesis's --hypothesis-seed says otherwise; xdist's workers inherit the environment and so the seed."""
+    """A full run draws anew unless FOREBAY_SEED or Hypothesis's --hypothesis-seed says otherwise.
+
+    Xdist's workers inherit the environment and so the seed.
+    """
     if FULL:
         given = config.getoption("--hypothesis-seed", default=None)
         seed = os.environ.setdefault("FOREBAY_SEED", str(given or random.SystemRandom().randrange(2**32)))
@@ -42,11 +55,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    return f"forebay: full tests, seed {os.environ['FOREBAY_SEED']} (FOREBAY_SEED repeats it)" if FULL else "forebay: fast tests, cases are always the same"
+    if FULL:
+        return f"forebay: full tests, seed {os.environ['FOREBAY_SEED']} (FOREBAY_SEED repeats it)"
+    return "forebay: fast tests, cases are always the same"
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """`-m fast` does not import modules that call themselves slower as a whole: of a short run, what they import would be a good part."""
+    """`-m fast` does not import modules that call themselves slower as a whole: of a short run, what they import would
+    be a good part.
+    """
     known = config.getoption("markexpr") == "fast" and collection_path.name.startswith("test_")
     return True if known and WHOLLY_SLOWER.search(collection_path.read_text(encoding="utf-8")) else None
 
@@ -60,7 +77,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What is imported by now stays; the collector looks at it no more, and less often at the rest: a tenth of a short run."""
+    """What is imported by now stays.
+
+    The collector looks at it no more, and less often at the rest: a tenth of a short run.
+    """
     gc.freeze()
     gc.set_threshold(20_000)
 

@@ -1,4 +1,7 @@
-"""One random case taken through plans, and its answers compared with the oracle's; plans, runs, parts, files and switches come from a seeded choice."""
+"""One random case taken through plans, and its answers compared with the oracle's.
+
+Plans, runs, parts, files and switches come from a seeded choice.
+"""
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
@@ -40,7 +43,8 @@ def query_of(case: Case) -> Query:
         return tuple((n, parse_type(k)) for n, k in columns.items())
 
     streams = tuple((n, e, typed(c)) for n, (e, c, _) in case.streams.items())
-    return parse(case.sql, Catalog(case.batch_us, streams, tuple((n, typed(c)) for n, (c, _) in case.relations.items())))      # type: ignore[arg-type]
+    return parse(case.sql, Catalog(case.batch_us, streams, tuple(
+        (n, typed(c)) for n, (c, _) in case.relations.items())))  # type: ignore[arg-type]
 
 
 @lru_cache(maxsize=4)
@@ -62,7 +66,8 @@ def shared(query: Query, plan: Plan, choice: Random) -> Plan:
     known = step(query)
     lengths = sorted({k * known for k in range(2, max(w.range for w in query.windows) // known + 1)})
     levels = tuple(sorted(choice.sample(lengths, choice.randint(0, min(3, len(lengths))))))
-    tried = (replace(plan, sharing=choice.choice(tuple(SHARING)), levels=levels), replace(plan, sharing="together"), plan)
+    tried = (replace(plan, sharing=choice.choice(tuple(SHARING)), levels=levels), replace(plan,
+                                                                                          sharing="together"), plan)
     return next(p for p in tried if refusal(shape(query), p) is None)
 
 
@@ -72,7 +77,10 @@ def versions(case: Case, query: Query) -> list[int]:
 
 
 def schedule(case: Case, query: Query, first: Plan, choice: Random, boundaries: list[int]) -> Iterator[Stretch]:
-    """Published boundaries in random runs, sometimes with another plan from one on. State that holds a relation's rows begins anew with its version."""
+    """Published boundaries in random runs, sometimes with another plan from one on.
+
+    State that holds a relation's rows begins anew with its version.
+    """
     changes, known, plan, at, anew = versions(case, query), plans(query), first, 0, True
     while at < len(boundaries):
         size = choice.choice([1, 2, 3, len(boundaries)])
@@ -81,7 +89,8 @@ def schedule(case: Case, query: Query, first: Plan, choice: Random, boundaries: 
         at += len(run)
         switched = choice.random() < 0.15
         plan = varied(query, choice.choice(known), choice) if switched else plan
-        renewed = at < len(boundaries) and plan.keeps_answer and _version(changes, boundaries[at]) != _version(changes, run[-1])
+        renewed = at < len(boundaries) and plan.keeps_answer and _version(changes, boundaries[at]) != _version(
+            changes, run[-1])
         anew = (switched or renewed) and not query.returns_rows
 
 
@@ -127,7 +136,10 @@ def alone(running: Course) -> Got:
 
 
 def course(case: Case, query: Query, plan: Plan, choice: Random, parts: int = 1, creation: int | None = None) -> Course:
-    """Asks for run after run, is told the outcomes, returns the answers until one fails; state is compacted now and then, each run may have fewer tasks."""
+    """Asks for run after run, is told the outcomes, returns the answers until one fails.
+
+    State is compacted now and then, each run may have fewer tasks.
+    """
     folder, previous, found = folder_of(case, query, choice), BEGINNING, {}
     boundaries = [t for t in case.boundaries if t % query.every == 0 and (creation is None or t >= creation)]
     try:
@@ -166,20 +178,30 @@ def _stretch(query: Query, stretch: Stretch, folder: Folder, parts: int, previou
 
 
 def limited(query: Query, got: Got) -> bool:
-    """docs/plans.md: a spread of whole numbers fails where the sum of their squares has more than 38 digits, which doubles would have rounded."""
-    spread = any(a.function.startswith(("stddev", "var")) and a.argument is not None and a.argument.type.name == "bigint" for a in query.aggregates)
-    said = ("Overflow", "out of range", "Could not cast", "ARITHMETIC_OVERFLOW", "NUMERIC_VALUE_OUT_OF_RANGE")      # in the kernel, and in Spark
+    """docs/plans.md: a spread of whole numbers fails where the sum of their squares has more than 38 digits, which
+    doubles would have rounded.
+    """
+    spread = any(
+        a.function.startswith(("stddev", "var")) and a.argument is not None and a.argument.type.name == "bigint"
+        for a in query.aggregates)
+    # in the kernel, and in Spark
+    said = ("Overflow", "out of range", "Could not cast", "ARITHMETIC_OVERFLOW", "NUMERIC_VALUE_OUT_OF_RANGE")
     return spread and any(isinstance(a, Failed) and any(word in str(a) for word in said) for a in got.values())
 
 
 def differences(expected: dict[int, Answer], got: Got) -> list[str]:
     if list(expected) != list(got):
-        return [f"answers at {list(expected)} expected, got {list(got)}; last {expected and list(expected.values())[-1]} and {got and list(got.values())[-1]}"]
+        return [
+            f"answers at {list(expected)} expected, got {list(got)}; last {expected and list(expected.values())[-1]} "
+            f"and {got and list(got.values())[-1]}"
+        ]
     found = []
     for t, right in expected.items():
         answer = got[t]
         if isinstance(right, ForebayError) or isinstance(answer, Failed):
-            found += [] if isinstance(right, ForebayError) and isinstance(answer, Failed) else [f"{t}: {right!s:.300} expected, got {answer!s:.300}"]
+            found += [] if isinstance(right, ForebayError) and isinstance(answer, Failed) else [
+                f"{t}: {right!s:.300} expected, got {answer!s:.300}"
+            ]
         else:
             found += [f"{t}: {d}" for d in compare(right, answer)]
     return found

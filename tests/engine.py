@@ -1,4 +1,6 @@
-"""Plans run over plain Parquet files, with state carried as the runner carries it: what a task does, and no Delta, ledger or Spark."""
+"""Plans run over plain Parquet files, with state carried as the runner carries it: what a task does, and no Delta,
+ledger or Spark.
+"""
 from __future__ import annotations
 
 import os
@@ -37,7 +39,8 @@ class Folder:
 
     def add(self, source: str, rows: pa.Table) -> None:
         os.makedirs(os.path.join(self.root, source), exist_ok=True)
-        self.rows.setdefault(source, []).append(tables.write(os.path.join(self.root, source), rows, tables.unique("rows")))
+        self.rows.setdefault(source,
+                             []).append(tables.write(os.path.join(self.root, source), rows, tables.unique("rows")))
 
     def replace(self, source: str, rows: pa.Table) -> None:
         """A relation's new version."""
@@ -48,7 +51,8 @@ class Folder:
         shutil.rmtree(self.root)
 
 
-def run(query: Query, plan: Plan, folder: Folder, groups: Sequence[tuple[int, ...]], parts: int = 1, previous: int = BEGINNING) -> dict[int, pa.Table]:
+def run(query: Query, plan: Plan, folder: Folder, groups: Sequence[tuple[int, ...]], parts: int = 1,
+        previous: int = BEGINNING) -> dict[int, pa.Table]:
     """The answers at the boundaries, in runs of several boundaries each."""
     answers: dict[int, pa.Table] = {}
     for boundaries in groups:
@@ -57,7 +61,8 @@ def run(query: Query, plan: Plan, folder: Folder, groups: Sequence[tuple[int, ..
     return answers
 
 
-def together(query: Query, plan: Plan, folder: Folder, boundaries: tuple[int, ...], parts: int = 1, previous: int = BEGINNING) -> dict[int, pa.Table]:
+def together(query: Query, plan: Plan, folder: Folder, boundaries: tuple[int, ...], parts: int = 1,
+             previous: int = BEGINNING) -> dict[int, pa.Table]:
     """One run of the tasks for several boundaries, in this process; a failure leaves the state as it was."""
     asked = Ask(query, plan, folder, boundaries, parts, previous)
     return taken(asked, performed(orders(asked)))
@@ -108,21 +113,26 @@ def _order(asked: Ask, part: int) -> TaskOrder:
     sources = [*(s for s in narrow.sources if s.kind != "exchange"), *(f.source for f in narrow.before)]
     found = {s.name: _files(s, asked.query, asked.folder, asked.parts, part) for s in sources}
     files, certain = {n: p[0] for n, p in found.items()}, {n: p[1] for n, p in found.items()}
-    return TaskOrder("q", part, asked.parts, narrow, wide, files, _folders(asked.folder, narrow), f"b{asked.boundaries[-1]}", asked.rows_to, certain)
+    return TaskOrder("q", part, asked.parts, narrow, wide, files, _folders(asked.folder, narrow),
+                     f"b{asked.boundaries[-1]}", asked.rows_to, certain)
 
 
 def _complete(asked: Ask) -> frozenset[tuple[int, str]]:
     """Columns of streams without NULL in all rows, known before some of these rows count."""
     files = {i: asked.folder.rows.get(x.source, []) for i, x in enumerate(asked.query.inputs) if x.is_stream}
-    return frozenset((i, name) for i, found in files.items() for name in (found[0].nulls if found else ()) if all(f.nulls.get(name) == 0 for f in found))
+    return frozenset((i, name) for i, found in files.items() for name in (found[0].nulls if found else ()) if all(
+        f.nulls.get(name) == 0 for f in found))
 
 
 def jvm_order(asked: Ask) -> jvm.SparkOrder:
     """The same run in Spark SQL, as one part; streams are read from Delta tables."""
     made = asked.program(Lowering(shape(asked.query), asked.plan, "spark", narrow=False))
-    streams = {s.name: _delta(asked.folder, s.of) for s in made.sources if s.kind == "stream" and s.of in asked.folder.rows}
+    streams = {
+        s.name: _delta(asked.folder, s.of) for s in made.sources if s.kind == "stream" and s.of in asked.folder.rows
+    }
     files = {s.name: _files(s, asked.query, asked.folder, 1, 0)[0] for s in made.sources if s.name not in streams}
-    return jvm.SparkOrder("q", made, streams, files, _folders(asked.folder, made), f"b{asked.boundaries[-1]}", asked.rows_to)
+    return jvm.SparkOrder("q", made, streams, files, _folders(asked.folder, made), f"b{asked.boundaries[-1]}",
+                          asked.rows_to)
 
 
 def _delta(folder: Folder, source: str) -> tuple[str, int]:
@@ -139,7 +149,10 @@ def _folders(folder: Folder, made: Program) -> dict[str, str]:
 
 
 def _floor(query: Query, folder: Folder, previous: int) -> int:
-    times = [f.low[i.event_time] for i in query.inputs if i.event_time for f in folder.rows.get(i.source, []) if f.rows and f.high["_boundary"] > previous]
+    times = [
+        f.low[i.event_time] for i in query.inputs if i.event_time for f in folder.rows.get(i.source, [])
+        if f.rows and f.high["_boundary"] > previous
+    ]
     return min(times, default=0)
 
 
@@ -148,12 +161,16 @@ def _files(source: Source, query: Query, folder: Folder, parts: int, part: int) 
         place, found = os.path.join("state", source.of), folder.state.get(source.of, [])
     else:
         stamp = next((i.event_time for i in query.inputs if i.source == source.of), None) or ""
-        place, found = source.of, [f for f in folder.rows.get(source.of, []) if source.kind == "relation" or any(meets(f, stamp, r) for r in source.ranges)]
+        place, found = source.of, [
+            f for f in folder.rows.get(source.of, [])
+            if source.kind == "relation" or any(meets(f, stamp, r) for r in source.ranges)
+        ]
     mine = [f for f in (dealt(found, parts)[part] if source.dealt else found) if f.rows]
     return split(mine, source, lambda f: os.path.join(folder.root, place, f.path))
 
 
-def _answers(query: Query, plan: Plan, folder: Folder, outcomes: list[TaskResult], boundaries: tuple[int, ...]) -> dict[int, pa.Table]:
+def _answers(query: Query, plan: Plan, folder: Folder, outcomes: list[TaskResult],
+             boundaries: tuple[int, ...]) -> dict[int, pa.Table]:
     con = kernel.shared()
     if query.returns_rows:
         files = tuple(os.path.join(folder.root, "answers", f.path) for o in outcomes for s, f in o.written if s == "")
@@ -180,7 +197,10 @@ def _nothing(query: Query) -> pa.Table:
 
 
 def _keep(made: Program, folder: Folder, outcomes: list[TaskResult], last: int, shed: bool) -> None:
-    """Files in which everything has ended leave with the batch, if the plan sheds them; sets that stand for one boundary are replaced."""
+    """Files in which everything has ended leave with the batch, if the plan sheds them.
+
+    Sets that stand for one boundary are replaced.
+    """
     for write in made.writes:
         new = [f for o in outcomes for s, f in o.written if s == write.set]
         old = folder.state.get(write.set, []) if write.append else []

@@ -15,13 +15,15 @@ from pathlib import Path
 ROOTS = ("optimizer", "expectations", "jobs", "dags", "forebay", "infra")
 # Of a package: more, and nobody finds the one that is meant.
 MOST_MODULES = 12
-PURE = ("__future__", "abc", "bisect", "collections", "contextlib", "copy", "dataclasses", "datetime", "decimal", "difflib", "enum", "fractions", "functools",
-        "hashlib", "heapq", "itertools", "json", "logging", "math", "operator", "re", "statistics", "string", "struct",
-        "sys", "textwrap", "threading", "types", "typing", "unicodedata")
+PURE = ("__future__", "abc", "bisect", "collections", "contextlib", "copy", "dataclasses", "datetime", "decimal",
+        "difflib", "enum", "fractions", "functools", "hashlib", "heapq", "itertools", "json", "logging", "math",
+        "operator", "re", "statistics", "string", "struct", "sys", "textwrap", "threading", "types", "typing",
+        "unicodedata")
 # Still of two modules each: to users and in jobs, of files and of statements, of queries and of paper D.
 TWICE = ("Pipeline", "Source", "Window")
 ASKED = (ast.Import, ast.ImportFrom, ast.Call, ast.FunctionDef, ast.AsyncFunctionDef)
-IMPURE_CALLS = ("open", "print", "input", "exec", "eval", "datetime.now", "datetime.utcnow", "datetime.today", "date.today", "datetime.datetime.now")
+IMPURE_CALLS = ("open", "print", "input", "exec", "eval", "datetime.now", "datetime.utcnow", "datetime.today",
+                "date.today", "datetime.datetime.now")
 
 
 @dataclass(frozen=True)
@@ -95,10 +97,12 @@ def impure(module: Module) -> Iterator[str]:
         return
     for name, line in imports(module):
         if name.split(".")[0] not in (*PURE, "optimizer", "sqlglot", "numpy"):
-            yield f"{module.path}:{line} imports {name}: the optimizer may import {', '.join(PURE)}, itself, sqlglot and numpy"
+            yield (f"{module.path}:{line} imports {name}: the optimizer may import {', '.join(PURE)}, itself, sqlglot "
+                   "and numpy")
     for node in nodes(module):
         if isinstance(node, ast.Call) and ast.unparse(node.func) in IMPURE_CALLS:
-            yield f"{module.path}:{node.lineno} calls {ast.unparse(node.func)}: the optimizer has no files, no clock and no output"
+            yield (f"{module.path}:{node.lineno} calls {ast.unparse(node.func)}: the optimizer has no files, no clock "
+                   "and no output")
 
 
 def unexplained(module: Module) -> Iterator[str]:
@@ -114,7 +118,8 @@ def oversized(module: Module) -> Iterator[str]:
         yield f"{module.path} has {last} lines, at most 600"
     for node in nodes(module):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and (node.end_lineno or 0) - node.lineno >= 60:
-            yield f"{module.path}:{node.lineno} {node.name} has {(node.end_lineno or 0) - node.lineno + 1} lines, at most 60"
+            length = (node.end_lineno or 0) - node.lineno + 1
+            yield f"{module.path}:{node.lineno} {node.name} has {length} lines, at most 60"
 
 
 def ambiguous(modules: tuple[Module, ...]) -> Iterator[str]:

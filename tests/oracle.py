@@ -39,14 +39,22 @@ def catalog(case: Case) -> dict[str, Table]:
 
 
 def tables(case: Case) -> dict[str, Any]:
-    relations = {name: {t: arrow(columns, rows) for t, rows in versions} for name, (columns, versions) in case.relations.items()}
+    relations = {
+        name: {
+            t: arrow(columns, rows) for t, rows in versions
+        } for name, (columns, versions) in case.relations.items()
+    }
     return {name: stream_table(case, name) for name in case.streams} | relations
 
 
 def answers(case: Case, engine: str = "duckdb", session: Any = None, creation: int | None = None) -> dict[int, Answer]:
-    """The right answer at each published boundary from `creation` (default: the first) on; one that cannot be computed is its error, and the last."""
+    """The right answer at each published boundary from `creation` (default: the first) on.
+
+    One that cannot be computed is its error, and the last.
+    """
     boundaries = [t for t in case.boundaries if creation is None or t >= creation]
-    return recompute(case.sql, tables(case), catalog(case), case.batch_us, boundaries, engine, session if engine == "jvm" else _connection())
+    return recompute(case.sql, tables(case), catalog(case), case.batch_us, boundaries, engine,
+                     session if engine == "jvm" else _connection())
 
 
 @cache

@@ -23,9 +23,12 @@ from tests.streams import SECOND, SPECIAL, VALUES, Case, Columns, Row
 Answers = dict[tuple[str, int], pa.Table]
 
 
-def together(queries: Mapping[str, Query], folder: Folder, boundaries: tuple[int, ...], parts: int = 1, split: str = "before",
-             divided: int | None = None) -> Answers:
-    """The answer of every query at every boundary at which it is due. `divided`: the number, among its streams, of the one that a group divides by files."""
+def together(queries: Mapping[str, Query], folder: Folder, boundaries: tuple[int, ...], parts: int = 1,
+             split: str = "before", divided: int | None = None) -> Answers:
+    """The answer of every query at every boundary at which it is due.
+
+    `divided`: the number, among its streams, of the one that a group divides by files.
+    """
     made = Family(tuple(_planned(group({n: queries[n] for n in names}), split, divided) for names in forms(queries)[0]))
     outcomes = [perform(_order(made, folder, boundaries, parts, part)) for part in range(parts)]
     failure = next((o.failed for o in outcomes if o.failed), None)
@@ -38,7 +41,9 @@ def together(queries: Mapping[str, Query], folder: Folder, boundaries: tuple[int
         found, apart = finished(one, pa.concat_tables(partials), [(t, t) for t in due]) if due else ([], frozenset())
         if apart:
             raise Failed(", ".join(sorted(apart)))
-        answers.update({(name, t): _of(rows, name, t) for template, rows in found for name, _ in template.members for t in due})
+        answers.update({
+            (name, t): _of(rows, name, t) for template, rows in found for name, _ in template.members for t in due
+        })
     return answers
 
 
@@ -60,7 +65,8 @@ def _order(made: Family, folder: Folder, boundaries: tuple[int, ...], parts: int
     def program(narrow: bool) -> Program:
         lows = tuple(lowering(g, parts=parts, part=part, narrow=narrow) for g in made.groups)
         count = len(boundaries) != 2      # what equation (2) asks beside must disturb nothing
-        return family_program(made, lows, boundaries, count) if len(lows) > 1 else shared_program(made.groups[0], lows[0], boundaries, count)
+        return family_program(made, lows, boundaries, count) if len(lows) > 1 else shared_program(
+            made.groups[0], lows[0], boundaries, count)
 
     narrow, wide = program(True), program(False)
     found = {s.name: _files(s, made, folder, parts, part) for s in narrow.sources}
@@ -70,7 +76,10 @@ def _order(made: Family, folder: Folder, boundaries: tuple[int, ...], parts: int
 
 def _files(source: Source, made: Family, folder: Folder, parts: int, part: int) -> Split:
     stamp = next((i.event_time for g in made.groups for i in g.common.inputs if i.source == source.of), None) or ""
-    found = [f for f in folder.rows.get(source.of, []) if f.rows and (source.kind == "relation" or any(meets(f, stamp, r) for r in source.ranges))]
+    found = [
+        f for f in folder.rows.get(source.of, [])
+        if f.rows and (source.kind == "relation" or any(meets(f, stamp, r) for r in source.ranges))
+    ]
     mine = dealt(found, parts)[part] if source.dealt else found
     return split(mine, source, lambda f: os.path.join(folder.root, source.of, f.path))
 
@@ -78,16 +87,40 @@ def _files(source: Source, made: Family, folder: Folder, parts: int, part: int) 
 BATCH = 10 * SECOND
 START = 100 * BATCH
 COLUMNS: dict[str, Columns] = {
-    "a": {"ts": "timestamp", "k": "bigint", "g": "int", "x": "bigint", "d": "decimal(10,2)", "f": "double", "s": "string"},
-    "b": {"ts": "timestamp", "k": "bigint", "y": "bigint", "g": "int"}}
+    "a": {
+        "ts": "timestamp",
+        "k": "bigint",
+        "g": "int",
+        "x": "bigint",
+        "d": "decimal(10,2)",
+        "f": "double",
+        "s": "string"
+    },
+    "b": {
+        "ts": "timestamp",
+        "k": "bigint",
+        "y": "bigint",
+        "g": "int"
+    }
+}
 RELATION: Columns = {"k": "bigint", "z": "int"}
-WINDOWS = ("[WINDOW 20 SECONDS]", "[WINDOW 30 SECONDS TUMBLING]", "[WINDOW UNTIL NOW]", "[WINDOW 30 SECONDS SLIDE 10 SECONDS]")
-FROMS = {("a",): "FROM a {w}", ("a", "b"): "FROM a {w}, b {v}", ("a", "r"): "FROM a {w}, r", ("a", "b", "r"): "FROM a {w}, b {v}, r"}
+WINDOWS = ("[WINDOW 20 SECONDS]", "[WINDOW 30 SECONDS TUMBLING]", "[WINDOW UNTIL NOW]",
+           "[WINDOW 30 SECONDS SLIDE 10 SECONDS]")
+FROMS = {
+    ("a",): "FROM a {w}",
+    ("a", "b"): "FROM a {w}, b {v}",
+    ("a", "r"): "FROM a {w}, r",
+    ("a", "b", "r"): "FROM a {w}, b {v}, r"
+}
 JOINS = {("a",): "TRUE", ("a", "b"): "a.k = b.k", ("a", "r"): "a.k = r.k", ("a", "b", "r"): "a.k = b.k AND r.k = b.k"}
 JOINED = [s for s in FROMS if "a" in s]
-SELECTED = {"a": ("a.x < {n}", "a.x >= {n}", "a.x BETWEEN {n} AND {m}", "a.x = {n}", "a.g <= {n}", "a.s LIKE 'o%'", "a.s <> 'b'", "a.x IS NULL",
-                  "a.d > {n}.5", "a.x IN ({n}, 1)", "a.f < {n}", "a.ts >= TIMESTAMP '1970-01-01 00:17:00Z'"),
-            "b": ("b.y < {n}", "b.y > {n}", "b.g = {n}", "COALESCE(b.y, 0) < {n}"), "r": ("r.z < {n}", "r.z <> {n}")}
+SELECTED = {
+    "a": ("a.x < {n}", "a.x >= {n}", "a.x BETWEEN {n} AND {m}", "a.x = {n}", "a.g <= {n}", "a.s LIKE 'o%'",
+          "a.s <> 'b'", "a.x IS NULL", "a.d > {n}.5", "a.x IN ({n}, 1)", "a.f < {n}",
+          "a.ts >= TIMESTAMP '1970-01-01 00:17:00Z'"),
+    "b": ("b.y < {n}", "b.y > {n}", "b.g = {n}", "COALESCE(b.y, 0) < {n}"),
+    "r": ("r.z < {n}", "r.z <> {n}")
+}
 MEASURED = {"a": ("SUM(a.x)", "AVG(a.d)", "MAX(a.f)", "MIN(a.s)", "SUM(a.d)", "COUNT(a.g)", "SUM(a.f)", "STDDEV(a.x)"),
             "b": ("SUM(b.y)", "MIN(b.y)", "AVG(b.y)"), "r": ("SUM(r.z)",)}
 
@@ -104,7 +137,10 @@ def case(choice: Random) -> Case:
         rows = []
         for _ in range(choice.choice([0, 5, 40])):
             ts = START + choice.randrange(5 * BATCH)
-            values = [ts if n == "ts" else choice.choice([1, 1, 2, 3, None]) if n == "k" else value(t, choice) for n, t in columns.items()]
+            values = [
+                ts if n == "ts" else choice.choice([1, 1, 2, 3, None]) if n == "k" else value(t, choice)
+                for n, t in columns.items()
+            ]
             rows.append((*values, (ts // BATCH + 1 + choice.choice([0, 0, 0, 1])) * BATCH))
         return rows
 
@@ -114,7 +150,8 @@ def case(choice: Random) -> Case:
 
 
 def relatives(choice: Random, count: int) -> dict[str, str]:
-    """Queries of several forms on the streams in common: windows, sources, groupings and due boundaries differ as well."""
+    """Queries of several forms on the streams in common: windows, sources, groupings and due boundaries differ as well.
+    """
     joins = choice.sample(list(JOINED), choice.choice([1, 2, 3]))
     found: dict[str, str] = {}
     while len(found) < count:
@@ -136,9 +173,13 @@ def texts(choice: Random, count: int, one_sided: bool = False, among: tuple[str,
         chosen = choice.sample(every, min(len(every), choice.choice([0, 1, 1, 2, 3])))
         where = " AND ".join([JOINS[sources], *(_selected(c, choice) for c in chosen)])
         asked = usual if choice.random() < 0.7 else [choice.choice(aggregates) for _ in range(2)]
-        listed = [*(f"{g} AS g{k}" for k, g in enumerate(groups.split(", ")) if g), *(f"{m} AS m{k}" for k, m in enumerate(asked))]
+        listed = [
+            *(f"{g} AS g{k}" for k, g in enumerate(groups.split(", ")) if g),
+            *(f"{m} AS m{k}" for k, m in enumerate(asked))
+        ]
         having = f" HAVING COUNT(*) > {choice.choice([0, 2])}" if choice.random() < 0.2 else ""
-        found[f"q{n}"] = f"SELECT {', '.join(listed)} {of} WHERE {where}" + (f" GROUP BY {groups}" if groups else "") + having
+        found[f"q{n}"] = f"SELECT {', '.join(listed)} {of} WHERE {where}" + (f" GROUP BY {groups}"
+                                                                             if groups else "") + having
     return found
 
 

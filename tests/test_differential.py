@@ -1,4 +1,6 @@
-"""Random queries over random rows: every plan, however its boundaries are run, divided, switched and compacted, gives the oracle's answers."""
+"""Random queries over random rows: every plan, however its boundaries are run, divided, switched and compacted, gives
+the oracle's answers.
+"""
 from __future__ import annotations
 
 import os
@@ -31,7 +33,8 @@ EACH = 3 if FULL else 4      # plans of a query: the oracle answers it once
 DRAWS = 40 if FULL else 16   # queries a shard, of which the fast set stops at its share of the pairs
 
 
-def check(case: Case, query: Query, named: Plan, expected: dict[int, Answer], choice: Random, creation: int | None = None) -> None:
+def check(case: Case, query: Query, named: Plan, expected: dict[int, Answer], choice: Random,
+          creation: int | None = None) -> None:
     number, plan = choice.randrange(2**32), varied(query, named, choice)
     parts = 1 if shape(query).whole else choice.choice([1, 1, 2, 3] if FULL else [1, 1, 1, 2, 3])
     got = answers(case, query, plan, Random(number), parts, creation)
@@ -55,8 +58,10 @@ def few(case: Case, choice: Random, most: int) -> Case:
 
 def drawn(count: int, body: Callable[[Case, Query, Random], None]) -> Callable[[], None]:
     """body(case, its query, choices) for so many random cases that the front end accepts."""
-    @settings(max_examples=count, deadline=None, database=None, print_blob=True, suppress_health_check=list(HealthCheck))
-    @given(cases(), st.integers(0, 2**32))
+
+    @settings(max_examples=count, deadline=None, database=None, print_blob=True,
+              suppress_health_check=list(HealthCheck))
+    @given(cases(), st.integers(0, 2 ** 32))
     def test(case: Case, number: int) -> None:
         query = accepted(case)
         if query is not None:
@@ -109,8 +114,10 @@ def test_batches_split_and_merged_give_the_same_answers() -> None:
         due = tuple(t for t in case.boundaries if t % query.every == 0)
         if case.may_fail or not due or versions(case, query):
             return
-        plan, cut, expected = varied(query, choice.choice(plans(query)), choice), choice.randrange(len(due)), oracle.answers(case)
-        if any(isinstance(answer, ForebayError) for answer in expected.values()):      # a product of large values; the first test here is for that
+        plan, cut, expected = varied(query, choice.choice(plans(query)),
+                                     choice), choice.randrange(len(due)), oracle.answers(case)
+        # a product of large values; the first test here is for that
+        if any(isinstance(answer, ForebayError) for answer in expected.values()):
             return
         folder = folder_of(case, query, choice)
         relations_at(case, query, folder, due[0])

@@ -1,4 +1,7 @@
-"""The same random queries through real Spark, both lowerings: in tasks, all pairs side by side in one job a round; in the JVM as Spark SQL, a run at a time."""
+"""The same random queries through real Spark, both lowerings: in tasks, all pairs side by side in one job a round.
+
+In the JVM as Spark SQL, a run at a time.
+"""
 from __future__ import annotations
 
 from collections import Counter
@@ -27,7 +30,8 @@ from tests.test_differential import accepted, few
 
 pytestmark = pytest.mark.spark
 PAIRS = {"tasks": 60, "jvm": 10}      # a test
-SHARDS, SHORT = 4, 2                  # of the JVM's, each under the time limit of a test also on a busy machine; those that `make test` runs
+# of the JVM's, each under the time limit of a test also on a busy machine; those that `make test` runs
+SHARDS, SHORT = 4, 2
 BOUNDARIES = 2
 
 
@@ -47,15 +51,17 @@ class Pair:
 
     def wrong(self, got: Got) -> list[str]:
         found = [] if self.case.may_fail and limited(self.query, got) else differences(self.expected, got)
-        return [f"{self.plan} in {self.parts} parts, choices by seed {self.number}", repr(self.case), *found[:5]] if found else []
+        return [f"{self.plan} in {self.parts} parts, choices by seed {self.number}",
+                repr(self.case), *found[:5]] if found else []
 
 
 def drawn(place: str, seed: int) -> list[Pair]:
     """So many pairs, two of each query at most; drawn by Hypothesis, run together afterwards."""
     found: list[Pair] = []
 
-    @settings(max_examples=2 * PAIRS[place], deadline=None, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
-    @given(cases(), st.integers(0, 2**32))
+    @settings(max_examples=2 * PAIRS[place], deadline=None, database=None, phases=[Phase.generate],
+              suppress_health_check=list(HealthCheck))
+    @given(cases(), st.integers(0, 2 ** 32))
     def collect(whole: Case, number: int) -> None:
         query, choice = accepted(whole), Random(number)
         if query is not None and len(found) < PAIRS[place]:
@@ -63,7 +69,9 @@ def drawn(place: str, seed: int) -> list[Pair]:
             known, expected = plans(query), oracle.answers(case)
             for plan in choice.sample(known, min(2, len(known), PAIRS[place] - len(found))):
                 parts = 1 if place == "jvm" or shape(query).whole else choice.choice([1, 2, 3])
-                found.append(Pair(case, query, placed(varied(query, plan, choice), place), choice.randrange(2**32), parts, expected))
+                found.append(
+                    Pair(case, query, placed(varied(query, plan, choice), place), choice.randrange(2 ** 32), parts,
+                         expected))
 
     seeded(seed)(collect)()
     return found
@@ -75,9 +83,14 @@ def kinds(pairs: list[Pair]) -> Counter[str]:
     for p in pairs:
         types = {k for _, columns, _ in p.case.streams.values() for k in columns.values()}
         values = [v for _, _, rows in p.case.streams.values() for row in rows for v in row]
-        late = any(row[-1] > row[0] // p.case.batch_us * p.case.batch_us + p.case.batch_us for _, _, rows in p.case.streams.values() for row in rows)
-        found.update([p.plan.keeping, *(["rows"] if p.query.returns_rows else []), *(["relations"] if p.case.relations else []), *(["late"] if late else []),
-                      *(["NULL"] if None in values else []), *(["decimals"] if "decimal(10,2)" in types else [])])
+        late = any(row[-1] > row[0] // p.case.batch_us * p.case.batch_us + p.case.batch_us
+                   for _, _, rows in p.case.streams.values()
+                   for row in rows)
+        found.update([
+            p.plan.keeping, *(["rows"] if p.query.returns_rows else []), *(["relations"] if p.case.relations else []),
+            *(["late"] if late else []), *(["NULL"] if None in values else []),
+            *(["decimals"] if "decimal(10,2)" in types else [])
+        ])
     return found
 
 
@@ -118,7 +131,8 @@ def test_tasks_give_the_oracles_answers(spark: Any, seed: int) -> None:
     assert len(pairs) == PAIRS["tasks"] and tasks.jobs < len(pairs) and not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("shard", [pytest.param(n, marks=[pytest.mark.long] if n >= SHORT else []) for n in range(SHARDS)])
+@pytest.mark.parametrize("shard",
+                         [pytest.param(n, marks=[pytest.mark.long] if n >= SHORT else []) for n in range(SHARDS)])
 def test_spark_sql_gives_the_oracles_answers(spark: Any, seed: int, shard: int) -> None:
     pairs = drawn("jvm", seed + shard)
     wrong = [w for p in pairs for w in p.wrong(one_by_one(spark, p))]

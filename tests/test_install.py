@@ -1,4 +1,7 @@
-"""The installer names what is missing in one line, and does nothing when its stamp says that it is done; run for real, in a copy, with a PATH of our own."""
+"""The installer names what is missing in one line, and does nothing when its stamp says that it is done.
+
+Run for real, in a copy, with a PATH of our own.
+"""
 from __future__ import annotations
 
 import hashlib
@@ -10,8 +13,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-NEEDED = ("requirements.lock", "setup.cfg", "infra/install", "infra/ivy.xml", "infra/jars.sha256", "infra/jars.py", "infra/archive.py",
-          "jobs/commands/airflow_home.py")
+NEEDED = ("requirements.lock", "setup.cfg", "infra/install", "infra/ivy.xml", "infra/jars.sha256", "infra/jars.py",
+          "infra/archive.py", "jobs/commands/airflow_home.py")
 TOOLS = ("bash", "env", "cat", "cut", "dirname", "sed", "sha256sum")
 
 
@@ -28,7 +31,10 @@ def copy(tmp_path: Path) -> Path:
 
 
 def install(copy: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([copy / "infra" / "install"], env={"PATH": str(copy / "bin"), **environment}, capture_output=True, text=True)
+    return subprocess.run([copy / "infra" / "install"], env={
+        "PATH": str(copy / "bin"),
+        **environment
+    }, capture_output=True, text=True)
 
 
 def script(path: Path, text: str) -> None:
@@ -39,7 +45,8 @@ def script(path: Path, text: str) -> None:
 
 def test_missing_python_is_named(copy: Path) -> None:
     done = install(copy)
-    assert done.returncode == 1 and done.stderr.startswith("forebay: Python 3.11 or 3.12") and done.stderr.count("\n") == 1
+    assert done.returncode == 1 and done.stderr.startswith("forebay: Python 3.11 or 3.12") and done.stderr.count(
+        "\n") == 1
 
 
 def test_a_python_that_fails_is_passed_over(copy: Path) -> None:
@@ -53,15 +60,16 @@ def test_missing_and_old_java_are_named(copy: Path, version: str) -> None:
     script(copy / "jdk" / "bin" / "java", f"echo 'openjdk version \"{version}\" 2024-01-16' >&2")
     for home, found in (("nowhere", "none"), ("jdk", version.split(".")[0])):
         done = install(copy, PYTHON=sys.executable, JAVA_HOME=str(copy / home))
-        assert done.returncode == 1 and f"Java 17 or 21 (found: {found})" in done.stderr and done.stderr.count("\n") == 1
+        assert done.returncode == 1 and f"Java 17 or 21 (found: {found})" in done.stderr and done.stderr.count(
+            "\n") == 1
     assert not (copy / ".venv").exists()
 
 
 def test_a_stamp_of_the_same_inputs_makes_it_do_nothing(copy: Path) -> None:
     stamp = copy / ".venv" / "share" / "forebay" / "stamp"
     stamp.parent.mkdir(parents=True)
-    order = ("requirements.lock", "infra/ivy.xml", "infra/jars.sha256", "infra/install", "infra/jars.py", "infra/archive.py", "setup.cfg",
-             "jobs/commands/airflow_home.py")
+    order = ("requirements.lock", "infra/ivy.xml", "infra/jars.sha256", "infra/install", "infra/jars.py",
+             "infra/archive.py", "setup.cfg", "jobs/commands/airflow_home.py")
     stamp.write_text(hashlib.sha256(b"".join((copy / name).read_bytes() for name in order)).hexdigest())
     done = install(copy)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
@@ -84,8 +92,10 @@ def test_jars_that_are_not_the_repositorys_are_refused(tmp_path: Path, monkeypat
         jars.refuse_strangers("spark", [])
 
 
-@pytest.mark.parametrize("jar,name", [("jackson-core-2.19.0.jar", "jackson-core"), ("delta-spark_4.2_2.13-4.4.0.jar", "delta-spark_4.2_2.13"),
-                                      ("wildfly-openssl-2.2.5.Final.jar", "wildfly-openssl"), ("zstd-jni-1.5.6-10.jar", "zstd-jni"), ("a-1.0-rc-2.jar", "a")])
+@pytest.mark.parametrize("jar,name", [("jackson-core-2.19.0.jar", "jackson-core"),
+                                      ("delta-spark_4.2_2.13-4.4.0.jar", "delta-spark_4.2_2.13"),
+                                      ("wildfly-openssl-2.2.5.Final.jar", "wildfly-openssl"),
+                                      ("zstd-jni-1.5.6-10.jar", "zstd-jni"), ("a-1.0-rc-2.jar", "a")])
 def test_an_artifact_is_its_jar_without_the_version(jar: str, name: str) -> None:
     from infra import jars
     assert jars.artifact(jar) == name

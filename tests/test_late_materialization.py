@@ -1,4 +1,6 @@
-"""Row queries cross what they matched only on the way to the file: memory follows the rows that meet, not the answer (paper E, late materialization)."""
+"""Row queries cross what they matched only on the way to the file: memory follows the rows that meet, not the answer
+(paper E, late materialization).
+"""
 from __future__ import annotations
 
 import os
@@ -32,8 +34,10 @@ def crossed(folder: str, count: int) -> tuple[int, int]:
 
     con = oracle.connect()
     for name in ("s1", "s2"):
-        con.execute(f"COPY (SELECT CAST(make_timestamp({NOW} - 1 - i) AS TIMESTAMPTZ) AS ts, CAST(make_timestamp({NOW}) AS TIMESTAMPTZ) AS _boundary, "
-                    f"7 AS k, i AS x FROM range({count}) AS r(i)) TO '{folder}/{name}.parquet'")
+        con.execute(
+            f"COPY (SELECT CAST(make_timestamp({NOW} - 1 - i) AS TIMESTAMPTZ) AS ts, CAST(make_timestamp({NOW}) AS "
+            "TIMESTAMPTZ) AS _boundary, "
+            f"7 AS k, i AS x FROM range({count}) AS r(i)) TO '{folder}/{name}.parquet'")
     asked = parse(SQL, Catalog(SECOND, tuple((s, "ts", COLUMNS) for s in ("s1", "s2")), ()))
     made = program(Lowering(shape(asked), candidates(asked)[0].plan), (NOW,), BEGINNING, 0)
     files = {s.name: (f"{folder}/{s.of}.parquet",) for s in made.sources}
@@ -49,7 +53,8 @@ def test_memory_follows_the_sides_not_the_product(tmp_path: Path) -> None:
         folder = tmp_path / str(count)
         (folder / "rows").mkdir(parents=True)
         code = f"from tests.test_late_materialization import crossed; print(*crossed({str(folder)!r}, {count}))"
-        rows, peak = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=os.getcwd()).stdout.split()
+        rows, peak = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True,
+                                    cwd=os.getcwd()).stdout.split()
         assert int(rows) == count**2
         peaks.append(int(peak) / 1024)
     assert peaks[1] - peaks[0] < SLACK_MB, peaks

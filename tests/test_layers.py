@@ -1,4 +1,7 @@
-"""The optimizer is pure, modules are explained and of a size to read, packages too; import-linter's contracts hold, and are shown to be able to fail."""
+"""The optimizer is pure, modules are explained and of a size to read, packages too.
+
+Import-linter's contracts hold, and are shown to be able to fail.
+"""
 from __future__ import annotations
 
 import shutil
@@ -9,7 +12,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.layers import ROOTS, Module, ambiguous, crowded, imports, impure, nodes, oversized, parsed, repository, unexplained
+from tests.layers import (
+    ROOTS,
+    Module,
+    ambiguous,
+    crowded,
+    imports,
+    impure,
+    nodes,
+    oversized,
+    parsed,
+    repository,
+    unexplained,
+)
 
 ROOT = Path(__file__).resolve().parent.parent
 RULES = (impure, unexplained, oversized)
@@ -46,13 +61,16 @@ def test_the_product_keeps_the_rule(rule: Callable[[Module], Iterator[str]]) -> 
 
 def test_no_package_is_crowded() -> None:
     assert list(crowded(repository(ROOT))) == []
-    assert list(crowded(tuple(parsed(f"jobs/room/m{n}.py", "") for n in range(13)))) == ["jobs/room has 13 modules, at most 12"]
+    assert list(crowded(tuple(
+        parsed(f"jobs/room/m{n}.py", "") for n in range(13)))) == ["jobs/room has 13 modules, at most 12"]
 
 
 def test_a_class_name_stands_for_one_thing() -> None:
     assert list(ambiguous(repository(ROOT))) == []
     twice = tuple(parsed(f"jobs/room/{name}.py", "class Thing: pass") for name in "ab")
-    assert list(ambiguous(twice)) == ["class Thing is defined in jobs/room/a.py:1 and jobs/room/b.py:1: say in its name what each is"]
+    assert list(ambiguous(twice)) == [
+        "class Thing is defined in jobs/room/a.py:1 and jobs/room/b.py:1: say in its name what each is"
+    ]
 
 
 def test_the_product_is_looked_at() -> None:
@@ -70,16 +88,22 @@ def test_the_rule_lets_pass(rule: Callable[[Module], Iterator[str]], path: str, 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path,line,contract", [
-    ("optimizer/plan/model.py", "from optimizer.choice import search", "In the optimizer a room imports only from rooms below it"),
-    ("jobs/batch/works.py", "from jobs.run import run", "In jobs a room imports only from rooms below it"),
-    ("jobs/ledger/queries.py", "if TYPE_CHECKING:\n    from jobs.adapt.choice import Chooser", "In jobs a room imports only from rooms below it"),
-    ("jobs/adapt/choice.py", "def f():\n    import duckdb", "Each heavy package is imported in one place"),
-    ("jobs/verify/sql.py", "from optimizer.sql.parse import parse", "What recomputes answers shares nothing with what plans them but the error type"),
-    ("forebay/show.py", "from jobs.papers import bench", "Of the product only the commands that run them know the papers"),
-    ("jobs/ledger/ledger.py", "def f():\n    from jobs.ledger.open_pipeline import OpenPipeline", "No modules or packages import each other in a circle"),
-    ("jobs/engine/kernel.py", "import dags.factory",
-     "The command line and installation stand on schedules, these on jobs, these on expectations and the optimizer")])
+@pytest.mark.parametrize(
+    "path,line,contract",
+    [("optimizer/plan/model.py", "from optimizer.choice import search",
+      "In the optimizer a room imports only from rooms below it"),
+     ("jobs/batch/works.py", "from jobs.run import run", "In jobs a room imports only from rooms below it"),
+     ("jobs/ledger/queries.py", "if TYPE_CHECKING:\n    from jobs.adapt.choice import Chooser",
+      "In jobs a room imports only from rooms below it"),
+     ("jobs/adapt/choice.py", "def f():\n    import duckdb", "Each heavy package is imported in one place"),
+     ("jobs/verify/sql.py", "from optimizer.sql.parse import parse",
+      "What recomputes answers shares nothing with what plans them but the error type"),
+     ("forebay/show.py", "from jobs.papers import bench",
+      "Of the product only the commands that run them know the papers"),
+     ("jobs/ledger/ledger.py", "def f():\n    from jobs.ledger.open_pipeline import OpenPipeline",
+      "No modules or packages import each other in a circle"),
+     ("jobs/engine/kernel.py", "import dags.factory",
+      "The command line and installation stand on schedules, these on jobs, these on expectations and the optimizer")])
 def test_each_contract_can_fail(tmp_path: Path, path: str, line: str, contract: str) -> None:
     """One line in a copy of the product breaks it, also one that only type checkers read."""
     for name in (*ROOTS, "setup.cfg"):
@@ -90,6 +114,7 @@ def test_each_contract_can_fail(tmp_path: Path, path: str, line: str, contract: 
             shutil.copy(source, tmp_path)
     with open(tmp_path / path, "a", encoding="utf-8") as module:
         module.write(f"\n\n{line}\n")
-    done = subprocess.run([str(Path(sys.executable).parent / "lint-imports"), "--no-cache"], cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run([str(Path(sys.executable).parent / "lint-imports"), "--no-cache"], cwd=tmp_path,
+                          capture_output=True, text=True)
     broken = " ".join(done.stdout.split())
     assert done.returncode == 1 and f"{contract} BROKEN" in broken, done.stdout

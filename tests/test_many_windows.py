@@ -1,4 +1,6 @@
-"""Queries with several windows, on one stream and on joins: every plan gives, at each window's end, what that window alone gives by the oracle."""
+"""Queries with several windows, on one stream and on joins: every plan gives, at each window's end, what that window
+alone gives by the oracle.
+"""
 from __future__ import annotations
 
 from random import Random
@@ -32,16 +34,22 @@ def rows(draw: st.DrawFn) -> list[Row]:
     for number in draw(st.lists(st.integers(0, 2**40), max_size=25)):
         ts = 100 * BATCH + number % 9 * BATCH + number // 9 % 3 * 5 * SECOND
         late = max(0, number // 30 % 8 - 4)
-        made.append((ts, number // 240 % 3, number // 720 % 11 - 3, number // 7920 % 5 / 4, "abc"[number // 40000 % 3], (ts // BATCH + 1 + late) * BATCH))
+        made.append((ts, number // 240 % 3, number // 720 % 11 - 3, number // 7920 % 5 / 4, "abc"[number // 40000 % 3],
+                     (ts // BATCH + 1 + late) * BATCH))
     return made
 
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
     joined, holistic = draw(st.booleans()), draw(st.integers(0, 9)) == 0
-    pairs = draw(st.lists(st.tuples(st.integers(1, 6), st.integers(1, 6)).map(lambda p: (max(p), min(p))), min_size=1, max_size=4, unique=True))
+    pairs = draw(
+        st.lists(
+            st.tuples(st.integers(1, 6), st.integers(1, 6)).map(lambda p: (max(p), min(p))), min_size=1, max_size=4,
+            unique=True))
     listed = ", ".join(f"Window('w{r}/{s}', {window(10 * r, 10 * s)})" for r, s in pairs)
-    chosen = draw(st.lists(st.sampled_from(AGGREGATES + (("MEDIAN({}.v)",) if holistic else ())), min_size=1, max_size=3, unique=True))
+    chosen = draw(
+        st.lists(st.sampled_from(AGGREGATES + (("MEDIAN({}.v)",) if holistic else ())), min_size=1, max_size=3,
+                 unique=True))
     outputs = ", ".join(f"{a.format('ab'[n % 2] if joined else 'a')} AS o{n}" for n, a in enumerate(chosen))
     source = "s0 AS a TIMESTAMP BY ts, s1 b TIMESTAMP BY b.ts WHERE a.k = b.k" if joined else "s0 a TIMESTAMP BY ts"
     by = draw(st.sampled_from(("a.g, ", "", "a.g, a.k, ")))
@@ -75,7 +83,8 @@ def test_rows_are_read_once() -> None:
 
 def test_a_boundary_at_which_no_window_ends_has_no_rows() -> None:
     """20 s and 30 s: at 10 s of every minute neither ends; the answer is there, and empty."""
-    sql = "SELECT System.Window().Id, COUNT(*) AS n FROM s0 GROUP BY Windows(Window('x', TumblingWindow(second, 20)), Window('y', TumblingWindow(second, 30)))"
+    sql = ("SELECT System.Window().Id, COUNT(*) AS n FROM s0 GROUP BY Windows(Window('x', TumblingWindow(second, 20)), "
+           "Window('y', TumblingWindow(second, 30)))")
     rows: list[Row] = [(120 * SECOND + n, 1, 1, 1.0, "a", 130 * SECOND) for n in range(5)]
     case = Case(BATCH, {"s0": ("ts", COLUMNS, rows)}, {}, sql, [t * SECOND for t in (130, 140, 150, 160)], False)
     found = answers(case, query_of(case), default(query_of(case)), Random(1))

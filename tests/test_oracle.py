@@ -1,4 +1,6 @@
-"""The oracle itself: against nested loops over each instant of small cases, against hand-computed answers, and on random cases."""
+"""The oracle itself: against nested loops over each instant of small cases, against hand-computed answers, and on
+random cases.
+"""
 from __future__ import annotations
 
 from collections import Counter
@@ -23,15 +25,23 @@ from tests.streams import SECOND, Case, cases
 COLUMNS = {"ts": "timestamp", "k": "int", "v": "bigint"}
 BATCH = 10
 # (event time, key, value, boundary) in units of one microsecond: instants can be enumerated
-LEFT = [(0, 1, 5, 10), (1, 1, 7, 10), (9, 2, None, 10), (10, 1, 5, 20), (10, 1, 5, 20), (19, 2, 8, 20), (3, 1, 11, 30), (21, None, 4, 30), (29, 2, 6, 30),
-        (40, 1, 3, 50)]
+LEFT = [(0, 1, 5, 10), (1, 1, 7, 10), (9, 2, None, 10), (10, 1, 5, 20), (10, 1, 5, 20), (19, 2, 8, 20), (3, 1, 11, 30),
+        (21, None, 4, 30), (29, 2, 6, 30), (40, 1, 3, 50)]
 RIGHT = [(0, 2, 1, 10), (5, 1, 2, 10), (15, 1, 3, 20), (20, 2, 4, 30), (12, 2, 9, 40), (31, 1, 6, 40), (39, 2, 7, 40)]
 BOUNDARIES = [10, 20, 30, 40, 50, 60, 70]
-WINDOWS = {"sliding 20": "WINDOW 20 MICROSECONDS", "sliding 7": "WINDOW 7 MICROSECONDS", "tumbling 20": "WINDOW 20 MICROSECONDS TUMBLING",
-           "hopping 30/20": "WINDOW 30 MICROSECONDS SLIDE 20 MICROSECONDS", "hopping 5/20": "WINDOW 5 MICROSECONDS SLIDE 20 MICROSECONDS",
-           "landmark": "WINDOW UNTIL NOW"}
-PAIRED = [pytest.param(left, right, marks=() if left == right or (left, right) == ("sliding 20", "landmark") else pytest.mark.slow)
-          for left, right in product(WINDOWS, WINDOWS)]
+WINDOWS = {
+    "sliding 20": "WINDOW 20 MICROSECONDS",
+    "sliding 7": "WINDOW 7 MICROSECONDS",
+    "tumbling 20": "WINDOW 20 MICROSECONDS TUMBLING",
+    "hopping 30/20": "WINDOW 30 MICROSECONDS SLIDE 20 MICROSECONDS",
+    "hopping 5/20": "WINDOW 5 MICROSECONDS SLIDE 20 MICROSECONDS",
+    "landmark": "WINDOW UNTIL NOW"
+}
+PAIRED = [
+    pytest.param(left, right,
+                 marks=() if left == right or (left, right) == ("sliding 20", "landmark") else pytest.mark.slow)
+    for left, right in product(WINDOWS, WINDOWS)
+]
 
 
 @cache
@@ -59,21 +69,27 @@ def rows(answer: Any) -> Counter[tuple[Any, ...]]:
 
 @pytest.mark.parametrize("left,right", PAIRED)
 def test_aggregates_are_those_of_nested_loops(left: str, right: str) -> None:
-    case = small(f"""SELECT a.k, COUNT(*) AS n, SUM(a.v) AS s, MIN(b.v) AS m FROM l AS a [{WINDOWS[left]}], r AS b [{WINDOWS[right]}]
+    case = small(
+        f"""SELECT a.k, COUNT(*) AS n, SUM(a.v) AS s, MIN(b.v) AS m FROM l AS a [{WINDOWS[left]}], r AS b
+        [{WINDOWS[right]}]
         WHERE a.k = b.k GROUP BY a.k EVERY 10 MICROSECONDS""")
     for t, answer in answers(case).items():
-        pairs = [(a, b) for a, b in product(LEFT, RIGHT)
-                 if a[1] is not None and a[1] == b[1] and max(a[3], b[3]) <= t and member(left, a[0], t) and member(right, b[0], t)]
+        pairs = [(a, b) for a, b in product(LEFT, RIGHT) if a[1] is not None and a[1] == b[1] and max(a[3], b[3]) <= t
+                 and member(left, a[0], t) and member(right, b[0], t)]
         expected: Counter[tuple[Any, ...]] = Counter()
         for key in {a[1] for a, _ in pairs}:
             values = [a[2] for a, _ in pairs if a[1] == key and a[2] is not None]
-            expected[(key, sum(a[1] == key for a, _ in pairs), sum(values) if values else None, min(b[2] for a, b in pairs if a[1] == key))] += 1
+            expected[(key, sum(a[1] == key for a, _ in pairs), sum(values) if values else None,
+                      min(b[2] for a, b in pairs if a[1] == key))] += 1
         assert rows(answer) == expected, t
 
 
 @pytest.mark.parametrize("left,right", PAIRED)
 def test_each_combination_is_published_once_if_at_an_instant_all_are_in_their_windows(left: str, right: str) -> None:
-    case = small(f"SELECT a.ts AS x, a.v AS av, b.ts AS y FROM l AS a [{WINDOWS[left]}], r AS b [{WINDOWS[right]}] WHERE a.k = b.k EVERY 20 MICROSECONDS")
+    case = small(
+        f"SELECT a.ts AS x, a.v AS av, b.ts AS y FROM l AS a [{WINDOWS[left]}], r AS b [{WINDOWS[right]}] WHERE a.k = "
+        "b.k EVERY 20 MICROSECONDS"
+    )
     previous = -1
     got = answers(case)
     assert list(got) == [20, 40, 60]
@@ -93,51 +109,67 @@ def test_a_query_created_later_begins_with_everything_known() -> None:
 
 
 def test_late_rows_count_from_their_boundary_on() -> None:
-    counts = {t: rows(a) for t, a in answers(small("SELECT COUNT(*) AS n, SUM(v) AS s FROM l [WINDOW 30 MICROSECONDS] WHERE k = 1")).items()}
+    counts = {
+        t: rows(a) for t, a in answers(
+            small("SELECT COUNT(*) AS n, SUM(v) AS s FROM l [WINDOW 30 MICROSECONDS] WHERE k = 1")).items()
+    }
     assert counts[20] == Counter({(4, 22): 1})           # 0, 1, 10, 10
     assert counts[30] == Counter({(5, 33): 1})           # and 3, late by two boundaries
     assert counts[70] == Counter({(1, 3): 1})            # 40: the first of its window
 
 
 def test_an_empty_window_without_groups_is_one_row_and_with_groups_none() -> None:
-    assert rows(answers(small("SELECT COUNT(*) AS n, AVG(v) AS a FROM l [WINDOW 10 MICROSECONDS]"))[70]) == Counter({(0, None): 1})
+    assert rows(answers(small("SELECT COUNT(*) AS n, AVG(v) AS a FROM l [WINDOW 10 MICROSECONDS]"))[70]) == Counter({
+        (0, None): 1
+    })
     assert rows(answers(small("SELECT k, COUNT(*) AS n FROM l [WINDOW 10 MICROSECONDS] GROUP BY k"))[70]) == Counter()
 
 
 def test_a_relation_is_the_version_of_the_boundary() -> None:
     columns = {"k": "int", "name": "string"}
-    case = Case(BATCH, {"l": ("ts", COLUMNS, LEFT)}, {"names": (columns, [(0, [(1, "one"), (1, "uno")]), (30, [(1, "eins")])])},
-                "SELECT n.name, COUNT(*) AS c FROM l [WINDOW UNTIL NOW], names AS n WHERE l.k = n.k GROUP BY n.name", BOUNDARIES, False)
+    case = Case(BATCH, {"l": ("ts", COLUMNS, LEFT)},
+                {"names": (columns, [(0, [(1, "one"), (1, "uno")]), (30, [(1, "eins")])])},
+                "SELECT n.name, COUNT(*) AS c FROM l [WINDOW UNTIL NOW], names AS n WHERE l.k = n.k GROUP BY n.name",
+                BOUNDARIES, False)
     got = {t: rows(a) for t, a in answers(case).items()}
     assert got[20] == Counter({("one", 4): 1, ("uno", 4): 1})
     assert got[30] == Counter({("eins", 5): 1})
 
 
 TYPED = {"ts": "timestamp", "i": "int", "b": "bigint", "d": "decimal(10,2)", "f": "double", "s": "string"}
-VALUES = [(1, 7, 2**62, Decimal("0.10"), 0.5, "x", 10), (2, -7, 2**61, Decimal("0.20"), float("nan"), None, 10), (3, None, None, Decimal("0.25"), 2.0, "y", 10)]
+VALUES = [(1, 7, 2 ** 62, Decimal("0.10"), 0.5, "x", 10), (2, -7, 2 ** 61, Decimal("0.20"), float("nan"), None, 10),
+          (3, None, None, Decimal("0.25"), 2.0, "y", 10)]
 
 
-@pytest.mark.parametrize("expression,expected", [
-    ("SUM(i)", 0), ("AVG(i)", 0.0), ("AVG(d)", Decimal("0.183333")), ("SUM(d)", Decimal("0.55")), ("AVG(-d)", Decimal("-0.183333")),
-    ("SUM(d / 3)", Decimal("0.183333")),
-    ("SUM(i / 2)", 0.0), ("MIN(i DIV 2)", -3), ("MIN(i % 4)", -3), ("MAX(f) > 100", True), ("COUNT(t.*)", 3), ("COUNT(s)", 2),
-    ("COUNT(DISTINCT i % 7)", 1), ("MEDIAN(d)", 0.2),
-    ("PERCENTILE(d, 0.25)", 0.15), ("SUM(d * d)", Decimal("0.1125")), ("STDDEV(d)", 0.07637626158259733), ("VAR_POP(i)", 49.0),
-    ("SUM(CAST(f AS INT)) FILTER (WHERE f < 10)", 2),
-    ("MAX(CAST(d * 10 AS INT))", 2), ("MIN(COALESCE(i, 1.5))", Decimal("-7.0")), ("MAX(UPPER(s))", "Y"), ("COUNT(*) FILTER (WHERE i IS NULL OR b > 5)", 3),
-    ("SUM(CASE WHEN i = 7 THEN 1 ELSE b / 0 END) FILTER (WHERE i = 7)", 1.0), ("MAX(b / NULLIF(i - 7, 0))", 2**61 / -14)])
+@pytest.mark.parametrize("expression,expected",
+                         [("SUM(i)", 0), ("AVG(i)", 0.0), ("AVG(d)", Decimal("0.183333")), ("SUM(d)", Decimal("0.55")),
+                          ("AVG(-d)", Decimal("-0.183333")), ("SUM(d / 3)", Decimal("0.183333")), ("SUM(i / 2)", 0.0),
+                          ("MIN(i DIV 2)", -3), ("MIN(i % 4)", -3), ("MAX(f) > 100", True), ("COUNT(t.*)", 3),
+                          ("COUNT(s)", 2), ("COUNT(DISTINCT i % 7)", 1), ("MEDIAN(d)", 0.2),
+                          ("PERCENTILE(d, 0.25)", 0.15), ("SUM(d * d)", Decimal("0.1125")),
+                          ("STDDEV(d)", 0.07637626158259733), ("VAR_POP(i)", 49.0),
+                          ("SUM(CAST(f AS INT)) FILTER (WHERE f < 10)", 2), ("MAX(CAST(d * 10 AS INT))", 2),
+                          ("MIN(COALESCE(i, 1.5))", Decimal("-7.0")), ("MAX(UPPER(s))", "Y"),
+                          ("COUNT(*) FILTER (WHERE i IS NULL OR b > 5)", 3),
+                          ("SUM(CASE WHEN i = 7 THEN 1 ELSE b / 0 END) FILTER (WHERE i = 7)", 1.0),
+                          ("MAX(b / NULLIF(i - 7, 0))", 2 ** 61 / -14)])
 def test_values_are_those_of_spark_sql(expression: str, expected: object) -> None:
-    case = Case(BATCH, {"t": ("ts", TYPED, VALUES)}, {}, f"SELECT {expression} AS x FROM t [WINDOW 10 MICROSECONDS]", [10], False)
+    case = Case(BATCH, {"t": ("ts", TYPED, VALUES)}, {}, f"SELECT {expression} AS x FROM t [WINDOW 10 MICROSECONDS]",
+                [10], False)
     (value,), = rows(answers(case)[10])
-    assert value == (pytest.approx(expected, rel=1e-12) if isinstance(expected, float) else expected) and type(value) is type(expected)
+    assert value == (pytest.approx(expected, rel=1e-12)
+                     if isinstance(expected, float) else expected) and type(value) is type(expected)
 
 
 @pytest.mark.parametrize("expression", [
-    "SUM(b)", "SUM(b * 4)", "SUM(i / (i - 7))", "SUM(1 / (d - 0.25))", "MAX(i % (i - 7))", "MIN(CAST(s AS INT))", "SUM(i + 2147483641)", "MAX(b DIV (i + 7))"])
+    "SUM(b)", "SUM(b * 4)", "SUM(i / (i - 7))", "SUM(1 / (d - 0.25))", "MAX(i % (i - 7))", "MIN(CAST(s AS INT))",
+    "SUM(i + 2147483641)", "MAX(b DIV (i + 7))"
+])
 def test_a_value_that_cannot_be_computed_fails_the_query_from_there_on(expression: str) -> None:
     good = (5, 1, 1, Decimal("1.00"), 1.0, "1", 10)
     later = [(ts + 10, *rest, 20) for ts, *rest, _ in VALUES] + [(14, 1, 2**62, None, None, None, 20)]
-    case = Case(BATCH, {"t": ("ts", TYPED, [good, *later])}, {}, f"SELECT {expression} AS x FROM t [WINDOW 10 MICROSECONDS]", [10, 20, 30], True)
+    case = Case(BATCH, {"t": ("ts", TYPED, [good, *later])}, {},
+                f"SELECT {expression} AS x FROM t [WINDOW 10 MICROSECONDS]", [10, 20, 30], True)
     got = answers(case)
     assert list(got) == [10, 20] and isinstance(got[10], pa.Table)
     assert isinstance(got[20], ForebayError) and got[20].code == "query-failed" and got[20].exit_code == 1
@@ -182,35 +214,47 @@ def test_names_of_outputs_and_typography() -> None:
     text = "SELECT l.k, COUNT(*), MAX(l.v), sum(l.v + 1) FROM l [window 1 minute] WHERE ‘a’ <> 'b' GROUP BY l.k;"
     query = plain(text, {"l": Table(COLUMNS, "ts")}, SECOND)
     assert [name for name, _ in query.outputs] == ["k", "count", "max_v", "sum"]
-    star = plain("SELECT * FROM l AS a [WINDOW 1 DAY], l [WINDOW 1 WEEK] AS b WHERE a.k = b.k", {"l": Table(COLUMNS, "ts")}, SECOND)
+    star = plain("SELECT * FROM l AS a [WINDOW 1 DAY], l [WINDOW 1 WEEK] AS b WHERE a.k = b.k",
+                 {"l": Table(COLUMNS, "ts")}, SECOND)
     assert [name for name, _ in star.outputs] == ["ts", "k", "v", "b_ts", "b_k", "b_v"]
     assert [s.window for s in star.sources] == [("sliding", 86400 * SECOND, 0), ("sliding", 7 * 86400 * SECOND, 0)]
 
 
 def test_joins_written_out_and_by_comma_are_the_same() -> None:
-    forms = ["FROM l [WINDOW 30 MICROSECONDS], r [WINDOW UNTIL NOW] WHERE l.k = r.k", "FROM l [WINDOW 30 MICROSECONDS] JOIN r [WINDOW UNTIL NOW] ON l.k = r.k",
-             "FROM l [WINDOW 30 MICROSECONDS] INNER JOIN r [WINDOW UNTIL NOW] USING (k)"]
+    forms = [
+        "FROM l [WINDOW 30 MICROSECONDS], r [WINDOW UNTIL NOW] WHERE l.k = r.k",
+        "FROM l [WINDOW 30 MICROSECONDS] JOIN r [WINDOW UNTIL NOW] ON l.k = r.k",
+        "FROM l [WINDOW 30 MICROSECONDS] INNER JOIN r [WINDOW UNTIL NOW] USING (k)"
+    ]
     first, *others = [answers(small(f"SELECT SUM(l.v * r.v) AS s {form}")) for form in forms]
-    assert all(rows(other[t]) == rows(first[t]) for other in others for t in first) and any(rows(a) != Counter({(None,): 1}) for a in first.values())
+    assert all(rows(other[t]) == rows(first[t])
+               for other in others
+               for t in first) and any(rows(a) != Counter({(None,): 1}) for a in first.values())
 
 
 def test_answers_are_compared_as_multisets() -> None:
     def made(*values: tuple[Any, ...], total: float = 0.0) -> pa.Table:
-        return pa.table({"k": pa.array([v[0] for v in values], pa.int64()), "x": pa.array([v[1] for v in values], pa.float64()),
-                         "_magnitude": pa.array([[None, total]] * len(values), pa.list_(pa.float64()))})
+        return pa.table({
+            "k": pa.array([v[0] for v in values], pa.int64()),
+            "x": pa.array([v[1] for v in values], pa.float64()),
+            "_magnitude": pa.array([[None, total]] * len(values), pa.list_(pa.float64()))
+        })
 
     nan, inf = float("nan"), float("inf")
     base = made((1, 0.5), (1, 0.5), (2, nan), (None, None), (3, inf))
     assert compare(base, made((3, inf), (None, None), (1, 0.5), (2, nan), (1, 0.5 + 1e-11))) == []
     assert compare(base, made((3, inf), (None, None), (1, 0.5), (2, nan))) == ["missing: (1, 0.5)"]
     assert len(compare(base, made((3, -inf), (None, None), (1, 0.5), (2, 0.0), (1, 0.6)))) == 6
-    assert compare(made((1, 0.0), total=1e6), made((1, 1e-4))) == [] and compare(made((1, 0.0), total=1e6), made((1, 1e-2))) != []
+    assert compare(made((1, 0.0), total=1e6), made((1, 1e-4))) == [] and compare(made(
+        (1, 0.0), total=1e6), made((1, 1e-2))) != []
     assert compare(made((1, 0.0)), made((1, 1e-12))) != [] and compare(made((1, 0.0)), made((1, None))) != []
     assert compare(base, base.drop_columns(["x"])) == ["column 'x' is missing; there are k, _magnitude"]
 
 
 def accepted(case: Case) -> str | None:
-    """The refusal of the optimizer's front end, which is read here as another reader of the same text: it must agree on names and on when answers are due."""
+    """The refusal of the optimizer's front end, which is read here as another reader of the same text: it must agree on
+    names and on when answers are due.
+    """
     def typed(columns: dict[str, str]) -> tuple[tuple[str, Any], ...]:
         return tuple((n, parse_type(k)) for n, k in columns.items())
 
@@ -276,8 +320,13 @@ def test_files_are_read_as_arrow_tables_are(tmp_path: Any) -> None:
     whole = stream_table(case, "l")
     for i, part in enumerate((whole.slice(0, 4), whole.slice(4))):
         pq.write_table(part, tmp_path / f"{i}.parquet")
-    got = recompute(case.sql, {"l": [str(tmp_path / "0.parquet"), str(tmp_path / "1.parquet")]}, catalog(case), BATCH, BOUNDARIES)
-    assert {t: rows(a) for t, a in got.items()} == {t: rows(a) for t, a in recompute(case.sql, tables(case), catalog(case), BATCH, BOUNDARIES).items()}
+    got = recompute(case.sql,
+                    {"l": [str(tmp_path / "0.parquet"), str(tmp_path / "1.parquet")]}, catalog(case), BATCH, BOUNDARIES)
+    assert {
+        t: rows(a) for t, a in got.items()
+    } == {
+        t: rows(a) for t, a in recompute(case.sql, tables(case), catalog(case), BATCH, BOUNDARIES).items()
+    }
 
 
 @pytest.mark.parametrize(("text", "expected"), [
@@ -288,12 +337,19 @@ def test_typography_is_made_plain_outside_quotes_only(text: str, expected: str) 
     assert straight(text) == expected
 
 
-@pytest.mark.parametrize(("select", "tail", "expected"), [
-    ("SUM(i) AS b", "GROUP BY b HAVING b > 3", [(-7,), (7,)]), ("-i AS i", "GROUP BY i HAVING i < 0", [(7,)]),
-    ("SUM(i) AS f", "GROUP BY b HAVING f > 0", [(7,)]), ("'o''k [WINDOW 1 HOUR]' AS g, COUNT(*) AS n", "", [("o'k [WINDOW 1 HOUR]", 3)]),
-    ("MAX(d / 7L) AS x", "", [(Decimal("0.035714"),)]), ("MAX(d / CAST(7 AS INT)) AS x", "", [(Decimal("0.0357142857143"),)]),
-    ("MAX(i + 2 || s) AS x", "", [("9x",)]), ("PERCENTILE_CONT(0.0) WITHIN GROUP (ORDER BY i DESC) AS p", "", [(7.0,)]),
-    ("MEAN(i) AS m, STD(i) AS s", "", [(0.0, pytest.approx(98**0.5))]), ("MIN(7 DIV (i - 7)) AS x, i", "GROUP BY i HAVING i < 0", [(0, -7)])])
-def test_names_constants_and_precedence_are_read_as_spark_reads_them(select: str, tail: str, expected: list[tuple[Any, ...]]) -> None:
-    case = Case(BATCH, {"t": ("ts", TYPED, VALUES)}, {}, f"SELECT {select} FROM t [WINDOW 10 MICROSECONDS] {tail}", [10], False)
+@pytest.mark.parametrize(("select", "tail", "expected"),
+                         [("SUM(i) AS b", "GROUP BY b HAVING b > 3", [(-7,), (7,)]),
+                          ("-i AS i", "GROUP BY i HAVING i < 0", [(7,)]),
+                          ("SUM(i) AS f", "GROUP BY b HAVING f > 0", [(7,)]),
+                          ("'o''k [WINDOW 1 HOUR]' AS g, COUNT(*) AS n", "", [("o'k [WINDOW 1 HOUR]", 3)]),
+                          ("MAX(d / 7L) AS x", "", [(Decimal("0.035714"),)]),
+                          ("MAX(d / CAST(7 AS INT)) AS x", "", [(Decimal("0.0357142857143"),)]),
+                          ("MAX(i + 2 || s) AS x", "", [("9x",)]),
+                          ("PERCENTILE_CONT(0.0) WITHIN GROUP (ORDER BY i DESC) AS p", "", [(7.0,)]),
+                          ("MEAN(i) AS m, STD(i) AS s", "", [(0.0, pytest.approx(98 ** 0.5))]),
+                          ("MIN(7 DIV (i - 7)) AS x, i", "GROUP BY i HAVING i < 0", [(0, -7)])])
+def test_names_constants_and_precedence_are_read_as_spark_reads_them(select: str, tail: str,
+                                                                     expected: list[tuple[Any, ...]]) -> None:
+    case = Case(BATCH, {"t": ("ts", TYPED, VALUES)}, {}, f"SELECT {select} FROM t [WINDOW 10 MICROSECONDS] {tail}",
+                [10], False)
     assert sorted(rows(answers(case)[10]).elements()) == expected

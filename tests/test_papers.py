@@ -1,4 +1,7 @@
-"""Every row of the papers has one state in docs/papers.yml; the README's table and docs/papers.md are made of it; what it names exists."""
+"""Every row of the papers has one state in docs/papers.yml.
+
+The README's table and docs/papers.md are made of it; what it names exists.
+"""
 from __future__ import annotations
 
 import pytest
@@ -17,7 +20,9 @@ def test_every_row_stands_once() -> None:
 def test_documents_are_made_of_it() -> None:
     """When this fails: .venv/bin/python -m infra.papers"""
     for file, text in papers.made(papers.README.read_text(encoding="utf-8")).items():
-        assert file.read_text(encoding="utf-8") == text, f"{file.name} is not what docs/papers.yml says; .venv/bin/python -m infra.papers makes it anew"
+        assert file.read_text(
+            encoding="utf-8"
+        ) == text, f"{file.name} is not what docs/papers.yml says; .venv/bin/python -m infra.papers makes it anew"
     assert papers.table(KNOWN) in papers.README.read_text(encoding="utf-8")
 
 

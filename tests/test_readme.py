@@ -1,4 +1,7 @@
-"""What the documents name exists: make targets, commands, links, files, feature rows; and they say nothing about one machine."""
+"""What the documents name exists: make targets, commands, links, files, feature rows.
+
+And they say nothing about one machine.
+"""
 from __future__ import annotations
 
 import re
@@ -18,7 +21,9 @@ ROWS = {"A": 8, "B": 3, "C": 4, "D": 5, "E": 9}
 def spoken(document: Path, pattern: str) -> set[str]:
     """What stands in code: indented lines, fenced blocks and back-ticks, as `make test` or `forebay run`."""
     text = document.read_text(encoding="utf-8")
-    code = (re.findall(r"^(?: {4}|\t)(.*)$", text, re.MULTILINE), re.findall(r"```.*?\n(.*?)```", text, re.DOTALL), re.findall(r"`([^`\n]+)`", text))
+    code = (re.findall(r"^(?: {4}|\t)(.*)$", text,
+                       re.MULTILINE), re.findall(r"```.*?\n(.*?)```", text,
+                                                 re.DOTALL), re.findall(r"`([^`\n]+)`", text))
     return set(re.findall(pattern, "\n".join(chain(*code)), re.MULTILINE))
 
 
@@ -47,7 +52,8 @@ def test_links_resolve(document: Path) -> None:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda d: d.name)
 def test_files_exist(document: Path) -> None:
-    named = spoken(document, r"(?:^|\s)((?:optimizer|expectations|jobs|dags|forebay|infra|tests|docs|\.ci)/[\w./*-]*[\w*])")
+    named = spoken(document,
+                   r"(?:^|\s)((?:optimizer|expectations|jobs|dags|forebay|infra|tests|docs|\.ci)/[\w./*-]*[\w*])")
     assert {n for n in named if not any(ROOT.glob(n))} == set()
 
 
@@ -55,16 +61,19 @@ def test_files_exist(document: Path) -> None:
 def test_commands_exist() -> None:
     commands = {c for d in DOCUMENTS for c in spoken(d, r"^(?:\.venv/bin/)?forebay ([a-z]+)")}
     run = [sys.executable, "-c", "import sys; from forebay.cli import main; sys.exit(main())"]
-    assert {c for c in commands if subprocess.run([*run, c, "--help"], cwd=ROOT, capture_output=True).returncode} == set()
+    assert {c for c in commands if subprocess.run([*run, c, "--help"], cwd=ROOT, capture_output=True).returncode
+            } == set()
     assert subprocess.run([*run, "no-such-command", "--help"], cwd=ROOT, capture_output=True).returncode == 2
 
 
 def test_every_row_has_one_state() -> None:
-    rows = re.findall(r"^\| ([A-E]\d) \| .+ \| (planned|part\b.*|done) \|$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    rows = re.findall(r"^\| ([A-E]\d) \| .+ \| (planned|part\b.*|done) \|$",
+                      (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert [r for r, _ in rows] == [f"{letter}{i}" for letter, count in ROWS.items() for i in range(1, count + 1)]
 
 
 def test_no_index_address_is_committed() -> None:
     """Where packages and jars come from is a setting of the machine."""
-    for name in ("requirements.in", "requirements.lock", "infra/ivy.xml", "infra/jars.sha256", "infra/install", "infra/jars.py", "Makefile", ".ci/run"):
+    for name in ("requirements.in", "requirements.lock", "infra/ivy.xml", "infra/jars.sha256", "infra/install",
+                 "infra/jars.py", "Makefile", ".ci/run"):
         assert re.findall(r"https?://\S+", (ROOT / name).read_text(encoding="utf-8")) == [], name

@@ -52,7 +52,8 @@ def stored(rows: Case, query: Query, folder: Folder, choice: Random) -> None:
     relations_at(rows, query, folder, 0)
 
 
-WAYS = pytest.mark.parametrize("split, sliced", [("before", False), ("after", False), ("before", True), ("after", True)])
+WAYS = pytest.mark.parametrize("split, sliced", [("before", False), ("after", False), ("before", True),
+                                                 ("after", True)])
 
 
 @WAYS

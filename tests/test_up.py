@@ -21,7 +21,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 def test_a_service_ends_with_its_children(tmp_path: Path) -> None:
-    up._start(up.Service("sleeper", ("/bin/sh", "-c", "sleep 600 & sleep 600"), lambda: True), {"PATH": "/bin:/usr/bin"})
+    up._start(up.Service("sleeper", ("/bin/sh", "-c", "sleep 600 & sleep 600"), lambda: True),
+              {"PATH": "/bin:/usr/bin"})
     leader = int((tmp_path / "sleeper.pid").read_text().split()[0])
     while len(family := up._session("sleeper")) < 3:
         assert up._alive("sleeper")
@@ -78,8 +79,10 @@ def test_the_token_of_spark_is_on_no_command_line() -> None:
     ports = {name: i for i, name in enumerate(up.PREFERRED, 1)}
     environment, services = up._environment(ports, "a-token"), up._services(ports)
     assert environment[TOKEN] == "a-token" and up._where(ports, environment, "p")["token"] == "a-token"
-    assert not [s.name for s in services if "a-token" in " ".join(s.command)] and "a-token" not in environment["FOREBAY_MASTER"]
-    assert environment["FOREBAY_MASTER"] == "sc://localhost:4", "without TLS Spark's client sends a token to this name only"
+    assert not [s.name for s in services if "a-token" in " ".join(s.command)
+                ] and "a-token" not in environment["FOREBAY_MASTER"]
+    assert environment[
+        "FOREBAY_MASTER"] == "sc://localhost:4", "without TLS Spark's client sends a token to this name only"
 
 
 def test_nothing_listens_for_other_machines() -> None:

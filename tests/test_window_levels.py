@@ -1,4 +1,7 @@
-"""Windows merged from coarser panes: any levels give each window's own answer, also with late rows; and rows are read once, panes no longer than needed."""
+"""Windows merged from coarser panes: any levels give each window's own answer, also with late rows.
+
+And rows are read once, panes no longer than needed.
+"""
 from __future__ import annotations
 
 from dataclasses import replace
@@ -32,7 +35,8 @@ BATCH = 10 * SECOND
 FIRST, LAST = 100, 140
 COLUMNS = {"ts": "timestamp", "k": "int", "v": "int", "d": "double"}
 WINDOWS = ((2, 2), (4, 4), (6, 6), (8, 4), (12, 12), (12, 6), (18, 6), (24, 12), (24, 24), (36, 12))
-OUTPUTS = "COUNT(*) AS n, SUM(a.v) AS s, MIN(a.d) AS low, MAX(a.v) AS high, AVG(a.v) AS mean, STDDEV(a.v) AS spread, SUM(a.d) AS total"
+OUTPUTS = ("COUNT(*) AS n, SUM(a.v) AS s, MIN(a.d) AS low, MAX(a.v) AS high, AVG(a.v) AS mean, STDDEV(a.v) AS spread, "
+           "SUM(a.d) AS total")
 
 
 def text(pairs: list[tuple[int, int]], outputs: str = OUTPUTS, source: str = "s0 a TIMESTAMP BY ts") -> str:
@@ -41,7 +45,10 @@ def text(pairs: list[tuple[int, int]], outputs: str = OUTPUTS, source: str = "s0
 
 
 def case_of(pairs: list[tuple[int, int]], rows: list[Row], **form: str) -> Case:
-    return Case(BATCH, {"s0": ("ts", COLUMNS, rows), "s1": ("ts", COLUMNS, [])}, {}, text(pairs, **form), [t * BATCH for t in range(FIRST, LAST)], False)
+    return Case(BATCH, {
+        "s0": ("ts", COLUMNS, rows),
+        "s1": ("ts", COLUMNS, [])
+    }, {}, text(pairs, **form), [t * BATCH for t in range(FIRST, LAST)], False)
 
 
 @st.composite
@@ -51,14 +58,17 @@ def rows(draw: st.DrawFn) -> list[Row]:
     for number in draw(st.lists(st.integers(0, 2**40), max_size=40)):
         ts = FIRST * BATCH + number % 75 * BATCH // 2
         late = max(0, number // 75 % 80 - 40)
-        made.append((ts, number // 6000 % 3, number // 18000 % 11 - 3, number // 198000 % 5 / 4, (ts // BATCH + 1 + late) * BATCH))
+        made.append((ts, number // 6000 % 3, number // 18000 % 11 - 3, number // 198000 % 5 / 4,
+                     (ts // BATCH + 1 + late) * BATCH))
     return made
 
 
-@given(rows(), st.lists(st.sampled_from(WINDOWS), min_size=1, max_size=5, unique=True), st.randoms(use_true_random=False), st.sampled_from(list(SHARING)))
+@given(rows(), st.lists(st.sampled_from(WINDOWS), min_size=1, max_size=5, unique=True),
+       st.randoms(use_true_random=False), st.sampled_from(list(SHARING)))
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @pytest.mark.slow
-def test_any_levels_give_each_windows_own_answer(found: list[Row], pairs: list[tuple[int, int]], choice: Random, sharing: str) -> None:
+def test_any_levels_give_each_windows_own_answer(found: list[Row], pairs: list[tuple[int, int]], choice: Random,
+                                                 sharing: str) -> None:
     case = case_of(pairs, found)
     query, expected = query_of(case), oracle.answers(case)
     plan = replace(named(query, "EAP1 recompute"), sharing=sharing, levels=levels_of(query, choice))
@@ -111,11 +121,14 @@ def files_kept(case: Case, plan: Plan) -> dict[str, int]:
     return kept
 
 
-@pytest.mark.parametrize("pairs,expected", [
-    ([(2, 2), (3, 3), (4, 4)], [()]),                         # paper D, Example 6: W(10) is the panes themselves
-    ([(4, 4), (6, 6), (8, 8), (9, 9)], [(40,)]),              # Algorithm 1: 80 from 40
-])
-def test_levels_that_are_tried_hold_those_of_algorithm_1(pairs: list[tuple[int, int]], expected: list[tuple[int, ...]]) -> None:
+@pytest.mark.parametrize(
+    "pairs,expected",
+    [
+        ([(2, 2), (3, 3), (4, 4)], [()]),  # paper D, Example 6: W(10) is the panes themselves
+        ([(4, 4), (6, 6), (8, 8), (9, 9)], [(40,)]),  # Algorithm 1: 80 from 40
+    ])
+def test_levels_that_are_tried_hold_those_of_algorithm_1(pairs: list[tuple[int, int]],
+                                                         expected: list[tuple[int, ...]]) -> None:
     found = choices(query_of(case_of(pairs, [])))
     assert all(tuple(length * SECOND for length in levels) in found for levels in expected)
 
@@ -133,8 +146,10 @@ def test_levels_that_cannot_be(name: str, change: dict[str, object], why: str) -
 
 def test_one_window_and_holistic_functions_share_nothing() -> None:
     median = query_of(case_of([(2, 2), (4, 4)], [], outputs="MEDIAN(a.v) AS m"))
-    assert "no exact partial states" in (refusal(shape(median), replace(named(median, "LAP recompute"), sharing="together")) or "")
-    one = query_of(Case(BATCH, {"s0": ("ts", COLUMNS, [])}, {}, "SELECT COUNT(*) AS n FROM s0 [WINDOW 1 MINUTE]", [], False))
+    assert "no exact partial states" in (refusal(shape(median),
+                                                 replace(named(median, "LAP recompute"), sharing="together")) or "")
+    one = query_of(
+        Case(BATCH, {"s0": ("ts", COLUMNS, [])}, {}, "SELECT COUNT(*) AS n FROM s0 [WINDOW 1 MINUTE]", [], False))
     assert "one window" in (refusal(shape(one), replace(named(one, "EAP1 recompute"), sharing="together")) or "")
     with pytest.raises(ValueError, match="longer than the one before"):
         plan_with(one, (2, 1))
@@ -142,13 +157,18 @@ def test_one_window_and_holistic_functions_share_nothing() -> None:
 
 @pytest.mark.slow
 def test_a_thousand_windows_are_answered_at_once() -> None:
-    """All end at the boundary; none is read by itself, whatever was measured so far. A row every second, until the last."""
+    """All end at the boundary.
+
+    None is read by itself, whatever was measured so far. A row every second, until the last.
+    """
     rows: list[Row] = [(FIRST * BATCH + n * SECOND, 1, n, n / 4, (FIRST + n // 10 + 1) * BATCH) for n in range(400)]
     case = case_of([(k, 1) for k in range(1, 1001)], rows, outputs="COUNT(*) AS n, MIN(a.v) AS low")
     query, folder = query_of(case), Folder()
     folder.add("s0", oracle.stream_table(case, "s0"))
     found = together(query, default(query), folder, (140 * BATCH,))[140 * BATCH].to_pydict()
-    assert dict(zip(found["Id"], zip(found["n"], found["low"]))) == {f"w{k}/1": (min(10 * k, 400), max(400 - 10 * k, 0)) for k in range(1, 1001)}
+    assert dict(zip(found["Id"], zip(found["n"], found["low"]))) == {
+        f"w{k}/1": (min(10 * k, 400), max(400 - 10 * k, 0)) for k in range(1, 1001)
+    }
     assert len(tree(query, default(query)).splitlines()) < 100
     folder.remove()
 
@@ -168,7 +188,8 @@ def test_the_graph_before_and_after_with_what_a_boundary_reads() -> None:
     """240 s every 120 s reads 24 panes at one boundary in twelve: 2, of instances of 120 s a sixth."""
     query = query_of(case_of([(1, 1), (12, 12), (24, 12)], []))
     shown = tree(query, plan_with(query, (12 * BATCH,), "together"))
-    assert shown[shown.index("Windows as written"):] == """Windows as written: 4 panes and instances a boundary and group
+    assert shown[shown.index("Windows as written"
+                             ):] == """Windows as written: 4 panes and instances a boundary and group
 panes of 10 s
 ├─ w1/1, 10 s every 10 s: 1
 ├─ w12/12, 2 min every 2 min: 1
@@ -183,22 +204,33 @@ panes of 10 s
     assert "as merged" not in tree(query, plan_with(query, ()))
 
 
-@pytest.mark.parametrize("pairs,rate,groups,sharing,levels", [
-    ([(60, 60), (360, 360), (8640, 8640), (8640, 360)], 1e5, 1e5, "each", (3600,)),       # few readers, many partials: an hour's are made once
-    ([(6 * k, 6) for k in range(2, 22)], 1e4, 1e4, "together", ()),                       # all end at every boundary, and only panes partition them
-    ([(60, 60), (120, 120)], 1, 1, "each", ())])                                          # a level's commit is more than it saves
-def test_sharing_is_chosen_by_price(pairs: list[tuple[int, int]], rate: float, groups: float, sharing: str, levels: tuple[int, ...]) -> None:
+@pytest.mark.parametrize(
+    "pairs,rate,groups,sharing,levels",
+    [
+        # few readers, many partials: an hour's are made once
+        ([(60, 60), (360, 360), (8640, 8640), (8640, 360)], 1e5, 1e5, "each", (3600,)),
+        # all end at every boundary, and only panes partition them
+        ([(6 * k, 6) for k in range(2, 22)], 1e4, 1e4, "together", ()),
+        # a level's commit is more than it saves
+        ([(60, 60), (120, 120)], 1, 1, "each", ())
+    ])
+def test_sharing_is_chosen_by_price(pairs: list[tuple[int, int]], rate: float, groups: float, sharing: str,
+                                    levels: tuple[int, ...]) -> None:
     query = query_of(case_of(pairs, []))
-    observed = Observed((InputObserved(rate, rate * 10 * max(r for r, _ in pairs), combinations=groups),), (), 10, groups)
+    observed = Observed((InputObserved(rate, rate * 10 * max(r for r, _ in pairs), combinations=groups),), (), 10,
+                        groups)
     forms = [p for p in every_form(query, named(query, "EAP1 recompute")) if p.layout == "panes"]
     best = min(forms, key=lambda p: seconds(steady(query, p, observed).total, prior()))
     assert (best.sharing, best.levels) == (sharing, tuple(f * SECOND for f in levels))
 
 
-@given(st.lists(st.sampled_from(WINDOWS), min_size=1, max_size=5, unique=True), st.randoms(use_true_random=False), st.floats(1, 1e4), st.floats(1, 50))
+@given(st.lists(st.sampled_from(WINDOWS), min_size=1, max_size=5, unique=True), st.randoms(use_true_random=False),
+       st.floats(1, 1e4), st.floats(1, 50))
 def test_more_rows_are_never_less_work(pairs: list[tuple[int, int]], choice: Random, rate: float, times: float) -> None:
     query = query_of(case_of(pairs, []))
     plan = plan_with(query, levels_of(query, choice), choice.choice(list(SHARING)))
-    less, more = (steady(query, plan, Observed((InputObserved(r, 10 * r * max(p[0] for p in pairs), combinations=1e3),), (), 10, 100)).total
+    less, more = (steady(
+        query, plan, Observed((InputObserved(r, 10 * r * max(p[0]
+                                                             for p in pairs), combinations=1e3),), (), 10, 100)).total
                   for r in (rate, rate * times))
     assert all(more.get(kind, 0) >= amount * (1 - 1e-9) for kind, amount in less.items())

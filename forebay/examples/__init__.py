@@ -1,4 +1,7 @@
-"""Pipeline folders to start from: `forebay init` copies one; what is copied runs at once and holds no secret and no absolute path."""
+"""Pipeline folders to start from: `forebay init` copies one.
+
+What is copied runs at once and holds no secret and no absolute path.
+"""
 from __future__ import annotations
 
 import os
@@ -19,7 +22,8 @@ def names() -> list[str]:
 def copy(example: str, folder: str) -> dict[str, Any]:
     """A new folder; one that holds anything already is refused."""
     if example not in names():
-        raise ForebayError("unknown-example", f"there is no example {example!r}", hint=f"there are {', '.join(names())}")
+        raise ForebayError("unknown-example", f"there is no example {example!r}",
+                           hint=f"there are {', '.join(names())}")
     if os.path.exists(folder) and (not os.path.isdir(folder) or os.listdir(folder)):
         raise ForebayError("not-empty", f"{folder} is there already and not empty", hint="name a new folder")
     try:
@@ -28,7 +32,8 @@ def copy(example: str, folder: str) -> dict[str, Any]:
         shutil.rmtree(folder, ignore_errors=True)      # half an example would be in the way of the next attempt
         if told := disk.explained(error, folder):
             raise told from None
-        raise ForebayError("bad-file", f"{folder} cannot be made: {error.strerror}", hint="name a folder where you may write") from None
+        raise ForebayError("bad-file", f"{folder} cannot be made: {error.strerror}",
+                           hint="name a folder where you may write") from None
     query = sorted(os.listdir(os.path.join(folder, "queries")))[0].removesuffix(".sql")
     then = [f"cd {shlex.quote(folder)}", "forebay ingest", "forebay run --flush", f"forebay result {query} --all"]
     message = f"{folder} is a pipeline that runs. Next:\n\n" + "".join(f"    {c}\n" for c in then)

@@ -1,6 +1,8 @@
-"""Airflow imports this when it starts: its scheduler then has what tasks import, and each task, which is a fork of it, starts within milliseconds.
+"""Airflow imports this when it starts: its scheduler then has what tasks import, and each task, which is a fork of it,
+starts within milliseconds.
 
-Modules only: a connection, a channel or a thread would not outlive the fork; so deltalake, which starts threads, is not here.
+Modules only: a connection, a channel or a thread would not outlive the fork; so deltalake, which starts threads, is not
+here.
 """
 import sys
 

@@ -1,7 +1,8 @@
-"""Airflow's own executor for one machine, whose scheduler ends when one of its workers was killed; whoever keeps the scheduler starts it anew.
+"""Airflow's own executor for one machine, whose scheduler ends when one of its workers was killed; whoever keeps the
+scheduler starts it anew.
 
-A worker that waits for work holds the lock of the queue that all workers read: killed, it takes the lock with it, and nothing would ever start again.
-A new scheduler has a new queue, and takes up what the old one left.
+A worker that waits for work holds the lock of the queue that all workers read: killed, it takes the lock with it, and
+nothing would ever start again. A new scheduler has a new queue, and takes up what the old one left.
 """
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """Which plan each query has in the next batch: what ran so far is remembered, optimizer.choice.consider decides, the
 ledger keeps the decision; no price is made here.
 
-A decision is made anew when there are new statistics, and is part of the batch's intent, so a batch that is run again runs the same plan. Everything
-remembered here can be read again from the ledger: the plan in force, what its boundaries took, the last decision.
+A decision is made anew when there are new statistics, and is part of the batch's intent, so a batch that is run again
+runs the same plan. Everything remembered here can be read again from the ledger: the plan in force, what its boundaries
+took, the last decision.
 """
 from __future__ import annotations
 
@@ -42,9 +43,10 @@ from optimizer.statistics.observed import Observed
 
 PATH = "ledger/decisions"
 STAMP = pa.timestamp("us", "UTC")
-DECISIONS = pa.schema([("boundary", STAMP), ("query", pa.string()), ("plan", pa.string()), ("form", pa.string()), ("switched_from", pa.string()),
-                       ("predicted_s", pa.float64()), ("best_s", pa.float64()), ("reason", pa.string()), ("rows_seen", pa.float64()),
-                       ("candidates", pa.string()), ("corrections", pa.string()), ("at", STAMP)])
+DECISIONS = pa.schema([("boundary", STAMP), ("query", pa.string()), ("plan", pa.string()), ("form", pa.string()),
+                       ("switched_from", pa.string()), ("predicted_s", pa.float64()), ("best_s", pa.float64()),
+                       ("reason", pa.string()), ("rows_seen", pa.float64()), ("candidates", pa.string()),
+                       ("corrections", pa.string()), ("at", STAMP)])
 COSTS_PATH = "ledger/costs"
 COSTS = pa.schema([("at", STAMP), ("measurements", pa.int64()), ("machine", pa.string()), ("document", pa.string())])
 MANY = 64               # files of decisions before they are merged
@@ -221,7 +223,10 @@ class Chooser:
 
     def _fit(self, choice: QueryChoice, observed: Observed, answer: Answer, took: float, cold: bool,
              count: int) -> None:
-        """`count` queries were answered in `took` seconds. The first batch of a process may tell what starting Spark costs, and not what work costs."""
+        """`count` queries were answered in `took` seconds.
+
+        The first batch of a process may tell what starting Spark costs, and not what work costs.
+        """
         amounts, before = _amounts(answer, observed), self.coefficients
         if cold and took > COLD * count * seconds(amounts.total, before):
             return
@@ -311,8 +316,8 @@ def last_coefficients(pipe: OpenPipeline) -> Coefficients:
 def remembered(pipe: OpenPipeline, query_state: QueryState, state: KeptState | None) -> QueryChoice:
     """What is remembered after a start, or for a text that replaced another.
 
-    The plan in force is the state's, its boundaries' seconds are in the ledger, corrections in the last decision. What was
-    there before the text was is another question's.
+    The plan in force is the state's, its boundaries' seconds are in the ledger, corrections in the last decision. What
+    was there before the text was is another question's.
     """
     began = text_since(pipe.ledger.all_changes(), query_state.name)
     if state is None or state.as_of < began:
@@ -380,7 +385,9 @@ def rows(rt: OpenPipeline, name: str) -> list[dict[str, Any]]:
     found = tables.open_table(place).rows()
     times = found.column("boundary").cast(pa.int64()).to_pylist()
     said = found.drop_columns(["boundary", "at"]).to_pylist()
-    return sorted(({**row, "boundary": t} for row, t in zip(said, times) if row["query"] == name), key=lambda row: row["boundary"])
+    return sorted(({
+        **row, "boundary": t
+    } for row, t in zip(said, times) if row["query"] == name), key=lambda row: row["boundary"])
 
 
 def in_force(rows: list[dict[str, Any]], boundary: int, plan: str, since: int = BEFORE_ALL) -> dict[str, Any] | None:

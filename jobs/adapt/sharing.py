@@ -36,10 +36,14 @@ PARSED = 200
 SHOWN = 20              # members that `query show` names
 MOVED = 1.2             # by this factor a stream's rows change before families are weighed again
 TASKS = "tasks"
-DEAR = "{count} queries of its form are in force, but their windows hold so many rows that each for itself, from state, costs less"
+DEAR = ("{count} queries of its form are in force, but their windows hold so many rows that each for itself, from "
+        "state, costs less")
 LONE = "no other query in force joins the same windows in the same way by the same groups{other}"
 FEW = "only {count} queries of its form are in force, and sharing pays from {least} on{other}"
-OTHER = {True: "; with other forms on its streams they are fewer than {family}, or one scan for all would cost more", False: ""}
+OTHER = {
+    True: "; with other forms on its streams they are fewer than {family}, or one scan for all would cost more",
+    False: ""
+}
 
 
 @dataclass(frozen=True)
@@ -186,11 +190,15 @@ class Sharer:
 
 def _unpriced(formed: Formed, least: int) -> Sharing:
     apart = {n: _few(len(names), least) for names in formed.forms.values() if len(names) < least for n in names}
-    groups = {f"shared:{own}-{k}": part for own, names in formed.forms.items() if len(names) >= least for k, part in enumerate(parts_of(names, MOST))}
+    groups = {
+        f"shared:{own}-{k}": part for own, names in formed.forms.items() if len(names) >= least
+        for k, part in enumerate(parts_of(names, MOST))
+    }
     return Sharing(groups, {**formed.apart, **apart})
 
 
-def _weighed(formed: Formed, forms: Collection[Form], rows: Rows, now: Mapping[str, set[str]], least: int, times: Mapping[str, float]) -> Sharing:
+def _weighed(formed: Formed, forms: Collection[Form], rows: Rows, now: Mapping[str, set[str]], least: int,
+             times: Mapping[str, float]) -> Sharing:
     """Sets that pay; of one that does not, the forms that do by themselves.
 
     `times`: seconds by what a group counted, over those by the rule.
@@ -203,7 +211,8 @@ def _weighed(formed: Formed, forms: Collection[Form], rows: Rows, now: Mapping[s
         return together(made.load) * max((times.get(part, 1.0) for part in _named(formed, made)), default=1.0)
 
     def pay(made: Set) -> bool:
-        return made.load.members >= least and pays(price(made), made.load, any({f.name for f in made.forms} & names for names in now.values()))
+        return made.load.members >= least and pays(price(made), made.load,
+                                                   any({f.name for f in made.forms} & names for names in now.values()))
 
     for whole in families(forms, rows, [frozenset(names) for names in now.values()], least, FAMILY):
         for made in [whole] if pay(whole) else [one(f, rows, least) for f in whole.forms]:
@@ -231,7 +240,10 @@ def _named(formed: Formed, made: Set) -> dict[str, tuple[str, ...]]:
 def _apart(made: Set, count: int, least: int, several: bool) -> str:
     if count >= least:
         return DEAR.format(count=count)
-    return _few(count, least, f"; with others it cannot: {made.forms[0].apart}" if made.forms[0].apart else OTHER[several].format(family=FAMILY))
+    return _few(
+        count, least,
+        f"; with others it cannot: {made.forms[0].apart}" if made.forms[0].apart else OTHER[several].format(
+            family=FAMILY))
 
 
 def _few(count: int, least: int, other: str = "") -> str:
@@ -259,13 +271,15 @@ class Rows:
     def scale(self, forms: Iterable[Form]) -> tuple[tuple[str, str, int, int], ...]:
         """The orders of magnitude of all that forms read: while they stay, what was decided stands."""
         found = {(stream, windows): self(stream, windows) for f in forms for stream, windows in f.windows.items()}
-        return tuple((stream, repr(windows), round(log(1 + read, MOVED)), round(log(1 + came, MOVED))) for (stream, windows), (read, came) in found.items())
+        return tuple((stream, repr(windows), round(log(1 + read, MOVED)), round(log(1 + came, MOVED)))
+                     for (stream, windows), (read, came) in found.items())
 
     def _counted(self, stream: str, windows: frozenset[Window]) -> tuple[float, float]:
         if not tables.exists(self.rt.path("streams", stream)):
             return 0.0, 0.0
         files, stamp = self.rt.table(f"streams/{stream}").files(), self.rt.pipeline.streams[stream].event_time
-        oldest, since, at = min(w.oldest(self.boundary) for w in windows), self.boundary - self.rt.pipeline.batch, self.boundary
+        oldest, since, at = min(
+            w.oldest(self.boundary) for w in windows), self.boundary - self.rt.pipeline.batch, self.boundary
         window = sum(f.rows for f in files if f.high.get(stamp, oldest) >= oldest and f.low.get("_boundary", at) <= at)
         return float(window), float(sum(f.rows for f in files if since < f.high.get("_boundary", at) <= at))
 
@@ -312,12 +326,14 @@ def _way(rt: OpenPipeline, query_state: QueryState, plan: Plan | None) -> dict[s
     """How the last boundary's work was done."""
     if plan is None:
         return {}
-    divided = normal(parsed(query_state.sql, rt.catalog)).inputs[plan.divided].source if plan.divided is not None else None
+    divided = normal(parsed(query_state.sql,
+                            rt.catalog)).inputs[plan.divided].source if plan.divided is not None else None
     return {"way": {"split": plan.split, "exchange": plan.exchange, "divided": divided}}
 
 
 def _own_reason(rt: OpenPipeline, query_state: QueryState) -> str:
-    return _bound(query_state, ()) or _formed(query_state.sql, rt.catalog)[1] or "it shared with none at the last boundary"
+    return _bound(query_state,
+                  ()) or _formed(query_state.sql, rt.catalog)[1] or "it shared with none at the last boundary"
 
 
 def tables_of(query_state: QueryState) -> tuple[str, str]:

@@ -239,7 +239,8 @@ def _counted(answer: Answer) -> tuple[float | None, float | None]:
     con = kernel.shared()
     con.register("computed", answer.partials)
     try:
-        merged = f"SELECT sum(c) AS n FROM computed WHERE _t = {answer.work.due[-1]}{' GROUP BY ' + ', '.join(keys) if keys else ''}"
+        merged = ("SELECT sum(c) AS n FROM computed WHERE _t = "
+                  f"{answer.work.due[-1]}{' GROUP BY ' + ', '.join(keys) if keys else ''}")
         groups, joined = con.execute(f"SELECT count(*), sum(n) FROM ({merged}) AS q WHERE n > 0").fetchall()[0]
         return float(groups), float(joined or 0)
     finally:
@@ -260,7 +261,9 @@ def _first_look(rt: OpenPipeline, query: Query) -> Observed:
     whole = [f for f in found if f is not None]
     if len(whole) < len(found) or not any(f.rows for f, i in zip(whole, query.inputs) if i.is_stream):
         return assumed(asked_shape, rt.pipeline.batch)
-    last = max(f.high.get("_boundary", 0) for i in query.inputs if i.is_stream for f in rt.table(f"streams/{i.source}").files())
+    last = max(
+        f.high.get("_boundary", 0) for i in query.inputs if i.is_stream
+        for f in rt.table(f"streams/{i.source}").files())
     sample = Sample(last, rt.pipeline.batch / SECOND, tuple(whole))
     known = estimated(asked_shape, [sample], rt.pipeline.batch)
     assert known is not None
@@ -284,13 +287,16 @@ def _cold_stream(rt: OpenPipeline, low: Lowering, i: int, declared: Input) -> In
     path, stamp = f"streams/{declared.source}", declared.event_time or ""
     if not tables.exists(places.join(rt.pipeline.warehouse, path)) or rt.table(path).refresh().features:
         return None
-    files = sorted((f for f in rt.table(path).files() if stamp in f.high and "_boundary" in f.high), key=lambda f: f.high[stamp])[-COLD_FILES:]
+    files = sorted((f for f in rt.table(path).files() if stamp in f.high and "_boundary" in f.high),
+                   key=lambda f: f.high[stamp])[-COLD_FILES:]
     if not files:
         return None
-    upto, since, until = max(f.high["_boundary"] for f in files), min(f.low[stamp] for f in files), max(f.high[stamp] for f in files) + 1
+    upto, since, until = max(f.high["_boundary"] for f in files), min(
+        f.low[stamp] for f in files), max(f.high[stamp] for f in files) + 1
     names = tuple(places.join(rt.table(path).path, f.path) for f in files)
     one = take(SampleOrder("", i, sampling(low, i, rt.pipeline.batch, -1, upto), names, most=COLD_ROWS)).sample
     if one is None or not one.rows:
         return None
     there = _within(rt.table(path), stamp, Range(-1, upto, since, until))
-    return replace(one, seconds=max(until - since, rt.pipeline.batch) / SECOND * one.rows / there, window=_window(rt.table(path), declared, upto))
+    return replace(one, seconds=max(until - since, rt.pipeline.batch) / SECOND * one.rows / there,
+                   window=_window(rt.table(path), declared, upto))

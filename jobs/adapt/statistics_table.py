@@ -1,4 +1,8 @@
-"""warehouse/ledger/statistics: a row for each input of a sampled query and batch, for people to query and for a runner to go on from; it may lose rows."""
+"""warehouse/ledger/statistics: a row for each input of a sampled query and batch, for people to query and for a runner
+to go on from.
+
+It may lose rows.
+"""
 from __future__ import annotations
 
 import json
@@ -21,18 +25,28 @@ from optimizer.statistics.samples import Sample, document, from_document
 PATH = "ledger/statistics"
 MANY = 64                # files before they are merged
 STAYS = 20_000           # rows that stay when they are
-NUMBERS = ("rate", "window", "selectivity", "late", "combinations", "keys", "overlap", "heaviest", "groups", "fanout", "weight")
-SCHEMA = pa.schema([("boundary", INSTANT), ("query", pa.string()), ("input", pa.int32()), ("alias", pa.string()), ("source", pa.string()),
-                    ("rows", pa.int64()), ("seconds", pa.float64()), *((name, pa.float64()) for name in NUMBERS),
-                    ("text", pa.string()), ("sample", pa.string())])
+NUMBERS = ("rate", "window", "selectivity", "late", "combinations", "keys", "overlap", "heaviest", "groups", "fanout",
+           "weight")
+SCHEMA = pa.schema([("boundary", INSTANT), ("query", pa.string()), ("input", pa.int32()), ("alias", pa.string()),
+                    ("source", pa.string()), ("rows", pa.int64()), ("seconds", pa.float64()),
+                    *((name, pa.float64()) for name in NUMBERS), ("text", pa.string()), ("sample", pa.string())])
 
 
 def rows(query: str, text: str, sample: Sample, told: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """`told` has what is said of each input; the sample itself goes along as JSON."""
     common = {"dialect": sample.dialect, "groups": sample.groups, "joined": sample.joined}
-    return [{**said, "boundary": sample.at, "query": query, "input": i, "rows": found.rows, "seconds": found.seconds or sample.seconds, "text": text,
-             "sample": json.dumps({**common, **document(found)}, separators=(",", ":"))}
-            for i, (said, found) in enumerate(zip(told, sample.inputs))]
+    return [{
+        **said, "boundary": sample.at,
+        "query": query,
+        "input": i,
+        "rows": found.rows,
+        "seconds": found.seconds or sample.seconds,
+        "text": text,
+        "sample": json.dumps({
+            **common,
+            **document(found)
+        }, separators=(",", ":"))
+    } for i, (said, found) in enumerate(zip(told, sample.inputs))]
 
 
 def append(rt: OpenPipeline, found: list[dict[str, Any]]) -> None:
@@ -43,10 +57,14 @@ def append(rt: OpenPipeline, found: list[dict[str, Any]]) -> None:
 
 
 def last(rt: OpenPipeline, query: str, text: str) -> list[Sample]:
-    """A query's last samples, newest first; none of another text of that name, and none where the table cannot be read."""
+    """A query's last samples, newest first.
+
+    None of another text of that name, and none where the table cannot be read.
+    """
     try:
         return _last(rt, query, text) if tables.exists(places.join(rt.pipeline.warehouse, PATH)) else []
-    except (ForebayError, tables.Broken, kernel.Error, OSError, LookupError, TypeError, ValueError):      # also rows of another version of this program
+    # also rows of another version of this program
+    except (ForebayError, tables.Broken, kernel.Error, OSError, LookupError, TypeError, ValueError):
         return []
 
 
@@ -54,7 +72,9 @@ def joins(rt: OpenPipeline, query: str) -> dict[int, tuple[float, float]]:
     """By boundary at which a plan counted them: joined rows, and how many they are for each row of the windows."""
     if not tables.exists(places.join(rt.pipeline.warehouse, PATH)):
         return {}
-    found = ask(rt.table(PATH).refresh(), "statistics", f"""SELECT epoch_us(boundary), min(fanout), min(fanout) / nullif(sum("window"), 0) FROM statistics
+    found = ask(
+        rt.table(PATH).refresh(), "statistics",
+        f"""SELECT epoch_us(boundary), min(fanout), min(fanout) / nullif(sum("window"), 0) FROM statistics
         WHERE query = {string(query)} GROUP BY boundary HAVING min(fanout) IS NOT NULL AND sum("window") > 0""")
     return {t: (rows, each) for t, rows, each in found}
 
@@ -72,16 +92,20 @@ def _last(rt: OpenPipeline, query: str, text: str) -> list[Sample]:
 def _sample(at: int, parts: list[tuple[float, dict[str, Any]]]) -> Sample:
     said = parts[0][1]
     seconds = next((s for s, p in parts if p["seconds"] is None), parts[0][0])
-    return Sample(at, seconds, tuple(from_document(p) for _, p in parts), said["dialect"], said["groups"], said["joined"])
+    return Sample(at, seconds, tuple(from_document(p) for _, p in parts), said["dialect"], said["groups"],
+                  said["joined"])
 
 
 def _tidy(table: Table) -> None:
     """One file of many: the newest rows, and samples only where they are still merged."""
     con, paths = kernel.shared(), table.paths
     try:
-        kept = kernel.table(con, f"""SELECT * EXCLUDE (age) REPLACE (CASE WHEN age <= {KEPT} THEN sample END AS sample) FROM (
-            SELECT *, row_number() OVER (PARTITION BY query, input ORDER BY boundary DESC) AS age FROM read_parquet({kernel.files(con, paths)})
+        kept = kernel.table(
+            con, f"""SELECT * EXCLUDE (age) REPLACE (CASE WHEN age <= {KEPT} THEN sample END AS sample) FROM (
+            SELECT *, row_number() OVER (PARTITION BY query, input ORDER BY boundary DESC) AS age FROM
+            read_parquet({kernel.files(con, paths)})
             ORDER BY boundary DESC LIMIT {STAYS}) ORDER BY boundary, query, input""")
     finally:
         con.close()
-    table.commit([tables.write(table.path, kept.cast(table.schema), tables.unique("merged"))], [f.path for f in table.files()])
+    table.commit([tables.write(table.path, kept.cast(table.schema), tables.unique("merged"))],
+                 [f.path for f in table.files()])

@@ -1,7 +1,9 @@
-"""One batch: from a batch's fixed description to orders for tasks, answers, and the commits of state and results; deterministic, so that it can be run again.
+"""One batch: from a batch's fixed description to orders for tasks, answers, and the commits of state and results;
+deterministic, so that it can be run again.
 
-The description (jobs.ledger.ledger.Batch) names boundaries, plans, relation versions, and state versions as they were before. Whatever a crash left,
-running it again gives the same rows, and a table that has the batch's number already is left alone.
+The description (jobs.ledger.ledger.Batch) names boundaries, plans, relation versions, and state versions as they were
+before. Whatever a crash left, running it again gives the same rows, and a table that has the batch's number already is
+left alone.
 """
 from __future__ import annotations
 
@@ -45,14 +47,15 @@ class Exhausted(ForebayError):
     """A query's work does not fit into a task's memory under its plan, in however many parts."""
 
     def __init__(self, query: str, plan: str, what: str) -> None:
-        super().__init__("out-of-memory", f"{query} does not fit into the memory of a task under {plan}: {what}", hint=memory.MORE, exit_code=1)
+        super().__init__("out-of-memory", f"{query} does not fit into the memory of a task under {plan}: {what}",
+                         hint=memory.MORE, exit_code=1)
         self.query, self.plan = query, plan
 
 
 @dataclass
 class Answer:
-    """What a query's tasks made of it. `failed` is (boundary, message): nothing from that boundary on; `partials` are what `rows` was merged from,
-    those of the second for each pair of `repeats`."""
+    """What a query's tasks made of it. `failed` is (boundary, message): nothing from that boundary on; `partials` are
+    what `rows` was merged from, those of the second for each pair of `repeats`."""
 
     work: QueryWork
     rows: pa.Table | None = None
@@ -83,15 +86,17 @@ class Answered:
     spread: Spread = field(default_factory=dict)
 
 
-def answers(context: Context, batch: Batch, todo: list[QueryWork], asked: Sequence[SampleOrder] = (), groups: Sequence[Together] = (),
-            spread: Spread | None = None) -> Answered:
-    """All queries in one Spark job, and the samples with them; a query that fails is tried again boundary by boundary to find from where.
+def answers(context: Context, batch: Batch, todo: list[QueryWork], asked: Sequence[SampleOrder] = (),
+            groups: Sequence[Together] = (), spread: Spread | None = None) -> Answered:
+    """All queries in one Spark job, and the samples with them; a query that fails is tried again boundary by boundary
+    to find from where.
 
     Members that a group has to leave out run apart, in a job after it. `spread`: of texts that did not fit before, how
     they are divided at once.
     """
     spread = dict(spread or {})
-    outcomes, taken = _perform(context, batch, [_divided(w, spread.get(w.text_and_plan, 1)) for w in todo], asked, groups)
+    outcomes, taken = _perform(context, batch, [_divided(w, spread.get(w.text_and_plan, 1)) for w in todo], asked,
+                               groups)
     outcomes = _in_more_parts(context, batch, todo, outcomes, spread)
     by_query: dict[str, list[TaskResult]] = {}
     for outcome in outcomes:
@@ -105,16 +110,17 @@ def answers(context: Context, batch: Batch, todo: list[QueryWork], asked: Sequen
 
 def _in_more_parts(context: Context, batch: Batch, todo: list[QueryWork], outcomes: list[TaskResult],
                    spread: dict[tuple[str, Plan], int]) -> list[TaskResult]:
-    """Queries that did not fit into their tasks' memory are computed again, divided by key into more and more parts, one after another in a task:
-    each part holds less, though it reads all. The rows are the same; only how they were divided is not as the batch says."""
+    """Queries that did not fit into their tasks' memory are computed again, divided by key into more and more parts,
+    one after another in a task: each part holds less, though it reads all. The rows are the same; only how they were
+    divided is not as the batch says."""
     def further(work: QueryWork) -> bool:
         return _exhausted(work, outcomes) and can_divide(work) and spread.get(work.text_and_plan, 1) < MOST_SPREAD
 
     while again := [w for w in todo if further(w)]:
         spread.update({w.text_and_plan: spread.get(w.text_and_plan, 1) * SPREAD for w in again})
         for w in again:
-            log.warning("%s does not fit into a task's %s under %s: its work is divided into %d times as many parts", w.name, context.tasks.memory,
-                        w.plan.name, spread[w.text_and_plan])
+            log.warning("%s does not fit into a task's %s under %s: its work is divided into %d times as many parts",
+                        w.name, context.tasks.memory, w.plan.name, spread[w.text_and_plan])
         repeated = {w.name for w in again}
         divided = [_divided(w, spread[w.text_and_plan]) for w in again]
         outcomes = [o for o in outcomes if o.query not in repeated] + _perform(context, batch, divided)[0]
@@ -134,7 +140,8 @@ def _divided(work: QueryWork, times: int) -> QueryWork:
     if times == 1:
         return work
     by_key = len(work.query.inputs) == 1 or shape(work.query).common_key() is not None
-    return replace(work, parts=work.parts * times, plan=replace(work.plan, exchange="partition") if by_key else work.plan)
+    return replace(work, parts=work.parts * times,
+                   plan=replace(work.plan, exchange="partition") if by_key else work.plan)
 
 
 def _perform(context: Context, batch: Batch, todo: list[QueryWork], asked: Sequence[SampleOrder] = (),
@@ -142,12 +149,16 @@ def _perform(context: Context, batch: Batch, todo: list[QueryWork], asked: Seque
     """Each query where its plan places it, and its samples there too."""
     orders = [o for g in groups for o in shared_orders(context, batch, g)]
     orders += [o for w in todo if w.plan.place == "tasks" for o in task_orders(context, batch, w)]
-    outcomes, taken = _in_tasks(context, batch.parts or None, orders, [a for a in asked if a.sampling.dialect == "duckdb"])
-    outcomes += [jvm.perform(context.tasks.session, jvm_order(context, batch, w)) for w in todo if w.plan.place == "jvm"]
+    outcomes, taken = _in_tasks(context, batch.parts or None, orders,
+                                [a for a in asked if a.sampling.dialect == "duckdb"])
+    outcomes += [
+        jvm.perform(context.tasks.session, jvm_order(context, batch, w)) for w in todo if w.plan.place == "jvm"
+    ]
     return outcomes, taken + [jvm.take(context.tasks.session, a) for a in asked if a.sampling.dialect == "spark"]
 
 
-def _in_tasks(context: Context, width: int | None, orders: list[TaskOrder], asked: Sequence[SampleOrder]) -> tuple[list[TaskResult], list[SampleResult]]:
+def _in_tasks(context: Context, width: int | None, orders: list[TaskOrder],
+              asked: Sequence[SampleOrder]) -> tuple[list[TaskResult], list[SampleResult]]:
     """One Spark job; one more before it where anything is broadcast, and one beside it where Spark shuffles."""
     shuffled, direct = ([o for o in orders if o.shuffled == wanted] for wanted in (True, False))
     sent = [s for found in context.tasks.map(prepare, [o for o in direct if o.narrow.before], width) for s in found]
@@ -202,8 +213,16 @@ def _made(context: Context, work: QueryWork, outcomes: list[TaskResult]) -> Answ
     con.register("computed", made.partials)
     same = quiet.repeated(work.due, points(context, work))
     made.repeats = tuple(same)
-    con.register("same", pa.table({"_t": pa.array([t for t, _ in same], pa.int64()), "_of": pa.array([c for _, c in same], pa.int64())}))
-    con.execute("CREATE TEMP VIEW partials AS SELECT same._t, computed.* EXCLUDE (_t) FROM computed JOIN same ON computed._t = same._of")
+    con.register(
+        "same",
+        pa.table({
+            "_t": pa.array([t for t, _ in same], pa.int64()),
+            "_of": pa.array([c for _, c in same], pa.int64())
+        }))
+    con.execute(
+        "CREATE TEMP VIEW partials AS SELECT same._t, computed.* EXCLUDE (_t) FROM computed JOIN same ON computed._t = "
+        "same._of"
+    )
     con.register("due", pa.table({"_t": pa.array(work.due, pa.int64())}))
     try:
         made.rows = kernel.table(con, final(Lowering(shape(work.query), work.plan, narrow=False)))
@@ -212,21 +231,28 @@ def _made(context: Context, work: QueryWork, outcomes: list[TaskResult]) -> Answ
     return made
 
 
-def store(context: Context, batch: Batch, made: list[Answer], groups: Sequence[Shared] = ()) -> list[tuple[str, list[str]]]:
+def store(context: Context, batch: Batch, made: list[Answer],
+          groups: Sequence[Shared] = ()) -> list[tuple[str, list[str]]]:
     """Commits state, then results, each table once, whoever tries; gives the files that left (path of table, names)."""
     jobs: list[tuple[str, Any, list[File], list[str]]] = []
     for answer in made:
         if answer.failed is None:
-            jobs += [_state_commit(context, batch, answer, kept) for kept in state_sets(Lowering(shape(answer.work.query), answer.work.plan))]
+            jobs += [
+                _state_commit(context, batch, answer, kept)
+                for kept in state_sets(Lowering(shape(answer.work.query), answer.work.plan))
+            ]
     failpoints.at("batch.before-state")
     _commit_all(context, batch, jobs)
     failpoints.at("batch.after-state")
-    _commit_all(context, batch, [c for c in (_result_commit(context, batch, a) for a in made) if c] + _shared_commits(context, batch, groups))
+    _commit_all(
+        context, batch,
+        [c for c in (_result_commit(context, batch, a) for a in made) if c] + _shared_commits(context, batch, groups))
     failpoints.at("batch.after-results")
     return [(path, gone) for path, _, _, gone in jobs if gone]
 
 
-def _state_commit(context: Context, batch: Batch, answer: Answer, kept: StateSet) -> tuple[str, Any, list[File], list[str]]:
+def _state_commit(context: Context, batch: Batch, answer: Answer,
+                  kept: StateSet) -> tuple[str, Any, list[File], list[str]]:
     """What a set gains and loses: an appended one sheds files in which everything has ended, another is replaced."""
     path, last = state_folder(answer.work, kept.name), answer.work.due[-1]
     version = batch.state_versions.get(path)
@@ -248,7 +274,8 @@ def _result_commit(context: Context, batch: Batch, answer: Answer) -> tuple[str,
     return (path, columns, files, []) if files else None
 
 
-def _shared_commits(context: Context, batch: Batch, groups: Sequence[Shared]) -> list[tuple[str, Any, list[File], list[str]]]:
+def _shared_commits(context: Context, batch: Batch,
+                    groups: Sequence[Shared]) -> list[tuple[str, Any, list[File], list[str]]]:
     """One commit a shared table, however many queries and groups have rows for it."""
     rows: dict[str, list[pa.Table]] = {}
     for path, found in (pair for s in groups for pair in s.rows):

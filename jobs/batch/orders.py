@@ -1,4 +1,7 @@
-"""From a batch's works to orders: the program of each, with the files that its sources name; tables are looked up, no row is read."""
+"""From a batch's works to orders: the program of each, with the files that its sources name.
+
+Tables are looked up, no row is read.
+"""
 from __future__ import annotations
 
 from dataclasses import replace
@@ -23,24 +26,35 @@ def task_orders(context: Context, batch: Batch, work: QueryWork) -> list[TaskOrd
     return [_order(context, batch, work, replace(low, part=part), todo, floor) for part in range(work.parts)]
 
 
-def _order(context: Context, batch: Batch, work: QueryWork, low: Lowering, todo: tuple[int, ...], floor: int) -> TaskOrder:
-    part, (narrow, wide) = low.part, (program(replace(low, narrow=n), todo, work.previous, floor) for n in (True, False))
+def _order(context: Context, batch: Batch, work: QueryWork, low: Lowering, todo: tuple[int, ...],
+           floor: int) -> TaskOrder:
+    part, (narrow,
+           wide) = low.part, (program(replace(low, narrow=n), todo, work.previous, floor) for n in (True, False))
     sources = [*(s for s in narrow.sources if s.kind != "exchange"), *(f.source for f in narrow.before)]
     found = {s.name: located(context, batch, work, s, part) for s in sources}
     files, certain = {n: p[0] for n, p in found.items()}, {n: p[1] for n, p in found.items()}
-    return TaskOrder(work.name, part, work.parts, narrow, wide, files, _folders(context, work), f"b{batch.number}", _rows_to(context, work), certain)
+    return TaskOrder(work.name, part, work.parts, narrow, wide, files, _folders(context, work), f"b{batch.number}",
+                     _rows_to(context, work), certain)
 
 
 def jvm_order(context: Context, batch: Batch, work: QueryWork) -> jvm.SparkOrder:
     floor = _floor(context, work) if work.query.returns_rows else 0
     made = program(Lowering(shape(work.query), work.plan, "spark", narrow=False), work.due, work.previous, floor)
-    streams = {s.name: (context.table(f"streams/{s.of}").path, context.table(f"streams/{s.of}").version) for s in made.sources if s.kind == "stream"}
+    streams = {
+        s.name: (context.table(f"streams/{s.of}").path, context.table(f"streams/{s.of}").version)
+        for s in made.sources
+        if s.kind == "stream"
+    }
     files = {s.name: located(context, batch, work, s, 0)[0] for s in made.sources if s.kind != "stream"}
-    return jvm.SparkOrder(work.name, made, streams, files, _folders(context, work), f"b{batch.number}", _rows_to(context, work))
+    return jvm.SparkOrder(work.name, made, streams, files, _folders(context, work), f"b{batch.number}",
+                          _rows_to(context, work))
 
 
 def located(context: Context, batch: Batch, work: QueryWork, source: Source, part: int) -> Split:
-    """The files behind a source, by the tables' statistics, and those whose times need not be read; a dealt source gives each task its share."""
+    """The files behind a source, by the tables' statistics, and those whose times need not be read.
+
+    A dealt source gives each task its share.
+    """
     if source.kind == "relation":
         file = context.relation_file(source.of, batch.relation_versions[source.of])
         return (places.join(context.warehouse, "relations", source.of, file.path),), ()
@@ -59,11 +73,15 @@ def located(context: Context, batch: Batch, work: QueryWork, source: Source, par
 def points(context: Context, work: QueryWork) -> tuple[int, ...]:
     """The boundaries that are computed; the others repeat one of them."""
     streams = {i.source for i in work.query.inputs if i.is_stream}
-    return quiet.points(work.query, work.due, {s: context.table(f"streams/{s}").files() for s in streams}) if len(work.due) > 2 else work.due
+    return quiet.points(work.query, work.due, {s: context.table(f"streams/{s}").files()
+                                               for s in streams}) if len(work.due) > 2 else work.due
 
 
 def _folders(context: Context, work: QueryWork) -> dict[str, str]:
-    return {name: places.join(context.warehouse, state_folder(work, name)) for name in state_columns(Lowering(shape(work.query), work.plan))}
+    return {
+        name: places.join(context.warehouse, state_folder(work, name))
+        for name in state_columns(Lowering(shape(work.query), work.plan))
+    }
 
 
 def _rows_to(context: Context, work: QueryWork) -> str | None:
@@ -72,11 +90,14 @@ def _rows_to(context: Context, work: QueryWork) -> str | None:
 
 def _floor(context: Context, work: QueryWork) -> int:
     """No row that comes with this batch has an earlier event time."""
-    times = [f.low.get(i.event_time, 0) for i in work.query.inputs if i.event_time for f in context.table(f"streams/{i.source}").files()
-             if f.high.get("_boundary", work.due[-1]) > work.previous]
+    times = [
+        f.low.get(i.event_time, 0) for i in work.query.inputs if i.event_time
+        for f in context.table(f"streams/{i.source}").files() if f.high.get("_boundary", work.due[-1]) > work.previous
+    ]
     return min(times, default=0)
 
 
 def complete(context: Context, work: QueryWork) -> frozenset[tuple[int, str]]:
     """Columns without NULL in all rows that there are, so in all that any set holds."""
-    return frozenset((i, name) for i, x in enumerate(work.query.inputs) if x.is_stream for name in context.table(f"streams/{x.source}").complete())
+    return frozenset((i, name) for i, x in enumerate(work.query.inputs) if x.is_stream
+                     for name in context.table(f"streams/{x.source}").complete())

@@ -1,4 +1,7 @@
-"""Which boundaries repeat the answer before them: no row came, entered or left in between, by the files' statistics; it reads no row."""
+"""Which boundaries repeat the answer before them: no row came, entered or left in between, by the files' statistics.
+
+It reads no row.
+"""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
@@ -11,11 +14,20 @@ Span = tuple[int, int]      # event times since ≤ ts < until
 
 
 def points(query: Query, due: tuple[int, ...], files: Mapping[str, Iterable[File]]) -> tuple[int, ...]:
-    """The boundaries among `due` that have to be computed: the first, the last, and each at which anything can differ from the one before."""
+    """The boundaries among `due` that have to be computed: the first, the last, and each at which anything can differ
+    from the one before.
+    """
     if query.windows:
         return due                  # which windows end differs from boundary to boundary
-    near = [(i.window, i.event_time or "", [f for f in files[i.source] if _near(f, i.window, i.event_time or "", due)]) for i in query.inputs if i.window]
-    between = [t for p, t in zip(due, due[1:-1]) if any(_changes(f, window, stamp, p, t, query.returns_rows) for window, stamp, found in near for f in found)]
+    near = [(i.window, i.event_time or "", [f
+                                            for f in files[i.source]
+                                            if _near(f, i.window, i.event_time or "", due)])
+            for i in query.inputs
+            if i.window]
+    between = [
+        t for p, t in zip(due, due[1:-1]) if any(
+            _changes(f, window, stamp, p, t, query.returns_rows) for window, stamp, found in near for f in found)
+    ]
     return (*due[:1], *between, *due[1:][-1:])
 
 
@@ -33,7 +45,9 @@ def _came(file: File, p: int, t: int) -> bool:
 
 
 def _moved(window: Window, p: int, t: int) -> tuple[Span, ...]:
-    """Event times that a window leaves behind on its way from p to t, and, where it moves in slides, those it takes in then."""
+    """Event times that a window leaves behind on its way from p to t, and, where it moves in slides, those it takes in
+    then.
+    """
     left = ((window.oldest(p), window.oldest(t)),)
     return (*left, (p // window.slide * window.slide, t // window.slide * window.slide)) if window.slide else left
 

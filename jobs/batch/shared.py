@@ -1,6 +1,8 @@
-"""Many queries' answers from one work in one batch: its orders for tasks, then each query's rows from what they hand over; it decides nothing, commits nothing.
+"""Many queries' answers from one work in one batch: its orders for tasks, then each query's rows from what they hand
+over; it decides nothing, commits nothing.
 
-A query that fails, or whose class holds a row that fails, is named and left out: it is run apart, where it fails (or not) as if there were no others.
+A query that fails, or whose class holds a row that fails, is named and left out: it is run apart, where it fails (or
+not) as if there were no others.
 """
 from __future__ import annotations
 
@@ -38,7 +40,10 @@ LEAST_FACTOR = 0.01
 
 @dataclass(frozen=True)
 class Together:
-    """A family of groups in one batch. Each of `works` is as if a group were one query: its first member's name stands for it."""
+    """A family of groups in one batch.
+
+    Each of `works` is as if a group were one query: its first member's name stands for it.
+    """
 
     name: str
     family: Family
@@ -61,7 +66,9 @@ class Together:
 
 @dataclass(frozen=True)
 class TemplateAnswers:
-    """Answers of one template's members at the boundaries `due`, and what the join made of them: `partials` and `repeats` as of an Answer."""
+    """Answers of one template's members at the boundaries `due`, and what the join made of them: `partials` and
+    `repeats` as of an Answer.
+    """
 
     template: Template
     rows: pa.Table
@@ -72,8 +79,8 @@ class TemplateAnswers:
 
 @dataclass(frozen=True)
 class Shared:
-    """What came of it: rows of the members of each template, who has to run apart, the longest task's seconds; where cells were counted, what they say of
-    equation (2) and of seconds by way."""
+    """What came of it: rows of the members of each template, who has to run apart, the longest task's seconds; where
+    cells were counted, what they say of equation (2) and of seconds by way."""
 
     together: Together
     made: tuple[TemplateAnswers, ...]
@@ -84,7 +91,8 @@ class Shared:
     @cached_property
     def rows(self) -> tuple[tuple[str, pa.Table], ...]:
         """By shared table."""
-        return tuple((table_of(self.together.query_states[m.template.members[0][0]].columns), m.rows) for m in self.made)
+        return tuple(
+            (table_of(self.together.query_states[m.template.members[0][0]].columns), m.rows) for m in self.made)
 
     @cached_property
     def answered(self) -> tuple[str, ...]:
@@ -135,7 +143,8 @@ def together(context: Context, batch: Batch, query_states: Mapping[str, QuerySta
 
 def _work(context: Context, batch: Batch, made: Group, query_states: Mapping[str, QueryState]) -> QueryWork:
     due = tuple(t for t in batch.boundaries if t % made.common.every == 0)
-    return QueryWork(query_states[made.names[0]], made.common, made.plan, due, BEGINNING, batch.boundaries[0], made.plan.parts or wide(context, batch))
+    return QueryWork(query_states[made.names[0]], made.common, made.plan, due, BEGINNING, batch.boundaries[0],
+                     made.plan.parts or wide(context, batch))
 
 
 def watched(context: Context, asked: Together) -> list[QueryWork]:
@@ -146,9 +155,15 @@ def watched(context: Context, asked: Together) -> list[QueryWork]:
 
 def orders(context: Context, batch: Batch, asked: Together) -> list[TaskOrder]:
     """One for each task."""
-    lows = tuple(lowering(g, parts=w.parts, complete=complete(context, w)) for g, w in zip(asked.family.groups, asked.works))
-    todo, count = _points(context, asked), batch.number % COUNTED == 0 or _prices(batch, asked).counted_times_rule is None
-    return [_order(context, batch, asked, tuple(replace(low, part=part) for low in lows), todo, count) for part in range(asked.works[0].parts)]
+    lows = tuple(
+        lowering(g, parts=w.parts, complete=complete(context, w)) for g, w in zip(asked.family.groups, asked.works))
+    todo, count = _points(context,
+                          asked), batch.number % COUNTED == 0 or _prices(batch, asked).counted_times_rule is None
+    return [
+        _order(context, batch, asked, tuple(replace(low, part=part)
+                                            for low in lows), todo, count)
+        for part in range(asked.works[0].parts)
+    ]
 
 
 def _points(context: Context, asked: Together) -> tuple[int, ...]:
@@ -156,20 +171,28 @@ def _points(context: Context, asked: Together) -> tuple[int, ...]:
     return tuple(sorted({t for w in asked.works for t in points(context, w)}))
 
 
-def _order(context: Context, batch: Batch, asked: Together, lows: tuple[Lowering, ...], todo: tuple[int, ...], count: bool) -> TaskOrder:
-    narrow, wide = (_program(asked.family, tuple(replace(low, narrow=n) for low in lows), todo, count) for n in (True, False))
+def _order(context: Context, batch: Batch, asked: Together, lows: tuple[Lowering, ...], todo: tuple[int, ...],
+           count: bool) -> TaskOrder:
+    narrow, wide = (_program(asked.family, tuple(replace(low, narrow=n)
+                                                 for low in lows), todo, count)
+                    for n in (True, False))
     work = {i.source: w for w in asked.works for i in w.query.inputs}
     found = {s.name: located(context, batch, work[s.of], s, lows[0].part) for s in narrow.sources}
     files, certain = {n: p[0] for n, p in found.items()}, {n: p[1] for n, p in found.items()}
-    return TaskOrder(asked.name, lows[0].part, lows[0].parts, narrow, wide, files, {}, f"b{batch.number}", certain=certain)
+    return TaskOrder(asked.name, lows[0].part, lows[0].parts, narrow, wide, files, {}, f"b{batch.number}",
+                     certain=certain)
 
 
 def _program(asked: Family, lows: tuple[Lowering, ...], todo: tuple[int, ...], count: bool) -> Program:
-    return family_program(asked, lows, todo, count) if len(lows) > 1 else shared_program(asked.groups[0], lows[0], todo, count)
+    return family_program(asked, lows, todo, count) if len(lows) > 1 else shared_program(
+        asked.groups[0], lows[0], todo, count)
 
 
 def shared(context: Context, batch: Batch, asked: Together, outcomes: Sequence[TaskResult]) -> Shared:
-    """All members' answers; where a task failed, for whatever member's sake, or had too little memory for all of them, all run apart."""
+    """All members' answers.
+
+    Where a task failed, for whatever member's sake, or had too little memory for all of them, all run apart.
+    """
     seconds = max((o.seconds for o in outcomes), default=0.0)
     if any(o.failed or o.exhausted for o in outcomes):
         return Shared(asked, (), frozenset(asked.names), seconds)
@@ -186,12 +209,15 @@ def shared(context: Context, batch: Batch, asked: Together, outcomes: Sequence[T
 
 
 def _counted(batch: Batch, asked: Together, outcomes: Sequence[TaskResult], points_: int) -> QueryGroupPrices:
-    """By what the tasks counted: equation (2) of all groups, and seconds of each way to do the work of one that has no other beside it."""
+    """By what the tasks counted: equation (2) of all groups, and seconds of each way to do the work of one that has no
+    other beside it.
+    """
     tallies = [_tally(made, outcomes, number) for number, made in enumerate(asked.family.groups)]
     papers = [p for made, tally in zip(asked.family.groups, tallies) if tally and (p := paper(made, tally))]
     if not any(tallies):
         return QueryGroupPrices()
-    by_paper = QueryGroupPrices(paper_together=sum(p.together for p in papers), paper_apart=sum(p.apart for p in papers))
+    by_paper = QueryGroupPrices(paper_together=sum(p.together for p in papers),
+                                paper_apart=sum(p.apart for p in papers))
     prices = by_paper if papers else QueryGroupPrices()
     if len(tallies) > 1:
         return replace(prices, counted_times_rule=1.0)
@@ -210,17 +236,28 @@ def _prices(batch: Batch, asked: Together) -> QueryGroupPrices:
 
 def _tally(made: Group, outcomes: Sequence[TaskResult], number: int) -> Tally:
     tables = [t for o in outcomes if (t := o.answer(numbered(number))) is not None]
-    return tallied(lowering(made), (zip(*(t[name].to_pylist() for name in ("input", "what", "rows", "cells"))) for t in tables))
+    return tallied(lowering(made),
+                   (zip(*(t[name].to_pylist() for name in ("input", "what", "rows", "cells"))) for t in tables))
 
 
-def finished(asked: Group, partials: pa.Table, same: Sequence[tuple[int, int]]) -> tuple[list[tuple[Template, pa.Table]], frozenset[str]]:
-    """Rows (query, boundary, outputs) of each template, and the members that have none. `same` is (boundary, the computed one that it repeats)."""
+def finished(asked: Group, partials: pa.Table,
+             same: Sequence[tuple[int, int]]) -> tuple[list[tuple[Template, pa.Table]], frozenset[str]]:
+    """Rows (query, boundary, outputs) of each template, and the members that have none.
+
+    `same` is (boundary, the computed one that it repeats).
+    """
     con = kernel.shared()
     try:
         con.register("computed", partials)
-        con.register("same", pa.table({"_t": pa.array([t for t, _ in same], pa.int64()), "_of": pa.array([c for _, c in same], pa.int64())}))
+        con.register(
+            "same",
+            pa.table({
+                "_t": pa.array([t for t, _ in same], pa.int64()),
+                "_of": pa.array([c for _, c in same], pa.int64())
+            }))
         doubtful = failing(lowering(asked, narrow=False))
-        bad = {row[0] for row in con.execute(f"SELECT DISTINCT {CLASS} FROM computed WHERE e > 0").fetchall()} if doubtful else set()
+        bad = {row[0] for row in con.execute(f"SELECT DISTINCT {CLASS} FROM computed WHERE e > 0").fetchall()
+               } if doubtful else set()
         apart = {n for t in asked.templates for n, number in t.members if number in bad}
         found = []
         for template in asked.templates:
@@ -233,7 +270,8 @@ def finished(asked: Group, partials: pa.Table, same: Sequence[tuple[int, int]]) 
         con.close()
 
 
-def _finished(con: kernel.Connection, asked: Group, template: Template) -> tuple[list[tuple[Template, pa.Table]], set[str]]:
+def _finished(con: kernel.Connection, asked: Group,
+              template: Template) -> tuple[list[tuple[Template, pa.Table]], set[str]]:
     """By halves where the last statement fails, until those that fail stand alone."""
     members = template.members
     if not members:
@@ -245,14 +283,18 @@ def _finished(con: kernel.Connection, asked: Group, template: Template) -> tuple
             raise
     if len(members) == 1:
         return [], {members[0][0]}
-    halves = [_finished(con, asked, replace(template, members=half)) for half in (members[:len(members) // 2], members[len(members) // 2:])]
+    halves = [
+        _finished(con, asked, replace(template, members=half))
+        for half in (members[:len(members) // 2], members[len(members) // 2:])
+    ]
     return [f for found, _ in halves for f in found], halves[0][1] | halves[1][1]
 
 
 def _rows(con: kernel.Connection, asked: Group, template: Template) -> pa.Table:
     names, numbers = zip(*template.members)
     con.register("members", pa.table({OWNER: pa.array(names, pa.string()), CLASS: pa.array(numbers, pa.int64())}))
-    con.execute(f"CREATE OR REPLACE TEMP VIEW partials AS SELECT members.{OWNER}, same._t, computed.* EXCLUDE (_t, {CLASS}) "
-                f"FROM computed JOIN same ON computed._t = same._of JOIN members ON members.{CLASS} = computed.{CLASS}")
+    con.execute(
+        f"CREATE OR REPLACE TEMP VIEW partials AS SELECT members.{OWNER}, same._t, computed.* EXCLUDE (_t, {CLASS}) "
+        f"FROM computed JOIN same ON computed._t = same._of JOIN members ON members.{CLASS} = computed.{CLASS}")
     con.execute(f"CREATE OR REPLACE TEMP VIEW due AS SELECT members.{OWNER}, same._t FROM members, same")
     return kernel.table(con, final(Lowering(shape(template.query), asked.plan, narrow=False), owner=(OWNER,)))

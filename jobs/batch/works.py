@@ -1,4 +1,7 @@
-"""What a batch does for each query: its plan, the boundaries at which it is due, where its state stands; nothing is read or run here."""
+"""What a batch does for each query: its plan, the boundaries at which it is due, where its state stands.
+
+Nothing is read or run here.
+"""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
@@ -20,7 +23,11 @@ from optimizer.sql.parse import parse
 
 @dataclass(frozen=True)
 class Context:
-    """What a batch may touch. `table` opens a Delta table by its path under the warehouse and follows it; with a schema it is made if there is none."""
+    """What a batch may touch.
+
+    `table` opens a Delta table by its path under the warehouse and follows it; with a schema it is made if there is
+    none.
+    """
 
     warehouse: str
     catalog: Catalog
@@ -93,7 +100,9 @@ def wide(context: Context, batch: Batch) -> int:
 
 def _continues(state: KeptState, plan: Plan, query_state: QueryState, relations: Mapping[str, int],
                query: Query) -> bool:
-    """Whether kept state serves on: same plan since, not created again, and no new relation version behind a kept answer."""
+    """Whether kept state serves on: same plan since, not created again, and no new relation version behind a kept
+    answer.
+    """
     created_again = query_state.since is not None and state.as_of < query_state.since
     same = state.plan == plan and not created_again
     used = [i.source for i in query.inputs if not i.is_stream]

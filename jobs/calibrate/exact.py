@@ -1,4 +1,7 @@
-"""What an Observed would say if everything were known: counted from files by SQL at one boundary; for trials and tests, too slow for a running pipeline."""
+"""What an Observed would say if everything were known: counted from files by SQL at one boundary.
+
+For trials and tests, too slow for a running pipeline.
+"""
 from __future__ import annotations
 
 from math import log2
@@ -24,8 +27,12 @@ def observe(data: Data, number: int) -> Observed:
     con = kernel.connect(threads=2, memory="4GB")
     for i, declared in enumerate(asked.query.inputs):
         con.execute(f"CREATE VIEW f{i} AS SELECT * FROM read_parquet({kernel.file_list(data.paths(declared.source))})")
-        con.execute(f"CREATE TABLE r{i} AS {raw(low, i, f'f{i}', interval=False, where=_members(low, i, boundary(number)))}")
-        con.execute(f"CREATE TABLE d{i} AS SELECT DISTINCT {', '.join(a.name for a in asked.attributes[i]) or '1 AS one'} FROM r{i}")
+        con.execute(
+            f"CREATE TABLE r{i} AS {raw(low, i, f'f{i}', interval=False, where=_members(low, i, boundary(number)))}")
+        con.execute(
+            f"CREATE TABLE d{i} AS SELECT DISTINCT {', '.join(a.name for a in asked.attributes[i]) or '1 AS one'} FROM "
+            f"r{i}"
+        )
     inputs = tuple(_input(con, data, low, i, boundary(number)) for i in low.inputs)
     classes = tuple(_class(con, members) for members in asked.keys)
     groups = _groups(con, asked)
@@ -47,7 +54,8 @@ def _input(con: Any, data: Data, low: Lowering, i: int, t: int) -> InputObserved
     passing, different = _one(con, f"SELECT count(*) FROM r{i}"), _one(con, f"SELECT count(*) FROM d{i}")
     rate, window = data.setting.streams[i].rate, low.window(i)
     tumbling = window is not None and window.kind == "tumbling"
-    share = min((window.range + low.shape.query.every) / (2 * window.range), 1.0) if window and tumbling else 1.0      # of a full one, on average
+    # of a full one, on average
+    share = min((window.range + low.shape.query.every) / (2 * window.range), 1.0) if window and tumbling else 1.0
     return InputObserved(rate, before * share, passing / before if before else 1.0, fitted(passing, different))
 
 
@@ -58,7 +66,8 @@ def _members(low: Lowering, i: int, t: int) -> str:
 
 def _class(con: Any, members: tuple[tuple[int, Attribute], ...]) -> ClassObserved:
     first = {i: a.name for i, a in reversed(members)}
-    con.execute("CREATE OR REPLACE TABLE keys AS " + " UNION ".join(f"SELECT {a} AS k FROM d{i}" for i, a in first.items()))
+    con.execute("CREATE OR REPLACE TABLE keys AS "
+                + " UNION ".join(f"SELECT {a} AS k FROM d{i}" for i, a in first.items()))
     count = _one(con, "SELECT count(*) FROM keys")
     con.execute(f"CREATE OR REPLACE TABLE sample AS SELECT k FROM keys ORDER BY hash(k) LIMIT {KEYS}")
 
@@ -68,8 +77,12 @@ def _class(con: Any, members: tuple[tuple[int, Attribute], ...]) -> ClassObserve
         found = con.execute(f"SELECT count(t.{column}) / {whole} FROM {matched} GROUP BY s.k ORDER BY s.k").fetchall()
         return tuple(float(x) for x, in found)
 
-    return ClassObserved(max(count, 1.0), min(KEYS / count, 1.0) if count else 1.0, {i: share(f"r{i}", a) for i, a in first.items()},
-                         {i: share(f"d{i}", a) for i, a in first.items()})
+    return ClassObserved(max(count, 1.0),
+                         min(KEYS / count, 1.0) if count else 1.0, {
+                             i: share(f"r{i}", a) for i, a in first.items()
+                         }, {
+                             i: share(f"d{i}", a) for i, a in first.items()
+                         })
 
 
 def _groups(con: Any, asked: Shape) -> float:

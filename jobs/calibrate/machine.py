@@ -1,10 +1,12 @@
-"""`forebay calibrate`: unit costs of this machine by small pieces of work, corrected by real plans on generated rows; kept as JSON in the user's cache.
+"""`forebay calibrate`: unit costs of this machine by small pieces of work, corrected by real plans on generated rows;
+kept as JSON in the user's cache.
 
-A piece of work's unit cost is the slope of seconds over sizes, so what a statement costs by itself drops out. Work alone is not work in a plan, where
-operators feed one another: what is taken from the pieces is how many times slower or faster than REFERENCE this machine is at each, and the unit costs
-that were fitted to whole plans there (measured.SECONDS) are scaled by that. The paper's constants are the same in plain Python, tuple by
-tuple as the papers work: a list scanned (Pn, C_scan), a bucket of a dict probed (Ph), a tuple put at one end of a deque and taken from the other
-(Un; C_ins and C_inv apart), the same in a dict's bucket (Uh), a group found and updated (Ug).
+A piece of work's unit cost is the slope of seconds over sizes, so what a statement costs by itself drops out. Work
+alone is not work in a plan, where operators feed one another: what is taken from the pieces is how many times slower or
+faster than REFERENCE this machine is at each, and the unit costs that were fitted to whole plans there
+(measured.SECONDS) are scaled by that. The paper's constants are the same in plain Python, tuple by tuple as the papers
+work: a list scanned (Pn, C_scan), a bucket of a dict probed (Ph), a tuple put at one end of a deque and taken from the
+other (Un; C_ins and C_inv apart), the same in a dict's bucket (Uh), a group found and updated (Ug).
 """
 from __future__ import annotations
 
@@ -42,8 +44,10 @@ PATH = "FOREBAY_CALIBRATION"
 NONE = "none"                # instead of a path: unit costs are the stated ones, nothing is measured or read
 SIZES = (50_000, 100_000, 200_000)
 MOST_PAIRS = 2e7             # values of joined rows beyond which a plan is not tried
-ROW = ("SELECT 'g' || floor(random() * 20)::INT AS g, 'k' || floor(random() * 500)::INT AS j, floor(random() * 1000)::BIGINT AS a, "
-       "CAST(make_timestamp(1356998400000000 + i) AS TIMESTAMPTZ) AS ts FROM range({n}) AS r(i)")
+ROW = (
+    "SELECT 'g' || floor(random() * 20)::INT AS g, 'k' || floor(random() * 500)::INT AS j, floor(random() * "
+    "1000)::BIGINT AS a, "
+    "CAST(make_timestamp(1356998400000000 + i) AS TIMESTAMPTZ) AS ts FROM range({n}) AS r(i)")
 # Statements of n rows by the unit cost that is their slope, and how many units a row is.
 STATEMENTS: Mapping[str, tuple[str, float]] = {
     "scan": ("SELECT max(g), max(j), sum(a) FROM read_parquet('{file}')", 3),
@@ -78,7 +82,11 @@ class Calibration:
         return dict(self.machine) == machine()
 
     def document(self) -> dict[str, object]:
-        return {"machine": dict(self.machine), **self.coefficients.document(), "constants": vars(self.constants), "steps": dict(self.steps)}
+        return {
+            "machine": dict(self.machine),
+            **self.coefficients.document(), "constants": vars(self.constants),
+            "steps": dict(self.steps)
+        }
 
 
 def path() -> Path:
@@ -110,13 +118,19 @@ def stored() -> Calibration | None:
     try:
         document = json.loads(place.read_text(encoding="utf-8"))
         coefficients = read(document)
-        return Calibration(coefficients, Constants(**document["constants"]), dict(document["steps"]), dict(document["machine"]))
+        return Calibration(coefficients, Constants(**document["constants"]), dict(document["steps"]),
+                           dict(document["machine"]))
     except (OSError, ValueError, KeyError, TypeError, ForebayError) as error:
-        raise ForebayError("bad-calibration", f"{place} is not a calibration: {error}", hint="forebay calibrate makes it anew") from error
+        raise ForebayError("bad-calibration", f"{place} is not a calibration: {error}",
+                           hint="forebay calibrate makes it anew") from error
 
 
 def coefficients() -> Coefficients:
-    """Those of this machine. Where nobody has calibrated it, or it has changed since, its small pieces of work are measured once, in about a second."""
+    """Those of this machine.
+
+    Where nobody has calibrated it, or it has changed since, its small pieces of work are measured once, in about a
+    second.
+    """
     if os.environ.get(PATH) == NONE:
         return prior()
     found = stored()
@@ -132,7 +146,10 @@ def _pieces(source: str) -> Coefficients:
 
 
 def calibrate(say: Callable[[str], object] = lambda _: None, tasks: Tasks | None = None) -> Calibration:
-    """Measures this machine in some ten seconds and keeps what was found; with `tasks` of a Spark session also what only Spark does, in a minute more."""
+    """Measures this machine in some ten seconds and keeps what was found.
+
+    With `tasks` of a Spark session also what only Spark does, in a minute more.
+    """
     say("unit costs of the engine")
     first = _pieces("forebay calibrate")
     say("plans on generated rows")
@@ -158,11 +175,19 @@ def _keep(made: Calibration) -> None:
 
 
 def scaled(pieces: Mapping[str, float]) -> dict[str, float]:
-    """Unit costs by how this machine does each piece of work, half way to what is usual of all, since one piece is easily disturbed; what has no piece
-    by what is usual. Spark jobs wait more than they work."""
-    ratios = {name: min(max(pieces[name] / there, 1 / FARTHEST), FARTHEST) for name, there in REFERENCE.items() if name in pieces}
+    """Unit costs by how this machine does each piece of work, half way to what is usual of all, since one piece is
+    easily disturbed; what has no piece by what is usual. Spark jobs wait more than they work."""
+    ratios = {
+        name: min(max(pieces[name] / there, 1 / FARTHEST), FARTHEST)
+        for name, there in REFERENCE.items()
+        if name in pieces
+    }
     usual = statistics.median(ratios.values()) if ratios else 1.0
-    return {name: seconds * sqrt(ratios.get(name, usual) * usual) for name, seconds in SECONDS.items() if name not in ("jobs", "jvm_jobs")}
+    return {
+        name: seconds * sqrt(ratios.get(name, usual) * usual)
+        for name, seconds in SECONDS.items()
+        if name not in ("jobs", "jvm_jobs")
+    }
 
 
 def unit_costs() -> dict[str, float]:
@@ -173,7 +198,12 @@ def unit_costs() -> dict[str, float]:
             _measure(os.path.join(folder, f"{n}.parquet"), n, points)
         found = {name: linear_regression(SIZES, points[name]).slope / STATEMENTS[name][1] for name in STATEMENTS}
         found["pairs"] = max(found["pairs"] - found["probe"] / STATEMENTS["pairs"][1], found["pairs"] / 4)
-        found |= {"files": _files(folder), "statements": _statement(), "writes": _least(lambda: _write(folder)), "commits": _commit(folder)}
+        found |= {
+            "files": _files(folder),
+            "statements": _statement(),
+            "writes": _least(lambda: _write(folder)),
+            "commits": _commit(folder)
+        }
     return {name: seconds for name, seconds in found.items() if seconds > 0}
 
 
@@ -209,7 +239,10 @@ def _files(folder: str) -> float:
 
 def _statement() -> float:
     con = kernel.shared()
-    found = _least(lambda: [con.execute(f"CREATE OR REPLACE TEMP TABLE t AS SELECT {k} AS a, count(*) AS c FROM range(10) GROUP BY 1") for k in range(20)]) / 20
+    found = _least(lambda: [
+        con.execute(f"CREATE OR REPLACE TEMP TABLE t AS SELECT {k} AS a, count(*) AS c FROM range(10) GROUP BY 1")
+        for k in range(20)
+    ]) / 20
     con.close()
     return found
 
@@ -247,7 +280,11 @@ def measured(setting: trial.TrialSetting) -> list[Measurement]:
     """A setting's plans, each its first batch and a warm one."""
     with trial.generated(setting) as data:
         observed, query = observe(data, setting.full), setting.query
-        plans = [c.plan for c in candidates(query) if not c.refused and building(query, c.plan, observed).total.get("pairs", 0.0) < MOST_PAIRS]
+        plans = [
+            c.plan
+            for c in candidates(query)
+            if not c.refused and building(query, c.plan, observed).total.get("pairs", 0.0) < MOST_PAIRS
+        ]
         ran = trial.run(data, plans)
         both = [(plan, building(query, plan, observed), ran[plan.name][0]) for plan in plans]
         both += [(plan, steady(query, plan, observed, age=trial.WARM - 1), ran[plan.name][1]) for plan in plans]
@@ -283,7 +320,11 @@ def paper(n: int = 20_000) -> tuple[Constants, dict[str, float]]:
     insert, invalidate = _each(n, inserted), _each(n, removed)
     scan = _each(n, lambda: [row for row in rows if row[0] == 7])
     probe = _each(n, lambda: [row for row in rows if buckets[row[0]] is None])
-    return Constants(Pn=scan, Ph=probe, Un=insert + invalidate, Uh=_each(n, hashed), Ug=_each(n, grouped)), {"Cinv": invalidate, "Cins": insert, "Cscan": scan}
+    return Constants(Pn=scan, Ph=probe, Un=insert + invalidate, Uh=_each(n, hashed), Ug=_each(n, grouped)), {
+        "Cinv": invalidate,
+        "Cins": insert,
+        "Cscan": scan
+    }
 
 
 def _each(n: int, work: Callable[[], Any], times: int = 3) -> float:

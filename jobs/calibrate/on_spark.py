@@ -1,4 +1,8 @@
-"""Unit costs of what only Spark does: a job, an exchange between tasks, and the JVM's lowering by plans of small settings; wall time, in a warm session."""
+"""Unit costs of what only Spark does: a job, an exchange between tasks, and the JVM's lowering by plans of small
+settings.
+
+Wall time, in a warm session.
+"""
 from __future__ import annotations
 
 import os
@@ -52,7 +56,8 @@ def _with(known: Coefficients, found: dict[str, float]) -> Coefficients:
         return (SPREAD * found[a]) ** 2 if a == b else 0.0
 
     covariance = tuple(tuple(doubt(a, b, old) for b, old in zip(NAMES, row)) for a, row in zip(NAMES, known.covariance))
-    return replace(known, mean=tuple(found.get(name, mean) for name, mean in zip(NAMES, known.mean)), covariance=covariance)
+    return replace(known, mean=tuple(found.get(name, mean) for name, mean in zip(NAMES, known.mean)),
+                   covariance=covariance)
 
 
 def _job(tasks: Tasks) -> float:
@@ -133,7 +138,8 @@ def _ran(tasks: Tasks, trial_run: trial.TrialRun, versions: dict[str, int]) -> l
 
 
 def _batch(tasks: Tasks, trial_run: trial.TrialRun, versions: dict[str, int], number: int) -> float:
-    low, t = Lowering(shape(trial_run.data.setting.query), trial_run.plan, "spark", narrow=False), trial.boundary(number)
+    low, t = Lowering(shape(trial_run.data.setting.query), trial_run.plan, "spark",
+                      narrow=False), trial.boundary(number)
     made = program(low, (t,), trial_run.previous)
     outcome = jvm.perform(tasks.session, _order(trial_run, made, versions, number))
     if outcome.failed:
@@ -144,9 +150,12 @@ def _batch(tasks: Tasks, trial_run: trial.TrialRun, versions: dict[str, int], nu
 
 
 def _order(trial_run: trial.TrialRun, made: Program, versions: dict[str, int], number: int) -> jvm.SparkOrder:
-    streams = {s.name: (os.path.join(trial_run.data.root, s.of), versions[s.of]) for s in made.sources if s.kind == "stream"}
+    streams = {
+        s.name: (os.path.join(trial_run.data.root, s.of), versions[s.of]) for s in made.sources if s.kind == "stream"
+    }
     files = {s.name: _state(trial_run, s) for s in made.sources if s.kind == "state"}
-    return jvm.SparkOrder("q", made, streams, files, {w.set: os.path.join(trial_run.folder, w.set) for w in made.writes}, f"b{number}")
+    return jvm.SparkOrder("q", made, streams, files,
+                          {w.set: os.path.join(trial_run.folder, w.set) for w in made.writes}, f"b{number}")
 
 
 def _state(trial_run: trial.TrialRun, source: Source) -> tuple[str, ...]:

@@ -1,4 +1,5 @@
-"""One query's plans run for real over generated files, one task in this process, state carried as the runner carries it; no Delta, ledger or Spark.
+"""One query's plans run for real over generated files, one task in this process, state carried as the runner carries
+it; no Delta, ledger or Spark.
 
 What it gives is a task's processor seconds: what the measured cost model predicts but for commits and Spark jobs.
 """
@@ -37,7 +38,10 @@ COLUMNS = (("ts", TIMESTAMP), ("g", STRING), ("j", STRING), ("k", STRING), ("a",
 
 @dataclass(frozen=True)
 class TrialStream:
-    """Rows a second, the window's text and how far back it reaches in seconds, distinct keys and groups; key = ⌊keys · uniform^skew⌋."""
+    """Rows a second, the window's text and how far back it reaches in seconds, distinct keys and groups.
+
+    Key = ⌊keys · uniform^skew⌋.
+    """
 
     rate: int
     window: str
@@ -64,7 +68,8 @@ class TrialSetting:
         sources = ", ".join(f"s{n} [WINDOW {s.window}]" for n, s in enumerate(self.streams, 1))
         grouped = f" GROUP BY {self.group}" if self.group else ""
         where = " AND ".join(x for x in (self.joins, self.also) if x)
-        return f"SELECT {self.select} FROM {sources}{f' WHERE {where}' if where else ''}{grouped}{f' EVERY {self.every}' if self.every else ''}"
+        return (f"SELECT {self.select} FROM "
+                f"{sources}{f' WHERE {where}' if where else ''}{grouped}{f' EVERY {self.every}' if self.every else ''}")
 
     @property
     def query(self) -> Query:
@@ -136,23 +141,33 @@ def _write(data: Data, name: str, stream: TrialStream, number: int) -> File:
     con = kernel.shared()
     con.execute(f"SELECT setseed({(number * 7 + len(name) + int(name[1:]) * 31) % 997 / 997})")
     count, start, length = stream.rate * BATCH, boundary(number - 1), BATCH * SECOND
-    sql = (f"SELECT CAST(make_timestamp({start} + (i * {length}) // {count}) AS TIMESTAMPTZ) AS ts, 'g' || floor(random() * {stream.groups})::INT AS g, "
-           f"'k' || floor({stream.keys} * pow(random(), {stream.skew}))::INT AS j, 'k' || floor(random() * {stream.keys})::INT AS k, "
-           f"floor(random() * 1000)::BIGINT AS a, CAST(make_timestamp({boundary(number)}) AS TIMESTAMPTZ) AS _boundary FROM range({count}) AS r(i)")
+    sql = (
+        f"SELECT CAST(make_timestamp({start} + (i * {length}) // {count}) AS TIMESTAMPTZ) AS ts, 'g' || floor(random() "
+        f"* {stream.groups})::INT AS g, "
+        f"'k' || floor({stream.keys} * pow(random(), {stream.skew}))::INT AS j, 'k' || floor(random() * "
+        f"{stream.keys})::INT AS k, "
+        f"floor(random() * 1000)::BIGINT AS a, CAST(make_timestamp({boundary(number)}) AS TIMESTAMPTZ) AS _boundary "
+        f"FROM range({count}) AS r(i)"
+    )
     con.execute(f"COPY ({sql}) TO '{folder}/{number:05d}.parquet' (FORMAT parquet, COMPRESSION zstd)")
     con.close()
     return tables.describe(folder, f"{number:05d}.parquet")
 
 
 def run(data: Data, plans: Sequence[Plan]) -> dict[str, tuple[float, float]]:
-    """By plan's name, seconds of the batch that builds its state when windows are full, and of a warm batch: the least, since other work of the machine
-    only adds; for tumbling windows the mean, since their batches differ. Plans take turns batch by batch, so that a busy moment hits all alike."""
-    setting, all_ = data.setting, [TrialRun(data, plan, os.path.join(data.root, "state", str(n))) for n, plan in enumerate(plans)]
+    """By plan's name, seconds of the batch that builds its state when windows are full, and of a warm batch: the least,
+    since other work of the machine only adds; for tumbling windows the mean, since their batches differ. Plans take
+    turns batch by batch, so that a busy moment hits all alike."""
+    setting, all_ = data.setting, [
+        TrialRun(data, plan, os.path.join(data.root, "state", str(n))) for n, plan in enumerate(plans)
+    ]
     for number in range(setting.full, setting.full + setting.warm * setting.step + 1, setting.step):
         for trial_run in all_:
             _batch(trial_run, number)
     shutil.rmtree(os.path.join(data.root, "state"), ignore_errors=True)
-    return {s.plan.name: (s.seconds[0], (min if setting.warm == WARM else statistics.mean)(s.seconds[1:])) for s in all_}
+    return {
+        s.plan.name: (s.seconds[0], (min if setting.warm == WARM else statistics.mean)(s.seconds[1:])) for s in all_
+    }
 
 
 def _batch(trial_run: TrialRun, number: int) -> None:
@@ -171,7 +186,11 @@ def _batch(trial_run: TrialRun, number: int) -> None:
 def _order(trial_run: TrialRun, narrow: Program, wide: Program, number: int) -> TaskOrder:
     pairs = {s.name: _files(trial_run, s) for s in narrow.sources}
     folders = {w.set: os.path.join(trial_run.folder, w.set) for w in narrow.writes}
-    return TaskOrder("q", 0, 1, narrow, wide, {n: p[0] for n, p in pairs.items()}, folders, f"b{number}", None, {n: p[1] for n, p in pairs.items()})
+    return TaskOrder("q", 0, 1, narrow, wide, {
+        n: p[0] for n, p in pairs.items()
+    }, folders, f"b{number}", None, {
+        n: p[1] for n, p in pairs.items()
+    })
 
 
 def _files(trial_run: TrialRun, source: Source) -> Split:

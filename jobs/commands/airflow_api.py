@@ -1,4 +1,7 @@
-"""Airflow's REST API as far as it is used here: log in, make pools, trigger runs, wait for them; it knows no pipeline and keeps nothing but a token."""
+"""Airflow's REST API as far as it is used here: log in, make pools, trigger runs, wait for them.
+
+It knows no pipeline and keeps nothing but a token.
+"""
 from __future__ import annotations
 
 import json
@@ -31,7 +34,12 @@ def login(url: str, user: str, password: str) -> Server:
 
 def asked(server: Server, path: str, body: Any = None) -> tuple[int, Any]:
     """Status and document of an answer, also of a refusal; a GET, or a POST of `body`."""
-    headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {server.token}"} if server.token else {})}
+    headers = {
+        "Content-Type": "application/json",
+        **({
+            "Authorization": f"Bearer {server.token}"
+        } if server.token else {})
+    }
     request = urllib.request.Request(server.url + path, None if body is None else json.dumps(body).encode(), headers)
     try:
         with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:
@@ -49,18 +57,30 @@ def call(server: Server, path: str, body: Any = None) -> Any:
 
 def pool(server: Server, name: str) -> None:
     """One of one slot; one that is there is left as it is."""
-    status, document = asked(server, "/api/v2/pools", {"name": name, "slots": 1, "description": "one runner a pipeline", "include_deferred": False})
+    status, document = asked(server, "/api/v2/pools", {
+        "name": name,
+        "slots": 1,
+        "description": "one runner a pipeline",
+        "include_deferred": False
+    })
     if status >= 400 and status != CONFLICT:
         raise _refused("/api/v2/pools", status, document)
 
 
 def trigger(server: Server, dag: str, form: Mapping[str, Any] | None = None) -> str:
     """The run's id."""
-    return str(call(server, f"/api/v2/dags/{dag}/dagRuns", {"logical_date": None, "conf": dict(form or {})})["dag_run_id"])
+    return str(
+        call(server, f"/api/v2/dags/{dag}/dagRuns", {
+            "logical_date": None,
+            "conf": dict(form or {})
+        })["dag_run_id"])
 
 
 def ended(server: Server, dag: str, run: str, patience: float) -> dict[str, Any]:
-    """The run as it is when it has ended, or when patience is over; a busy server may leave a look without an answer."""
+    """The run as it is when it has ended, or when patience is over.
+
+    A busy server may leave a look without an answer.
+    """
     end = time.monotonic() + patience
     while True:
         try:
@@ -86,4 +106,5 @@ def _document(text: bytes) -> Any:
 
 def _refused(path: str, status: int, document: Any) -> ForebayError:
     said = document.get("detail", document) if isinstance(document, dict) else document
-    return ForebayError("airflow-refused", f"Airflow answers {path} with {status}: {said}", hint="its log says more", exit_code=1)
+    return ForebayError("airflow-refused", f"Airflow answers {path} with {status}: {said}", hint="its log says more",
+                        exit_code=1)

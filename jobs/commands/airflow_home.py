@@ -1,6 +1,8 @@
-"""What Airflow finds around it: the variables its processes read when they are imported, and a home with a migrated database; Airflow itself is not imported.
+"""What Airflow finds around it: the variables its processes read when they are imported, and a home with a migrated
+database; Airflow itself is not imported.
 
-A home's database is a copy of an empty one, which `make install` prepares (`python -m jobs.commands.airflow_home`): making one takes eight seconds.
+A home's database is a copy of an empty one, which `make install` prepares (`python -m jobs.commands.airflow_home`):
+making one takes eight seconds.
 """
 from __future__ import annotations
 
@@ -26,14 +28,27 @@ SHOWN = 2000            # characters of a log in an error
 
 
 def surroundings(home: Path, pipelines: str, **more: str) -> dict[str, str]:
-    """The environment of any of Airflow's processes; `pipelines` as FOREBAY_PIPELINES has it, `more` is stronger than what is said here."""
-    own = {"AIRFLOW_HOME": str(home), "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{database(home)}", "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
-           "AIRFLOW__CORE__LOAD_EXAMPLES": "False", "PYTHONPATH": str(ROOT), "FOREBAY_PIPELINES": pipelines, **QUIET}
+    """The environment of any of Airflow's processes.
+
+    `pipelines` as FOREBAY_PIPELINES has it, `more` is stronger than what is said here.
+    """
+    own = {
+        "AIRFLOW_HOME": str(home),
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{database(home)}",
+        "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "PYTHONPATH": str(ROOT),
+        "FOREBAY_PIPELINES": pipelines,
+        **QUIET
+    }
     return {**{k: v for k, v in os.environ.items() if not k.startswith(FOREIGN)}, **own, **more}
 
 
 def settle(home: Path) -> None:
-    """Makes a home, or brings the database of an older Airflow's up to date; its secrets are its own, and are there before any of its processes."""
+    """Makes a home, or brings the database of an older Airflow's up to date.
+
+    Its secrets are its own, and are there before any of its processes.
+    """
     home.mkdir(parents=True, exist_ok=True)
     home.chmod(0o700)      # Airflow makes its logs readable by all
     if not (home / "airflow.cfg").exists():
@@ -65,10 +80,11 @@ def database(home: Path) -> Path:
 
 
 def _migrate(home: Path) -> None:
-    done = subprocess.run([sys.executable, "-m", "airflow", "db", "migrate"], env=surroundings(home, str(home)), cwd=home, capture_output=True, text=True,
-                          timeout=PATIENCE)
+    done = subprocess.run([sys.executable, "-m", "airflow", "db", "migrate"], env=surroundings(home, str(home)),
+                          cwd=home, capture_output=True, text=True, timeout=PATIENCE)
     if done.returncode:
-        raise failed("no-airflow", f"Airflow's database {database(home)} could not be made: {done.stderr[-SHOWN:]}", "`make install` mends the environment")
+        raise failed("no-airflow", f"Airflow's database {database(home)} could not be made: {done.stderr[-SHOWN:]}",
+                     "`make install` mends the environment")
     with closing(sqlite3.connect(database(home))) as there:
         there.execute("PRAGMA wal_checkpoint(TRUNCATE)")      # all of it is in the one file that is copied
 
@@ -82,7 +98,10 @@ def _revision(path: Path) -> str | None:
 
 
 def _configuration() -> str:
-    """As Airflow would write it, with a token's secret as long as its algorithm asks for; several processes that start at once would each write another."""
+    """As Airflow would write it, with a token's secret as long as its algorithm asks for.
+
+    Several processes that start at once would each write another.
+    """
     fernet = base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()
     return CONFIGURATION.format(fernet=fernet, session=secrets.token_hex(16), token=secrets.token_hex(64))
 

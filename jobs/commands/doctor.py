@@ -1,4 +1,8 @@
-"""What Forebay needs, looked at one by one: each fact says what was found and, where it is not well, the command that mends it; nothing is changed here."""
+"""What Forebay needs, looked at one by one: each fact says what was found and, where it is not well, the command that
+mends it.
+
+Nothing is changed here.
+"""
 from __future__ import annotations
 
 import fcntl
@@ -21,8 +25,10 @@ from optimizer.errors import ForebayError
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 GIB = 2**30
-LEAST_MEMORY, LEAST_DISK = 4 * GIB, 5 * GIB      # P1 large takes up to 4 GiB in all; an environment is 2 GiB, Spark spills beside
-CHECKED = ("pyspark", "delta-spark", "duckdb", "deltalake", "sqlglot", "pyarrow", "pandas", "apache-airflow", "mlflow", "great-expectations")
+# P1 large takes up to 4 GiB in all; an environment is 2 GiB, Spark spills beside
+LEAST_MEMORY, LEAST_DISK = 4 * GIB, 5 * GIB
+CHECKED = ("pyspark", "delta-spark", "duckdb", "deltalake", "sqlglot", "pyarrow", "pandas", "apache-airflow", "mlflow",
+           "great-expectations")
 
 
 @dataclass(frozen=True)
@@ -35,16 +41,21 @@ class Fact:
     fix: str = ""
 
     def __str__(self) -> str:
-        return f"{'ok  ' if self.ok else 'FAIL'} {self.name:<10} {self.value}" + (f"; {self.fix}" if self.fix and not self.ok else "")
+        return f"{'ok  ' if self.ok else 'FAIL'} {self.name:<10} {self.value}" + (f"; {self.fix}"
+                                                                                  if self.fix and not self.ok else "")
 
 
 def facts(pipeline: Pipeline | None, tables: Callable[[Pipeline], Iterable[Fact]] | None = None) -> list[Fact]:
-    """Of the machine and the installation; with a pipeline also of its warehouse, and of its tables as `tables` sees them."""
+    """Of the machine and the installation.
+
+    With a pipeline also of its warehouse, and of its tables as `tables` sees them.
+    """
     found = [python(), java(), jars(), archive(), versions(), memory(), zone(), disk(tempfile.gettempdir(), "scratch")]
     if pipeline is None:
         return found
     if "://" in pipeline.warehouse:
-        found.append(Fact("warehouse", True, f"{pipeline.warehouse} is not a local path; its disk and locks are the store's"))
+        found.append(
+            Fact("warehouse", True, f"{pipeline.warehouse} is not a local path; its disk and locks are the store's"))
     else:
         found += [disk(pipeline.warehouse, "disk"), locks(pipeline.warehouse)]
     return [*found, *(tables(pipeline) if tables else ())]
@@ -52,23 +63,28 @@ def facts(pipeline: Pipeline | None, tables: Callable[[Pipeline], Iterable[Fact]
 
 def python() -> Fact:
     fits = (3, 11) <= sys.version_info[:2] <= (3, 12)
-    return Fact("python", fits, f"{sys.version.split()[0]} in {sys.prefix}", "rm -rf .venv, then `make install` with Python 3.11 or 3.12")
+    return Fact("python", fits, f"{sys.version.split()[0]} in {sys.prefix}",
+                "rm -rf .venv, then `make install` with Python 3.11 or 3.12")
 
 
 def java() -> Fact:
-    fix = "install Java 17 or 21, for instance with: apt-get install -y openjdk-17-jre-headless; or set JAVA_HOME to one"
+    fix = ("install Java 17 or 21, for instance with: apt-get install -y openjdk-17-jre-headless; or set JAVA_HOME to "
+           "one")
     command = os.path.join(os.environ["JAVA_HOME"], "bin", "java") if os.environ.get("JAVA_HOME") else "java"
     try:
         said = subprocess.run([command, "-version"], capture_output=True, text=True, timeout=30).stderr
     except (OSError, subprocess.TimeoutExpired) as error:
         return Fact("java", False, f"{command}: {error}", fix)
     version = re.search(r'version "((\d+)[^"]*)"', said)
-    return Fact("java", version is not None and version[2] in ("17", "21"), version[1] if version else said.strip() or f"{command} says no version", fix)
+    return Fact("java", version is not None and version[2] in ("17", "21"),
+                version[1] if version else said.strip() or f"{command} says no version", fix)
 
 
 def jars(folder: str = JARS, digests: Path = ROOT / "infra" / "jars.sha256") -> Fact:
     """Names only: `make install` compared the digests when it put them there."""
-    wanted = {line.split()[1].removeprefix("spark/") for line in digests.read_text().splitlines() if "  spark/" in line} if digests.exists() else set()
+    wanted = {
+        line.split()[1].removeprefix("spark/") for line in digests.read_text().splitlines() if "  spark/" in line
+    } if digests.exists() else set()
     there = {f.name for f in Path(folder).glob("*.jar")}
     absent = sorted(wanted - there)
     value = f"{folder} lacks {', '.join(absent)}" if absent else f"{len(there)} in {folder}"
@@ -86,8 +102,12 @@ def versions(lock: Path = ROOT / "requirements.lock") -> Fact:
     if not lock.exists():
         return Fact("versions", True, "no lock beside the code: not compared")
     locked = dict(re.findall(r"^([a-z0-9._-]+)==([^ \\]+)", lock.read_text(), re.MULTILINE))
-    wrong = [f"{name} {found} (locked {locked.get(name)})" for name in CHECKED if (found := _version(name)) != locked.get(name)]
-    return Fact("versions", not wrong, f"{len(CHECKED)} packages as locked" if not wrong else ", ".join(wrong), "rm -f .venv/share/forebay/stamp; make install")
+    wrong = [
+        f"{name} {found} (locked {locked.get(name)})" for name in CHECKED
+        if (found := _version(name)) != locked.get(name)
+    ]
+    return Fact("versions", not wrong, f"{len(CHECKED)} packages as locked" if not wrong else ", ".join(wrong),
+                "rm -f .venv/share/forebay/stamp; make install")
 
 
 def _version(name: str) -> str:

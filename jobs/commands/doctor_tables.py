@@ -1,4 +1,7 @@
-"""What doctor says of a pipeline's tables: ledger, streams, results, state, and since when rows are kept; it reads, and makes or mends nothing."""
+"""What doctor says of a pipeline's tables: ledger, streams, results, state, and since when rows are kept.
+
+It reads, and makes or mends nothing.
+"""
 from __future__ import annotations
 
 import os
@@ -27,13 +30,19 @@ def tables(pipeline: Pipeline) -> Iterable[Fact]:
         return ledger
     rt = open_pipeline(pipeline)
     broken = [f for path in _public(pipeline, "streams", "quarantine") if (f := _readable(path))]
-    found = [*broken, *_as_left(rt), *_results(rt), *_states(rt), *_long(rt), *(_kept(rt, s) for s in pipeline.streams.values() if s.keep is not None)]
-    return found if any(not f.ok for f in found) else [Fact("tables", True, "ledger, streams, results and state can be read"), *found]
+    found = [
+        *broken, *_as_left(rt), *_results(rt), *_states(rt), *_long(rt),
+        *(_kept(rt, s) for s in pipeline.streams.values() if s.keep is not None)
+    ]
+    return found if any(
+        not f.ok for f in found) else [Fact("tables", True, "ledger, streams, results and state can be read"), *found]
 
 
 def _public(pipeline: Pipeline, *kinds: str) -> list[str]:
     folders = [os.path.join(pipeline.warehouse, kind) for kind in kinds]
-    paths = [os.path.join(folder, name) for folder in folders if os.path.isdir(folder) for name in sorted(os.listdir(folder))]
+    paths = [
+        os.path.join(folder, name) for folder in folders if os.path.isdir(folder) for name in sorted(os.listdir(folder))
+    ]
     return [path for path in paths if delta.exists(path)]
 
 
@@ -51,19 +60,27 @@ def _readable(path: str) -> Fact | None:
 
 def _as_left(rt: OpenPipeline) -> list[Fact]:
     """Streams and relations that lost a commit, or that somebody else changed."""
-    wrong = [d for path in integrity.checked_paths(rt) if not path.startswith("results/") and (d := integrity.damage(rt, path))]
+    wrong = [
+        d for path in integrity.checked_paths(rt)
+        if not path.startswith("results/") and (d := integrity.damage(rt, path))
+    ]
     return [Fact("table", False, f"{d.path}: {d.what}", d.remedy()) for d in wrong]
 
 
 def _results(rt: OpenPipeline) -> list[Fact]:
     paths = sorted({path for s in requests.listed(rt) if s.status != "deleted" for path in sharing.tables_of(s)})
     wrong = {path: what for path in paths if (what := rebuild.unsound(rt, path))}
-    return [Fact("result", False, f"{path}: {what}", integrity.Damage(path, what).remedy(integrity.queries_in(rt, path))) for path, what in wrong.items()]
+    return [
+        Fact("result", False, f"{path}: {what}",
+             integrity.Damage(path, what).remedy(integrity.queries_in(rt, path))) for path, what in wrong.items()
+    ]
 
 
 def _states(rt: OpenPipeline) -> list[Fact]:
     fix = "`forebay doctor --rebuild {}` makes it anew from the stream tables"
-    return [Fact("state", False, f"of query {query}: {wrong}", fix.format(query)) for query, wrong in repair.damaged(rt)]
+    return [
+        Fact("state", False, f"of query {query}: {wrong}", fix.format(query)) for query, wrong in repair.damaged(rt)
+    ]
 
 
 def _long(rt: OpenPipeline) -> list[Fact]:
@@ -74,7 +91,9 @@ def _long(rt: OpenPipeline) -> list[Fact]:
             if query_state.is_active:
                 keep.check(rt.pipeline, parsed(query_state.sql, rt.catalog))
         except ForebayError as error:
-            found.append(Fact("keep", False, f"query {query_state.name}: {error.message}; as long as it is in force they stay", error.hint or ""))
+            found.append(
+                Fact("keep", False, f"query {query_state.name}: {error.message}; as long as it is in force they stay",
+                     error.hint or ""))
     return found
 
 

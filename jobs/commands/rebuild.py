@@ -1,8 +1,9 @@
-"""What `forebay doctor --rebuild` does: a query's state is let go of, and the tables of its answers are made sound; rows and ledger are never made anew.
+"""What `forebay doctor --rebuild` does: a query's state is let go of, and the tables of its answers are made sound;
+rows and ledger are never made anew.
 
-A result table that somebody else changed gets the files back that it had, if they are all there. Otherwise its answers are computed anew from the
-stream tables, boundary by boundary, from the rows and relation versions that counted there; boundaries whose rows have left by `keep` stay as the
-table still has them.
+A result table that somebody else changed gets the files back that it had, if they are all there. Otherwise its answers
+are computed anew from the stream tables, boundary by boundary, from the rows and relation versions that counted there;
+boundaries whose rows have left by `keep` stay as the table still has them.
 """
 from __future__ import annotations
 
@@ -38,7 +39,10 @@ TOGETHER = 100       # boundaries computed at once
 
 @dataclass(frozen=True)
 class Rebuilt:
-    """`state`: whether its next boundary makes its state anew; `tables`: those of its answers that were mended; `boundaries` that were computed for it."""
+    """`state`: whether its next boundary makes its state anew.
+
+    `tables`: those of its answers that were mended; `boundaries` that were computed for it.
+    """
 
     query: str
     state: bool
@@ -93,7 +97,8 @@ def _put_back(rt: OpenPipeline, path: str) -> bool:
     if before.broken():
         return False
     files, present = {f.path: f for f in before.files()}, {f.path for f in table.files()}
-    hidden = any(c.hides_rows for c in table.outside())      # a file of the same name that no longer counts all its rows
+    # a file of the same name that no longer counts all its rows
+    hidden = any(c.hides_rows for c in table.outside())
     if not hidden:
         table.commit([f for name, f in files.items() if name not in present], sorted(present - files.keys()))
     return not hidden
@@ -104,11 +109,14 @@ def _compute_anew(rt: OpenPipeline, path: str) -> int:
     shared = path != owners[0].table
     table = _opened(rt, path, owners[0], shared)
     anew = {s.name: _to_compute(rt, s, path) for s in owners}
-    files = _kept_files(rt, table, {name: {t for _, due in spans for t in due} for name, spans in anew.items()}, owners, shared)
+    files = _kept_files(rt, table, {
+        name: {t for _, due in spans for t in due} for name, spans in anew.items()
+    }, owners, shared)
     for query_state in owners:
         for span, due in anew[query_state.name]:
             for rows in _computed(rt, span, due):
-                files += [rows] if isinstance(rows, File) else _written(table, rows, query_state.name if shared else None)
+                files += [rows] if isinstance(rows, File) else _written(table, rows,
+                                                                        query_state.name if shared else None)
     last = rt.ledger.last()
     table.commit(files, [f.path for f in table.files()], ("batch", last.batch.number) if last else None)
     return sum(len(due) for spans in anew.values() for _, due in spans)
@@ -126,8 +134,12 @@ def _opened(rt: OpenPipeline, path: str, query_state: QueryState, shared: bool) 
 
 
 def _to_compute(rt: OpenPipeline, query_state: QueryState, path: str) -> list[tuple[QueryState, list[int]]]:
-    """The boundaries whose answers belong in this table and can be computed: not those of which the other table has rows, nor those whose rows have left."""
-    elsewhere = {t for other in tables_of(query_state) if other != path for t in _boundaries(rt, other, query_state.name)}
+    """The boundaries whose answers belong in this table and can be computed: not those of which the other table has
+    rows, nor those whose rows have left.
+    """
+    elsewhere = {
+        t for other in tables_of(query_state) if other != path for t in _boundaries(rt, other, query_state.name)
+    }
     spans = []
     for span, due in segments(rt, query_state.name):
         if span.table == query_state.table:
@@ -157,7 +169,8 @@ def _computed(rt: OpenPipeline, query_state: QueryState, due: Sequence[int]) -> 
         context = context_of(rt)
         answer, = batches.answers(context, batch, works(context, batch, {query_state.name: query_state})).made
         if answer.failed:
-            raise failed("rebuild-failed", f"{query_state.name} at {iso(answer.failed[0])} cannot be computed anew: {answer.failed[1]}",
+            raise failed("rebuild-failed",
+                         f"{query_state.name} at {iso(answer.failed[0])} cannot be computed anew: {answer.failed[1]}",
                          "replace the query by one that can, or restore the table from a copy")
         yield from answer.files
         if answer.rows is not None:
@@ -165,14 +178,19 @@ def _computed(rt: OpenPipeline, query_state: QueryState, due: Sequence[int]) -> 
         before = boundaries[-1]
 
 
-def _batch(rt: OpenPipeline, name: str, plan: Plan, boundaries: tuple[int, ...], relations: dict[str, int], before: int | None) -> Batch:
-    """A batch that no ledger knows: what it gives is committed by who asked for it. `before`: the boundary that a row query's answers go on from."""
+def _batch(rt: OpenPipeline, name: str, plan: Plan, boundaries: tuple[int, ...], relations: dict[str, int],
+           before: int | None) -> Batch:
+    """A batch that no ledger knows: what it gives is committed by who asked for it.
+
+    `before`: the boundary that a row query's answers go on from.
+    """
     last = rt.ledger.last()
     states = {} if before is None else {name: KeptState(plan, boundaries[0], before, relations)}
     return Batch(last.batch.number if last else 0, boundaries, {name: plan}, relations, states, {})
 
 
-def _chunks(due: Sequence[int], versions: dict[str, list[tuple[int, int]]]) -> Iterator[tuple[dict[str, int], tuple[int, ...]]]:
+def _chunks(due: Sequence[int],
+            versions: dict[str, list[tuple[int, int]]]) -> Iterator[tuple[dict[str, int], tuple[int, ...]]]:
     """Boundaries in their order that used the same versions of the relations."""
     def at(t: int) -> tuple[tuple[str, int], ...]:
         return tuple((name, [v for since, v in changes if since <= t][-1]) for name, changes in versions.items())
@@ -183,13 +201,17 @@ def _chunks(due: Sequence[int], versions: dict[str, list[tuple[int, int]]]) -> I
             yield dict(relations), boundaries[k:k + TOGETHER]
 
 
-def _kept_files(rt: OpenPipeline, table: Table, anew: dict[str, set[int]], owners: Sequence[QueryState], shared: bool) -> list[File]:
+def _kept_files(rt: OpenPipeline, table: Table, anew: dict[str, set[int]], owners: Sequence[QueryState],
+                shared: bool) -> list[File]:
     """What the table still has of boundaries that cannot be computed: rows of files that are whole."""
     broken = set(table.broken())
     names = [f.path for f in table.files() if f.path not in broken]
     if not names:
         return []
-    conditions = [f"({OWNER} = {string(s.name)} AND NOT {_among(anew[s.name])})" if shared else f"NOT {_among(anew[s.name])}" for s in owners]
+    conditions = [
+        f"({OWNER} = {string(s.name)} AND NOT {_among(anew[s.name])})" if shared else f"NOT {_among(anew[s.name])}"
+        for s in owners
+    ]
     rows = _ask(table, names, f"SELECT * FROM rows WHERE {' OR '.join(conditions)} ORDER BY boundary")
     return _written(table, rows, None) if rows.num_rows else []
 
@@ -202,7 +224,8 @@ def _ask(table: Table, names: Sequence[str], sql: str) -> pa.Table:
     con = kernel.connect(threads=2)
     try:
         paths = tuple(places.join(table.path, name) for name in names)
-        return kernel.table(con, f"WITH rows AS (FROM read_parquet({kernel.files(con, paths)})) {sql}") if paths else table.schema.empty_table()
+        return kernel.table(con, f"WITH rows AS (FROM read_parquet({kernel.files(con, paths)})) {sql}"
+                            ) if paths else table.schema.empty_table()
     finally:
         con.close()
 

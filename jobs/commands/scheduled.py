@@ -1,6 +1,8 @@
-"""What each scheduled task does: it opens a pipeline folder, calls one function, closes, and says what was done as JSON; what is due is decided there.
+"""What each scheduled task does: it opens a pipeline folder, calls one function, closes, and says what was done as
+JSON; what is due is decided there.
 
-A pipeline that another runner holds is waited for. ForebayErrors are passed on as they are: exit code 3 means that the other runner still holds it.
+A pipeline that another runner holds is waited for. ForebayErrors are passed on as they are: exit code 3 means that the
+other runner still holds it.
 """
 from __future__ import annotations
 
@@ -56,37 +58,62 @@ def ingest(folder: str) -> dict[str, Any]:
 
 
 def expectations(folder: str) -> dict[str, Any]:
-    """What fails of the input that waits, and where the data docs are. It stops nothing: a batch does that, at its boundary."""
+    """What fails of the input that waits, and where the data docs are.
+
+    It stops nothing: a batch does that, at its boundary.
+    """
     with _opened(folder) as rt:
         said = expect_report.waiting(rt)
         for one in said["failing"]:
-            log.warning("%s at %s expects %s, observed: %s", one["subject"], one["boundary"], one["expectation"], one["observed"])
+            log.warning("%s at %s expects %s, observed: %s", one["subject"], one["boundary"], one["expectation"],
+                        one["observed"])
         return {**said, "docs": _documented(rt)}
 
 
-def batches(folder: str, to: str | None = None, flush: bool = False, boundaries: int | None = None, asked_by: str = "") -> dict[str, Any]:
-    """Every complete boundary, however many have come together; the ledger keeps `asked_by`: a kind of trigger and a DAG run."""
+def batches(folder: str, to: str | None = None, flush: bool = False, boundaries: int | None = None,
+            asked_by: str = "") -> dict[str, Any]:
+    """Every complete boundary, however many have come together.
+
+    The ledger keeps `asked_by`: a kind of trigger and a DAG run.
+    """
     until = _micros(to) if to else None
     said = _waiting(folder, lambda loop: _ran(loop, until, flush, boundaries), asked_by)
-    ran = [{**entry, "boundary": iso(entry["boundary"]), "seconds": round(entry["seconds"], 6)} for entry in said["ran"]]
-    return {"boundaries": len(ran), "ran": ran[-MOST_SHOWN:], "next": _iso(said["next"]), "waiting_for": said["waiting_for"]}
+    ran = [{
+        **entry, "boundary": iso(entry["boundary"]),
+        "seconds": round(entry["seconds"], 6)
+    } for entry in said["ran"]]
+    return {
+        "boundaries": len(ran),
+        "ran": ran[-MOST_SHOWN:],
+        "next": _iso(said["next"]),
+        "waiting_for": said["waiting_for"]
+    }
 
 
 def published(folder: str, after: str = "") -> dict[str, Any]:
-    """What a reader of the results can follow: boundary, plan and Delta version of each query's table; nothing if no boundary came after `after`."""
+    """What a reader of the results can follow: boundary, plan and Delta version of each query's table.
+
+    Nothing if no boundary came after `after`.
+    """
     with _opened(folder) as rt:
         last, told = rt.ledger.committed(), rt.ledger.committed_batches()
         if last is None or after and last <= _micros(after):
             return {}
         plans = {name: plan for entry in told for name, plan in entry.plan_names.items()}
-        query_state = [(s, path) for s in requests.listed(rt) if s.is_active and tables.exists(rt.path(path := sharing.newest(rt, s)))]
+        query_state = [(s, path)
+                       for s in requests.listed(rt)
+                       if s.is_active and tables.exists(rt.path(path := sharing.newest(rt, s)))]
         found = {s.name: {"uri": uri(rt.path(s.table), folder), "boundary": iso(last), "plan": plans.get(s.name),
                           "version": rt.warehouse.latest(path).version} for s, path in query_state}
         return {"boundary": iso(last), "queries": found}
 
 
-def change(folder: str, action: str, name: str, sql: str | None = None, plan: str | None = None, replace: bool = False) -> dict[str, Any]:
-    """create (with a text), delete, pause, resume, pin (with a plan's name) or unpin; never waits for a running batch."""
+def change(folder: str, action: str, name: str, sql: str | None = None, plan: str | None = None,
+           replace: bool = False) -> dict[str, Any]:
+    """create (with a text), delete, pause, resume, pin (with a plan's name) or unpin.
+
+    Never waits for a running batch.
+    """
     with _opened(folder) as rt:
         _check(action, name, sql, plan)
         if action == "create":
@@ -101,11 +128,19 @@ def statistics(folder: str) -> dict[str, Any]:
     """What is known of each stream and join."""
     with _opened(folder) as rt:
         document = statistics_said.document(Statistics(rt))
-    return {part: {n: {**said, "from": _iso(said["from"])} for n, said in each.items()} for part, each in document.items()}
+    return {
+        part: {
+            n: {
+                **said, "from": _iso(said["from"])
+            } for n, said in each.items()
+        } for part, each in document.items()
+    }
 
 
 def plans(folder: str) -> dict[str, Any]:
-    """Every active query's candidates priced by what is known now, cheapest first, and what its next boundary would choose."""
+    """Every active query's candidates priced by what is known now, cheapest first, and what its next boundary would
+    choose.
+    """
     with _opened(folder) as rt:
         chooser = Chooser(rt, Statistics(rt))
         return {s.name: _priced(answers.explain(chooser, s.name)) for s in requests.listed(rt) if s.is_active}
@@ -152,7 +187,8 @@ def _ran(loop: Loop, to: int | None, flush: bool, limit: int | None) -> dict[str
 
 
 def _logged(entry: Mapping[str, Any]) -> None:
-    log.info("%s  %.3f s  rows %s  plans %s", iso(entry["boundary"]), entry["seconds"], dict(entry["rows"]), dict(entry["plans"]))
+    log.info("%s  %.3f s  rows %s  plans %s", iso(entry["boundary"]), entry["seconds"], dict(entry["rows"]),
+             dict(entry["plans"]))
     for said in entry["unexpected"]:
         log.warning("%s: %s", iso(entry["boundary"]), said)
     for name, reason in entry["failed"].items():
@@ -177,7 +213,8 @@ def _waiting(folder: str, work: Callable[[Loop], dict[str, Any]], asked_by: str 
 def _held(error: ForebayError | Conflict) -> ForebayError | None:
     """The error, if it says that another runner is at work."""
     if isinstance(error, Conflict):
-        return ForebayError("conflict", f"another runner committed to this pipeline meanwhile: {error}", hint="nothing is lost or counted twice", exit_code=3)
+        return ForebayError("conflict", f"another runner committed to this pipeline meanwhile: {error}",
+                            hint="nothing is lost or counted twice", exit_code=3)
     return error if error.exit_code == 3 else None
 
 
@@ -194,7 +231,8 @@ def _check(action: str, name: str, sql: str | None, plan: str | None) -> None:
     """What a form cannot check field by field."""
     for wanted, given, label in (("create", sql, "sql"), ("pin", plan, "plan")):
         if action == wanted and not (given or "").strip():
-            raise ForebayError("missing-value", f"{action} of {name} needs `{label}`, which is empty", hint=f"fill in {label}")
+            raise ForebayError("missing-value", f"{action} of {name} needs `{label}`, which is empty",
+                               hint=f"fill in {label}")
         if action != wanted and (given or "").strip():
             raise ForebayError("unused-value", f"{action} of {name} takes no `{label}`", hint=f"leave {label} empty")
 
@@ -202,13 +240,27 @@ def _check(action: str, name: str, sql: str | None, plan: str | None) -> None:
 def _priced(document: Mapping[str, Any]) -> dict[str, Any]:
     sound = sorted((c for c in document["candidates"] if c["refused"] is None), key=lambda c: c["predicted_s"])
     shown = [{k: c[k] for k in ("plan", "predicted_s", "paper_cost", "state_rows")} for c in sound[:MOST_SHOWN]]
-    return {"chosen": document["chosen"], "why": document["why"], "candidates": shown, "priced": len(document["candidates"])}
+    return {
+        "chosen": document["chosen"],
+        "why": document["why"],
+        "candidates": shown,
+        "priced": len(document["candidates"])
+    }
 
 
 def _decided(document: Mapping[str, Any]) -> dict[str, Any]:
     made = document["decisions"]
-    switches = [{**{k: d[k] for k in ("plan", "switched_from", "reason")}, "boundary": iso(d["boundary"])} for d in made if d["switched_from"]]
-    return {"plan": made[-1]["plan"] if made else None, "pinned": document["pinned"], "regret_s": document["regret_s"], "switches": switches[-MOST_SHOWN:]}
+    switches = [{
+        **{
+            k: d[k] for k in ("plan", "switched_from", "reason")
+        }, "boundary": iso(d["boundary"])
+    } for d in made if d["switched_from"]]
+    return {
+        "plan": made[-1]["plan"] if made else None,
+        "pinned": document["pinned"],
+        "regret_s": document["regret_s"],
+        "switches": switches[-MOST_SHOWN:]
+    }
 
 
 def _iso(us: int | None) -> str | None:

@@ -1,4 +1,6 @@
-"""What a pipeline's tables need between batches: the ledger's small files merged, rows that `keep` lets go taken out, files that nobody reads deleted."""
+"""What a pipeline's tables need between batches: the ledger's small files merged, rows that `keep` lets go taken out,
+files that nobody reads deleted.
+"""
 from __future__ import annotations
 
 from typing import Any
@@ -13,9 +15,11 @@ from optimizer.errors import ForebayError
 
 
 def upkeep(loop: Loop) -> dict[str, Any]:
-    """Finishes what a crash left, tidies, and says what left which table. Runs do the same after their batches; this is for pipelines that rest.
+    """Finishes what a crash left, tidies, and says what left which table. Runs do the same after their batches; this is
+    for pipelines that rest.
 
-    Of a batch that a critical expectation stops nothing is touched: what it reads when it is run again must be there then, and it is not for upkeep to fail."""
+    Of a batch that a critical expectation stops nothing is touched: what it reads when it is run again must be there
+    then, and it is not for upkeep to fail."""
     rt = loop.pipe
     with held(rt.pipeline.warehouse), repair.told(rt):
         before = _noted(rt)
@@ -37,4 +41,6 @@ def _noted(rt: OpenPipeline) -> list[dict[str, Any]]:
     if not tables.exists(path):
         return []
     rows = tables.open_table(path).rows()
-    return [{k: row[k] for k in ("table", "files", "rows")} for row in rows.sort_by("at").drop_columns(["at"]).to_pylist()]
+    return [{
+        k: row[k] for k in ("table", "files", "rows")
+    } for row in rows.sort_by("at").drop_columns(["at"]).to_pylist()]

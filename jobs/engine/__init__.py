@@ -1,1 +1,4 @@
-"""What computes: the in-process engine, Spark and its tasks, what one task does, and the twin in the JVM; it knows no pipeline."""
+"""What computes: the in-process engine, Spark and its tasks, what one task does, and the twin in the JVM.
+
+It knows no pipeline.
+"""

@@ -1,6 +1,8 @@
-"""The other lowering: the same programs in Spark SQL, sources read by delta-spark; for tables that the kernel may not read, and the twin in tests.
+"""The other lowering: the same programs in Spark SQL, sources read by delta-spark; for tables that the kernel may not
+read, and the twin in tests.
 
-One Spark job a statement and no sharing with other queries: right everywhere, several times slower than tasks on small batches (docs/limits.md).
+One Spark job a statement and no sharing with other queries: right everywhere, several times slower than tasks on small
+batches (docs/limits.md).
 """
 from __future__ import annotations
 
@@ -21,13 +23,17 @@ from optimizer.expression import dialect as d
 from optimizer.plan.program import Program, Source, Write
 
 # Spark's error classes for what a value brings about; any other error ends the batch.
-DATA_ERRORS = ("ARITHMETIC_OVERFLOW", "DIVIDE_BY_ZERO", "REMAINDER_BY_ZERO", "CAST_INVALID_INPUT", "CAST_OVERFLOW", "NUMERIC_VALUE_OUT_OF_RANGE",
-               "BINARY_ARITHMETIC_OVERFLOW", "USER_RAISED_EXCEPTION", "DATETIME_OVERFLOW", "DATETIME_FIELD_OUT_OF_BOUNDS")
+DATA_ERRORS = ("ARITHMETIC_OVERFLOW", "DIVIDE_BY_ZERO", "REMAINDER_BY_ZERO", "CAST_INVALID_INPUT", "CAST_OVERFLOW",
+               "NUMERIC_VALUE_OUT_OF_RANGE", "BINARY_ARITHMETIC_OVERFLOW", "USER_RAISED_EXCEPTION", "DATETIME_OVERFLOW",
+               "DATETIME_FIELD_OUT_OF_BOUNDS")
 
 
 @dataclass(frozen=True)
 class SparkOrder:
-    """As jobs.engine.work.TaskOrder; `streams` are Delta tables at a version by source name, `files` Parquet files of relations and state."""
+    """As jobs.engine.work.TaskOrder.
+
+    `streams` are Delta tables at a version by source name, `files` Parquet files of relations and state.
+    """
 
     query: str
     program: Program
@@ -44,7 +50,8 @@ def perform(session: Any, order: SparkOrder) -> TaskResult:
     try:
         partials, written = _run(session, order, kept)
         return TaskResult(order.query, 0, partials, tuple(written), seconds=time.perf_counter() - started)
-    except Exception as error:      # any class: classic Spark and Spark Connect raise different ones, and no Spark is imported here
+    # any class: classic Spark and Spark Connect raise different ones, and no Spark is imported here
+    except Exception as error:
         if not any(word in str(error) for word in DATA_ERRORS):
             with spark.guarded():
                 raise
@@ -59,9 +66,11 @@ def take(session: Any, asked: SampleOrder) -> SampleResult:
     kept: list[Any] = []
     source, started = asked.sampling.source, time.process_time()
     try:
-        order = SparkOrder(asked.query, Program((), (), ()), {source.name: asked.stream} if asked.stream else {}, {source.name: asked.files}, {}, "")
+        order = SparkOrder(asked.query, Program((), (), ()), {source.name: asked.stream} if asked.stream else {},
+                           {source.name: asked.files}, {}, "")
         _read(session, order, source).createOrReplaceTempView(source.name)
-        found = follow(asked.sampling, lambda *made: _define(session, (made,), kept), lambda sql: session.sql(sql).collect(), None)
+        found = follow(asked.sampling, lambda *made: _define(session, (made,), kept),
+                       lambda sql: session.sql(sql).collect(), None)
         return SampleResult(asked.query, asked.input, found, time.process_time() - started)
     except Exception:      # any class, as above: a batch goes on without its sample
         return SampleResult(asked.query, asked.input, None, time.process_time() - started)
@@ -111,7 +120,10 @@ def _write(session: Any, order: SparkOrder, write: Write) -> list[tables.File]:
 
 
 def _store(session: Any, sql: str, folder: str, label: str) -> list[tables.File]:
-    """Rows as Parquet files in the folder, none for no rows; Spark writes beside, and each file moves in under a unique name."""
+    """Rows as Parquet files in the folder, none for no rows.
+
+    Spark writes beside, and each file moves in under a unique name.
+    """
     places.make_folder(folder)
     aside = places.join(folder, f"_jvm-{uuid.uuid4().hex}")
     session.sql(sql).coalesce(1).write.parquet(aside)

@@ -1,4 +1,7 @@
-"""The in-process vectorised engine: the only place that imports DuckDB; a connection is one thread's, sees no network and loads no extension."""
+"""The in-process vectorised engine: the only place that imports DuckDB.
+
+A connection is one thread's, sees no network and loads no extension.
+"""
 from __future__ import annotations
 
 import atexit
@@ -25,19 +28,29 @@ Error = duckdb.Error
 
 # What a row or an answer can bring about, as opposed to a broken file, disk or program.
 DATA_ERRORS = (duckdb.OutOfRangeException, duckdb.ConversionException, duckdb.InvalidInputException)
-PROGRAM_ERRORS = (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException)      # our mistakes; a damaged file can bring about any other
+# our mistakes; a damaged file can bring about any other
+PROGRAM_ERRORS = (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException)
 EXHAUSTED = (duckdb.OutOfMemoryException,)      # what cannot be spilled did not fit
 _SHARED: dict[int, Connection] = {}                        # by process: an engine does not survive a fork
-_GIVEN: dict[int, str] = {}                                # by process: what its engine may take, also the next one after an error
+# by process: what its engine may take, also the next one after an error
+_GIVEN: dict[int, str] = {}
 BATCH_ROWS = 50_000
 _QUIET = "SET enable_progress_bar = false"                 # it would draw on stdout, which is for answers
 
 
 def connect(threads: int = 1, memory: str = MEMORY) -> Connection:
     """A fresh engine in UTC; insertion order is not kept, since no answer depends on it and spilling needs it gone."""
-    con = duckdb.connect(config={"threads": threads, "memory_limit": memory, "temp_directory": _spill_folder(os.getpid()),
-                                 "autoinstall_known_extensions": "false", "autoload_known_extensions": "false", "preserve_insertion_order": "false"})
-    for setting in (*(re.sub("^SET ", "SET GLOBAL ", s) for s in DUCKDB_SETTINGS), _QUIET):      # global: a cursor inherits those only
+    con = duckdb.connect(
+        config={
+            "threads": threads,
+            "memory_limit": memory,
+            "temp_directory": _spill_folder(os.getpid()),
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+            "preserve_insertion_order": "false"
+        })
+    # global: a cursor inherits those only
+    for setting in (*(re.sub("^SET ", "SET GLOBAL ", s) for s in DUCKDB_SETTINGS), _QUIET):
         con.execute(setting)
     return con
 
@@ -74,7 +87,10 @@ def give(memory_limit: str) -> None:
 
 
 def shared() -> Connection:
-    """A connection to this process's one-thread engine, 60 times cheaper than an engine; temporary tables are its own, rows keep the order of their file."""
+    """A connection to this process's one-thread engine, 60 times cheaper than an engine.
+
+    Temporary tables are its own, rows keep the order of their file.
+    """
     if os.getpid() not in _SHARED:
         _SHARED[os.getpid()] = connect(memory=_GIVEN.get(os.getpid(), MEMORY))
         _SHARED[os.getpid()].execute("SET preserve_insertion_order = true")
@@ -102,7 +118,9 @@ def batches(con: Connection, sql: str) -> Iterator[pa.RecordBatch]:
 
 def about_data(error: Exception) -> bool:
     """Whether a value brought the error about (the query is at fault), not a file, the disk or this program."""
-    return isinstance(error, DATA_ERRORS) and not any(word in str(error) for word in ("magic bytes", "arquet", "TProtocol", "No files found"))
+    return isinstance(error,
+                      DATA_ERRORS) and not any(word in str(error)
+                                               for word in ("magic bytes", "arquet", "TProtocol", "No files found"))
 
 
 def files(con: Connection, paths: tuple[str, ...]) -> str:
@@ -129,7 +147,9 @@ def file_list(paths: tuple[str, ...]) -> str:
 
 
 def _name(path: str) -> str:
-    """As the engine is to read it, which takes every path for a pattern: `a[1].parquet` would be a1.parquet, where there is one."""
+    """As the engine is to read it, which takes every path for a pattern: `a[1].parquet` would be a1.parquet, where
+    there is one.
+    """
     if isinstance(path, Remote):
         return f"{store.protocol(path.settings)}://{path.key}"
     return "".join(f"[{c}]" if c in "[*?" else c for c in path)

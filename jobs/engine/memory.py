@@ -1,4 +1,7 @@
-"""How much memory the engine of one task may take: its executor's, divided among the tasks that run in it at once; it measures nothing but the machine."""
+"""How much memory the engine of one task may take: its executor's, divided among the tasks that run in it at once.
+
+It measures nothing but the machine.
+"""
 from __future__ import annotations
 
 import os
@@ -6,11 +9,13 @@ import re
 from collections.abc import Mapping
 
 SETTING = "forebay.task.memory"      # in `spark: {settings: …}`; FOREBAY_TASK_MEMORY goes before it
-SHARE = 0.5                          # of an executor's memory that engines get: Arrow's copies, Python and the JVM take the rest
+# of an executor's memory that engines get: Arrow's copies, Python and the JVM take the rest
+SHARE = 0.5
 OWN_SHARE = 0.25                     # of the machine's memory, for an engine in a command's own process
 LEAST = 256 << 20                    # bytes
 OVERHEAD = 0.1                       # of an executor's memory that Spark leaves beside its JVM, if nothing else is said
-MORE = "give tasks more with `spark: {settings: {forebay.task.memory: 4GB}}` or FOREBAY_TASK_MEMORY=4GB, or shorten the windows"
+MORE = ("give tasks more with `spark: {settings: {forebay.task.memory: 4GB}}` or FOREBAY_TASK_MEMORY=4GB, or shorten "
+        "the windows")
 UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 CGROUPS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 

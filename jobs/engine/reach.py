@@ -1,4 +1,8 @@
-"""Which files a source reads, told by the bounds of their columns: what they can hold, what they hold for certain, whose they are; nothing is opened here."""
+"""Which files a source reads, told by the bounds of their columns: what they can hold, what they hold for certain,
+whose they are.
+
+Nothing is opened here.
+"""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -28,7 +32,8 @@ def inside(file: File, stamp: str, r: Range) -> bool:
     low, high = file.low, file.high
     if not all(name in bound for name in ("_boundary", stamp) for bound in (low, high)):
         return False
-    return low["_boundary"] > r.after and high["_boundary"] <= r.upto and low[stamp] >= r.since and high[stamp] < r.until
+    return low["_boundary"] > r.after and high["_boundary"] <= r.upto and low[stamp] >= r.since and high[
+        stamp] < r.until
 
 
 def meets(file: File, stamp: str, r: Range) -> bool:
@@ -58,7 +63,8 @@ def _moment(file: File, source: Source) -> tuple[int, ...] | None:
     sure = [inside(file, stamp, r) for r in source.ranges]
     if source.counting is None:
         return (0,) if sure == [True] else None
-    if low["_boundary"] != high["_boundary"] or any(not s and meets(file, stamp, r) for s, r in zip(sure, source.ranges)):
+    if low["_boundary"] != high["_boundary"] or any(not s and meets(file, stamp, r)
+                                                    for s, r in zip(sure, source.ranges)):
         return None
     first, last = (source.counting.interval(low["_boundary"], bound[stamp]) for bound in (low, high))
     return (low["_boundary"], *first, *sure) if first == last else None

@@ -1,4 +1,7 @@
-"""One item beside a batch's orders: the sample of one input's rows, taken in the same tasks; whatever fails here is no sample, never a failed batch."""
+"""One item beside a batch's orders: the sample of one input's rows, taken in the same tasks.
+
+Whatever fails here is no sample, never a failed batch.
+"""
 from __future__ import annotations
 
 import time
@@ -15,7 +18,10 @@ from optimizer.statistics.samples import KEYS, SPACE, InputSample
 
 @dataclass(frozen=True)
 class SampleOrder:
-    """A sampling with the files that it reads, or the stream's table at a version, for the JVM. `most` rows are read, None: all."""
+    """A sampling with the files that it reads, or the stream's table at a version, for the JVM.
+
+    `most` rows are read, None: all.
+    """
 
     query: str
     input: int
@@ -68,7 +74,8 @@ def _source(con: kernel.Connection, asked: SampleOrder) -> str:
     return rows if asked.most is None else f"SELECT * FROM ({rows}) AS q LIMIT {asked.most}"
 
 
-def follow(asked: Sampling, define: Callable[[str, str, bool], Any], ask: Callable[[str], Iterable[Sequence[Any]]], source: str | None) -> InputSample:
+def follow(asked: Sampling, define: Callable[[str, str, bool], Any], ask: Callable[[str], Iterable[Sequence[Any]]],
+           source: str | None) -> InputSample:
     """The statements in their order, by whichever engine."""
     before: tuple[Definition, ...] = (Definition(asked.source.name, source, False),) if source else ()
     for name, sql, kept in (*before, *asked.define):

@@ -38,8 +38,11 @@ SETTINGS = {
     "spark.driver.memory": "1g",
     "spark.log.level": "ERROR",
 }
-LASTS = 1800      # seconds that a session is taken again; a server forgets one after an hour without use, so none is asked for that it has forgotten
-ANSWERS = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.parquet.outputTimestampType", "spark.sql.shuffle.partitions")
+# seconds that a session is taken again; a server forgets one after an hour without use, so none is asked for that it
+# has forgotten
+LASTS = 1800
+ANSWERS = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.parquet.outputTimestampType",
+           "spark.sql.shuffle.partitions")
 MICROSECONDS = r"yyyy-MM-dd\'T\'HH:mm:ss.SSSSSSXXX"      # of a timestamp in JSON, as a literal of SQL has it
 
 
@@ -50,8 +53,9 @@ class SparkFailure(Exception):
 def session(master: str = "local[*]", settings: Mapping[str, str] | None = None, lasting: str = "") -> Any:
     """A classic session (`local[*]`, `spark://…`) or a Connect one (`sc://…`); the Python of the workers is this one.
 
-    A Connect session has Python workers of its own, which take seconds to start. Processes that say the same `lasting` name, one after the other, use one
-    session of the server and find them warm; the server lets it go an hour after the last."""
+    A Connect session has Python workers of its own, which take seconds to start. Processes that say the same `lasting`
+    name, one after the other, use one session of the server and find them warm; the server lets it go an hour after the
+    last."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     from pyspark import SparkContext  # a second of imports that `result` and `query` need not pay
@@ -64,9 +68,15 @@ def session(master: str = "local[*]", settings: Mapping[str, str] | None = None,
     if os.path.exists(ARCHIVE) and master.startswith("local["):
         options += f" -XX:SharedArchiveFile={ARCHIVE} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     named = {"spark.app.name": "forebay", "spark.master": master, "spark.jars": ",".join(jars)}
-    given = {**named, **SETTINGS, "spark.driver.extraJavaOptions": options, **_connector(settings or {}), **(settings or {})}
+    given = {
+        **named,
+        **SETTINGS, "spark.driver.extraJavaOptions": options,
+        **_connector(settings or {}),
+        **(settings or {})
+    }
     with _aside(), _unseen(given):
-        SparkContext._ensure_initialized()      # starts the JVM; getOrCreate would put every setting on its command line
+        # starts the JVM; getOrCreate would put every setting on its command line
+        SparkContext._ensure_initialized()
         return SparkSession.builder.config(map=given).getOrCreate()
 
 
@@ -83,7 +93,10 @@ def _remote(builder: Any, master: str, settings: Mapping[str, str], lasting: str
 
 
 def _address(master: str, lasting: str) -> str:
-    """The same session for the same name, Python and code, but not for longer than the server remembers it. An address that says more is left as it is."""
+    """The same session for the same name, Python and code, but not for longer than the server remembers it.
+
+    An address that says more is left as it is.
+    """
     if not lasting or not re.fullmatch(r"sc://[^/;]+/?", master):
         return master
     said = f"{lasting} {sys.prefix} {_code()} {int(time.time() // LASTS)}"
@@ -92,12 +105,16 @@ def _address(master: str, lasting: str) -> str:
 
 def _code() -> int:
     """When the newest of the modules changed that a worker keeps once it has loaded them."""
-    return max(f.stat().st_mtime_ns for folder in ("jobs", "optimizer") for f in (Path(__file__).parent.parent.parent / folder).rglob("*.py"))
+    return max(f.stat().st_mtime_ns
+               for folder in ("jobs", "optimizer")
+               for f in (Path(__file__).parent.parent.parent / folder).rglob("*.py"))
 
 
 @contextmanager
 def _unseen(settings: Mapping[str, str]) -> Iterator[None]:
-    """A JVM that starts in it has the settings from a file for this user only: all users see a command line, and settings have secrets."""
+    """A JVM that starts in it has the settings from a file for this user only: all users see a command line, and
+    settings have secrets.
+    """
     before = os.environ.get("PYSPARK_SUBMIT_ARGS")
     number, path = tempfile.mkstemp(prefix="forebay-spark-", suffix=".conf")
     try:
@@ -116,7 +133,17 @@ def _unseen(settings: Mapping[str, str]) -> Iterator[None]:
 
 def _escaped(text: str) -> str:
     """As java.util.Properties reads it."""
-    escapes = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "=": "\\=", ":": "\\:", "#": "\\#", "!": "\\!", " ": "\\ "}
+    escapes = {
+        "\\": "\\\\",
+        "\n": "\\n",
+        "\r": "\\r",
+        "\t": "\\t",
+        "=": "\\=",
+        ":": "\\:",
+        "#": "\\#",
+        "!": "\\!",
+        " ": "\\ "
+    }
     return "".join(escapes.get(c, c) for c in text)
 
 
@@ -139,14 +166,21 @@ def release(session: Any) -> None:
 
 
 def _connector(settings: Mapping[str, str]) -> dict[str, str]:
-    """Hadoop's connector where it is configured, by class path: `spark.jars` would copy its 660 MB at each start. A cluster's workers have their own."""
+    """Hadoop's connector where it is configured, by class path: `spark.jars` would copy its 660 MB at each start.
+
+    A cluster's workers have their own.
+    """
     wanted = os.path.isdir(S3_JARS) and any(key.startswith("spark.hadoop.fs.s3a.") for key in settings)
     return {"spark.driver.extraClassPath": os.path.join(S3_JARS, "*")} if wanted else {}
 
 
 @contextmanager
 def _aside() -> Iterator[None]:
-    """A JVM keeps the stdout and stderr it is born with: its talk goes to a file, so that a command's stderr is the command's. FOREBAY_DEBUG leaves it."""
+    """A JVM keeps the stdout and stderr it is born with: its talk goes to a file, so that a command's stderr is the
+    command's.
+
+    FOREBAY_DEBUG leaves it.
+    """
     if os.environ.get("FOREBAY_DEBUG"):
         yield
         return
@@ -165,7 +199,14 @@ def _aside() -> Iterator[None]:
 
 def _configured(connected: Any, settings: Mapping[str, str]) -> Any:
     """What answers depend on is the session's, whatever its server was started with; the rest is the server's own."""
-    for key, value in {**{k: SETTINGS[k] for k in ANSWERS}, **{k: v for k, v in settings.items() if k.startswith("spark.sql.")}}.items():
+    for key, value in {
+            **{
+                k: SETTINGS[k] for k in ANSWERS
+            },
+            **{
+                k: v for k, v in settings.items() if k.startswith("spark.sql.")
+            }
+    }.items():
         connected.conf.set(key, value)
     return connected
 
@@ -196,15 +237,19 @@ def _fields(binary: str, integer: str | None = None) -> Any:
     return StructType([*([StructField(integer, LongType())] if integer else []), StructField(binary, BinaryType())])
 
 
-def run_exchange(spark: Any, send: Callable[[int], Iterable[tuple[int, bytes]]], receive: Callable[[int, list[bytes]], Iterable[bytes]],
-                 senders: int, receivers: int) -> list[bytes]:
-    """send(i) for i < senders gives (to, payload); receive(k, payloads) for k < receivers; one Spark job, Spark's shuffle between its two stages."""
+def run_exchange(spark: Any, send: Callable[[int], Iterable[tuple[int, bytes]]],
+                 receive: Callable[[int, list[bytes]], Iterable[bytes]], senders: int, receivers: int) -> list[bytes]:
+    """send(i) for i < senders gives (to, payload).
+
+    Receive(k, payloads) for k < receivers; one Spark job, Spark's shuffle between its two stages.
+    """
 
     def sending(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for i in batch.column(0).to_pylist():
                 yield from (_message(to, payload) for to, payload in send(i))
-            if batch.num_rows and 0 in batch.column(0).to_pylist():      # a task to which nothing is sent has to run as well
+            # a task to which nothing is sent has to run as well
+            if batch.num_rows and 0 in batch.column(0).to_pylist():
                 yield from (_message(to, b"") for to in range(receivers))
 
     def receiving(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -244,9 +289,13 @@ def guarded() -> Iterator[None]:
 
 
 def _reason(error: Exception) -> str:
-    """What a Python task died of is the last line of its traceback, among Java's; of an error of Java's own the first line that names it."""
+    """What a Python task died of is the last line of its traceback, among Java's.
+
+    Of an error of Java's own the first line that names it.
+    """
     if "UNAUTHENTICATED" in str(error):
-        return "the Connect server asks for its token: set SPARK_CONNECT_AUTHENTICATE_TOKEN, and name a server here sc://localhost:PORT"
+        return ("the Connect server asks for its token: set SPARK_CONNECT_AUTHENTICATE_TOKEN, and name a server here "
+                "sc://localhost:PORT")
     lines = [line.strip().removeprefix(": ") for line in str(error).splitlines() if line.strip()]
     told = [line for line in lines if re.match(r"[\w.]*(Error|Exception): ", line)]
     return told[0] if told else (lines[0] if lines else type(error).__name__)
@@ -258,10 +307,13 @@ def default_parallelism(spark: Any) -> int:
 
 
 def at_once(setting: Callable[[str, str], str | None]) -> int:
-    """Where a cluster gives executors as tasks wait for them, those of as many as it may give: the tasks asked for make them come."""
+    """Where a cluster gives executors as tasks wait for them, those of as many as it may give: the tasks asked for make
+    them come.
+    """
     master = str(setting("spark.master", "local[2]"))
     most = str(setting("spark.dynamicAllocation.maxExecutors", ""))
-    if not master.startswith("local") and str(setting("spark.dynamicAllocation.enabled", "false")).lower() == "true" and most.isdigit():
+    if not master.startswith("local") and str(setting("spark.dynamicAllocation.enabled",
+                                                      "false")).lower() == "true" and most.isdigit():
         return int(most) * int(setting("spark.executor.cores", "1") or 1)
     return cores(master, int(setting("spark.cores.max", "2") or 2))
 

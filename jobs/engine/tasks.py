@@ -1,4 +1,7 @@
-"""Where work runs: Spark tasks of one session, or this process; either way a function over items, results in order. One call is one Spark job."""
+"""Where work runs: Spark tasks of one session, or this process.
+
+Either way a function over items, results in order. One call is one Spark job.
+"""
 from __future__ import annotations
 
 import os
@@ -20,8 +23,9 @@ Result = TypeVar("Result")
 
 @dataclass
 class Tasks:
-    """`master` as forebay.yml says it; the session starts with the first job, so that what needs none never pays for it. `lasting` as for spark.session;
-    `handover` is a folder that tasks and driver both reach, for results too large for the JVM to pass on."""
+    """`master` as forebay.yml says it; the session starts with the first job, so that what needs none never pays for
+    it. `lasting` as for spark.session; `handover` is a folder that tasks and driver both reach, for results too large
+    for the JVM to pass on."""
 
     master: str = "local[*]"
     settings: dict[str, str] = field(default_factory=dict)
@@ -55,7 +59,8 @@ class Tasks:
     @property
     def expected(self) -> int:
         """The same without a session, for what only prices."""
-        return self.width if self._session is not None or self.inline else int(self.settings.get("forebay.tasks") or self._told)
+        return self.width if self._session is not None or self.inline else int(
+            self.settings.get("forebay.tasks") or self._told)
 
     @property
     def _told(self) -> int:
@@ -80,7 +85,10 @@ class Tasks:
 
     def exchange(self, send: Callable[[Item], list[tuple[int, bytes]]], items: Sequence[Item],
                  receive: Callable[[int, list[bytes]], Result], count: int) -> list[Result]:
-        """receive(k, what the items sent to k) for k < count, in order; one Spark job with its shuffle in the middle."""
+        """receive(k, what the items sent to k) for k < count, in order.
+
+        One Spark job with its shuffle in the middle.
+        """
         if not count:
             return []
         self.jobs += 1
@@ -89,7 +97,8 @@ class Tasks:
             return [receive(k, [payload for to, payload in sent if to == k]) for k in range(count)]
         senders = min(len(items), max(self.width, 1))
         share = _Sent(send, items, senders, self.memory)
-        return _sorted(spark.run_exchange(self.session, share, _Received(receive, self.memory, self.handover), senders, count))
+        return _sorted(
+            spark.run_exchange(self.session, share, _Received(receive, self.memory, self.handover), senders, count))
 
     def stop(self) -> None:
         if self._session is not None:
@@ -109,7 +118,10 @@ class _Share:
 
     def __call__(self, i: int) -> Iterable[bytes]:
         kernel.give(self.memory)
-        return [_payload(k, _tried(self.function, self.items[k]), self.handover) for k in range(i, len(self.items), self.count)]
+        return [
+            _payload(k, _tried(self.function, self.items[k]), self.handover)
+            for k in range(i, len(self.items), self.count)
+        ]
 
 
 @dataclass(frozen=True)
@@ -141,7 +153,9 @@ class _Received:
 
 @dataclass(frozen=True)
 class _Elsewhere:
-    """Where a result lies that is too large to be passed on by Spark: its driver would hold all of them in the JVM's memory at once."""
+    """Where a result lies that is too large to be passed on by Spark: its driver would hold all of them in the JVM's
+    memory at once.
+    """
 
     path: str
 

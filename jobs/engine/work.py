@@ -1,4 +1,5 @@
-"""One task's work on one query: run a program's statements over files, hand over the answer's partials, write state files; commits nothing.
+"""One task's work on one query: run a program's statements over files, hand over the answer's partials, write state
+files; commits nothing.
 
 Pure but for the files it reads and adds: the same order gives the same rows, in a Spark task or in this process.
 """
@@ -38,12 +39,12 @@ class TaskOrder:
     """What one task is to do for one query: statements, and the files that they read.
 
     `TaskOrder("top", 0, 2, narrow, wide, {"s0": ("/data/shop/warehouse/streams/views/a.parquet",)}, {}, "b7")` is the
-    first of two parts of the query `top` in batch 7. `narrow` computes sums in 64 bits and is tried first, `wide` in 128.
-    `files` are absolute paths by source name, in a store with how it is reached (see jobs.storage.places); `folders` where
-    each state set is kept.
+    first of two parts of the query `top` in batch 7. `narrow` computes sums in 64 bits and is tried first, `wide` in
+    128. `files` are absolute paths by source name, in a store with how it is reached (see jobs.storage.places);
+    `folders` where each state set is kept.
 
-    Of `certain` files times need not be read. `received` is what tasks sent before, by source. `rows_to` is the folder in
-    which a row query's answer is written by the task itself.
+    Of `certain` files times need not be read. `received` is what tasks sent before, by source. `rows_to` is the folder
+    in which a row query's answer is written by the task itself.
     """
 
     query: str
@@ -68,9 +69,9 @@ class TaskOrder:
 class TaskResult:
     """What one task hands to the driver: partials of the answer, and the files that it wrote, by state set.
 
-    `TaskResult("top", 0, partials, (("totals0", file),), seconds=0.2)` has an answer, and
-    `TaskResult("top", 0, failed="division by zero")` none: `failed` is the query's own error, not the task's. `exhausted`
-    says what did not fit into the task's memory. `further` are answers of other shapes, by number.
+    `TaskResult("top", 0, partials, (("totals0", file),), seconds=0.2)` has an answer, and `TaskResult("top", 0,
+    failed="division by zero")` none: `failed` is the query's own error, not the task's. `exhausted` says what did not
+    fit into the task's memory. `further` are answers of other shapes, by number.
     """
 
     query: str
@@ -89,7 +90,10 @@ class TaskResult:
 
 @dataclass(frozen=True)
 class Sent:
-    """What one task sends before an exchange: partials of a source, for one task or (None) for all; or why there are none."""
+    """What one task sends before an exchange: partials of a source, for one task or (None) for all.
+
+    Or why there are none.
+    """
 
     query: str
     source: str = ""
@@ -108,7 +112,8 @@ def perform(order: TaskOrder, sent: Sequence[Sent] = ()) -> TaskResult:
     order = _with(order, sent)
     try:
         made, written = _either(order, _run)
-        return TaskResult(order.query, order.part, made.pop(0, None), tuple(written), seconds=time.perf_counter() - started, further=made)
+        return TaskResult(order.query, order.part, made.pop(0, None), tuple(written),
+                          seconds=time.perf_counter() - started, further=made)
     except kernel.EXHAUSTED as error:
         return TaskResult(order.query, order.part, exhausted=first_line(error), seconds=time.perf_counter() - started)
     except kernel.Error as error:
@@ -136,9 +141,13 @@ class Joining:
 
 
 def sending(placed: tuple[int, TaskOrder]) -> list[tuple[int, bytes]]:
-    """What the order at a position sends, by the position it goes to: a query's orders stand together, in the order of their parts."""
+    """What the order at a position sends, by the position it goes to: a query's orders stand together, in the order of
+    their parts.
+    """
     position, order = placed
-    return [(position - order.part + to, pickle.dumps(s)) for s in prepare(order) for to in (range(order.parts) if s.part is None else (s.part,))]
+    return [(position - order.part + to, pickle.dumps(s))
+            for s in prepare(order)
+            for to in (range(order.parts) if s.part is None else (s.part,))]
 
 
 @dataclass(frozen=True)
@@ -184,7 +193,11 @@ def _send(order: TaskOrder, program: Program) -> list[Sent]:
             source = fragment.source
             con.execute(f"CREATE TEMP VIEW {source.name} AS {_source(con, order, source)}")
             rows = kernel.table(con, fragment.sql)
-            found += [Sent(order.query, fragment.name, k, packed(share)) for k, share in _parted(rows, fragment, order.parts) if share.num_rows]
+            found += [
+                Sent(order.query, fragment.name, k, packed(share))
+                for k, share in _parted(rows, fragment, order.parts)
+                if share.num_rows
+            ]
         return found
     finally:
         con.close()
@@ -198,7 +211,11 @@ def _parted(rows: pa.Table, fragment: Fragment, parts: int) -> list[tuple[int | 
 
 def _with(order: TaskOrder, sent: Sequence[Sent]) -> TaskOrder:
     mine = [s for s in sent if s.query == order.query and s.part in (None, order.part)]
-    return replace(order, received={name: tuple(s.rows for s in mine if s.source == name) for name in {s.source for s in mine}}) if mine else order
+    return replace(
+        order, received={name: tuple(s.rows
+                                     for s in mine
+                                     if s.source == name)
+                         for name in {s.source for s in mine}}) if mine else order
 
 
 def packed(rows: pa.Table) -> bytes:
@@ -214,7 +231,8 @@ def _run(order: TaskOrder, program: Program) -> tuple[dict[int, pa.Table], list[
     try:
         for source in program.sources:
             if order.received.get(source.name):
-                con.register(source.name, pa.concat_tables([pa.ipc.open_stream(b).read_all() for b in order.received[source.name]]))
+                con.register(source.name,
+                             pa.concat_tables([pa.ipc.open_stream(b).read_all() for b in order.received[source.name]]))
                 continue
             con.execute(f"CREATE TEMP VIEW {source.name} AS {_source(con, order, source)}")
         _define(con, program.setup)
@@ -243,13 +261,16 @@ def _source(con: kernel.Connection, order: TaskOrder, source: Source) -> str:
     return relation(con, source, order.files.get(source.name, ()), order.certain.get(source.name, ()))
 
 
-def relation(con: kernel.Connection, source: Source, files: tuple[str, ...], certain: tuple[TimedFiles, ...] = ()) -> str:
+def relation(con: kernel.Connection, source: Source, files: tuple[str, ...], certain: tuple[TimedFiles,
+                                                                                            ...] = ()) -> str:
     """The SQL of a source: its files, or an empty relation of its columns."""
     if not files and not certain:
         return f"SELECT {', '.join(_null(n, t) for n, t in source.columns) or '1 AS _nothing'} WHERE FALSE"
     listed = ", ".join(d.identifier(n) for n, _ in source.columns) if certain else "*"
     found = [f"SELECT {listed} FROM read_parquet({kernel.files(con, files)})"] if files else []
-    found += [f"SELECT {_told_times(source, timed)} FROM read_parquet({kernel.files(con, timed.paths)})" for timed in certain]
+    found += [
+        f"SELECT {_told_times(source, timed)} FROM read_parquet({kernel.files(con, timed.paths)})" for timed in certain
+    ]
     return " UNION ALL ".join(found)
 
 
@@ -275,7 +296,10 @@ def _write_rows(con: kernel.Connection, order: TaskOrder, answers: list[str]) ->
 
 
 def write_file(con: kernel.Connection, sql: str, folder: str, label: str) -> list[tables.File]:
-    """Writes a query's rows as one file, none for no rows. The name is unique: a task may run twice, and only what the driver commits exists."""
+    """Writes a query's rows as one file, none for no rows.
+
+    The name is unique: a task may run twice, and only what the driver commits exists.
+    """
     name = tables.unique(label)
     with places.draft(folder) as here:
         path = os.path.join(here, name)

@@ -1,6 +1,8 @@
-"""What expectations found, and who let what pass: warehouse/ledger/expectations and warehouse/ledger/releases; nothing is judged here.
+"""What expectations found, and who let what pass: warehouse/ledger/expectations and warehouse/ledger/releases; nothing
+is judged here.
 
-Only what failed is entered, so that a sound batch writes nothing. The runner alone enters findings; a release never waits for it.
+Only what failed is entered, so that a sound batch writes nothing. The runner alone enters findings; a release never
+waits for it.
 """
 from __future__ import annotations
 
@@ -20,10 +22,11 @@ from optimizer.errors import ForebayError
 from optimizer.time import instant, iso
 
 FINDINGS_PATH, RELEASES_PATH = "ledger/expectations", "ledger/releases"
-FINDINGS = pa.schema([("at", INSTANT), ("boundary", INSTANT), ("subject", pa.string()), ("expectation", pa.string()), ("severity", pa.string()),
-                      ("observed", pa.string()), ("passed", pa.bool_()), ("released", pa.bool_())])
-RELEASES = pa.schema([("at", INSTANT), ("boundary", INSTANT), ("subject", pa.string()), ("expectation", pa.string()), ("by", pa.string()),
-                      ("reason", pa.string())])
+FINDINGS = pa.schema([("at", INSTANT), ("boundary", INSTANT), ("subject", pa.string()), ("expectation", pa.string()),
+                      ("severity", pa.string()), ("observed", pa.string()), ("passed", pa.bool_()),
+                      ("released", pa.bool_())])
+RELEASES = pa.schema([("at", INSTANT), ("boundary", INSTANT), ("subject", pa.string()), ("expectation", pa.string()),
+                      ("by", pa.string()), ("reason", pa.string())])
 MANY = 32                # files of one of these tables before they are made one
 ATTEMPTS = 100           # a release loses only to another release
 LONGEST = 1000           # characters of a reason
@@ -47,7 +50,11 @@ class Finding:
 
 def enter(rt: OpenPipeline, findings: Iterable[Finding]) -> None:
     """One commit for all of them, none for none."""
-    rows = [{**asdict(f), "boundary": instant(f.boundary), "at": instant(rt.clock()), "passed": False} for f in findings]
+    rows = [{
+        **asdict(f), "boundary": instant(f.boundary),
+        "at": instant(rt.clock()),
+        "passed": False
+    } for f in findings]
     if rows:
         _append(rt.table(FINDINGS_PATH, FINDINGS), rows)
 
@@ -71,7 +78,10 @@ def stops(rt: OpenPipeline, boundary: int) -> list[dict[str, Any]]:
     committed = rt.ledger.committed()
     if committed is not None and committed >= boundary:
         return []
-    critical = [row for row in found(rt) if row["boundary"] == boundary and row["severity"] == "critical" and not row["released"]]
+    critical = [
+        row for row in found(rt)
+        if row["boundary"] == boundary and row["severity"] == "critical" and not row["released"]
+    ]
     return list({key(row): row for row in critical}.values())
 
 
@@ -83,8 +93,14 @@ def release(rt: OpenPipeline, boundary: int, reason: str, by: str | None = None)
         if not held:
             raise _nothing(rt, boundary)
         at = rt.clock()
-        rows = [{"at": instant(at), "boundary": instant(boundary), "subject": row["subject"], "expectation": row["expectation"], "by": who, "reason": said}
-                for row in held]
+        rows = [{
+            "at": instant(at),
+            "boundary": instant(boundary),
+            "subject": row["subject"],
+            "expectation": row["expectation"],
+            "by": who,
+            "reason": said
+        } for row in held]
         try:
             _append(rt.table(RELEASES_PATH, RELEASES), rows)
             what = [{k: row[k] for k in ("subject", "expectation", "observed")} for row in held]
@@ -96,15 +112,19 @@ def release(rt: OpenPipeline, boundary: int, reason: str, by: str | None = None)
 
 def _said(reason: str) -> str:
     if not reason.strip() or len(reason) > LONGEST:
-        raise ForebayError("bad-usage", f"a reason has 1 to {LONGEST} characters", hint='--reason "why it may pass"; the ledger keeps it')
+        raise ForebayError("bad-usage", f"a reason has 1 to {LONGEST} characters",
+                           hint='--reason "why it may pass"; the ledger keeps it')
     return reason.strip()
 
 
 def _nothing(rt: OpenPipeline, boundary: int) -> ForebayError:
     at, before = iso(boundary), [row for row in releases(rt) if row["boundary"] == boundary]
     if before and stops(rt, boundary):
-        return ForebayError("nothing-stopped", f"{at} is released already, by {before[-1]['by']}: {before[-1]['reason']}", hint="`forebay run` runs it")
-    return ForebayError("nothing-stopped", f"nothing is stopped at {at}", hint="only a boundary that a critical expectation stopped can be released")
+        return ForebayError("nothing-stopped",
+                            f"{at} is released already, by {before[-1]['by']}: {before[-1]['reason']}",
+                            hint="`forebay run` runs it")
+    return ForebayError("nothing-stopped", f"nothing is stopped at {at}",
+                        hint="only a boundary that a critical expectation stopped can be released")
 
 
 def key(row: dict[str, Any]) -> tuple[int, str, str]:

@@ -1,6 +1,8 @@
-"""Expectations of a batch: its waiting input is judged before it begins, its answers before they are written; a critical one that fails stops it there.
+"""Expectations of a batch: its waiting input is judged before it begins, its answers before they are written; a
+critical one that fails stops it there.
 
-Nothing of a stopped batch is published, and a rerun stops again until somebody releases the boundary. What failed is entered after the commit.
+Nothing of a stopped batch is published, and a rerun stops again until somebody releases the boundary. What failed is
+entered after the commit.
 """
 from __future__ import annotations
 
@@ -122,7 +124,14 @@ class Gate:
 
 def sensitive(rt: OpenPipeline) -> Mapping[str, frozenset[str]]:
     """Columns whose values are not to be shown, by source."""
-    return {**{n: s.sensitive for n, s in rt.pipeline.streams.items()}, **{n: r.sensitive for n, r in rt.pipeline.relations.items()}}
+    return {
+        **{
+            n: s.sensitive for n, s in rt.pipeline.streams.items()
+        },
+        **{
+            n: r.sensitive for n, r in rt.pipeline.relations.items()
+        }
+    }
 
 
 def _unusual(files: Iterable[File], batch: int, group: tuple[int, ...], stream: str) -> list[Finding]:
@@ -133,7 +142,9 @@ def _unusual(files: Iterable[File], batch: int, group: tuple[int, ...], stream: 
         before = [n for k in range(derived.HISTORY, 0, -1) if (n := counts.get(t - k * batch)) is not None]
         usual, now = derived.usual(before), counts.get(t)
         if usual is not None and now is not None and not usual[0] <= now <= usual[1]:
-            found.append(Finding(t, f"stream {stream}", f"{derived.VOLUME}({usual[0]} to {usual[1]} rows)", f"{now} rows", "warning"))
+            found.append(
+                Finding(t, f"stream {stream}", f"{derived.VOLUME}({usual[0]} to {usual[1]} rows)", f"{now} rows",
+                        "warning"))
     return found
 
 
@@ -142,7 +153,9 @@ def volumes(files: Iterable[File], batch: int, first: int, last: int) -> dict[in
 
     None where a file of several boundaries leaves it open, and nothing before the stream's first row.
     """
-    spans = [(f.low["_boundary"], f.high["_boundary"], f.rows) for f in files if "_boundary" in f.low and "_boundary" in f.high]
+    spans = [(f.low["_boundary"], f.high["_boundary"], f.rows)
+             for f in files
+             if "_boundary" in f.low and "_boundary" in f.high]
     if not spans:
         return {}
     begin = max(first, -(-min(low for low, _, _ in spans) // batch) * batch)
@@ -162,7 +175,9 @@ def _stopping(rt: OpenPipeline, found: list[Finding]) -> list[Finding]:
 
 def _noted(found: Iterable[Finding]) -> list[Finding]:
     """What is critical and passes all the same was released."""
-    return [Finding(f.boundary, f.subject, f.expectation, f.observed, f.severity, f.severity == "critical") for f in found]
+    return [
+        Finding(f.boundary, f.subject, f.expectation, f.observed, f.severity, f.severity == "critical") for f in found
+    ]
 
 
 def _stop(rt: OpenPipeline, stops: list[Finding]) -> ForebayError:

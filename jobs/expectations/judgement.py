@@ -1,6 +1,8 @@
-"""Answers held against what every sound one fulfils and against what is declared of them, before anything is written; Arrow tables, or files.
+"""Answers held against what every sound one fulfils and against what is declared of them, before anything is written;
+Arrow tables, or files.
 
-Queries that share a work are judged together, a pass over all their rows for each expectation; what fails is said of the query whose row it is.
+Queries that share a work are judged together, a pass over all their rows for each expectation; what fails is said of
+the query whose row it is.
 """
 from __future__ import annotations
 
@@ -29,7 +31,8 @@ from optimizer.sharing.group import OWNER
 TOLERANCE = 1e-9         # of Σ|x|: sums are compared as doubles
 
 
-def findings(context: Context, batch: Batch, answer: Answer, asked: Sequence[Expectation], sensitive: Mapping[str, frozenset[str]]) -> list[Finding]:
+def findings(context: Context, batch: Batch, answer: Answer, asked: Sequence[Expectation],
+             sensitive: Mapping[str, frozenset[str]]) -> list[Finding]:
     """What fails of one query's answer; of one that failed itself nothing is asked beyond what it published before."""
     due = tuple(t for t in answer.work.due if answer.failed is None or t < answer.failed[0])
     if not due:
@@ -44,9 +47,14 @@ def of_shared(batch: Batch, made: Shared, sensitive: Mapping[str, frozenset[str]
     for one in made.made:
         template, rows, due = one.template, one.rows, one.due
         members, hidden = dict(template.members), derived.revealing(template.query, sensitive)
-        again = [(MONOTONE, n, due[0], f"a row of {due[0]}") for n in members if n in batch.states and due[0] <= batch.states[n].as_of]
+        again = [(MONOTONE, n, due[0], f"a row of {due[0]}")
+                 for n in members
+                 if n in batch.states and due[0] <= batch.states[n].as_of]
         sums = _lost(template.query, rows, one.partials, one.repeats, due, members, hidden)
-        broken = [*again, *_undue(rows, due), *_repeated(rows, template.query, (OWNER,)), *_negative(rows, template.query, (OWNER,)), *sums]
+        broken = [
+            *again, *_undue(rows, due), *_repeated(rows, template.query, (OWNER,)),
+            *_negative(rows, template.query, (OWNER,)), *sums
+        ]
         found += _said(template.query, broken)
     return found
 
@@ -67,7 +75,10 @@ def _derived(batch: Batch, answer: Answer, due: tuple[int, ...], hidden: frozens
 
 def _said(query: Query, found: Sequence[Found]) -> list[Finding]:
     texts = {d.name: d.text for d in derived.of_query(query)} if found else {}
-    return [Finding(t, f"query {owner}", f"{name}({texts[name]})", observed, "critical") for name, owner, t, observed in found]
+    return [
+        Finding(t, f"query {owner}", f"{name}({texts[name]})", observed, "critical")
+        for name, owner, t, observed in found
+    ]
 
 
 def _strange_boundary(answer: Answer, due: tuple[int, ...], before: int) -> int | None:
@@ -105,7 +116,8 @@ def _negative(rows: pa.Table, query: Query, by: tuple[str, ...], name: str = "")
         least = pc.min(rows[column]).as_py()
         if least is not None and least < 0:
             for owner, below in _by_owner(rows.filter(pc.less(rows[column], 0)), by, name):
-                yield COUNTS, owner, pc.min(below["boundary"].cast(pa.int64())).as_py(), f"{column} is {pc.min(below[column]).as_py()}"
+                yield COUNTS, owner, pc.min(below["boundary"].cast(
+                    pa.int64())).as_py(), f"{column} is {pc.min(below[column]).as_py()}"
 
 
 def _by_owner(rows: pa.Table, by: tuple[str, ...], name: str = "") -> Iterable[tuple[str, pa.Table]]:
@@ -114,9 +126,10 @@ def _by_owner(rows: pa.Table, by: tuple[str, ...], name: str = "") -> Iterable[t
     return [(owner, rows.filter(pc.equal(rows[by[0]], owner))) for owner in pc.unique(rows[by[0]]).to_pylist()]
 
 
-def _lost(query: Query, rows: pa.Table, partials: pa.Table | None, repeats: Iterable[tuple[int, int]], due: tuple[int, ...],
-          members: Mapping[str, int | None], hidden: frozenset[str]) -> Iterator[Found]:
-    """Sums over the groups beside those over the partials that the join made: what was merged away or counted twice shows here.
+def _lost(query: Query, rows: pa.Table, partials: pa.Table | None, repeats: Iterable[tuple[int, int]],
+          due: tuple[int, ...], members: Mapping[str, int | None], hidden: frozenset[str]) -> Iterator[Found]:
+    """Sums over the groups beside those over the partials that the join made: what was merged away or counted twice
+    shows here.
 
     `members` are the queries, each with its class of partials; None: it is alone, and all are its own."""
     summed = derived.conserved(query)
@@ -130,7 +143,8 @@ def _lost(query: Query, rows: pa.Table, partials: pa.Table | None, repeats: Iter
             pairs = zip(made.get((of,) if alone else (number, of), none), said.get((t,) if alone else (name, t), none))
             for measured, ((want, much), (got, also)) in zip(summed, pairs):
                 if abs(want - got) > TOLERANCE * max(much, also):
-                    numbers = expect_sql.HIDDEN if measured.output in hidden else f"{got:g} over the groups, {want:g} over the join"
+                    numbers = (expect_sql.HIDDEN if measured.output in hidden else f"{got:g} over the groups, {want:g} "
+                                                                                   "over the join")
                     yield CONSERVED, name, t, f"{measured.output}: {numbers}"
 
 
@@ -142,24 +156,30 @@ def _measure(query: Query, measured: Measured) -> str:
     return "c" if aggregate.argument is None else measure_of(shape(query), aggregate, measured.function).name
 
 
-def _totals(rows: pa.Table, by: Sequence[str], columns: Sequence[str]) -> dict[tuple[Any, ...], tuple[tuple[float, float], ...]]:
+def _totals(rows: pa.Table, by: Sequence[str],
+            columns: Sequence[str]) -> dict[tuple[Any, ...], tuple[tuple[float, float], ...]]:
     """By these columns, the last of which is a boundary, of each of the others: Σx and Σ|x|."""
-    values = [pc.fill_null(rows[c].cast(pa.float64(), safe=False), 0.0) for c in columns]      # beyond 2^53 rounded, which the tolerance covers
+    # beyond 2^53 rounded, which the tolerance covers
+    values = [pc.fill_null(rows[c].cast(pa.float64(), safe=False), 0.0) for c in columns]
     names = [f"{kind}{k}" for k in range(len(columns)) for kind in ("x", "a")]
     keys = [f"k{n}" for n in range(len(by))]
-    wide = pa.table([*(rows[c] for c in by[:-1]), rows[by[-1]].cast(pa.int64()), *(v for x in values for v in (x, pc.abs(x)))], names=[*keys, *names])
+    wide = pa.table(
+        [*(rows[c] for c in by[:-1]), rows[by[-1]].cast(pa.int64()), *(v for x in values for v in (x, pc.abs(x)))],
+        names=[*keys, *names])
     totals = wide.group_by(keys, use_threads=False).aggregate([(n, "sum") for n in names]).to_pydict()
     return {key: tuple((totals[f"x{k}_sum"][i], totals[f"a{k}_sum"][i]) for k in range(len(columns)))
             for i, key in enumerate(zip(*(totals[k] for k in keys)))}
 
 
-def _declared(context: Context, answer: Answer, due: tuple[int, ...], asked: Sequence[Expectation], hidden: frozenset[str]) -> list[Finding]:
+def _declared(context: Context, answer: Answer, due: tuple[int, ...], asked: Sequence[Expectation],
+              hidden: frozenset[str]) -> list[Finding]:
     con = kernel.shared()
     try:
         if answer.rows is not None:
             con.register("answered", answer.rows)
         paths = tuple(places.join(context.warehouse, answer.work.query_state.table, f.path) for f in answer.files)
-        source = "answered" if answer.rows is not None else f"read_parquet({kernel.files(con, paths)})" if paths else None
+        source = f"read_parquet({kernel.files(con, paths)})" if paths else None
+        source = "answered" if answer.rows is not None else source
         return expect_sql.judge(con, f"query {answer.work.name}", source, "boundary", due, asked, hidden)
     finally:
         con.close()

@@ -1,4 +1,8 @@
-"""Declared expectations asked of a batch's new rows or answers: one statement for all of a subject, a row of verdicts a boundary; values are never shown."""
+"""Declared expectations asked of a batch's new rows or answers: one statement for all of a subject, a row of verdicts a
+boundary.
+
+Values are never shown.
+"""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
@@ -18,7 +22,8 @@ from optimizer.expression.dialect import identifier
 HIDDEN = "***"
 
 
-def of_input(table: Table, stream: Stream, due: Sequence[int], batch: int, asked: Sequence[Expectation]) -> list[Finding]:
+def of_input(table: Table, stream: Stream, due: Sequence[int], batch: int,
+             asked: Sequence[Expectation]) -> list[Finding]:
     """Of the rows that these boundaries count first."""
     after, last = due[0] - batch, due[-1]
     paths = tuple(places.join(table.path, f.path) for f in table.files() if f.may_hold("_boundary", after + 1, last))
@@ -30,15 +35,20 @@ def of_input(table: Table, stream: Stream, due: Sequence[int], batch: int, asked
         con.close()
 
 
-def judge(con: Connection, subject: str, source: str | None, boundary: str, due: Iterable[int], asked: Sequence[Expectation],
-          sensitive: frozenset[str]) -> list[Finding]:
+def judge(con: Connection, subject: str, source: str | None, boundary: str, due: Iterable[int],
+          asked: Sequence[Expectation], sensitive: frozenset[str]) -> list[Finding]:
     """What fails. A boundary without a row is judged too: by how many there are."""
     rows = con.execute(_statement(source, boundary, tuple(due), asked)).fetchall()
     return [f for row in rows for f in _findings(subject, row, asked, sensitive)]
 
 
-def _findings(subject: str, row: tuple[Any, ...], asked: Sequence[Expectation], sensitive: frozenset[str]) -> list[Finding]:
-    return [Finding(row[0], subject, str(e), _observed(e, row[1 + 2 * k], sensitive), e.severity) for k, e in enumerate(asked) if not row[2 + 2 * k]]
+def _findings(subject: str, row: tuple[Any, ...], asked: Sequence[Expectation],
+              sensitive: frozenset[str]) -> list[Finding]:
+    return [
+        Finding(row[0], subject, str(e), _observed(e, row[1 + 2 * k], sensitive), e.severity)
+        for k, e in enumerate(asked)
+        if not row[2 + 2 * k]
+    ]
 
 
 def _observed(e: Expectation, value: Any, sensitive: frozenset[str]) -> str:
@@ -54,9 +64,16 @@ def _statement(source: str | None, boundary: str, due: tuple[int, ...], asked: S
     values = ", ".join(f"({t}::BIGINT)" for t in due)
     if source is None:
         types = {c: t for e in asked for c, t in zip(e.columns, e.types)}
-        rows = ", ".join(["NULL::BIGINT AS _t", "NULL::BOOLEAN AS _there", *(f"NULL::{sql_type(types[c], 'duckdb')} AS {names[c]}" for c in used)])
+        rows = ", ".join([
+            "NULL::BIGINT AS _t", "NULL::BOOLEAN AS _there",
+            *(f"NULL::{sql_type(types[c], 'duckdb')} AS {names[c]}" for c in used)
+        ])
         rows = f"SELECT {rows} WHERE false"
     else:
-        columns = ", ".join([f"epoch_us({identifier(boundary)}) AS _t", "true AS _there", *(f"{identifier(c)} AS {names[c]}" for c in used)])
+        columns = ", ".join([
+            f"epoch_us({identifier(boundary)}) AS _t", "true AS _there",
+            *(f"{identifier(c)} AS {names[c]}" for c in used)
+        ])
         rows = f"SELECT {columns} FROM {source}"
-    return f"SELECT due.t, {verdicts} FROM (VALUES {values}) AS due(t) LEFT JOIN ({rows}) AS found ON found._t = due.t GROUP BY due.t ORDER BY due.t"
+    return (f"SELECT due.t, {verdicts} FROM (VALUES {values}) AS due(t) LEFT JOIN ({rows}) AS found ON found._t = "
+            "due.t GROUP BY due.t ORDER BY due.t")

@@ -1,4 +1,7 @@
-"""What a stream's table was made for and may not change: columns, event time, batch length; rows' `_boundary` rests on them. Here they are only compared."""
+"""What a stream's table was made for and may not change: columns, event time, batch length.
+
+Rows' `_boundary` rests on them. Here they are only compared.
+"""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
@@ -28,18 +31,24 @@ def check(pipeline: Pipeline, stream: Stream, table: Table) -> None:
     _check_columns(stream, table)
     made = table.properties
     if made.get(EVENT_TIME, stream.event_time) != stream.event_time:
-        raise ForebayError("event-time-changed", f"the event time of {stream.name} is {stream.event_time}, but its rows were taken in by {made[EVENT_TIME]}",
-                           hint=f"declare `event_time: {made[EVENT_TIME]}`, or give the stream with another event time another name")
+        raise ForebayError(
+            "event-time-changed",
+            f"the event time of {stream.name} is {stream.event_time}, but its rows were taken in by {made[EVENT_TIME]}",
+            hint=f"declare `event_time: {made[EVENT_TIME]}`, or give the stream with another event time another name")
     if made.get(BATCH, str(pipeline.batch)) != str(pipeline.batch):
         before = f"{int(made[BATCH]) / 1_000_000:g} seconds"
         now = f"{pipeline.batch / 1_000_000:g} seconds"
-        raise ForebayError("batch-changed", f"the batch is {now}, but the rows of {stream.name} were taken in for one of {before}",
+        raise ForebayError("batch-changed",
+                           f"the batch is {now}, but the rows of {stream.name} were taken in for one of {before}",
                            hint=f"write `batch: {before}` again, or name another warehouse and ingest anew")
 
 
 def _check_columns(stream: Stream, table: Table) -> None:
     here, there = ([(f.name, f.type) for f in schema] for schema in (stream_schema(stream.columns), table.schema))
     if here != there:
-        different = dict.fromkeys(name for name, kind in [*there, *here] if (name, kind) not in there or (name, kind) not in here)
-        raise ForebayError("columns-changed", f"the columns of {stream.name} are not those of its table: {', '.join(different) or 'their order'}",
-                           hint="declare them as they were, or give the stream with the new columns another name")
+        different = dict.fromkeys(
+            name for name, kind in [*there, *here] if (name, kind) not in there or (name, kind) not in here)
+        raise ForebayError(
+            "columns-changed",
+            f"the columns of {stream.name} are not those of its table: {', '.join(different) or 'their order'}",
+            hint="declare them as they were, or give the stream with the new columns another name")

@@ -1,4 +1,6 @@
-"""How an ingest becomes true: the stream table's commit says all that the other two tables need, so what a crash leaves undone can be done from it."""
+"""How an ingest becomes true: the stream table's commit says all that the other two tables need, so what a crash leaves
+undone can be done from it.
+"""
 from __future__ import annotations
 
 import json
@@ -90,7 +92,9 @@ def _recovered(warehouse: Warehouse, name: str) -> bool:
 
 
 def _broken(warehouse: Warehouse, name: str, version: int, record: Mapping[str, Any]) -> bool:
-    """Whether a power cut has left less of the ingest's files than the log knows: they are on the disk for certain only when the ledger knows of them."""
+    """Whether a power cut has left less of the ingest's files than the log knows: they are on the disk for certain only
+    when the ledger knows of them.
+    """
     stream = warehouse.latest(f"streams/{name}")
     aside = warehouse.path("quarantine", name)
     files = [tables.whole(places.join(aside, f["path"]), f["size"]) for f in record["quarantine"]]
@@ -123,7 +127,10 @@ def _record_of(stream: Table, name: str, number: int) -> tuple[int, Mapping[str,
 
 
 def _finish(warehouse: Warehouse, name: str, said: Mapping[str, Any]) -> None:
-    """The commits after the first, each unless it is there; the ledger's is the last, so that its number says that all are."""
+    """The commits after the first, each unless it is there.
+
+    The ledger's is the last, so that its number says that all are.
+    """
     number = said["ingest"]
     if said["quarantine"]:
         aside = warehouse.latest(f"quarantine/{name}", QUARANTINE)
@@ -143,7 +150,7 @@ def _record(name: str, outcome: LandedInput, number: int, clock: int) -> Record:
     taken, parts = outcome.landed[0].input, outcome.landed
     events = [e for p in parts for e in p.events or ()]
     boundaries = [b for p in parts for b in p.boundaries or ()]
-    return Record(
-        name, taken.kind, taken.name, taken.size, taken.modified, taken.digest or "", sum(p.rows for p in parts), sum(p.late for p in parts),
-        sum(p.quarantined for p in parts), number, clock, min(boundaries, default=None), max(boundaries, default=None),
-        min(events, default=None), max(events, default=None))
+    return Record(name, taken.kind, taken.name, taken.size, taken.modified, taken.digest or "",
+                  sum(p.rows for p in parts), sum(p.late for p in parts), sum(p.quarantined for p in parts), number,
+                  clock, min(boundaries, default=None), max(boundaries, default=None), min(events, default=None),
+                  max(events, default=None))

@@ -1,7 +1,9 @@
-"""How a value found in a file becomes one of a declared type, as DuckDB SQL that is NULL where it cannot; nothing is guessed, and nothing is read here.
+"""How a value found in a file becomes one of a declared type, as DuckDB SQL that is NULL where it cannot; nothing is
+guessed, and nothing is read here.
 
-A fraction is no integer; a number out of range, NaN for a decimal, an infinite instant or one outside the years 1 to 9999 is no value.
-Decimals are rounded to their scale, halves away from zero, nanoseconds cut to microseconds towards the past. Instants without an offset are UTC.
+A fraction is no integer; a number out of range, NaN for a decimal, an infinite instant or one outside the years 1 to
+9999 is no value. Decimals are rounded to their scale, halves away from zero, nanoseconds cut to microseconds towards
+the past. Instants without an offset are UTC.
 """
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ NUMBER = r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*"
 SPECIAL = r"\s*[+-]?(nan|inf|infinity)\s*"
 ISO_DATE = r"\s*\d{4}-\d{2}-\d{2}\s*"
 ISO_UTC = r"\s*\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,12})?)?(Z|[+-]00(:?00)?)?)?\s*"
-OFFSET = r"[+-]([01]\d|2[0-3])(:?[0-5]\d)?"                # as RFC 3339 has it; the engine takes +25:00 for a day and an hour
+# as RFC 3339 has it; the engine takes +25:00 for a day and an hour
+OFFSET = r"[+-]([01]\d|2[0-3])(:?[0-5]\d)?"
 ISO_OFFSET = rf"\s*\d{{4}}-\d{{2}}-\d{{2}}[T ]\d{{2}}:\d{{2}}(:\d{{2}}(\.\d{{1,12}})?)?{OFFSET}\s*"
 _NOTHING = ""
 _FIRST, _LAST = -62135596800000000, 253402300799999999      # the years 1 to 9999, in microseconds
@@ -25,7 +28,10 @@ _FIRST, _LAST = -62135596800000000, 253402300799999999      # the years 1 to 999
 
 @dataclass(frozen=True)
 class Conversion:
-    """`value` is SQL of the declared type, NULL where the found one is none; `bad` says so, and is empty where that cannot be."""
+    """`value` is SQL of the declared type, NULL where the found one is none.
+
+    `bad` says so, and is empty where that cannot be.
+    """
 
     value: str
     bad: str
@@ -75,7 +81,8 @@ def _floating(family: str, found: str, to: str, raw: str) -> tuple[str, bool]:
         return f"CAST(NULL AS {to})", False
     text = _text(found, raw)
     finite = f"regexp_full_match({text}, '{NUMBER}') AND isfinite(TRY_CAST({text} AS {to}))"
-    return f"(CASE WHEN {finite} OR regexp_full_match(lower({text}), '{SPECIAL}') THEN TRY_CAST({text} AS {to}) END)", False
+    is_number = f"{finite} OR regexp_full_match(lower({text}), '{SPECIAL}')"
+    return f"(CASE WHEN {is_number} THEN TRY_CAST({text} AS {to}) END)", False
 
 
 def _decimal(family: str, found: str, to: str, raw: str) -> tuple[str, bool]:
@@ -87,11 +94,13 @@ def _decimal(family: str, found: str, to: str, raw: str) -> tuple[str, bool]:
 def _string(family: str, found: str, to: str, raw: str) -> tuple[str, bool]:
     if family == "blob":
         return _text(found, raw), False
-    return (raw, True) if family == "varchar" else (f"CAST({raw} AS VARCHAR)", True) if family != "other" else ("CAST(NULL AS VARCHAR)", False)
+    return (raw, True) if family == "varchar" else (f"CAST({raw} AS VARCHAR)",
+                                                    True) if family != "other" else ("CAST(NULL AS VARCHAR)", False)
 
 
 def _boolean(family: str, found: str, to: str, raw: str) -> tuple[str, bool]:
-    return (raw, True) if family == "boolean" else _matching(family, found, to, raw, r"\s*([Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee])\s*")
+    return (raw, True) if family == "boolean" else _matching(family, found, to, raw,
+                                                             r"\s*([Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee])\s*")
 
 
 def _date(family: str, found: str, to: str, raw: str) -> tuple[str, bool]:
@@ -102,7 +111,8 @@ def _date(family: str, found: str, to: str, raw: str) -> tuple[str, bool]:
 def _timestamp(family: str, found: str, to: str, raw: str) -> tuple[str, bool]:
     if family in ("instant", "date"):
         count = _cut(raw) if "_NS" in found else f"TRY(epoch_us({raw}))" if family == "date" else f"epoch_us({raw})"
-        value = raw if found == to else f"make_timestamptz({count})"      # the cast that says the same asks a calendar: 20 times slower
+        # the cast that says the same asks a calendar: 20 times slower
+        value = raw if found == to else f"make_timestamptz({count})"
     else:
         utc = _matching(family, found, "TIMESTAMP", raw, ISO_UTC)[0]
         value = f"coalesce(make_timestamptz(epoch_us({utc})), {_matching(family, found, to, raw, ISO_OFFSET)[0]})"
@@ -111,7 +121,8 @@ def _timestamp(family: str, found: str, to: str, raw: str) -> tuple[str, bool]:
 
 
 def _cut(raw: str) -> str:
-    """Nanoseconds to microseconds towards the past: the engine's own cast rounds, and could move a row over a boundary."""
+    """Nanoseconds to microseconds towards the past: the engine's own cast rounds, and could move a row over a boundary.
+    """
     count = f"epoch_ns(CAST({raw} AS TIMESTAMP_NS))"
     return f"(({count} - (({count} % 1000) + 1000) % 1000) // 1000)"
 
@@ -124,5 +135,16 @@ def _matching(family: str, found: str, to: str, raw: str, pattern: str) -> tuple
     return f"(CASE WHEN regexp_full_match({text}, '{pattern}') THEN TRY_CAST({text} AS {to}) END)", False
 
 
-_BY_NAME = {"tinyint": _whole, "smallint": _whole, "int": _whole, "bigint": _whole, "float": _floating, "double": _floating, "decimal": _decimal,
-            "string": _string, "boolean": _boolean, "date": _date, "timestamp": _timestamp}
+_BY_NAME = {
+    "tinyint": _whole,
+    "smallint": _whole,
+    "int": _whole,
+    "bigint": _whole,
+    "float": _floating,
+    "double": _floating,
+    "decimal": _decimal,
+    "string": _string,
+    "boolean": _boolean,
+    "date": _date,
+    "timestamp": _timestamp
+}

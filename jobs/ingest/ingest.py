@@ -1,4 +1,7 @@
-"""New input into the stream tables, each once: finds it, lets tasks land it, commits it stream by stream; it decides no boundary and runs no query."""
+"""New input into the stream tables, each once: finds it, lets tasks land it, commits it stream by stream.
+
+It decides no boundary and runs no query.
+"""
 from __future__ import annotations
 
 import time
@@ -39,7 +42,8 @@ def ingest(pipeline: Pipeline, warehouse: Warehouse, last_begun: int | None, tas
 
     Rows before `last_begun`, the last boundary that has begun, are late.
 
-    Counts by stream, under `refused` the files that could not be taken, and under `ignored` those of which something was left out.
+    Counts by stream, under `refused` the files that could not be taken, and under `ignored` those of which something
+    was left out.
 
     The caller holds the pipeline's lock: a boundary that began meanwhile would not count the rows given to it.
     """
@@ -56,13 +60,22 @@ def _given(pipeline: Pipeline, only: Mapping[str, Sequence[Any]] | None) -> dict
     """What was handed over, checked whole before anything changes."""
     for name in only or ():
         if name not in pipeline.streams:
-            raise ForebayError("unknown-stream", f"{name!r} is not a stream of {pipeline.name}", hint=suggest(name, pipeline.streams))
+            raise ForebayError("unknown-stream", f"{name!r} is not a stream of {pipeline.name}",
+                               hint=suggest(name, pipeline.streams))
     return {name: sources.handed(pipeline, pipeline.streams[name], things) for name, things in (only or {}).items()}
 
 
-def _taken(pipeline: Pipeline, warehouse: Warehouse, last: int | None, tasks: Any, given: Mapping[str, list[IngestInput]],
+def _taken(pipeline: Pipeline, warehouse: Warehouse, last: int | None, tasks: Any, given: Mapping[str,
+                                                                                                  list[IngestInput]],
            clock: Callable[[], int], expected: Mapping[str, Rules]) -> dict[str, Any]:
-    done: dict[str, Any] = {name: {"files": 0, "rows": 0, "quarantined": 0, "late": 0} for name in (given or pipeline.streams)}
+    done: dict[str, Any] = {
+        name: {
+            "files": 0,
+            "rows": 0,
+            "quarantined": 0,
+            "late": 0
+        } for name in (given or pipeline.streams)
+    }
     refused, ignored = list[dict[str, str]](), list[dict[str, str]]()
     for name in done:
         stream_table(pipeline, warehouse, pipeline.streams[name])
@@ -71,11 +84,19 @@ def _taken(pipeline: Pipeline, warehouse: Warehouse, last: int | None, tasks: An
         turn = {name: inputs[:FILES_A_COMMIT] for name, inputs in waiting.items() if inputs}
         waiting = {name: inputs[FILES_A_COMMIT:] for name, inputs in waiting.items()}
         for name, outcomes in _landed(pipeline, warehouse, turn, last, clock(), tasks, expected).items():
-            refused += [{"stream": name, "path": o.landed[0].input.name, "reason": o.refused} for o in outcomes if o.refused]
+            refused += [{
+                "stream": name,
+                "path": o.landed[0].input.name,
+                "reason": o.refused
+            } for o in outcomes if o.refused]
             commit(pipeline, warehouse, name, [o for o in outcomes if not o.refused], clock())
             fresh = [o for o in outcomes if not o.refused and not o.known]
             first = [o.landed[0] for o in fresh]
-            ignored += [{"stream": name, "path": part.input.name, "reason": part.ignored} for part in first if part.ignored]
+            ignored += [{
+                "stream": name,
+                "path": part.input.name,
+                "reason": part.ignored
+            } for part in first if part.ignored]
             _count(done[name], fresh)
     return {"streams": done, "refused": refused, "ignored": ignored}
 
@@ -93,14 +114,15 @@ def _waiting(pipeline: Pipeline, warehouse: Warehouse, name: str, tasks: Any, gi
         return []
 
 
-def _landed(pipeline: Pipeline, warehouse: Warehouse, turn: Mapping[str, Sequence[IngestInput]], last: int | None, clock: int,
-            tasks: Any, expected: Mapping[str, Rules]) -> dict[str, list[LandedInput]]:
+def _landed(pipeline: Pipeline, warehouse: Warehouse, turn: Mapping[str, Sequence[IngestInput]], last: int | None,
+            clock: int, tasks: Any, expected: Mapping[str, Rules]) -> dict[str, list[LandedInput]]:
     """One job for all streams; the parts of an input stand together."""
     share = ROWS_A_TASK if sum(map(len, turn.values())) < tasks.width else MOST_ROWS
     items = [replace(item, rules=expected[name]) for name, inputs in turn.items()
              for item in _items(pipeline, warehouse, pipeline.streams[name], inputs, last, clock, share)]
     outcomes: dict[str, list[LandedInput]] = {name: [] for name in turn}
-    for (name, _), pairs in groupby(zip(items, tasks.map(land, items)), key=lambda pair: (pair[0].stream.name, pair[0].input.name)):
+    for (name, _), pairs in groupby(zip(items, tasks.map(land, items)), key=lambda pair:
+                                    (pair[0].stream.name, pair[0].input.name)):
         parts = list(pairs)
         outcome = LandedInput(tuple(part for _, part in parts))
         if outcome.refused or outcome.known:
@@ -118,13 +140,17 @@ def _forget(parts: Sequence[tuple[LandOrder, Landed]]) -> None:
                 places.delete(places.join(root, file.path))
 
 
-def _items(pipeline: Pipeline, warehouse: Warehouse, stream: Stream, inputs: Sequence[IngestInput], last: int | None, clock: int,
-           share: int) -> list[LandOrder]:
+def _items(pipeline: Pipeline, warehouse: Warehouse, stream: Stream, inputs: Sequence[IngestInput], last: int | None,
+           clock: int, share: int) -> list[LandOrder]:
     root, aside = (warehouse.path(kind, stream.name) for kind in ("streams", "quarantine"))
     number = stream_table(pipeline, warehouse, stream).transaction(APPLICATION) + 1
     known = intake.known(warehouse, stream.name)
     digests = {i.name: known[i.name].digests if i.name in known else frozenset() for i in inputs}
-    return [LandOrder(stream, i, root, aside, number, pipeline.batch, last, clock, part, digests[i.name]) for i in inputs for part in _parts(i, share)]
+    return [
+        LandOrder(stream, i, root, aside, number, pipeline.batch, last, clock, part, digests[i.name])
+        for i in inputs
+        for part in _parts(i, share)
+    ]
 
 
 def _parts(item: IngestInput, share: int) -> list[tuple[int, int] | None]:

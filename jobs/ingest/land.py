@@ -1,4 +1,5 @@
-"""What a task does with one input file: digest it, check every row in SQL, write the good rows and the bad ones as a file each.
+"""What a task does with one input file: digest it, check every row in SQL, write the good rows and the bad ones as a
+file each.
 
 It commits nothing, so a task that runs twice leaves only files that nobody knows.
 """
@@ -39,12 +40,16 @@ class LandOrder:
     now: int
     part: tuple[int, int] | None = None
     known: frozenset[str] = frozenset()      # digests that this path had before
-    rules: tuple[tuple[str, str], ...] = ()  # expectations of a row: a reason, and SQL over its values that is true where it fails
+    # expectations of a row: a reason, and SQL over its values that is true where it fails
+    rules: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
 class Landed:
-    """`rows` are those on time; `events` and `boundaries` the least and greatest of all stored rows; `refused` says why the file was not taken."""
+    """`rows` are those on time.
+
+    `events` and `boundaries` the least and greatest of all stored rows; `refused` says why the file was not taken.
+    """
 
     input: IngestInput
     good: File | None = None
@@ -107,7 +112,8 @@ def _judged(con: Connection, item: LandOrder, source: IngestInput) -> Landed:
     on_time, late = (sum(c[2] for c in good if bool(c[1]) is is_late) for is_late in (False, True))
     landed = Landed(source, rows=on_time, late=late, quarantined=bad, ignored=rows.ignored)
     if good:
-        landed = replace(landed, events=(min(c[3] for c in good), max(c[4] for c in good)), boundaries=(min(c[5] for c in good), max(c[6] for c in good)))
+        landed = replace(landed, events=(min(c[3] for c in good), max(c[4] for c in good)),
+                         boundaries=(min(c[5] for c in good), max(c[6] for c in good)))
         order = "" if _ordered(landed, good) else "ORDER BY _boundary"
         landed = replace(landed, good=_write(con, item.root, f"{_good(judged, item, bad > 0)} {order}"))
         failpoints.at("ingest.after-good")
@@ -117,11 +123,14 @@ def _judged(con: Connection, item: LandOrder, source: IngestInput) -> Landed:
 def _ordered(landed: Landed, good: list[tuple[Any, ...]]) -> bool:
     """Whether the rows already lie by boundary, as far as the counts tell."""
     assert landed.boundaries is not None
-    return landed.boundaries[0] == landed.boundaries[1] or not landed.quarantined and len(good) == 1 and bool(good[0][7])
+    return landed.boundaries[0] == landed.boundaries[1] or not landed.quarantined and len(good) == 1 and bool(
+        good[0][7])
 
 
-_COUNTS = """SELECT reason, late, count(*), min(event), max(event), min(boundary), max(boundary), bool_and(ordered) FROM (
-    SELECT reason, late, event, boundary, boundary >= coalesce(lag(boundary) OVER (), 0) AS ordered FROM ({judged})) GROUP BY ALL"""
+_COUNTS = """SELECT reason, late, count(*), min(event), max(event), min(boundary), max(boundary), bool_and(ordered)
+    FROM (
+    SELECT reason, late, event, boundary, boundary >= coalesce(lag(boundary) OVER (), 0) AS ordered FROM ({judged}))
+    GROUP BY ALL"""
 
 
 def _converted(rows: InputRows, name: str, item: LandOrder) -> Conversion:
@@ -138,13 +147,17 @@ def _verdict(rows: InputRows, values: dict[str, Conversion], item: LandOrder) ->
     bad = "".join(f" WHEN {c.bad} THEN {string(f'bad type: column {name}')}" for name, c in values.items() if c.bad)
     event = f"v{list(values).index(item.stream.event_time)}"
     last = NEVER if item.last is None else item.last
-    return f"""SELECT *, CASE WHEN flaw IS NOT NULL THEN flaw WHEN event IS NULL THEN 'event time is NULL' WHEN event < 0 THEN 'event time before 1970'
-        WHEN event > {item.now + item.stream.ahead} THEN 'event time ahead of the clock' {_strange(rows, item)}{_unexpected(item)}
+    return f"""SELECT *, CASE WHEN flaw IS NOT NULL THEN flaw WHEN event IS NULL THEN 'event time is NULL'
+        WHEN event < 0 THEN 'event time before 1970'
+        WHEN event > {item.now + item.stream.ahead} THEN 'event time ahead of the clock'
+        {_strange(rows, item)}{_unexpected(item)}
         WHEN late AND {last} - event > {item.stream.lateness} THEN 'too late' END AS reason FROM (
-        SELECT *, due <= {last} AS late, CASE WHEN due <= {last} THEN {last + item.batch} ELSE due END AS boundary FROM (
+        SELECT *, due <= {last} AS late, CASE WHEN due <= {last} THEN {last + item.batch} ELSE due END AS boundary FROM
+        (
         SELECT *, event - event % {item.batch} + {item.batch} AS due FROM (
         SELECT *, epoch_us({event}) AS event FROM (
-        SELECT {columns}, {rows.row} AS "row", {rows.source} AS source, {rows.unknown} AS strange, {_undeclared(rows, item)} AS undeclared,
+        SELECT {columns}, {rows.row} AS "row", {rows.source} AS source, {rows.unknown} AS strange,
+        {_undeclared(rows, item)} AS undeclared,
             CASE WHEN ({rows.broken}) IS NOT NULL THEN {rows.broken}{bad} END AS flaw FROM {rows.rows}))))"""
 
 
@@ -167,11 +180,13 @@ def _unexpected(item: LandOrder) -> str:
 def _good(judged: str, item: LandOrder, mixed: bool) -> str:
     columns = ", ".join(f"v{i} AS {identifier(name)}" for i, name in enumerate(item.stream.columns))
     where = " WHERE reason IS NULL" if mixed else ""
-    return f"SELECT {columns}, make_timestamptz(boundary) AS _boundary, source AS _source, CAST({item.ingest} AS BIGINT) AS _ingest FROM ({judged}){where}"
+    return (f"SELECT {columns}, make_timestamptz(boundary) AS _boundary, source AS _source, CAST({item.ingest} AS "
+            f"BIGINT) AS _ingest FROM ({judged}){where}")
 
 
 def _bad(judged: str, item: LandOrder) -> str:
-    # The engine knows that some of these rows are never NULL and would write so; files of one table are to have one schema.
+    # The engine knows that some of these rows are never NULL and would write so; files of one table are to have one
+    # schema.
     row = """nullif(CAST("row" AS VARCHAR), '')"""
     return f"""SELECT reason AS _reason, {row} AS _row, source AS _source, CAST({item.ingest} AS BIGINT) AS _ingest,
         make_timestamptz({item.now}) AS _at FROM ({judged}) WHERE reason IS NOT NULL"""

@@ -1,4 +1,5 @@
-"""One input file as rows that DuckDB can ask about: its columns as found, what makes a row no row, the row as JSON; it judges no value and writes nothing.
+"""One input file as rows that DuckDB can ask about: its columns as found, what makes a row no row, the row as JSON; it
+judges no value and writes nothing.
 
 Parquet is read where it lies; lines of JSON and CSV are parsed once, into a temporary table of texts.
 """
@@ -27,7 +28,8 @@ BAD_LINE = "not a JSON object"
 class IngestInput:
     """Something to take in once: `name` is what the ledger knows it by, `path` the file to read.
 
-    `digest` is given where it is not to be the content's; `constants` are a table's partition values, which are not in its files.
+    `digest` is given where it is not to be the content's; `constants` are a table's partition values, which are not in
+    its files.
     """
 
     kind: str                          # files, delta, kafka, hand
@@ -57,7 +59,8 @@ class InputRows:
     ignored: str = ""
 
 
-def found(con: Connection, item: IngestInput, declared: tuple[str, ...], sensitive: frozenset[str], part: tuple[int, int] | None = None) -> InputRows:
+def found(con: Connection, item: IngestInput, declared: tuple[str, ...], sensitive: frozenset[str],
+          part: tuple[int, int] | None = None) -> InputRows:
     """Opens an input; `part` is a range of a Parquet file's row numbers."""
     if item.format == "parquet":
         return _parquet(con, item, sensitive, part)
@@ -71,13 +74,18 @@ def _parquet(con: Connection, item: IngestInput, sensitive: frozenset[str], part
     types = con.execute(f"DESCRIBE SELECT * FROM {file}").fetchall()
     _distinct_in(con, item, [name for name, *_ in types])
     columns = {name: (_own(identifier(name), kind), kind) for name, kind, *_ in types}
-    columns.update({k: ("CAST(NULL AS VARCHAR)" if v is None else string(v), "VARCHAR") for k, v in item.constants.items()})
-    rows = file if part is None else f"(SELECT * FROM {file} WHERE file_row_number >= {part[0]} AND file_row_number < {part[1]})"
+    columns.update({
+        k: ("CAST(NULL AS VARCHAR)" if v is None else string(v), "VARCHAR") for k, v in item.constants.items()
+    })
+    rows = (file if part is None else f"(SELECT * FROM {file} WHERE file_row_number >= {part[0]} AND file_row_number < "
+                                      f"{part[1]})")
     return InputRows(rows, columns, _row(columns, sensitive), string(item.name))
 
 
 def _distinct_in(con: Connection, item: IngestInput, names: Sequence[str]) -> None:
-    """The engine numbers columns of one name, and those without one: where a name looks so, the file is asked for its names."""
+    """The engine numbers columns of one name, and those without one: where a name looks so, the file is asked for its
+    names.
+    """
     if any(re.fullmatch(r"C\d+|.*_\d+", name, re.DOTALL) for name in names):
         schema = f"parquet_schema({kernel.listed(con, (item.path,))})"
         footer = con.execute(f"SELECT name, coalesce(num_children, 0) FROM {schema}").fetchall()
@@ -91,8 +99,12 @@ def _distinct_in(con: Connection, item: IngestInput, names: Sequence[str]) -> No
 
 
 def _own(column: str, kind: str) -> str:
-    """A column as its rows tell it. Footers leave NaN out of their bounds and the engine believes them: it would take NaN for a number between the two."""
-    return f"CASE WHEN isnan({column}) THEN CAST('NaN' AS {kind}) ELSE {column} END" if kind in ("FLOAT", "DOUBLE") else column
+    """A column as its rows tell it.
+
+    Footers leave NaN out of their bounds and the engine believes them: it would take NaN for a number between the two.
+    """
+    return f"CASE WHEN isnan({column}) THEN CAST('NaN' AS {kind}) ELSE {column} END" if kind in ("FLOAT",
+                                                                                                 "DOUBLE") else column
 
 
 def _csv(con: Connection, item: IngestInput, declared: tuple[str, ...], sensitive: frozenset[str]) -> InputRows:
@@ -155,8 +167,10 @@ def _json(con: Connection, item: IngestInput, declared: tuple[str, ...], sensiti
 def _kafka(con: Connection, item: IngestInput, declared: tuple[str, ...], sensitive: frozenset[str]) -> InputRows:
     """Messages as the staging wrote them; a message without a value is a row without columns."""
     file = f"read_parquet({kernel.files(con, (item.path,))})"
-    messages = f"SELECT coalesce(TRY(decode(value)), CASE WHEN value IS NULL THEN '{{}}' ELSE CAST(value AS VARCHAR) END) AS line, partition FROM {file}"
-    return _objects(con, f"SELECT line, {string(item.name + '/')} || partition AS source FROM ({messages})", declared, sensitive)
+    messages = (f"SELECT coalesce(TRY(decode(value)), CASE WHEN value IS NULL THEN '{{}}' ELSE CAST(value AS VARCHAR) "
+                f"END) AS line, partition FROM {file}")
+    return _objects(con, f"SELECT line, {string(item.name + '/')} || partition AS source FROM ({messages})", declared,
+                    sensitive)
 
 
 def _objects(con: Connection, lines: str, declared: tuple[str, ...], sensitive: frozenset[str],
@@ -169,10 +183,12 @@ def _objects(con: Connection, lines: str, declared: tuple[str, ...], sensitive: 
     picked = "".join(f", struct_extract(o, {string(name)}) AS c{i}" for i, name in enumerate(declared))
     known = "[" + ", ".join(map(string, declared)) + "]"
     pointer = "'/' || replace(replace(k, '~', '~0'), '/', '~1')"
-    strange = f"list_filter(list_filter(json_keys(line), lambda k: NOT list_contains({known}, k)), lambda k: json_type(line, {pointer}) <> 'NULL')[1]"
+    strange = (f"list_filter(list_filter(json_keys(line), lambda k: NOT list_contains({known}, k)), lambda k: "
+               f"json_type(line, {pointer}) <> 'NULL')[1]")
     select = f"""SELECT line, source, good{picked}, CASE WHEN good THEN {strange} END AS strange FROM (
         SELECT line, source, good, CASE WHEN good THEN json_transform(line, {string(shape)}) END AS o FROM (
-        SELECT line, source, CASE WHEN strlen(line) <= {LINE} AND json_valid(line) THEN json_type(line) = 'OBJECT' ELSE false END AS good
+        SELECT line, source, CASE WHEN strlen(line) <= {LINE} AND json_valid(line) THEN json_type(line) = 'OBJECT' ELSE
+        false END AS good
         FROM ({lines})))"""
     for i, part in enumerate(parts):
         if part:
@@ -187,7 +203,8 @@ def _objects(con: Connection, lines: str, declared: tuple[str, ...], sensitive: 
 def _redacted(sensitive: frozenset[str]) -> str:
     text = "CAST(line AS JSON)"
     for name in sorted(sensitive):
-        text = f"CASE WHEN json_exists(line, '$.\"{name}\"') THEN json_merge_patch({text}, '{{\"{name}\":\"***\"}}') ELSE {text} END"
+        text = (f"CASE WHEN json_exists(line, '$.\"{name}\"') THEN json_merge_patch({text}, '{{\"{name}\":\"***\"}}') "
+                f"ELSE {text} END")
     return text
 
 
@@ -210,7 +227,11 @@ def _row(columns: Mapping[str, tuple[str, str]], sensitive: frozenset[str]) -> s
     return f"json_object({', '.join(f'{string(name)}, {value(name, *c)}' for name, c in columns.items())})"
 
 
-_READERS: dict[str, Callable[[Connection, IngestInput, tuple[str, ...], frozenset[str]], InputRows]] = {"csv": _csv, "json": _json, "kafka": _kafka}
+_READERS: dict[str, Callable[[Connection, IngestInput, tuple[str, ...], frozenset[str]], InputRows]] = {
+    "csv": _csv,
+    "json": _json,
+    "kafka": _kafka
+}
 
 
 _DAMAGED = {

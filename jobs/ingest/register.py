@@ -68,13 +68,19 @@ def files_table(warehouse: Warehouse) -> Table:
 
 
 def known(warehouse: Warehouse, stream: str) -> dict[str, KnownPath]:
-    rows = _asked(warehouse, f"SELECT path, list((size, modified)), list(DISTINCT digest) FROM files WHERE stream = {string(stream)} GROUP BY path")
+    rows = _asked(
+        warehouse,
+        f"SELECT path, list((size, modified)), list(DISTINCT digest) FROM files WHERE stream = {string(stream)} GROUP "
+        "BY path"
+    )
     return {path: KnownPath(frozenset(states), frozenset(digests)) for path, states, digests in rows}
 
 
 def last(warehouse: Warehouse, stream: str, path: str) -> str | None:
     """The newest digest under a path: how far a topic or a table was read."""
-    rows = _asked(warehouse, f"SELECT arg_max(digest, ingest) FROM files WHERE stream = {string(stream)} AND path = {string(path)}")
+    rows = _asked(
+        warehouse,
+        f"SELECT arg_max(digest, ingest) FROM files WHERE stream = {string(stream)} AND path = {string(path)}")
     return rows[0][0] if rows else None
 
 
@@ -83,7 +89,9 @@ def watermarks(warehouse: Warehouse, streams: Collection[str]) -> dict[str, Wate
 
     Exact, since Delta's own file statistics are not: they keep milliseconds.
     """
-    rows = _asked(warehouse, """SELECT stream, min(epoch_us(first_event)), max(epoch_us(last_event)), max(epoch_us("at")) FROM files
+    rows = _asked(
+        warehouse,
+        """SELECT stream, min(epoch_us(first_event)), max(epoch_us(last_event)), max(epoch_us("at")) FROM files
         WHERE first_event IS NOT NULL GROUP BY stream""")
     return {stream: Watermark(*numbers) for stream, *numbers in rows if stream in streams}
 

@@ -1,4 +1,7 @@
-"""Relations by version: read wholly, checked, stored as one file a version; a version is made when the content changed, and never changes."""
+"""Relations by version: read wholly, checked, stored as one file a version.
+
+A version is made when the content changed, and never changes.
+"""
 from __future__ import annotations
 
 import hashlib
@@ -28,7 +31,9 @@ SHOWN = 200                            # characters of a bad row in a message
 
 
 class Refreshed(NamedTuple):
-    """The newest version of each relation that has one, and what could not be taken: a relation keeps its last good version."""
+    """The newest version of each relation that has one, and what could not be taken: a relation keeps its last good
+    version.
+    """
 
     versions: dict[str, int]
     refused: list[dict[str, str]]
@@ -54,11 +59,18 @@ def refresh(pipeline: Pipeline, warehouse: Warehouse, tasks: Any) -> Refreshed:
     """Makes a new version of each relation whose content changed."""
     refused: list[dict[str, str]] = []
     try:
-        items = [item for relation in pipeline.relations.values() for item in _sought(pipeline, warehouse, relation, tasks, refused)]
+        items = [
+            item for relation in pipeline.relations.values()
+            for item in _sought(pipeline, warehouse, relation, tasks, refused)
+        ]
         for item, stored in zip(items, tasks.map(store, items)):
             if stored.refused or stored.file is None:
                 path = item.inputs[0].name if item.inputs else item.relation.source.path
-                refused.append({"relation": item.relation.name, "path": path, "reason": stored.refused or "nothing was stored"})
+                refused.append({
+                    "relation": item.relation.name,
+                    "path": path,
+                    "reason": stored.refused or "nothing was stored"
+                })
                 continue
             _commit(warehouse, item, stored.file)
     finally:
@@ -91,7 +103,8 @@ def version_file(warehouse: Warehouse, name: str, version: int) -> File:
     for file in warehouse.latest(f"relations/{name}").files():
         if file.path.startswith(_prefix(version)):
             return file
-    raise failed("no-version", f"relation {name} has no version {version}", "it was removed; a boundary that used it cannot be recomputed")
+    raise failed("no-version", f"relation {name} has no version {version}",
+                 "it was removed; a boundary that used it cannot be recomputed")
 
 
 def store(item: RelationOrder) -> Stored:
@@ -102,7 +115,8 @@ def store(item: RelationOrder) -> Stored:
         for i, source in enumerate(item.inputs):
             _taken(con, item.relation, source, i)
         if not item.inputs:
-            nothing = ", ".join(f"CAST(NULL AS {sql_type(kind, 'duckdb')}) AS {identifier(name)}" for name, kind in item.relation.columns.items())
+            nothing = ", ".join(f"CAST(NULL AS {sql_type(kind, 'duckdb')}) AS {identifier(name)}"
+                                for name, kind in item.relation.columns.items())
             con.execute(f"CREATE TEMP TABLE part0 AS SELECT {nothing} WHERE FALSE")
         file = _written(con, item)
         if any(size_and_time(i.path) != (i.size, i.modified) for i in item.inputs):
@@ -132,7 +146,9 @@ def _read(con: Connection, relation: Relation, source: IngestInput, index: int) 
     missing = [name for name in relation.columns if name not in rows.columns]
     if missing:
         raise BrokenFile(f"it has no column {missing[0]}; it has {', '.join(rows.columns)}")
-    values = {name: conversion(rows.columns[name][1], kind, rows.columns[name][0]) for name, kind in relation.columns.items()}
+    values = {
+        name: conversion(rows.columns[name][1], kind, rows.columns[name][0]) for name, kind in relation.columns.items()
+    }
     tests = "".join(f" WHEN {c.bad} THEN {string(f'bad type: column {name}')}" for name, c in values.items() if c.bad)
     reason = f"CASE WHEN ({rows.broken}) IS NOT NULL THEN {rows.broken}{tests} END"
     judged = f'SELECT {reason} AS reason, {rows.row} AS "row" FROM {rows.rows}'
@@ -145,7 +161,8 @@ def _read(con: Connection, relation: Relation, source: IngestInput, index: int) 
 
 def _written(con: Connection, item: RelationOrder) -> File:
     name = tables.unique(_prefix(item.version).rstrip("-"))
-    rows = " UNION ALL ".join(f"SELECT *, CAST({item.version} AS BIGINT) AS _version FROM part{i}" for i in range(max(len(item.inputs), 1)))
+    rows = " UNION ALL ".join(
+        f"SELECT *, CAST({item.version} AS BIGINT) AS _version FROM part{i}" for i in range(max(len(item.inputs), 1)))
     with disk.writing(item.root), places.draft(item.root) as here:
         con.execute(f"COPY ({rows}) TO {string(places.join(here, name))} (FORMAT parquet, COMPRESSION snappy)")
         return tables.describe(here, name)
@@ -163,7 +180,10 @@ def _changed(pipeline: Pipeline, warehouse: Warehouse, relation: Relation, tasks
 
 
 def _from_delta(pipeline: Pipeline, warehouse: Warehouse, relation: Relation, tasks: Any) -> list[RelationOrder]:
-    """A table without rows is a version without rows. What Spark is to read is known by its version, so that it is read when there is a new one."""
+    """A table without rows is a version without rows.
+
+    What Spark is to read is known by its version, so that it is read when there is a new one.
+    """
     source = tables.open_table(relation.source.path)
     if delta.by_spark(source):
         states: list[list[Any]] = [[relation.source.path, source.version]]
@@ -174,13 +194,17 @@ def _from_delta(pipeline: Pipeline, warehouse: Warehouse, relation: Relation, ta
     return _new(_table(warehouse, relation), relation, _states(inputs), lambda: inputs)
 
 
-def _new(table: Table, relation: Relation, states: list[list[Any]], found: Callable[[], tuple[IngestInput, ...]]) -> list[RelationOrder]:
+def _new(table: Table, relation: Relation, states: list[list[Any]],
+         found: Callable[[], tuple[IngestInput, ...]]) -> list[RelationOrder]:
     said = _said(table)
     if said.get("states") == states:
         return []
     inputs = found()
     digest = _digest(inputs)
-    return [] if said.get("digest") == digest else [RelationOrder(relation, inputs, table.path, table.transaction(APPLICATION) + 1, digest, states)]
+    return [] if said.get("digest") == digest else [
+        RelationOrder(relation, inputs, table.path,
+                      table.transaction(APPLICATION) + 1, digest, states)
+    ]
 
 
 def _states(inputs: Sequence[IngestInput]) -> list[list[Any]]:
@@ -204,7 +228,10 @@ def _said(table: Table) -> Mapping[str, Any]:
 def _inputs(pipeline: Pipeline, relation: Relation) -> Sequence[IngestInput]:
     forced = relation.source.kind if relation.source.kind in ("json", "csv") else None
     paths, options = files.matching(relation.source.path, pipeline.folder), relation.source.options
-    return [IngestInput("files", files.label(pipeline, p), p, forced or files.format_of(p), *size_and_time(p), options=options) for p in paths]
+    return [
+        IngestInput("files", files.label(pipeline, p), p, forced or files.format_of(p), *size_and_time(p),
+                    options=options) for p in paths
+    ]
 
 
 def _digest(inputs: Sequence[IngestInput]) -> str:
@@ -212,7 +239,8 @@ def _digest(inputs: Sequence[IngestInput]) -> str:
     whole = hashlib.blake2b(digest_size=16)
     for source in inputs:
         with places.opened(source.path) as file:
-            whole.update(hashlib.file_digest(file, hashlib.blake2b).digest() + repr(sorted(source.constants.items())).encode())
+            whole.update(
+                hashlib.file_digest(file, hashlib.blake2b).digest() + repr(sorted(source.constants.items())).encode())
     return whole.hexdigest()
 
 

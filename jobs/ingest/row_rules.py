@@ -1,4 +1,7 @@
-"""Row expectations as the SQL that ingest asks of each row before it is appended; a row that fails one goes to quarantine, and no row is read here."""
+"""Row expectations as the SQL that ingest asks of each row before it is appended.
+
+A row that fails one goes to quarantine, and no row is read here.
+"""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -18,4 +21,6 @@ def rules(pipeline: Pipeline) -> Mapping[str, Rules]:
 
 def _rules(pipeline: Pipeline, given: tuple[expect_files.Given, ...], stream: str) -> Rules:
     names = {column: f"v{i}" for i, column in enumerate(pipeline.streams[stream].columns)}
-    return tuple((f"expectation: {e}", failing(e, names)) for e in expect_files.of_stream(pipeline, given, stream) if e.severity == "row")
+    return tuple((f"expectation: {e}", failing(e, names))
+                 for e in expect_files.of_stream(pipeline, given, stream)
+                 if e.severity == "row")

@@ -1,7 +1,9 @@
-"""Text files as lines and as rows of fields, packed or not, whichever way their lines end; no type and no table is known here.
+"""Text files as lines and as rows of fields, packed or not, whichever way their lines end; no type and no table is
+known here.
 
-A line that is no row is handed over whole, with the reason; a file that is no text is refused. DuckDB's reader of CSV drops rows and
-cuts bad lines where long ones lie across two of its buffers, so Arrow splits the fields, and what it gives is counted.
+A line that is no row is handed over whole, with the reason; a file that is no text is refused. DuckDB's reader of CSV
+drops rows and cuts bad lines where long ones lie across two of its buffers, so Arrow splits the fields, and what it
+gives is counted.
 """
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ class Dialect(NamedTuple):
 
 
 class Survey(NamedTuple):
-    """A CSV file's number of lines, and whether a quote is stray: within a plain field, as in `5" pipe`, or closed by none."""
+    """A CSV file's number of lines, and whether a quote is stray: within a plain field, as in `5" pipe`, or closed by
+    none.
+    """
 
     lines: int
     stray: bool
@@ -117,7 +121,8 @@ def _decoded(decoder: codecs.IncrementalDecoder, block: bytes, number: int, fina
     except UnicodeDecodeError as error:
         line = number + _ends(error.object[:error.start])
         byte = f"{error.object[error.start]:02X}"
-        raise BrokenFile(f"it is not UTF-8: line {line} has the byte {byte} (hexadecimal); convert it to UTF-8") from error
+        raise BrokenFile(
+            f"it is not UTF-8: line {line} has the byte {byte} (hexadecimal); convert it to UTF-8") from error
 
 
 def _ends(block: bytes) -> int:
@@ -151,7 +156,10 @@ def header(path: str, dialect: Dialect) -> list[str]:
 
 
 def rows(path: str, width: int, dialect: Dialect, block: int = BLOCK) -> Iterator[Part]:
-    """The rows after the header as texts c0, c1 …; it ends early, without an error, at a row that does not fit into a block."""
+    """The rows after the header as texts c0, c1 ….
+
+    It ends early, without an error, at a row that does not fit into a block.
+    """
     from pyarrow import csv as arrow  # hundredths of a second that other formats need not pay
 
     names, bad = [f"c{i}" for i in range(width)], list[tuple[str, str]]()
@@ -176,9 +184,11 @@ def rows(path: str, width: int, dialect: Dialect, block: int = BLOCK) -> Iterato
 
 
 def strict_rows(path: str, width: int, dialect: Dialect) -> Iterator[Part]:
-    """The same for a file that `rows` cannot be trusted with: misplaced quotes, fields of several lines, very long lines.
+    """The same for a file that `rows` cannot be trusted with: misplaced quotes, fields of several lines, very long
+    lines.
 
-    Each line is first held against the form of a row. A quote that nothing closes is one bad line; the next is read again.
+    Each line is first held against the form of a row. A quote that nothing closes is one bad line; the next is read
+    again.
     """
     with tempfile.TemporaryDirectory(prefix="forebay-text-") as folder:
         clean = os.path.join(folder, "clean.csv")

@@ -1,7 +1,9 @@
-"""The ledger: which changes are in force from which boundary, which boundaries have begun and are committed; the only transaction over several tables.
+"""The ledger: which changes are in force from which boundary, which boundaries have begun and are committed; the only
+transaction over several tables.
 
-Two Delta logs, each a compare-and-swap register. `changes` takes requests and a mark when boundaries begin: a request commits only on top
-of the marks that it has seen, so the boundary it names is exact, and it never waits. `batches` takes intent, then commit, of each batch.
+Two Delta logs, each a compare-and-swap register. `changes` takes requests and a mark when boundaries begin: a request
+commits only on top of the marks that it has seen, so the boundary it names is exact, and it never waits. `batches`
+takes intent, then commit, of each batch.
 """
 from __future__ import annotations
 
@@ -27,11 +29,13 @@ from jobs.storage.tables import Conflict, Table
 from optimizer.errors import failed
 
 STAMP = pa.timestamp("us", "UTC")
-CHANGES = pa.schema([("sequence", pa.int64()), ("at", STAMP), ("query", pa.string()), ("action", pa.string()), ("effective", STAMP),
-                     ("sql", pa.string()), ("plan", pa.string()), ("columns", pa.string()), ("table", pa.string()), ("reason", pa.string())])
-BATCHES = pa.schema([("batch", pa.int64()), ("phase", pa.string()), ("first", STAMP), ("boundary", STAMP), ("boundaries", pa.int64()),
-                     ("plans", pa.string()), ("relations", pa.string()), ("failed", pa.string()),
-                     ("seconds", pa.float64()), ("measured", pa.string()), ("runner", pa.string()), ("at", STAMP)])
+CHANGES = pa.schema([("sequence", pa.int64()), ("at", STAMP), ("query", pa.string()), ("action", pa.string()),
+                     ("effective", STAMP), ("sql", pa.string()), ("plan", pa.string()), ("columns", pa.string()),
+                     ("table", pa.string()), ("reason", pa.string())])
+BATCHES = pa.schema([("batch", pa.int64()), ("phase", pa.string()), ("first", STAMP), ("boundary", STAMP),
+                     ("boundaries", pa.int64()), ("plans", pa.string()), ("relations", pa.string()),
+                     ("failed", pa.string()), ("seconds", pa.float64()), ("measured", pa.string()),
+                     ("runner", pa.string()), ("at", STAMP)])
 CHANGES_PATH = "ledger/changes"
 BEGUN = "forebay.begun"
 MANY = 64                # small files of one of these tables before they are merged
@@ -77,7 +81,8 @@ class Ledger:
         begun = _instant(self.changes.refresh())
         lost = last is not None and self.changes.version < last.table_versions.get(CHANGES_PATH, 0)
         if lost or last is not None and (begun or -1) < last.last_boundary:
-            raise failed("damaged-ledger", f"{self.changes.path} knows less than {self.batches.path}: a commit of it is gone",
+            raise failed("damaged-ledger",
+                         f"{self.changes.path} knows less than {self.batches.path}: a commit of it is gone",
                          "restore warehouse/ledger from a copy; see `forebay doctor`")
         return begun
 
@@ -102,7 +107,11 @@ class Ledger:
             change: QueryChange = make(_instant(self.changes), so_far)
             failpoints.at("request.before-commit")
             try:
-                self.changes.append(_rows(CHANGES, [{**asdict(change), "sequence": self.changes.version + 1, "at": _now()}]))
+                self.changes.append(
+                    _rows(CHANGES, [{
+                        **asdict(change), "sequence": self.changes.version + 1,
+                        "at": _now()
+                    }]))
                 places.sync(self.warehouse)      # it is said to be in force
                 failpoints.at("request.after-commit")
                 return change
@@ -223,7 +232,9 @@ class Ledger:
         """Makes one file of many small ones in both tables; the newest entry goes on saying what it says."""
         # As last read: what another process entered since is a conflict.
         entry = self.batches.metadata().get("forebay")
-        for table, order, metadata in ((self.changes.refresh(), "sequence", {}), (self.batches, "batch, phase DESC", {"forebay": str(entry)})):
+        for table, order, metadata in ((self.changes.refresh(), "sequence", {}), (self.batches, "batch, phase DESC", {
+                "forebay": str(entry)
+        })):
             small = [f for f in table.files() if f.size < SMALL]
             if len(small) <= MANY:
                 continue
@@ -232,7 +243,8 @@ class Ledger:
             rows = kernel.table(con, f"SELECT * FROM read_parquet({kernel.files(con, paths)}) ORDER BY {order}")
             con.close()
             try:
-                table.commit([tables.write(table.path, rows.cast(table.schema), tables.unique("merged"))], [f.path for f in small], None, metadata)
+                table.commit([tables.write(table.path, rows.cast(table.schema), tables.unique("merged"))],
+                             [f.path for f in small], None, metadata)
             except Conflict:
                 continue      # somebody asked something in between: next time
 

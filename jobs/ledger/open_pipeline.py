@@ -23,7 +23,8 @@ HANDOVER = "handover"
 class OpenPipeline:
     """A pipeline with its tables, its ledger, its tasks and a clock.
 
-    `Loop(open_pipeline(load("shop"))).run()` runs what is complete. It remembers nothing of what is decided or measured: see `jobs.run.Loop` for who does.
+    `Loop(open_pipeline(load("shop"))).run()` runs what is complete. It remembers nothing of what is decided or
+    measured: see `jobs.run.Loop` for who does.
     """
 
     pipeline: Pipeline
@@ -42,7 +43,8 @@ class OpenPipeline:
         return self.warehouse.path(*parts)
 
 
-def open_pipeline(pipeline: Pipeline, engine: str | None = None, asked_by: str = "", lasting: bool = False) -> OpenPipeline:
+def open_pipeline(pipeline: Pipeline, engine: str | None = None, asked_by: str = "",
+                  lasting: bool = False) -> OpenPipeline:
     """`asked_by` is a kind of trigger and a DAG run, for the ledger.
 
     `lasting`: Spark is used only while the pipeline is held, so a session may be shared.

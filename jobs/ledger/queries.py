@@ -114,7 +114,8 @@ def changed(state: QueryState, change: QueryChange) -> QueryState:
 
 
 def never_before(changes: Iterable[QueryChange], name: str, boundary: int | None) -> int | None:
-    """The boundary of a request for this query that would be in force at `boundary`, were there no earlier one for it."""
+    """The boundary of a request for this query that would be in force at `boundary`, were there no earlier one for it.
+    """
     requests = (change for change in changes if change.query == name and change.action != "fail")
     latest = max(map(from_boundary, requests), default=BEFORE_ALL)
     return latest if boundary is not None and latest > boundary else boundary

@@ -1,7 +1,8 @@
-"""What keeps reads from growing with the number of batches: small files become one, what left state leaves the disk; answers do not change.
+"""What keeps reads from growing with the number of batches: small files become one, what left state leaves the disk;
+answers do not change.
 
-Runs between batches under the pipeline's lock. A table changes in one Delta version, so a crash in between changes nothing; each time is
-a row of warehouse/ledger/maintenance.
+Runs between batches under the pipeline's lock. A table changes in one Delta version, so a crash in between changes
+nothing; each time is a row of warehouse/ledger/maintenance.
 """
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ GRACE = 3600.0               # seconds that a file no table names stays
 GRACE_HOURS = 1              # the same for files that left a table people read: a reader may hold an earlier version
 KEEP = "keep"                # under this name a table says up to where rows may have left it
 LOG_PATH = "ledger/maintenance"
-LOG = pa.schema([("table", pa.string()), ("files", pa.int64()), ("rows", pa.int64()), ("at", pa.timestamp("us", "UTC"))])
+LOG = pa.schema([("table", pa.string()), ("files", pa.int64()), ("rows", pa.int64()), ("at", pa.timestamp("us",
+                                                                                                          "UTC"))])
 
 
 @dataclass(frozen=True)
@@ -48,17 +50,24 @@ class MergeOrder:
     horizon: int = -1
 
 
-def compact(rt: OpenPipeline, made: Iterable[Answer], horizons: Mapping[str, int], groups: Iterable[Shared] = ()) -> None:
-    """Merges whatever has become too many files, in one Spark job; rows of a table that are older than its horizon need not stay."""
+def compact(rt: OpenPipeline, made: Iterable[Answer], horizons: Mapping[str, int],
+            groups: Iterable[Shared] = ()) -> None:
+    """Merges whatever has become too many files, in one Spark job.
+
+    Rows of a table that are older than its horizon need not stay.
+    """
     made = [a for a in made if a.failed is None]
     plain = dict.fromkeys([*_plain_tables(made), *_group_tables(groups)])
-    items = [i for a in made for i in _state_items(rt, a)] + [i for path, column in plain for i in _plain_item(rt, path, column, horizons)]
+    items = [i for a in made for i in _state_items(rt, a)
+             ] + [i for path, column in plain for i in _plain_item(rt, path, column, horizons)]
     if not items:
         return
     failpoints.at("compact.before")
     for item, file in zip(items, rt.tasks.map(merge, items)):
         table, names = rt.table(item.path), [os.path.basename(f) for f in item.files]
-        table.commit([file] if file else [], names, gone_until(table, item.horizon) if item.horizon > 0 else None, {"forebay.compaction": str(len(names))})
+        table.commit([file] if file else [], names,
+                     gone_until(table, item.horizon) if item.horizon > 0 else None,
+                     {"forebay.compaction": str(len(names))})
         failpoints.at("compact.after")
         note(rt, item.path, len(names), file.rows if file else 0)
         discard(rt, [(item.path, names)] if item.path.startswith("state/") else [])
@@ -80,12 +89,15 @@ def merge(item: MergeOrder) -> File | None:
 
 
 def take_over(rt: OpenPipeline, streams: Iterable[str]) -> None:
-    """Files of streams that others have put together anew become ours: theirs have bounds that leave NaN out, which the engine would believe, or
-    times cut to milliseconds. A commit of ours afterwards says that they were looked at."""
+    """Files of streams that others have put together anew become ours: theirs have bounds that leave NaN out, which the
+    engine would believe, or times cut to milliseconds. A commit of ours afterwards says that they were looked at."""
     for path in (f"streams/{name}" for name in streams if tables.exists(rt.path("streams", name))):
         table = rt.table(path)
         files = table.written_outside()
-        items = [MergeOrder(path, table.path, _paths(table, part), "SELECT * FROM files ORDER BY _boundary") for part in _parts(files)]
+        items = [
+            MergeOrder(path, table.path, _paths(table, part), "SELECT * FROM files ORDER BY _boundary")
+            for part in _parts(files)
+        ]
         written = [file for file in rt.tasks.map(merge, items) if file] if items else []
         if items:
             table.commit(written, [f.path for f in files], None, {"forebay.compaction": str(len(files))})
@@ -116,12 +128,14 @@ def _state_items(rt: OpenPipeline, answer: Answer) -> list[MergeOrder]:
 
 def _group_tables(groups: Iterable[Shared]) -> list[tuple[str, str]]:
     streams = {name for s in groups for name in s.together.streams}
-    return [(f"streams/{s}", "_boundary") for s in sorted(streams)] + [(path, "boundary") for s in groups for path, _ in s.rows]
+    return [(f"streams/{s}", "_boundary")
+            for s in sorted(streams)] + [(path, "boundary") for s in groups for path, _ in s.rows]
 
 
 def _plain_tables(made: Iterable[Answer]) -> list[tuple[str, str]]:
     streams = {i.source for a in made for i in a.work.query.inputs if i.is_stream}
-    return [(f"streams/{s}", "_boundary") for s in sorted(streams)] + [(a.work.query_state.table, "boundary") for a in made if a.rows is not None or a.files]
+    return [(f"streams/{s}", "_boundary") for s in sorted(streams)
+            ] + [(a.work.query_state.table, "boundary") for a in made if a.rows is not None or a.files]
 
 
 def _plain_item(rt: OpenPipeline, path: str, column: str, horizons: Mapping[str, int]) -> list[MergeOrder]:
@@ -139,11 +153,16 @@ def _plain_item(rt: OpenPipeline, path: str, column: str, horizons: Mapping[str,
             chosen.append(file)
     horizon = _staying(table, stamp, chosen, horizons.get(path, -1))
     where = f"WHERE epoch_us({identifier(stamp)}) >= {horizon}" if horizon > 0 else ""
-    return [MergeOrder(path, table.path, _paths(table, chosen), f"SELECT * FROM files {where} ORDER BY {column}", horizon)]
+    return [
+        MergeOrder(path, table.path, _paths(table, chosen), f"SELECT * FROM files {where} ORDER BY {column}", horizon)
+    ]
 
 
 def _staying(table: Table, column: str, chosen: list[File], horizon: int) -> int:
-    """Rows before this need not be in the merged file; −1: all stay. A boundary must not leave in part: no other file may have older rows."""
+    """Rows before this need not be in the merged file.
+
+    −1: all stay. A boundary must not leave in part: no other file may have older rows.
+    """
     others = {f.path for f in table.files()} - {f.path for f in chosen}
     old = [f for f in table.files() if f.low.get(column, 0) < horizon]
     return horizon if old and not any(f.path in others for f in old) else -1
@@ -178,7 +197,9 @@ def sweep_seldom(rt: OpenPipeline) -> None:
 
 
 def sweep(rt: OpenPipeline) -> None:
-    """State that no query stands on (of plans that were left), and files no table names (of tasks that ran twice, of crashes)."""
+    """State that no query stands on (of plans that were left), and files no table names (of tasks that ran twice, of
+    crashes).
+    """
     last, root = rt.ledger.last(), places.join(rt.pipeline.warehouse, "state")
     kept = {places.join(root, name, str(s.epoch)) for name, s in (last.states if last else {}).items()}
     for epoch in [places.join(root, q, e) for q in _listed(root) for e in _listed(places.join(root, q))]:
@@ -198,7 +219,9 @@ def sweep(rt: OpenPipeline) -> None:
 
 
 def _sweep_read(rt: OpenPipeline) -> None:
-    """Of tables that people read, the ledger's among them: what compaction and `keep` took out, once nobody can be reading it."""
+    """Of tables that people read, the ledger's among them: what compaction and `keep` took out, once nobody can be
+    reading it.
+    """
     for kind in ("streams", "quarantine", "results", "ledger"):
         folder = places.join(rt.pipeline.warehouse, kind)
         for name in _listed(folder):
@@ -208,9 +231,14 @@ def _sweep_read(rt: OpenPipeline) -> None:
 
 
 def _unnamed(table: Table) -> list[str]:
-    """Files that no commit names or took out lately: of tasks that ran twice, of crashes, of commits that are long forgotten."""
+    """Files that no commit names or took out lately: of tasks that ran twice, of crashes, of commits that are long
+    forgotten.
+    """
     named = {f.path for f in table.files()} | set(table.left(0))
-    return [n for n in places.listed(table.path) if n.endswith(".parquet") and n not in named and _old(places.join(table.path, n))]
+    return [
+        n for n in places.listed(table.path)
+        if n.endswith(".parquet") and n not in named and _old(places.join(table.path, n))
+    ]
 
 
 def trim_logs(rt: OpenPipeline) -> None:
@@ -221,7 +249,9 @@ def trim_logs(rt: OpenPipeline) -> None:
 
 
 def _old(path: str) -> bool:
-    """Whether nothing in it is so young that a runner on another machine, which the lock does not stop, may be about to commit it."""
+    """Whether nothing in it is so young that a runner on another machine, which the lock does not stop, may be about to
+    commit it.
+    """
     return time.time() - places.newest(path) > GRACE
 
 

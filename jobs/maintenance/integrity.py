@@ -1,7 +1,9 @@
-"""Whether the tables that people read are as Forebay left them: no commit is gone or torn, and nobody else changed rows; it looks at logs and reads no row.
+"""Whether the tables that people read are as Forebay left them: no commit is gone or torn, and nobody else changed
+rows; it looks at logs and reads no row.
 
-Three things tell: the ledger's newest entry names the version of each table that it rests on, each commit of ours carries its own version, and the ledger of
-files knows the number of each stream's last ingest. State is looked at where a batch takes it up (see jobs.run).
+Three things tell: the ledger's newest entry names the version of each table that it rests on, each commit of ours
+carries its own version, and the ledger of files knows the number of each stream's last ingest. State is looked at where
+a batch takes it up (see jobs.run).
 """
 from __future__ import annotations
 
@@ -35,15 +37,22 @@ class Damage:
         """What to do; `queries` are those whose answers are in the table."""
         if self.path.startswith("results/"):
             names = sorted(queries) or ["NAME"]
-            return "; ".join(f"`forebay doctor --rebuild {name}`" for name in names[:3]) + " makes the answers anew from the stream tables"
+            return "; ".join(f"`forebay doctor --rebuild {name}`"
+                             for name in names[:3]) + " makes the answers anew from the stream tables"
         if self.outside:
-            return ("rows come into a stream by `forebay ingest` alone: undo that commit (Delta's RESTORE to the version before it does), then run again; "
-                    "what changes no rows, such as OPTIMIZE, comments and properties, is accepted")
-        return "`forebay doctor` looks at every table; rows that are gone have to be restored from a copy of the warehouse"
+            return (
+                "rows come into a stream by `forebay ingest` alone: undo that commit (Delta's RESTORE to the version "
+                "before it does), then run again; "
+                "what changes no rows, such as OPTIMIZE, comments and properties, is accepted")
+        return ("`forebay doctor` looks at every table; rows that are gone have to be restored from a copy of the "
+                "warehouse")
 
 
 def state_damage(table: Table, batch: int) -> str | None:
-    """What is wrong with a table of a query's state, as `is not as batch 7 left it`; None if nothing has changed it since."""
+    """What is wrong with a table of a query's state, as `is not as batch 7 left it`.
+
+    None if nothing has changed it since.
+    """
     if table.foreign:
         return "has a commit that is not Forebay's"
     return None if table.transaction("batch") == batch else f"is not as batch {batch} left it"
@@ -58,7 +67,8 @@ def damage(rt: OpenPipeline, path: str) -> Damage | None:
         torn = [v for v in delta_log.torn(root) if v <= relied]
         if torn:
             return Damage(path, f"commit {torn[0]} of its log is empty or cut off, as a power cut leaves it")
-        if delta_log.versions(root)[-1:] == [relied]:      # as it was when the ledger's newest entry was made: the usual case, and no table is opened
+        # as it was when the ledger's newest entry was made: the usual case, and no table is opened
+        if delta_log.versions(root)[-1:] == [relied]:
             return _lost_ingest(rt, path)
     try:
         table = rt.warehouse.latest(path)
@@ -66,14 +76,18 @@ def damage(rt: OpenPipeline, path: str) -> Damage | None:
         return Damage(path, error.message.removeprefix(f"{root} "))
     last = rt.ledger.last()
     if path.startswith("results/") and table.transaction("batch") > (last.batch.number if last else -1):
-        return Damage("ledger/batches", f"it does not know batch {table.transaction('batch')}, which {path} has: a commit of it is gone")
+        return Damage("ledger/batches",
+                      f"it does not know batch {table.transaction('batch')}, which {path} has: a commit of it is gone")
     if table.version < relied:
-        return Damage(path, f"its log ends with version {table.version}, and version {relied} was relied on: commits are gone")
+        return Damage(
+            path, f"its log ends with version {table.version}, and version {relied} was relied on: commits are gone")
     commit = table.changed_outside()
     if commit is not None and not (commit.torn and commit.version > relied):
-        return Damage(path, f"commit {commit.version} ({commit.operation}) is not Forebay's and changes rows", outside=not commit.torn)
+        return Damage(path, f"commit {commit.version} ({commit.operation}) is not Forebay's and changes rows",
+                      outside=not commit.torn)
     if path.startswith("relations/") and table.written_outside():
-        return Damage(path, "somebody else has put other files in the place of Forebay's, which are one a version", outside=True)
+        return Damage(path, "somebody else has put other files in the place of Forebay's, which are one a version",
+                      outside=True)
     return _lost_ingest(rt, path)
 
 
@@ -84,7 +98,8 @@ def _lost_ingest(rt: OpenPipeline, path: str) -> Damage | None:
         return None
     stream, files = rt.warehouse.latest(path), intake.files_table(rt.warehouse)
     known, there = files.transaction(intake.application(name)), stream.transaction(intake.INGEST)
-    return None if there >= known else Damage(path, f"it knows {there + 1} ingests of the {known + 1} in ledger/files: a commit of it is gone")
+    return None if there >= known else Damage(
+        path, f"it knows {there + 1} ingests of the {known + 1} in ledger/files: a commit of it is gone")
 
 
 def check(rt: OpenPipeline, paths: Iterable[str]) -> None:
@@ -97,21 +112,28 @@ def check(rt: OpenPipeline, paths: Iterable[str]) -> None:
 
 def checked_paths(rt: OpenPipeline) -> list[str]:
     """What a run rests on: streams, relations, and the answers of queries that were not deleted."""
-    inputs = [*(f"streams/{name}" for name in rt.pipeline.streams), *(f"relations/{name}" for name in rt.pipeline.relations)]
+    inputs = [
+        *(f"streams/{name}" for name in rt.pipeline.streams), *(f"relations/{name}" for name in rt.pipeline.relations)
+    ]
     queries = [s for s in queries_at(rt.ledger.all_changes()).values() if s.status != "deleted"]
     results = dict.fromkeys(path for s in queries for path in tables_of(s))
-    # In a store a look at a log means opening the table, a tenth of a second each: there those that are open are looked at, the others when they are read.
+    # In a store a look at a log means opening the table, a tenth of a second each: there those that are open are looked
+    # at, the others when they are read.
     in_store = isinstance(rt.pipeline.warehouse, places.Remote)
     return list(dict.fromkeys([*inputs, *(path for path in results if not in_store or rt.warehouse.is_open(path))]))
 
 
 def queries_in(rt: OpenPipeline, path: str) -> list[str]:
     """Whose answers a result table holds."""
-    return sorted(name for name, s in queries_at(rt.ledger.all_changes()).items() if s.status != "deleted" and path in tables_of(s))
+    return sorted(name for name, s in queries_at(rt.ledger.all_changes()).items()
+                  if s.status != "deleted" and path in tables_of(s))
 
 
 def mend_ends(rt: OpenPipeline) -> list[str]:
-    """After a power cut: torn commits that nothing relies on leave the ends of all logs; gives the tables. For who holds the pipeline."""
+    """After a power cut: torn commits that nothing relies on leave the ends of all logs.
+
+    Gives the tables. For who holds the pipeline.
+    """
     if isinstance(rt.pipeline.warehouse, places.Remote):
         return []
     relied = rt.ledger.relied()

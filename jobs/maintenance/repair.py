@@ -1,4 +1,7 @@
-"""What to say of a run that broke off, and how state that is damaged is made anew; answers, ledger and rows are never changed here."""
+"""What to say of a run that broke off, and how state that is damaged is made anew.
+
+Answers, ledger and rows are never changed here.
+"""
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -17,16 +20,22 @@ BROKEN = (kernel.Error, OSError, tables.Broken, spark.SparkFailure)
 
 
 def explained(rt: OpenPipeline, error: BaseException) -> ForebayError:
-    """A broken disk, table, engine or cluster, as an error that says what to do. Whatever it was, the next run goes on from the last commit."""
+    """A broken disk, table, engine or cluster, as an error that says what to do.
+
+    Whatever it was, the next run goes on from the last commit.
+    """
     text = first_line(error)[:500]
     if _overtaken(rt):
         return Conflict(f"another process has run this pipeline's batch in the meantime ({text})")
     if told := places.explained(rt.pipeline.warehouse, error):
         return told
     if isinstance(error, kernel.EXHAUSTED):
-        return failed("out-of-memory", f"a statement does not fit into the memory that an engine may take: {text}", memory.MORE)
-    if isinstance(error, spark.SparkFailure) and not any(sign in text for sign in ("parquet", "Parquet", "No files found")):
-        return failed("spark-failed", f"Spark gave up: {text}", "run again: the batch is repeated with the same rows; `forebay doctor` checks Spark")
+        return failed("out-of-memory", f"a statement does not fit into the memory that an engine may take: {text}",
+                      memory.MORE)
+    if isinstance(error, spark.SparkFailure) and not any(sign in text
+                                                         for sign in ("parquet", "Parquet", "No files found")):
+        return failed("spark-failed", f"Spark gave up: {text}",
+                      "run again: the batch is repeated with the same rows; `forebay doctor` checks Spark")
     place = _state_of(rt, text)
     if place is not None:
         return failed("damaged-state", f"the state of query {place!r} is damaged: {text}",

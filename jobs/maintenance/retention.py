@@ -1,7 +1,9 @@
-"""How long rows, results and refused rows stay: what no boundary to come can need and is older than `keep` leaves, in whole files; answers do not change.
+"""How long rows, results and refused rows stay: what no boundary to come can need and is older than `keep` leaves, in
+whole files; answers do not change.
 
-Runs between batches under the pipeline's lock, after a commit. A table loses its files in one Delta version, which says under the name `keep` up to where rows
-may be gone, so a crash changes nothing and a reader can tell. The files leave the disk later (see jobs.maintenance.compact.sweep).
+Runs between batches under the pipeline's lock, after a commit. A table loses its files in one Delta version, which says
+under the name `keep` up to where rows may be gone, so a crash changes nothing and a reader can tell. The files leave
+the disk later (see jobs.maintenance.compact.sweep).
 """
 from __future__ import annotations
 
@@ -22,22 +24,35 @@ from optimizer.query.windows import ALWAYS, Window
 
 
 def horizons(rt: OpenPipeline) -> dict[str, int]:
-    """By table: everything before this time need not stay. A row stays until the answers that counted it leave, so that these can be verified."""
+    """By table: everything before this time need not stay.
+
+    A row stays until the answers that counted it leave, so that these can be verified.
+    """
     last = rt.ledger.last()
     if last is None or last.is_open or all(s.keep is None for s in rt.pipeline.streams.values()):
         return {}
     upto, told = last.last_boundary, rt.ledger.all_changes()
-    base = min([upto, *(s.as_of for s in last.states.values())])      # `running` and `retract` subtract what was in their windows then
-    queries = [parsed(s.sql, rt.catalog) for when in (upto, None) for s in queries_at(told, when).values() if s.is_active]
+    # `running` and `retract` subtract what was in their windows then
+    base = min([upto, *(s.as_of for s in last.states.values())])
+    queries = [
+        parsed(s.sql, rt.catalog) for when in (upto, None) for s in queries_at(told, when).values() if s.is_active
+    ]
     kept = {n: s.keep for n, s in rt.pipeline.streams.items() if s.keep is not None}
-    streams = {f"streams/{n}": base - keep - max((reach(rt.pipeline, q, n) for q in queries), default=0) for n, keep in kept.items()}
+    streams = {
+        f"streams/{n}": base - keep - max((reach(rt.pipeline, q, n)
+                                           for q in queries), default=0)
+        for n, keep in kept.items()
+    }
     results = {s.table: upto - keep for s in queries_at(told).values() if (keep := _longest(rt, s)) is not None}
     together = {path: upto - keep for path, keep in _together(rt, queries_at(told).values()).items()}
     return streams | {f"quarantine/{n}": rt.clock() - keep for n, keep in kept.items()} | results | together
 
 
 def _together(rt: OpenPipeline, known: Iterable[QueryState]) -> dict[str, int]:
-    """Shared tables: how long the rows of the query stay that keeps them longest; those of which some stay for ever are not among them."""
+    """Shared tables: how long the rows of the query stay that keeps them longest.
+
+    Those of which some stay for ever are not among them.
+    """
     found: dict[str, list[int | None]] = {}
     for query_state in known:
         found.setdefault(table_of(query_state.columns), []).append(_longest(rt, query_state))
@@ -60,7 +75,10 @@ def leave(rt: OpenPipeline, until: Mapping[str, int]) -> None:
 
 
 def reach(pipeline: Pipeline, query: Query, stream: str) -> int:
-    """How far before a boundary a row of the stream can matter at it. To a row query also one that meets a late row, at an instant long past."""
+    """How far before a boundary a row of the stream can matter at it.
+
+    To a row query also one that meets a late row, at an instant long past.
+    """
     late = max(pipeline.streams[i.source].lateness for i in query.inputs if i.is_stream) if query.returns_rows else 0
     return max((_back(i.window) + late for i in query.inputs if i.source == stream and i.window is not None), default=0)
 
@@ -79,24 +97,31 @@ def since(rt: OpenPipeline, path: str) -> int | None:
 
 def gone(rt: OpenPipeline, query_state: QueryState) -> int | None:
     """Up to where answers of the query may have left, from its own table or from one it shared."""
-    return max((at for path in (query_state.table, table_of(query_state.columns)) if (at := since(rt, path)) is not None), default=None)
+    return max(
+        (at for path in (query_state.table, table_of(query_state.columns)) if (at := since(rt, path)) is not None),
+        default=None)
 
 
 def unsure(rt: OpenPipeline, query: Query, boundaries: list[int]) -> int:
-    """How many of the boundaries, from the first on, cannot be recomputed, since rows that they counted may have left."""
+    """How many of the boundaries, from the first on, cannot be recomputed, since rows that they counted may have left.
+    """
     gone = {i.source: since(rt, f"streams/{i.source}") for i in query.inputs if i.is_stream}
     left = {stream: at for stream, at in gone.items() if at is not None}
     if not left or not boundaries:
         return 0
-    begin = 1 if query.returns_rows else 0      # a row query's first answer holds all of history, a later one what is new since the one before
+    # a row query's first answer holds all of history, a later one what is new since the one before
+    begin = 1 if query.returns_rows else 0
     needed = [min(t - reach(rt.pipeline, query, s) - at for s, at in left.items()) for t in boundaries]
-    return next((k + begin for k, spare in enumerate(needed) if spare >= 0 and k + begin < len(boundaries)), len(boundaries))
+    return next((k + begin for k, spare in enumerate(needed) if spare >= 0 and k + begin < len(boundaries)),
+                len(boundaries))
 
 
 def _longest(rt: OpenPipeline, query_state: QueryState) -> int | None:
     """Results stay as long as the rows of the stream that keeps longest."""
     try:
-        lengths = [rt.pipeline.streams[i.source].keep for i in parsed(query_state.sql, rt.catalog).inputs if i.is_stream]
+        lengths = [
+            rt.pipeline.streams[i.source].keep for i in parsed(query_state.sql, rt.catalog).inputs if i.is_stream
+        ]
     except ForebayError:      # an ended query may read what forebay.yml does not declare any more
         return None
     return None if None in lengths else max(length for length in lengths if length is not None)
@@ -106,7 +131,8 @@ def _older(files: Iterable[File], horizon: int) -> list[File]:
     """The files of which no boundary is also in a file that stays: a boundary leaves whole."""
     stays = [f for f in files if f.high.get("boundary", horizon) >= horizon]
     lowest = min((f.low.get("boundary", 0) for f in stays), default=horizon)
-    return [f for f in files if f.high.get("boundary", horizon) < horizon] if lowest >= horizon else _older(files, lowest)
+    return [f for f in files
+            if f.high.get("boundary", horizon) < horizon] if lowest >= horizon else _older(files, lowest)
 
 
 def _take_out(rt: OpenPipeline, path: str, gone: list[File], horizon: int) -> None:

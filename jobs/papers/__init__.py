@@ -1,1 +1,4 @@
-"""What only reproduces the papers: operators, generator, experiments, benchmarks; no pipeline depends on anything here."""
+"""What only reproduces the papers: operators, generator, experiments, benchmarks.
+
+No pipeline depends on anything here.
+"""

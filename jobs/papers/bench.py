@@ -1,4 +1,7 @@
-"""Benchmarks: each prints figures and ratios measured in one run on this machine, answers compared first; nothing asserts on seconds."""
+"""Benchmarks: each prints figures and ratios measured in one run on this machine, answers compared first.
+
+Nothing asserts on seconds.
+"""
 from __future__ import annotations
 
 import json
@@ -33,14 +36,20 @@ Report = dict[str, Any]
 
 
 def names() -> dict[str, str]:
-    return {"batch-cost": "a batch by rows that come: none, 1 k, 100 k, 1 M; where the time goes",
-            "window-growth": "seconds a batch as the window grows 1, 4, 16 times, by way of keeping",
-            "peers-join": "one boundary of a two-way join: ours, Spark's own plan, Spark SQL by an expert, DuckDB recomputing",
-            "peers-join-large": "the same with 12 M rows a window and stream",
-            "model-error": "what the cost models say of every plan of many settings, and what it really takes; writes docs/model-error.md",
-            "sharing": "1 to 500 queries with selections on one join: together, each for itself, and by plain Spark (a sample, extrapolated)",
-            "sharing-ways": "a group's cells split before its join and after it, and its join in each order, by one task",
-            "drift": "four changes of a stream's nature: plans chosen by price beside every fixed plan and the best of each phase"}
+    return {
+        "batch-cost": "a batch by rows that come: none, 1 k, 100 k, 1 M; where the time goes",
+        "window-growth": "seconds a batch as the window grows 1, 4, 16 times, by way of keeping",
+        "peers-join": "one boundary of a two-way join: ours, Spark's own plan, Spark SQL by an expert, DuckDB "
+                      "recomputing",
+        "peers-join-large": "the same with 12 M rows a window and stream",
+        "model-error": "what the cost models say of every plan of many settings, and what it really takes; writes "
+                       "docs/model-error.md",
+        "sharing": "1 to 500 queries with selections on one join: together, each for itself, and by plain Spark (a "
+                   "sample, extrapolated)",
+        "sharing-ways": "a group's cells split before its join and after it, and its join in each order, by one task",
+        "drift": "four changes of a stream's nature: plans chosen by price beside every fixed plan and the best of "
+                 "each phase"
+    }
 
 
 def document(wanted: list[str], quick: bool = False) -> Report:
@@ -52,7 +61,8 @@ def document(wanted: list[str], quick: bool = False) -> Report:
 def run(name: str, quick: bool = False) -> Report:
     """One benchmark by name."""
     if name not in names():
-        raise ForebayError("unknown-benchmark", f"there is no benchmark {name!r}", hint=f"there are {', '.join(names())}")
+        raise ForebayError("unknown-benchmark", f"there is no benchmark {name!r}",
+                           hint=f"there are {', '.join(names())}")
     if name == "model-error":
         return model_error.run(quick, lambda said: print(said, file=sys.stderr))
     if name == "drift":
@@ -60,13 +70,17 @@ def run(name: str, quick: bool = False) -> Report:
     if name == "sharing-ways":
         return bench_ways.ways(quick, lambda said: print(said, file=sys.stderr))
     if name == "sharing":
-        setting = bench_sharing.SharingSetting(counts=(1, 20, 100), apart=20) if quick else bench_sharing.SharingSetting()
-        return bench_sharing.with_spark(setting, lambda said: print(said, file=sys.stderr), patience=20.0 if quick else bench_sharing.PATIENCE)
+        setting = bench_sharing.SharingSetting(counts=(1, 20,
+                                                       100), apart=20) if quick else bench_sharing.SharingSetting()
+        return bench_sharing.with_spark(setting, lambda said: print(said, file=sys.stderr),
+                                        patience=20.0 if quick else bench_sharing.PATIENCE)
     if name == "batch-cost":
         return batch_cost((0, 1_000, 100_000) if quick else (0, 1_000, 100_000, 1_000_000))
     if name == "window-growth":
         return window_growth((1, 4) if quick else (1, 4, 16))
-    return peers_join(BenchSetting(rate=100_000, window=120) if name.endswith("large") else BenchSetting(), with_plain=not quick and not name.endswith("large"))
+    return peers_join(
+        BenchSetting(rate=100_000, window=120) if name.endswith("large") else BenchSetting(), with_plain=not quick
+        and not name.endswith("large"))
 
 
 @contextmanager
@@ -109,8 +123,14 @@ def batch_cost(sizes: tuple[int, ...]) -> Report:
             seconds, taken = _land(loop, setting, range(1, count), rows if rows else 1)
             before = rt.tasks.jobs
             ran = _each(loop, count)
-            found[f"{rows:,} rows a stream"] = {"batch_s": _seconds(ran), "spark_jobs_a_batch": (rt.tasks.jobs - before) / max(len(ran), 1),
-                                                "ingest_rows_per_s": taken / seconds, "stages_s": {k: round(v, 4) for k, v in loop.laps.medians().items()}}
+            found[f"{rows:,} rows a stream"] = {
+                "batch_s": _seconds(ran),
+                "spark_jobs_a_batch": (rt.tasks.jobs - before) / max(len(ran), 1),
+                "ingest_rows_per_s": taken / seconds,
+                "stages_s": {
+                    k: round(v, 4) for k, v in loop.laps.medians().items()
+                }
+            }
     return found
 
 
@@ -126,8 +146,13 @@ def window_growth(factors: tuple[int, ...]) -> Report:
             loop.run(flush=True, to=bench_data.boundary(setting, count - 3 * STEPS - 2))
             for plan in ("EAP01 recompute", "EAP11 running", "EAP11 expire"):
                 _pin(loop.pipe, plan)
-                found.setdefault(plan, {})[f"window {setting.window} s"] = statistics.median(entry["seconds"] for entry in _each(loop, STEPS)[1:])
-    return {plan: {**seconds, "growth": list(seconds.values())[-1] / list(seconds.values())[0]} for plan, seconds in found.items()}
+                found.setdefault(plan, {})[f"window {setting.window} s"] = statistics.median(
+                    entry["seconds"] for entry in _each(loop, STEPS)[1:])
+    return {
+        plan: {
+            **seconds, "growth": list(seconds.values())[-1] / list(seconds.values())[0]
+        } for plan, seconds in found.items()
+    }
 
 
 def _pin(rt: OpenPipeline, plan: str) -> None:
@@ -148,14 +173,19 @@ def peers_join(setting: BenchSetting, with_plain: bool = True) -> Report:
         ours = answers.read(rt, "answer", last).drop_columns(["boundary"])
         paths = {s: bench_data.stream_files(rt, s) for s in ("s1", "s2")}
         peers = _peers(rt, paths, setting, last, with_plain)
-        report: Report = {"ingest_rows_per_s": rows / seconds, "plans": sorted({p for e in ran for p in e["plans"].values()}), "forebay_s": _seconds(ran)}
+        report: Report = {
+            "ingest_rows_per_s": rows / seconds,
+            "plans": sorted({p for e in ran for p in e["plans"].values()}),
+            "forebay_s": _seconds(ran)
+        }
         for peer, (took, answer) in peers.items():
             same = "not finished" if answer is None else not oracle.compare(answer, ours)
             report[peer] = {"seconds": took, "times_ours": took / report["forebay_s"], "equal": same}
         return report
 
 
-def _peers(rt: OpenPipeline, paths: dict[str, tuple[str, ...]], setting: BenchSetting, t: int, with_plain: bool) -> dict[str, tuple[float, pa.Table | None]]:
+def _peers(rt: OpenPipeline, paths: dict[str, tuple[str, ...]], setting: BenchSetting, t: int,
+           with_plain: bool) -> dict[str, tuple[float, pa.Table | None]]:
     found = {"duckdb_recompute": _timed(lambda: _duckdb(paths, setting, t), 3)}
     if not rt.tasks.inline:
         session = rt.tasks.session
@@ -182,21 +212,28 @@ def _within(setting: BenchSetting, t: int) -> str:
 
 def _plain(setting: BenchSetting, t: int) -> str:
     where = _within(setting, t)
-    return ("SELECT w1.g, COUNT(*) AS n, SUM(w1.a) AS sum_a, SUM(w2.b) AS sum_b, MIN(w2.b) AS min_b, MAX(w1.a) AS max_a "
-            f"FROM (SELECT * FROM s1 WHERE {where}) AS w1 JOIN (SELECT * FROM s2 WHERE {where}) AS w2 ON w1.j = w2.j GROUP BY w1.g")
+    return (
+        "SELECT w1.g, COUNT(*) AS n, SUM(w1.a) AS sum_a, SUM(w2.b) AS sum_b, MIN(w2.b) AS min_b, MAX(w1.a) AS max_a "
+        f"FROM (SELECT * FROM s1 WHERE {where}) AS w1 JOIN (SELECT * FROM s2 WHERE {where}) AS w2 ON w1.j = w2.j GROUP "
+        "BY w1.g"
+    )
 
 
 def _expert(setting: BenchSetting, t: int, dialect: str) -> str:
     """What an expert writes by hand: only s2 aggregated early."""
     where = _within(setting, t) if dialect == "spark" else _within(setting, t).replace("unix_micros", "epoch_us")
     early = f"SELECT j, COUNT(*) AS c, SUM(b) AS b, MIN(b) AS mn FROM s2 WHERE {where} GROUP BY j"
-    sums = "CAST(SUM(e2.c) AS BIGINT) AS n, CAST(SUM(w1.a * e2.c) AS BIGINT) AS sum_a, CAST(SUM(e2.b) AS BIGINT) AS sum_b"
+    sums = ("CAST(SUM(e2.c) AS BIGINT) AS n, CAST(SUM(w1.a * e2.c) AS BIGINT) AS sum_a, CAST(SUM(e2.b) AS BIGINT) AS "
+            "sum_b")
     return (f"SELECT w1.g, {sums}, MIN(e2.mn) AS min_b, MAX(w1.a) AS max_a "
             f"FROM (SELECT * FROM s1 WHERE {where}) AS w1 JOIN ({early}) AS e2 ON w1.j = e2.j GROUP BY w1.g")
 
 
 def _duckdb(paths: dict[str, tuple[str, ...]], setting: BenchSetting, t: int) -> pa.Table:
-    """The query as written would form a billion rows; DuckDB gets the expert's form as well, both cores, one process."""
+    """The query as written would form a billion rows.
+
+    DuckDB gets the expert's form as well, both cores, one process.
+    """
     con = kernel.connect(threads=os.cpu_count() or 2, memory="8GB")
     for stream, path in paths.items():
         con.execute(f"CREATE VIEW {stream} AS SELECT * FROM read_parquet({kernel.file_list(path)})")

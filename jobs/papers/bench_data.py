@@ -1,4 +1,8 @@
-"""The benchmarks' data: paper A's two streams as Parquet files, one a batch and a stream, made by the kernel from a seed; same arguments, same rows."""
+"""The benchmarks' data: paper A's two streams as Parquet files, one a batch and a stream, made by the kernel from a
+seed.
+
+Same arguments, same rows.
+"""
 from __future__ import annotations
 
 import os
@@ -34,7 +38,10 @@ def boundary(setting: BenchSetting, number: int) -> int:
 
 
 def stream_files(rt: OpenPipeline, stream: str) -> tuple[str, ...]:
-    """For who reads a stream by itself: the files that its table names. The folder may also hold what a merge has replaced."""
+    """For who reads a stream by itself: the files that its table names.
+
+    The folder may also hold what a merge has replaced.
+    """
     table = rt.table(f"streams/{stream}").refresh()
     return tuple(os.path.join(table.path, f.path) for f in table.files())
 
@@ -46,10 +53,15 @@ def make(folder: str, setting: BenchSetting, batches: range, rows: int | None = 
         os.makedirs(os.path.join(folder, stream), exist_ok=True)
         for number in batches:
             con.execute(f"SELECT setseed({(number * 7 + len(columns)) % 997 / 997})")
-            count, start, length = setting.rate * setting.batch if rows is None else rows, START + number * setting.batch * SECOND, setting.batch * SECOND
+            count = setting.rate * setting.batch if rows is None else rows
+            start, length = START + number * setting.batch * SECOND, setting.batch * SECOND
             value = "a" if stream == "s1" else "b"
-            sql = (f"SELECT CAST(make_timestamp({start} + (i * {length}) // {max(count, 1)}) AS TIMESTAMPTZ) AS ts, {columns.format(groups=setting.groups)}"
-                   f"'k' || floor(random() * {setting.keys})::INT AS j, floor(random() * 1000)::BIGINT AS {value} FROM range({count}) AS r(i) ORDER BY ts")
+            sql = (
+                f"SELECT CAST(make_timestamp({start} + (i * {length}) // {max(count, 1)}) AS TIMESTAMPTZ) AS ts, "
+                f"{columns.format(groups=setting.groups)}"
+                f"'k' || floor(random() * {setting.keys})::INT AS j, floor(random() * 1000)::BIGINT AS {value} FROM "
+                f"range({count}) AS r(i) ORDER BY ts"
+            )
             con.execute(f"COPY ({sql}) TO '{folder}/{stream}/{number:05d}.parquet' (FORMAT parquet, COMPRESSION zstd)")
 
 
@@ -60,7 +72,8 @@ def pipeline(folder: str, setting: BenchSetting) -> str:
         file.write(f"""name: bench
 batch: {setting.batch} seconds
 streams:
-  s1: {{columns: {{ts: timestamp, g: string, j: string, a: bigint}}, event_time: ts, source: {{files: "landing/s1/*.parquet"}}}}
+  s1: {{columns: {{ts: timestamp, g: string, j: string, a: bigint}}, event_time: ts,
+      source: {{files: "landing/s1/*.parquet"}}}}
   s2: {{columns: {{ts: timestamp, j: string, b: bigint}}, event_time: ts, source: {{files: "landing/s2/*.parquet"}}}}
 """)
     with open(os.path.join(folder, "queries", "answer.sql"), "w", encoding="utf-8") as file:

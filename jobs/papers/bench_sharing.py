@@ -1,6 +1,8 @@
-"""What many queries on one join cost together, beside one of them and beside the same queries each for itself; answers compared, nothing asserts on seconds.
+"""What many queries on one join cost together, beside one of them and beside the same queries each for itself; answers
+compared, nothing asserts on seconds.
 
-The workload is the one of the AJoin paper (E): six attributes of 0 … 499, a selection a stream, `GROUP BY` on top; figures are of one machine and one run.
+The workload is the one of the AJoin paper (E): six attributes of 0 … 499, a selection a stream, `GROUP BY` on top;
+figures are of one machine and one run.
 """
 from __future__ import annotations
 
@@ -37,14 +39,19 @@ MEASURED = 3                          # batches at each number of queries, after
 COMPARED = 5                          # queries whose last answer is computed again
 PLAIN = 3                             # queries of a seeded sample that Spark computes by itself
 PATIENCE = 45.0                       # seconds that Spark may take for each of them; a time-out counts as that
-QUERY = ("SELECT s1.f3 % 10 AS g, COUNT(*) AS n, SUM(s2.f4) AS sum_b FROM s1 [WINDOW {window} SECONDS], s2 [WINDOW {window} SECONDS] "
-         "WHERE s1.f0 = s2.f0 AND s1.f1 < {x} AND s2.f2 < {y} GROUP BY s1.f3 % 10")
+QUERY = (
+    "SELECT s1.f3 % 10 AS g, COUNT(*) AS n, SUM(s2.f4) AS sum_b FROM s1 [WINDOW {window} SECONDS], s2 [WINDOW {window} "
+    "SECONDS] "
+    "WHERE s1.f0 = s2.f0 AND s1.f1 < {x} AND s2.f2 < {y} GROUP BY s1.f3 % 10")
 Report = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class SharingSetting:
-    """Rows a second and stream, window and batch in seconds; the numbers of queries, and up to how many also run apart."""
+    """Rows a second and stream, window and batch in seconds.
+
+    The numbers of queries, and up to how many also run apart.
+    """
 
     rate: int = 20_000
     window: int = 60
@@ -54,7 +61,8 @@ class SharingSetting:
 
     @property
     def batches(self) -> int:
-        return self.window // self.batch + (MEASURED + 1) * (len(self.counts) + sum(1 < n <= self.apart for n in self.counts)) + 1
+        return self.window // self.batch + (MEASURED + 1) * (len(self.counts) + sum(1 < n <= self.apart
+                                                                                    for n in self.counts)) + 1
 
 
 def bounds(count: int, seed: int = 1) -> list[tuple[int, int]]:
@@ -71,13 +79,18 @@ def with_spark(setting: SharingSetting = SharingSetting(), tell: Callable[[str],
     def told(count: int, level: Report) -> None:
         levels[count] = level["shared_s"]
 
-    return sharing(setting, tell, master, lambda rt, asked: {"plain_spark": beside_spark(rt, setting, asked, levels, tell, patience)}, told)
+    return sharing(setting, tell, master,
+                   lambda rt, asked: {"plain_spark": beside_spark(rt, setting, asked, levels, tell, patience)}, told)
 
 
-def sharing(setting: SharingSetting = SharingSetting(), tell: Callable[[str], None] = lambda _: None, master: str | None = None,
-            after: Callable[[OpenPipeline, list[tuple[int, int]]], Report] = lambda rt, asked: {},
+def sharing(setting: SharingSetting = SharingSetting(), tell: Callable[[str], None] = lambda _: None,
+            master: str | None = None, after: Callable[[OpenPipeline, list[tuple[int, int]]],
+                                                       Report] = lambda rt, asked: {},
             told: Callable[[int, Report], None] = lambda count, level: None) -> Report:
-    """Seconds a batch by number of queries, shared and apart; `after` adds to the figures while all is still there, `told` hears of each level."""
+    """Seconds a batch by number of queries, shared and apart.
+
+    `after` adds to the figures while all is still there, `told` hears of each level.
+    """
     with pipeline(setting, master) as loop:
         rt = loop.pipe
         loop.take()
@@ -103,7 +116,9 @@ def sharing(setting: SharingSetting = SharingSetting(), tell: Callable[[str], No
 
 
 def _one_more(loop: Loop, setting: SharingSetting, asked: list[tuple[int, int]], usual: float) -> Report:
-    """What one more query than at the last level costs: its request, and the batch in which it is in force first beside the usual one."""
+    """What one more query than at the last level costs: its request, and the batch in which it is in force first beside
+    the usual one.
+    """
     request = grown(loop.pipe, setting, asked, len(asked) - 1, len(asked))
     (ran,) = loop.run(flush=True, limit=1)["ran"]
     return {"request_s": request, "batch_s": ran["seconds"], "adds_s": ran["seconds"] - usual}
@@ -115,7 +130,11 @@ def _level(loop: Loop, setting: SharingSetting, asked: list[tuple[int, int]], co
     seconds, last = batches(loop)
     used = (time.process_time() - used) / (MEASURED + 1)
     rows = 2 * setting.rate * setting.batch
-    level: Report = {"shared_s": seconds, "query_rows_per_s": count * rows / seconds, "equal": equal(rt, setting, asked[:count], last)}
+    level: Report = {
+        "shared_s": seconds,
+        "query_rows_per_s": count * rows / seconds,
+        "equal": equal(rt, setting, asked[:count], last)
+    }
     if rt.tasks.inline:
         level["cpu_s"] = used      # all the work is this process's: what it takes however busy the machine is
     if 1 < count <= setting.apart:
@@ -139,38 +158,55 @@ def grown(rt: OpenPipeline, setting: SharingSetting, asked: list[tuple[int, int]
 
 
 def equal(rt: OpenPipeline, setting: SharingSetting, asked: list[tuple[int, int]], t: int) -> bool:
-    """Whether some queries' answers are what DuckDB says, given the form that an expert writes: the joined rows themselves are billions."""
+    """Whether some queries' answers are what DuckDB says, given the form that an expert writes: the joined rows
+    themselves are billions.
+    """
     con = kernel.connect(threads=os.cpu_count() or 2, memory="4GB")
     for stream in ("s1", "s2"):
         con.execute(f"CREATE VIEW {stream} AS SELECT * FROM read_parquet({kernel.file_list(stream_files(rt, stream))})")
-    return all(not oracle.compare(_expert(con, setting, asked[n], t), answers.read(rt, f"q{n}", t).drop_columns(["boundary"]))
+    return all(not oracle.compare(_expert(con, setting, asked[n], t),
+                                  answers.read(rt, f"q{n}", t).drop_columns(["boundary"]))
                for n in range(0, len(asked), max(len(asked) // COMPARED, 1)))
 
 
 def _expert(con: kernel.Connection, setting: SharingSetting, bound: tuple[int, int], t: int) -> pa.Table:
     where = f"epoch_us(ts) >= {t - setting.window * SECOND} AND epoch_us(ts) < {t}"
-    return kernel.table(con, f"""
+    return kernel.table(
+        con, f"""
         WITH e1 AS (SELECT f0, f3 % 10 AS g, count(*) AS c FROM s1 WHERE {where} AND f1 < {bound[0]} GROUP BY ALL),
              e2 AS (SELECT f0, count(*) AS c, sum(f4) AS b FROM s2 WHERE {where} AND f2 < {bound[1]} GROUP BY ALL)
-        SELECT g, CAST(sum(e1.c * e2.c) AS BIGINT) AS n, CAST(sum(e1.c * e2.b) AS BIGINT) AS sum_b FROM e1 JOIN e2 USING (f0) GROUP BY g""")
+        SELECT g, CAST(sum(e1.c * e2.c) AS BIGINT) AS n, CAST(sum(e1.c * e2.b) AS BIGINT) AS sum_b FROM e1 JOIN e2
+        USING (f0) GROUP BY g"""
+    )
 
 
-def beside_spark(rt: OpenPipeline, setting: SharingSetting, asked: list[tuple[int, int]], shared_s: Mapping[int, float], tell: Callable[[str], None],
-                 patience: float = PATIENCE) -> Report:
-    """Each query of a seeded sample as plain SQL, by Spark over the last boundary's windows from the stream tables' Parquet files; the mean times the number
-    of queries is what all would take."""
+def beside_spark(rt: OpenPipeline, setting: SharingSetting, asked: list[tuple[int, int]], shared_s: Mapping[int, float],
+                 tell: Callable[[str], None], patience: float = PATIENCE) -> Report:
+    """Each query of a seeded sample as plain SQL, by Spark over the last boundary's windows from the stream tables'
+    Parquet files; the mean times the number of queries is what all would take."""
     session = plain_session(rt)
     t = answers.published(rt, "q0")[-1]
     chosen = sorted(Random(1).sample(range(len(asked)), min(PLAIN, len(asked))))
     each: dict[str, Report] = {}
     for n in chosen:
         seconds, got = limited(session, plain(setting, asked[n], t), patience)
-        same = "not finished" if got is None else not oracle.compare(got, answers.read(rt, f"q{n}", t).drop_columns(["boundary"]))
+        same = "not finished" if got is None else not oracle.compare(
+            got,
+            answers.read(rt, f"q{n}", t).drop_columns(["boundary"]))
         each[f"q{n}"] = {"seconds": seconds, "equal": same}
         tell(f"plain Spark, q{n}: {each[f'q{n}']}")
     mean = statistics.mean(found["seconds"] for found in each.values())
-    return {"sample": each, "limit_s": patience, "mean_s": mean, "extrapolated": {
-        f"{count} queries": {"spark_s": mean * count, "spark_times_shared": mean * count / seconds} for count, seconds in shared_s.items()}}
+    return {
+        "sample": each,
+        "limit_s": patience,
+        "mean_s": mean,
+        "extrapolated": {
+            f"{count} queries": {
+                "spark_s": mean * count,
+                "spark_times_shared": mean * count / seconds
+            } for count, seconds in shared_s.items()
+        }
+    }
 
 
 def plain_session(rt: OpenPipeline) -> Any:
@@ -183,7 +219,8 @@ def plain_session(rt: OpenPipeline) -> Any:
 
 def plain(setting: SharingSetting, bound: tuple[int, int], t: int) -> str:
     """A query over its windows as of t, as a person would write it."""
-    within = " AND ".join(f"unix_micros({s}.ts) >= {t - setting.window * SECOND} AND unix_micros({s}.ts) < {t}" for s in ("s1", "s2"))
+    within = " AND ".join(
+        f"unix_micros({s}.ts) >= {t - setting.window * SECOND} AND unix_micros({s}.ts) < {t}" for s in ("s1", "s2"))
     return ("SELECT s1.f3 % 10 AS g, COUNT(*) AS n, SUM(s2.f4) AS sum_b FROM s1 JOIN s2 ON s1.f0 = s2.f0 "
             f"WHERE {within} AND s1.f1 < {bound[0]} AND s2.f2 < {bound[1]} GROUP BY s1.f3 % 10")
 
@@ -208,7 +245,9 @@ def limited(session: Any, sql: str, seconds: float) -> tuple[float, pa.Table | N
 def pipeline(setting: SharingSetting, master: str | None = None) -> Iterator[Loop]:
     folder = tempfile.mkdtemp(prefix="forebay-bench-")
     columns = ", ".join(["ts: timestamp", *(f"f{k}: bigint" for k in range(ATTRIBUTES))])
-    streams = "".join(f"  {s}: {{columns: {{{columns}}}, event_time: ts, source: {{files: \"landing/{s}/*.parquet\"}}}}\n" for s in ("s1", "s2"))
+    streams = "".join(
+        f"  {s}: {{columns: {{{columns}}}, event_time: ts, source: {{files: \"landing/{s}/*.parquet\"}}}}\n"
+        for s in ("s1", "s2"))
     with open(os.path.join(folder, "forebay.yml"), "w", encoding="utf-8") as file:
         file.write(f"name: bench\nbatch: {setting.batch} seconds\nstreams:\n{streams}")
     make(os.path.join(folder, "landing"), setting)
@@ -232,4 +271,7 @@ def make(folder: str, setting: SharingSetting) -> None:
         for number in range(setting.batches):
             con.execute(f"SELECT setseed({(number * 2 + salt) % 997 / 997})")
             ts = f"CAST(make_timestamp({START + number * length} + (i * {length}) // {count}) AS TIMESTAMPTZ) AS ts"
-            con.execute(f"COPY (SELECT {ts}, {values} FROM range({count}) AS r(i)) TO '{folder}/{stream}/{number:05d}.parquet' (FORMAT parquet)")
+            con.execute(
+                f"COPY (SELECT {ts}, {values} FROM range({count}) AS r(i)) TO '{folder}/{stream}/{number:05d}.parquet' "
+                "(FORMAT parquet)"
+            )

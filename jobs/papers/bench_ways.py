@@ -1,4 +1,7 @@
-"""The two ways to split a group's work, and the orders of its joins, on rows in memory: processor seconds of one task; answers of both ways are compared."""
+"""The two ways to split a group's work, and the orders of its joins, on rows in memory: processor seconds of one task.
+
+Answers of both ways are compared.
+"""
 from __future__ import annotations
 
 import time
@@ -33,7 +36,10 @@ Report = dict[str, Any]
 
 @dataclass(frozen=True)
 class WaysSetting:
-    """Rows of each stream; values of the key; queries, with a range of so many of the inputs, or one value of each (`point`)."""
+    """Rows of each stream.
+
+    Values of the key; queries, with a range of so many of the inputs, or one value of each (`point`).
+    """
 
     rows: tuple[int, ...]
     keys: int
@@ -43,13 +49,16 @@ class WaysSetting:
 
     @property
     def name(self) -> str:
-        what = "one value of each input" if self.point else f"a range of {self.selected} input{'s' if self.selected > 1 else ''}"
+        what = ("one value of each input" if self.point else f"a range of {self.selected} "
+                                                             f"input{'s' if self.selected > 1 else ''}")
         return f"{', '.join(f'{n:,}' for n in self.rows)} rows, {self.keys:,} keys, {self.queries} queries with {what}"
 
 
-WAYS = (*(WaysSetting((100_000, 100_000), keys, count) for keys in (500, 2_000, 10_000, 100_000) for count in (20, 100)),
-        WaysSetting((20_000, 20_000), 200, 400),
-        WaysSetting((20_000, 20_000), 20_000, 400), WaysSetting((100_000, 100_000), 10_000, 20, point=True), WaysSetting((100_000, 100_000), 100_000, 100, 1))
+WAYS = (*(WaysSetting((100_000, 100_000), keys, count)
+          for keys in (500, 2_000, 10_000, 100_000)
+          for count in (20, 100)), WaysSetting((20_000, 20_000), 200, 400), WaysSetting(
+              (20_000, 20_000), 20_000, 400), WaysSetting((100_000, 100_000), 10_000, 20,
+                                                          point=True), WaysSetting((100_000, 100_000), 100_000, 100, 1))
 ORDERS = (WaysSetting((50_000, 10_000, 2_000), 5_000, 20, 3), WaysSetting((2_000, 20_000, 20_000), 2_000, 20, 3))
 
 
@@ -79,7 +88,14 @@ def _both(setting: WaysSetting) -> Report:
         priced = priced or _priced(con, asked, program, answers[0].num_rows)
     if oracle.compare(answers[0], answers[1]):
         raise failed("wrong-answer", f"the two ways differ: {setting.name}", "please report this")
-    return {**{f"{s}_s": round(t, 3) for s, t in took.items()}, **{f"{s}_priced_s": round(priced[Way(s).name], 3) for s in SPLITS}}
+    return {
+        **{
+            f"{s}_s": round(t, 3) for s, t in took.items()
+        },
+        **{
+            f"{s}_priced_s": round(priced[Way(s).name], 3) for s in SPLITS
+        }
+    }
 
 
 def _priced(con: kernel.Connection, made: Group, program: Program, rows: int) -> dict[str, float]:
@@ -115,22 +131,28 @@ def _define(con: kernel.Connection, made: tuple[Definition, ...]) -> None:
 
 def _group(setting: WaysSetting) -> Group:
     names, choice = "abc"[:len(setting.rows)], Random(1)
-    catalog = Catalog(10_000_000, tuple((n, "ts", tuple((c, parse_type(kind)) for c, kind in COLUMNS)) for n in names), ())
+    catalog = Catalog(10_000_000, tuple((n, "ts", tuple((c, parse_type(kind)) for c, kind in COLUMNS)) for n in names),
+                      ())
     of = ", ".join(f"{n} [WINDOW 60 SECONDS]" for n in names)
     joins = [f"{a}.k = {b}.k" for a, b in zip(names, names[1:])]
 
     def text() -> str:
-        sides = [f"{n}.x {'=' if setting.point else '<'} {choice.randrange(50, VALUES)}" for n in names[:setting.selected]]
-        return f"SELECT a.g AS g, COUNT(*) AS n, SUM(b.y) AS s FROM {of} WHERE {' AND '.join(joins + sides)} GROUP BY a.g"
+        sides = [
+            f"{n}.x {'=' if setting.point else '<'} {choice.randrange(50, VALUES)}" for n in names[:setting.selected]
+        ]
+        return (f"SELECT a.g AS g, COUNT(*) AS n, SUM(b.y) AS s FROM {of} WHERE {' AND '.join(joins + sides)} GROUP BY "
+                "a.g")
     return group({f"q{n}": parse(text(), catalog) for n in range(setting.queries)})
 
 
 def _filled(setting: WaysSetting) -> kernel.Connection:
     con = kernel.connect(threads=1, memory="4GB")
-    values = ", ".join(f"floor(random() * {most})::BIGINT AS {name}" for name, most in (("k", setting.keys), ("g", 10), ("x", VALUES), ("y", VALUES)))
+    values = ", ".join(f"floor(random() * {most})::BIGINT AS {name}" for name, most in (("k", setting.keys), ("g", 10),
+                                                                                        ("x", VALUES), ("y", VALUES)))
     for number, rows in enumerate(setting.rows):
         con.execute(f"SELECT setseed({(number + 1) / 10})").fetchall()
         ts = f"CAST(make_timestamp({NOW - WINDOW} + (i * {WINDOW}) // {rows}) AS TIMESTAMPTZ) AS ts"
         boundary = f"CAST(make_timestamp({NOW}) AS TIMESTAMPTZ) AS _boundary"
-        con.execute(f"CREATE TABLE s{number} AS SELECT {ts}, {values}, {boundary} FROM range({rows}) AS r(i)").fetchall()
+        con.execute(
+            f"CREATE TABLE s{number} AS SELECT {ts}, {values}, {boundary} FROM range({rows}) AS r(i)").fetchall()
     return con

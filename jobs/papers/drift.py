@@ -1,8 +1,9 @@
-"""A stream whose nature changes: what choosing plans by price costs over four phases, beside every fixed plan and the best fixed plan of each phase.
+"""A stream whose nature changes: what choosing plans by price costs over four phases, beside every fixed plan and the
+best fixed plan of each phase.
 
-Rate × 10, groups × 100, a selection that passes a twentieth, and back. The same rows are landed once for all; boundary after boundary each plan has its
-turn, so that all meet the same machine. Figures are seconds of batches with all commits, ingest apart. A fixed plan leaves at the boundary for which it is
-predicted to take longer than HOPELESS.
+Rate × 10, groups × 100, a selection that passes a twentieth, and back. The same rows are landed once for all; boundary
+after boundary each plan has its turn, so that all meet the same machine. Figures are seconds of batches with all
+commits, ingest apart. A fixed plan leaves at the boundary for which it is predicted to take longer than HOPELESS.
 """
 from __future__ import annotations
 
@@ -24,12 +25,14 @@ from jobs.run import Loop
 from optimizer.plan.model import candidates
 
 BATCH, WINDOW, KEYS = 20, 200, 2_000      # seconds, seconds, distinct join values
-QUERY = f"""SELECT s1.g, COUNT(*) AS n, SUM(s1.a) AS sum_a, SUM(s2.b) AS sum_b FROM s1 [WINDOW {WINDOW} SECONDS], s2 [WINDOW {WINDOW} SECONDS]
+QUERY = f"""SELECT s1.g, COUNT(*) AS n, SUM(s1.a) AS sum_a, SUM(s2.b) AS sum_b FROM s1 [WINDOW {WINDOW} SECONDS], s2
+    [WINDOW {WINDOW} SECONDS]
 WHERE s1.j = s2.j AND s1.v < 50 GROUP BY s1.g"""
 PIPELINE = f"""name: drift
 batch: {BATCH} seconds
 streams:
-  s1: {{columns: {{ts: timestamp, g: string, j: string, a: bigint, v: bigint}}, event_time: ts, source: {{files: "landing/s1/*.parquet"}}}}
+  s1: {{columns: {{ts: timestamp, g: string, j: string, a: bigint, v: bigint}}, event_time: ts,
+      source: {{files: "landing/s1/*.parquet"}}}}
   s2: {{columns: {{ts: timestamp, j: string, b: bigint}}, event_time: ts, source: {{files: "landing/s2/*.parquet"}}}}
 """
 HOPELESS = 5.0           # seconds a batch
@@ -47,8 +50,9 @@ class Phase:
 
 
 def phases(rate: int = 2_000) -> tuple[Phase, ...]:
-    return (Phase("as it begins", rate, 20, 1.0), Phase("rate × 10", 10 * rate, 20, 1.0), Phase("groups × 100", 10 * rate, 2_000, 1.0),
-            Phase("selectivity ÷ 20", 10 * rate, 2_000, 0.05), Phase("back", rate, 20, 1.0))
+    return (Phase("as it begins", rate, 20, 1.0), Phase("rate × 10", 10 * rate, 20, 1.0),
+            Phase("groups × 100", 10 * rate, 2_000, 1.0), Phase("selectivity ÷ 20", 10 * rate, 2_000,
+                                                                0.05), Phase("back", rate, 20, 1.0))
 
 
 @dataclass
@@ -106,7 +110,8 @@ def _runs(origin: str, root: str, fixed: Sequence[str]) -> Iterator[dict[str, Dr
         found: dict[str, DriftRun] = {}
         for number, name in enumerate((CHOSEN, *fixed)):
             folder = os.path.join(root, str(number))
-            shutil.copytree(origin, folder, copy_function=lambda a, b: os.link(a, b) if a.endswith(".parquet") else shutil.copy2(a, b))
+            shutil.copytree(origin, folder, copy_function=lambda a, b: os.link(a, b)
+                            if a.endswith(".parquet") else shutil.copy2(a, b))
             rt = open_pipeline(load(folder))
             rt = dataclasses.replace(rt, tasks=first.tasks)
             requests.synchronise(rt)
@@ -123,16 +128,34 @@ def _report(runs: dict[str, DriftRun], left: dict[str, str], rate: int) -> dict[
     chosen, fixed = runs[CHOSEN], {name: run for name, run in runs.items() if name != CHOSEN}
     names, total = [p.name for p in phases(rate)], sum(map(sum, chosen.phases))
     length = len(chosen.phases[0])
-    best = [min((sum(run.phases[n]), name) for name, run in fixed.items() if len(run.phases[n]) == length) for n in range(len(names))]
+    best = [
+        min((sum(run.phases[n]), name)
+            for name, run in fixed.items()
+            if len(run.phases[n]) == length)
+        for n in range(len(names))
+    ]
     hindsight = sum(s for s, _ in best)
     whole = {name: sum(map(sum, run.phases)) for name, run in fixed.items() if name not in left}
     switches = [(n, a, b) for n, (a, b) in enumerate(zip(chosen.plans, chosen.plans[1:]), 1) if a != b]
-    return {"batches": len(chosen.plans), "chosen_s": total, "hindsight_s": hindsight, "chosen_over_hindsight": total / hindsight,
-            "chosen_over_best_fixed": total / min(whole.values()) if whole else None,
-            "best_of_phase": dict(zip(names, ({"plan": plan, "seconds": s} for s, plan in best))),
-            "chosen_of_phase": dict(zip(names, map(sum, chosen.phases))),
-            "fixed_s": dict(sorted(whole.items(), key=lambda item: item[1])), "left": left,
-            "switches": [{"batch": n, "from": a, "to": b} for n, a, b in switches]}
+    return {
+        "batches": len(chosen.plans),
+        "chosen_s": total,
+        "hindsight_s": hindsight,
+        "chosen_over_hindsight": total / hindsight,
+        "chosen_over_best_fixed": total / min(whole.values()) if whole else None,
+        "best_of_phase": dict(zip(names, ({
+            "plan": plan,
+            "seconds": s
+        } for s, plan in best))),
+        "chosen_of_phase": dict(zip(names, map(sum, chosen.phases))),
+        "fixed_s": dict(sorted(whole.items(), key=lambda item: item[1])),
+        "left": left,
+        "switches": [{
+            "batch": n,
+            "from": a,
+            "to": b
+        } for n, a, b in switches]
+    }
 
 
 def _landed(folder: str, wanted: tuple[Phase, ...], length: int) -> str:
@@ -153,12 +176,16 @@ def _rows(folder: str, phase: Phase, batch: int) -> None:
     con, count, start = kernel.connect(threads=2, memory="2GB"), phase.rate * BATCH, START + batch * BATCH * SECOND
     con.execute(f"SELECT setseed({batch % 997 / 997})")
     passes = f"CASE WHEN random() < {phase.share} THEN floor(random() * 50) ELSE 50 + floor(random() * 50) END"
-    for stream, own in (("s1", f"'g' || floor(random() * {phase.groups})::INT AS g, 'k' || floor(random() * {KEYS})::INT AS j, "
-                               f"floor(random() * 100)::BIGINT AS a, CAST({passes} AS BIGINT) AS v"),
+    for stream, own in ((
+            "s1", f"'g' || floor(random() * {phase.groups})::INT AS g, 'k' || floor(random() * {KEYS})::INT AS j, "
+            f"floor(random() * 100)::BIGINT AS a, CAST({passes} AS BIGINT) AS v"),
                         ("s2", f"'k' || floor(random() * {KEYS})::INT AS j, floor(random() * 100)::BIGINT AS b")):
         os.makedirs(os.path.join(folder, "landing", stream), exist_ok=True)
         ts = f"CAST(make_timestamp({start} + (i * {BATCH * SECOND}) // {count}) AS TIMESTAMPTZ) AS ts"
-        con.execute(f"COPY (SELECT {ts}, {own} FROM range({count}) AS r(i)) TO '{folder}/landing/{stream}/{batch:05d}.parquet' (FORMAT parquet)")
+        con.execute(
+            f"COPY (SELECT {ts}, {own} FROM range({count}) AS r(i)) TO '{folder}/landing/{stream}/{batch:05d}.parquet' "
+            "(FORMAT parquet)"
+        )
     con.close()
 
 

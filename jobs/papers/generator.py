@@ -1,6 +1,8 @@
-"""Row A6, the papers' data generator: streams of tuples by rate, groups, distinct join values, distribution, correlation, drift, disorder; seeded, as arrays.
+"""Row A6, the papers' data generator: streams of tuples by rate, groups, distinct join values, distribution,
+correlation, drift, disorder; seeded, as arrays.
 
-What a setting says is exact for a stream's length and seed: the same call gives the same tuples on every machine. Nothing here writes files.
+What a setting says is exact for a stream's length and seed: the same call gives the same tuples on every machine.
+Nothing here writes files.
 """
 from __future__ import annotations
 
@@ -20,8 +22,9 @@ LARGEST = 2 ** 40                     # distinct values, rates and tuples stay f
 
 @dataclass(frozen=True)
 class GeneratedStream:
-    """A stream's nature. Distribution: `skew` 0 is uniform, above 0 Zipf's exponent of the join values. `correlation`: the share of tuples whose group
-    follows from the join value. `attributes`: how many aggregation attributes, integers below `largest`. `disorder`: seconds that a tuple may come late."""
+    """A stream's nature. Distribution: `skew` 0 is uniform, above 0 Zipf's exponent of the join values. `correlation`:
+    the share of tuples whose group follows from the join value. `attributes`: how many aggregation attributes, integers
+    below `largest`. `disorder`: seconds that a tuple may come late."""
 
     rate: float
     groups: int = 1
@@ -34,18 +37,22 @@ class GeneratedStream:
     arriving: str = "random"
 
     def __post_init__(self) -> None:
-        for name, least, most, what in (
-                ("rate", 1e-3, LARGEST, "tuples a second"), ("groups", 1, LARGEST, "distinct groups"), ("distinct", 1, LARGEST, "distinct join values"),
-                ("skew", 0, 10, "Zipf's exponent, 0 for uniform"), ("correlation", 0, 1, "the share of groups that follow from the join value"),
-                ("attributes", 1, 1000, "aggregation attributes"), ("largest", 1, LARGEST, "values below it"),
-                ("disorder", 0, 1e9, "seconds that a tuple may come late")):
+        for name, least, most, what in (("rate", 1e-3, LARGEST, "tuples a second"), ("groups", 1, LARGEST,
+                                                                                     "distinct groups"),
+                                        ("distinct", 1, LARGEST,
+                                         "distinct join values"), ("skew", 0, 10, "Zipf's exponent, 0 for uniform"),
+                                        ("correlation", 0, 1, "the share of groups that follow from the join value"),
+                                        ("attributes", 1, 1000, "aggregation attributes"), ("largest", 1, LARGEST,
+                                                                                            "values below it"),
+                                        ("disorder", 0, 1e9, "seconds that a tuple may come late")):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= most:
                 raise refused(f"{name} is {value!r}", f"expected {what}: from {least:g} to {most:g}")
         if self.arriving not in ARRIVALS:
             raise refused(f"arriving is {self.arriving!r}", f"expected {' or '.join(ARRIVALS)}")
         if self.skew and self.distinct > 10_000_000:
-            raise refused(f"{self.distinct} distinct join values with a skew", "expected at most 10 million, as each one's share is kept")
+            raise refused(f"{self.distinct} distinct join values with a skew",
+                          "expected at most 10 million, as each one's share is kept")
 
 
 @dataclass(frozen=True)
@@ -75,7 +82,8 @@ def generated(stream: GeneratedStream, seconds: float, seed: int = 0, drifts: Se
         raise refused(f"{seconds} seconds of a stream", "expected more than none")
     starts = [0.0, *(d.second for d in drifts), float(seconds)]
     if any(a >= b for a, b in zip(starts, starts[1:])):
-        raise refused(f"drift points at {', '.join(f'{d.second:g}' for d in drifts)} s of {seconds:g} s", "expected them in order, inside the stream")
+        raise refused(f"drift points at {', '.join(f'{d.second:g}' for d in drifts)} s of {seconds:g} s",
+                      "expected them in order, inside the stream")
     random = np.random.default_rng(seed)
     natures = [stream, *(d.stream for d in drifts)]
     if len({n.attributes for n in natures}) > 1:
@@ -86,7 +94,10 @@ def generated(stream: GeneratedStream, seconds: float, seed: int = 0, drifts: Se
 
 
 def merged(streams: Sequence[Tuples]) -> ArrivingTuples:
-    """All streams as operators take them, by time, equal times in stream order; the first attribute is what is aggregated."""
+    """All streams as operators take them, by time, equal times in stream order.
+
+    The first attribute is what is aggregated.
+    """
     time = np.concatenate([s.time for s in streams])
     order = np.argsort(time, kind="stable")
     number = np.concatenate([np.full(len(s), i, np.int64) for i, s in enumerate(streams)])
@@ -105,7 +116,8 @@ def windowed(stream: GeneratedStream, window: float) -> int:
 def _piece(random: np.random.Generator, stream: GeneratedStream, first: float, last: float) -> Tuples:
     count = round(stream.rate * (last - first))
     if count < 1:
-        raise refused(f"{last - first:g} s at {stream.rate:g} a second are no tuple", "expected a longer piece or a higher rate")
+        raise refused(f"{last - first:g} s at {stream.rate:g} a second are no tuple",
+                      "expected a longer piece or a higher rate")
     if count < stream.groups:
         raise refused(f"{stream.groups} groups of {count} tuples", "expected no more groups than tuples")
     time = _times(random, stream, count, first, last)
@@ -139,7 +151,8 @@ def _disordered(random: np.random.Generator, tuples: Tuples, most: float) -> Tup
     if not most:
         return tuples
     order = np.argsort(tuples.time + random.integers(0, round(most * SECOND) + 1, len(tuples)), kind="stable")
-    return replace(tuples, time=tuples.time[order], key=tuples.key[order], group=tuples.group[order], values=tuples.values[:, order])
+    return replace(tuples, time=tuples.time[order], key=tuples.key[order], group=tuples.group[order],
+                   values=tuples.values[:, order])
 
 
 def refused(message: str, hint: str) -> ForebayError:

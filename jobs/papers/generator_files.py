@@ -1,6 +1,8 @@
-"""A generated stream as tables, and as Parquet files that `forebay ingest` takes: strings to group and to join by, integers to aggregate, as in paper A.
+"""A generated stream as tables, and as Parquet files that `forebay ingest` takes: strings to group and to join by,
+integers to aggregate, as in paper A.
 
-Tables are made one after another, so a stream may be longer than memory. Each has its own seed: the k-th is the same whatever the others are.
+Tables are made one after another, so a stream may be longer than memory. Each has its own seed: the k-th is the same
+whatever the others are.
 """
 from __future__ import annotations
 
@@ -18,13 +20,15 @@ START = 1_356_998_400 * SECOND      # 2013-01-01T00:00:00Z
 ROWS = 1_000_000                    # of a file, about
 
 
-def written(stream: GeneratedStream, seconds: float, folder: str, seed: int = 0, drifts: Sequence[Drift] = (), rows: int = ROWS) -> Iterator[File]:
+def written(stream: GeneratedStream, seconds: float, folder: str, seed: int = 0, drifts: Sequence[Drift] = (),
+            rows: int = ROWS) -> Iterator[File]:
     """One file after another, in order of arrival; a file never spans a drift point."""
     for number, piece in enumerate(pieces(stream, seconds, seed, drifts, rows)):
         yield tables.write(folder, piece, f"part-{number:05}.parquet")
 
 
-def pieces(stream: GeneratedStream, seconds: float, seed: int = 0, drifts: Sequence[Drift] = (), rows: int = ROWS) -> Iterator[pa.Table]:
+def pieces(stream: GeneratedStream, seconds: float, seed: int = 0, drifts: Sequence[Drift] = (),
+           rows: int = ROWS) -> Iterator[pa.Table]:
     """A stream as tables of about so many rows each."""
     if rows < 1:
         raise refused(f"{rows} rows a piece", "expected at least one")
@@ -40,14 +44,20 @@ def pieces(stream: GeneratedStream, seconds: float, seed: int = 0, drifts: Seque
 
 def table(tuples: Tuples) -> pa.Table:
     """Columns ts, g, j, a1, a2, …"""
-    columns = {"ts": pa.array(tuples.time + START, pa.timestamp("us", "UTC")), "g": _named("g", tuples.group), "j": _named("j", tuples.key)}
+    columns = {
+        "ts": pa.array(tuples.time + START, pa.timestamp("us", "UTC")),
+        "g": _named("g", tuples.group),
+        "j": _named("j", tuples.key)
+    }
     return pa.table({**columns, **{f"a{k}": pa.array(values) for k, values in enumerate(tuples.values, 1)}})
 
 
-def _natures(stream: GeneratedStream, seconds: float, drifts: Sequence[Drift]) -> Iterator[tuple[GeneratedStream, float, float]]:
+def _natures(stream: GeneratedStream, seconds: float,
+             drifts: Sequence[Drift]) -> Iterator[tuple[GeneratedStream, float, float]]:
     starts = [0.0, *(d.second for d in drifts), float(seconds)]
     if any(a >= b for a, b in zip(starts, starts[1:])):
-        raise refused(f"drift points at {', '.join(f'{d.second:g}' for d in drifts)} s of {seconds:g} s", "expected them in order, inside the stream")
+        raise refused(f"drift points at {', '.join(f'{d.second:g}' for d in drifts)} s of {seconds:g} s",
+                      "expected them in order, inside the stream")
     return zip([stream, *(d.stream for d in drifts)], starts, starts[1:])
 
 

@@ -1,7 +1,9 @@
-"""`forebay bench model-error`: every plan of many settings for real, beside what each cost model said before; the page it writes is all measured in one run.
+"""`forebay bench model-error`: every plan of many settings for real, beside what each cost model said before; the page
+it writes is all measured in one run.
 
-What is measured of a batch is the processor time of its one task, to which both sides add the same fixed share: commits and the ledger's rows at their unit
-costs (a Spark job, 0.16 s, would hide the choice in settings as small as these). Plans that would join more than MOST rows are not run.
+What is measured of a batch is the processor time of its one task, to which both sides add the same fixed share: commits
+and the ledger's rows at their unit costs (a Spark job, 0.16 s, would hide the choice in settings as small as these).
+Plans that would join more than MOST rows are not run.
 """
 from __future__ import annotations
 
@@ -33,14 +35,20 @@ RIGHT = 1.2           # chosen/best up to which it is right
 PAGE = "docs/model-error.md"
 HEAD = """# Model error
 
-`forebay bench model-error` wrote this page. Each setting of `jobs/papers/trial_settings.py` runs every plan its query can have over generated rows: one batch
-that builds the state, then warm ones. Statistics are exact, so what is left is the models' error. Measured is the task's processor time plus a fixed share of
-{fixed:.0f} ms, and commits at their unit cost. ρ is Spearman's rank correlation of prediction with measurement over a setting's plans, q the median of
+`forebay bench model-error` wrote this page. Each setting of `jobs/papers/trial_settings.py` runs every plan its query
+can have over generated rows: one batch
+that builds the state, then warm ones. Statistics are exact, so what is left is the
+models' error. Measured is the task's processor time plus a fixed share of
+{fixed:.0f} ms, and commits at their unit cost. ρ is
+Spearman's rank correlation of prediction with measurement over a setting's plans, q the median of
 max(predicted/measured, measured/predicted).
 
-To be read with it: the fixed share is on both sides, so ratios are those of whole batches without Spark, and smaller than those of tasks alone. Plans that
-would join more than 4 million rows are not run. The prior's unit costs, which a calibration scales, were fitted to an earlier run of 34 of these settings;
-fitted to one half of them and tried on the other, without any share, ρ was 0.93 and 97 % of decisions right. The paper has one price for all ways of
+To be read with it: the fixed share is on both sides, so ratios are those of whole batches without Spark, and smaller
+than those of tasks alone. Plans that
+would join more than 4 million rows are not run. The
+prior's unit costs, which a calibration scales, were fitted to an earlier run of 34 of these settings;
+fitted to one half of them and tried on the other, without any share, ρ was 0.93 and 97 % of decisions right. The paper
+has one price for all ways of
 keeping: its ρ suffers from ties, and its choice is the first of equals.
 Unit costs: {source}.
 """
@@ -112,13 +120,17 @@ def case(setting: trial.TrialSetting, known: Coefficients) -> SettingErrors:
 def joined_rows(query: Query, plan: Plan, observed: Observed) -> float:
     """Joined rows of the dearest of a plan's batches; `pairs` counts their values."""
     width = len(query.groups) + 1 + len(shape(query).measures)
-    return max(building(query, plan, observed).total.get("pairs", 0.0), steady(query, plan, observed).total.get("pairs", 0.0)) / width
+    return max(
+        building(query, plan, observed).total.get("pairs", 0.0),
+        steady(query, plan, observed).total.get("pairs", 0.0)) / width
 
 
 def _point(query: Query, plan: Plan, observed: Observed, known: Coefficients, took: float) -> PlanPoint:
     features = steady(query, plan, observed, age=trial.WARM - 1)
     share = fixed(features, known)
-    return PlanPoint(plan.name, took + share, seconds(features.in_task, known) + share, paper_price(plan, assumed(query, observed)).total)
+    return PlanPoint(plan.name, took + share,
+                     seconds(features.in_task, known) + share,
+                     paper_price(plan, assumed(query, observed)).total)
 
 
 def fixed(features: Features, known: Coefficients) -> float:
@@ -130,8 +142,10 @@ def assumed(query: Query, observed: Observed) -> PaperSetting:
     asked, found = shape(query), sizes(query, observed)
     grouped = {a[0] for a in map(asked.attribute, query.groups) if a}
     keys = {i: c.keys for members, c in zip(asked.keys, observed.classes) for i, _ in members}
-    streams = tuple(PaperStream(x.alias, f.came / observed.batch, f.window, max(observed.groups ** (1 / len(grouped)), 1.0) if i in grouped else 1.0,
-                                1 / keys.get(i, 1.0)) for i, (x, f) in enumerate(zip(query.inputs, found.flows)))
+    streams = tuple(
+        PaperStream(x.alias, f.came / observed.batch, f.window,
+                    max(observed.groups ** (1 / len(grouped)), 1.0) if i in grouped else 1.0, 1 / keys.get(i, 1.0))
+        for i, (x, f) in enumerate(zip(query.inputs, found.flows)))
     return PaperSetting(streams, "hash")
 
 
@@ -152,11 +166,20 @@ def summary(cases: Sequence[SettingErrors]) -> dict[str, object]:
     """The figures of issue 4: settings in which the choice matters, apart from the rest."""
     real, rest = [c for c in cases if c.spread >= REAL], [c for c in cases if c.spread < REAL]
     models: Mapping[str, Callable[[PlanPoint], float]] = {"measured": lambda p: p.model, "paper": lambda p: p.paper}
-    found: dict[str, object] = {"settings": len(cases), "plans": sum(len(c.points) for c in cases), "not_run": sum(c.skipped for c in cases),
-                                "spread_1.5": len(real), "q_error_median": statistics.median(c.q for c in cases)}
+    found: dict[str, object] = {
+        "settings": len(cases),
+        "plans": sum(len(c.points) for c in cases),
+        "not_run": sum(c.skipped for c in cases),
+        "spread_1.5": len(real),
+        "q_error_median": statistics.median(c.q for c in cases)
+    }
     for name, by in models.items():
-        found[name] = {"spearman_median": statistics.median(c.rho(by) for c in cases), "right": _right(real, by), "right_elsewhere": _right(rest, by),
-                       "regret": _mean(c.chosen(by) - 1 for c in real)}
+        found[name] = {
+            "spearman_median": statistics.median(c.rho(by) for c in cases),
+            "right": _right(real, by),
+            "right_elsewhere": _right(rest, by),
+            "regret": _mean(c.chosen(by) - 1 for c in real)
+        }
     return found
 
 
@@ -173,16 +196,30 @@ def page(cases: Sequence[SettingErrors], report: Mapping[str, object], known: Co
     ours, paper = report["measured"], report["paper"]
     assert isinstance(ours, dict) and isinstance(paper, dict)
     head = HEAD.format(fixed=1000 * known["batches"], source=f"{known.source}, {known.measurements} batches")
-    said = {"spearman_median": "ρ, median", "right": f"chosen ≤ {RIGHT} × best, where worst/best ≥ {REAL}", "right_elsewhere": "the same elsewhere",
-            "regret": f"mean regret, chosen/best − 1, where worst/best ≥ {REAL}"}
+    said = {
+        "spearman_median": "ρ, median",
+        "right": f"chosen ≤ {RIGHT} × best, where worst/best ≥ {REAL}",
+        "right_elsewhere": "the same elsewhere",
+        "regret": f"mean regret, chosen/best − 1, where worst/best ≥ {REAL}"
+    }
     figures = [f"| {text} | {ours[key]:.2f} | {paper[key]:.2f} |" for key, text in said.items()]
-    counts = (f"{report['settings']} settings, {report['plans']} plans run, {report['not_run']} not; worst/best ≥ {REAL} in {report['spread_1.5']}; "
-              f"median q {report['q_error_median']:.2f}.")
-    table = ["| setting | plans | worst/best | ρ | ρ paper | q | best | chosen | chosen/best | paper's/best |", "|---|---|---|---|---|---|---|---|---|---|"]
-    return "\n".join([head, "| | measured model | the paper's |", "|---|---|---|", *figures, "", counts, "", *table, *map(_line, cases)]) + "\n"
+    counts = (
+        f"{report['settings']} settings, {report['plans']} plans run, {report['not_run']} not; worst/best ≥ {REAL} in "
+        f"{report['spread_1.5']}; "
+        f"median q {report['q_error_median']:.2f}.")
+    table = [
+        "| setting | plans | worst/best | ρ | ρ paper | q | best | chosen | chosen/best | paper's/best |",
+        "|---|---|---|---|---|---|---|---|---|---|"
+    ]
+    return "\n".join([
+        head, "| | measured model | the paper's |", "|---|---|---|", *figures, "", counts, "", *table,
+        *map(_line, cases)
+    ]) + "\n"
 
 
 def _line(c: SettingErrors) -> str:
     best, chosen = min(c.points, key=lambda p: p.measured), min(c.points, key=lambda p: p.model)
-    return (f"| {c.setting} | {len(c.points)} | {c.spread:.1f} | {c.rho(lambda p: p.model):.2f} | {c.rho(lambda p: p.paper):.2f} | {c.q:.2f} | {best.plan} | "
-            f"{chosen.plan} | {chosen.measured / best.measured:.2f} | {c.chosen(lambda p: p.paper):.2f} |")
+    return (
+        f"| {c.setting} | {len(c.points)} | {c.spread:.1f} | {c.rho(lambda p: p.model):.2f} | "
+        f"{c.rho(lambda p: p.paper):.2f} | {c.q:.2f} | {best.plan} | "
+        f"{chosen.plan} | {chosen.measured / best.measured:.2f} | {c.chosen(lambda p: p.paper):.2f} |")

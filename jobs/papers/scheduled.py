@@ -14,14 +14,22 @@ log = logging.getLogger("forebay")
 
 
 def experiments(names: list[str], quick: bool = True) -> dict[str, Any]:
-    """Comparisons with other systems and the papers' figures, by name; `list` says what there is. All names are known before the first begins."""
+    """Comparisons with other systems and the papers' figures, by name.
+
+    `list` says what there is. All names are known before the first begins.
+    """
     known = {**bench.names(), **papers.names()}
     if names == ["list"]:
         return known
     for name in names:
         if name not in known:
-            raise ForebayError("unknown-experiment", f"there is no experiment {name!r}", hint=f"there are {', '.join(known)}")
-    return {name: _measured(bench.run(name, quick) if name in bench.names() else papers.document([name], quick)["experiments"][name]) for name in names}
+            raise ForebayError("unknown-experiment", f"there is no experiment {name!r}",
+                               hint=f"there are {', '.join(known)}")
+    return {
+        name: _measured(
+            bench.run(name, quick) if name in bench.names() else papers.document([name], quick)["experiments"][name])
+        for name in names
+    }
 
 
 def _measured(report: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,7 @@
-"""The settings of `bench model-error`: rates, windows, keys, groups, skew, selections, one to four streams; small enough to run every plan of each for real."""
+"""The settings of `bench model-error`: rates, windows, keys, groups, skew, selections, one to four streams.
+
+Small enough to run every plan of each for real.
+"""
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -28,7 +31,8 @@ def quick() -> tuple[TrialSetting, ...]:
 
 def _one() -> Iterator[TrialSetting]:
     for rate, seconds, groups in ((2_000, 20, 10), (10_000, 60, 10), (10_000, 120, 5_000), (40_000, 60, 100)):
-        yield TrialSetting(f"one stream, {rate}/s, {seconds} s, {groups} groups", (sliding(rate, seconds, 100, groups),), ONE, "")
+        yield TrialSetting(f"one stream, {rate}/s, {seconds} s, {groups} groups",
+                           (sliding(rate, seconds, 100, groups),), ONE, "")
 
 
 def _rates() -> Iterator[TrialSetting]:
@@ -57,7 +61,8 @@ def _shapes() -> Iterator[TrialSetting]:
         yield TrialSetting(f"extremes, {stream.rate}/s, {stream.reach} s", (stream, stream), EXTREMES)
     for keys, groups in ((100, 10), (1_000, 30), (5_000, 100)):
         stream = sliding(5_000, 60, keys, groups)
-        yield TrialSetting(f"groups of both, {keys} keys, {groups} groups each", (stream, stream), BOTH, group="s1.g, s2.g")
+        yield TrialSetting(f"groups of both, {keys} keys, {groups} groups each", (stream, stream), BOTH,
+                           group="s1.g, s2.g")
     yield TrialSetting("5000 groups", (sliding(5_000, 60, 500, 5_000), base))
     yield TrialSetting("no groups", (base, base), "COUNT(*) AS n, SUM(s1.a) AS x, SUM(s2.a) AS y", group="")
     yield TrialSetting("groups are the key", (base, base), "s1.j, COUNT(*) AS n, SUM(s2.a) AS y", group="s1.j")
@@ -66,7 +71,8 @@ def _shapes() -> Iterator[TrialSetting]:
 def _windows() -> Iterator[TrialSetting]:
     """Tumbling, hopping, landmark, and mixed."""
     for rate, keys in ((2_000, 100), (10_000, 1_000)):
-        tumbling, hopping = TrialStream(rate, "20 SECONDS TUMBLING", 20, keys, 20), TrialStream(rate, "60 SECONDS SLIDE 5 SECONDS", 60, keys, 20)
+        tumbling, hopping = TrialStream(rate, "20 SECONDS TUMBLING", 20, keys,
+                                        20), TrialStream(rate, "60 SECONDS SLIDE 5 SECONDS", 60, keys, 20)
         landmark = TrialStream(rate, "UNTIL NOW", 60, keys, 20)
         yield TrialSetting(f"tumbling, {rate}/s", (tumbling, tumbling))
         yield TrialSetting(f"tumbling, {rate}/s, every 5 s", (tumbling, tumbling), every="5 SECONDS")
@@ -80,9 +86,12 @@ def _three() -> Iterator[TrialSetting]:
         stream = sliding(rate, 30, keys, 20)
         yield TrialSetting(f"three in a star, {rate}/s, {keys} keys", (stream, stream, stream), joins=STAR3)
         yield TrialSetting(f"three in a chain, {rate}/s, {keys} keys", (stream, stream, stream), joins=CHAIN3)
-    yield TrialSetting("three, s3 10 × the others", (sliding(300, 30, 300, 10), sliding(300, 30, 300, 10), sliding(3_000, 30, 300, 10)), joins=STAR3)
-    yield TrialSetting("three, s1 10 × the others", (sliding(3_000, 30, 300, 10), sliding(300, 30, 300, 10), sliding(300, 30, 300, 10)), joins=STAR3)
-    yield TrialSetting("three, s2 selects 20 of 1000", (sliding(1_000, 30, 300, 10),) * 3, joins=STAR3, also="s2.a >= 980")
+    yield TrialSetting("three, s3 10 × the others",
+                       (sliding(300, 30, 300, 10), sliding(300, 30, 300, 10), sliding(3_000, 30, 300, 10)), joins=STAR3)
+    yield TrialSetting("three, s1 10 × the others",
+                       (sliding(3_000, 30, 300, 10), sliding(300, 30, 300, 10), sliding(300, 30, 300, 10)), joins=STAR3)
+    yield TrialSetting("three, s2 selects 20 of 1000", (sliding(1_000, 30, 300, 10),) * 3, joins=STAR3,
+                       also="s2.a >= 980")
 
 
 def _four() -> Iterator[TrialSetting]:
@@ -90,4 +99,5 @@ def _four() -> Iterator[TrialSetting]:
         stream = sliding(rate, 20, keys, 20)
         yield TrialSetting(f"four in a star, {rate}/s, {keys} keys", (stream,) * 4, joins=STAR4)
     yield TrialSetting("four in a chain, 20/s", (sliding(20, 20, 100, 100),) * 4, joins=CHAIN4)
-    yield TrialSetting("four, s4 10 × the others", (*(sliding(100, 20, 200, 20),) * 3, sliding(1_000, 20, 200, 20)), joins=STAR4)
+    yield TrialSetting("four, s4 10 × the others", (*(sliding(100, 20, 200, 20),) * 3, sliding(1_000, 20, 200, 20)),
+                       joins=STAR4)

@@ -1,4 +1,7 @@
-"""The expectations that a person declares, from PIPELINE/expectations/*.yml, each with its place in its file; refused whole if any cannot be meant."""
+"""The expectations that a person declares, from PIPELINE/expectations/*.yml, each with its place in its file.
+
+Refused whole if any cannot be meant.
+"""
 from __future__ import annotations
 
 import os
@@ -61,11 +64,13 @@ def read(pipeline: Pipeline) -> tuple[Given, ...]:
     """Every file; streams are looked up, queries are known only to the ledger."""
     folder = os.path.join(pipeline.folder, FOLDER)
     names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
-    return tuple(_file(os.path.join(folder, n), f"{FOLDER}/{n}", pipeline) for n in names if n.endswith((".yml", ".yaml")))
+    return tuple(
+        _file(os.path.join(folder, n), f"{FOLDER}/{n}", pipeline) for n in names if n.endswith((".yml", ".yaml")))
 
 
 def of_stream(pipeline: Pipeline, given: Iterable[Given], stream: str) -> tuple[Expectation, ...]:
-    return tuple(e for g in given if (g.subject, g.name) == (STREAM, stream) for e in made(g, pipeline.streams[stream].columns))
+    return tuple(e for g in given if (g.subject, g.name) == (STREAM, stream)
+                 for e in made(g, pipeline.streams[stream].columns))
 
 
 def of_query(given: Iterable[Given], query: str, columns: Mapping[str, Type]) -> tuple[Expectation, ...]:
@@ -73,7 +78,9 @@ def of_query(given: Iterable[Given], query: str, columns: Mapping[str, Type]) ->
 
 
 def unknown(given: Given, known: Iterable[str]) -> ForebayError:
-    return _placed(given.file, refused(given.title, "unknown-query", f"there is no query {given.name!r}", suggest(given.name, known)))
+    return _placed(
+        given.file,
+        refused(given.title, "unknown-query", f"there is no query {given.name!r}", suggest(given.name, known)))
 
 
 def made(given: Given, columns: Mapping[str, Type]) -> tuple[Expectation, ...]:
@@ -88,7 +95,8 @@ def _file(path: str, title: str, pipeline: Pipeline) -> Given:
         with open(path, encoding="utf-8") as file:
             content = file.read()
     except (OSError, UnicodeDecodeError) as error:
-        raise ForebayError("bad-yaml", f"{title} cannot be read: {error}", hint="it must be a UTF-8 text that you may read") from None
+        raise ForebayError("bad-yaml", f"{title} cannot be read: {error}",
+                           hint="it must be a UTF-8 text that you may read") from None
     try:
         return _given(document(content, title), title, pipeline)
     except ForebayError as error:
@@ -99,11 +107,13 @@ def _given(entry: Entry, title: str, pipeline: Pipeline) -> Given:
     found = fields(entry, (STREAM, QUERY, "expectations"), ("expectations",))
     subjects = [s for s in (STREAM, QUERY) if s in found]
     if len(subjects) != 1:
-        raise refused(entry, "bad-config", f"it is about {' and '.join(subjects) or 'nothing'}", "write one of `stream: NAME` and `query: NAME`")
+        raise refused(entry, "bad-config", f"it is about {' and '.join(subjects) or 'nothing'}",
+                      "write one of `stream: NAME` and `query: NAME`")
     subject = subjects[0]
     name = text(found[subject])
     if subject == STREAM and name not in pipeline.streams:
-        raise refused(found[subject], "unknown-stream", f"{name!r} is not a stream of {pipeline.name}", suggest(name, pipeline.streams))
+        raise refused(found[subject], "unknown-stream", f"{name!r} is not a stream of {pipeline.name}",
+                      suggest(name, pipeline.streams))
     given = Given(title, subject, name, found[subject], listed(found["expectations"]))
     if subject == STREAM:
         made(given, pipeline.streams[name].columns)
@@ -118,11 +128,13 @@ def listed(entry: Entry) -> tuple[Entry, ...]:
 
 def _expectation(entry: Entry, subject: str, columns: Mapping[str, Type]) -> Expectation:
     kind = _kind(entry)
-    given = fields(entry, (*SHARED, *kind.parameters), (*kind.columns, *(v for v in kind.values if v in ("value_set", "regex"))))
+    given = fields(entry, (*SHARED, *kind.parameters),
+                   (*kind.columns, *(v for v in kind.values if v in ("value_set", "regex"))))
     names = [n for p in kind.columns for n in (listed(given[p]) if p == "column_list" else (given[p],))]
     types = tuple(_type(n, columns) for n in names)
     severity = _severity(given.get("severity"), entry, kind, subject, "mostly" in given)
-    arguments = tuple((p, _argument(kind, p, given[p], types[0] if types else None)) for p in (*kind.values, "mostly") if p in given)
+    arguments = tuple(
+        (p, _argument(kind, p, given[p], types[0] if types else None)) for p in (*kind.values, "mostly") if p in given)
     try:
         return check(Expectation(kind.name, severity, tuple(text(n) for n in names), types, arguments))
     except ForebayError as error:
@@ -134,7 +146,8 @@ def _kind(entry: Entry) -> Kind:
     every = tuple(dict.fromkeys(p for k in KINDS.values() for p in k.parameters))
     name = fields(entry, (*SHARED, *every), ("type",))["type"]
     if text(name) not in KINDS:
-        raise refused(name, "unknown-expectation", f"{text(name)!r} is not an expectation that is known here", suggest(text(name), KINDS))
+        raise refused(name, "unknown-expectation", f"{text(name)!r} is not an expectation that is known here",
+                      suggest(text(name), KINDS))
     return KINDS[text(name)]
 
 
@@ -149,16 +162,19 @@ def _severity(given: Entry | None, entry: Entry, kind: Kind, subject: str, mostl
     if value not in SEVERITIES:
         raise refused(given or entry, "unknown-severity", f"severity is {value!r}", suggest(value, SEVERITIES))
     if value == "row" and (subject == QUERY or not kind.row or mostly):
-        why = "answers are never quarantined" if subject == QUERY else "`mostly` is about many rows" if mostly else f"{kind.name} is not about single rows"
+        why = "`mostly` is about many rows" if mostly else f"{kind.name} is not about single rows"
+        why = "answers are never quarantined" if subject == QUERY else why
         raise refused(given or entry, "unknown-severity", f"severity is row, but {why}", "write critical or warning")
     return value
 
 
 def _argument(kind: Kind, parameter: str, entry: Entry, column: Type | None) -> str | tuple[str, ...]:
     try:
-        value = argument(kind, parameter, tuple(text(v) for v in listed(entry)) if parameter == "value_set" else text(entry), column)
+        value = argument(kind, parameter,
+                         tuple(text(v) for v in listed(entry)) if parameter == "value_set" else text(entry), column)
     except ForebayError as error:
-        raise error if error.line else refused(entry, error.code, f"{entry.where}: {error.message}", error.hint) from None
+        raise error if error.line else refused(entry, error.code, f"{entry.where}: {error.message}",
+                                               error.hint) from None
     if parameter == "regex":
         _check_pattern(entry, text(entry))
     return value

@@ -1,4 +1,8 @@
-"""Where the pipelines of a schedule are: a setting names folders, each is read into a pipeline or into the reason why it cannot be; nothing else is touched."""
+"""Where the pipelines of a schedule are: a setting names folders, each is read into a pipeline or into the reason why
+it cannot be.
+
+Nothing else is touched.
+"""
 from __future__ import annotations
 
 import os
@@ -46,7 +50,10 @@ def uri(place: str, folder: str) -> str:
 def pages(pipeline: str) -> dict[str, str]:
     """Titles and addresses of what infra.pages shows of a pipeline; none where nobody said where that is."""
     base = os.environ.get(PAGES, "").rstrip("/")
-    return {"Data docs": f"{base}/{pipeline}/docs/index.html", "Costs in MLflow": f"{base}/{pipeline}/mlflow"} if base else {}
+    return {
+        "Data docs": f"{base}/{pipeline}/docs/index.html",
+        "Costs in MLflow": f"{base}/{pipeline}/mlflow"
+    } if base else {}
 
 
 def _folders(setting: str) -> Iterator[str]:
@@ -56,7 +63,8 @@ def _folders(setting: str) -> Iterator[str]:
             continue
         inner = sorted(os.listdir(part)) if os.path.isdir(part) else []
         within = [os.path.join(part, name) for name in inner if os.path.exists(os.path.join(part, name, FILE))]
-        yield from within if inner else [part]      # a folder that is not there, or empty, is said to have no forebay.yml
+        # a folder that is not there, or empty, is said to have no forebay.yml
+        yield from within if inner else [part]
 
 
 def _read(folder: str) -> PipelineFolder:
@@ -65,7 +73,9 @@ def _read(folder: str) -> PipelineFolder:
         return PipelineFolder(pipeline.name, folder, pipeline)
     except ForebayError as error:
         place = f", line {error.line}" if error.line else ""
-        return PipelineFolder(_title(folder), folder, None, f"{os.path.join(folder, FILE)}{place}: {error.message}" + (f"; {error.hint}" if error.hint else ""))
+        return PipelineFolder(
+            _title(folder), folder, None, f"{os.path.join(folder, FILE)}{place}: {error.message}" +
+            (f"; {error.hint}" if error.hint else ""))
 
 
 def _title(folder: str) -> str:

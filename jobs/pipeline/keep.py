@@ -13,7 +13,8 @@ def check(pipeline: Pipeline, query: Query) -> None:
         if keep is None or i.window is None:
             continue
         if i.window.kind == "landmark":
-            raise ForebayError("rows-leave", f"[WINDOW UNTIL NOW] counts all rows of {i.source}, which stay only for its `keep`",
+            raise ForebayError("rows-leave",
+                               f"[WINDOW UNTIL NOW] counts all rows of {i.source}, which stay only for its `keep`",
                                hint=f"take `keep` of {i.source} out of forebay.yml, or give a range")
         if i.window.range > keep:
             raise ForebayError("rows-leave", f"the window on {i.source} is longer than its rows stay",

@@ -14,8 +14,8 @@ HOUR = 3600 * 10**6
 
 @dataclass(frozen=True)
 class Source:
-    """Where rows come from: `files` (the ending tells the format), a forced `json` or `csv`, a `delta` table, a `kafka` topic.
-    `path` is absolute, a URI, or the topic."""
+    """Where rows come from: `files` (the ending tells the format), a forced `json` or `csv`, a `delta` table, a `kafka`
+    topic. `path` is absolute, a URI, or the topic."""
 
     kind: str
     path: str
@@ -64,7 +64,10 @@ class Spark:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """`folder` is absolute, `warehouse` absolute or a URI; `batch` and `latency` in microseconds. `tracking`: MLflow's place, "" for none, None: by default."""
+    """`folder` is absolute, `warehouse` absolute or a URI.
+
+    `batch` and `latency` in microseconds. `tracking`: MLflow's place, "" for none, None: by default.
+    """
 
     name: str
     folder: str
@@ -85,4 +88,5 @@ class Pipeline:
 def catalog(pipeline: Pipeline) -> Catalog:
     """The pipeline's names as queries see them."""
     streams = tuple((s.name, s.event_time, tuple(s.columns.items())) for s in pipeline.streams.values())
-    return Catalog(pipeline.batch, streams, tuple((r.name, tuple(r.columns.items())) for r in pipeline.relations.values()))
+    return Catalog(pipeline.batch, streams,
+                   tuple((r.name, tuple(r.columns.items())) for r in pipeline.relations.values()))

@@ -1,4 +1,7 @@
-"""Declared types as Arrow knows them, and the columns of the tables that ingest writes; names and types only, no data."""
+"""Declared types as Arrow knows them, and the columns of the tables that ingest writes.
+
+Names and types only, no data.
+"""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -8,13 +11,24 @@ import pyarrow as pa
 from optimizer.expression.types import Type
 
 INSTANT = pa.timestamp("us", "UTC")
-ARROW = {"tinyint": pa.int8(), "smallint": pa.int16(), "int": pa.int32(), "bigint": pa.int64(), "float": pa.float32(), "double": pa.float64(),
-         "string": pa.string(), "boolean": pa.bool_(), "date": pa.date32(), "timestamp": INSTANT}
-QUARANTINE = pa.schema([("_reason", pa.string()), ("_row", pa.string()), ("_source", pa.string()), ("_ingest", pa.int64()), ("_at", INSTANT)])
-FILES = pa.schema([
-    ("stream", pa.string()), ("kind", pa.string()), ("path", pa.string()), ("size", pa.int64()), ("modified", pa.int64()), ("digest", pa.string()),
-    ("rows", pa.int64()), ("late", pa.int64()), ("quarantined", pa.int64()), ("ingest", pa.int64()), ("first_boundary", INSTANT), ("last_boundary", INSTANT),
-    ("first_event", INSTANT), ("last_event", INSTANT), ("at", INSTANT)])
+ARROW = {
+    "tinyint": pa.int8(),
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "boolean": pa.bool_(),
+    "date": pa.date32(),
+    "timestamp": INSTANT
+}
+QUARANTINE = pa.schema([("_reason", pa.string()), ("_row", pa.string()), ("_source", pa.string()),
+                        ("_ingest", pa.int64()), ("_at", INSTANT)])
+FILES = pa.schema([("stream", pa.string()), ("kind", pa.string()), ("path", pa.string()), ("size", pa.int64()),
+                   ("modified", pa.int64()), ("digest", pa.string()), ("rows", pa.int64()), ("late", pa.int64()),
+                   ("quarantined", pa.int64()), ("ingest", pa.int64()), ("first_boundary", INSTANT),
+                   ("last_boundary", INSTANT), ("first_event", INSTANT), ("last_event", INSTANT), ("at", INSTANT)])
 
 
 def arrow(kind: Type) -> pa.DataType:

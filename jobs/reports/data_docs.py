@@ -1,6 +1,8 @@
-"""Great Expectations' Data Docs of suites and samples, and the only place that imports it: real expectations, validated in a context of their own.
+"""Great Expectations' Data Docs of suites and samples, and the only place that imports it: real expectations, validated
+in a context of their own.
 
-Importing it takes seconds, so this is loaded only where documents are asked for. What it is given is all it knows: no table, no ledger.
+Importing it takes seconds, so this is loaded only where documents are asked for. What it is given is all it knows: no
+table, no ledger.
 """
 from __future__ import annotations
 
@@ -68,9 +70,12 @@ def validated(suites: Sequence[Suite], folder: str) -> list[SuitePage]:
 
 def _verdict(context: Any, source: Any, suite: Suite) -> int:
     batch = source.add_dataframe_asset(suite.name).add_batch_definition_whole_dataframe("sample")
-    made = context.suites.add_or_update(gx.ExpectationSuite(name=suite.name, expectations=[_expectation(a) for a in suite.asked]))
-    definition = context.validation_definitions.add_or_update(gx.ValidationDefinition(name=suite.name, data=batch, suite=made))
-    done = definition.run(batch_parameters={"dataframe": suite.rows.to_pandas()}, result_format="BOOLEAN_ONLY" if suite.hidden else "BASIC")
+    made = context.suites.add_or_update(
+        gx.ExpectationSuite(name=suite.name, expectations=[_expectation(a) for a in suite.asked]))
+    definition = context.validation_definitions.add_or_update(
+        gx.ValidationDefinition(name=suite.name, data=batch, suite=made))
+    done = definition.run(batch_parameters={"dataframe": suite.rows.to_pandas()},
+                          result_format="BOOLEAN_ONLY" if suite.hidden else "BASIC")
     return sum(bool(one.success) for one in done.results)
 
 
@@ -82,7 +87,8 @@ def _expectation(asked: SuiteExpectation) -> Any:
 
 
 def _page(site: str, folder: str, suite: Suite, passed: int) -> SuitePage:
-    found = sorted(glob.glob(os.path.join(glob.escape(site), "validations", suite.name, "**", "*.html"), recursive=True))
+    found = sorted(glob.glob(os.path.join(glob.escape(site), "validations", suite.name, "**", "*.html"),
+                             recursive=True))
     path = f"{suite.name}.html"
     with disk.writing(folder):
         shutil.copyfile(found[-1], os.path.join(folder, path))

@@ -1,11 +1,14 @@
-"""Pages that read well without a network: Great Expectations' own without what they load from elsewhere, styled here, and an index of what was found."""
+"""Pages that read well without a network: Great Expectations' own without what they load from elsewhere, styled here,
+and an index of what was found.
+"""
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
 from html import escape
 
-ELSEWHERE = re.compile(r"<script\b.*?</script>|<link\b[^>]*>|<img\b[^>]*>|<footer\b.*?</footer>|<!--.*?-->", re.S | re.I)
+ELSEWHERE = re.compile(r"<script\b.*?</script>|<link\b[^>]*>|<img\b[^>]*>|<footer\b.*?</footer>|<!--.*?-->",
+                       re.S | re.I)
 CALLS = re.compile(r"""\s(?:on\w+|data-toggle)\s*=\s*("[^"]*"|'[^']*')""", re.I)
 LINKS = re.compile(r"""<a\b[^>]*href\s*=\s*["'](?:https?:)?//[^"']*["'][^>]*>(.*?)</a>""", re.S | re.I)
 ADDRESSES = re.compile(r"""(?:https?:)?//[\w.-]+\.[a-z]{2,}[^\s"'<>)]*""", re.I)
@@ -16,24 +19,30 @@ ADVERTISING = re.compile(r"""<div[^>]*id=["']ge-cta-footer.*?</div>\s*</div>""",
 STYLE = """
 :root { color-scheme: light dark; --line: #8884; --good: #18794e; --bad: #c62a2f; }
 body { font: 15px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 75rem; padding: 1rem 2rem 4rem; }
-h1 { font-size: 1.5rem; } h2, h4 { font-size: 1.15rem; margin-top: 2rem; } h5, h6, .h6 { font-size: 1rem; font-weight: 600; margin: .4rem 0; }
+h1 { font-size: 1.5rem; }
+h2, h4 { font-size: 1.15rem; margin-top: 2rem; }
+h5, h6, .h6 { font-size: 1rem; font-weight: 600; margin: .4rem 0; }
 table { border-collapse: collapse; margin: .5rem 0 1rem; width: 100%; }
-th, td { border-bottom: 1px solid var(--line); padding: .3rem .6rem; text-align: left; vertical-align: top; overflow-wrap: break-word; }
+th, td { border-bottom: 1px solid var(--line); padding: .3rem .6rem; text-align: left; vertical-align: top;
+  overflow-wrap: break-word; }
 td:first-child { white-space: nowrap; }
 .alert { border-left: 4px solid var(--line); background: #8881; padding: .4rem .8rem; margin: 1rem 0 .5rem; }
 .badge { border: 1px solid var(--line); border-radius: .5rem; padding: 0 .4rem; font-size: .85em; }
 .good, .text-success { color: var(--good); } .bad, .text-danger { color: var(--bad); } .muted { opacity: .7; }
-.fa-check-circle::before { content: "\\2713"; } .fa-times::before { content: "\\2717"; } .fa-exclamation-triangle::before { content: "!"; }
+.fa-check-circle::before { content: "\\2713"; }
+.fa-times::before { content: "\\2717"; } .fa-exclamation-triangle::before { content: "!"; }
 nav, footer, .card, a[href*="collapse-body"] { display: none; } code { font-size: .95em; } a { color: inherit; }
 """
 
 
 def offline(page: str, title: str = "Expectations") -> str:
-    """A page of Great Expectations' with a title, and with nothing that a reader's browser would fetch, run or follow elsewhere."""
+    """A page of Great Expectations' with a title, and with nothing that a reader's browser would fetch, run or follow
+    elsewhere.
+    """
     body = page[page.index("<body"):] if "<body" in page else page
     opening = f"<h1>{escape(title)}</h1><p>On a sample of the newest rows.</p>"
-    for pattern, left in ((OPENING, opening), (NO_NAME, ""),
-                          (ELSEWHERE, ""), (ADVERTISING, ""), (CALLS, ""), (LINKS, r"\1"), (INNER, 'href="index.html"'), (ADDRESSES, "")):
+    for pattern, left in ((OPENING, opening), (NO_NAME, ""), (ELSEWHERE, ""), (ADVERTISING, ""), (CALLS, ""),
+                          (LINKS, r"\1"), (INNER, 'href="index.html"'), (ADDRESSES, "")):
         body = pattern.sub(left, body)
     return f'{_head(title)}<p><a href="index.html">All suites</a></p>{body}'
 
@@ -61,10 +70,14 @@ def verdict(passed: int, asked: int) -> Markup:
 
 def _table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     head = "".join(f"<th>{escape(n)}</th>" for n in names)
-    body = "".join("<tr>" + "".join(f"<td>{c if isinstance(c, Markup) else escape(str(c))}</td>" for c in row) + "</tr>\n" for row in rows)
+    body = "".join("<tr>" + "".join(f"<td>{c if isinstance(c, Markup) else escape(str(c))}</td>"
+                                    for c in row) + "</tr>\n"
+                   for row in rows)
     return f"<table><thead><tr>{head}</tr></thead><tbody>\n{body}</tbody></table>"
 
 
 def _head(title: str) -> str:
-    return (f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
-            f"<title>{escape(title)}</title><style>{STYLE}</style></head>")
+    return (
+        '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" '
+        'content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title><style>{STYLE}</style></head>")

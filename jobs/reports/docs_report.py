@@ -1,4 +1,7 @@
-"""What expectations say between batches: of the input that waits, and as documents to read; nothing is begun, entered or stopped here."""
+"""What expectations say between batches: of the input that waits, and as documents to read.
+
+Nothing is begun, entered or stopped here.
+"""
 from __future__ import annotations
 
 import hashlib
@@ -27,7 +30,10 @@ STAMP = "built.json"
 
 
 def waiting(rt: OpenPipeline) -> dict[str, Any]:
-    """What fails of the complete boundaries that wait; what is critical and not released will stop the first of them."""
+    """What fails of the complete boundaries that wait.
+
+    What is critical and not released will stop the first of them.
+    """
     arrivals = Arrivals(rt)
     gate = Gate(rt, DeclaredExpectations(rt.pipeline), arrivals)
     gate.begin()
@@ -37,13 +43,22 @@ def waiting(rt: OpenPipeline) -> dict[str, Any]:
     group = arrivals.next_group()
     found = gate.waiting(group) if group else []
     released = expect_ledger.released(rt) if found else set()
-    said = [{"boundary": iso(f.boundary), "subject": f.subject, "expectation": f.expectation, "observed": f.observed, "severity": f.severity,
-             "released": f.key in released} for f in found]
+    said = [{
+        "boundary": iso(f.boundary),
+        "subject": f.subject,
+        "expectation": f.expectation,
+        "observed": f.observed,
+        "severity": f.severity,
+        "released": f.key in released
+    } for f in found]
     return {"boundaries": len(group), "next": iso(group[0]) if group else None, "failing": said}
 
 
 def docs(rt: OpenPipeline, anew: bool = False) -> str | None:
-    """The documents' index, made again where something changed; None before the first boundary is published, or where they are switched off."""
+    """The documents' index, made again where something changed.
+
+    None before the first boundary is published, or where they are switched off.
+    """
     if not anew and os.environ.get(SWITCH) == "off":
         return None
     folder, said = rt.pipeline.beside("docs"), _stamp(rt)
@@ -70,15 +85,29 @@ def listed(rt: OpenPipeline) -> dict[str, Any]:
 
 
 def _rows(own: Sequence[derived.Derived], declared: Sequence[Any], where: str) -> list[dict[str, str]]:
-    return [*({"expectation": f"{d.name}: {d.text}", "severity": d.severity, "held": d.held} for d in own),
-            *({"expectation": str(e), "severity": e.severity, "held": "ingest" if e.severity == "row" else where} for e in declared)]
+    return [
+        *({
+            "expectation": f"{d.name}: {d.text}",
+            "severity": d.severity,
+            "held": d.held
+        } for d in own), *({
+            "expectation": str(e),
+            "severity": e.severity,
+            "held": "ingest" if e.severity == "row" else where
+        } for e in declared)
+    ]
 
 
 def _stamp(rt: OpenPipeline) -> dict[str, Any]:
     suites = hashlib.blake2b(json.dumps(listed(rt)).encode(), digest_size=8).hexdigest()
     found = expect_ledger.found(rt)
-    return {"boundary": rt.ledger.committed(), "suites": suites, "findings": len(found), "stops": sum(row["severity"] == "critical" for row in found),
-            "releases": len(expect_ledger.releases(rt))}
+    return {
+        "boundary": rt.ledger.committed(),
+        "suites": suites,
+        "findings": len(found),
+        "stops": sum(row["severity"] == "critical" for row in found),
+        "releases": len(expect_ledger.releases(rt))
+    }
 
 
 def _due(path: str, said: Mapping[str, Any]) -> bool:
@@ -125,9 +154,13 @@ def _write(path: str, text: str) -> None:
 def _index(rt: OpenPipeline, pages: Sequence[Any], said: Mapping[str, Any]) -> str:
     findings, released = expect_ledger.found(rt)[-SHOWN:][::-1], expect_ledger.releases(rt)[::-1]
     suites = [(expect_pages.link(p.path, p.name), expect_pages.verdict(p.passed, p.asked)) for p in pages]
-    held = [(subject, row["expectation"], row["severity"], row["held"]) for subject, rows in listed(rt).items() for row in rows]
-    failed = [(iso(f["boundary"]), f["subject"], f["expectation"], f["observed"], f["severity"] + (", released" if f["released"] else "")) for f in findings]
-    let = [(iso(r["boundary"]), r["subject"], r["expectation"], f"{r['by']}: {r['reason']}", iso(r["at"])) for r in released]
+    held = [(subject, row["expectation"], row["severity"], row["held"])
+            for subject, rows in listed(rt).items()
+            for row in rows]
+    failed = [(iso(f["boundary"]), f["subject"], f["expectation"], f["observed"], f["severity"] +
+               (", released" if f["released"] else "")) for f in findings]
+    let = [(iso(r["boundary"]), r["subject"], r["expectation"], f"{r['by']}: {r['reason']}", iso(r["at"]))
+           for r in released]
     return expect_pages.index(f"Expectations of {rt.pipeline.name}, as of {iso(said['boundary'])}", (
         ("On a sample of the newest rows and answers", ("suite", "verdict"), suites),
         ("What failed", ("boundary", "subject", "expectation", "observed", "severity"), failed),

@@ -1,4 +1,8 @@
-"""Suites for people: expectations of streams and queries in Great Expectations' words, with a sample of the newest rows; it only reads."""
+"""Suites for people: expectations of streams and queries in Great Expectations' words, with a sample of the newest
+rows.
+
+It only reads.
+"""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,18 +33,23 @@ SAMPLE = 10_000          # rows of a subject that are looked at
 
 
 def suites(rt: OpenPipeline) -> Iterator[Suite]:
-    """Of every stream with rows and every query with answers. What touches a sensitive column is a suite of its own, without values."""
+    """Of every stream with rows and every query with answers.
+
+    What touches a sensitive column is a suite of its own, without values.
+    """
     declared = DeclaredExpectations(rt.pipeline)
     for name in rt.pipeline.streams:
         if tables.exists(rt.path("streams", name)):
             boundary, rows = _newest(rt, name)
-            yield from _split(f"stream_{name}", rows, _of_stream(rt, declared, name, boundary), rt.pipeline.streams[name].sensitive)
+            yield from _split(f"stream_{name}", rows, _of_stream(rt, declared, name, boundary),
+                              rt.pipeline.streams[name].sensitive)
     for query_state in requests.listed(rt):
         boundaries = answers.published(rt, query_state.name) if query_state.is_active else []
         if boundaries:
             hidden = derived.revealing(parsed(query_state.sql, rt.catalog), expect.sensitive(rt))
             rows = answers.rows(rt, query_state, boundaries[-1:]).slice(0, SAMPLE)
-            yield from _split(f"query_{query_state.name}", rows, _of_query(rt, declared, query_state, boundaries[-1]), hidden)
+            yield from _split(f"query_{query_state.name}", rows, _of_query(rt, declared, query_state, boundaries[-1]),
+                              hidden)
 
 
 Touching = tuple[tuple[str, ...], SuiteExpectation]
@@ -57,7 +66,10 @@ def _split(name: str, rows: pa.Table, asked: Iterable[Touching], sensitive: froz
 
 
 def _newest(rt: OpenPipeline, stream: str) -> tuple[int | None, pa.Table]:
-    """The newest boundary run that has rows of the stream, since of no rows nothing can be said, and a sample of these. Before any, the first there are."""
+    """The newest boundary run that has rows of the stream, since of no rows nothing can be said, and a sample of these.
+
+    Before any, the first there are.
+    """
     table, last = rt.table(f"streams/{stream}").refresh(), rt.ledger.committed()
     files = table.files() if last is None else _about(table.files(), last)
     names = tuple(rt.pipeline.streams[stream].columns)
@@ -68,9 +80,11 @@ def _newest(rt: OpenPipeline, stream: str) -> tuple[int | None, pa.Table]:
     try:
         paths = kernel.files(con, tuple(places.join(table.path, f.path) for f in files))
         run = "true" if last is None else f"epoch_us(_boundary) <= {last}"
-        boundary = kernel.table(con, f"SELECT epoch_us(max(_boundary)) AS b FROM read_parquet({paths}) WHERE {run}").column("b")[0].as_py()
+        boundary = kernel.table(
+            con, f"SELECT epoch_us(max(_boundary)) AS b FROM read_parquet({paths}) WHERE {run}").column("b")[0].as_py()
         where = "true" if last is None else f"epoch_us(_boundary) = {boundary or last}"
-        rows = kernel.table(con, f"SELECT * FROM read_parquet({paths}) WHERE {where} LIMIT {SAMPLE}").select(names).cast(schema)
+        rows = kernel.table(
+            con, f"SELECT * FROM read_parquet({paths}) WHERE {where} LIMIT {SAMPLE}").select(names).cast(schema)
         return (last if last is None else boundary or last), rows
     finally:
         con.close()
@@ -83,7 +97,8 @@ def _about(files: Sequence[Any], last: int) -> list[Any]:
     return [f for f in begun if f.high.get("_boundary", last) >= ended]
 
 
-def _of_stream(rt: OpenPipeline, declared: DeclaredExpectations, stream: str, boundary: int | None) -> Iterator[Touching]:
+def _of_stream(rt: OpenPipeline, declared: DeclaredExpectations, stream: str,
+               boundary: int | None) -> Iterator[Touching]:
     columns, event_time = rt.pipeline.streams[stream].columns, rt.pipeline.streams[stream].event_time
     for d in derived.of_stream(columns, event_time):
         for kind, arguments in _stream_words(rt, stream, d, boundary):
@@ -92,7 +107,8 @@ def _of_stream(rt: OpenPipeline, declared: DeclaredExpectations, stream: str, bo
         yield e.columns, _words(e)
 
 
-def _stream_words(rt: OpenPipeline, stream: str, d: Derived, boundary: int | None) -> Iterator[tuple[str, dict[str, Any]]]:
+def _stream_words(rt: OpenPipeline, stream: str, d: Derived,
+                  boundary: int | None) -> Iterator[tuple[str, dict[str, Any]]]:
     declared, last = rt.pipeline.streams[stream], rt.ledger.committed()
     column = {"column": declared.event_time}
     if d.name == TYPES:
@@ -100,7 +116,10 @@ def _stream_words(rt: OpenPipeline, stream: str, d: Derived, boundary: int | Non
     elif d.name == NOT_NULL:
         yield "expect_column_values_to_not_be_null", column
     elif d.name == DOMAIN:
-        yield "expect_column_values_to_be_between", {**column, "min_value": EPOCH, "max_value": instant(rt.clock() + declared.ahead)}
+        yield "expect_column_values_to_be_between", {
+            **column, "min_value": EPOCH,
+            "max_value": instant(rt.clock() + declared.ahead)
+        }
     elif d.name == FRESH and last is not None:
         limit = derived.fresh_until(declared.lateness, declared.idle, rt.pipeline.batch)
         yield "expect_column_max_to_be_between", {**column, "min_value": instant(max(last - limit, 0))}
@@ -117,7 +136,8 @@ def _volume(rt: OpenPipeline, stream: str, last: int) -> Iterator[tuple[str, dic
         yield "expect_table_row_count_to_be_between", {"min_value": usual[0], "max_value": usual[1]}
 
 
-def _of_query(rt: OpenPipeline, declared: DeclaredExpectations, query_state: QueryState, last: int) -> Iterator[Touching]:
+def _of_query(rt: OpenPipeline, declared: DeclaredExpectations, query_state: QueryState,
+              last: int) -> Iterator[Touching]:
     query = parsed(query_state.sql, rt.catalog)
     for d in derived.of_query(query):
         for kind, arguments in _query_words(d, last):
@@ -129,7 +149,11 @@ def _of_query(rt: OpenPipeline, declared: DeclaredExpectations, query_state: Que
 def _query_words(d: Derived, last: int) -> Iterator[tuple[str, dict[str, Any]]]:
     """What is conserved can be told only while the batch runs."""
     if d.name == MONOTONE:
-        yield "expect_column_values_to_be_between", {"column": "boundary", "min_value": instant(last), "max_value": instant(last)}
+        yield "expect_column_values_to_be_between", {
+            "column": "boundary",
+            "min_value": instant(last),
+            "max_value": instant(last)
+        }
     elif d.name == UNIQUE and len(d.columns) == 1:
         yield "expect_column_values_to_be_unique", {"column": d.columns[0]}
     elif d.name == UNIQUE:
@@ -140,10 +164,16 @@ def _query_words(d: Derived, last: int) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _words(e: Expectation) -> SuiteExpectation:
-    names: Mapping[str, Any] = {"column_list": list(e.columns)} if e.form.columns == ("column_list",) else dict(zip(e.form.columns, e.columns))
+    names: Mapping[str, Any] = {
+        "column_list": list(e.columns)
+    } if e.form.columns == ("column_list",) else dict(zip(e.form.columns, e.columns))
     kind = e.kind if len(e.columns) != 1 or "column_list" not in names else "expect_column_values_to_be_unique"
     names = {"column": e.columns[0]} if kind != e.kind else names
-    given = {p: [_value(v, e.types[0]) for v in value] if p == SET else _parameter(e, p, str(value)) for p, value in e.arguments}
+    given = {
+        p: [_value(v, e.types[0])
+            for v in value] if p == SET else _parameter(e, p, str(value))
+        for p, value in e.arguments
+    }
     return SuiteExpectation(kind, {**names, **given}, e.severity, f"declared, {e.severity}")
 
 
@@ -154,7 +184,11 @@ def _parameter(e: Expectation, parameter: str, text: str) -> Any:
         return float(text)
     if parameter == PATTERN or parameter not in BOUNDS:
         return text
-    return {"count": int, "share": float, "number": float}[e.form.of](text) if e.form.of != "column" else _value(text, e.types[0])
+    return {
+        "count": int,
+        "share": float,
+        "number": float
+    }[e.form.of](text) if e.form.of != "column" else _value(text, e.types[0])
 
 
 def _value(text: str, kind: Type) -> Any:

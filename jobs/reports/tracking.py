@@ -1,7 +1,8 @@
-"""MLflow's copy of the ledger, and the only place that imports mlflow: a run for each query, one below it for each plan in force, a step for each batch.
+"""MLflow's copy of the ledger, and the only place that imports mlflow: a run for each query, one below it for each plan
+in force, a step for each batch.
 
-Written from what is committed, never while a batch runs. Metrics carry the batch's number and its commit's time, so writing them twice changes nothing; the tag
-`forebay.upto` says what is there, and is written last.
+Written from what is committed, never while a batch runs. Metrics carry the batch's number and its commit's time, so
+writing them twice changes nothing; the tag `forebay.upto` says what is there, and is written last.
 """
 from __future__ import annotations
 
@@ -33,10 +34,16 @@ from optimizer.time import span as spelled
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
-QUIET = {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2", "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
-         "MLFLOW_LOGGING_LEVEL": "WARNING"}
+QUIET = {
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "DO_NOT_TRACK": "true",
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
+    "MLFLOW_LOGGING_LEVEL": "WARNING"
+}
 AT_ONCE = 1000            # metrics of one call: MLflow's limit
-KIND = {"mlflow.experimentKind": "custom_model_development"}             # no traces of language models are to be looked for
+# no traces of language models are to be looked for
+KIND = {"mlflow.experimentKind": "custom_model_development"}
 UNTRACKED = "untracked"
 PARTS = ("mlflow", "requests", "urllib3", "sqlalchemy", "alembic", "sqlite3")      # whose errors are the store's
 LONGEST = 5000            # characters of a tag: MLflow's limit
@@ -59,7 +66,10 @@ class Log:
 
 
 def store(pipeline: Pipeline) -> Store | None:
-    """MLFLOW_TRACKING_URI is stronger than forebay.yml; without both it is a database beside the tables. None: it is switched off."""
+    """MLFLOW_TRACKING_URI is stronger than forebay.yml.
+
+    Without both it is a database beside the tables. None: it is switched off.
+    """
     said = os.environ.get(VARIABLE) or pipeline.tracking
     if said == "":
         return None
@@ -71,12 +81,14 @@ def _store(place: str) -> Store:
         place = os.path.abspath(place)      # MLflow takes the first part of a relative one for a host
         return Store(f"sqlite:///{os.path.join(place, 'mlflow.db')}", f"file://{os.path.join(place, 'artifacts')}")
     database = place.removeprefix("sqlite:///") if place.startswith("sqlite:///") else None
-    return Store(place, f"file://{os.path.join(os.path.dirname(os.path.abspath(database)), 'artifacts')}" if database else None)
+    return Store(
+        place, f"file://{os.path.join(os.path.dirname(os.path.abspath(database)), 'artifacts')}" if database else None)
 
 
 def record(name: str, params: Mapping[str, Any], metrics: Mapping[str, Sequence[float]], texts: Mapping[str, str],
            figures: Mapping[str, Any]) -> dict[str, Any] | None:
-    """An experiment's report as a run of `forebay/experiments`, which belongs to no pipeline; says where. None: MLFLOW_TRACKING_URI is empty.
+    """An experiment's report as a run of `forebay/experiments`, which belongs to no pipeline; says where. None:
+    MLFLOW_TRACKING_URI is empty.
 
     A metric's numbers are its steps."""
     place = os.environ.get(VARIABLE, os.path.join(".forebay", "mlflow"))
@@ -100,7 +112,9 @@ def _numbers(log: Log, run: str, metrics: Mapping[str, Sequence[float]]) -> None
     from mlflow.entities import Metric
 
     now = int(time.time() * 1000)
-    found = [Metric(key, float(value), now, step) for key, values in metrics.items() for step, value in enumerate(values)]
+    found = [
+        Metric(key, float(value), now, step) for key, values in metrics.items() for step, value in enumerate(values)
+    ]
     for k in range(0, len(found), AT_ONCE):
         log.client.log_batch(run, metrics=found[k:k + AT_ONCE])
 
@@ -110,7 +124,10 @@ def _without_password(uri: str) -> str:
 
 
 def track(rt: OpenPipeline) -> dict[str, Any]:
-    """Logs every batch that is committed and not yet logged; says where (without a password), and how many batches of which query were new."""
+    """Logs every batch that is committed and not yet logged.
+
+    Says where (without a password), and how many batches of which query were new.
+    """
     place = store(rt.pipeline)
     if place is None:
         return {"uri": None, "experiment": None, "page": None, "queries": {}}
@@ -120,7 +137,14 @@ def track(rt: OpenPipeline) -> dict[str, Any]:
         said = {s.name: _query(rt, log, s) for s in requests.listed(rt)} if told else {}
     uri = _without_password(place.uri)
     page = charts(uri, log.experiment) if uri.startswith("http") else None
-    return {"uri": uri, "experiment": log.experiment, "page": page, "queries": {n: s for n, s in said.items() if s is not None}}
+    return {
+        "uri": uri,
+        "experiment": log.experiment,
+        "page": page,
+        "queries": {
+            n: s for n, s in said.items() if s is not None
+        }
+    }
 
 
 @contextmanager
@@ -132,8 +156,12 @@ def _taken(place: Store) -> Iterator[None]:
         if not isinstance(error, OSError) and type(error).__module__.split(".")[0] not in PARTS:
             raise
         said = str(error).strip().splitlines()[:1] or [type(error).__name__]
-        raise failed(UNTRACKED, f"MLflow at {_without_password(place.uri)} did not take what the ledger has: {_without_password(said[0][:300])}",
-                     "nothing is lost: the ledger keeps it, and the next `forebay track` (in Airflow: the next try) writes it") from error
+        raise failed(
+            UNTRACKED,
+            f"MLflow at {_without_password(place.uri)} did not take what the ledger has: "
+            f"{_without_password(said[0][:300])}",
+            "nothing is lost: the ledger keeps it, and the next `forebay track` (in Airflow: the next try) writes it"
+        ) from error
 
 
 def _log(place: Store, name: str, tags: dict[str, str]) -> Log:
@@ -147,7 +175,8 @@ def _log(place: Store, name: str, tags: dict[str, str]) -> Log:
     known = client.get_experiment_by_name(name)
     if known is not None and known.lifecycle_stage != "active":
         hint = "restore it there, or set `tracking` in forebay.yml"
-        raise ForebayError("deleted-experiment", f"MLflow's experiment {name!r} at {place.uri} was deleted", hint=hint, exit_code=1)
+        raise ForebayError("deleted-experiment", f"MLflow's experiment {name!r} at {place.uri} was deleted", hint=hint,
+                           exit_code=1)
     made = known.experiment_id if known is not None else client.create_experiment(name, place.artifacts, tags)
     return Log(client, made)
 
@@ -158,7 +187,11 @@ def _query(rt: OpenPipeline, log: Log, query_state: QueryState) -> dict[str, Any
     if not found:
         return None
     ledger = str(found[0].first.at)      # of another ledger of the same name the batches are others
-    run = _run(log, {"forebay.kind": "query", "forebay.query": query_state.name, "forebay.ledger": ledger}, query_state.name, found[0].first.at)
+    run = _run(log, {
+        "forebay.kind": "query",
+        "forebay.query": query_state.name,
+        "forebay.ledger": ledger
+    }, query_state.name, found[0].first.at)
     upto = int(run.data.tags.get("forebay.upto", -1))
     found = weighed(rt, query_state.name, found, upto)
     fresh = [p for s in found for p in s.points if p.batch > upto]
@@ -175,14 +208,25 @@ def _query(rt: OpenPipeline, log: Log, query_state: QueryState) -> dict[str, Any
 def _span(log: Log, parent: str, query: str, span: Span, upto: int, ended: bool) -> None:
     """The run of a plan in force: what it was expected to cost, and what it did."""
     first = span.first
-    tags = {"forebay.kind": "plan", "forebay.query": query, "mlflow.parentRunId": parent, "forebay.since": str(first.batch)}
+    tags = {
+        "forebay.kind": "plan",
+        "forebay.query": query,
+        "mlflow.parentRunId": parent,
+        "forebay.since": str(first.batch)
+    }
     run = _run(log, tags, f"{query}: {span.plan.name} since {iso(first.boundary)}", first.at)
     _metrics(log, run.info.run_id, [p for p in span.points if p.batch > upto])
     if not run.data.params:
         _params(log, run.info.run_id, span)
         _describe(log, run.info.run_id, span)
-    _tags(log, run.info.run_id, {"forebay.plan": span.plan.name, "forebay.boundary": iso(span.points[-1].last), "mlflow.note.content": span.reason,
-                                 "forebay.switched_from": span.switched_from or "", **_asked_by(span.points[-1])})
+    _tags(
+        log, run.info.run_id, {
+            "forebay.plan": span.plan.name,
+            "forebay.boundary": iso(span.points[-1].last),
+            "mlflow.note.content": span.reason,
+            "forebay.switched_from": span.switched_from or "",
+            **_asked_by(span.points[-1])
+        })
     if ended and run.info.status == "RUNNING":
         log.client.set_terminated(run.info.run_id, "FINISHED", span.points[-1].at // 1000)
 
@@ -207,9 +251,10 @@ def _params(log: Log, run: str, span: Span) -> None:
     plan, query = span.plan, span.query
     early = [query.inputs[i].alias for i, digit in enumerate(plan.digits) if digit]
     order = " ⋈ ".join(query.inputs[i].alias for i in plan.order)
-    for key, value in (("plan", plan.name), ("keeping", plan.keeping), ("early", ", ".join(early) or "none"), ("order", order), ("exchange", plan.exchange),
-                       ("layout", plan.layout), ("sharing", plan.sharing), ("levels", ", ".join(map(spelled, plan.levels)) or "none"),
-                       ("since", iso(span.first.boundary))):
+    for key, value in (("plan", plan.name), ("keeping", plan.keeping), ("early", ", ".join(early) or "none"),
+                       ("order", order), ("exchange", plan.exchange), ("layout", plan.layout),
+                       ("sharing", plan.sharing), ("levels", ", ".join(map(spelled, plan.levels))
+                                                   or "none"), ("since", iso(span.first.boundary))):
         log.client.log_param(run, key, value)
 
 
@@ -221,9 +266,17 @@ def _describe(log: Log, run: str, span: Span) -> None:
     if span.decision is not None:
         row = span.decision
         listed = sorted(json.loads(row["candidates"]), key=lambda c: c["predicted_s"])
-        log.client.log_dict(run, {"boundary": iso(row["boundary"]), "plan": row["plan"], "reason": row["reason"], "predicted_s": row["predicted_s"],
-                                  "best_s": row["best_s"], "rows_seen": row["rows_seen"], "corrections": json.loads(row["corrections"]),
-                                  "candidates": listed}, "decision.json")
+        log.client.log_dict(
+            run, {
+                "boundary": iso(row["boundary"]),
+                "plan": row["plan"],
+                "reason": row["reason"],
+                "predicted_s": row["predicted_s"],
+                "best_s": row["best_s"],
+                "rows_seen": row["rows_seen"],
+                "corrections": json.loads(row["corrections"]),
+                "candidates": listed
+            }, "decision.json")
 
 
 def _artifacts(rt: OpenPipeline, log: Log, run: str, query_state: QueryState, found: Sequence[Span]) -> None:
@@ -241,9 +294,16 @@ def _artifacts(rt: OpenPipeline, log: Log, run: str, query_state: QueryState, fo
 
 
 def _said(span: Span) -> dict[str, Any]:
-    return {"plan": span.plan.name, "switched_from": span.switched_from, "reason": span.reason, "since": iso(span.first.boundary),
-            "until": iso(span.points[-1].last), "batches": len(span.points),
-            "measured_s": span.median("measured_s"), "predicted_s": span.median("predicted_s")}
+    return {
+        "plan": span.plan.name,
+        "switched_from": span.switched_from,
+        "reason": span.reason,
+        "since": iso(span.first.boundary),
+        "until": iso(span.points[-1].last),
+        "batches": len(span.points),
+        "measured_s": span.median("measured_s"),
+        "predicted_s": span.median("predicted_s")
+    }
 
 
 def _state(log: Log, run: Any, query_state: QueryState, found: Sequence[Span]) -> None:

@@ -1,4 +1,7 @@
-"""A query's cost over time as a picture: measured and predicted seconds by boundary, switches of plans as lines; draws what it is given, computes nothing."""
+"""A query's cost over time as a picture: measured and predicted seconds by boundary, switches of plans as lines.
+
+Draws what it is given, computes nothing.
+"""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -17,13 +20,16 @@ def chart(name: str, spans: Sequence[Span]) -> Any:
     figure = Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
     axes: Any = figure.add_subplot()
     points = [p for s in spans for p in s.points]
-    for metric, style, label in (("measured_s", "o-", "measured"), ("predicted_s", "s--", "predicted"), ("best_s", ":", "cheapest plan, predicted")):
+    for metric, style, label in (("measured_s", "o-", "measured"), ("predicted_s", "s--", "predicted"),
+                                 ("best_s", ":", "cheapest plan, predicted")):
         known = [p for p in points if metric in p.metrics]
-        axes.plot([instant(p.boundary) for p in known], [p.metrics[metric] for p in known], style, label=label, markersize=4)
+        axes.plot([instant(p.boundary) for p in known], [p.metrics[metric] for p in known], style, label=label,
+                  markersize=4)
     for span in spans:
         at = instant(span.first.boundary)
         axes.axvline(at, color="grey", linewidth=0.8)
-        axes.annotate(span.plan.name, (at, 0.98), xycoords=("data", "axes fraction"), rotation=90, va="top", ha="right", fontsize=8)
+        axes.annotate(span.plan.name, (at, 0.98), xycoords=("data", "axes fraction"), rotation=90, va="top", ha="right",
+                      fontsize=8)
     axes.set(title=f"{name}: seconds a boundary", xlabel="boundary (event time)", ylabel="seconds")
     axes.set_ylim(bottom=0)
     axes.legend(loc="upper right")

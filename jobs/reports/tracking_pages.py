@@ -1,4 +1,7 @@
-"""Where MLflow's server shows a pipeline's charts and a query's run: addresses, asked of its REST interface; mlflow is not imported, nothing is written."""
+"""Where MLflow's server shows a pipeline's charts and a query's run: addresses, asked of its REST interface.
+
+Mlflow is not imported, nothing is written.
+"""
 from __future__ import annotations
 
 import json
@@ -7,7 +10,8 @@ import urllib.request
 from typing import Any
 
 VARIABLE = "MLFLOW_TRACKING_URI"
-CHARTS = "runs?workflowType=machine_learning&compareRunsMode=CHART"      # without it MLflow begins with an empty page about traces
+# without it MLflow begins with an empty page about traces
+CHARTS = "runs?workflowType=machine_learning&compareRunsMode=CHART"
 TIMEOUT = 5.0             # seconds for one answer
 
 
@@ -22,20 +26,33 @@ def charts(server: str, number: str) -> str:
 
 
 def found(server: str, name: str, query: str = "") -> str | None:
-    """The charts of a pipeline's queries, or of one of them; None where nothing was logged yet. OSError: the server does not answer."""
+    """The charts of a pipeline's queries, or of one of them.
+
+    None where nothing was logged yet. OSError: the server does not answer.
+    """
     try:
-        number = str(_asked(server, f"experiments/get-by-name?experiment_name={experiment(name)}")["experiment"]["experiment_id"])
+        number = str(
+            _asked(server,
+                   f"experiments/get-by-name?experiment_name={experiment(name)}")["experiment"]["experiment_id"])
     except urllib.error.HTTPError:
         return None
     if not query:
         return charts(server, number)
     wanted = f"tags.`forebay.kind` = 'query' and tags.`forebay.query` = '{query}'"
-    runs = _asked(server, "runs/search", {"experiment_ids": [number], "filter": wanted, "max_results": 1}).get("runs", [])
-    return f"{server.rstrip('/')}/#/experiments/{number}/runs/{runs[0]['info']['run_id']}/model-metrics?workflowType=machine_learning" if runs else None
+    runs = _asked(server, "runs/search", {
+        "experiment_ids": [number],
+        "filter": wanted,
+        "max_results": 1
+    }).get("runs", [])
+    if not runs:
+        return None
+    run = f"{server.rstrip('/')}/#/experiments/{number}/runs/{runs[0]['info']['run_id']}"
+    return f"{run}/model-metrics?workflowType=machine_learning"
 
 
 def _asked(server: str, path: str, body: Any = None) -> Any:
-    request = urllib.request.Request(f"{server.rstrip('/')}/api/2.0/mlflow/{path}", None if body is None else json.dumps(body).encode(),
+    request = urllib.request.Request(f"{server.rstrip('/')}/api/2.0/mlflow/{path}",
+                                     None if body is None else json.dumps(body).encode(),
                                      {"Content-Type": "application/json"})
     with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:
         return json.load(answer)

@@ -1,4 +1,5 @@
-"""Requests to a pipeline: create, delete, pause, resume, pin, unpin; each one row in the ledger, in force from a boundary that it names.
+"""Requests to a pipeline: create, delete, pause, resume, pin, unpin; each one row in the ledger, in force from a
+boundary that it names.
 
 Nothing here waits for a runner.
 """
@@ -45,7 +46,8 @@ def create(rt: OpenPipeline, name: str, sql: str, replace: bool = False, reason:
         old = queries.get(name)
         _check_new(name, old, columns, replace, sum(query.is_active for query in queries.values()))
         boundary = never_before(changes, name, effective(rt, begun))
-        return QueryChange(name, "create", boundary, sql, _pin(rt, old, sql), columns, _table(name, old, columns), reason)
+        return QueryChange(name, "create", boundary, sql, _pin(rt, old, sql), columns, _table(name, old, columns),
+                           reason)
 
     rt.ledger.request(make)
     return show(rt, name)
@@ -55,7 +57,8 @@ def _pin(rt: OpenPipeline, old: QueryState | None, sql: str) -> str | None:
     """What the name was pinned to, where the new text has that plan too."""
     if old is None or old.pin is None:
         return None
-    return old.pin if any(c.plan.name == old.pin and c.refused is None for c in candidates(parsed(sql, rt.catalog))) else None
+    return old.pin if any(
+        c.plan.name == old.pin and c.refused is None for c in candidates(parsed(sql, rt.catalog))) else None
 
 
 def change(rt: OpenPipeline, name: str, action: str, plan: str | None = None) -> QueryState:
@@ -90,8 +93,18 @@ def document(rt: OpenPipeline, query_state: QueryState, sharer: Sharer) -> dict[
     """INTERFACE's `query show`."""
     changes = [c for c in rt.ledger.all_changes() if c.query == query_state.name]
     effective = changes[-1].effective if changes[-1].effective is not None else _beginning(rt)
-    shown = {"query": query_state.name, "state": query_state.status, "effective": effective, "table": query_state.table, "sql": query_state.sql,
-             "columns": [{"name": n, "type": t} for n, t in json.loads(query_state.columns)], "pinned": query_state.pin}
+    shown = {
+        "query": query_state.name,
+        "state": query_state.status,
+        "effective": effective,
+        "table": query_state.table,
+        "sql": query_state.sql,
+        "columns": [{
+            "name": n,
+            "type": t
+        } for n, t in json.loads(query_state.columns)],
+        "pinned": query_state.pin
+    }
     return {**shown, **sharer.document(query_state), **({"error": query_state.error} if query_state.error else {})}
 
 
@@ -110,10 +123,20 @@ def synchronise(rt: OpenPipeline) -> list[Notice]:
         _check_file(rt, name, files[name])
     for name in new:
         create(rt, name, files[name], reason=FROM_FILE)
-    notices = [Notice(n, f"queries/{n}.sql differs from the query in force; apply it with `forebay query create {n} -f queries/{n}.sql --replace`")
-               for n in sorted(files.keys() & known.keys()) if known[n].status != "deleted" and files[n].strip() != known[n].sql.strip()]
+    notices = [
+        Notice(
+            n,
+            f"queries/{n}.sql differs from the query in force; apply it with `forebay query create {n} -f "
+            f"queries/{n}.sql --replace`"
+        )
+        for n in sorted(files.keys() & known.keys())
+        if known[n].status != "deleted" and files[n].strip() != known[n].sql.strip()
+    ]
     removed = [n for n in _from_files(rt) if n not in files and known[n].is_active]
-    return notices + [Notice(n, f"queries/{n}.sql is gone but the query is in force; end it with `forebay query delete {n}`") for n in sorted(removed)]
+    return notices + [
+        Notice(n, f"queries/{n}.sql is gone but the query is in force; end it with `forebay query delete {n}`")
+        for n in sorted(removed)
+    ]
 
 
 def _check_file(rt: OpenPipeline, name: str, sql: str) -> None:
@@ -135,18 +158,24 @@ def query_files(folder: str) -> dict[str, str]:
                 with open(os.path.join(path, entry), encoding="utf-8") as file:
                     found[entry[:-4]] = file.read()
             except (OSError, UnicodeDecodeError) as error:
-                raise ForebayError("bad-file", f"queries/{entry} cannot be read: {error}", hint="it must be a UTF-8 text that you may read") from None
+                raise ForebayError("bad-file", f"queries/{entry} cannot be read: {error}",
+                                   hint="it must be a UTF-8 text that you may read") from None
     return found
 
 
 def _from_files(rt: OpenPipeline) -> set[str]:
     """Queries whose latest creation was a file in queries/."""
-    return {name for name, reason in {c.query: c.reason for c in rt.ledger.all_changes() if c.action == "create"}.items() if reason == FROM_FILE}
+    return {
+        name for name, reason in {
+            c.query: c.reason for c in rt.ledger.all_changes() if c.action == "create"
+        }.items() if reason == FROM_FILE
+    }
 
 
 def check_name(name: str, said: str = "") -> None:
     if not re.fullmatch(NAME, name):
-        raise ForebayError("bad-name", f"{said or repr(name)} is not a query's name", hint="an ASCII letter or _, then up to 63 letters, digits and _")
+        raise ForebayError("bad-name", f"{said or repr(name)} is not a query's name",
+                           hint="an ASCII letter or _, then up to 63 letters, digits and _")
 
 
 def columns_of(rt: OpenPipeline, sql: str) -> str:
@@ -157,31 +186,45 @@ def columns_of(rt: OpenPipeline, sql: str) -> str:
 
 def _existing(known: Mapping[str, QueryState], name: str) -> QueryState:
     if name not in known:
-        raise ForebayError("unknown-query", f"there is no query {name!r}",
-                           hint=f"there are {', '.join(sorted(known)) or 'none yet; make one with `forebay query create`'}")
+        raise ForebayError(
+            "unknown-query", f"there is no query {name!r}",
+            hint=f"there are {', '.join(sorted(known)) or 'none yet; make one with `forebay query create`'}")
     return known[name]
 
 
 def _check_new(name: str, old: QueryState | None, columns: str, replace: bool, count: int) -> None:
     if old is not None and not replace:
         if old.status != "deleted":
-            raise ForebayError("query-exists", f"there is a query {name!r} already ({old.status})", hint="give --replace, or another name")
+            raise ForebayError("query-exists", f"there is a query {name!r} already ({old.status})",
+                               hint="give --replace, or another name")
         if old.columns != columns:
-            raise ForebayError("columns-differ", f"{name!r} was a query with other columns, and its answers are kept", hint="give --replace, or another name")
+            raise ForebayError("columns-differ", f"{name!r} was a query with other columns, and its answers are kept",
+                               hint="give --replace, or another name")
     if count >= MOST_QUERIES:
-        raise ForebayError("too-many-queries", f"there are {count:,} queries in force, at most {MOST_QUERIES:,} are possible", hint="delete some first")
+        raise ForebayError("too-many-queries",
+                           f"there are {count:,} queries in force, at most {MOST_QUERIES:,} are possible",
+                           hint="delete some first")
 
 
 def _check_action(old: QueryState, action: str) -> None:
     living = ("active", "paused", "failed")
-    allowed = {"delete": living, "pause": ("active",), "resume": ("paused", "failed"), "pin": living, "unpin": living}[action]
+    allowed = {
+        "delete": living,
+        "pause": ("active",),
+        "resume": ("paused", "failed"),
+        "pin": living,
+        "unpin": living
+    }[action]
     if old.status not in allowed:
         raise ForebayError("wrong-state", f"query {old.name!r} is {old.status}, so it cannot be changed by {action}",
                            hint=f"{action} takes a query that is {' or '.join(allowed)}")
 
 
 def _table(name: str, old: QueryState | None, columns: str) -> str:
-    """The table of the name; another one beside it when a replaced query had other columns, whose answers stay readable."""
+    """The table of the name.
+
+    Another one beside it when a replaced query had other columns, whose answers stay readable.
+    """
     if old is None or old.columns == columns:
         return old.table if old else f"results/{name}"
     base, _, number = old.table.rpartition(".")

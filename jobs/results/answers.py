@@ -1,4 +1,7 @@
-"""Reading what was published: answers at boundaries, explanations, verification against the raw rows; changes nothing and needs no Spark."""
+"""Reading what was published: answers at boundaries, explanations, verification against the raw rows.
+
+Changes nothing and needs no Spark.
+"""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
@@ -42,7 +45,8 @@ def stream(rt: OpenPipeline, name: str, at: int | None = None, every: bool = Fal
     boundaries = published(rt, name)
     if query_state.error and at is None and not every:
         raise ForebayError("query-failed", f"query {name!r} failed: {query_state.error}",
-                           hint="earlier answers: --at or --all; change the query with `query create --replace`", exit_code=1)
+                           hint="earlier answers: --at or --all; change the query with `query create --replace`",
+                           exit_code=1)
     if at is not None and at not in boundaries:
         said = f"the last is {iso(boundaries[-1])}" if boundaries else "none is"
         gone = retention.gone(rt, query_state)
@@ -60,7 +64,9 @@ def rows(rt: OpenPipeline, query_state: QueryState, boundaries: list[int]) -> pa
 
 
 def _batches(rt: OpenPipeline, query_state: QueryState, boundaries: list[int]) -> pa.RecordBatchReader:
-    """Each boundary's answer is in one of the two tables: the query's own, or the one of those with which it shared then."""
+    """Each boundary's answer is in one of the two tables: the query's own, or the one of those with which it shared
+    then.
+    """
     query = parsed(query_state.sql, rt.catalog)
     schema = pa.schema([("boundary", arrow_timestamp()), *((n, arrow(t)) for n, t in query.columns)])
     own, together = (_files(rt, path, boundaries) for path in sharing.tables_of(query_state))
@@ -103,11 +109,16 @@ def published(rt: OpenPipeline, name: str) -> list[int]:
     """Boundaries at which the query's present table has an answer, also an empty one."""
     now = requests.show(rt, name)
     gone = retention.gone(rt, now) or 0
-    return [t for query_state, boundaries in segments(rt, name) if query_state.table == now.table for t in boundaries if t >= gone]
+    return [
+        t for query_state, boundaries in segments(rt, name) if query_state.table == now.table for t in boundaries
+        if t >= gone
+    ]
 
 
 def segments(rt: OpenPipeline, name: str) -> list[tuple[QueryState, list[int]]]:
-    """The spans in which the query was in force without a new beginning, with the boundaries at which each answered: due and committed."""
+    """The spans in which the query was in force without a new beginning, with the boundaries at which each answered:
+    due and committed.
+    """
     last, first = rt.ledger.committed(), rt.ledger.first()
     if last is None or first is None:
         return []
@@ -118,7 +129,8 @@ def segments(rt: OpenPipeline, name: str) -> list[tuple[QueryState, list[int]]]:
         query_state = queries_at(mine, begin).get(name)
         if query_state and query_state.is_active:
             query = parsed(query_state.sql, rt.catalog)
-            found.append((query_state, [t for t in range(-(-begin // query.every) * query.every, end, query.every) if query.due(t)]))
+            found.append((query_state,
+                          [t for t in range(-(-begin // query.every) * query.every, end, query.every) if query.due(t)]))
     return found
 
 
@@ -136,14 +148,17 @@ def explain(chooser: Chooser, query: str, statistics: Mapping[str, Any] | None =
 
 
 def verify(rt: OpenPipeline, name: str | None = None, engine: str = "duckdb") -> dict[str, Any]:
-    """Every published answer of every query (or one) against its plain SQL over the stream tables, in INTERFACE's shape."""
+    """Every published answer of every query (or one) against its plain SQL over the stream tables, in INTERFACE's
+    shape.
+    """
     agreed.streams(rt)
     names = [name] if name is not None else sorted(queries_at(rt.ledger.all_changes()))
     with repair.told(rt):
         integrity.check(rt, (f"streams/{stream}" for stream in rt.pipeline.streams))
         said = {n: _verified(rt, n, engine) for n in names if name is not None or segments(rt, n)}
     if name is not None and said[name].get("left") and not said[name]["boundaries"]:
-        raise ForebayError("rows-left", f"the rows behind every answer of {name!r} have left by `keep`: they cannot be recomputed",
+        raise ForebayError("rows-left",
+                           f"the rows behind every answer of {name!r} have left by `keep`: they cannot be recomputed",
                            hint="a longer `keep` in forebay.yml keeps rows from now on")
     return {"queries": said}
 
@@ -152,14 +167,28 @@ def _verified(rt: OpenPipeline, name: str, engine: str) -> dict[str, Any]:
     table, known = requests.show(rt, name).table, set(published(rt, name))
     spans = [(s, b) for s, b in segments(rt, name) if s.table == table and b]
     first = [max(retention.unsure(rt, parsed(s.sql, rt.catalog), b), sum(t not in known for t in b)) for s, b in spans]
-    differences = [d for (query_state, boundaries), k in zip(spans, first) for d in _differences(rt, query_state, boundaries, k, engine)]
+    differences = [
+        d for (query_state, boundaries), k in zip(spans, first)
+        for d in _differences(rt, query_state, boundaries, k, engine)
+    ]
     count = sum(len(b) - k for (_, b), k in zip(spans, first))
     equal = count - len({d["boundary"] for d in differences})
-    return {"boundaries": count, "equal": equal, "differences": differences, **({"left": sum(first)} if any(first) else {})}
+    return {
+        "boundaries": count,
+        "equal": equal,
+        "differences": differences,
+        **({
+            "left": sum(first)
+        } if any(first) else {})
+    }
 
 
-def _differences(rt: OpenPipeline, query_state: QueryState, boundaries: list[int], first: int, engine: str) -> list[dict[str, Any]]:
-    """From the first boundary on whose rows are all there; a row query's answer depends on which boundary was before it."""
+def _differences(rt: OpenPipeline, query_state: QueryState, boundaries: list[int], first: int,
+                 engine: str) -> list[dict[str, Any]]:
+    """From the first boundary on whose rows are all there.
+
+    A row query's answer depends on which boundary was before it.
+    """
     query, compared = parsed(query_state.sql, rt.catalog), boundaries[first:]
     if not compared:
         return []
@@ -169,15 +198,26 @@ def _differences(rt: OpenPipeline, query_state: QueryState, boundaries: list[int
     got, found = rows(rt, query_state, compared), []
     for t in compared:
         answer = expected.get(t)
-        mine = got.filter(pc.equal(got["boundary"], pa.scalar(instant(t), got.schema.field("boundary").type))).drop_columns(["boundary"])
-        said = oracle.compare(answer, mine) if isinstance(answer, pa.Table) else [f"recomputation fails there: {answer}"]
+        mine = got.filter(pc.equal(got["boundary"],
+                                   pa.scalar(instant(t),
+                                             got.schema.field("boundary").type))).drop_columns(["boundary"])
+        said = oracle.compare(answer, mine) if isinstance(answer,
+                                                          pa.Table) else [f"recomputation fails there: {answer}"]
         found += [{"boundary": t, "difference": d} for d in said]
     return found
 
 
 def _described(rt: OpenPipeline, sources: set[str]) -> dict[str, Table]:
-    streams = {n: Table({c: str(t) for c, t in s.columns.items()}, s.event_time) for n, s in rt.pipeline.streams.items() if n in sources}
-    return streams | {n: Table({c: str(t) for c, t in r.columns.items()}) for n, r in rt.pipeline.relations.items() if n in sources}
+    streams = {
+        n: Table({
+            c: str(t) for c, t in s.columns.items()
+        }, s.event_time) for n, s in rt.pipeline.streams.items() if n in sources
+    }
+    return streams | {
+        n: Table({
+            c: str(t) for c, t in r.columns.items()
+        }) for n, r in rt.pipeline.relations.items() if n in sources
+    }
 
 
 def _raw(rt: OpenPipeline, query: Query) -> dict[str, Any]:

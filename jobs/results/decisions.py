@@ -26,9 +26,17 @@ def document(rt: OpenPipeline, name: str) -> dict[str, Any]:
             pinned = (asked := queries_at(changes, batch.first_boundary).get(name)) is not None and asked.pin == plan
             before = decisions[-1]["plan"] if decisions and decisions[-1]["boundary"] >= since else plan
             rest = _written(choice.in_force(written, batch.first_boundary, plan, since), pinned)
-            decisions.append({"batch": batch.number, "boundary": batch.first_boundary, "boundaries": batch.boundary_count, "plan": plan,
-                              "text_since": None if since == BEFORE_ALL else since, "switched_from": None if before == plan else before,
-                              "measured_s": _measured(batch, name), "started": started, **rest})
+            decisions.append({
+                "batch": batch.number,
+                "boundary": batch.first_boundary,
+                "boundaries": batch.boundary_count,
+                "plan": plan,
+                "text_since": None if since == BEFORE_ALL else since,
+                "switched_from": None if before == plan else before,
+                "measured_s": _measured(batch, name),
+                "started": started,
+                **rest
+            })
     return {"query": name, "pinned": query_state.pin, "regret_s": _regret(decisions), "decisions": decisions}
 
 
@@ -40,14 +48,17 @@ def _written(row: Mapping[str, Any] | None, pinned: bool) -> dict[str, Any]:
 
 
 def _measured(batch: CommittedBatch, name: str) -> float:
-    """Seconds a boundary as if the query were alone: its own tasks and what every batch costs; tasks of other queries are theirs."""
+    """Seconds a boundary as if the query were alone: its own tasks and what every batch costs.
+
+    Tasks of other queries are theirs.
+    """
     others = sum(s for n, s in batch.task_seconds.items() if n != name)
     return max(batch.seconds - others, batch.task_seconds.get(name, 0.0)) / batch.boundary_count
 
 
 def regret(entry: Mapping[str, Any]) -> float | None:
-    """Measured seconds less the best candidate's, estimated from the same statistics; of batches of one boundary only, since prices are of one, and
-    not of a process's first, which also starts Spark whatever the plan."""
+    """Measured seconds less the best candidate's, estimated from the same statistics; of batches of one boundary only,
+    since prices are of one, and not of a process's first, which also starts Spark whatever the plan."""
     counts = entry["best_s"] is not None and entry["boundaries"] == 1 and not entry["started"]
     return float(entry["measured_s"] - entry["best_s"]) if counts else None
 

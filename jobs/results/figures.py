@@ -1,4 +1,7 @@
-"""What `forebay stats` says: figures of streams, queries and joins from what was observed; nothing is sampled or decided here."""
+"""What `forebay stats` says: figures of streams, queries and joins from what was observed.
+
+Nothing is sampled or decided here.
+"""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -18,7 +21,10 @@ from optimizer.statistics.observed import Observed
 
 
 def document(statistics: Statistics) -> dict[str, Any]:
-    """Streams first, from the newest query that saw each, then every active query that was sampled. `age` is in boundaries answered since."""
+    """Streams first, from the newest query that saw each, then every active query that was sampled.
+
+    `age` is in boundaries answered since.
+    """
     rt = statistics.pipe
     last = rt.ledger.committed()
 
@@ -34,13 +40,24 @@ def document(statistics: Statistics) -> dict[str, Any]:
                 found[name] = (query, known)
     streams = {s: _stream(rt, s, found) for s in rt.pipeline.streams}
     queries = {n: _query(q, known) for n, (q, known) in found.items()}
-    return {part: {n: {**said, "age": age(said["from"])} for n, said in each.items()} for part, each in (("streams", streams), ("queries", queries))}
+    return {
+        part: {
+            n: {
+                **said, "age": age(said["from"])
+            } for n, said in each.items()
+        } for part, each in (("streams", streams), ("queries", queries))
+    }
 
 
 def _stream(rt: OpenPipeline, stream: str, found: Mapping[str, tuple[Query, Observed]]) -> dict[str, Any]:
-    seen = [(known.at or 0, known.inputs[i], known.batch) for q, known in found.values() for i, d in enumerate(q.inputs) if d.source == stream]
+    seen = [(known.at or 0, known.inputs[i], known.batch)
+            for q, known in found.values()
+            for i, d in enumerate(q.inputs)
+            if d.source == stream]
     path = f"streams/{stream}"
-    stored = sum(f.rows for f in rt.table(path).refresh().files()) if tables.exists(places.join(rt.pipeline.warehouse, path)) else 0
+    stored = sum(
+        f.rows
+        for f in rt.table(path).refresh().files()) if tables.exists(places.join(rt.pipeline.warehouse, path)) else 0
     if not seen:
         return {"rows": stored, "rate": None, "rows_a_batch": None, "late": None, "from": None}
     at, one, batch = max(seen, key=lambda s: s[0])
@@ -49,10 +66,23 @@ def _stream(rt: OpenPipeline, stream: str, found: Mapping[str, tuple[Query, Obse
 
 def _query(query: Query, known: Observed) -> dict[str, Any]:
     asked = shape(query)
-    joins = [{"on": " = ".join(_names(query, asked, c)), "keys": known.classes[c].keys, "sampled": known.classes[c].share, "overlap": overlap(known.classes[c]),
-              "heaviest": heaviest(known.classes[c]), "selectivity": agreement(known.classes[c])} for c in range(len(asked.keys))]
-    return {"from": known.at, "weight": known.weight, "groups": known.groups, "fanout": fanout(known), "counted": known.fanout is not None,
-            "inputs": inputs(query, known), "joins": joins}
+    joins = [{
+        "on": " = ".join(_names(query, asked, c)),
+        "keys": known.classes[c].keys,
+        "sampled": known.classes[c].share,
+        "overlap": overlap(known.classes[c]),
+        "heaviest": heaviest(known.classes[c]),
+        "selectivity": agreement(known.classes[c])
+    } for c in range(len(asked.keys))]
+    return {
+        "from": known.at,
+        "weight": known.weight,
+        "groups": known.groups,
+        "fanout": fanout(known),
+        "counted": known.fanout is not None,
+        "inputs": inputs(query, known),
+        "joins": joins
+    }
 
 
 def _names(query: Query, asked: Shape, c: int) -> list[str]:

@@ -1,4 +1,7 @@
-"""What a query's batches and plans were: one point a batch, one span a plan in force; read from the ledger and files' own counts, nothing is priced here."""
+"""What a query's batches and plans were: one point a batch, one span a plan in force.
+
+Read from the ledger and files' own counts, nothing is priced here.
+"""
 from __future__ import annotations
 
 import json
@@ -26,8 +29,8 @@ from optimizer.query.shape import shape
 
 @dataclass(frozen=True)
 class BatchPoint:
-    """One committed batch as one query saw it: its first and last boundary; `at` is when it was committed, `asked_by` is what made it run:
-    a kind of trigger (`cli`: a command) and a DAG run."""
+    """One committed batch as one query saw it: its first and last boundary; `at` is when it was committed, `asked_by`
+    is what made it run: a kind of trigger (`cli`: a command) and a DAG run."""
 
     batch: int
     at: int
@@ -39,7 +42,10 @@ class BatchPoint:
 
 @dataclass(frozen=True)
 class Span:
-    """A plan in force without a break. `decision` is the ledger's row about it, None where it was taken by rule or by a pin alone."""
+    """A plan in force without a break.
+
+    `decision` is the ledger's row about it, None where it was taken by rule or by a pin alone.
+    """
 
     plan: Plan
     query: Query
@@ -60,7 +66,9 @@ class Span:
 
 @dataclass(frozen=True)
 class QueryRecords:
-    """What is read once for all batches of a query: commits by batch, joins by boundary, decisions as they were written."""
+    """What is read once for all batches of a query: commits by batch, joins by boundary, decisions as they were
+    written.
+    """
 
     commits: Mapping[int, CommittedBatch]
     joins: Mapping[int, tuple[float, float]]
@@ -70,7 +78,8 @@ class QueryRecords:
 def spans(rt: OpenPipeline, name: str) -> tuple[Span, ...]:
     """Oldest first."""
     document = decisions.document(rt, name)
-    known = QueryRecords({t.number: t for t in rt.ledger.committed_batches()}, statistics_table.joins(rt, name), choice.rows(rt, name))
+    known = QueryRecords({t.number: t for t in rt.ledger.committed_batches()}, statistics_table.joins(rt, name),
+                         choice.rows(rt, name))
     grouped = list[list[dict[str, Any]]]()
     for entry in document["decisions"]:
         if not grouped or any(grouped[-1][-1][key] != entry[key] for key in ("plan", "text_since")):
@@ -80,9 +89,12 @@ def spans(rt: OpenPipeline, name: str) -> tuple[Span, ...]:
 
 
 def weighed(rt: OpenPipeline, name: str, found: Iterable[Span], after: int) -> tuple[Span, ...]:
-    """With the bytes of state after each batch later than this one: each is a look at a version of a table, so old ones are not looked at again."""
+    """With the bytes of state after each batch later than this one: each is a look at a version of a table, so old ones
+    are not looked at again.
+    """
     sizes = _state_bytes(rt, name, after)
-    return tuple(replace(s, points=tuple(_with_bytes(p, s, sizes) if p.batch > after else p for p in s.points)) for s in found)
+    return tuple(
+        replace(s, points=tuple(_with_bytes(p, s, sizes) if p.batch > after else p for p in s.points)) for s in found)
 
 
 def _with_bytes(point: BatchPoint, span: Span, sizes: Mapping[int, int]) -> BatchPoint:
@@ -94,7 +106,9 @@ def _state_bytes(rt: OpenPipeline, name: str, after: int) -> dict[int, int]:
     """What a query's state took on the disk after each batch that changed it, as far as its tables are still there."""
     found: dict[int, int] = {}
     base = places.join(rt.pipeline.warehouse, "state", name)
-    for path in (places.join(base, epoch, s) for epoch in places.listed(base) for s in places.listed(places.join(base, epoch))):
+    for path in (places.join(base, epoch, s)
+                 for epoch in places.listed(base)
+                 for s in places.listed(places.join(base, epoch))):
         for batch, size in _sizes(path, after).items():
             found[batch] = found.get(batch, 0) + size
     return found
@@ -123,9 +137,11 @@ def _span(rt: OpenPipeline, name: str, entries: list[dict[str, Any]], known: Que
     query_state = queries_at(rt.ledger.all_changes(), first["boundary"])[name]
     query = parsed(query_state.sql, rt.catalog)
     since = _text_since(first)
-    decision = next((r for r in reversed(known.written) if since <= r["boundary"] <= first["boundary"] and r["plan"] == first["plan"]), None)
+    decision = next((r for r in reversed(known.written)
+                     if since <= r["boundary"] <= first["boundary"] and r["plan"] == first["plan"]), None)
     plan = decode_form(decision["form"]) if decision else named(query, first["plan"])
-    return Span(plan, query, query_state.sql, first["switched_from"], first["reason"], tuple(_point(rt, query, e, known) for e in entries), decision)
+    return Span(plan, query, query_state.sql, first["switched_from"], first["reason"],
+                tuple(_point(rt, query, e, known) for e in entries), decision)
 
 
 def _text_since(entry: Mapping[str, Any]) -> int:
@@ -146,9 +162,17 @@ def _metrics(rt: OpenPipeline, query: Query, entry: Mapping[str, Any], known: Qu
     """Seconds are of one boundary."""
     last = _last(rt, entry)
     joined, fan_out = known.joins.get(last, (None, None))
-    said = {"measured_s": entry["measured_s"], "predicted_s": entry["predicted_s"], "best_s": entry["best_s"], "regret_s": decisions.regret(entry),
-            "state_rows": _state_rows(known.written, entry), "rows": _arrived(rt, query, entry["boundary"] - rt.pipeline.batch, last),
-            "joined_rows": joined, "fan_out": fan_out, "boundaries": entry["boundaries"]}
+    said = {
+        "measured_s": entry["measured_s"],
+        "predicted_s": entry["predicted_s"],
+        "best_s": entry["best_s"],
+        "regret_s": decisions.regret(entry),
+        "state_rows": _state_rows(known.written, entry),
+        "rows": _arrived(rt, query, entry["boundary"] - rt.pipeline.batch, last),
+        "joined_rows": joined,
+        "fan_out": fan_out,
+        "boundaries": entry["boundaries"]
+    }
     return {k: float(v) for k, v in said.items() if v is not None}
 
 
@@ -162,5 +186,7 @@ def _state_rows(written: list[dict[str, Any]], entry: Mapping[str, Any]) -> floa
 def _arrived(rt: OpenPipeline, query: Query, before: int, last: int) -> int:
     """Rows of the query's streams that its batch counted first."""
     streams = {i.source for i in query.inputs if i.is_stream}
-    stored = [rt.table(f"streams/{s}") for s in streams if tables.exists(places.join(rt.pipeline.warehouse, "streams", s))]
+    stored = [
+        rt.table(f"streams/{s}") for s in streams if tables.exists(places.join(rt.pipeline.warehouse, "streams", s))
+    ]
     return sum(count for table in stored for _, count in row_counts.by_boundary(table, before, last))

@@ -1,7 +1,8 @@
-"""The end of a Delta table's log as it lies on a disk: which commits are torn, which change data; it reads the log's JSON and opens no table.
+"""The end of a Delta table's log as it lies on a disk: which commits are torn, which change data; it reads the log's
+JSON and opens no table.
 
-A power cut can leave a commit's file empty or cut off, although the commit was reported as done: delta-rs takes an empty one for a commit without actions,
-and refuses to open a table with one that is cut off.
+A power cut can leave a commit's file empty or cut off, although the commit was reported as done: delta-rs takes an
+empty one for a commit without actions, and refuses to open a table with one that is cut off.
 """
 from __future__ import annotations
 
@@ -19,8 +20,9 @@ DIGITS = 20          # of a version in the name of its commit
 
 @dataclass(frozen=True)
 class Commit:
-    """What one commit did. `data_files` are the paths that its adds and removes name where they say that data changed, `added` all that it adds;
-    `hides_rows`: whether a file that it adds comes with a list of rows that do not count any more (a deletion vector).
+    """What one commit did. `data_files` are the paths that its adds and removes name where they say that data changed,
+    `added` all that it adds; `hides_rows`: whether a file that it adds comes with a list of rows that do not count any
+    more (a deletion vector).
 
     Example: after `OPTIMIZE`, whose files hold the same rows as before, `Commit(7, "OPTIMIZE", frozenset())`."""
 
@@ -39,7 +41,8 @@ def commit_path(table: str, version: int) -> str:
 def versions(table: str) -> list[int]:
     """Of the commits whose file is in the log, ascending; older ones may have been cleaned up behind a checkpoint."""
     names = places.listed(places.join(table, "_delta_log"))
-    return sorted(int(n[:DIGITS]) for n in names if n.endswith(".json") and n[:DIGITS].isdigit() and len(n) == DIGITS + 5)
+    return sorted(
+        int(n[:DIGITS]) for n in names if n.endswith(".json") and n[:DIGITS].isdigit() and len(n) == DIGITS + 5)
 
 
 def read(table: str, version: int) -> Commit:
@@ -52,7 +55,8 @@ def read(table: str, version: int) -> Commit:
     data_files = frozenset(str(c["path"]) for c in changed if c.get("dataChange", True))
     adds = [a["add"] for a in actions if "add" in a]
     hides_rows = any(add.get("deletionVector") for add in adds)
-    return Commit(version, str(info.get("operation", "a commit")), data_files, frozenset(str(a["path"]) for a in adds), hides_rows, torn=not actions)
+    return Commit(version, str(info.get("operation", "a commit")), data_files, frozenset(str(a["path"]) for a in adds),
+                  hides_rows, torn=not actions)
 
 
 def _actions(path: str) -> Iterator[dict[str, Any]]:
@@ -63,7 +67,10 @@ def _actions(path: str) -> Iterator[dict[str, Any]]:
 
 
 def torn(table: str) -> list[int]:
-    """Versions of commits that a power cut has left empty, and the last one if it is cut off. A store writes a commit whole or not at all."""
+    """Versions of commits that a power cut has left empty, and the last one if it is cut off.
+
+    A store writes a commit whole or not at all.
+    """
     if isinstance(table, places.Remote):
         return []
     listed = versions(table)
@@ -74,7 +81,8 @@ def torn(table: str) -> list[int]:
 def mend_end(table: str, after: int = -1) -> int:
     """Takes torn commits off the end of the log, as if they had never been, down to this version; gives how many.
 
-    Only for who holds the pipeline: nothing relies on them, since what would have waited until they were on the disk."""
+    Only for who holds the pipeline: nothing relies on them, since what would have waited until they were on the
+    disk."""
     listed, broken = versions(table), set(torn(table))
     end = list(takewhile(lambda v: v in broken and v > after, reversed(listed)))
     for version in end:

@@ -21,9 +21,11 @@ MESSAGES = {
     "no-place": "{} cannot be made: there can be no folder",
 }
 HINTS = {
-    "disk-full": "free space, then run again: nothing was published of what had begun; `forebay doctor` shows what takes it",
+    "disk-full": "free space, then run again: nothing was published of what had begun; `forebay doctor` shows what "
+                 "takes it",
     "read-only": "mount it for writing, or name another `warehouse` in forebay.yml",
-    "no-permission": "give the user who runs Forebay the right to read and write there, or name another `warehouse` in forebay.yml",
+    "no-permission": "give the user who runs Forebay the right to read and write there, or name another `warehouse` in "
+                     "forebay.yml",
     "no-place": "name as `warehouse` in forebay.yml a folder, or where one can be made",
 }
 

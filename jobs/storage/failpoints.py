@@ -1,4 +1,7 @@
-"""Named places where a test can stop the program as a crash would; without FOREBAY_FAILPOINT they do nothing, and a name that is not registered is refused."""
+"""Named places where a test can stop the program as a crash would.
+
+Without FOREBAY_FAILPOINT they do nothing, and a name that is not registered is refused.
+"""
 from __future__ import annotations
 
 import os
@@ -8,12 +11,15 @@ from collections import Counter
 from optimizer.errors import ForebayError
 
 NAMES = frozenset({
-    "ingest.before-land", "ingest.after-good", "ingest.after-land", "ingest.before-stream", "ingest.after-stream", "ingest.before-quarantine",
-    "ingest.after-quarantine", "ingest.before-files", "ingest.after-files", "ingest.before-recover", "ingest.after-recover", "ingest.after-stage",
-    "request.before-commit", "request.after-commit", "batch.before-mark", "batch.after-mark", "batch.before-intent", "batch.after-intent", "batch.after-tasks",
-    "batch.before-state", "batch.before-table", "batch.after-table", "batch.after-state",
-    "batch.after-results", "batch.before-commit", "batch.after-commit", "batch.after-discard", "recover.before", "recover.after",
-    "compact.before", "compact.after", "keep.before", "keep.after", "relations.before-write", "relations.before-commit", "relations.after-commit"})
+    "ingest.before-land", "ingest.after-good", "ingest.after-land", "ingest.before-stream", "ingest.after-stream",
+    "ingest.before-quarantine", "ingest.after-quarantine", "ingest.before-files", "ingest.after-files",
+    "ingest.before-recover", "ingest.after-recover", "ingest.after-stage", "request.before-commit",
+    "request.after-commit", "batch.before-mark", "batch.after-mark", "batch.before-intent", "batch.after-intent",
+    "batch.after-tasks", "batch.before-state", "batch.before-table", "batch.after-table", "batch.after-state",
+    "batch.after-results", "batch.before-commit", "batch.after-commit", "batch.after-discard", "recover.before",
+    "recover.after", "compact.before", "compact.after", "keep.before", "keep.after", "relations.before-write",
+    "relations.before-commit", "relations.after-commit"
+})
 ACTIONS = ("kill", "raise", "exit")
 _passes: Counter[str] = Counter()
 

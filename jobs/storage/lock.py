@@ -1,4 +1,8 @@
-"""One runner a pipeline: an OS lock that the kernel releases with the process, so a killed runner never blocks the next; it reads no table."""
+"""One runner a pipeline: an OS lock that the kernel releases with the process, so a killed runner never blocks the
+next.
+
+It reads no table.
+"""
 from __future__ import annotations
 
 import fcntl
@@ -18,7 +22,10 @@ PATIENCE = 2.0       # seconds a second runner waits before it gives up (INTERFA
 
 @contextmanager
 def held(warehouse: str, patience: float = PATIENCE) -> Iterator[None]:
-    """Holds the pipeline, or says who does. Between machines the ledger's put-if-absent decides; this is the fast path on one."""
+    """Holds the pipeline, or says who does.
+
+    Between machines the ledger's put-if-absent decides; this is the fast path on one.
+    """
     path = _file(warehouse)
     with disk.writing(os.path.dirname(path)):
         os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -26,7 +33,10 @@ def held(warehouse: str, patience: float = PATIENCE) -> Iterator[None]:
     with file:
         _take(file.fileno(), path, time.monotonic() + patience)
         file.truncate(0)
-        file.write(f"process {os.getpid()} on {socket.gethostname()} since {time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())}")
+        file.write(
+            f"process {os.getpid()} on {socket.gethostname()} since "
+            f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())}"
+        )
         file.flush()
         try:
             yield
@@ -51,5 +61,6 @@ def _take(handle: int, path: str, deadline: float) -> None:
                 with open(path, encoding="utf-8") as file:
                     holder = file.read() or "another process"
                 raise ForebayError("held", f"the pipeline is held by {holder}",
-                                   hint="wait for it, or end that process; `query …` and `pin` never wait", exit_code=3) from None
+                                   hint="wait for it, or end that process; `query …` and `pin` never wait",
+                                   exit_code=3) from None
             time.sleep(0.05)

@@ -1,6 +1,8 @@
-"""Where bytes are: a local path is a plain string, and a `Remote` is a URI that carries how its store is reached; no table and no row is known here.
+"""Where bytes are: a local path is a plain string, and a `Remote` is a URI that carries how its store is reached; no
+table and no row is known here.
 
-Each function takes either. A local path costs one check of its class; all that a store needs is imported when the first remote path is used.
+Each function takes either. A local path costs one check of its class; all that a store needs is imported when the first
+remote path is used.
 """
 from __future__ import annotations
 
@@ -19,7 +21,11 @@ from optimizer.errors import ForebayError
 
 
 class Remote(str):
-    """A URI with its store's settings: it is pickled with them, so that a task elsewhere reads and writes as the driver does; shown, it has no secret."""
+    """A URI with its store's settings: it is pickled with them, so that a task elsewhere reads and writes as the driver
+    does.
+
+    Shown, it has no secret.
+    """
 
     settings: store.Settings
 
@@ -83,10 +89,12 @@ def listed(path: str) -> list[str]:
 def newest(path: str) -> float:
     """When the file, or the last file in the folder, was written: seconds since 1970, 0 where there is none."""
     if isinstance(path, Remote):
-        return max((found.mtime_ns / 1e9 for found in [_info(path), *_under(path, deep=True)] if found.mtime_ns), default=0.0)
+        return max((found.mtime_ns / 1e9 for found in [_info(path), *_under(path, deep=True)] if found.mtime_ns),
+                   default=0.0)
     if not os.path.isdir(path):
         return os.path.getmtime(path)
-    return max((os.path.getmtime(os.path.join(folder, name)) for folder, _, names in os.walk(path) for name in names), default=0.0)
+    return max((os.path.getmtime(os.path.join(folder, name)) for folder, _, names in os.walk(path) for name in names),
+               default=0.0)
 
 
 def size_and_time(path: str) -> tuple[int, int]:
@@ -122,7 +130,8 @@ def fetched(path: str) -> Iterator[str]:
 
 
 def sync(path: str) -> None:
-    """Everything written so far to the file system of this folder is on its disk when this returns; what a store takes is kept when it says so.
+    """Everything written so far to the file system of this folder is on its disk when this returns; what a store takes
+    is kept when it says so.
 
     One call for all files: each by itself costs four milliseconds on a disk, all together hardly more than one."""
     if isinstance(path, Remote):
@@ -168,9 +177,11 @@ def move(source: str, target: str) -> None:
 
 @contextmanager
 def draft(folder: str) -> Iterator[str]:
-    """A local folder to write files into: the folder itself, or one whose files are sent to the store when all went well.
+    """A local folder to write files into: the folder itself, or one whose files are sent to the store when all went
+    well.
 
-    A whole file is one request, or a few; a writer on the store itself makes one for each of its writes, and the footer has to be read back.
+    A whole file is one request, or a few; a writer on the store itself makes one for each of its writes, and the footer
+    has to be read back.
     """
     if not isinstance(folder, Remote):
         make_folder(folder)

@@ -1,4 +1,5 @@
-"""How a store on S3 is reached: Hadoop's settings and AWS's variables as delta-rs, Arrow and DuckDB want them, with patience for seconds.
+"""How a store on S3 is reached: Hadoop's settings and AWS's variables as delta-rs, Arrow and DuckDB want them, with
+patience for seconds.
 
 Nothing here knows tables. DuckDB reads through Arrow, since its own extension for S3 would have to be downloaded.
 """
@@ -16,33 +17,61 @@ from optimizer.errors import ForebayError, failed, first_line
 
 Settings = tuple[tuple[str, str], ...]      # Hadoop's names without `fs.s3a.`, sorted: a key of caches
 SCHEMES = ("s3a", "s3", "s3n")
-WHOLE = 4 << 20                             # bytes up to which a file is fetched by one request, and not by parts as it is read
+# bytes up to which a file is fetched by one request, and not by parts as it is read
+WHOLE = 4 << 20
 CONNECT, REQUEST, RETRIES = 3, 30, 2        # seconds, seconds, times
-ENVIRONMENT = {"access.key": "AWS_ACCESS_KEY_ID", "secret.key": "AWS_SECRET_ACCESS_KEY", "session.token": "AWS_SESSION_TOKEN",
-               "endpoint.region": "AWS_REGION", "endpoint": "AWS_ENDPOINT_URL"}
+ENVIRONMENT = {
+    "access.key": "AWS_ACCESS_KEY_ID",
+    "secret.key": "AWS_SECRET_ACCESS_KEY",
+    "session.token": "AWS_SESSION_TOKEN",
+    "endpoint.region": "AWS_REGION",
+    "endpoint": "AWS_ENDPOINT_URL"
+}
 _SIGNS = {
     "no-bucket": ("NoSuchBucket", "NO_SUCH_BUCKET", "bucket does not exist"),
-    "no-access": ("AccessDenied", "ACCESS_DENIED", "InvalidAccessKeyId", "INVALID_ACCESS_KEY_ID", "SignatureDoesNotMatch", "SIGNATURE_DOES_NOT_MATCH",
-                  "403 Forbidden", "InvalidToken", "ExpiredToken", "status code 401", "HTTP status 403", "HTTP response code: 403"),
-    "no-store": ("error sending request", "NETWORK_CONNECTION", "curlCode", "connect error", "timed out", "dns error", "169.254.169.254"),
+    "no-access": ("AccessDenied", "ACCESS_DENIED", "InvalidAccessKeyId", "INVALID_ACCESS_KEY_ID",
+                  "SignatureDoesNotMatch", "SIGNATURE_DOES_NOT_MATCH", "403 Forbidden", "InvalidToken", "ExpiredToken",
+                  "status code 401", "HTTP status 403", "HTTP response code: 403"),
+    "no-store": ("error sending request", "NETWORK_CONNECTION", "curlCode", "connect error", "timed out", "dns error",
+                 "169.254.169.254"),
 }
 _HINTS = {
     "no-bucket": "make the bucket, or correct `warehouse` in forebay.yml",
-    "no-access": "set spark.hadoop.fs.s3a.access.key and .secret.key under `spark: settings` in forebay.yml, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
-    "no-store": "see that the endpoint answers and that spark.hadoop.fs.s3a.endpoint under `spark: settings` in forebay.yml (or AWS_ENDPOINT_URL) names it",
+    "no-access": "set spark.hadoop.fs.s3a.access.key and .secret.key under `spark: settings` in forebay.yml, or "
+                 "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+    "no-store": "see that the endpoint answers and that spark.hadoop.fs.s3a.endpoint under `spark: settings` in "
+                "forebay.yml (or AWS_ENDPOINT_URL) names it",
 }
-_SAID = {"no-bucket": "its bucket does not exist", "no-access": "its store refuses these credentials", "no-store": "its store cannot be reached"}
+_SAID = {
+    "no-bucket": "its bucket does not exist",
+    "no-access": "its store refuses these credentials",
+    "no-store": "its store cannot be reached"
+}
 
 
 def settings(uri: str, given: Mapping[str, str]) -> Settings:
-    """What concerns the URI's bucket: `fs.s3a.bucket.NAME.…` before `fs.s3a.…` before AWS's variables, taken now, so that tasks need not have them."""
+    """What concerns the URI's bucket: `fs.s3a.bucket.NAME.…` before `fs.s3a.…` before AWS's variables, taken now, so
+    that tasks need not have them.
+    """
     scheme, _, rest = uri.partition("://")
     bucket = rest.split("/")[0]
     if scheme not in SCHEMES or not bucket:
-        raise ForebayError("bad-config", f"warehouse {uri} is neither a local path nor a bucket on S3", hint="write a local path, or s3a://BUCKET/PATH")
-    hadoop = {k.removeprefix("spark.hadoop.").removeprefix("fs.s3a."): v for k, v in given.items() if k.removeprefix("spark.hadoop.").startswith("fs.s3a.")}
+        raise ForebayError("bad-config", f"warehouse {uri} is neither a local path nor a bucket on S3",
+                           hint="write a local path, or s3a://BUCKET/PATH")
+    hadoop = {
+        k.removeprefix("spark.hadoop.").removeprefix("fs.s3a."): v
+        for k, v in given.items()
+        if k.removeprefix("spark.hadoop.").startswith("fs.s3a.")
+    }
     own = f"bucket.{bucket}."
-    said = {**{k: v for k, v in hadoop.items() if not k.startswith("bucket.")}, **{k.removeprefix(own): v for k, v in hadoop.items() if k.startswith(own)}}
+    said = {
+        **{
+            k: v for k, v in hadoop.items() if not k.startswith("bucket.")
+        },
+        **{
+            k.removeprefix(own): v for k, v in hadoop.items() if k.startswith(own)
+        }
+    }
     environment = {k: os.environ[name] for k, name in ENVIRONMENT.items() if os.environ.get(name)}
     if "access.key" in said:      # credentials are one thing: never half from here, half from there
         environment = {k: v for k, v in environment.items() if k not in ("access.key", "secret.key", "session.token")}
@@ -66,11 +95,22 @@ def _options(key: Settings) -> dict[str, str]:
     said = dict(key)
     endpoint = _endpoint(said)
     found = {name: said[k] for k, name in ENVIRONMENT.items() if k in said and k != "endpoint"}
-    # The commit of a Delta version is put-if-absent: the store itself decides between two runners, and no lock table is needed.
-    found |= {"aws_conditional_put": "etag", "connect_timeout": f"{CONNECT}s", "timeout": f"{REQUEST}s", "max_retries": str(RETRIES), "retry_timeout": "10s"}
-    found |= {"AWS_ENDPOINT_URL": endpoint, "AWS_ALLOW_HTTP": "true" if endpoint.startswith("http:") else "false"} if endpoint else {}
+    # The commit of a Delta version is put-if-absent: the store itself decides between two runners, and no lock table is
+    # needed.
+    found |= {
+        "aws_conditional_put": "etag",
+        "connect_timeout": f"{CONNECT}s",
+        "timeout": f"{REQUEST}s",
+        "max_retries": str(RETRIES),
+        "retry_timeout": "10s"
+    }
+    found |= {
+        "AWS_ENDPOINT_URL": endpoint,
+        "AWS_ALLOW_HTTP": "true" if endpoint.startswith("http:") else "false"
+    } if endpoint else {}
     if endpoint or "path.style.access" in said:
-        found["AWS_VIRTUAL_HOSTED_STYLE_REQUEST"] = "false" if said.get("path.style.access", "true").lower() == "true" else "true"
+        found["AWS_VIRTUAL_HOSTED_STYLE_REQUEST"] = "false" if said.get("path.style.access",
+                                                                        "true").lower() == "true" else "true"
     return found | ({"AWS_SKIP_SIGNATURE": "true"} if _anonymous(said) else {})
 
 
@@ -85,11 +125,17 @@ def _filesystem(key: Settings, process: int) -> Any:
 
     said, endpoint = dict(key), _endpoint(dict(key))
     scheme, _, host = endpoint.partition("://")
-    keys = {"access_key": said.get("access.key"), "secret_key": said.get("secret.key"), "session_token": said.get("session.token")}
+    keys = {
+        "access_key": said.get("access.key"),
+        "secret_key": said.get("secret.key"),
+        "session_token": said.get("session.token")
+    }
     credentials = {"anonymous": True} if _anonymous(said) else keys
-    return fs.S3FileSystem(**credentials, region=said["endpoint.region"], endpoint_override=host or None, scheme=scheme or "https", connect_timeout=CONNECT,
-                           request_timeout=REQUEST, retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=RETRIES + 1), allow_delayed_open=True,
-                           force_virtual_addressing=bool(endpoint) and said.get("path.style.access", "true").lower() != "true")
+    return fs.S3FileSystem(
+        **credentials, region=said["endpoint.region"], endpoint_override=host or None, scheme=scheme or "https",
+        connect_timeout=CONNECT, request_timeout=REQUEST,
+        retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=RETRIES + 1), allow_delayed_open=True,
+        force_virtual_addressing=bool(endpoint) and said.get("path.style.access", "true").lower() != "true")
 
 
 def filesystem(key: Settings) -> Any:
@@ -128,7 +174,8 @@ def reached(uri: str) -> Iterator[None]:
     except FileNotFoundError as error:
         raise explained(uri, error) or error
     except OSError as error:
-        raise explained(uri, error) or failed("no-store", f"{uri}: {first_line(error)[:300]}", _HINTS["no-store"]) from error
+        raise explained(uri, error) or failed("no-store", f"{uri}: {first_line(error)[:300]}",
+                                              _HINTS["no-store"]) from error
 
 
 def explained(uri: str, error: BaseException) -> ForebayError | None:
@@ -137,4 +184,5 @@ def explained(uri: str, error: BaseException) -> ForebayError | None:
     code = next((c for c, signs in _SIGNS.items() if any(s in text for s in signs)), None)
     if code is None:
         return None
-    return ForebayError(code, f"{uri} cannot be used: {_SAID[code]}", hint=_HINTS[code], exit_code=1 if code == "no-store" else 2)
+    return ForebayError(code, f"{uri} cannot be used: {_SAID[code]}", hint=_HINTS[code],
+                        exit_code=1 if code == "no-store" else 2)

@@ -1,4 +1,7 @@
-"""A store as a file system that DuckDB reads from; it writes nothing (files are sent whole, see jobs.storage.places)."""
+"""A store as a file system that DuckDB reads from.
+
+It writes nothing (files are sent whole, see jobs.storage.places).
+"""
 from __future__ import annotations
 
 import io

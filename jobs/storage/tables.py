@@ -1,8 +1,8 @@
 """Delta tables as values: versions, files with their statistics, commits; the only place that imports delta-rs. One
 writer a table at a time (see jobs.storage.lock).
 
-Files are written by whoever has the rows; a table changes only by `commit`, which adds and removes files in one Delta version, fails when
-another process committed first, and carries the batch that it belongs to (`app_transactions`).
+Files are written by whoever has the rows; a table changes only by `commit`, which adds and removes files in one Delta
+version, fails when another process committed first, and carries the batch that it belongs to (`app_transactions`).
 """
 from __future__ import annotations
 
@@ -28,14 +28,16 @@ UNKNOWN = 2**62              # more NULLs than a file can have
 NANOSECONDS = {"milliseconds": 1_000_000, "microseconds": 1000, "nanoseconds": 1}      # of Parquet's units of time
 OURS = "forebay.commit"      # each commit of ours carries its own version under this name
 CHECKPOINT_EVERY = 50        # commits: a checkpoint takes some six milliseconds, reading fifty commits as long
-RETENTION = {"delta.logRetentionDuration": "interval 1 hours", "delta.deletedFileRetentionDuration": "interval 1 hours"}      # unless a table says otherwise
+# unless a table says otherwise
+RETENTION = {"delta.logRetentionDuration": "interval 1 hours", "delta.deletedFileRetentionDuration": "interval 1 hours"}
 MAGIC = b"PAR1"              # how a Parquet file ends
 Broken = DeltaError          # what a table that cannot be read or written raises here
 
 
 @dataclass(frozen=True)
 class File:
-    """One Parquet file of a table; `low` and `high` bound its integer and timestamp columns (integers, microseconds), `nulls` counts NULLs where known.
+    """One Parquet file of a table; `low` and `high` bound its integer and timestamp columns (integers, microseconds),
+    `nulls` counts NULLs where known.
 
     `File("a.parquet", 2, 900, {"_boundary": 10}, {"_boundary": 20})`: two rows, of boundaries from 10 to 20.
     """
@@ -56,7 +58,9 @@ class Conflict(ForebayError):
     """Another process committed to the table since it was read."""
 
     def __init__(self, message: str) -> None:
-        super().__init__("conflict", message, hint="another process runs this pipeline; nothing is lost, it goes on where that one stops", exit_code=3)
+        super().__init__("conflict", message,
+                         hint="another process runs this pipeline; nothing is lost, it goes on where that one stops",
+                         exit_code=3)
 
 
 class Table:
@@ -83,7 +87,10 @@ class Table:
 
     @property
     def features(self) -> frozenset[str]:
-        """Reader features the kernel would have to know; tables of an older protocol say column mapping by a property alone."""
+        """Reader features the kernel would have to know.
+
+        Tables of an older protocol say column mapping by a property alone.
+        """
         named = frozenset(self.handle.protocol().reader_features or ()) - {"timestampNtz"}
         mapping = self.properties.get("delta.columnMapping.mode", "none")
         return named if mapping == "none" else named | {"columnMapping"}
@@ -107,7 +114,9 @@ class Table:
         return self if version == self.version else Table(self.path, _handle(self.path, version))
 
     def stands(self) -> bool:
-        """Whether the log still has the commit that the handle is at: a table can be deleted, and made anew, while it is open."""
+        """Whether the log still has the commit that the handle is at: a table can be deleted, and made anew, while it
+        is open.
+        """
         return places.is_file(delta_log.commit_path(self.path, self.version))
 
     def outside(self) -> tuple[Commit, ...]:
@@ -121,8 +130,8 @@ class Table:
         return [f for f in self.files() if f.path in added] if added else []
 
     def changed_outside(self) -> Commit | None:
-        """The last commit of somebody else that changed rows, unless its changes were taken back: comments, properties and files that were only
-        put together differently change none."""
+        """The last commit of somebody else that changed rows, unless its changes were taken back: comments, properties
+        and files that were only put together differently change none."""
         commits = self.outside()
         if not commits:
             return None
@@ -148,8 +157,9 @@ class Table:
         return self.version > 0 and self.transaction(OURS) != self.version
 
     def trim(self) -> bool:
-        """Every CHECKPOINT_EVERY commits a checkpoint, with which delta-rs removes the commits before it that are older than the table's retention;
-        so opening it takes no longer with its age, and its log stays short. Gives whether one was made."""
+        """Every CHECKPOINT_EVERY commits a checkpoint, with which delta-rs removes the commits before it that are older
+        than the table's retention; so opening it takes no longer with its age, and its log stays short. Gives whether
+        one was made."""
         if self._checkpoint is None:
             self._checkpoint = _last_checkpoint(self.path)
         if self.version - self._checkpoint < CHECKPOINT_EVERY:
@@ -164,7 +174,8 @@ class Table:
     def _set_properties(self, properties: dict[str, str]) -> None:
         """What the last commit says of itself is said again: readers ask the last one."""
         told = {k: str(v) for k, v in self.metadata().items() if k.startswith("forebay")}
-        ours = CommitProperties(custom_metadata=told, max_commit_retries=0, app_transactions=[Transaction(OURS, self.version + 1)])
+        ours = CommitProperties(custom_metadata=told, max_commit_retries=0,
+                                app_transactions=[Transaction(OURS, self.version + 1)])
         try:
             self.handle.alter.set_table_properties(properties, commit_properties=ours)
         except CommitFailedError as error:
@@ -172,10 +183,14 @@ class Table:
         self.refresh()
 
     def broken(self, names: Iterable[str] | None = None) -> list[str]:
-        """Of the table's files (or of these) those that are not on the disk as they were written: a power cut may have left less of one than
-        the log knows. Ends and sizes are looked at, not contents."""
+        """Of the table's files (or of these) those that are not on the disk as they were written: a power cut may have
+        left less of one than the log knows. Ends and sizes are looked at, not contents."""
         wanted = None if names is None else frozenset(names)
-        return [f.path for f in self.files() if (wanted is None or f.path in wanted) and not whole(places.join(self.path, f.path), f.size)]
+        return [
+            f.path
+            for f in self.files()
+            if (wanted is None or f.path in wanted) and not whole(places.join(self.path, f.path), f.size)
+        ]
 
     def metadata(self) -> dict[str, object]:
         """What the last commit said of itself."""
@@ -187,22 +202,32 @@ class Table:
 
     def left(self, hours: int) -> list[str]:
         """Files that a commit took out longer ago than this; some may be gone from the disk already."""
-        return [str(path) for path in self.handle.vacuum(retention_hours=hours, dry_run=True, enforce_retention_duration=False)]
+        return [
+            str(path)
+            for path in self.handle.vacuum(retention_hours=hours, dry_run=True, enforce_retention_duration=False)
+        ]
 
     def partitions(self) -> dict[str, dict[str, str | None]]:
         """Each file's partition values as text; they are not in the file."""
         rows = _actions(self.handle).to_pylist()
-        return {str(row["path"]): {k[10:]: None if v is None else str(v) for k, v in row.items() if k.startswith("partition.")} for row in rows}
+        return {
+            str(row["path"]): {
+                k[10:]: None if v is None else str(v) for k, v in row.items() if k.startswith("partition.")
+            } for row in rows
+        }
 
     def commit(self, add: Iterable[File] = (), remove: Iterable[str] = (), transaction: tuple[str, int] | None = None,
                metadata: Mapping[str, str] | None = None) -> int:
         add, remove, now = tuple(add), tuple(remove), int(time.time() * 1000)
-        actions: list[AddAction | RemoveAction] = [AddAction(f.path, f.size, {}, now, True, json.dumps(_statistics(f, self.schema))) for f in add]
+        actions: list[AddAction | RemoveAction] = [
+            AddAction(f.path, f.size, {}, now, True, json.dumps(_statistics(f, self.schema))) for f in add
+        ]
         actions += [RemoveAction(path, True, now) for path in remove]
         ours = [Transaction(OURS, self.version + 1), *([Transaction(*transaction)] if transaction else [])]
         properties = CommitProperties(custom_metadata=dict(metadata or {}), max_commit_retries=0, app_transactions=ours)
         try:
-            self.handle.create_write_transaction(actions, mode="append", schema=self.handle.schema(), commit_properties=properties)
+            self.handle.create_write_transaction(actions, mode="append", schema=self.handle.schema(),
+                                                 commit_properties=properties)
         except CommitFailedError as error:
             raise places.explained(self.path, error) or Conflict(f"{self.path}: {error}") from error
         before = self.version
@@ -220,11 +245,16 @@ class Table:
         found = [pq.ParquetFile(places.opened(places.join(self.path, f.path))).read() for f in self.files()]
         return pa.concat_tables(found).cast(self.schema) if found else self.schema.empty_table()
 
-    def append(self, rows: pa.Table, transaction: tuple[str, int] | None = None, metadata: Mapping[str, str] | None = None, most: int | None = None) -> int:
-        """Writes rows as one file and commits it; where there are `most` files of a small table already, they become one with it in the same commit."""
+    def append(self, rows: pa.Table, transaction: tuple[str, int] | None = None,
+               metadata: Mapping[str, str] | None = None, most: int | None = None) -> int:
+        """Writes rows as one file and commits it.
+
+        Where there are `most` files of a small table already, they become one with it in the same commit.
+        """
         old = self.files() if most is not None and len(self.files()) >= most else ()
         rows = pa.concat_tables([self.rows(), rows.cast(self.schema)]) if old else rows.cast(self.schema)
-        return self.commit([write(self.path, rows, unique("rows"))] if rows.num_rows else [], [f.path for f in old], transaction, metadata)
+        return self.commit([write(self.path, rows, unique("rows"))] if rows.num_rows else [], [f.path for f in old],
+                           transaction, metadata)
 
 
 def whole(path: str, size: int) -> bool:
@@ -233,7 +263,8 @@ def whole(path: str, size: int) -> bool:
         return True
     try:
         with open(path, "rb") as file:
-            return file.seek(0, os.SEEK_END) == size and file.seek(-len(MAGIC), os.SEEK_END) >= 0 and file.read() == MAGIC
+            return file.seek(0, os.SEEK_END) == size and file.seek(-len(MAGIC),
+                                                                   os.SEEK_END) >= 0 and file.read() == MAGIC
     except OSError:
         return False
 
@@ -247,7 +278,8 @@ def open_table(path: str, version: int | None = None) -> Table:
     try:
         return Table(path, _handle(path, version))
     except TableNotFoundError as error:
-        raise failed("no-table", f"{path} is not a Delta table", "forebay doctor lists the tables of a warehouse") from error
+        raise failed("no-table", f"{path} is not a Delta table",
+                     "forebay doctor lists the tables of a warehouse") from error
     except (DeltaError, OSError) as error:
         damaged = failed("damaged-table", f"{path} cannot be read: {first_line(error)}",
                          "run `forebay doctor`; state tables can be rebuilt from the stream tables")
@@ -260,8 +292,12 @@ def create(path: str, schema: pa.Schema, properties: Mapping[str, str] | None = 
         return open_table(path)
     places.make_folder(path)
     try:
-        return Table(path, DeltaTable.create(path, schema=schema, mode="ignore", storage_options=places.options(path),
-                                             configuration={**RETENTION, **(properties or {})}, raise_if_key_not_exists=False))
+        return Table(
+            path,
+            DeltaTable.create(path, schema=schema, mode="ignore", storage_options=places.options(path), configuration={
+                **RETENTION,
+                **(properties or {})
+            }, raise_if_key_not_exists=False))
     except (DeltaError, OSError) as error:
         raise places.explained(path, error) or error
 
@@ -285,7 +321,9 @@ def unique(label: str) -> str:
 
 
 def write(root: str, rows: pa.Table, name: str) -> File:
-    """Floats get no bounds: Arrow leaves NaN out of them, and the engine would skip or keep whole files by bounds that are none."""
+    """Floats get no bounds: Arrow leaves NaN out of them, and the engine would skip or keep whole files by bounds that
+    are none.
+    """
     bounded = [f.name for f in rows.schema if not pa.types.is_floating(f.type)]
     with places.draft(root) as here:
         pq.write_table(rows, os.path.join(here, name), compression="snappy", write_statistics=bounded)
@@ -304,15 +342,18 @@ def describe(root: str, name: str) -> File:
         for index in range(footer.num_columns):
             column = footer.row_group(group).column(index)
             key, bounds, stats = column.path_in_schema, _bounds(column.statistics), column.statistics
-            nulls[key] = nulls.get(key, 0) + (stats.null_count if stats is not None and stats.has_null_count else UNKNOWN)
+            nulls[key] = nulls.get(key,
+                                   0) + (stats.null_count if stats is not None and stats.has_null_count else UNKNOWN)
             if bounds is None:
                 unsure.add(key)      # bounds that hold for some of the rows only would lose the others
                 continue
             low[key] = min(low.get(key, bounds[0]), bounds[0])
             high[key] = max(high.get(key, bounds[1]), bounds[1])
     known = low.keys() - unsure
-    return File(name, footer.num_rows, places.size_and_time(path)[0], {k: low[k] for k in known}, {k: high[k] for k in known},
-                {k: n for k, n in nulls.items() if n < UNKNOWN})
+    return File(name, footer.num_rows,
+                places.size_and_time(path)[0], {k: low[k] for k in known}, {k: high[k] for k in known}, {
+                    k: n for k, n in nulls.items() if n < UNKNOWN
+                })
 
 
 def _bounds(found: pq.Statistics | None) -> tuple[int, int] | None:
@@ -334,23 +375,30 @@ def _integer(value: object) -> int | None:
 
 
 def _actions(handle: DeltaTable) -> pa.Table:
-    """Neither pa.table(…) nor an instant with a zone as a Python value: both make Arrow import pandas, a large part of a short command's time."""
+    """Neither pa.table(…) nor an instant with a zone as a Python value: both make Arrow import pandas, a large part of
+    a short command's time.
+    """
     found = pa.RecordBatchReader.from_stream(handle.get_add_actions(flatten=True)).read_all()
-    return found.cast(pa.schema([pa.field(f.name, pa.timestamp("us") if pa.types.is_timestamp(f.type) else f.type) for f in found.schema]))
+    return found.cast(
+        pa.schema(
+            [pa.field(f.name,
+                      pa.timestamp("us") if pa.types.is_timestamp(f.type) else f.type) for f in found.schema]))
 
 
 def _listed(handle: DeltaTable) -> Iterable[File]:
     rows = _actions(handle)
     names = rows.column_names
     for row in rows.to_pylist():
-        bounds = [{n[4:]: v for n in names if n.startswith(side) and (v := _integer(row[n])) is not None} for side in ("min.", "max.")]
+        bounds = [{
+            n[4:]: v for n in names if n.startswith(side) and (v := _integer(row[n])) is not None
+        } for side in ("min.", "max.")]
         nulls = {n[11:]: int(row[n]) for n in names if n.startswith("null_count.") and row[n] is not None}
         yield File(row["path"], row["num_records"] or 0, row["size_bytes"], bounds[0], bounds[1], nulls)
 
 
 def _statistics(file: File, schema: pa.Schema) -> dict[str, object]:
-    """Delta's file statistics. Others keep timestamps to the millisecond there; to the microsecond, a file whose last row is just before a boundary
-    is known to end before it."""
+    """Delta's file statistics. Others keep timestamps to the millisecond there; to the microsecond, a file whose last
+    row is just before a boundary is known to end before it."""
     stamps = {f.name for f in schema if pa.types.is_timestamp(f.type)}
 
     def said(bounds: Mapping[str, int]) -> dict[str, object]:

@@ -1,4 +1,6 @@
-"""Functions of one row as DuckDB SQL that means what Spark's do: as sqlglot transpiles them, or by a form of our own where that means something else."""
+"""Functions of one row as DuckDB SQL that means what Spark's do: as sqlglot transpiles them, or by a form of our own
+where that means something else.
+"""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -6,21 +8,54 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from jobs.verify.types import BIGINT, BOOLEAN, DATE, DOUBLE, INTEGER, NULL, TIMESTAMPTZ, VARCHAR, Kind, Typed, as_text, bounded, cast, in_calendar, widest
+from jobs.verify.types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INTEGER,
+    NULL,
+    TIMESTAMPTZ,
+    VARCHAR,
+    Kind,
+    Typed,
+    as_text,
+    bounded,
+    cast,
+    in_calendar,
+    widest,
+)
 from optimizer.errors import failed
 
 Recur = Callable[[exp.Expr], Typed]
 
 RESULTS: dict[type[exp.Expr], Kind] = {
-    exp.Replace: VARCHAR, exp.Length: INTEGER,
-    exp.Year: INTEGER, exp.Quarter: INTEGER, exp.Month: INTEGER, exp.Day: INTEGER, exp.DayOfMonth: INTEGER, exp.DayOfYear: INTEGER, exp.Hour: INTEGER,
-    exp.Minute: INTEGER, exp.Second: INTEGER, exp.StartsWith: BOOLEAN, exp.EndsWith: BOOLEAN, exp.Contains: BOOLEAN, exp.TimestampTrunc: TIMESTAMPTZ,
-    exp.TsOrDsToDate: DATE, exp.UnixMicros: BIGINT, exp.Sqrt: DOUBLE, exp.Exp: DOUBLE}
+    exp.Replace: VARCHAR,
+    exp.Length: INTEGER,
+    exp.Year: INTEGER,
+    exp.Quarter: INTEGER,
+    exp.Month: INTEGER,
+    exp.Day: INTEGER,
+    exp.DayOfMonth: INTEGER,
+    exp.DayOfYear: INTEGER,
+    exp.Hour: INTEGER,
+    exp.Minute: INTEGER,
+    exp.Second: INTEGER,
+    exp.StartsWith: BOOLEAN,
+    exp.EndsWith: BOOLEAN,
+    exp.Contains: BOOLEAN,
+    exp.TimestampTrunc: TIMESTAMPTZ,
+    exp.TsOrDsToDate: DATE,
+    exp.UnixMicros: BIGINT,
+    exp.Sqrt: DOUBLE,
+    exp.Exp: DOUBLE
+}
 FORMS: dict[type[exp.Expr], tuple[str, Kind]] = {
     exp.Sign: ("CASE WHEN isnan(CAST({0} AS DOUBLE)) OR {0} = 0 THEN {0} ELSE sign({0}) END", DOUBLE),
     exp.Pow: ("CASE WHEN abs(CAST({0} AS DOUBLE)) = 1 AND NOT isfinite(CAST({1} AS DOUBLE)) THEN CAST('nan' AS DOUBLE) "
               "ELSE pow(CAST({0} AS DOUBLE), CAST({1} AS DOUBLE)) END", DOUBLE),
-    exp.Upper: ("spark_upper({0})", VARCHAR),      # the engine's macros: letters that become several, a sigma at a word's end
+    # the engine's macros: letters that become several, a sigma at a word's end
+    exp.Upper: ("spark_upper({0})", VARCHAR),
     exp.Lower: ("spark_lower({0})", VARCHAR),
     exp.Ln: ("CASE WHEN {0} > 0 THEN ln({0}) END", DOUBLE),
     exp.Log: ("CASE WHEN {1} > 0 THEN log10({1}) END", DOUBLE),
@@ -37,15 +72,19 @@ def function(node: exp.Expr, recur: Recur) -> Typed:
     """Any function of columns; one that has no rule here is refused, never guessed."""
     values = [recur(n) for n in node.iter_expressions() if not isinstance(n, (exp.Var, exp.Identifier, exp.DataType))]
     if any(v.kind == NULL for v in values):
-        raise failed("cannot-verify", f"{node.sql('spark')[:80]}: NULL as an argument cannot be recomputed independently", "write CAST(NULL AS …)")
+        raise failed("cannot-verify",
+                     f"{node.sql('spark')[:80]}: NULL as an argument cannot be recomputed independently",
+                     "write CAST(NULL AS …)")
     special = SPECIAL.get(node.name.upper() if isinstance(node, exp.Anonymous) else type(node).__name__.upper())
     if special and values:
         return special(node, values)
     sql, kind = FORMS.get(type(node), ("", RESULTS.get(type(node))))
     if kind is None:
-        raise failed("cannot-verify", f"{node.sql('spark')[:80]} cannot be recomputed independently", "use --engine jvm, which runs Spark's own function")
+        raise failed("cannot-verify", f"{node.sql('spark')[:80]} cannot be recomputed independently",
+                     "use --engine jvm, which runs Spark's own function")
     sql = sql.format(*(v.sql for v in values)) if sql else _by_sqlglot(node, values)
-    return Typed(f"CAST({'NOT ' if node.args.get('negate') and type(node) in FORMS else ''}({sql}) AS {kind})", kind, True)
+    return Typed(f"CAST({'NOT ' if node.args.get('negate') and type(node) in FORMS else ''}({sql}) AS {kind})", kind,
+                 True)
 
 
 def _by_sqlglot(node: exp.Expr, values: list[Typed]) -> str:
@@ -81,15 +120,18 @@ def _round(node: exp.Expr, values: list[Typed]) -> Typed:
         kind = bounded(max(1, kind.precision - kind.scale + 1 + scale), scale)
     if kind.name not in ("FLOAT", "DOUBLE"):
         return Typed(f"CAST(round({values[0].sql}, {places}) AS {kind})", kind, True)
-    whole = f"CAST(CAST(CAST({values[0].sql} AS VARCHAR) AS DECIMAL(38,{places})) AS VARCHAR)"      # as it is written, half up
-    return Typed(f"(CASE WHEN abs({values[0].sql}) < {2**52} THEN CAST({whole} AS {kind}) ELSE {values[0].sql} END)", kind, True)
+    # as it is written, half up
+    whole = f"CAST(CAST(CAST({values[0].sql} AS VARCHAR) AS DECIMAL(38,{places})) AS VARCHAR)"
+    return Typed(f"(CASE WHEN abs({values[0].sql}) < {2**52} THEN CAST({whole} AS {kind}) ELSE {values[0].sql} END)",
+                 kind, True)
 
 
 def _pmod(_: exp.Expr, values: list[Typed]) -> Typed:
     """((a % b) + b) % b for a negative remainder; x % 0 raises in DuckDB as in Spark."""
     kind = widest(values)
     if kind.name == "DECIMAL":
-        raise failed("cannot-verify", "PMOD of decimals cannot be recomputed independently", "use --engine jvm, which runs Spark's own function")
+        raise failed("cannot-verify", "PMOD of decimals cannot be recomputed independently",
+                     "use --engine jvm, which runs Spark's own function")
     a, b = (cast(v, kind).sql for v in values)
     return Typed(f"CAST(CASE WHEN {a} % {b} < 0 THEN ({a} % {b} + {b}) % {b} ELSE {a} % {b} END AS {kind})", kind, True)
 
@@ -98,11 +140,13 @@ def _substring(_: exp.Expr, values: list[Typed]) -> Typed:
     """Position 0 is the first character, as 1 is."""
     text, start, *length = (v.sql for v in values)
     part = f"substring({', '.join([text, f'CASE WHEN {start} = 0 THEN 1 ELSE {start} END', *length])})"
-    return Typed(f"(CASE WHEN {length[0]} <= 0 THEN left({text}, 0) ELSE {part} END)" if length else part, VARCHAR, True)
+    return Typed(f"(CASE WHEN {length[0]} <= 0 THEN left({text}, 0) ELSE {part} END)" if length else part, VARCHAR,
+                 True)
 
 
 def _concatenation(_: exp.Expr, values: list[Typed]) -> Typed:
-    return Typed(f"({' || '.join(v.sql if v.kind == VARCHAR else as_text(v) for v in values)})", VARCHAR, any(v.fallible for v in values))
+    return Typed(f"({' || '.join(v.sql if v.kind == VARCHAR else as_text(v) for v in values)})", VARCHAR,
+                 any(v.fallible for v in values))
 
 
 def _trim(node: exp.Expr, values: list[Typed]) -> Typed:

@@ -1,4 +1,6 @@
-"""Answers recomputed from the raw rows by the query's plain SQL, in another way than they were made: nothing of the optimizer but its errors is used here."""
+"""Answers recomputed from the raw rows by the query's plain SQL, in another way than they were made: nothing of the
+optimizer but its errors is used here.
+"""
 from __future__ import annotations
 
 import math
@@ -17,13 +19,14 @@ from jobs.verify.windows import Variant, variants
 from optimizer.errors import ForebayError, failed, first_line
 
 Rows = Union[pa.Table, Sequence[str]]                       # an Arrow table, or the paths of Parquet files
-Tables = Mapping[str, Union[Rows, Mapping[int, Rows]]]      # a relation may be given by version: each from which boundary on
+# a relation may be given by version: each from which boundary on
+Tables = Mapping[str, Union[Rows, Mapping[int, Rows]]]
 Answer = Union[pa.Table, ForebayError]
 Row = tuple[object, ...]
 Totals = tuple[float, ...]
 TOLERANCE = 1e-9
-SPARK_DATA_ERRORS = ("ARITHMETIC_OVERFLOW", "DIVIDE_BY_ZERO", "REMAINDER_BY_ZERO", "CAST_INVALID_INPUT", "CAST_OVERFLOW",
-                     "NUMERIC_VALUE_OUT_OF_RANGE", "BINARY_ARITHMETIC_OVERFLOW")
+SPARK_DATA_ERRORS = ("ARITHMETIC_OVERFLOW", "DIVIDE_BY_ZERO", "REMAINDER_BY_ZERO", "CAST_INVALID_INPUT",
+                     "CAST_OVERFLOW", "NUMERIC_VALUE_OUT_OF_RANGE", "BINARY_ARITHMETIC_OVERFLOW")
 
 
 def published(boundaries: Sequence[int], every: int) -> list[int]:
@@ -33,7 +36,8 @@ def published(boundaries: Sequence[int], every: int) -> list[int]:
 
 def recompute(text: str, tables: Tables, catalog: Mapping[str, Table], batch: int, boundaries: Sequence[int],
               engine: str = "duckdb", session: Any = None) -> dict[int, Answer]:
-    """The answer at each published boundary; `boundaries` begin with the query's creation. One that cannot be computed is its error, and the last.
+    """The answer at each published boundary; `boundaries` begin with the query's creation. One that cannot be computed
+    is its error, and the last.
 
     `session` is a Spark session for engine "jvm"; for "duckdb" it may be a connection to use again.
     """
@@ -41,7 +45,10 @@ def recompute(text: str, tables: Tables, catalog: Mapping[str, Table], batch: in
     queries = [_windowed(v, plain(v.text, catalog, batch), catalog) for v in several]
     used = {source.name: tables[source.name] for source in queries[0].sources}
     session = session or (None if engine == "jvm" else connect(threads=os.cpu_count() or 1))
-    answer = [_by_spark(q, used, catalog, session) if engine == "jvm" else _by_duckdb(q, used, catalog, session) for q in queries]
+    answer = [
+        _by_spark(q, used, catalog, session) if engine == "jvm" else _by_duckdb(q, used, catalog, session)
+        for q in queries
+    ]
     nothing = pa.table({name: [] for name, _ in queries[0].outputs})
     answers: dict[int, Answer] = {}
     previous = -FOR_EVER
@@ -77,8 +84,10 @@ def _together(found: list[Answer], nothing: pa.Table) -> Answer:
     return pa.concat_tables(rows, promote_options="permissive") if len(rows) > 1 else rows[0] if rows else nothing
 
 
-def _by_duckdb(query: Plain, tables: Tables, catalog: Mapping[str, Table], connection: Connection) -> Callable[[int, int], Answer]:
-    # SUM(x + 1) as SUM(x) + COUNT(x) does not raise where x + 1 overflows; a filter moved below the join raises on rows that no answer needs.
+def _by_duckdb(query: Plain, tables: Tables, catalog: Mapping[str, Table],
+               connection: Connection) -> Callable[[int, int], Answer]:
+    # SUM(x + 1) as SUM(x) + COUNT(x) does not raise where x + 1 overflows; a filter moved below the join raises on rows
+    # that no answer needs.
     connection.execute("SET disabled_optimizers = 'aggregate_function_rewriter,cte_filter_pusher'")
     shown: dict[str, Rows] = {}
 
@@ -99,7 +108,8 @@ def _by_spark(query: Plain, tables: Tables, catalog: Mapping[str, Table], sessio
         _show(tables, t, shown, lambda name, rows: _spark_view(session, name, rows))
         try:
             return session.sql(in_spark(query, catalog, t, previous)).toArrow()
-        except Exception as error:      # any class: Spark Connect and classic Spark raise different ones, and no Spark is imported here
+        # any class: Spark Connect and classic Spark raise different ones, and no Spark is imported here
+        except Exception as error:
             if not any(word in str(error) for word in SPARK_DATA_ERRORS):
                 raise
             return _failure(t, error)
@@ -108,7 +118,8 @@ def _by_spark(query: Plain, tables: Tables, catalog: Mapping[str, Table], sessio
 
 
 def _failure(t: int, error: Exception) -> ForebayError:
-    return failed("query-failed", f"the answer at boundary {t} needs a value that cannot be computed: {first_line(error)}")
+    return failed("query-failed",
+                  f"the answer at boundary {t} needs a value that cannot be computed: {first_line(error)}")
 
 
 def _show(tables: Tables, t: int, shown: dict[str, Rows], view: Callable[[str, Rows], None]) -> None:
@@ -133,15 +144,16 @@ def _view(connection: Connection, name: str, rows: Rows) -> None:
 def _spark_view(session: Any, name: str, rows: Rows) -> None:
     frame = session.createDataFrame(rows) if isinstance(rows, pa.Table) else session.read.parquet(*rows)
     if dict(frame.dtypes).get("_boundary", "bigint") != "bigint":
-        frame = frame.selectExpr(*[f"`{c}`" for c in frame.columns if c != "_boundary"], "unix_micros(_boundary) AS _boundary")
+        frame = frame.selectExpr(*[f"`{c}`" for c in frame.columns if c != "_boundary"],
+                                 "unix_micros(_boundary) AS _boundary")
     frame.createOrReplaceTempView(raw(name))
 
 
 def compare(expected: pa.Table, got: pa.Table) -> list[str]:
     """What differs between two answers as multisets, in words; empty when equal.
 
-    Columns go by name. All but doubles must be the same; two doubles are equal within 1e-9 × max(|a|, |b|, Σ|x|), where Σ|x| comes with
-    `expected` (a list for each row, the column `_magnitude`); NaN equals NaN.
+    Columns go by name. All but doubles must be the same; two doubles are equal within 1e-9 × max(|a|, |b|, Σ|x|), where
+    Σ|x| comes with `expected` (a list for each row, the column `_magnitude`); NaN equals NaN.
     """
     names = [n for n in expected.column_names if n != MAGNITUDE]
     if missing := [n for n in names if n not in got.column_names]:
@@ -149,15 +161,20 @@ def compare(expected: pa.Table, got: pa.Table) -> list[str]:
     floating = [pa.types.is_floating(expected.schema.field(n).type) for n in names]
     sums = expected.column(MAGNITUDE).to_pylist() if MAGNITUDE in expected.column_names else [None] * expected.num_rows
     left, right = _by_exact(expected, names, floating, sums), _by_exact(got, names, floating, [None] * got.num_rows)
-    return [d for key in sorted(left.keys() | right.keys(), key=repr) for d in _pair(key, left.get(key, []), right.get(key, []))]
+    return [
+        d for key in sorted(left.keys() | right.keys(), key=repr)
+        for d in _pair(key, left.get(key, []), right.get(key, []))
+    ]
 
 
-def _by_exact(rows: pa.Table, names: list[str], floating: list[bool], sums: list[list[float | None] | None]) -> dict[Row, list[tuple[Row, Totals]]]:
+def _by_exact(rows: pa.Table, names: list[str], floating: list[bool],
+              sums: list[list[float | None] | None]) -> dict[Row, list[tuple[Row, Totals]]]:
     """Rows by their exact columns: for each its doubles, in order, and their Σ|x|."""
     found: dict[Row, list[tuple[Row, Totals]]] = defaultdict(list)
     for row, total in zip(zip(*(rows.column(n).to_pylist() for n in names)), sums):
         doubles = tuple(v for v, f in zip(row, floating) if f)
-        found[tuple(v for v, f in zip(row, floating) if not f)].append((doubles, _totals(total or [None] * len(names), floating)))
+        found[tuple(v for v, f in zip(row, floating) if not f)].append(
+            (doubles, _totals(total or [None] * len(names), floating)))
     return {key: sorted(group, key=lambda r: [_order(v) for v in r[0]]) for key, group in found.items()}
 
 
@@ -172,7 +189,10 @@ def _order(value: object) -> tuple[int, float]:
 
 
 def _pair(key: Row, expected: list[tuple[Row, Totals]], got: list[tuple[Row, Totals]]) -> list[str]:
-    """Rows of equal exact columns matched by their doubles, nearest in order first; what finds no match is missing or extra."""
+    """Rows of equal exact columns matched by their doubles, nearest in order first.
+
+    What finds no match is missing or extra.
+    """
     missing, extra = [], [row for row, _ in got]
     for row, totals in expected:
         match = next((i for i, other in enumerate(extra) if all(map(alike, row, other, totals))), None)

@@ -1,4 +1,5 @@
-"""One scalar expression of a user's SQL as DuckDB SQL that means what Spark SQL (ANSI, UTC) means; written apart from the optimizer and never importing it.
+"""One scalar expression of a user's SQL as DuckDB SQL that means what Spark SQL (ANSI, UTC) means; written apart from
+the optimizer and never importing it.
 
 A failing expression raises in DuckDB too, by a cast that cannot succeed: unlike DuckDB's error(), TRY accepts it.
 """
@@ -67,7 +68,8 @@ def _literal(node: Any, _: Recur) -> Typed:
     if kind is None and not letter and re.fullmatch(r"-?\d+", text) and -2**63 <= int(text) < 2**63:
         kind = INTEGER if -2**31 <= int(text) < 2**31 else BIGINT
     if kind is not None:
-        return Typed(f"CAST('{text}' AS {kind})", kind, digits=len(str(abs(int(text)))) if kind in (SMALLINT, INTEGER, BIGINT) else 0)
+        return Typed(f"CAST('{text}' AS {kind})", kind,
+                     digits=len(str(abs(int(text)))) if kind in (SMALLINT, INTEGER, BIGINT) else 0)
     value = Decimal(text)
     figures, exponent = value.as_tuple()[1:]
     places = max(0, -int(exponent))
@@ -115,7 +117,9 @@ def _guarded(node: Any, left: Typed, right: Typed, kind: Kind) -> Typed:
     """By functions where DuckDB would move a constant over to the other side of a comparison, and lose the overflow."""
     operator = OPERATORS[type(node)]
     if operator in ("//", "%", "/"):
-        smallest = f"CASE WHEN {right.sql} = -1 THEN 1 ELSE {right.sql} END" if operator == "%" and kind.name in INTEGERS else right.sql
+        smallest = right.sql
+        if operator == "%" and kind.name in INTEGERS:
+            smallest = f"CASE WHEN {right.sql} = -1 THEN 1 ELSE {right.sql} END"
         return Typed(_unless_zero(left, right, f"({left.sql} {operator} {smallest})", kind), kind, True)
     name = {"+": "add", "-": "subtract", "*": "multiply"}[operator]
     plain = f"{name}({left.sql}, {right.sql})" if kind.name in INTEGERS else f"({left.sql} {operator} {right.sql})"
@@ -140,7 +144,9 @@ def _divide(node: Any, recur: Recur) -> Typed:
     scale = max(6, a.scale + b.precision + 1)
     result = bounded(a.precision - a.scale + b.scale + scale, scale)
     left, right = cast(left, a), cast(right, b)
-    return Typed(_unless_zero(left, right, quotient(left, unscaled(right), result.scale + b.scale, result, b.precision), result), result, True)
+    return Typed(
+        _unless_zero(left, right, quotient(left, unscaled(right), result.scale + b.scale, result, b.precision), result),
+        result, True)
 
 
 def _whole_division(node: Any, recur: Recur) -> Typed:
@@ -175,14 +181,20 @@ def _connective(node: Any, recur: Recur) -> Typed:
     if not right.fallible:
         return Typed(f"({left.sql} {word} {right.sql})", BOOLEAN, left.fallible)
     stop = "FALSE" if word == "AND" else "TRUE"
-    return Typed(f"(CASE WHEN ({left.sql}) IS NOT DISTINCT FROM {stop} THEN {stop} ELSE ({left.sql} {word} {right.sql}) END)", BOOLEAN, True)
+    return Typed(
+        f"(CASE WHEN ({left.sql}) IS NOT DISTINCT FROM {stop} THEN {stop} ELSE ({left.sql} {word} {right.sql}) END)",
+        BOOLEAN, True)
 
 
 def _case(node: Any, recur: Recur) -> Typed:
     branches = node.args.get("ifs") or [node]
     last = node.args.get("default") if isinstance(node, exp.Case) else node.args.get("false")
-    tests = [exp.EQ(this=node.this.copy(), expression=b.this.copy()) if isinstance(node, exp.Case) and node.this else b.this for b in branches]
-    conditions, values = [recur(t) for t in tests], [recur(b.args["true"]) for b in branches] + ([recur(last)] if last else [])
+    tests = [
+        exp.EQ(this=node.this.copy(), expression=b.this.copy()) if isinstance(node, exp.Case) and node.this else b.this
+        for b in branches
+    ]
+    conditions, values = [recur(t) for t in tests
+                          ], [recur(b.args["true"]) for b in branches] + ([recur(last)] if last else [])
     kind = widest(values)
     whens = " ".join(f"WHEN {c.sql} THEN {_cast_sql(v, kind)}" for c, v in zip(conditions, values))
     otherwise = f" ELSE {_cast_sql(values[-1], kind)}" if last else ""
@@ -206,7 +218,8 @@ def _choice(node: Any, recur: Recur) -> Typed:
 
 def _null_if(node: Any, recur: Recur) -> Typed:
     left, right = recur(node.this), recur(node.expression)
-    return Typed(f"(CASE WHEN {_compared('=', left, right).sql} THEN NULL ELSE {left.sql} END)", left.kind, left.fallible or right.fallible)
+    return Typed(f"(CASE WHEN {_compared('=', left, right).sql} THEN NULL ELSE {left.sql} END)", left.kind,
+                 left.fallible or right.fallible)
 
 
 def _cast(node: Any, recur: Recur) -> Typed:
@@ -231,7 +244,8 @@ def _in(node: Any, recur: Recur) -> Typed:
 
 def _between(node: Any, recur: Recur) -> Typed:
     low = exp.GTE(this=node.this.copy(), expression=node.args["low"])
-    return _connective(exp.And(this=low, expression=exp.LTE(this=node.this.copy(), expression=node.args["high"])), recur)
+    return _connective(exp.And(this=low, expression=exp.LTE(this=node.this.copy(), expression=node.args["high"])),
+                       recur)
 
 
 def _prefix(node: Any, recur: Recur) -> Typed:
@@ -266,9 +280,34 @@ OPERATORS: dict[type[exp.Expr], str] = {
     exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
     exp.NullSafeEQ: "IS NOT DISTINCT FROM"}
 RULES: dict[type, Callable[[Any, Recur], Typed]] = {
-    exp.Literal: _literal, exp.Boolean: lambda n, _: Typed(n.sql("duckdb"), BOOLEAN), exp.Null: lambda n, _: Typed("NULL", NULL),
-    exp.Div: _divide, exp.IntDiv: _whole_division, exp.And: _connective, exp.Or: _connective, exp.Case: _case, exp.If: _case, exp.Coalesce: _choice,
-    exp.Least: _choice, exp.Greatest: _choice, exp.Nullif: _null_if, exp.TryCast: _cast, exp.Cast: _cast, exp.In: _in, exp.Between: _between, exp.Neg: _prefix,
-    exp.Not: _not, exp.Is: _is, exp.Interval: _interval, exp.Paren: _keep, exp.Alias: _keep, exp.Ordered: _keep,
-    **{c: _arithmetic for c in (exp.Add, exp.Sub, exp.Mul, exp.Mod)},
-    **{c: _compare for c in (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ)}}
+    exp.Literal: _literal,
+    exp.Boolean: lambda n, _: Typed(n.sql("duckdb"), BOOLEAN),
+    exp.Null: lambda n, _: Typed("NULL", NULL),
+    exp.Div: _divide,
+    exp.IntDiv: _whole_division,
+    exp.And: _connective,
+    exp.Or: _connective,
+    exp.Case: _case,
+    exp.If: _case,
+    exp.Coalesce: _choice,
+    exp.Least: _choice,
+    exp.Greatest: _choice,
+    exp.Nullif: _null_if,
+    exp.TryCast: _cast,
+    exp.Cast: _cast,
+    exp.In: _in,
+    exp.Between: _between,
+    exp.Neg: _prefix,
+    exp.Not: _not,
+    exp.Is: _is,
+    exp.Interval: _interval,
+    exp.Paren: _keep,
+    exp.Alias: _keep,
+    exp.Ordered: _keep,
+    **{
+        c: _arithmetic for c in (exp.Add, exp.Sub, exp.Mul, exp.Mod)
+    },
+    **{
+        c: _compare for c in (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ)
+    }
+}

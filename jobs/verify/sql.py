@@ -1,4 +1,7 @@
-"""A user's query text taken apart for recomputation: windows, FROM, conditions, aggregates; by its own rules, sharing nothing with the planner."""
+"""A user's query text taken apart for recomputation: windows, FROM, conditions, aggregates.
+
+By its own rules, sharing nothing with the planner.
+"""
 from __future__ import annotations
 
 import re
@@ -14,15 +17,27 @@ from jobs.verify.text import parsed
 from jobs.verify.types import Typed, kind_of, one_zero
 from optimizer.errors import ForebayError
 
-UNITS = {"microsecond": 1, "millisecond": 1000, "second": 10**6, "minute": 60 * 10**6, "hour": 3600 * 10**6, "day": 86400 * 10**6, "week": 7 * 86400 * 10**6}
+UNITS = {
+    "microsecond": 1,
+    "millisecond": 1000,
+    "second": 10 ** 6,
+    "minute": 60 * 10 ** 6,
+    "hour": 3600 * 10 ** 6,
+    "day": 86400 * 10 ** 6,
+    "week": 7 * 86400 * 10 ** 6
+}
 LENGTH = r"(\d+)\s+(microsecond|millisecond|second|minute|hour|day|week)s?"
 NAME = r"(?<![\w`])(?!(?:from|join|as)\b)(?:\w+|`[^`]+`)"
 TEXT = r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*\""""
-WINDOWED = re.compile(rf"{TEXT}|({NAME})(\s+(?:as\s+)?{NAME})?\s*\[\s*window\s+(?:(until\s+now)|{LENGTH}(?:\s+(tumbling)|\s+slide\s+{LENGTH})?)\s*\]", re.I)
+WINDOWED = re.compile(
+    rf"{TEXT}|({NAME})(\s+(?:as\s+)?{NAME})?\s*\[\s*window\s+"
+    rf"(?:(until\s+now)|{LENGTH}(?:\s+(tumbling)|\s+slide\s+{LENGTH})?)\s*\]",
+    re.I)
 CURLY = {"\u2018": "'", "\u201c": '"'}
 INNER = r"(?:[^*/]|\*(?!/)|/(?!\*))*"
 COMMENT = rf"--[^\n]*|/\*{INNER}(?:/\*{INNER}\*/{INNER})*\*/"
-QUOTED = r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`[^`]*`|\u2018(?:\\.|[^'\u2019\\])*['\u2019]|\u201c(?:\\.|[^"\u201d\\])*["\u201d]"""
+QUOTED = (r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`[^`]*`|"""
+          r"""\u2018(?:\\.|[^'\u2019\\])*['\u2019]|\u201c(?:\\.|[^"\u201d\\])*["\u201d]""")
 PIECE = re.compile(rf"{COMMENT}|{QUOTED}|[\s\ufeff]+", re.S)
 MARK = re.compile(r"w(\d+)__(.*)")
 EVERY = re.compile(rf"\bevery\s+{LENGTH}\s*;?\s*$", re.I)
@@ -47,7 +62,8 @@ class Source:
 
 @dataclass(frozen=True)
 class Plain:
-    """A query in parts, each DuckDB SQL: `columns` the joined rows carry, WHERE, GROUP BY keys, aggregates, HAVING over them, outputs by name.
+    """A query in parts, each DuckDB SQL: `columns` the joined rows carry, WHERE, GROUP BY keys, aggregates, HAVING over
+    them, outputs by name.
 
     `magnitudes` has Σ|x| of the doubles behind each output, by which its error is judged.
     """
@@ -71,7 +87,8 @@ class Plain:
     @property
     def fallible(self) -> bool:
         """Something that is computed of a joined row may raise."""
-        return any(v.fallible for v in [*self.keys, *self.aggregates, *(v for _, v in self.outputs if self.returns_rows)])
+        return any(
+            v.fallible for v in [*self.keys, *self.aggregates, *(v for _, v in self.outputs if self.returns_rows)])
 
 
 def plain(text: str, tables: Mapping[str, Table], batch: int) -> Plain:
@@ -95,14 +112,18 @@ def plain(text: str, tables: Mapping[str, Table], batch: int) -> Plain:
         outputs.append((name, translate(expression, scope.leaf if rows else above.leaf)))
         magnitudes.append(_greatest(above.magnitudes[before:]))
     where = tuple(translate(c, scope.leaf) for c in conditions)
-    return Plain(sources, every or _default_every(sources, batch), tuple(scope.used), where, tuple(above.keys), tuple(above.aggregates),
-                 tuple(magnitudes), kept, tuple(outputs), tuple(selects), tree)
+    return Plain(sources, every or _default_every(sources, batch), tuple(scope.used), where, tuple(above.keys),
+                 tuple(above.aggregates), tuple(magnitudes), kept, tuple(outputs), tuple(selects), tree)
 
 
 def _having(tree: exp.Select, selects: list[tuple[str, exp.Expr]], scope: _Scope, above: _Above) -> list[exp.Expr]:
     """Its terms. A name is GROUP BY's expression if it is one, then a SELECT item, then a column."""
     having = tree.args.get("having")
-    return [_inline(term, scope, {n.lower(): e for n, e in selects}, above) for term in (_conjuncts(having.this.copy()) if having else [])]
+    return [
+        _inline(term, scope, {
+            n.lower(): e for n, e in selects
+        }, above) for term in (_conjuncts(having.this.copy()) if having else [])
+    ]
 
 
 def _of_rows(term: exp.Expr, above: _Above) -> bool:
@@ -171,7 +192,8 @@ def _source(node: exp.Expr, windows: list[tuple[str, int, int]]) -> Source:
 
 
 def _using(tree: exp.Select) -> frozenset[str]:
-    return frozenset(name.name.lower() for join in tree.args.get("joins") or [] for name in join.args.get("using") or [])
+    return frozenset(
+        name.name.lower() for join in tree.args.get("joins") or [] for name in join.args.get("using") or [])
 
 
 def _using_equality(sources: list[Source], name: str) -> exp.Expr:
@@ -197,7 +219,8 @@ class _Scope:
         hits = [(s.alias, c) for s in self.sources for c in self.tables[s.alias].columns
                 if c.lower() == node.name.lower() and node.table.lower() in ("", s.alias.lower())]
         if not hits or (len(hits) > 1 and node.name.lower() not in self.shared):
-            raise ForebayError("unknown-column", f"column {node.sql('spark')} is {'ambiguous' if hits else 'not known'}")
+            raise ForebayError("unknown-column",
+                               f"column {node.sql('spark')} is {'ambiguous' if hits else 'not known'}")
         return hits[0]
 
     def leaf(self, node: exp.Expr) -> Typed | None:
@@ -209,11 +232,13 @@ class _Scope:
 
     def same(self, node: exp.Expr) -> str:
         """A spelling in which equal expressions are equal."""
-        return node.transform(lambda n: exp.Var(this=quoted(".".join(self.find(n)))) if isinstance(n, exp.Column) else n).sql("duckdb")
+        return node.transform(lambda n: exp.Var(this=quoted(".".join(self.find(n))))
+                              if isinstance(n, exp.Column) else n).sql("duckdb")
 
 
 class _Above:
-    """Names above the aggregation: grouping expressions k0, k1, … and aggregates a0, a1, …, collected as they are met."""
+    """Names above the aggregation: grouping expressions k0, k1, … and aggregates a0, a1, …, collected as they are met.
+    """
 
     def __init__(self, scope: _Scope, groups: list[exp.Expr]) -> None:
         self.scope, self.keys = scope, [one_zero(translate(g, scope.leaf)) for g in groups]
@@ -245,7 +270,9 @@ def _selects(tree: exp.Select, scope: _Scope) -> list[tuple[str, exp.Expr]]:
     found: list[tuple[str, exp.Expr]] = []
     for item in tree.selects:
         star = isinstance(item, exp.Star) or isinstance(item, exp.Column) and isinstance(item.this, exp.Star)
-        found += list(_expanded(item, scope, {n.lower() for n, _ in found})) if star else [(item.alias or _name(item, scope), item.unalias())]
+        found += list(_expanded(item, scope, {n.lower()
+                                              for n, _ in found})) if star else [(item.alias or _name(item, scope),
+                                                                                  item.unalias())]
     return found
 
 
@@ -253,7 +280,8 @@ def _expanded(item: exp.Expr, scope: _Scope, taken: set[str]) -> Iterator[tuple[
     only = item.table.lower() if isinstance(item, exp.Column) else ""
     for source in scope.sources:
         for name in scope.tables[source.alias].columns if only in ("", source.alias.lower()) else ():
-            yield f"{source.alias}_{name}" if name.lower() in taken else name, exp.column(name, table=source.alias, quoted=True)
+            yield f"{source.alias}_{name}" if name.lower() in taken else name, exp.column(
+                name, table=source.alias, quoted=True)
             taken.add(name.lower())
 
 
@@ -262,11 +290,14 @@ def _name(item: exp.Expr, scope: _Scope) -> str:
         return scope.find(item)[1]
     call = item.this if isinstance(item, exp.Filter) else item
     word = re.split(r"\W", call.sql("spark").lower(), maxsplit=1)[0] or "expression"
-    return f"{word}_{scope.find(call.this)[1]}" if isinstance(call.this, exp.Column) and not isinstance(call.this.this, exp.Star) else word
+    return f"{word}_{scope.find(call.this)[1]}" if isinstance(
+        call.this, exp.Column) and not isinstance(call.this.this, exp.Star) else word
 
 
 def _groups(tree: exp.Select, selects: list[exp.Expr], scope: _Scope) -> list[exp.Expr]:
-    """GROUP BY entries: an ordinal or alias of a SELECT item (a column of that name comes first), else the expression itself."""
+    """GROUP BY entries: an ordinal or alias of a SELECT item (a column of that name comes first), else the expression
+    itself.
+    """
     group = tree.args.get("group")
     aliases = {item.alias.lower(): item.unalias() for item in tree.selects if item.alias}
     return [_group(node, selects, aliases, scope) for node in (group.expressions if group else [])]
@@ -279,10 +310,15 @@ def _group(node: exp.Expr, selects: list[exp.Expr], aliases: dict[str, exp.Expr]
 
 
 def _inline(node: exp.Expr, scope: _Scope, named: Mapping[str, exp.Expr], above: _Above | None = None) -> exp.Expr:
-    """SELECT aliases replaced by what they stand for: in GROUP BY where no column has that name, in HAVING where nothing is grouped by that expression."""
-    if isinstance(node, AGGREGATES) or above and node.find(exp.Column) and not node.find(*AGGREGATES) and above.groups_by(node):
+    """SELECT aliases replaced by what they stand for: in GROUP BY where no column has that name, in HAVING where
+    nothing is grouped by that expression.
+    """
+    if isinstance(
+            node,
+            AGGREGATES) or above and node.find(exp.Column) and not node.find(*AGGREGATES) and above.groups_by(node):
         return node
-    if isinstance(node, exp.Column) and not node.table and node.name.lower() in named and (above or not scope.knows(node.name)):
+    if isinstance(node, exp.Column) and not node.table and node.name.lower() in named and (above or
+                                                                                           not scope.knows(node.name)):
         return named[node.name.lower()].copy()
     for child in list(node.iter_expressions()):
         child.replace(_inline(child, scope, named, above))
@@ -294,7 +330,9 @@ def quoted(name: str) -> str:
 
 
 def spark_text(query: Plain, replaced: Mapping[str, str], extra: list[str]) -> str:
-    """The user's own statement for Spark SQL: each FROM entry becomes the subquery `replaced[alias]`, `extra` conditions join WHERE."""
+    """The user's own statement for Spark SQL: each FROM entry becomes the subquery `replaced[alias]`, `extra`
+    conditions join WHERE.
+    """
     tree = query.tree.copy()
     entries = [tree.args.get("from_") or tree.args["from"], *(tree.args.get("joins") or [])]
     for entry, source in zip(entries, query.sources):

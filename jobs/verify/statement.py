@@ -1,4 +1,8 @@
-"""The statement that recomputes one answer, for DuckDB and for Spark: the window's plain condition on event time around the user's SQL; it runs nothing."""
+"""The statement that recomputes one answer, for DuckDB and for Spark: the window's plain condition on event time around
+the user's SQL.
+
+It runs nothing.
+"""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
@@ -22,7 +26,10 @@ def bounds(window: Window, t: int) -> tuple[int, int]:
 
 
 def interval(window: Window, ts: str, divide: str) -> tuple[str, str]:
-    """The first and the last instant, both included, at which a row of event time `ts` is in its window; SQL over whole microseconds."""
+    """The first and the last instant, both included, at which a row of event time `ts` is in its window.
+
+    SQL over whole microseconds.
+    """
     kind, length, slide = window
     if kind == "tumbling":
         return f"({ts} + 1)", f"(({ts} {divide} {length} + 1) * {length})"
@@ -32,9 +39,14 @@ def interval(window: Window, ts: str, divide: str) -> tuple[str, str]:
 
 
 def in_duckdb(query: Plain, tables: Mapping[str, Table], t: int, previous: int) -> str:
-    """One step after the other, so that a value that cannot be computed fails the answer only where a joined row needs it."""
+    """One step after the other, so that a value that cannot be computed fails the answer only where a joined row needs
+    it.
+    """
     sources = ", ".join(f"({_duckdb_source(query, i, tables[s.name], t)}) AS s{i}" for i, s in enumerate(query.sources))
-    sure = [c.sql if not c.fallible else f"TRY(CASE WHEN {c.sql} THEN 1 ELSE 0 END) IS DISTINCT FROM 0" for c in query.conditions]
+    sure = [
+        c.sql if not c.fallible else f"TRY(CASE WHEN {c.sql} THEN 1 ELSE 0 END) IS DISTINCT FROM 0"
+        for c in query.conditions
+    ]
     instant = _instant(query, previous, lambda what, i: f"_{what}{i}") if query.returns_rows else []
     unsure = [c.sql for c in query.conditions if c.fallible]
     steps = [_step("candidates", f"SELECT * FROM {sources}{_where(sure + instant)}", bool(unsure)),
@@ -42,17 +54,24 @@ def in_duckdb(query: Plain, tables: Mapping[str, Table], t: int, previous: int) 
     outputs = ", ".join(f"{_output(value)} AS {quoted(name)}" for name, value in query.outputs)
     if query.returns_rows:
         return f"WITH {', '.join(steps)} SELECT {outputs} FROM joined"
-    steps += [_step("grouped", _grouped(query), True), _step("kept", f"SELECT * FROM grouped{_where([query.having.sql] if query.having else [])}", True)]
+    steps += [
+        _step("grouped", _grouped(query), True),
+        _step("kept", f"SELECT * FROM grouped{_where([query.having.sql] if query.having else [])}", True)
+    ]
     return f"WITH {', '.join(steps)} SELECT {outputs}, {MAGNITUDE} FROM kept"
 
 
 def _step(name: str, sql: str, apart: bool) -> str:
-    """`apart` keeps the engine from computing a later step's values before this one's joins and conditions; joined rows are too many to store without need."""
+    """`apart` keeps the engine from computing a later step's values before this one's joins and conditions.
+
+    Joined rows are too many to store without need.
+    """
     return f"{name} AS {'' if apart else 'NOT '}MATERIALIZED ({sql})"
 
 
 def _grouped(query: Plain) -> str:
-    values = [f"{v.sql} AS k{i}" for i, v in enumerate(query.keys)] + [f"{v.sql} AS a{i}" for i, v in enumerate(query.aggregates)]
+    values = [f"{v.sql} AS k{i}"
+              for i, v in enumerate(query.keys)] + [f"{v.sql} AS a{i}" for i, v in enumerate(query.aggregates)]
     magnitudes = f"[{', '.join(query.magnitudes)}] AS {MAGNITUDE}"
     keys = f" GROUP BY {', '.join(v.sql for v in query.keys)}" if query.keys else ""
     return f"SELECT {', '.join([*values, magnitudes])} FROM joined{keys}"
@@ -67,25 +86,36 @@ def _where(conditions: list[str]) -> str:
 
 
 def _instant(query: Plain, previous: int, column: Callable[[str, int], str]) -> list[str]:
-    """Not published before, and at some instant all in their windows together; `column` names source i's `boundary`, `lo` or `hi`."""
+    """Not published before, and at some instant all in their windows together.
+
+    `column` names source i's `boundary`, `lo` or `hi`.
+    """
     streams = [i for i, s in enumerate(query.sources) if s.window]
 
     def extreme(function: str, what: str) -> str:
         names = [column(what, i) for i in streams]
         return f"{function}({', '.join(names)})" if len(names) > 1 else names[0]
 
-    return [f"{extreme('greatest', 'boundary')} > {previous}", f"{extreme('greatest', 'lo')} <= {extreme('least', 'hi')}"]
+    return [
+        f"{extreme('greatest', 'boundary')} > {previous}", f"{extreme('greatest', 'lo')} <= {extreme('least', 'hi')}"
+    ]
 
 
 def _duckdb_source(query: Plain, number: int, table: Table, t: int) -> str:
     """The rows of one FROM entry that may count at t, each column named "alias.column"."""
     source = query.sources[number]
-    columns = [f"CAST({quoted(c)} AS {kind_of(table.columns[c])}) AS {quoted(f'{a}.{c}')}" for a, c in query.columns if a == source.alias]
+    columns = [
+        f"CAST({quoted(c)} AS {kind_of(table.columns[c])}) AS {quoted(f'{a}.{c}')}" for a, c in query.columns
+        if a == source.alias
+    ]
     conditions = []
     if source.window:
-        ts, (low, high) = quoted(table.event_time or ""), interval(source.window, f"epoch_us({quoted(table.event_time or '')})", "//")
-        columns += [f"_boundary AS _boundary{number}", f"{low} AS _lo{number}", f"{high} AS _hi{number}"] if query.returns_rows else []
-        conditions = [f"_boundary <= {t}"] + ([] if query.returns_rows else _between(source.window, t, ts, "make_timestamptz"))
+        ts, (low, high) = quoted(table.event_time or ""), interval(source.window,
+                                                                   f"epoch_us({quoted(table.event_time or '')})", "//")
+        columns += [f"_boundary AS _boundary{number}", f"{low} AS _lo{number}", f"{high} AS _hi{number}"
+                    ] if query.returns_rows else []
+        conditions = [f"_boundary <= {t}"
+                      ] + ([] if query.returns_rows else _between(source.window, t, ts, "make_timestamptz"))
     return f"SELECT {', '.join(columns) or '1 AS one'} FROM {quoted(raw(source.name))}{_where(conditions)}"
 
 
@@ -97,7 +127,9 @@ def _between(window: Window, t: int, ts: str, instant: str) -> list[str]:
 def in_spark(query: Plain, tables: Mapping[str, Table], t: int, previous: int) -> str:
     """The user's statement over temporary views, as nearly as it was written as Spark SQL allows."""
     replaced = {s.alias: _spark_source(s, query.returns_rows, tables[s.name], t) for s in query.sources}
-    return spark_text(query, replaced, _instant(query, previous, lambda what, i: f"`{query.sources[i].alias}`._{what}") if query.returns_rows else [])
+    return spark_text(
+        query, replaced,
+        _instant(query, previous, lambda what, i: f"`{query.sources[i].alias}`._{what}") if query.returns_rows else [])
 
 
 def _spark_source(source: Source, rows: bool, table: Table, t: int) -> str:

@@ -1,4 +1,8 @@
-"""A user's text as a tree for recomputation: sqlglot's Databricks parser, corrected where Spark binds and reads constants otherwise; nothing of the planner."""
+"""A user's text as a tree for recomputation: sqlglot's Databricks parser, corrected where Spark binds and reads
+constants otherwise.
+
+Nothing of the planner.
+"""
 from __future__ import annotations
 
 from typing import Any
@@ -51,10 +55,14 @@ class _Dialect(Databricks):
 
 
 _DIALECT = _Dialect()
-_OPERAND_ENDS = {TokenType.NUMBER, TokenType.STRING, TokenType.VAR, TokenType.IDENTIFIER, TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.NULL,
-                 TokenType.TRUE, TokenType.FALSE, TokenType.END}
-_BEFORE_VALUES = {"SELECT", "WHERE", "ON", "HAVING", "GROUP BY", "ORDER BY", "AND", "OR", "NOT", "CASE", "WHEN", "THEN", "ELSE", "BETWEEN", "LIKE", "INTERVAL",
-                  "FROM", "DISTINCT", "DIV", "IN"}
+_OPERAND_ENDS = {
+    TokenType.NUMBER, TokenType.STRING, TokenType.VAR, TokenType.IDENTIFIER, TokenType.R_PAREN, TokenType.R_BRACKET,
+    TokenType.NULL, TokenType.TRUE, TokenType.FALSE, TokenType.END
+}
+_BEFORE_VALUES = {
+    "SELECT", "WHERE", "ON", "HAVING", "GROUP BY", "ORDER BY", "AND", "OR", "NOT", "CASE", "WHEN", "THEN", "ELSE",
+    "BETWEEN", "LIKE", "INTERVAL", "FROM", "DISTINCT", "DIV", "IN"
+}
 
 
 def parsed(text: str) -> exp.Expr:
@@ -65,7 +73,9 @@ def parsed(text: str) -> exp.Expr:
 
 
 def _constants(text: str) -> list[Token]:
-    """Tokens in which a number is one word, with its sign and the letter of its type: Spark reads -7L as a constant, not as -CAST(7 AS BIGINT)."""
+    """Tokens in which a number is one word, with its sign and the letter of its type: Spark reads -7L as a constant,
+    not as -CAST(7 AS BIGINT).
+    """
     words: list[Token] = []
     skip = 0
     tokens = _DIALECT.tokenize(text)
@@ -75,17 +85,22 @@ def _constants(text: str) -> list[Token]:
         elif word.token_type != TokenType.NUMBER:
             words.append(word)
         else:
-            lettered = i + 1 < len(tokens) and tokens[i + 1].token_type == TokenType.DCOLON and tokens[i + 1].end == word.end
+            lettered = i + 1 < len(tokens) and tokens[i + 1].token_type == TokenType.DCOLON and tokens[
+                i + 1].end == word.end
             skip = 2 if lettered else 0
             number = word.text + (tokens[i + 2].text if lettered else "")
             signed = len(words) > 1 and words[-1].token_type == TokenType.DASH and not _ends_operand(words[-2])
             if signed:
                 words.pop()
-            words.append(Token(TokenType.NUMBER, f"-{number}" if signed else number, word.line, word.col, word.start, word.end))
+            words.append(
+                Token(TokenType.NUMBER, f"-{number}" if signed else number, word.line, word.col, word.start, word.end))
     return words
 
 
 def _ends_operand(word: Token) -> bool:
-    """Whether a minus after it takes away. Words that are names as well are names here; those after which a value begins are listed by what they are not."""
+    """Whether a minus after it takes away.
+
+    Words that are names as well are names here; those after which a value begins are listed by what they are not.
+    """
     names = word.text.replace("_", "a").isalnum() and word.token_type not in DatabricksParser.RESERVED_TOKENS
     return word.token_type in _OPERAND_ENDS or names and word.text.upper() not in _BEFORE_VALUES

@@ -1,4 +1,8 @@
-"""Types and values of recomputed expressions: DuckDB types by Spark's rules of how they widen, and decimal division, which DuckDB lacks; no syntax here."""
+"""Types and values of recomputed expressions: DuckDB types by Spark's rules of how they widen, and decimal division,
+which DuckDB lacks.
+
+No syntax here.
+"""
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
@@ -8,7 +12,14 @@ from optimizer.errors import failed
 
 INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
 DIGITS = dict(zip(INTEGERS, (3, 5, 10, 20)))
-SPELLED = {"string": "VARCHAR", "int": "INTEGER", "long": "BIGINT", "timestamp": "TIMESTAMPTZ", "short": "SMALLINT", "byte": "TINYINT"}
+SPELLED = {
+    "string": "VARCHAR",
+    "int": "INTEGER",
+    "long": "BIGINT",
+    "timestamp": "TIMESTAMPTZ",
+    "short": "SMALLINT",
+    "byte": "TINYINT"
+}
 
 
 @dataclass(frozen=True)
@@ -33,8 +44,8 @@ class Typed:
     digits: int = 0
 
 
-NULL, BOOLEAN, DOUBLE, FLOAT, VARCHAR, TINYINT, SMALLINT, INTEGER, BIGINT, TIMESTAMPTZ, DATE = (
-    Kind(n) for n in ("NULL", "BOOLEAN", "DOUBLE", "FLOAT", "VARCHAR", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "TIMESTAMPTZ", "DATE"))
+NULL, BOOLEAN, DOUBLE, FLOAT, VARCHAR, TINYINT, SMALLINT, INTEGER, BIGINT, TIMESTAMPTZ, DATE = (Kind(n) for n in (
+    "NULL", "BOOLEAN", "DOUBLE", "FLOAT", "VARCHAR", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "TIMESTAMPTZ", "DATE"))
 
 
 def kind_of(text: str) -> Kind:
@@ -58,8 +69,11 @@ def cast(value: Typed, kind: Kind) -> Typed:
 
 
 BLANK = r"[\x00-\x20\x7F]*"
-PATTERNS = {"BOOLEAN": "(t|true|y|yes|1|f|false|n|no|0)", "DOUBLE": r"([+-]?(?:inf(?:inity)?|nan|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?))[fd]?",
-            "DECIMAL": r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?)"}
+PATTERNS = {
+    "BOOLEAN": "(t|true|y|yes|1|f|false|n|no|0)",
+    "DOUBLE": r"([+-]?(?:inf(?:inity)?|nan|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?))[fd]?",
+    "DECIMAL": r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?)"
+}
 
 
 def converted(word: str, value: Typed, kind: Kind) -> str:
@@ -87,7 +101,10 @@ def converted(word: str, value: Typed, kind: Kind) -> str:
 
 
 def _read(word: str, sql: str, kind: Kind) -> str:
-    """Text as a number or truth: the forms that Spark reads, each spelled out; times are constants, which any reader reads alike."""
+    """Text as a number or truth: the forms that Spark reads, each spelled out.
+
+    Times are constants, which any reader reads alike.
+    """
     if kind in (DATE, TIMESTAMPTZ):
         return f"{word}({sql} AS {kind})"
     pattern = r"([+-]?[0-9]+)" if kind.name in INTEGERS else PATTERNS[kind.name]
@@ -96,7 +113,8 @@ def _read(word: str, sql: str, kind: Kind) -> str:
         wide = f"{word}({text} AS DECIMAL(38,{kind.scale}))"
         return f"{word}(CAST({wide} AS VARCHAR) AS {kind})"      # an exponent can be too large unnoticed
     if kind == BOOLEAN:
-        return f"{word}(CASE WHEN lower({text}) IN ('y', 'yes') THEN 'true' WHEN lower({text}) IN ('n', 'no') THEN 'false' ELSE {text} END AS BOOLEAN)"
+        return (f"{word}(CASE WHEN lower({text}) IN ('y', 'yes') THEN 'true' WHEN lower({text}) IN ('n', 'no') THEN "
+                f"'false' ELSE {text} END AS BOOLEAN)")
     return f"{word}({text} AS {kind})"
 
 
@@ -104,13 +122,16 @@ def _from_floating(word: str, value: Typed, kind: Kind) -> str:
     sql = value.sql
     if kind.name in INTEGERS:
         plain = f"{word}(trunc({sql}) AS {kind})"
-        return f"(CASE WHEN {sql} = CAST('{2**63}' AS {value.kind}) THEN {2**63 - 1} ELSE {plain} END)" if kind == BIGINT else plain
+        return (f"(CASE WHEN {sql} = CAST('{2**63}' AS {value.kind}) THEN {2**63 - 1} ELSE {plain} "
+                "END)" if kind == BIGINT else plain)
     if kind == FLOAT:
-        beyond = f"WHEN abs({sql}) >= CAST('3.4028235677973366e38' AS DOUBLE) THEN CAST(CASE WHEN {sql} > 0 THEN 'inf' ELSE '-inf' END AS FLOAT)"
+        beyond = (f"WHEN abs({sql}) >= CAST('3.4028235677973366e38' AS DOUBLE) THEN CAST(CASE WHEN {sql} > 0 THEN "
+                  "'inf' ELSE '-inf' END AS FLOAT)")
         return f"(CASE WHEN isnan({sql}) THEN CAST('nan' AS FLOAT) {beyond} ELSE CAST({sql} AS FLOAT) END)"
     if kind.name != "DECIMAL":
         return f"CAST({sql} AS {kind})"
-    text = f"CASE WHEN abs({sql}) < CAST('1e{kind.precision - kind.scale}' AS DOUBLE) THEN CAST(CAST({sql} AS DOUBLE) AS VARCHAR) ELSE 'too large' END"
+    text = (f"CASE WHEN abs({sql}) < CAST('1e{kind.precision - kind.scale}' AS DOUBLE) THEN CAST(CAST({sql} AS DOUBLE) "
+            "AS VARCHAR) ELSE 'too large' END")
     wide = f"{word}({text} AS DECIMAL({min(38, kind.precision + 1)},{kind.scale}))"
     return f"(CASE WHEN isfinite({sql}) THEN {word}({wide} AS {kind}) END)"
 
@@ -137,7 +158,9 @@ def as_decimal(value: Typed) -> Kind:
 def one_zero(value: Typed) -> Typed:
     """A grouping value: the zeros of both signs are one, 0.0."""
     floating = value.kind.name in ("FLOAT", "DOUBLE")
-    return replace(value, sql=f"(CASE WHEN {value.sql} = 0 THEN CAST(0 AS {value.kind}) ELSE {value.sql} END)") if floating else value
+    return replace(
+        value,
+        sql=f"(CASE WHEN {value.sql} = 0 THEN CAST(0 AS {value.kind}) ELSE {value.sql} END)") if floating else value
 
 
 def as_text(value: Typed) -> str:
@@ -151,7 +174,8 @@ def as_text(value: Typed) -> str:
 
 def in_calendar(sql: str, kind: Kind) -> str:
     """A day or time that is moved out of the years 1 to 9999 fails, as docs/limits.md has it."""
-    first, last = ("0001-01-01", "9999-12-31") if kind == DATE else ("0001-01-01 00:00:00+00", "9999-12-31 23:59:59.999999+00")
+    first, last = ("0001-01-01", "9999-12-31") if kind == DATE else ("0001-01-01 00:00:00+00",
+                                                                     "9999-12-31 23:59:59.999999+00")
     inside = f"({sql}) BETWEEN CAST('{first}' AS {kind}) AND CAST('{last}' AS {kind})"
     return f"(CASE WHEN {inside} THEN {sql} WHEN ({sql}) IS NOT NULL THEN CAST('out of the calendar' AS {kind}) END)"
 
@@ -159,20 +183,23 @@ def in_calendar(sql: str, kind: Kind) -> str:
 def unscaled(value: Typed, places: int | None = None) -> str:
     """The integer behind a decimal, or behind it with so many places."""
     scale = value.kind.scale if places is None else places
-    text = f"replace(CAST(CAST({value.sql} AS DECIMAL({min(38, value.kind.precision + 1)},{value.kind.scale})) AS VARCHAR), '.', '')"
+    text = (f"replace(CAST(CAST({value.sql} AS DECIMAL({min(38, value.kind.precision + 1)},{value.kind.scale})) AS "
+            "VARCHAR), '.', '')")
     return f"CAST({text} || '{'0' * (scale - value.kind.scale)}' AS HUGEINT)"
 
 
 def quotient(dividend: Typed, divisor: str, scale: int, kind: Kind, digits: int = 19) -> str:
-    """round_half_up(dividend × 10^(scale) / divisor) × 10^-kind.scale in whole numbers, the divisor one of so many digits.
-    DuckDB's `/` of decimals is a double."""
+    """round_half_up(dividend × 10^(scale) / divisor) × 10^-kind.scale in whole numbers, the divisor one of so many
+    digits. DuckDB's `/` of decimals is a double."""
     number, moved = unscaled(dividend), scale - dividend.kind.scale
     if dividend.kind.precision + moved <= 38:
         whole = _half_up(f"({number} * {_power(moved)})", divisor)
     elif digits + moved <= 38:      # as on paper: the quotient first, the rest moved
-        whole = f"(({number} // {divisor}) * {_power(moved)} + {_half_up(f'(({number} % {divisor}) * {_power(moved)})', divisor)})"
+        whole = (f"(({number} // {divisor}) * {_power(moved)} + "
+                 f"{_half_up(f'(({number} % {divisor}) * {_power(moved)})', divisor)})")
     else:
-        raise failed("cannot-verify", "a quotient of more than 38 digits on the way cannot be recomputed independently", "use --engine jvm")
+        raise failed("cannot-verify", "a quotient of more than 38 digits on the way cannot be recomputed independently",
+                     "use --engine jvm")
     least = f"CAST('{Decimal(1).scaleb(-kind.scale):f}' AS DECIMAL({max(1, kind.scale)},{kind.scale}))"
     return f"CAST(CAST({whole} AS DECIMAL(38,0)) * {least} AS {kind})"
 
@@ -187,9 +214,14 @@ def _half_up(n: str, d: str) -> str:
 
 
 def remainder(left: Typed, right: Typed, kind: Kind) -> str:
-    """Of the whole numbers behind both, with as many places as the longer one; DuckDB's `%` of decimals is one of doubles."""
+    """Of the whole numbers behind both, with as many places as the longer one.
+
+    DuckDB's `%` of decimals is one of doubles.
+    """
     scale = max(left.kind.scale, right.kind.scale)
     if max(v.kind.precision + scale - v.kind.scale for v in (left, right)) > 38:
-        raise failed("cannot-verify", "a remainder of more than 38 digits on the way cannot be recomputed independently", "use --engine jvm")
+        raise failed("cannot-verify",
+                     "a remainder of more than 38 digits on the way cannot be recomputed independently",
+                     "use --engine jvm")
     least = f"CAST('{Decimal(1).scaleb(-scale):f}' AS DECIMAL({max(1, scale)},{scale}))"
     return f"CAST(CAST({unscaled(left, scale)} % {unscaled(right, scale)} AS DECIMAL(38,0)) * {least} AS {kind})"

@@ -1,4 +1,7 @@
-"""A query with several windows as one text a window, each answered at its own ends; by its own rules, sharing nothing with the planner."""
+"""A query with several windows as one text a window, each answered at its own ends.
+
+By its own rules, sharing nothing with the planner.
+"""
 from __future__ import annotations
 
 import re
@@ -7,7 +10,10 @@ from dataclasses import dataclass
 from jobs.verify.sql import UNITS, straight
 
 SET = re.compile(r"\bwindows\s*\((?P<list>(?:[^()']|'[^']*'|\((?:[^()']|'[^']*'|\([^()]*\))*\))*)\)", re.I)
-ONE = re.compile(r"\bwindow\s*\(\s*'(?P<name>[^']*)'\s*,\s*\w+window\s*\(\s*(?P<unit>\w+?)s?\s*,\s*(?P<range>\d+)\s*(?:,\s*(?P<hop>\d+)\s*)?\)\s*\)", re.I)
+ONE = re.compile(
+    r"\bwindow\s*\(\s*'(?P<name>[^']*)'\s*,\s*\w+window\s*\(\s*(?P<unit>\w+?)s?\s*,"
+    r"\s*(?P<range>\d+)\s*(?:,\s*(?P<hop>\d+)\s*)?\)\s*\)",
+    re.I)
 STAMP = re.compile(r"\btimestamp\s+by\s+(?:\w+\s*\.\s*)?(?:\w+|`[^`]*`)", re.I)
 NAMED = r"\bsystem\s*\.\s*window\s*\(\s*\)\s*\.\s*id\b"
 SELECTED = re.compile(rf"(\bselect\s+|,\s*){NAMED}(?=\s*(?:,|\bfrom\b))", re.I)
@@ -15,7 +21,10 @@ SELECTED = re.compile(rf"(\bselect\s+|,\s*){NAMED}(?=\s*(?:,|\bfrom\b))", re.I)
 
 @dataclass(frozen=True)
 class Variant:
-    """One window's query, with the window's range and slide in microseconds for all streams; None where the text says windows itself."""
+    """One window's query, with the window's range and slide in microseconds for all streams.
+
+    None where the text says windows itself.
+    """
 
     text: str
     window: tuple[int, int] | None = None
@@ -33,5 +42,6 @@ def variants(text: str) -> tuple[Variant, ...]:
 
 def _variant(around: tuple[str, str], one: re.Match[str]) -> Variant:
     constant, unit = f"CAST('{one['name']}' AS STRING)", UNITS[one["unit"].lower()]
-    before, after = (re.sub(NAMED, lambda _: constant, SELECTED.sub(lambda m: f"{m[1]}{constant} AS Id", part), flags=re.I) for part in around)
+    before, after = (re.sub(NAMED, lambda _: constant, SELECTED.sub(lambda m: f"{m[1]}{constant} AS Id", part),
+                            flags=re.I) for part in around)
     return Variant(f"{before}{constant}{after}", (int(one["range"]) * unit, int(one["hop"] or one["range"]) * unit))

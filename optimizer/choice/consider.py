@@ -1,4 +1,7 @@
-"""One query, what is known of it and what work costs: every plan priced, and the decision; the same function serves a batch, `explain` and the benchmarks."""
+"""One query, what is known of it and what work costs: every plan priced, and the decision.
+
+The same function serves a batch, `explain` and the benchmarks.
+"""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -25,7 +28,9 @@ WHOLE = 4            # candidates, the cheapest, of which more than the seconds 
 
 @dataclass(frozen=True)
 class Costs:
-    """What a price is made of: unit costs, tasks that run at once, the form that may be chosen, and the paper's constants as a file of statistics says them."""
+    """What a price is made of: unit costs, tasks that run at once, the form that may be chosen, and the paper's
+    constants as a file of statistics says them.
+    """
 
     coefficients: Coefficients
     width: int = 1
@@ -34,8 +39,8 @@ class Costs:
     model: str = "measured"
 
 
-def consider(query: Query, observed: Observed, costs: Costs, past: Past = Past(), rules: Hysteresis = RULES, only: str | None = None,
-             everything: bool = False) -> Decision:
+def consider(query: Query, observed: Observed, costs: Costs, past: Past = Past(), rules: Hysteresis = RULES,
+             only: str | None = None, everything: bool = False) -> Decision:
     """`only`: the pinned name, of which the cheapest form is taken, and another one when it has become better.
 
     `everything`: all that can be said of each candidate, not only of the cheapest ones.
@@ -44,7 +49,9 @@ def consider(query: Query, observed: Observed, costs: Costs, past: Past = Past()
     found = cheapest(query, pricing.rank, pricing.joined, costs.forms)
     near = {c.plan for c in sorted((c for c in found if c.refused is None), key=lambda c: pricing.rank(c.plan))[:WHOLE]}
     far = not everything and costs.model == "measured"
-    candidates = priced(found, lambda plan: pricing.whole(plan) if plan in near or plan.name == only or not far else Priced(plan, pricing.rank(plan)), past)
+    candidates = priced(
+        found, lambda plan: pricing.whole(plan)
+        if plan in near or plan.name == only or not far else Priced(plan, pricing.rank(plan)), past)
     if only is not None:
         return _pinned(candidates, only, pricing.present(past), past, rules)
     if costs.model == "paper":
@@ -79,7 +86,8 @@ class _Pricing:
         amounts = self.steady(plan)
         kept = state_rows(self.query, plan, self.observed, self.sizes)
         extra = max(seconds(first, self.costs.coefficients) - self.rank(plan), 0.0)
-        return Priced(plan, self.rank(plan), deviation(amounts, self.costs.coefficients), extra, kept, paper_price(plan, self.setting, self.query).total)
+        return Priced(plan, self.rank(plan), deviation(amounts, self.costs.coefficients), extra, kept,
+                      paper_price(plan, self.setting, self.query).total)
 
     def present(self, past: Past) -> Priced | None:
         """The plan in force, in the form that it is in."""
@@ -89,11 +97,14 @@ class _Pricing:
 
     def joined(self, plan: Plan, members: frozenset[int]) -> float:
         """Rows of the join of some inputs, as the plan holds them."""
-        operands: list[Operand] = [self.sizes.merged(i) if plan.digits[i] else self.sizes.raw(i) for i in sorted(members)]
+        operands: list[Operand] = [
+            self.sizes.merged(i) if plan.digits[i] else self.sizes.raw(i) for i in sorted(members)
+        ]
         return self.sizes.join(operands)
 
 
-def _pinned(candidates: tuple[Priced, ...], only: str, current: Priced | None, past: Past, rules: Hysteresis) -> Decision:
+def _pinned(candidates: tuple[Priced, ...], only: str, current: Priced | None, past: Past,
+            rules: Hysteresis) -> Decision:
     """The name is given; its form follows rates like any plan's."""
     forms = tuple(c for c in candidates if c.plan.name == only)
     if current is None or current.plan.name != only:
@@ -102,11 +113,14 @@ def _pinned(candidates: tuple[Priced, ...], only: str, current: Priced | None, p
 
 
 def _by_paper(candidates: tuple[Priced, ...], past: Past) -> Decision:
-    """The cheapest by paper A, whose sets are running: of one price for all ways of keeping, running is the paper's own."""
+    """The cheapest by paper A, whose sets are running: of one price for all ways of keeping, running is the paper's
+    own.
+    """
     sound = [c for c in candidates if c.refused is None]
     usual = ("running", "retract", "recompute", "expire")
     best = min(sound, key=lambda c: (c.paper if c.paper is not None else float("inf"), usual.index(c.plan.keeping)))
-    return Decision(best.plan, None, f"the least cost by the paper's model, {best.paper:,.4g}", best.seconds, candidates, past.corrections)
+    return Decision(best.plan, None, f"the least cost by the paper's model, {best.paper:,.4g}", best.seconds,
+                    candidates, past.corrections)
 
 
 def with_width(costs: Costs, width: int) -> Costs:

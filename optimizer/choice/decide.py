@@ -1,7 +1,9 @@
-"""Which plan answers from the next boundary on: a decision is a value that says what was chosen, why, and at which prices; nothing is run or stored here.
+"""Which plan answers from the next boundary on: a decision is a value that says what was chosen, why, and at which
+prices; nothing is run or stored here.
 
-Switch when the predicted saving over the horizon exceeds the cost of building the new plan's state (DESIGN, "Adaptation"), with hysteresis; a switch
-that turns out worse than what it replaced is undone, and the plan's price is corrected by what was measured.
+Switch when the predicted saving over the horizon exceeds the cost of building the new plan's state (DESIGN,
+"Adaptation"), with hysteresis; a switch that turns out worse than what it replaced is undone, and the plan's price is
+corrected by what was measured.
 """
 from __future__ import annotations
 
@@ -30,7 +32,8 @@ DEFAULT = Hysteresis()
 
 @dataclass(frozen=True)
 class Priced:
-    """A candidate: predicted seconds a boundary (corrected by what was measured of it) and to build its state, rows that it keeps, the paper's cost.
+    """A candidate: predicted seconds a boundary (corrected by what was measured of it) and to build its state, rows
+    that it keeps, the paper's cost.
 
     Of one that is far from the cheapest nobody asked for more than its seconds.
     """
@@ -46,14 +49,18 @@ class Priced:
 
 @dataclass(frozen=True)
 class Past:
-    """What happened so far: the plan in force, the one before it, what was measured of both, and by how much prices were wrong."""
+    """What happened so far: the plan in force, the one before it, what was measured of both, and by how much prices
+    were wrong.
+    """
 
     plan: Plan | None = None
     since: int = 0                                     # boundaries answered under it
     before: str | None = None                          # its name
     measured: tuple[float, ...] = ()                   # seconds of its boundaries, newest last
-    ratio_before: float | None = None                  # measured over predicted seconds of the plan before it, when it was left
-    corrections: Mapping[str, tuple[float, int]] = field(default_factory=dict)      # plan name → (factor, boundaries since)
+    # measured over predicted seconds of the plan before it, when it was left
+    ratio_before: float | None = None
+    # plan name → (factor, boundaries since)
+    corrections: Mapping[str, tuple[float, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -81,15 +88,20 @@ def priced(candidates: Iterable[Candidate], price: Callable[[Plan], Priced], pas
             continue
         p = price(c.plan)
         factor = past.corrections.get(c.plan.name, (1.0, 0))[0]
-        found.append(replace(p, seconds=p.seconds * factor, deviation=None if p.deviation is None else p.deviation * factor))
+        found.append(
+            replace(p, seconds=p.seconds * factor, deviation=None if p.deviation is None else p.deviation * factor))
     return tuple(found)
 
 
 def decide(candidates: tuple[Priced, ...], current: Priced | None, past: Past, rules: Hysteresis = DEFAULT) -> Decision:
-    """Of candidates priced by the same statistics, one of them sound at least; `current` is the plan in force as it is, if it can go on."""
+    """Of candidates priced by the same statistics, one of them sound at least.
+
+    `current` is the plan in force as it is, if it can go on.
+    """
     best = min((c for c in candidates if c.refused is None), key=lambda c: c.seconds)
     if current is None or past.plan is None:
-        reason = "the cheapest at its first boundary" if past.plan is None else f"{past.plan.name} can no longer hold the query"
+        reason = ("the cheapest at its first boundary" if past.plan is None else f"{past.plan.name} can no longer hold "
+                                                                                 "the query")
         return Decision(best.plan, past.plan, reason, best.seconds, candidates, past.corrections)
     undone = _undone(candidates, current, past, rules)
     if undone is not None:
@@ -98,8 +110,10 @@ def decide(candidates: tuple[Priced, ...], current: Priced | None, past: Past, r
     if why is not None:
         return Decision(past.plan, None, why, current.seconds, candidates, past.corrections)
     saved = current.seconds - best.seconds
-    reason = (f"{_named(best.plan, past.plan)} saves {_ms(saved)} of {_ms(current.seconds)} a boundary: {saved * rules.horizon:.2f} s "
-              f"in {rules.horizon} boundaries, for {best.building:.2f} s to build its state")
+    reason = (
+        f"{_named(best.plan, past.plan)} saves {_ms(saved)} of {_ms(current.seconds)} a boundary: "
+        f"{saved * rules.horizon:.2f} s "
+        f"in {rules.horizon} boundaries, for {best.building:.2f} s to build its state")
     return Decision(best.plan, past.plan, reason, best.seconds, candidates, past.corrections)
 
 
@@ -120,21 +134,26 @@ def _stays(current: Priced, best: Priced, past: Past, rules: Hysteresis) -> str 
     if saved < rules.floor or current.seconds < rules.ratio * best.seconds:
         return f"{name} would save {_ms(saved)} of {_ms(current.seconds)} a boundary: too little"
     if past.before is not None and past.since < rules.rest:
-        return f"{name} is cheaper, but the last switch is {past.since} boundaries ago: {rules.rest} are left between two"
+        return (f"{name} is cheaper, but the last switch is {past.since} boundaries ago: {rules.rest} are left between "
+                "two")
     if saved * rules.horizon <= best.building:
-        return f"{name} would save {saved * rules.horizon:.2f} s in {rules.horizon} boundaries, and its state costs {best.building:.2f} s"
+        return (f"{name} would save {saved * rules.horizon:.2f} s in {rules.horizon} boundaries, and its state costs "
+                f"{best.building:.2f} s")
     return None
 
 
 def _undone(candidates: tuple[Priced, ...], current: Priced, past: Past, rules: Hysteresis) -> Decision | None:
     """A switch whose plan is measured to be dearer than what the one before it would cost now is undone.
 
-    The plan's price is then corrected by what was measured, so that it does not return at once. Rates may have changed since the switch: what the plan
-    before cost then says nothing, so its price of now is taken, times how far it was off when it was last measured.
+    The plan's price is then corrected by what was measured, so that it does not return at once. Rates may have changed
+    since the switch: what the plan before cost then says nothing, so its price of now is taken, times how far it was
+    off when it was last measured.
     """
-    if past.before is None or past.ratio_before is None or not past.measured or not rules.trial <= past.since <= rules.rest:
+    is_on_trial = bool(past.measured) and rules.trial <= past.since <= rules.rest
+    if past.before is None or past.ratio_before is None or not is_on_trial:
         return None
-    real, back = median(past.measured), next((c for c in candidates if c.refused is None and c.plan.name == past.before), None)
+    real, back = median(past.measured), next(
+        (c for c in candidates if c.refused is None and c.plan.name == past.before), None)
     if back is None:
         return None
     expected = back.seconds * past.ratio_before
@@ -142,7 +161,8 @@ def _undone(candidates: tuple[Priced, ...], current: Priced, past: Past, rules: 
         return None
     factor = max(past.corrections.get(current.plan.name, (1.0, 0))[0] * real / max(current.seconds, 1e-9), 1.0)
     corrected = {**past.corrections, current.plan.name: (factor, 0)}
-    reason = f"undone: {current.plan.name} is measured at {_ms(real)} a boundary, {past.before} would cost {_ms(expected)}"
+    reason = (f"undone: {current.plan.name} is measured at {_ms(real)} a boundary, {past.before} would cost "
+              f"{_ms(expected)}")
     return Decision(back.plan, past.plan, reason, expected, candidates, corrected)
 
 

@@ -1,4 +1,7 @@
-"""A plan as people read it: a tree with a line a node, its statements, and the document of `forebay explain`; it decides and prices nothing."""
+"""A plan as people read it: a tree with a line a node, its statements, and the document of `forebay explain`.
+
+It decides and prices nothing.
+"""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -26,7 +29,9 @@ def tree(query: Query, plan: Plan) -> str:
 
 
 def sql(query: Query, plan: Plan, boundary: int = EXAMPLE) -> list[str]:
-    """What one task runs at a boundary, after the one before it where state is kept, and what makes rows of the partials."""
+    """What one task runs at a boundary, after the one before it where state is kept, and what makes rows of the
+    partials.
+    """
     ctx = Lowering(shape(query), plan)
     at = boundary // query.every * query.every
     statements = program(ctx, (at,), at - query.every if state_sets(ctx) else BEGINNING)
@@ -40,17 +45,37 @@ def sql(query: Query, plan: Plan, boundary: int = EXAMPLE) -> list[str]:
 def document(query: Query, decision: Decision, statistics: Mapping[str, object]) -> dict[str, object]:
     """The keys of `explain --json`: every candidate with its prices, the plan in force or to be taken, and why."""
     chosen = decision.plan
-    return {"chosen": chosen.name, "why": why(query, decision), "statistics": dict(statistics), "tree": tree(query, chosen), "sql": sql(query, chosen),
-            "candidates": [_candidate(query, c) for c in decision.candidates]}
+    return {
+        "chosen": chosen.name,
+        "why": why(query, decision),
+        "statistics": dict(statistics),
+        "tree": tree(query, chosen),
+        "sql": sql(query, chosen),
+        "candidates": [_candidate(query, c) for c in decision.candidates]
+    }
 
 
 def _candidate(query: Query, c: Priced) -> dict[str, object]:
     sound = c.refused is None
-    return {"plan": c.plan.name, "predicted_s": c.seconds if sound else None, "deviation_s": c.deviation if sound else None,
-            "paper_cost": c.paper if sound else None, "state_rows": c.state_rows if sound else None, "building_s": c.building if sound else None,
-            "refused": c.refused, "order": _order(query, c.plan), "exchange": c.plan.exchange, "layout": c.plan.layout,
-            "invalidation": c.plan.invalidation, "parts": c.plan.parts, "place": c.plan.place,
-            **({"sharing": c.plan.sharing, "levels": [span(f) for f in c.plan.levels]} if query.windows else {})}
+    return {
+        "plan": c.plan.name,
+        "predicted_s": c.seconds if sound else None,
+        "deviation_s": c.deviation if sound else None,
+        "paper_cost": c.paper if sound else None,
+        "state_rows": c.state_rows if sound else None,
+        "building_s": c.building if sound else None,
+        "refused": c.refused,
+        "order": _order(query, c.plan),
+        "exchange": c.plan.exchange,
+        "layout": c.plan.layout,
+        "invalidation": c.plan.invalidation,
+        "parts": c.plan.parts,
+        "place": c.plan.place,
+        **({
+            "sharing": c.plan.sharing,
+            "levels": [span(f) for f in c.plan.levels]
+        } if query.windows else {})
+    }
 
 
 def why(query: Query, decision: Decision) -> str:

@@ -1,4 +1,8 @@
-"""The coverage graph of a query with several windows as text, as written and as a plan merges them, with what a boundary reads; no seconds, no statements."""
+"""The coverage graph of a query with several windows as text, as written and as a plan merges them, with what a
+boundary reads.
+
+No seconds, no statements.
+"""
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -14,13 +18,17 @@ SHOWN = 40             # windows that are drawn; of more, the others are counted
 
 def graphs(query: Query, plan: Plan) -> str:
     """Before and after."""
-    drawn = [("Windows as written", (), "each")] + ([("Windows as merged", plan.levels, plan.sharing)] if plan.levels or plan.sharing != "each" else [])
+    drawn = [("Windows as written", (), "each")
+             ] + ([("Windows as merged", plan.levels, plan.sharing)] if plan.levels or plan.sharing != "each" else [])
     return "\n\n".join(_graph(query, title, levels, sharing) for title, levels, sharing in drawn)
 
 
 def reads(query: Query, levels: tuple[int, ...], sharing: str) -> Fraction:
-    """Panes and instances that an average boundary reads, for each group: n·M of paper D (Observation 1) over one period."""
-    return sum((*(_window(query, levels, w) for w in _longest(query, levels, sharing)), *(_level(query, levels, f) for f in levels)), Fraction(0))
+    """Panes and instances that an average boundary reads, for each group: n·M of paper D (Observation 1) over one
+    period.
+    """
+    return sum((*(_window(query, levels, w)
+                  for w in _longest(query, levels, sharing)), *(_level(query, levels, f) for f in levels)), Fraction(0))
 
 
 def _longest(query: Query, levels: tuple[int, ...], sharing: str) -> tuple[NamedWindow, ...]:
@@ -52,8 +60,11 @@ def _below(query: Query, levels: tuple[int, ...], read: int | None, indent: str)
     finer = [f for f in levels if parent(levels, f) == read]
     windows = [w for w in query.windows if source(levels, w) == read]
     shown, more = windows[:SHOWN], len(windows) - SHOWN
-    lines: list[tuple[str, int | None]] = [(f"{span(f)} ({_role(query, f)}): {float(_level(query, levels, f)):,.4g}", f) for f in finer]
-    lines += [(f"{w.name}, {span(w.range)} every {span(w.slide)}: {float(_window(query, levels, w)):,.4g}", None) for w in shown]
+    lines: list[tuple[str, int | None]] = [
+        (f"{span(f)} ({_role(query, f)}): {float(_level(query, levels, f)):,.4g}", f) for f in finer
+    ]
+    lines += [(f"{w.name}, {span(w.range)} every {span(w.slide)}: {float(_window(query, levels, w)):,.4g}", None)
+              for w in shown]
     lines += [(f"{more:,} more windows", None)] if more > 0 else []
     for n, (text, level) in enumerate(lines):
         last = n == len(lines) - 1

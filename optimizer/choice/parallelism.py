@@ -1,6 +1,8 @@
-"""How many tasks a pipeline's work is divided among, from the longest a boundary may take and what boundaries took (paper E, scaling out and in); pure.
+"""How many tasks a pipeline's work is divided among, from the longest a boundary may take and what boundaries took
+(paper E, scaling out and in); pure.
 
-One slow boundary is enough to scale out, since every later one is late as well; scaling in waits for several that leave room, and goes task by task.
+One slow boundary is enough to scale out, since every later one is late as well; scaling in waits for several that leave
+room, and goes task by task.
 """
 from __future__ import annotations
 
@@ -24,17 +26,25 @@ class Parallelism:
 
 
 def parallelism(latency: float | None, parts: int, took: Sequence[float], most: int) -> Parallelism:
-    """For the next boundary, after boundaries on `parts` tasks `took` so many seconds (newest last); at most `most` run at once."""
+    """For the next boundary, after boundaries on `parts` tasks `took` so many seconds (newest last).
+
+    At most `most` run at once.
+    """
     if latency is None:
         return Parallelism()
     most = max(most, 1)
     if not 1 <= parts <= most:
-        return Parallelism(1 if not parts else most, f"{_tasks(1 if not parts else most)} of {most}: a boundary may take {latency:g} s")
+        return Parallelism(1 if not parts else most,
+                           f"{_tasks(1 if not parts else most)} of {most}: a boundary may take {latency:g} s")
     if took and took[-1] > FULL * latency and parts < most:
         wanted = min(most, max(parts + 1, ceil(parts * took[-1] / (AIMED * latency))))
-        return Parallelism(wanted, f"{_tasks(wanted)} instead of {parts}: a boundary took {took[-1]:.2f} s of the {latency:g} s allowed")
+        return Parallelism(
+            wanted,
+            f"{_tasks(wanted)} instead of {parts}: a boundary took {took[-1]:.2f} s of the {latency:g} s allowed")
     if parts > 1 and len(took) >= RESTED and (fewer := median(took[-RESTED:]) * parts / (parts - 1)) < SPARE * latency:
-        return Parallelism(parts - 1, f"{_tasks(parts - 1)} instead of {parts}: it should take {fewer:.2f} s of the {latency:g} s allowed")
+        return Parallelism(
+            parts - 1,
+            f"{_tasks(parts - 1)} instead of {parts}: it should take {fewer:.2f} s of the {latency:g} s allowed")
     return Parallelism(parts)
 
 

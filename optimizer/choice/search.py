@@ -1,7 +1,9 @@
-"""For each plan name its cheapest form: order by dynamic programming, then exchange, layout, parts, place and what windows share; prices come from outside.
+"""For each plan name its cheapest form: order by dynamic programming, then exchange, layout, parts, place and what
+windows share; prices come from outside.
 
-The cost of an order is a sum over its prefixes, so the best order of a set of inputs ends in the best order of the set without its last (Bellman); beyond
-`ALL_NAMES` inputs each next one is that with the fewest rows. What else a name leaves open is enumerated for the names that are cheapest in usual form.
+The cost of an order is a sum over its prefixes, so the best order of a set of inputs ends in the best order of the set
+without its last (Bellman); beyond `ALL_NAMES` inputs each next one is that with the fewest rows. What else a name
+leaves open is enumerated for the names that are cheapest in usual form.
 """
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ ALL_NAMES = 6            # inputs up to which every name is priced; beyond, thos
 REFINED = 6              # names whose every form is priced: the cheapest ones in their usual form
 REFINED_OF_MANY = 2      # the same beyond ALL_NAMES inputs, where a price takes several times longer
 Price = Callable[[Plan], float]                                 # seconds a boundary
-Joined = Callable[[Plan, frozenset[int]], float]                # rows of the join of these inputs, as the plan holds them
+# rows of the join of these inputs, as the plan holds them
+Joined = Callable[[Plan, frozenset[int]], float]
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,8 @@ class Forms:
     places: tuple[str, ...] = ("tasks",)
 
 
-def cheapest(query: Query, price: Price, joined: Joined, forms: Forms = Forms(), refined: int = REFINED) -> tuple[Candidate, ...]:
+def cheapest(query: Query, price: Price, joined: Joined, forms: Forms = Forms(),
+             refined: int = REFINED) -> tuple[Candidate, ...]:
     """Every name once, refused or in the cheapest form that was found."""
     asked = shape(query)
     named = candidates(query) if len(query.inputs) <= ALL_NAMES else tuple(_near(asked, price))
@@ -57,7 +61,10 @@ def _forms(asked: Shape, plan: Plan, forms: Forms) -> Iterator[Plan]:
 
 
 def _shared(asked: Shape, plan: Plan) -> list[Plan]:
-    """Of several windows: as written, those that end together at once, and by each choice of levels; of one, the plan as it is."""
+    """Of several windows: as written, those that end together at once, and by each choice of levels.
+
+    Of one, the plan as it is.
+    """
     if not asked.query.windows:
         return [plan]
     made = [replace(plan, sharing=sharing, levels=levels) for sharing in SHARING for levels in choices(asked.query)]
@@ -107,7 +114,8 @@ def _classes(asked: Shape) -> tuple[frozenset[int], ...]:
 
 
 def _near(asked: Shape, price: Price) -> Iterator[Candidate]:
-    """Many inputs: from LAP and from full early aggregation, one digit after another turned as long as that is cheaper, everything recomputed.
+    """Many inputs: from LAP and from full early aggregation, one digit after another turned as long as that is cheaper,
+    everything recomputed.
 
     Then the other ways of keeping with the digits that were found, with none and with all.
     """
@@ -128,7 +136,11 @@ def _near(asked: Shape, price: Price) -> Iterator[Candidate]:
 
 def _climbed(plan: Plan, price: Price, known: Callable[[Plan], bool]) -> Plan:
     while known(plan):
-        turned = [replace(plan, digits=tuple(d != (i == k) for k, d in enumerate(plan.digits))) for i in range(len(plan.digits))]
+        turned = [
+            replace(plan, digits=tuple(d != (i == k)
+                                       for k, d in enumerate(plan.digits)))
+            for i in range(len(plan.digits))
+        ]
         best = min((p for p in turned if known(p)), key=price, default=plan)
         if price(best) >= price(plan):
             break

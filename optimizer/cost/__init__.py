@@ -1,1 +1,4 @@
-"""What plans cost, by the papers' models: statistics in, prices out; nothing here measures, chooses or runs anything."""
+"""What plans cost, by the papers' models: statistics in, prices out.
+
+Nothing here measures, chooses or runs anything.
+"""

@@ -50,7 +50,8 @@ OUTSIDE = ("merge", "commits", "jobs", "batches")      # not the task's own work
 class Features:
     """Amounts by node and kind: `Features({"Scan v": {"scan": 600}, "Join": {"probe": 200}, "fixed": {"commits": 1}})`.
 
-    Nodes as in optimizer.papers.many_way, and what belongs to none as `fixed`. Kinds of a plan in the JVM begin with `jvm_`.
+    Nodes as in optimizer.papers.many_way, and what belongs to none as `fixed`. Kinds of a plan in the JVM begin with
+    `jvm_`.
     """
 
     nodes: Mapping[str, Mapping[str, float]]
@@ -65,7 +66,8 @@ class Features:
         return {kind: amount for kind, amount in self.total.items() if kind.removeprefix("jvm_") not in OUTSIDE}
 
 
-def steady(query: Query, plan: Plan, observed: Observed, parts: int = 1, known: Sizes | None = None, age: float = inf) -> Features:
+def steady(query: Query, plan: Plan, observed: Observed, parts: int = 1, known: Sizes | None = None,
+           age: float = inf) -> Features:
     """An average batch after the one before it, `age` boundaries after the plan began.
 
     `known` are the query's sizes, if they have been worked out.

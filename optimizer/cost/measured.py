@@ -20,16 +20,57 @@ from optimizer.statistics.observed import Observed
 
 UNIT = "s"
 SPREAD = 0.5          # standard deviation of a unit cost nobody has measured, relative to it
-# Seconds a unit of the kernel on the machine that this was made on (2 cores), fitted to a run of jobs.papers.trial_settings; `forebay calibrate` measures them
-# elsewhere, batches correct them. Those of the JVM and of exchanges are guesses by what statements and Spark's own plans took (DESIGN, "Measured").
+# Seconds a unit of the kernel on the machine that this was made on (2 cores), fitted to a run of
+# jobs.papers.trial_settings; `forebay calibrate` measures them elsewhere, batches correct them. Those of the JVM and of
+# exchanges are guesses by what statements and Spark's own plans took (DESIGN, "Measured").
 SECONDS: Mapping[str, float] = MappingProxyType({
-    "scan": 3e-9, "files": 5.4e-4, "times": 5e-8, "keep": 1.4e-8, "group": 2.7e-9, "made": 3.5e-8, "look": 3.1e-9, "build": 1.5e-8, "probe": 1.3e-8,
-    "between": 1e-8, "pairs": 1.5e-9, "fanned": 5.7e-9, "products": 1.5e-9, "state_read": 7.6e-9, "state_write": 6.5e-8, "writes": 6.1e-3, "exchange": 1e-7,
-    "statements": 1.1e-3, "operands": 9e-4, "merge": 3e-8, "commits": 7e-3, "jobs": 0.16, "batches": 0.03,
-    "jvm_scan": 1e-8, "jvm_files": 2e-3, "jvm_times": 1e-7, "jvm_keep": 2e-8, "jvm_group": 2e-8, "jvm_made": 1e-7, "jvm_look": 1e-8, "jvm_build": 5e-8,
-    "jvm_probe": 3e-8, "jvm_between": 3e-8, "jvm_pairs": 1.5e-8, "jvm_fanned": 5e-8, "jvm_products": 1.5e-8, "jvm_state_read": 1.5e-8,
-    "jvm_state_write": 8e-8, "jvm_writes": 0.2, "jvm_exchange": 1e-7, "jvm_statements": 0.1, "jvm_operands": 0.02, "jvm_merge": 3e-8,
-    "jvm_commits": 7e-3, "jvm_jobs": 0.1, "jvm_batches": 0.03})
+    "scan": 3e-9,
+    "files": 5.4e-4,
+    "times": 5e-8,
+    "keep": 1.4e-8,
+    "group": 2.7e-9,
+    "made": 3.5e-8,
+    "look": 3.1e-9,
+    "build": 1.5e-8,
+    "probe": 1.3e-8,
+    "between": 1e-8,
+    "pairs": 1.5e-9,
+    "fanned": 5.7e-9,
+    "products": 1.5e-9,
+    "state_read": 7.6e-9,
+    "state_write": 6.5e-8,
+    "writes": 6.1e-3,
+    "exchange": 1e-7,
+    "statements": 1.1e-3,
+    "operands": 9e-4,
+    "merge": 3e-8,
+    "commits": 7e-3,
+    "jobs": 0.16,
+    "batches": 0.03,
+    "jvm_scan": 1e-8,
+    "jvm_files": 2e-3,
+    "jvm_times": 1e-7,
+    "jvm_keep": 2e-8,
+    "jvm_group": 2e-8,
+    "jvm_made": 1e-7,
+    "jvm_look": 1e-8,
+    "jvm_build": 5e-8,
+    "jvm_probe": 3e-8,
+    "jvm_between": 3e-8,
+    "jvm_pairs": 1.5e-8,
+    "jvm_fanned": 5e-8,
+    "jvm_products": 1.5e-8,
+    "jvm_state_read": 1.5e-8,
+    "jvm_state_write": 8e-8,
+    "jvm_writes": 0.2,
+    "jvm_exchange": 1e-7,
+    "jvm_statements": 0.1,
+    "jvm_operands": 0.02,
+    "jvm_merge": 3e-8,
+    "jvm_commits": 7e-3,
+    "jvm_jobs": 0.1,
+    "jvm_batches": 0.03
+})
 NAMES = tuple(SECONDS)
 PLACE = MappingProxyType({name: n for n, name in enumerate(NAMES)})
 Row = tuple[float, ...]
@@ -37,7 +78,10 @@ Row = tuple[float, ...]
 
 @dataclass(frozen=True)
 class Coefficients:
-    """Seconds a unit of each of NAMES, and their covariance. `measurements` is how many batches they rest on, `source` where they come from."""
+    """Seconds a unit of each of NAMES, and their covariance.
+
+    `measurements` is how many batches they rest on, `source` where they come from.
+    """
 
     mean: Row
     covariance: tuple[Row, ...]
@@ -50,7 +94,8 @@ class Coefficients:
             raise _bad(f"{len(self.mean)} unit costs", f"expected {n}, with a covariance of {n} × {n}")
         for name, value, row in zip(NAMES, self.mean, self.covariance):
             if not isfinite(value) or value < 0 or not all(map(isfinite, row)) or row[PLACE[name]] < 0:
-                raise _bad(f"unit cost {name} is {value!r}", "expected a finite number of seconds, not negative, and a finite covariance")
+                raise _bad(f"unit cost {name} is {value!r}",
+                           "expected a finite number of seconds, not negative, and a finite covariance")
 
     def __getitem__(self, name: str) -> float:
         return self.mean[PLACE[name]]
@@ -69,13 +114,18 @@ class Measurement:
 
 
 def prior(seconds: Mapping[str, float] = SECONDS, source: str = "prior", spread: float = SPREAD) -> Coefficients:
-    """Unit costs before any batch; what is not given is as SECONDS says. `spread` is the doubt about those that are given."""
+    """Unit costs before any batch.
+
+    What is not given is as SECONDS says. `spread` is the doubt about those that are given.
+    """
     unknown = [name for name in seconds if name not in SECONDS]
     if unknown:
         raise _bad(f"unknown unit cost {unknown[0]!r}", f"known are {', '.join(NAMES)}")
     mean = tuple(float(seconds.get(name, SECONDS[name])) for name in NAMES)
     doubt = [(spread if name in seconds else SPREAD) * value for name, value in zip(NAMES, mean)]
-    return Coefficients(mean, tuple(tuple(d * d if i == j else 0.0 for j in range(len(NAMES))) for i, d in enumerate(doubt)), source)
+    return Coefficients(mean,
+                        tuple(tuple(d * d if i == j else 0.0 for j in range(len(NAMES))) for i, d in enumerate(doubt)),
+                        source)
 
 
 def read(document: object) -> Coefficients:
@@ -85,21 +135,24 @@ def read(document: object) -> Coefficients:
     seconds = document["seconds"]
     wrong = [name for name in (*seconds, *NAMES) if name not in SECONDS or not _number(seconds.get(name))]
     if wrong:
-        raise _bad(f"unit cost {wrong[0]!r} is {seconds.get(wrong[0])!r}", f"expected a number for each of {', '.join(NAMES)}")
+        raise _bad(f"unit cost {wrong[0]!r} is {seconds.get(wrong[0])!r}",
+                   f"expected a number for each of {', '.join(NAMES)}")
     rows = document.get("covariance")
     if not isinstance(rows, list) or not all(isinstance(row, list) and all(map(_number, row)) for row in rows):
         raise _bad("the covariance is not a matrix of numbers", "forebay calibrate makes it anew")
     count = document.get("measurements", 0)
-    return Coefficients(tuple(float(seconds[name]) for name in NAMES), tuple(tuple(map(float, row)) for row in rows), str(document.get("source", "")),
-                        count if isinstance(count, int) and count >= 0 else 0)
+    return Coefficients(tuple(float(seconds[name]) for name in NAMES), tuple(tuple(map(float, row)) for row in rows),
+                        str(document.get("source", "")), count if isinstance(count, int) and count >= 0 else 0)
 
 
-def price(query: Query, plan: Plan, observed: Observed, coefficients: Coefficients, parts: int = 1, known: Sizes | None = None) -> Price:
+def price(query: Query, plan: Plan, observed: Observed, coefficients: Coefficients, parts: int = 1,
+          known: Sizes | None = None) -> Price:
     """Seconds of an average batch, by node."""
     return priced(steady(query, plan, observed, parts, known), coefficients)
 
 
-def first_price(query: Query, plan: Plan, observed: Observed, coefficients: Coefficients, parts: int = 1, known: Sizes | None = None) -> Price:
+def first_price(query: Query, plan: Plan, observed: Observed, coefficients: Coefficients, parts: int = 1,
+                known: Sizes | None = None) -> Price:
     """Seconds of the batch that makes the plan's state from the stream tables."""
     return priced(building(query, plan, observed, parts, known), coefficients)
 
@@ -120,7 +173,8 @@ def seconds(amounts: Mapping[str, float], coefficients: Coefficients) -> float:
     return sum(mean[PLACE[kind]] * amount for kind, amount in amounts.items())
 
 
-def deviation(amounts: Mapping[str, float], coefficients: Coefficients, than: Mapping[str, float] | None = None) -> float:
+def deviation(amounts: Mapping[str, float], coefficients: Coefficients,
+              than: Mapping[str, float] | None = None) -> float:
     """Standard deviation of a price; or of the difference of two, in which what they share cancels."""
     other = than or {}
     x = [(PLACE[name], d) for name in {*amounts, *other} if (d := amounts.get(name, 0.0) - other.get(name, 0.0))]

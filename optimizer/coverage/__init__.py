@@ -1,1 +1,5 @@
-"""Many windows over one stream: which are made of which, at what cost, and which windows nobody asked for help (paper D); numbers only, no SQL and no data."""
+"""Many windows over one stream: which are made of which, at what cost, and which windows nobody asked for help (paper
+D).
+
+Numbers only, no SQL and no data.
+"""

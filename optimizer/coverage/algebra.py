@@ -1,4 +1,6 @@
-"""Windows W⟨r, s⟩ and what makes one out of another's instances (paper D, §II): whole numbers of one unit, no costs here."""
+"""Windows W⟨r, s⟩ and what makes one out of another's instances (paper D, §II): whole numbers of one unit, no costs
+here.
+"""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -30,7 +32,8 @@ class Window:
 
 def covers(fine: Window, coarse: Window) -> bool:
     """Theorem 1: every instance of `coarse` is a union of instances of `fine`, from its first to its last moment."""
-    return coarse.range > fine.range and coarse.slide % fine.slide == 0 and (coarse.range - fine.range) % fine.slide == 0
+    return coarse.range > fine.range and coarse.slide % fine.slide == 0 and (coarse.range
+                                                                             - fine.range) % fine.slide == 0
 
 
 def partitions(fine: Window, coarse: Window) -> bool:
@@ -45,7 +48,10 @@ def multiplier(coarse: Window, fine: Window) -> int:
 
 @dataclass(frozen=True)
 class CoverRelation:
-    """`reads` says how many instances of the second window make one of the first, None where they cannot. `subtracts`: what leaves can be taken away."""
+    """`reads` says how many instances of the second window make one of the first, None where they cannot.
+
+    `subtracts`: what leaves can be taken away.
+    """
 
     name: str
     reads: Callable[[Window, Window], int | None]
@@ -68,7 +74,8 @@ def _tiled(coarse: Window, fine: Window) -> int | None:
 
 def _spanned(coarse: Window, fine: Window) -> int | None:
     """Beyond Theorem 3: where overlaps do no harm, the fewest instances that reach from end to end."""
-    fits = coarse != fine and coarse.range >= fine.range and coarse.slide % fine.slide == (coarse.range - fine.range) % fine.slide == 0
+    fits = coarse != fine and coarse.range >= fine.range and coarse.slide % fine.slide == (
+        coarse.range - fine.range) % fine.slide == 0
     if not fits:
         return None
     step = fine.range // fine.slide * fine.slide
@@ -82,14 +89,28 @@ TILED = CoverRelation("tiled by", _tiled)
 SUBTRACTED = CoverRelation("tiled by, what leaves subtracted", _tiled, subtracts=True)
 SPANNED = CoverRelation("spanned by", _spanned)
 
-_MERGED = ("SUM", "COUNT", "AVG", "MEAN", "STDDEV", "STDEV", "STD", "STDDEV_SAMP", "STDDEV_POP", "VARIANCE", "VAR_SAMP", "VAR_POP")
-_FUNCTIONS = {**{name: (PARTITIONED, SUBTRACTED) for name in _MERGED}, **{name: (COVERED, SPANNED) for name in ("MIN", "MAX")},
-              **{name: (ALONE, ALONE) for name in ("MEDIAN", "PERCENTILE", "COUNT_DISTINCT", "RANK")}}
+_MERGED = ("SUM", "COUNT", "AVG", "MEAN", "STDDEV", "STDEV", "STD", "STDDEV_SAMP", "STDDEV_POP", "VARIANCE", "VAR_SAMP",
+           "VAR_POP")
+_FUNCTIONS = {
+    **{
+        name: (PARTITIONED, SUBTRACTED) for name in _MERGED
+    },
+    **{
+        name: (COVERED, SPANNED) for name in ("MIN", "MAX")
+    },
+    **{
+        name: (ALONE, ALONE) for name in ("MEDIAN", "PERCENTILE", "COUNT_DISTINCT", "RANK")
+    }
+}
 
 
 def relation(function: str, beyond: bool = False) -> CoverRelation:
-    """What suffices for a function: Theorems 5 and 6; `beyond` the paper, the cheapest that is still exact. Holistic functions share nothing (§III-A)."""
+    """What suffices for a function: Theorems 5 and 6.
+
+    `beyond` the paper, the cheapest that is still exact. Holistic functions share nothing (§III-A).
+    """
     found = _FUNCTIONS.get(function.strip().upper())
     if found is None:
-        raise ForebayError("unknown-function", f"{function!r} is no aggregate function known here", hint=f"they are {', '.join(_FUNCTIONS)}")
+        raise ForebayError("unknown-function", f"{function!r} is no aggregate function known here",
+                           hint=f"they are {', '.join(_FUNCTIONS)}")
     return found[beyond]

@@ -1,11 +1,11 @@
 """Windows that could serve as factor windows of a set, for each relation; which of them pay is not known here.
 
-"Partitioned by": the gcds of subsets of {gcd(r_j, s_j)} are complete. A tumbling factor window read from W(q, q) costs R/q whatever its length is (where
-making instances costs as well, the less the longer it is), and its readers the less the longer it is; so in some optimal graph each is as long as its
-readers allow: the gcd of their ranges and slides.
-"Covered by" is a choice, not complete: for one slide, parent and readers the cost is concave in the range (optimizer.coverage.factors), so the range is
-the least or the greatest possible; slides are gcds of subsets. A smaller slide can be better where the parent hops: of {3/1, 3, 24/8} with η = 2, W(4, 4)
-before W(8, 8).
+"Partitioned by": the gcds of subsets of {gcd(r_j, s_j)} are complete. A tumbling factor window read from W(q, q) costs
+R/q whatever its length is (where making instances costs as well, the less the longer it is), and its readers the less
+the longer it is; so in some optimal graph each is as long as its readers allow: the gcd of their ranges and slides.
+"Covered by" is a choice, not complete: for one slide, parent and readers the cost is concave in the range
+(optimizer.coverage.factors), so the range is the least or the greatest possible; slides are gcds of subsets. A smaller
+slide can be better where the parent hops: of {3/1, 3, 24/8} with η = 2, W(4, 4) before W(8, 8).
 """
 from __future__ import annotations
 
@@ -65,4 +65,7 @@ def _tiling(windows: Collection[Window], common: set[int]) -> set[Window] | None
     slides, ranges = _closed([*common, *(w.slide for w in windows)]), _closed([*common, *(w.range for w in windows)])
     if slides is None or ranges is None:
         return None
-    return {Window(r, s) for s in slides for r in ranges if r % s == 0 and any(w.range % r == 0 and w.slide % s == 0 for w in windows)}
+    return {
+        Window(r, s) for s in slides for r in ranges if r % s == 0 and any(w.range % r == 0 and w.slide % s == 0
+                                                                           for w in windows)
+    }

@@ -1,4 +1,7 @@
-"""The paper's factor windows: the best one between a window and those that read it (paper D, §IV, Algorithms 2–5); a heuristic, optimal only by luck."""
+"""The paper's factor windows: the best one between a window and those that read it (paper D, §IV, Algorithms 2–5).
+
+A heuristic, optimal only by luck.
+"""
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
@@ -30,15 +33,21 @@ def _price(window: Window, source: Window | None, model: Prices) -> Number:
 
 
 def covering_candidates(target: Window | None, downstream: Sequence[Window]) -> list[Window]:
-    """Algorithm 2, lines 1–11. For one slide the benefit is convex in the range (a factor window's own cost is a product of a falling and a rising line),
-    so only the shortest and the longest range can be best, and only these two are made."""
+    """Algorithm 2, lines 1–11. For one slide the benefit is convex in the range (a factor window's own cost is a
+    product of a falling and a rising line), so only the shortest and the longest range can be best, and only these two
+    are made."""
     found, fine = [], target or ROOT
     shortest = min(w.range for w in downstream)
     for slide in divisors(gcd(*(w.slide for w in downstream))):
         if slide % fine.slide:
             continue
-        made = [Window(r, slide) for r in {_first(slide, fine), (shortest - 1) // slide * slide} if slide <= r < shortest]
-        found += [f for f in made if f not in (target, *downstream) and covers(fine, f) and all(covers(f, w) for w in downstream)]
+        made = [
+            Window(r, slide) for r in {_first(slide, fine), (shortest - 1) // slide * slide} if slide <= r < shortest
+        ]
+        found += [
+            f for f in made
+            if f not in (target, *downstream) and covers(fine, f) and all(covers(f, w) for w in downstream)
+        ]
     return sorted(found)
 
 
@@ -48,7 +57,10 @@ def _first(slide: int, fine: Window) -> int:
 
 
 def tumbling_candidates(target: Window | None, downstream: Sequence[Window]) -> list[Window]:
-    """Algorithm 5, lines 3–6: r_f | gcd of all ranges *and slides* (the text says ranges; {20/10, 40/20} shows why not), r_W | r_f; the target is none."""
+    """Algorithm 5, lines 3–6: r_f | gcd of all ranges *and slides* (the text says ranges.
+
+    {20/10, 40/20} shows why not), r_W | r_f; the target is none.
+    """
     least = (target or ROOT).range
     common = gcd(*(x for w in downstream for x in (w.range, w.slide)))
     return [Window(r, r) for r in divisors(common) if r % least == 0 and r > least]
@@ -85,7 +97,8 @@ def best_factor(target: Window | None, downstream: Sequence[Window], model: Pric
 
 def _gains(factor: Window, target: Window | None, downstream: Sequence[Window], model: Prices) -> bool:
     """Algorithm 4; at another rate than 1 the benefit itself, which it decides."""
-    return helps(factor, target, downstream, model.period) if model.rate == 1 else benefit(factor, target, downstream, model) >= 0
+    return helps(factor, target, downstream, model.period) if model.rate == 1 else benefit(
+        factor, target, downstream, model) >= 0
 
 
 def with_factors(windows: Collection[Window], model: Prices) -> Graph:
@@ -94,6 +107,8 @@ def with_factors(windows: Collection[Window], model: Prices) -> Graph:
         return cheapest(windows, model)
     below = {w: [c for c in sorted(windows) if model.relation.reads(c, w) is not None] for w in windows}
     covered = {c for readers in below.values() for c in readers}
-    targets: list[tuple[Window | None, list[Window]]] = [*below.items(), (None, sorted(set(windows) - covered) if ROOT not in windows else [])]
+    targets: list[tuple[Window | None, list[Window]]] = [
+        *below.items(), (None, sorted(set(windows) - covered) if ROOT not in windows else [])
+    ]
     found = {best_factor(w, readers, model) for w, readers in targets if readers}
     return cheapest(windows, model, {f for f in found if f is not None})

@@ -1,4 +1,7 @@
-"""Window sets as paper D's experiments make them (§V-A, Algorithm 6); chance comes from outside, as a function that picks one of several numbers."""
+"""Window sets as paper D's experiments make them (§V-A, Algorithm 6).
+
+Chance comes from outside, as a function that picks one of several numbers.
+"""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence

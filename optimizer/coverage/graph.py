@@ -1,4 +1,7 @@
-"""What windows cost over one period and from which window each is best read (paper D, §III-B, Algorithm 1); a graph is a forest by construction."""
+"""What windows cost over one period and from which window each is best read (paper D, §III-B, Algorithm 1).
+
+A graph is a forest by construction.
+"""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
@@ -14,8 +17,9 @@ Number = int | Fraction
 
 @dataclass(frozen=True)
 class Prices:
-    """`period` is R, `rate` is η. `row`, `partial`, `instance` and `window` weigh a row read, another window's instance read, an instance made, and a window
-    evaluated at all: (1, 1, 0, 0) is the paper's model, measured ones make costs times. `difference`: an instance by subtraction, beside what it reads."""
+    """`period` is R, `rate` is η. `row`, `partial`, `instance` and `window` weigh a row read, another window's instance
+    read, an instance made, and a window evaluated at all: (1, 1, 0, 0) is the paper's model, measured ones make costs
+    times. `difference`: an instance by subtraction, beside what it reads."""
 
     period: int
     relation: CoverRelation
@@ -27,7 +31,8 @@ class Prices:
     difference: Number = 0
 
     def __post_init__(self) -> None:
-        if self.rate <= 0 or self.period <= 0 or min(self.row, self.partial, self.instance, self.window, self.difference) < 0:
+        if self.rate <= 0 or self.period <= 0 or min(self.row, self.partial, self.instance, self.window,
+                                                     self.difference) < 0:
             raise ValueError(f"period {self.period}, rate {self.rate}: both are positive, and no weight is negative")
 
     def instances(self, window: Window) -> Number:
@@ -57,7 +62,10 @@ class Prices:
         return 1 if step == fine else self.relation.reads(step, fine)
 
     def _each(self, window: Window, full: Number, slid: Number | None) -> Number:
-        """All instances in full; or, where that is less, each but the first from the one before: itself, what came, what left."""
+        """All instances in full.
+
+        Or, where that is less, each but the first from the one before: itself, what came, what left.
+        """
         n = self.instances(window)
         return n * full if slid is None else min(n * full, self._moved(n, full, slid))
 
@@ -67,7 +75,8 @@ class Prices:
     def subtracts(self, window: Window, source: Window | None) -> bool:
         """Whether taking away what leaves is cheaper than adding up each instance."""
         full = self.rate * window.range if source is None else self.relation.reads(window, source)
-        slid = self._slid(window, source) if source is not None else self.rate * window.slide if self.relation.subtracts else None
+        slid = self._slid(
+            window, source) if source is not None else self.rate * window.slide if self.relation.subtracts else None
         n = self.instances(window)
         return full is not None and slid is not None and self._moved(n, full, slid) < n * full
 
@@ -81,7 +90,8 @@ class Graph:
     prices: Prices
 
     def __post_init__(self) -> None:
-        if any(source is not None and (source not in self.parents or self.prices.relation.reads(w, source) is None) for w, source in self.reads):
+        if any(source is not None and (source not in self.parents or self.prices.relation.reads(w, source) is None)
+               for w, source in self.reads):
             raise ValueError("a window reads one that is not there or does not make it")
 
     @cached_property

@@ -1,6 +1,8 @@
-"""The cheapest graph with any number of factor windows: exactly for small sets (branch and bound), else a heuristic never worse than the paper's.
+"""The cheapest graph with any number of factor windows: exactly for small sets (branch and bound), else a heuristic
+never worse than the paper's.
 
-Choosing factor windows is a Steiner tree problem (paper D, §IV-C): NP-hard, and uncapacitated facility location where factor windows do not read one another.
+Choosing factor windows is a Steiner tree problem (paper D, §IV-C): NP-hard, and uncapacitated facility location where
+factor windows do not read one another.
 """
 from __future__ import annotations
 
@@ -34,13 +36,17 @@ def best(windows: Collection[Window], model: Prices, nodes: int | None = None) -
     if possible is None:
         return Found(pruned(windows, start), False)
     prices = table(windows, possible, model)
-    chosen, exact = _searched(prices, _grown(prices, frozenset()), (WORK // len(windows) if len(windows) <= SMALL else 0) if nodes is None else nodes)
+    chosen, exact = _searched(prices, _grown(prices, frozenset()),
+                              (WORK // len(windows) if len(windows) <= SMALL else 0) if nodes is None else nodes)
     graph = cheapest(windows, model, [prices.nodes[c] for c in chosen])
     return Found(min(graph, pruned(windows, start), key=lambda g: g.cost), exact)
 
 
 def heuristic(windows: Collection[Window], model: Prices) -> Graph:
-    """Without branching: candidates taken or dropped one at a time while that saves something; or Algorithm 3's, where those are cheaper."""
+    """Without branching: candidates taken or dropped one at a time while that saves something.
+
+    Or Algorithm 3's, where those are cheaper.
+    """
     return best(windows, model, nodes=0).graph
 
 
@@ -53,11 +59,15 @@ def pruned(windows: Collection[Window], graph: Graph) -> Graph:
 
 
 def _grown(prices: PriceTable, chosen: Chosen) -> Chosen:
-    """Takes the candidate that saves most until none saves anything, then drops what no longer pays; again, as long as that is cheaper."""
+    """Takes the candidate that saves most until none saves anything, then drops what no longer pays.
+
+    Again, as long as that is cheaper.
+    """
     grown = chosen
     while True:
         now = {n: prices.current(n, grown) for n in (*prices.windows, *grown)}
-        gain, taken = max(((_gain(prices, now, grown, c), c) for c in prices.candidates if c not in grown), default=(0, -1))
+        gain, taken = max(((_gain(prices, now, grown, c), c) for c in prices.candidates if c not in grown),
+                          default=(0, -1))
         if gain > 0:
             grown |= {taken}
             continue
@@ -85,7 +95,10 @@ def _gain(prices: PriceTable, now: dict[int, Number], chosen: Chosen, taken: int
 
 
 def _searched(prices: PriceTable, best: Chosen, nodes: int) -> tuple[Chosen, bool]:
-    """Branch and bound, depth first: with the candidate on which the bound leans most, then without it. False where `nodes` did not suffice."""
+    """Branch and bound, depth first: with the candidate on which the bound leans most, then without it.
+
+    False where `nodes` did not suffice.
+    """
     least = prices.cost(best)
     stack: list[tuple[Chosen, Chosen]] = [(frozenset(), frozenset(prices.candidates))]
     while stack:
@@ -103,7 +116,9 @@ def _searched(prices: PriceTable, best: Chosen, nodes: int) -> tuple[Chosen, boo
 
 
 def _worthwhile(prices: PriceTable, chosen: Chosen, open_: Chosen) -> Chosen:
-    """Without candidates that cost more than all below them can save: what reads from one, at whatever remove, it covers itself."""
+    """Without candidates that cost more than all below them can save: what reads from one, at whatever remove, it
+    covers itself.
+    """
     while True:
         allowed = chosen | open_
         saving = {n: prices.current(n, chosen) - prices.least(n, allowed) for n in (*prices.windows, *chosen)}
@@ -115,13 +130,15 @@ def _worthwhile(prices: PriceTable, chosen: Chosen, open_: Chosen) -> Chosen:
 
 def _covered(prices: PriceTable, saving: dict[int, Number], candidate: int) -> Number:
     reads, fine = prices.model.relation.reads, prices.nodes[candidate]
-    return sum(most for n, most in saving.items() if most and n != candidate and reads(prices.nodes[n], fine) is not None)
+    return sum(
+        most for n, most in saving.items() if most and n != candidate and reads(prices.nodes[n], fine) is not None)
 
 
 def _bound(prices: PriceTable, chosen: Chosen, open_: Chosen) -> tuple[Number, int | None]:
-    """Below the cost of every choice from `chosen` to `chosen | open_`, by dual ascent (Erlenkotter 1978, for facility location): what each window pays is
-    raised, beyond its reading towards the cost of the candidates that it reads, until these are paid for. One node at least reads the events: the least that
-    any would pay for that, beyond what is counted, comes on top. And the candidate through which most is saved."""
+    """Below the cost of every choice from `chosen` to `chosen | open_`, by dual ascent (Erlenkotter 1978, for facility
+    location): what each window pays is raised, beyond its reading towards the cost of the candidates that it reads,
+    until these are paid for. One node at least reads the events: the least that any would pay for that, beyond what is
+    counted, comes on top. And the candidate through which most is saved."""
     readers = {n: prices.current(n, chosen) for n in (*prices.windows, *chosen)}
     served = {n: [(p, c) for p, c in prices.offers(n) if c in open_ and p < now] for n, now in readers.items()}
     pays = {n: served[n][0][0] if served[n] else now for n, now in readers.items()}
@@ -140,8 +157,12 @@ def _bound(prices: PriceTable, chosen: Chosen, open_: Chosen) -> tuple[Number, i
     return sum(pays.values()) + root, max(saved, key=lambda c: (unpaid[c] == 0, saved[c]), default=None)
 
 
-def _raised(n: int, pays: dict[int, Number], offers: Sequence[tuple[Number, int]], most: Number, unpaid: dict[int, Number]) -> bool:
-    """To the next price at which one more candidate is read, or as far as what is unpaid of those that are; whether it may rise on."""
+def _raised(n: int, pays: dict[int, Number], offers: Sequence[tuple[Number, int]], most: Number,
+            unpaid: dict[int, Number]) -> bool:
+    """To the next price at which one more candidate is read, or as far as what is unpaid of those that are.
+
+    Whether it may rise on.
+    """
     now = pays[n]
     read = [c for p, c in offers if p <= now]
     goal = next((p for p, _ in offers if p > now), most)

@@ -1,4 +1,8 @@
-"""What people write of a window set, `20,30,40` or `20/5,60/10`, and what is said back about it: checked, priced, as one document; no files and no printing."""
+"""What people write of a window set, `20,30,40` or `20/5,60/10`, and what is said back about it: checked, priced, as
+one document.
+
+No files and no printing.
+"""
 from __future__ import annotations
 
 import re
@@ -22,13 +26,15 @@ def parse(text: str) -> tuple[Window, ...]:
     """The windows in the order in which they are written; each at most once."""
     items = text.split(",")
     if len(items) > MOST:
-        raise ForebayError("too-many-windows", f"{len(items):,} windows are given, at most {MOST:,} are possible", hint="leave some out, or ask in parts")
+        raise ForebayError("too-many-windows", f"{len(items):,} windows are given, at most {MOST:,} are possible",
+                           hint="leave some out, or ask in parts")
     found: dict[Window, None] = {}
     at = 1
     for item in items:
         window = _window(item, at + len(item) - len(item.lstrip()))
         if window in found:
-            raise ForebayError("duplicate-window", f"the window {window} is given twice", 1, at + len(item) - len(item.lstrip()), "name each window once")
+            raise ForebayError("duplicate-window", f"the window {window} is given twice", 1,
+                               at + len(item) - len(item.lstrip()), "name each window once")
         found[window] = None
         at += len(item) + 1
     return tuple(found)
@@ -37,7 +43,8 @@ def parse(text: str) -> tuple[Window, ...]:
 def _window(item: str, column: int) -> Window:
     match = _ITEM.fullmatch(item)
     if not item.strip() or match is None:
-        raise ForebayError("bad-window", f"{item.strip()!r} is not a window" if item.strip() else "a window is missing", 1, column, FORM)
+        raise ForebayError("bad-window", f"{item.strip()!r} is not a window" if item.strip() else "a window is missing",
+                           1, column, FORM)
     size = _length(match[1], column)
     slide = size if match[2] is None else _length(match[2], column + match.start(2) - match.start(1))
     if slide > size:
@@ -50,28 +57,53 @@ def _length(text: str, column: int) -> int:
     if re.fullmatch(r"[+-]?[0-9]+", text):
         if len(text.lstrip("+-0")) <= len(str(LONGEST)) and 0 < int(text) <= LONGEST:
             return int(text)
-        wrong = "a length is positive" if text.startswith("-") or not text.strip("+-0") else f"a length is at most {LONGEST:,}"
-        raise ForebayError("bad-window", f"the length {text[:40]} is not possible: {wrong}", 1, column, FORM if "positive" in wrong else "use a larger unit")
-    hint = "use a smaller unit instead of a fraction: 90 (minutes), not 1.5 (hours)" if re.fullmatch(r"[+-]?[0-9]*\.[0-9]+", text) else FORM
-    raise ForebayError("bad-window", f"{text[:40]!r} is not a whole number" if text else "a length is missing", 1, column, hint)
+        wrong = "a length is positive" if text.startswith(
+            "-") or not text.strip("+-0") else f"a length is at most {LONGEST:,}"
+        raise ForebayError("bad-window", f"the length {text[:40]} is not possible: {wrong}", 1, column,
+                           FORM if "positive" in wrong else "use a larger unit")
+    hint = "use a smaller unit instead of a fraction: 90 (minutes), not 1.5 (hours)" if re.fullmatch(
+        r"[+-]?[0-9]*\.[0-9]+", text) else FORM
+    raise ForebayError("bad-window", f"{text[:40]!r} is not a whole number" if text else "a length is missing", 1,
+                       column, hint)
 
 
 def rate(text: str) -> Fraction:
     """η: events a unit of time."""
     if not re.fullmatch(r"[0-9]{1,12}(\.[0-9]{1,9})?|\.[0-9]{1,9}", text.strip()) or not Fraction(text.strip()):
-        raise ForebayError("bad-rate", f"the rate {text[:40]!r} is not a positive number", hint="events a unit of time, such as 1, 100 or 0.5")
+        raise ForebayError("bad-rate", f"the rate {text[:40]!r} is not a positive number",
+                           hint="events a unit of time, such as 1, 100 or 0.5")
     return Fraction(text.strip())
 
 
 def described(windows: Sequence[Window], function: str = "SUM", events: Fraction = Fraction(1)) -> dict[str, Any]:
-    """INTERFACE's document of `forebay windows`, and more: the paper's own choice of factor windows, and what is cheaper still beyond its two relations."""
+    """INTERFACE's document of `forebay windows`, and more: the paper's own choice of factor windows, and what is
+    cheaper still beyond its two relations.
+    """
     model = prices(windows, relation(function), events)
-    written, shared, paper, found = as_written(windows, model), cheapest(windows, model), with_factors(windows, model), best(windows, model)
+    written, shared, paper, found = as_written(windows, model), cheapest(windows,
+                                                                         model), with_factors(windows, model), best(
+                                                                             windows, model)
     costs = {"original": number(written.cost), "shared": number(shared.cost), "factored": number(found.graph.cost)}
-    return {"R": model.period, "cost": costs, "factors": [str(f) for f in sorted(found.graph.factors)], "edges": edges(found.graph),
-            "relation": model.relation.name, "function": function.strip().upper(), "rate": number(events), "search": "exact" if found.exact else "heuristic",
-            "graphs": {"original": drawn(written), "shared": drawn(shared), "factored": drawn(found.graph)},
-            "paper": {"factored": number(paper.cost), "factors": [str(f) for f in sorted(paper.factors)]}, "beyond": _beyond(windows, function, events)}
+    return {
+        "R": model.period,
+        "cost": costs,
+        "factors": [str(f) for f in sorted(found.graph.factors)],
+        "edges": edges(found.graph),
+        "relation": model.relation.name,
+        "function": function.strip().upper(),
+        "rate": number(events),
+        "search": "exact" if found.exact else "heuristic",
+        "graphs": {
+            "original": drawn(written),
+            "shared": drawn(shared),
+            "factored": drawn(found.graph)
+        },
+        "paper": {
+            "factored": number(paper.cost),
+            "factors": [str(f) for f in sorted(paper.factors)]
+        },
+        "beyond": _beyond(windows, function, events)
+    }
 
 
 def _beyond(windows: Sequence[Window], function: str, events: Fraction) -> dict[str, Any] | None:
@@ -79,7 +111,12 @@ def _beyond(windows: Sequence[Window], function: str, events: Fraction) -> dict[
     if looser == ALONE:
         return None
     graph = best(windows, prices(windows, looser, events)).graph
-    return {"relation": looser.name, "cost": number(graph.cost), "factors": [str(f) for f in sorted(graph.factors)], "edges": edges(graph)}
+    return {
+        "relation": looser.name,
+        "cost": number(graph.cost),
+        "factors": [str(f) for f in sorted(graph.factors)],
+        "edges": edges(graph)
+    }
 
 
 def edges(graph: Graph) -> list[list[str]]:
@@ -88,8 +125,12 @@ def edges(graph: Graph) -> list[list[str]]:
 
 def drawn(graph: Graph) -> list[dict[str, Any]]:
     """Every window with what it reads (null: the rows) and what it costs."""
-    return [{"window": str(w), "reads": None if source is None else str(source), "cost": number(graph.price(w)), "factor": w in graph.factors}
-            for w, source in graph.reads]
+    return [{
+        "window": str(w),
+        "reads": None if source is None else str(source),
+        "cost": number(graph.price(w)),
+        "factor": w in graph.factors
+    } for w, source in graph.reads]
 
 
 def number(found: Number) -> int | float:

@@ -1,4 +1,7 @@
-"""Prices of every reading between windows asked for and candidates, as a search looks them up; which candidates are taken is not known here."""
+"""Prices of every reading between windows asked for and candidates, as a search looks them up.
+
+Which candidates are taken is not known here.
+"""
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
@@ -13,8 +16,9 @@ Row = tuple[Number, dict[int, Number]]
 
 @dataclass(frozen=True)
 class PriceTable:
-    """Nodes are numbered: first the windows asked for, then the candidates. `_known` remembers what was priced, since a search asks for it again and again:
-    a node's price where only windows asked for can be read, and what it pays with each candidate, where that is no less the same."""
+    """Nodes are numbered: first the windows asked for, then the candidates. `_known` remembers what was priced, since a
+    search asks for it again and again: a node's price where only windows asked for can be read, and what it pays with
+    each candidate, where that is no less the same."""
 
     nodes: tuple[Window, ...]
     asked: int
@@ -47,7 +51,8 @@ class PriceTable:
     def served(self, candidate: int) -> Offers:
         """The windows asked for that are cheaper read from a candidate: (price, window)."""
         if candidate not in self._served:
-            self._served[candidate] = tuple((p, n) for n in self.windows if (p := self.pays(n, candidate)) < self._row(n)[0])
+            self._served[candidate] = tuple(
+                (p, n) for n in self.windows if (p := self.pays(n, candidate)) < self._row(n)[0])
         return self._served[candidate]
 
     def least(self, node: int, allowed: Collection[int]) -> Number:

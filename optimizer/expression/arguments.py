@@ -1,4 +1,7 @@
-"""What functions ask of their arguments: a type, a number, one type for all, a whole constant; NULL as a word has the type of what stands beside it."""
+"""What functions ask of their arguments: a type, a number, one type for all, a whole constant.
+
+NULL as a word has the type of what stands beside it.
+"""
 from __future__ import annotations
 
 from optimizer.expression import casting
@@ -13,16 +16,19 @@ def want(arg: Expr, what: str, to: Type, *from_types: str) -> Expr:
     """`arg` as `to` if its type may become that silently, else refused with what it is."""
     if arg.type == to or is_bare_null(arg):
         return coerce(arg, to)
-    if arg.type.name in from_types or to.name in from_types and isinstance(arg, Literal) and arg.type == STRING and to in (TIMESTAMP, DATE):
+    if arg.type.name in from_types or to.name in from_types and isinstance(
+            arg, Literal) and arg.type == STRING and to in (TIMESTAMP, DATE):
         return coerce(arg, to)
-    raise mismatch(f"{what} takes {to}, not {arg.type}", f"cast it: CAST(… AS {to})" if casting.castable(arg.type, to) else None)
+    raise mismatch(f"{what} takes {to}, not {arg.type}",
+                   f"cast it: CAST(… AS {to})" if casting.castable(arg.type, to) else None)
 
 
 def numeric(arg: Expr, what: str) -> Expr:
     if is_bare_null(arg) and not arg.type.numeric:
         return coerce(arg, DOUBLE)
     if not arg.type.numeric:
-        raise mismatch(f"{what} takes numbers, not {arg.type}", "cast it: CAST(… AS DOUBLE)" if arg.type == STRING else None)
+        raise mismatch(f"{what} takes numbers, not {arg.type}",
+                       "cast it: CAST(… AS DOUBLE)" if arg.type == STRING else None)
     return arg
 
 
@@ -39,7 +45,8 @@ def unify(args: Args) -> Args:
 
 
 def choose(args: Args) -> Args:
-    """As `_unify`, for functions that give one of their arguments: NULLs alone have no type that a column could have."""
+    """As `_unify`, for functions that give one of their arguments: NULLs alone have no type that a column could have.
+    """
     if all(is_bare_null(a) for a in args):
         raise mismatch("NULL alone has no type", "give it one: CAST(NULL AS INT)")
     return unify(args)

@@ -1,4 +1,7 @@
-"""CAST as Spark's ANSI mode does it, in both dialects: which pairs exist, which can fail; no pair is offered that cannot give Spark's value."""
+"""CAST as Spark's ANSI mode does it, in both dialects: which pairs exist, which can fail.
+
+No pair is offered that cannot give Spark's value.
+"""
 from __future__ import annotations
 
 from optimizer.expression.expr import Call, Literal
@@ -32,7 +35,8 @@ def castable(source: Type, to: Type) -> bool:
 def cast_fails(call: Call) -> bool:
     """Whether some value of the argument's type has no image, so that Spark's ANSI mode raises."""
     source, to = call.args[0].type, call.type
-    if source == to or to.floating and source.numeric or to.name in ("string", "timestamp", "date") or source.name == "boolean":
+    if source == to or to.floating and source.numeric or to.name in ("string", "timestamp",
+                                                                     "date") or source.name == "boolean":
         return False
     if source.integral and to.integral:
         return INTEGERS[source.name] > INTEGERS[to.name]
@@ -66,7 +70,10 @@ def duckdb_try_cast(call: Call, args: tuple[str, ...]) -> str:
 
 
 def _convert(keyword: str, source: Type, to: Type, value: str) -> str:
-    """DuckDB rounds where Spark truncates, takes underscores in numbers, and reads zones with a calendar; each line undoes one of these."""
+    """DuckDB rounds where Spark truncates, takes underscores in numbers, and reads zones with a calendar.
+
+    Each line undoes one of these.
+    """
     target = sql_type(to, "duckdb")
     if source == to:
         return value
@@ -109,22 +116,29 @@ def _from_string(keyword: str, to: Type, value: str) -> str:
         wide = f"{keyword}(regexp_extract({value}, '{_NUMBER}', 1) AS DECIMAL(38,{to.scale}))"
         return f"{keyword}(CAST({wide} AS VARCHAR) AS {target})"
     if to == DOUBLE:
-        return f"{keyword}(regexp_extract({value}, '{_REAL}', 1) || regexp_extract({value}, '{_SPECIAL}', 1) AS {target})"
+        return (f"{keyword}(regexp_extract({value}, '{_REAL}', 1) || regexp_extract({value}, '{_SPECIAL}', 1) AS "
+                f"{target})")
     name = f"lower(regexp_extract({value}, '^{_SPACE}([A-Za-z01]+){_SPACE}$', 1))"
-    return f"{keyword}(regexp_replace(regexp_replace({name}, '^(t|y|yes|1)$', 'true'), '^(f|n|no|0)$', 'false') AS BOOLEAN)"
+    return (f"{keyword}(regexp_replace(regexp_replace({name}, '^(t|y|yes|1)$', 'true'), '^(f|n|no|0)$', 'false') AS "
+            "BOOLEAN)")
 
 
 def _float_to_integer(keyword: str, source: Type, to: Type, value: str) -> str:
     plain = f"{keyword}(trunc({value}) AS {sql_type(to, 'duckdb')})"
     if to.name != "bigint":
         return plain
-    return f"CASE WHEN {value} = CAST('{_TWO_63}' AS {sql_type(source, 'duckdb')}) THEN CAST(9223372036854775807 AS BIGINT) ELSE {plain} END"
+    return (f"CASE WHEN {value} = CAST('{_TWO_63}' AS {sql_type(source, 'duckdb')}) THEN CAST(9223372036854775807 AS "
+            f"BIGINT) ELSE {plain} END")
 
 
 def _float_to_decimal(keyword: str, to: Type, value: str) -> str:
-    """By its shortest text, as Java does; the range is checked here because DuckDB lets exponents through that are too large."""
+    """By its shortest text, as Java does.
+
+    The range is checked here because DuckDB lets exponents through that are too large.
+    """
     limit = f"CAST('1e{to.precision - to.scale}' AS DOUBLE)"
-    text = f"CASE WHEN abs({value}) < {limit} THEN CAST(CAST({value} AS DOUBLE) AS VARCHAR) ELSE 'NUMERIC_VALUE_OUT_OF_RANGE' END"
+    text = (f"CASE WHEN abs({value}) < {limit} THEN CAST(CAST({value} AS DOUBLE) AS VARCHAR) ELSE "
+            "'NUMERIC_VALUE_OUT_OF_RANGE' END")
     if to.precision == to.scale:      # DuckDB reads no exponent where no digit stands before the point
         text = f"{keyword}({text} AS {sql_type(decimal(to.precision + 1, to.scale), 'duckdb')})"
     return f"CASE WHEN isfinite({value}) THEN {keyword}({text} AS {sql_type(to, 'duckdb')}) END"
@@ -139,7 +153,8 @@ def _to_float(value: str) -> str:
 
 def _to_string(source: Type, value: str) -> str:
     if source.name == "timestamp":
-        return f"({_date_text(f'CAST({naive(value)} AS DATE)')} || regexp_extract(CAST({naive(value)} AS VARCHAR), ' [0-9:.]+'))"
+        return (f"({_date_text(f'CAST({naive(value)} AS DATE)')} || regexp_extract(CAST({naive(value)} AS VARCHAR), ' "
+                "[0-9:.]+'))")
     if source.name == "date":
         return _date_text(value)
     if source.name == "decimal" and source.precision == source.scale:

@@ -1,4 +1,7 @@
-"""Spark's ANSI type rules: the common type of operands, the decimal that arithmetic gives, constants; no rule that Spark does not have."""
+"""Spark's ANSI type rules: the common type of operands, the decimal that arithmetic gives, constants.
+
+No rule that Spark does not have.
+"""
 from __future__ import annotations
 
 import re
@@ -10,7 +13,20 @@ from fractions import Fraction
 
 from optimizer.errors import ForebayError
 from optimizer.expression.expr import Call, Expr, Literal
-from optimizer.expression.types import BIGINT, DATE, DOUBLE, FLOAT, INT, INTEGERS, SMALLINT, STRING, TIMESTAMP, TINYINT, Type, decimal
+from optimizer.expression.types import (
+    BIGINT,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    INTEGERS,
+    SMALLINT,
+    STRING,
+    TIMESTAMP,
+    TINYINT,
+    Type,
+    decimal,
+)
 from optimizer.time import EPOCH, micros
 
 _NUMBER = re.compile(r"(-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(L|S|Y|D|F|BD|)", re.IGNORECASE)
@@ -18,7 +34,10 @@ _SUFFIXES = {"L": BIGINT, "S": SMALLINT, "Y": TINYINT}
 _PRECEDENCE = ("tinyint", "smallint", "int", "bigint", "float", "double")
 _DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
 _EXACT = Context(prec=100, rounding=ROUND_HALF_UP)
-_MOMENT = re.compile(r"\s*(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6})0*)?)?\s*(Z|UTC|[+-]\d{1,2}:\d{2})?)?\s*")
+_MOMENT = re.compile(
+    r"\s*(\d{4})-(\d{1,2})-(\d{1,2})(?:[ "
+    r"T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6})0*)?)?\s*(Z|UTC|[+-]\d{1,2}:\d{2})?)?\s*"
+)
 
 
 def mismatch(message: str, hint: str | None = None) -> ForebayError:
@@ -26,7 +45,10 @@ def mismatch(message: str, hint: str | None = None) -> ForebayError:
 
 
 def as_decimal(kind: Type, literal: Expr | None = None) -> Type:
-    """The decimal that holds an exact type; a whole constant takes only the digits it has, as in Spark's DecimalPrecision, which leaves TINYINT out."""
+    """The decimal that holds an exact type.
+
+    A whole constant takes only the digits it has, as in Spark's DecimalPrecision, which leaves TINYINT out.
+    """
     if kind.name == "decimal":
         return kind
     if isinstance(literal, Literal) and isinstance(literal.value, int) and kind != TINYINT:
@@ -35,7 +57,10 @@ def as_decimal(kind: Type, literal: Expr | None = None) -> Type:
 
 
 def _wider(left: Type, right: Type) -> Type:
-    """Spark's widerDecimalType; what would exceed 38 digits is refused, because there Spark rounds operands before it compares."""
+    """Spark's widerDecimalType.
+
+    What would exceed 38 digits is refused, because there Spark rounds operands before it compares.
+    """
     scale = max(left.scale, right.scale)
     whole = max(left.precision - left.scale, right.precision - right.scale)
     if whole + scale > 38:
@@ -44,7 +69,10 @@ def _wider(left: Type, right: Type) -> Type:
 
 
 def common(left: Type, right: Type) -> Type:
-    """The type both are cast to where values meet: comparison, CASE, COALESCE, IN; refused where Spark would have to guess."""
+    """The type both are cast to where values meet: comparison, CASE, COALESCE, IN.
+
+    Refused where Spark would have to guess.
+    """
     if left == right:
         return left
     if left.numeric and right.numeric:
@@ -54,7 +82,8 @@ def common(left: Type, right: Type) -> Type:
         return DOUBLE if left.floating or right.floating else _wider(as_decimal(left), as_decimal(right))
     if {left.name, right.name} == {"date", "timestamp"}:
         return TIMESTAMP
-    raise mismatch(f"{left} and {right} have no common type", f"cast one side, for instance CAST(… AS {left if right.name == 'string' else right})")
+    raise mismatch(f"{left} and {right} have no common type",
+                   f"cast one side, for instance CAST(… AS {left if right.name == 'string' else right})")
 
 
 def _adjusted(precision: int, scale: int) -> Type:
@@ -85,7 +114,10 @@ def bounded(precision: int, scale: int) -> Type:
 
 
 def moment(text: str) -> datetime | None:
-    """A timestamp or date literal; None where the text is not one. Only the unambiguous forms of those that Spark reads."""
+    """A timestamp or date literal.
+
+    None where the text is not one. Only the unambiguous forms of those that Spark reads.
+    """
     match = _MOMENT.fullmatch(text)
     if not match:
         return None
@@ -108,7 +140,8 @@ def coerce(expr: Expr, to: Type) -> Expr:
         return replace(expr, type=to)
     if isinstance(expr, Literal) and expr.type == STRING and to in (TIMESTAMP, DATE):
         return _temporal(str(expr.value), to)
-    if isinstance(expr, Literal) and isinstance(expr.value, (int, Decimal)) and expr.type.exact and not isinstance(expr.value, bool):
+    if isinstance(expr, Literal) and isinstance(
+            expr.value, (int, Decimal)) and expr.type.exact and not isinstance(expr.value, bool):
         constant = _exact_constant(expr.value, to)
         if constant is not None:
             return constant
@@ -126,7 +159,10 @@ def _temporal(text: str, to: Type) -> Literal:
 
 
 def _exact_constant(value: int | Decimal, to: Type) -> Literal | None:
-    """An exact constant in a wider exact type or double; None where the cast rounds or can fail, which is then left to the engine."""
+    """An exact constant in a wider exact type or double.
+
+    None where the cast rounds or can fail, which is then left to the engine.
+    """
     if to == DOUBLE and isinstance(value, int) and abs(value) <= 2**53:
         return Literal(float(value), DOUBLE)
     if to.integral and isinstance(value, int) and fits(value, to):
@@ -145,7 +181,10 @@ def fits(value: int, to: Type) -> bool:
 
 
 def number(text: str) -> Literal:
-    """A numeric literal as Spark types it: INT, BIGINT or DECIMAL by its size, with an exponent DOUBLE; L, S, Y, D, F and BD choose."""
+    """A numeric literal as Spark types it: INT, BIGINT or DECIMAL by its size, with an exponent DOUBLE.
+
+    L, S, Y, D, F and BD choose.
+    """
     match = _NUMBER.fullmatch(text)
     if not match:
         raise ForebayError("bad-literal", f"{text} is not a number",
@@ -163,7 +202,8 @@ def number(text: str) -> Literal:
 def _whole_literal(text: str, digits: str, kind: Type) -> Literal:
     if not digits or not fits(int(digits), kind):
         half = 1 << (8 * INTEGERS[kind.name] - 1)
-        raise ForebayError("bad-literal", f"{text} is not a {kind}", hint=f"a {kind} is a whole number from {-half} to {half - 1}")
+        raise ForebayError("bad-literal", f"{text} is not a {kind}",
+                           hint=f"a {kind} is a whole number from {-half} to {half - 1}")
     return Literal(int(digits), kind)
 
 
@@ -177,7 +217,9 @@ def _floating_literal(digits: str, kind: Type) -> Literal:
 def _nearest_float(digits: str) -> float:
     """The nearest of 32 bits, even at a tie; by way of a double alone it would be rounded twice."""
     bits: int = struct.unpack("<i", struct.pack("<f", abs(float(digits))))[0]
-    near: list[float] = [struct.unpack("<f", struct.pack("<i", b))[0] for b in (bits, bits - 1, bits + 1) if 0 <= b < 0x7F800000]
+    near: list[float] = [
+        struct.unpack("<f", struct.pack("<i", b))[0] for b in (bits, bits - 1, bits + 1) if 0 <= b < 0x7F800000
+    ]
     exact = abs(Fraction(Decimal(digits)))
     nearest = min(near, key=lambda f: abs(Fraction(f) - exact))
     return -nearest if digits.startswith("-") else nearest
@@ -190,5 +232,6 @@ def _decimal_literal(text: str) -> Literal:
     scale = max(0, -exponent)
     precision = max(len("".join(map(str, shape.digits)).lstrip("0")) + max(0, exponent), scale, 1)
     if precision > 38:
-        raise ForebayError("bad-literal", f"{text} has {precision} digits", hint="a decimal has at most 38; write an exponent (1e40) for a double")
+        raise ForebayError("bad-literal", f"{text} has {precision} digits",
+                           hint="a decimal has at most 38; write an exponent (1e40) for a double")
     return Literal(_EXACT.quantize(value, Decimal(1).scaleb(-scale)), decimal(precision, scale))

@@ -1,4 +1,7 @@
-"""Decimal results as Spark has them, and exact division, which DuckDB lacks; what 38 digits cannot hold is refused, never rounded differently."""
+"""Decimal results as Spark has them, and exact division, which DuckDB lacks.
+
+What 38 digits cannot hold is refused, never rounded differently.
+"""
 from __future__ import annotations
 
 from decimal import Decimal
@@ -22,15 +25,20 @@ def _exact(operation: str, left: Type, right: Type, result: Type) -> bool:
     if operation == "divide":
         return _divisible(left, right, result)
     if operation == "mod":
-        return right.scale >= left.scale and (left.precision + right.scale - left.scale <= 38 or right.precision < 38) or right.scale < left.scale
+        return right.scale >= left.scale and (left.precision + right.scale - left.scale <= 38
+                                              or right.precision < 38) or right.scale < left.scale
     if operation == "multiply":
         return result.scale == left.scale + right.scale or left.precision + right.precision <= 38
-    whole = max(left.precision - left.scale, right.precision - right.scale)      # of operands, which are cast to the result's type before they are added
+    # of operands, which are cast to the result's type before they are added
+    whole = max(left.precision - left.scale, right.precision - right.scale)
     return result.scale == max(left.scale, right.scale) and result.precision - result.scale >= whole
 
 
 def quotient(left: Type, right: Type, result: Type, dividend: str, divisor: str) -> str:
-    """Exact division of the unscaled integers, half up; DuckDB itself divides decimals as doubles. The list binds each operand once."""
+    """Exact division of the unscaled integers, half up.
+
+    DuckDB itself divides decimals as doubles. The list binds each operand once.
+    """
     k = 10 ** _shift(left, right, result)
     n, d = _unscaled(left, dividend), _unscaled(right, divisor)
     if left.precision + _shift(left, right, result) <= 38:
@@ -42,7 +50,10 @@ def quotient(left: Type, right: Type, result: Type, dividend: str, divisor: str)
 
 
 def remainder(left: Type, right: Type, result: Type, dividend: str, divisor: str) -> str:
-    """Exact remainder of the unscaled integers, with the sign of the dividend; DuckDB itself computes it in doubles. The list binds each operand once."""
+    """Exact remainder of the unscaled integers, with the sign of the dividend.
+
+    DuckDB itself computes it in doubles. The list binds each operand once.
+    """
     n, d = _unscaled(left, dividend), _unscaled(right, divisor)
     whole = f"list_transform([{{'n': {n}, 'd': {d}}}], lambda x: {_remaining(left, right)})[1]"
     return f"CAST({_scaled(whole, max(left.scale, right.scale))} AS {sql_type(result, 'duckdb')})"
@@ -80,7 +91,8 @@ def _huge(value: int) -> str:
 
 
 def _rounded(n: str, d: str) -> str:
-    return f"({n} // {d} + CASE WHEN abs({n} % {d}) >= abs({d}) - abs({n} % {d}) THEN (CASE WHEN ({n} < 0) = ({d} < 0) THEN 1 ELSE -1 END) ELSE 0 END)"
+    return (f"({n} // {d} + CASE WHEN abs({n} % {d}) >= abs({d}) - abs({n} % {d}) THEN (CASE WHEN ({n} < 0) = ({d} < "
+            "0) THEN 1 ELSE -1 END) ELSE 0 END)")
 
 
 def _unscaled(kind: Type, value: str) -> str:

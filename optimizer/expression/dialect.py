@@ -1,4 +1,7 @@
-"""The few words in which the two engines' SQL differ where plans are concerned; what a scalar expression needs is in optimizer.expression.scalar."""
+"""The few words in which the two engines' SQL differ where plans are concerned.
+
+What a scalar expression needs is in optimizer.expression.scalar.
+"""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -48,7 +51,10 @@ def part_of(columns: list[str], parts: int, dialect: str) -> str:
 
 
 def hashed(columns: Sequence[str], dialect: str) -> str:
-    """63 bits of a hash of the values, as an integer that is not negative; equal values of one type have equal hashes in one engine."""
+    """63 bits of a hash of the values, as an integer that is not negative.
+
+    Equal values of one type have equal hashes in one engine.
+    """
     listed = ", ".join(columns)
     return f"hash({listed}) >> 1" if dialect == "duckdb" else f"xxhash64({listed}) & {2**63 - 1}"
 
@@ -56,7 +62,8 @@ def hashed(columns: Sequence[str], dialect: str) -> str:
 def wide(type_: Type, dialect: str, narrow: bool) -> str:
     """The type in which values of `type_` are added and multiplied by counts without rounding.
 
-    `narrow` is 64-bit integers: several times faster, and DuckDB raises instead of wrapping, so a batch that overflows is computed again in 128 bits.
+    `narrow` is 64-bit integers: several times faster, and DuckDB raises instead of wrapping, so a batch that overflows
+    is computed again in 128 bits.
     """
     if type_.floating:
         return "DOUBLE"
@@ -80,7 +87,10 @@ def name(type_: Type, dialect: str) -> str:
 
 
 def times(value: str, type_: Type, count: str, dialect: str) -> str:
-    """value · count, exactly. Spark would cut the scale of DECIMAL(38,s) × BIGINT; as (27,s) × (10,0) it keeps it and raises on overflow."""
+    """value · count, exactly.
+
+    Spark would cut the scale of DECIMAL(38,s) × BIGINT; as (27,s) × (10,0) it keeps it and raises on overflow.
+    """
     if dialect == "spark" and type_.name == "decimal":
         return f"CAST({value} AS DECIMAL(27,{type_.scale})) * CAST({count} AS DECIMAL(10,0))"
     return f"{value} * {count}"

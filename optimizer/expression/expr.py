@@ -1,4 +1,7 @@
-"""Scalar expressions as typed frozen trees: what a row of the joined inputs, or a group of them, is asked for; no syntax and no engine here."""
+"""Scalar expressions as typed frozen trees: what a row of the joined inputs, or a group of them, is asked for.
+
+No syntax and no engine here.
+"""
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -28,7 +31,10 @@ class Literal:
 
 @dataclass(frozen=True)
 class Call:
-    """A function of `optimizer.expression.functions.table` applied to arguments; its type was decided when it was built."""
+    """A function of `optimizer.expression.functions.table` applied to arguments.
+
+    Its type was decided when it was built.
+    """
 
     function: str
     args: tuple[Expr, ...]

@@ -1,4 +1,6 @@
-"""Expressions as SQL for DuckDB and Spark with one value in both, Spark's in ANSI mode and UTC, also in what raises and what is left alone."""
+"""Expressions as SQL for DuckDB and Spark with one value in both, Spark's in ANSI mode and UTC, also in what raises and
+what is left alone.
+"""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
@@ -14,8 +16,10 @@ from optimizer.time import DAY, instant
 
 Name = Callable[[Expr], str]
 MOST = 200_000          # characters of one expression's SQL
-# A session that does not set these computes something else: DuckDB's common subexpression elimination moves failing parts out of TRY.
-DUCKDB_SETTINGS = ("SET TimeZone = 'UTC'", "SET disabled_optimizers = 'common_subexpressions'", "SET error_on_division_by_zero = true", *macros())
+# A session that does not set these computes something else: DuckDB's common subexpression elimination moves failing
+# parts out of TRY.
+DUCKDB_SETTINGS = ("SET TimeZone = 'UTC'", "SET disabled_optimizers = 'common_subexpressions'",
+                   "SET error_on_division_by_zero = true", *macros())
 
 
 def render(expr: Expr, dialect: str, name: Name) -> str:
@@ -40,8 +44,9 @@ def can_fail(expr: Expr) -> bool:
 
 
 def fails(expr: Expr, dialect: str, name: Name) -> str | None:
-    """A condition, never NULL and never failing, true on exactly the rows that make `expr` raise; None when there are none.
-    DuckDB's hash is never NULL, so only an error makes the TRY around it NULL, and no statistic can fold it away."""
+    """A condition, never NULL and never failing, true on exactly the rows that make `expr` raise; None when there are
+    none. DuckDB's hash is never NULL, so only an error makes the TRY around it NULL, and no statistic can fold it
+    away."""
     if not can_fail(expr):
         return None
     if dialect == "duckdb":
@@ -71,16 +76,19 @@ def literal(value: Literal, dialect: str) -> str:
     if kind.name == "string":
         return string(str(content), dialect)
     if kind.name == "timestamp":
-        return f"{'TIMESTAMPTZ' if dialect == 'duckdb' else 'TIMESTAMP'} '{instant(int(content)).isoformat(' ', 'microseconds')}'"
+        return (f"{'TIMESTAMPTZ' if dialect == 'duckdb' else 'TIMESTAMP'} "
+                f"'{instant(int(content)).isoformat(' ', 'microseconds')}'")
     if kind.name == "date":
         return f"DATE '{instant(int(content) * DAY).date().isoformat()}'"
     text = f"{content:f}" if kind.name == "decimal" else repr(content)
-    return f"CAST('{text}' AS {sql_type(kind, dialect)})" if not kind.integral else f"CAST({text} AS {sql_type(kind, dialect)})"
+    return (f"CAST('{text}' AS {sql_type(kind, dialect)})" if not kind.integral else f"CAST({text} AS "
+                                                                                     f"{sql_type(kind, dialect)})")
 
 
 def _limited(text: str) -> str:
     if len(text) > MOST:
-        raise ForebayError("too-complex", f"an expression becomes more than {MOST:,} characters of SQL", hint="split it over several columns or queries")
+        raise ForebayError("too-complex", f"an expression becomes more than {MOST:,} characters of SQL",
+                           hint="split it over several columns or queries")
     return text
 
 
@@ -98,21 +106,28 @@ def _guarded(call: Call, args: tuple[str, ...], name: Name) -> tuple[str, ...]:
     for place, i in enumerate(order):
         if place and can_fail(call.args[i]):
             nulls = [n for j in order[:place] for n in _nulls(call.args[j], name)]
-            texts[i] = f"CASE WHEN {' OR '.join(dict.fromkeys(nulls))} THEN NULL ELSE {args[i]} END" if nulls else args[i]
+            texts[
+                i] = f"CASE WHEN {' OR '.join(dict.fromkeys(nulls))} THEN NULL ELSE {args[i]} END" if nulls else args[i]
     if FUNCTIONS[call.function].order == "divisor" and call.type.floating and not nonzero(call):
         texts[1] = _not_zero(call, texts[1], name)
     return tuple(texts)
 
 
 def _not_zero(call: Call, divisor: str, name: Name) -> str:
-    """DuckDB's doubles divide by zero to infinity. An impossible cast is Spark's error here: error() is volatile, which TRY refuses; NULL / 0 is NULL."""
+    """DuckDB's doubles divide by zero to infinity.
+
+    An impossible cast is Spark's error here: error() is volatile, which TRY refuses; NULL / 0 is NULL.
+    """
     nulls = _nulls(call.args[0], name)
     there = f" AND NOT ({' OR '.join(nulls)})" if nulls else ""
-    return f"CASE WHEN {divisor} = 0{there} THEN CAST('DIVIDE_BY_ZERO' AS {sql_type(call.type, 'duckdb')}) ELSE {divisor} END"
+    return (f"CASE WHEN {divisor} = 0{there} THEN CAST('DIVIDE_BY_ZERO' AS {sql_type(call.type, 'duckdb')}) ELSE "
+            f"{divisor} END")
 
 
 def _nulls(expr: Expr, name: Name) -> list[str]:
-    """Conditions under which an expression that does not raise is NULL: those of its leaves where it is NULL only through them."""
+    """Conditions under which an expression that does not raise is NULL: those of its leaves where it is NULL only
+    through them.
+    """
     if isinstance(expr, Literal):
         return [] if expr.value is not None else ["TRUE"]
     if not isinstance(expr, Call):
@@ -158,7 +173,11 @@ def _own_failure(call: Call, name: Name) -> str:
 def _reached(call: Call, name: Name) -> list[tuple[str, ...]]:
     """For each argument: the conditions under which Spark evaluates it."""
     texts = [safe(a, "spark", name) for a in call.args]
-    passes = {"and": "coalesce({}, TRUE)", "or": "NOT coalesce({}, FALSE)", "coalesce": "({}) IS NULL"}.get(call.function, "({}) IS NOT NULL")
+    passes = {
+        "and": "coalesce({}, TRUE)",
+        "or": "NOT coalesce({}, FALSE)",
+        "coalesce": "({}) IS NULL"
+    }.get(call.function, "({}) IS NOT NULL")
     order = FUNCTIONS[call.function].order
     if order == "all":
         return [() for _ in texts]

@@ -7,8 +7,18 @@ from dataclasses import dataclass
 from optimizer.errors import ForebayError
 
 INTEGERS = {"tinyint": 1, "smallint": 2, "int": 4, "bigint": 8}      # name → bytes
-ALIASES = {"integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint", "text": "string", "varchar": "string",
-           "real": "float", "bool": "boolean", "numeric": "decimal", "dec": "decimal"}
+ALIASES = {
+    "integer": "int",
+    "long": "bigint",
+    "short": "smallint",
+    "byte": "tinyint",
+    "text": "string",
+    "varchar": "string",
+    "real": "float",
+    "bool": "boolean",
+    "numeric": "decimal",
+    "dec": "decimal"
+}
 NAMES = (*INTEGERS, "float", "double", "decimal", "string", "boolean", "date", "timestamp")
 
 
@@ -24,7 +34,8 @@ class Type:
         if self.name not in NAMES:
             raise ForebayError("unknown-type", f"type {self.name!r} is not known", hint=f"known are {', '.join(NAMES)}")
         if self.name == "decimal" and not (0 < self.precision <= 38 and 0 <= self.scale <= self.precision):
-            raise ForebayError("unknown-type", f"decimal({self.precision},{self.scale}) is not a type", hint="precision is 1 to 38, scale 0 to precision")
+            raise ForebayError("unknown-type", f"decimal({self.precision},{self.scale}) is not a type",
+                               hint="precision is 1 to 38, scale 0 to precision")
 
     def __str__(self) -> str:
         return f"decimal({self.precision},{self.scale})" if self.name == "decimal" else self.name
@@ -47,7 +58,8 @@ class Type:
 
 
 TINYINT, SMALLINT, INT, BIGINT = (Type(n) for n in INTEGERS)
-FLOAT, DOUBLE, STRING, BOOLEAN, DATE, TIMESTAMP = (Type(n) for n in ("float", "double", "string", "boolean", "date", "timestamp"))
+FLOAT, DOUBLE, STRING, BOOLEAN, DATE, TIMESTAMP = (Type(n) for n in ("float", "double", "string", "boolean", "date",
+                                                                     "timestamp"))
 
 
 def decimal(precision: int, scale: int) -> Type:

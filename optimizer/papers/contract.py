@@ -1,4 +1,7 @@
-"""A price is the local costs of a plan's nodes; totals, comparison and printing are defined here once, for every model; no formula is here."""
+"""A price is the local costs of a plan's nodes.
+
+Totals, comparison and printing are defined here once, for every model; no formula is here.
+"""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
@@ -9,9 +12,11 @@ from optimizer.plan.model import Plan
 
 @dataclass(frozen=True)
 class Price:
-    """`parts` are node names with what each node costs by itself, inputs excluded; `equation` is where the formula stands.
+    """`parts` are node names with what each node costs by itself, inputs excluded; `equation` is where the formula
+    stands.
 
-    `outside` says why the equation does not cover what is priced: it is then the nearest one, empty where it is the paper's own case.
+    `outside` says why the equation does not cover what is priced: it is then the nearest one, empty where it is the
+    paper's own case.
     """
 
     parts: tuple[tuple[str, float], ...]
@@ -37,8 +42,10 @@ def ranked(model: Model, plans: Iterable[Plan]) -> tuple[tuple[Plan, Price], ...
 
 
 def lines(price: Price) -> tuple[str, ...]:
-    """The price as people read it: a line a node with its share, then the total, the source and what is outside of it."""
+    """The price as people read it: a line a node with its share, then the total, the source and what is outside of it.
+    """
     width = max(len(name) for name in ("total", *(n for n, _ in price.parts)))
     whole = price.total or 1
     nodes = (f"{name:<{width}}  {cost:>14,.6g}  {cost / whole:6.1%}" for name, cost in price.parts)
-    return (*nodes, f"{'total':<{width}}  {price.total:>14,.6g}  {price.unit}, {price.equation}", *(f"outside the paper: {reason}" for reason in price.outside))
+    return (*nodes, f"{'total':<{width}}  {price.total:>14,.6g}  {price.unit}, {price.equation}",
+            *(f"outside the paper: {reason}" for reason in price.outside))

@@ -1,4 +1,5 @@
-"""Sizes and matches that paper A derives from rates, windows, groups and selectivities (Eqs. 13–22, Appendix B): uniform, independent attributes assumed.
+"""Sizes and matches that paper A derives from rates, windows, groups and selectivities (Eqs. 13–22, Appendix B):
+uniform, independent attributes assumed.
 
 Here a stream is one of `Setting.streams`, in FROM order; nothing here is in units of time.
 """
@@ -35,7 +36,9 @@ def join_buckets(setting: Setting, stream: PaperStream) -> float:
 
 
 def answer_buckets(setting: Setting) -> float:
-    """Bg = min(g1, B) (22): the answer is hashed on the grouping attributes of one input only, the first as printed (`Setting.hashed`)."""
+    """Bg = min(g1, B) (22): the answer is hashed on the grouping attributes of one input only, the first as printed
+    (`Setting.hashed`).
+    """
     return min(setting.streams[setting.hashed].groups, setting.buckets)
 
 

@@ -1,4 +1,7 @@
-"""Statistics as `explain --statistics FILE` takes and shows them, in the papers' symbols; what they leave out is what is known, else paper A's default."""
+"""Statistics as `explain --statistics FILE` takes and shows them, in the papers' symbols.
+
+What they leave out is what is known, else paper A's default.
+"""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -21,7 +24,8 @@ def read(document: Mapping[str, object], query: Query, known: Mapping[str, Paper
     given = _mapping("streams", document.get("streams", {}))
     _only("streams", given, [name for i in query.inputs for name in (i.alias, i.source)])
     streams = tuple(_stream(query, n, given, (known or {}).get(i.alias)) for n, i in enumerate(query.inputs))
-    method, buckets = document.get("method", "hash"), _number("the hash tables", "buckets", document.get("buckets", 1021))
+    method, buckets = document.get("method", "hash"), _number("the hash tables", "buckets",
+                                                              document.get("buckets", 1021))
     if not isinstance(method, str):
         raise ForebayError("bad-statistics", f"method is {method!r}", hint="expected hash or nested loop")
     return Setting(streams, method, buckets, _constants(_mapping("constants", document.get("constants", {}))))
@@ -30,12 +34,20 @@ def read(document: Mapping[str, object], query: Query, known: Mapping[str, Paper
 def written(setting: Setting) -> dict[str, object]:
     """The document that reads as this setting again."""
     streams = {s.name: {key: getattr(s, key) for key in STREAM_KEYS} for s in setting.streams}
-    return {"streams": streams, "method": setting.method, "buckets": setting.buckets, "constants": asdict(setting.constants)}
+    return {
+        "streams": streams,
+        "method": setting.method,
+        "buckets": setting.buckets,
+        "constants": asdict(setting.constants)
+    }
 
 
 def _stream(query: Query, n: int, given: Mapping[str, object], known: PaperStream | None) -> PaperStream:
     declared, start = query.inputs[n], known or _default(query, n)
-    texts = {**_mapping(declared.source, given.get(declared.source, {})), **_mapping(declared.alias, given.get(declared.alias, {}))}
+    texts = {
+        **_mapping(declared.source, given.get(declared.source, {})),
+        **_mapping(declared.alias, given.get(declared.alias, {}))
+    }
     _only(f"stream {declared.alias}", texts, STREAM_KEYS)
     found = {key: _number(f"stream {declared.alias}", key, texts.get(key, getattr(start, key))) for key in STREAM_KEYS}
     if "window" not in texts and ("rate" in texts or known is None):
@@ -53,7 +65,8 @@ def _default(query: Query, n: int) -> PaperStream:
     """Paper A's setting; a relation has rate 0, an input without grouping attributes one group."""
     grouped = any(n in inputs(e) for e in query.groups)
     declared = query.inputs[n]
-    return PaperStream(declared.alias, DEFAULT.rate if declared.is_stream else 0, DEFAULT.window, DEFAULT.groups if grouped else 1, DEFAULT.selectivity)
+    return PaperStream(declared.alias, DEFAULT.rate if declared.is_stream else 0, DEFAULT.window,
+                       DEFAULT.groups if grouped else 1, DEFAULT.selectivity)
 
 
 def _constants(given: Mapping[str, object]) -> Constants:

@@ -1,6 +1,8 @@
-"""Paper C: time and space of a window join's aggregate by PC (pipelined), IC (inclusion, exclusion) and TC (each tuple counts its later matches); two windows.
+"""Paper C: time and space of a window join's aggregate by PC (pipelined), IC (inclusion, exclusion) and TC (each tuple
+counts its later matches); two windows.
 
-Time is per arriving tuple, in accesses C to one item; a tuple arrives in A, so it probes B. By symmetry swap the sides for an arrival in B.
+Time is per arriving tuple, in accesses C to one item; a tuple arrives in A, so it probes B. By symmetry swap the sides
+for an arrival in B.
 """
 from __future__ import annotations
 
@@ -15,7 +17,10 @@ SPACE = "bytes"
 
 @dataclass(frozen=True)
 class Windows:
-    """a, b = tuples in the windows of A and B; SetA, SetB = tuples expired since the last arrival; M hash buckets; σ the join's selectivity (Table 1)."""
+    """a, b = tuples in the windows of A and B.
+
+    SetA, SetB = tuples expired since the last arrival; M hash buckets; σ the join's selectivity (Table 1).
+    """
 
     a: float
     b: float
@@ -50,7 +55,9 @@ class Widths:
 
 
 def steady(rate_a: float, rate_b: float, seconds: float, buckets: float = 1, selectivity: float = 1) -> Windows:
-    """Windows of one length T at constant rates: λT tuples each, and as many expire as arrive, so at each arrival λA/(λA+λB) of A and the rest of B."""
+    """Windows of one length T at constant rates: λT tuples each, and as many expire as arrive, so at each arrival
+    λA/(λA+λB) of A and the rest of B.
+    """
     for name, rate in (("rate_a", rate_a), ("rate_b", rate_b)):
         checked("the windows", name, rate, "tuples a second")
     checked("the windows", "seconds", seconds, "the windows' length in seconds")
@@ -59,28 +66,44 @@ def steady(rate_a: float, rate_b: float, seconds: float, buckets: float = 1, sel
 
 
 def inclusion(w: Windows, access: float = 1) -> Price:
-    """(a+b + b/M + |SetA|·b/M + |SetB|·a/M + |SetA||SetB|)·C (3): expiry, then the joins that Eq. 2 adds and subtracts."""
+    """(a+b + b/M + |SetA|·b/M + |SetB|·a/M + |SetA||SetB|)·C (3): expiry, then the joins that Eq.
+
+    2 adds and subtracts.
+    """
     expiring = w.expired_a * w.b / w.buckets + w.expired_b * w.a / w.buckets + w.expired_a * w.expired_b
-    parts = (("expire", (w.a + w.b) * access), ("probe", w.b / w.buckets * access), ("joins of what expired", expiring * access))
+    parts = (("expire", (w.a + w.b) * access), ("probe", w.b / w.buckets * access), ("joins of what expired",
+                                                                                     expiring * access))
     return Price(parts, UNIT, "paper C, Eq. 3")
 
 
 def counting(w: Windows, access: float = 1) -> Price:
-    """(2(a+b) + b/M)·C (6): expiry, the probe that raises counters, and the naive sum of all counters; nothing is joined for what expired."""
-    parts = (("expire", (w.a + w.b) * access), ("probe", w.b / w.buckets * access), ("sum of counters", (w.a + w.b) * access))
+    """(2(a+b) + b/M)·C (6): expiry, the probe that raises counters, and the naive sum of all counters.
+
+    Nothing is joined for what expired.
+    """
+    parts = (("expire", (w.a + w.b) * access), ("probe", w.b / w.buckets * access), ("sum of counters",
+                                                                                     (w.a + w.b) * access))
     return Price(parts, UNIT, "paper C, Eq. 6")
 
 
 def counting_by_total(w: Windows, access: float = 1) -> Price:
-    """(|SetA| + |SetB| + b/M)·C: TC with a running total and windows in order of expiry; only what expired is read and its counters subtracted."""
+    """(|SetA| + |SetB| + b/M)·C: TC with a running total and windows in order of expiry.
+
+    Only what expired is read and its counters subtracted.
+    """
     parts = (("expire", (w.expired_a + w.expired_b) * access), ("probe", w.b / w.buckets * access))
-    return Price(parts, UNIT, "paper C, Eq. 6", ("a running total replaces the sum of all counters and the search of both windows",))
+    return Price(parts, UNIT, "paper C, Eq. 6",
+                 ("a running total replaces the sum of all counters and the search of both windows",))
 
 
 def pipelined(w: Windows, access: float = 1, write: float = 1) -> Price:
-    """(a+b + b/M)·C + σb·Cw + σab·C: expiry, probe, joined items written, all of them aggregated. The paper has no time for PC; its steps counted."""
+    """(a+b + b/M)·C + σb·Cw + σab·C: expiry, probe, joined items written, all of them aggregated.
+
+    The paper has no time for PC; its steps counted.
+    """
     joined = w.selectivity * w.b
-    parts = (("expire", (w.a + w.b) * access), ("probe", w.b / w.buckets * access), ("write", joined * write), ("aggregate", joined * w.a * access))
+    parts = (("expire", (w.a + w.b) * access), ("probe", w.b / w.buckets * access), ("write", joined * write),
+             ("aggregate", joined * w.a * access))
     return Price(parts, UNIT, "paper C, Table 1", ("the paper gives no time for PC, its steps are counted here",))
 
 
@@ -92,7 +115,8 @@ def inclusion_space(w: Windows, widths: Widths) -> Price:
 
 def counting_space(w: Windows, widths: Widths) -> Price:
     """O(a·sizeA + b·sizeB + (a+b)·SizeOf(Int)) (7)."""
-    return Price((("windows", w.a * widths.a + w.b * widths.b), ("counters", (w.a + w.b) * widths.counter)), SPACE, "paper C, Eq. 7")
+    return Price((("windows", w.a * widths.a + w.b * widths.b), ("counters", (w.a + w.b) * widths.counter)), SPACE,
+                 "paper C, Eq. 7")
 
 
 def pipelined_space(w: Windows, widths: Widths) -> Price:

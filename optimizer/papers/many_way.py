@@ -1,10 +1,12 @@
-"""Paper A's model for any number of streams, and the price of a plan by it: what the paper has no equation for is priced by the nearest one and says so.
+"""Paper A's model for any number of streams, and the price of a plan by it: what the paper has no equation for is
+priced by the nearest one and says so.
 
     C = Σk λk·2[ U + bk(αk/Bk)Ug + Σj (Π{i before j} xi)·Xj·P + (Π{j≠k} xj)(α/Bg)Ug ],  j ≠ k in ascending xj
 
-A tuple of stream k updates its window and, where bk = 1, its aggregation set; it probes the other inputs one after another, each match of one probing the
-next ("a sequence of one-way joins"), the fewest matches first; every joined tuple updates the answer. Xj = αj or wj (over Bj by hash) and xj = nj or mj,
-as bj says. With two streams these are equations 5–12.
+A tuple of stream k updates its window and, where bk = 1, its aggregation set; it probes the other inputs one after
+another, each match of one probing the next ("a sequence of one-way joins"), the fewest matches first; every joined
+tuple updates the answer. Xj = αj or wj (over Bj by hash) and xj = nj or mj, as bj says. With two streams these are
+equations 5–12.
 """
 from __future__ import annotations
 
@@ -20,12 +22,15 @@ from optimizer.query.model import Query
 from optimizer.query.shape import shape
 
 UNIT = "units of the constants a second"
-TWO_WAY = {"LAP": (1, 5, 9), "EAP10": (2, 6, 10), "EAP01": (3, 7, 11), "EAP11": (4, 8, 12)}      # generic, nested loop, hash
+# generic, nested loop, hash
+TWO_WAY = {"LAP": (1, 5, 9), "EAP10": (2, 6, 10), "EAP01": (3, 7, 11), "EAP11": (4, 8, 12)}
 KEEPING = {
     "recompute": "the equations change the answer by each tuple, recompute makes it anew from the windows",
-    "running": "the equations change the answer by each tuple, running makes it anew from running sets like the paper's",
+    "running": "the equations change the answer by each tuple, running makes it anew from running sets like the "
+               "paper's",
     "retract": "the equations keep sets as running totals, retract keeps them by pane",
-    "expire": "the equations join what leaves once more and keep sets as running totals, expire keeps sets and answer by when they end",
+    "expire": "the equations join what leaves once more and keep sets as running totals, expire keeps sets and answer "
+              "by when they end",
 }
 
 
@@ -34,7 +39,8 @@ def many_way(setting: Setting, digits: tuple[bool, ...], order: tuple[int, ...] 
     return sum(cost for _, cost in local_costs(setting, digits, order))
 
 
-def local_costs(setting: Setting, digits: tuple[bool, ...], order: tuple[int, ...] | None = None) -> tuple[tuple[str, float], ...]:
+def local_costs(setting: Setting, digits: tuple[bool, ...],
+                order: tuple[int, ...] | None = None) -> tuple[tuple[str, float], ...]:
     """The terms of C gathered by the nodes of the plan's tree, the answer first, as `explain` shows it."""
     _fitting(setting, digits, order)
     inputs = range(len(digits))
@@ -69,8 +75,12 @@ def joined_rows(setting: Setting, digits: tuple[bool, ...], k: int) -> float:
 
 
 def price(plan: Plan, setting: Setting, query: Query | None = None) -> Price:
-    """Paper A's C of a plan. It is one for all ways of keeping, places and layouts; `outside` says how it differs from what the paper prices."""
-    return Price(local_costs(setting, plan.digits), UNIT, equation(plan, setting), (*_unlike(plan, setting), *(_unasked(query) if query else ())))
+    """Paper A's C of a plan.
+
+    It is one for all ways of keeping, places and layouts; `outside` says how it differs from what the paper prices.
+    """
+    return Price(local_costs(setting, plan.digits), UNIT, equation(plan, setting),
+                 (*_unlike(plan, setting), *(_unasked(query) if query else ())))
 
 
 def equation(plan: Plan, setting: Setting) -> str:
@@ -87,7 +97,10 @@ def _unlike(plan: Plan, setting: Setting) -> tuple[str, ...]:
         reasons.append("the paper joins at least two streams")
     once = [s.name for s in setting.streams if not s.leaving]
     if once:
-        reasons.append(f"nothing leaves the window of {', '.join(once)} by itself: these terms count once, the printed factor 2 is for arriving and leaving")
+        reasons.append(
+            f"nothing leaves the window of {', '.join(once)} by itself: these terms count once, the printed factor 2 "
+            "is for arriving and leaving"
+        )
     return tuple(reasons)
 
 
@@ -98,7 +111,8 @@ def _unasked(query: Query) -> tuple[str, ...]:
         reasons.append("joined rows are published, the equations aggregate them")
     if asked.whole:
         reasons.append("an aggregate has no partial states, the equations update one for each joined tuple")
-    if any(m.kind in ("min", "max") for m in asked.measures) and any(i.window and i.window.kind != "landmark" for i in query.inputs):
+    if any(m.kind in ("min", "max") for m in asked.measures) and any(i.window and i.window.kind != "landmark"
+                                                                     for i in query.inputs):
         reasons.append("a MIN or MAX that leaves is evaluated anew from the window, which the equations leave out")
     if len(query.inputs) > 2 and asked.common_key() is None:
         reasons.append("the equations give an input one join attribute, here no one attribute joins all inputs")
@@ -107,7 +121,9 @@ def _unasked(query: Query) -> tuple[str, ...]:
 
 def _fitting(setting: Setting, digits: tuple[bool, ...], order: tuple[int, ...] | None) -> None:
     if len(digits) != len(setting.streams):
-        raise ForebayError("bad-statistics", f"statistics of {len(setting.streams)} streams for a plan of {len(digits)} inputs",
+        raise ForebayError("bad-statistics",
+                           f"statistics of {len(setting.streams)} streams for a plan of {len(digits)} inputs",
                            hint="expected one stream an input, in FROM order")
     if order is not None and sorted(order) != list(range(len(digits))):
-        raise ForebayError("bad-statistics", f"order {order} of {len(digits)} inputs", hint="expected each input's number once")
+        raise ForebayError("bad-statistics", f"order {order} of {len(digits)} inputs",
+                           hint="expected each input's number once")

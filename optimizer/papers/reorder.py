@@ -1,4 +1,7 @@
-"""Join order of many queries at once (paper E, Sec. 4, Fig. 7b): iterative dynamic programming in which a subquery's cost is divided by those that share it."""
+"""Join order of many queries at once (paper E, Sec.
+
+4, Fig. 7b): iterative dynamic programming in which a subquery's cost is divided by those that share it.
+"""
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
@@ -21,12 +24,17 @@ class Joins:
 
 
 Price = Callable[[str, Node, Node], float]                # what joining two nodes costs a query's group, unshared
-GroupOf = Callable[[str, frozenset[str]], Hashable]       # the query group of a query's subquery: equal where it is shared
+# the query group of a query's subquery: equal where it is shared
+GroupOf = Callable[[str, frozenset[str]], Hashable]
 Orders = Mapping[str, tuple[Step, ...]]
 
 
-def orders(queries: Mapping[str, Joins], price: Price, group: GroupOf, given: Orders | None = None) -> dict[str, tuple[Step, ...]]:
-    """The joins of each query in their order. `given` are orders that stand: they are kept, and others may share their subqueries."""
+def orders(queries: Mapping[str, Joins], price: Price, group: GroupOf,
+           given: Orders | None = None) -> dict[str, tuple[Step, ...]]:
+    """The joins of each query in their order.
+
+    `given` are orders that stand: they are kept, and others may share their subqueries.
+    """
     fixed = dict(given or {})
     found: dict[str, list[Step]] = {q: [] for q in queries if q not in fixed}
     nodes = {q: [frozenset({s}) for s in sorted(queries[q].sources)] for q in found}
@@ -36,9 +44,12 @@ def orders(queries: Mapping[str, Joins], price: Price, group: GroupOf, given: Or
     return {**fixed, **{q: tuple(steps) for q, steps in found.items()}}
 
 
-def _iteration(queries: Mapping[str, Joins], nodes: dict[str, list[Node]], found: dict[str, list[Step]], made: set[Hashable],
-               price: Price, group: GroupOf) -> None:
-    """Every unfinished query gets one more join, the subqueries of least shared cost first; who shares a subquery gets it with the first."""
+def _iteration(queries: Mapping[str, Joins], nodes: dict[str, list[Node]], found: dict[str, list[Step]],
+               made: set[Hashable], price: Price, group: GroupOf) -> None:
+    """Every unfinished query gets one more join, the subqueries of least shared cost first.
+
+    Who shares a subquery gets it with the first.
+    """
     sharers: dict[Hashable, dict[str, Step]] = {}
     for q, own in nodes.items():
         for step in _candidates(queries[q], own):
@@ -70,7 +81,8 @@ def _first(who: Mapping[str, Step]) -> tuple[str, Node, Node]:
     return q, *who[q]
 
 
-def replanned(queries: Mapping[str, Joins], before: Orders, changed: Iterable[str], price: Price, group: GroupOf) -> dict[str, tuple[Step, ...]]:
+def replanned(queries: Mapping[str, Joins], before: Orders, changed: Iterable[str], price: Price,
+              group: GroupOf) -> dict[str, tuple[Step, ...]]:
     """After queries came or went: only what they touch, unless more than FULL of all changed.
 
     Touched are the queries that came, and those in a query group with one that came or went."""

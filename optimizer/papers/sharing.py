@@ -1,4 +1,7 @@
-"""What a join of several queries costs together and apart, by paper E's own formulas (1) and (2); cardinalities are given, nothing is measured here."""
+"""What a join of several queries costs together and apart, by paper E's own formulas (1) and (2).
+
+Cardinalities are given, nothing is measured here.
+"""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
@@ -30,7 +33,10 @@ def union(queries: Iterable[str], intersection: Callable[[frozenset[str]], float
     names = sorted(set(queries))
     if len(names) > MOST_EXPANDED:
         raise ValueError(f"{len(names)} sets have 2^{len(names)} intersections: count them from query-sets")
-    return sum((-1.0) ** (k + 1) * sum(intersection(frozenset(c)) for c in combinations(names, k)) for k in range(1, len(names) + 1))
+    return sum((-1.0) ** (k + 1) * sum(intersection(frozenset(c))
+                                       for c in combinations(names, k))
+               for k in range(1,
+                              len(names) + 1))
 
 
 @dataclass(frozen=True)
@@ -50,7 +56,10 @@ def cost(left: Side, right: Side, joined: float = 0.0, materialised: bool = Fals
 
 @dataclass(frozen=True)
 class JoinSizes:
-    """A join that several queries ask for, each with its own selections; values of the keys are uniform and independent of the selections."""
+    """A join that several queries ask for, each with its own selections.
+
+    Values of the keys are uniform and independent of the selections.
+    """
 
     left: QuerySets
     right: QuerySets

@@ -1,4 +1,7 @@
-"""What the papers' models are told of streams and of the machine; each value is in its range or is refused by name; nothing is derived here."""
+"""What the papers' models are told of streams and of the machine.
+
+Each value is in its range or is refused by name; nothing is derived here.
+"""
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
@@ -15,20 +18,23 @@ def checked(owner: str, field: str, value: object, expected: str, least: float =
     sound = isinstance(value, (int, float, Fraction)) and not isinstance(value, bool) and least <= value <= most
     if not sound:
         bounds = f"at least {least:g}" if most == LARGEST else f"from {least:g} to {most:g}"
-        raise ForebayError("bad-statistics", f"{field} of {owner} is {value!r}", hint=f"expected {expected}: a number {bounds}")
+        raise ForebayError("bad-statistics", f"{field} of {owner} is {value!r}",
+                           hint=f"expected {expected}: a number {bounds}")
 
 
 @dataclass(frozen=True)
 class PaperStream:
     """One input of a join as paper A sees it (Tables 1, 2). A relation is a window that is never updated: rate 0.
 
-    `leaving`: tuples also leave the window one by one (sliding). Landmark windows have no decrement and tumbling ones discard it (Def. 2).
+    `leaving`: tuples also leave the window one by one (sliding). Landmark windows have no decrement and tumbling ones
+    discard it (Def. 2).
     """
 
     name: str
     rate: float                 # λ, tuples a second
     window: float               # w, tuples
-    groups: float = 1           # g, distinct values of the query's grouping attributes on this input, 1 where it has none
+    # g, distinct values of the query's grouping attributes on this input, 1 where it has none
+    groups: float = 1
     selectivity: float = 1      # σ = 1 / distinct join values
     leaving: bool = True
 
@@ -39,7 +45,8 @@ class PaperStream:
         checked(owner, "groups", self.groups, "distinct values of the grouping attributes, 1 where there are none", 1)
         checked(owner, "selectivity", self.selectivity, "1 / distinct join values", 0, 1)
         if self.selectivity == 0:
-            raise ForebayError("bad-statistics", f"selectivity of {owner} is 0", hint="expected 1 / distinct join values, above 0")
+            raise ForebayError("bad-statistics", f"selectivity of {owner} is 0",
+                               hint="expected 1 / distinct join values, above 0")
 
 
 def timed(name: str, rate: float, seconds: float, groups: float = 1, selectivity: float = 1) -> PaperStream:
@@ -51,7 +58,9 @@ def timed(name: str, rate: float, seconds: float, groups: float = 1, selectivity
 
 @dataclass(frozen=True)
 class Constants:
-    """Paper A's tuning constants (Table 2), one unit of time each: Pn, Ph probe a tuple, Un, Uh update a window, Ug finds and updates a group."""
+    """Paper A's tuning constants (Table 2), one unit of time each: Pn, Ph probe a tuple, Un, Uh update a window, Ug
+    finds and updates a group.
+    """
 
     Pn: float = 1.0
     Ph: float = 1.0
@@ -66,7 +75,10 @@ class Constants:
 
 @dataclass(frozen=True)
 class Setting:
-    """Everything paper A's formulas read. `hashed` is the input on whose grouping attributes the answer's hash table stands: Eq. 22 says the first."""
+    """Everything paper A's formulas read.
+
+    `hashed` is the input on whose grouping attributes the answer's hash table stands: Eq. 22 says the first.
+    """
 
     streams: tuple[PaperStream, ...]
     method: str = "hash"
@@ -76,12 +88,14 @@ class Setting:
 
     def __post_init__(self) -> None:
         if not self.streams:
-            raise ForebayError("bad-statistics", "a setting without streams", hint="expected one stream an input, in FROM order")
+            raise ForebayError("bad-statistics", "a setting without streams",
+                               hint="expected one stream an input, in FROM order")
         if self.method not in METHODS:
             raise ForebayError("bad-statistics", f"method is {self.method!r}", hint=f"expected {' or '.join(METHODS)}")
         checked("the hash tables", "buckets", self.buckets, "the most buckets of a hash table", 1)
         if self.hashed not in range(len(self.streams)):
-            raise ForebayError("bad-statistics", f"hashed is {self.hashed!r}", hint=f"expected the number of an input, 0 to {len(self.streams) - 1}")
+            raise ForebayError("bad-statistics", f"hashed is {self.hashed!r}",
+                               hint=f"expected the number of an input, 0 to {len(self.streams) - 1}")
 
     @property
     def probe(self) -> float:

@@ -1,7 +1,9 @@
-"""The cost terms of paper A's Table 1 with a nested loop or a hash join, for one tuple that arrives or leaves; nothing is added up here.
+"""The cost terms of paper A's Table 1 with a nested loop or a hash join, for one tuple that arrives or leaves; nothing
+is added up here.
 
-"Each term in the cost models has a factor of two since the cost is measured for one tuple in the window increment and one tuple in the window
-decrement" (section 7.1.1). Landmark and tumbling windows have no such decrement (Def. 2), their factor is one.
+"Each term in the cost models has a factor of two since the cost is measured for one tuple in the window increment and
+one tuple in the window decrement" (section 7.1.1). Landmark and tumbling windows have no such decrement (Def. 2), their
+factor is one.
 """
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""Paper B: what joining two time windows costs by nested loop (WNL) or hash (WHJ), and what each way of invalidation leaves stale; tuples arrive in order.
+"""Paper B: what joining two time windows costs by nested loop (WNL) or hash (WHJ), and what each way of invalidation
+leaves stale; tuples arrive in order.
 
-The paper's text and its totals differ: "total = 2·half" with half(A) = λA(λB/λA·Cinv + TB·λB·Cscan + Cins) gives Eq. 1 only if the streams are alike; Eq. 1 is
-half(A) + half(B), which is used. Eq. 2 is printed with NB for both buffers; half(A) + half(B) has each buffer's own N and is the same where NA = NB.
+The paper's text and its totals differ: "total = 2·half" with half(A) = λA(λB/λA·Cinv + TB·λB·Cscan + Cins) gives Eq. 1
+only if the streams are alike; Eq. 1 is half(A) + half(B), which is used. Eq. 2 is printed with NB for both buffers;
+half(A) + half(B) has each buffer's own N and is the same where NA = NB.
 """
 from __future__ import annotations
 
@@ -22,7 +24,10 @@ UNIT = "units of the constants a second"
 
 @dataclass(frozen=True)
 class Buffer:
-    """A stream's window buffer: λ tuples a second arrive, each stays for `seconds` (T); N = `buckets`, 1 for a nested loop."""
+    """A stream's window buffer: λ tuples a second arrive, each stays for `seconds` (T).
+
+    N = `buckets`, 1 for a nested loop.
+    """
 
     name: str
     rate: float
@@ -50,27 +55,38 @@ class Steps:
 
 
 def window_join(a: Buffer, b: Buffer, steps: Steps) -> Price:
-    """(λA+λB)(Cinv+Cins) + λAλB(TA+TB)Cscan (1) with one bucket; λAλB(TA/NA + TB/NB)Cscan with more, which is (2) for NA = NB."""
+    """(λA+λB)(Cinv+Cins) + λAλB(TA+TB)Cscan (1) with one bucket.
+
+    ΛAλB(TA/NA + TB/NB)Cscan with more, which is (2) for NA = NB.
+    """
     arriving = a.rate + b.rate
     scanned = a.rate * b.rate * (a.seconds / a.buckets + b.seconds / b.buckets)
-    parts = (("invalidate", arriving * steps.invalidate), ("insert", arriving * steps.insert), ("scan", scanned * steps.scan))
+    parts = (("invalidate", arriving * steps.invalidate), ("insert", arriving * steps.insert), ("scan",
+                                                                                                scanned * steps.scan))
     unequal = ("Eq. 2 has one number of buckets, here the buffers differ",) if a.buckets != b.buckets else ()
     return Price(parts, UNIT, f"paper B, Eq. {1 if a.buckets == b.buckets == 1 else 2}", unequal)
 
 
 def half(arriving: Buffer, opposite: Buffer, steps: Steps) -> float:
     """λA(λB/λA·Cinv + TB·λB/NB·Cscan + Cins), section 3.1: what tuples arriving on one stream cost."""
-    return opposite.rate * steps.invalidate + arriving.rate * (opposite.seconds * opposite.rate / opposite.buckets * steps.scan + steps.insert)
+    return opposite.rate * steps.invalidate + arriving.rate * (
+        opposite.seconds * opposite.rate / opposite.buckets * steps.scan + steps.insert)
 
 
 def useful_buckets(buckets: float, distinct: float) -> float:
-    """More buckets than distinct join values are empty ones: Figs. 5, 6 flatten there, "not captured by the cost formula given in Equation 2"."""
+    """More buckets than distinct join values are empty ones: Figs.
+
+    5, 6 flatten there, "not captured by the cost formula given in Equation 2".
+    """
     checked("the buffer", "distinct", distinct, "distinct join values", 1)
     return min(buckets, distinct)
 
 
 def invalidations(own: Buffer, opposite: Buffer, strategy: str) -> float:
-    """How often a second one bucket of `own` is cleared. Probes come from the opposite stream, inserts from its own, to one of N buckets each."""
+    """How often a second one bucket of `own` is cleared.
+
+    Probes come from the opposite stream, inserts from its own, to one of N buckets each.
+    """
     _known(strategy)
     one_bucket = {"probe": opposite.rate, "probe and insert": own.rate + opposite.rate}
     all_buckets = {"all probed": opposite.rate, "optimal": own.rate + opposite.rate}
@@ -80,8 +96,9 @@ def invalidations(own: Buffer, opposite: Buffer, strategy: str) -> float:
 def stale(own: Buffer, opposite: Buffer, strategy: str) -> float:
     """Stale tuples that gather in one bucket between two invalidations: their interval × λ/N (section 3.2).
 
-    λB/λA by probe and λB/(λA+λB) by probe and insert, as printed; the same rule gives a share 1/N of these where all buckets are cleared at once
-    (the paper says only that none gather between arrivals). Without a probe they gather for ever.
+    λB/λA by probe and λB/(λA+λB) by probe and insert, as printed; the same rule gives a share 1/N of these where all
+    buckets are cleared at once (the paper says only that none gather between arrivals). Without a probe they gather for
+    ever.
     """
     cleared = invalidations(own, opposite, strategy)
     entering = own.rate / own.buckets
@@ -91,14 +108,20 @@ def stale(own: Buffer, opposite: Buffer, strategy: str) -> float:
 
 
 def occupancy(own: Buffer, opposite: Buffer, strategy: str) -> float:
-    """Tuples a buffer holds when its buckets are about to be cleared: the window's λ·T, and what is stale in N buckets (Fig. 8)."""
+    """Tuples a buffer holds when its buckets are about to be cleared: the window's λ·T, and what is stale in N buckets
+    (Fig.
+
+    8).
+    """
     return own.rate * own.seconds + own.buckets * stale(own, opposite, strategy)
 
 
 def invalidating_join(a: Buffer, b: Buffer, steps: Steps, strategy: str) -> Price:
-    """Eq. 1 or 2 and a look at the oldest tuple of each bucket cleared: Nstale + 1 comparisons (section 3.2), strategies differ only in these looks (Fig. 7).
+    """Eq. 1 or 2 and a look at the oldest tuple of each bucket cleared: Nstale + 1 comparisons (section 3.2),
+    strategies differ only in these looks (Fig. 7).
 
-    The look is priced as Cscan ("the cost of scanning at least the bottom tuple in each bucket", section 2); Eqs. 1, 2 leave it out.
+    The look is priced as Cscan ("the cost of scanning at least the bottom tuple in each bucket", section 2); Eqs. 1, 2
+    leave it out.
     """
     whole = window_join(a, b, steps)
     looks = a.buckets * invalidations(a, b, strategy) + b.buckets * invalidations(b, a, strategy)

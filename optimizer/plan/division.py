@@ -1,4 +1,7 @@
-"""Which task has what of an input: every joined combination is made by exactly one of the parts; no SQL but the condition on a hash."""
+"""Which task has what of an input: every joined combination is made by exactly one of the parts.
+
+No SQL but the condition on a hash.
+"""
 from __future__ import annotations
 
 from optimizer.expression import dialect as d
@@ -6,7 +9,9 @@ from optimizer.plan.lowering import Lowering
 
 
 def pivot(low: Lowering) -> int:
-    """The input that is divided among the tasks when a common key does not divide all: the plan's, else a stream that does not aggregate early, if any."""
+    """The input that is divided among the tasks when a common key does not divide all: the plan's, else a stream that
+    does not aggregate early, if any.
+    """
     if low.plan.divided is not None:
         return low.plan.divided
     streams = [i for i, x in enumerate(low.shape.query.inputs) if x.is_stream]
@@ -26,18 +31,23 @@ def divided(low: Lowering, i: int) -> bool:
 def ahead(low: Lowering, i: int) -> bool:
     """Whether the rows of stream i are read, each by one task, before they are sent to whichever tasks need them."""
     exchange = low.plan.exchange
-    return low.parts > 1 and low.window(i) is not None and (exchange == "shuffle" or exchange == "broadcast" and i != pivot(low))
+    return low.parts > 1 and low.window(i) is not None and (exchange == "shuffle"
+                                                            or exchange == "broadcast" and i != pivot(low))
 
 
 def dealt(low: Lowering, i: int) -> bool:
-    """Whether tasks share input i file by file: partials add up wherever they are, but what is subtracted has to meet its sum again (see `share`)."""
+    """Whether tasks share input i file by file: partials add up wherever they are, but what is subtracted has to meet
+    its sum again (see `share`).
+    """
     return not by_key(low) and i == pivot(low) and low.plan.keeping in ("recompute", "expire")
 
 
 def share(low: Lowering, i: int, attributes: list[str]) -> str | None:
-    """Which of input i's partials are this task's, by a hash of the key that all inputs share, or of all attributes of the one input that is divided.
+    """Which of input i's partials are this task's, by a hash of the key that all inputs share, or of all attributes of
+    the one input that is divided.
 
-    By hash, not by file, wherever partials are subtracted: what leaves must meet the total it once entered, or leftovers that cancel pile up.
+    By hash, not by file, wherever partials are subtracted: what leaves must meet the total it once entered, or
+    leftovers that cancel pile up.
     """
     if low.parts == 1:
         return None

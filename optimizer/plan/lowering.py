@@ -1,4 +1,7 @@
-"""A plan on its way to one engine's SQL, and how each measure is typed and merged there; no relation is named here and nothing is run."""
+"""A plan on its way to one engine's SQL, and how each measure is typed and merged there.
+
+No relation is named here and nothing is run.
+"""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -17,7 +20,8 @@ Name = Callable[[Expr], str]        # how an expression's leaves are written
 
 @dataclass(frozen=True)
 class Lowering:
-    """`part` of `parts` tasks, `narrow` for 64-bit sums (see dialect.wide), `complete`: columns of inputs in which no row is NULL.
+    """`part` of `parts` tasks, `narrow` for 64-bit sums (see dialect.wide), `complete`: columns of inputs in which no
+    row is NULL.
 
     What is computed whole is never divided: its parts cannot be put together.
     """

@@ -1,7 +1,9 @@
-"""SQL of when a raw row counts: the boundaries [_in, _out] at which it is in W(t), its instants for row queries, ranges of rows to read; windows only.
+"""SQL of when a raw row counts: the boundaries [_in, _out] at which it is in W(t), its instants for row queries, ranges
+of rows to read; windows only.
 
-Times are integer microseconds. `_in` and `_out` are rounded to the boundaries at which the query is published (up and down), so partials that enter
-and leave together are one. `_in` = 0 says "long since": only comparisons with later boundaries remain.
+Times are integer microseconds. `_in` and `_out` are rounded to the boundaries at which the query is published (up and
+down), so partials that enter and leave together are one. `_in` = 0 says "long since": only comparisons with later
+boundaries remain.
 """
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ class Range:
 
 @dataclass(frozen=True)
 class Counting:
-    """When a row of a stream counts, as `bounds` says it in SQL: rows of which this says the same enter and leave together."""
+    """When a row of a stream counts, as `bounds` says it in SQL: rows of which this says the same enter and leave
+    together.
+    """
 
     window: Window
     every: int
@@ -37,7 +41,8 @@ class Counting:
         """[_in, _out] of a row that boundary `boundary` first counts, by its event time."""
         enters = max(boundary, self.window.enters(stamp, MICROSECOND)) if self.window.kind == "hopping" else boundary
         leaves = self.window.leaves(stamp, MICROSECOND)
-        return -(-enters // self.every) * self.every, leaves if self.window.kind == "landmark" else leaves // self.every * self.every
+        return -(-enters // self.every
+                 ) * self.every, leaves if self.window.kind == "landmark" else leaves // self.every * self.every
 
 
 def known(low: Lowering) -> str:
@@ -76,7 +81,8 @@ def within(low: Lowering, i: int, ranges: tuple[Range, ...]) -> str:
     stamp = _stamp(low, i)
 
     def one(r: Range) -> str:
-        terms = [f"{known(low)} <= {d.instant(r.upto, low.dialect)}"] + ([f"{known(low)} > {d.instant(r.after, low.dialect)}"] if r.after > 0 else [])
+        terms = [f"{known(low)} <= {d.instant(r.upto, low.dialect)}"
+                 ] + ([f"{known(low)} > {d.instant(r.after, low.dialect)}"] if r.after > 0 else [])
         terms += [f"{stamp} >= {d.instant(r.since, low.dialect)}"] if r.since > 0 else []
         return " AND ".join(terms + ([f"{stamp} < {d.instant(r.until, low.dialect)}"] if r.until < ALWAYS else []))
 

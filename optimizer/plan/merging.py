@@ -1,7 +1,9 @@
-"""How the windows of one query are merged from one another: levels and their readers, as numbers (paper D's coverage graph on tumbling levels); no SQL.
+"""How the windows of one query are merged from one another: levels and their readers, as numbers (paper D's coverage
+graph on tumbling levels); no SQL.
 
-Levels are lengths of tumbling windows, asked for or not (factor windows). With these given, each window and each level reads the longest level that
-partitions it (Theorem 4), else the panes: of disjoint instances the longest are the fewest.
+Levels are lengths of tumbling windows, asked for or not (factor windows). With these given, each window and each level
+reads the longest level that partitions it (Theorem 4), else the panes: of disjoint instances the longest are the
+fewest.
 """
 from __future__ import annotations
 
@@ -15,10 +17,17 @@ from optimizer.coverage.graph import Prices, cheapest, prices
 from optimizer.coverage.search import best
 from optimizer.query.model import NamedWindow, Query
 
-SHARING = {"each": "each window by itself", "together": "one pass for windows that end together, each a suffix of the next"}
+SHARING = {
+    "each": "each window by itself",
+    "together": "one pass for windows that end together, each a suffix of the next"
+}
 Pair = tuple[int, int]
-MADE = 10              # what making and storing a partial costs, in partials read (optimizer.cost.measured: state_write + made over state_read + group)
-FIXED = (0, 2)         # what a level costs a boundary whatever it holds (a commit, a statement), in partials read: of many groups little, of few much
+# what making and storing a partial costs, in partials read (optimizer.cost.measured: state_write + made over state_read
+# + group)
+MADE = 10
+# what a level costs a boundary whatever it holds (a commit, a statement), in partials read: of many groups little, of
+# few much
+FIXED = (0, 2)
 MOST = 60              # windows up to which levels are looked for: beyond, the search takes longer than a batch
 
 
@@ -28,7 +37,8 @@ def longest(query: Query) -> int:
 
 def step(query: Query) -> int:
     """The length of a pane."""
-    return next(i.window.slide for i in query.inputs if i.window)      # the envelope moves by what divides all lengths (optimizer.sql.azure)
+    # the envelope moves by what divides all lengths (optimizer.sql.azure)
+    return next(i.window.slide for i in query.inputs if i.window)
 
 
 def source(levels: tuple[int, ...], window: NamedWindow) -> int | None:
@@ -42,9 +52,12 @@ def parent(levels: tuple[int, ...], length: int) -> int | None:
 
 
 def keeps(query: Query, levels: tuple[int, ...]) -> dict[int | None, int]:
-    """How long after its begin an instance of each level that is read (None: a pane) is needed: as long as its longest reader."""
+    """How long after its begin an instance of each level that is read (None: a pane) is needed: as long as its longest
+    reader.
+    """
     found: dict[int | None, int] = {}
-    for read, size in (*((source(levels, w), w.range) for w in query.windows), *((parent(levels, f), f) for f in levels)):
+    for read, size in (*((source(levels, w), w.range) for w in query.windows),
+                       *((parent(levels, f), f) for f in levels)):
         found[read] = max(found.get(read, 0), size)
     return found
 
@@ -59,7 +72,9 @@ def unfit(query: Query, levels: tuple[int, ...]) -> str | None:
 
 
 def choices(query: Query) -> tuple[tuple[int, ...], ...]:
-    """Levels worth a price: none, those of the query's own windows (Algorithm 1), the paper's factor windows, those of our search."""
+    """Levels worth a price: none, those of the query's own windows (Algorithm 1), the paper's factor windows, those of
+    our search.
+    """
     return _choices(tuple(sorted((w.range, w.slide) for w in query.windows))) if len(query.windows) <= MOST else ((),)
 
 
@@ -75,5 +90,8 @@ def _choices(pairs: tuple[Pair, ...]) -> tuple[tuple[int, ...], ...]:
 
 
 def _levels(windows: Collection[Window], unit: int) -> tuple[int, ...]:
-    """Those of the windows that are read, or of the factor windows among them that something reads still; W(1, 1) is the panes themselves."""
+    """Those of the windows that are read, or of the factor windows among them that something reads still.
+
+    W(1, 1) is the panes themselves.
+    """
     return tuple(sorted({w.range * unit for w in windows if w.range > 1}))

@@ -1,4 +1,8 @@
-"""Plans as values: which inputs aggregate early, how sets and answers are kept, order, exchange, layout, invalidation, place; no SQL and no prices here."""
+"""Plans as values: which inputs aggregate early, how sets and answers are kept, order, exchange, layout, invalidation,
+place.
+
+No SQL and no prices here.
+"""
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -19,12 +23,15 @@ KEEPING = {
 }
 EXCHANGES = {
     "slice": "one input divided among the tasks, the others whole in each",
-    "broadcast": "one input divided among the tasks, the others read by all tasks together in a job before, and sent whole to each",
+    "broadcast": "one input divided among the tasks, the others read by all tasks together in a job before, and sent "
+                 "whole to each",
     "partition": "each task reads all inputs and keeps the keys of its hash",
     "shuffle": "each task reads its files of all inputs, and Spark's shuffle brings together the keys of a hash",
 }
-LAYOUTS = ("panes", "raw")                    # early aggregated sets of `recompute` kept by pane, or made from the window's rows each time
-INVALIDATIONS = ("insert", "sweep")           # files of expired partials leave in the commit that adds, or with the next merge (paper B); reads filter
+# early aggregated sets of `recompute` kept by pane, or made from the window's rows each time
+LAYOUTS = ("panes", "raw")
+# files of expired partials leave in the commit that adds, or with the next merge (paper B); reads filter
+INVALIDATIONS = ("insert", "sweep")
 PLACES = ("tasks", "jvm")
 SPLITS = {
     "before": "each input's cells are split into the sets of its queries' classes, which are joined on class and key",
@@ -50,11 +57,14 @@ class Plan:
     divided: int | None = None        # the stream that `slice` divides; None: as optimizer.plan.division says
 
     def __post_init__(self) -> None:
-        known: tuple[tuple[str, Iterable[str]], ...] = ((self.keeping, KEEPING), (self.exchange, EXCHANGES), (self.layout, LAYOUTS),
-                                                        (self.invalidation, INVALIDATIONS), (self.place, PLACES), (self.sharing, SHARING), (self.split, SPLITS))
+        known: tuple[tuple[str, Iterable[str]],
+                     ...] = ((self.keeping, KEEPING), (self.exchange, EXCHANGES), (self.layout, LAYOUTS),
+                             (self.invalidation, INVALIDATIONS), (self.place, PLACES), (self.sharing,
+                                                                                        SHARING), (self.split, SPLITS))
         for value, values in known:
             if value not in values:
-                raise ForebayError("unknown-plan", f"{value!r} is not a part of a plan", hint=f"known are {', '.join(values)}")
+                raise ForebayError("unknown-plan", f"{value!r} is not a part of a plan",
+                                   hint=f"known are {', '.join(values)}")
         if self.parts < 0:
             raise ValueError(f"{self.parts} parts")
         if list(self.levels) != sorted(set(self.levels)) or min(self.levels, default=1) <= 0:
@@ -86,7 +96,12 @@ def candidates(query: Query) -> tuple[Candidate, ...]:
     m = len(query.inputs)
     if query.returns_rows:
         return (Candidate(_plan(asked, (False,) * m, "recompute")),)
-    found = [_plan(asked, digits, keeping) for digits in product((False, True), repeat=m) for keeping in KEEPING if keeping != "running" or any(digits)]
+    found = [
+        _plan(asked, digits, keeping)
+        for digits in product((False, True), repeat=m)
+        for keeping in KEEPING
+        if keeping != "running" or any(digits)
+    ]
     return tuple(Candidate(p, refusal(asked, p)) for p in found)
 
 
@@ -95,9 +110,11 @@ def refusal(asked: Shape, plan: Plan) -> str | None:
     query = asked.query
     whole = next((a.function for a in query.aggregates if not mergeable(a)), None)
     if whole and plan.name != "LAP recompute":
-        return f"{whole} has no exact partial states: it is computed from the window's joined rows each time (LAP recompute)"
+        return (f"{whole} has no exact partial states: it is computed from the window's joined rows each time (LAP "
+                "recompute)")
     if query.windows and plan.keeping not in ("recompute", "expire"):
-        return f"{plan.keeping} keeps one window's totals: several windows are read from partials that say when they end (recompute and expire)"
+        return (f"{plan.keeping} keeps one window's totals: several windows are read from partials that say when they "
+                "end (recompute and expire)")
     if plan.sharing != "each" or plan.levels:
         return _unshared(asked, plan, whole)
     windows = [i.window for i in query.inputs if i.window]
@@ -105,8 +122,10 @@ def refusal(asked: Shape, plan: Plan) -> str | None:
     if plan.keeping == "retract" and subtracts:
         bad = next((m for m in asked.measures if m.kind in ("min", "max")), None)
         if bad:
-            return f"{bad.kind.upper()} cannot be retracted: the removed row may have been the extreme (expire keeps it exactly)"
-    if subtracts and any(m.kind == "sum" and m.type.floating and _subtracted(plan, m.home, query) for m in asked.measures):
+            return (f"{bad.kind.upper()} cannot be retracted: the removed row may have been the extreme (expire keeps "
+                    "it exactly)")
+    if subtracts and any(m.kind == "sum" and m.type.floating and _subtracted(plan, m.home, query)
+                         for m in asked.measures):
         return "sums of floating values drift when values are subtracted (expire and recompute only add)"
     return None
 
@@ -117,8 +136,10 @@ def _unshared(asked: Shape, plan: Plan, whole: str | None) -> str | None:
         return "a query with one window shares nothing between windows"
     if whole:
         return f"{whole} has no exact partial states: each window is computed from its own rows"
-    if plan.levels and (len(plan.digits) > 1 or not all(plan.digits) or plan.keeping != "recompute" or plan.layout != "panes"):
-        return "levels are merged from the panes of one stream (EAP1 recompute): two joined rows can be together in a window and in none of its parts"
+    if plan.levels and (len(plan.digits) > 1 or not all(plan.digits) or plan.keeping != "recompute"
+                        or plan.layout != "panes"):
+        return ("levels are merged from the panes of one stream (EAP1 recompute): two joined rows can be together in a "
+                "window and in none of its parts")
     return unfit(asked.query, plan.levels) if plan.levels else None
 
 
@@ -126,7 +147,8 @@ def _subtracted(plan: Plan, home: int | None, query: Query) -> bool:
     if plan.keeping == "retract":
         return True
     window = query.inputs[home].window if home is not None else None
-    return plan.keeping == "running" and home is not None and plan.digits[home] and window is not None and window.kind != "landmark"
+    return plan.keeping == "running" and home is not None and plan.digits[
+        home] and window is not None and window.kind != "landmark"
 
 
 def _plan(asked: Shape, digits: tuple[bool, ...], keeping: str) -> Plan:
@@ -147,14 +169,17 @@ def connected_order(asked: Shape) -> tuple[int, ...]:
     m = len(asked.query.inputs)
     order = [0]
     while len(order) < m:
-        linked = [j for j in range(m) if j not in order and any({i for i, _ in c} >= {j} and {i for i, _ in c} & set(order) for c in asked.keys)]
+        linked = [
+            j for j in range(m)
+            if j not in order and any({i for i, _ in c} >= {j} and {i for i, _ in c} & set(order) for c in asked.keys)
+        ]
         order.append(linked[0] if linked else next(j for j in range(m) if j not in order))
     return tuple(order)
 
 
 def default(query: Query) -> Plan:
-    """The rule until plans are priced: inputs aggregate early that bring no grouping attribute (they shrink to their join keys),
-    everything recomputed from sets by pane; always right, never far off."""
+    """The rule until plans are priced: inputs aggregate early that bring no grouping attribute (they shrink to their
+    join keys), everything recomputed from sets by pane; always right, never far off."""
     asked = shape(query)
     if query.returns_rows or not all(mergeable(a) for a in query.aggregates):
         return candidates(query)[0].plan
@@ -167,10 +192,13 @@ def default(query: Query) -> Plan:
 
 
 def leanest(query: Query) -> Plan:
-    """What needs the least memory at once, for where another plan did not fit: no state, and every task holds its keys only."""
+    """What needs the least memory at once, for where another plan did not fit: no state, and every task holds its keys
+    only.
+    """
     plan = default(query)
     by_key = shape(query).common_key() is not None
-    return replace(plan, layout="raw" if plan.keeping == "recompute" else plan.layout, exchange="partition" if by_key else plan.exchange)
+    return replace(plan, layout="raw" if plan.keeping == "recompute" else plan.layout,
+                   exchange="partition" if by_key else plan.exchange)
 
 
 def named(query: Query, name: str) -> Plan:
@@ -178,9 +206,11 @@ def named(query: Query, name: str) -> Plan:
     known = {c.plan.name: c for c in candidates(query)}
     wanted = " ".join(name.split())
     if wanted not in known:
-        raise ForebayError("unknown-plan", f"{name!r} is not a plan of this query", hint=f"known are {', '.join(known)}")
+        raise ForebayError("unknown-plan", f"{name!r} is not a plan of this query",
+                           hint=f"known are {', '.join(known)}")
     if known[wanted].refused:
-        raise ForebayError("refused-plan", f"{wanted} cannot hold this query: {known[wanted].refused}", hint="forebay explain lists the plans that can")
+        raise ForebayError("refused-plan", f"{wanted} cannot hold this query: {known[wanted].refused}",
+                           hint="forebay explain lists the plans that can")
     return known[wanted].plan
 
 

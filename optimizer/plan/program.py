@@ -1,7 +1,9 @@
-"""A plan as the statements one task runs for a run of boundaries: sources to read, temporary relations, answers to hand over, state to write.
+"""A plan as the statements one task runs for a run of boundaries: sources to read, temporary relations, answers to hand
+over, state to write.
 
-Everything is text and values; who runs them (a task's engine, Spark SQL, a unit test) only replaces the names of the sources by files.
-Statements of a step see the relations of earlier steps, so several boundaries cost one pass over the sources.
+Everything is text and values; who runs them (a task's engine, Spark SQL, a unit test) only replaces the names of the
+sources by files. Statements of a step see the relations of earlier steps, so several boundaries cost one pass over the
+sources.
 """
 from __future__ import annotations
 
@@ -30,8 +32,8 @@ class Definition(NamedTuple):
 class StateSet:
     """A set that a plan keeps between boundaries: `StateSet("panes", 0, columns)` is kept as the table `panes0`.
 
-    By interval (`panes`, levels, `extremes`: each row says by `_out`, or `_e`, up to which boundary it counts), or as of
-    the last boundary (`totals`), each of one input; or the `answer`.
+    By interval (`panes`, levels, `extremes`: each row says by `_out`, or `_e`, up to which boundary it counts), or as
+    of the last boundary (`totals`), each of one input; or the `answer`.
     """
 
     kind: str
@@ -50,11 +52,12 @@ class StateSet:
 
 @dataclass(frozen=True)
 class Source:
-    """What a name in the SQL stands for: a stream's rows in any of the ranges, a relation's version, what a fragment sent, or a state set.
+    """What a name in the SQL stands for: a stream's rows in any of the ranges, a relation's version, what a fragment
+    sent, or a state set.
 
-    `dealt`: each task reads its own share of the files; else every task reads all of them. `stamp`: the event time's column, if the SQL
-    asks of a row's times only whether they are in the ranges and, with `counting`, at which boundaries the row counts; they need not be read where a
-    file's bounds answer it.
+    `dealt`: each task reads its own share of the files; else every task reads all of them. `stamp`: the event time's
+    column, if the SQL asks of a row's times only whether they are in the ranges and, with `counting`, at which
+    boundaries the row counts; they need not be read where a file's bounds answer it.
     """
 
     name: str
@@ -69,7 +72,8 @@ class Source:
 
 @dataclass(frozen=True)
 class Fragment:
-    """What each task sends before the exchange, under a name that is a source of the program: its share of one stream, as partials in stored types.
+    """What each task sends before the exchange, under a name that is a source of the program: its share of one stream,
+    as partials in stored types.
 
     `parted`: the SQL gives, as `_part`, the task that each of them goes to; else all go to every task.
     """
@@ -83,7 +87,10 @@ class Fragment:
 
 @dataclass(frozen=True)
 class Write:
-    """A state set to write: `append` adds a file, else the new file replaces the set. Only task 0 writes sets that every task computes."""
+    """A state set to write: `append` adds a file, else the new file replaces the set.
+
+    Only task 0 writes sets that every task computes.
+    """
 
     set: str
     sql: str
@@ -94,7 +101,8 @@ class Write:
 
 @dataclass(frozen=True)
 class Step:
-    """One boundary: relations to define, then the answer's partials (or rows); `number` says whose, where a program has answers of several shapes.
+    """One boundary: relations to define, then the answer's partials (or rows); `number` says whose, where a program has
+    answers of several shapes.
 
     `drop`: tables that no later step reads."""
 

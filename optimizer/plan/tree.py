@@ -1,4 +1,5 @@
-"""The tree of a plan's operators, and what is read off it: statements, state, words; its work is priced in optimizer.cost.
+"""The tree of a plan's operators, and what is read off it: statements, state, words; its work is priced in
+optimizer.cost.
 
     operators(shape, plan)                     the tree, made when it is needed and never stored
     program(ctx, boundaries, previous)         what one task runs

@@ -1,4 +1,7 @@
-"""A question after parsing: inputs with their windows, what joins them, what is asked of them; valid by construction, no syntax and no plan here."""
+"""A question after parsing: inputs with their windows, what joins them, what is asked of them.
+
+Valid by construction, no syntax and no plan here.
+"""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -28,7 +31,10 @@ class Input:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """`count` without argument is COUNT(*). FILTER is folded into the argument as CASE WHEN … THEN argument END. `parameter` is percentile's."""
+    """`count` without argument is COUNT(*).
+
+    FILTER is folded into the argument as CASE WHEN … THEN argument END. `parameter` is percentile's.
+    """
 
     function: str
     argument: Expr | None
@@ -55,11 +61,12 @@ WINDOW_NAME = Literal("\x1fSystem.Window().Id", STRING)
 
 @dataclass(frozen=True)
 class Query:
-    """SELECT outputs FROM inputs WHERE equalities AND selections AND residuals GROUP BY groups HAVING having [EVERY every].
+    """SELECT outputs FROM inputs WHERE equalities AND selections AND residuals GROUP BY groups HAVING having [EVERY
+    every].
 
-    `equalities` are pairs of expressions of one input each, of different inputs and of one common type; `selections` are conjuncts of
-    one input (or none); `residuals` the conjuncts of several that are not equalities. Aggregate queries name their outputs over GroupRef and
-    AggregateRef, row queries (no aggregates, no groups) over Columns.
+    `equalities` are pairs of expressions of one input each, of different inputs and of one common type; `selections`
+    are conjuncts of one input (or none); `residuals` the conjuncts of several that are not equalities. Aggregate
+    queries name their outputs over GroupRef and AggregateRef, row queries (no aggregates, no groups) over Columns.
     """
 
     inputs: tuple[Input, ...]
@@ -72,7 +79,8 @@ class Query:
     outputs: tuple[tuple[str, Expr], ...]
     every: int                     # microseconds: published at its multiples
     text: str
-    windows: tuple[NamedWindow, ...] = ()      # several windows: each input's is their envelope, and WINDOW_NAME is among the groups
+    # several windows: each input's is their envelope, and WINDOW_NAME is among the groups
+    windows: tuple[NamedWindow, ...] = ()
 
     def __post_init__(self) -> None:
         if bool(self.windows) != (WINDOW_NAME in self.groups):
@@ -87,8 +95,8 @@ class Query:
         return not self.aggregates and not self.groups
 
     def due(self, t: int) -> bool:
-        """Whether an answer is published at t. With several windows at the multiples of any one's slide, which need not be all multiples of their
-        common divisor: of slides of 20 and 30 minutes none ends at 10."""
+        """Whether an answer is published at t. With several windows at the multiples of any one's slide, which need not
+        be all multiples of their common divisor: of slides of 20 and 30 minutes none ends at 10."""
         return t % self.every == 0 and (not self.windows or any(t % w.slide == 0 for w in self.windows))
 
     def shown(self, t: int) -> tuple[tuple[NamedWindow, int], ...]:

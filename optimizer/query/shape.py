@@ -1,7 +1,9 @@
-"""What a query asks of each input: attributes a partial is keyed by, measures it carries, and what stays for the join; independent of any plan.
+"""What a query asks of each input: attributes a partial is keyed by, measures it carries, and what stays for the join;
+independent of any plan.
 
-Rule 1 of paper A: an early aggregation groups on its own grouping and join attributes (here also whatever an expression over several
-inputs reads). Rule 2: it carries its own aggregates' states, and COUNT(*) for the others (always: what is subtracted from needs it).
+Rule 1 of paper A: an early aggregation groups on its own grouping and join attributes (here also whatever an expression
+over several inputs reads). Rule 2: it carries its own aggregates' states, and COUNT(*) for the others (always: what is
+subtracted from needs it).
 """
 from __future__ import annotations
 
@@ -24,9 +26,11 @@ class Attribute:
 
 @dataclass(frozen=True)
 class Measure:
-    """One mergeable column of a partial. Coalescing (paper A, Def. 5) multiplies additive ones by the other inputs' counts; extremes pass through.
+    """One mergeable column of a partial. Coalescing (paper A, Def. 5) multiplies additive ones by the other inputs'
+    counts; extremes pass through.
 
-    rows: COUNT(*) · count: non-NULL values · sum: Σ expr · square: Σ expr² · min, max · whole: an aggregate of the joined rows that nothing merges
+    rows: COUNT(*) · count: non-NULL values · sum: Σ expr · square: Σ expr² · min, max · whole: an aggregate of the
+    joined rows that nothing merges
     """
 
     name: str
@@ -81,18 +85,25 @@ def home(expr: Expr) -> int | None:
 
 
 def mergeable(aggregate: Aggregate) -> bool:
-    """Whether partial states of it exist. Variances of floating values and long decimals would lose digits; they are computed whole."""
+    """Whether partial states of it exist.
+
+    Variances of floating values and long decimals would lose digits; they are computed whole.
+    """
     if aggregate.function in HOLISTIC:
         return False
     spread = aggregate.function.startswith(("stddev", "var"))
-    return not (spread and aggregate.argument and (aggregate.argument.type.floating or aggregate.argument.type.precision > SQUARABLE))
+    return not (spread and aggregate.argument and
+                (aggregate.argument.type.floating or aggregate.argument.type.precision > SQUARABLE))
 
 
 def shape(query: Query) -> Shape:
     wanted: list[Expr] = [e for e in query.groups if home(e) is not None]
     wanted += [side for pair in query.equalities for side in pair]
     measures = _measures(query)
-    across: list[Expr] = [*(e for e in query.groups if home(e) is None), *query.residuals, *(m.expr for m in measures if m.home is None and m.expr)]
+    across: list[Expr] = [
+        *(e for e in query.groups if home(e) is None), *query.residuals,
+        *(m.expr for m in measures if m.home is None and m.expr)
+    ]
     across += [expr for _, expr in query.outputs] if query.returns_rows else []
     wanted += [c for e in across for c in columns(e)]
     attributes: list[dict[Expr, Attribute]] = [{} for _ in query.inputs]
@@ -119,7 +130,10 @@ def _classes(query: Query, attributes: list[dict[Expr, Attribute]]) -> tuple[tup
 
 
 def _measures(query: Query) -> tuple[Measure, ...]:
-    """The states all aggregates need, each once. One holistic aggregate makes them all whole: nothing of the query is merged then."""
+    """The states all aggregates need, each once.
+
+    One holistic aggregate makes them all whole: nothing of the query is merged then.
+    """
     found: dict[tuple[str, Expr | None, Aggregate | None], Measure] = {}
     whole = not all(mergeable(a) for a in query.aggregates)
     for aggregate in query.aggregates:
@@ -138,15 +152,21 @@ def states(aggregate: Aggregate) -> tuple[tuple[str, Type], ...]:
     argument, function = aggregate.argument.type, aggregate.function
     if function in ("min", "max"):
         return ((function, argument),)
-    kinds = {"count": ("count",), "sum": ("count", "sum"), "avg": ("count", "sum")}.get(function, ("count", "sum", "square"))
+    kinds = {
+        "count": ("count",),
+        "sum": ("count", "sum"),
+        "avg": ("count", "sum")
+    }.get(function, ("count", "sum", "square"))
     return tuple((k, BIGINT if k == "count" else argument) for k in kinds)
 
 
 def measure_of(shape_: Shape, aggregate: Aggregate, kind: str) -> Measure:
-    return next(m for m in shape_.measures if m.kind == kind and m.expr == aggregate.argument and m.aggregate in (None, aggregate))
+    return next(m for m in shape_.measures
+                if m.kind == kind and m.expr == aggregate.argument and m.aggregate in (None, aggregate))
 
 
 def raw_columns(shape_: Shape, i: int) -> tuple[Column, ...]:
     """The stored columns of input i that the query reads at all."""
-    used = [a.expr for a in shape_.attributes[i]] + list(shape_.selections[i]) + [m.expr for m in shape_.measures if m.expr is not None]
+    used = [a.expr for a in shape_.attributes[i]] + list(
+        shape_.selections[i]) + [m.expr for m in shape_.measures if m.expr is not None]
     return tuple(dict.fromkeys(c for e in used for c in columns(e) if c.input == i))

@@ -1,7 +1,8 @@
-"""When a row counts: each window as the interval of boundaries [in, out] in which a pane is inside it; integers in microseconds, no SQL and no clock.
+"""When a row counts: each window as the interval of boundaries [in, out] in which a pane is inside it; integers in
+microseconds, no SQL and no clock.
 
-Every window is known by two functions of an event time, rounded down to a tick that divides the batch, all ranges and all slides
-(DESIGN, "When a row counts"). A row with `_boundary` b is a member at boundary t iff max(in, b) ≤ t ≤ out.
+Every window is known by two functions of an event time, rounded down to a tick that divides the batch, all ranges and
+all slides (DESIGN, "When a row counts"). A row with `_boundary` b is a member at boundary t iff max(in, b) ≤ t ≤ out.
 """
 from __future__ import annotations
 
@@ -69,11 +70,16 @@ def tick(batch: int, windows: tuple[Window, ...]) -> int:
 
 
 def check(window: Window, batch: int) -> None:
-    """Refuses what INTERFACE "Boundaries" refuses: slides and tumbling lengths off the batch, more than MAX_PANES panes a window."""
+    """Refuses what INTERFACE "Boundaries" refuses: slides and tumbling lengths off the batch, more than MAX_PANES panes
+    a window.
+    """
     aligned = {"tumbling": window.range, "hopping": window.slide}.get(window.kind, 0)
     if aligned % batch:
-        raise ForebayError("bad-window", f"a {window.kind} window's {'length' if window.kind == 'tumbling' else 'slide'} must be a multiple of the batch",
-                           hint=f"{aligned / SECOND:g} s is not a multiple of {batch / SECOND:g} s")
+        raise ForebayError(
+            "bad-window",
+            f"a {window.kind} window's {'length' if window.kind == 'tumbling' else 'slide'} must be a multiple of the "
+            "batch",
+            hint=f"{aligned / SECOND:g} s is not a multiple of {batch / SECOND:g} s")
     panes = window.range // gcd(batch, *window.lengths) if window.range else 0
     if panes > MAX_PANES:
         raise ForebayError("bad-window", f"the window would have {panes:,} panes, at most {MAX_PANES:,} are possible",

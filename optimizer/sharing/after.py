@@ -1,7 +1,8 @@
-"""The paper's way to share a join (E, Sec. 3): cells meet on the key with their query-sets, which must intersect, and are split by query when all is merged.
+"""The paper's way to share a join (E, Sec. 3): cells meet on the key with their query-sets, which must intersect, and
+are split by query when all is merged.
 
-A cell's query-set are the classes whose choice its marks pass, a bit each. What meets is merged by (groups, query-sets) before any class is told apart:
-few statements a cell where few cells meet, too many where each meets hundreds.
+A cell's query-set are the classes whose choice its marks pass, a bit each. What meets is merged by (groups, query-sets)
+before any class is told apart: few statements a cell where few cells meet, too many where each meets hundreds.
 """
 from __future__ import annotations
 
@@ -18,36 +19,57 @@ from optimizer.sharing.marks import WORD, Marks
 SET = "_m"              # the number of a query-set, among those of its input
 
 
-def split_after(group: Group, low: Lowering, cells: Mapping[int, str], suffix: str, prefix: str) -> tuple[tuple[Definition, ...], str]:
+def split_after(group: Group, low: Lowering, cells: Mapping[int, str], suffix: str,
+                prefix: str) -> tuple[tuple[Definition, ...], str]:
     """Relations to define, and the group's answer by class, from each input's cells."""
     apart = tuple(i for i in group.told_apart if group.marks[i].names)
     words = range(-(-len(group.classes) // WORD))
-    define = [made for i in apart for made in _query_sets(low, i, group.marks[i], cells[i], f"{prefix}k{i}", suffix, prefix, words, len(apart) > 1)]
+    define = [
+        made for i in apart
+        for made in _query_sets(low, i, group.marks[i], cells[i], f"{prefix}k{i}", suffix, prefix, words,
+                                len(apart) > 1)
+    ]
     sources = {i: f"(SELECT * FROM {f'{prefix}u{i}{suffix}' if i in apart else cells[i]})" for i in low.inputs}
-    met = joined(low, sources, extra=tuple((f"{SET}{i}", f"v{i}.{SET}") for i in apart), where=_meeting(low, apart, words))
+    met = joined(low, sources, extra=tuple((f"{SET}{i}", f"v{i}.{SET}") for i in apart),
+                 where=_meeting(low, apart, words))
     numbers = ", ".join(f"{SET}{i}" for i in apart)
-    split = f"SELECT p.* EXCLUDE ({numbers}), s.{CLASS} FROM {prefix}p{suffix} AS p JOIN {prefix}s{suffix} AS s USING ({numbers})"
-    define += [Definition(f"{prefix}p{suffix}", met, True), *_split(apart, words, suffix, prefix), Definition(f"{prefix}j{suffix}", split, True)]
+    split = (f"SELECT p.* EXCLUDE ({numbers}), s.{CLASS} FROM {prefix}p{suffix} AS p JOIN {prefix}s{suffix} AS s USING "
+             f"({numbers})")
+    define += [
+        Definition(f"{prefix}p{suffix}", met, True), *_split(apart, words, suffix, prefix),
+        Definition(f"{prefix}j{suffix}", split, True)
+    ]
     # In one statement with the join the engine would also merge below it, which is slower by far.
     return tuple(define), merged_answer(low, f"SELECT * FROM {prefix}j{suffix}", extra=(CLASS,))
 
 
-def _query_sets(low: Lowering, i: int, marks: Marks, cells: str, choices: str, suffix: str, prefix: str, words: range, several: bool) -> list[Definition]:
-    """c{i}: marks with each class that they pass; q{i}: marks with the number and the words of their query-set; u{i}: cells by number, with the words if
-    they are to be compared. Cells of no query end here."""
+def _query_sets(low: Lowering, i: int, marks: Marks, cells: str, choices: str, suffix: str, prefix: str, words: range,
+                several: bool) -> list[Definition]:
+    """c{i}: marks with each class that they pass; q{i}: marks with the number and the words of their query-set; u{i}:
+    cells by number, with the words if they are to be compared. Cells of no query end here."""
     own = ", ".join(marks.names)
     listed, passed, sets, kept = (f"{prefix}{letter}{i}{suffix}" for letter in "lcqu")
-    chosen = f"(SELECT d.*, k.{CHOICE} FROM (SELECT DISTINCT {own} FROM {cells}) AS d JOIN {listed} AS k ON {inside(marks)})"
-    bits = ", ".join(f"bit_or(CASE WHEN {CLASS} // {WORD} = {w} THEN CAST(1 AS BIGINT) << CAST({CLASS} % {WORD} AS BIGINT) ELSE 0 END) AS _q{w}" for w in words)
+    chosen = (f"(SELECT d.*, k.{CHOICE} FROM (SELECT DISTINCT {own} FROM {cells}) AS d JOIN {listed} AS k ON "
+              f"{inside(marks)})")
+    bits = ", ".join(
+        f"bit_or(CASE WHEN {CLASS} // {WORD} = {w} THEN CAST(1 AS BIGINT) << CAST({CLASS} % {WORD} AS BIGINT) ELSE 0 "
+        f"END) AS _q{w}"
+        for w in words)
     names = _words(words)
-    numbered = f"SELECT *, dense_rank() OVER (ORDER BY {names}) AS {SET} FROM (SELECT {own}, {bits} FROM {passed} GROUP BY {own}) AS b"
+    numbered = (f"SELECT *, dense_rank() OVER (ORDER BY {names}) AS {SET} FROM (SELECT {own}, {bits} FROM {passed} "
+                f"GROUP BY {own}) AS b")
     found = f"(SELECT * FROM {cells} JOIN (SELECT {own}, {SET} FROM {sets}) AS s USING ({own})) AS q"
-    merged = grouped(low, i, found, (SET,)) if marks.bits or len(marks.scales) > 1 else f"SELECT * EXCLUDE ({own}) FROM {found}"
-    carried = f"SELECT g.*, {names} FROM ({merged}) AS g JOIN (SELECT DISTINCT {SET}, {names} FROM {sets}) AS w USING ({SET})" if several else merged
-    return [Definition(listed, f"SELECT DISTINCT * EXCLUDE ({CLASS}) FROM {choices}", True),
-            Definition(passed, f"SELECT {own}, k.{CLASS} FROM {chosen} AS c JOIN {choices} AS k ON c.{CHOICE} = k.{CHOICE}", True),
-            Definition(sets, numbered, True),
-            Definition(kept, carried, True)]
+    merged = grouped(low, i, found,
+                     (SET,)) if marks.bits or len(marks.scales) > 1 else f"SELECT * EXCLUDE ({own}) FROM {found}"
+    carried = (f"SELECT g.*, {names} FROM ({merged}) AS g JOIN (SELECT DISTINCT {SET}, {names} FROM {sets}) AS w USING "
+               f"({SET})" if several else merged)
+    return [
+        Definition(listed, f"SELECT DISTINCT * EXCLUDE ({CLASS}) FROM {choices}", True),
+        Definition(passed, f"SELECT {own}, k.{CLASS} FROM {chosen} AS c JOIN {choices} AS k ON c.{CHOICE} = k.{CHOICE}",
+                   True),
+        Definition(sets, numbered, True),
+        Definition(kept, carried, True)
+    ]
 
 
 def _meeting(low: Lowering, apart: tuple[int, ...], words: range) -> str:
@@ -60,14 +82,23 @@ def _meeting(low: Lowering, apart: tuple[int, ...], words: range) -> str:
 
 
 def _split(apart: tuple[int, ...], words: range, suffix: str, prefix: str) -> tuple[Definition, ...]:
-    """b: each distinct combination of query-sets that met, with their intersection; s: the same with each of its classes."""
+    """b: each distinct combination of query-sets that met, with their intersection.
+
+    S: the same with each of its classes.
+    """
     numbers = ", ".join(f"{SET}{i}" for i in apart)
     bits = ", ".join(f"{' & '.join(f'c{i}._q{w}' for i in apart)} AS _q{w}" for w in words)
-    listed = "".join(f" JOIN (SELECT DISTINCT {SET}, {_words(words)} FROM {prefix}q{i}{suffix}) AS c{i} ON c{i}.{SET} = d.{SET}{i}" for i in apart)
+    listed = "".join(
+        f" JOIN (SELECT DISTINCT {SET}, {_words(words)} FROM {prefix}q{i}{suffix}) AS c{i} ON c{i}.{SET} = d.{SET}{i}"
+        for i in apart)
     common = f"SELECT d.*, {bits} FROM (SELECT DISTINCT {numbers} FROM {prefix}p{suffix}) AS d{listed}"
     each = f"(SELECT n, CAST(1 AS BIGINT) << n AS bit FROM range({WORD}) AS r(n)) AS r"
-    found = (f"SELECT {numbers}, {w * WORD} + r.n AS {CLASS} FROM {prefix}b{suffix} AS b JOIN {each} ON (b._q{w} & r.bit) <> 0" for w in words)
-    return Definition(f"{prefix}b{suffix}", common, True), Definition(f"{prefix}s{suffix}", " UNION ALL ".join(found), True)
+    found = (
+        f"SELECT {numbers}, {w * WORD} + r.n AS {CLASS} FROM {prefix}b{suffix} AS b JOIN {each} ON (b._q{w} & r.bit) "
+        "<> 0"
+        for w in words)
+    return Definition(f"{prefix}b{suffix}", common, True), Definition(f"{prefix}s{suffix}", " UNION ALL ".join(found),
+                                                                      True)
 
 
 def _words(words: range) -> str:

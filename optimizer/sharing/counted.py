@@ -1,6 +1,8 @@
-"""What a group's work counts of its own cells, now and then: for equation (2) of paper E, and for the price of the ways to do it (optimizer.sharing.ways).
+"""What a group's work counts of its own cells, now and then: for equation (2) of paper E, and for the price of the ways
+to do it (optimizer.sharing.ways).
 
-Of each input rows and cells by selection and of their union, distinct keys and sets, what the heaviest key has; of the join how many cells meet.
+Of each input rows and cells by selection and of their union, distinct keys and sets, what the heaviest key has; of the
+join how many cells meet.
 """
 from __future__ import annotations
 
@@ -35,7 +37,10 @@ def counting(group: Group, low: Lowering, t: int, cells: Mapping[int, str], pref
     common = low.shape.common_key()
     assert common is not None
     of = {i: f"(SELECT * FROM {cells[i]}{_of_any(group, i, cells[i], f'{prefix}k{i}')})" for i in low.inputs}
-    by = {i: f"(SELECT {common[i].name} AS k, count(*) AS n, sum(c) AS c FROM {of[i]} AS u GROUP BY 1)" for i in low.inputs}
+    by = {
+        i: f"(SELECT {common[i].name} AS k, count(*) AS n, sum(c) AS c FROM {of[i]} AS u GROUP BY 1)"
+        for i in low.inputs
+    }
     parts = [_met(by)]
     for i in low.inputs:
         if low.part == 0 or divided(low, i):
@@ -43,7 +48,8 @@ def counting(group: Group, low: Lowering, t: int, cells: Mapping[int, str], pref
     union = " UNION ALL ".join(f"({p})" for p in parts)
     numbers = ", ".join(f"CAST({name} AS BIGINT) AS {name}" for name in ("input", "what"))
     columns = f"{numbers}, " + ", ".join(f"CAST(coalesce({name}, 0) AS DOUBLE) AS {name}" for name in ("rows", "cells"))
-    return Step(t, (), f"SELECT CAST({t} AS BIGINT) AS _t, {columns} FROM ({union}) AS q(input, what, rows, cells)", numbered(number))
+    return Step(t, (), f"SELECT CAST({t} AS BIGINT) AS _t, {columns} FROM ({union}) AS q(input, what, rows, cells)",
+                numbered(number))
 
 
 def _of_any(group: Group, i: int, cells: str, choices: str) -> str:
@@ -53,7 +59,8 @@ def _of_any(group: Group, i: int, cells: str, choices: str) -> str:
         return ""
     own = ", ".join(marks.names)
     listed = f"(SELECT DISTINCT * EXCLUDE ({CLASS}) FROM {choices}) AS k"
-    return f" JOIN (SELECT {own} FROM (SELECT DISTINCT {own} FROM {cells}) AS d SEMI JOIN {listed} ON {inside(marks)}) AS a USING ({own})"
+    return (f" JOIN (SELECT {own} FROM (SELECT DISTINCT {own} FROM {cells}) AS d SEMI JOIN {listed} ON "
+            f"{inside(marks)}) AS a USING ({own})")
 
 
 def _met(by: Mapping[int, str]) -> str:
@@ -64,16 +71,26 @@ def _met(by: Mapping[int, str]) -> str:
 
 def _of(group: Group, low: Lowering, i: int, cells: str, by: str, choices: str) -> list[str]:
     names = ", ".join(a.name for a in low.shape.attributes[i])
-    found = [f"SELECT {i}, {KEYS}, count(*), (SELECT count(*) FROM (SELECT DISTINCT {names} FROM {cells})) FROM {by} AS b",
-             f"SELECT {i}, {HEAVY}, max(c), max(n) FROM {by} AS b"]
+    found = [
+        f"SELECT {i}, {KEYS}, count(*), (SELECT count(*) FROM (SELECT DISTINCT {names} FROM {cells})) FROM {by} AS b",
+        f"SELECT {i}, {HEAVY}, max(c), max(n) FROM {by} AS b"
+    ]
     if i not in group.told_apart or not group.marks[i].names:
-        return [*found, f"SELECT {i}, n, (SELECT sum(c) FROM {cells}), (SELECT count(*) FROM {cells}) FROM (VALUES (0), ({UNION})) AS v(n)",
-                f"SELECT {i}, {MARKS}, 1, 0"]
+        return [
+            *found,
+            f"SELECT {i}, n, (SELECT sum(c) FROM {cells}), (SELECT count(*) FROM {cells}) FROM (VALUES (0), ({UNION})) "
+            "AS v(n)",
+            f"SELECT {i}, {MARKS}, 1, 0"
+        ]
     own, listed = ", ".join(group.marks[i].names), f"(SELECT DISTINCT * EXCLUDE ({CLASS}) FROM {choices}) AS k"
-    merged, condition = f"(SELECT {own}, sum(c) AS c, count(*) AS n FROM {cells} GROUP BY {own}) AS d", inside(group.marks[i]) or "TRUE"
-    return [*found, f"SELECT {i}, k.{CHOICE}, sum(c), sum(n) FROM {merged} JOIN {listed} ON {condition} GROUP BY k.{CHOICE}",
-            f"SELECT {i}, {UNION}, sum(c), sum(n) FROM {merged} SEMI JOIN {listed} ON {condition}",
-            f"SELECT {i}, {MARKS}, count(*), 0 FROM {merged}"]
+    merged, condition = f"(SELECT {own}, sum(c) AS c, count(*) AS n FROM {cells} GROUP BY {own}) AS d", inside(
+        group.marks[i]) or "TRUE"
+    return [
+        *found,
+        f"SELECT {i}, k.{CHOICE}, sum(c), sum(n) FROM {merged} JOIN {listed} ON {condition} GROUP BY k.{CHOICE}",
+        f"SELECT {i}, {UNION}, sum(c), sum(n) FROM {merged} SEMI JOIN {listed} ON {condition}",
+        f"SELECT {i}, {MARKS}, count(*), 0 FROM {merged}"
+    ]
 
 
 def tallied(low: Lowering, found: Iterable[Iterable[tuple[int, int, float, float]]]) -> Tally:
@@ -83,7 +100,8 @@ def tallied(low: Lowering, found: Iterable[Iterable[tuple[int, int, float, float
         for i, what, a, b in rows:
             x, y = sums.get((i, what), (0.0, 0.0))
             alone = by_key(low) and what in (HEAVY, MET)
-            sums[i, what] = (max(x, a) if what == MARKS or alone and what == HEAVY else x + a, max(y, b) if alone else y + b)
+            sums[i, what] = (max(x, a) if what == MARKS or alone and what == HEAVY else x + a,
+                             max(y, b) if alone else y + b)
     return sums
 
 
@@ -96,12 +114,16 @@ class Paper:
 
 
 def paper(group: Group, tally: Tally) -> Paper | None:
-    """COST(Crd(∪Q.V) ⋈ Crd(∪Q.W)) and Σ COST(Crd(Q.V) ⋈ Crd(Q.W)) of a join of two inputs, both indexed; answers are of merged sets: none is materialised."""
+    """COST(Crd(∪Q.V) ⋈ Crd(∪Q.W)) and Σ COST(Crd(Q.V) ⋈ Crd(Q.W)) of a join of two inputs, both indexed.
+
+    Answers are of merged sets: none is materialised.
+    """
     if len(group.common.inputs) != 2:
         return None
 
     def of(a: int, b: int) -> float:
-        left, right = ((tally.get((i, what), (0.0, 0.0))[0], tally.get((i, KEYS), (0.0, 0.0))[0]) for i, what in enumerate((a, b)))
+        left, right = ((tally.get((i, what), (0.0, 0.0))[0], tally.get((i, KEYS), (0.0, 0.0))[0])
+                       for i, what in enumerate((a, b)))
         return cost(Side(left[0], min(left)), Side(right[0], min(right)))
 
     classes = [group.classes[number] for t in group.templates for _, number in t.members]

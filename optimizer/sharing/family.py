@@ -1,6 +1,8 @@
-"""Groups that read the same streams as one work: a stream is scanned, and its selections noted, once for all windows, groupings and joins (paper E, Fig. 8).
+"""Groups that read the same streams as one work: a stream is scanned, and its selections noted, once for all windows,
+groupings and joins (paper E, Fig. 8).
 
-Cells are rows with all attributes that any group needs, their marks, and the window bounds between which they lie; each group merges its own sets from them.
+Cells are rows with all attributes that any group needs, their marks, and the window bounds between which they lie; each
+group merges its own sets from them.
 """
 from __future__ import annotations
 
@@ -33,7 +35,10 @@ Use = tuple[int, int]       # a group's number, its input's
 
 
 def keys(group: Group) -> Mapping[str, frozenset[Expr]] | None:
-    """By source what the join's tasks are divided by; nothing for a single input, None where no key is common to all inputs."""
+    """By source what the join's tasks are divided by.
+
+    Nothing for a single input, None where no key is common to all inputs.
+    """
     if len(group.common.inputs) == 1:
         return {}
     common = shape(group.common).common_key()
@@ -56,13 +61,16 @@ def apart(group: Group) -> str | None:
 
 
 def related(groups: Iterable[Group]) -> bool:
-    """Whether these can be one family: by way of streams in common each reaches each other, and tasks divide every source by one key."""
+    """Whether these can be one family: by way of streams in common each reaches each other, and tasks divide every
+    source by one key.
+    """
     listed = tuple(groups)
     divided: dict[str, set[Expr]] = {}
     for group in listed:
         for source, exprs in (keys(group) or {}).items():
             divided.setdefault(source, set()).update(exprs)
-    return all(len(exprs) == 1 for exprs in divided.values()) and connected([{i.source for i in g.common.inputs if i.is_stream} for g in listed])
+    return all(len(exprs) == 1 for exprs in divided.values()) and connected(
+        [{i.source for i in g.common.inputs if i.is_stream} for g in listed])
 
 
 def connected(parts: list[set[str]]) -> bool:
@@ -102,7 +110,8 @@ class SharedScan:
 
     def bounds(self, t: int) -> tuple[int, ...]:
         """The event times at which any of its windows begins or ends at t, where they differ."""
-        return tuple(sorted({b for w in self.windows for b in span(w, t) if abs(b) < ALWAYS})) if len(self.windows) > 1 else ()
+        return tuple(sorted({b for w in self.windows for b in span(w, t)
+                             if abs(b) < ALWAYS})) if len(self.windows) > 1 else ()
 
 
 def span(window: Window, t: int) -> tuple[int, int]:
@@ -112,9 +121,13 @@ def span(window: Window, t: int) -> tuple[int, int]:
 
 
 def _scan(groups: tuple[Group, ...], number: int, source: str) -> SharedScan:
-    uses = tuple((g, i) for g, group in enumerate(groups) for i, declared in enumerate(group.common.inputs) if declared.source == source)
+    uses = tuple((g, i)
+                 for g, group in enumerate(groups)
+                 for i, declared in enumerate(group.common.inputs)
+                 if declared.source == source)
     windows = dict.fromkeys(w for g, i in uses for w in (groups[g].common.inputs[i].window,) if w is not None)
-    return SharedScan(number, source, uses, tuple(windows), marks(dict.fromkeys(c for g, i in uses for c in wanted(groups[g], i))))
+    return SharedScan(number, source, uses, tuple(windows),
+                      marks(dict.fromkeys(c for g, i in uses for c in wanted(groups[g], i))))
 
 
 def wanted(group: Group, i: int) -> tuple[Conjuncts, ...]:
@@ -131,7 +144,8 @@ def common(group: Group, i: int) -> Conjuncts:
 class _Cells:
     """What the statements name in a scan's cells: attributes and measures by the SQL that computes them.
 
-    Rows are `merged` where all readers need the same attributes; merged by those of several they would hardly be fewer, at the price of merging."""
+    Rows are `merged` where all readers need the same attributes; merged by those of several they would hardly be fewer,
+    at the price of merging."""
 
     scan: SharedScan
     attributes: Mapping[str, str]
@@ -143,16 +157,22 @@ class _Cells:
         return (*self.attributes.values(), *self.scan.marks.names, *((SEGMENT,) if len(self.scan.windows) > 1 else ()))
 
 
-def family_program(family: Family, lows: tuple[Lowering, ...], boundaries: tuple[int, ...], count: bool = False) -> Program:
-    """All statements for these boundaries: at each one cells of every source that is due, then group by group. Nothing is kept.
+def family_program(family: Family, lows: tuple[Lowering, ...], boundaries: tuple[int, ...],
+                   count: bool = False) -> Program:
+    """All statements for these boundaries: at each one cells of every source that is due, then group by group. Nothing
+    is kept.
 
     `count`: with what is counted of each group's cells at the last boundary at which it is due."""
     made = tuple(_cells(scan, lows) for scan in family.scans)
     sources = tuple(_source(family, c.scan, lows, boundaries) for c in made)
     setup = [definition for g, group in enumerate(family.groups) for definition in classes(group, f"b{g}")]
     setup += [found for c, source in zip(made, sources) for found in _dictionaries(c.scan, lows, source)]
-    last = {g: max((t for t in boundaries if t % group.common.every == 0), default=None) for g, group in enumerate(family.groups) if count and countable(group)}
-    return Program(sources, tuple(setup), tuple(step for n, t in enumerate(boundaries) for step in _steps(family, lows, made, n, t, last)))
+    last = {
+        g: max((t for t in boundaries if t % group.common.every == 0),
+               default=None) for g, group in enumerate(family.groups) if count and countable(group)
+    }
+    return Program(sources, tuple(setup),
+                   tuple(step for n, t in enumerate(boundaries) for step in _steps(family, lows, made, n, t, last)))
 
 
 def _cells(scan: SharedScan, lows: tuple[Lowering, ...]) -> _Cells:
@@ -163,7 +183,8 @@ def _cells(scan: SharedScan, lows: tuple[Lowering, ...]) -> _Cells:
             attributes.setdefault(_text(low, a.expr), f"a{len(attributes)}")
         for m in low.shape.own(i):
             measures.setdefault((m.kind, row_value(low, m)), (f"m{len(measures)}", m))
-    return _Cells(scan, attributes, measures, all(len(lows[g].shape.attributes[i]) == len(attributes) for g, i in scan.uses))
+    return _Cells(scan, attributes, measures,
+                  all(len(lows[g].shape.attributes[i]) == len(attributes) for g, i in scan.uses))
 
 
 def _text(low: Lowering, expr: Expr) -> str:
@@ -195,23 +216,34 @@ def _range(scan: SharedScan, boundaries: tuple[int, ...]) -> Range:
 def _dictionaries(scan: SharedScan, lows: tuple[Lowering, ...], source: Source) -> tuple[Definition, ...]:
     g, i = scan.uses[0]
     where = within(lows[g], i, source.ranges) if source.ranges else "TRUE"
-    return tuple(Definition(f"d{scan.number}_{k}", dictionary(scale, *scan.marks.reach[k], f"s{scan.number} WHERE {where}", lows[g].dialect), True)
-                 for k, scale in enumerate(scan.marks.scales))
+    return tuple(
+        Definition(f"d{scan.number}_{k}",
+                   dictionary(scale, *scan.marks.reach[k], f"s{scan.number} WHERE {where}", lows[g].dialect), True)
+        for k, scale in enumerate(scan.marks.scales))
 
 
-def _steps(family: Family, lows: tuple[Lowering, ...], made: tuple[_Cells, ...], n: int, t: int, counted_at: Mapping[int, int | None]) -> list[Step]:
+def _steps(family: Family, lows: tuple[Lowering, ...], made: tuple[_Cells, ...], n: int, t: int,
+           counted_at: Mapping[int, int | None]) -> list[Step]:
     """Of one boundary; what they define is gone after the last."""
     due = [g for g, group in enumerate(family.groups) if t % group.common.every == 0]
-    shared = [Definition(f"f{c.scan.number}_{n}", _cell_rows(c, lows, t), True) for c in made if any(g in due for g, _ in c.scan.uses)]
+    shared = [
+        Definition(f"f{c.scan.number}_{n}", _cell_rows(c, lows, t), True) for c in made if any(g in due
+                                                                                               for g, _ in c.scan.uses)
+    ]
     place = {use: c for c in made for use in c.scan.uses}
     steps: list[Step] = []
     for g in due:
         names = {i: f"b{g}w{i}_{n}" for i in lows[g].inputs}
-        own = [Definition(name, _members(family.groups[g], lows[g], i, place[g, i], f"f{place[g, i].scan.number}_{n}", t), True) for i, name in names.items()]
+        own = [
+            Definition(name, _members(family.groups[g], lows[g], i, place[g, i], f"f{place[g, i].scan.number}_{n}", t),
+                       True) for i, name in names.items()
+        ]
         steps.append(answered(family.groups[g], lows[g], t, names, (*shared, *own), f"_{n}", f"b{g}", g))
         steps += [counting(family.groups[g], lows[g], t, names, f"b{g}", g)] if counted_at.get(g) == t else []
         shared = []
-    return [*steps[:-1], *(replace(step, drop=tuple(name for s in steps for name, _, _ in s.define)) for step in steps[-1:])]
+    return [
+        *steps[:-1], *(replace(step, drop=tuple(name for s in steps for name, _, _ in s.define)) for step in steps[-1:])
+    ]
 
 
 def _cell_rows(made: _Cells, lows: tuple[Lowering, ...], t: int) -> str:
@@ -225,7 +257,8 @@ def _cell_rows(made: _Cells, lows: tuple[Lowering, ...], t: int) -> str:
     rows = f"SELECT {', '.join(values)} FROM s{scan.number} WHERE {' AND '.join(conditions)}"
     names = tuple(f"d{scan.number}_{k}" for k in range(len(scan.marks.scales)))
     if not made.merged:
-        return f"SELECT {', '.join([*made.columns, *(name for name, _ in made.measures.values()), 'c'])} FROM {marked(scan.marks, rows, names)}"
+        return (f"SELECT {', '.join([*made.columns, *(name for name, _ in made.measures.values()), 'c'])} FROM "
+                f"{marked(scan.marks, rows, names)}")
     sums = ["CAST(sum(c) AS BIGINT) AS c", *(f"{merged(m, name, low)} AS {name}" for name, m in made.measures.values())]
     by = f" GROUP BY {', '.join(made.columns)}" if made.columns else " HAVING count(*) > 0"
     return f"SELECT {', '.join([*made.columns, *sums])} FROM {marked(scan.marks, rows, names)}{by}"
@@ -235,15 +268,22 @@ def _segment(scan: SharedScan, low: Lowering, i: int, t: int) -> list[str]:
     if len(scan.windows) < 2:
         return []
     stamp = d.identifier(low.shape.query.inputs[i].event_time or "", low.dialect)
-    return [" + ".join([f"CAST({stamp} >= {d.instant(b, low.dialect)} AS INTEGER)" for b in scan.bounds(t)] or ["0"]) + f" AS {SEGMENT}"]
+    return [
+        " + ".join([f"CAST({stamp} >= {d.instant(b, low.dialect)} AS INTEGER)" for b in scan.bounds(t)] or ["0"])
+        + f" AS {SEGMENT}"
+    ]
 
 
 def _shared_conditions(scan: SharedScan, lows: tuple[Lowering, ...]) -> list[str]:
     """No NULL in a key of all readers, and this task's share."""
-    each = [[_text(lows[g], a.expr) for a in lows[g].shape.key_attributes(i) if not lows[g].never_null(i, a.expr)] for g, i in scan.uses]
+    each = [[_text(lows[g], a.expr)
+             for a in lows[g].shape.key_attributes(i)
+             if not lows[g].never_null(i, a.expr)]
+            for g, i in scan.uses]
     found = [f"{key} IS NOT NULL" for key in each[0] if all(key in other for other in each)]
     keyed = next(((lows[g], i) for g, i in scan.uses if len(lows[g].inputs) > 1), None)
-    mine = share(keyed[0], keyed[1], [_text(keyed[0], a.expr) for a in keyed[0].shape.attributes[keyed[1]]]) if keyed else None
+    mine = share(keyed[0], keyed[1], [_text(keyed[0], a.expr)
+                                      for a in keyed[0].shape.attributes[keyed[1]]]) if keyed else None
     return found + ([mine] if mine else [])
 
 
@@ -253,7 +293,10 @@ def _members(group: Group, low: Lowering, i: int, made: _Cells, cells: str, t: i
     values = [f"{made.attributes[_text(low, a.expr)]} AS {a.name}" for a in low.shape.attributes[i]]
     values += [f"{made.measures[m.kind, row_value(low, m)][0]} AS {m.name}" for m in low.shape.own(i)]
     values += ["c", *_translated(own, made.scan.marks, i)]
-    conditions = [*_in_window(made.scan, low.window(i), t), *_chosen(made.scan.marks, choice_of(made.scan.marks, common(group, i)))]
+    conditions = [
+        *_in_window(made.scan, low.window(i), t),
+        *_chosen(made.scan.marks, choice_of(made.scan.marks, common(group, i)))
+    ]
     conditions += [f"{made.attributes[_text(low, a.expr)]} IS NOT NULL" for a in low.shape.key_attributes(i)]
     rows = f"(SELECT {', '.join(values)} FROM {cells} WHERE {' AND '.join(conditions) or 'TRUE'}) AS q"
     reached = [f"_r{k} >= {since} AND _r{k} < {until}" for k, (since, until) in enumerate(own.reach)]
@@ -270,7 +313,10 @@ def _in_window(scan: SharedScan, window: Window | None, t: int) -> list[str]:
 
 
 def _chosen(known: Marks, choice: Choice) -> list[str]:
-    spans = [f"_r{k} >= {since} AND _r{k} < {until}" for k, (since, until) in enumerate(choice.spans) if (since, until) != (0, known.scales[k].top)]
+    spans = [
+        f"_r{k} >= {since} AND _r{k} < {until}" for k, (since, until) in enumerate(choice.spans)
+        if (since, until) != (0, known.scales[k].top)
+    ]
     return spans + [f"(_w{k} & {mask}) = {mask}" for k, mask in enumerate(choice.masks) if mask]
 
 
@@ -285,7 +331,8 @@ def _translated(own: Marks, known: Marks, i: int) -> list[str]:
         for cut in known.scales[at].cuts:
             passed.append(passed[-1] + (cut in cuts))
         numbers = ", ".join(map(str, [*passed, len(cuts) + 1]))
-        found.append((f"_r{at}" if len(cuts) == len(known.scales[at].cuts) else f"([{numbers}])[_r{at} + 1]") + f" AS _r{k}")
+        found.append((f"_r{at}" if len(cuts) == len(known.scales[at].cuts) else f"([{numbers}])[_r{at} + 1]")
+                     + f" AS _r{k}")
     bit = {b: n for n, b in enumerate(known.bits)}
     for k in range(own.words):
         bits = [(n, bit[place(b)]) for n, b in enumerate(own.bits[k * WORD:(k + 1) * WORD])]

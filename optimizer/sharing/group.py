@@ -1,4 +1,8 @@
-"""Which queries one work can answer, and what it has to know of each: its selections by number, its aggregates among all; nothing is priced here."""
+"""Which queries one work can answer, and what it has to know of each: its selections by number, its aggregates among
+all.
+
+Nothing is priced here.
+"""
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
@@ -20,7 +24,10 @@ OWNER = "query"         # the column of a shared result table that says whose ro
 
 @dataclass(frozen=True)
 class Template:
-    """Queries that differ in selections only, once joined: one last statement serves all. `members` are (name, class)."""
+    """Queries that differ in selections only, once joined: one last statement serves all.
+
+    `members` are (name, class).
+    """
 
     query: Query
     members: tuple[tuple[str, int], ...]
@@ -28,9 +35,11 @@ class Template:
 
 @dataclass(frozen=True)
 class Group:
-    """`common` is every member's query without what differs, and with all their aggregates; `choices[i]` the distinct selections of input i.
+    """`common` is every member's query without what differs, and with all their aggregates; `choices[i]` the distinct
+    selections of input i.
 
-    A class is a combination of choices, one an input: queries of one class read the same joined rows. `chosen`: a plan other than the usual one.
+    A class is a combination of choices, one an input: queries of one class read the same joined rows. `chosen`: a plan
+    other than the usual one.
     """
 
     common: Query
@@ -56,20 +65,28 @@ class Group:
     @property
     def splits_after(self) -> bool:
         """Whether cells are joined with their query-sets; with one class there is nothing to split."""
-        return self.plan.split == "after" and len(self.common.inputs) > 1 and any(self.marks[i].names for i in self.told_apart)
+        return self.plan.split == "after" and len(self.common.inputs) > 1 and any(self.marks[i].names
+                                                                                  for i in self.told_apart)
 
     @cached_property
     def told_apart(self) -> tuple[int, ...]:
-        """The inputs of which members select differently; the first one where none is, so that every row has a class."""
+        """The inputs of which members select differently.
+
+        The first one where none is, so that every row has a class.
+        """
         return tuple(i for i, c in enumerate(self.choices) if len(c) > 1) or (0,)
 
     @cached_property
     def plan(self) -> Plan:
-        """All inputs aggregate early, and what comes of that is joined; nothing is kept, so members come and go at no cost."""
+        """All inputs aggregate early, and what comes of that is joined.
+
+        Nothing is kept, so members come and go at no cost.
+        """
         if self.chosen is not None:
             return self.chosen
         exchange = "partition" if self.keyed else "slice"
-        return Plan((True,) * len(self.common.inputs), "recompute", connected_order(shape(self.common)), exchange, "raw")
+        return Plan((True,) * len(self.common.inputs), "recompute", connected_order(shape(self.common)), exchange,
+                    "raw")
 
     @cached_property
     def keyed(self) -> bool:
@@ -94,7 +111,10 @@ def alone(query: Query) -> str | None:
 
 
 def form(query: Query) -> Hashable:
-    """Queries of one form can share. What can fail on a row is part of it: a row fails all its readers alike, or none."""
+    """Queries of one form can share.
+
+    What can fail on a row is part of it: a row fails all its readers alike, or none.
+    """
     return _form(normal(query))
 
 
@@ -123,7 +143,9 @@ def group(queries: Mapping[str, Query]) -> Group:
     aggregates = tuple(dict.fromkeys(a for q in asked.values() for a in q.aggregates))
     common = replace(first, selections=same, aggregates=aggregates, having=None, outputs=())
     number = {v: n for n, v in enumerate(classes)}
-    return Group(common, choices, classes, _templates(asked, aggregates, {name: number[v] for name, v in vector.items()}))
+    return Group(common, choices, classes, _templates(asked, aggregates, {
+        name: number[v] for name, v in vector.items()
+    }))
 
 
 def _own(query: Query, same: Conjuncts) -> tuple[Conjuncts, ...]:
@@ -131,14 +153,16 @@ def _own(query: Query, same: Conjuncts) -> tuple[Conjuncts, ...]:
     return tuple(tuple(s for s in rest if home(s) == i) for i in range(len(query.inputs)))
 
 
-def _templates(asked: Mapping[str, Query], aggregates: tuple[Aggregate, ...], classes: Mapping[str, int]) -> tuple[Template, ...]:
+def _templates(asked: Mapping[str, Query], aggregates: tuple[Aggregate, ...],
+               classes: Mapping[str, int]) -> tuple[Template, ...]:
     found: dict[Query, list[tuple[str, int]]] = {}
     number = {a: n for n, a in enumerate(aggregates)}
     for name, query in asked.items():
         place = [number[a] for a in query.aggregates]
         outputs = tuple((n, _renumbered(e, place)) for n, e in query.outputs)
         having = _renumbered(query.having, place) if query.having is not None else None
-        found.setdefault(replace(query, selections=(), aggregates=aggregates, having=having, outputs=outputs), []).append((name, classes[name]))
+        found.setdefault(replace(query, selections=(), aggregates=aggregates, having=having, outputs=outputs),
+                         []).append((name, classes[name]))
     return tuple(Template(query, tuple(members)) for query, members in found.items())
 
 

@@ -1,4 +1,7 @@
-"""Query groups by cost (paper E, Sec. 4, Fig. 7a): pairs that gain by sharing, grown by the same test, with hysteresis where groups stand; nothing is run."""
+"""Query groups by cost (paper E, Sec.
+
+4, Fig. 7a): pairs that gain by sharing, grown by the same test, with hysteresis where groups stand; nothing is run.
+"""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
@@ -6,13 +9,16 @@ from itertools import combinations
 
 Cost = Callable[[frozenset[str]], float]
 Groups = tuple[frozenset[str], ...]
-HYSTERESIS = 0.1        # of the cost apart: by so much sharing must win for a group to be joined, and lose for one to be left
+# of the cost apart: by so much sharing must win for a group to be joined, and lose for one to be left
+HYSTERESIS = 0.1
 
 
 def groups(queries: Iterable[str], shared: Cost, standing: Groups = ()) -> Groups:
-    """`shared` is what a set of queries costs together (of one: alone). Finding the best groups is NP-hard; this is the paper's greedy way.
+    """`shared` is what a set of queries costs together (of one: alone). Finding the best groups is NP-hard; this is the
+    paper's greedy way.
 
-    Of groups that stand, members that no longer gain leave first; then queries that are in none try each, then each other."""
+    Of groups that stand, members that no longer gain leave first; then queries that are in none try each, then each
+    other."""
     names = tuple(sorted(set(queries)))
     found = [kept for group in standing for kept in (_thinned(group & frozenset(names), shared),) if len(kept) > 1]
     bias = HYSTERESIS if standing else 0.0

@@ -1,7 +1,8 @@
-"""How one pass over an input's rows tells all its selections apart: intervals of compared expressions, a bit for any other predicate; no SQL, no data.
+"""How one pass over an input's rows tells all its selections apart: intervals of compared expressions, a bit for any
+other predicate; no SQL, no data.
 
-Paper E's query-set of a tuple is the set of choices that its marks satisfy. Equal predicates are evaluated once; comparisons of one expression with
-constants become one number, the interval in which its value lies, found by halving.
+Paper E's query-set of a tuple is the set of choices that its marks satisfy. Equal predicates are evaluated once;
+comparisons of one expression with constants become one number, the interval in which its value lies, found by halving.
 """
 from __future__ import annotations
 
@@ -20,7 +21,10 @@ Conjuncts = tuple[Expr, ...]
 
 @dataclass(frozen=True)
 class Scale:
-    """The cuts of one expression, ascending: "below cut n" is a predicate. A value lies in interval 0 … n; NULL in n + 1, which only the unrestricted reach."""
+    """The cuts of one expression, ascending: "below cut n" is a predicate.
+
+    A value lies in interval 0 … n; NULL in n + 1, which only the unrestricted reach.
+    """
 
     expr: Expr
     cuts: tuple[Expr, ...]
@@ -57,11 +61,16 @@ class Marks:
     @cached_property
     def reach(self) -> tuple[tuple[int, int], ...]:
         """The intervals that any choice takes, a scale: a row outside is nobody's."""
-        return tuple((min(c.spans[k][0] for c in self.choices), max(c.spans[k][1] for c in self.choices)) for k in range(len(self.scales)))
+        return tuple((min(c.spans[k][0]
+                          for c in self.choices), max(c.spans[k][1]
+                                                      for c in self.choices))
+                     for k in range(len(self.scales)))
 
     @property
     def direction(self) -> str:
-        """`below` or `above` where each choice is all that lies on one side of a cut of the only scale, `between` where it has two, else ''."""
+        """`below` or `above` where each choice is all that lies on one side of a cut of the only scale, `between` where
+        it has two, else ''.
+        """
         if len(self.scales) != 1 or self.bits:
             return ""
         since, until = {c.spans[0][0] for c in self.choices}, {c.spans[0][1] for c in self.choices}
@@ -75,7 +84,12 @@ def marks(choices: Iterable[Conjuncts]) -> Marks:
     scales = tuple(_scale(e, compared) for e in dict.fromkeys(e for e, _, _ in compared.values()))
     bits = tuple(dict.fromkeys(c for choice in wanted for c in choice if c not in compared))
     places = {s.expr: {c: n for n, c in enumerate(s.cuts)} for s in scales}
-    return Marks(scales, bits, tuple(Choice(tuple(_span(s, places[s.expr], choice, compared) for s in scales), _masks(bits, choice)) for choice in wanted))
+    return Marks(
+        scales, bits,
+        tuple(
+            Choice(tuple(_span(s, places[s.expr], choice, compared)
+                         for s in scales), _masks(bits, choice))
+            for choice in wanted))
 
 
 def choice_of(known: Marks, conjuncts: Conjuncts) -> Choice:
@@ -102,11 +116,20 @@ def comparison(conjunct: Expr) -> tuple[Expr, str, Literal] | None:
 def _cuts(expr: Expr, function: str, constant: Literal) -> tuple[Expr | None, Expr | None]:
     """(lower, upper): what is selected lies not below the first, and below the second."""
     before, after = (Call(f, (expr, constant), BOOLEAN) for f in ("lt", "le"))
-    return {"lt": (None, before), "le": (None, after), "gt": (after, None), "ge": (before, None), "eq": (before, after)}[function]
+    return {
+        "lt": (None, before),
+        "le": (None, after),
+        "gt": (after, None),
+        "ge": (before, None),
+        "eq": (before, after)
+    }[function]
 
 
 def _scale(expr: Expr, compared: dict[Expr, tuple[Expr, str, Literal]]) -> Scale:
-    cuts = {cut for e, function, constant in compared.values() if e == expr for cut in _cuts(e, function, constant) if cut is not None}
+    cuts = {
+        cut for e, function, constant in compared.values() if e == expr for cut in _cuts(e, function, constant)
+        if cut is not None
+    }
     return Scale(expr, tuple(sorted(cuts, key=_rank)))
 
 
@@ -115,7 +138,8 @@ def _rank(cut: Expr) -> tuple[Any, bool]:
     return cut.args[1].value, cut.function == "le"
 
 
-def _span(scale: Scale, places: dict[Expr, int], choice: Conjuncts, compared: dict[Expr, tuple[Expr, str, Literal]]) -> tuple[int, int]:
+def _span(scale: Scale, places: dict[Expr, int], choice: Conjuncts,
+          compared: dict[Expr, tuple[Expr, str, Literal]]) -> tuple[int, int]:
     since, until = 0, scale.top
     for conjunct in choice:
         if conjunct not in compared or compared[conjunct][0] != scale.expr:
@@ -128,4 +152,5 @@ def _span(scale: Scale, places: dict[Expr, int], choice: Conjuncts, compared: di
 
 def _masks(bits: Conjuncts, choice: Conjuncts) -> tuple[int, ...]:
     chosen = set(choice)
-    return tuple(sum(1 << n for n, bit in enumerate(bits[k:k + WORD]) if bit in chosen) for k in range(0, len(bits), WORD))
+    return tuple(
+        sum(1 << n for n, bit in enumerate(bits[k:k + WORD]) if bit in chosen) for k in range(0, len(bits), WORD))

@@ -1,6 +1,8 @@
-"""Which forms of queries become one family: the paper's growing, thinning and merging of groups (Fig. 7a), steered by the price of what is really run.
+"""Which forms of queries become one family: the paper's growing, thinning and merging of groups (Fig. 7a), steered by
+the price of what is really run.
 
-Equation (2) counts tuples between operators; here there are none of them but merged cells, so that seconds by rows, classes and forms judge better. Pure.
+Equation (2) counts tuples between operators; here there are none of them but merged cells, so that seconds by rows,
+classes and forms judge better. Pure.
 """
 from __future__ import annotations
 
@@ -19,12 +21,15 @@ UNITS = 16              # that are weighed pair by pair; of more, those of neare
 NEVER = float("inf")
 T = TypeVar("T")
 Windows = Mapping[str, frozenset[Window]]                            # by stream
-Rows = Callable[[str, frozenset[Window]], tuple[float, float]]       # of a stream: rows in any of the windows, rows that came with the last batch
+# of a stream: rows in any of the windows, rows that came with the last batch
+Rows = Callable[[str, frozenset[Window]], tuple[float, float]]
 
 
 @dataclass(frozen=True)
 class Form:
-    """The queries of one form: what its family has to scan and to divide its tasks by, and why there can be none (`apart`)."""
+    """The queries of one form: what its family has to scan and to divide its tasks by, and why there can be none
+    (`apart`).
+    """
 
     name: str
     windows: Windows
@@ -36,7 +41,10 @@ class Form:
 
 @dataclass(frozen=True)
 class Set:
-    """Forms as one work. `apart_s` are seconds of each for itself in the best way, `merged` rows from whose cells they merge their own sets."""
+    """Forms as one work.
+
+    `apart_s` are seconds of each for itself in the best way, `merged` rows from whose cells they merge their own sets.
+    """
 
     forms: tuple[Form, ...]
     windows: Windows
@@ -52,7 +60,8 @@ class Set:
     @property
     def together_s(self) -> float:
         many = len(self.forms) > 1
-        return NEVER if many and (self.load.members > MOST or any(f.apart for f in self.forms) or not self.related) else together(self.load)
+        return NEVER if many and (self.load.members > MOST or any(f.apart for f in self.forms)
+                                  or not self.related) else together(self.load)
 
 
 def form(name: str, group: Group) -> Form:
@@ -61,13 +70,16 @@ def form(name: str, group: Group) -> Form:
         if declared.window is not None:
             windows.setdefault(declared.source, set()).add(declared.window)
     divided = {source: frozenset(map(repr, exprs)) for source, exprs in (keys(group) or {}).items()}
-    return Form(name, {s: frozenset(w) for s, w in windows.items()}, divided, len(group.classes), len(group.names), apart(group))
+    return Form(name, {
+        s: frozenset(w) for s, w in windows.items()
+    }, divided, len(group.classes), len(group.names), apart(group))
 
 
 def one(own: Form, rows: Rows, least: int = LEAST) -> Set:
     found = [rows(stream, windows) for stream, windows in own.windows.items()]
     load = Load(sum(r for r, _ in found), sum(c for _, c in found), own.classes, own.members)
-    return Set((own,), own.windows, own.keys, load, min(each_alone(load), together(load)) if own.members >= least else each_alone(load))
+    return Set((own,), own.windows, own.keys, load,
+               min(each_alone(load), together(load)) if own.members >= least else each_alone(load))
 
 
 def united(sets: Iterable[Set], rows: Rows) -> Set:
@@ -78,9 +90,9 @@ def united(sets: Iterable[Set], rows: Rows) -> Set:
     windows, divided = _merged(s.windows for s in listed), _merged(s.keys for s in listed)
     loads = [s.load for s in listed]
     members = sum(x.members for x in loads)
-    load = Load(sum(rows(stream, own)[0] for stream, own in windows.items()), sum(x.came_rows * x.members for x in loads) / members,
-                sum(x.classes for x in loads), members, sum(x.forms for x in loads),
-                sum(x.merged_rows if x.forms > 1 else x.window_rows for x in loads))
+    load = Load(sum(rows(stream, own)[0] for stream, own in windows.items()),
+                sum(x.came_rows * x.members for x in loads) / members, sum(x.classes for x in loads), members,
+                sum(x.forms for x in loads), sum(x.merged_rows if x.forms > 1 else x.window_rows for x in loads))
     return Set(tuple(f for s in listed for f in s.forms), windows, divided, load, sum(s.apart_s for s in listed))
 
 
@@ -92,13 +104,16 @@ def _merged(each: Iterable[Mapping[str, frozenset[T]]]) -> dict[str, frozenset[T
     return found
 
 
-def families(forms: Iterable[Form], rows: Rows, standing: Iterable[frozenset[str]] = (), least: int = LEAST, fewest: int = FAMILY) -> tuple[Set, ...]:
-    """The sets that one work answers each; a form that shares with no other is a set of its own. `standing`: the names of the forms that share now.
+def families(forms: Iterable[Form], rows: Rows, standing: Iterable[frozenset[str]] = (), least: int = LEAST,
+             fewest: int = FAMILY) -> tuple[Set, ...]:
+    """The sets that one work answers each; a form that shares with no other is a set of its own. `standing`: the names
+    of the forms that share now.
 
     Sets of several forms have `fewest` queries at least."""
     found = _families(forms, rows, standing, least)
     small = [len(s.forms) > 1 and s.load.members < fewest for s in found]
-    return tuple(part for s, few in zip(found, small) for part in ([one(f, rows, least) for f in s.forms] if few else [s]))
+    return tuple(
+        part for s, few in zip(found, small) for part in ([one(f, rows, least) for f in s.forms] if few else [s]))
 
 
 def _families(forms: Iterable[Form], rows: Rows, standing: Iterable[frozenset[str]], least: int) -> tuple[Set, ...]:
@@ -135,12 +150,16 @@ def _units(sets: list[Set], rows: Rows) -> dict[str, Set]:
     """Forms of the same windows are one from the start: another of them adds no row to the scan."""
     found: dict[str, list[Set]] = {}
     for s in sets:
-        found.setdefault(repr(sorted((name, sorted(map(repr, own)), sorted(s.keys.get(name, ""))) for name, own in s.windows.items())), []).append(s)
+        found.setdefault(
+            repr(sorted(
+                (name, sorted(map(repr, own)), sorted(s.keys.get(name, ""))) for name, own in s.windows.items())),
+            []).append(s)
     units = [u for same in found.values() for u in _fitting(same, rows)]
     units.sort(key=lambda u: (repr(sorted(u.windows)), u.load.window_rows))
     while len(units) > UNITS:
         pairs = [(united(pair, rows), k) for k, pair in enumerate(zip(units, units[1:]))]
-        best, k = min(pairs, key=lambda p: p[0].together_s - together(units[p[1]].load) - together(units[p[1] + 1].load))
+        best, k = min(pairs,
+                      key=lambda p: p[0].together_s - together(units[p[1]].load) - together(units[p[1] + 1].load))
         if best.together_s == NEVER:
             break
         units[k:k + 2] = [best]
@@ -153,11 +172,13 @@ def _fitting(same: list[Set], rows: Rows) -> list[Set]:
 
 
 def _begun(standing: Groups, units: Mapping[str, Set], cost: Callable[[frozenset[str]], float]) -> Groups:
-    """What stands, and of the others those that save most: many make up for a scan's cost, which no pair of them shows."""
+    """What stands, and of the others those that save most: many make up for a scan's cost, which no pair of them shows.
+    """
     found = list(standing)
     free = sorted((u for u in units if not any(u in g for g in found)), key=lambda u: (units[u].load.window_rows, u))
     while tried := _nested(free, cost):
-        best, saved = max(((g, sum(cost(frozenset({u})) for u in g) - cost(g)) for g in tried), key=lambda pair: pair[1])
+        best, saved = max(((g, sum(cost(frozenset({u})) for u in g) - cost(g)) for g in tried),
+                          key=lambda pair: pair[1])
         if saved <= 0:
             break
         found.append(best)

@@ -1,14 +1,18 @@
-"""Seconds of one boundary by one work for all members, and by one work each: a rule of a few unit costs, from counts of rows; no file is looked at.
+"""Seconds of one boundary by one work for all members, and by one work each: a rule of a few unit costs, from counts of
+rows; no file is looked at.
 
-The shared work reads its windows anew each time; a query alone keeps state and reads what came. So sharing wins by the number of queries,
-and loses where a window is very many batches long and few share it. Unit costs are of `forebay bench sharing` (docs/sharing.md): only time hangs on them.
+The shared work reads its windows anew each time; a query alone keeps state and reads what came. So sharing wins by the
+number of queries, and loses where a window is very many batches long and few share it. Unit costs are of `forebay bench
+sharing` (docs/sharing.md): only time hangs on them.
 """
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 LEAST = 3               # queries: two alone cost no more than their scan together, and each is free to choose its plan
-FAMILY = 10             # queries of several forms: fewer are left to plans of their own, which keep state, are chosen by statistics, and can be looked at
+# queries of several forms: fewer are left to plans of their own, which keep state, are chosen by statistics, and can be
+# looked at
+FAMILY = 10
 SHARED = 0.05           # seconds of a group at each boundary, whatever it reads
 SHARED_ROW = 8e-8       # seconds to read a row of a window and to merge it by marks
 SHARED_CLASS = 1.2e-3   # seconds of each further class: unnesting, joining
@@ -21,8 +25,8 @@ HYSTERESIS = 1.25       # by this factor the other way must be cheaper for a gro
 
 @dataclass(frozen=True)
 class Load:
-    """Rows in the windows of a work's inputs, rows that came with the last batch to those of one query, classes, members; of several forms, how many
-    they are, and rows in the windows of each."""
+    """Rows in the windows of a work's inputs, rows that came with the last batch to those of one query, classes,
+    members; of several forms, how many they are, and rows in the windows of each."""
 
     window_rows: float
     came_rows: float
@@ -42,5 +46,8 @@ def each_alone(load: Load) -> float:
 
 
 def pays(seconds: float, load: Load, standing: bool) -> bool:
-    """Whether a group should be that takes so long together; one that stands stays until the other way is cheaper by the hysteresis."""
+    """Whether a group should be that takes so long together.
+
+    One that stands stays until the other way is cheaper by the hysteresis.
+    """
     return seconds <= each_alone(load) * (HYSTERESIS if standing else 1 / HYSTERESIS)

@@ -1,7 +1,9 @@
-"""The statements by which one task answers all queries of a group: shared scan, shared selection, sets by class, one join; the builders are single queries'.
+"""The statements by which one task answers all queries of a group: shared scan, shared selection, sets by class, one
+join; the builders are single queries'.
 
-Rows are merged by (marks, group, key) first. Then, as the group's plan says, cells are unnested to sets by class, which is one more attribute that the join
-has to agree on; or joined with their query-sets and split at the end, as paper E joins tuples (optimizer.sharing.after).
+Rows are merged by (marks, group, key) first. Then, as the group's plan says, cells are unnested to sets by class, which
+is one more attribute that the join has to agree on; or joined with their query-sets and split at the end, as paper E
+joins tuples (optimizer.sharing.after).
 """
 from __future__ import annotations
 
@@ -33,7 +35,10 @@ def lowering(group: Group, **settings: object) -> Lowering:
 
 
 def shared_program(group: Group, low: Lowering, boundaries: tuple[int, ...], count: bool = False) -> Program:
-    """All statements for these boundaries; nothing is kept between two programs. `count`: with what is counted of the cells at the last."""
+    """All statements for these boundaries.
+
+    Nothing is kept between two programs. `count`: with what is counted of the cells at the last.
+    """
     exact = len(boundaries) == 1
     sources = tuple(_source(group, low, i, boundaries, exact) for i in low.inputs)
     setup = [made for i in low.inputs for made in _cells(group, low, i, sources[i], exact)]
@@ -45,12 +50,19 @@ def shared_program(group: Group, low: Lowering, boundaries: tuple[int, ...], cou
 
 
 def classes(group: Group, prefix: str = "") -> tuple[Definition, ...]:
-    """What the group's statements know of its members: its classes, and k{i}, the choices of input i with the classes that make each."""
+    """What the group's statements know of its members: its classes, and k{i}, the choices of input i with the classes
+    that make each.
+    """
     name = f"{prefix}classes"
     rows = ", ".join(f"({', '.join(map(str, (n, *vector)))})" for n, vector in enumerate(group.classes))
-    listed = f"SELECT * FROM (VALUES {rows}) AS listed({', '.join([CLASS, *(f'i{i}' for i in range(len(group.choices)))])})"
-    chosen = [f"SELECT k.*, c.{CLASS} FROM {name} AS c JOIN {choice_rows(group.marks[i])} AS k ON k.{CHOICE} = c.i{i}" for i in group.told_apart]
-    return (Definition(name, listed, True), *(Definition(f"{prefix}k{i}", sql, True) for i, sql in zip(group.told_apart, chosen)))
+    listed = (f"SELECT * FROM (VALUES {rows}) AS "
+              f"listed({', '.join([CLASS, *(f'i{i}' for i in range(len(group.choices)))])})")
+    chosen = [
+        f"SELECT k.*, c.{CLASS} FROM {name} AS c JOIN {choice_rows(group.marks[i])} AS k ON k.{CHOICE} = c.i{i}"
+        for i in group.told_apart
+    ]
+    return (Definition(name, listed,
+                       True), *(Definition(f"{prefix}k{i}", sql, True) for i, sql in zip(group.told_apart, chosen)))
 
 
 def _source(group: Group, low: Lowering, i: int, boundaries: tuple[int, ...], exact: bool) -> Source:
@@ -59,18 +71,23 @@ def _source(group: Group, low: Lowering, i: int, boundaries: tuple[int, ...], ex
     read = tuple((chosen | dict(read_columns(low, i))).items())
     if declared.window is None:
         return Source(f"s{i}", "relation", declared.source, columns=read)
-    ranges = (inside(declared.window, boundaries[0]),) if exact else (Range(-ALWAYS, boundaries[-1], declared.window.oldest(boundaries[0])),)
+    ranges = (inside(declared.window, boundaries[0]),) if exact else (Range(-ALWAYS, boundaries[-1],
+                                                                            declared.window.oldest(boundaries[0])),)
     computed = chosen.keys() | {c.name for c in raw_columns(low.shape, i)}
     stamp = declared.event_time if exact and declared.event_time not in computed else None
     return Source(f"s{i}", "stream", declared.source, ranges, read, dealt(low, i), stamp)
 
 
 def _cells(group: Group, low: Lowering, i: int, source: Source, exact: bool) -> tuple[Definition, ...]:
-    """w{i}: partials of input i by its attributes and marks, and by when they count where that differs between boundaries."""
+    """w{i}: partials of input i by its attributes and marks, and by when they count where that differs between
+    boundaries.
+    """
     where = within(low, i, source.ranges) if source.ranges else "TRUE"
     times = () if exact else ("_in", "_out")
     if i not in group.told_apart:
-        return (Definition(f"w{i}", grouped(low, i, f"({raw(low, i, f's{i}', interval=not exact, where=where)}) AS q", times), True),)
+        return (Definition(f"w{i}",
+                           grouped(low, i, f"({raw(low, i, f's{i}', interval=not exact, where=where)}) AS q", times),
+                           True),)
     marks = group.marks[i]
     rows = raw(low, i, f"s{i}", interval=not exact, where=where, also=noted(marks, low.dialect))
     looked = tuple(Definition(f"d{i}_{k}", dictionary(scale, *marks.reach[k], f"s{i} WHERE {where}", low.dialect), True)
@@ -85,24 +102,32 @@ def _step(group: Group, low: Lowering, n: int, t: int, exact: bool) -> Step:
     for i in low.inputs:
         cells[i] = f"w{i}" if exact else f"x{i}_{n}"
         extra = group.marks[i].names if i in group.told_apart else ()
-        define += [] if exact else [Definition(cells[i], grouped(low, i, f"w{i}", extra, where=f"_in <= {t} AND _out >= {t}"), True)]
+        define += [] if exact else [
+            Definition(cells[i], grouped(low, i, f"w{i}", extra, where=f"_in <= {t} AND _out >= {t}"), True)
+        ]
     return answered(group, low, t, cells, tuple(define), f"_{n}")
 
 
-def answered(group: Group, low: Lowering, t: int, cells: Mapping[int, str], define: tuple[Definition, ...] = (), suffix: str = "", prefix: str = "",
-             number: int = 0) -> Step:
+def answered(group: Group, low: Lowering, t: int, cells: Mapping[int, str], define: tuple[Definition, ...] = (),
+             suffix: str = "", prefix: str = "", number: int = 0) -> Step:
     """From each input's cells at t to the group's answer, after `define`."""
     made, answer = (split_after if group.splits_after else split_before)(group, low, cells, suffix, prefix)
-    columns = ", ".join(f"CAST({name} AS {d.name(kind, low.dialect)}) AS {name}" for name, kind in ((CLASS, BIGINT), *out_columns(low)))
+    columns = ", ".join(
+        f"CAST({name} AS {d.name(kind, low.dialect)}) AS {name}" for name, kind in ((CLASS, BIGINT), *out_columns(low)))
     return Step(t, (*define, *made), f"SELECT CAST({t} AS BIGINT) AS _t, {columns} FROM ({answer}) AS q", number)
 
 
-def split_before(group: Group, low: Lowering, cells: Mapping[int, str], suffix: str, prefix: str) -> tuple[tuple[Definition, ...], str]:
+def split_before(group: Group, low: Lowering, cells: Mapping[int, str], suffix: str,
+                 prefix: str) -> tuple[tuple[Definition, ...], str]:
     """Sets by class of each input, joined on class and key."""
-    expanded = tuple(Definition(f"{prefix}u{i}{suffix}", by_class(low, i, group.marks[i], cells[i], f"{prefix}k{i}"), True) for i in group.told_apart)
+    expanded = tuple(
+        Definition(f"{prefix}u{i}{suffix}", by_class(low, i, group.marks[i], cells[i], f"{prefix}k{i}"), True)
+        for i in group.told_apart)
     sets = {i: f"{prefix}u{i}{suffix}" if i in group.told_apart else cells[i] for i in low.inputs}
     first = group.told_apart[0]
-    answer = joined(_with_class(group, low), {i: f"(SELECT * FROM {name})" for i, name in sets.items()}, extra=((CLASS, f"v{first}.{CLASS}"),))
+    answer = joined(_with_class(group, low), {
+        i: f"(SELECT * FROM {name})" for i, name in sets.items()
+    }, extra=((CLASS, f"v{first}.{CLASS}"),))
     return expanded, answer
 
 

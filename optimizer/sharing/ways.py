@@ -1,6 +1,8 @@
-"""The ways to do one group's work, each priced by what it counts of its own cells: what divides it among tasks, and when it is split by query. Pure.
+"""The ways to do one group's work, each priced by what it counts of its own cells: what divides it among tasks, and
+when it is split by query. Pure.
 
-Seconds of the slowest task at one boundary. Unit costs are of `forebay bench sharing-ways` (docs/sharing.md): only time hangs on them.
+Seconds of the slowest task at one boundary. Unit costs are of `forebay bench sharing-ways` (docs/sharing.md): only time
+hangs on them.
 """
 from __future__ import annotations
 
@@ -46,7 +48,8 @@ def ways(group: Group) -> tuple[Way, ...]:
 
 def said(plan: Plan) -> str:
     """The way of a group's plan in words, for decisions."""
-    by = f"the files of input {plan.divided + 1}" if plan.divided is not None else "key" if plan.exchange == "partition" else "files"
+    by = "key" if plan.exchange == "partition" else "files"
+    by = f"the files of input {plan.divided + 1}" if plan.divided is not None else by
     return f"split {plan.split} the join, divided by {by}"
 
 
@@ -66,9 +69,13 @@ def seconds(group: Group, tally: Tally, answer_rows: float, parts: int) -> Secon
 
 
 def chosen(group: Group, priced: Seconds, standing: Way | None = None) -> Way:
-    """The cheapest; one that stands stays until another is cheaper by the hysteresis, and keys divide until files do by as much."""
+    """The cheapest.
+
+    One that stands stays until another is cheaper by the hysteresis, and keys divide until files do by as much.
+    """
     kept = standing if standing in ways(group) else Way("before")
-    best = min((w for w in ways(group) if w.name in priced), key=lambda w: priced[w.name] * (1 if w.divided is None else HYSTERESIS), default=kept)
+    best = min((w for w in ways(group) if w.name in priced), key=lambda w: priced[w.name] *
+               (1 if w.divided is None else HYSTERESIS), default=kept)
     return kept if kept.name in priced and priced[kept.name] <= priced[best.name] * HYSTERESIS else best
 
 
@@ -82,7 +89,9 @@ def _seconds(group: Group, tally: Tally, answer_rows: float, parts: int, way: Wa
 
 
 def _share(i: int, parts: int, way: Way) -> float:
-    """Of the cost to merge input i's rows, in the task that has most: by key alike, since the rows of one key are merged to few cells, which is cheap."""
+    """Of the cost to merge input i's rows, in the task that has most: by key alike, since the rows of one key are
+    merged to few cells, which is cheap.
+    """
     return 1.0 if way.divided not in (None, i) else 1 / parts
 
 
@@ -100,7 +109,8 @@ def _before(group: Group, tally: Tally, answer_rows: float, parts: int, way: Way
         if way.divided == i:
             sets = min(sets, count * _of(tally, i, UNION)[0] / parts)
         if i in group.told_apart:
-            made += max(sets, _running_rows(group, tally, i)) * (_cell_share(tally, i, parts, way) if way.divided != i else 1.0)
+            made += max(sets, _running_rows(group, tally,
+                                            i)) * (_cell_share(tally, i, parts, way) if way.divided != i else 1.0)
         met *= sets / count
     met = count * met / keys ** (len(group.common.inputs) - 1)
     return CLASS * count + UNNEST * made + PROBE * met * _meeting(tally, parts, way)
@@ -129,11 +139,16 @@ def _cell_share(tally: Tally, i: int, parts: int, way: Way) -> float:
 
 
 def _set_rows(group: Group, tally: Tally, i: int) -> float:
-    """Rows of all classes' sets. A set of n cells stands where any of them passes: 1 − (1 − p)ⁿ, if p of all cells do."""
+    """Rows of all classes' sets.
+
+    A set of n cells stands where any of them passes: 1 − (1 − p)ⁿ, if p of all cells do.
+    """
     cells, sets = _of(tally, i, UNION)[1], _of(tally, i, KEYS)[1]
     if not cells or not sets:
         return 0.0
-    share: list[float] = [1 - (1 - min(_of(tally, i, vector[i])[1] / cells, 1.0)) ** (cells / sets) for vector in group.classes]
+    share: list[float] = [
+        1 - (1 - min(_of(tally, i, vector[i])[1] / cells, 1.0)) ** (cells / sets) for vector in group.classes
+    ]
     return sets * sum(share)
 
 
@@ -145,7 +160,8 @@ def _running_rows(group: Group, tally: Tally, i: int) -> float:
 def _passing(group: Group, tally: Tally, i: int) -> float:
     """The mean share of the cells that a class takes."""
     cells = _of(tally, i, UNION)[1]
-    return sum(min(_of(tally, i, vector[i])[1] / cells, 1.0) for vector in group.classes) / len(group.classes) if cells else 0.0
+    return sum(min(_of(tally, i, vector[i])[1] / cells, 1.0)
+               for vector in group.classes) / len(group.classes) if cells else 0.0
 
 
 def _of(tally: Tally, i: int, what: int) -> tuple[float, float]:

@@ -1,4 +1,7 @@
-"""Aggregates as users write them: what they take, what they give, which are the same; where they may stand is not decided here."""
+"""Aggregates as users write them: what they take, what they give, which are the same.
+
+Where they may stand is not decided here.
+"""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -13,9 +16,24 @@ from optimizer.expression.functions.table import OPERATORS
 from optimizer.expression.types import BIGINT, DOUBLE, INT, Type
 from optimizer.query.model import Aggregate
 
-AGGREGATES = {"COUNT": "count", "SUM": "sum", "AVG": "avg", "MEAN": "avg", "MIN": "min", "MAX": "max", "STDDEV": "stddev_samp", "STD": "stddev_samp",
-              "STDDEV_SAMP": "stddev_samp", "STDDEV_POP": "stddev_pop", "VARIANCE": "var_samp", "VAR_SAMP": "var_samp", "VAR_POP": "var_pop",
-              "MEDIAN": "median", "PERCENTILE": "percentile", "PERCENTILE_CONT": "percentile"}
+AGGREGATES = {
+    "COUNT": "count",
+    "SUM": "sum",
+    "AVG": "avg",
+    "MEAN": "avg",
+    "MIN": "min",
+    "MAX": "max",
+    "STDDEV": "stddev_samp",
+    "STD": "stddev_samp",
+    "STDDEV_SAMP": "stddev_samp",
+    "STDDEV_POP": "stddev_pop",
+    "VARIANCE": "var_samp",
+    "VAR_SAMP": "var_samp",
+    "VAR_POP": "var_pop",
+    "MEDIAN": "median",
+    "PERCENTILE": "percentile",
+    "PERCENTILE_CONT": "percentile"
+}
 Reader = Callable[[exp.Expr], Expr]
 
 
@@ -38,7 +56,8 @@ def _made(name: str, node: exp.Expr, condition: Expr | None, read: Reader) -> Ag
     if function == "count":
         return _count(only, condition, read)
     if isinstance(only, exp.Distinct):
-        raise ForebayError("not-supported", f"{name}(DISTINCT …) is not accepted", hint="only COUNT(DISTINCT x) is; MIN and MAX do not need it")
+        raise ForebayError("not-supported", f"{name}(DISTINCT …) is not accepted",
+                           hint="only COUNT(DISTINCT x) is; MIN and MAX do not need it")
     argument = read(only)
     if is_bare_null(argument):
         raise mismatch(f"{name} of NULL has no type", f"give it one: {name}(CAST(NULL AS INT))")
@@ -48,9 +67,11 @@ def _made(name: str, node: exp.Expr, condition: Expr | None, read: Reader) -> Ag
 def _count(only: exp.Expr, condition: Expr | None, read: Reader) -> Aggregate:
     if isinstance(only, exp.Distinct):
         if len(only.expressions) != 1 or isinstance(only.expressions[0], (exp.Star, exp.Tuple)):
-            raise ForebayError("wrong-arguments", "COUNT(DISTINCT …) takes one expression", hint="concatenate the columns, or count each by itself")
+            raise ForebayError("wrong-arguments", "COUNT(DISTINCT …) takes one expression",
+                               hint="concatenate the columns, or count each by itself")
         return Aggregate("count_distinct", _kept(read(only.expressions[0]), condition), BIGINT)
-    star = only if isinstance(only, exp.Star) else only.this if isinstance(only, exp.Column) and isinstance(only.this, exp.Star) else None
+    star = only if isinstance(
+        only, exp.Star) else only.this if isinstance(only, exp.Column) and isinstance(only.this, exp.Star) else None
     if star is None:
         argument = read(only)
     elif any(star.args.values()):
@@ -72,7 +93,8 @@ def _result(name: str, function: str, kind: Type) -> Type:
     if function in ("min", "max"):
         return kind
     if not kind.numeric:
-        raise mismatch(f"{name} takes numbers, not {kind}", f"cast it: {name}(CAST(… AS DOUBLE))" if kind.name == "string" else None)
+        raise mismatch(f"{name} takes numbers, not {kind}",
+                       f"cast it: {name}(CAST(… AS DOUBLE))" if kind.name == "string" else None)
     if function == "sum" and kind.name == "decimal":
         return bounded(kind.precision + 10, kind.scale)
     if function == "avg" and kind.name == "decimal":
@@ -83,8 +105,10 @@ def _result(name: str, function: str, kind: Type) -> Type:
 def _percentile(name: str, node: exp.Expr, read: Reader) -> tuple[Expr, float]:
     """PERCENTILE(x, p) or PERCENTILE_CONT(p) WITHIN GROUP (ORDER BY x [DESC])."""
     call = node.this if isinstance(node, exp.WithinGroup) else node
-    if isinstance(node, exp.WithinGroup) != (name == "PERCENTILE_CONT") or len(call.expressions) != (1 if name == "PERCENTILE_CONT" else 2):
-        raise ForebayError("wrong-arguments", f"{name} is incomplete", hint="write PERCENTILE(x, 0.5) or PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY x)")
+    if isinstance(node, exp.WithinGroup) != (name == "PERCENTILE_CONT") or len(
+            call.expressions) != (1 if name == "PERCENTILE_CONT" else 2):
+        raise ForebayError("wrong-arguments", f"{name} is incomplete",
+                           hint="write PERCENTILE(x, 0.5) or PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY x)")
     share = _share(call.expressions[-1])
     if not isinstance(node, exp.WithinGroup):
         argument = read(call.expressions[0])
@@ -100,5 +124,6 @@ def _percentile(name: str, node: exp.Expr, read: Reader) -> tuple[Expr, float]:
 def _share(node: exp.Expr) -> float:
     value = number(str(node.this)).value if isinstance(node, exp.Literal) and not node.args.get("is_string") else None
     if value is None or not 0 <= float(value) <= 1:
-        raise ForebayError("wrong-arguments", "a percentile's share must be a constant from 0 to 1", hint="for instance 0.95")
+        raise ForebayError("wrong-arguments", "a percentile's share must be a constant from 0 to 1",
+                           hint="for instance 0.95")
     return float(value)

@@ -1,4 +1,7 @@
-"""Azure Stream Analytics' form of several windows, lifted out of a text: Windows(…), System.Window().Id, TIMESTAMP BY; offsets stay, nothing is planned."""
+"""Azure Stream Analytics' form of several windows, lifted out of a text: Windows(…), System.Window().Id, TIMESTAMP BY.
+
+Offsets stay, nothing is planned.
+"""
 from __future__ import annotations
 
 import re
@@ -18,12 +21,20 @@ FORM = "write Windows(Window('20 min', TumblingWindow(minute, 20)), Window('30 m
 _ID = re.compile(r"\bSystem\s*\.\s*Window\s*\(\s*\)\s*\.\s*Id\b", re.IGNORECASE)
 _SET = re.compile(r"\bWindows\s*\(", re.IGNORECASE)
 _STAMP = re.compile(r"\bTIMESTAMP\s+BY\s+((?:\w+\s*\.\s*)?\w+|`x*`)", re.IGNORECASE)
-_STRAY = re.compile(r"\bSystem\s*\.\s*Window\b|\bWindows?\s*\(|\b(Tumbling|Hopping|Sliding|Session|Snapshot)Window\s*\(|\bTIMESTAMP\s+BY\b", re.IGNORECASE)
-_ENTRY = re.compile(r"\s*Window\s*\(\s*(?P<quote>['\"])(?P<id>x*)(?P=quote)\s*,\s*(?P<kind>\w+)\s*\((?P<lengths>[^()]*)\)\s*\)\s*", re.IGNORECASE)
+_STRAY = re.compile(
+    r"\bSystem\s*\.\s*Window\b|\bWindows?\s*\(|"
+    r"\b(Tumbling|Hopping|Sliding|Session|Snapshot)Window\s*\(|\bTIMESTAMP\s+BY\b",
+    re.IGNORECASE)
+_ENTRY = re.compile(
+    r"\s*Window\s*\(\s*(?P<quote>['\"])(?P<id>x*)(?P=quote)\s*,\s*(?P<kind>\w+)\s*\((?P<lengths>[^()]*)\)\s*\)\s*",
+    re.IGNORECASE)
 
 
 def lift(source: Source) -> Source:
-    """The text with the form's parts replaced by blanks, the set by one name and every System.Window().Id by another; unchanged where it has none."""
+    """The text with the form's parts replaced by blanks, the set by one name and every System.Window().Id by another.
+
+    Unchanged where it has none.
+    """
     found = list(_SET.finditer(source.masked))
     if not found:
         return _without(source)
@@ -31,14 +42,16 @@ def lift(source: Source) -> Source:
         raise source.error("bad-window", "a query has one Windows(…)", found[1].start(), "list all windows in one")
     start, end = found[0].start(), _closing(source, found[0].end())
     if not re.search(r"\bGROUP\s+BY\b", source.masked[:start], re.IGNORECASE):
-        raise source.error("bad-window", "Windows(…) stands in GROUP BY", start, "for instance GROUP BY device, Windows(…)")
+        raise source.error("bad-window", "Windows(…) stands in GROUP BY", start,
+                           "for instance GROUP BY device, Windows(…)")
     named = _windows(source, found[0].end(), end - 1)
     marked = _named(source, start, end)
     ids = {start}
     for match in _ID.finditer(source.masked):
         ids.add(match.start())
         marked = _named(marked, match.start(), match.end())
-    stamps = tuple(Lifted(m.start(), m.end(), source.plain[m.start(1):m.end(1)]) for m in _STAMP.finditer(marked.masked))
+    stamps = tuple(
+        Lifted(m.start(), m.end(), source.plain[m.start(1):m.end(1)]) for m in _STAMP.finditer(marked.masked))
     for stamp in stamps:
         marked = blanked(marked, stamp.start, stamp.end)
     return replace(_without(marked), set=named, ids=frozenset(ids), stamps=stamps, set_start=start)
@@ -47,8 +60,10 @@ def lift(source: Source) -> Source:
 def _without(source: Source) -> Source:
     """A part of the form where it has no meaning is refused."""
     if match := _STRAY.search(source.masked):
-        raise source.error("bad-window", f"{source.plain[match.start():match.end()].strip()} … belongs to a query with Windows(…) in GROUP BY", match.start(),
-                           f"{FORM}; or one window after the stream: FROM stream [WINDOW 1 HOUR]")
+        raise source.error(
+            "bad-window",
+            f"{source.plain[match.start():match.end()].strip()} … belongs to a query with Windows(…) in GROUP BY",
+            match.start(), f"{FORM}; or one window after the stream: FROM stream [WINDOW 1 HOUR]")
     return source
 
 
@@ -73,12 +88,15 @@ def _windows(source: Source, start: int, end: int) -> tuple[NamedWindow, ...]:
     for at, stop in _pieces(source.masked, start, end):
         one = _window(source, at, stop)
         if any(one.name == w.name for w in made):
-            raise source.error("duplicate-window", f"two windows are called {one.name!r}", at, "their ids tell the answers apart")
+            raise source.error("duplicate-window", f"two windows are called {one.name!r}", at,
+                               "their ids tell the answers apart")
         if any((one.range, one.slide) == (w.range, w.slide) for w in made):
-            raise source.error("duplicate-window", f"the window {one.name!r} is there already under another id", at, "name each window once")
+            raise source.error("duplicate-window", f"the window {one.name!r} is there already under another id", at,
+                               "name each window once")
         made.append(one)
     if len(made) > MOST:
-        raise source.error("too-many-windows", f"{len(made):,} windows are given, at most {MOST:,} are possible", start, "make several queries")
+        raise source.error("too-many-windows", f"{len(made):,} windows are given, at most {MOST:,} are possible", start,
+                           "make several queries")
     return tuple(made)
 
 
@@ -97,13 +115,16 @@ def _window(source: Source, at: int, stop: int) -> NamedWindow:
     match = _ENTRY.fullmatch(source.masked, at, stop)
     if match is None:
         said = source.plain[at:stop].strip()
-        raise source.error("bad-window", f"{said[:60]} is not a window with an id" if said else "a window is missing", at, FORM)
+        raise source.error("bad-window", f"{said[:60]} is not a window with an id" if said else "a window is missing",
+                           at, FORM)
     name, kind = source.plain[match.start("id"):match.end("id")], match["kind"].lower()
     if not 1 <= len(name) <= LONGEST_NAME or "\\" in name or "\n" in name:
-        raise source.error("bad-window", f"a window's id has 1 to {LONGEST_NAME} characters and no escapes", match.start("id"), "for instance '20 min'")
+        raise source.error("bad-window", f"a window's id has 1 to {LONGEST_NAME} characters and no escapes",
+                           match.start("id"), "for instance '20 min'")
     lengths = [x.strip() for x in match["lengths"].split(",")]
     if kind not in ("tumblingwindow", "hoppingwindow"):
-        raise source.error("not-supported", f"{match['kind']} is not accepted", match.start("kind"), "there are TumblingWindow and HoppingWindow")
+        raise source.error("not-supported", f"{match['kind']} is not accepted", match.start("kind"),
+                           "there are TumblingWindow and HoppingWindow")
     if len(lengths) != (2 if kind == "tumblingwindow" else 3):
         form = "TumblingWindow(unit, length)" if kind == "tumblingwindow" else "HoppingWindow(unit, length, hop)"
         raise source.error("bad-window", f"{match['kind']} takes {form}", match.start("kind"), FORM)
@@ -112,8 +133,8 @@ def _window(source: Source, at: int, stop: int) -> NamedWindow:
     except ForebayError as error:
         raise located(source.original, error, match.start("lengths")) from None
     if slide > size:
-        raise source.error("bad-window", f"a hop of {lengths[2]} leaves gaps between windows of length {lengths[1]}", match.start("lengths"),
-                           "the hop is at most the length: HoppingWindow(unit, length, hop)")
+        raise source.error("bad-window", f"a hop of {lengths[2]} leaves gaps between windows of length {lengths[1]}",
+                           match.start("lengths"), "the hop is at most the length: HoppingWindow(unit, length, hop)")
     return NamedWindow(name, size, slide)
 
 
@@ -121,8 +142,9 @@ def envelope(source: Source, batch: int) -> Window:
     """The window that holds them all: the longest range, moving by what divides every range and slide."""
     step = gcd(*(x for w in source.set for x in (w.range, w.slide)))
     if step % batch:
-        raise source.error("bad-window", "lengths and hops of several windows must be multiples of the batch", source.set_start,
-                           f"{step / 1_000_000:g} s, which divides them all, is not a multiple of {batch / 1_000_000:g} s")
+        raise source.error(
+            "bad-window", "lengths and hops of several windows must be multiples of the batch", source.set_start,
+            f"{step / 1_000_000:g} s, which divides them all, is not a multiple of {batch / 1_000_000:g} s")
     made = Window("hopping", max(w.range for w in source.set), step)
     try:
         check(made, batch)

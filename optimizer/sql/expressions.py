@@ -1,4 +1,7 @@
-"""The parser's expressions as ours: names resolved, types given, aggregates collected; every node type that is not listed here is refused."""
+"""The parser's expressions as ours: names resolved, types given, aggregates collected.
+
+Every node type that is not listed here is refused.
+"""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -22,23 +25,49 @@ from optimizer.time import UNITS
 
 DEEPEST = 120
 BINARY: dict[type, str] = {
-    exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.IntDiv: "DIV", exp.Mod: "%", exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=",
-    exp.GT: ">", exp.GTE: ">=", exp.NullSafeEQ: "<=>", exp.DPipe: "||"}
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.IntDiv: "DIV",
+    exp.Mod: "%",
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.NullSafeEQ: "<=>",
+    exp.DPipe: "||"
+}
 CHAINS: dict[type, str] = {exp.And: "AND", exp.Or: "OR"}
-TYPES = {"TINYINT": "tinyint", "SMALLINT": "smallint", "INT": "int", "BIGINT": "bigint", "FLOAT": "float", "DOUBLE": "double", "TEXT": "string",
-         "VARCHAR": "string",
-         "BOOLEAN": "boolean", "DATE": "date", "TIMESTAMPTZ": "timestamp", "TIMESTAMPLTZ": "timestamp", "DECIMAL": "decimal"}
-VOLATILE = {"now", "current_timestamp", "current_date", "localtimestamp", "curdate", "current_time", "rand", "randn", "random", "uuid", "unix_timestamp",
-            "shuffle",
-            "current_user", "session_user", "user", "current_catalog", "current_database", "current_schema", "current_timezone", "version",
-            "monotonically_increasing_id",
-            "spark_partition_id", "input_file_name", "randstr", "uniform"}
+TYPES = {
+    "TINYINT": "tinyint",
+    "SMALLINT": "smallint",
+    "INT": "int",
+    "BIGINT": "bigint",
+    "FLOAT": "float",
+    "DOUBLE": "double",
+    "TEXT": "string",
+    "VARCHAR": "string",
+    "BOOLEAN": "boolean",
+    "DATE": "date",
+    "TIMESTAMPTZ": "timestamp",
+    "TIMESTAMPLTZ": "timestamp",
+    "DECIMAL": "decimal"
+}
+VOLATILE = {
+    "now", "current_timestamp", "current_date", "localtimestamp", "curdate", "current_time", "rand", "randn", "random",
+    "uuid", "unix_timestamp", "shuffle", "current_user", "session_user", "user", "current_catalog", "current_database",
+    "current_schema", "current_timezone", "version", "monotonically_increasing_id", "spark_partition_id",
+    "input_file_name", "randstr", "uniform"
+}
 
 
 @dataclass
 class Scope:
-    """What names mean at one place of the query. `aggregates` collects them, None where they are not allowed (`place` says where that is).
-    `aliases` are SELECT's names, known in HAVING; an expression of `groups` comes before them."""
+    """What names mean at one place of the query. `aggregates` collects them, None where they are not allowed (`place`
+    says where that is). `aliases` are SELECT's names, known in HAVING; an expression of `groups` comes before them."""
 
     source: Source
     inputs: tuple[Input, ...]
@@ -59,7 +88,8 @@ def convert(node: exp.Expr, scope: Scope) -> Expr:
     scope.depth += 1
     try:
         if scope.depth > DEEPEST:
-            raise ForebayError("query-too-deep", f"an expression is nested more than {DEEPEST} deep", hint="use fewer nested expressions")
+            raise ForebayError("query-too-deep", f"an expression is nested more than {DEEPEST} deep",
+                               hint="use fewer nested expressions")
         return _grouping(node, scope) or _reader(node)(node, scope)
     except ForebayError as error:
         raise (located(scope.source.original, error, offset(node)) if error.line is None else error) from None
@@ -69,16 +99,20 @@ def convert(node: exp.Expr, scope: Scope) -> Expr:
 
 def _grouping(node: exp.Expr, scope: Scope) -> Expr | None:
     """The grouping expression that a part of HAVING is, where a name in it is both a column's and SELECT's."""
-    named_twice = scope.groups and any(c.name.lower() in scope.aliases and _is_column(c, scope) for c in node.find_all(exp.Column))
+    named_twice = scope.groups and any(c.name.lower() in scope.aliases and _is_column(c, scope)
+                                       for c in node.find_all(exp.Column))
     if not named_twice or _has_aggregate(node):
         return None
     try:
         expr = convert(node, Scope(scope.source, scope.inputs, scope.merged, scope.place, depth=scope.depth))
     except ForebayError:
         return None
-    if expr not in scope.groups and isinstance(expr, Column) and not node.args.get("table") and any(expr in columns(g) for g in scope.groups):
-        # Spark would take the grouping expression also where it is written in another order, which is not told apart here.
-        raise ForebayError("ambiguous-column", f"{node.name} in HAVING is a result column, and a column of GROUP BY's expressions",
+    if expr not in scope.groups and isinstance(expr, Column) and not node.args.get("table") and any(
+            expr in columns(g) for g in scope.groups):
+        # Spark would take the grouping expression also where it is written in another order, which is not told apart
+        # here.
+        raise ForebayError("ambiguous-column",
+                           f"{node.name} in HAVING is a result column, and a column of GROUP BY's expressions",
                            hint="give the result column another name")
     return expr if expr in scope.groups else None
 
@@ -103,13 +137,15 @@ def _refused(node: exp.Expr, scope: Scope) -> Expr:
     if isinstance(node, (exp.Subquery, exp.Select, exp.Exists)):
         raise ForebayError("not-supported", "subqueries are not accepted", hint="write the join in FROM and WHERE")
     if isinstance(node, exp.Window):
-        raise ForebayError("not-supported", "window functions (OVER) are not accepted", hint="windows stand after a stream: FROM stream [WINDOW 1 HOUR]")
+        raise ForebayError("not-supported", "window functions (OVER) are not accepted",
+                           hint="windows stand after a stream: FROM stream [WINDOW 1 HOUR]")
     if isinstance(node, exp.Star):
         raise ForebayError("not-supported", "* stands alone in SELECT or in COUNT(*)", hint="name the column")
     if isinstance(node, exp.Interval):
         raise ForebayError("not-supported", "an interval can only be added to or subtracted from a timestamp or a date",
                            hint="for instance ts + INTERVAL 5 MINUTES")
-    raise ForebayError("not-supported", f"{described(node)} is not accepted in a query", hint="docs/queries.md lists what is")
+    raise ForebayError("not-supported", f"{described(node)} is not accepted in a query",
+                       hint="docs/queries.md lists what is")
 
 
 def _binary(node: exp.Expr, scope: Scope) -> Expr:
@@ -139,7 +175,8 @@ def _moved(node: exp.Expr, scope: Scope) -> Expr:
     """timestamp ± INTERVAL."""
     left, right = _bare(node.this), _bare(node.expression)
     if isinstance(left, exp.Interval) and isinstance(node, exp.Sub):
-        raise ForebayError("type-mismatch", "nothing can be subtracted from an interval", hint="write timestamp - INTERVAL")
+        raise ForebayError("type-mismatch", "nothing can be subtracted from an interval",
+                           hint="write timestamp - INTERVAL")
     moment, interval = (node.this, right) if isinstance(right, exp.Interval) else (node.expression, left)
     us = _interval(interval)
     return plus_interval(convert(moment, scope), -us if isinstance(node, exp.Sub) else us)
@@ -149,10 +186,12 @@ def _interval(node: exp.Expr) -> int:
     """INTERVAL 5 MINUTES, INTERVAL '5' MINUTE, INTERVAL '1 hour 5 minutes'."""
     unit = node.args.get("unit")
     if not isinstance(node.this, exp.Literal) or unit is not None and not isinstance(unit, exp.Var):
-        raise ForebayError("bad-length", "an interval is a constant count and a unit", hint="for instance INTERVAL 5 MINUTES")
+        raise ForebayError("bad-length", "an interval is a constant count and a unit",
+                           hint="for instance INTERVAL 5 MINUTES")
     words = f"{node.this.this} {unit.name if unit is not None else ''}".split()
     if not words or len(words) % 2:
-        raise ForebayError("bad-length", f"{node.this.this!r} is not an interval", hint="for instance INTERVAL 5 MINUTES")
+        raise ForebayError("bad-length", f"{node.this.this!r} is not an interval",
+                           hint="for instance INTERVAL 5 MINUTES")
     if any(w.lower().rstrip("s") in ("month", "year", "quarter") for w in words[1::2]):
         raise ForebayError("bad-length", "months and years have no fixed length", hint=f"units are {', '.join(UNITS)}")
     return sum(-length(c[1:], u) if c.startswith("-") else length(c, u) for c, u in zip(words[::2], words[1::2]))
@@ -161,7 +200,9 @@ def _interval(node: exp.Expr) -> int:
 def _column(node: exp.Expr, scope: Scope) -> Expr:
     if offset(node) in scope.source.ids:
         if scope.place in ("WHERE", "ON"):
-            raise ForebayError("not-supported", f"System.Window().Id is not accepted in {scope.place}: a row is in several windows", hint="write it in HAVING")
+            raise ForebayError("not-supported",
+                               f"System.Window().Id is not accepted in {scope.place}: a row is in several windows",
+                               hint="write it in HAVING")
         return WINDOW_NAME
     if isinstance(node.this, exp.Star):
         return _refused(node.this, scope)
@@ -190,15 +231,18 @@ def named(qualifier: str | None, scope: Scope) -> list[tuple[int, Input]]:
     chosen = [(i, x) for i, x in enumerate(scope.inputs) if qualifier is None or x.alias.lower() == qualifier.lower()]
     if not chosen:
         known = [x.alias for x in scope.inputs]
-        raise ForebayError("unknown-input", f"{qualifier} is not in FROM", hint=suggestion(str(qualifier), known) or f"FROM has {', '.join(known)}")
+        raise ForebayError("unknown-input", f"{qualifier} is not in FROM", hint=suggestion(str(qualifier), known)
+                           or f"FROM has {', '.join(known)}")
     return chosen
 
 
 def _unknown(name: str, qualifier: str | None, chosen: list[tuple[int, Input]]) -> Expr:
     if name.lower() in VOLATILE:
-        raise ForebayError("not-deterministic", f"{name} differs from run to run", hint="answers depend on rows only; use the event time column")
+        raise ForebayError("not-deterministic", f"{name} differs from run to run",
+                           hint="answers depend on rows only; use the event time column")
     known = [spelled for _, x in chosen for spelled, _ in x.columns]
-    where = f"{qualifier} has no column {name}" if qualifier else f"no column {name} in {', '.join(x.alias for _, x in chosen)}"
+    where = (f"{qualifier} has no column {name}" if qualifier else f"no column {name} in "
+                                                                   f"{', '.join(x.alias for _, x in chosen)}")
     raise ForebayError("unknown-column", where, hint=suggestion(name, known) or f"columns are {', '.join(known[:20])}")
 
 
@@ -262,7 +306,8 @@ def data_type(node: exp.Expr) -> Type:
     """A type as written in a cast."""
     written = node.this.name if hasattr(node.this, "name") else str(node.this)
     if written not in TYPES or extras(node, ("this", "expressions", "nested")) or node.args.get("nested"):
-        raise ForebayError("unknown-type", f"type {written} is not known", hint=f"known are {', '.join(sorted(set(TYPES.values())))}")
+        raise ForebayError("unknown-type", f"type {written} is not known",
+                           hint=f"known are {', '.join(sorted(set(TYPES.values())))}")
     if TYPES[written] != "decimal":
         return Type(TYPES[written])
     sizes = [int(p.name) if p.name.isdigit() else -1 for p in node.expressions] or [10]
@@ -288,13 +333,18 @@ def _if(node: exp.Expr, scope: Scope) -> Expr:
 
 def _unknown_function(name: str) -> ForebayError:
     if name.lower() in VOLATILE:
-        return ForebayError("not-deterministic", f"{name} differs from run to run", hint="answers depend on rows only; use the event time column")
+        return ForebayError("not-deterministic", f"{name} differs from run to run",
+                            hint="answers depend on rows only; use the event time column")
     known = [*NAMES, *AGGREGATES, "IF", "CASE", "CAST", "TRY_CAST"]
-    return ForebayError("unknown-function", f"function {name} is not accepted", hint=suggestion(name, known) or "docs/queries.md lists the functions")
+    return ForebayError("unknown-function", f"function {name} is not accepted", hint=suggestion(name, known)
+                        or "docs/queries.md lists the functions")
 
 
 def _aggregate(node: exp.Expr, condition: exp.Expr | None, scope: Scope) -> Expr:
-    """An aggregate, with FILTER's condition if it has one; its arguments are of rows, so neither aggregates nor SELECT's names are known in them."""
+    """An aggregate, with FILTER's condition if it has one.
+
+    Its arguments are of rows, so neither aggregates nor SELECT's names are known in them.
+    """
     if scope.aggregates is None:
         raise ForebayError("misplaced-aggregate", f"{node.name.upper()} is not accepted in {scope.place}",
                            hint="conditions on aggregates stand in HAVING" if scope.place in ("WHERE", "ON") else None)
@@ -326,18 +376,31 @@ def _within(node: exp.Expr, scope: Scope) -> Expr:
 
 def _complete(node: exp.Expr, known: tuple[str, ...]) -> None:
     if more := extras(node, known):
-        detail = "subqueries are not accepted" if "query" in more else f"{described(node)} with {', '.join(more).upper()} is not accepted"
+        detail = ("subqueries are not accepted" if "query" in more else f"{described(node)} with "
+                                                                        f"{', '.join(more).upper()} is not accepted")
         raise ForebayError("not-supported", detail, hint="docs/queries.md lists what is")
 
 
 READERS: dict[type, Callable[[exp.Expr, Scope], Expr]] = {
-    exp.Column: _column, exp.Literal: _literal, exp.Neg: _negative, exp.Is: _is, exp.In: _in, exp.Between: _between, exp.Like: _like, exp.Case: _case,
-    exp.Cast: _cast, exp.TryCast: _cast, exp.Anonymous: _function, exp.Filter: _filter, exp.WithinGroup: _within,
+    exp.Column: _column,
+    exp.Literal: _literal,
+    exp.Neg: _negative,
+    exp.Is: _is,
+    exp.In: _in,
+    exp.Between: _between,
+    exp.Like: _like,
+    exp.Case: _case,
+    exp.Cast: _cast,
+    exp.TryCast: _cast,
+    exp.Anonymous: _function,
+    exp.Filter: _filter,
+    exp.WithinGroup: _within,
     Plus: lambda node, scope: OPERATORS["PLUS"]((convert(node.this, scope),)),
     exp.Paren: lambda node, scope: convert(node.this, scope),
     exp.Not: lambda node, scope: OPERATORS["NOT"]((convert(node.this, scope),)),
     exp.Boolean: lambda node, scope: Literal(bool(node.this), BOOLEAN),
     exp.Null: lambda node, scope: Literal(None, STRING),
-    exp.NullSafeNEQ: lambda node, scope: OPERATORS["NOT"]((OPERATORS["<=>"]((convert(node.this, scope), convert(node.expression, scope))),)),
+    exp.NullSafeNEQ: lambda node, scope: OPERATORS["NOT"]
+    ((OPERATORS["<=>"]((convert(node.this, scope), convert(node.expression, scope))),)),
     exp.Concat: lambda node, scope: OPERATORS["||"](tuple(convert(n, scope) for n in node.expressions)),
 }

@@ -1,4 +1,6 @@
-"""SQL text to a Query, the one way in for what users write: nothing comes through that is not known to be harmless, deterministic and row-wise."""
+"""SQL text to a Query, the one way in for what users write: nothing comes through that is not known to be harmless,
+deterministic and row-wise.
+"""
 from __future__ import annotations
 
 import re
@@ -21,11 +23,29 @@ from optimizer.sql.text import Source, located, read
 from optimizer.sql.tree import extras, offset, tree
 from optimizer.sql.windows import default_every, every
 
-CLAUSES = {"with_": "WITH", "distinct": "SELECT DISTINCT", "order": "ORDER BY", "sort": "SORT BY", "cluster": "CLUSTER BY", "distribute": "DISTRIBUTE BY",
-           "limit": "LIMIT",
-           "offset": "OFFSET", "qualify": "QUALIFY", "windows": "WINDOW", "laterals": "LATERAL VIEW", "hint": "a hint", "into": "INTO", "pivots": "PIVOT",
-           "sample": "TABLESAMPLE"}
-HINTS = {"order": "order the answer where it is read", "limit": "cut the answer where it is read", "distinct": "use GROUP BY", "with_": "write one SELECT"}
+CLAUSES = {
+    "with_": "WITH",
+    "distinct": "SELECT DISTINCT",
+    "order": "ORDER BY",
+    "sort": "SORT BY",
+    "cluster": "CLUSTER BY",
+    "distribute": "DISTRIBUTE BY",
+    "limit": "LIMIT",
+    "offset": "OFFSET",
+    "qualify": "QUALIFY",
+    "windows": "WINDOW",
+    "laterals": "LATERAL VIEW",
+    "hint": "a hint",
+    "into": "INTO",
+    "pivots": "PIVOT",
+    "sample": "TABLESAMPLE"
+}
+HINTS = {
+    "order": "order the answer where it is read",
+    "limit": "cut the answer where it is read",
+    "distinct": "use GROUP BY",
+    "with_": "write one SELECT"
+}
 
 
 def parse(text: str, catalog: Catalog) -> Query:
@@ -48,20 +68,25 @@ def _parsed(text: str, catalog: Catalog) -> Query:
     asked, below = row_conditions(body(select, base))
     conjuncts += below
     equalities, selections, residuals = _sorted(conjuncts)
-    every_expr = [*conjuncts, *asked.groups, *(a.argument for a in asked.aggregates if a.argument), *(e for _, e in asked.outputs),
-                  *([asked.having] if asked.having else [])]
+    every_expr = [
+        *conjuncts, *asked.groups, *(a.argument for a in asked.aggregates if a.argument),
+        *(e for _, e in asked.outputs), *([asked.having] if asked.having else [])
+    ]
     _check_renders(every_expr)
-    return Query(found.inputs, equalities, selections, residuals, asked.groups, asked.aggregates, asked.having, asked.outputs, _every(source, found, catalog),
-                 text, source.set)
+    return Query(found.inputs, equalities, selections, residuals, asked.groups, asked.aggregates, asked.having,
+                 asked.outputs, _every(source, found, catalog), text, source.set)
 
 
 def _check_clauses(select: exp.Select, source: Source) -> None:
-    for name in extras(select, ("expressions", "from_", "joins", "where", "group", "having", "kind", "operation_modifiers")):
+    for name in extras(select,
+                       ("expressions", "from_", "joins", "where", "group", "having", "kind", "operation_modifiers")):
         node = select.args[name][0] if isinstance(select.args[name], list) else select.args[name]
         place = offset(node) if isinstance(node, exp.Expr) else None
-        word = re.search(rf"\b{'DISTINCT' if name == 'distinct' else CLAUSES.get(name, name).split()[0]}\b", source.masked, re.IGNORECASE)
+        word = re.search(rf"\b{'DISTINCT' if name == 'distinct' else CLAUSES.get(name, name).split()[0]}\b",
+                         source.masked, re.IGNORECASE)
         where = word.start() if word and place is None else place
-        raise source.error("not-supported", f"{CLAUSES.get(name, name.upper())} is not accepted", where, HINTS.get(name))
+        raise source.error("not-supported", f"{CLAUSES.get(name, name.upper())} is not accepted", where,
+                           HINTS.get(name))
     if select.args.get("kind") or select.args.get("operation_modifiers"):
         raise source.error("not-supported", "SELECT takes no modifiers", None, "write SELECT expression, …")
 
@@ -100,15 +125,22 @@ def _merge_using(scope: Scope, found: From) -> tuple[Scope, list[Expr]]:
 
 def _sorted(conjuncts: list[Expr]) -> tuple[tuple[tuple[Expr, Expr], ...], tuple[Expr, ...], tuple[Expr, ...]]:
     """Equalities of two inputs, conditions on one input or none, and the rest."""
-    equalities = {c: (c.args[0], c.args[1]) for c in conjuncts if isinstance(c, Call) and c.function == "eq" and _joins(c.args[0], c.args[1])}
+    equalities = {
+        c: (c.args[0], c.args[1])
+        for c in conjuncts
+        if isinstance(c, Call) and c.function == "eq" and _joins(c.args[0], c.args[1])
+    }
     selections = tuple(c for c in conjuncts if len(inputs(c)) <= 1)
     residuals = tuple(c for c in conjuncts if len(inputs(c)) > 1 and c not in equalities)
     return tuple(equalities.values()), selections, residuals
 
 
 def _joins(left: Expr, right: Expr) -> bool:
-    """Whether an equality can be a join key: a side that can raise is evaluated on joined rows only, as any other condition is."""
-    return len(inputs(left)) == 1 and len(inputs(right)) == 1 and inputs(left) != inputs(right) and not (can_fail(left) or can_fail(right))
+    """Whether an equality can be a join key: a side that can raise is evaluated on joined rows only, as any other
+    condition is.
+    """
+    return len(inputs(left)) == 1 and len(
+        inputs(right)) == 1 and inputs(left) != inputs(right) and not (can_fail(left) or can_fail(right))
 
 
 def _check_connected(base: Scope, equalities: tuple[tuple[Expr, Expr], ...], starts: tuple[int, ...]) -> None:
@@ -120,14 +152,17 @@ def _check_connected(base: Scope, equalities: tuple[tuple[Expr, Expr], ...], sta
     loose = [i for i in range(len(base.inputs)) if i not in reached]
     if loose:
         alias = base.inputs[loose[0]].alias
-        raise base.source.error("cross-product", f"{alias} is not joined with {base.inputs[0].alias}: there are no cross products", starts[loose[0]],
-                                f"add an equality that cannot raise, for instance {base.inputs[0].alias}.… = {alias}.…")
+        raise base.source.error(
+            "cross-product", f"{alias} is not joined with {base.inputs[0].alias}: there are no cross products",
+            starts[loose[0]], f"add an equality that cannot raise, for instance {base.inputs[0].alias}.… = {alias}.…")
 
 
 def _every(source: Source, found: From, catalog: Catalog) -> int:
     if source.set:
         if source.every is not None:
-            raise source.error("bad-every", "EVERY is not accepted with Windows(…): each window is published when it ends", source.every.start, "leave it out")
+            raise source.error("bad-every",
+                               "EVERY is not accepted with Windows(…): each window is published when it ends",
+                               source.every.start, "leave it out")
         return next(i.window.slide for i in found.inputs if i.window)
     if source.every is None:
         return default_every(tuple(i.window for i in found.inputs if i.window), catalog.batch)

@@ -1,4 +1,7 @@
-"""Statements laid out for people to read: the same tokens, other line breaks; what the parser does not know stays as it is."""
+"""Statements laid out for people to read: the same tokens, other line breaks.
+
+What the parser does not know stays as it is.
+"""
 from __future__ import annotations
 
 import sqlglot

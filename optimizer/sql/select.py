@@ -1,4 +1,6 @@
-"""SELECT, GROUP BY and HAVING: what is asked of the joined rows or of their groups, and how the answer's columns are called."""
+"""SELECT, GROUP BY and HAVING: what is asked of the joined rows or of their groups, and how the answer's columns are
+called.
+"""
 from __future__ import annotations
 
 import re
@@ -47,20 +49,25 @@ def body(select: exp.Select, base: Scope) -> Body:
     having = _having(select.args.get("having"), items, groups, base, aggregates)
     if not aggregates and not groups:
         if having is not None:
-            raise base.error("not-supported", "HAVING needs GROUP BY or aggregates", select.args["having"].this, "conditions on rows stand in WHERE")
+            raise base.error("not-supported", "HAVING needs GROUP BY or aggregates", select.args["having"].this,
+                             "conditions on rows stand in WHERE")
         return Body((), (), None, _named(items, [i.expr for i in items], base, ()))
     for item in items:
         if item.starred:
-            raise base.error("not-supported", "* is not accepted in a query with aggregates", item.node, "name the grouping columns")
+            raise base.error("not-supported", "* is not accepted in a query with aggregates", item.node,
+                             "name the grouping columns")
     outputs = [_grouped(i.expr, groups, i, base) for i in items]
     condition = _grouped(having.expr, groups, having, base) if having else None
-    return Body(tuple(map(grouped, groups)), tuple(aggregates), condition, _named(items, outputs, base, tuple(aggregates)))
+    return Body(tuple(map(grouped, groups)), tuple(aggregates), condition,
+                _named(items, outputs, base, tuple(aggregates)))
 
 
 def row_conditions(asked: Body) -> tuple[Body, list[Expr]]:
-    """The body without those terms of HAVING that read grouping columns only, and these as conditions on rows: there Spark evaluates them,
-    so that no value is computed of a group that they drop. A row is in several windows, so a window's name is no column of it."""
-    terms = asked.having.args if isinstance(asked.having, Call) and asked.having.function == "and" else (asked.having,) if asked.having else ()
+    """The body without those terms of HAVING that read grouping columns only, and these as conditions on rows: there
+    Spark evaluates them, so that no value is computed of a group that they drop. A row is in several windows, so a
+    window's name is no column of it."""
+    terms = asked.having.args if isinstance(asked.having, Call) and asked.having.function == "and" else (
+        asked.having,) if asked.having else ()
     below = [t for t in terms if _of_rows(t, asked.groups)]
     above = tuple(t for t in terms if t not in below)
     having = None if not above else above[0] if len(above) == 1 else Call("and", above, BOOLEAN)
@@ -80,7 +87,8 @@ def _on_rows(expr: Expr, groups: tuple[Expr, ...]) -> Expr:
 
 def _items(node: exp.Expr, base: Scope, aggregates: dict[Aggregate, int]) -> list[_Item]:
     inner, alias = (node.this, node.alias) if isinstance(node, exp.Alias) else (node, None)
-    star = inner if isinstance(inner, exp.Star) else inner.this if isinstance(inner, exp.Column) and isinstance(inner.this, exp.Star) else None
+    star = inner if isinstance(
+        inner, exp.Star) else inner.this if isinstance(inner, exp.Column) and isinstance(inner.this, exp.Star) else None
     if star is None:
         return [_item(inner, alias or None, base, "SELECT", aggregates)]
     if alias or any(star.args.values()) or inner.args.get("db"):
@@ -99,8 +107,8 @@ def _star(node: exp.Expr, base: Scope) -> list[_Item]:
             if qualifier is not None or (i, name.lower()) not in base.merged]
 
 
-def _item(node: exp.Expr, alias: str | None, base: Scope, place: str, aggregates: dict[Aggregate, int] | None, aliases: dict[str, Expr] | None = None,
-          groups: tuple[Expr, ...] = ()) -> _Item:
+def _item(node: exp.Expr, alias: str | None, base: Scope, place: str, aggregates: dict[Aggregate, int] | None,
+          aliases: dict[str, Expr] | None = None, groups: tuple[Expr, ...] = ()) -> _Item:
     scope = Scope(base.source, base.inputs, base.merged, place, aggregates, aliases or {}, groups=groups)
     expr = convert(node, scope)
     return _Item(node, alias, expr, ungrouped=tuple(scope.seen.items()))
@@ -110,7 +118,8 @@ def _groups(clause: exp.Expr | None, items: list[_Item], base: Scope) -> tuple[E
     if clause is None:
         return ()
     if more := extras(clause, ("expressions",)):
-        raise base.error("not-supported", f"GROUP BY {', '.join(more).upper()} is not accepted", clause, "list the grouping expressions")
+        raise base.error("not-supported", f"GROUP BY {', '.join(more).upper()} is not accepted", clause,
+                         "list the grouping expressions")
     if not clause.expressions:
         raise base.error("syntax", "GROUP BY has no expressions", clause, "list the grouping expressions")
     return tuple(dict.fromkeys(_group(node, items, base) for node in clause.expressions))
@@ -123,7 +132,10 @@ def _group(node: exp.Expr, items: list[_Item], base: Scope) -> Expr:
         try:
             return _constant_free(_item(node, None, base, "GROUP BY", None), base)
         except ForebayError as error:
-            named_so = [i for i in items if isinstance(node, exp.Column) and not node.args.get("table") and (i.alias or "").lower() == node.name.lower()]
+            named_so = [
+                i for i in items if isinstance(node, exp.Column) and not node.args.get("table") and (
+                    i.alias or "").lower() == node.name.lower()
+            ]
             if error.code != "unknown-column" or not named_so:
                 raise
             item = named_so[0]
@@ -136,19 +148,25 @@ def _by_number(node: exp.Expr, items: list[_Item], base: Scope) -> _Item | None:
     if not isinstance(node, exp.Literal) or node.args.get("is_string"):
         return None
     if not str(node.this).isdigit() or not 1 <= int(node.this) <= len(items):
-        raise base.error("wrong-group", f"GROUP BY {node.this}: SELECT has {len(items)} item{'s' if len(items) > 1 else ''}", node,
+        raise base.error("wrong-group",
+                         f"GROUP BY {node.this}: SELECT has {len(items)} item{'s' if len(items) > 1 else ''}", node,
                          "count from 1, or write the expression")
     return items[int(node.this) - 1]
 
 
 def _constant_free(item: _Item, base: Scope) -> Expr:
     if not inputs(item.expr) and item.expr != WINDOW_NAME:
-        raise base.error("wrong-group", "GROUP BY takes expressions of columns, not constants", item.node, "leave the constant out")
+        raise base.error("wrong-group", "GROUP BY takes expressions of columns, not constants", item.node,
+                         "leave the constant out")
     return item.expr
 
 
-def _having(clause: exp.Expr | None, items: list[_Item], groups: tuple[Expr, ...], base: Scope, aggregates: dict[Aggregate, int]) -> _Item | None:
-    """Spark's order: an expression that is grouped by is that, whatever SELECT calls so; only then come SELECT's names."""
+def _having(clause: exp.Expr | None, items: list[_Item], groups: tuple[Expr, ...], base: Scope,
+            aggregates: dict[Aggregate, int]) -> _Item | None:
+    """Spark's order: an expression that is grouped by is that, whatever SELECT calls so.
+
+    Only then come SELECT's names.
+    """
     if clause is None:
         return None
     aliases = {i.alias.lower(): i.expr for i in items if i.alias}
@@ -172,13 +190,15 @@ def _grouped(expr: Expr, groups: tuple[Expr, ...], item: _Item, base: Scope) -> 
     return expr
 
 
-def _named(items: list[_Item], exprs: list[Expr], base: Scope, aggregates: tuple[Aggregate, ...]) -> tuple[tuple[str, Expr], ...]:
+def _named(items: list[_Item], exprs: list[Expr], base: Scope, aggregates: tuple[Aggregate,
+                                                                                 ...]) -> tuple[tuple[str, Expr], ...]:
     """Result columns; names are distinct whatever their case."""
     taken: set[str] = set()
     outputs = []
     for number, (item, expr) in enumerate(zip(items, exprs), 1):
         if is_bare_null(expr):
-            raise base.error("type-mismatch", "NULL alone has no type that a result column could have", item.node, "give it one: CAST(NULL AS INT)")
+            raise base.error("type-mismatch", "NULL alone has no type that a result column could have", item.node,
+                             "give it one: CAST(NULL AS INT)")
         name = item.alias or _plain_name(item, aggregates, number)
         if item.starred and name.lower() in taken and isinstance(expr, Column):
             name = f"{base.inputs[expr.input].alias}_{name}"
@@ -190,10 +210,13 @@ def _named(items: list[_Item], exprs: list[Expr], base: Scope, aggregates: tuple
 
 def _check_name(name: str, item: _Item, taken: set[str], base: Scope) -> None:
     if name.lower() in taken:
-        raise base.error("repeated-column", f"two result columns are called {name}", item.node, f"name one of them: … AS {name}2")
+        raise base.error("repeated-column", f"two result columns are called {name}", item.node,
+                         f"name one of them: … AS {name}2")
     if name.lower() in RESERVED or not re.fullmatch(r"[^\W\d_]\w*", name):
-        reason = "is kept for forebay's own columns" if name.lower() in RESERVED or name.startswith("_") else "is not a plain name"
-        raise base.error("reserved-name" if "kept" in reason else "bad-name", f"a result column cannot be called {name!r}: it {reason}", item.node,
+        reason = "is kept for forebay's own columns" if name.lower() in RESERVED or name.startswith(
+            "_") else "is not a plain name"
+        raise base.error("reserved-name" if "kept" in reason else "bad-name",
+                         f"a result column cannot be called {name!r}: it {reason}", item.node,
                          "give it another name with AS: a letter, then letters, digits and _")
 
 
@@ -211,5 +234,6 @@ def _plain_name(item: _Item, aggregates: tuple[Aggregate, ...], number: int) -> 
         return f"{name}_{argument.name}" if isinstance(argument, Column) else name
     if isinstance(item.node, exp.Anonymous):
         only = [a for a in expr.args if not isinstance(a, Literal)] if isinstance(expr, Call) else []
-        return f"{item.node.name.lower()}_{only[0].name}" if len(only) == 1 and isinstance(only[0], Column) else item.node.name.lower()
+        return f"{item.node.name.lower()}_{only[0].name}" if len(only) == 1 and isinstance(
+            only[0], Column) else item.node.name.lower()
     return f"column{number}"

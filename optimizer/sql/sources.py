@@ -1,4 +1,7 @@
-"""FROM as inputs: each entry's stream or relation, window and alias, and the conditions of JOIN … ON and USING; what is asked is read elsewhere."""
+"""FROM as inputs: each entry's stream or relation, window and alias, and the conditions of JOIN … ON and USING.
+
+What is asked is read elsewhere.
+"""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -18,7 +21,9 @@ MOST_INPUTS = 32
 
 @dataclass(frozen=True)
 class From:
-    """`conditions` are ON's, `using` (input number, column names) of JOIN … USING, `starts` where each input stands in the text."""
+    """`conditions` are ON's, `using` (input number, column names) of JOIN … USING, `starts` where each input stands in
+    the text.
+    """
 
     inputs: tuple[Input, ...]
     conditions: tuple[exp.Expr, ...]
@@ -41,7 +46,9 @@ def inputs(select: exp.Select, source: Source, catalog: Catalog) -> From:
         raise ForebayError("no-stream", "the query reads no stream", hint="write SELECT … FROM stream [WINDOW 1 HOUR]")
     joins = select.args.get("joins") or []
     if len(joins) >= MOST_INPUTS:
-        raise source.error("too-many-inputs", f"a query joins at most {MOST_INPUTS} inputs, this one has {len(joins) + 1}", offset(joins[MOST_INPUTS - 1]))
+        raise source.error("too-many-inputs",
+                           f"a query joins at most {MOST_INPUTS} inputs, this one has {len(joins) + 1}",
+                           offset(joins[MOST_INPUTS - 1]))
     entries = [_entry(node, source) for node in (clause.this, *(j.this for j in joins))]
     _distinct(entries, source)
     windows = _owners(entries, source, source.windows)
@@ -62,18 +69,24 @@ def inputs(select: exp.Select, source: Source, catalog: Catalog) -> From:
 def _entry(node: exp.Expr, source: Source) -> _Entry:
     if not isinstance(node, exp.Table):
         what = "subqueries are" if isinstance(node, (exp.Subquery, exp.Select)) else f"{described(node)} is"
-        raise source.error("not-supported", f"{what} not accepted in FROM", offset(node), "FROM lists streams and relations")
+        raise source.error("not-supported", f"{what} not accepted in FROM", offset(node),
+                           "FROM lists streams and relations")
     if node.args.get("db"):
-        quoted = node.this.args.get("quoted") and node.text("db").lower() in ("parquet", "csv", "json", "orc", "text", "delta", "avro", "binaryfile")
+        quoted = node.this.args.get("quoted") and node.text("db").lower() in ("parquet", "csv", "json", "orc", "text",
+                                                                              "delta", "avro", "binaryfile")
         what = "tables by path are" if quoted else f"the qualified name {node.text('db')}.{node.name} is"
-        raise source.error("not-supported", f"{what} not accepted", offset(node), "FROM lists streams and relations of the pipeline by their names")
+        raise source.error("not-supported", f"{what} not accepted", offset(node),
+                           "FROM lists streams and relations of the pipeline by their names")
     if not isinstance(node.this, exp.Identifier):
-        raise source.error("not-supported", "table functions are not accepted in FROM", offset(node), "FROM lists streams and relations")
+        raise source.error("not-supported", "table functions are not accepted in FROM", offset(node),
+                           "FROM lists streams and relations")
     alias = node.args.get("alias")
     if more := extras(node, ("this", "alias")) or (extras(alias, ("this",)) if alias else []):
-        raise source.error("not-supported", f"{', '.join(more).upper()} is not accepted after {node.name}", offset(node))
+        raise source.error("not-supported", f"{', '.join(more).upper()} is not accepted after {node.name}",
+                           offset(node))
     marks = [node.this, *([alias.this] if alias else [])]
-    return _Entry(node.name, alias.name if alias else node.name, int(node.this.meta["start"]), tuple(int(m.meta["end"]) + 1 for m in marks))
+    return _Entry(node.name, alias.name if alias else node.name, int(node.this.meta["start"]),
+                  tuple(int(m.meta["end"]) + 1 for m in marks))
 
 
 def _distinct(entries: list[_Entry], source: Source) -> None:
@@ -90,13 +103,16 @@ def _check_stamp(stamp: Lifted | None, made: Input, source: Source) -> None:
     if stamp is None:
         return
     if made.event_time is None:
-        raise source.error("wrong-event-time", f"{made.source} is no stream and has no event time", stamp.start, "leave TIMESTAMP BY out")
+        raise source.error("wrong-event-time", f"{made.source} is no stream and has no event time", stamp.start,
+                           "leave TIMESTAMP BY out")
     if stamp.content.strip("`").rpartition(".")[2].strip().lower() != made.event_time.lower():
-        raise source.error("wrong-event-time", f"the event time of {made.source} is {made.event_time}, not {stamp.content}", stamp.start,
-                           f"write TIMESTAMP BY {made.event_time}, or leave it out; forebay.yml says which column it is")
+        raise source.error(
+            "wrong-event-time", f"the event time of {made.source} is {made.event_time}, not {stamp.content}",
+            stamp.start, f"write TIMESTAMP BY {made.event_time}, or leave it out; forebay.yml says which column it is")
 
 
-def _owners(entries: list[_Entry], source: Source, parts: tuple[Lifted, ...], what: str = "a window") -> dict[int, Lifted | None]:
+def _owners(entries: list[_Entry], source: Source, parts: tuple[Lifted, ...],
+            what: str = "a window") -> dict[int, Lifted | None]:
     """Which entry each window (or TIMESTAMP BY) belongs to: the one whose name or alias it directly follows."""
     owners: dict[int, Lifted | None] = dict.fromkeys(range(len(entries)))
     for lifted in parts:
@@ -104,10 +120,11 @@ def _owners(entries: list[_Entry], source: Source, parts: tuple[Lifted, ...], wh
         owner = max(before, key=lambda i: entries[i].start, default=None)
         ends = [e for e in entries[owner].ends if e <= lifted.start] if owner is not None else []
         if owner is None or not ends or source.plain[max(ends):lifted.start].strip():
-            raise source.error("bad-window", f"{what} stands directly after a stream or its alias in FROM", lifted.start,
-                               "for instance FROM views AS v [WINDOW 1 HOUR]")
+            raise source.error("bad-window", f"{what} stands directly after a stream or its alias in FROM",
+                               lifted.start, "for instance FROM views AS v [WINDOW 1 HOUR]")
         if owners[owner] is not None:
-            raise source.error("bad-window", f"{entries[owner].alias} has {what} twice", lifted.start, "read the stream twice, under two aliases")
+            raise source.error("bad-window", f"{entries[owner].alias} has {what} twice", lifted.start,
+                               "read the stream twice, under two aliases")
         owners[owner] = lifted
     return owners
 
@@ -130,7 +147,8 @@ def _input(entry: _Entry, lifted: Lifted | None, source: Source, catalog: Catalo
 def _window(entry: _Entry, lifted: Lifted | None, source: Source, batch: int) -> Window:
     if source.set:
         if lifted is not None:
-            raise source.error("bad-window", f"{entry.name} has a window, and Windows(…) gives the query several", lifted.start, "use one of the two forms")
+            raise source.error("bad-window", f"{entry.name} has a window, and Windows(…) gives the query several",
+                               lifted.start, "use one of the two forms")
         return envelope(source, batch)
     if lifted is None:
         raise source.error("no-window", f"stream {entry.name} needs a window", entry.start,
@@ -142,7 +160,10 @@ def _window(entry: _Entry, lifted: Lifted | None, source: Source, batch: int) ->
 
 
 def _check_join(join: exp.Expr, source: Source) -> None:
-    """A comma or [INNER] JOIN with ON or USING; others would need rows that have no partner, or have none to hang on."""
+    """A comma or [INNER] JOIN with ON or USING.
+
+    Others would need rows that have no partner, or have none to hang on.
+    """
     start = int(join.this.this.meta["start"])
     comma = source.plain[:start].rstrip().endswith(",")
     kind = " ".join(str(join.args[k]).upper() for k in ("method", "side", "kind") if join.args.get(k))
@@ -150,6 +171,11 @@ def _check_join(join: exp.Expr, source: Source) -> None:
         raise source.error("not-supported", f"a join with {', '.join(more).upper()} is not accepted", start)
     if comma or kind in ("", "INNER"):
         return
-    reasons = {"CROSS": "a cross product has no bound", "NATURAL": "a join by equal names changes when a column is added"}
-    reason = reasons.get(kind, "its answer also depends on rows without a partner" if "INNER" not in kind else "its columns are not named")
+    reasons = {
+        "CROSS": "a cross product has no bound",
+        "NATURAL": "a join by equal names changes when a column is added"
+    }
+    reason = reasons.get(
+        kind,
+        "its answer also depends on rows without a partner" if "INNER" not in kind else "its columns are not named")
     raise source.error("not-supported", f"{kind} JOIN is not accepted: {reason}", start, "use JOIN … ON")

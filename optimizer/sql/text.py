@@ -1,4 +1,8 @@
-"""A query's text before the parser sees it: size and characters checked, typography made plain, windows and EVERY lifted out; offsets stay."""
+"""A query's text before the parser sees it: size and characters checked, typography made plain, windows and EVERY
+lifted out.
+
+Offsets stay.
+"""
 from __future__ import annotations
 
 import re
@@ -29,9 +33,11 @@ class Lifted:
 
 @dataclass(frozen=True)
 class Source:
-    """`plain` has the length of `original`, with blanks where `windows`, `every` and comments were; `masked` has x for what is quoted, too.
+    """`plain` has the length of `original`, with blanks where `windows`, `every` and comments were; `masked` has x for
+    what is quoted, too.
 
-    `set`, `stamps` and `ids` are the parts of the multi-window form: Windows(…), TIMESTAMP BY, and where the window's id is named.
+    `set`, `stamps` and `ids` are the parts of the multi-window form: Windows(…), TIMESTAMP BY, and where the window's
+    id is named.
     """
 
     original: str
@@ -59,8 +65,10 @@ def located(text: str, error: ForebayError, offset: int | None) -> ForebayError:
 def read(text: str) -> Source:
     """The text, checked and made plain."""
     if len(text) > MOST_CHARACTERS:
-        raise located(text, ForebayError("query-too-long", f"the query has {len(text):,} characters", hint=f"at most {MOST_CHARACTERS:,} are accepted"),
-                      MOST_CHARACTERS)
+        raise located(
+            text,
+            ForebayError("query-too-long", f"the query has {len(text):,} characters",
+                         hint=f"at most {MOST_CHARACTERS:,} are accepted"), MOST_CHARACTERS)
     plain, masked = _Scan(text).run()
     _check_depth(text, masked)
     plain, masked = _trim_semicolons(text, plain, masked)
@@ -82,7 +90,10 @@ def _blank(text: str, start: int, end: int) -> str:
 
 
 class _Scan:
-    """One pass over the text; `plain` goes to the parser, `masked` is the same with the content of quotes replaced, for looking at."""
+    """One pass over the text.
+
+    `plain` goes to the parser, `masked` is the same with the content of quotes replaced, for looking at.
+    """
 
     def __init__(self, text: str) -> None:
         self.text, self.at = text, 0
@@ -127,7 +138,8 @@ class _Scan:
     def _comment_end(self) -> int:
         """Bracketed comments nest, as in Spark."""
         if self.text.startswith("/*+", self.at):
-            raise self._error("hint", "hints are not accepted", "leave the /*+ … */ out: plans are chosen by forebay, see `forebay pin`")
+            raise self._error("hint", "hints are not accepted",
+                              "leave the /*+ … */ out: plans are chosen by forebay, see `forebay pin`")
         depth, start = 0, self.at
         for match in re.compile(r"/\*|\*/").finditer(self.text, start):
             depth += 1 if match[0] == "/*" else -1
@@ -136,7 +148,10 @@ class _Scan:
         raise self._error("syntax", "a comment is not closed", "end it with */")
 
     def _quoted(self, opening: str) -> None:
-        """A string or a quoted identifier; a doubled quote inside a string is written as an escaped one, which has the same length."""
+        """A string or a quoted identifier.
+
+        A doubled quote inside a string is written as an escaped one, which has the same length.
+        """
         start, closing = self.at, _QUOTES[opening]
         mark = _PLAIN.get(opening, opening)
         self._keep(mark, mark)
@@ -157,7 +172,8 @@ class _Scan:
 
     def _escape(self, following: str) -> None:
         if not following or following not in _ESCAPES:
-            raise self._error("bad-literal", f"\\{following} is not an escape", "known are \\n \\t \\r \\\\ \\' \\\" \\% and \\_")
+            raise self._error("bad-literal", f"\\{following} is not an escape",
+                              "known are \\n \\t \\r \\\\ \\' \\\" \\% and \\_")
         self._keep("\\", "x")
         self._keep(following, "x")
 
@@ -171,7 +187,8 @@ class _Scan:
 
     def _refuse_control(self, char: str) -> None:
         if (ord(char) < 32 and char not in "\t\r\n") or 127 <= ord(char) < 160 or 0xD800 <= ord(char) < 0xE000:
-            raise self._error("bad-character", f"a control character (U+{ord(char):04X}) is not accepted", "tab and line ends are")
+            raise self._error("bad-character", f"a control character (U+{ord(char):04X}) is not accepted",
+                              "tab and line ends are")
 
     def _error(self, code: str, message: str, hint: str | None = None) -> ForebayError:
         return located(self.text, ForebayError(code, message, hint=hint), self.at)
@@ -182,7 +199,10 @@ def _check_depth(text: str, masked: str) -> None:
     for match in re.finditer(r"[()]", masked):
         depth += 1 if match[0] == "(" else -1
         if depth > MOST_PARENTHESES:
-            raise located(text, ForebayError("query-too-deep", f"more than {MOST_PARENTHESES} nested parentheses", hint="write it with fewer"), match.start())
+            raise located(
+                text,
+                ForebayError("query-too-deep", f"more than {MOST_PARENTHESES} nested parentheses",
+                             hint="write it with fewer"), match.start())
 
 
 def _trim_semicolons(text: str, plain: str, masked: str) -> tuple[str, str]:
@@ -190,7 +210,10 @@ def _trim_semicolons(text: str, plain: str, masked: str) -> tuple[str, str]:
     end = len(masked.rstrip(" \t\r\n;"))
     found = masked.find(";", 0, end)
     if found >= 0:
-        raise located(text, ForebayError("several-statements", "a query is one SELECT; ';' begins another statement", hint="one query a file"), found)
+        raise located(
+            text,
+            ForebayError("several-statements", "a query is one SELECT; ';' begins another statement",
+                         hint="one query a file"), found)
     return plain[:end] + plain[end:].replace(";", " "), masked[:end] + masked[end:].replace(";", " ")
 
 
@@ -201,8 +224,12 @@ def _windows(text: str, plain: str, masked: str) -> list[Lifted]:
             continue
         bracket = re.compile(r"\[\s*WINDOW\b([^\[\]]*)\]", re.IGNORECASE).match(masked, match.start())
         if not bracket:
-            raise located(text, ForebayError("bad-window", f"{match[0]!r} is not a window", hint="a window is [WINDOW 1 HOUR], [WINDOW 1 HOUR TUMBLING], "
-                                             "[WINDOW 1 HOUR SLIDE 10 MINUTES] or [WINDOW UNTIL NOW]"), match.start())
+            raise located(
+                text,
+                ForebayError(
+                    "bad-window", f"{match[0]!r} is not a window",
+                    hint="a window is [WINDOW 1 HOUR], [WINDOW 1 HOUR TUMBLING], "
+                    "[WINDOW 1 HOUR SLIDE 10 MINUTES] or [WINDOW UNTIL NOW]"), match.start())
         at = bracket.end()
         found.append(Lifted(match.start(), at, plain[bracket.start(1):bracket.end(1)]))
     return found
@@ -215,5 +242,8 @@ def _every(text: str, plain: str, masked: str, windows: tuple[Lifted, ...]) -> L
     misplaced = match and any(w.start > match.start() for w in windows)
     if unfinished or misplaced:
         start = next(m.start() for m in (match, unfinished) if m)
-        raise located(text, ForebayError("bad-every", "EVERY is the last clause and takes a length", hint="for instance EVERY 1 HOUR"), start)
+        raise located(
+            text,
+            ForebayError("bad-every", "EVERY is the last clause and takes a length", hint="for instance EVERY 1 HOUR"),
+            start)
     return Lifted(match.start(), match.end(), plain[match.start():match.end()]) if match else None

@@ -28,10 +28,11 @@ class Plus(exp.Unary):
 
 
 class _Parser(SparkParser):
-    """Every function keeps the name it was written with, so that the allow-list is a list of names; what binds how tightly is Spark's own grammar.
+    """Every function keeps the name it was written with, so that the allow-list is a list of names; what binds how
+    tightly is Spark's own grammar.
 
-    There || is on one level with + and -, all comparisons are on one level, and after them stands at most one predicate (IS, IN, LIKE, BETWEEN);
-    NOT is no operand."""
+    There || is on one level with + and -, all comparisons are on one level, and after them stands at most one predicate
+    (IS, IN, LIKE, BETWEEN); NOT is no operand."""
 
     FUNCTIONS = {}
     FUNCTION_PARSERS = {name: SparkParser.FUNCTION_PARSERS[name] for name in ("CAST", "TRY_CAST")}
@@ -56,7 +57,8 @@ class _Parser(SparkParser):
         self.nested += 1
         try:
             if self.nested > MOST_NESTED:
-                raise ForebayError("query-too-deep", "the query is nested too deeply", hint="use fewer nested expressions")
+                raise ForebayError("query-too-deep", "the query is nested too deeply",
+                                   hint="use fewer nested expressions")
             return parse() if self.nested % NESTED_A_STACK else _on_another_stack(parse)
         finally:
             self.nested -= 1
@@ -86,8 +88,10 @@ class _Parser(SparkParser):
     def _parse_is(self, this: exp.Expr | None) -> exp.Expr | None:
         negated = self._match(TokenType.NOT)
         if self._match_text_seq("DISTINCT", "FROM"):
-            return self.expression((exp.NullSafeEQ if negated else exp.NullSafeNEQ)(this=this, expression=self._parse_comparison()))
-        predicate = self.expression(exp.Is(this=this, expression=self._parse_null() or self._parse_boolean() or self._parse_bitwise()))
+            return self.expression(
+                (exp.NullSafeEQ if negated else exp.NullSafeNEQ)(this=this, expression=self._parse_comparison()))
+        predicate = self.expression(
+            exp.Is(this=this, expression=self._parse_null() or self._parse_boolean() or self._parse_bitwise()))
         return self.expression(exp.Not(this=predicate)) if negated else predicate
 
 
@@ -111,14 +115,18 @@ def _on_another_stack(parse: Callable[[], exp.Expr | None]) -> exp.Expr | None:
 
 
 # After these a minus is a sign.
-_BEFORE_SIGN = {TokenType.L_PAREN, TokenType.COMMA, TokenType.SELECT, TokenType.WHERE, TokenType.ON, TokenType.HAVING, TokenType.GROUP_BY, TokenType.ORDER_BY,
-                TokenType.AND, TokenType.OR, TokenType.NOT, TokenType.CASE, TokenType.WHEN, TokenType.THEN, TokenType.ELSE, TokenType.BETWEEN, TokenType.LIKE,
-                TokenType.INTERVAL, TokenType.FROM, TokenType.DISTINCT, *_Parser.TERM, *_Parser.FACTOR, *_Parser.COMPARISON}
+_BEFORE_SIGN = {
+    TokenType.L_PAREN, TokenType.COMMA, TokenType.SELECT, TokenType.WHERE, TokenType.ON, TokenType.HAVING,
+    TokenType.GROUP_BY, TokenType.ORDER_BY, TokenType.AND, TokenType.OR, TokenType.NOT, TokenType.CASE, TokenType.WHEN,
+    TokenType.THEN, TokenType.ELSE, TokenType.BETWEEN, TokenType.LIKE, TokenType.INTERVAL, TokenType.FROM,
+    TokenType.DISTINCT, *_Parser.TERM, *_Parser.FACTOR, *_Parser.COMPARISON
+}
 
 
 def _tokens(source: Source) -> list[Token]:
-    """The text's tokens, each number whole: with its suffix (7L), which sqlglot makes a cast of, and with its sign where it has one.
-    To Spark -7 is a constant wherever no operand stands before it: -128Y is a TINYINT, -7::string is '-7'."""
+    """The text's tokens, each number whole: with its suffix (7L), which sqlglot makes a cast of, and with its sign
+    where it has one. To Spark -7 is a constant wherever no operand stands before it: -128Y is a TINYINT, -7::string is
+    '-7'."""
     whole: list[Token] = []
     rest = SPARK.tokenize(source.plain)
     i = 0
@@ -139,15 +147,17 @@ def _number(text: str, token: Token, start: int) -> Token:
 
 
 def _signed(before: list[Token]) -> bool:
-    return bool(before) and before[-1].token_type == TokenType.DASH and (len(before) == 1 or before[-2].token_type in _BEFORE_SIGN)
+    return bool(before) and before[-1].token_type == TokenType.DASH and (len(before) == 1
+                                                                         or before[-2].token_type in _BEFORE_SIGN)
 
 
 def tree(source: Source) -> exp.Select:
     """The one SELECT of the text."""
     if not re.match(r"\s*SELECT\b", source.plain, re.IGNORECASE):
         start = len(source.plain) - len(source.plain.lstrip())
-        raise source.error("not-a-select", "a query is one SELECT statement" if source.plain.strip() else "the query is empty", start,
-                           "write SELECT … FROM stream [WINDOW 1 HOUR]; other statements, WITH and VALUES are not accepted")
+        raise source.error(
+            "not-a-select", "a query is one SELECT statement" if source.plain.strip() else "the query is empty", start,
+            "write SELECT … FROM stream [WINDOW 1 HOUR]; other statements, WITH and VALUES are not accepted")
     _check_commas(source)
     _check_joins(source)
     try:
@@ -155,9 +165,12 @@ def tree(source: Source) -> exp.Select:
     except ParseError as error:
         raise _syntax(source, error) from None
     except RecursionError:
-        raise ForebayError("query-too-deep", "the query is nested too deeply", hint="use fewer nested expressions") from None
-    except (SqlglotError, AttributeError, IndexError, KeyError, TypeError, ValueError):     # the parser's own slips on hostile text
-        raise ForebayError("syntax", "the query cannot be read", hint="write plain Spark SQL: SELECT … FROM … WHERE … GROUP BY … HAVING …") from None
+        raise ForebayError("query-too-deep", "the query is nested too deeply",
+                           hint="use fewer nested expressions") from None
+    # the parser's own slips on hostile text
+    except (SqlglotError, AttributeError, IndexError, KeyError, TypeError, ValueError):
+        raise ForebayError("syntax", "the query cannot be read",
+                           hint="write plain Spark SQL: SELECT … FROM … WHERE … GROUP BY … HAVING …") from None
     if len(found) != 1 or not isinstance(found[0], exp.Select):
         second = re.search(r"\b(?:UNION|EXCEPT|MINUS|INTERSECT)\b", source.masked, re.IGNORECASE)
         raise source.error("not-a-select", "a query is one SELECT statement", second.start() if second else None,
@@ -167,15 +180,18 @@ def tree(source: Source) -> exp.Select:
 
 def _check_commas(source: Source) -> None:
     """The parser forgives a comma with nothing before or after it; Spark does not."""
-    lone = re.search(r"(?:\b(?:SELECT|FROM|BY)|\(|,)\s*(,)|(,)\s*(?:\)|\b(?:FROM|WHERE|GROUP|HAVING)\b|\Z)", source.masked, re.IGNORECASE)
+    lone = re.search(r"(?:\b(?:SELECT|FROM|BY)|\(|,)\s*(,)|(,)\s*(?:\)|\b(?:FROM|WHERE|GROUP|HAVING)\b|\Z)",
+                     source.masked, re.IGNORECASE)
     if lone:
-        raise source.error("syntax", "a comma stands alone", lone.start(1 if lone[1] else 2), "leave it out, or add what it separates")
+        raise source.error("syntax", "a comma stands alone", lone.start(1 if lone[1] else 2),
+                           "leave it out, or add what it separates")
 
 
 def _check_joins(source: Source) -> None:
     """JOIN without a condition is refused.
 
-    It is refused here because the parser reads it as ON TRUE, and tries every nesting of several, which takes 2^n steps.
+    It is refused here because the parser reads it as ON TRUE, and tries every nesting of several, which takes 2^n
+    steps.
     """
     words = list(re.finditer(r"\b(?:(?:CROSS|NATURAL)\s+)?JOIN\b|\bON\b|\bUSING\b", source.masked, re.IGNORECASE))
     kinds = [w[0].upper() for w in words] + ["END"]
@@ -191,7 +207,9 @@ def _syntax(source: Source, error: ParseError) -> ForebayError:
     said = f"the query cannot be read at {word!r}" if word.strip() else "the query ends too early or cannot be read"
     details = str(first.get("description") or "").rstrip(".")
     expected = f": {details[0].lower()}{details[1:]}" if details.startswith("Expecting") else ""
-    return ForebayError("syntax", said + expected, line, max(column, 1) if line else None, "write plain Spark SQL: SELECT … FROM … WHERE … GROUP BY … HAVING …")
+    return ForebayError("syntax", said + expected, line,
+                        max(column, 1) if line else None,
+                        "write plain Spark SQL: SELECT … FROM … WHERE … GROUP BY … HAVING …")
 
 
 def offset(node: exp.Expr) -> int | None:

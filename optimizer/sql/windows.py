@@ -21,7 +21,8 @@ def length(count: str, unit: str) -> int:
     if re.fullmatch(r"-[0-9]+|[0-9]{19,}", count):
         raise _impossible(count, unit)
     if not re.fullmatch(r"[0-9]{1,18}", count):
-        raise ForebayError("bad-length", f"{count!r} is not a whole number", hint="use a smaller unit instead of a fraction: 90 MINUTES, not 1.5 HOURS")
+        raise ForebayError("bad-length", f"{count!r} is not a whole number",
+                           hint="use a smaller unit instead of a fraction: 90 MINUTES, not 1.5 HOURS")
     value = int(count) * unit_length
     if not 0 < value <= LONGEST:
         raise _impossible(count, unit)
@@ -29,7 +30,8 @@ def length(count: str, unit: str) -> int:
 
 
 def _impossible(count: str, unit: str) -> ForebayError:
-    wrong = "lengths are positive" if count.startswith("-") or not count.strip("0") else f"a length is at most {LONGEST // time.DAY:,} days"
+    wrong = "lengths are positive" if count.startswith(
+        "-") or not count.strip("0") else f"a length is at most {LONGEST // time.DAY:,} days"
     return ForebayError("bad-length", f"a length of {count[:40]} {unit} is not possible", hint=wrong)
 
 
@@ -52,12 +54,15 @@ def every(content: str, batch: int) -> int:
     _, count, unit = content.split()
     value = length(count, unit)
     if value % batch:
-        raise ForebayError("bad-every", "EVERY must be a multiple of the batch", hint=f"{value / 1_000_000:g} s is not a multiple of {batch / 1_000_000:g} s")
+        raise ForebayError("bad-every", "EVERY must be a multiple of the batch",
+                           hint=f"{value / 1_000_000:g} s is not a multiple of {batch / 1_000_000:g} s")
     return value
 
 
 def default_every(windows: tuple[Window, ...], batch: int) -> int:
-    """The coarsest slide among tumbling and hopping windows if there are only those and every slide divides it, else the batch."""
+    """The coarsest slide among tumbling and hopping windows if there are only those and every slide divides it, else
+    the batch.
+    """
     slides = [w.range if w.kind == "tumbling" else w.slide for w in windows if w.kind in ("tumbling", "hopping")]
     if len(slides) == len(windows) and all(max(slides) % s == 0 for s in slides):
         return max(slides)

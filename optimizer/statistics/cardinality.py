@@ -1,8 +1,10 @@
-"""How many rows stand where in a plan: rows that come and leave, sets, partials in state, joins and their groups, from what was observed; no cost here.
+"""How many rows stand where in a plan: rows that come and leave, sets, partials in state, joins and their groups, from
+what was observed; no cost here.
 
-Distinct combinations in n rows are D(n) = M·(1 − e^(−n/M)) (Cardenas, as in optimizer.statistics.observed). A join's size is Π sizes × Π over its equality
-classes of θ_C = Σ_k Π_i share_i(k) / share, k over its sample and its heavy keys: the chance that one row of each operand agree. Of merged partials
-of n rows, key k with share r of the rows and q of the M combinations has qM·(1 − e^(−rn/qM)): between r for few rows and q for many.
+Distinct combinations in n rows are D(n) = M·(1 − e^(−n/M)) (Cardenas, as in optimizer.statistics.observed). A join's
+size is Π sizes × Π over its equality classes of θ_C = Σ_k Π_i share_i(k) / share, k over its sample and its heavy keys:
+the chance that one row of each operand agree. Of merged partials of n rows, key k with share r of the rows and q of the
+M combinations has qM·(1 − e^(−rn/qM)): between r for few rows and q for many.
 """
 from __future__ import annotations
 
@@ -19,12 +21,15 @@ from optimizer.statistics.observed import ClassObserved, Observed
 
 UNBOUNDED = 1e12       # combinations of which none was seen twice, at most
 SATURATED = 0.04       # D/n below which all of M was seen: e^(−25) of it was not
-MERGED = 24      # files of a state set before maintenance merges them (jobs.maintenance.compact.STATE_FILES); partials that end together become one
+# files of a state set before maintenance merges them (jobs.maintenance.compact.STATE_FILES); partials that end together
+# become one
+MERGED = 24
 
 
 @dataclass(frozen=True)
 class Operand:
-    """What stands for an input in a join: `Operand(0, 600)` is 600 raw rows, `Operand(0, 90, 100, 600)` 90 partials of them.
+    """What stands for an input in a join: `Operand(0, 600)` is 600 raw rows, `Operand(0, 90, 100, 600)` 90 partials of
+    them.
 
     Partials are those of runs of `run` raw rows each, `raw_rows` in all.
     """
@@ -37,7 +42,10 @@ class Operand:
 
 @dataclass(frozen=True)
 class Flow:
-    """One input at an average boundary. `window`, `came` and `left` are rows that pass its selections, `read` and `arriving` those before them."""
+    """One input at an average boundary.
+
+    `window`, `came` and `left` are rows that pass its selections, `read` and `arriving` those before them.
+    """
 
     read: float
     window: float
@@ -71,7 +79,10 @@ class Sizes:
     _orders: dict[object, tuple[Operand, ...]] = field(default_factory=dict, compare=False, repr=False)
 
     def join(self, operands: Sequence[Operand]) -> float:
-        """Joined rows of the operands; all inputs together are scaled to the fan-out where a plan has counted it (residuals, dependent classes)."""
+        """Joined rows of the operands.
+
+        All inputs together are scaled to the fan-out where a plan has counted it (residuals, dependent classes).
+        """
         found = self._independent(operands)
         return found * self.correction() if len(operands) == len(self.flows) else found
 
@@ -88,7 +99,10 @@ class Sizes:
         return tuple(self.join(operands[:n]) for n in range(1, len(operands) + 1))
 
     def ordered(self, operands: Sequence[Operand]) -> tuple[Operand, ...]:
-        """Left-deep, from the pair with the fewest joined rows, then whatever leaves the fewest; only along equalities."""
+        """Left-deep, from the pair with the fewest joined rows, then whatever leaves the fewest.
+
+        Only along equalities.
+        """
         if len(operands) < 3:
             return tuple(operands)
         key = tuple(operands)
@@ -127,7 +141,8 @@ class Sizes:
     def _independent(self, operands: Sequence[Operand]) -> float:
         key = tuple(operands)
         if key not in self._known:
-            self._known[key] = prod(o.rows for o in operands) * prod(self._agree(c, operands) for c in range(len(self.shape.keys)))
+            self._known[key] = prod(o.rows for o in operands) * prod(
+                self._agree(c, operands) for c in range(len(self.shape.keys)))
         return cast(float, self._known[key])
 
     def _group_law(self) -> float:
@@ -156,7 +171,8 @@ class Sizes:
             known = self.observed.classes[c]
             parts = (known, known.heavy) if known.heavy else (known,)
             seen = known.rows or known.combinations
-            self._known[key] = min(sum(self._met(c, part, inside) for part in parts), 1.0) if seen else known.keys ** (1 - len(inside))
+            self._known[key] = min(sum(
+                self._met(c, part, inside) for part in parts), 1.0) if seen else known.keys ** (1 - len(inside))
         return cast(float, self._known[key])
 
     def _met(self, c: int, part: ClassObserved, inside: Sequence[tuple[int, float | None]]) -> float:
@@ -195,7 +211,10 @@ def population(rows: float, distinct: float) -> float:
 
 
 def shares(known: ClassObserved, i: int, combinations: float, run: float | None) -> tuple[float, ...]:
-    """Each sampled key's share of input i's rows, or of the partials that runs of `run` rows are merged to; alike for all keys where nothing is known."""
+    """Each sampled key's share of input i's rows, or of the partials that runs of `run` rows are merged to.
+
+    Alike for all keys where nothing is known.
+    """
     rows = known.rows.get(i)
     if rows is None:
         size = max((len(v) for v in (*known.rows.values(), *known.combinations.values())), default=0)
@@ -211,14 +230,20 @@ def sizes(query: Query, observed: Observed) -> Sizes:
     """The flows of all inputs, after checking that the statistics are the query's."""
     asked = shape(query)
     if len(observed.inputs) != len(query.inputs) or len(observed.classes) != len(asked.keys):
-        raise ForebayError("bad-statistics", f"statistics of {len(observed.inputs)} inputs and {len(observed.classes)} join keys for a query of "
-                           f"{len(query.inputs)} and {len(asked.keys)}", hint="expected one entry an input in FROM order, and one an equality class")
+        raise ForebayError(
+            "bad-statistics",
+            f"statistics of {len(observed.inputs)} inputs and {len(observed.classes)} join keys for a query of "
+            f"{len(query.inputs)} and {len(asked.keys)}",
+            hint="expected one entry an input in FROM order, and one an equality class")
     return Sizes(asked, observed, tuple(flow(asked, observed, i) for i in range(len(query.inputs))),
                  tuple(frozenset(i for i, _ in members) for members in asked.keys))
 
 
 def flow(asked: Shape, observed: Observed, i: int) -> Flow:
-    """Input i between two boundaries of the query (EVERY). Windows differ in their rows and in what leaves, on average what came: all but `UNTIL NOW`."""
+    """Input i between two boundaries of the query (EVERY).
+
+    Windows differ in their rows and in what leaves, on average what came: all but `UNTIL NOW`.
+    """
     known, declared = observed.inputs[i], asked.query.inputs[i]
     window, passing = declared.window, known.rows * known.selectivity
     own = raw_columns(asked, i)
@@ -233,7 +258,8 @@ def flow(asked: Shape, observed: Observed, i: int) -> Flow:
     pane = _partials(asked, observed, i, run)
     by_pane = max(panes * pane, merged)
     stored = min(by_pane, merged + MERGED / 2 * pane) if window.kind in ("landmark", "tumbling") else by_pane
-    return Flow(known.rows, passing, arriving, came, 0.0 if window.kind == "landmark" else came, panes, pane if came > 0 else 0.0, stored, by_pane, merged,
+    return Flow(known.rows, passing, arriving, came, 0.0 if window.kind == "landmark" else came, panes,
+                pane if came > 0 else 0.0, stored, by_pane, merged,
                 len(own) - timed, timed, timed or known.late > 0 or _odd(asked, i) > 0)
 
 
@@ -244,9 +270,12 @@ def _odd(asked: Shape, i: int) -> float:
 
 
 def _partials(asked: Shape, observed: Observed, i: int, rows: float) -> float:
-    """Of one boundary's rows, by attributes and interval: late rows leave earlier, and a length that EVERY does not divide has two ends a boundary."""
+    """Of one boundary's rows, by attributes and interval: late rows leave earlier, and a length that EVERY does not
+    divide has two ends a boundary.
+    """
     known = observed.inputs[i]
     most = known.combinations if asked.attributes[i] else 1.0
     odd = _odd(asked, i)
     timely = rows * (1 - known.late)
-    return distinct(most, timely * (1 - odd)) + (distinct(most, timely * odd) if odd else 0.0) + (distinct(most, rows * known.late) if known.late else 0.0)
+    return distinct(most, timely * (1 - odd)) + (distinct(most, timely * odd) if odd else 0.0) + (distinct(
+        most, rows * known.late) if known.late else 0.0)

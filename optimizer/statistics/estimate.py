@@ -1,4 +1,5 @@
-"""From samples of a query's last batches to what the optimizer prices with (Observed): unions of samples, weighted by age; numbers only.
+"""From samples of a query's last batches to what the optimizer prices with (Observed): unions of samples, weighted by
+age; numbers only.
 
 Only samples since the last change are used: an old one that contradicts a newer one says nothing of the future.
 """
@@ -32,9 +33,12 @@ def observed(asked: Shape, samples: Sequence[Sample], batch: int) -> Observed | 
     weights = [0.5 ** ((used[0].at - s.at) / batch / HALF_LIFE) for s in used]
     inputs = tuple(_input(asked, i, used, weights) for i in range(len(asked.query.inputs)))
     classes = tuple(_class(asked, c, used, weights, inputs) for c in range(len(asked.keys)))
-    rows = sum(s.inputs[i].rows for i, declared in enumerate(asked.query.inputs) for s in (used if declared.is_stream else used[:1]))
+    rows = sum(s.inputs[i].rows
+               for i, declared in enumerate(asked.query.inputs)
+               for s in (used if declared.is_stream else used[:1]))
     groups = next((s.groups for s in used if s.groups is not None), None)
-    return Observed(inputs, classes, batch / SECOND, max(groups or 1.0, 1.0), _fanout(used[0], inputs), float(rows), used[0].at)
+    return Observed(inputs, classes, batch / SECOND, max(groups or 1.0, 1.0), _fanout(used[0], inputs), float(rows),
+                    used[0].at)
 
 
 def assumed(asked: Shape, batch: int) -> Observed:
@@ -49,7 +53,8 @@ def assumed(asked: Shape, batch: int) -> Observed:
         even = {i: (1 / VALUES,) for i, _ in asked.keys[c]}
         return ClassObserved(VALUES, 1 / VALUES, even, even)
 
-    return Observed(tuple(map(one, asked.query.inputs)), tuple(alike(c) for c in range(len(asked.keys))), batch / SECOND)
+    return Observed(tuple(map(one, asked.query.inputs)), tuple(alike(c) for c in range(len(asked.keys))),
+                    batch / SECOND)
 
 
 def recent(samples: Sequence[Sample]) -> list[Sample]:
@@ -62,11 +67,15 @@ def alike(newer: Sample, older: Sample) -> bool:
     """Whether rates, selectivities and distinct counts are the same up to noise."""
     if newer.dialect != older.dialect or len(newer.inputs) != len(older.inputs):
         return False
-    return all(_same(a, b, a.seconds or newer.seconds, b.seconds or older.seconds) for a, b in zip(newer.inputs, older.inputs))
+    return all(
+        _same(a, b, a.seconds or newer.seconds, b.seconds or older.seconds) for a, b in zip(newer.inputs, older.inputs))
 
 
 def _same(a: InputSample, b: InputSample, seconds: float, before: float) -> bool:
-    """A relation is the same by its version. Streams are compared by what came in the shorter of both times; distinct counts where these are alike."""
+    """A relation is the same by its version.
+
+    Streams are compared by what came in the shorter of both times; distinct counts where these are alike.
+    """
     if a.version is not None or a.version != b.version:
         return a.version == b.version
     x, y = min(seconds, before) / seconds, min(seconds, before) / before
@@ -83,9 +92,11 @@ def changed(count: float, before: float) -> bool:
 
 
 def distinct_in(found: Smallest, rows: float) -> float:
-    """Distinct values in so many rows. Of a sample the mean rows of its values, or the span of their hashes: whichever errs less.
+    """Distinct values in so many rows. Of a sample the mean rows of its values, or the span of their hashes: whichever
+    errs less.
 
-    The span's relative error is 1/√k (Beyer et al., SIGMOD 2007), that of rows over the mean multiplicity is the multiplicities' spread over its mean, /√k.
+    The span's relative error is 1/√k (Beyer et al., SIGMOD 2007), that of rows over the mean multiplicity is the
+    multiplicities' spread over its mean, /√k.
     """
     counts = [n for n, _ in found.counts.values()]
     if found.complete or not counts:
@@ -99,12 +110,14 @@ def _input(asked: Shape, i: int, used: Sequence[Sample], weights: Sequence[float
     declared, found = asked.query.inputs[i], [s.inputs[i] for s in used]
     if not declared.is_stream:
         newest = found[0]
-        return InputObserved(0.0, float(newest.rows), newest.passing / newest.rows if newest.rows else 1.0, _combinations(found[:1], newest.rows))
+        return InputObserved(0.0, float(newest.rows), newest.passing / newest.rows if newest.rows else 1.0,
+                             _combinations(found[:1], newest.rows))
     rows = sum(w * f.rows for w, f in zip(weights, found))
     rate = rows / sum(w * (f.seconds or s.seconds) for w, f, s in zip(weights, found, used))
     selectivity = sum(w * f.passing for w, f in zip(weights, found)) / rows if rows else 1.0
     late = sum(w * f.late for w, f in zip(weights, found)) / rows if rows else 0.0
-    return InputObserved(rate, _window(declared, rate, found[0]), selectivity, _combinations(found, found[0].window * selectivity), min(late, 1.0))
+    return InputObserved(rate, _window(declared, rate, found[0]), selectivity,
+                         _combinations(found, found[0].window * selectivity), min(late, 1.0))
 
 
 def _window(declared: Input, rate: float, newest: InputSample) -> float:
@@ -130,7 +143,8 @@ def _fanout(newest: Sample, inputs: Sequence[InputObserved]) -> float | None:
     return newest.joined * prod(full.rows / h for full, h in zip(inputs, held))
 
 
-def _class(asked: Shape, c: int, used: Sequence[Sample], weights: Sequence[float], inputs: Sequence[InputObserved]) -> ClassObserved:
+def _class(asked: Shape, c: int, used: Sequence[Sample], weights: Sequence[float],
+           inputs: Sequence[InputObserved]) -> ClassObserved:
     members = [i for i in range(len(asked.query.inputs)) if any(j == i for j, _ in asked.keys[c])]
     sides = {i: _side(asked, c, i, used, weights) for i in members}
     below = min(s.sample.below for s in sides.values())
@@ -145,14 +159,18 @@ def _class(asked: Shape, c: int, used: Sequence[Sample], weights: Sequence[float
     return ClassObserved(found.keys, found.share, found.rows, found.combinations, heavy)
 
 
-def _of(hashes: Sequence[int], keys: float, share: float, sides: dict[int, _Side], inputs: Sequence[InputObserved]) -> ClassObserved:
+def _of(hashes: Sequence[int], keys: float, share: float, sides: dict[int, _Side],
+        inputs: Sequence[InputObserved]) -> ClassObserved:
     rows = {i: tuple(s.rows(h) for h in hashes) for i, s in sides.items()}
     combinations = {i: tuple(s.combinations(h, inputs[i].combinations) for h in hashes) for i, s in sides.items()}
     return ClassObserved(max(keys, 1.0), share, rows, combinations)
 
 
 class _Side:
-    """One input's samples of a class, as shares of its rows; not known of a key outside the sample unless it was watched or frequent."""
+    """One input's samples of a class, as shares of its rows.
+
+    Not known of a key outside the sample unless it was watched or frequent.
+    """
 
     def __init__(self, parts: Sequence[Smallest], passing: Sequence[int], weights: Sequence[float]) -> None:
         self.sample = united(parts, KEYS)
@@ -177,9 +195,13 @@ class _Side:
         return weighed / known if known else 1.0 / max(self.keys, 1.0)
 
     def combinations(self, h: int, of: float) -> float:
-        """Its share of all `of` combinations, from how often its own came again within a batch; as its share of the rows where few did."""
+        """Its share of all `of` combinations, from how often its own came again within a batch.
+
+        As its share of the rows where few did.
+        """
         share = self.rows(h)
-        n, m = self.sample.counts.get(h) or (0, 1)      # of a key in the sample that never came again, there is nothing to see
+        # of a key in the sample that never came again, there is nothing to see
+        n, m = self.sample.counts.get(h) or (0, 1)
         if n == m or share <= 0:
             return share
         seen = [c for part, _, _ in self.parts if (c := _count(part, h))[0]]
@@ -192,8 +214,10 @@ class _Side:
 
     def frequent(self) -> dict[int, float]:
         """Keys with more rows than FREQUENT average ones beyond noise, and their share."""
-        found = {h for part, passing, _ in self.parts for side in (part.counts, part.extra) for h, (n, _) in side.items()
-                 if n > FREQUENT * passing / self.keys + NOISE * sqrt(n)}
+        found = {
+            h for part, passing, _ in self.parts for side in (part.counts, part.extra) for h, (n, _) in side.items()
+            if n > FREQUENT * passing / self.keys + NOISE * sqrt(n)
+        }
         return {h: self.rows(h) for h in found}
 
 

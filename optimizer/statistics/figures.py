@@ -1,4 +1,7 @@
-"""What follows from what was observed, as people read it: overlap, skew, the size of a join; figures of one query, nothing is sampled or priced here."""
+"""What follows from what was observed, as people read it: overlap, skew, the size of a join.
+
+Figures of one query, nothing is sampled or priced here.
+"""
 from __future__ import annotations
 
 from math import prod
@@ -11,16 +14,31 @@ from optimizer.statistics.observed import ClassObserved, Observed
 
 
 def inputs(query: Query, known: Observed) -> list[dict[str, Any]]:
-    """Of each input what was found; of several join keys the one with the most values, distinct combinations as a full window has them."""
+    """Of each input what was found.
+
+    Of several join keys the one with the most values, distinct combinations as a full window has them.
+    """
     asked = shape(query)
     found = []
     for i, (declared, one) in enumerate(zip(query.inputs, known.inputs)):
         mine = [known.classes[c] for c, members in enumerate(asked.keys) if any(j == i for j, _ in members)]
         key = max(mine, key=lambda k: k.keys, default=None)
         combinations = distinct(one.combinations, one.rows * one.selectivity)
-        found.append({"alias": declared.alias, "source": declared.source, "rate": one.rate, "window": one.rows, "selectivity": one.selectivity,
-                      "late": one.late, "combinations": combinations, "keys": key.keys if key else None, "overlap": overlap(key) if key else None,
-                      "heaviest": heaviest(key, i) if key else None, "groups": known.groups, "fanout": fanout(known), "weight": known.weight})
+        found.append({
+            "alias": declared.alias,
+            "source": declared.source,
+            "rate": one.rate,
+            "window": one.rows,
+            "selectivity": one.selectivity,
+            "late": one.late,
+            "combinations": combinations,
+            "keys": key.keys if key else None,
+            "overlap": overlap(key) if key else None,
+            "heaviest": heaviest(key, i) if key else None,
+            "groups": known.groups,
+            "fanout": fanout(known),
+            "weight": known.weight
+        })
     return found
 
 
@@ -36,7 +54,8 @@ def overlap(key: ClassObserved) -> float:
 
 def heaviest(key: ClassObserved, i: int | None = None) -> float:
     """The largest share of an input's rows that one key value has."""
-    return max((share for part, _ in _parts(key) for j, shares in part.rows.items() if i in (None, j) for share in shares), default=0.0)
+    return max((share for part, _ in _parts(key) for j, shares in part.rows.items() if i in (None, j)
+                for share in shares), default=0.0)
 
 
 def agreement(key: ClassObserved) -> float:

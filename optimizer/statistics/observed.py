@@ -1,6 +1,8 @@
-"""What is known of a query's inputs and of how they join: plain numbers per input and equality class, whoever measured them; nothing is derived here.
+"""What is known of a query's inputs and of how they join: plain numbers per input and equality class, whoever measured
+them; nothing is derived here.
 
-Distinct combinations of an input's attributes in n of its rows are taken as D(n) = M·(1 − e^(−n/M)): one number M serves panes, windows and all between.
+Distinct combinations of an input's attributes in n of its rows are taken as D(n) = M·(1 − e^(−n/M)): one number M
+serves panes, windows and all between.
 """
 from __future__ import annotations
 
@@ -12,7 +14,10 @@ from optimizer.errors import ForebayError
 
 @dataclass(frozen=True)
 class InputObserved:
-    """One input. `rate` and `rows` are before its selections, `rows` what its window holds (a relation: all of its rows)."""
+    """One input.
+
+    `rate` and `rows` are before its selections, `rows` what its window holds (a relation: all of its rows).
+    """
 
     rate: float                  # rows a second; 0 for a relation
     rows: float
@@ -21,21 +26,25 @@ class InputObserved:
     late: float = 0.0            # share of rows that came after a boundary they belong to
 
     def __post_init__(self) -> None:
-        for name, least, most in (("rate", 0, 1e12), ("rows", 0, 1e15), ("selectivity", 0, 1), ("combinations", 1, 1e15), ("late", 0, 1)):
+        for name, least, most in (("rate", 0, 1e12), ("rows", 0, 1e15), ("selectivity", 0, 1), ("combinations", 1,
+                                                                                                1e15), ("late", 0, 1)):
             value = getattr(self, name)
             if not isinstance(value, (int, float)) or not least <= value <= most:
-                raise ForebayError("bad-statistics", f"{name} of an input is {value!r}", hint=f"expected a number from {least:g} to {most:g}")
+                raise ForebayError("bad-statistics", f"{name} of an input is {value!r}",
+                                   hint=f"expected a number from {least:g} to {most:g}")
 
 
 @dataclass(frozen=True)
 class ClassObserved:
-    """One equality class of the join, from a sample of its key values that is the same on every input: those with the smallest hashes.
+    """One equality class of the join, from a sample of its key values that is the same on every input: those with the
+    smallest hashes.
 
-    `rows[i][k]` is the share of input i's rows that have the sample's key k, `combinations[i][k]` of its distinct combinations; `share` is how
-    much of all key values the sample holds. So Σ_k Π_i rows[i][k] / share estimates the chance that a row of each input agree, without bias.
+    `rows[i][k]` is the share of input i's rows that have the sample's key k, `combinations[i][k]` of its distinct
+    combinations; `share` is how much of all key values the sample holds. So Σ_k Π_i rows[i][k] / share estimates the
+    chance that a row of each input agree, without bias.
 
-    Where the sample is not of all keys, `heavy` has the most frequent ones, which then are not in the sample: each counted for itself, its share is 1.
-    The chance is the sum of both.
+    Where the sample is not of all keys, `heavy` has the most frequent ones, which then are not in the sample: each
+    counted for itself, its share is 1. The chance is the sum of both.
     """
 
     keys: float
@@ -55,7 +64,8 @@ class ClassObserved:
 
 @dataclass(frozen=True)
 class Observed:
-    """All of a query: `classes` in the order of Shape.keys, `groups` of the answer, `batch` seconds between boundaries at which rows are taken in.
+    """All of a query: `classes` in the order of Shape.keys, `groups` of the answer, `batch` seconds between boundaries
+    at which rows are taken in.
 
     `weight` is how many rows it rests on; 0 says that all of it is assumed. `at` is the last boundary it saw (µs).
     """

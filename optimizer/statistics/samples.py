@@ -1,4 +1,7 @@
-"""What was seen of one batch's rows: counts, and the distinct values with the smallest hashes; mergeable over batches by union. Nothing is estimated here."""
+"""What was seen of one batch's rows: counts, and the distinct values with the smallest hashes.
+
+Mergeable over batches by union. Nothing is estimated here.
+"""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +17,10 @@ Counts = Mapping[int, tuple[int, int]]
 
 @dataclass(frozen=True)
 class Smallest:
-    """By hash: rows, and distinct combinations in them. Every value with a hash below `below` is here; `extra` has some of the others."""
+    """By hash: rows, and distinct combinations in them.
+
+    Every value with a hash below `below` is here; `extra` has some of the others.
+    """
 
     below: int = SPACE
     counts: Counts = field(default_factory=dict)
@@ -32,7 +38,10 @@ class Smallest:
 
 @dataclass(frozen=True)
 class InputSample:
-    """One input's rows that came with a batch. `window` is how many rows its window held then; `held` how many distinct combinations, where state tells."""
+    """One input's rows that came with a batch.
+
+    `window` is how many rows its window held then; `held` how many distinct combinations, where state tells.
+    """
 
     rows: int
     passing: int
@@ -47,7 +56,10 @@ class InputSample:
 
 @dataclass(frozen=True)
 class Sample:
-    """All inputs of a query; `seconds` of boundaries up to `at` (µs). Hashes of different engines differ, and so cannot be merged."""
+    """All inputs of a query.
+
+    `seconds` of boundaries up to `at` (µs). Hashes of different engines differ, and so cannot be merged.
+    """
 
     at: int
     seconds: float
@@ -58,7 +70,10 @@ class Sample:
 
 
 def smallest(counts: Counts, below: int, most: int) -> Smallest:
-    """The `most` smallest of values of which all below a limit are given. The largest of a full sample only says how far it reaches."""
+    """The `most` smallest of values of which all below a limit are given.
+
+    The largest of a full sample only says how far it reaches.
+    """
     inside = sorted(h for h in counts if h < below)
     if len(inside) >= most:
         below = inside[most - 1]
@@ -66,7 +81,9 @@ def smallest(counts: Counts, below: int, most: int) -> Smallest:
 
 
 def united(parts: Sequence[Smallest], most: int) -> Smallest:
-    """The sample of all their rows together: exact, since a value among the smallest of the union is so in each part that has it."""
+    """The sample of all their rows together: exact, since a value among the smallest of the union is so in each part
+    that has it.
+    """
     below = min((p.below for p in parts), default=SPACE)
     sums: dict[int, tuple[int, int]] = {}
     for part in parts:
@@ -79,14 +96,25 @@ def united(parts: Sequence[Smallest], most: int) -> Smallest:
 
 def document(sample: InputSample) -> dict[str, Any]:
     """As JSON keeps it."""
-    return {"rows": sample.rows, "passing": sample.passing, "late": sample.late, "window": sample.window, "held": sample.held,
-            "version": sample.version, "seconds": sample.seconds,
-            "combinations": _written(sample.combinations), "keys": {str(c): _written(s) for c, s in sample.keys.items()}}
+    return {
+        "rows": sample.rows,
+        "passing": sample.passing,
+        "late": sample.late,
+        "window": sample.window,
+        "held": sample.held,
+        "version": sample.version,
+        "seconds": sample.seconds,
+        "combinations": _written(sample.combinations),
+        "keys": {
+            str(c): _written(s) for c, s in sample.keys.items()
+        }
+    }
 
 
 def from_document(said: Mapping[str, Any]) -> InputSample:
     combinations, keys = _read(said["combinations"]), {int(c): _read(s) for c, s in said["keys"].items()}
-    return InputSample(said["rows"], said["passing"], said["late"], said["window"], combinations, keys, said["held"], said["version"], said["seconds"])
+    return InputSample(said["rows"], said["passing"], said["late"], said["window"], combinations, keys, said["held"],
+                       said["version"], said["seconds"])
 
 
 def _written(found: Smallest) -> list[Any]:

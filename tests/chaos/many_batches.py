@@ -38,7 +38,10 @@ def sizes(folder: Path) -> dict[str, Any]:
     for log in sorted((folder / "warehouse").rglob("_delta_log")):
         table = tables.open_table(str(log.parent))
         checkpoint = max((int(p.name.split(".")[0]) for p in log.glob("*.checkpoint.parquet")), default=-1)
-        found[str(log.parent.relative_to(folder / "warehouse"))] = {"files": len(table.files()), "commits": table.version - checkpoint}
+        found[str(log.parent.relative_to(folder / "warehouse"))] = {
+            "files": len(table.files()),
+            "commits": table.version - checkpoint
+        }
     return found
 
 
@@ -49,6 +52,7 @@ def median(seconds: list[float], at: int) -> float:
 if __name__ == "__main__":
     count = int(sys.argv[2]) if len(sys.argv) > 2 else 1000
     taken = lived(Path(sys.argv[1]), count)
-    print({at: round(median(taken, at), 4) for at in range(100, count + 1, 100)}, "ratio", round(median(taken, count) / median(taken, 100), 3))
+    print({at: round(median(taken, at), 4) for at in range(100, count + 1, 100)}, "ratio",
+          round(median(taken, count) / median(taken, 100), 3))
     for name, size in sizes(Path(sys.argv[1])).items():
         print(name, size)

@@ -1,4 +1,7 @@
-"""A runner without the lock, as one on another machine would be: `python -m tests.chaos.rival FOLDER TO [careless]`. It prints how often it lost."""
+"""A runner without the lock, as one on another machine would be: `python -m tests.chaos.rival FOLDER TO [careless]`.
+
+It prints how often it lost.
+"""
 from __future__ import annotations
 
 import sys
@@ -28,7 +31,10 @@ def careless() -> None:
 
 
 def compete(folder: str, to: int) -> int:
-    """Runs boundary after boundary; after a lost one it begins again, as the next scheduled run would. The number of lost ones."""
+    """Runs boundary after boundary.
+
+    After a lost one it begins again, as the next scheduled run would. The number of lost ones.
+    """
     runner.held = lambda *_, **__: nullcontext()
     boundaries.GROUP_BOUNDARIES = 1
     lost, pipe = 0, opened(folder)

@@ -1,6 +1,7 @@
 """A pipeline's life in steps, each of which can be done again: what the tests kill, and what they compare.
 
-It runs as a process of its own: `python -m tests.chaos.scenario FOLDER [UNTIL]`, to the step of that number or to its end.
+It runs as a process of its own: `python -m tests.chaos.scenario FOLDER [UNTIL]`, to the step of that number or to its
+end.
 """
 from __future__ import annotations
 
@@ -54,10 +55,11 @@ relations:
 TWO = "FROM views AS v [WINDOW 40 SECONDS], buys AS b [WINDOW 20 SECONDS] WHERE v.user = b.user"
 FILES = {
     "top": "SELECT v.page, COUNT(*) AS n, SUM(b.amount) AS spent, MIN(v.ms) AS least "
-           "FROM views AS v [WINDOW 1 MINUTE], buys AS b [WINDOW 30 SECONDS], pages AS p "
-           "WHERE v.user = b.user AND v.page = p.page AND p.section = 'news' GROUP BY v.page",
+    "FROM views AS v [WINDOW 1 MINUTE], buys AS b [WINDOW 30 SECONDS], pages AS p "
+    "WHERE v.user = b.user AND v.page = p.page AND p.section = 'news' GROUP BY v.page",
     "total": "SELECT COUNT(*) AS n, AVG(v.ms) AS mean FROM views AS v [WINDOW UNTIL NOW]",
-    "pairs": "SELECT v.page, b.amount FROM views AS v [WINDOW 20 SECONDS], buys AS b [WINDOW 20 SECONDS] WHERE v.user = b.user AND v.ms > 80",
+    "pairs": "SELECT v.page, b.amount FROM views AS v [WINDOW 20 SECONDS], buys AS b [WINDOW 20 SECONDS] WHERE v.user "
+             "= b.user AND v.ms > 80",
 }
 CREATED = {
     "running": (f"SELECT v.user, COUNT(*) AS n, SUM(v.ms) AS ms {TWO} GROUP BY v.user", "EAP11 running"),
@@ -117,7 +119,8 @@ def pin(name: str, plan: str) -> Callable[[forebay.Pipeline], None]:
 
 REQUESTS: dict[int, tuple[Callable[[forebay.Pipeline], None], ...]] = {
     0: tuple(create(name, *CREATED[name]) for name in ("running", "expire", "divides")),
-    1: (create("retract", *CREATED["retract"]), create("minutes", *CREATED["minutes"]), change("running", "pause", "paused")),
+    1: (create("retract", *CREATED["retract"]), create("minutes",
+                                                       *CREATED["minutes"]), change("running", "pause", "paused")),
     2: (change("running", "resume", "active"), pin("expire", "EAP01 running"), pin("total", "EAP1 running")),
     3: (change("minutes", "delete", "deleted"), pin("retract", "EAP11 expire"),
         create("expire", f"SELECT v.page, COUNT(*) AS n {TWO} GROUP BY v.page", replace=True)),
@@ -126,15 +129,25 @@ REQUESTS: dict[int, tuple[Callable[[forebay.Pipeline], None], ...]] = {
 
 
 def write(folder: Path, k: int) -> None:
-    """Round k of both streams: some rows late, some too late; in round 2 one that cannot be divided by, and another version of the relation."""
+    """Round k of both streams: some rows late, some too late.
+
+    In round 2 one that cannot be divided by, and another version of the relation.
+    """
     rnd = random.Random(k)
-    seconds = [k * SPAN + rnd.uniform(0, SPAN) for _ in range(60)] + [max(0.0, k * SPAN - rnd.uniform(0, 120)) for _ in range(10)]
+    seconds = [k * SPAN + rnd.uniform(0, SPAN)
+               for _ in range(60)] + [max(0.0, k * SPAN - rnd.uniform(0, 120)) for _ in range(10)]
     users = [[f"u{rnd.randrange(12)}" for _ in seconds] for _ in range(2)]
     ms = [0 if k == 2 and i == 7 else rnd.randrange(1, 100) for i in range(len(seconds))]
     stamps = pa.array([instant(boundary(0) + round(s * SECOND)) for s in seconds], pa.timestamp("us", "UTC"))
     amounts = pa.array([Decimal(rnd.randrange(1000)) / 100 for _ in seconds], pa.decimal128(10, 2))
     seen = [rnd.choice(["home", "about", "shop"]) for _ in seconds]
-    _put(folder / "landing/views" / f"{k}.parquet", pa.table({"ts": stamps, "user": users[0], "page": seen, "ms": pa.array(ms, pa.int64())}))
+    _put(folder / "landing/views" / f"{k}.parquet",
+         pa.table({
+             "ts": stamps,
+             "user": users[0],
+             "page": seen,
+             "ms": pa.array(ms, pa.int64())
+         }))
     _put(folder / "landing/buys" / f"{k}.parquet", pa.table({"ts": stamps, "user": users[1], "amount": amounts}))
     pages = pa.table({"page": ["home", "about", "shop"], "section": ["news", "info", "info" if k < 2 else "news"]})
     pc.write_csv(pages, folder / "pages.new")
@@ -148,7 +161,10 @@ def _put(path: Path, rows: pa.Table) -> None:
 
 
 def live(folder: Path, before: Callable[[int], object] = lambda number: None, until: int | None = None) -> None:
-    """Goes on at the step after the last finished one; the one a kill interrupted is done again. `before` is told each step's number."""
+    """Goes on at the step after the last finished one.
+
+    The one a kill interrupted is done again. `before` is told each step's number.
+    """
     done = folder / "done"
     todo = steps()[:until]
     pipe = forebay.open(str(folder))
@@ -166,14 +182,28 @@ def live(folder: Path, before: Callable[[int], object] = lambda number: None, un
 
 
 def published(folder: Path) -> dict[str, Any]:
-    """All that a user can see: answers by query and boundary, changes and where they took effect, rows counted, and what was refused."""
+    """All that a user can see: answers by query and boundary, changes and where they took effect, rows counted, and
+    what was refused.
+    """
     pipe = forebay.open(str(folder))
     rt = pipe.runtime
     known = sorted(queries_at(rt.ledger.all_changes()))
-    said = {name: [[str(b) for b in answers.published(rt, name)], sorted(map(repr, answers.read(rt, name, every=True).to_pylist()))] for name in known}
+    said = {
+        name: [[str(b) for b in answers.published(rt, name)],
+               sorted(map(repr,
+                          answers.read(rt, name, every=True).to_pylist()))] for name in known
+    }
     changes = [repr((c.query, c.action, c.effective, c.plan, c.table, c.reason)) for c in rt.ledger.all_changes()]
-    stored = {s: sorted(f"{r['_boundary']} {r['ts']} {r['user']}" for r in _rows(folder / "warehouse/streams" / s)) for s in rt.pipeline.streams}
-    aside = {s: sorted(f"{r['_reason']} {r['_row']}" for r in _rows(folder / "warehouse/quarantine" / s)) for s in rt.pipeline.streams}
+    stored = {
+        s: sorted(f"{r['_boundary']} {r['ts']} {r['user']}"
+                  for r in _rows(folder / "warehouse/streams" / s))
+        for s in rt.pipeline.streams
+    }
+    aside = {
+        s: sorted(f"{r['_reason']} {r['_row']}"
+                  for r in _rows(folder / "warehouse/quarantine" / s))
+        for s in rt.pipeline.streams
+    }
     return {"answers": said, "changes": changes, "stored": stored, "quarantine": aside, "begun": rt.ledger.begun(),
             "old": sorted(map(repr, _rows(folder / "warehouse/results/expire")))}
 
@@ -188,10 +218,14 @@ def committed_twice(folder: Path) -> list[int]:
 def _rows(path: Path) -> list[dict[str, Any]]:
     if not tables.exists(str(path)):
         return []
-    return [row for f in tables.open_table(str(path)).files() for row in pq.read_table(path / f.path, partitioning=None).to_pylist()]
+    return [
+        row for f in tables.open_table(str(path)).files()
+        for row in pq.read_table(path / f.path, partitioning=None).to_pylist()
+    ]
 
 
-def process(folder: Path, failpoint: str | None = None, until: int | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+def process(folder: Path, failpoint: str | None = None, until: int | None = None,
+            **environment: str) -> subprocess.CompletedProcess[str]:
     """The scenario, or what is left of it, in a process of its own."""
     clean = {k: v for k, v in os.environ.items() if k != "FOREBAY_FAILPOINT"}
     told = {**clean, **environment, **({"FOREBAY_FAILPOINT": failpoint} if failpoint else {})}
@@ -200,7 +234,10 @@ def process(folder: Path, failpoint: str | None = None, until: int | None = None
 
 
 def watched(folder: Path, kept: Path) -> dict[str, list[int]]:
-    """Runs the scenario here, undisturbed, and keeps the folder as it was before each step; in which step each failpoint is passed, time after time."""
+    """Runs the scenario here, undisturbed, and keeps the folder as it was before each step.
+
+    In which step each failpoint is passed, time after time.
+    """
     passes: dict[str, list[int]] = defaultdict(list)
     plain, step = failpoints.at, [0]
 

@@ -9,8 +9,12 @@ import forebay
 from optimizer.errors import ForebayError
 from tests.jobs.pipelines import boundary, pipeline, restarted, rows
 
-QUERIES = {"q": "SELECT v.k, COUNT(*) AS n, SUM(b.x) AS x FROM views AS v [WINDOW 30 SECONDS], buys AS b [WINDOW 20 SECONDS] WHERE v.k = b.k GROUP BY v.k",
-           "pairs": "SELECT v.x, b.k FROM views AS v [WINDOW 10 SECONDS], buys AS b [WINDOW 10 SECONDS] WHERE v.k = b.k AND v.x > 2"}
+QUERIES = {
+    "q": "SELECT v.k, COUNT(*) AS n, SUM(b.x) AS x FROM views AS v [WINDOW 30 SECONDS], buys AS b [WINDOW 20 SECONDS] "
+         "WHERE v.k = b.k GROUP BY v.k",
+    "pairs": "SELECT v.x, b.k FROM views AS v [WINDOW 10 SECONDS], buys AS b [WINDOW 10 SECONDS] WHERE v.k = b.k AND "
+             "v.x > 2"
+}
 
 
 def prepared(folder: Path, spark: str) -> None:

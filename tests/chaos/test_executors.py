@@ -1,4 +1,8 @@
-"""A real master, two workers and dynamic allocation: executors come when `latency` asks for more tasks and go when they idle; answers are the same."""
+"""A real master, two workers and dynamic allocation: executors come when `latency` asks for more tasks and go when they
+idle.
+
+Answers are the same.
+"""
 from __future__ import annotations
 
 import json
@@ -50,12 +54,19 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
     """A master and two workers of one core, out of the wheel."""
     port, page, *others = (free_port() for _ in range(4))
     found = Cluster(f"spark://127.0.0.1:{port}", f"http://127.0.0.1:{page}")
-    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_WORKER_DIR": str(tmp_path / "work"),
-                   "SPARK_DAEMON_MEMORY": "256m"}
+    environment = {
+        **os.environ, "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_WORKER_DIR": str(tmp_path / "work"),
+        "SPARK_DAEMON_MEMORY": "256m"
+    }
     master = ["master.Master", "--port", str(port), "--webui-port", str(page)]
-    workers = [["worker.Worker", "--webui-port", str(other), "--cores", "1", "--memory", "1g", found.master] for other in others]
-    running = [subprocess.Popen([CLASS, f"org.apache.spark.deploy.{kind}", "--host", "127.0.0.1", *more], env=environment,
-                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for kind, *more in (master, *workers)]
+    workers = [["worker.Worker", "--webui-port",
+                str(other), "--cores", "1", "--memory", "1g", found.master] for other in others]
+    running = [
+        subprocess.Popen([CLASS, f"org.apache.spark.deploy.{kind}", "--host", "127.0.0.1", *more], env=environment,
+                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for kind, *more in (master, *workers)
+    ]
     try:
         waited(found.ready, PATIENCE, OFTEN)
         yield found
@@ -67,12 +78,18 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 
 
 def test_executors_come_and_go_with_the_tasks_that_latency_asks_for(cluster: Cluster, tmp_path: Path) -> None:
-    """It begins with one task, so with one executor; boundaries that take longer than a millisecond make it two, and one that waits a second brings the other
-    executor: so the join is of hundreds of millions of pairs."""
-    settings = {"spark.dynamicAllocation.enabled": "true", "spark.dynamicAllocation.shuffleTracking.enabled": "true",
-                "spark.dynamicAllocation.minExecutors": "1", "spark.dynamicAllocation.maxExecutors": "2", "spark.executor.cores": "1",
-                "spark.executor.memory": "512m", "spark.dynamicAllocation.executorIdleTimeout": f"{IDLE}s",
-                "spark.dynamicAllocation.schedulerBacklogTimeout": "1s"}
+    """It begins with one task, so with one executor; boundaries that take longer than a millisecond make it two, and
+    one that waits a second brings the other executor: so the join is of hundreds of millions of pairs."""
+    settings = {
+        "spark.dynamicAllocation.enabled": "true",
+        "spark.dynamicAllocation.shuffleTracking.enabled": "true",
+        "spark.dynamicAllocation.minExecutors": "1",
+        "spark.dynamicAllocation.maxExecutors": "2",
+        "spark.executor.cores": "1",
+        "spark.executor.memory": "512m",
+        "spark.dynamicAllocation.executorIdleTimeout": f"{IDLE}s",
+        "spark.dynamicAllocation.schedulerBacklogTimeout": "1s"
+    }
     folder = tmp_path / "pipeline"
     pipe = pipeline(folder, {"views": "", "clicks": ""}, queries=QUERIES, top="latency: 1 millisecond\n",
                     spark=json.dumps({"master": cluster.master, "settings": settings}))

@@ -1,4 +1,6 @@
-"""Exactly once: the process is killed at every named failpoint, twice in a row, also while it recovers, and in the end nobody can tell."""
+"""Exactly once: the process is killed at every named failpoint, twice in a row, also while it recovers, and in the end
+nobody can tell.
+"""
 from __future__ import annotations
 
 import json
@@ -14,7 +16,8 @@ from jobs.storage import failpoints
 from tests.chaos import scenario
 from tests.seeds import seed
 
-ELSEWHERE = {"ingest.after-stage", "keep.before", "keep.after"}      # data frames and topics, rows that leave: tests/jobs/test_ingest_once.py, test_keep.py
+# data frames and topics, rows that leave: tests/jobs/test_ingest_once.py, test_keep.py
+ELSEWHERE = {"ingest.after-stage", "keep.before", "keep.after"}
 FIRST = {"recover.before": "batch.after-intent", "recover.after": "batch.after-state",
          "ingest.before-recover": "ingest.after-stream", "ingest.after-recover": "ingest.after-quarantine"}
 PASSES = ("first", "middle", "last")
@@ -25,7 +28,9 @@ FURTHER = 8      # steps, more than a round, that the sample's lives go on; the 
 
 
 class Twin(NamedTuple):
-    """The same life without a kill: what it published, in which step it passed each failpoint, and its folder before each step."""
+    """The same life without a kill: what it published, in which step it passed each failpoint, and its folder before
+    each step.
+    """
 
     published: dict[str, Any]
     passes: dict[str, list[int]]
@@ -54,14 +59,23 @@ def kills() -> list[Any]:
     """All, and which of them `make test` runs."""
     rnd = random.Random(seed())
     names = sorted(failpoints.NAMES - ELSEWHERE)
-    every = [(name, nth, rnd.choice((*SECOND, name))) for name in names for nth in (PASSES if name not in FIRST else PASSES[:1])]
-    few = {*rnd.sample([k for k in every if k[0] not in FIRST], SAMPLE - 2), *rnd.sample([k for k in every if k[0] in FIRST], 2)}
-    return [pytest.param(*kill, FURTHER if kill in few else None, marks=[pytest.mark.chaos, *([pytest.mark.sample] if kill in few else [])], id="-".join(kill))
-            for kill in every]
+    every = [(name, nth, rnd.choice((*SECOND, name)))
+             for name in names
+             for nth in (PASSES if name not in FIRST else PASSES[:1])]
+    few = {
+        *rnd.sample([k for k in every if k[0] not in FIRST], SAMPLE - 2),
+        *rnd.sample([k for k in every if k[0] in FIRST], 2)
+    }
+    return [
+        pytest.param(*kill, FURTHER if kill in few else None,
+                     marks=[pytest.mark.chaos, *([pytest.mark.sample] if kill in few else [])], id="-".join(kill))
+        for kill in every
+    ]
 
 
 @pytest.mark.parametrize(("name", "nth", "second", "further"), kills())
-def test_a_kill_leaves_no_trace(name: str, nth: str, second: str, further: int | None, twin: Twin, tmp_path: Path) -> None:
+def test_a_kill_leaves_no_trace(name: str, nth: str, second: str, further: int | None, twin: Twin,
+                                tmp_path: Path) -> None:
     """The life goes on from its twin's folder, from before the step in which it is to end."""
     first = FIRST.get(name, name)
     step, number = twin.place(first, nth)

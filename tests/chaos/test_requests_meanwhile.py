@@ -1,4 +1,6 @@
-"""Requests from other processes while a runner begins boundary after boundary: each takes effect at exactly the boundary that it was told."""
+"""Requests from other processes while a runner begins boundary after boundary: each takes effect at exactly the
+boundary that it was told.
+"""
 from __future__ import annotations
 
 import json
@@ -35,7 +37,10 @@ print(json.dumps(told))
 
 
 def appeared(folder: Path, name: str) -> set[int]:
-    """The boundaries with a row of this query in its table or in one that it shares: as any reader of Delta sees them. COUNT without groups has one at each."""
+    """The boundaries with a row of this query in its table or in one that it shares: as any reader of Delta sees them.
+
+    COUNT without groups has one at each.
+    """
     found = set()
     for path in [folder / "warehouse/results" / name, *(folder / "warehouse/results").glob("shared-*")]:
         for file in tables.open_table(str(path)).files() if tables.exists(str(path)) else ():
@@ -61,8 +66,11 @@ def due(changes: list[tuple[str, int]], first: int, last: int, step: int) -> set
 def test_the_boundary_told_is_the_boundary(count: int, boundaries: int, tmp_path: Path) -> None:
     pipe = pipeline(tmp_path, queries={"base": COUNT})
     rows(pipe, range(0, boundaries * 10 + 10, 3))
-    asking = [subprocess.Popen([sys.executable, "-c", ASK, str(tmp_path), me, str(count)], cwd=ROOT, stdout=subprocess.PIPE, text=True,
-                               env=dict(os.environ)) for me in "ab"]
+    asking = [
+        subprocess.Popen(
+            [sys.executable, "-c", ASK, str(tmp_path), me, str(count)], cwd=ROOT, stdout=subprocess.PIPE, text=True,
+            env=dict(os.environ)) for me in "ab"
+    ]
     meanwhile = 0
     while any(a.poll() is None for a in asking):
         meanwhile += len(pipe.run(batches=1)["ran"])

@@ -1,4 +1,6 @@
-"""Two runners of one pipeline, with nothing between them but the ledger: each boundary is committed once and right, the slower one stops and says so."""
+"""Two runners of one pipeline, with nothing between them but the ledger: each boundary is committed once and right, the
+slower one stops and says so.
+"""
 from __future__ import annotations
 
 import os
@@ -11,8 +13,11 @@ import pytest
 from tests.chaos.scenario import ROOT, committed_twice
 from tests.jobs.pipelines import boundary, equal, opened, pipeline, rows
 
-QUERIES = {"q": "SELECT v.k, COUNT(*) AS n, SUM(v.x) AS x FROM views AS v [WINDOW 30 SECONDS] GROUP BY v.k",
-           "kept": "SELECT v.k, COUNT(*) AS n FROM views AS v [WINDOW 40 SECONDS], buys AS b [WINDOW 40 SECONDS] WHERE v.k = b.k GROUP BY v.k"}
+QUERIES = {
+    "q": "SELECT v.k, COUNT(*) AS n, SUM(v.x) AS x FROM views AS v [WINDOW 30 SECONDS] GROUP BY v.k",
+    "kept": "SELECT v.k, COUNT(*) AS n FROM views AS v [WINDOW 40 SECONDS], buys AS b [WINDOW 40 SECONDS] WHERE v.k = "
+            "b.k GROUP BY v.k"
+}
 
 
 def raced(folder: Path, batches: int, *options: str) -> list[int]:
@@ -25,13 +30,19 @@ def raced(folder: Path, batches: int, *options: str) -> list[int]:
         rows(pipe, range(k, batches * 10 + 10, 4), k=k)
         rows(pipe, range(k, batches * 10 + 10, 7), "buys", k=k)
     command = [sys.executable, "-m", "tests.chaos.rival", str(folder), str(boundary(batches * 10)), *options]
-    rivals = [subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ)) for _ in range(2)]
+    rivals = [
+        subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                         env=dict(os.environ)) for _ in range(2)
+    ]
     said = [rival.communicate(timeout=900) for rival in rivals]
     assert options or all(rival.returncode == 0 for rival in rivals), said
     return [int(out or -1) for out, _ in said]
 
 
-@pytest.mark.parametrize("batches", [pytest.param(6, marks=[pytest.mark.chaos, pytest.mark.sample]), pytest.param(60, marks=pytest.mark.chaos)])
+@pytest.mark.parametrize(
+    "batches",
+    [pytest.param(6, marks=[pytest.mark.chaos, pytest.mark.sample]),
+     pytest.param(60, marks=pytest.mark.chaos)])
 def test_each_batch_has_one_winner(batches: int, tmp_path: Path) -> None:
     lost = raced(tmp_path, batches)
     pipe = opened(tmp_path)

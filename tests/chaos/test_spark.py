@@ -25,7 +25,11 @@ PATIENCE = 240.0
 
 
 def started(folder: Path, failpoint: str | None = None) -> subprocess.Popen[str]:
-    environment = {k: v for k, v in os.environ.items() if k != "FOREBAY_FAILPOINT"} | ({"FOREBAY_FAILPOINT": failpoint} if failpoint else {})
+    environment = {
+        k: v for k, v in os.environ.items() if k != "FOREBAY_FAILPOINT"
+    } | ({
+        "FOREBAY_FAILPOINT": failpoint
+    } if failpoint else {})
     return subprocess.Popen([sys.executable, "-m", "tests.chaos.sparked", str(folder)], cwd=ROOT, env=environment,
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
@@ -57,14 +61,20 @@ def right(running: subprocess.Popen[str], folder: Path) -> None:
     assert running.returncode == 0, err
     *batches, said = out.splitlines()
     assert set(batches) <= {"batch"}, "something else writes to stdout"
-    assert {n: (q["boundaries"], q["differences"]) for n, q in json.loads(said).items()} == {"q": (6, []), "pairs": (6, [])}
+    assert {
+        n: (q["boundaries"], q["differences"]) for n, q in json.loads(said).items()
+    } == {
+        "q": (6, []),
+        "pairs": (6, [])
+    }
     assert committed_twice(folder) == []
 
 
 def test_a_worker_is_killed_in_the_middle_of_a_batch(tmp_path: Path) -> None:
     prepared(tmp_path, '{master: "local-cluster[2,1,1024]"}')
     running = started(tmp_path)
-    waited(lambda: entries(tmp_path) >= 4 and entries(tmp_path) % 2 == 0, PATIENCE)      # creation, then intent and commit by turns: an intent is open
+    # creation, then intent and commit by turns: an intent is open
+    waited(lambda: entries(tmp_path) >= 4 and entries(tmp_path) % 2 == 0, PATIENCE)
     workers = children(running.pid, "CoarseGrainedExecutorBackend")
     assert len(workers) >= 2
     os.kill(max(workers), signal.SIGKILL)
@@ -97,11 +107,16 @@ def connect() -> Iterator[int]:
     """A Connect server out of the wheel; its port."""
     port = free_port()
     submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
-    command = [str(submit), "--master", "local[2]", "--driver-memory", "1g", "--class", "org.apache.spark.sql.connect.service.SparkConnectServer",
-               "--conf", "spark.ui.enabled=false", "--conf", "spark.log.level=ERROR", "--conf", "spark.connect.grpc.binding.address=127.0.0.1",
-               "--conf", f"spark.connect.grpc.binding.port={port}", "spark-internal"]
-    server = subprocess.Popen(command, env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
-                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    command = [
+        str(submit), "--master", "local[2]", "--driver-memory", "1g", "--class",
+        "org.apache.spark.sql.connect.service.SparkConnectServer", "--conf", "spark.ui.enabled=false", "--conf",
+        "spark.log.level=ERROR", "--conf", "spark.connect.grpc.binding.address=127.0.0.1", "--conf",
+        f"spark.connect.grpc.binding.port={port}", "spark-internal"
+    ]
+    server = subprocess.Popen(command, env={
+        **os.environ, "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1"
+    }, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         waited(lambda: _open(port) or server.poll() is not None, PATIENCE)
         assert server.poll() is None, "the server has ended"

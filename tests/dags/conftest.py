@@ -21,12 +21,17 @@ Run = Callable[..., list[dict[str, Any]]]
 
 
 def around(home: Path, pipelines: Path, **more: str) -> dict[str, str]:
-    return surroundings(home, str(pipelines), **{"AIRFLOW__LOGGING__LOGGING_LEVEL": "WARNING", "FOREBAY_MASTER": "inline", **more})
+    return surroundings(home, str(pipelines), **{
+        "AIRFLOW__LOGGING__LOGGING_LEVEL": "WARNING",
+        "FOREBAY_MASTER": "inline",
+        **more
+    })
 
 
 def began(home: Path, pipelines: Path, runs: list[tuple[str, dict[str, Any]]], **more: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "tests.dags.driver", json.dumps(runs)]
-    return subprocess.Popen(command, cwd=ROOT, env=around(home, pipelines, **more), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(command, cwd=ROOT, env=around(home, pipelines, **more), stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True)
 
 
 def ended(process: subprocess.Popen[str]) -> list[dict[str, Any]]:
@@ -73,9 +78,11 @@ def served(place: Path, pipelines: Path | None = None) -> Iterator[Up]:
     named = {"FOREBAY_PIPELINES": str(pipelines)} if pipelines else {}
     environment = {**{k: v for k, v in os.environ.items() if k not in unset}, "FOREBAY_UP": str(place), **named}
     try:
-        started = subprocess.run([sys.executable, "-m", "infra.up"], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
+        started = subprocess.run([sys.executable, "-m", "infra.up"], cwd=ROOT, env=environment, capture_output=True,
+                                 text=True, timeout=300)
         assert started.returncode == 0, started.stderr
         said = json.loads((place / "where.json").read_text())
         yield Up(rest.login(said["airflow"], said["user"], said["password"]), place, Path(said["pipelines"]))
     finally:
-        subprocess.run([sys.executable, "-m", "infra.up", "down"], cwd=ROOT, env=environment, capture_output=True, timeout=120)
+        subprocess.run([sys.executable, "-m", "infra.up", "down"], cwd=ROOT, env=environment, capture_output=True,
+                       timeout=120)

@@ -1,4 +1,6 @@
-"""Scheduler, task or Spark server killed at random moments while runs are triggered: everything comes back by itself, and in the end nobody can tell."""
+"""Scheduler, task or Spark server killed at random moments while runs are triggered: everything comes back by itself,
+and in the end nobody can tell.
+"""
 from __future__ import annotations
 
 import json
@@ -37,7 +39,8 @@ def ended(up: Up, run: str, patience: float) -> str:
 
 def kill(place: Path, victim: str, rnd: random.Random) -> bool:
     """Of the scheduler or Spark the leading process; of the tasks any process that works for the scheduler."""
-    leader = psutil.Process(int((place / f"{'spark' if victim == 'spark' else 'scheduler'}.pid").read_text().split()[0]))
+    leader = psutil.Process(int(
+        (place / f"{'spark' if victim == 'spark' else 'scheduler'}.pid").read_text().split()[0]))
     chosen = rnd.choice(leader.children(recursive=True) or [leader]) if victim == "task" else leader
     with suppress(psutil.NoSuchProcess):
         chosen.send_signal(signal.SIGKILL)
@@ -48,7 +51,12 @@ def kill(place: Path, victim: str, rnd: random.Random) -> bool:
 def more(folder: Path, minute: int) -> None:
     at = f"2025-01-01T{11 + minute // 60:02d}:{minute % 60:02d}:00Z"
     (folder / "landing" / "views" / f"m{minute}.csv").write_text(f"ts,user,page,ms\n{at},u1,news,{700 + minute}\n")
-    (folder / "landing" / "purchases" / f"m{minute}.json").write_text(json.dumps({"ts": at, "user": "u1", "amount": "1.50"}) + "\n")
+    (folder / "landing" / "purchases"
+     / f"m{minute}.json").write_text(json.dumps({
+         "ts": at,
+         "user": "u1",
+         "amount": "1.50"
+     }) + "\n")
 
 
 @pytest.mark.long

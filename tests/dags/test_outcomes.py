@@ -1,4 +1,6 @@
-"""How a task ends: refused input fails at once, what another runner holds is skipped, and crashes, Spark's among them, are tried again."""
+"""How a task ends: refused input fails at once, what another runner holds is skipped, and crashes, Spark's among them,
+are tried again.
+"""
 from __future__ import annotations
 
 import pytest

@@ -22,19 +22,24 @@ began = time.process_time()
 bag = DagBag(sys.argv[1])
 print("found: " + json.dumps({
     "seconds": time.process_time() - began, "errors": bag.import_errors,
-    "engines": [m for m in ("pyspark", "mlflow", "great_expectations", "duckdb", "deltalake", "pandas") if m in sys.modules],
-    "dags": {name: {"tasks": d.task_ids, "tags": sorted(d.tags), "about": d.description, "runs": d.max_active_runs, "catchup": d.catchup,
+    "engines": [m for m in ("pyspark", "mlflow", "great_expectations", "duckdb", "deltalake", "pandas")
+                if m in sys.modules],
+    "dags": {name: {"tasks": d.task_ids, "tags": sorted(d.tags), "about": d.description,
+                    "runs": d.max_active_runs, "catchup": d.catchup,
                     "pools": sorted({t.pool for t in d.tasks}), "doc": d.doc_md,
-                    "links": {t.task_id: {one.name: one.get_link(t, ti_key=None) for one in t.operator_extra_links} for t in d.tasks},
+                    "links": {t.task_id: {one.name: one.get_link(t, ti_key=None) for one in t.operator_extra_links}
+                              for t in d.tasks},
                     "when": type(d.timetable).__name__} for name, d in bag.dags.items()}}))
 """
 
 
 def parsed(home: Path, pipelines: Path, **more: str) -> dict[str, Any]:
     environment = around(home, pipelines, **more)
-    done = subprocess.run([sys.executable, "-c", LOOK, str(ROOT / "dags")], cwd=home, env=environment, capture_output=True, text=True, timeout=240)
+    done = subprocess.run([sys.executable, "-c", LOOK, str(ROOT / "dags")], cwd=home, env=environment,
+                          capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr[-3000:]
-    found: dict[str, Any] = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("found: ")).removeprefix("found: "))
+    found: dict[str, Any] = json.loads(
+        next(line for line in done.stdout.splitlines() if line.startswith("found: ")).removeprefix("found: "))
     assert found["errors"] == {}
     return found
 
@@ -63,9 +68,16 @@ def test_schedules_pools_and_what_is_broken(tmp_path: Path) -> None:
     pipeline(inside / "e", "hourly")
     pipeline(inside / "f g", "bad", "batches: 7\n")
     found = parsed(tmp_path, inside, FOREBAY_POOLS="on")["dags"]
-    assert {n: found[f"forebay__{n}"]["when"] for n in ("hourly", "always", "after", "by_hand")} == {
-        "hourly": "CronTriggerTimetable", "always": "ContinuousTimetable", "after": "AssetTriggeredTimetable", "by_hand": "NullTimetable"}
-    assert found["forebay__hourly"]["tasks"] == ["ingest", "expectations", "batches", "publish"] and found["forebay__hourly"]["runs"] == 1
+    assert {
+        n: found[f"forebay__{n}"]["when"] for n in ("hourly", "always", "after", "by_hand")
+    } == {
+        "hourly": "CronTriggerTimetable",
+        "always": "ContinuousTimetable",
+        "after": "AssetTriggeredTimetable",
+        "by_hand": "NullTimetable"
+    }
+    assert found["forebay__hourly"]["tasks"] == ["ingest", "expectations", "batches", "publish"
+                                                 ] and found["forebay__hourly"]["runs"] == 1
     assert not any(d["catchup"] for d in found.values())
     assert found["forebay__hourly"]["pools"] == found["forebay__hourly__maintenance"]["pools"] == ["forebay__hourly"]
     assert found["forebay__hourly__queries"]["pools"] == ["default_pool"]      # a request waits for nobody
@@ -78,8 +90,12 @@ def test_schedules_pools_and_what_is_broken(tmp_path: Path) -> None:
 def test_a_task_s_page_leads_to_the_data_docs_and_to_mlflow(tmp_path: Path) -> None:
     pipeline(tmp_path / "pipelines" / "a", "a")
     found = parsed(tmp_path, tmp_path / "pipelines", FOREBAY_PAGES="http://127.0.0.1:8090/")["dags"]
-    there = {"Data docs": "http://127.0.0.1:8090/a/docs/index.html", "Costs in MLflow": "http://127.0.0.1:8090/a/mlflow"}
+    there = {
+        "Data docs": "http://127.0.0.1:8090/a/docs/index.html",
+        "Costs in MLflow": "http://127.0.0.1:8090/a/mlflow"
+    }
     assert found["forebay__a"]["links"] == {"ingest": {}, "expectations": there, "batches": there, "publish": {}}
-    assert found["forebay__a__adapt"]["links"]["decision"] == there and all(address in found["forebay__a"]["doc"] for address in there.values())
+    assert found["forebay__a__adapt"]["links"]["decision"] == there and all(address in found["forebay__a"]["doc"]
+                                                                            for address in there.values())
     without = parsed(tmp_path, tmp_path / "pipelines", FOREBAY_PAGES="")["dags"]["forebay__a"]
     assert not any(without["links"].values()) and "Data docs" not in without["doc"]

@@ -1,4 +1,6 @@
-"""DAGs run whole, without a server: boundaries once, events with their versions, forms refused or carried out, a held pipeline left to its holder."""
+"""DAGs run whole, without a server: boundaries once, events with their versions, forms refused or carried out, a held
+pipeline left to its holder.
+"""
 from __future__ import annotations
 
 import json
@@ -15,7 +17,11 @@ from tests.jobs.pipelines import equal
 
 pytestmark = pytest.mark.slow
 SHOP = "forebay__shop"
-GOOD: dict[str, Any] = {"action": "create", "query": "rich", "sql": "SELECT COUNT(*) AS n FROM purchases AS b [WINDOW 1 HOUR]"}
+GOOD: dict[str, Any] = {
+    "action": "create",
+    "query": "rich",
+    "sql": "SELECT COUNT(*) AS n FROM purchases AS b [WINDOW 1 HOUR]"
+}
 FORMS = [({**GOOD, "query": "../../etc"}, "query"), ({**GOOD, "action": "drop"}, "action"),
          ({"action": "pin", "query": "totals", "plan": "LAP; rm -rf /"}, "plan"), ({**GOOD, "sql": 7}, "sql")]
 
@@ -29,27 +35,48 @@ def more(pipelines: Path, minute: int) -> None:
     landing = pipelines / "shop" / "landing"
     at = f"2025-01-01T12:{minute:02d}:00Z"
     (landing / "views" / f"m{minute}.csv").write_text(f"ts,user,page,ms\n{at},u1,news,700\n")
-    (landing / "purchases" / f"m{minute}.json").write_text(json.dumps({"ts": at, "user": "u1", "amount": "1.50"}) + "\n")
+    (landing / "purchases"
+     / f"m{minute}.json").write_text(json.dumps({
+         "ts": at,
+         "user": "u1",
+         "amount": "1.50"
+     }) + "\n")
 
 
-def test_boundaries_run_once_and_events_say_what_they_made(dags: Run, pipelines: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_boundaries_run_once_and_events_say_what_they_made(dags: Run, pipelines: Path,
+                                                           monkeypatch: pytest.MonkeyPatch) -> None:
     first, again, told = dags((SHOP, {}), (SHOP, {}), ("events", {}))
-    assert first["tasks"] == dict.fromkeys(("ingest", "expectations", "batches", "publish"), "success") and first["said"]["batches"]["boundaries"] == 11
-    assert again["state"] == "success" and again["said"]["batches"]["boundaries"] == 0 and again["tasks"]["publish"] == "skipped"
-    assert first["said"]["expectations"]["docs"] is None and again["said"]["expectations"]["docs"].endswith("/shop/warehouse/docs/index.html")
+    assert first["tasks"] == dict.fromkeys(
+        ("ingest", "expectations", "batches", "publish"), "success") and first["said"]["batches"]["boundaries"] == 11
+    assert again["state"] == "success" and again["said"]["batches"]["boundaries"] == 0 and again["tasks"][
+        "publish"] == "skipped"
+    assert first["said"]["expectations"]["docs"] is None and again["said"]["expectations"]["docs"].endswith(
+        "/shop/warehouse/docs/index.html")
     pipe = opened(pipelines, monkeypatch)
     assert equal(pipe)
     tables_of = {e["uri"].rpartition("/")[2]: e["extra"] for e in told["events"] if e["uri"].startswith("file://")}
     for name in ("sections", "slow_pages", "totals"):
         at = tables.open_table(str(pipelines / "shop" / "warehouse" / "results" / name))
-        assert tables_of[name] == {"boundary": "2025-01-01T10:50:00Z", "plan": pipe.plans(name)["decisions"][-1]["plan"], "version": at.version}
-    assert [e["extra"]["boundary"] for e in told["events"] if e["uri"] == "x-forebay://shop"] == ["2025-01-01T10:50:00Z"]
+        assert tables_of[name] == {
+            "boundary": "2025-01-01T10:50:00Z",
+            "plan": pipe.plans(name)["decisions"][-1]["plan"],
+            "version": at.version
+        }
+    assert [e["extra"]["boundary"] for e in told["events"] if e["uri"] == "x-forebay://shop"
+            ] == ["2025-01-01T10:50:00Z"]
 
 
 def test_forms_are_carried_out_or_refused(dags: Run, pipelines: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     queries = f"{SHOP}__queries"
     bad = [(queries, form) for form, _ in FORMS]
-    late = [(queries, {**GOOD, "sql": None}), (queries, {**GOOD, "sql": "SELECT v.pge FROM views AS v"}), (queries, {"action": "pause", "query": "nobody"})]
+    late = [(queries, {
+        **GOOD, "sql": None
+    }), (queries, {
+        **GOOD, "sql": "SELECT v.pge FROM views AS v"
+    }), (queries, {
+        "action": "pause",
+        "query": "nobody"
+    })]
     good = [(queries, GOOD), (queries, {"action": "pause", "query": "totals"})]
     done = dags((SHOP, {"boundaries": 3}), *bad, *late, *good, (SHOP, {}), (SHOP, {"boundaries": 0}))
     assert done[0]["said"]["batches"]["boundaries"] == 3
@@ -60,7 +87,14 @@ def test_forms_are_carried_out_or_refused(dags: Run, pipelines: Path, monkeypatc
     assert done[-4]["said"]["change"]["state"] == "active" and done[-3]["said"]["change"]["state"] == "paused"
     assert "ParamValidationError" in done[-1]["refused"]
     pipe = opened(pipelines, monkeypatch)
-    assert {q["query"]: q["state"] for q in pipe.queries()} == {"rich": "active", "sections": "active", "slow_pages": "active", "totals": "paused"}
+    assert {
+        q["query"]: q["state"] for q in pipe.queries()
+    } == {
+        "rich": "active",
+        "sections": "active",
+        "slow_pages": "active",
+        "totals": "paused"
+    }
     assert equal(pipe) and len(pipe.table("rich", every=True)) == 8
 
 
@@ -72,22 +106,26 @@ def test_a_held_pipeline_is_left_to_its_holder(dags: Run, pipelines: Path) -> No
 
 
 @pytest.mark.long
-def test_a_trigger_and_a_schedule_at_once_lose_nothing(home: Path, pipelines: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_trigger_and_a_schedule_at_once_lose_nothing(home: Path, pipelines: Path,
+                                                       monkeypatch: pytest.MonkeyPatch) -> None:
     more(pipelines, 5)
     both = [began(home, pipelines, [(SHOP, {}), (SHOP, {"flush": True})]) for _ in range(2)]
     said = [one for process in both for one in ended(process)]
     assert {one["state"] for one in said} == {"success"}
     pipe = opened(pipelines, monkeypatch)
-    assert equal(pipe) and sum(one["said"]["batches"]["boundaries"] for one in said) == len(pipe.table("totals", every=True))
+    assert equal(pipe) and sum(one["said"]["batches"]["boundaries"]
+                               for one in said) == len(pipe.table("totals", every=True))
     rows = sum(t["rows"] for one in said for t in one["said"]["ingest"]["streams"].values())
     assert rows == sum(s["rows"] for s in pipe.stats()["streams"].values())
 
 
 @pytest.mark.long
 def test_the_other_dags_of_a_pipeline(dags: Run, pipelines: Path) -> None:
-    _, adapted, kept, listed = dags((SHOP, {}), (f"{SHOP}__adapt", {}), (f"{SHOP}__maintenance", {}), ("forebay__experiments", {}))
+    _, adapted, kept, listed = dags((SHOP, {}), (f"{SHOP}__adapt", {}), (f"{SHOP}__maintenance", {}),
+                                    ("forebay__experiments", {}))
     assert {s["state"] for s in (adapted, kept, listed)} == {"success"}
     assert {"batch-cost", "a-fig6", "windows-table-1"} <= set(listed["said"]["measure"])
-    assert set(adapted["said"]["plans"]) == set(adapted["said"]["decision"]["queries"]) == {"sections", "slow_pages", "totals"}
+    assert set(adapted["said"]["plans"]) == set(
+        adapted["said"]["decision"]["queries"]) == {"sections", "slow_pages", "totals"}
     assert adapted["said"]["decision"]["mlflow"]["queries"]["totals"]["batches"] == 1
     assert (pipelines / "shop" / "warehouse" / "mlflow" / "mlflow.db").exists()

@@ -1,4 +1,6 @@
-"""A real Airflow, as `make up` starts it: forms refused with a message, a broken folder beside sound ones, and everybody at once, who lose nothing."""
+"""A real Airflow, as `make up` starts it: forms refused with a message, a broken folder beside sound ones, and
+everybody at once, who lose nothing.
+"""
 from __future__ import annotations
 
 import json
@@ -26,9 +28,24 @@ DAG = "forebay__shop"
 PATIENCE = 240.0
 BACKFILLED = 3          # runs of the past
 STEPS = 6               # times that new input comes while all run
-FORMS = [(f"{DAG}__queries", {"action": "create", "query": "a b", "sql": "SELECT 1"}, "query"), (f"{DAG}__queries", {"action": "drop", "query": "q"}, "action"),
-         (f"{DAG}__queries", {"action": "pin", "query": "totals", "plan": "LAP; rm -rf /"}, "plan"), (DAG, {"boundaries": 0}, "boundaries"),
-         (DAG, {"to": "tomorrow"}, "to"), (DAG, {"flush": "yes"}, "flush")]
+FORMS = [(f"{DAG}__queries", {
+    "action": "create",
+    "query": "a b",
+    "sql": "SELECT 1"
+}, "query"), (f"{DAG}__queries", {
+    "action": "drop",
+    "query": "q"
+}, "action"), (f"{DAG}__queries", {
+    "action": "pin",
+    "query": "totals",
+    "plan": "LAP; rm -rf /"
+}, "plan"), (DAG, {
+    "boundaries": 0
+}, "boundaries"), (DAG, {
+    "to": "tomorrow"
+}, "to"), (DAG, {
+    "flush": "yes"
+}, "flush")]
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +62,8 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
 
 
 @pytest.mark.parametrize("dag,form,field", FORMS)
-def test_a_value_that_does_not_fit_is_refused_with_a_message(there: Up, dag: str, form: dict[str, Any], field: str) -> None:
+def test_a_value_that_does_not_fit_is_refused_with_a_message(there: Up, dag: str, form: dict[str, Any],
+                                                             field: str) -> None:
     status, said = rest.asked(there.airflow, f"/api/v2/dags/{dag}/dagRuns", {"logical_date": None, "conf": form})
     assert status == 400 and field in str(said["detail"])
 
@@ -57,14 +75,21 @@ def test_a_broken_folder_is_one_dag_that_says_why_and_the_others_live(there: Up)
     assert "line 2" in broken[0]["description"] and "did you mean 'batch'" in broken[0]["description"]
     assert {DAG, f"{DAG}__adapt", f"{DAG}__queries", f"{DAG}__maintenance"} <= set(found)
     assert rest.call(there.airflow, "/api/v2/importErrors")["total_entries"] == 0
-    assert rest.ended(there.airflow, "forebay__bad", rest.trigger(there.airflow, "forebay__bad"), PATIENCE)["state"] == "failed"
+    assert rest.ended(there.airflow, "forebay__bad", rest.trigger(there.airflow, "forebay__bad"),
+                      PATIENCE)["state"] == "failed"
 
 
-def test_a_trigger_the_schedule_a_backfill_and_a_command_at_once_lose_nothing(there: Up, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_trigger_the_schedule_a_backfill_and_a_command_at_once_lose_nothing(there: Up,
+                                                                              monkeypatch: pytest.MonkeyPatch) -> None:
     folder = there.pipelines / "shop"
     now = datetime.now(timezone.utc).replace(second=0, microsecond=0)
-    past = {"dag_id": DAG, "from_date": (now - timedelta(minutes=BACKFILLED + 1)).isoformat(), "to_date": (now - timedelta(minutes=2)).isoformat(),
-            "reprocess_behavior": "completed", "max_active_runs": BACKFILLED}
+    past = {
+        "dag_id": DAG,
+        "from_date": (now - timedelta(minutes=BACKFILLED + 1)).isoformat(),
+        "to_date": (now - timedelta(minutes=2)).isoformat(),
+        "reprocess_behavior": "completed",
+        "max_active_runs": BACKFILLED
+    }
     rest.call(there.airflow, "/api/v2/backfills", past)
     for step in range(STEPS):
         lay(folder, step)
@@ -72,15 +97,18 @@ def test_a_trigger_the_schedule_a_backfill_and_a_command_at_once_lose_nothing(th
         if step % 2:
             command(folder, "ingest"), command(folder, "run")
     runs = quiet(there)
-    assert {r["state"] for r in runs} == {"success"} and {"manual", "scheduled", "backfill"} <= {r["run_type"] for r in runs}
-    assert rest.ended(there.airflow, DAG, rest.trigger(there.airflow, DAG, {"flush": True}), PATIENCE)["state"] == "success"
+    assert {r["state"]
+            for r in runs} == {"success"} and {"manual", "scheduled", "backfill"} <= {r["run_type"] for r in runs}
+    assert rest.ended(there.airflow, DAG, rest.trigger(there.airflow, DAG, {"flush": True}),
+                      PATIENCE)["state"] == "success"
     monkeypatch.setenv("FOREBAY_MASTER", "inline")
     pipe = forebay.open(str(folder))
     landed = sum(len(f.read_text().splitlines()) - (f.suffix == ".csv") for f in (folder / "landing").rglob("*.*"))
     assert equal(pipe) and accounted(pipe) == landed
     batches = pipe.runtime.ledger.committed_batches()
     boundaries = [b.first_boundary + n * 600_000_000 for b in batches for n in range(b.boundary_count)]
-    assert boundaries == list(range(boundaries[0], boundaries[-1] + 1, 600_000_000)), "each boundary once, none left out"
+    assert boundaries == list(range(boundaries[0], boundaries[-1] + 1,
+                                    600_000_000)), "each boundary once, none left out"
     assert {"manual", "scheduled"} & {batch.runner.trigger for batch in batches}
 
 
@@ -88,11 +116,17 @@ def test_a_session_that_somebody_closed_is_done_without(there: Up) -> None:
     """Tasks share one of the server's; in a process of its own, since a client is one session."""
     folder = there.pipelines / "shop"
     lay(folder, STEPS)
-    closing = ("import sys\nfrom jobs.engine import spark\nfrom jobs.pipeline.config import load\n"
-               "found = spark.session(sys.argv[1], {}, load(sys.argv[2]).warehouse)\nfound.range(3).count()\nfound.client.release_session()\n")
+    closing = (
+        "import sys\nfrom jobs.engine import spark\nfrom jobs.pipeline.config import load\n"
+        "found = spark.session(sys.argv[1], {}, "
+        "load(sys.argv[2]).warehouse)\nfound.range(3).count()\nfound.client.release_session()\n"
+    )
     said = json.loads((there.place / "where.json").read_text())
-    done = subprocess.run([sys.executable, "-c", closing, said["spark"], str(folder)], cwd=ROOT, capture_output=True, text=True, timeout=100,
-                          env={**os.environ, TOKEN: said["token"]})
+    done = subprocess.run(
+        [sys.executable, "-c", closing, said["spark"], str(folder)], cwd=ROOT, capture_output=True, text=True,
+        timeout=100, env={
+            **os.environ, TOKEN: said["token"]
+        })
     assert done.returncode == 0, done.stderr
     run = rest.trigger(there.airflow, DAG)
     assert rest.ended(there.airflow, DAG, run, PATIENCE)["state"] == "success"
@@ -105,22 +139,32 @@ def test_a_pipeline_that_comes_later_gets_its_pool_and_runs(there: Up) -> None:
     settings = folder / "forebay.yml"
     settings.write_text(settings.read_text().replace("name: shop", "name: later"))
     end = time.monotonic() + PATIENCE
-    while rest.asked(there.airflow, "/api/v2/dags/forebay__later")[0] != 200 or rest.asked(there.airflow, "/api/v2/pools/forebay__later")[0] != 200:
+    while rest.asked(there.airflow, "/api/v2/dags/forebay__later")[0] != 200 or rest.asked(
+            there.airflow, "/api/v2/pools/forebay__later")[0] != 200:
         assert time.monotonic() < end, "no DAG, or no pool"
         time.sleep(1.0)
-    assert rest.ended(there.airflow, "forebay__later", rest.trigger(there.airflow, "forebay__later"), PATIENCE)["state"] == "success"
+    assert rest.ended(there.airflow, "forebay__later", rest.trigger(there.airflow, "forebay__later"),
+                      PATIENCE)["state"] == "success"
 
 
 def lay(folder: Path, step: int) -> None:
     at = f"2025-01-01T12:{9 * step:02d}:00Z"
     (folder / "landing" / "views" / f"s{step}.csv").write_text(f"ts,user,page,ms\n{at},u1,news,{700 + step}\n")
-    (folder / "landing" / "purchases" / f"s{step}.json").write_text(json.dumps({"ts": at, "user": "u1", "amount": "1.50"}) + "\n")
+    (folder / "landing" / "purchases"
+     / f"s{step}.json").write_text(json.dumps({
+         "ts": at,
+         "user": "u1",
+         "amount": "1.50"
+     }) + "\n")
 
 
 def command(folder: Path, name: str) -> None:
     """3: a run of Airflow's holds the pipeline just then, and does the work."""
-    done = subprocess.run([sys.executable, "-m", "forebay.cli", name, "--pipeline", str(folder)], cwd=ROOT, capture_output=True, text=True,
-                          env={**os.environ, "FOREBAY_MASTER": "inline", "PYTHONPATH": str(ROOT)})
+    done = subprocess.run([sys.executable, "-m", "forebay.cli", name, "--pipeline",
+                           str(folder)], cwd=ROOT, capture_output=True, text=True, env={
+                               **os.environ, "FOREBAY_MASTER": "inline",
+                               "PYTHONPATH": str(ROOT)
+                           })
     assert done.returncode in (0, 3), done.stderr
 
 

@@ -1,4 +1,7 @@
-"""What INTERFACE promises of every command: exit codes, JSON shapes, formats; that a refusal changes nothing; that stdout holds the answer and nothing else."""
+"""What INTERFACE promises of every command: exit codes, JSON shapes, formats.
+
+That a refusal changes nothing; that stdout holds the answer and nothing else.
+"""
 from __future__ import annotations
 
 import csv
@@ -38,32 +41,56 @@ def test_ingest_and_run_say_what_they_did(cli: Cli, tmp_path: Path) -> None:
     folder = str(tmp_path / "new")
     assert cli("init", folder).code == 0
     taken = cli("ingest", "--json", "--pipeline", folder)
-    counts = {"views": {"files": 2, "rows": 300, "quarantined": 1, "late": 0}, "purchases": {"files": 2, "rows": 100, "quarantined": 0, "late": 0}}
+    counts = {
+        "views": {
+            "files": 2,
+            "rows": 300,
+            "quarantined": 1,
+            "late": 0
+        },
+        "purchases": {
+            "files": 2,
+            "rows": 100,
+            "quarantined": 0,
+            "late": 0
+        }
+    }
     assert taken.code == 0 and taken.document["streams"] == counts
     again = cli("ingest", "--json", "--pipeline", folder).document["streams"]
     assert all(count == 0 for stream in again.values() for count in stream.values())
     first = cli("--json", "run", "--pipeline", folder, "--batches", "2").document
-    assert [e["boundary"] for e in first["ran"]] == ["2025-01-01T09:10:00Z", "2025-01-01T09:20:00Z"] and first["next"] == "2025-01-01T09:30:00Z"
+    assert [e["boundary"] for e in first["ran"]] == ["2025-01-01T09:10:00Z", "2025-01-01T09:20:00Z"
+                                                     ] and first["next"] == "2025-01-01T09:30:00Z"
     entry = first["ran"][0]
     assert set(entry) >= {"boundary", "seconds", "rows", "plans"} and entry["rows"].keys() <= {"views", "purchases"}
     assert entry["plans"]["totals"] == "LAP recompute"
-    assert cli("--json", "run", "--pipeline", folder, "--to", "2025-01-01T09:30:00Z").document["next"] == "2025-01-01T09:40:00Z"
+    assert cli("--json", "run", "--pipeline", folder, "--to",
+               "2025-01-01T09:30:00Z").document["next"] == "2025-01-01T09:40:00Z"
     rest = cli("run", "--json", "--pipeline", folder).document
-    assert rest["ran"][-1]["boundary"] == "2025-01-01T10:50:00Z" and rest["next"] == "2025-01-01T11:00:00Z" and rest["waiting_for"] == ["purchases", "views"]
+    assert rest["ran"][-1]["boundary"] == "2025-01-01T10:50:00Z" and rest["next"] == "2025-01-01T11:00:00Z" and rest[
+        "waiting_for"] == ["purchases", "views"]
 
 
 @pytest.mark.slow
 def test_query_documents(cli: Cli, shop: Path) -> None:
     at = str(shop)
     created = cli("query", "--pipeline", at, "create", "mine", QUERY, "--json").document
-    expected = {"query": "mine", "state": "active", "effective": "2025-01-01T11:10:00Z", "table": "results/mine", "sql": QUERY}
+    expected = {
+        "query": "mine",
+        "state": "active",
+        "effective": "2025-01-01T11:10:00Z",
+        "table": "results/mine",
+        "sql": QUERY
+    }
     assert {k: created[k] for k in expected} == expected
     assert cli("--pipeline", at, "query", "show", "mine", "--json").document == created
-    assert [q["query"] for q in cli("--json", "query", "list", "--pipeline", at).document["queries"]] == ["mine", "sections", "slow_pages", "totals"]
+    assert [q["query"] for q in cli("--json", "query", "list", "--pipeline", at).document["queries"]
+            ] == ["mine", "sections", "slow_pages", "totals"]
     assert cli("query", "pause", "mine", "--json", "--pipeline", at).document["state"] == "paused"
     assert cli("query", "resume", "mine", "--json", "--pipeline", at).document["state"] == "active"
     assert cli("pin", "sections", "LAP", "recompute", "--json", "--pipeline", at).document["pinned"] == "LAP recompute"
-    assert cli("pin", "sections", "EAP110  recompute", "--json", "--pipeline", at).document["pinned"] == "EAP110 recompute"
+    assert cli("pin", "sections", "EAP110  recompute", "--json", "--pipeline",
+               at).document["pinned"] == "EAP110 recompute"
     assert cli("unpin", "sections", "--json", "--pipeline", at).document["pinned"] is None
     assert cli("query", "delete", "mine", "--json", "--pipeline", at).document["state"] == "deleted"
 
@@ -74,7 +101,8 @@ def test_a_file_in_queries_becomes_a_query_and_a_changed_one_is_told(cli: Cli, s
     (shop / "queries" / "totals.sql").write_text(QUERY)
     listed = cli("query", "list", "--json", "--pipeline", str(shop))
     assert "mine" in [q["query"] for q in listed.document["queries"]] and "queries/totals.sql differs" in listed.err
-    created = cli("query", "create", "totals", "-f", str(shop / "queries" / "totals.sql"), "--replace", "--json", "--pipeline", str(shop))
+    created = cli("query", "create", "totals", "-f", str(shop / "queries" / "totals.sql"), "--replace", "--json",
+                  "--pipeline", str(shop))
     assert created.document["sql"] == QUERY and "differs" not in created.err
 
 
@@ -87,26 +115,31 @@ def test_a_bad_file_in_queries_stops_a_run_but_not_a_pause(cli: Cli, shop: Path)
     paused = cli("query", "pause", "totals", "--json", "--pipeline", str(shop))
     assert paused.code == 0 and "wrong.sql" in paused.err
     (shop / "queries" / "wrong.sql").unlink()
-    assert {q["query"] for q in cli("query", "list", "--json", "--pipeline", str(shop)).document["queries"]} == {"good", "sections", "slow_pages", "totals"}
+    assert {q["query"] for q in cli("query", "list", "--json", "--pipeline", str(shop)).document["queries"]
+            } == {"good", "sections", "slow_pages", "totals"}
 
 
 @pytest.mark.slow
 def test_parquet_goes_through_a_pipe(ended: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     assert main(["result", "sections", "--all", "--format", "parquet", "--pipeline", str(ended)]) == 0
     said = capfdbinary.readouterr()
-    assert pq.read_table(io.BytesIO(said.out)).column_names == ["boundary", "section", "pairs", "spent"] and said.err == b""
+    assert pq.read_table(io.BytesIO(said.out)).column_names == ["boundary", "section", "pairs", "spent"
+                                                                ] and said.err == b""
 
 
 @pytest.mark.slow
 def test_every_format_holds_the_same_answer(cli: Cli, ended: Path, tmp_path: Path) -> None:
     document = cli("result", "sections", "--all", "--json", "--pipeline", str(ended)).document
     assert document["query"] == "sections" and document["columns"] == ["boundary", "section", "pairs", "spent"]
-    assert all(INSTANT.fullmatch(t) and isinstance(n, int) and re.fullmatch(r"\d+\.\d\d", s) for t, _, n, s in document["rows"])
+    assert all(
+        INSTANT.fullmatch(t) and isinstance(n, int) and re.fullmatch(r"\d+\.\d\d", s)
+        for t, _, n, s in document["rows"])
     assert cli("result", "sections", "--all", "--format", "json", "--pipeline", str(ended)).document == document
     lines = [document["columns"], *([t, s, str(n), a] for t, s, n, a in document["rows"])]
     text = cli("result", "sections", "--all", "--format", "csv", "--pipeline", str(ended)).out
     assert list(csv.reader(io.StringIO(text))) == lines
-    assert cli("result", "sections", "--all", "--format", "parquet", "-o", str(tmp_path / "r.parquet"), "--pipeline", str(ended)).code == 0
+    assert cli("result", "sections", "--all", "--format", "parquet", "-o", str(tmp_path / "r.parquet"), "--pipeline",
+               str(ended)).code == 0
     assert list(show.rows(pq.read_table(tmp_path / "r.parquet"))) == document["rows"]
     table = cli("result", "sections", "--all", "--pipeline", str(ended)).out.splitlines()
     assert [line.split() for line in table if line] == lines
@@ -115,7 +148,8 @@ def test_every_format_holds_the_same_answer(cli: Cli, ended: Path, tmp_path: Pat
 @pytest.mark.slow
 def test_result_at_one_boundary_and_at_the_last(cli: Cli, ended: Path) -> None:
     every = cli("result", "totals", "--all", "--json", "--pipeline", str(ended)).document["rows"]
-    assert len(every) == 12 and cli("result", "totals", "--json", "--pipeline", str(ended)).document["rows"] == every[-1:]
+    assert len(every) == 12 and cli("result", "totals", "--json", "--pipeline",
+                                    str(ended)).document["rows"] == every[-1:]
     for said in ("2025-01-01T10:00Z", "2025-01-01T12:00:00+02:00"):
         found = cli("result", "totals", "--at", said, "--json", "--pipeline", str(ended)).document["rows"]
         assert len(found) == 1 and found == [r for r in every if r[0] == "2025-01-01T10:00:00Z"]
@@ -124,11 +158,19 @@ def test_result_at_one_boundary_and_at_the_last(cli: Cli, ended: Path) -> None:
 @pytest.mark.slow
 def test_plans_and_verify_documents(cli: Cli, ended: Path) -> None:
     plans = cli("plans", "sections", "--json", "--pipeline", str(ended)).document
-    assert plans["query"] == "sections" and plans["pinned"] is None and sum(d["boundaries"] for d in plans["decisions"]) == 12
+    assert plans["query"] == "sections" and plans["pinned"] is None and sum(d["boundaries"]
+                                                                            for d in plans["decisions"]) == 12
     for d in plans["decisions"]:
-        assert INSTANT.fullmatch(d["boundary"]) and d["plan"].startswith(("EAP", "LAP")) and d["measured_s"] > 0 and d["reason"]
+        assert INSTANT.fullmatch(d["boundary"]) and d["plan"].startswith(
+            ("EAP", "LAP")) and d["measured_s"] > 0 and d["reason"]
     verified = cli("verify", "--json", "--pipeline", str(ended))
-    expected = {n: {"boundaries": b, "equal": b, "differences": []} for n, b in (("sections", 12), ("slow_pages", 4), ("totals", 12))}
+    expected = {
+        n: {
+            "boundaries": b,
+            "equal": b,
+            "differences": []
+        } for n, b in (("sections", 12), ("slow_pages", 4), ("totals", 12))
+    }
     assert verified.code == 0 and verified.document == {"queries": expected}
 
 
@@ -137,11 +179,13 @@ def test_verify_finds_a_forged_answer(cli: Cli, shop: Path) -> None:
     folder = shop / "warehouse" / "results" / "totals"
     for file in folder.glob("*.parquet"):
         table = pq.read_table(file)
-        forged = pa.array([v + Decimal("0.01") for v in table["revenue"].to_pylist()], table.schema.field("revenue").type)
+        forged = pa.array([v + Decimal("0.01") for v in table["revenue"].to_pylist()],
+                          table.schema.field("revenue").type)
         pq.write_table(table.set_column(table.schema.get_field_index("revenue"), "revenue", forged), file)
     verified = cli("verify", "totals", "--json", "--pipeline", str(shop))
     differences = verified.document["queries"]["totals"]["differences"]
-    assert verified.code == 1 and verified.document["queries"]["totals"]["equal"] == 0 and INSTANT.fullmatch(differences[0]["boundary"])
+    assert verified.code == 1 and verified.document["queries"]["totals"]["equal"] == 0 and INSTANT.fullmatch(
+        differences[0]["boundary"])
     assert cli("verify", "totals", "--pipeline", str(shop)).code == 1
 
 
@@ -193,7 +237,8 @@ BAD: tuple[tuple[tuple[str, ...], str], ...] = (
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("arguments", "code"), BAD, ids=lambda v: " ".join(v)[:60] if isinstance(v, tuple) else v)
-def test_wrong_use_is_refused_and_changes_nothing(cli: Cli, ended: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], code: str) -> None:
+def test_wrong_use_is_refused_and_changes_nothing(cli: Cli, ended: Path, monkeypatch: pytest.MonkeyPatch,
+                                                  arguments: tuple[str, ...], code: str) -> None:
     monkeypatch.chdir(ended)
     before = files(ended)
     ran = cli(*arguments, "--json")
@@ -240,11 +285,13 @@ def test_hostile_sql_is_refused_and_changes_nothing(cli: Cli, ended: Path, sql: 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("text", "code", "line"), [
-    (None, "no-pipeline", None), ("", "bad-yaml", None), ("a: [", "bad-yaml", 1),
-    ("name: x\nbatch: soon\nstreams: {s: {columns: {t: timestamp}, event_time: t}}", "bad-duration", 2),
-    ("name: x\nbatch: 1 minute\nstreamz: {}", "unknown-key", 3)])
-def test_a_wrong_folder_is_refused_by_every_command(cli: Cli, tmp_path: Path, text: str | None, code: str, line: int | None) -> None:
+@pytest.mark.parametrize(
+    ("text", "code", "line"),
+    [(None, "no-pipeline", None), ("", "bad-yaml", None), ("a: [", "bad-yaml", 1),
+     ("name: x\nbatch: soon\nstreams: {s: {columns: {t: timestamp}, event_time: t}}", "bad-duration", 2),
+     ("name: x\nbatch: 1 minute\nstreamz: {}", "unknown-key", 3)])
+def test_a_wrong_folder_is_refused_by_every_command(cli: Cli, tmp_path: Path, text: str | None, code: str,
+                                                    line: int | None) -> None:
     if text is not None:
         (tmp_path / "forebay.yml").write_text(text)
     for command in ("ingest", "run", "query list", "result x", "explain x", "plans x", "verify", "pin x LAP", "doctor"):
@@ -268,7 +315,8 @@ def test_a_held_pipeline_is_told_within_five_seconds_and_takes_requests(cli: Cli
 @pytest.mark.slow
 def test_a_failed_query_is_told_and_the_others_go_on(cli: Cli, shop: Path) -> None:
     at = ("--json", "--pipeline", str(shop))
-    assert cli("query", "create", "broken", "SELECT SUM(v.ms / (v.ms - v.ms)) AS x FROM views AS v [WINDOW UNTIL NOW]", *at).code == 0
+    assert cli("query", "create", "broken", "SELECT SUM(v.ms / (v.ms - v.ms)) AS x FROM views AS v [WINDOW UNTIL NOW]",
+               *at).code == 0
     (shop / "landing" / "views" / "3.csv").write_text("ts,user,page,ms\n2025-01-01T11:12:00Z,u1,news,5\n")
     assert cli("ingest", *at).code == 0
     ran = cli("run", "--flush", *at)
@@ -291,16 +339,19 @@ def test_a_broken_file_is_refused_by_name_and_the_rest_goes_on(cli: Cli, shop: P
 
 
 @pytest.mark.slow
-def test_the_environment_names_the_folder_and_an_option_is_stronger(cli: Cli, ended: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_names_the_folder_and_an_option_is_stronger(cli: Cli, ended: Path,
+                                                                    monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FOREBAY_PIPELINE", str(ended))
     assert cli("result", "totals").code == 0
-    assert cli("--pipeline", "/nowhere", "result", "totals").code == 2 and cli("result", "totals", "--pipeline", "/nowhere").code == 2
+    assert cli("--pipeline", "/nowhere", "result", "totals").code == 2 and cli("result", "totals", "--pipeline",
+                                                                               "/nowhere").code == 2
 
 
-@pytest.mark.parametrize(("error", "code"), [
-    (KeyboardInterrupt(), 130), (Conflict("x"), 3), (ForebayError("c", "m", exit_code=1), 1), (ValueError("odd"), 1), (BrokenPipeError(), 0)], ids=repr)
-def test_every_way_out_is_an_exit_code(
-        capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int) -> None:
+@pytest.mark.parametrize(("error", "code"), [(KeyboardInterrupt(), 130), (Conflict("x"), 3),
+                                             (ForebayError("c", "m", exit_code=1), 1), (ValueError("odd"), 1),
+                                             (BrokenPipeError(), 0)], ids=repr)
+def test_every_way_out_is_an_exit_code(capfd: pytest.CaptureFixture[str], tmp_path: Path,
+                                       monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
@@ -329,11 +380,13 @@ def test_noise_on_stdout_goes_to_stderr(capfd: pytest.CaptureFixture[str]) -> No
     app.command()(shared(noisy))
     assert perform(app, ["--json"]) == 0
     said = capfd.readouterr()
-    assert said.out == '{"a": 1}\n' and all(s in said.err for s in ("from Python", "from the descriptor", "from a child"))
+    assert said.out == '{"a": 1}\n' and all(s in said.err
+                                            for s in ("from Python", "from the descriptor", "from a child"))
 
 
-@pytest.mark.parametrize(("text", "us"), [
-    ("1970-01-01", 0), ("1970-01-01T00:00:01Z", 10**6), ("1970-01-01 00:00:00.000001", 1), ("1970-01-01T02:00:00+02:00", 0), ("1969-12-31T23:59:59Z", -10**6)])
+@pytest.mark.parametrize(("text", "us"), [("1970-01-01", 0), ("1970-01-01T00:00:01Z", 10 ** 6),
+                                          ("1970-01-01 00:00:00.000001", 1), ("1970-01-01T02:00:00+02:00", 0),
+                                          ("1969-12-31T23:59:59Z", -10 ** 6)])
 def test_times_that_people_write(text: str, us: int) -> None:
     assert show.micros(text, "--at") == us and show.micros(str(show.iso(us)), "--at") == us
 
@@ -343,7 +396,8 @@ def test_values_as_json_holds_them() -> None:
     assert [show.value(v) for v in same] == same
     assert [show.value(v) for v in (float("nan"), float("inf"), -float("inf"))] == ["NaN", "Infinity", "-Infinity"]
     assert [show.value(v) for v in (Decimal("1E+3"), Decimal("0.10"))] == ["1000", "0.10"]
-    assert [show.value(v) for v in (date(2025, 1, 2), datetime(2025, 1, 2, tzinfo=timezone.utc))] == ["2025-01-02", "2025-01-02T00:00:00Z"]
+    assert [show.value(v) for v in (date(2025, 1, 2), datetime(2025, 1, 2, tzinfo=timezone.utc))
+            ] == ["2025-01-02", "2025-01-02T00:00:00Z"]
 
 
 @pytest.mark.slow
@@ -369,7 +423,8 @@ assert "pyspark" not in sys.modules
 @pytest.mark.parametrize("example", ["minimal", "sensors"])
 def test_every_example_runs_and_verifies(cli: Cli, tmp_path: Path, example: str) -> None:
     folder = str(tmp_path / example)
-    for arguments in (["init", folder, "--example", example], ["ingest", "--pipeline", folder], ["run", "--flush", "--pipeline", folder]):
+    for arguments in (["init", folder, "--example", example], ["ingest", "--pipeline",
+                                                               folder], ["run", "--flush", "--pipeline", folder]):
         assert cli(*arguments).code == 0
     verified = cli("verify", "--json", "--pipeline", folder)
     assert verified.code == 0 and verified.document["queries"]

@@ -1,4 +1,7 @@
-"""Every command on a full disk, a read-only one and none: in words, without a traceback; what was published stays right."""
+"""Every command on a full disk, a read-only one and none: in words, without a traceback.
+
+What was published stays right.
+"""
 from __future__ import annotations
 
 import subprocess
@@ -12,9 +15,10 @@ from tests.forebay.conftest import Cli
 
 pytestmark = pytest.mark.slow
 QUERY = "SELECT COUNT(*) AS n FROM views AS v [WINDOW 1 HOUR]"
-WRITING = (("ingest",), ("run", "--flush"), ("query", "create", "q", QUERY), ("query", "pause", "totals"), ("doctor", "--rebuild", "totals"))
-READING = (("query", "list"), ("query", "show", "totals"), ("result", "totals"), ("explain", "totals"), ("plans", "totals"), ("stats",),
-           ("verify",), ("expectations",))
+WRITING = (("ingest",), ("run", "--flush"), ("query", "create", "q", QUERY), ("query", "pause", "totals"),
+           ("doctor", "--rebuild", "totals"))
+READING = (("query", "list"), ("query", "show", "totals"), ("result", "totals"), ("explain", "totals"),
+           ("plans", "totals"), ("stats",), ("verify",), ("expectations",))
 LATE = "ts,user,page,ms\n2025-01-01T10:59:00Z,u1,news,700\n"
 
 
@@ -49,7 +53,8 @@ def test_no_folder_can_be_there(cli: Cli, shop: Path) -> None:
 @pytest.mark.parametrize("state", ["disk-full", "read-only"])
 def test_a_disk_that_takes_nothing(cli: Cli, shop: Path, small: Path, state: str) -> None:
     folder, filler = moved(shop, str(small / "warehouse")), small / "filler"
-    assert cli("ingest", "--pipeline", folder).code == 0 and cli("run", "--batches", "3", "--pipeline", folder).code == 0
+    assert cli("ingest", "--pipeline", folder).code == 0 and cli("run", "--batches", "3", "--pipeline",
+                                                                 folder).code == 0
     (shop / "landing/views/late.csv").write_text(LATE)
     if state == "read-only":
         subprocess.run(["mount", "-o", "remount,ro", str(small)], check=True)

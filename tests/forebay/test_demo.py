@@ -1,4 +1,7 @@
-"""The demo does what it says: its rows are counted, its crash is a real SIGKILL, its answers are verified; it removes no folder but its own."""
+"""The demo does what it says: its rows are counted, its crash is a real SIGKILL, its answers are verified.
+
+It removes no folder but its own.
+"""
 from __future__ import annotations
 
 import io
@@ -34,9 +37,14 @@ def test_the_rows_are_the_same_each_time(tmp_path: Path) -> None:
     for name in ("a", "b"):
         for step in range(STEPS):
             demo_data.write(str(tmp_path / name), step, SMALL)
-    texts = {name: {p.relative_to(tmp_path / name): p.read_text() for p in (tmp_path / name).rglob("*.*")} for name in ("a", "b")}
+    texts = {
+        name: {
+            p.relative_to(tmp_path / name): p.read_text() for p in (tmp_path / name).rglob("*.*")
+        } for name in ("a", "b")
+    }
     assert texts["a"] == texts["b"] and len(texts["a"]) == 2 * STEPS
-    assert sum(t.count("\n") for t in texts["a"].values()) == demo_data.rows(SMALL) + STEPS, "a header line in each file of views"
+    assert sum(t.count("\n")
+               for t in texts["a"].values()) == demo_data.rows(SMALL) + STEPS, "a header line in each file of views"
 
 
 def check(folder: Path, scale: DemoSize) -> None:
@@ -45,7 +53,13 @@ def check(folder: Path, scale: DemoSize) -> None:
     assert said["killed"] == {"signal": "SIGKILL", "boundary": "2025-01-01T10:00:00Z", "ledger": "intent"}
     total = demo_data.rows(scale)
     assert said["boundaries"] == 18 and said["last"] == "2025-01-01T12:00:00Z" and 0.99 * total < said["rows"] <= total
-    assert {n: (q["boundaries"], q["equal"]) for n, q in said["verify"].items()} == {"sections": (18, 18), "slow_pages": (6, 6), "totals": (18, 18)}
+    assert {
+        n: (q["boundaries"], q["equal"]) for n, q in said["verify"].items()
+    } == {
+        "sections": (18, 18),
+        "slow_pages": (6, 6),
+        "totals": (18, 18)
+    }
     assert all(q["batches"] for q in said["mlflow"]["queries"].values())
     assert "again from that intent" in out.getvalue() and "equal" in out.getvalue()
 
@@ -63,7 +77,9 @@ def test_the_demo_on_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_the_commands_at_its_end_can_be_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are called by their way from the demo's folder where they are not on the PATH, and MLflow gets a port at which nothing listens."""
+    """They are called by their way from the demo's folder where they are not on the PATH, and MLflow gets a port at
+    which nothing listens.
+    """
     folder = tmp_path / "demo"
     folder.mkdir()
     monkeypatch.setenv("PATH", "/usr/bin:/bin")

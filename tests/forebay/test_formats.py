@@ -1,4 +1,6 @@
-"""Answers of any length are written as their rows come: the same text as from one batch, and no batch is asked for before the one before it is written."""
+"""Answers of any length are written as their rows come: the same text as from one batch, and no batch is asked for
+before the one before it is written.
+"""
 from __future__ import annotations
 
 import io
@@ -14,11 +16,15 @@ import pytest
 from forebay import formats, text
 
 ROWS = pa.table({
-    "boundary": pa.array([datetime(2026, 1, 1, 0, 0, n, tzinfo=timezone.utc) for n in range(6)], pa.timestamp("us", "UTC")),
-    "n": [1, None, -3, 2**62, 5, 6], "x": [0.5, float("nan"), None, float("-inf"), 1e300, -0.0],
+    "boundary": pa.array([datetime(2026, 1, 1, 0, 0, n, tzinfo=timezone.utc) for n in range(6)],
+                         pa.timestamp("us", "UTC")),
+    "n": [1, None, -3, 2 ** 62, 5, 6],
+    "x": [0.5, float("nan"), None, float("-inf"), 1e300, -0.0],
     "m": [Decimal("1.50"), None, Decimal("0.00"), *[Decimal("7.25")] * 3],
-    "s": ["plain", 'quo"ted', "", None, "a,b", "line\nend"], "b": [True, False, None, True, False, True],
-    "d": [date(2026, 1, 1), None, *[date(1999, 12, 31)] * 4]})
+    "s": ["plain", 'quo"ted', "", None, "a,b", "line\nend"],
+    "b": [True, False, None, True, False, True],
+    "d": [date(2026, 1, 1), None, *[date(1999, 12, 31)] * 4]
+})
 
 
 def written(form: str, rows_a_batch: int) -> bytes:
@@ -46,12 +52,14 @@ def test_every_value_is_as_documents_have_it() -> None:
     assert document["rows"][1] == ["2026-01-01T00:00:01Z", None, "NaN", None, 'quo"ted', False, None]
     lines = written("csv", 2).decode().splitlines()
     assert lines[1] == "2026-01-01T00:00:00Z,1,0.5,1.50,plain,true,2026-01-01"
-    assert lines[3] == '2026-01-01T00:00:02Z,-3,,0.00,"",,1999-12-31', "NULL is an empty field, an empty text is in quotes"
+    assert lines[
+        3] == '2026-01-01T00:00:02Z,-3,,0.00,"",,1999-12-31', "NULL is an empty field, an empty text is in quotes"
 
 
 def test_parquet_goes_to_a_pipe_in_batches() -> None:
     got = pq.read_table(io.BytesIO(written("parquet", 2)))
-    assert got.schema.equals(ROWS.schema) and str(got.to_pydict()) == str(ROWS.to_pydict())      # as text, since NaN does not equal itself
+    # as text, since NaN does not equal itself
+    assert got.schema.equals(ROWS.schema) and str(got.to_pydict()) == str(ROWS.to_pydict())
 
 
 def test_without_rows_there_is_still_a_header() -> None:

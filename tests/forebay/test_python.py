@@ -1,4 +1,6 @@
-"""`import forebay` as its users call it: times as they come to hand, whole numbers that stay whole, and only ForebayErrors for a wrong use."""
+"""`import forebay` as its users call it: times as they come to hand, whole numbers that stay whole, and only
+ForebayErrors for a wrong use.
+"""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -17,22 +19,36 @@ pytestmark = pytest.mark.slow
 LARGE = 2**53 + 1
 TEN = "2026-01-01T00:00:10Z"
 WRONG: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    "time": ("bad-time", lambda pipe: pipe.result("q", at="noon")), "until": ("bad-time", lambda pipe: pipe.run(to=[])),
-    "none": ("bad-usage", lambda pipe: pipe.run(batches=0)), "no data": ("bad-usage", lambda pipe: pipe.ingest("views")),
-    "no stream": ("bad-usage", lambda pipe: pipe.ingest(data="a.csv")), "no text": ("bad-usage", lambda pipe: pipe.create("x", None)),
-    "no change": ("bad-usage", lambda pipe: pipe.change("q", "stop")), "no plan": ("bad-usage", lambda pipe: pipe.change("q", "pin")),
-    "no query": ("unknown-query", lambda pipe: pipe.explain("nosuch")), "no pipeline": ("no-pipeline", lambda pipe: forebay.open("/nowhere"))}
+    "time": ("bad-time", lambda pipe: pipe.result("q", at="noon")),
+    "until": ("bad-time", lambda pipe: pipe.run(to=[])),
+    "none": ("bad-usage", lambda pipe: pipe.run(batches=0)),
+    "no data": ("bad-usage", lambda pipe: pipe.ingest("views")),
+    "no stream": ("bad-usage", lambda pipe: pipe.ingest(data="a.csv")),
+    "no text": ("bad-usage", lambda pipe: pipe.create("x", None)),
+    "no change": ("bad-usage", lambda pipe: pipe.change("q", "stop")),
+    "no plan": ("bad-usage", lambda pipe: pipe.change("q", "pin")),
+    "no query": ("unknown-query", lambda pipe: pipe.explain("nosuch")),
+    "no pipeline": ("no-pipeline", lambda pipe: forebay.open("/nowhere"))
+}
 
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> forebay.Pipeline:
-    pipe = pipeline(tmp_path_factory.mktemp("python"), queries={"q": COUNT, "sums": "SELECT SUM(v.x) AS x FROM views AS v [WINDOW 5 SECONDS]"})
+    pipe = pipeline(tmp_path_factory.mktemp("python"), queries={
+        "q": COUNT,
+        "sums": "SELECT SUM(v.x) AS x FROM views AS v [WINDOW 5 SECONDS]"
+    })
     rows(pipe, [7, 25], x=LARGE)
     pipe.run()
     return pipe
 
 
-@pytest.mark.parametrize("at", [boundary(10), TEN, datetime(2026, 1, 1, 0, 0, 10), datetime(2026, 1, 1, 0, 0, 10, tzinfo=timezone.utc), pd.Timestamp(TEN)])
+@pytest.mark.parametrize("at", [
+    boundary(10), TEN,
+    datetime(2026, 1, 1, 0, 0, 10),
+    datetime(2026, 1, 1, 0, 0, 10, tzinfo=timezone.utc),
+    pd.Timestamp(TEN)
+])
 def test_a_time_is_given_in_any_of_its_forms(ran: forebay.Pipeline, at: object) -> None:
     assert ran.result("q", at=at)["n"].to_list() == [1]
     assert ran.run(to=at)["ran"] == []

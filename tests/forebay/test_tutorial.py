@@ -15,7 +15,10 @@ TUTORIAL = Path(__file__).resolve().parents[2] / "docs" / "tutorial.md"
 
 
 def commands() -> list[str]:
-    return [line for block in re.findall(r"```sh\n(.*?)```", TUTORIAL.read_text(encoding="utf-8"), re.S) for line in block.splitlines() if line.strip()]
+    return [
+        line for block in re.findall(r"```sh\n(.*?)```", TUTORIAL.read_text(encoding="utf-8"), re.S)
+        for line in block.splitlines() if line.strip()
+    ]
 
 
 @pytest.mark.slow
@@ -34,4 +37,5 @@ def test_the_tutorial(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert "u1" in ran["forebay result rich --pipeline shop"].out
     assert "DIFFERENT" not in ran["forebay verify --pipeline shop"].out
     shown = re.search(r"    stream     files.*?\n\n", TUTORIAL.read_text(encoding="utf-8"), re.S)
-    assert shown and [line.strip() for line in shown[0].strip().splitlines()] == [line.strip() for line in taken[0].strip().splitlines()]
+    assert shown and [line.strip() for line in shown[0].strip().splitlines()
+                      ] == [line.strip() for line in taken[0].strip().splitlines()]

@@ -17,7 +17,8 @@ from tests.servers import free_port, waited
 ROOT = Path(__file__).parents[2]
 SECRET = "abc-of-this-test"
 PATIENCE = 100.0
-CLIENT = "import sys; from jobs.engine import spark; s = spark.session(sys.argv[1]); print(s.range(3).count()); s.stop()"
+CLIENT = ("import sys; from jobs.engine import spark; s = spark.session(sys.argv[1]); print(s.range(3).count()); "
+          "s.stop()")
 
 
 @pytest.fixture

@@ -1,4 +1,6 @@
-"""What infra.pages shows: data docs and nothing else of a folder, the way to MLflow's charts, and in words what is not there yet."""
+"""What infra.pages shows: data docs and nothing else of a folder, the way to MLflow's charts, and in words what is not
+there yet.
+"""
 from __future__ import annotations
 
 import json
@@ -60,7 +62,14 @@ class Tracking(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self._say(200, {"runs": [{"info": {"run_id": "r1"}}] if "'totals'" in asked["filter"] and asked["experiment_ids"] == ["7"] else []})
+        self._say(
+            200, {
+                "runs": [{
+                    "info": {
+                        "run_id": "r1"
+                    }
+                }] if "'totals'" in asked["filter"] and asked["experiment_ids"] == ["7"] else []
+            })
 
     def _say(self, status: int, document: Any) -> None:
         body = json.dumps(document).encode()
@@ -84,11 +93,13 @@ def test_all_pipelines_are_listed_with_what_is_there(monkeypatch: pytest.MonkeyP
 def test_only_documents_are_read() -> None:
     assert pages.page("/shop/docs/") == (HTTPStatus.FOUND, "/shop/docs/index.html")
     assert pages.page("/shop/docs/index.html") == (HTTPStatus.OK, "<h1>docs of shop</h1>")
-    for path in ("/shop/docs/built.json", "/shop/docs/../secret.html", "/shop/docs/%2e%2e%2fsecret.html", "/shop/docs/..%5csecret.html", "/shop/secret.html",
-                 "/bare/docs/index.html", "/nobody/docs/index.html", "/bad/docs/index.html", "/shop/docs/a/b.html", "/%00"):
+    for path in ("/shop/docs/built.json", "/shop/docs/../secret.html", "/shop/docs/%2e%2e%2fsecret.html",
+                 "/shop/docs/..%5csecret.html", "/shop/secret.html", "/bare/docs/index.html", "/nobody/docs/index.html",
+                 "/bad/docs/index.html", "/shop/docs/a/b.html", "/%00"):
         status, said = pages.page(path)
         assert status == HTTPStatus.NOT_FOUND and "secret" not in said.replace("secret.html", ""), path
-    assert "the first run after a boundary" in pages.page("/bare/docs/index.html")[1] and "batch" in pages.page("/bad/docs/index.html")[1]
+    assert "the first run after a boundary" in pages.page("/bare/docs/index.html")[1] and "batch" in pages.page(
+        "/bad/docs/index.html")[1]
 
 
 def test_the_way_to_the_charts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,7 +108,8 @@ def test_the_way_to_the_charts(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("MLFLOW_TRACKING_URI", server)
         assert pages.page("/shop/mlflow") == (HTTPStatus.FOUND, f"{server}/#/experiments/7/{CHARTS}")
         assert pages.page("/shop/mlflow/totals")[1].startswith(f"{server}/#/experiments/7/runs/r1/model-metrics")
-        for path, told in (("/bare/mlflow", "forebay__bare__adapt"), ("/shop/mlflow/others", "Nothing of others"), ("/shop/mlflow/x'y", "no such query")):
+        for path, told in (("/bare/mlflow", "forebay__bare__adapt"), ("/shop/mlflow/others", "Nothing of others"),
+                           ("/shop/mlflow/x'y", "no such query")):
             status, said = pages.page(path)
             assert status == HTTPStatus.NOT_FOUND and told in said, path
         monkeypatch.setenv(pages.MLFLOW, "https://mlflow.example")
@@ -109,7 +121,8 @@ def test_foreign_names_of_this_machine_are_refused() -> None:
     """A page elsewhere can give its name our address; a browser then says that name."""
     with serving(pages.Handler) as server:
         with urllib.request.urlopen(f"{server}/shop/docs/") as answer:
-            assert answer.read() == b"<h1>docs of shop</h1>" and "default-src 'none'" in answer.headers["Content-Security-Policy"]
+            assert answer.read(
+            ) == b"<h1>docs of shop</h1>" and "default-src 'none'" in answer.headers["Content-Security-Policy"]
         with pytest.raises(urllib.error.HTTPError) as refused:
             urllib.request.urlopen(urllib.request.Request(server, headers={"Host": "evil.example"}))
         assert refused.value.code == HTTPStatus.FORBIDDEN

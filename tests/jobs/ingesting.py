@@ -33,11 +33,13 @@ class Inline:
         return [function(item) for item in items]
 
 
-def pipeline(folder: Path, columns: str = COLUMNS, stream: str = "", source: str = '{files: "landing/*"}', relations: str = "") -> Pipeline:
+def pipeline(folder: Path, columns: str = COLUMNS, stream: str = "", source: str = '{files: "landing/*"}',
+             relations: str = "") -> Pipeline:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "landing").mkdir(exist_ok=True)
     given = (f", source: {source}" if source else "") + (f", {stream}" if stream else "")
-    (folder / "forebay.yml").write_text(f"name: test\nbatch: 10 seconds\nstreams:\n  views: {{columns: {columns}, event_time: ts{given}}}\n{relations}")
+    (folder / "forebay.yml").write_text(
+        f"name: test\nbatch: 10 seconds\nstreams:\n  views: {{columns: {columns}, event_time: ts{given}}}\n{relations}")
     return load(str(folder))
 
 
@@ -50,7 +52,8 @@ def refreshed(pipe: Pipeline, tasks: Any = Inline()) -> Refreshed:
     return relations.refresh(pipe, Warehouse(pipe.warehouse), tasks)
 
 
-def counts(pipe: Pipeline, last: int | None = None, only: Mapping[str, Any] | None = None, clock: int = NOW) -> tuple[int, int, int, int]:
+def counts(pipe: Pipeline, last: int | None = None, only: Mapping[str, Any] | None = None,
+           clock: int = NOW) -> tuple[int, int, int, int]:
     """(files, rows, quarantined, late) of an ingest that refuses nothing."""
     said = take(pipe, last, only, clock)
     assert said["refused"] == []
@@ -77,7 +80,8 @@ def rows(pipe: Pipeline, folder: str, sql: str) -> list[tuple[Any, ...]]:
     return con.execute(f"SELECT {sql} FROM read_parquet({files})").fetchall()
 
 
-def stored(pipe: Pipeline, sql: str = "epoch_us(ts) // 1000000, epoch_us(_boundary) // 1000000") -> list[tuple[Any, ...]]:
+def stored(pipe: Pipeline,
+           sql: str = "epoch_us(ts) // 1000000, epoch_us(_boundary) // 1000000") -> list[tuple[Any, ...]]:
     return sorted(rows(pipe, "streams/views", sql))
 
 
@@ -87,16 +91,24 @@ def reasons(pipe: Pipeline) -> list[str]:
 
 def content(pipe: Pipeline) -> dict[str, Any]:
     """What three tables say, but for names that differ from run to run."""
-    columns = {"streams/views": "*", "quarantine/views": "_reason, _row, _source, _ingest",
-               "ledger/files": "stream, path, size, digest, \"rows\", late, quarantined, ingest, first_event, last_event"}
+    columns = {
+        "streams/views": "*",
+        "quarantine/views": "_reason, _row, _source, _ingest",
+        "ledger/files": "stream, path, size, digest, \"rows\", late, quarantined, ingest, first_event, last_event"
+    }
     return {folder: sorted(map(repr, rows(pipe, folder, sql))) for folder, sql in columns.items()}
 
 
 def process(pipe: Pipeline, failpoint: str | None = None, last: int | None = None) -> int:
     """One ingest in a process of its own; its exit code."""
     program = f"from tests.jobs.ingesting import *\ntake(load({pipe.folder!r}), {last!r})"
-    environment = {**os.environ, "FOREBAY_FAILPOINT": failpoint} if failpoint else {k: v for k, v in os.environ.items() if k != "FOREBAY_FAILPOINT"}
-    return subprocess.run([sys.executable, "-c", program], env=environment, cwd=Path(__file__).parents[2], capture_output=True).returncode
+    environment = {
+        **os.environ, "FOREBAY_FAILPOINT": failpoint
+    } if failpoint else {
+        k: v for k, v in os.environ.items() if k != "FOREBAY_FAILPOINT"
+    }
+    return subprocess.run([sys.executable, "-c", program], env=environment, cwd=Path(__file__).parents[2],
+                          capture_output=True).returncode
 
 
 def at(*seconds: float | None) -> pa.Array:

@@ -67,7 +67,10 @@ def rows(pipe: forebay.Pipeline, seconds: Iterable[float], stream: str = "views"
     times = list(seconds)
     path = folder / f"{stream}-{len(list(folder.glob('*.parquet')))}.parquet"
     stamps = pa.array([instant(boundary(s)) for s in times], pa.timestamp("us", "UTC"))
-    numbers = {name: pa.array(given if isinstance(given, list) else [given] * len(times), pa.int64()) for name, given in (("k", k), ("x", x))}
+    numbers = {
+        name: pa.array(given if isinstance(given, list) else [given] * len(times), pa.int64())
+        for name, given in (("k", k), ("x", x))
+    }
     pq.write_table(pa.table({"ts": stamps, **numbers}), path)
     return pipe.ingest(stream, str(path))
 
@@ -80,7 +83,8 @@ def ran(pipe: forebay.Pipeline, **options: Any) -> list[float]:
 def answers(pipe: forebay.Pipeline, name: str) -> list[tuple[Any, ...]]:
     """(boundary in seconds, values …) of every answer; NULL is None, which equals itself."""
     frame = pipe.result(name, every=True).astype(object)
-    return [((micros(row[0].to_pydatetime()) - BEGINNING) / SECOND, *row[1:]) for row in frame.where(frame.notna(), None).itertuples(index=False)]
+    return [((micros(row[0].to_pydatetime()) - BEGINNING) / SECOND, *row[1:])
+            for row in frame.where(frame.notna(), None).itertuples(index=False)]
 
 
 def equal(pipe: forebay.Pipeline) -> bool:

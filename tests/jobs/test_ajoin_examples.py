@@ -1,4 +1,7 @@
-"""Worked examples of paper E on a pipeline: the tuples of Fig. 4 with its queries, the phases of Fig. 5, the two windows of Fig. 8."""
+"""Worked examples of paper E on a pipeline: the tuples of Fig.
+
+4 with its queries, the phases of Fig. 5, the two windows of Fig. 8.
+"""
 from __future__ import annotations
 
 from pathlib import Path
@@ -33,12 +36,16 @@ def test_the_tuples_of_figure_4_give_its_results(tmp_path: Path) -> None:
     texts = {}
     for name, (by, sources, where) in JOINS.items():
         of = f"FROM {sources.format('[WINDOW 10 SECONDS]')} WHERE {where}"
-        texts |= {name: f"SELECT {by} AS id, COUNT(*) AS n {of} GROUP BY {by}", f"{name}_rows": f"SELECT {by} AS id {of}"}
+        texts |= {
+            name: f"SELECT {by} AS id, COUNT(*) AS n {of} GROUP BY {by}",
+            f"{name}_rows": f"SELECT {by} AS id {of}"
+        }
     pipe = figure_4(tmp_path, texts)
     assert ran(pipe) == [10] and equal(pipe)
     for name, expected in RESULTS.items():
         assert {key: n for _, key, n in answers(pipe, name)} == expected
-        assert sorted(key for _, key in answers(pipe, f"{name}_rows")) == sorted(key for key, n in expected.items() for _ in range(n))
+        assert sorted(key for _, key in answers(pipe, f"{name}_rows")) == sorted(
+            key for key, n in expected.items() for _ in range(n))
 
 
 PAIR = "SELECT COUNT(*) AS n FROM a [WINDOW {0} SECONDS], b [WINDOW {0} SECONDS] WHERE a.k = b.k"
@@ -56,7 +63,9 @@ def shared(pipe: forebay.Pipeline) -> list[set[str]]:
 
 
 def test_windows_of_figure_8_share_the_buckets_that_both_need(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Q1 counts bucket 3 ⋈ 3 only, Q2, created meanwhile with a window twice as long, 3 ⋈ 3, 2 ⋈ 3, 3 ⋈ 2 and 2 ⋈ 2: by one work."""
+    """Q1 counts bucket 3 ⋈ 3 only, Q2, created meanwhile with a window twice as long, 3 ⋈ 3, 2 ⋈ 3, 3 ⋈ 2 and 2 ⋈ 2: by
+    one work.
+    """
     monkeypatch.setattr(sharing, "LEAST", 2), monkeypatch.setattr(sharing, "FAMILY", 2)
     sizes = {1: (2, 7), 2: (3, 11), 3: (5, 13), 4: (1, 1)}
     pipe = pipeline(tmp_path, {"a": "", "b": ""}, queries={"Q1": PAIR.format(10)})
@@ -74,10 +83,21 @@ def test_windows_of_figure_8_share_the_buckets_that_both_need(tmp_path: Path, mo
 
 
 def test_a_changelog_goes_through_the_phases_of_figure_5(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A new query shares what runs at its first boundary; then statistics are taken and it stays, or goes, by price; nothing is lost on the way."""
+    """A new query shares what runs at its first boundary.
+
+    Then statistics are taken and it stays, or goes, by price; nothing is lost on the way.
+    """
     monkeypatch.setattr(sharing, "LEAST", 2), monkeypatch.setattr(sharing, "FAMILY", 2)
-    three = "SELECT COUNT(*) AS n FROM a [WINDOW 10 SECONDS], b [WINDOW 10 SECONDS], c [WINDOW 10 SECONDS] WHERE a.k = b.k AND b.k = c.k"
-    pipe = pipeline(tmp_path, {"a": "", "b": "", "c": ""}, queries={"Q1": PAIR.format(10), "Q4": PAIR.format(10) + " AND a.x < 5"})
+    three = ("SELECT COUNT(*) AS n FROM a [WINDOW 10 SECONDS], b [WINDOW 10 SECONDS], c [WINDOW 10 SECONDS] WHERE a.k "
+             "= b.k AND b.k = c.k")
+    pipe = pipeline(tmp_path, {
+        "a": "",
+        "b": "",
+        "c": ""
+    }, queries={
+        "Q1": PAIR.format(10),
+        "Q4": PAIR.format(10) + " AND a.x < 5"
+    })
     for number in range(1, 7):
         bucket(pipe, number, 2, 3)
         rows(pipe, [10 * number - 5], "c")
@@ -85,10 +105,12 @@ def test_a_changelog_goes_through_the_phases_of_figure_5(tmp_path: Path, monkeyp
             pipe.create("Q2", three)                        # common sources: the scans of a and b are there
             assert shared(pipe) == [{"Q1", "Q4"}]
         if number == 5:
-            monkeypatch.setattr("optimizer.sharing.price.SHARED_ROW", 1.0)      # as if rows had become dear: phase 2 parts them
+            # as if rows had become dear: phase 2 parts them
+            monkeypatch.setattr("optimizer.sharing.price.SHARED_ROW", 1.0)
             restarted(pipe)
         ran(pipe)
         if number == 4:
             assert shared(pipe) == [{"Q1", "Q2", "Q4"}]
     assert shared(pipe) == []
-    assert answers(pipe, "Q1") == [(t, 6) for t in (10, 20, 30, 40, 50)] and answers(pipe, "Q2") == [(t, 6) for t in (20, 30, 40, 50)] and equal(pipe)
+    assert answers(pipe, "Q1") == [(t, 6) for t in (10, 20, 30, 40, 50)] and answers(
+        pipe, "Q2") == [(t, 6) for t in (20, 30, 40, 50)] and equal(pipe)

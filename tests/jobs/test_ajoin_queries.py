@@ -10,7 +10,9 @@ from jobs.papers.experiments.sharing.queries import Pattern, generate, sc1, sc2,
 
 
 def test_similarity_is_that_of_the_text() -> None:
-    """A ⋈ B on A.a = B.b against the pattern's A.a = B.c: two sources in common, one with its join attribute: 2 · 1 / 2²."""
+    """A ⋈ B on A.a = B.b against the pattern's A.a = B.c: two sources in common, one with its join attribute: 2 · 1 /
+    2².
+    """
     pattern = Pattern(((0, 2),))
     assert similarity(2, 1, 2) == Fraction(1, 2)
     assert {similar(pattern, generate(pattern, Fraction(1, 2), Random(s))) for s in range(30)} == {Fraction(1, 2)}
@@ -21,7 +23,8 @@ def test_generated_queries_are_as_similar_as_their_sources_allow(wanted: Fractio
     pattern = Pattern(((0, 1), (2, 3), (4, 5)))
     for seed in range(50):
         made = generate(pattern, wanted, Random(seed))
-        assert abs(similar(pattern, made) - wanted) <= Fraction(len(made.streams), 2 * 16) and len(made.selections) == len(made.streams)
+        assert abs(similar(pattern, made) - wanted) <= Fraction(len(made.streams), 2 * 16) and len(
+            made.selections) == len(made.streams)
     assert text(made).startswith("SELECT * FROM s") and text(made).count("[WINDOW ") == len(made.streams)
 
 

@@ -1,4 +1,6 @@
-"""Boundaries committed together, and those that are not computed since nothing can have changed: the answers are those of boundaries one by one."""
+"""Boundaries committed together, and those that are not computed since nothing can have changed: the answers are those
+of boundaries one by one.
+"""
 from __future__ import annotations
 
 from pathlib import Path
@@ -12,13 +14,18 @@ JOIN = "FROM views AS v [WINDOW {}], buys AS b [WINDOW {}] WHERE v.k = b.k"
 QUERIES = {
     "sliding": "SELECT v.k, COUNT(*) AS n " + JOIN.format("1 MINUTE", "30 SECONDS") + " GROUP BY v.k",
     "tumbling": "SELECT COUNT(*) AS n, MIN(v.x) AS least FROM views AS v [WINDOW 1 MINUTE TUMBLING]",
-    "hopping": "SELECT COUNT(*) AS n, SUM(v.x) AS x FROM views AS v [WINDOW 1 MINUTE SLIDE 30 SECONDS] EVERY 10 SECONDS",
+    "hopping": "SELECT COUNT(*) AS n, SUM(v.x) AS x FROM views AS v [WINDOW 1 MINUTE SLIDE 30 SECONDS] EVERY 10 "
+               "SECONDS",
     "landmark": "SELECT COUNT(*) AS n FROM views AS v [WINDOW UNTIL NOW]",
     "rows": "SELECT v.x, b.k " + JOIN.format("20 SECONDS", "20 SECONDS"),
     "minutes": "SELECT COUNT(*) AS n FROM views AS v [WINDOW 2 MINUTES] EVERY 1 MINUTE",
 }
-PLANS = {"sliding": ("LAP recompute", "EAP11 running", "EAP01 retract", "EAP11 expire"), "tumbling": ("EAP1 running", "EAP1 expire"),
-         "landmark": ("EAP1 running", "EAP1 retract"), "hopping": ("EAP1 running", "LAP recompute", "EAP1 retract")}
+PLANS = {
+    "sliding": ("LAP recompute", "EAP11 running", "EAP01 retract", "EAP11 expire"),
+    "tumbling": ("EAP1 running", "EAP1 expire"),
+    "landmark": ("EAP1 running", "EAP1 retract"),
+    "hopping": ("EAP1 running", "LAP recompute", "EAP1 retract")
+}
 
 
 @pytest.mark.slow

@@ -1,4 +1,6 @@
-"""Which boundaries run when: wait, idle, lateness, ahead, --to, --flush, --batches, gaps, and streams that nobody reads."""
+"""Which boundaries run when: wait, idle, lateness, ahead, --to, --flush, --batches, gaps, and streams that nobody
+reads.
+"""
 from __future__ import annotations
 
 from pathlib import Path
@@ -113,7 +115,8 @@ def test_what_comes_after_a_flush_is_late(tmp_path: Path) -> None:
 
 
 def test_a_batch_coarser_than_every_boundary_answers_at_multiples_only(tmp_path: Path) -> None:
-    pipe = pipeline(tmp_path, queries={"q": "SELECT COUNT(*) AS n FROM views AS v [WINDOW 20 SECONDS] EVERY 30 SECONDS"})
+    pipe = pipeline(tmp_path,
+                    queries={"q": "SELECT COUNT(*) AS n FROM views AS v [WINDOW 20 SECONDS] EVERY 30 SECONDS"})
     rows(pipe, [1, 21, 65])
     assert ran(pipe) == [10, 20, 30, 40, 50, 60]
     assert answers(pipe, "q") == [(30, 1), (60, 0)]
@@ -142,7 +145,11 @@ def test_boundaries_without_a_query_are_skipped(tmp_path: Path) -> None:
 
 def test_a_long_gap_costs_next_to_nothing(tmp_path: Path) -> None:
     """3,000 empty boundaries."""
-    pipe = pipeline(tmp_path, queries={"q": COUNT, "k": "SELECT v.k, COUNT(*) AS n FROM views AS v [WINDOW 1 MINUTE] GROUP BY v.k"})
+    pipe = pipeline(
+        tmp_path, queries={
+            "q": COUNT,
+            "k": "SELECT v.k, COUNT(*) AS n FROM views AS v [WINDOW 1 MINUTE] GROUP BY v.k"
+        })
     rows(pipe, [1])
     rows(pipe, [30_001])
     assert len(ran(pipe)) == 3_000
@@ -163,19 +170,22 @@ def test_a_gap_of_years_is_no_list_of_boundaries(tmp_path: Path, monkeypatch: py
 
 def test_a_boundary_waits_for_the_first_version_of_a_relation(tmp_path: Path) -> None:
     top = "relations: {pages: {columns: {k: bigint}, source: {files: pages.csv}}}\n"
-    pipe = pipeline(tmp_path, queries={"q": "SELECT COUNT(*) AS n FROM views AS v [WINDOW 20 SECONDS], pages AS p WHERE v.k = p.k"}, top=top)
+    pipe = pipeline(
+        tmp_path, queries={"q": "SELECT COUNT(*) AS n FROM views AS v [WINDOW 20 SECONDS], pages AS p WHERE v.k = p.k"},
+        top=top)
     rows(pipe, [5, 15])
     for flush in (False, True):
         said = pipe.run(flush=flush)
-        assert (said["ran"], said["next"], said["waiting_for"], said["without_version"]) == ([], boundary(10), ["pages"], ["pages"])
+        assert (said["ran"], said["next"], said["waiting_for"], said["without_version"]) == ([], boundary(10),
+                                                                                             ["pages"], ["pages"])
     (tmp_path / "pages.csv").write_text("k\n1\n")
     pipe.ingest()
     assert ran(pipe) == [10] and answers(pipe, "q") == [(10, 1)] and pipe.run()["without_version"] == [] and equal(pipe)
 
 
-@pytest.mark.parametrize(("before", "after", "code"), [
-    ("batch: 10 seconds", "batch: 5 seconds", "batch-changed"), ("event_time: ts", "event_time: at", "event-time-changed"),
-    ("k: bigint", "k: int", "columns-changed")])
+@pytest.mark.parametrize(("before", "after", "code"), [("batch: 10 seconds", "batch: 5 seconds", "batch-changed"),
+                                                       ("event_time: ts", "event_time: at", "event-time-changed"),
+                                                       ("k: bigint", "k: int", "columns-changed")])
 def test_what_rows_were_taken_in_for_cannot_change(tmp_path: Path, before: str, after: str, code: str) -> None:
     """Their `_boundary` would be another one: a wrong answer."""
     pipeline(tmp_path, queries={"q": COUNT})
@@ -186,7 +196,8 @@ def test_what_rows_were_taken_in_for_cannot_change(tmp_path: Path, before: str, 
     assert ran(pipe, batches=1) == [10]
     file.write_text(file.read_text().replace(before, after))
     changed = opened(tmp_path)
-    for wish in (changed.ingest, changed.run, changed.verify, lambda: changed.result("q"), lambda: changed.create("other", COUNT)):
+    for wish in (changed.ingest, changed.run, changed.verify, lambda: changed.result("q"),
+                 lambda: changed.create("other", COUNT)):
         with pytest.raises(ForebayError) as caught:
             wish()
         assert (caught.value.code, caught.value.exit_code) == (code, 2) and caught.value.hint

@@ -1,4 +1,7 @@
-"""Calibration: what is kept is what is read, a damaged or foreign one is not used, pieces of work scale unit costs; trials measure real plans."""
+"""Calibration: what is kept is what is read, a damaged or foreign one is not used, pieces of work scale unit costs.
+
+Trials measure real plans.
+"""
 from __future__ import annotations
 
 import json
@@ -30,7 +33,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def kept(**changes: object) -> Calibration:
-    made = replace(Calibration(prior({"scan": 1e-9}, "here"), Constants(), {"Cinv": 1.0}, machine()), **changes)      # type: ignore[arg-type]
+    made = replace(Calibration(prior({"scan": 1e-9}, "here"), Constants(), {"Cinv": 1.0}, machine()),
+                   **changes)  # type: ignore[arg-type]
     calibrate._keep(made)
     return made
 
@@ -79,7 +83,8 @@ def test_nothing_kept_names_the_host(place: Path) -> None:
 
 def test_a_machine_twice_as_slow_has_twice_the_costs() -> None:
     found = scaled({name: 2 * seconds for name, seconds in REFERENCE.items()})
-    assert found["scan"] == pytest.approx(2 * SECONDS["scan"]) and found["made"] == pytest.approx(2 * SECONDS["made"]) and "jobs" not in found
+    assert found["scan"] == pytest.approx(2 * SECONDS["scan"]) and found["made"] == pytest.approx(
+        2 * SECONDS["made"]) and "jobs" not in found
 
 
 def test_one_disturbed_piece_moves_its_own_cost_and_by_less() -> None:
@@ -98,7 +103,8 @@ def test_exact_statistics_are_those_of_the_rows() -> None:
         found = sizes(SETTING.query, known)
         left, right = data.paths("s1"), data.paths("s2")
     assert (known.inputs[0].rate, known.inputs[0].rows, known.groups, known.classes[0].keys) == (200, 4000, 5, 50)
-    assert found.join([found.raw(0), found.raw(1)]) == pytest.approx(4000 * 4000 / 50, rel=0.05) and len(left) == len(right)
+    assert found.join([found.raw(0), found.raw(1)]) == pytest.approx(4000 * 4000 / 50,
+                                                                     rel=0.05) and len(left) == len(right)
 
 
 @pytest.mark.slow

@@ -1,4 +1,6 @@
-"""Plans are chosen by price while a pipeline runs: decisions in the ledger, switches that change no answer, memory, pins, statistics from a file."""
+"""Plans are chosen by price while a pipeline runs: decisions in the ledger, switches that change no answer, memory,
+pins, statistics from a file.
+"""
 from __future__ import annotations
 
 import json
@@ -17,7 +19,8 @@ from tests.jobs.pipelines import COUNT, equal, opened, pipeline, ran, rows
 
 pytestmark = pytest.mark.slow
 
-QUERY = """SELECT v.x, COUNT(*) AS n, SUM(b.x) AS spent, MAX(b.x) AS most FROM views AS v [WINDOW 1 MINUTE], buys AS b [WINDOW 30 SECONDS]
+QUERY = """SELECT v.x, COUNT(*) AS n, SUM(b.x) AS spent, MAX(b.x) AS most FROM views AS v [WINDOW 1 MINUTE], buys AS b
+    [WINDOW 30 SECONDS]
            WHERE v.k = b.k GROUP BY v.x"""
 
 
@@ -41,7 +44,9 @@ def started(folder: Path) -> forebay.Pipeline:
 
 
 def test_what_is_dear_is_avoided_and_every_switch_is_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """First everything that reads raw rows is dear, then everything that keeps state: the plan follows, the answers stay."""
+    """First everything that reads raw rows is dear, then everything that keeps state: the plan follows, the answers
+    stay.
+    """
     monkeypatch.setattr(choice, "fit", lambda before, measurements: before)
     pipe = started(tmp_path)
     pipe.loop.chooser.price_by(costs(scan=1.0))
@@ -58,10 +63,12 @@ def test_what_is_dear_is_avoided_and_every_switch_is_a_row(tmp_path: Path, monke
     said = pipe.plans("q")
     plans = [d["plan"] for d in said["decisions"]]
     switched = [d for d in said["decisions"] if d["switched_from"]]
-    assert plans[0] == first.plan.name and plans[-1] == last.plan.name and (len(switched) == 1 or first.plan.name == last.plan.name)
+    assert plans[0] == first.plan.name and plans[-1] == last.plan.name and (len(switched) == 1
+                                                                            or first.plan.name == last.plan.name)
     assert all("saves" in d["reason"] for d in switched) and said["regret_s"] is not None
     written = choice.rows(pipe.runtime, "q")
-    assert [r["plan"] for r in written][0] == first.plan.name and written[-1]["plan"] == last.plan.name and json.loads(written[-1]["candidates"])
+    assert [r["plan"] for r in written][0] == first.plan.name and written[-1]["plan"] == last.plan.name and json.loads(
+        written[-1]["candidates"])
     assert equal(pipe)
 
 
@@ -73,13 +80,15 @@ def test_after_a_restart_the_plan_goes_on(tmp_path: Path) -> None:
     again = opened(tmp_path)
     fill(again, range(6, 9))
     again.run(flush=True)
-    assert again.runtime.ledger.last().states["q"].epoch == state.epoch and again.runtime.ledger.last().states["q"].plan == state.plan
+    assert again.runtime.ledger.last().states["q"].epoch == state.epoch and again.runtime.ledger.last(
+    ).states["q"].plan == state.plan
     assert again.loop.chooser.queries["q"].past.since > 6 and equal(again)
 
 
 def test_what_starting_costs_is_not_learnt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     caught, real = [], Chooser.learn
-    monkeypatch.setattr(Chooser, "learn", lambda self, answers, took: caught.append(answers) or real(self, answers, took))
+    monkeypatch.setattr(Chooser, "learn",
+                        lambda self, answers, took: caught.append(answers) or real(self, answers, took))
     pipe = started(tmp_path)
     fill(pipe, range(0, 2))
     pipe.run(batches=1)
@@ -107,21 +116,66 @@ def test_a_pin_holds_whatever_it_costs(tmp_path: Path) -> None:
 
 
 def test_a_file_of_statistics_in_the_papers_symbols_is_priced_by_both_models(tmp_path: Path) -> None:
-    """Paper A's setting of Figs. 6, 7: its own C, worked by its equations (12 for EAP11) in tests/optimizer/test_cost_two_way.py."""
+    """Paper A's setting of Figs.
+
+    6, 7: its own C, worked by its equations (12 for EAP11) in tests/optimizer/test_cost_two_way.py.
+    """
     pipe = started(tmp_path)
-    told = {"streams": {"v": {"rate": 300, "groups": 150, "selectivity": 0.1}, "b": {"rate": 300, "groups": 1, "selectivity": 0.1}}, "method": "hash",
-            "buckets": 1021, "constants": {"Pn": 1.0, "Ph": 1.0, "Un": 1.0, "Uh": 1.0, "Ug": 1.0}}
+    told = {
+        "streams": {
+            "v": {
+                "rate": 300,
+                "groups": 150,
+                "selectivity": 0.1
+            },
+            "b": {
+                "rate": 300,
+                "groups": 1,
+                "selectivity": 0.1
+            }
+        },
+        "method": "hash",
+        "buckets": 1021,
+        "constants": {
+            "Pn": 1.0,
+            "Ph": 1.0,
+            "Un": 1.0,
+            "Uh": 1.0,
+            "Ug": 1.0
+        }
+    }
     measured, paper = (pipe.explain("q", statistics=told, cost_model=model) for model in ("measured", "paper"))
     cost = {c["plan"]: c["paper_cost"] for c in paper["candidates"] if c["refused"] is None}
     assert cost["EAP11 running"] == cost["EAP11 expire"] < cost["EAP01 running"] < cost["LAP recompute"]
     assert paper["chosen"] == "EAP11 running" and "paper" in paper["why"]
     assert measured["statistics"]["streams"]["v"]["rate"] == 300 and measured["chosen"] in cost
     faster = {**told, "streams": {**told["streams"], "v": {"rate": 600, "groups": 150, "selectivity": 0.1}}}
-    assert {c["plan"]: c["paper_cost"] for c in pipe.explain("q", statistics=faster)["candidates"]}["LAP recompute"] > cost["LAP recompute"]
+    assert {
+        c["plan"]: c["paper_cost"] for c in pipe.explain("q", statistics=faster)["candidates"]
+    }["LAP recompute"] > cost["LAP recompute"]
 
 
-@pytest.mark.parametrize("told,word", [({"stream": {}}, "streams"), ({"streams": {"v": {"rat": 1}}}, "rate"), ({"streams": {"w": {}}}, "v"),
-                                       ({"streams": {"v": {"rate": -1}}}, "rate"), ({"method": "magic"}, "nested loop")])
+@pytest.mark.parametrize("told,word", [({
+    "stream": {}
+}, "streams"), ({
+    "streams": {
+        "v": {
+            "rat": 1
+        }
+    }
+}, "rate"), ({
+    "streams": {
+        "w": {}
+    }
+}, "v"), ({
+    "streams": {
+        "v": {
+            "rate": -1
+        }
+    }
+}, "rate"), ({
+    "method": "magic"
+}, "nested loop")])
 def test_bad_statistics_are_refused_by_name(tmp_path: Path, told: dict[str, object], word: str) -> None:
     with pytest.raises(ForebayError) as refused:
         started(tmp_path).explain("q", statistics=told)

@@ -51,7 +51,8 @@ def test_interface_example(tmp_path: Path) -> None:
     assert (pipe.name, pipe.batch, pipe.warehouse) == ("traffic", 10_000_000, str(tmp_path / "warehouse"))
     views = pipe.streams["views"]
     assert dict(views.columns) == {"ts": TIMESTAMP, "user": STRING, "page": STRING, "ms": BIGINT}
-    assert (views.wait, views.lateness, views.idle, views.ahead, views.keep) == (10**7, 3600 * 10**6, None, 3600 * 10**6, None)
+    assert (views.wait, views.lateness, views.idle, views.ahead, views.keep) == (10 ** 7, 3600 * 10 ** 6, None,
+                                                                                 3600 * 10 ** 6, None)
     assert views.unknown_columns == "quarantine"
     assert views.source == Source("files", str(tmp_path / "landing/views/*.parquet"))
     assert pipe.relations["pages"].source == Source("files", str(tmp_path / "pages.csv"))
@@ -59,7 +60,8 @@ def test_interface_example(tmp_path: Path) -> None:
 
 
 def test_all_that_is_understood(tmp_path: Path) -> None:
-    pipe = read(tmp_path, """\
+    pipe = read(
+        tmp_path, """\
 name: all
 warehouse: s3a://bucket/warehouse
 batch: 500 milliseconds
@@ -76,7 +78,8 @@ streams:
     unknown_columns: drop
     source: {csv: "in/*.txt", delimiter: ";", "null": NA}
   b: {columns: {ts: timestamp}, event_time: ts, idle: never, keep: for ever}
-  c: {columns: {ts: timestamp}, event_time: ts, source: {kafka: {servers: "127.0.0.1:9092", topic: clicks, options: {security.protocol: PLAINTEXT}}}}
+  c: {columns: {ts: timestamp}, event_time: ts, source: {kafka: {servers: "127.0.0.1:9092", topic: clicks,
+      options: {security.protocol: PLAINTEXT}}}}
 """)
     a = pipe.streams["a"]
     assert pipe.warehouse == "s3a://bucket/warehouse" and pipe.batch == 500_000 and pipe.latency == 60 * 10**6
@@ -86,7 +89,10 @@ streams:
     assert (a.idle, a.ahead, a.keep, a.unknown_columns) == (30 * 10**6, 0, 2 * UNITS["day"], "drop")
     assert a.source == Source("csv", str(tmp_path / "in/*.txt"), {"delimiter": ";", "null": "NA"})
     assert pipe.streams["b"].source is None and pipe.streams["b"].keep is None
-    assert pipe.streams["c"].source == Source("kafka", "clicks", {"kafka.bootstrap.servers": "127.0.0.1:9092", "kafka.security.protocol": "PLAINTEXT"})
+    assert pipe.streams["c"].source == Source("kafka", "clicks", {
+        "kafka.bootstrap.servers": "127.0.0.1:9092",
+        "kafka.security.protocol": "PLAINTEXT"
+    })
 
 
 def test_catalog(tmp_path: Path) -> None:
@@ -106,7 +112,8 @@ def test_master_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_secrets_come_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = GOOD.replace('{files: "landing/views/*.parquet"}', '{kafka: {servers: "h:1", topic: t, options: {sasl.jaas.config: $KAFKA_SECRET}}}')
+    text = GOOD.replace('{files: "landing/views/*.parquet"}',
+                        '{kafka: {servers: "h:1", topic: t, options: {sasl.jaas.config: $KAFKA_SECRET}}}')
     monkeypatch.setenv("KAFKA_SECRET", "s")
     source = read(tmp_path, text).streams["views"].source
     assert source is not None and source.options["kafka.sasl.jaas.config"] == "s"
@@ -182,12 +189,15 @@ def test_aliases_that_never_end_are_refused(tmp_path: Path, text: str) -> None:
 
 
 def test_what_aliases_repeat_is_read(tmp_path: Path) -> None:
-    pipe = read(tmp_path, GOOD.replace("columns: {ts:", "columns: &them {ts:") + "  others: {columns: *them, source: {files: a.csv}}\n")
+    pipe = read(
+        tmp_path,
+        GOOD.replace("columns: {ts:", "columns: &them {ts:") + "  others: {columns: *them, source: {files: a.csv}}\n")
     assert pipe.relations["others"].columns == pipe.streams["views"].columns
 
 
 def test_of_several_mistakes_an_unknown_key_is_named_first(tmp_path: Path) -> None:
-    assert refusal(tmp_path, GOOD.replace("batch: 10 seconds", "batch: 10").replace("event_time", "evnet_time")).line == 7
+    assert refusal(tmp_path,
+                   GOOD.replace("batch: 10 seconds", "batch: 10").replace("event_time", "evnet_time")).line == 7
     assert refusal(tmp_path, GOOD.replace("batch: 10 seconds", "batch: 10").replace("wait: 10", "wait: x")).line == 3
 
 
@@ -199,7 +209,9 @@ def test_no_folder_no_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", [
-    "", "[" * 5000, "- a\n- b", "a", "!!python/object/apply:os.system ['true']", "a: &a [*a]", "\x00", "name: \ud800".encode("utf-8", "surrogatepass")])
+    "", "[" * 5000, "- a\n- b", "a", "!!python/object/apply:os.system ['true']", "a: &a [*a]", "\x00",
+    "name: \ud800".encode("utf-8", "surrogatepass")
+])
 def test_hostile_texts(tmp_path: Path, text: str | bytes) -> None:
     (tmp_path / "forebay.yml").write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(ForebayError) as caught:
@@ -212,13 +224,23 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("any")
 
 
-@given(st.recursive(st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=8)), lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
-    st.sampled_from(["name", "batch", "streams", "columns", "event_time", "source", "files", "kafka", "views", "ts", "wait", "spark", "x"]), inner, max_size=5),
-    max_leaves=15))
+@given(
+    st.recursive(
+        st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=8)),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
+            st.sampled_from([
+                "name", "batch", "streams", "columns", "event_time", "source", "files", "kafka", "views", "ts", "wait",
+                "spark", "x"
+            ]), inner, max_size=5), max_leaves=15))
 def test_any_document_is_read_or_refused(folder: Path, value: Any) -> None:
     """Nothing but a ForebayError comes out of a YAML document."""
     import yaml
-    (folder / "forebay.yml").write_text(yaml.safe_dump({"name": "n", "batch": "1 second", "streams": value} if not isinstance(value, dict) else value))
+    (folder / "forebay.yml").write_text(
+        yaml.safe_dump({
+            "name": "n",
+            "batch": "1 second",
+            "streams": value
+        } if not isinstance(value, dict) else value))
     try:
         assert isinstance(load(str(folder)), Pipeline)
     except ForebayError as error:

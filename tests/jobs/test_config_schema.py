@@ -1,4 +1,6 @@
-"""docs/forebay.schema.json is the form that jobs.pipeline.document reads, and takes what is right and nothing that is plainly wrong."""
+"""docs/forebay.schema.json is the form that jobs.pipeline.document reads, and takes what is right and nothing that is
+plainly wrong.
+"""
 from __future__ import annotations
 
 import json
@@ -39,8 +41,23 @@ def test_it_takes_all_that_the_docs_list(validator: Any) -> None:
     assert list(validator.iter_errors(yaml.safe_load(PAGE[1]))) == []
 
 
-GOOD: dict[str, Any] = {"name": "traffic", "batch": "10 Seconds", "streams": {
-    "views": {"columns": {"ts": "TIMESTAMP", "price": {"type": "numeric(10, 2)"}}, "event_time": "ts", "wait": 0, "keep": "for ever"}}}
+GOOD: dict[str, Any] = {
+    "name": "traffic",
+    "batch": "10 Seconds",
+    "streams": {
+        "views": {
+            "columns": {
+                "ts": "TIMESTAMP",
+                "price": {
+                    "type": "numeric(10, 2)"
+                }
+            },
+            "event_time": "ts",
+            "wait": 0,
+            "keep": "for ever"
+        }
+    }
+}
 
 
 def with_stream(**keys: Any) -> dict[str, Any]:
@@ -49,16 +66,34 @@ def with_stream(**keys: Any) -> dict[str, Any]:
 
 def test_it_takes_other_ways_of_writing(validator: Any) -> None:
     assert validator.is_valid(GOOD)
-    assert validator.is_valid({**GOOD, "spark": {"settings": {"spark.sql.shuffle.partitions": 4}}, "relations": None, "latency": None})
+    assert validator.is_valid({
+        **GOOD, "spark": {
+            "settings": {
+                "spark.sql.shuffle.partitions": 4
+            }
+        },
+        "relations": None,
+        "latency": None
+    })
     assert validator.is_valid(with_stream(ahead=None))
 
 
-@pytest.mark.parametrize(("document", "path"), [
-    ({**GOOD, "steams": {}}, []), ({"name": "traffic", "batch": "1 hour"}, []), ({**GOOD, "name": "my pipeline"}, ["name"]),
-    ({**GOOD, "batch": "10"}, ["batch"]), ({**GOOD, "batch": "10 parsecs"}, ["batch"]),
-    (with_stream(wiat="1 s"), ["streams", "views"]), (with_stream(columns={"_a": "int"}), ["streams", "views", "columns"]),
-    (with_stream(columns={"a": "number"}), ["streams", "views", "columns", "a"]),
-    (with_stream(unknown_columns="ignore"), ["streams", "views", "unknown_columns"]),
-    (with_stream(source={"parquet": "x"}), ["streams", "views", "source"])])
+@pytest.mark.parametrize(("document", "path"),
+                         [({
+                             **GOOD, "steams": {}
+                         }, []), ({
+                             "name": "traffic",
+                             "batch": "1 hour"
+                         }, []), ({
+                             **GOOD, "name": "my pipeline"
+                         }, ["name"]), ({
+                             **GOOD, "batch": "10"
+                         }, ["batch"]), ({
+                             **GOOD, "batch": "10 parsecs"
+                         }, ["batch"]), (with_stream(wiat="1 s"), ["streams", "views"]),
+                          (with_stream(columns={"_a": "int"}), ["streams", "views", "columns"]),
+                          (with_stream(columns={"a": "number"}), ["streams", "views", "columns", "a"]),
+                          (with_stream(unknown_columns="ignore"), ["streams", "views", "unknown_columns"]),
+                          (with_stream(source={"parquet": "x"}), ["streams", "views", "source"])])
 def test_it_marks_what_is_wrong(validator: Any, document: dict[str, Any], path: list[str]) -> None:
     assert [list(error.absolute_path) for error in validator.iter_errors(document)] == [path]

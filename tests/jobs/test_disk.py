@@ -14,15 +14,19 @@ from jobs.storage.lock import held
 from optimizer.errors import ForebayError
 
 ERRORS = [
-    (OSError(errno.ENOSPC, "No space left on device"), "disk-full"), (OSError(errno.EDQUOT, "Disk quota exceeded"), "disk-full"),
-    (OSError(errno.EROFS, "Read-only file system"), "read-only"), (PermissionError(errno.EACCES, "Permission denied"), "no-permission"),
+    (OSError(errno.ENOSPC, "No space left on device"), "disk-full"),
+    (OSError(errno.EDQUOT, "Disk quota exceeded"), "disk-full"),
+    (OSError(errno.EROFS, "Read-only file system"), "read-only"),
+    (PermissionError(errno.EACCES, "Permission denied"), "no-permission"),
     (shutil.Error([("a", "b", "[Errno 28] No space left on device: 'a' -> 'b'")]), "disk-full"),
-    (tables.Broken("Generic LocalFileSystem error: Unable to create dir /w: Read-only file system (os error 30)"), "read-only"),
+    (tables.Broken("Generic LocalFileSystem error: Unable to create dir /w: Read-only file system (os error 30)"),
+     "read-only"),
     (kernel.Error('IO Error: Could not write all bytes to file "/w/a.parquet": No space left on device'), "disk-full"),
     (Exception("(sqlite3.OperationalError) database or disk is full"), "disk-full"),
     (Exception("(sqlite3.OperationalError) attempt to write a readonly database"), "read-only"),
     (OSError(errno.ENOENT, "No such file or directory"), None), (BrokenPipeError(errno.EPIPE, "Broken pipe"), None),
-    (ValueError("errors 28 and 30 of 128"), None)]
+    (ValueError("errors 28 and 30 of 128"), None)
+]
 
 
 @pytest.mark.parametrize(("error", "code"), ERRORS, ids=[str(error)[:60] for error, _ in ERRORS])

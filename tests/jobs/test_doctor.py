@@ -11,7 +11,9 @@ from jobs.pipeline.config import Pipeline
 
 def test_every_fact_has_a_line_and_the_installation_is_well(tmp_path: Path) -> None:
     found = {f.name: f for f in doctor.facts(Pipeline("p", str(tmp_path), str(tmp_path / "warehouse"), 1, {}, {}))}
-    assert list(found) == ["python", "java", "jars", "archive", "versions", "memory", "time zone", "scratch", "disk", "locks"]
+    assert list(found) == [
+        "python", "java", "jars", "archive", "versions", "memory", "time zone", "scratch", "disk", "locks"
+    ]
     assert [str(f) for f in found.values() if not f.ok] == []
 
 
@@ -35,8 +37,9 @@ def test_missing_java_names_the_command(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert not fact.ok and "install" in fact.fix and str(tmp_path) in fact.value
 
 
-@pytest.mark.parametrize("banner,ok", [
-    ('openjdk version "21.0.2" 2024-01-16', True), ('openjdk version "11.0.2"', False), ('java version "1.8.0_391"', False), ("", False)])
+@pytest.mark.parametrize("banner,ok", [('openjdk version "21.0.2" 2024-01-16', True),
+                                       ('openjdk version "11.0.2"', False), ('java version "1.8.0_391"', False),
+                                       ("", False)])
 def test_java_versions(banner: str, ok: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "java").write_text(f"#!/bin/sh\necho '{banner}' >&2\n")
@@ -47,14 +50,16 @@ def test_java_versions(banner: str, ok: bool, monkeypatch: pytest.MonkeyPatch, t
 
 def test_missing_jars_are_named(tmp_path: Path) -> None:
     (tmp_path / "a-1.jar").touch()
-    (tmp_path / "digests").write_text(f"{'0' * 64}  spark/a-1.jar\n{'0' * 64}  spark/b-2.jar\n{'0' * 64}  kafka/c-3.jar\n")
+    (tmp_path
+     / "digests").write_text(f"{'0' * 64}  spark/a-1.jar\n{'0' * 64}  spark/b-2.jar\n{'0' * 64}  kafka/c-3.jar\n")
     fact = doctor.jars(str(tmp_path), tmp_path / "digests")
     assert not fact.ok and "b-2.jar" in fact.value and "c-3.jar" not in fact.value
 
 
 def test_a_version_off_the_lock_is_named(tmp_path: Path) -> None:
     lock = tmp_path / "lock"
-    lock.write_text("".join(f"{name}=={doctor.metadata.version(name)} \\\n" for name in doctor.CHECKED if name != "duckdb") + "duckdb==0.1 \\\n")
+    lock.write_text("".join(f"{name}=={doctor.metadata.version(name)} \\\n" for name in doctor.CHECKED
+                            if name != "duckdb") + "duckdb==0.1 \\\n")
     fact = doctor.versions(lock)
     assert not fact.ok and "duckdb" in fact.value and "locked 0.1" in fact.value and "pyarrow" not in fact.value
 

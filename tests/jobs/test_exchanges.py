@@ -11,15 +11,18 @@ from jobs.engine.tasks import Tasks
 from optimizer.plan.model import EXCHANGES
 from tests.jobs.pipelines import equal, forced, pipeline, restarted, rows
 
-QUERY = """SELECT v.x, COUNT(*) AS n, SUM(b.x) AS spent, MAX(b.x) AS most FROM views AS v [WINDOW 1 MINUTE], buys AS b [WINDOW 30 SECONDS]
+QUERY = """SELECT v.x, COUNT(*) AS n, SUM(b.x) AS spent, MAX(b.x) AS most FROM views AS v [WINDOW 1 MINUTE], buys AS b
+    [WINDOW 30 SECONDS]
            WHERE v.k = b.k GROUP BY v.x"""
 PLANS = ("EAP01 recompute", "EAP11 running", "EAP11 expire", "LAP recompute")
-JOBS = {"slice": (1,), "broadcast": (2,), "partition": (1,), "shuffle": (1, 2)}      # beside a shuffle, samples are a job of their own
+# beside a shuffle, samples are a job of their own
+JOBS = {"slice": (1,), "broadcast": (2,), "partition": (1,), "shuffle": (1, 2)}
 
 
 @pytest.mark.spark
 @pytest.mark.parametrize("exchange", EXCHANGES)
-def test_answers_and_jobs_of_each_exchange(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exchange: str) -> None:
+def test_answers_and_jobs_of_each_exchange(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                           exchange: str) -> None:
     forced(monkeypatch, lambda plan: replace(plan, exchange=exchange))
     tasks, here = Tasks("local[2]", _session=spark), Tasks("inline")
     pipe = pipeline(tmp_path, {"views": "", "buys": ""})

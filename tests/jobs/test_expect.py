@@ -1,4 +1,6 @@
-"""Expectations in a pipeline's life: rows that fail are set aside, batches stop before anything is published and pass when released, warnings are kept."""
+"""Expectations in a pipeline's life: rows that fail are set aside, batches stop before anything is published and pass
+when released, warnings are kept.
+"""
 from __future__ import annotations
 
 import os
@@ -40,8 +42,8 @@ def stopped(pipe: forebay.Pipeline, **options: Any) -> ForebayError:
 def kept(pipe: forebay.Pipeline) -> list[tuple[Any, ...]]:
     """Not by time: the clock of these tests stands still."""
     found = sorted(expect_ledger.found(pipe.runtime), key=lambda row: (row["boundary"], row["released"]))
-    return [((row["boundary"] - boundary(0)) / 1e6, row["subject"], row["expectation"].split("(")[0], row["severity"], row["observed"], row["released"])
-            for row in found]
+    return [((row["boundary"] - boundary(0)) / 1e6, row["subject"], row["expectation"].split("(")[0], row["severity"],
+             row["observed"], row["released"]) for row in found]
 
 
 def commits(pipe: forebay.Pipeline) -> int:
@@ -51,7 +53,8 @@ def commits(pipe: forebay.Pipeline) -> int:
 
 def test_rows_that_fail_are_set_aside_and_the_counts_add_up(tmp_path: Path) -> None:
     pipe = pipeline(tmp_path, {"views": "lateness: 1 hour"}, queries={"q": SUMS, "each": EACH})
-    declared(pipe, "stream: views", f"{BETWEEN}, column: x, min_value: 0, severity: row", f"{BETWEEN}, column: k, max_value: 5, severity: row")
+    declared(pipe, "stream: views", f"{BETWEEN}, column: x, min_value: 0, severity: row",
+             f"{BETWEEN}, column: k, max_value: 5, severity: row")
     assert rows(pipe, (1, 2), x=3)["streams"]["views"] == {"files": 1, "rows": 2, "quarantined": 0, "late": 0}
     assert rows(pipe, (3, 4, 5), x=-1)["streams"]["views"] == {"files": 1, "rows": 0, "quarantined": 3, "late": 0}
     assert rows(pipe, (6, 25), k=9, x=-1)["streams"]["views"]["quarantined"] == 2
@@ -77,10 +80,15 @@ def test_a_null_passes_unless_it_is_forbidden(tmp_path: Path) -> None:
 def test_types_null_times_and_the_domain_are_held_by_ingest(tmp_path: Path) -> None:
     """The derived expectations of a row, each failing once beside a row that passes."""
     pipe = pipeline(tmp_path)
-    given = ('{"ts": "2026-01-01T00:00:01Z", "k": 1}', '{"ts": "2026-01-01T00:00:01Z", "k": "one"}', '{"k": 1}', '{"ts": "1969-12-31T23:59:59Z"}',
-             '{"ts": "2999-01-01T00:00:00Z"}')
+    given = ('{"ts": "2026-01-01T00:00:01Z", "k": 1}', '{"ts": "2026-01-01T00:00:01Z", "k": "one"}', '{"k": 1}',
+             '{"ts": "1969-12-31T23:59:59Z"}', '{"ts": "2999-01-01T00:00:00Z"}')
     (tmp_path / "in.json").write_text("\n".join(given))
-    assert pipe.ingest("views", str(tmp_path / "in.json"))["streams"]["views"] == {"files": 1, "rows": 1, "quarantined": 4, "late": 0}
+    assert pipe.ingest("views", str(tmp_path / "in.json"))["streams"]["views"] == {
+        "files": 1,
+        "rows": 1,
+        "quarantined": 4,
+        "late": 0
+    }
     assert sorted(tables.open_table(pipe.runtime.path("quarantine/views")).rows()["_reason"].to_pylist()) == [
         "bad type: column k", "event time ahead of the clock", "event time before 1970", "event time is NULL"]
 
@@ -107,22 +115,26 @@ def test_an_unknown_query_or_column_is_refused_before_anything_begins(tmp_path: 
         declared(pipe, subject, expectation)
         with pytest.raises(ForebayError) as raised:
             pipe.run()
-        assert (raised.value.code, raised.value.exit_code) == (code, 2) and raised.value.line and pipe.runtime.ledger.begun() is None
+        assert (raised.value.code,
+                raised.value.exit_code) == (code, 2) and raised.value.line and pipe.runtime.ledger.begun() is None
 
 
 def test_waiting_input_that_fails_stops_its_boundary_and_those_before_it_run(tmp_path: Path) -> None:
     pipe = pipeline(tmp_path, queries={"q": COUNT})
-    declared(pipe, "stream: views", f"{BETWEEN}, column: x, max_value: 5, severity: critical", "type: expect_table_row_count_to_be_between, max_value: 9")
+    declared(pipe, "stream: views", f"{BETWEEN}, column: x, max_value: 5, severity: critical",
+             "type: expect_table_row_count_to_be_between, max_value: 9")
     rows(pipe, (1, 2, 11))
     rows(pipe, (25,), x=7)
     rows(pipe, (45,))
     error = stopped(pipe)
-    for said in ("2026-01-01T00:00:30Z", "stream views expects", "max_value: 5", "observed: 1 of 1 rows fail", 'release 2026-01-01T00:00:30Z --reason'):
+    for said in ("2026-01-01T00:00:30Z", "stream views expects", "max_value: 5", "observed: 1 of 1 rows fail",
+                 'release 2026-01-01T00:00:30Z --reason'):
         assert said in str(error)
     assert answers(pipe, "q") == [(10, 2), (20, 3)]
     assert pipe.runtime.ledger.last().phase == "commit" and pipe.runtime.ledger.begun() == boundary(20)
     stopped(pipe)
-    assert kept(pipe) == [(30, "stream views", "expect_column_values_to_be_between", "critical", "1 of 1 rows fail", False)]
+    assert kept(pipe) == [(30, "stream views", "expect_column_values_to_be_between", "critical", "1 of 1 rows fail",
+                           False)]
     assert pipe.change("q", "pin", "LAP recompute")["effective"] == boundary(30)      # requests do not wait
     said = pipe.release(boundary(30), "known")
     assert said["reason"] == "known" and said["by"] and [r["subject"] for r in said["released"]] == ["stream views"]
@@ -162,8 +174,10 @@ def test_an_answer_that_fails_is_not_published_until_it_is_released(tmp_path: Pa
     pipe.release(boundary(20), "seen")
     with pytest.raises(ForebayError, match="released already"):
         pipe.release(boundary(20), "again")
-    assert ran(opened(tmp_path)) == [20] and equal(opened(tmp_path)) and opened(tmp_path).query("q")["state"] == "active"
-    assert [(t, severity, released) for t, _, _, severity, _, released in kept(pipe)] == [(20, "critical", False), (20, "critical", True)]
+    assert ran(opened(tmp_path)) == [20] and equal(
+        opened(tmp_path)) and opened(tmp_path).query("q")["state"] == "active"
+    assert [(t, severity, released) for t, _, _, severity, _, released in kept(pipe)] == [(20, "critical", False),
+                                                                                          (20, "critical", True)]
 
 
 def test_a_release_lets_pass_what_was_seen_and_nothing_else(tmp_path: Path) -> None:
@@ -188,33 +202,43 @@ def test_a_release_lets_pass_what_was_seen_and_nothing_else(tmp_path: Path) -> N
 
 def test_warnings_are_kept_in_one_commit_a_batch_and_sound_batches_write_none(tmp_path: Path) -> None:
     pipe = pipeline(tmp_path, queries={"q": COUNT})
-    declared(pipe, "stream: views", f"{BETWEEN}, column: x, max_value: 5", "type: expect_column_max_to_be_between, column: x, max_value: 5", name="input")
+    declared(pipe, "stream: views", f"{BETWEEN}, column: x, max_value: 5",
+             "type: expect_column_max_to_be_between, column: x, max_value: 5", name="input")
     declared(pipe, "query: q", f"{BETWEEN}, column: n, max_value: 1", name="answers")
     rows(pipe, (1, 11))
     assert ran(pipe) == [10] and not tables.exists(pipe.runtime.path("ledger/expectations"))
     rows(pipe, (12, 21), x=6)
     (entry,) = pipe.run()["ran"]
     assert entry["boundary"] == boundary(20) and len(entry["unexpected"]) == 3 and commits(pipe) == 1
-    assert entry["unexpected"][1] == "stream views expects expect_column_max_to_be_between(x, max_value: 5), observed: 6"
-    assert kept(pipe) == [(20, "stream views", "expect_column_values_to_be_between", "warning", "1 of 2 rows fail", False),
-                          (20, "stream views", "expect_column_max_to_be_between", "warning", "6", False),
+    assert entry["unexpected"][
+        1] == "stream views expects expect_column_max_to_be_between(x, max_value: 5), observed: 6"
+    assert kept(pipe) == [(20, "stream views", "expect_column_values_to_be_between", "warning", "1 of 2 rows fail",
+                           False), (20, "stream views", "expect_column_max_to_be_between", "warning", "6", False),
                           (20, "query q", "expect_column_values_to_be_between", "warning", "1 of 1 rows fail", False)]
 
 
 def test_a_sensitive_extreme_is_not_shown(tmp_path: Path) -> None:
-    (tmp_path / "forebay.yml").write_text("name: t\nbatch: 10 seconds\nspark: {master: inline}\nstreams:\n"
-                                          "  views: {columns: {ts: timestamp, x: {type: bigint, sensitive: true}}, event_time: ts}\n")
+    (tmp_path / "forebay.yml").write_text(
+        "name: t\nbatch: 10 seconds\nspark: {master: inline}\nstreams:\n"
+        "  views: {columns: {ts: timestamp, x: {type: bigint, sensitive: true}}, event_time: ts}\n")
     pipe = opened(tmp_path)
     pipe.create("q", "SELECT MAX(v.x) AS top, COUNT(*) AS n FROM views AS v [WINDOW 20 SECONDS]")
     declared(pipe, "stream: views", "type: expect_column_max_to_be_between, column: x, max_value: 5", name="a")
     declared(pipe, "query: q", "type: expect_column_max_to_be_between, column: top, max_value: 5", name="b")
-    (tmp_path / "in.json").write_text('{"ts": "2026-01-01T00:00:01Z", "x": 777}\n{"ts": "2026-01-01T00:00:11Z", "x": 1}\n')
+    (tmp_path
+     / "in.json").write_text('{"ts": "2026-01-01T00:00:01Z", "x": 777}\n{"ts": "2026-01-01T00:00:11Z", "x": 1}\n')
     pipe.ingest("views", str(tmp_path / "in.json"))
     assert ran(pipe) == [10] and [row[4] for row in kept(pipe)] == ["***", "***"]
 
 
 def test_unusual_volumes_and_silence_are_warnings(tmp_path: Path) -> None:
-    pipe = pipeline(tmp_path, {"views": "", "clicks": "idle: 2 minutes"}, queries={"q": COUNT, "c": COUNT.replace("views", "clicks")})
+    pipe = pipeline(tmp_path, {
+        "views": "",
+        "clicks": "idle: 2 minutes"
+    }, queries={
+        "q": COUNT,
+        "c": COUNT.replace("views", "clicks")
+    })
     rows(pipe, (1,), stream="clicks")
     restarted(pipe, clock=lambda: boundary(10**9) + 10**9)
     for k in range(10):
@@ -239,18 +263,22 @@ def test_a_crash_of_a_batch_that_is_to_be_stopped_or_was_released(tmp_path: Path
     crashed(tmp_path, failpoint)
     assert "observed" in str(stopped(pipe))
     pipe.release(boundary(10), "so be it")
-    assert crashed(tmp_path, failpoint) == (0 if failpoint == "batch.after-intent" else -9)      # the intent is there already
+    # the intent is there already
+    assert crashed(tmp_path, failpoint) == (0 if failpoint == "batch.after-intent" else -9)
     assert ran(opened(tmp_path)) == ([] if failpoint == "batch.after-intent" else [10])
     assert answers(opened(tmp_path), "q") == [(10, 2)] and equal(opened(tmp_path))
 
 
 def crashed(folder: Path, failpoint: str) -> int:
     program = f"import forebay\nforebay.open({str(folder)!r}).run()"
-    return subprocess.run([sys.executable, "-c", program], env={**os.environ, "FOREBAY_FAILPOINT": failpoint}, cwd=Path(__file__).parents[2],
-                          capture_output=True).returncode
+    return subprocess.run([sys.executable, "-c", program], env={
+        **os.environ, "FOREBAY_FAILPOINT": failpoint
+    }, cwd=Path(__file__).parents[2], capture_output=True).returncode
 
 
 def test_rules_go_to_tasks_as_texts(tmp_path: Path) -> None:
     pipe = pipeline(tmp_path)
-    declared(pipe, "stream: views", f"{BETWEEN}, column: x, min_value: 0, severity: row", f"{BETWEEN}, column: x, min_value: 5")
-    assert len(expect_rows.rules(pipe.runtime.pipeline)["views"]) == 1 and LandOrder.__dataclass_fields__["rules"].default == ()
+    declared(pipe, "stream: views", f"{BETWEEN}, column: x, min_value: 0, severity: row",
+             f"{BETWEEN}, column: x, min_value: 5")
+    assert len(expect_rows.rules(
+        pipe.runtime.pipeline)["views"]) == 1 and LandOrder.__dataclass_fields__["rules"].default == ()

@@ -29,7 +29,9 @@ PLANS = ("LAP recompute", "EAP1 expire", "EAP1 running", "EAP1 retract", "LAP re
 
 
 def caught(folder: Path, patch: pytest.MonkeyPatch, sql: str, plan: str | None = None) -> list[Caught]:
-    """Every batch of a life with several groups, quiet boundaries and late rows, as its answers were about to be written."""
+    """Every batch of a life with several groups, quiet boundaries and late rows, as its answers were about to be
+    written.
+    """
     seen: list[Caught] = []
     made = batches.answers
 
@@ -72,7 +74,8 @@ def put(table: pa.Table, column: str, change: Any) -> pa.Table:
 
 
 @pytest.mark.parametrize("plan", PLANS)
-def test_sound_answers_pass_under_every_way_of_keeping(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plan: str) -> None:
+def test_sound_answers_pass_under_every_way_of_keeping(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                                       plan: str) -> None:
     assert [f for one in caught(tmp_path, monkeypatch, GROUPED, plan) for f in judged(one)] == []
 
 
@@ -87,9 +90,13 @@ def test_damaged_answers_fail_by_name(tmp_path: Path, monkeypatch: pytest.Monkey
     assert rows_ is not None
     t = pc.min(rows_["boundary"].cast(pa.int64())).as_py()
     twice = judged(one, rows=pa.concat_tables([rows_, rows_.slice(0, 1)]))
-    assert [(f.boundary, f.observed) for f in twice if f.expectation.startswith("groups_unique")] == [(t, "1 rows repeat others")]
-    cases = {"sums_conserved": rows_.slice(1), "counts_not_negative": put(rows_, "n", pc.negate), "boundary_monotone": put(
-        rows_, "boundary", lambda c: pc.add(c.cast(pa.int64()), 10**7 * 100).cast(c.type))}
+    assert [(f.boundary, f.observed) for f in twice if f.expectation.startswith("groups_unique")
+            ] == [(t, "1 rows repeat others")]
+    cases = {
+        "sums_conserved": rows_.slice(1),
+        "counts_not_negative": put(rows_, "n", pc.negate),
+        "boundary_monotone": put(rows_, "boundary", lambda c: pc.add(c.cast(pa.int64()), 10 ** 7 * 100).cast(c.type))
+    }
     for name, damaged in cases.items():
         found = {f.expectation.split("(")[0]: f for f in judged(one, rows=damaged)}
         assert name in found and found[name].severity == "critical" and found[name].subject == "query q", name
@@ -103,7 +110,8 @@ def test_a_row_that_the_merge_lost_shows_in_the_sum(tmp_path: Path, monkeypatch:
     found = judged(one, partials=pa.concat_tables([one[2].partials, one[2].partials]))
     assert {f.expectation.split("(")[0] for f in found} == {"sums_conserved"} and "over the join" in found[0].observed
     context, batch, answer = one
-    secret = expect_answers.findings(context, batch, replace(answer, partials=pa.concat_tables([answer.partials] * 2)), (), {"views": frozenset({"x"})})
+    secret = expect_answers.findings(context, batch, replace(answer, partials=pa.concat_tables([answer.partials] * 2)),
+                                     (), {"views": frozenset({"x"})})
     assert {f.observed.split(":")[0]: "***" in f.observed for f in secret} == {"n": False, "s": True}
 
 
@@ -111,7 +119,8 @@ def test_boundaries_that_were_published_before_or_are_not_due(tmp_path: Path, mo
     seen = caught(tmp_path, monkeypatch, ROWS)
     context, batch, answer = next(one for one in seen if one[2].files)
     states = {"q": KeptState(LATE, 0, batch.boundaries[0])}
-    assert [f.expectation.split("(")[0] for f in judged((context, replace(batch, states=states), answer))] == ["boundary_monotone"]
+    assert [f.expectation.split("(")[0] for f in judged((context, replace(batch, states=states), answer))
+            ] == ["boundary_monotone"]
     wrong = tuple(replace(f, low={**f.low, "boundary": boundary(5)}) for f in answer.files)
     assert [f.expectation.split("(")[0] for f in judged((context, batch, answer), files=wrong)] == ["boundary_monotone"]
 
@@ -125,7 +134,8 @@ def test_a_failed_query_is_judged_up_to_its_failure(tmp_path: Path, monkeypatch:
 @pytest.mark.parametrize("count", [1, 3])
 def test_sums_beyond_what_doubles_hold_exactly_pass(tmp_path: Path, count: int) -> None:
     """Three queries of one form share."""
-    pipe = pipeline(tmp_path, queries={f"q{i}": GROUPED.replace("GROUP", f"WHERE v.x > {i} GROUP") for i in range(count)})
+    pipe = pipeline(tmp_path,
+                    queries={f"q{i}": GROUPED.replace("GROUP", f"WHERE v.x > {i} GROUP") for i in range(count)})
     restarted(pipe, share_from=3)
     rows(pipe, (1, 2, 12, 25), k=[1, 2, 1, 2], x=[2**53 + 1, 2**62 + 1, 2**53 + 3, 1])
     assert ran(pipe) == [10, 20] and expect_ledger.found(pipe.runtime) == []

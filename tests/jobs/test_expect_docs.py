@@ -1,4 +1,6 @@
-"""Data Docs: real suites validated by Great Expectations on the newest rows, pages that reach nothing outside, and no value that is sensitive."""
+"""Data Docs: real suites validated by Great Expectations on the newest rows, pages that reach nothing outside, and no
+value that is sensitive.
+"""
 from __future__ import annotations
 
 import os
@@ -18,16 +20,23 @@ from tests.jobs.pipelines import boundary, opened, pipeline, rows
 
 CANARY = "canary7261"
 PLACES = re.compile(r"""https?:|src\s*=|@import|url\(|<link|<script|//[\w-]+\.\w""", re.I)
-QUERIES = {"per_user": "SELECT v.user, v.page, COUNT(*) AS n, SUM(v.ms) AS s FROM views AS v [WINDOW 1 MINUTE] GROUP BY v.user, v.page",
-           "pages": "SELECT v.page, COUNT(*) AS n FROM views AS v [WINDOW 1 MINUTE] GROUP BY v.page",
-           "each": "SELECT v.user, v.page, v.d FROM views AS v [WINDOW 1 MINUTE]"}
+QUERIES = {
+    "per_user": "SELECT v.user, v.page, COUNT(*) AS n, SUM(v.ms) AS s FROM views AS v [WINDOW 1 MINUTE] GROUP BY "
+                "v.user, v.page",
+    "pages": "SELECT v.page, COUNT(*) AS n FROM views AS v [WINDOW 1 MINUTE] GROUP BY v.page",
+    "each": "SELECT v.user, v.page, v.d FROM views AS v [WINDOW 1 MINUTE]"
+}
 
 
 def life(folder: Path) -> forebay.Pipeline:
     (folder / "queries").mkdir(parents=True)
     (folder / "expectations").mkdir()
-    (folder / "forebay.yml").write_text("name: docs\nbatch: 10 seconds\nspark: {master: inline}\nstreams:\n  views: {event_time: ts, columns: {ts: timestamp, "
-                                        "user: {type: string, sensitive: true}, page: string, ms: bigint, d: \"decimal(5,2)\", day: date, b: boolean}}\n")
+    (folder / "forebay.yml").write_text(
+        "name: docs\nbatch: 10 seconds\nspark: {master: inline}\nstreams:\n  views: {event_time: ts, columns: {ts: "
+        "timestamp, "
+        "user: {type: string, sensitive: true}, page: string, ms: bigint, d: \"decimal(5,2)\", day: date, b: "
+        "boolean}}\n"
+    )
     for name, sql in QUERIES.items():
         (folder / "queries" / f"{name}.sql").write_text(sql)
     (folder / "expectations" / "views.yml").write_text("""stream: views
@@ -46,10 +55,12 @@ expectations:
 - {type: expect_column_mean_to_be_between, column: ms, max_value: 50}
 - {type: expect_compound_columns_to_be_unique, column_list: [page]}
 """)
-    (folder / "expectations" / "pages.yml").write_text("query: pages\nexpectations:\n- {type: expect_column_values_to_be_between, column: n, max_value: 1}\n")
+    (folder / "expectations" / "pages.yml").write_text(
+        "query: pages\nexpectations:\n- {type: expect_column_values_to_be_between, column: n, max_value: 1}\n")
     pipe = opened(folder)
     for at, ms in ((1, 5), (2, 5), (12, 101), (21, 7)):
-        line = f'{{"ts": "2026-01-01T00:00:{at:02d}Z", "user": "{CANARY}", "page": "home", "ms": {ms}, "d": 1.5, "day": "2026-01-01", "b": false}}\n'
+        line = (f'{{"ts": "2026-01-01T00:00:{at:02d}Z", "user": "{CANARY}", "page": "home", "ms": {ms}, "d": 1.5, '
+                f'"day": "2026-01-01", "b": false}}\n')
         (folder / "in.json").write_text(line)
         pipe.ingest("views", str(folder / "in.json"))
     return pipe
@@ -61,9 +72,11 @@ def test_what_waits_is_told_and_nothing_is_begun(tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("FOREBAY_MASTER", "inline")
     said = scheduled.expectations(str(tmp_path / "docs"))
     assert (said["boundaries"], said["next"], said["docs"]) == (2, "2026-01-01T00:00:10Z", None)
-    assert [(f["boundary"], f["severity"], f["released"]) for f in said["failing"] if "(ms, min_value: 0" in f["expectation"]] == [
-        ("2026-01-01T00:00:20Z", "critical", False)]
-    assert next_boundary(pipe.runtime) == boundary(10) and pipe.runtime.ledger.begun() is None and expect_ledger.found(pipe.runtime) == []
+    assert [(f["boundary"], f["severity"], f["released"])
+            for f in said["failing"]
+            if "(ms, min_value: 0" in f["expectation"]] == [("2026-01-01T00:00:20Z", "critical", False)]
+    assert next_boundary(pipe.runtime) == boundary(10) and pipe.runtime.ledger.begun() is None and expect_ledger.found(
+        pipe.runtime) == []
 
 
 @pytest.mark.slow
@@ -78,17 +91,26 @@ def test_documents_say_what_held_and_show_nothing_sensitive(tmp_path: Path, monk
     folder = Path(pipe.runtime.pipeline.beside("docs"))
     assert said["docs"] == f"file://{folder}/index.html"
     pages = {p.name: p.read_text() for p in folder.glob("*.html")}
-    assert set(pages) == {"index.html", "stream_views.html", "stream_views__sensitive.html", "query_pages.html", "query_per_user.html",
-                          "query_per_user__sensitive.html", "query_each.html"}
+    assert set(pages) == {
+        "index.html", "stream_views.html", "stream_views__sensitive.html", "query_pages.html", "query_per_user.html",
+        "query_per_user__sensitive.html", "query_each.html"
+    }
     for name, page in pages.items():
         assert CANARY not in page and not PLACES.search(page), (name, PLACES.search(page))
     index = pages["index.html"]
-    for told in ("the &lt;b&gt;sensor&lt;/b&gt; was reset", "critical, released", "groups_unique", "query_pages.html", "1 of 1 rows fail"):
+    for told in ("the &lt;b&gt;sensor&lt;/b&gt; was reset", "critical, released", "groups_unique", "query_pages.html",
+                 "1 of 1 rows fail"):
         assert told in index, told
     assert "101" in pages["stream_views.html"] and "1 of 1" not in pages["stream_views__sensitive.html"]
     passed = dict(re.findall(r'href="(\w+)\.html">.*?(\d+ of \d+) hold', index))
-    assert passed == {"stream_views": "10 of 13", "stream_views__sensitive": "2 of 4", "query_pages": "3 of 4", "query_per_user": "2 of 2",
-                      "query_per_user__sensitive": "1 of 1", "query_each": "1 of 1"}
+    assert passed == {
+        "stream_views": "10 of 13",
+        "stream_views__sensitive": "2 of 4",
+        "query_pages": "3 of 4",
+        "query_per_user": "2 of 2",
+        "query_per_user__sensitive": "1 of 1",
+        "query_each": "1 of 1"
+    }
     assert "\\u" not in index and "class=\"bad\"" in index
 
 
@@ -128,13 +150,16 @@ def test_a_boundary_without_rows_is_no_failure(tmp_path: Path) -> None:
     rows(pipe, [500])
     pipe.run()
     stale = Path(str(expect_report.docs(pipe.runtime, anew=True)))
-    assert '<span class="bad">3 of 4 hold' in stale.read_text() and "NaT" not in (stale.parent / "stream_views.html").read_text()
+    assert '<span class="bad">3 of 4 hold' in stale.read_text() and "NaT" not in (stale.parent
+                                                                                  / "stream_views.html").read_text()
 
 
 def test_a_page_is_cleaned() -> None:
-    page = """<html><head><link href="https://a.b/c.css"></head><body onload="x()"><script src="https://a.b/c.js"></script>
+    page = """<html><head><link href="https://a.b/c.css"></head>
+        <body onload="x()"><script src="https://a.b/c.js"></script>
         <script>fetch("//evil.org")</script>
-        <p onclick='y()'>kept</p><a href="https://greatexpectations.io/x">read</a><a href="../../../expectations/s.html">suite</a>
+        <p onclick='y()'>kept</p>
+        <a href="https://greatexpectations.io/x">read</a><a href="../../../expectations/s.html">suite</a>
         <img src="http://x.y/z.png"></body>"""
     made = expect_pages.offline(page)
     assert not PLACES.search(made) and "onload" not in made and "onclick" not in made

@@ -1,4 +1,7 @@
-"""Expectations as files: every mistake is refused with its file, line and what exists, before anything changes; what is sound says the same again."""
+"""Expectations as files: every mistake is refused with its file, line and what exists, before anything changes.
+
+What is sound says the same again.
+"""
 from __future__ import annotations
 
 from pathlib import Path
@@ -25,8 +28,8 @@ WRONG = [
     (HEAD + "- {type: expect_x}", "expect_x", "unknown-expectation", "expect_column_values_to_not_be_null"),
     (HEAD + "- {column: x}", "{", "missing-key", "type"),
     (HEAD + f"- {{type: {BETWEEN}, column: y, min_value: 1}}", "y", "unknown-column", "x"),
-    (HEAD + f"- {{type: {BETWEEN}, column: x, min_value: 1, severity: fatal}}", "fatal", "unknown-severity", "critical, warning, row"),
-    (HEAD + f"- {{type: {BETWEEN}, column: x, min: 1}}", "min", "unknown-key", "min_value"),
+    (HEAD + f"- {{type: {BETWEEN}, column: x, min_value: 1, severity: fatal}}", "fatal", "unknown-severity",
+     "critical, warning, row"), (HEAD + f"- {{type: {BETWEEN}, column: x, min: 1}}", "min", "unknown-key", "min_value"),
     (HEAD + f"- {{type: {BETWEEN}, column: x, regex: a}}", "regex", "unknown-key", "min_value"),
     (HEAD + f"- {{type: {BETWEEN}, column: x}}", "{", "missing-key", "give one or both"),
     (HEAD + f"- {{type: {BETWEEN}, column: x, min_value: 1.5}}", "1.5", "bad-value", "bigint"),
@@ -44,11 +47,15 @@ WRONG = [
     (HEAD + "- {type: expect_column_values_to_match_regex, column: user, regex: '(?<=a)b'}", "'", "bad-value", "RE2"),
     (HEAD + "- {type: expect_column_values_to_match_regex, column: user}", "{", "missing-key", "regex"),
     (HEAD + "- {type: expect_column_values_to_not_be_null, column: x, mostly: 2}", "2", "bad-value", "0 to 1"),
-    (HEAD + "- {type: expect_column_values_to_not_be_null, column: x, mostly: 0.5, severity: row}", "row", "unknown-severity", "mostly"),
-    (HEAD + "- {type: expect_column_max_to_be_between, column: x, max_value: 5, severity: row}", "row", "unknown-severity", "single rows"),
+    (HEAD + "- {type: expect_column_values_to_not_be_null, column: x, mostly: 0.5, severity: row}", "row",
+     "unknown-severity", "mostly"),
+    (HEAD + "- {type: expect_column_max_to_be_between, column: x, max_value: 5, severity: row}", "row",
+     "unknown-severity", "single rows"),
     (HEAD + "- {type: expect_table_row_count_to_be_between, min_value: -1}", "-", "bad-value", "from 0 on"),
-    (HEAD + "- {type: expect_column_mean_to_be_between, column: user, max_value: 5}", "{", "bad-expectation", "numbers"),
-    (HEAD + "- {type: expect_column_pair_values_a_to_be_greater_than_b, column_A: x, column_B: f}", "{", "bad-expectation", "one type"),
+    (HEAD + "- {type: expect_column_mean_to_be_between, column: user, max_value: 5}", "{", "bad-expectation",
+     "numbers"),
+    (HEAD + "- {type: expect_column_pair_values_a_to_be_greater_than_b, column_A: x, column_B: f}", "{",
+     "bad-expectation", "one type"),
     (HEAD + "- {type: expect_compound_columns_to_be_unique, column_list: [x, y]}", "y", "unknown-column", "ts"),
     (HEAD + "- type: [", "", "bad-yaml", "YAML"),
 ]
@@ -56,7 +63,8 @@ WRONG = [
 
 def folder(path: Path, text: str, name: str = "more.yml") -> Path:
     (path / "expectations").mkdir(parents=True, exist_ok=True)
-    (path / "forebay.yml").write_text(f"name: test\nbatch: 10 seconds\nstreams:\n  views: {{columns: {COLUMNS}, event_time: ts}}\n")
+    (path / "forebay.yml"
+     ).write_text(f"name: test\nbatch: 10 seconds\nstreams:\n  views: {{columns: {COLUMNS}, event_time: ts}}\n")
     (path / "expectations" / name).write_text(text)
     return path
 
@@ -91,7 +99,8 @@ def test_what_is_declared_is_read(tmp_path: Path) -> None:
 def test_columns_of_a_query_are_checked_against_its_own(tmp_path: Path) -> None:
     text = "query: q\nexpectations:\n- {type: expect_column_values_to_be_in_set, column: n, value_set: [1]}\n"
     given = expect_files.read(load(str(folder(tmp_path, text))))
-    assert [str(e) for e in expect_files.of_query(given, "q", {"n": BIGINT})] == ["expect_column_values_to_be_in_set(n, value_set: [1])"]
+    assert [str(e) for e in expect_files.of_query(given, "q", {"n": BIGINT})
+            ] == ["expect_column_values_to_be_in_set(n, value_set: [1])"]
     with pytest.raises(ForebayError, match="there is no column 'n'.*known are page") as raised:
         expect_files.of_query(given, "q", {"page": STRING})
     assert raised.value.line == 3

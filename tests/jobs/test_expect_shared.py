@@ -1,4 +1,6 @@
-"""Answers of queries that share a work are held to what each alone is held to: sound ones pass, damaged ones fail by query, and stop their batch."""
+"""Answers of queries that share a work are held to what each alone is held to: sound ones pass, damaged ones fail by
+query, and stop their batch.
+"""
 from __future__ import annotations
 
 from dataclasses import replace
@@ -24,8 +26,9 @@ from tests.jobs.pipelines import boundary, equal, pipeline, ran, rows
 from tests.jobs.test_ledger import LATE
 
 pytestmark = pytest.mark.slow
-JOINED = ("SELECT a.k, COUNT(*) AS n, SUM(b.x) AS s FROM views AS a [WINDOW 20 SECONDS], clicks AS b [WINDOW 30 SECONDS] "
-          "WHERE a.k = b.k AND a.x < {n} GROUP BY a.k")
+JOINED = (
+    "SELECT a.k, COUNT(*) AS n, SUM(b.x) AS s FROM views AS a [WINDOW 20 SECONDS], clicks AS b [WINDOW 30 SECONDS] "
+    "WHERE a.k = b.k AND a.x < {n} GROUP BY a.k")
 WHOLE = "SELECT COUNT(*) AS n, SUM(v.x) AS s FROM views AS v [WINDOW 20 SECONDS] WHERE v.x < {n}"
 Caught = tuple[Batch, Shared]
 
@@ -59,7 +62,9 @@ def caught(folder: Path, patch: pytest.MonkeyPatch, sql: str) -> list[Caught]:
 
 def judged(one: Caught, change: Any = lambda rows: rows) -> list[Finding]:
     batch, shared = one
-    return expect_answers.of_shared(batch, replace(shared, made=tuple(replace(m, rows=change(m.rows)) for m in shared.made)), {})
+    return expect_answers.of_shared(batch,
+                                    replace(shared, made=tuple(replace(m, rows=change(m.rows)) for m in shared.made)),
+                                    {})
 
 
 def kinds(found: list[Finding]) -> set[tuple[str, str]]:
@@ -89,12 +94,18 @@ def test_sound_answers_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sql
 
 def test_what_is_damaged_is_named_with_its_query(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one = caught(tmp_path, monkeypatch, JOINED)[0]
-    assert kinds(judged(one, of("q3", lambda t: pa.concat_tables([t, t.slice(0, 1)])))) == {("query q3", "groups_unique"), ("query q3", "sums_conserved")}
+    assert kinds(judged(one, of("q3",
+                                lambda t: pa.concat_tables([t, t.slice(0, 1)])))) == {("query q3", "groups_unique"),
+                                                                                      ("query q3", "sums_conserved")}
     assert kinds(judged(one, of("q4", lambda t: t.slice(1)))) == {("query q4", "sums_conserved")}
     assert ("query q5", "counts_not_negative") in kinds(judged(one, of("q5", put("n", pc.negate))))
     later = put("boundary", lambda c: pc.add(c.cast(pa.int64()), 10**9).cast(c.type))
     assert ("query q4", "boundary_monotone") in kinds(judged(one, of("q4", later)))
-    swapped = judged(one, put("query", lambda c: pc.replace_substring(pc.replace_substring(pc.replace_substring(c, "q5", "x"), "q2", "q5"), "x", "q2")))
+    swapped = judged(
+        one,
+        put(
+            "query", lambda c: pc.replace_substring(
+                pc.replace_substring(pc.replace_substring(c, "q5", "x"), "q2", "q5"), "x", "q2")))
     assert kinds(swapped) == {("query q2", "sums_conserved"), ("query q5", "sums_conserved")}
 
 
@@ -110,7 +121,8 @@ def test_a_damaged_answer_stops_the_batch_until_it_is_released(tmp_path: Path, m
     def damaged(*given: Any) -> Answered:
         found = made(*given)
         lost = of("q4", lambda t: t.slice(1))
-        return replace(found, shared=[replace(s, made=tuple(replace(m, rows=lost(m.rows)) for m in s.made)) for s in found.shared])
+        return replace(
+            found, shared=[replace(s, made=tuple(replace(m, rows=lost(m.rows)) for m in s.made)) for s in found.shared])
     monkeypatch.setattr(batches, "answers", damaged)
     pipe = filled(tmp_path, JOINED)
     with pytest.raises(ForebayError) as stopped:

@@ -1,4 +1,7 @@
-"""The papers' experiments: the statements of a graph give each window's own answers; reports have the shape that people compare."""
+"""The papers' experiments: the statements of a graph give each window's own answers.
+
+Reports have the shape that people compare.
+"""
 from __future__ import annotations
 
 import random
@@ -30,30 +33,43 @@ UNTIL = 120
 def answers(con: kernel.Connection, made: tuple[tuple[str, str], ...]) -> dict[str, list[tuple[int, int]]]:
     for table, sql in made:
         con.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS {sql}")
-    return {table: con.execute(f"SELECT m, v FROM {table} ORDER BY m").fetchall() for table, _ in made if table not in ("places", "slices")}
+    return {
+        table: con.execute(f"SELECT m, v FROM {table} ORDER BY m").fetchall()
+        for table, _ in made
+        if table not in ("places", "slices")
+    }
 
 
 @pytest.mark.parametrize(("tumbling", "relation"), [(True, PARTITIONED), (False, COVERED)])
 def test_statements_give_each_windows_minimum(tumbling: bool, relation: object) -> None:
     """Beside instances looked at one by one, for shared and factored graphs of mixed sets, and for slices."""
     values = [random.Random(3).randrange(1000) for _ in range(UNTIL)]
-    given = {Window(6, 6), Window(10, 10), Window(15, 15)} if tumbling else {Window(6, 2), Window(8, 4), Window(20, 10), Window(12, 12), Window(7, 3)}
+    given = {Window(6, 6), Window(10, 10), Window(15, 15)} if tumbling else {
+        Window(6, 2), Window(8, 4), Window(20, 10),
+        Window(12, 12), Window(7, 3)
+    }
     con = kernel.connect()
-    con.execute(f"CREATE TABLE events AS SELECT i AS t, v FROM (SELECT unnest(range({UNTIL})) AS i, unnest({values}) AS v)")
+    con.execute(
+        f"CREATE TABLE events AS SELECT i AS t, v FROM (SELECT unnest(range({UNTIL})) AS i, unnest({values}) AS v)")
     model = prices(given, relation)     # type: ignore[arg-type]
     graphs = (as_written(given, model), cheapest(given, model), best(given, model).graph)
     for made in (*(statements(graph, UNTIL) for graph in graphs), slicing(given, UNTIL)):
         found = answers(con, made)
         for w in given:
-            assert found[name(w)] == [(m, min(values[m * w.slide:m * w.slide + w.range])) for m in range((UNTIL - w.range) // w.slide + 1)]
+            assert found[name(w)] == [
+                (m, min(values[m * w.slide:m * w.slide + w.range])) for m in range((UNTIL - w.range) // w.slide + 1)
+            ]
 
 
-WINDOWS = st.builds(lambda hop, more: Window(hop + more, hop), st.sampled_from((1, 2, 3, 4, 6)), st.sampled_from((0, 1, 2, 4, 6, 12)))
+WINDOWS = st.builds(lambda hop, more: Window(hop + more, hop), st.sampled_from((1, 2, 3, 4, 6)),
+                    st.sampled_from((0, 1, 2, 4, 6, 12)))
 
 
 @pytest.mark.slow
-@given(st.sets(WINDOWS, min_size=1, max_size=4), st.lists(st.tuples(st.integers(0, 59), st.integers(-10**12, 10**12)), max_size=40), st.booleans())
-def test_windows_by_subtraction_are_each_windows_own_sums(given_windows: set[Window], events: list[tuple[int, int]], factored: bool) -> None:
+@given(st.sets(WINDOWS, min_size=1, max_size=4),
+       st.lists(st.tuples(st.integers(0, 59), st.integers(-10 ** 12, 10 ** 12)), max_size=40), st.booleans())
+def test_windows_by_subtraction_are_each_windows_own_sums(given_windows: set[Window], events: list[tuple[int, int]],
+                                                          factored: bool) -> None:
     """Over sparse events too, where instances and panes are empty, along shared and factored graphs."""
     con = kernel.connect()
     con.execute("CREATE TABLE events (t BIGINT, v BIGINT)")
@@ -63,12 +79,20 @@ def test_windows_by_subtraction_are_each_windows_own_sums(given_windows: set[Win
     for table, sql in sums(graph, 60):
         con.execute(f"CREATE TEMP TABLE {table} AS {sql}")
     for w in given_windows:
-        inside = {m: [v for t, v in events if m * w.slide <= t < m * w.slide + w.range] for m in range(max((60 - w.range) // w.slide + 1, 0))}
-        assert con.execute(f"SELECT m, n, v FROM {name(w)} ORDER BY m").fetchall() == [(m, len(v), sum(v)) for m, v in inside.items() if v]
+        inside = {
+            m: [v
+                for t, v in events
+                if m * w.slide <= t < m * w.slide + w.range]
+            for m in range(max((60 - w.range) // w.slide + 1, 0))
+        }
+        assert con.execute(f"SELECT m, n, v FROM {name(w)} ORDER BY m").fetchall() == [
+            (m, len(v), sum(v)) for m, v in inside.items() if v
+        ]
 
 
 def test_the_papers_setups_are_sixteen() -> None:
-    assert len(paper_d.PAPER) == 16 and {int(s.split("-")[1]) for s in paper_d.PAPER} == {n for sizes in paper_d.TABLES.values() for n in sizes}
+    assert len(paper_d.PAPER) == 16 and {int(s.split("-")[1]) for s in paper_d.PAPER
+                                         } == {n for sizes in paper_d.TABLES.values() for n in sizes}
     made = [list(paper_d.sets(s, 2)) for s in paper_d.PAPER]
     assert all(len(w) == int(s.split("-")[1]) for s, found in zip(paper_d.PAPER, made) for w in found)
     assert made == [list(paper_d.sets(s, 2)) for s in paper_d.PAPER]
@@ -91,9 +115,11 @@ def test_a_statement_is_timed_once_whatever_plans_have_it(tmp_path: Path, monkey
     assert whole == first.seconds(made) == sum(first.points.known[f"data: {sql}"]["seconds"] for _, sql in made)
     later = timed()
     apart = statements(as_written({Window(24, 24)}, model), UNTIL)
-    assert later.seconds(made) == whole and later.seconds(apart) > 0 and later.digest([Window(24, 24)]) == first.digest([Window(24, 24)])
+    assert later.seconds(made) == whole and later.seconds(apart) > 0 and later.digest([Window(24, 24)]) == first.digest(
+        [Window(24, 24)])
     last = timed()
-    assert last.seconds((*made[:2], ("w24_24", f"{made[2][1]} ORDER BY m"))) > 0       # unknown, and reads what this process has not made
+    # unknown, and reads what this process has not made
+    assert last.seconds((*made[:2], ("w24_24", f"{made[2][1]} ORDER BY m"))) > 0
 
 
 def test_a_statement_that_gives_other_answers_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,12 +135,16 @@ def test_a_row_of_the_table(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/mlflow.db")
     monkeypatch.setenv(PLACE, str(tmp_path / "points"))
     monkeypatch.setattr(paper_d, "TABLES", {1: (5,)})
-    report = experiments.document(["windows-table-1"], True, str(tmp_path), events=20_000)["experiments"]["windows-table-1"]
-    assert len(report["rows"]) == 4 and report["text"].count("\n| ") == 5 and all(c["said"] in report["text"] for c in report["claims"])
-    assert {p.name for p in tmp_path.glob("artifacts/*/artifacts/*")} == {"report.json", "report.md", "windows-table-1.png"}
+    report = experiments.document(["windows-table-1"], True, str(tmp_path),
+                                  events=20_000)["experiments"]["windows-table-1"]
+    assert len(report["rows"]) == 4 and report["text"].count("\n| ") == 5 and all(c["said"] in report["text"]
+                                                                                  for c in report["claims"])
+    assert {p.name for p in tmp_path.glob("artifacts/*/artifacts/*")
+            } == {"report.json", "report.md", "windows-table-1.png"}
     assert "--quick --events 20000`" in (tmp_path / "windows-table-1.md").read_text()
     for row in report["rows"]:
-        assert row["cost"]["factored"][0] >= row["cost"]["paper"][0] >= row["cost"]["shared"][0] >= 1 and row["optimizer_ms"]["most"] < 1000
+        assert row["cost"]["factored"][0] >= row["cost"]["paper"][0] >= row["cost"]["shared"][0] >= 1 and row[
+            "optimizer_ms"]["most"] < 1000
 
 
 @pytest.mark.slow
@@ -122,8 +152,10 @@ def test_a_table_without_any_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "")
     monkeypatch.setenv(PLACE, str(tmp_path / "points"))
     monkeypatch.setenv(MINUTES, "0")
-    report = experiments.document(["windows-table-1"], True, str(tmp_path), events=10_000)["experiments"]["windows-table-1"]
-    assert report["rows"] == report["claims"] == [] and (tmp_path / "windows-table-1.svg").exists() and "0 of 6 setups" in report["settings"]
+    report = experiments.document(["windows-table-1"], True, str(tmp_path),
+                                  events=10_000)["experiments"]["windows-table-1"]
+    assert report["rows"] == report["claims"] == [] and (
+        tmp_path / "windows-table-1.svg").exists() and "0 of 6 setups" in report["settings"]
 
 
 @pytest.mark.slow
@@ -150,18 +182,37 @@ def test_experiments_are_listed_and_unknown_ones_refused() -> None:
 
 def row(setup: str, rate: int, chosen: float, least: float = 1.0, slow_ms: float = 10.0) -> dict[str, Any]:
     ratios = {"shared": [1.2, 1.5, 1.0], "chosen": [chosen, chosen, least], "slicing": [1.5, 1.6, 1.4]}
-    return {"setup": setup, "rate": rate, "bound": 5, "published": [1.6, 1.7, 4.0, 4.8], "throughput": ratios, "correlation": 0.8,
-            "panes": [2.0, 3.0, least], "exact": 1, "sets": 2, "optimizer_ms": {"mean": slow_ms, "deviation": 0.0, "most": slow_ms}}
+    return {
+        "setup": setup,
+        "rate": rate,
+        "bound": 5,
+        "published": [1.6, 1.7, 4.0, 4.8],
+        "throughput": ratios,
+        "correlation": 0.8,
+        "panes": [2.0, 3.0, least],
+        "exact": 1,
+        "sets": 2,
+        "optimizer_ms": {
+            "mean": slow_ms,
+            "deviation": 0.0,
+            "most": slow_ms
+        }
+    }
 
 
 def test_what_is_claimed_follows_from_the_rows() -> None:
     good = {c.said: c for c in claims.said([row("S-5-tumbling", 100, 4.5), row("R-5-hopping", 100, 2.0)])}
-    bad = {c.said: c for c in claims.said([row("S-5-tumbling", 100, 1.1, 0.9, 1500.0), row("R-5-hopping", 100, 2.0, 0.9)])}
+    bad = {
+        c.said: c for c in claims.said([row("S-5-tumbling", 100, 1.1, 0.9, 1500.0),
+                                        row("R-5-hopping", 100, 2.0, 0.9)])
+    }
 
     def both(part: str) -> list[str]:
         return [next(c.verdict for said, c in found.items() if part in said) for found in (good, bad)]
 
-    assert both("all tumbling setups at 100 a unit") == both("never less than 0.95") == both("gains 1.5 ×") == [HOLDS, NOT]
+    assert both("all tumbling setups at 100 a unit") == both("never less than 0.95") == both("gains 1.5 ×") == [
+        HOLDS, NOT
+    ]
     assert both("less than 1000 ms for ten windows") == both("panes of its own") == [HOLDS, NOT]
     assert any("(1 of 1)" in said for said in good) and any("(0 of 1)" in said for said in bad)
     ahead, behind = (next(c.why for said, c in found.items() if "slicing" in said) for found in (good, bad))

@@ -21,7 +21,10 @@ TOTAL = "SELECT COUNT(*) AS n, SUM(v.x) AS x FROM views AS v [WINDOW 1 MINUTE]"
 
 @pytest.fixture(autouse=True)
 def _short_lived(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Nothing that left a table has to stay for readers, so that an hour need not pass; each boundary is a batch of its own."""
+    """Nothing that left a table has to stay for readers, so that an hour need not pass.
+
+    Each boundary is a batch of its own.
+    """
     monkeypatch.setattr(tables, "RETENTION", dict.fromkeys(tables.RETENTION, "interval 0 seconds"))
     monkeypatch.setattr(compact, "GRACE", 0.0), monkeypatch.setattr(compact, "GRACE_HOURS", 0)
     monkeypatch.setattr(boundaries, "GROUP_BOUNDARIES", 1)
@@ -29,7 +32,9 @@ def _short_lived(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def lived(folder: Path, first: int, count: int) -> None:
-    """So many boundaries, ten rows each, run as they come by one process, with upkeep as every run brings it after a quarter of an hour."""
+    """So many boundaries, ten rows each, run as they come by one process, with upkeep as every run brings it after a
+    quarter of an hour.
+    """
     pipe = opened(folder)
     for start in range(first, first + count, 25):
         rows(pipe, [10 * boundary + second for boundary in range(start, start + 25) for second in range(1, 10)])
@@ -55,7 +60,8 @@ def opening(folder: Path) -> float:
     return min(taken)
 
 
-def test_a_warehouse_of_constant_state_has_a_bounded_number_of_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_warehouse_of_constant_state_has_a_bounded_number_of_files(tmp_path: Path,
+                                                                     monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tables, "CHECKPOINT_EVERY", 10), monkeypatch.setattr(ledger, "MANY", 10)
     pipe = pipeline(tmp_path, queries={"count": COUNT, "total": TOTAL})
     pipe.close()
@@ -77,6 +83,9 @@ def test_after_ten_thousand_boundaries_it_opens_as_fast_as_after_five_hundred(tm
     before, took_before = files(tmp_path), opening(tmp_path)
     lived(tmp_path, 500, 9_500)
     after, took_after = files(tmp_path), opening(tmp_path)
-    print(f"{sum(before.values())} files after 500 boundaries, {sum(after.values())} after 10,000; opening {took_before:.3f} s, then {took_after:.3f} s")
+    print(
+        f"{sum(before.values())} files after 500 boundaries, {sum(after.values())} after 10,000; opening "
+        f"{took_before:.3f} s, then {took_after:.3f} s"
+    )
     assert sum(after.values()) <= 2 * sum(before.values()), after - before
     assert took_after <= 2 * took_before

@@ -28,8 +28,9 @@ def test_a_setting_names_pipelines_and_folders_of_pipelines(tmp_path: Path) -> N
     assert found("") == []
 
 
-@pytest.mark.parametrize("text,reason", [("name: x\nbatch: soon\nstreams: {}\n", "line 2: batch is 'soon', not a duration"), ("name: [", "not YAML"),
-                                         ("name: x\n", "batch is missing")])
+@pytest.mark.parametrize("text,reason",
+                         [("name: x\nbatch: soon\nstreams: {}\n", "line 2: batch is 'soon', not a duration"),
+                          ("name: [", "not YAML"), ("name: x\n", "batch is missing")])
 def test_a_broken_folder_says_why(tmp_path: Path, text: str, reason: str) -> None:
     one, = found(str(pipeline(tmp_path / "my pipe", text)))
     assert one.pipeline is None and one.name == "my_pipe" and reason in one.reason and str(tmp_path) in one.reason

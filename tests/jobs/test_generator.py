@@ -17,9 +17,12 @@ from optimizer.errors import ForebayError
 pytestmark = pytest.mark.slow       # importing the compiler takes longer than the tests
 
 
-@given(st.integers(1, 400), st.integers(1, 5), st.integers(1, 9), st.integers(1, 3), st.sampled_from((0.0, 1.2)), st.sampled_from(("regular", "random")))
-def test_a_stream_is_as_its_setting_says(rate: int, seconds: int, distinct: int, attributes: int, skew: float, arriving: str) -> None:
-    made = generated(GeneratedStream(rate, 1, distinct, skew, attributes=attributes, largest=7, arriving=arriving), seconds, seed=3)
+@given(st.integers(1, 400), st.integers(1, 5), st.integers(1, 9), st.integers(1, 3), st.sampled_from((0.0, 1.2)),
+       st.sampled_from(("regular", "random")))
+def test_a_stream_is_as_its_setting_says(rate: int, seconds: int, distinct: int, attributes: int, skew: float,
+                                         arriving: str) -> None:
+    made = generated(GeneratedStream(rate, 1, distinct, skew, attributes=attributes, largest=7, arriving=arriving),
+                     seconds, seed=3)
     assert len(made) == rate * seconds and made.values.shape == (attributes, len(made))
     assert (np.diff(made.time) >= 0).all() and 0 <= made.time[0] and made.time[-1] < seconds * SECOND
     assert 0 <= made.key.min() and made.key.max() < distinct and 0 <= made.values.min() and made.values.max() < 7
@@ -50,7 +53,8 @@ def test_correlation_and_disorder() -> None:
 def test_drift_changes_the_nature_at_its_point() -> None:
     made = generated(GeneratedStream(100, distinct=2), 10, drifts=[Drift(4, GeneratedStream(1000, distinct=50))])
     before = made.time < 4 * SECOND
-    assert before.sum() == 400 and (~before).sum() == 6000 and made.key[before].max() == 1 and made.key[~before].max() == 49
+    assert before.sum() == 400 and (
+        ~before).sum() == 6000 and made.key[before].max() == 1 and made.key[~before].max() == 49
 
 
 def test_merged_streams_are_in_order_of_time() -> None:
@@ -59,25 +63,36 @@ def test_merged_streams_are_in_order_of_time() -> None:
     assert windowed(GeneratedStream(300), 5000) == 16_666_667
 
 
-@pytest.mark.parametrize(("wrong", "said"), [
-    (lambda: GeneratedStream(0), "rate is 0.*tuples a second"), (lambda: GeneratedStream(5, distinct=0), "distinct is 0"),
-    (lambda: GeneratedStream(5, correlation=2), "correlation is 2"),
-    (lambda: GeneratedStream(5, arriving="late"), "regular or random"), (lambda: generated(GeneratedStream(5, groups=50), 2), "50 groups of 10 tuples"),
-    (lambda: generated(GeneratedStream(5), 0), "0 seconds"), (lambda: windowed(GeneratedStream(5), 0), "window of 0 tuples"),
-    (lambda: generated(GeneratedStream(5), 9, drifts=[Drift(9, GeneratedStream(5))]), "drift points at 9 s of 9 s"),
-    (lambda: generated(GeneratedStream(0.1), 2), "are no tuple"),
-    (lambda: generated(GeneratedStream(9), 9, drifts=[Drift(2, GeneratedStream(9, attributes=2))]), "attributes")])
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [(lambda: GeneratedStream(0), "rate is 0.*tuples a second"),
+     (lambda: GeneratedStream(5, distinct=0), "distinct is 0"),
+     (lambda: GeneratedStream(5, correlation=2), "correlation is 2"),
+     (lambda: GeneratedStream(5, arriving="late"), "regular or random"),
+     (lambda: generated(GeneratedStream(5, groups=50), 2), "50 groups of 10 tuples"),
+     (lambda: generated(GeneratedStream(5), 0), "0 seconds"),
+     (lambda: windowed(GeneratedStream(5), 0), "window of 0 tuples"),
+     (lambda: generated(GeneratedStream(5), 9, drifts=[Drift(9, GeneratedStream(5))]), "drift points at 9 s of 9 s"),
+     (lambda: generated(GeneratedStream(0.1), 2), "are no tuple"),
+     (lambda: generated(GeneratedStream(9), 9, drifts=[Drift(2, GeneratedStream(9, attributes=2))]), "attributes")])
 def test_impossible_settings_are_refused_by_name(wrong: object, said: str) -> None:
     with pytest.raises(ForebayError, match=said):
         wrong()  # type: ignore[operator]
 
 
 def test_files_hold_the_stream_in_pieces(tmp_path: Path) -> None:
-    """Rows, order of time across files, strings for groups and join values, integers for the attributes; the drift at its point."""
-    files = list(written(GeneratedStream(1000, 5, 7, attributes=2), 6, str(tmp_path), 1, [Drift(4, GeneratedStream(500, 5, 70, attributes=2))], rows=1500))
+    """Rows, order of time across files, strings for groups and join values, integers for the attributes.
+
+    The drift at its point.
+    """
+    files = list(
+        written(GeneratedStream(1000, 5, 7, attributes=2), 6, str(tmp_path), 1,
+                [Drift(4, GeneratedStream(500, 5, 70, attributes=2))], rows=1500))
     rows = pa.concat_tables(pq.read_table(tmp_path / f.path) for f in files)
     assert len(files) == 4 and sum(f.rows for f in files) == rows.num_rows == 5000
-    assert rows.schema.names == ["ts", "g", "j", "a1", "a2"] and rows.schema.field("j").type == pa.string() and rows.schema.field("a2").type == pa.int64()
+    assert rows.schema.names == [
+        "ts", "g", "j", "a1", "a2"
+    ] and rows.schema.field("j").type == pa.string() and rows.schema.field("a2").type == pa.int64()
     times = rows["ts"].cast(pa.int64()).to_numpy() - START
     assert (np.diff(times) >= 0).all() and (times[4000:] >= 4 * SECOND).all() and times[3999] < 4 * SECOND
     assert len(set(rows["j"].to_pylist()[:4000])) == 7 < len(set(rows["j"].to_pylist()[4000:]))

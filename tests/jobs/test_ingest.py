@@ -25,12 +25,14 @@ pytestmark = pytest.mark.slow
 
 def test_parquet_gets_natural_boundaries(tmp_path: Path) -> None:
     pipe = pipeline(tmp_path)
-    parquet(pipe, "a.parquet", ts=at(25, 0, 9.999999, 10), user=pa.array(["d", "a", "b", None]), ms=pa.array([1, 2, 3, 4]))
+    parquet(pipe, "a.parquet", ts=at(25, 0, 9.999999, 10), user=pa.array(["d", "a", "b", None]),
+            ms=pa.array([1, 2, 3, 4]))
     assert counts(pipe) == (1, 4, 0, 0)
     origin = ("landing/a.parquet", 0)
     assert stored(pipe, "epoch_us(_boundary) // 1000000, \"user\", ms, _source, _ingest") == [
         (10, "a", 2, *origin), (10, "b", 3, *origin), (20, None, 4, *origin), (30, "d", 1, *origin)]
-    assert [b for b, in rows(pipe, "streams/views", "epoch_us(_boundary) // 1000000")] == [10, 10, 20, 30], "rows lie in the order of their boundaries"
+    assert [b for b, in rows(pipe, "streams/views", "epoch_us(_boundary) // 1000000")
+            ] == [10, 10, 20, 30], "rows lie in the order of their boundaries"
 
 
 def test_the_same_content_adds_nothing(tmp_path: Path) -> None:
@@ -69,14 +71,38 @@ def test_without_lateness_every_late_row_is_too_late(tmp_path: Path) -> None:
 def test_each_reason(tmp_path: Path) -> None:
     pipe = pipeline(tmp_path, stream="ahead: 5 seconds, lateness: 1 second")
     good = "1970-01-01T02:00:00Z"
-    lines(pipe, "a.jsonl", [
-        {"ts": good}, {"ts": good, "ms": "many"}, {"ts": "yesterday"}, {"ts": None}, {"user": "u"}, {"ts": "1969-12-31T23:59:59.999999Z"},
-        {"ts": "1970-01-01T02:46:45.000001Z"}, {"ts": "1970-01-01T02:46:45Z"},
-        {"ts": good, "mood": "good"}, {"ts": good, "mood": None}, {"ts": "1970-01-01T00:00:09Z"}, "{broken", "[1]"])
+    lines(pipe, "a.jsonl", [{
+        "ts": good
+    }, {
+        "ts": good,
+        "ms": "many"
+    }, {
+        "ts": "yesterday"
+    }, {
+        "ts": None
+    }, {
+        "user": "u"
+    }, {
+        "ts": "1969-12-31T23:59:59.999999Z"
+    }, {
+        "ts": "1970-01-01T02:46:45.000001Z"
+    }, {
+        "ts": "1970-01-01T02:46:45Z"
+    }, {
+        "ts": good,
+        "mood": "good"
+    }, {
+        "ts": good,
+        "mood": None
+    }, {
+        "ts": "1970-01-01T00:00:09Z"
+    }, "{broken", "[1]"])
     assert counts(pipe, last=20 * SECOND, clock=NOW) == (1, 3, 10, 0)
     assert reasons(pipe) == sorted([
-        "bad type: column ms", "bad type: column ts", "event time is NULL", "event time is NULL", "event time before 1970", "event time ahead of the clock",
-        "unknown column mood", "too late", "not a JSON object", "not a JSON object"])
+        "bad type: column ms", "bad type: column ts", "event time is NULL", "event time is NULL",
+        "event time before 1970", "event time ahead of the clock", "unknown column mood", "too late",
+        "not a JSON object", "not a JSON object"
+    ])
     kept = dict(rows(pipe, "quarantine/views", "_reason, _row"))
     assert json.loads(kept["unknown column mood"]) == {"ts": good, "mood": "good"}
     assert all(isinstance(json.loads(text), (dict, str)) for text in kept.values())
@@ -117,11 +143,14 @@ def test_sensitive_values_never_reach_the_quarantine(tmp_path: Path) -> None:
 
 def test_csv(tmp_path: Path) -> None:
     pipe = pipeline(tmp_path, source='{csv: "landing/*", delimiter: ";", "null": NA}')
-    text = '\ufeffts;user;ms\n1970-01-01 00:00:01;"a;""b\nc";1\n1970-01-01T01:00:02+01:00;NA;\n1970-01-01;"NA";NA\n;x;1\n1;2\n1;2;3;4\n'
+    text = ('\ufeffts;user;ms\n1970-01-01 '
+            '00:00:01;"a;""b\nc";1\n1970-01-01T01:00:02+01:00;NA;\n1970-01-01;"NA";NA\n;x;1\n1;2\n1;2;3;4\n')
     (tmp_path / "landing/a.txt").write_bytes(text.encode())
     assert counts(pipe) == (1, 2, 4, 0)
     assert stored(pipe, "\"user\", ms") == [('NA', None), ('a;"b\nc', 1)]
-    assert reasons(pipe) == ["bad type: column ms", "bad type: column ts", "wrong number of fields", "wrong number of fields"]
+    assert reasons(pipe) == [
+        "bad type: column ms", "bad type: column ts", "wrong number of fields", "wrong number of fields"
+    ]
 
 
 def test_gzip(tmp_path: Path) -> None:
@@ -133,15 +162,24 @@ def test_gzip(tmp_path: Path) -> None:
 
 ALL = '{ts: timestamp, i: tinyint, l: bigint, f: float, d: double, m: "decimal(5,2)", s: string, b: boolean, day: date}'
 COLUMNS = ("i", "l", "f", "d", "m", "s", "b", "day")
-TEXTS: list[tuple[str, Any, Any]] = [
-    ("i", 127, 127), ("i", 128, None), ("i", -128, -128), ("i", "12", 12), ("i", 1.0, 1), ("i", 1.5, None), ("i", "0x10", None), ("i", "1_0", None),
-    ("i", True, None), ("i", "", None), ("l", 2**63 - 1, 2**63 - 1), ("l", 2**63, None), ("l", -2**63, -2**63), ("l", [1], None), ("l", {"a": 1}, None),
-    ("l", "9" * 50, None), ("f", 1.5, 1.5), ("f", 1e39, None), ("d", 1e308, 1e308), ("d", "1e400", None), ("d", "NaN", "nan"), ("d", "-inf", "-inf"),
-    ("d", 3, 3.0), ("d", "one", None), ("m", "123.45", Decimal("123.45")), ("m", 123.455, Decimal("123.46")), ("m", "-0.005", Decimal("-0.01")),
-    ("m", "1000", None), ("m", "NaN", None), ("m", 7, Decimal("7.00")), ("s", "x", "x"), ("s", 1, "1"), ("s", {"a": [1]}, '{"a":[1]}'), ("s", "", ""),
-    ("b", True, True), ("b", "FALSE", False), ("b", 1, None), ("b", "yes", None), ("day", "2020-02-29", dt.date(2020, 2, 29)), ("day", "2021-02-29", None),
-    ("day", "2020-02-29T00:00:00", None), ("day", "infinity", None), ("day", 1, None),
-]
+TEXTS: list[tuple[str, Any, Any]] = [("i", 127, 127), ("i", 128, None), ("i", -128, -128), ("i", "12", 12),
+                                     ("i", 1.0, 1), ("i", 1.5, None), ("i", "0x10", None), ("i", "1_0", None),
+                                     ("i", True, None), ("i", "", None), ("l", 2 ** 63 - 1, 2 ** 63 - 1),
+                                     ("l", 2 ** 63, None), ("l", -2 ** 63, -2 ** 63), ("l", [1], None),
+                                     ("l", {
+                                         "a": 1
+                                     }, None), ("l", "9" * 50, None), ("f", 1.5, 1.5), ("f", 1e39, None),
+                                     ("d", 1e308, 1e308), ("d", "1e400", None), ("d", "NaN", "nan"),
+                                     ("d", "-inf", "-inf"), ("d", 3, 3.0), ("d", "one", None),
+                                     ("m", "123.45", Decimal("123.45")), ("m", 123.455, Decimal("123.46")),
+                                     ("m", "-0.005", Decimal("-0.01")), ("m", "1000", None), ("m", "NaN", None),
+                                     ("m", 7, Decimal("7.00")), ("s", "x", "x"), ("s", 1, "1"),
+                                     ("s", {
+                                         "a": [1]
+                                     }, '{"a":[1]}'), ("s", "", ""), ("b", True, True), ("b", "FALSE", False),
+                                     ("b", 1, None), ("b", "yes", None), ("day", "2020-02-29", dt.date(2020, 2, 29)),
+                                     ("day", "2021-02-29", None), ("day", "2020-02-29T00:00:00", None),
+                                     ("day", "infinity", None), ("day", 1, None),]
 
 
 @pytest.mark.parametrize("form", ["json", "csv"])
@@ -154,7 +192,11 @@ def test_values_from_texts(tmp_path: Path, form: str) -> None:
     if form == "json":
         lines(pipe, "a.jsonl", [{"ts": "1970-01-01", "n": i, column: value} for i, column, value in cases])
     else:
-        texts = [{"ts": "1970-01-01", "n": i, column: value if isinstance(value, str) else json.dumps(value)} for i, column, value in cases]
+        texts = [{
+            "ts": "1970-01-01",
+            "n": i,
+            column: value if isinstance(value, str) else json.dumps(value)
+        } for i, column, value in cases]
         pd.DataFrame(texts).to_csv(tmp_path / "landing/a.csv", index=False)
     take(pipe)
     got = {row[0]: dict(zip(COLUMNS, row[1:])) for row in rows(pipe, "streams/views", ", ".join(["n", *COLUMNS]))}
@@ -165,24 +207,27 @@ def test_values_from_texts(tmp_path: Path, form: str) -> None:
         elif isinstance(value, dict):
             assert json.loads(got[i][column]) == value
         else:
-            assert repr(got[i][column]) == ("None" if empty else repr(float(expected) if column in "fd" else expected)), (column, value)
+            assert repr(got[i][column]) == ("None" if empty else
+                                            repr(float(expected) if column in "fd" else expected)), (column, value)
     assert len(reasons(pipe)) == len(TEXTS) - len(got)
 
 
-INSTANTS = [
-    ("2020-01-01", 0), ("2020-01-01T00:00", 0), ("2020-01-01 00:00:00.5", 500_000), ("2020-01-01T00:00:00.1234569Z", 123_456), ("2020-01-01T02:00:00+02:00", 0),
-    ("2020-01-01T02:00:00+0200", 0), ("2019-12-31T22:00:00-02", 0), ("2020-13-01", None), ("2020-01-01T25:00", None),
-    ("2020-01-01T00:00:00+25:00", None), ("2020-01-01T00:00:00+99", None), ("2020-01-01T00:00:00+00:60", None),
-    ("2020-01-01T23:59:00+2359", 0),
-    ("2020-01-01T00:00:00+00:00", 0), ("2020-01-01T00:00:00.9-00:30", 1800_900_000), ("infinity", None), ("epoch", None),
-    ("2020/01/01", None), ("1577836800", None), ("0000-01-01", None), ("10000-01-01", None)]
+INSTANTS = [("2020-01-01", 0), ("2020-01-01T00:00", 0), ("2020-01-01 00:00:00.5", 500_000),
+            ("2020-01-01T00:00:00.1234569Z", 123_456), ("2020-01-01T02:00:00+02:00", 0),
+            ("2020-01-01T02:00:00+0200", 0), ("2019-12-31T22:00:00-02", 0), ("2020-13-01", None),
+            ("2020-01-01T25:00", None), ("2020-01-01T00:00:00+25:00", None), ("2020-01-01T00:00:00+99", None),
+            ("2020-01-01T00:00:00+00:60", None), ("2020-01-01T23:59:00+2359", 0), ("2020-01-01T00:00:00+00:00", 0),
+            ("2020-01-01T00:00:00.9-00:30", 1800_900_000), ("infinity", None), ("epoch", None), ("2020/01/01", None),
+            ("1577836800", None), ("0000-01-01", None), ("10000-01-01", None)]
 
 
 def test_instants_from_texts(tmp_path: Path) -> None:
     pipe = pipeline(tmp_path, columns="{ts: timestamp, when: timestamp, n: int}")
     lines(pipe, "a.jsonl", [{"ts": "1970-01-01", "when": text, "n": i} for i, (text, _) in enumerate(INSTANTS)])
     take(pipe)
-    assert stored(pipe, 'n, epoch_us("when") - 1577836800000000') == [(i, us) for i, (_, us) in enumerate(INSTANTS) if us is not None]
+    assert stored(pipe, 'n, epoch_us("when") - 1577836800000000') == [
+        (i, us) for i, (_, us) in enumerate(INSTANTS) if us is not None
+    ]
 
 
 PARQUET: list[tuple[str, pa.Array, list[Any]]] = [
@@ -214,15 +259,23 @@ def test_values_from_parquet(tmp_path: Path) -> None:
         found = rows(pipe, "streams/views", f"_source, epoch_us(ts) // 1000000, {column}")
         kept = sorted(r[1:] for r in found if r[0] == f"landing/{k:02d}.parquet")
         assert kept == [(i + 1, value) for i, value in enumerate(expected) if value != "bad"], (column, values.type)
-        aside = [reason for reason, origin in rows(pipe, "quarantine/views", "_reason, _source") if origin == f"landing/{k:02d}.parquet"]
+        aside = [
+            reason for reason, origin in rows(pipe, "quarantine/views", "_reason, _source")
+            if origin == f"landing/{k:02d}.parquet"
+        ]
         assert aside == [f"bad type: column {column}"] * expected.count("bad")
 
 
-EVENTS: list[tuple[pa.DataType, list[Any], list[int]]] = [
-    (pa.timestamp("us"), [1, 2], [1, 2]), (pa.timestamp("us", "Europe/Paris"), [1, 2], [1, 2]), (pa.timestamp("ms"), [1, 2], [1000, 2000]),
-    (pa.timestamp("s"), [1, 2], [10**6, 2 * 10**6]), (pa.timestamp("ns"), [9_999_999_999, 1999], [1, 9_999_999]),
-    (pa.timestamp("ns", "UTC"), [9_999_999_999, 1999], [1, 9_999_999]), (pa.date32(), [0, 0], [0, 0]),
-    (pa.string(), ["1970-01-01", "x"], [0]), (pa.int64(), [1, 2], [])]
+EVENTS: list[tuple[pa.DataType, list[Any], list[int]]] = [(pa.timestamp("us"), [1, 2], [1, 2]),
+                                                          (pa.timestamp("us", "Europe/Paris"), [1, 2], [1, 2]),
+                                                          (pa.timestamp("ms"), [1, 2], [1000, 2000]),
+                                                          (pa.timestamp("s"), [1, 2], [10 ** 6, 2 * 10 ** 6]),
+                                                          (pa.timestamp("ns"), [9_999_999_999, 1999], [1, 9_999_999]),
+                                                          (pa.timestamp("ns", "UTC"), [9_999_999_999,
+                                                                                       1999], [1, 9_999_999]),
+                                                          (pa.date32(), [0, 0], [0, 0]),
+                                                          (pa.string(), ["1970-01-01", "x"], [0]),
+                                                          (pa.int64(), [1, 2], [])]
 
 
 def test_event_times_from_parquet(tmp_path: Path) -> None:
@@ -231,7 +284,9 @@ def test_event_times_from_parquet(tmp_path: Path) -> None:
     for k, (kind, values, _) in enumerate(EVENTS):
         parquet(pipe, f"{k}.parquet", ts=pa.array(values, kind))
     take(pipe)
-    expected = [(f"landing/{k}.parquet", us, 10 * SECOND) for k, (_, _, instants) in enumerate(EVENTS) for us in instants]
+    expected = [
+        (f"landing/{k}.parquet", us, 10 * SECOND) for k, (_, _, instants) in enumerate(EVENTS) for us in instants
+    ]
     assert stored(pipe, "_source, epoch_us(ts), epoch_us(_boundary)") == expected
 
 
@@ -254,8 +309,10 @@ def test_broken_files_are_named_and_the_others_go_on(tmp_path: Path) -> None:
     said = take(pipe)
     assert said["streams"]["views"] == {"files": 2, "rows": 1, "quarantined": 0, "late": 0}
     refused = {r["path"]: r["reason"] for r in said["refused"]}
-    assert set(refused) == {f"landing/{n}" for n in (
-        "cut.parquet", "damaged.parquet", "text.parquet", "picture.json", "list.json", "empty.csv", "twice.csv", "other.csv", "latin.csv", "what.xml")}
+    assert set(refused) == {
+        f"landing/{n}" for n in ("cut.parquet", "damaged.parquet", "text.parquet", "picture.json", "list.json",
+                                 "empty.csv", "twice.csv", "other.csv", "latin.csv", "what.xml")
+    }
     assert "no column ts" in refused["landing/other.csv"] and "time, user" in refused["landing/other.csv"]
     assert "header" in refused["landing/empty.csv"] and "twice" in refused["landing/twice.csv"]
     folder = set(os.listdir(tmp_path / "warehouse/streams/views")) - {"_delta_log"}
@@ -281,7 +338,8 @@ def test_an_odd_file_is_refused_in_words_and_alone(tmp_path: Path) -> None:
     for name, header in headers.items():
         (tmp_path / "landing" / name).write_text(f"{header}\n1970-01-01,1,2\n")
     for name, column in (("case", "K"), ("nameless", "")):
-        pq.write_table(pa.table([at(1), pa.array([1]), pa.array([2])], ["ts", "k", column]), tmp_path / f"landing/{name}.parquet")
+        pq.write_table(pa.table([at(1), pa.array([1]), pa.array([2])], ["ts", "k", column]),
+                       tmp_path / f"landing/{name}.parquet")
     (tmp_path / "landing/latin.csv").write_bytes(b"ts,user\n" + b"1970-01-01,a\n" * 2000 + b"1970-01-01,\xe9\n")
     (tmp_path / "landing/latin.jsonl").write_bytes(b'{"ts": "1970-01-01"}\n{"ts": "1970-01-01", "user": "\xe9"}\n')
     (tmp_path / "landing/cut.csv.gz").write_bytes(gzip.compress(b"ts,user\n" + b"1970-01-01,a\n" * 200)[:-9])
@@ -324,8 +382,17 @@ def test_given_files_are_checked_before_anything_changes(tmp_path: Path) -> None
     parquet(pipe, "a.parquet", ts=at(1))
     good = str(tmp_path / "landing/a.parquet")
     (tmp_path / "a.xml").write_text("")
-    mistakes = [({"view": [good]}, "unknown-stream"), ({"views": [good, "nowhere.parquet"]}, "no-file"), ({"views": [str(tmp_path)]}, "no-file"),
-                ({"views": [str(tmp_path / "a.xml")]}, "unknown-format"), ({"views": [42]}, "bad-frame")]
+    mistakes = [({
+        "view": [good]
+    }, "unknown-stream"), ({
+        "views": [good, "nowhere.parquet"]
+    }, "no-file"), ({
+        "views": [str(tmp_path)]
+    }, "no-file"), ({
+        "views": [str(tmp_path / "a.xml")]
+    }, "unknown-format"), ({
+        "views": [42]
+    }, "bad-frame")]
     for only, code in mistakes:
         with pytest.raises(ForebayError) as caught:
             take(pipe, only=only)
@@ -339,9 +406,11 @@ def test_data_frames(tmp_path: Path) -> None:
     pipe = pipeline(tmp_path, source="")
     frame = pd.DataFrame({"ts": pd.to_datetime([1, 2], unit="s"), "user": ["a", None], "ms": [1, 2]})
     assert counts(pipe, only={"views": [frame]}) == (1, 2, 0, 0)
-    assert counts(pipe, only={"views": [frame, pa.Table.from_pandas(frame.assign(ms=3))]}) == (1, 2, 0, 0), "the same frame once, the other one too"
+    assert counts(pipe, only={"views": [frame, pa.Table.from_pandas(
+        frame.assign(ms=3))]}) == (1, 2, 0, 0), "the same frame once, the other one too"
     assert all(source.startswith("hand:") for source, in rows(pipe, "streams/views", "_source"))
-    assert not os.path.exists(tmp_path / "warehouse/staging/views") or not os.listdir(tmp_path / "warehouse/staging/views")
+    assert not os.path.exists(tmp_path / "warehouse/staging/views") or not os.listdir(
+        tmp_path / "warehouse/staging/views")
     assert take(pipe)["streams"]["views"]["files"] == 0, "a stream without a source takes nothing by itself"
     with pytest.raises(ForebayError) as caught:
         take(pipe, only={"views": [pd.DataFrame({"ts": [1, "x"]})]})
@@ -388,7 +457,11 @@ def test_a_delta_reader_sees_the_declared_types(tmp_path: Path) -> None:
     lines(pipe, "a.jsonl", [{"ts": "1970-01-01", "i": 1, "m": 1}])
     counts(pipe)
     read = tables.open_table(str(tmp_path / "warehouse/streams/views")).handle.to_pyarrow_table()
-    assert {f.name: f.type for f in read.schema} == {f.name: f.type for f in stream_schema(pipe.streams["views"].columns)} and read.num_rows == 1
+    assert {
+        f.name: f.type for f in read.schema
+    } == {
+        f.name: f.type for f in stream_schema(pipe.streams["views"].columns)
+    } and read.num_rows == 1
 
 
 def test_a_folder_can_be_moved(tmp_path: Path) -> None:
@@ -404,9 +477,11 @@ def test_nan_is_no_number_between_a_file_s_bounds(tmp_path: Path) -> None:
     """Arrow's footers say 0 … 1 of a column with NaN, and the engine believes them: to it nothing would be above 1."""
     pq.write_table(pa.table({"d": [0.0, float("nan"), 1.0]}), tmp_path / "a.parquet")
     con = kernel.shared()
-    rows_ = reading.found(con, reading.IngestInput("files", "a", str(tmp_path / "a.parquet"), "parquet"), ("d",), frozenset())
+    rows_ = reading.found(con, reading.IngestInput("files", "a", str(tmp_path / "a.parquet"), "parquet"), ("d",),
+                          frozenset())
     value, _ = rows_.columns["d"]
-    asked = f"SELECT count(*) FILTER ({value} > 1), CAST(max({value}) AS VARCHAR) FROM {rows_.rows} WHERE NOT {value} = 0"
+    asked = (f"SELECT count(*) FILTER ({value} > 1), CAST(max({value}) AS VARCHAR) FROM {rows_.rows} WHERE NOT {value} "
+             "= 0")
     assert con.execute(asked).fetchall() == [(1, "nan")]
 
 

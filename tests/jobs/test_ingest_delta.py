@@ -87,32 +87,51 @@ def test_column_mapping_of_an_older_protocol_is_recognised(tmp_path: Path) -> No
     write_deltalake(other, table(1))
     counts(pipe)
     log = other / "_delta_log" / f"{1:020d}.json"
-    said = json.loads((other / "_delta_log" / f"{0:020d}.json").read_text().split('{"metaData":')[1].splitlines()[0].join(('{"metaData":', "")))
+    said = json.loads(
+        (other / "_delta_log" / f"{0:020d}.json").read_text().split('{"metaData":')[1].splitlines()[0].join(
+            ('{"metaData":', "")))
     schema = json.loads(said["metaData"]["schemaString"])
     for number, column in enumerate(schema["fields"], 1):
         column["metadata"] = {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": column["name"]}
-    said["metaData"] |= {"schemaString": json.dumps(schema), "configuration": {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "3"}}
-    log.write_text(json.dumps({"protocol": {"minReaderVersion": 2, "minWriterVersion": 5}}) + "\n" + json.dumps(said) + "\n")
+    said["metaData"] |= {
+        "schemaString": json.dumps(schema),
+        "configuration": {
+            "delta.columnMapping.mode": "name",
+            "delta.columnMapping.maxColumnId": "3"
+        }
+    }
+    log.write_text(
+        json.dumps({"protocol": {
+            "minReaderVersion": 2,
+            "minWriterVersion": 5
+        }}) + "\n" + json.dumps(said) + "\n")
     assert "columnMapping" in tables.open_table(str(other)).features
 
 
 def logged(folder: Path, *versions: str) -> str:
-    """A log by letters: +a adds file a, ~b re-adds it as it was, -a removes it by compaction, !a deletes its rows, m changes the columns."""
+    """A log by letters: +a adds file a, ~b re-adds it as it was, -a removes it by compaction, !a deletes its rows, m
+    changes the columns.
+    """
     def action(word: str) -> dict[str, Any]:
         kind = {"+": "add", "~": "add", "-": "remove", "!": "remove", "m": "metaData"}[word[0]]
         return {kind: {"path": word[1:], "dataChange": word[0] in "+!"}}
 
     (folder / "_delta_log").mkdir()
     for version, words in enumerate(versions, 1):
-        (folder / "_delta_log" / f"{version:020d}.json").write_text("".join(json.dumps(action(w)) + "\n" for w in words.split()))
+        (folder / "_delta_log" / f"{version:020d}.json").write_text("".join(
+            json.dumps(action(w)) + "\n" for w in words.split()))
     return str(folder)
 
 
-@pytest.mark.parametrize(("versions", "parts"), [
-    (("+a", "+b", "+c"), [(3, "abc")]), (("+a +b", "-a ~d", "+c"), [(1, "a"), (3, "bc")]), (("+a", "m", "+b", "m +c"), [(1, "a"), (3, "b"), (4, "c")]),
-    (("-x ~y", "m"), []), (("+a", "~a", "+b"), [(1, "a"), (3, "b")])])
-def test_what_spark_would_read_of_which_version(tmp_path: Path, versions: tuple[str, ...], parts: list[tuple[int, str]]) -> None:
-    assert [(v, "".join(sorted(files or ""))) for v, files in delta._parts(logged(tmp_path, *versions), 0, len(versions))] == parts
+@pytest.mark.parametrize(("versions", "parts"), [(("+a", "+b", "+c"), [(3, "abc")]),
+                                                 (("+a +b", "-a ~d", "+c"), [(1, "a"), (3, "bc")]),
+                                                 (("+a", "m", "+b", "m +c"), [(1, "a"), (3, "b"), (4, "c")]),
+                                                 (("-x ~y", "m"), []), (("+a", "~a", "+b"), [(1, "a"), (3, "b")])])
+def test_what_spark_would_read_of_which_version(tmp_path: Path, versions: tuple[str, ...],
+                                                parts: list[tuple[int, str]]) -> None:
+    assert [
+        (v, "".join(sorted(files or ""))) for v, files in delta._parts(logged(tmp_path, *versions), 0, len(versions))
+    ] == parts
 
 
 def test_rows_deleted_by_a_vector_are_told_before_anything_is_read(tmp_path: Path) -> None:

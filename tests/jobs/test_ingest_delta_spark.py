@@ -1,4 +1,6 @@
-"""Another program's Delta table with a feature that the kernel lacks: Spark reads it, each version once, and what is deleted there never comes."""
+"""Another program's Delta table with a feature that the kernel lacks: Spark reads it, each version once, and what is
+deleted there never comes.
+"""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -23,13 +25,17 @@ def other(spark: Any, tmp_path: Path) -> Sql:
 
 
 def made(other: Sql, folder: Path, properties: str) -> Pipeline:
-    other(f"CREATE TABLE other (ts TIMESTAMP, user STRING, ms BIGINT) USING delta PARTITIONED BY (user) TBLPROPERTIES ({properties})")
+    other(
+        "CREATE TABLE other (ts TIMESTAMP, user STRING, ms BIGINT) USING delta PARTITIONED BY (user) TBLPROPERTIES "
+        f"({properties})"
+    )
     put(other, 1, 2, 3)
     return pipeline(folder, source="{delta: other}")
 
 
 def put(other: Sql, *seconds: int) -> None:
-    other("INSERT INTO other VALUES " + ", ".join(f"(timestamp_micros({s}000001), '{'a b' if s % 2 else 'c=%'}', {s})" for s in seconds))
+    other("INSERT INTO other VALUES "
+          + ", ".join(f"(timestamp_micros({s}000001), '{'a b' if s % 2 else 'c=%'}', {s})" for s in seconds))
 
 
 def counted(pipe: Pipeline) -> tuple[int, int]:
@@ -47,7 +53,8 @@ def taken(pipe: Pipeline) -> list[int]:
 
 def test_mapped_columns(other: Sql, tmp_path: Path) -> None:
     pipe = made(other, tmp_path, MAPPED)
-    assert tables.open_table(str(tmp_path / "other")).features >= {"columnMapping"}, "although the protocol is too old to name it"
+    assert tables.open_table(str(
+        tmp_path / "other")).features >= {"columnMapping"}, "although the protocol is too old to name it"
     assert counted(pipe) == (3, 0) and counted(pipe) == (0, 0) and taken(pipe) == [1, 2, 3]
     put(other, 4, 5)
     put(other, 6)
@@ -75,7 +82,8 @@ def test_deletion_vectors(other: Sql, tmp_path: Path) -> None:
     pipe = made(other, tmp_path, VECTORS)
     other("INSERT INTO other SELECT timestamp_micros(1000000 * id + 1), 'a b', id FROM range(11, 31, 2, 1)")
     other("DELETE FROM other WHERE ms = 13")
-    assert any("deletionVector" in log.read_text() for log in (tmp_path / "other" / "_delta_log").glob("*3.json")), "the file stays, with a vector"
+    assert any("deletionVector" in log.read_text()
+               for log in (tmp_path / "other" / "_delta_log").glob("*3.json")), "the file stays, with a vector"
     left = [1, 2, 3, 11, *range(15, 31, 2)]
     assert counted(pipe) == (len(left), 0) and taken(pipe) == left
     put(other, 4)
@@ -92,4 +100,6 @@ def test_a_relation(other: Sql, tmp_path: Path) -> None:
     assert refreshed(pipe) == ({"pages": 0}, []) and refreshed(pipe).versions == {"pages": 0}
     other("DELETE FROM other WHERE ms = 2")
     assert refreshed(pipe).versions == {"pages": 1}
-    assert sorted(rows(pipe, "relations/pages", "_version, ms, \"user\"")) == [(0, 1, "a b"), (0, 2, "c=%"), (0, 3, "a b"), (1, 1, "a b"), (1, 3, "a b")]
+    assert sorted(rows(pipe, "relations/pages", "_version, ms, \"user\"")) == [(0, 1, "a b"), (0, 2, "c=%"),
+                                                                               (0, 3, "a b"), (1, 1, "a b"),
+                                                                               (1, 3, "a b")]

@@ -16,11 +16,40 @@ from tests.jobs.ingesting import SECOND, content, counts, lines, pipeline, proce
 
 GOOD = {"user": "u", "ms": 1}
 KINDS: dict[str, Any] = {
-    "good": {"ts": "1970-01-01T00:01:45Z", **GOOD}, "late": {"ts": "1970-01-01T00:01:10Z", **GOOD}, "too late": {"ts": "1970-01-01T00:00:01Z", **GOOD},
-    "null": {"user": "u"}, "bad": {"ts": "1970-01-01T00:01:45Z", "ms": "x"}, "unknown": {"ts": "1970-01-01T00:01:45Z", "z": 1},
-    "early": {"ts": "1969-01-01T00:00:00Z"}, "ahead": {"ts": "2500-01-01"}, "broken": "{"}
+    "good": {
+        "ts": "1970-01-01T00:01:45Z",
+        **GOOD
+    },
+    "late": {
+        "ts": "1970-01-01T00:01:10Z",
+        **GOOD
+    },
+    "too late": {
+        "ts": "1970-01-01T00:00:01Z",
+        **GOOD
+    },
+    "null": {
+        "user": "u"
+    },
+    "bad": {
+        "ts": "1970-01-01T00:01:45Z",
+        "ms": "x"
+    },
+    "unknown": {
+        "ts": "1970-01-01T00:01:45Z",
+        "z": 1
+    },
+    "early": {
+        "ts": "1969-01-01T00:00:00Z"
+    },
+    "ahead": {
+        "ts": "2500-01-01"
+    },
+    "broken": "{"
+}
 UNFINISHED = ("ingest.after-stream", "ingest.before-quarantine", "ingest.after-quarantine", "ingest.before-files")
-POINTS = sorted(name for name in failpoints.NAMES if name.startswith("ingest.") and "recover" not in name and name != "ingest.after-stage")
+POINTS = sorted(name for name in failpoints.NAMES
+                if name.startswith("ingest.") and "recover" not in name and name != "ingest.after-stage")
 
 
 @pytest.mark.slow
@@ -68,7 +97,8 @@ def test_raised_at_each_point_and_again(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.chaos
-@pytest.mark.parametrize("point", [pytest.param(p, marks=[pytest.mark.sample] if p == "ingest.after-stream" else []) for p in POINTS])
+@pytest.mark.parametrize(
+    "point", [pytest.param(p, marks=[pytest.mark.sample] if p == "ingest.after-stream" else []) for p in POINTS])
 def test_killed_and_again(tmp_path: Path, point: str) -> None:
     """A kill at each failpoint, then two in the recovery if there is one, then an ingest to the end."""
     calm, shaken = prepared(tmp_path / "calm"), prepared(tmp_path / "shaken")
@@ -99,7 +129,8 @@ def test_failpoint_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(failpoints.Reached):
         failpoints.at("ingest.before-files")
     failpoints.at("ingest.before-files")
-    for wrong in ("ingest.nowhere", "ingest.before-files:0", "ingest.before-files:1:burn", "ingest.before-files:1:kill:more"):
+    for wrong in ("ingest.nowhere", "ingest.before-files:0", "ingest.before-files:1:burn",
+                  "ingest.before-files:1:kill:more"):
         monkeypatch.setenv("FOREBAY_FAILPOINT", wrong)
         with pytest.raises(ForebayError):
             failpoints.at("ingest.before-files")

@@ -1,4 +1,6 @@
-"""Tables as Forebay left them: what a power cut or somebody else does to a log is noticed before anything is published from it."""
+"""Tables as Forebay left them: what a power cut or somebody else does to a log is noticed before anything is published
+from it.
+"""
 from __future__ import annotations
 
 from pathlib import Path
@@ -20,7 +22,8 @@ from tests.jobs.pipelines import COUNT, answers, boundary, equal, opened, pipeli
 
 pytestmark = pytest.mark.slow
 
-JOINED = "SELECT a.x, b.k FROM views AS a [WINDOW 20 SECONDS], views AS b [WINDOW 20 SECONDS] WHERE a.k = b.k AND a.x < b.x"
+JOINED = ("SELECT a.x, b.k FROM views AS a [WINDOW 20 SECONDS], views AS b [WINDOW 20 SECONDS] WHERE a.k = b.k AND a.x "
+          "< b.x")
 
 
 @pytest.fixture
@@ -133,7 +136,10 @@ def test_a_deleted_row_in_a_stream_is_refused(shop: Path) -> None:
 @pytest.mark.parametrize("table", ["streams/views", "results/q"])
 def test_what_changes_no_rows_is_accepted(shop: Path, table: str) -> None:
     path = str(shop / "warehouse" / table)
-    DeltaTable(path).alter.set_table_properties({"delta.appendOnly": "false", "owner": "somebody"}, raise_if_not_exists=False)
+    DeltaTable(path).alter.set_table_properties({
+        "delta.appendOnly": "false",
+        "owner": "somebody"
+    }, raise_if_not_exists=False)
     DeltaTable(path).alter.set_table_description("what people look at")
     rows(opened(shop), [66])
     DeltaTable(path).optimize.compact()
@@ -145,10 +151,14 @@ def test_what_changes_no_rows_is_accepted(shop: Path, table: str) -> None:
 
 def test_what_somebody_else_optimized_still_holds_its_nans(tmp_path: Path) -> None:
     """Other writers' bounds leave NaN out, and the engine would take it for a number between them."""
-    pipe = pipeline(tmp_path, queries={"q": "SELECT COUNT(*) AS n FROM views AS v [WINDOW UNTIL NOW] WHERE v.d BETWEEN 0 AND 7"},
+    pipe = pipeline(tmp_path,
+                    queries={"q": "SELECT COUNT(*) AS n FROM views AS v [WINDOW UNTIL NOW] WHERE v.d BETWEEN 0 AND 7"},
                     columns="{ts: timestamp, d: double}")
     for start in (1, 11):
-        frame = pa.table({"ts": pa.array([instant(boundary(start + n)) for n in range(3)], pa.timestamp("us", "UTC")), "d": [1.0, 5.0, float("nan")]})
+        frame = pa.table({
+            "ts": pa.array([instant(boundary(start + n)) for n in range(3)], pa.timestamp("us", "UTC")),
+            "d": [1.0, 5.0, float("nan")]
+        })
         pq.write_table(frame, tmp_path / f"{start}.parquet")
         pipe.ingest("views", str(tmp_path / f"{start}.parquet"))
     path = str(tmp_path / "warehouse/streams/views")
@@ -160,7 +170,10 @@ def test_what_somebody_else_optimized_still_holds_its_nans(tmp_path: Path) -> No
 def test_somebodys_rows_in_answers_are_noticed_and_taken_out(shop: Path) -> None:
     path = str(shop / "warehouse/results/q")
     before = answers(opened(shop), "q")
-    write_deltalake(path, pa.table({"boundary": pa.array([instant(boundary(40))], pa.timestamp("us", "UTC")), "n": [77]}), mode="append")
+    write_deltalake(path, pa.table({
+        "boundary": pa.array([instant(boundary(40))], pa.timestamp("us", "UTC")),
+        "n": [77]
+    }), mode="append")
     refused(shop, "changed-outside", "results/q")
     mended = opened(shop).rebuild("q")
     assert (mended.tables, mended.boundaries) == (("results/q",), 0), "the files of the last commit are put back"
@@ -169,8 +182,12 @@ def test_somebodys_rows_in_answers_are_noticed_and_taken_out(shop: Path) -> None
 
 
 @pytest.mark.parametrize("table", ["streams/views", "quarantine/views", "ledger/files"])
-def test_an_ingest_torn_by_a_power_cut_is_taken_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: str) -> None:
-    """The cut comes before the ledger's row of the input, so nothing relies on what came before; what of it is on the disk is chance."""
+def test_an_ingest_torn_by_a_power_cut_is_taken_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                                      table: str) -> None:
+    """The cut comes before the ledger's row of the input, so nothing relies on what came before.
+
+    What of it is on the disk is chance.
+    """
     pipe = pipeline(tmp_path, {"views": "lateness: 5 seconds"}, queries={"q": COUNT})
     rows(pipe, [1, 11, 21])
     ran(pipe)
@@ -189,7 +206,8 @@ def test_an_ingest_torn_by_a_power_cut_is_taken_again(tmp_path: Path, monkeypatc
     assert answers(pipe, "q")[-1] == (30, 3), "rows at 11, 21 and 25 s, each once"
 
 
-def test_an_ingest_whose_rows_did_not_reach_the_disk_is_taken_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_ingest_whose_rows_did_not_reach_the_disk_is_taken_again(tmp_path: Path,
+                                                                    monkeypatch: pytest.MonkeyPatch) -> None:
     pipe = pipeline(tmp_path, queries={"q": COUNT})
     rows(pipe, [1, 11, 21])
     ran(pipe)
@@ -206,7 +224,8 @@ def test_an_ingest_whose_rows_did_not_reach_the_disk_is_taken_again(tmp_path: Pa
 
 @pytest.mark.parametrize("table", ["results/q", "state/total/*/*", "ledger/batches", "ledger/changes"])
 @pytest.mark.parametrize("torn", ["log", "rows"])
-def test_a_batch_torn_by_a_power_cut_is_carried_out_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: str, torn: str) -> None:
+def test_a_batch_torn_by_a_power_cut_is_carried_out_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: str,
+                                                          torn: str) -> None:
     """The cut comes after the tables' commits and before the ledger's; only its intent is on the disk for certain."""
     pipe = pipeline(tmp_path, queries={"q": COUNT})
     pipe.create("total", "SELECT COUNT(*) AS n FROM views AS v [WINDOW UNTIL NOW]")
@@ -239,13 +258,18 @@ def test_a_ledger_that_forgot_a_batch_is_noticed(shop: Path) -> None:
     refused(shop, "damaged-table", "does not know batch")
 
 
-def test_what_the_ledger_relies_on_is_on_the_disk_before_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between the last commit of a table and the ledger's there is a sync, and one between the intent and the first table."""
+def test_what_the_ledger_relies_on_is_on_the_disk_before_it_says_so(tmp_path: Path,
+                                                                    monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the last commit of a table and the ledger's there is a sync, and one between the intent and the first
+    table.
+    """
     pipe, events = pipeline(tmp_path, queries={"q": COUNT}), list[str]()
     rows(pipe, [1, 11])
     commit, sync = tables.Table.commit, places.sync
     monkeypatch.setattr(places, "sync", lambda path: (events.append("sync"), sync(path))[1])
-    monkeypatch.setattr(tables.Table, "commit", lambda table, *a, **k: (events.append("/".join(table.path.split("/")[-2:])), commit(table, *a, **k))[1])
+    monkeypatch.setattr(
+        tables.Table, "commit", lambda table, *a, **k:
+        (events.append("/".join(table.path.split("/")[-2:])), commit(table, *a, **k))[1])
     ran(pipe)
     intent, commit_entry = (n for n, event in enumerate(events) if event == "ledger/batches")
     answer = events.index("results/q")
@@ -271,6 +295,11 @@ def _cut(*_: object, **__: object) -> None:
 
 def test_nothing_is_wrong_with_an_undisturbed_warehouse(shop: Path) -> None:
     rt = opened(shop).runtime
-    assert {path: integrity.damage(rt, path) for path in ("streams/views", "results/q")} == {"streams/views": None, "results/q": None}
+    assert {
+        path: integrity.damage(rt, path) for path in ("streams/views", "results/q")
+    } == {
+        "streams/views": None,
+        "results/q": None
+    }
     assert {"streams/views", "results/q"} <= set(integrity.checked_paths(rt))
     assert rebuild.rebuild(rt, "q").tables == ()

@@ -1,4 +1,7 @@
-"""When expired partials leave their files: with the batch that adds, or by maintenance; the answers are the same, also when it changes from batch to batch."""
+"""When expired partials leave their files: with the batch that adds, or by maintenance.
+
+The answers are the same, also when it changes from batch to batch.
+"""
 from __future__ import annotations
 
 from dataclasses import replace
@@ -14,8 +17,10 @@ from jobs.storage import tables
 from optimizer.plan.model import INVALIDATIONS
 from tests.jobs.pipelines import answers, equal, forced, pipeline, rows
 
-SQL = "SELECT v.k, COUNT(*) AS n, MAX(b.x) AS most FROM views AS v [WINDOW 30 SECONDS], buys AS b [WINDOW 20 SECONDS] WHERE v.k = b.k GROUP BY v.k"
-WINDOW = 5                   # batches of which rows can still count: 30 s and the boundary itself, one more for good measure
+SQL = ("SELECT v.k, COUNT(*) AS n, MAX(b.x) AS most FROM views AS v [WINDOW 30 SECONDS], buys AS b [WINDOW 20 SECONDS] "
+       "WHERE v.k = b.k GROUP BY v.k")
+# batches of which rows can still count: 30 s and the boundary itself, one more for good measure
+WINDOW = 5
 FILES = 7                    # of which a set that is swept is made one
 BATCHES = 11
 
@@ -26,7 +31,8 @@ def files(pipe: forebay.Pipeline) -> dict[str, int]:
     return {p.parent.name: len(tables.open_table(str(p.parent)).files()) for p in newest.rglob("_delta_log")}
 
 
-def lived(folder: Path, plan: str, monkeypatch: pytest.MonkeyPatch, choose: Any) -> tuple[list[tuple[Any, ...]], list[dict[str, int]]]:
+def lived(folder: Path, plan: str, monkeypatch: pytest.MonkeyPatch,
+          choose: Any) -> tuple[list[tuple[Any, ...]], list[dict[str, int]]]:
     """The answers, and how many files each set has after each batch."""
     seen: list[dict[str, int]] = []
     with monkeypatch.context() as patched:
@@ -44,8 +50,11 @@ def lived(folder: Path, plan: str, monkeypatch: pytest.MonkeyPatch, choose: Any)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("plan", ["EAP11 running", *(pytest.param(plan, marks=pytest.mark.long) for plan in ("EAP11 recompute", "EAP11 expire"))])
-def test_answers_are_equal_and_files_leave_when_they_should(plan: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "plan",
+    ["EAP11 running", *(pytest.param(plan, marks=pytest.mark.long) for plan in ("EAP11 recompute", "EAP11 expire"))])
+def test_answers_are_equal_and_files_leave_when_they_should(plan: str, tmp_path: Path,
+                                                            monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compact, "STATE_FILES", FILES)
     choice = Random(plan)
     said = {kind: lived(tmp_path / kind, plan, monkeypatch, lambda kind=kind: kind) for kind in INVALIDATIONS}

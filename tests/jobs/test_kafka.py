@@ -1,4 +1,6 @@
-"""A Kafka topic as a source, with a real broker that the test starts: each message once, new partitions found, offsets moved only with the commit."""
+"""A Kafka topic as a source, with a real broker that the test starts: each message once, new partitions found, offsets
+moved only with the commit.
+"""
 from __future__ import annotations
 
 import glob
@@ -25,11 +27,14 @@ from tests.jobs.ingesting import counts, pipeline, reasons, rows, stored, take
 from tests.servers import free_port
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
-LOGGING = sorted(glob.glob(os.path.join(sys.prefix, "lib", "python*", "site-packages", "pyspark", "jars", "s*f4j-*.jar")))
+LOGGING = sorted(
+    glob.glob(os.path.join(sys.prefix, "lib", "python*", "site-packages", "pyspark", "jars", "s*f4j-*.jar")))
 
 
 def java(jars: list[Path], *arguments: str, **options: Any) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(["java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", ":".join([*map(str, jars), *LOGGING]), *arguments], **options)
+    return subprocess.Popen(
+        ["java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", ":".join([*map(str, jars), *LOGGING]), *arguments],
+        **options)
 
 
 class Broker:
@@ -40,10 +45,14 @@ class Broker:
         self.servers, self.log = f"127.0.0.1:{listen}", folder / "broker.log"
         settings = folder / "server.properties"
         settings.write_text("\n".join([
-            "process.roles=broker,controller", "node.id=1", f"controller.quorum.voters=1@127.0.0.1:{control}", "controller.listener.names=CONTROLLER",
-            f"listeners=PLAINTEXT://{self.servers},CONTROLLER://127.0.0.1:{control}", f"log.dirs={folder / 'logs'}", "offsets.topic.replication.factor=1",
-            "transaction.state.log.replication.factor=1", "auto.create.topics.enable=false", "group.initial.rebalance.delay.ms=0", ""]))
-        assert java(jars, "kafka.tools.StorageTool", "format", "-t", uuid.uuid4().hex[:22], "-c", str(settings), stdout=subprocess.DEVNULL).wait(120) == 0
+            "process.roles=broker,controller", "node.id=1", f"controller.quorum.voters=1@127.0.0.1:{control}",
+            "controller.listener.names=CONTROLLER",
+            f"listeners=PLAINTEXT://{self.servers},CONTROLLER://127.0.0.1:{control}", f"log.dirs={folder / 'logs'}",
+            "offsets.topic.replication.factor=1", "transaction.state.log.replication.factor=1",
+            "auto.create.topics.enable=false", "group.initial.rebalance.delay.ms=0", ""
+        ]))
+        assert java(jars, "kafka.tools.StorageTool", "format", "-t",
+                    uuid.uuid4().hex[:22], "-c", str(settings), stdout=subprocess.DEVNULL).wait(120) == 0
         with open(self.log, "wb") as log:
             self.process = java(jars, "kafka.Kafka", str(settings), stdout=log, stderr=log)
         limit = time.monotonic() + 120
@@ -101,7 +110,9 @@ def test_topic_is_read_once(broker: Broker, tmp_path: Path, monkeypatch: pytest.
     broker.topic("clicks", 2)
     pipe = pipeline(tmp_path, source=f'{{kafka: {{servers: "{broker.servers}", topic: clicks}}}}')
     assert counts(pipe) == (0, 0, 0, 0), "nothing is there yet"
-    send(broker, "clicks", (0, second(1)), (1, second(2)), (1, second(3)), (0, "{broken"), (1, None), (0, {**second(4), "z": 1}))
+    send(broker, "clicks", (0, second(1)), (1, second(2)), (1, second(3)), (0, "{broken"), (1, None), (0, {
+        **second(4), "z": 1
+    }))
     assert counts(pipe)[1:] == (3, 3, 0)
     assert stored(pipe, "ms") == [(1,), (2,), (3,)]
     assert reasons(pipe) == ["event time is NULL", "not a JSON object", "unknown column z"]
@@ -134,7 +145,8 @@ def test_a_generated_stream_arrives_as_the_generator_gives_it(broker: Broker, tm
     """Every tuple of the seed, with its microseconds, in several sendings over two partitions."""
     broker.topic("generated", 2)
     stream = GeneratedStream(500, groups=5, distinct=7, attributes=2)
-    assert list(sent(spark.session("local[2]"), stream, 3, broker.servers, "generated", seed=4, rows=400)) == [375, 375, 375, 375]
+    assert list(sent(spark.session("local[2]"), stream, 3, broker.servers, "generated", seed=4,
+                     rows=400)) == [375, 375, 375, 375]
     columns = "{ts: timestamp, g: string, j: string, a1: bigint, a2: bigint}"
     pipe = pipeline(tmp_path, columns=columns, source=f'{{kafka: {{servers: "{broker.servers}", topic: generated}}}}')
     assert counts(pipe, clock=START + 10 * SECOND)[1:] == (1500, 0, 0)

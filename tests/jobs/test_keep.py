@@ -1,4 +1,7 @@
-"""`keep`: rows, results and refused rows that nothing to come needs leave, whatever crashes; what is needed stays; verify says what it cannot know."""
+"""`keep`: rows, results and refused rows that nothing to come needs leave, whatever crashes.
+
+What is needed stays; verify says what it cannot know.
+"""
 from __future__ import annotations
 
 import shutil
@@ -18,7 +21,8 @@ from optimizer.errors import ForebayError
 from optimizer.time import micros
 from tests.jobs.pipelines import COUNT, SECOND, answers, boundary, opened, pipeline, ran, restarted, rows
 
-JOINED = "SELECT v.k, COUNT(*) AS n FROM views AS v [WINDOW 30 SECONDS], buys AS b [WINDOW 20 SECONDS] WHERE v.k = b.k GROUP BY v.k"
+JOINED = ("SELECT v.k, COUNT(*) AS n FROM views AS v [WINDOW 30 SECONDS], buys AS b [WINDOW 20 SECONDS] WHERE v.k = "
+          "b.k GROUP BY v.k")
 PAIRS = "SELECT v.x, b.x AS y FROM views AS v [WINDOW 20 SECONDS], buys AS b [WINDOW 20 SECONDS] WHERE v.k = b.k"
 LANDMARK = "SELECT COUNT(*) AS n FROM views AS v [WINDOW UNTIL NOW]"
 KEPT = {"views": "keep: 40 seconds, lateness: 30 seconds", "buys": "keep: 40 seconds"}
@@ -31,7 +35,8 @@ def lived(folder: Path, streams: dict[str, str], seconds: int = 160, **queries: 
     pipe = pipeline(folder, streams, queries=queries)
     for start in range(0, seconds, 10):
         for name in streams:
-            rows(pipe, [start + s for s in range(0, 10, 2)] + ([max(start - 25, 0)] if name == "views" else []), name, k=start % 3, x=start)
+            rows(pipe, [start + s for s in range(0, 10, 2)] + ([max(start - 25, 0)] if name == "views" else []), name,
+                 k=start % 3, x=start)
         pipe.run()
     return pipe
 
@@ -49,7 +54,10 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Copied:
 
 def stored(pipe: forebay.Pipeline, path: str, column: str) -> list[float]:
     root = Path(pipe.runtime.pipeline.warehouse) / path
-    found = [v for f in tables.open_table(str(root)).files() for v in pq.read_table(root / f.path, partitioning=None)[column].to_pylist()]
+    found = [
+        v for f in tables.open_table(str(root)).files()
+        for v in pq.read_table(root / f.path, partitioning=None)[column].to_pylist()
+    ]
     return sorted((micros(v) - boundary(0)) / SECOND for v in found)
 
 
@@ -61,7 +69,10 @@ def checked(pipe: forebay.Pipeline, name: str) -> dict[str, Any]:
 
 @pytest.mark.long
 def test_rows_and_results_leave_and_answers_stay_right(tmp_path: Path) -> None:
-    forever = lived(tmp_path / "all", {"views": "lateness: 30 seconds", "buys": ""}, q=COUNT, joined=JOINED, pairs=PAIRS)
+    forever = lived(tmp_path / "all", {
+        "views": "lateness: 30 seconds",
+        "buys": ""
+    }, q=COUNT, joined=JOINED, pairs=PAIRS)
     pipe = lived(tmp_path / "kept", KEPT, q=COUNT, joined=JOINED, pairs=PAIRS)
     for name in ("q", "joined", "pairs"):
         mine, whole = answers(pipe, name), answers(forever, name)

@@ -1,4 +1,5 @@
-"""The ledger: put-if-absent of intents and commits, requests on top of what they have seen, and tables that stay small."""
+"""The ledger: put-if-absent of intents and commits, requests on top of what they have seen, and tables that stay small.
+"""
 from __future__ import annotations
 
 from pathlib import Path
@@ -85,7 +86,8 @@ def test_many_entries_become_one_file_and_say_the_same(tmp_path: Path) -> None:
         assert found.committed() == (ledger.MANY + 4) * S and found.first() == 0
     entered(book, ledger.MANY + 5)
     assert len(book.batches.files()) == 3
-    assert list((tmp_path / "ledger/batches/_delta_log").glob("*.checkpoint.parquet")), "a log without checkpoints is read from its beginning"
+    assert list((tmp_path / "ledger/batches/_delta_log"
+                 ).glob("*.checkpoint.parquet")), "a log without checkpoints is read from its beginning"
 
 
 def test_what_was_let_go_is_forgotten_in_a_commit_and_in_an_open_intent(tmp_path: Path) -> None:

@@ -7,7 +7,15 @@ from typing import Any
 
 import pytest
 
-from jobs.ledger.codec import decode_entry, decode_form, decode_prices, decode_runner, encode_entry, encode_form, encode_prices
+from jobs.ledger.codec import (
+    decode_entry,
+    decode_form,
+    decode_prices,
+    decode_runner,
+    encode_entry,
+    encode_form,
+    encode_prices,
+)
 from jobs.ledger.entries import Batch, KeptState, LedgerEntry, QueryGroupPrices, Runner
 from optimizer.plan.model import EXCHANGES, KEEPING, Plan
 
@@ -92,7 +100,8 @@ def test_what_an_older_entry_does_not_say_is_as_it_was_then(seed: int) -> None:
 
 def test_names_on_the_disk_stay() -> None:
     plan = Plan((True,), "running", (0,))
-    batch = Batch(7, (120,), {"top": plan}, {"pages": 3}, {}, {"state/top/60/totals0": 5}, {"shared:1-0": ("top", "few")},
+    batch = Batch(7, (120,), {"top": plan}, {"pages": 3}, {}, {"state/top/60/totals0": 5},
+                  {"shared:1-0": ("top", "few")},
                   {"shared:1-0": QueryGroupPrices(together_s=0.4, seconds_by_way={"before by key": 0.3})}, 2)
     written = json.loads(encode_entry(LedgerEntry("commit", batch, {"top": KeptState(plan, 60, 120, {"pages": 3}, 7)})))
     form = {"name": "EAP1 running", "digits": [True], "keeping": "running", "order": [0], "exchange": "slice",

@@ -11,12 +11,14 @@ import pytest
 from jobs.storage.lock import held
 from optimizer.errors import ForebayError
 
-HOLD = "import sys, time; from jobs.storage.lock import held\nwith held(sys.argv[1]):\n    print('held', flush=True); time.sleep(60)"
+HOLD = ("import sys, time; from jobs.storage.lock import held\nwith held(sys.argv[1]):\n    print('held', flush=True); "
+        "time.sleep(60)")
 
 
 @pytest.mark.slow
 def test_the_second_runner_names_the_first_and_a_killed_one_blocks_nobody(tmp_path: Path) -> None:
-    holder = subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2])
+    holder = subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE, text=True,
+                              cwd=Path(__file__).parents[2])
     assert holder.stdout is not None and holder.stdout.readline() == "held\n"
     began = time.monotonic()
     with pytest.raises(ForebayError, match=f"process {holder.pid} on") as caught, held(str(tmp_path)):
@@ -29,7 +31,8 @@ def test_the_second_runner_names_the_first_and_a_killed_one_blocks_nobody(tmp_pa
 
 
 def test_a_process_holds_it_once(tmp_path: Path) -> None:
-    with held(str(tmp_path)), pytest.raises(ForebayError, match="is held by process"), held(str(tmp_path), patience=0.1):
+    with held(str(tmp_path)), pytest.raises(ForebayError,
+                                            match="is held by process"), held(str(tmp_path), patience=0.1):
         pass
 
 

@@ -1,4 +1,7 @@
-"""Work that does not fit into a task's memory: divided into more parts, then under the plan that needs least; the answers stay the same."""
+"""Work that does not fit into a task's memory: divided into more parts, then under the plan that needs least.
+
+The answers stay the same.
+"""
 from __future__ import annotations
 
 import os
@@ -13,11 +16,13 @@ from jobs.requests import boundaries
 from optimizer.errors import ForebayError
 from tests.jobs.pipelines import answers, equal, opened, pipeline, ran, rows
 
-JOIN = "SELECT a.x, COUNT(*) AS n, MIN(b.x) AS least FROM a AS a [WINDOW 40 SECONDS], b AS b [WINDOW 40 SECONDS] WHERE a.k = b.k GROUP BY a.x"
+JOIN = ("SELECT a.x, COUNT(*) AS n, MIN(b.x) AS least FROM a AS a [WINDOW 40 SECONDS], b AS b [WINDOW 40 SECONDS] "
+        "WHERE a.k = b.k GROUP BY a.x")
 ALONE = "SELECT a.x, COUNT(*) AS n, MAX(a.k) AS most FROM a AS a [WINDOW 40 SECONDS] GROUP BY a.x"
 
 
-@pytest.mark.parametrize("text,size", [("512m", 512 << 20), ("2g", 2 << 30), ("1024", 1 << 30), ("1.5GB", 3 << 29), ("nonsense", 1 << 30)])
+@pytest.mark.parametrize("text,size", [("512m", 512 << 20), ("2g", 2 << 30), ("1024", 1 << 30), ("1.5GB", 3 << 29),
+                                       ("nonsense", 1 << 30)])
 def test_sizes_as_spark_writes_them(text: str, size: int) -> None:
     assert memory.size(text) == size
 
@@ -52,12 +57,16 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> forebay.Pipeline:
     monkeypatch.setattr(boundaries, "GROUP_BOUNDARIES", 1)
     pipe = pipeline(tmp_path, {"a": "", "b": ""})
     for stream in "ab":
-        rows(pipe, [second / 4 for second in range(240)], stream, k=[n % 7 for n in range(240)], x=[n % 11 for n in range(240)])
+        rows(pipe, [second / 4 for second in range(240)], stream, k=[n % 7 for n in range(240)],
+             x=[n % 11 for n in range(240)])
     return pipe
 
 
 def exhausting(monkeypatch: pytest.MonkeyPatch, fits: int, plans: tuple[str, ...] = ()) -> list[int]:
-    """Tasks have too little memory for less than so many parts, and for some plans' state in any; gives the numbers of parts that were tried."""
+    """Tasks have too little memory for less than so many parts, and for some plans' state in any.
+
+    Gives the numbers of parts that were tried.
+    """
     tried: list[int] = []
     perform = batch._perform
 
@@ -65,16 +74,22 @@ def exhausting(monkeypatch: pytest.MonkeyPatch, fits: int, plans: tuple[str, ...
         outcomes, samples = perform(context, one, todo, *rest)      # type: ignore[arg-type]
         tried.extend(w.parts for w in todo)
         short = {w.name for w in todo if w.parts < fits or w.plan.name in plans}
-        return [batch.TaskResult(o.query, o.part, exhausted="Out of Memory Error") if o.query in short else o for o in outcomes], samples
+        return [
+            batch.TaskResult(o.query, o.part, exhausted="Out of Memory Error") if o.query in short else o
+            for o in outcomes
+        ], samples
 
     monkeypatch.setattr(batch, "_perform", performed)
     return tried
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sql,plan", [*((JOIN, plan) for plan in ("LAP recompute", "EAP11 running", "EAP11 expire", "EAP01 recompute")),
-                                      *((ALONE, plan) for plan in ("LAP recompute", "EAP1 running", "EAP1 recompute"))])
-def test_work_that_does_not_fit_is_divided_into_more_parts(shop: forebay.Pipeline, monkeypatch: pytest.MonkeyPatch, sql: str, plan: str) -> None:
+@pytest.mark.parametrize("sql,plan", [
+    *((JOIN, plan) for plan in ("LAP recompute", "EAP11 running", "EAP11 expire", "EAP01 recompute")),
+    *((ALONE, plan) for plan in ("LAP recompute", "EAP1 running", "EAP1 recompute"))
+])
+def test_work_that_does_not_fit_is_divided_into_more_parts(shop: forebay.Pipeline, monkeypatch: pytest.MonkeyPatch,
+                                                           sql: str, plan: str) -> None:
     shop.create("q", sql), shop.change("q", "pin", plan)
     tried = exhausting(monkeypatch, fits=16)
     assert ran(shop, flush=True) == [10, 20, 30, 40, 50, 60] and equal(shop)
@@ -85,7 +100,8 @@ def test_work_that_does_not_fit_is_divided_into_more_parts(shop: forebay.Pipelin
 
 @pytest.mark.slow
 @pytest.mark.parametrize("pinned", [True, False])
-def test_a_plan_that_does_not_fit_in_any_number_of_parts_is_left(shop: forebay.Pipeline, monkeypatch: pytest.MonkeyPatch, pinned: bool) -> None:
+def test_a_plan_that_does_not_fit_in_any_number_of_parts_is_left(shop: forebay.Pipeline,
+                                                                 monkeypatch: pytest.MonkeyPatch, pinned: bool) -> None:
     """Once, as a decision with that reason; the state that it kept before is let go of, and the answers go on."""
     shop.create("q", JOIN), shop.change("q", "pin", "EAP11 expire")
     assert ran(shop, batches=2) == [10, 20]
@@ -98,32 +114,42 @@ def test_a_plan_that_does_not_fit_in_any_number_of_parts_is_left(shop: forebay.P
     decisions = again.plans("q")["decisions"]
     if pinned:
         assert tried[:4] == [1, 4, 16, 64]
-        assert [d["plan"] for d in decisions] == ["EAP11 expire"] * 2 + ["EAP01 recompute"] * 4, "also in the next process"
-        assert "does not fit into a task's memory" in decisions[2]["reason"] and decisions[2]["switched_from"] == "EAP11 expire"
+        assert [d["plan"] for d in decisions
+                ] == ["EAP11 expire"] * 2 + ["EAP01 recompute"] * 4, "also in the next process"
+        assert "does not fit into a task's memory" in decisions[2]["reason"] and decisions[2][
+            "switched_from"] == "EAP11 expire"
 
 
 @pytest.mark.slow
-def test_where_no_plan_fits_the_run_says_what_to_do_and_goes_on_later(shop: forebay.Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_no_plan_fits_the_run_says_what_to_do_and_goes_on_later(shop: forebay.Pipeline,
+                                                                      monkeypatch: pytest.MonkeyPatch) -> None:
     shop.create("q", JOIN)
     with monkeypatch.context() as patched:
         exhausting(patched, fits=1000)
         with pytest.raises(ForebayError) as caught:
             shop.run(flush=True)
-        assert (caught.value.code, caught.value.exit_code) == ("out-of-memory", 1) and "FOREBAY_TASK_MEMORY" in (caught.value.hint or "")
+        assert (caught.value.code, caught.value.exit_code) == ("out-of-memory",
+                                                               1) and "FOREBAY_TASK_MEMORY" in (caught.value.hint or "")
     pipe = opened(Path(shop.runtime.pipeline.folder))
     assert ran(pipe, flush=True)[-1] == 60 and equal(pipe)
 
 
 @pytest.mark.slow
 def test_members_of_a_group_that_does_not_fit_run_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pipe = pipeline(tmp_path, {"a": "", "b": ""}, queries={f"q{n}": JOIN.replace("GROUP BY", f"AND a.x < {n + 5} GROUP BY") for n in range(4)})
+    pipe = pipeline(tmp_path, {
+        "a": "",
+        "b": ""
+    }, queries={f"q{n}": JOIN.replace("GROUP BY", f"AND a.x < {n + 5} GROUP BY") for n in range(4)})
     for stream in "ab":
         rows(pipe, range(60), stream, k=[n % 7 for n in range(60)], x=[n % 11 for n in range(60)])
     perform = batch._perform
 
     def performed(*args: object) -> object:
         outcomes, samples = perform(*args)      # type: ignore[arg-type]
-        return [batch.TaskResult(o.query, o.part, exhausted="Out of Memory Error") if o.query.startswith("shared:") else o for o in outcomes], samples
+        return [
+            batch.TaskResult(o.query, o.part, exhausted="Out of Memory Error") if o.query.startswith("shared:") else o
+            for o in outcomes
+        ], samples
 
     monkeypatch.setattr(batch, "_perform", performed)
     assert ran(pipe, flush=True)[-1] == 60 and equal(pipe)

@@ -1,4 +1,6 @@
-"""`latency` in forebay.yml: a boundary that took too long is followed by one on more tasks, with the same answers and a decision that says so."""
+"""`latency` in forebay.yml: a boundary that took too long is followed by one on more tasks, with the same answers and a
+decision that says so.
+"""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -12,8 +14,14 @@ from tests.jobs.pipelines import equal, opened, pipeline, ran, rows
 
 pytestmark = pytest.mark.slow
 
-JOINED = "SELECT a.k, COUNT(*) AS n, SUM(10 % b.x) AS x FROM views AS a [WINDOW 20 SECONDS], clicks AS b [WINDOW 30 SECONDS] WHERE a.k = b.k GROUP BY a.k"
-QUERIES = {"one": JOINED, **{f"q{n}": f"SELECT COUNT(*) AS n FROM views AS v [WINDOW 20 SECONDS] WHERE v.x > {n}" for n in range(4)}}
+JOINED = ("SELECT a.k, COUNT(*) AS n, SUM(10 % b.x) AS x FROM views AS a [WINDOW 20 SECONDS], clicks AS b [WINDOW 30 "
+          "SECONDS] WHERE a.k = b.k GROUP BY a.k")
+QUERIES = {
+    "one": JOINED,
+    **{
+        f"q{n}": f"SELECT COUNT(*) AS n FROM views AS v [WINDOW 20 SECONDS] WHERE v.x > {n}" for n in range(4)
+    }
+}
 
 
 def asked(pipe: forebay.Pipeline, until: int, times: int = 1, after: Callable[[], object] = lambda: None) -> list[int]:
@@ -41,7 +49,8 @@ def parts(folder: Path, patch: pytest.MonkeyPatch, latency: str) -> list[int]:
     return found
 
 
-def test_a_boundary_that_took_too_long_is_followed_by_one_on_more_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_boundary_that_took_too_long_is_followed_by_one_on_more_tasks(tmp_path: Path,
+                                                                        monkeypatch: pytest.MonkeyPatch) -> None:
     found = parts(tmp_path, monkeypatch, "1 millisecond")
     assert found[0] == 1 and found[-1] == 4
 

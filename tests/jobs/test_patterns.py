@@ -16,7 +16,8 @@ from tests.jobs import pipelines
 
 ODD = ("p[1]", "p*", "p?", "a=b", "p%", "p x", "p'q")       # p[1], p* and p? name p1 as patterns
 NAMES = ("a.csv", "b.txt", "in/a.csv", "in/deep/a.csv", "in/deep/er/b.csv", "in/x1/a.csv", "in/x22/a.csv")
-PATTERNS = ("*.csv", "in/*.csv", "in/*/a.csv", "in/**/*.csv", "**/*.csv", "in/x?/*", "in/x[0-9]*/a.csv", "in/deep/er/b.csv", "in/**/er/**/b.csv")
+PATTERNS = ("*.csv", "in/*.csv", "in/*/a.csv", "in/**/*.csv", "**/*.csv", "in/x?/*", "in/x[0-9]*/a.csv",
+            "in/deep/er/b.csv", "in/**/er/**/b.csv")
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
@@ -37,7 +38,8 @@ def test_a_pipeline_s_own_folder_is_no_pattern(tmp_path: Path, name: str) -> Non
     folder = str(tmp_path / name)
     assert matching(f"{folder}/*.csv", folder) == [f"{folder}/a.csv"]
     assert matching(f"{folder}/*/*.csv", folder) == matching(f"{folder}/in[1]", folder) == [f"{folder}/in[1]/b.csv"]
-    assert matching(f"{tmp_path}/p?/a.csv", f"{tmp_path}/p") == sorted({f"{tmp_path}/p1/a.csv", *matching(f"{tmp_path}/p?/a.csv")})
+    assert matching(f"{tmp_path}/p?/a.csv",
+                    f"{tmp_path}/p") == sorted({f"{tmp_path}/p1/a.csv", *matching(f"{tmp_path}/p?/a.csv")})
 
 
 @pytest.mark.parametrize("name", ODD)
@@ -48,7 +50,9 @@ def test_the_engine_reads_the_file_that_is_named(tmp_path: Path, name: str) -> N
             pq.write_table(pa.table({"v": [f"{folder}/{file}"]}), tmp_path / folder / file)
     con = kernel.shared()
     path = str(tmp_path / name / "a[1].parquet")
-    assert con.execute(f"SELECT * FROM read_parquet({kernel.files(con, (path,))})").fetchall() == [(f"{name}/a[1].parquet",)]
+    assert con.execute(f"SELECT * FROM read_parquet({kernel.files(con, (path,))})").fetchall() == [
+        (f"{name}/a[1].parquet",)
+    ]
 
 
 @pytest.mark.slow
@@ -70,9 +74,11 @@ def test_a_folder_that_delta_takes_for_another_is_refused(tmp_path: Path, name: 
     folder.mkdir()
     place = json.dumps(name)
     source = f", source: {{delta: {place}}}" if what == "source" else ""
-    (folder / "forebay.yml").write_text("name: t\nbatch: 10 seconds\n" + (f"warehouse: {place}\n" if what == "warehouse" else "")
+    (folder / "forebay.yml").write_text("name: t\nbatch: 10 seconds\n"
+                                        + (f"warehouse: {place}\n" if what == "warehouse" else "")
                                         + f"streams:\n  v: {{columns: {{ts: timestamp}}, event_time: ts{source}}}\n")
     with pytest.raises(ForebayError) as caught:
         load(str(folder))
-    assert caught.value.code == "bad-path" and caught.value.exit_code == 2 and repr(name).strip("'") in caught.value.message
+    assert caught.value.code == "bad-path" and caught.value.exit_code == 2 and repr(name).strip(
+        "'") in caught.value.message
     assert caught.value.line == {"folder": None, "warehouse": 3, "source": 4}[what]

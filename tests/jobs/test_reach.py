@@ -1,4 +1,6 @@
-"""Which files' times need not be read: only those of which every row is as its bounds say, for whatever the source asks of them."""
+"""Which files' times need not be read: only those of which every row is as its bounds say, for whatever the source asks
+of them.
+"""
 from __future__ import annotations
 
 import pytest
@@ -17,7 +19,13 @@ WINDOW = Source("s0", "stream", "views", (Range(-ALWAYS, 200, 140),), stamp="ts"
 
 
 def file(name: str, boundaries: tuple[int, int], stamps: tuple[int, int], rows: int = 5) -> File:
-    return File(name, rows, 1, {"_boundary": boundaries[0], "ts": stamps[0]}, {"_boundary": boundaries[1], "ts": stamps[1]})
+    return File(name, rows, 1, {
+        "_boundary": boundaries[0],
+        "ts": stamps[0]
+    }, {
+        "_boundary": boundaries[1],
+        "ts": stamps[1]
+    })
 
 
 def found(source: Source, *files: File) -> tuple[tuple[str, ...], tuple[TimedFiles, ...]]:
@@ -28,9 +36,14 @@ def test_rows_that_leave_together_are_told_by_one_time() -> None:
     assert found(CAME, file("a", (110, 110), (100, 109))) == ((), (TimedFiles(("a",), 110, 100),))
 
 
-@pytest.mark.parametrize("why, doubtful", [
-    ("two boundaries", file("a", (110, 120), (100, 109))), ("two panes", file("a", (110, 110), (100, 110))), ("no rows", file("a", (110, 110), (100, 109), 0)),
-    ("no bounds", File("a", 5, 1)), ("only lower bounds", File("a", 5, 1, {"_boundary": 110, "ts": 100}, {}))])
+@pytest.mark.parametrize("why, doubtful", [("two boundaries", file("a", (110, 120), (100, 109))),
+                                           ("two panes", file("a", (110, 110), (100, 110))),
+                                           ("no rows", file("a", (110, 110), (100, 109), 0)),
+                                           ("no bounds", File("a", 5, 1)),
+                                           ("only lower bounds", File("a", 5, 1, {
+                                               "_boundary": 110,
+                                               "ts": 100
+                                           }, {}))])
 def test_in_doubt_times_are_read(why: str, doubtful: File) -> None:
     assert found(CAME, doubtful) == (("a",), ())
 
@@ -41,8 +54,10 @@ def test_files_of_one_moment_stand_together() -> None:
 
 
 def test_a_file_half_in_a_range_is_read() -> None:
-    leaving = Source("s0", "stream", "views", (Range(100, 200), Range(-ALWAYS, 200, 30, 45)), stamp="ts", counting=SLIDING)
-    assert found(leaving, file("a", (50, 50), (41, 48)), file("b", (50, 50), (41, 44))) == (("a",), (TimedFiles(("b",), 50, 41),))
+    leaving = Source("s0", "stream", "views", (Range(100, 200), Range(-ALWAYS, 200, 30, 45)), stamp="ts",
+                     counting=SLIDING)
+    assert found(leaving, file("a", (50, 50), (41, 48)), file("b", (50, 50), (41, 44))) == (("a",), (TimedFiles(
+        ("b",), 50, 41),))
 
 
 def test_of_a_window_alone_all_certain_files_are_one() -> None:

@@ -16,7 +16,8 @@ from jobs.storage.tables import File
 from optimizer.errors import ForebayError
 from tests.jobs.ingesting import pipeline, refreshed, rows
 
-PAGES = 'relations:\n  pages: {columns: {page: string, rank: {type: int, sensitive: true}}, source: {files: "pages*"}}\n'
+PAGES = ('relations:\n  pages: {columns: {page: string, rank: {type: int, sensitive: true}}, source: {files: '
+         '"pages*"}}\n')
 
 
 def made(folder: Path, text: str = "page,rank\nhome,1\nnews,\n") -> Pipeline:
@@ -58,9 +59,9 @@ def test_several_files_and_no_rows(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("text", "said"), [
-    ("page,rank\nhome,first\n", "bad type: column rank"), ("page,rank\nhome\n", "wrong number of fields"), ("page\nhome\n", "no column rank; it has page"),
-    ("", "no header")])
+@pytest.mark.parametrize(("text", "said"), [("page,rank\nhome,first\n", "bad type: column rank"),
+                                            ("page,rank\nhome\n", "wrong number of fields"),
+                                            ("page\nhome\n", "no column rank; it has page"), ("", "no header")])
 def test_a_bad_version_is_refused_and_the_last_one_stays(tmp_path: Path, text: str, said: str) -> None:
     pipe = made(tmp_path)
     refreshed(pipe)
@@ -110,7 +111,9 @@ def test_a_relation_whose_table_is_not_there_is_refused_and_the_others_go_on(tmp
     pipe = pipeline(tmp_path, relations=PAGES + "  sites: {columns: {site: string}, source: {delta: sites}}\n")
     (tmp_path / "pages.csv").write_text("page,rank\nhome,1\n")
     versions, refused = refreshed(pipe)
-    assert versions == {"pages": 0} and [r["relation"] for r in refused] == ["sites"] and "is not a Delta table" in refused[0]["reason"]
+    assert versions == {
+        "pages": 0
+    } and [r["relation"] for r in refused] == ["sites"] and "is not a Delta table" in refused[0]["reason"]
 
 
 @pytest.mark.slow

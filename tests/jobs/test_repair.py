@@ -1,4 +1,7 @@
-"""Damage: a run over a broken table stops, says which and what to do, and publishes nothing wrong; state that is damaged can be made anew."""
+"""Damage: a run over a broken table stops, says which and what to do, and publishes nothing wrong.
+
+State that is damaged can be made anew.
+"""
 from __future__ import annotations
 
 import errno
@@ -138,7 +141,8 @@ def test_reading_a_damaged_result_says_what_is_damaged(shop: Path) -> None:
     for ask in (lambda p: p.table("q", every=True), lambda p: p.verify("q")):
         with pytest.raises(ForebayError) as caught:
             ask(opened(shop))
-        assert (caught.value.code, caught.value.exit_code) == ("damaged-table", 1) and "doctor" in (caught.value.hint or "")
+        assert (caught.value.code, caught.value.exit_code) == ("damaged-table", 1) and "doctor" in (caught.value.hint
+                                                                                                    or "")
 
 
 def test_doctor_lists_damage_and_rebuilds(shop: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -150,7 +154,13 @@ def test_doctor_lists_damage_and_rebuilds(shop: Path, capfd: pytest.CaptureFixtu
     bad = [f for f in json.loads(capfd.readouterr().out)["facts"] if f["name"] == "state"]
     assert len(bad) == 1 and "forebay doctor --rebuild kept" in bad[0]["fix"]
     assert cli.main(["doctor", "--pipeline", str(shop), "--rebuild", "kept", "--json"]) == 0
-    assert json.loads(capfd.readouterr().out) == {"query": "kept", "rebuilt": True, "state": True, "tables": [], "boundaries": 0}
+    assert json.loads(capfd.readouterr().out) == {
+        "query": "kept",
+        "rebuilt": True,
+        "state": True,
+        "tables": [],
+        "boundaries": 0
+    }
     assert cli.main(["doctor", "--pipeline", str(shop), "--rebuild", "nobody", "--json"]) == 2
     pipe = opened(shop)
     assert ran(pipe)[-1] == 60 and equal(pipe)
@@ -159,4 +169,5 @@ def test_doctor_lists_damage_and_rebuilds(shop: Path, capfd: pytest.CaptureFixtu
 def test_doctor_names_a_table_that_lacks_a_file(shop: Path) -> None:
     gone = next((shop / "warehouse/streams/views").glob("*.parquet"))
     gone.unlink()
-    assert [(f.name, f.ok, gone.name in f.value) for f in told(opened(shop).runtime.pipeline)] == [("table", False, True)]
+    assert [(f.name, f.ok, gone.name in f.value) for f in told(opened(shop).runtime.pipeline)] == [("table", False,
+                                                                                                    True)]

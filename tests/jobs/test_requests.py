@@ -40,7 +40,8 @@ def test_a_query_answers_at_its_first_boundary_from_all_history(tmp_path: Path) 
     rows(pipe, [1, 2, 15, 25])
     ran(pipe)
     pipe.create("all", "SELECT COUNT(*) AS n FROM views AS v [WINDOW UNTIL NOW]")
-    pipe.create("rows", "SELECT a.x, b.k FROM views AS a [WINDOW 1 MINUTE], views AS b [WINDOW 1 MINUTE] WHERE a.k = b.k")
+    pipe.create("rows",
+                "SELECT a.x, b.k FROM views AS a [WINDOW 1 MINUTE], views AS b [WINDOW 1 MINUTE] WHERE a.k = b.k")
     rows(pipe, [35])
     assert ran(pipe) == [30]
     assert answers(pipe, "all") == [(30, 4)]
@@ -121,9 +122,9 @@ def test_a_failure_does_not_undo_what_was_asked_for_later_boundaries(tmp_path: P
     assert answers(pipe, "q") == [(20, 1)]
 
 
-@pytest.mark.parametrize(("state", "action", "ok"), [
-    ("active", "resume", False), ("paused", "pause", False), ("deleted", "resume", False), ("deleted", "delete", False), ("paused", "delete", True),
-])
+@pytest.mark.parametrize(("state", "action", "ok"), [("active", "resume", False), ("paused", "pause", False),
+                                                     ("deleted", "resume", False), ("deleted", "delete", False),
+                                                     ("paused", "delete", True),])
 def test_what_can_follow_what(state: str, action: str, ok: bool, tmp_path: Path) -> None:
     pipe = pipeline(tmp_path)
     pipe.create("q", COUNT)
@@ -198,16 +199,22 @@ def test_a_file_with_a_wrong_name_is_named(tmp_path: Path) -> None:
     assert caught.value.code == "bad-name" and "queries/1st.sql" in caught.value.message
 
 
-JOINS = {1: "SELECT b.k, COUNT(*) AS n FROM b AS b [WINDOW 20 SECONDS] GROUP BY b.k",
-         2: "SELECT b.k, COUNT(*) AS n FROM a AS a [WINDOW 20 SECONDS], b AS b [WINDOW 20 SECONDS] WHERE a.k = b.k GROUP BY b.k",
-         3: """SELECT b.k, COUNT(*) AS n FROM a AS a [WINDOW 20 SECONDS], b AS b [WINDOW 20 SECONDS], c AS c [WINDOW 20 SECONDS]
-               WHERE a.k = b.k AND b.k = c.k GROUP BY b.k"""}
+JOINS = {
+    1: "SELECT b.k, COUNT(*) AS n FROM b AS b [WINDOW 20 SECONDS] GROUP BY b.k",
+    2: "SELECT b.k, COUNT(*) AS n FROM a AS a [WINDOW 20 SECONDS], b AS b [WINDOW 20 SECONDS] WHERE a.k = b.k GROUP BY "
+       "b.k",
+    3: """SELECT b.k, COUNT(*) AS n FROM a AS a [WINDOW 20 SECONDS], b AS b [WINDOW 20 SECONDS], c AS c [WINDOW 20
+    SECONDS]
+               WHERE a.k = b.k AND b.k = c.k GROUP BY b.k"""
+}
 
 
 @pytest.mark.parametrize("reopened", [False, True], ids=["same process", "new process"])
 @pytest.mark.parametrize("before,after", [(2, 1), (1, 2), (1, 3), (2, 3), (3, 1), (3, 2)])
-def test_a_replacement_may_read_another_number_of_inputs(tmp_path: Path, before: int, after: int, reopened: bool) -> None:
-    """What was decided and measured of the text before it is not the new one's: not in this process, not in the ledger."""
+def test_a_replacement_may_read_another_number_of_inputs(tmp_path: Path, before: int, after: int,
+                                                         reopened: bool) -> None:
+    """What was decided and measured of the text before it is not the new one's: not in this process, not in the ledger.
+    """
     pipe = pipeline(tmp_path, {"a": "", "b": "", "c": ""})
     for stream in "abc":
         rows(pipe, range(0, 60, 5), stream, k=[second % 3 for second in range(12)])
@@ -222,7 +229,8 @@ def test_a_replacement_may_read_another_number_of_inputs(tmp_path: Path, before:
 
 
 def test_a_later_request_is_never_in_force_before_an_earlier_one(tmp_path: Path) -> None:
-    """An older row arrives between two requests, so the first boundary is an earlier one than the first request named."""
+    """An older row arrives between two requests, so the first boundary is an earlier one than the first request named.
+    """
     pipe = pipeline(tmp_path)
     rows(pipe, [605])
     assert pipe.create("q", COUNT)["effective"] == boundary(610)

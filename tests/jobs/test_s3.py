@@ -1,4 +1,6 @@
-"""Warehouses on s3a://: a real server in a process of its own, the whole life of a pipeline, races, and what a store that cannot be used is said to be."""
+"""Warehouses on s3a://: a real server in a process of its own, the whole life of a pipeline, races, and what a store
+that cannot be used is said to be.
+"""
 from __future__ import annotations
 
 import os
@@ -25,7 +27,8 @@ from optimizer.time import instant
 from tests.jobs.pipelines import COUNT, answers, equal, opened, pipeline, ran, rows
 from tests.stores import arrow, new_bucket, serving, settings
 
-BOTH = "SELECT v.k, COUNT(*) AS n, SUM(v.x) AS s FROM views AS v [WINDOW 20 SECONDS], buys AS b [WINDOW 30 SECONDS] WHERE v.k = b.k GROUP BY v.k"
+BOTH = ("SELECT v.k, COUNT(*) AS n, SUM(v.x) AS s FROM views AS v [WINDOW 20 SECONDS], buys AS b [WINDOW 30 SECONDS] "
+        "WHERE v.k = b.k GROUP BY v.k")
 ROWS = "SELECT v.k, v.x, b.x AS y FROM views AS v [WINDOW 20 SECONDS], buys AS b [WINDOW 20 SECONDS] WHERE v.k = b.k"
 CLI = [sys.executable, "-m", "forebay.cli"]
 
@@ -40,8 +43,8 @@ def bucket(server: str) -> str:
     return new_bucket(server)
 
 
-def _pipeline(folder: Path, warehouse: str, settings: dict[str, str], streams: dict[str, str] | None = None, queries: dict[str, str] | None = None,
-              master: str = "inline") -> forebay.Pipeline:
+def _pipeline(folder: Path, warehouse: str, settings: dict[str, str], streams: dict[str, str] | None = None,
+              queries: dict[str, str] | None = None, master: str = "inline") -> forebay.Pipeline:
     """As `pipelines.pipeline`, on a store."""
     told = ", ".join(f'{k}: "{v}"' for k, v in settings.items())
     spark = f"{{master: '{master}', settings: {{{told}}}}}"
@@ -69,25 +72,34 @@ def _lived(pipe: forebay.Pipeline, folder: Path, keeping: str) -> None:
 
 @pytest.mark.s3
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("keeping", ["running", *(pytest.param(k, marks=pytest.mark.long) for k in ("recompute", "expire"))])
+@pytest.mark.parametrize("keeping",
+                         ["running", *(pytest.param(k, marks=pytest.mark.long) for k in ("recompute", "expire"))])
 def test_a_pipeline_lives_on_a_store(tmp_path: Path, server: str, bucket: str, keeping: str) -> None:
-    pipe = _pipeline(tmp_path, f"s3a://{bucket}/deep/warehouse", settings(server), {"views": "", "buys": ""}, {"pairs": ROWS})
+    pipe = _pipeline(tmp_path, f"s3a://{bucket}/deep/warehouse", settings(server), {
+        "views": "",
+        "buys": ""
+    }, {"pairs": ROWS})
     _lived(pipe, tmp_path, keeping)
     assert not (tmp_path / "warehouse").exists()
     found = _files(server, f"{bucket}/deep/warehouse")
-    assert (keeping == "recompute" or any("/state/q/" in f and f.endswith(".parquet") for f in found)) and any("/results/pairs/" in f for f in found)
+    assert (keeping == "recompute" or any("/state/q/" in f and f.endswith(".parquet")
+                                          for f in found)) and any("/results/pairs/" in f for f in found)
 
 
 @pytest.mark.s3
 def test_relations_quarantine_and_data_frames(tmp_path: Path, server: str, bucket: str) -> None:
     (tmp_path / "pages.csv").write_text("k,section\n1,news\n2,sport\n")
-    pipe = _pipeline(tmp_path, f"s3a://{bucket}/w", settings(server), queries={
-        "q": "SELECT p.section, COUNT(*) AS n FROM views AS v [WINDOW 20 SECONDS], pages AS p WHERE v.k = p.k GROUP BY p.section"})
+    pipe = _pipeline(
+        tmp_path, f"s3a://{bucket}/w", settings(server), queries={
+            "q": "SELECT p.section, COUNT(*) AS n FROM views AS v [WINDOW 20 SECONDS], pages AS p WHERE v.k = p.k "
+                 "GROUP BY p.section"
+        })
     with open(tmp_path / "forebay.yml", "a", encoding="utf-8") as file:
         file.write("relations:\n  pages: {columns: {k: bigint, section: string}, source: {files: pages.csv}}\n")
     pipe = opened(tmp_path)
     pipe.ingest()
-    stamp = pa.array([instant(1_767_225_600 * 10**6 + s * 10**6) for s in (1, 12, -(10**10))], pa.timestamp("us", "UTC"))
+    stamp = pa.array([instant(1_767_225_600 * 10 ** 6 + s * 10 ** 6) for s in (1, 12, -(10 ** 10))],
+                     pa.timestamp("us", "UTC"))
     frame = pa.table({"ts": stamp, "k": [1, 2, 1], "x": [1, 1, 1]})
     assert pipe.ingest("views", frame)["streams"]["views"] == {"files": 1, "rows": 2, "quarantined": 1, "late": 0}
     assert pipe.ingest("views", frame)["streams"]["views"]["rows"] == 0
@@ -113,7 +125,8 @@ def test_compaction_and_sweeping(tmp_path: Path, server: str, bucket: str, monke
         ran(pipe)
     before = pipe.runtime.ledger.last()
     assert before is not None and any(f.path.startswith("merged") for f in pipe.runtime.table("streams/views").files())
-    arrow(server).copy_file(_files(server, f"{bucket}/w/streams/views")[-1], f"{bucket}/w/state/left/1/set/rows-1.parquet")
+    arrow(server).copy_file(
+        _files(server, f"{bucket}/w/streams/views")[-1], f"{bucket}/w/state/left/1/set/rows-1.parquet")
     pipe.change("q", "pin", "LAP recompute")
     assert ran(pipe, flush=True) == [50] and equal(pipe)
     ran(opened(tmp_path))      # recovery sweeps: state of the plan that was left, and of no query
@@ -130,8 +143,10 @@ def test_a_killed_batch_is_run_again(tmp_path: Path, server: str, bucket: str, f
     for step in (0, 1):
         rows(pipe, [step * 10 + 1], k=1)
         rows(pipe, [step * 10 + 3], "buys", k=1)
-    died = subprocess.run([*CLI, "run", "--pipeline", str(tmp_path)], env={**os.environ, "FOREBAY_FAILPOINT": failpoint, "PYTHONPATH": os.getcwd()},
-                          capture_output=True)
+    died = subprocess.run([*CLI, "run", "--pipeline", str(tmp_path)], env={
+        **os.environ, "FOREBAY_FAILPOINT": failpoint,
+        "PYTHONPATH": os.getcwd()
+    }, capture_output=True)
     assert died.returncode == -signal.SIGKILL, died.stderr
     pipe = opened(tmp_path)
     assert ran(pipe, flush=True) == [10, 20] and equal(pipe)
@@ -181,8 +196,14 @@ def test_a_second_runner_of_this_machine_is_told_who_holds_it(tmp_path: Path, se
 
 
 @pytest.mark.s3
-def test_environment_variables_reach_the_store(tmp_path: Path, server: str, bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {"AWS_ENDPOINT_URL": server, "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_REGION": "us-east-1"}.items():
+def test_environment_variables_reach_the_store(tmp_path: Path, server: str, bucket: str,
+                                               monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {
+            "AWS_ENDPOINT_URL": server,
+            "AWS_ACCESS_KEY_ID": "a",
+            "AWS_SECRET_ACCESS_KEY": "b",
+            "AWS_REGION": "us-east-1"
+    }.items():
         monkeypatch.setenv(name, value)
     pipe = _pipeline(tmp_path, f"s3a://{bucket}/w", {}, queries={"q": COUNT})
     for name in ("AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"):
@@ -195,7 +216,8 @@ def test_environment_variables_reach_the_store(tmp_path: Path, server: str, buck
 def test_a_bucket_that_is_not_there(tmp_path: Path, server: str) -> None:
     with pytest.raises(ForebayError) as refused:
         _pipeline(tmp_path, "s3a://not-there-at-all/w", settings(server))
-    assert (refused.value.code, refused.value.exit_code) == ("no-bucket", 2) and "s3a://not-there-at-all/w" in refused.value.message
+    assert (refused.value.code, refused.value.exit_code) == ("no-bucket",
+                                                             2) and "s3a://not-there-at-all/w" in refused.value.message
 
 
 @pytest.mark.s3
@@ -210,14 +232,16 @@ class Answer(http.server.BaseHTTPRequestHandler):
 server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answer)
 print(server.server_port, flush=True)
 server.serve_forever()"""
-    with subprocess.Popen([sys.executable, "-c", refusing], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+    with subprocess.Popen([sys.executable, "-c", refusing], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                          text=True) as process:
         assert process.stdout is not None
         try:
             with pytest.raises(ForebayError) as refused:
                 _pipeline(tmp_path, "s3a://bucket/w", settings(f"http://127.0.0.1:{process.stdout.readline().strip()}"))
         finally:
             process.terminate()
-    assert (refused.value.code, refused.value.exit_code) == ("no-access", 2) and "access.key" in (refused.value.hint or "")
+    assert (refused.value.code, refused.value.exit_code) == ("no-access", 2) and "access.key" in (refused.value.hint
+                                                                                                  or "")
 
 
 @pytest.mark.s3
@@ -237,7 +261,8 @@ def test_a_remote_path_carries_its_settings_and_shows_no_secret() -> None:
     again = pickle.loads(pickle.dumps(path))
     assert isinstance(again, Remote) and again == "s3a://bucket/w/streams/views" and again.settings == root.settings
     assert dict(again.settings)["endpoint"] == "http://y:2" and "executor.memory" not in str(again.settings)
-    assert "hidden-secret" not in f"{again!r}{again}" and places.join("/a", "b") == "/a/b" and places.options("/a") is None
+    assert "hidden-secret" not in f"{again!r}{again}" and places.join("/a",
+                                                                      "b") == "/a/b" and places.options("/a") is None
 
 
 def test_what_is_no_bucket_on_s3_is_refused() -> None:
@@ -254,5 +279,8 @@ def test_what_is_no_bucket_on_s3_is_refused() -> None:
 def test_through_spark_tasks(tmp_path: Path, server: str, bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [n for n in os.environ if n.startswith("AWS_")]:
         monkeypatch.delenv(name)
-    pipe = _pipeline(tmp_path, f"s3a://{bucket}/w", settings(server), {"views": "", "buys": ""}, {"pairs": ROWS}, master="local[2]")
+    pipe = _pipeline(tmp_path, f"s3a://{bucket}/w", settings(server), {
+        "views": "",
+        "buys": ""
+    }, {"pairs": ROWS}, master="local[2]")
     _lived(pipe, tmp_path, "running")

@@ -1,4 +1,6 @@
-"""Sources on s3a://: files by pattern, folders, gzipped CSV, JSON lines, a Delta table and a relation, with a warehouse on the local disk."""
+"""Sources on s3a://: files by pattern, folders, gzipped CSV, JSON lines, a Delta table and a relation, with a warehouse
+on the local disk.
+"""
 from __future__ import annotations
 
 import gzip
@@ -19,7 +21,8 @@ from optimizer.time import instant
 from tests.jobs.pipelines import BEGINNING, SECOND, answers, equal, opened, ran
 from tests.stores import arrow, new_bucket, serving, settings
 
-QUERY = "SELECT p.section, COUNT(*) AS n, SUM(v.x) AS s FROM {stream} AS v [WINDOW 20 SECONDS], pages AS p WHERE v.k = p.k GROUP BY p.section"
+QUERY = ("SELECT p.section, COUNT(*) AS n, SUM(v.x) AS s FROM {stream} AS v [WINDOW 20 SECONDS], pages AS p WHERE v.k "
+         "= p.k GROUP BY p.section")
 pytestmark = pytest.mark.s3
 
 
@@ -90,8 +93,9 @@ CSV = b"ts,k,x\n" + b"".join(f"{','.join(map(str, r))}\n".encode() for r in text
 LINES = b"".join(json.dumps(dict(zip(("ts", "k", "x"), r))).encode() + b"\n" for r in texts(1, 12))
 
 
-@pytest.mark.parametrize("kind, name, content", [
-    ("csv", "a.csv.gz", gzip.compress(CSV)), ("json", "a.jsonl", LINES), ("files", "a.json.gz", gzip.compress(LINES))], ids=["csv", "json", "files"])
+@pytest.mark.parametrize("kind, name, content", [("csv", "a.csv.gz", gzip.compress(CSV)), ("json", "a.jsonl", LINES),
+                                                 ("files", "a.json.gz", gzip.compress(LINES))],
+                         ids=["csv", "json", "files"])
 def test_a_folder_of_texts(tmp_path: Path, server: str, bucket: str, kind: str, name: str, content: bytes) -> None:
     found = pipe(tmp_path, server, bucket, f'{kind}: "s3a://{bucket}/in"')
     put(server, f"{bucket}/in/{name}", content)

@@ -30,5 +30,15 @@ def test_each_is_run_by_its_own_kind(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(bench, "run", lambda name, quick: asked.append((name, quick)) or {"seconds": 1.5})
     monkeypatch.setattr(experiments, "_run", figure)
-    assert scheduled.experiments(["drift", "a-fig6"], False) == {"drift": {"seconds": 1.5}, "a-fig6": {"text": "a table", "logged": {"run": "r"}}}
+    assert scheduled.experiments(["drift", "a-fig6"], False) == {
+        "drift": {
+            "seconds": 1.5
+        },
+        "a-fig6": {
+            "text": "a table",
+            "logged": {
+                "run": "r"
+            }
+        }
+    }
     assert asked == [("drift", False), ("a-fig6", False)]

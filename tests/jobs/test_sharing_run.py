@@ -1,4 +1,5 @@
-"""Queries that share one work: as many commits as tables, answers as if each ran alone, whoever comes, goes or fails."""
+"""Queries that share one work: as many commits as tables, answers as if each ran alone, whoever comes, goes or fails.
+"""
 from __future__ import annotations
 
 from collections import Counter
@@ -22,7 +23,8 @@ from tests.jobs.pipelines import answers, boundary, equal, opened, pipeline, ran
 
 pytestmark = pytest.mark.slow
 
-JOINED = "SELECT a.k, COUNT(*) AS n, SUM(b.x) AS x FROM views AS a [WINDOW 20 SECONDS], clicks AS b [WINDOW 30 SECONDS] WHERE a.k = b.k{more} GROUP BY a.k"
+JOINED = ("SELECT a.k, COUNT(*) AS n, SUM(b.x) AS x FROM views AS a [WINDOW 20 SECONDS], clicks AS b [WINDOW 30 "
+          "SECONDS] WHERE a.k = b.k{more} GROUP BY a.k")
 ROWS = "SELECT a.x, b.x AS y FROM views AS a [WINDOW 20 SECONDS], clicks AS b [WINDOW 20 SECONDS] WHERE a.k = b.k"
 STREAMS = {"views": "", "clicks": ""}
 
@@ -55,7 +57,8 @@ def test_one_table_one_commit_a_batch_and_each_its_own_answer(tmp_path: Path) ->
     pipe = filled(tmp_path, four())
     assert ran(pipe) == [10, 20]
     (table,) = results(pipe.runtime)
-    assert table.startswith("shared-") and pipe.runtime.table(f"results/{table}").version == 1      # both boundaries in one batch
+    # both boundaries in one batch
+    assert table.startswith("shared-") and pipe.runtime.table(f"results/{table}").version == 1
     assert equal(pipe) and len({tuple(answers(pipe, f"q{n}")) for n in range(1, 5)}) == 4
     said = shown(pipe, "q1")
     assert said["table"] == f"results/{table}" and said["shares_with"] == ["q2", "q3", "q4"]
@@ -66,32 +69,50 @@ def test_few_or_different_or_pinned_run_alone_and_say_why(tmp_path: Path) -> Non
     pipe.synchronise()
     pipe.change("pinned", "pin", "EAP11 recompute")
     ran(pipe)
-    assert {n: w for n in ("rows", "other", "pinned") for w in ("rows", "no other", "pinned to") if w in str(shown(pipe, n)["alone"])} == {
-        "rows": "rows", "other": "no other", "pinned": "pinned to"}
+    assert {
+        n: w
+        for n in ("rows", "other", "pinned")
+        for w in ("rows", "no other", "pinned to")
+        if w in str(shown(pipe, n)["alone"])
+    } == {
+        "rows": "rows",
+        "other": "no other",
+        "pinned": "pinned to"
+    }
     assert {"rows", "other", "pinned"} < results(pipe.runtime) and equal(pipe)
     pipe.change("q1", "delete"), pipe.change("q4", "delete")
     assert "sharing pays" in str(shown(pipe, "q2")["alone"]) and "alone" not in shown(pipe, "q1")
 
 
 FAMILY = {
-    "shorter": "SELECT a.k, COUNT(*) AS n FROM views AS a [WINDOW 10 SECONDS], clicks AS b [WINDOW 20 SECONDS] WHERE a.k = b.k AND a.x > 0 GROUP BY a.k",
-    "whole": "SELECT SUM(b.x) AS x, MAX(a.x) AS m FROM views AS a [WINDOW 20 SECONDS], clicks AS b [WINDOW 30 SECONDS] WHERE a.k = b.k",
-    "by_x": "SELECT a.x, AVG(b.x) AS n FROM views AS a [WINDOW 20 SECONDS], clicks AS b [WINDOW 30 SECONDS] WHERE a.k = b.k GROUP BY a.x",
+    "shorter": "SELECT a.k, COUNT(*) AS n FROM views AS a [WINDOW 10 SECONDS], clicks AS b [WINDOW 20 SECONDS] WHERE "
+               "a.k = b.k AND a.x > 0 GROUP BY a.k",
+    "whole": "SELECT SUM(b.x) AS x, MAX(a.x) AS m FROM views AS a [WINDOW 20 SECONDS], clicks AS b [WINDOW 30 SECONDS] "
+             "WHERE a.k = b.k",
+    "by_x": "SELECT a.x, AVG(b.x) AS n FROM views AS a [WINDOW 20 SECONDS], clicks AS b [WINDOW 30 SECONDS] WHERE a.k "
+            "= b.k GROUP BY a.x",
     "tumbling": "SELECT COUNT(*) AS n FROM views AS a [WINDOW 20 SECONDS TUMBLING] WHERE a.x < 3",
-    "three": "SELECT COUNT(*) AS n FROM views AS a [WINDOW 20 SECONDS], clicks AS b [WINDOW 30 SECONDS], views AS c [WINDOW 10 SECONDS] "
-             "WHERE a.k = b.k AND b.k = c.k AND c.x >= 1"}
+    "three": "SELECT COUNT(*) AS n FROM views AS a [WINDOW 20 SECONDS], clicks AS b [WINDOW 30 SECONDS], views AS c "
+             "[WINDOW 10 SECONDS] "
+    "WHERE a.k = b.k AND b.k = c.k AND c.x >= 1"
+}
 
 
 def test_other_windows_groupings_and_joins_share_the_scan(tmp_path: Path) -> None:
-    """E6: five forms more, of one query each, are one work with the five of one form; each is published when it is due."""
+    """E6: five forms more, of one query each, are one work with the five of one form.
+
+    Each is published when it is due.
+    """
     pipe = filled(tmp_path, four(q5=joined("a.x < 5"), **FAMILY))
     ran(pipe)
     rows(pipe, [36, 44], "views"), rows(pipe, [37, 45], "clicks")
     assert ran(pipe) == [30, 40] and equal(pipe)
     last = pipe.runtime.ledger.last()
-    assert last is not None and [set(names) for names in last.batch.query_groups.values()] == [{"q1", "q2", "q3", "q4", "q5", *FAMILY}]
+    assert last is not None and [set(names) for names in last.batch.query_groups.values()
+                                 ] == [{"q1", "q2", "q3", "q4", "q5", *FAMILY}]
     assert all(name.startswith("shared-") for name in results(pipe.runtime))
-    assert [t for t, *_ in answers(pipe, "tumbling")] == [20, 40] and {t for t, *_ in answers(pipe, "three")} == {10, 20, 30, 40}
+    assert [t for t, *_ in answers(pipe, "tumbling")] == [20, 40] and {t for t, *_ in answers(pipe, "three")
+                                                                       } == {10, 20, 30, 40}
     assert shown(pipe, "by_x")["members"] == 10
 
 
@@ -107,16 +128,19 @@ def test_prices_and_equation_2_of_a_group_are_shown(tmp_path: Path) -> None:
     views, clicks = held["views"], held["clicks"]
     sizes = [[r for r in views if r["x"] < n] for n in range(1, 5)]
     keys = [len({r["k"] for r in side}) for side in (views, clicks)]
-    cost = [len(one) + len(clicks) + min(len(one), *keys) for one in (*sizes, views)]      # of a selection's keys is known that they are no more
+    # of a selection's keys is known that they are no more
+    cost = [len(one) + len(clicks) + min(len(one), *keys) for one in (*sizes, views)]
     told = dict(shown(pipe, "q1")["weighed"])      # type: ignore[call-overload]
-    assert (told["paper_apart"], told["paper_together"]) == (sum(cost[:-1]), cost[-1]) and 0 < told["together_s"] < told["apart_s"]
+    assert (told["paper_apart"], told["paper_together"]) == (sum(
+        cost[:-1]), cost[-1]) and 0 < told["together_s"] < told["apart_s"]
     out = StringIO()
     query(shown(pipe, "q1"))(out)
     assert "as priced; equation (2) says" in out.getvalue()
 
 
 def after(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only what differs between the ways is priced: with so few rows each of them costs next to nothing beside a batch."""
+    """Only what differs between the ways is priced: with so few rows each of them costs next to nothing beside a batch.
+    """
     monkeypatch.setattr(ways, "SHARED", 0.0)
 
 
@@ -129,9 +153,15 @@ def test_the_way_that_costs_least_is_taken_and_said(tmp_path: Path, monkeypatch:
     for again in (pipe, opened(tmp_path)):
         rows(again, [36 if again is pipe else 46], "views"), rows(again, [36 if again is pipe else 46], "clicks")
         ran(again)
-        assert shown(again, "q1")["way"] == {"split": "after", "exchange": "partition", "divided": None} and equal(again)
-    written = [str(row["reason"]) for row in choice.rows(pipe.runtime, "q1")]      # of each change one row, and none because a process began
-    assert ["split before" in r for r in written] == [True, False] and "split after the join, divided by key" in written[1]
+        assert shown(again, "q1")["way"] == {
+            "split": "after",
+            "exchange": "partition",
+            "divided": None
+        } and equal(again)
+    # of each change one row, and none because a process began
+    written = [str(row["reason"]) for row in choice.rows(pipe.runtime, "q1")]
+    assert ["split before" in r
+            for r in written] == [True, False] and "split after the join, divided by key" in written[1]
     told = shown(pipe, "q1")["weighed"]
     assert isinstance(told, dict) and told["after by key"] < told["before by key"]
     out = StringIO()
@@ -148,7 +178,8 @@ def test_a_batch_that_is_run_again_goes_the_way_of_its_intent(tmp_path: Path, mo
     monkeypatch.setenv("FOREBAY_FAILPOINT", "batch.after-intent:1:raise")
     with pytest.raises(failpoints.Reached):
         pipe.run()
-    monkeypatch.delenv("FOREBAY_FAILPOINT"), monkeypatch.setattr(sharing, "chosen", lambda made, priced, standing: Way("before"))
+    monkeypatch.delenv("FOREBAY_FAILPOINT"), monkeypatch.setattr(sharing, "chosen",
+                                                                 lambda made, priced, standing: Way("before"))
     again = opened(tmp_path)
     again.run()
     assert shown(again, "q2")["way"] == {"split": "after", "exchange": "slice", "divided": "views"} and equal(again)
@@ -163,7 +194,8 @@ def test_a_group_that_is_not_weighed_goes_on_without_prices(tmp_path: Path) -> N
     pipe.create("late", joined("b.x > 0"))
     rows(pipe, [36], "views"), rows(pipe, [36], "clicks")
     assert ran(pipe) == [30] and equal(pipe)
-    assert [d["reason"] for d in pipe.plans("late")["decisions"]] == ["one work answers 5 queries, split before the join, divided by key"]
+    assert [d["reason"] for d in pipe.plans("late")["decisions"]
+            ] == ["one work answers 5 queries, split before the join, divided by key"]
 
 
 def test_decisions_say_when_a_query_shares_and_when_no_more(tmp_path: Path) -> None:
@@ -176,7 +208,8 @@ def test_decisions_say_when_a_query_shares_and_when_no_more(tmp_path: Path) -> N
     assert "one work answers 4 queries" in reasons[0] and "together" in reasons[0] and "one work" not in reasons[-1]
 
 
-def test_answers_go_on_when_a_query_leaves_its_group_and_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answers_go_on_when_a_query_leaves_its_group_and_comes_back(tmp_path: Path,
+                                                                    monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sharing, "LEAST", 4)
     pipe = filled(tmp_path, four())
     ran(pipe)
@@ -210,15 +243,24 @@ def test_a_query_that_fails_leaves_its_group_alone(tmp_path: Path) -> None:
 
 
 def test_a_row_that_fails_fails_only_the_classes_that_hold_it(tmp_path: Path) -> None:
-    pipe = pipeline(tmp_path, queries={f"q{n}": f"SELECT SUM(10 % v.x) AS r FROM views AS v [WINDOW 20 SECONDS] WHERE v.k < {n}" for n in range(1, 6)})
+    pipe = pipeline(
+        tmp_path, queries={
+            f"q{n}": f"SELECT SUM(10 % v.x) AS r FROM views AS v [WINDOW 20 SECONDS] WHERE v.k < {n}"
+            for n in range(1, 6)
+        })
     rows(pipe, [1], k=1, x=3), rows(pipe, [2], k=3, x=0), rows(pipe, [15, 25], k=1)
     ran(pipe)
-    assert [q["state"] for q in sorted(pipe.queries(), key=lambda q: str(q["query"]))] == ["active"] * 3 + ["failed"] * 2
+    assert [q["state"] for q in sorted(pipe.queries(), key=lambda q: str(q["query"]))
+            ] == ["active"] * 3 + ["failed"] * 2
     assert [t for t, _ in answers(pipe, "q1")] == [10, 20] and equal(pipe)
 
 
 def test_without_group_by_each_has_a_row_at_every_boundary(tmp_path: Path) -> None:
-    pipe = pipeline(tmp_path, queries={f"q{n}": f"SELECT COUNT(*) AS n, MIN(v.x) AS x FROM views AS v [WINDOW 10 SECONDS] WHERE v.x > {n}" for n in range(4)})
+    pipe = pipeline(
+        tmp_path, queries={
+            f"q{n}": f"SELECT COUNT(*) AS n, MIN(v.x) AS x FROM views AS v [WINDOW 10 SECONDS] WHERE v.x > {n}"
+            for n in range(4)
+        })
     rows(pipe, [1, 2], x=2), rows(pipe, [45])
     assert ran(pipe) == [10, 20, 30, 40] and equal(pipe)
     assert answers(pipe, "q1") == [(10, 2, 2), (20, 0, None), (30, 0, None), (40, 0, None)]
@@ -234,8 +276,12 @@ def test_a_query_created_among_many_answers_at_the_next_boundary_from_history(tm
     assert "late" in shown(pipe, "q1")["shares_with"]      # type: ignore[operator]
 
 
-@pytest.mark.parametrize("point", sorted(n for n in failpoints.NAMES if n.startswith("batch.") and n not in ("batch.before-state", "batch.after-state")))
-def test_a_crash_anywhere_loses_and_doubles_nothing(tmp_path: Path, point: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "point",
+    sorted(
+        n for n in failpoints.NAMES if n.startswith("batch.") and n not in ("batch.before-state", "batch.after-state")))
+def test_a_crash_anywhere_loses_and_doubles_nothing(tmp_path: Path, point: str,
+                                                    monkeypatch: pytest.MonkeyPatch) -> None:
     pipe = filled(tmp_path, four(own="SELECT MAX(v.x) AS m FROM views AS v [WINDOW UNTIL NOW]"))
     monkeypatch.setattr(failpoints, "_passes", Counter())
     monkeypatch.setenv("FOREBAY_FAILPOINT", f"{point}:2:raise" if point.endswith("-table") else f"{point}:1:raise")
@@ -244,7 +290,8 @@ def test_a_crash_anywhere_loses_and_doubles_nothing(tmp_path: Path, point: str, 
     monkeypatch.delenv("FOREBAY_FAILPOINT")
     again = opened(tmp_path)
     again.run()
-    assert [t for t, *_ in answers(again, "own")] == [10, 20] and {t for t, *_ in answers(again, "q2")} == {10, 20} and equal(again)
+    assert [t for t, *_ in answers(again, "own")] == [10, 20] and {t for t, *_ in answers(again, "q2")
+                                                                   } == {10, 20} and equal(again)
 
 
 def test_shared_tables_are_compacted_and_kept_as_others_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -266,7 +313,8 @@ def test_of_very_many_queries_the_last_boundary_is_told(tmp_path: Path, monkeypa
     pipe = filled(tmp_path, four(other=joined().replace("a.k = b.k", "a.x = b.x"), rows=ROWS))
     ran(pipe)
     pipe.create("new", joined())
-    assert shown(pipe, "q1")["shares_with"] == ["q2", "q3", "q4"] and "last boundary" in str(shown(pipe, "new")["alone"])
+    assert shown(pipe, "q1")["shares_with"] == ["q2", "q3", "q4"] and "last boundary" in str(
+        shown(pipe, "new")["alone"])
     assert "returns rows" in str(shown(pipe, "rows")["alone"])
 
 
@@ -276,13 +324,15 @@ def test_people_are_told_with_whom_and_why_not(tmp_path: Path) -> None:
     told = {name: StringIO() for name in ("q1", "rows")}
     for name, out in told.items():
         query(shown(pipe, name))(out)
-    assert "shares with q2, q3, q4: rows of this one have query = 'q1'" in told["q1"].getvalue() and "runs alone  it returns rows" in told["rows"].getvalue()
+    assert "shares with q2, q3, q4: rows of this one have query = 'q1'" in told["q1"].getvalue(
+    ) and "runs alone  it returns rows" in told["rows"].getvalue()
 
 
 def test_a_query_with_expectations_of_its_answer_runs_alone(tmp_path: Path) -> None:
     pipe = filled(tmp_path, four(q5=joined()))
     (tmp_path / "expectations").mkdir()
-    (tmp_path / "expectations" / "q2.yml").write_text("query: q2\nexpectations:\n  - {type: expect_column_values_to_not_be_null, column: n}\n")
+    (tmp_path / "expectations"
+     / "q2.yml").write_text("query: q2\nexpectations:\n  - {type: expect_column_values_to_not_be_null, column: n}\n")
     ran(pipe)
     assert "q2" in results(pipe.runtime) and "expectations" in str(shown(pipe, "q2")["alone"]) and equal(pipe)
 
@@ -325,7 +375,8 @@ def storm(folder: Path, seed: int, steps: int, changes: tuple[int, ...] = (0, 1,
 
 def varied(more: str, choice: Random) -> str:
     """Of another form: window, grouping, aggregate, number of inputs, or all joined rows."""
-    text = joined(more).replace("20 SECONDS", choice.choice(["10 SECONDS", "20 SECONDS", "30 SECONDS TUMBLING", "25 SECONDS"]))
+    text = joined(more).replace("20 SECONDS",
+                                choice.choice(["10 SECONDS", "20 SECONDS", "30 SECONDS TUMBLING", "25 SECONDS"]))
     text = text.replace("SUM(b.x)", choice.choice(["SUM(b.x)", "MAX(b.x)"]))
     other = choice.choice(["", "grouping", "three", "rows"])
     if other == "grouping":
@@ -342,7 +393,8 @@ def _change(pipe: forebay.Pipeline, choice: Random, step: int) -> bool:
     try:
         action = choice.choice(["create", "create", "delete", "pause", "resume", "pin", "unpin", "replace"])
         if action in ("create", "replace"):
-            more = " AND ".join(c.format(n=choice.randrange(-1, 5)) for c in choice.sample(sides, choice.choice([0, 1, 2])))
+            more = " AND ".join(
+                c.format(n=choice.randrange(-1, 5)) for c in choice.sample(sides, choice.choice([0, 1, 2])))
             text = joined(more) if choice.random() < 0.5 else varied(more, choice)
             pipe.create(choice.choice(known) if action == "replace" else f"n{step}", text, replace=action == "replace")
         else:
@@ -354,7 +406,8 @@ def _change(pipe: forebay.Pipeline, choice: Random, step: int) -> bool:
 
 
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.long)])
-def test_changes_without_end_leave_every_answer_right(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changes_without_end_leave_every_answer_right(tmp_path: Path, seed: int,
+                                                      monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sharing, "LEAST", 2), monkeypatch.setattr(sharing, "FAMILY", 2), after(monkeypatch)
     assert storm(tmp_path, seed, 9) > 3
 

@@ -1,4 +1,6 @@
-"""Statistics ride with the batches: which are sampled, what is kept over a restart, and that answers do not depend on any of it."""
+"""Statistics ride with the batches: which are sampled, what is kept over a restart, and that answers do not depend on
+any of it.
+"""
 from __future__ import annotations
 
 import json
@@ -25,7 +27,8 @@ from optimizer.statistics.observed import Observed
 from tests.jobs.pipelines import COUNT, SECOND, boundary, equal, opened, pipeline, ran, rows
 
 pytestmark = pytest.mark.slow
-JOIN = "SELECT v.k, COUNT(*) AS n FROM views AS v [WINDOW 30 SECONDS], buys AS b [WINDOW 30 SECONDS] WHERE v.k = b.k GROUP BY v.k"
+JOIN = ("SELECT v.k, COUNT(*) AS n FROM views AS v [WINDOW 30 SECONDS], buys AS b [WINDOW 30 SECONDS] WHERE v.k = b.k "
+        "GROUP BY v.k")
 NAMES = "relations:\n  names: {columns: {k: bigint, name: string}, source: {files: \"names.csv\"}}\n"
 
 
@@ -58,7 +61,8 @@ def _known(pipe: forebay.Pipeline, name: str = "q") -> Observed | None:
 def _sampled(pipe: forebay.Pipeline, name: str = "q") -> list[int]:
     """Numbers of the boundaries with a sample, as the ledger's table has them."""
     table = tables.open_table(f"{pipe.runtime.pipeline.warehouse}/{statistics_table.PATH}")
-    found = ask(table, "statistics", f"SELECT DISTINCT epoch_us(boundary) FROM statistics WHERE query = '{name}' ORDER BY 1")
+    found = ask(table, "statistics",
+                f"SELECT DISTINCT epoch_us(boundary) FROM statistics WHERE query = '{name}' ORDER BY 1")
     return [(at - boundary(0)) // (10 * SECOND) for at, in found]
 
 
@@ -70,8 +74,10 @@ def test_what_is_known_of_a_join(tmp_path: Path) -> None:
     _run(pipe, 3)
     known = _known(pipe)
     assert known is not None
-    assert [i.rate for i in known.inputs] == pytest.approx([6.0, 1.8]) and [i.rows for i in known.inputs] == pytest.approx([180.0, 54.0])
-    assert [round(i.combinations, 3) for i in known.inputs] == [3, 3] and known.classes[0].keys == pytest.approx(3, rel=1e-3)
+    assert [i.rate for i in known.inputs] == pytest.approx([6.0, 1.8]) and [i.rows for i in known.inputs
+                                                                            ] == pytest.approx([180.0, 54.0])
+    assert [round(i.combinations, 3)
+            for i in known.inputs] == [3, 3] and known.classes[0].keys == pytest.approx(3, rel=1e-3)
     assert known.groups == 3 and known.fanout == pytest.approx(3 * 60 * 18, rel=0.03) and known.weight == 3 * 78
     assert equal(pipe)
 
@@ -183,7 +189,8 @@ def test_a_sample_that_cannot_be_taken_is_none(tmp_path: Path) -> None:
     query = parsed(JOIN, pipe.runtime.catalog)
     (tmp_path / "bad.parquet").write_text("no")
     for path in ("bad.parquet", "gone.parquet"):
-        asked = SampleOrder("q", 0, sampling(Lowering(shape(query), default(query)), 0, 10 * SECOND, 0, 1), (str(tmp_path / path),))
+        asked = SampleOrder("q", 0, sampling(Lowering(shape(query), default(query)), 0, 10 * SECOND, 0, 1),
+                            (str(tmp_path / path),))
         assert take(asked).sample is None
     _come(pipe, 1, 1)
     _run(pipe, 1)
@@ -220,7 +227,8 @@ def test_a_first_look_at_a_query_that_never_ran(tmp_path: Path) -> None:
     _come(pipe, 1, 3)
     known = pipe.loop.statistics.first_look(query)
     assert known.weight > 0 and known.inputs[0].combinations == pytest.approx(3, rel=0.01)
-    assert known.inputs[0].rate == pytest.approx(6, rel=0.05) and pipe.loop.statistics.first_look(parsed(COUNT, pipe.runtime.catalog)).weight > 0
+    assert known.inputs[0].rate == pytest.approx(6, rel=0.05) and pipe.loop.statistics.first_look(
+        parsed(COUNT, pipe.runtime.catalog)).weight > 0
 
 
 def test_stats_says_it(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -231,9 +239,17 @@ def test_stats_says_it(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Non
     _run(pipe, FIRST + 1)
     assert main(["stats", "--json", "--pipeline", str(tmp_path)]) == 0
     said = json.loads(capfd.readouterr().out)
-    views = {"rows": 240, "rate": pytest.approx(6.0), "rows_a_batch": pytest.approx(60.0), "late": 0.0, "from": "2026-01-01T00:00:30Z", "age": 1}
+    views = {
+        "rows": 240,
+        "rate": pytest.approx(6.0),
+        "rows_a_batch": pytest.approx(60.0),
+        "late": 0.0,
+        "from": "2026-01-01T00:00:30Z",
+        "age": 1
+    }
     assert said["streams"]["views"] == views
     (join,) = said["queries"]["q"]["joins"]
-    assert join["on"] == "v.k = b.k" and join["overlap"] == 1 and join["heaviest"] == pytest.approx(1 / 3) and join["selectivity"] == pytest.approx(1 / 3)
+    assert join["on"] == "v.k = b.k" and join["overlap"] == 1 and join["heaviest"] == pytest.approx(
+        1 / 3) and join["selectivity"] == pytest.approx(1 / 3)
     assert main(["stats", "--pipeline", str(tmp_path)]) == 0
     assert "v.k = b.k" in capfd.readouterr().out

@@ -1,4 +1,6 @@
-"""The same samples where Spark does the work: beside the tasks' orders in one Spark job, and by Spark SQL where a plan is placed in the JVM."""
+"""The same samples where Spark does the work: beside the tasks' orders in one Spark job, and by Spark SQL where a plan
+is placed in the JVM.
+"""
 from __future__ import annotations
 
 from pathlib import Path
@@ -33,5 +35,6 @@ def test_rates_selectivities_and_keys(engine: str | None, dialect: str, tmp_path
     finally:
         pipe.close()
     assert known is not None and known.weight == 2 * 78 and known.groups == 2
-    assert [i.rate for i in known.inputs] == pytest.approx([6.0, 1.8]) and known.inputs[0].selectivity == pytest.approx(2 / 3)
+    assert [i.rate
+            for i in known.inputs] == pytest.approx([6.0, 1.8]) and known.inputs[0].selectivity == pytest.approx(2 / 3)
     assert [round(i.combinations) for i in known.inputs] == [2, 3] and round(known.classes[0].keys) == 3

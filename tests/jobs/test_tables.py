@@ -1,4 +1,6 @@
-"""Delta tables as values: a commit wins or conflicts, a batch's number is told once, bounds hold their rows, an old version stays readable."""
+"""Delta tables as values: a commit wins or conflicts, a batch's number is told once, bounds hold their rows, an old
+version stays readable.
+"""
 from __future__ import annotations
 
 from pathlib import Path
@@ -73,8 +75,9 @@ def test_an_old_version_stays_what_it_was(tmp_path: Path) -> None:
     assert table.at(2) is table and table.at(1).version == 1
 
 
-@given(st.lists(st.one_of(st.none(), st.integers(-2**50, 2**50)), min_size=1, max_size=20))
-def test_bounds_hold_every_value_also_after_a_commit_and_to_the_microsecond_before(tmp_path_factory: pytest.TempPathFactory, numbers: list[int | None]) -> None:
+@given(st.lists(st.one_of(st.none(), st.integers(-2 ** 50, 2 ** 50)), min_size=1, max_size=20))
+def test_bounds_hold_every_value_also_after_a_commit_and_to_the_microsecond_before(
+        tmp_path_factory: pytest.TempPathFactory, numbers: list[int | None]) -> None:
     """Delta keeps instants to the millisecond: the bounds grow, they never shrink."""
     table = made(tmp_path_factory.mktemp("bounds"))
     file = tables.write(table.path, rows(*numbers), "f.parquet")
@@ -85,7 +88,8 @@ def test_bounds_hold_every_value_also_after_a_commit_and_to_the_microsecond_befo
     assert listed.rows == len(numbers)
     if known:
         assert (listed.low["n"], listed.high["n"]) == (min(known), max(known))
-        assert listed.low["at"] <= min(known) and max(known) <= listed.high["at"] and listed.high["at"] - max(known) <= 1000
+        assert listed.low["at"] <= min(known) and max(
+            known) <= listed.high["at"] and listed.high["at"] - max(known) <= 1000
 
 
 def test_a_table_that_was_begun_and_has_no_commit_is_made(tmp_path: Path) -> None:
@@ -113,10 +117,12 @@ def test_what_is_no_table_or_damaged_is_said(tmp_path: Path) -> None:
 def test_a_written_file_has_no_bounds_that_deny_nan(tmp_path: Path) -> None:
     tables.write(str(tmp_path), pa.table({"x": [0.0, float("nan"), 1.0]}), "x.parquet")
     file = kernel.file_list((str(tmp_path / "x.parquet"),))
-    assert kernel.shared().execute(f"SELECT count(*) FILTER (x > 1), count(*) FILTER (x <= 1) FROM read_parquet({file})").fetchall() == [(1, 2)]
+    assert kernel.shared().execute(
+        f"SELECT count(*) FILTER (x > 1), count(*) FILTER (x <= 1) FROM read_parquet({file})").fetchall() == [(1, 2)]
 
 
-@pytest.mark.parametrize(("first", "last", "may"), [(10, 20, True), (5, 10, True), (20, 25, True), (5, 9, False), (21, 25, False), (14, 15, True)])
+@pytest.mark.parametrize(("first", "last", "may"), [(10, 20, True), (5, 10, True), (20, 25, True), (5, 9, False),
+                                                    (21, 25, False), (14, 15, True)])
 def test_a_file_may_hold_what_its_bounds_do_not_rule_out(first: int, last: int, may: bool) -> None:
     bounded = File("a.parquet", 2, 900, {"ts": 10}, {"ts": 20})
     assert bounded.may_hold("ts", first, last) is may

@@ -31,13 +31,26 @@ def test_nothing_to_do_is_no_job() -> None:
     assert tasks.map(double, []) == [] and tasks.jobs == 0 and tasks._session is None
 
 
-GROWS = {"spark.dynamicAllocation.enabled": "true", "spark.dynamicAllocation.maxExecutors": "5", "spark.executor.cores": "2"}
+GROWS = {
+    "spark.dynamicAllocation.enabled": "true",
+    "spark.dynamicAllocation.maxExecutors": "5",
+    "spark.executor.cores": "2"
+}
 
 
-@pytest.mark.parametrize("master, settings, width", [
-    ("yarn", GROWS, 10), ("k8s://h", {**GROWS, "spark.dynamicAllocation.enabled": "false"}, 2), ("yarn", {**GROWS, "forebay.tasks": "7"}, 7),
-    ("spark://h:7077", {"spark.cores.max": "6"}, 6), ("local[3]", GROWS, 3), ("yarn", {"spark.dynamicAllocation.enabled": "true"}, 2)])
-def test_a_cluster_that_grows_is_asked_for_as_many_tasks_as_it_may_run(master: str, settings: dict[str, str], width: int) -> None:
+@pytest.mark.parametrize("master, settings, width", [("yarn", GROWS, 10),
+                                                     ("k8s://h", {
+                                                         **GROWS, "spark.dynamicAllocation.enabled": "false"
+                                                     }, 2), ("yarn", {
+                                                         **GROWS, "forebay.tasks": "7"
+                                                     }, 7), ("spark://h:7077", {
+                                                         "spark.cores.max": "6"
+                                                     }, 6), ("local[3]", GROWS, 3),
+                                                     ("yarn", {
+                                                         "spark.dynamicAllocation.enabled": "true"
+                                                     }, 2)])
+def test_a_cluster_that_grows_is_asked_for_as_many_tasks_as_it_may_run(master: str, settings: dict[str, str],
+                                                                       width: int) -> None:
     """No session is started for that: what only prices asks as well."""
     assert Tasks(master, settings).expected == width
 
@@ -90,7 +103,8 @@ def test_a_refusal_in_a_task_keeps_its_code() -> None:
     assert (caught.value.code, caught.value.hint, caught.value.exit_code) == ("disk-full", "free space", 1)
 
 
-def test_a_large_result_is_handed_over_by_a_file_that_then_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_result_is_handed_over_by_a_file_that_then_is_gone(tmp_path: Path,
+                                                                   monkeypatch: pytest.MonkeyPatch) -> None:
     """What Spark collects lies in its driver's JVM all at once: two million groups of partials did not fit there."""
     monkeypatch.setattr(tasks_module, "LARGE", 1000)
     folder = tmp_path / "handover"

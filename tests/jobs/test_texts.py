@@ -135,10 +135,14 @@ def test_a_damaged_packed_file_is_refused(tmp_path: Path, name: str, content: by
         read(tmp_path, name, content)
 
 
-@pytest.mark.parametrize(("content", "word"), [
-    ("", "no header line"), ("\na,b\n", "no header line"), ("a,b,A\n", "columns a and A differ only in case"),
-    ("a,b,a\n", "names the column a twice"), ("a,,b\n", "column 2 of 3 has no name"), (",,b\n", "column 2 of 3 has no name"),
-    ("a,\n", "column 2 of 2 has no name"), ('""\n1\n', "column 1 of 1 has no name"), ("a," + "b" * 200_000 + "\n", "header line")])
+@pytest.mark.parametrize(("content", "word"), [("", "no header line"), ("\na,b\n", "no header line"),
+                                               ("a,b,A\n", "columns a and A differ only in case"),
+                                               ("a,b,a\n", "names the column a twice"),
+                                               ("a,,b\n", "column 2 of 3 has no name"),
+                                               (",,b\n", "column 2 of 3 has no name"),
+                                               ("a,\n", "column 2 of 2 has no name"),
+                                               ('""\n1\n', "column 1 of 1 has no name"),
+                                               ("a," + "b" * 200_000 + "\n", "header line")])
 def test_a_header_that_names_no_columns_is_refused(tmp_path: Path, content: str, word: str) -> None:
     with pytest.raises(BrokenFile, match=word):
         read(tmp_path, "a.csv", content.encode())

@@ -1,4 +1,7 @@
-"""MLflow says what the ledger says: a run a query, one a plan, a step a batch; once, whatever is repeated or breaks off."""
+"""MLflow says what the ledger says: a run a query, one a plan, a step a batch.
+
+Once, whatever is repeated or breaks off.
+"""
 from __future__ import annotations
 
 import re
@@ -20,7 +23,8 @@ from optimizer.errors import ForebayError
 from tests.jobs import pipelines
 from tests.jobs.pipelines import COUNT, pipeline, rows
 
-JOIN = "SELECT v.k, COUNT(*) AS n, SUM(c.x) AS s FROM views AS v [WINDOW 20 SECONDS], clicks AS c [WINDOW 20 SECONDS] WHERE v.k = c.k GROUP BY v.k"
+JOIN = ("SELECT v.k, COUNT(*) AS n, SUM(c.x) AS s FROM views AS v [WINDOW 20 SECONDS], clicks AS c [WINDOW 20 SECONDS] "
+        "WHERE v.k = c.k GROUP BY v.k")
 pytestmark = pytest.mark.slow
 
 
@@ -36,9 +40,12 @@ def history(pipe: Any) -> tuple[Any, dict[str, Any], dict[str, list[Any]]]:
     place = tracking.store(pipe.runtime.pipeline)
     assert place is not None
     client = MlflowClient(tracking_uri=place.uri)
-    found = client.search_runs([client.get_experiment_by_name("forebay/test").experiment_id], order_by=["attributes.start_time"])
+    found = client.search_runs([client.get_experiment_by_name("forebay/test").experiment_id],
+                               order_by=["attributes.start_time"])
     parents = {r.data.tags["forebay.query"]: r for r in found if r.data.tags["forebay.kind"] == "query"}
-    return client, parents, {n: [r for r in found if r.data.tags.get("mlflow.parentRunId") == p.info.run_id] for n, p in parents.items()}
+    return client, parents, {
+        n: [r for r in found if r.data.tags.get("mlflow.parentRunId") == p.info.run_id] for n, p in parents.items()
+    }
 
 
 def steps(client: Any, run: Any, metric: str) -> dict[int, float]:
@@ -66,11 +73,16 @@ def test_what_ran_is_logged_once_with_its_switches(tmp_path: Path, monkeypatch: 
     assert steps(client, parents["q"], "measured_s") == {d["batch"]: d["measured_s"] for d in said}
     assert sum(steps(client, parents["q"], "rows").values()) == 3 + 2 + 3 + 2 + 3 + 2 + 1 + 1
     first, second = children["q"]
-    assert [r.data.params["plan"] for r in (first, second)] == ["LAP recompute", "EAP11 recompute"] and second.data.params["early"] == "v, c"
-    assert [r.info.status for r in (first, second)] == ["FINISHED", "RUNNING"] and second.data.tags["forebay.switched_from"] == "LAP recompute"
-    assert steps(client, first, "measured_s") | steps(client, second, "measured_s") == steps(client, parents["q"], "measured_s")
-    assert parents["q"].data.tags["forebay.switches"] == "1" and parents["q"].data.tags["forebay.pinned"] == "EAP11 recompute"
-    assert {a.path for a in client.list_artifacts(parents["q"].info.run_id)} == {"cost.png", "explain", "query.sql", "switches.json"}
+    assert [r.data.params["plan"]
+            for r in (first, second)] == ["LAP recompute", "EAP11 recompute"] and second.data.params["early"] == "v, c"
+    assert [r.info.status for r in (first, second)
+            ] == ["FINISHED", "RUNNING"] and second.data.tags["forebay.switched_from"] == "LAP recompute"
+    assert steps(client, first, "measured_s") | steps(client, second, "measured_s") == steps(
+        client, parents["q"], "measured_s")
+    assert parents["q"].data.tags["forebay.switches"] == "1" and parents["q"].data.tags[
+        "forebay.pinned"] == "EAP11 recompute"
+    assert {a.path for a in client.list_artifacts(parents["q"].info.run_id)
+            } == {"cost.png", "explain", "query.sql", "switches.json"}
     assert {"plan.txt", "plan.sql", "query.sql"} <= {a.path for a in client.list_artifacts(first.info.run_id)}
 
 
@@ -85,11 +97,16 @@ def test_state_fan_out_and_who_asked_are_told(tmp_path: Path) -> None:
     client, parents, _ = history(pipe)
     assert parents["q"].data.tags["forebay.trigger"] == "cli" and parents["q"].data.tags["forebay.dag_run"] == ""
     state = steps(client, parents["q"], "state_bytes")
-    on_disk = {f.path: f.size for s in pipe.runtime.ledger.last().states.values() for p in state_paths(pipe.runtime, "q", s)
-               for f in pipe.runtime.table(p).refresh().files()}
+    on_disk = {
+        f.path: f.size
+        for s in pipe.runtime.ledger.last().states.values()
+        for p in state_paths(pipe.runtime, "q", s)
+        for f in pipe.runtime.table(p).refresh().files()
+    }
     assert state[max(state)] == sum(on_disk.values()) > 0
     # the window of 20 s: at 20 s six views and four clicks of one key
-    assert steps(client, parents["q"], "joined_rows")[1] == pytest.approx(24) and steps(client, parents["q"], "fan_out")[1] == pytest.approx(24 / 10)
+    assert steps(client, parents["q"], "joined_rows")[1] == pytest.approx(24) and steps(
+        client, parents["q"], "fan_out")[1] == pytest.approx(24 / 10)
     scheduled.batches(str(tmp_path), flush=True, asked_by="manual manual__2026-01-01T00:00:00+00:00")
     pipe.change("q", "pin", "LAP recompute")
     rows(pipe, [55]), rows(pipe, [55], "clicks")
@@ -113,8 +130,11 @@ def broken_off(pipe: Any, monkeypatch: pytest.MonkeyPatch) -> None:
             tracking.track(pipe.runtime)
 
 
-@pytest.mark.parametrize("answer", ["", "HTTP/1.1 507 Insufficient Storage\r\nContent-Length: 7\r\n\r\nno room", "never"])
-def test_a_store_that_is_down_full_or_slow_loses_nothing_and_keeps_no_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str) -> None:
+@pytest.mark.parametrize("answer",
+                         ["", "HTTP/1.1 507 Insufficient Storage\r\nContent-Length: 7\r\n\r\nno room", "never"])
+def test_a_store_that_is_down_full_or_slow_loses_nothing_and_keeps_no_batch(tmp_path: Path,
+                                                                            monkeypatch: pytest.MonkeyPatch,
+                                                                            answer: str) -> None:
     for variable in ("TIMEOUT", "MAX_RETRIES"):
         monkeypatch.setenv(f"MLFLOW_HTTP_REQUEST_{variable}", "1")
     pipe = pipeline(tmp_path, queries={"a": COUNT})
@@ -127,12 +147,16 @@ def test_a_store_that_is_down_full_or_slow_loses_nothing_and_keeps_no_batch(tmp_
             tracking.track(pipe.runtime)
         assert error.value.code in outcomes_that_pass() and time.monotonic() - began < 30
     monkeypatch.setenv(tracking.VARIABLE, f"sqlite:///{tmp_path}/later.db")
-    assert tracking.track(pipe.runtime)["queries"]["a"]["batches"] == 1 and tracking.track(pipe.runtime)["queries"]["a"]["batches"] == 0
+    assert tracking.track(pipe.runtime)["queries"]["a"]["batches"] == 1 and tracking.track(
+        pipe.runtime)["queries"]["a"]["batches"] == 0
 
 
 @contextmanager
 def ailing(answer: str) -> Iterator[str]:
-    """The address of a server that says this to whoever asks, or nothing for ever; of none where it would say nothing."""
+    """The address of a server that says this to whoever asks, or nothing for ever.
+
+    Of none where it would say nothing.
+    """
     with socket.create_server(("127.0.0.1", 0)) as server:
         uri = f"http://127.0.0.1:{server.getsockname()[1]}"
         if answer:
@@ -171,7 +195,12 @@ def test_a_query_that_ends_ends_its_run(tmp_path: Path) -> None:
 
 def test_off_and_before_the_first_batch_nothing_is_made(tmp_path: Path) -> None:
     off = pipeline(tmp_path / "off", top="tracking: off\n", queries={"a": COUNT})
-    assert tracking.track(off.runtime) == {"uri": None, "experiment": None, "page": None, "queries": {}} and not list((tmp_path / "off").rglob("mlflow*"))
+    assert tracking.track(off.runtime) == {
+        "uri": None,
+        "experiment": None,
+        "page": None,
+        "queries": {}
+    } and not list((tmp_path / "off").rglob("mlflow*"))
     fresh = pipeline(tmp_path / "fresh", top="tracking: ../runs\n")
     assert tracking.track(fresh.runtime)["queries"] == {} and (tmp_path / "runs" / "mlflow.db").exists()
 
@@ -180,4 +209,5 @@ def test_where_it_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     pipe = pipelines.pipeline(tmp_path, top="tracking: http://127.0.0.1:5000\n")
     assert tracking.store(pipe.runtime.pipeline) == tracking.Store("http://127.0.0.1:5000", None)
     monkeypatch.setenv(tracking.VARIABLE, f"sqlite:///{tmp_path}/x.db")
-    assert tracking.store(pipe.runtime.pipeline) == tracking.Store(f"sqlite:///{tmp_path}/x.db", f"file://{tmp_path}/artifacts")
+    assert tracking.store(pipe.runtime.pipeline) == tracking.Store(f"sqlite:///{tmp_path}/x.db",
+                                                                   f"file://{tmp_path}/artifacts")

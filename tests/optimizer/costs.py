@@ -9,9 +9,12 @@ from hypothesis import strategies as st
 from optimizer.papers.many_way import many_way
 from optimizer.papers.statistics import METHODS, Constants, PaperStream, Setting
 
-NUMBERS = st.builds(Fraction, st.integers(0, 1000), st.integers(1, 7))      # st.fractions takes ten times as long to draw
-WHOLE = st.integers(1, 1500).map(Fraction)            # a quotient of two ints would be a float, and equalities not exact
-STREAMS = st.builds(PaperStream, st.just("s"), NUMBERS, NUMBERS, WHOLE, st.integers(1, 2000).map(lambda d: Fraction(1, d)), st.booleans())
+# st.fractions takes ten times as long to draw
+NUMBERS = st.builds(Fraction, st.integers(0, 1000), st.integers(1, 7))
+# a quotient of two ints would be a float, and equalities not exact
+WHOLE = st.integers(1, 1500).map(Fraction)
+STREAMS = st.builds(PaperStream, st.just("s"), NUMBERS, NUMBERS, WHOLE,
+                    st.integers(1, 2000).map(lambda d: Fraction(1, d)), st.booleans())
 CONSTANTS = st.builds(Constants, *[st.builds(Fraction, st.integers(0, 9), st.integers(1, 5))] * 5)
 
 
@@ -36,5 +39,7 @@ def costs(setting: Setting) -> dict[str, float]:
 
 def by_hand(method: str, m: int = 2) -> Setting:
     """α = 3, Bg = 3; α1 = 6, α2 = 3, α3 = 4; m = 5, 2, 2; n = 3, 1, 1; B = 2, 3, 4."""
-    streams = (PaperStream("s1", 2, 10, 3, Fraction(1, 2)), PaperStream("s2", 4, 6, 1, Fraction(1, 3)), PaperStream("s3", 1, 8, 1, Fraction(1, 4)))
+    streams = (PaperStream("s1", 2, 10, 3,
+                           Fraction(1, 2)), PaperStream("s2", 4, 6, 1,
+                                                        Fraction(1, 3)), PaperStream("s3", 1, 8, 1, Fraction(1, 4)))
     return Setting(streams[:m], method, 100, Constants(Pn=1, Ph=2, Un=10, Uh=20, Ug=100))

@@ -32,7 +32,11 @@ from tests.optimizer.planning import BATCH, SECOND
 Amounts = Counter[tuple[str, str]]      # values or rows, by node and kind of work
 BEGIN = 1_000 * BATCH
 AGGREGATES = ("HASH_GROUP_BY", "PERFECT_HASH_GROUP_BY", "UNGROUPED_AGGREGATE")
-COLUMNS = {"views": ("ts", "user", "page", "ms", "score"), "clicks": ("ts", "user", "amount"), "pages": ("page", "section")}
+COLUMNS = {
+    "views": ("ts", "user", "page", "ms", "score"),
+    "clicks": ("ts", "user", "amount"),
+    "pages": ("page", "section")
+}
 
 
 @dataclass(frozen=True)
@@ -133,7 +137,9 @@ class Life:
         else:
             i = int(source.name[1:])
             every = self.files[source.of]
-            chosen = [file for at, file in every.items() if not source.ranges or any(_holds(r, at) for r in source.ranges)]
+            chosen = [
+                file for at, file in every.items() if not source.ranges or any(_holds(r, at) for r in source.ranges)
+            ]
             read = [name for name, _ in source.columns if name not in ("ts", "_boundary")]
             amounts[node, "scan"] += sum(map(self._rows, chosen)) * max(len(read), 1)
             files = [self._copy(file, i) for file in chosen or list(every.values())[:1]]
@@ -155,7 +161,9 @@ class Life:
         for kept in state_sets(self.ctx):
             if kept.ends is None:
                 continue
-            files = [f for f in self.state[kept.name] if (self._value(f"SELECT max({kept.ends}) FROM {f}") or -1) >= boundary]
+            files = [
+                f for f in self.state[kept.name] if (self._value(f"SELECT max({kept.ends}) FROM {f}") or -1) >= boundary
+            ]
             if len(files) > MERGED:
                 file = f"state_{kept.name}_{next(self.numbers)}"
                 union = " UNION ALL ".join(f"SELECT * FROM {each}" for each in files)
@@ -189,12 +197,14 @@ class Life:
             self._walk(child, node, amounts, above)
 
     def _owner(self, part: Mapping[str, Any], node: str, above: tuple[str, ...]) -> str:
-        """The late aggregation's, but for what merges one input's partials below the join, or below that of one input."""
+        """The late aggregation's, but for what merges one input's partials below the join, or below that of one input.
+        """
         inputs = _inputs_below(part)
         if node != "Late aggregation":
             return node
         recomputed = self.plan.keeping in ("recompute", "running")
-        below_late = "join" in above and above[-1] == "join" if len(self.ctx.inputs) > 1 else recomputed and "aggregate" in above
+        below_late = "join" in above and above[-1] == "join" if len(
+            self.ctx.inputs) > 1 else recomputed and "aggregate" in above
         if below_late and len(inputs) == 1:
             return self._set_node(inputs.pop())
         return node
@@ -307,7 +317,8 @@ def exact_statistics(life: Life, last: int) -> Observed:
         rows = " UNION ALL ".join(f"SELECT * FROM {file}" for file in files)
         names = [f'"{attribute.expr.name}"' for attribute in form.attributes[i]]      # type: ignore[attr-defined]
         total = life._value(f"SELECT count(*) FROM ({rows})") or 0
-        distinct = life._value(f"SELECT count(*) FROM (SELECT DISTINCT {', '.join(names)} FROM ({rows}))") if names else 1
+        distinct = life._value(
+            f"SELECT count(*) FROM (SELECT DISTINCT {', '.join(names)} FROM ({rows}))") if names else 1
         combinations = population(float(total), float(distinct or 1))
         rate = 0.0 if window is None else total / len(files) / (BATCH / SECOND)
         inputs.append(InputObserved(rate, float(total), 1.0, max(combinations, 1.0)))
@@ -317,7 +328,8 @@ def exact_statistics(life: Life, last: int) -> Observed:
                     key = f'"{attribute.expr.name}"'      # type: ignore[attr-defined]
                     of_key = f"SELECT {key}, count(*), count(DISTINCT ({', '.join(names)})) FROM ({rows}) GROUP BY ALL"
                     per_key[c, i] = {k: (n, m) for k, n, m in life.con.execute(of_key).fetchall()}
-    return Observed(tuple(inputs), tuple(_class(c, per_key) for c in range(len(form.keys))), BATCH / SECOND, float(life.groups[-1]))
+    return Observed(tuple(inputs), tuple(_class(c, per_key) for c in range(len(form.keys))), BATCH / SECOND,
+                    float(life.groups[-1]))
 
 
 def _class(c: int, per_key: Mapping[tuple[int, int], Mapping[Any, tuple[int, int]]]) -> ClassObserved:

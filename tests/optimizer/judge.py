@@ -1,4 +1,7 @@
-"""Spark as the judge: the type and the values of expressions as Spark has them, row by row, also where a row fails; and the same from our three forms."""
+"""Spark as the judge: the type and the values of expressions as Spark has them, row by row, also where a row fails.
+
+And the same from our three forms.
+"""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -58,7 +61,10 @@ def name(leaf: Expr) -> str:
 
 
 class Judge:
-    """Spark with the rows as a view, and the kernel with the same. A part that two expressions share must fail in each by itself, and not before both."""
+    """Spark with the rows as a view, and the kernel with the same.
+
+    A part that two expressions share must fail in each by itself, and not before both.
+    """
 
     def __init__(self, spark: Any) -> None:
         self.spark, self.duck, table = spark, duckdb.connect(), rows()
@@ -69,8 +75,10 @@ class Judge:
         self.duck.register("given", table.append_column("i", numbers))
         self.duck.execute("CREATE TABLE t AS SELECT * FROM given")
         frame = spark.createDataFrame(_integers(table).append_column("i", numbers))
-        back = [f"date_from_unix_date({c}) AS {c}" if str(k) == "date" else f"timestamp_micros({c}) AS {c}" if str(k) == "timestamp" else
-                f"CAST({c} AS {k}) AS {c}" for c, k in COLUMNS]
+        back = [
+            f"date_from_unix_date({c}) AS {c}" if str(k) == "date" else
+            f"timestamp_micros({c}) AS {c}" if str(k) == "timestamp" else f"CAST({c} AS {k}) AS {c}" for c, k in COLUMNS
+        ]
         frame.selectExpr(*back, "i").repartition(1).persist().createOrReplaceTempView("t")
 
     def close(self) -> None:
@@ -110,12 +118,14 @@ class Judge:
             there = self.spark.sql(f"SELECT {', '.join(forms)} FROM t ORDER BY i").toArrow()
         except Exception:      # any class, as above: what no function catches is looked at by itself
             return [w for case in asked for w in self._values([case])] if len(asked) > 1 else self._alone(asked[0])
-        return [w for i, case in enumerate(asked)
-                for w in self._differences(case, _typed(there.column(f"a{i}"), case.type), _typed(there.column(f"b{i}"), case.type))]
+        return [
+            w for i, case in enumerate(asked) for w in self._differences(case, _typed(there.column(f"a{i}"), case.type),
+                                                                         _typed(there.column(f"b{i}"), case.type))
+        ]
 
     def _alone(self, case: Case) -> list[str]:
-        """A value that Spark computes beside the expression (BETWEEN's first operand) fails the statement: so without the rows that fail here,
-        and a few of those one by one."""
+        """A value that Spark computes beside the expression (BETWEEN's first operand) fails the statement: so without
+        the rows that fail here, and a few of those one by one."""
         ours = self._kernel(case)
         failing = [int(i) for i in np.flatnonzero(ours.fails)]
         try:
@@ -141,8 +151,11 @@ class Judge:
             return True
 
     def _differences(self, case: Case, judged: Answer, twin: Answer | None) -> list[str]:
-        answers: dict[str, Callable[[], Answer | None]] = {"in Spark SQL": lambda: twin, "in DuckDB": lambda: self._kernel(case),
-                                                           "verified": lambda: self._verified(case)}
+        answers: dict[str, Callable[[], Answer | None]] = {
+            "in Spark SQL": lambda: twin,
+            "in DuckDB": lambda: self._kernel(case),
+            "verified": lambda: self._verified(case)
+        }
         return [w for place, answer in answers.items() for w in self._difference(case, place, judged, answer)]
 
     def _difference(self, case: Case, place: str, judged: Answer, answer: Callable[[], Answer | None]) -> list[str]:
@@ -155,12 +168,14 @@ class Judge:
         at = _first(case, judged, ours, self._near(case))
         if at is None:
             return []
-        given = self.duck.execute(f"SELECT {', '.join(c.name for c in columns(case.expr)) or '1'} FROM t WHERE i = {at}").fetchall()[0]
+        given = self.duck.execute(
+            f"SELECT {', '.join(c.name for c in columns(case.expr)) or '1'} FROM t WHERE i = {at}").fetchall()[0]
         return [f"{case.text} {place}: {ours.shown(at)}, but {judged.shown(at)} in Spark, of {given}"]
 
     def _near(self, case: Case) -> np.ndarray[Any, Any]:
         tests = [f"year({c.name}) IN (1, 9999)" for c in columns(case.expr) if c.type.name in ("date", "timestamp")]
-        near = self.duck.sql(f"SELECT coalesce({' OR '.join(tests) or 'FALSE'}, FALSE) AS n FROM t ORDER BY i").to_arrow_table().column("n")
+        near = self.duck.sql(f"SELECT coalesce({' OR '.join(tests) or 'FALSE'}, FALSE) AS n FROM t ORDER BY i"
+                             ).to_arrow_table().column("n")
         return np.asarray(near.to_numpy(zero_copy_only=False)).astype(bool)
 
     def _kernel(self, case: Case) -> Answer:
@@ -176,7 +191,12 @@ class Judge:
                 return None
             raise
         kind = str(value.kind)
-        wanted = {"int": "INTEGER", "string": "VARCHAR", "timestamp": "TIMESTAMPTZ"}.get(str(case.type), str(case.type).upper())
+        wanted = {
+            "int": "INTEGER",
+            "string": "VARCHAR",
+            "timestamp": "TIMESTAMPTZ"
+        }.get(str(case.type),
+              str(case.type).upper())
         if kind not in (wanted, "NULL"):
             raise TypeError(f"{kind}, not {wanted}")
         text = value.sql
@@ -193,12 +213,15 @@ class Answer:
     fails: np.ndarray[Any, Any]
 
     def shown(self, at: int) -> str:
-        return "fails" if self.fails[at] else repr(self.values[at].as_py()) if not pa.types.is_temporal(self.values.type) else str(self.values[at])
+        return "fails" if self.fails[at] else repr(
+            self.values[at].as_py()) if not pa.types.is_temporal(self.values.type) else str(self.values[at])
 
 
 def _attempt(text: str, kind: Type) -> str:
-    """The value as text, or that it fails: of Spark's functions that catch any error the one whose value is a text again."""
-    plain = f"unix_date({text})" if kind.name == "date" else f"unix_micros({text})" if kind.name == "timestamp" else f"({text})"
+    """The value as text, or that it fails: of Spark's functions that catch any error the one whose value is a text
+    again.
+    """
+    plain = {"date": f"unix_date({text})", "timestamp": f"unix_micros({text})"}.get(kind.name, f"({text})")
     return f"coalesce(CAST(try_to_binary(coalesce(CAST({plain} AS STRING), '{NULL}'), 'utf-8') AS STRING), '{FAILS}')"
 
 
@@ -212,11 +235,15 @@ def _typed(column: pa.ChunkedArray, kind: Type) -> Answer:
     failing = pc.equal(texts, FAILS).to_numpy(zero_copy_only=False)
     absent = pc.or_(pc.equal(texts, NULL), pc.equal(texts, FAILS))
     values = pc.if_else(absent, pa.scalar(None, pa.string()), texts)
-    return Answer((values.cast(pa.float32()) if kind.name == "float" else values).cast(_storage(kind)), failing)      # or it is rounded twice
+    # or it is rounded twice
+    return Answer((values.cast(pa.float32()) if kind.name == "float" else values).cast(_storage(kind)), failing)
 
 
 def _duck(duck: duckdb.DuckDBPyConnection, value: str, doubt: str, kind: Type) -> Answer:
-    number = {"date": "CAST(({}) - DATE '1970-01-01' AS BIGINT)", "timestamp": "epoch_us({})"}.get(kind.name, "{}").format(value)
+    number = {
+        "date": "CAST(({}) - DATE '1970-01-01' AS BIGINT)",
+        "timestamp": "epoch_us({})"
+    }.get(kind.name, "{}").format(value)
     table = duck.sql(f"SELECT {number} AS v, {doubt} AS f FROM t ORDER BY i").to_arrow_table()
     failing = table.column("f").combine_chunks().to_numpy(zero_copy_only=False).astype(bool)
     values = table.column("v").combine_chunks()
@@ -230,7 +257,8 @@ def _first(case: Case, judged: Answer, ours: Answer, near: np.ndarray[Any, Any])
     if any(word in case.text.upper() for word in BEYOND):
         failing &= ~(ours.fails & near)
     left, right = (pc.fill_null(a.values.is_null(), True).to_numpy(zero_copy_only=False) for a in (judged, ours))
-    differ = failing | (~judged.fails & ~ours.fails & ((left != right) | (~left & ~right & _unequal(case, judged.values, ours.values))))
+    differ = failing | (~judged.fails & ~ours.fails & ((left != right) |
+                                                       (~left & ~right & _unequal(case, judged.values, ours.values))))
     return int(np.argmax(differ)) if differ.any() else None
 
 

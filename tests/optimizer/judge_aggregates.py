@@ -26,15 +26,16 @@ from tests.engine import Failed, Folder, together
 # How each aggregate is written over x.
 TAKEN = {**{name: f"{name}(x)" for name in AGGREGATES}, "PERCENTILE": "PERCENTILE(x, 0.3)",
          "PERCENTILE_CONT": "PERCENTILE_CONT(0.3) WITHIN GROUP (ORDER BY x DESC)"}
-MORE = ("COUNT(DISTINCT x)", "COUNT(*)", "SUM(x) FILTER (WHERE x IS NOT NULL)", "MAX(x) FILTER (WHERE x IS NULL)", "COUNT(x) FILTER (WHERE NOT x IS NULL)",
-        "SUM(x) + 1", "AVG(x) * 2", "MIN(x) = MAX(x)")
+MORE = ("COUNT(DISTINCT x)", "COUNT(*)", "SUM(x) FILTER (WHERE x IS NOT NULL)", "MAX(x) FILTER (WHERE x IS NULL)",
+        "COUNT(x) FILTER (WHERE NOT x IS NULL)", "SUM(x) + 1", "AVG(x) * 2", "MIN(x) = MAX(x)")
 BATCH = 1000
 
 
 def _sets(values: list[object]) -> list[list[object]]:
     """Nothing but NULLs, neighbours, every third, some twice, all."""
     pairs = [[a, b, None] for a, b in zip(values, [*values[1:], None])]
-    return [[None], [None, None], *pairs, *(values[i::3] for i in range(min(3, len(values)))), [v for v in values for _ in range(2)][:9], values]
+    return [[None], [None, None], *pairs, *(values[i::3] for i in range(min(3, len(values)))),
+            [v for v in values for _ in range(2)][:9], values]
 
 
 SETS = {short: _sets(values) for short, values in EDGES.items()}
@@ -55,9 +56,13 @@ def differing(spark: Any, kind: str) -> list[str]:
     asked = list(asked_aggregates(kind))
     values = pa.array([v for s in SETS[kind] for v in s], arrow_type(TYPES[kind]))
     places = pa.array([n for n, s in enumerate(SETS[kind]) for _ in s], pa.int32())
-    whole = pa.types.is_date(values.type) and values.cast(pa.int32()) or pa.types.is_timestamp(values.type) and values.cast(pa.int64()) or values
+    whole = pa.types.is_date(values.type) and values.cast(pa.int32()) or pa.types.is_timestamp(
+        values.type) and values.cast(pa.int64()) or values
     back = {"dt": "date_from_unix_date(x)", "ts": "timestamp_micros(x)"}.get(kind, f"CAST(x AS {TYPES[kind]})")
-    spark.createDataFrame(pa.table({"g": places, "x": whole})).selectExpr("g", f"{back} AS x").repartition(1).persist().createOrReplaceTempView("sets")
+    spark.createDataFrame(pa.table({
+        "g": places,
+        "x": whole
+    })).selectExpr("g", f"{back} AS x").repartition(1).persist().createOrReplaceTempView("sets")
     folder = Folder()
     try:
         stamps = pa.array([n * BATCH + k for n, s in enumerate(SETS[kind]) for k in range(len(s))], pa.int64())
@@ -83,12 +88,18 @@ def _differing(spark: Any, kind: str, text: str, query: Query, folder: Folder, r
 
 
 def _limited(query: Query, judged: object, ours: object, values: list[object]) -> bool:
-    """docs/limits.md: a spread whose squares have no room fails; SUM of whole numbers fails where the total does, not where Spark's order does."""
-    function, numbers = query.aggregates[0].function, [v for v in values if isinstance(v, (int, float, Decimal)) and math.isfinite(v)]
+    """docs/limits.md: a spread whose squares have no room fails.
+
+    SUM of whole numbers fails where the total does, not where Spark's order does.
+    """
+    function, numbers = query.aggregates[0].function, [
+        v for v in values if isinstance(v, (int, float, Decimal)) and math.isfinite(v)
+    ]
     if ours == "fails" and function.startswith(("stddev", "var")):
         return max(map(abs, numbers), default=0) >= (2**60 if isinstance(numbers[0], int) else 1e150)
     exact = sum((Fraction(v) for v in numbers), Fraction(0))
-    return judged == "fails" and function == "sum" and isinstance(ours, (int, Decimal)) and abs(Fraction(ours) - exact) <= 1
+    return judged == "fails" and function == "sum" and isinstance(ours,
+                                                                  (int, Decimal)) and abs(Fraction(ours) - exact) <= 1
 
 
 def _plans(query: Query) -> list[Plan]:
@@ -106,7 +117,8 @@ def _type(spark: Any, text: str) -> str:
 def _judged(spark: Any, text: str, sets: range) -> dict[int, object]:
     """Spark's values by set; where the statement fails, of each half by itself."""
     try:
-        rows = spark.sql(f"SELECT g, {text} AS r FROM sets WHERE g BETWEEN {sets[0]} AND {sets[-1]} GROUP BY g").toArrow()
+        rows = spark.sql(
+            f"SELECT g, {text} AS r FROM sets WHERE g BETWEEN {sets[0]} AND {sets[-1]} GROUP BY g").toArrow()
     except Exception:      # whatever a value brings about
         if len(sets) == 1:
             return {sets[0]: "fails"}
@@ -117,7 +129,8 @@ def _judged(spark: Any, text: str, sets: range) -> dict[int, object]:
 
 def _numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Days and instants as whole numbers."""
-    return column.cast(pa.int32() if pa.types.is_date32(column.type) else pa.int64()) if pa.types.is_temporal(column.type) else column
+    return column.cast(pa.int32() if pa.types.is_date32(column.type) else pa.int64()) if pa.types.is_temporal(
+        column.type) else column
 
 
 def _answered(query: Query, plan: Plan, folder: Folder, sets: range) -> dict[int, object]:
@@ -139,7 +152,8 @@ def _verified(query: Query, kind: str, rows: pa.Table, sets: range) -> dict[int,
     known = {"t": Table({"ts": "timestamp", "g": "int", "x": str(TYPES[kind])}, "ts")}
     while len(found) < len(sets):
         try:
-            answers = recompute(query.text, {"t": rows}, known, BATCH, [(n + 1) * BATCH for n in sets[len(found):]], session=connection())
+            answers = recompute(query.text, {"t": rows}, known, BATCH, [(n + 1) * BATCH for n in sets[len(found):]],
+                                session=connection())
         except ForebayError as error:
             return {n: "refused" if error.code == "cannot-verify" else str(error) for n in sets}
         found |= {t // BATCH - 1: "fails" if isinstance(a, ForebayError) else _only(a) for t, a in answers.items()}

@@ -1,6 +1,8 @@
-"""What the judge asks: every function, operator and cast of the optimizer's tables over every type, and every form of a constant, as users write them.
+"""What the judge asks: every function, operator and cast of the optimizer's tables over every type, and every form of a
+constant, as users write them.
 
-A row that is added to those tables is asked, too. What the parser refuses is left out: a refused query is no wrong answer.
+A row that is added to those tables is asked, too. What the parser refuses is left out: a refused query is no wrong
+answer.
 """
 from __future__ import annotations
 
@@ -38,10 +40,19 @@ OTHERS = ("DATE '2000-02-29'", "DATE '2000-2-9'", "DATE '0001-01-01'", "DATE '99
           "CAST(NULL AS INT)", "CAST(NULL AS DECIMAL(3,3))", "CAST(NULL AS STRING)", "TRY_CAST('x' AS INT)",
           "TRY_CAST(NULL AS DATE)", "-NULL", "+NULL")
 # How each operator is written: {0}, {1}, {2} are its operands. A test holds these keys to those of OPERATORS.
-FORMS = {**{sign: "{0} " + sign + " {1}" for sign in ("+", "-", "*", "/", "DIV", "%", "=", "<>", "<", "<=", ">", ">=", "<=>", "AND", "OR", "||")},
-         "NOT": "NOT {0}", "NEGATE": "-{0}", "PLUS": "+{0}", "IS NULL": "{0} IS NULL",
-         "IN": "{0} IN ({1}, {2})", "LIKE": "{0} LIKE {1}",
-         "CASE": "CASE WHEN {2} IS NULL THEN {0} ELSE {1} END", "IF": "IF({0}, {1}, {2})"}
+FORMS = {
+    **{
+        sign: "{0} " + sign + " {1}"
+        for sign in ("+", "-", "*", "/", "DIV", "%", "=", "<>", "<", "<=", ">", ">=", "<=>", "AND", "OR", "||")
+    }, "NOT": "NOT {0}",
+    "NEGATE": "-{0}",
+    "PLUS": "+{0}",
+    "IS NULL": "{0} IS NULL",
+    "IN": "{0} IN ({1}, {2})",
+    "LIKE": "{0} LIKE {1}",
+    "CASE": "CASE WHEN {2} IS NULL THEN {0} ELSE {1} END",
+    "IF": "IF({0}, {1}, {2})"
+}
 MORE_FORMS = ("{0} IS NOT NULL", "{0} IS TRUE", "{0} IS NOT FALSE", "{0} IS DISTINCT FROM {1}",
               "{0} BETWEEN {1} AND {2}", "{0} NOT BETWEEN {1} AND {2}", "CASE {0} WHEN {1} THEN 1 ELSE 2 END",
               "{0} NOT IN ({1}, {2})", "-(-{0})", "{0} IN ({1})", "CASE WHEN {0} = {1} THEN 'a' END")
@@ -64,11 +75,13 @@ def candidates() -> Iterator[str]:
     yield from NUMBERS
     yield from (f"{number}{suffix}" for number in SUFFIXED for suffix in ("L", "S", "Y", "D", "F", "BD"))
     wholes = [f"{number}{suffix}" for number in ("5", "-5", "100") for suffix in ("", "L", "S", "Y", "BD")]
-    for whole, column, sign in itertools.product((*wholes, "CAST(5 AS INT)", "-(5)"), ("x_p10", "x_p38"), ("+", "*", "/", "%", "=")):
+    for whole, column, sign in itertools.product((*wholes, "CAST(5 AS INT)", "-(5)"), ("x_p10", "x_p38"),
+                                                 ("+", "*", "/", "%", "=")):
         yield f"{column} {sign} {whole}"
     yield from (*STRINGS, *OTHERS, *PRECEDENCE)
     yield from listed()
-    for word, value, target in itertools.product(("CAST", "TRY_CAST"), (*(f"x_{t}" for t in TYPES), *CONSTANTS), TARGETS):
+    for word, value, target in itertools.product(("CAST", "TRY_CAST"), (*(f"x_{t}" for t in TYPES), *CONSTANTS),
+                                                 TARGETS):
         yield f"{word}({value} AS {target})"
     for form in (*FORMS.values(), *MORE_FORMS):
         yield from (form.format(*operands) for operands in _operands(3 if "{2}" in form else 2 if "{1}" in form else 1))
@@ -78,8 +91,8 @@ def candidates() -> Iterator[str]:
 
 
 TRIPLES = (("1", "2"), ("-2", "9"), ("0", "NULL"), ("'b'", "'Z'"), ("7L", "1.5"), ("TRUE", "NULL"), ("y_i32", "0.5D"))
-MIXED = (("b", "i32", "i64"), ("b", "i8", "p5"), ("b", "s", "s"), ("b", "dt", "ts"), ("i8", "p20", "i64"), ("p5", "i64", "p20"),
-         ("f", "i32", "d"), ("ts", "dt", "ts"))
+MIXED = (("b", "i32", "i64"), ("b", "i8", "p5"), ("b", "s", "s"), ("b", "dt", "ts"), ("i8", "p20", "i64"),
+         ("p5", "i64", "p20"), ("f", "i32", "d"), ("ts", "dt", "ts"))
 
 
 def _operands(count: int) -> Iterator[tuple[str, ...]]:
@@ -98,7 +111,8 @@ def _operands(count: int) -> Iterator[tuple[str, ...]]:
 
 
 def _cycle(short: str) -> list[object]:
-    """As many values for each type, NULL among them, so that one table of rows crosses the values of any two columns."""
+    """As many values for each type, NULL among them, so that one table of rows crosses the values of any two columns.
+    """
     values = [*EDGES[short], None]
     return [values[i % len(values)] for i in range(WIDTH)]
 
@@ -109,13 +123,26 @@ WIDTH = max(map(len, EDGES.values())) + 1
 def rows() -> pa.Table:
     """x_, y_ and z_ columns of every type: each value of an x_ beside each of a y_."""
     count = range(WIDTH**2)
-    places = {"x": [i // WIDTH for i in count], "y": [i % WIDTH for i in count], "z": [(i * 7 + i // WIDTH) % WIDTH for i in count]}
+    places = {
+        "x": [i // WIDTH for i in count],
+        "y": [i % WIDTH for i in count],
+        "z": [(i * 7 + i // WIDTH) % WIDTH for i in count]
+    }
     return pa.table({f"{side}_{short}": pa.array(_cycle(short), arrow_type(kind)).take(pa.array(at))
                      for side, at in places.items() for short, kind in TYPES.items()})
 
 
 def arrow_type(kind: Type) -> pa.DataType:
-    plain = {"tinyint": pa.int8(), "smallint": pa.int16(), "int": pa.int32(), "bigint": pa.int64(), "float": pa.float32(),
-             "double": pa.float64(), "string": pa.string(), "boolean": pa.bool_(), "date": pa.date32(),
-             "timestamp": pa.timestamp("us", "UTC")}
+    plain = {
+        "tinyint": pa.int8(),
+        "smallint": pa.int16(),
+        "int": pa.int32(),
+        "bigint": pa.int64(),
+        "float": pa.float32(),
+        "double": pa.float64(),
+        "string": pa.string(),
+        "boolean": pa.bool_(),
+        "date": pa.date32(),
+        "timestamp": pa.timestamp("us", "UTC")
+    }
     return pa.decimal128(kind.precision, kind.scale) if kind.name == "decimal" else plain[kind.name]

@@ -1,4 +1,7 @@
-"""Rows of a few streams in the kernel, sampled pane by pane by the statements that tasks run; and the same questions answered exactly by plain SQL."""
+"""Rows of a few streams in the kernel, sampled pane by pane by the statements that tasks run.
+
+And the same questions answered exactly by plain SQL.
+"""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
@@ -23,21 +26,32 @@ BATCH = 10 * SECOND
 START = 1_767_225_600 * SECOND
 COLUMNS = (("ts", TIMESTAMP), ("k", BIGINT), ("g", BIGINT), ("x", BIGINT))
 CATALOG = Catalog(BATCH, tuple((name, "ts", COLUMNS) for name in "abcd"), (("names", (("k", BIGINT), ("g", BIGINT))),))
-FROM = {"a": "a [WINDOW 40 SECONDS]", "b": "b [WINDOW 40 SECONDS]", "c": "c [WINDOW 40 SECONDS]", "d": "d [WINDOW 40 SECONDS]", "names": "names"}
+FROM = {
+    "a": "a [WINDOW 40 SECONDS]",
+    "b": "b [WINDOW 40 SECONDS]",
+    "c": "c [WINDOW 40 SECONDS]",
+    "d": "d [WINDOW 40 SECONDS]",
+    "names": "names"
+}
 
 
 def joined(names: str, where: str = "TRUE") -> Query:
     """COUNT(*) of the inputs' equi-join on k, by a.g."""
     inputs = names.split()
     equal = " AND ".join(f"{inputs[0]}.k = {n}.k" for n in inputs[1:]) or "TRUE"
-    return parse(f"SELECT a.g, COUNT(*) AS n FROM {', '.join(FROM[n] for n in inputs)} WHERE {equal} AND {where} GROUP BY a.g", CATALOG)
+    return parse(
+        f"SELECT a.g, COUNT(*) AS n FROM {', '.join(FROM[n] for n in inputs)} WHERE {equal} AND {where} GROUP BY a.g",
+        CATALOG)
 
 
 def pane(number: int, keys: Iterable[int], groups: Iterable[int]) -> pa.Table:
     """Rows that came with boundary `number` (from 1)."""
     k, g = numpy.asarray(keys, numpy.int64), numpy.asarray(groups, numpy.int64)
     at = START + (number - 1) * BATCH + numpy.arange(len(k)) % BATCH
-    instants = [pa.array(v, pa.int64()).cast(pa.timestamp("us", "UTC")) for v in (at, numpy.full(len(k), START + number * BATCH))]
+    instants = [
+        pa.array(v, pa.int64()).cast(pa.timestamp("us", "UTC"))
+        for v in (at, numpy.full(len(k), START + number * BATCH))
+    ]
     return pa.table({"ts": instants[0], "k": k, "g": g, "x": (k * 7 + g) % 100, "_boundary": instants[1]})
 
 
@@ -66,10 +80,13 @@ class Rows:
         return InputSample(**{**vars(found), "version": None if low.window(i) else 1, "window": float(found.rows)})
 
     def pairs(self, names: str) -> float:
-        """COUNT(*) of the equi-join on k, from each table's counts by k: joined row by row, skewed ones would be billions."""
+        """COUNT(*) of the equi-join on k, from each table's counts by k: joined row by row, skewed ones would be
+        billions.
+        """
         counts = [f"(SELECT k, count(*) AS n FROM {name} GROUP BY k) AS {name}" for name in names.split()]
         source = " JOIN ".join([counts[0], *(f"{c} USING (k)" for c in counts[1:])])
-        return float(self.exact(f"SELECT sum(CAST(1 AS HUGEINT) * {' * '.join(f'{n}.n' for n in names.split())}) FROM {source}"))
+        return float(
+            self.exact(f"SELECT sum(CAST(1 AS HUGEINT) * {' * '.join(f'{n}.n' for n in names.split())}) FROM {source}"))
 
     def exact(self, sql: str) -> Any:
         return self.con.execute(sql).fetchall()[0][0]

@@ -52,13 +52,15 @@ def test_nothing_leaves_a_landmark_window_and_merging_makes_its_partials_one_set
 
 
 def test_a_relation_does_not_flow() -> None:
-    known = Observed((InputObserved(10, 600, combinations=40), InputObserved(0, 30, combinations=30)), two().classes, 10)
+    known = Observed((InputObserved(10, 600, combinations=40), InputObserved(0, 30, combinations=30)),
+                     two().classes, 10)
     found = sizes(query("relation"), known).flows[1]
     assert (found.came, found.left, found.set, found.panes) == (0, 0, distinct(30, 30), 1)
 
 
 def test_a_length_that_every_does_not_divide_has_two_ends_a_boundary() -> None:
-    text = "SELECT COUNT(*) AS n FROM views AS v [WINDOW 25 SECONDS], clicks AS c [WINDOW 25 SECONDS] WHERE v.user = c.user"
+    text = ("SELECT COUNT(*) AS n FROM views AS v [WINDOW 25 SECONDS], clicks AS c [WINDOW 25 SECONDS] WHERE v.user = "
+            "c.user")
     known = two()
     even, odd = (sizes(query(text.replace("25", length)), known).flows[1].pane for length in ("20", "25"))
     assert even == pytest.approx(distinct(100, 50)) and odd == pytest.approx(2 * distinct(100, 25))

@@ -19,8 +19,8 @@ from tests.optimizer.test_explain import case
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name,plan", [
-    ("two-streams", "EAP11 recompute"), ("two-streams", "EAP10 retract"), ("extremes", "EAP11 running"), ("extremes", "EAP01 expire")])
+@pytest.mark.parametrize("name,plan", [("two-streams", "EAP11 recompute"), ("two-streams", "EAP10 retract"),
+                                       ("extremes", "EAP11 running"), ("extremes", "EAP01 expire")])
 def test_answers_after_compaction_are_the_same(name: str, plan: str) -> None:
     asked = case(name)
     parsed, choice, previous, got, merged = query_of(asked), Random(plan), BEGINNING, {}, 0
@@ -48,12 +48,16 @@ def test_extremes_that_can_never_be_one_again_are_left_out() -> None:
     low, rnd, con = Lowering(shape(asked), named(asked, "EAP11 running"), narrow=False), Random(5), kernel.shared()
     columns = next(s for s in state_sets(low) if s.name == "extremes0").columns
     assert [c for c, _ in columns] == ["a0_0", "a0_1", columns[2][0], "_in", "_out"]
-    values = [(f"u{n % 2}", "p", rnd.choice([None, rnd.randrange(10**6)]), 0 if n < 190 else 5 * n, 1000 + n) for n in range(200)]
+    values = [(f"u{n % 2}", "p", rnd.choice([None, rnd.randrange(10 ** 6)]), 0 if n < 190 else 5 * n, 1000 + n)
+              for n in range(200)]
     listed = ", ".join(f"('{u}', '{p}', {'NULL' if v is None else v}, {i}, {o})" for u, p, v, i, o in values)
-    kept = con.execute(f"FROM ({merge_files(low, 'extremes0', f'(VALUES {listed}) AS q({chr(44).join(c for c, _ in columns)})', 900)})").fetchall()
+    kept = con.execute(
+        f"FROM ({merge_files(low, 'extremes0', f'(VALUES {listed}) AS q({chr(44).join(c for c, _ in columns)})', 900)})"
+    ).fetchall()
     con.close()
 
     def most(rows: list[tuple[str, str, int | None, int, int]], user: str, t: int) -> int | None:
         return max((v for u, _, v, i, o in rows if u == user and v is not None and i <= t <= o), default=None)
 
-    assert len(kept) < 60 and all(most(values, u, t) == most(kept, u, t) for u in ("u0", "u1") for t in range(900, 1210))
+    assert len(kept) < 60 and all(
+        most(values, u, t) == most(kept, u, t) for u in ("u0", "u1") for t in range(900, 1210))

@@ -1,4 +1,6 @@
-"""Amounts of work worked by hand from the statements that a plan runs, what parts divide, and that more rows are never less work."""
+"""Amounts of work worked by hand from the statements that a plan runs, what parts divide, and that more rows are never
+less work.
+"""
 from __future__ import annotations
 
 from dataclasses import replace
@@ -66,11 +68,14 @@ def test_commits_are_those_of_the_plans_state_and_the_result(plan: Plan) -> None
 
 
 @pytest.mark.parametrize("plan", [
-    pytest.param(c.plan, marks=pytest.mark.slow if n % 3 else (), id=c.plan.name) for n, c in enumerate(c for c in candidates(TWO) if not c.refused)])
+    pytest.param(c.plan, marks=pytest.mark.slow if n % 3 else (), id=c.plan.name)
+    for n, c in enumerate(c for c in candidates(TWO) if not c.refused)
+])
 @given(st.floats(1, 1e5), st.floats(1, 50), st.sampled_from((1, 3)))
 def test_more_rows_are_never_less_work(plan: Plan, rate: float, times: float, parts: int) -> None:
     less, more = (steady(TWO, plan, two(views=r), parts).total for r in (rate, rate * times))
-    assert all(more.get(kind, 0) >= amount * (1 - 1e-9) for kind, amount in less.items() if kind not in ("build", "fanned"))
+    assert all(
+        more.get(kind, 0) >= amount * (1 - 1e-9) for kind, amount in less.items() if kind not in ("build", "fanned"))
 
 
 def test_the_first_batch_reads_everything_and_no_state() -> None:
@@ -99,7 +104,8 @@ def test_partition_reads_all_files_everywhere_and_divides_the_rest() -> None:
 
 def test_shuffle_and_broadcast_send_rows() -> None:
     shuffled, sent = (of("EAP11 recompute", parts=4, exchange=e).nodes for e in ("shuffle", "broadcast"))
-    assert shuffled["Scan v"]["scan"] == 100 * 3 / 4 and shuffled["Scan v"]["exchange"] > 0 and shuffled["fixed"]["jobs"] == 1
+    assert shuffled["Scan v"]["scan"] == 100 * 3 / 4 and shuffled["Scan v"]["exchange"] > 0 and shuffled["fixed"][
+        "jobs"] == 1
     assert sent["fixed"]["jobs"] == 2 and "exchange" not in sent["Scan v"] and sent["Scan c"]["exchange"] > 0
 
 

@@ -22,10 +22,15 @@ WIDTHS = Widths(8, 12, 4)
 
 
 def test_times_by_hand() -> None:
-    """IC: 6+4 + 4/2 + 1·4/2 + 2·6/2 + 1·2 = 22. TC: 2·10 + 2 = 22, by a running total 1+2 + 2 = 5. PC: 10 + 2 + 0.5·4·3 + 0.5·6·4 = 30."""
-    assert (inclusion(W).total, counting(W).total, counting_by_total(W).total, pipelined(W, write=3).total) == (22, 22, 5, 30)
+    """IC: 6+4 + 4/2 + 1·4/2 + 2·6/2 + 1·2 = 22.
+
+    TC: 2·10 + 2 = 22, by a running total 1+2 + 2 = 5. PC: 10 + 2 + 0.5·4·3 + 0.5·6·4 = 30.
+    """
+    assert (inclusion(W).total, counting(W).total, counting_by_total(W).total, pipelined(
+        W, write=3).total) == (22, 22, 5, 30)
     assert inclusion(W, access=10).total == 220 and inclusion(W).of("joins of what expired") == 10
-    assert (inclusion(W).equation, counting(W).equation, inclusion(W).outside, counting(W).outside) == ("paper C, Eq. 3", "paper C, Eq. 6", (), ())
+    assert (inclusion(W).equation, counting(W).equation, inclusion(W).outside,
+            counting(W).outside) == ("paper C, Eq. 3", "paper C, Eq. 6", (), ())
     assert counting_by_total(W).outside and pipelined(W).outside
 
 
@@ -36,7 +41,8 @@ def test_an_arrival_in_the_other_stream_by_hand() -> None:
 
 def test_spaces_by_hand() -> None:
     """Windows 6·8 + 4·12 = 96; expired 8 + 24; counters 10·4; joined 0.5·24·20."""
-    assert (inclusion_space(W, WIDTHS).total, counting_space(W, WIDTHS).total, pipelined_space(W, WIDTHS).total) == (128, 136, 336)
+    assert (inclusion_space(W, WIDTHS).total, counting_space(W, WIDTHS).total, pipelined_space(
+        W, WIDTHS).total) == (128, 136, 336)
 
 
 def test_steady_windows_lose_as_many_as_come() -> None:
@@ -54,7 +60,10 @@ def test_space_is_linear_in_the_windows_but_for_the_pipeline() -> None:
 
 @pytest.mark.parametrize("seconds", (30, 60, 120))
 def test_counters_with_a_running_total_are_fastest_and_the_pipeline_slowest(seconds: float) -> None:
-    """With the naive sum, Eq. 6 exceeds Eq. 3 while few tuples expire at once; the measured order needs the running total."""
+    """With the naive sum, Eq.
+
+    6 exceeds Eq. 3 while few tuples expire at once; the measured order needs the running total.
+    """
     w = steady(100, 100, seconds, 100, 0.01)
     assert counting_by_total(w).total < inclusion(w).total < counting(w).total < pipelined(w).total
 
@@ -67,13 +76,16 @@ def test_where_many_expire_at_once_counting_beats_inclusion() -> None:
 @pytest.mark.parametrize("time", (inclusion, counting, counting_by_total, pipelined))
 def test_time_grows_with_the_windows(time: object) -> None:
     assert callable(time)
-    assert time(steady(100, 50, 60, 10, 0.01)).total > time(steady(100, 50, 30, 10, 0.01)).total > time(steady(50, 25, 30, 10, 0.01)).total
+    assert time(steady(100, 50, 60, 10, 0.01)).total > time(steady(100, 50, 30, 10, 0.01)).total > time(
+        steady(50, 25, 30, 10, 0.01)).total
 
 
 def test_bad_values_are_refused_by_name() -> None:
-    for make, said in ((lambda: Windows(-1, 2, 0, 0), "a of the windows is -1"), (lambda: Windows(1, 2, 0, 0, 0), "buckets of the windows is 0"),
-                       (lambda: Windows(1, 2, 0, 0, 1, 2), "selectivity of the windows is 2"), (lambda: Widths(8, -1), "b of the widths is -1"),
-                       (lambda: steady(-1, 1, 1), "rate_a of the windows is -1")):
+    for make, said in ((lambda: Windows(-1, 2, 0, 0), "a of the windows is -1"), (lambda: Windows(1, 2, 0, 0, 0),
+                                                                                  "buckets of the windows is 0"),
+                       (lambda: Windows(1, 2, 0, 0, 1, 2), "selectivity of the windows is 2"),
+                       (lambda: Widths(8, -1), "b of the widths is -1"), (lambda: steady(-1, 1, 1),
+                                                                          "rate_a of the windows is -1")):
         with pytest.raises(ForebayError) as refused:
             make()
         assert said in str(refused.value)

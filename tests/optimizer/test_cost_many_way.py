@@ -1,4 +1,7 @@
-"""Paper A's model for many streams: equal to the two-way equations, by hand for three, Figs. 8 and 9, and prices of plans with what lies outside."""
+"""Paper A's model for many streams: equal to the two-way equations, by hand for three, Figs.
+
+8 and 9, and prices of plans with what lies outside.
+"""
 from __future__ import annotations
 
 from dataclasses import replace
@@ -26,18 +29,21 @@ def test_two_streams_give_equations_1_to_12_exactly(setting: Setting) -> None:
 def test_three_streams_by_hand() -> None:
     """EAP101, hash: x = 3, 2, 1 and X/B = 3, 2, 1, P = 2, U = 20, Ug = 100, α/Bg = 1.
 
-    s1: 20 + 300 + (1·2 + 1·2·2) + 2·100 = 526, 2λ = 4;  s2: 20 + (1·2 + 1·3·2) + 3·100 = 328, 8;  s3: 20 + 100 + (2·2 + 2·3·2) + 6·100 = 736, 2.
+    s1: 20 + 300 + (1·2 + 1·2·2) + 2·100 = 526, 2λ = 4;  s2: 20 + (1·2 + 1·3·2) + 3·100 = 328, 8;  s3: 20 + 100 + (2·2 +
+    2·3·2) + 6·100 = 736, 2.
     """
     assert many_way(by_hand("hash", 3), (True, False, True)) == 4 * 526 + 8 * 328 + 2 * 736 == 6200
-    assert local_costs(by_hand("hash", 3), (True, False, True)) == (
-        ("Late aggregation", 4 * 200 + 8 * 300 + 2 * 600), ("Join", 4 * 6 + 8 * 8 + 2 * 16), ("AS s1", 1200), ("AS s3", 200),
-        ("Scan s1", 80), ("Scan s2", 160), ("Scan s3", 40))
+    assert local_costs(
+        by_hand("hash", 3),
+        (True, False, True)) == (("Late aggregation", 4 * 200 + 8 * 300 + 2 * 600), ("Join", 4 * 6 + 8 * 8 + 2 * 16),
+                                 ("AS s1", 1200), ("AS s3", 200), ("Scan s1", 80), ("Scan s2", 160), ("Scan s3", 40))
 
 
 def test_three_streams_late_by_hand() -> None:
     """Nested loop: x = 5, 2, 2 and X = 10, 6, 8, P = 1, U = 10; equal matches are probed in FROM order.
 
-    s1: 10 + (6 + 2·8) + 4·100 = 432, 2λ = 4;  s2: 10 + (8 + 2·10) + 10·100 = 1038, 8;  s3: 10 + (6 + 2·10) + 10·100 = 1036, 2.
+    s1: 10 + (6 + 2·8) + 4·100 = 432, 2λ = 4;  s2: 10 + (8 + 2·10) + 10·100 = 1038, 8;  s3: 10 + (6 + 2·10) + 10·100 =
+    1036, 2.
     """
     assert many_way(by_hand("nested loop", 3), (False,) * 3) == 4 * 432 + 8 * 1038 + 2 * 1036 == 12104
 
@@ -61,7 +67,10 @@ def test_ascending_matches_are_the_cheapest_order_among_sets_of_one_size(setting
 
 
 def test_ascending_matches_are_not_always_the_cheapest_order() -> None:
-    """s1 probes s2, then s3: 100 + 10·1000, where s3, then s2 is 1000 + 10·100; one tuple more in s2 swaps them: 1000 + 10·101."""
+    """s1 probes s2, then s3: 100 + 10·1000, where s3, then s2 is 1000 + 10·100.
+
+    One tuple more in s2 swaps them: 1000 + 10·101.
+    """
     looped = [paper("nested loop", (1, 0, 1, 1), (0, window, 1, 0.1), (0, 1000, 1, 0.01)) for window in (100, 101)]
     assert [dict(local_costs(s, (False,) * 3))["Join"] for s in looped] == [2 * 10100, 2 * 2010]
     assert dict(local_costs(looped[0], (False,) * 3, (0, 2, 1)))["Join"] == 2 * 2000
@@ -86,8 +95,10 @@ def test_inputs_may_be_renumbered(setting: Setting) -> None:
     """Where no two have equal matches, which FROM order would decide."""
     for plan in digits(3):
         if len({matches(s, d) for s, d in zip(setting.streams, plan)}) == 3:
-            found = {many_way(replace(setting, streams=tuple(setting.streams[i] for i in p), hashed=p.index(0)), tuple(plan[i] for i in p))
-                     for p in permutations(range(3))}
+            found = {
+                many_way(replace(setting, streams=tuple(setting.streams[i] for i in p), hashed=p.index(0)),
+                         tuple(plan[i] for i in p)) for p in permutations(range(3))
+            }
             assert len(found) == 1
 
 
@@ -98,9 +109,11 @@ def test_a_relation_does_no_work_of_its_own() -> None:
     assert parts["Scan s2"] == parts["AS s2"] == 0 and parts["Join"] == 2 * 2 * 1 * 2            # λ1·2·(α2/B2)·Ph
 
 
-def three(method: str, rate: float = 200, window: float = 300, groups: float = 20, selectivity: float = 0.1) -> dict[str, float]:
+def three(method: str, rate: float = 200, window: float = 300, groups: float = 20,
+          selectivity: float = 0.1) -> dict[str, float]:
     """Figs. 8, 9: one value of stream 1 varied."""
-    return costs(paper(method, (rate, window, groups, selectivity), (200, 300, 1, selectivity), (200, 300, 1, selectivity)))
+    return costs(
+        paper(method, (rate, window, groups, selectivity), (200, 300, 1, selectivity), (200, 300, 1, selectivity)))
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -123,7 +136,8 @@ def test_figures_8c_and_9c_all_are_linear_in_the_rate(method: str) -> None:
     slow, middle, fast = (three(method, rate=r) for r in (100, 350, 600))
     slope = {p: fast[p] - middle[p] for p in fast}
     assert all(0 < slope[p] == pytest.approx(middle[p] - slow[p]) for p in fast)
-    assert min(slope["000"], slope["100"]) > max(slope[p] for p in slope if p[1:] != "00")       # s1 probes windows only
+    # s1 probes windows only
+    assert min(slope["000"], slope["100"]) > max(slope[p] for p in slope if p[1:] != "00")
 
 
 def test_figures_8d_and_9d_selectivity() -> None:
@@ -146,13 +160,18 @@ def test_early_aggregation_gains_more_with_more_streams(method: str) -> None:
 def test_all_ways_of_keeping_have_one_price_and_say_what_is_outside() -> None:
     setting, asked = by_hand("hash"), query("two-streams")
     prices = {c.plan.name: price(c.plan, setting, asked) for c in candidates(asked)}
-    assert {n: p.total for n, p in prices.items() if n.startswith("EAP10")} == {f"EAP10 {k}": 4704 for k in ("recompute", "running", "retract", "expire")}
+    assert {
+        n: p.total for n, p in prices.items() if n.startswith("EAP10")
+    } == {
+        f"EAP10 {k}": 4704 for k in ("recompute", "running", "retract", "expire")
+    }
     assert {n for n, p in prices.items() if not p.outside} == {"LAP retract"}
     assert prices["LAP retract"].equation == "paper A, Eq. 9" and prices["EAP01 expire"].equation == "paper A, Eq. 11"
     assert price(candidates(asked)[0].plan, by_hand("nested loop")).equation == "paper A, Eq. 5"
 
 
-@pytest.mark.parametrize("name,reason", [("rows", "joined rows"), ("extremes", "MIN or MAX"), ("distinct", "no partial states")])
+@pytest.mark.parametrize("name,reason", [("rows", "joined rows"), ("extremes", "MIN or MAX"),
+                                         ("distinct", "no partial states")])
 def test_queries_that_the_equations_do_not_see(name: str, reason: str) -> None:
     found = price(Plan((False, False), "retract", (0, 1)), by_hand("hash"), query(name))
     assert found.total == 5136 and reason in " ".join(found.outside)
@@ -163,8 +182,10 @@ def test_extremes_of_landmark_windows_are_covered() -> None:
 
 
 def test_inputs_joined_on_different_attributes_are_outside() -> None:
-    text = "SELECT COUNT(*) AS n FROM views AS a [WINDOW 1 MINUTE], pages AS p, views AS c [WINDOW 1 MINUTE] WHERE a.user = c.user AND a.page = p.page"
-    assert "one join attribute" in price(Plan((False,) * 3, "retract", (0, 1, 2)), by_hand("hash", 3), query(text)).outside[0]
+    text = ("SELECT COUNT(*) AS n FROM views AS a [WINDOW 1 MINUTE], pages AS p, views AS c [WINDOW 1 MINUTE] WHERE "
+            "a.user = c.user AND a.page = p.page")
+    assert "one join attribute" in price(Plan((False,) * 3, "retract", (0, 1, 2)), by_hand("hash", 3),
+                                         query(text)).outside[0]
 
 
 def test_one_stream_and_windows_that_do_not_slide_are_outside() -> None:
@@ -172,7 +193,8 @@ def test_one_stream_and_windows_that_do_not_slide_are_outside() -> None:
     setting = by_hand("nested loop", 1)
     alone = price(Plan((True,), "running", (0,)), setting)
     assert alone.total == 1640 and "at least two streams" in alone.outside[1]
-    still = price(Plan((True,), "running", (0,)), replace(setting, streams=(replace(setting.streams[0], leaving=False),)))
+    still = price(Plan((True,), "running", (0,)), replace(setting, streams=(replace(setting.streams[0],
+                                                                                    leaving=False),)))
     assert still.total == 820 and "count once" in still.outside[2]
 
 

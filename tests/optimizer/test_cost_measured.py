@@ -10,7 +10,19 @@ import pytest
 
 from optimizer.cost.features import KINDS, steady
 from optimizer.cost.fitting import fit
-from optimizer.cost.measured import NAMES, SECONDS, Coefficients, Measurement, deviation, first_price, model, price, prior, read, seconds
+from optimizer.cost.measured import (
+    NAMES,
+    SECONDS,
+    Coefficients,
+    Measurement,
+    deviation,
+    first_price,
+    model,
+    price,
+    prior,
+    read,
+    seconds,
+)
 from optimizer.errors import ForebayError
 from optimizer.expression.types import BIGINT, STRING, TIMESTAMP
 from optimizer.papers.contract import ranked
@@ -29,7 +41,8 @@ P1 = parse("SELECT s1.g, COUNT(*) AS n, SUM(s1.a) AS x, SUM(s2.a) AS y, MIN(s2.a
 
 
 def p1(rate: float = 20_000, keys: float = 1_000, groups: float = 150) -> Observed:
-    inputs = (InputObserved(rate, 60 * rate, combinations=keys * groups), InputObserved(rate, 60 * rate, combinations=keys))
+    inputs = (InputObserved(rate, 60 * rate,
+                            combinations=keys * groups), InputObserved(rate, 60 * rate, combinations=keys))
     return Observed(inputs, (ClassObserved(keys),), 5, groups)
 
 
@@ -78,7 +91,10 @@ def simulated(true: dict[str, float], count: int, noise: float) -> list[Measurem
 
 
 def test_fit_recovers_known_costs() -> None:
-    true = {k: SECONDS[k] * f for k, f in (("scan", 3.0), ("group", 0.4), ("pairs", 1.7), ("statements", 0.9), ("state_write", 2.2))}
+    true = {
+        k: SECONDS[k] * f
+        for k, f in (("scan", 3.0), ("group", 0.4), ("pairs", 1.7), ("statements", 0.9), ("state_write", 2.2))
+    }
     found = fit(prior(), simulated(true, 400, 0.1), forgetting=0.0)
     for kind, cost in true.items():
         assert found[kind] == pytest.approx(cost, rel=0.1)
@@ -144,9 +160,17 @@ def test_coefficients_survive_json() -> None:
     assert read(json.loads(json.dumps(found.document()))) == found
 
 
-DAMAGES: list[tuple[str, Any]] = [("seconds", None), ("seconds", {**SECONDS, "scan": -1}), ("seconds", {**SECONDS, "scan": "fast"}),
-                                  ("seconds", {**SECONDS, "x": 1}), ("seconds", {"scan": 1}), ("covariance", [[1.0]]), ("covariance", "x"),
-                                  ("seconds", {**SECONDS, "scan": float("nan")})]
+DAMAGES: list[tuple[str, Any]] = [("seconds", None), ("seconds", {
+    **SECONDS, "scan": -1
+}), ("seconds", {
+    **SECONDS, "scan": "fast"
+}), ("seconds", {
+    **SECONDS, "x": 1
+}), ("seconds", {
+    "scan": 1
+}), ("covariance", [[1.0]]), ("covariance", "x"), ("seconds", {
+    **SECONDS, "scan": float("nan")
+})]
 
 
 @pytest.mark.parametrize(("key", "value"), DAMAGES)
@@ -165,4 +189,5 @@ def test_unknown_unit_costs_and_wrong_lengths_are_refused() -> None:
 
 def test_statistics_and_query_must_fit() -> None:
     with pytest.raises(ForebayError, match="statistics of 1 inputs"):
-        price(query("two-streams"), named(query("two-streams"), "LAP recompute"), replace(two(), inputs=two().inputs[:1]), prior())
+        price(query("two-streams"), named(query("two-streams"), "LAP recompute"),
+              replace(two(), inputs=two().inputs[:1]), prior())

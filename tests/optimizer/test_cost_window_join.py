@@ -1,4 +1,7 @@
-"""Paper B's equations 1 and 2 and what invalidation leaves stale: by hand, and against what the paper says of Figs. 4 to 8."""
+"""Paper B's equations 1 and 2 and what invalidation leaves stale: by hand, and against what the paper says of Figs.
+
+4 to 8.
+"""
 from __future__ import annotations
 
 from dataclasses import replace
@@ -9,7 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optimizer.errors import ForebayError
-from optimizer.papers.window_join import STRATEGIES, Buffer, Steps, half, invalidating_join, occupancy, stale, useful_buckets, window_join
+from optimizer.papers.window_join import (
+    STRATEGIES,
+    Buffer,
+    Steps,
+    half,
+    invalidating_join,
+    occupancy,
+    stale,
+    useful_buckets,
+    window_join,
+)
 
 A, B = Buffer("a", Fraction(2), Fraction(3)), Buffer("b", Fraction(5), Fraction(4))
 STEPS = Steps(1, 10, 100)
@@ -37,7 +50,10 @@ def test_hash_by_hand() -> None:
 
 
 def test_half_costs_by_hand() -> None:
-    """a: 5·1 + 2·(4·5·100 + 10) = 4025; b: 2·1 + 5·(3·2·100 + 10) = 3052. Twice either is not Eq. 1's 7077, their sum is."""
+    """a: 5·1 + 2·(4·5·100 + 10) = 4025.
+
+    B: 2·1 + 5·(3·2·100 + 10) = 3052. Twice either is not Eq. 1's 7077, their sum is.
+    """
     assert (half(A, B, STEPS), half(B, A, STEPS)) == (4025, 3052)
 
 
@@ -48,7 +64,9 @@ def test_the_halves_make_the_whole(a: Buffer, b: Buffer) -> None:
 
 @given(BUFFERS, BUFFERS)
 def test_cost_is_linear_in_one_rate_and_never_falls_with_a_window(a: Buffer, b: Buffer) -> None:
-    """Section 3.1: "holding one of the input rates fixed, the cost depends linearly on the input rate of the second stream"."""
+    """Section 3.1: "holding one of the input rates fixed, the cost depends linearly on the input rate of the second
+    stream".
+    """
     at = [window_join(replace(a, rate=k * a.rate), b, STEPS).total for k in (1, 2, 3)]
     assert at[1] - at[0] == at[2] - at[1] > 0
     assert window_join(replace(a, seconds=2 * a.seconds), b, STEPS).total > at[0]
@@ -57,10 +75,11 @@ def test_cost_is_linear_in_one_rate_and_never_falls_with_a_window(a: Buffer, b: 
     assert both.of("scan") == 4 * once.of("scan") and both.of("insert") == 2 * once.of("insert")
 
 
-# b is entered 5 times a second and probed by a 2 times, 5 buckets. One bucket is probed every 5/2 s and entered once a second: 5/2 stale;
-# with inserts it is cleared 7/5 times a second: 5/7; cleared at each of the 2 probes a second: 1/2; at each of the 7 arrivals: 1/7.
-@pytest.mark.parametrize("strategy,left", [("probe", Fraction(5, 2)), ("probe and insert", Fraction(5, 7)), ("all probed", Fraction(1, 2)),
-                                           ("optimal", Fraction(1, 7))])
+# b is entered 5 times a second and probed by a 2 times, 5 buckets. One bucket is probed every 5/2 s and entered once a
+# second: 5/2 stale; with inserts it is cleared 7/5 times a second: 5/7; cleared at each of the 2 probes a second: 1/2;
+# at each of the 7 arrivals: 1/7.
+@pytest.mark.parametrize("strategy,left", [("probe", Fraction(5, 2)), ("probe and insert", Fraction(5, 7)),
+                                           ("all probed", Fraction(1, 2)), ("optimal", Fraction(1, 7))])
 def test_stale_tuples_by_hand(strategy: str, left: Fraction) -> None:
     a, b = hashed(5)
     assert stale(b, a, strategy) == left
@@ -75,11 +94,13 @@ def test_the_printed_stale_counts_know_no_buckets(own: Buffer, other: Buffer) ->
 
 def test_without_probes_stale_tuples_gather_for_ever() -> None:
     silent = replace(A, rate=0)
-    assert stale(B, silent, "probe") == float("inf") and stale(B, silent, "probe and insert") == 1 and stale(silent, B, "probe") == 0
+    assert stale(B, silent, "probe") == float("inf") and stale(B, silent, "probe and insert") == 1 and stale(
+        silent, B, "probe") == 0
     assert stale(silent, silent, "optimal") == 0
 
 
-@pytest.mark.parametrize("strategy,looks", [("probe", 7), ("probe and insert", 14), ("all probed", 35), ("optimal", 70)])
+@pytest.mark.parametrize("strategy,looks", [("probe", 7), ("probe and insert", 14), ("all probed", 35),
+                                            ("optimal", 70)])
 def test_looks_by_hand(strategy: str, looks: int) -> None:
     """7 arrivals a second look at 1, 2, 5 or 10 buckets, 100 each."""
     found = invalidating_join(*hashed(5), STEPS, strategy)
@@ -103,19 +124,22 @@ def test_figures_5_and_6_cost_falls_with_buckets_until_the_distinct_join_values(
 
 def test_figure_7_clearing_all_buckets_costs_far_more() -> None:
     cost = {s: invalidating_join(*equal(100), Steps(), s).total for s in STRATEGIES}
-    assert cost["probe"] < cost["probe and insert"] < 1.1 * cost["probe"] and 3 * cost["probe"] < cost["all probed"] < cost["optimal"]
+    assert cost["probe"] < cost["probe and insert"] < 1.1 * cost["probe"] and 3 * cost["probe"] < cost[
+        "all probed"] < cost["optimal"]
 
 
 def test_figure_8_only_probe_time_invalidation_holds_far_more() -> None:
     slow, fast = Buffer("a", 1, 30, 100), Buffer("b", 100, 30, 100)
     held = {s: occupancy(fast, slow, s) for s in STRATEGIES}
-    assert held["optimal"] < held["probe and insert"] < 1.05 * held["optimal"] and held["all probed"] < 1.05 * held["optimal"]
+    assert held["optimal"] < held["probe and insert"] < 1.05 * held["optimal"] and held[
+        "all probed"] < 1.05 * held["optimal"]
     assert held["probe"] > 4 * held["optimal"]
 
 
 def test_bad_values_are_refused_by_name() -> None:
-    for make, said in ((lambda: Buffer("a", -1, 3), "rate of stream a is -1"), (lambda: Buffer("a", 1, 3, 0), "buckets of stream a is 0"),
-                       (lambda: Steps(scan=-1), "scan of the steps is -1"),
+    for make, said in ((lambda: Buffer("a", -1, 3), "rate of stream a is -1"),
+                       (lambda: Buffer("a", 1, 3, 0), "buckets of stream a is 0"), (lambda: Steps(scan=-1),
+                                                                                    "scan of the steps is -1"),
                        (lambda: stale(A, B, "never"), "invalidation is 'never'; expected probe, probe and insert"),
                        (lambda: useful_buckets(5, 0), "distinct of the buffer is 0")):
         with pytest.raises(ForebayError) as refused:

@@ -1,4 +1,6 @@
-"""Paper D's windows: its worked examples to the digit, then laws that hold for any set, and choices of factor windows beside those of trying everything."""
+"""Paper D's windows: its worked examples to the digit, then laws that hold for any set, and choices of factor windows
+beside those of trying everything.
+"""
 from __future__ import annotations
 
 import itertools
@@ -10,9 +12,30 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from optimizer.coverage.algebra import ALONE, COVERED, PARTITIONED, SPANNED, SUBTRACTED, TILED, CoverRelation, Window, covers, multiplier, partitions, relation
+from optimizer.coverage.algebra import (
+    ALONE,
+    COVERED,
+    PARTITIONED,
+    SPANNED,
+    SUBTRACTED,
+    TILED,
+    CoverRelation,
+    Window,
+    covers,
+    multiplier,
+    partitions,
+    relation,
+)
 from optimizer.coverage.candidates import candidates
-from optimizer.coverage.factors import benefit, best_factor, covering_candidates, divisors, helps, tumbling_candidates, with_factors
+from optimizer.coverage.factors import (
+    benefit,
+    best_factor,
+    covering_candidates,
+    divisors,
+    helps,
+    tumbling_candidates,
+    with_factors,
+)
 from optimizer.coverage.generate import random_set, sequential_set
 from optimizer.coverage.graph import Graph, Prices, as_written, cheapest, prices
 from optimizer.coverage.search import best, heuristic, pruned
@@ -32,7 +55,8 @@ def instances(window: Window, until: int) -> list[tuple[int, int]]:
 
 
 windows = st.integers(1, 12).flatmap(lambda s: st.integers(s, 36).map(lambda r: Window(r, s)))
-regular = st.tuples(st.integers(1, 4), st.integers(1, 12)).map(lambda p: Window(p[0] * p[1], p[1]))       # the slide divides the range, as the paper assumes
+# the slide divides the range, as the paper assumes
+regular = st.tuples(st.integers(1, 4), st.integers(1, 12)).map(lambda p: Window(p[0] * p[1], p[1]))
 sets = st.sets(regular, min_size=1, max_size=5)
 
 
@@ -79,7 +103,9 @@ def test_sets_without_overlap_cannot_be_improved() -> None:
 
 
 def test_a_factor_window_for_some_of_the_readers() -> None:
-    """What the paper's generator misses, as W(15, 15) in its footnote 3: 30 does not divide 100, but serves the other two."""
+    """What the paper's generator misses, as W(15, 15) in its footnote 3: 30 does not divide 100, but serves the other
+    two.
+    """
     given_ = tumbling(60, 90, 100)
     price = prices(given_, PARTITIONED)
     found = best(given_, price)
@@ -96,7 +122,8 @@ def test_several_factor_windows_below_one_node() -> None:
 
 
 def test_what_relations_suffice() -> None:
-    assert [relation(f) for f in ("min", "MAX", "sum", "STDDEV", "median")] == [COVERED, COVERED, PARTITIONED, PARTITIONED, ALONE]
+    assert [relation(f) for f in ("min", "MAX", "sum", "STDDEV", "median")
+            ] == [COVERED, COVERED, PARTITIONED, PARTITIONED, ALONE]
     with pytest.raises(ForebayError, match="they are SUM"):
         relation("FIRST")
 
@@ -114,7 +141,8 @@ def test_a_gap_between_instances_is_refused() -> None:
 
 def test_a_graph_reads_only_what_makes_a_window() -> None:
     with pytest.raises(ValueError, match="does not make"):
-        Graph(((Window(10, 10), None), (Window(15, 15), Window(10, 10))), frozenset(), prices(tumbling(10, 15), PARTITIONED))
+        Graph(((Window(10, 10), None), (Window(15, 15), Window(10, 10))), frozenset(),
+              prices(tumbling(10, 15), PARTITIONED))
 
 
 @given(windows, windows)
@@ -144,7 +172,8 @@ def test_tiles_lie_end_to_end_and_spans_leave_no_gap(fine: Window, coarse: Windo
     tiles, span = TILED.reads(coarse, fine), SPANNED.reads(coarse, fine)
     for a, b in instances(coarse, 80):
         starts = {x for x, _ in instances(fine, 200)}
-        assert tiles is None or all(a + i * fine.range in starts for i in range(tiles)) and tiles * fine.range == coarse.range
+        assert tiles is None or all(a + i * fine.range in starts
+                                    for i in range(tiles)) and tiles * fine.range == coarse.range
         if span is not None:
             step = fine.range // fine.slide * fine.slide
             chosen = [min(a + i * step, b - fine.range) for i in range(span)]
@@ -159,17 +188,24 @@ def test_tiles_lie_end_to_end_and_spans_leave_no_gap(fine: Window, coarse: Windo
 def test_sharing_never_costs_more(given_: set[Window]) -> None:
     for found in (COVERED, PARTITIONED, TILED, SUBTRACTED, SPANNED):
         price = prices(given_, found, 3)
-        assert best(given_, price).graph.cost <= heuristic(given_, price).cost <= cheapest(given_, price).cost <= as_written(given_, price).cost
+        assert best(given_, price).graph.cost <= heuristic(given_, price).cost <= cheapest(
+            given_, price).cost <= as_written(given_, price).cost
         assert best(given_, price).graph.cost <= with_factors(given_, price).cost
 
 
-@given(st.sets(st.tuples(st.integers(1, 4), st.sampled_from((1, 2, 3, 4, 6, 8, 12))).map(lambda p: Window(p[0] * p[1], p[1])), min_size=1, max_size=3))
+@given(
+    st.sets(
+        st.tuples(st.integers(1, 4), st.sampled_from((1, 2, 3, 4, 6, 8, 12))).map(lambda p: Window(p[0] * p[1], p[1])),
+        min_size=1, max_size=3))
 @settings(max_examples=30, deadline=None)
 def test_the_search_is_as_good_as_trying_everything(given_: set[Window]) -> None:
     """Every set of at most two factor windows, of all lengths that there are; not only of the candidates."""
     longest = max(w.range for w in given_)
     price = prices(given_, PARTITIONED, 2)
-    possible = [Window(r, s) for r in range(1, longest + 1) for s in range(1, r + 1) if any(price.relation.reads(w, Window(r, s)) for w in given_)]
+    possible = [
+        Window(r, s) for r in range(1, longest + 1) for s in range(1, r + 1) if any(
+            price.relation.reads(w, Window(r, s)) for w in given_)
+    ]
     tried = min(_cost(given_, few, price) for n in range(3) for few in itertools.combinations(possible, n))
     found = best(given_, price, nodes=100_000)
     assert found.exact and found.graph.cost <= tried
@@ -179,7 +215,8 @@ MOST_TRIED = 9
 
 
 @given(sets, st.sampled_from((COVERED, PARTITIONED, TILED, SPANNED)), st.integers(1, 100))
-def test_what_is_called_exact_is_the_cheapest_of_all_choices_of_candidates(given_: set[Window], relation: CoverRelation, rate: int) -> None:
+def test_what_is_called_exact_is_the_cheapest_of_all_choices_of_candidates(given_: set[Window], relation: CoverRelation,
+                                                                           rate: int) -> None:
     """However many are chosen: the search leaves out only what its bound says cannot be cheaper."""
     price = prices(given_, relation, rate)
     possible = candidates(given_, relation.name) or []
@@ -211,7 +248,10 @@ def test_the_extreme_ranges_are_the_best(downstream: set[Window], rate: int) -> 
     """Algorithm 2 with every range gains no more than with the two that are made."""
     asked = sorted(downstream)
     price = prices(asked, COVERED, rate)
-    everything = [Window(r, s) for s in divisors(asked[0].slide) for r in range(s, asked[0].range, s) if all(covers(Window(r, s), w) for w in asked)]
+    everything = [
+        Window(r, s) for s in divisors(asked[0].slide) for r in range(s, asked[0].range, s) if all(
+            covers(Window(r, s), w) for w in asked)
+    ]
     made = covering_candidates(None, asked)
     gains = [benefit(f, None, asked, price) for f in everything if f != Window(1, 1)]
     assert max(gains, default=0) <= max((benefit(f, None, asked, price) for f in made), default=0) or max(gains) <= 0
@@ -222,7 +262,8 @@ def test_the_extreme_ranges_are_the_best(downstream: set[Window], rate: int) -> 
 def test_algorithm_6(size: int, is_tumbling: bool) -> None:
     for make in (random_set, sequential_set):
         made = make(size, is_tumbling, random.Random(size).choice)
-        assert len(made) == size and all(w.tumbling == is_tumbling and w.range == w.slide * (1 if is_tumbling else 2) for w in made)
+        assert len(made) == size and all(w.tumbling == is_tumbling and w.range == w.slide * (1 if is_tumbling else 2)
+                                         for w in made)
     assert len({max(sequential_set(size, True, lambda seeds: s)) for s in (2, 5, 10)}) == 3
 
 
@@ -233,7 +274,8 @@ def test_the_exact_search_beside_the_heuristic() -> None:
         given_ = random_set(10, True, rng.choice)
         price = prices(given_, PARTITIONED)
         found = best(given_, price)
-        costs.append((found.graph.cost, heuristic(given_, price).cost, pruned(given_, with_factors(given_, price)).cost))
+        costs.append((found.graph.cost, heuristic(given_, price).cost, pruned(given_, with_factors(given_,
+                                                                                                   price)).cost))
         exact += found.exact
     assert exact == 12 and all(a <= b <= c for a, b, c in costs) and any(a < c for a, _, c in costs)
 

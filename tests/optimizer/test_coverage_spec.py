@@ -16,10 +16,15 @@ def test_both_forms_are_read() -> None:
     assert parse("20/5,60 / 10,7/7") == (Window(20, 5), Window(60, 10), Window(7, 7))
 
 
-@pytest.mark.parametrize(("text", "said", "column"), [
-    ("", "a window is missing", 1), ("20,,30", "a window is missing", 4), ("20,x", "not a whole number", 4), ("20/,5", "a length is missing", 4),
-    ("20,1.5", "not a whole number", 4), ("0", "positive", 1), ("20,-5", "positive", 4), ("20/0", "positive", 4), ("5/6", "gaps", 1),
-    ("20,30, 20", "twice", 8), ("10,20/20,20", "twice", 10), ("1" + "0" * 40, "at most", 1), ("20/5/5", "not a whole number", 4)])
+@pytest.mark.parametrize(("text", "said", "column"), [("", "a window is missing", 1),
+                                                      ("20,,30", "a window is missing", 4),
+                                                      ("20,x", "not a whole number", 4),
+                                                      ("20/,5", "a length is missing", 4),
+                                                      ("20,1.5", "not a whole number", 4), ("0", "positive", 1),
+                                                      ("20,-5", "positive", 4), ("20/0", "positive", 4),
+                                                      ("5/6", "gaps", 1), ("20,30, 20", "twice", 8),
+                                                      ("10,20/20,20", "twice", 10), ("1" + "0" * 40, "at most", 1),
+                                                      ("20/5/5", "not a whole number", 4)])
 def test_refusals_say_where(text: str, said: str, column: int) -> None:
     with pytest.raises(ForebayError, match=said) as caught:
         parse(text)
@@ -54,7 +59,8 @@ def test_the_graphs_add_up() -> None:
 
 def test_costs_beyond_any_float_that_are_no_whole_numbers() -> None:
     """The slide of the last does not divide the period, which has more than 308 digits."""
-    said = json.loads(json.dumps(described(parse(",".join(map(str, [*(10**12 - k for k in range(1, 60, 2)), "1013/1009"]))))))
+    said = json.loads(
+        json.dumps(described(parse(",".join(map(str, [*(10 ** 12 - k for k in range(1, 60, 2)), "1013/1009"]))))))
     assert said["R"] > 10**308 and isinstance(said["cost"]["original"], int) and said["cost"]["original"] > said["R"]
 
 

@@ -1,4 +1,5 @@
-"""When a better plan is worth a switch: saving against building, hysteresis, rest, and a switch that turns out wrong."""
+"""When a better plan is worth a switch: saving against building, hysteresis, rest, and a switch that turns out wrong.
+"""
 from __future__ import annotations
 
 from dataclasses import replace
@@ -31,14 +32,17 @@ def test_a_refused_plan_is_never_chosen() -> None:
     assert chosen((prices(1.0, 0.1)[0], cheap), Past()).plan == LAP
 
 
-@pytest.mark.parametrize("early,building,switches", [
-    (0.5, 0.0, True),
-    (0.5, 29.9, True),                       # saves 0.5 s · 60 = 30 s
-    (0.5, 30.1, False),
-    (1.0 / DEFAULT.ratio + 0.001, 0.0, False),
-    (1.0 / DEFAULT.ratio - 0.001, 0.0, True),
-])
-def test_a_switch_saves_more_than_it_costs_and_more_than_the_ratio(early: float, building: float, switches: bool) -> None:
+@pytest.mark.parametrize(
+    "early,building,switches",
+    [
+        (0.5, 0.0, True),
+        (0.5, 29.9, True),  # saves 0.5 s · 60 = 30 s
+        (0.5, 30.1, False),
+        (1.0 / DEFAULT.ratio + 0.001, 0.0, False),
+        (1.0 / DEFAULT.ratio - 0.001, 0.0, True),
+    ])
+def test_a_switch_saves_more_than_it_costs_and_more_than_the_ratio(early: float, building: float,
+                                                                   switches: bool) -> None:
     decision = chosen(prices(1.0, early, building=building), Past(LAP, since=100))
     assert (decision.plan == EARLY) == switches and (decision.switched_from == LAP) == switches
 
@@ -63,15 +67,18 @@ def test_a_switch_that_is_measured_worse_is_undone_and_does_not_return() -> None
     undone = chosen(prices(1.0, 0.5), past)
     assert undone.plan == LAP and undone.switched_from == EARLY and undone.reason.startswith("undone")
     assert undone.corrections["EAP01 recompute"][0] == pytest.approx(4.0)      # 2 s measured, 0.5 s predicted
-    again = priced([Candidate(LAP), Candidate(EARLY)], lambda plan: next(p for p in prices(1.0, 0.5) if p.plan == plan), Past(corrections=undone.corrections))
+    again = priced([Candidate(LAP), Candidate(EARLY)], lambda plan: next(p for p in prices(1.0, 0.5) if p.plan == plan),
+                   Past(corrections=undone.corrections))
     assert chosen(again, Past(LAP, 50, corrections=undone.corrections)).plan == LAP
 
 
 @pytest.mark.parametrize("past", [
     Past(EARLY, DEFAULT.trial - 1, "LAP recompute", (2.0,), 1.0),              # too early to say
     Past(EARLY, DEFAULT.rest + 1, "LAP recompute", (2.0,), 1.0),               # too late: something else changed
-    Past(EARLY, 4, "LAP recompute", (1.1, 1.2), 1.0),                          # dear, but not dearer than the one before would be
-    Past(EARLY, 4, "LAP recompute", (2.0, 2.0), 2.0),                          # that one was measured at twice its price as well
+    # dear, but not dearer than the one before would be
+    Past(EARLY, 4, "LAP recompute", (1.1, 1.2), 1.0),
+    # that one was measured at twice its price as well
+    Past(EARLY, 4, "LAP recompute", (2.0, 2.0), 2.0),
     Past(EARLY, 4, "LAP recompute", (), 1.0)])
 def test_a_switch_stands_where_nothing_says_it_was_wrong(past: Past) -> None:
     assert chosen(prices(1.0, 0.5), past).plan == EARLY

@@ -1,4 +1,6 @@
-"""What is estimated from samples of a few hundred values stands beside exact counts by plain SQL, within bounds that the sample's size explains."""
+"""What is estimated from samples of a few hundred values stands beside exact counts by plain SQL, within bounds that
+the sample's size explains.
+"""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -18,7 +20,18 @@ from optimizer.query.shape import shape
 from optimizer.statistics.cardinality import sizes
 from optimizer.statistics.estimate import KEPT, alike, assumed, distinct_in, observed, population, recent
 from optimizer.statistics.figures import agreement, fanout, heaviest, inputs, overlap
-from optimizer.statistics.samples import COMBINATIONS, KEYS, SPACE, InputSample, Sample, Smallest, document, from_document, smallest, united
+from optimizer.statistics.samples import (
+    COMBINATIONS,
+    KEYS,
+    SPACE,
+    InputSample,
+    Sample,
+    Smallest,
+    document,
+    from_document,
+    smallest,
+    united,
+)
 from tests.optimizer.sampled import BATCH, START, Rows, joined, pane
 
 ROWS = 20_000
@@ -44,24 +57,35 @@ def near(estimate: float, exact: float, error: float) -> bool:
     return abs(estimate - exact) <= error * exact
 
 
-@pytest.mark.parametrize("keys, groups", [
-    (1_000, 1), *(pytest.param(k, g, marks=pytest.mark.slow) for k, g in ((10, 10), (1_000, 150), (100_000, 1), (100_000, 150)))])
+@pytest.mark.parametrize("keys, groups",
+                         [(1_000, 1), *(pytest.param(k, g, marks=pytest.mark.slow)
+                                        for k, g in ((10, 10), (1_000, 150), (100_000, 1), (100_000, 150)))])
 def test_combinations_of_a_window_follow_from_its_panes(keys: int, groups: int) -> None:
-    rows, query = Rows({"a": stream(1, uniform(keys), uniform(groups)), "b": stream(2, uniform(keys), uniform(1))}), joined("a b")
+    rows, query = Rows({
+        "a": stream(1, uniform(keys), uniform(groups)),
+        "b": stream(2, uniform(keys), uniform(1))
+    }), joined("a b")
     samples = [rows.sample(query, number) for number in range(PANES, 0, -1)]
     known = observed(shape(query), samples, BATCH)
     assert known is not None
     of = known.inputs[0].combinations
     exact = rows.exact("SELECT count(*) FROM (SELECT DISTINCT k, g FROM a)")
     assert near(-of * expm1(-PANES * ROWS / of), exact, 0.12)
-    assert near(inputs(query, replace(known, inputs=tuple(replace(i, rows=PANES * ROWS) for i in known.inputs)))[0]["combinations"], exact, 0.12)
+    assert near(
+        inputs(query, replace(known,
+                              inputs=tuple(replace(i, rows=PANES * ROWS) for i in known.inputs)))[0]["combinations"],
+        exact, 0.12)
     if keys * groups <= 1_000:
         assert near(of, keys * groups, 0.12)
 
 
 JOINS = {
-    "few keys": (uniform(100), uniform(100)), "many keys": (uniform(5_000), uniform(5_000)), "most keys once": (uniform(50_000), uniform(50_000)),
-    "skewed": (zipf(20_000, 1.0), zipf(20_000, 1.0)), "very skewed": (zipf(20_000, 1.5), zipf(20_000, 1.5)), "one skewed": (zipf(20_000, 1.2), uniform(20_000)),
+    "few keys": (uniform(100), uniform(100)),
+    "many keys": (uniform(5_000), uniform(5_000)),
+    "most keys once": (uniform(50_000), uniform(50_000)),
+    "skewed": (zipf(20_000, 1.0), zipf(20_000, 1.0)),
+    "very skewed": (zipf(20_000, 1.5), zipf(20_000, 1.5)),
+    "one skewed": (zipf(20_000, 1.2), uniform(20_000)),
     "half of the keys": (uniform(4_000), lambda rng, n: rng.integers(2_000, 6_000, n)),
 }
 SOON = ("very skewed",)      # what the fast set has
@@ -77,7 +101,8 @@ def test_a_join_of_two(name: str) -> None:
     assert near(fanout(known), rows.pairs("a b"), 0.25 if name == "most keys once" else 0.15)
     priced = sizes(query, known)
     assert priced.join([priced.raw(0), priced.raw(1)]) == pytest.approx(fanout(known))
-    both, any_ = (rows.exact(f"SELECT count(*) FROM (SELECT k FROM a {of} SELECT k FROM b)") for of in ("INTERSECT", "UNION"))
+    both, any_ = (rows.exact(f"SELECT count(*) FROM (SELECT k FROM a {of} SELECT k FROM b)")
+                  for of in ("INTERSECT", "UNION"))
     assert abs(overlap(known.classes[0]) - both / any_) < 0.1
     most = rows.exact(f"SELECT max(n) / {PANES * ROWS} FROM (SELECT count(*) AS n FROM a GROUP BY k)")
     assert name == "most keys once" or near(heaviest(known.classes[0], 0), most, 0.35)
@@ -97,7 +122,12 @@ def _in_turn(rows: Rows, query: Query) -> list[Sample]:
 def test_a_join_of_more(inputs: str) -> None:
     """Correlated: what is frequent on one is so on all."""
     tables = {name: stream(5 + i, zipf(2_000, 0.8), uniform(5), rows=5_000) for i, name in enumerate("abcd")}
-    rows = Rows({**tables, "names": pa.table({"k": pa.array(range(0, 2_000, 2), pa.int64()), "g": pa.array([1] * 1_000, pa.int64())})})
+    rows = Rows({
+        **tables, "names": pa.table({
+            "k": pa.array(range(0, 2_000, 2), pa.int64()),
+            "g": pa.array([1] * 1_000, pa.int64())
+        })
+    })
     query = joined(inputs)
     known = observed(shape(query), _in_turn(rows, query), BATCH)
     assert known is not None
@@ -109,7 +139,8 @@ def test_selections_and_rates_are_counted() -> None:
     query = joined("a b", "a.x < 30")
     known = observed(shape(query), [rows.sample(query, n) for n in (4, 3)], BATCH)
     assert known is not None
-    assert known.inputs[0].selectivity == pytest.approx(rows.exact("SELECT avg(CASE WHEN x < 30 THEN 1.0 ELSE 0.0 END) FROM a"), abs=0.01)
+    assert known.inputs[0].selectivity == pytest.approx(
+        rows.exact("SELECT avg(CASE WHEN x < 30 THEN 1.0 ELSE 0.0 END) FROM a"), abs=0.01)
     assert [round(i.rate) for i in known.inputs] == [2_000, 500]
     assert [round(i.rows) for i in known.inputs] == [80_000, 20_000]
     assert known.weight == 50_000
@@ -121,10 +152,15 @@ def test_samples_of_panes_together_are_the_sample_of_all() -> None:
     query = joined("a b")
     parts, whole = [rows.sample(query, n) for n in range(1, PANES + 1)], rows.sample(query, PANES, panes=PANES)
     for i in (0, 1):
-        assert _plain(united([p.inputs[i].combinations for p in parts], COMBINATIONS)) == _plain(whole.inputs[i].combinations)
+        assert _plain(united([p.inputs[i].combinations for p in parts],
+                             COMBINATIONS)) == _plain(whole.inputs[i].combinations)
         together = united([p.inputs[i].keys[0] for p in parts], KEYS)
         assert together.below == whole.inputs[i].keys[0].below
-        assert {h: n for h, (n, _) in together.counts.items()} == {h: n for h, (n, _) in whole.inputs[i].keys[0].counts.items()}
+        assert {
+            h: n for h, (n, _) in together.counts.items()
+        } == {
+            h: n for h, (n, _) in whole.inputs[i].keys[0].counts.items()
+        }
 
 
 def _plain(found: Smallest) -> tuple[int, dict[int, int]]:
@@ -143,7 +179,9 @@ def test_rows_beyond_the_limits_are_not_needed() -> None:
     assert (again.keys[0].below, again.keys[0].counts) == (mine.keys[0].below, mine.keys[0].counts)
     assert mine.keys[0].extra.items() <= again.keys[0].extra.items()
     assert (again.rows, again.passing) == (mine.rows, mine.passing)
-    short = rows.sample(query, 1, limits={0: Limits(mine.combinations.below // 2, ((0, mine.keys[0].below // 2),))}).inputs[0]
+    short = rows.sample(query, 1, limits={
+        0: Limits(mine.combinations.below // 2, ((0, mine.keys[0].below // 2),))
+    }).inputs[0]
     assert short.keys[0].below == mine.keys[0].below // 2 and short.keys[0].counts.items() < mine.keys[0].counts.items()
 
 
@@ -174,7 +212,8 @@ def test_population_is_never_less_than_what_was_seen(rows: int, share: float) ->
     assert population(rows, distinct) >= min(distinct, 1e12) * (1 - 1e-9)
 
 
-@given(st.dictionaries(st.integers(0, SPACE - 1), st.tuples(st.integers(1, 9), st.just(1)), max_size=40), st.integers(1, 10))
+@given(st.dictionaries(st.integers(0, SPACE - 1), st.tuples(st.integers(1, 9), st.just(1)), max_size=40),
+       st.integers(1, 10))
 def test_the_smallest_are_whole_below_their_limit(counts: dict[int, tuple[int, int]], most: int) -> None:
     found = smallest(counts, SPACE, most)
     assert found.counts == {h: c for h, c in counts.items() if h < found.below} and len(found.counts) <= most

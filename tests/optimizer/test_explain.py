@@ -21,8 +21,9 @@ from tests.optimizer.planning import BATCH, QUERIES, query
 from tests.streams import SECOND, Case
 
 GOLDENS = Path(__file__).resolve().parent.parent / "plans"
-CHOSEN = [("two-streams", "EAP01 recompute"), ("two-streams", "EAP11 running"), ("two-streams", "EAP10 retract"), ("extremes", "EAP11 running"),
-          ("extremes", "EAP01 expire"), ("relation", "EAP10 expire"), ("hopping", "EAP1 running"), ("landmark", "EAP11 retract"), ("across", "LAP expire"),
+CHOSEN = [("two-streams", "EAP01 recompute"), ("two-streams", "EAP11 running"), ("two-streams", "EAP10 retract"),
+          ("extremes", "EAP11 running"), ("extremes", "EAP01 expire"), ("relation", "EAP10 expire"),
+          ("hopping", "EAP1 running"), ("landmark", "EAP11 retract"), ("across", "LAP expire"),
           ("rows", "LAP recompute"), ("distinct", "LAP recompute")]
 
 
@@ -43,11 +44,26 @@ def case(name: str) -> Case:
         return (ts, *values, (ts // BATCH + 1 + choice.choice([0, 0, 0, 2])) * BATCH)
 
     users, pages = ["ann", "bob", None], ["a", "b", "x"]
-    views = [row(choice.choice(users), choice.choice(pages), choice.randrange(9), choice.randrange(9) / 4) for _ in range(60)]
+    views = [
+        row(choice.choice(users), choice.choice(pages), choice.randrange(9),
+            choice.randrange(9) / 4) for _ in range(60)
+    ]
     clicks = [row(choice.choice(users), choice.choice([None, Decimal("1.25"), Decimal("2.00")])) for _ in range(40)]
     columns = {"ts": "timestamp", "user": "string", "page": "string", "ms": "bigint", "score": "double"}
-    streams = {"views": ("ts", columns, views), "clicks": ("ts", {"ts": "timestamp", "user": "string", "amount": "decimal(10,2)"}, clicks)}
-    relations = {"pages": ({"page": "string", "section": "string"}, [(0, [("a", "news"), ("b", "news"), ("x", "sport")])])}
+    streams = {
+        "views": ("ts", columns, views),
+        "clicks": ("ts", {
+            "ts": "timestamp",
+            "user": "string",
+            "amount": "decimal(10,2)"
+        }, clicks)
+    }
+    relations = {
+        "pages": ({
+            "page": "string",
+            "section": "string"
+        }, [(0, [("a", "news"), ("b", "news"), ("x", "sport")])])
+    }
     return Case(BATCH, streams, relations, QUERIES[name], list(range(start + BATCH, start + 16 * BATCH, BATCH)), False)
 
 
@@ -71,8 +87,10 @@ def test_the_document_has_every_candidate(name: str) -> None:
     names = [c["plan"] for c in listed]
     assert names == [c.plan.name for c in candidates(asked)] and made["chosen"] in names
     assert all((c["predicted_s"] is None) == (c["refused"] is not None) == (c["paper_cost"] is None) for c in listed)
-    assert min(c["predicted_s"] for c in listed if c["refused"] is None) == next(c["predicted_s"] for c in listed if c["plan"] == made["chosen"])
-    assert set(made) == {"chosen", "why", "statistics", "tree", "sql", "candidates"} and str(made["tree"]).startswith(str(made["chosen"]))
+    assert min(c["predicted_s"] for c in listed if c["refused"] is None) == next(
+        c["predicted_s"] for c in listed if c["plan"] == made["chosen"])
+    assert set(made) == {"chosen", "why", "statistics", "tree", "sql", "candidates"} and str(made["tree"]).startswith(
+        str(made["chosen"]))
 
 
 @pytest.mark.parametrize("name", QUERIES)

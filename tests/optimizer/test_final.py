@@ -28,12 +28,14 @@ def rows(sql: str, partials: dict[str, Any], due: list[int]) -> list[tuple[Any, 
 
 def test_the_parts_of_a_group_are_merged_and_a_group_without_rows_is_none() -> None:
     partials = {"_t": [10, 10, 10, 10, 20], "g0": ["a", "a", "b", "b", "a"], "c": [2, 3, 2, -2, 1]}
-    assert rows(f"SELECT page, COUNT(*) AS n {WINDOW} GROUP BY page", partials, [10, 20]) == [(10, "a", 5), (20, "a", 1)]
+    assert rows(f"SELECT page, COUNT(*) AS n {WINDOW} GROUP BY page", partials, [10, 20]) == [(10, "a", 5),
+                                                                                              (20, "a", 1)]
 
 
 def test_having_sees_merged_values() -> None:
     partials = {"_t": [10, 10, 10], "g0": ["a", "a", "b"], "c": [2, 3, 4]}
-    assert rows(f"SELECT page, COUNT(*) AS n {WINDOW} GROUP BY page HAVING COUNT(*) > 4", partials, [10]) == [(10, "a", 5)]
+    assert rows(f"SELECT page, COUNT(*) AS n {WINDOW} GROUP BY page HAVING COUNT(*) > 4", partials,
+                [10]) == [(10, "a", 5)]
 
 
 def test_without_groups_each_boundary_has_a_row() -> None:
@@ -46,7 +48,8 @@ def test_a_spread_comes_from_exact_sums() -> None:
     values = [far + 1, far + 3]
     partials = {"_t": [10], "c": [2], "m0": [2], "m1": pa.array([Decimal(sum(values))], pa.decimal128(38, 0)),
                 "m2": pa.array([Decimal(sum(v * v for v in values))], pa.decimal128(38, 0))}
-    assert rows(f"SELECT VAR_POP(ms) AS v, STDDEV(ms) AS s {WINDOW}", partials, [10]) == [(10, 1.0, pytest.approx(2**0.5, rel=1e-15))]
+    assert rows(f"SELECT VAR_POP(ms) AS v, STDDEV(ms) AS s {WINDOW}", partials,
+                [10]) == [(10, 1.0, pytest.approx(2 ** 0.5, rel=1e-15))]
 
 
 def test_an_answer_with_a_marked_row_fails() -> None:

@@ -1,4 +1,6 @@
-"""Spark is the judge of types and values: every row of the optimizer's tables, over all types and their corner values, as written and in each of our forms."""
+"""Spark is the judge of types and values: every row of the optimizer's tables, over all types and their corner values,
+as written and in each of our forms.
+"""
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -25,7 +27,9 @@ DRAWN = 6       # parts that `make test` runs: a third of all would double its t
 def parts() -> list[Any]:
     """`make test` runs the parts that its seed says, `make long` the others."""
     drawn = {(seed() + k * PARTS // DRAWN) % PARTS for k in range(DRAWN)}
-    return [pytest.param(n, marks=[pytest.mark.spark, *([] if n in drawn else [pytest.mark.long])]) for n in range(PARTS)]
+    return [
+        pytest.param(n, marks=[pytest.mark.spark, *([] if n in drawn else [pytest.mark.long])]) for n in range(PARTS)
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -44,17 +48,24 @@ def test_types_and_values_are_those_of_spark(judge: Judge, part: int) -> None:
 @pytest.mark.spark
 def test_the_judge_sees_a_wrong_type_a_wrong_value_and_a_wrong_failure(judge: Judge) -> None:
     """Expressions beside others' trees."""
-    read = {c.text: c for c in (Case.of(t) for t in ("x_i32 + y_i32", "x_i64 + y_i64", "x_i32 * y_i32", "x_b AND y_b", "x_b OR y_b"))}
-    assert judge.judged([Case("x_i32 + y_i32", read["x_i64 + y_i64"].expr)]) == ["x_i32 + y_i32: bigint here, int in Spark"]
+    read = {
+        c.text: c
+        for c in (Case.of(t) for t in ("x_i32 + y_i32", "x_i64 + y_i64", "x_i32 * y_i32", "x_b AND y_b", "x_b OR y_b"))
+    }
+    assert judge.judged([Case("x_i32 + y_i32",
+                              read["x_i64 + y_i64"].expr)]) == ["x_i32 + y_i32: bigint here, int in Spark"]
     for text, other in (("x_i32 + y_i32", "x_i32 * y_i32"), ("x_b AND y_b", "x_b OR y_b")):
-        assert [w.split(":")[0] for w in judge.judged([Case(text, read[other].expr)])] == [f"{text} in Spark SQL", f"{text} in DuckDB"]
+        assert [w.split(":")[0] for w in judge.judged([Case(text, read[other].expr)])
+                ] == [f"{text} in Spark SQL", f"{text} in DuckDB"]
     assert judge.judged(list(read.values())) == [] and len(read) < SIZE
 
 
 def drawn_kinds() -> list[Any]:
     """A type takes half a minute: `make test` runs the one that its seed says."""
     drawn = list(TYPES)[seed() % len(TYPES)]
-    return [pytest.param(kind, marks=[pytest.mark.spark, *([] if kind == drawn else [pytest.mark.long])]) for kind in TYPES]
+    return [
+        pytest.param(kind, marks=[pytest.mark.spark, *([] if kind == drawn else [pytest.mark.long])]) for kind in TYPES
+    ]
 
 
 @pytest.mark.parametrize("kind", drawn_kinds())

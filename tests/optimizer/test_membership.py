@@ -16,7 +16,8 @@ from optimizer.query.shape import shape
 from tests.optimizer.planning import BATCH, query
 
 NOON = 1_800_000_000_000_000
-WINDOWS = ("1 MINUTE", "45 SECONDS", "1 MINUTE TUMBLING", "1 MINUTE SLIDE 20 SECONDS", "50 SECONDS SLIDE 30 SECONDS", "UNTIL NOW")
+WINDOWS = ("1 MINUTE", "45 SECONDS", "1 MINUTE TUMBLING", "1 MINUTE SLIDE 20 SECONDS", "50 SECONDS SLIDE 30 SECONDS",
+           "UNTIL NOW")
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +31,8 @@ def engine() -> Iterator[kernel.Connection]:
        stamp=st.integers(-200_000_000, 400_000_000))
 @example(WINDOWS[0], "", 3, 20_000_000)
 @example(WINDOWS[0], "", 3, 19_999_999)
-def test_sql_and_python_say_the_same_interval(engine: kernel.Connection, window: str, every: str, boundary: int, stamp: int) -> None:
+def test_sql_and_python_say_the_same_interval(engine: kernel.Connection, window: str, every: str, boundary: int,
+                                              stamp: int) -> None:
     asked = query(f"SELECT COUNT(*) AS n FROM views AS v [WINDOW {window}] {every}")
     low, declared = Lowering(shape(asked), named(asked, "EAP1 recompute")), asked.inputs[0].window
     assert declared is not None

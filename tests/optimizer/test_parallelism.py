@@ -15,7 +15,8 @@ def test_it_begins_with_one_task_and_says_so() -> None:
     assert first.parts == 1 and "1 task of 4" in (first.reason or "")
 
 
-@pytest.mark.parametrize("took, parts, wanted", [(4.5, 1, 2), (9.0, 1, 3), (100.0, 1, 4), (4.1, 2, 3), (4.1, 4, 4), (3.9, 1, 1)])
+@pytest.mark.parametrize("took, parts, wanted", [(4.5, 1, 2), (9.0, 1, 3), (100.0, 1, 4), (4.1, 2, 3), (4.1, 4, 4),
+                                                 (3.9, 1, 1)])
 def test_one_late_boundary_scales_out_as_far_as_it_needs(took: float, parts: int, wanted: int) -> None:
     found = parallelism(5, parts, [0.1, took], 4)
     assert found.parts == wanted and (found.reason is not None) == (wanted != parts)

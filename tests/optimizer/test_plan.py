@@ -26,7 +26,9 @@ def test_extremes_are_not_retracted_and_holistic_functions_have_one_plan() -> No
 
 
 def test_floating_sums_are_not_subtracted() -> None:
-    assert set(refused("SELECT SUM(score) AS s FROM views [WINDOW 1 MINUTE]")) == {"LAP retract", "EAP1 retract", "EAP1 running"}
+    assert set(refused("SELECT SUM(score) AS s FROM views [WINDOW 1 MINUTE]")) == {
+        "LAP retract", "EAP1 retract", "EAP1 running"
+    }
 
 
 @pytest.mark.parametrize("name", QUERIES)
@@ -36,7 +38,8 @@ def test_the_default_can_hold_the_query(name: str) -> None:
 
 
 def test_the_default_shrinks_inputs_without_a_grouping_attribute() -> None:
-    assert default(query("two-streams")).name == "EAP01 recompute" and default(query("hopping")).name == "EAP1 recompute"
+    assert default(query("two-streams")).name == "EAP01 recompute" and default(
+        query("hopping")).name == "EAP1 recompute"
 
 
 def test_a_plan_that_is_not_there_or_cannot_be_is_refused() -> None:
@@ -56,6 +59,7 @@ def test_plans_are_valid_or_are_not_made() -> None:
 
 
 def test_the_order_keeps_joined_inputs_together() -> None:
-    text = "SELECT COUNT(*) AS n FROM views AS a [WINDOW 1 MINUTE], pages AS p, views AS c [WINDOW 1 MINUTE] WHERE a.user = c.user AND a.page = p.page"
+    text = ("SELECT COUNT(*) AS n FROM views AS a [WINDOW 1 MINUTE], pages AS p, views AS c [WINDOW 1 MINUTE] WHERE "
+            "a.user = c.user AND a.page = p.page")
     assert connected_order(shape(query(text))) == (0, 1, 2)
     assert connected_order(shape(query(text.replace("AND a.page = p.page", "AND c.page = p.page")))) == (0, 2, 1)

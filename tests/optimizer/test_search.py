@@ -23,7 +23,8 @@ def chain(m: int) -> Query:
     """Self-joins on one key, of which one input brings the grouping attribute."""
     tables = ", ".join(f"views AS v{i} [WINDOW 1 MINUTE]" for i in range(m))
     links = " AND ".join(f"v0.user = v{i}.user" for i in range(1, m))
-    return parse(f"SELECT v0.page, COUNT(*) AS n FROM {tables}{' WHERE ' + links if links else ''} GROUP BY v0.page", CATALOG)
+    return parse(f"SELECT v0.page, COUNT(*) AS n FROM {tables}{' WHERE ' + links if links else ''} GROUP BY v0.page",
+                 CATALOG)
 
 
 def random_prices(seed: int) -> Callable[[Plan], float]:
@@ -37,7 +38,12 @@ def random_prices(seed: int) -> Callable[[Plan], float]:
 def test_it_is_the_least_of_all_names_and_forms(m: int, seed: int) -> None:
     query, price = chain(m), random_prices(seed)
     found = cheapest(query, price, lambda plan, members: float(len(members)), FORMS, refined=10**6)
-    everything = {c.plan.name: min(price(p) for p in every_form(query, c.plan, FORMS)) for c in candidates(query) if c.refused is None}
+    everything = {
+        c.plan.name: min(price(p)
+                         for p in every_form(query, c.plan, FORMS))
+        for c in candidates(query)
+        if c.refused is None
+    }
     assert {c.plan.name: price(c.plan) for c in found if c.refused is None} == everything
     assert [c.plan.name for c in found] == [c.plan.name for c in candidates(query)]
 
@@ -57,8 +63,10 @@ def test_the_order_is_the_best_of_all_orders(seed: int) -> None:
 
 
 def test_every_next_input_is_linked_to_one_before_it() -> None:
-    query = parse("SELECT COUNT(*) AS n FROM views AS a [WINDOW 1 MINUTE], clicks AS b [WINDOW 1 MINUTE], views AS c [WINDOW 1 MINUTE] "
-                  "WHERE a.user = b.user AND a.page = c.page", CATALOG)
+    query = parse(
+        "SELECT COUNT(*) AS n FROM views AS a [WINDOW 1 MINUTE], clicks AS b [WINDOW 1 MINUTE], views AS c [WINDOW 1 "
+        "MINUTE] "
+        "WHERE a.user = b.user AND a.page = c.page", CATALOG)
     sizes = {frozenset((0, 1)): 9.0, frozenset((0, 2)): 1.0}
     for find in (best_order, next_fewest):
         order = find(shape(query), lambda members: sizes.get(members, 5.0))
@@ -70,7 +78,9 @@ def test_many_inputs_are_searched_in_less_than_a_second() -> None:
     weights = [Random(3).random() for _ in range(12)]
 
     def price(plan: Plan) -> float:
-        return sum(w if early else 1 - w for w, early in zip(weights, plan.digits)) + ("recompute", "running", "retract", "expire").index(plan.keeping) / 10
+        return sum(w if early else 1 - w
+                   for w, early in zip(weights, plan.digits)) + ("recompute", "running", "retract", "expire").index(
+                       plan.keeping) / 10
 
     started = time.process_time()
     found = cheapest(query, price, lambda plan, members: float(len(members)))

@@ -22,7 +22,11 @@ def test_what_an_expression_across_inputs_reads_stays_for_the_join() -> None:
 
 
 def test_each_state_is_carried_once() -> None:
-    asked = shape(query("SELECT SUM(ms) AS a, AVG(ms) AS b, STDDEV(ms) AS c, COUNT(ms) AS d, COUNT(*) AS e FROM views [WINDOW 1 MINUTE]"))
+    asked = shape(
+        query(
+            "SELECT SUM(ms) AS a, AVG(ms) AS b, STDDEV(ms) AS c, COUNT(ms) AS d, COUNT(*) AS e FROM views [WINDOW 1 "
+            "MINUTE]"
+        ))
     assert [m.kind for m in asked.measures] == ["count", "sum", "square"]
 
 
@@ -39,8 +43,10 @@ def test_spreads_of_doubles_have_no_partial_states() -> None:
 
 
 def test_equalities_in_a_chain_are_one_class_and_its_common_key() -> None:
-    text = ("SELECT COUNT(*) AS n FROM views AS a [WINDOW 1 MINUTE], views AS b [WINDOW 1 MINUTE], clicks AS c [WINDOW 1 MINUTE] "
-            "WHERE a.user = b.user AND b.user = c.user")
+    text = (
+        "SELECT COUNT(*) AS n FROM views AS a [WINDOW 1 MINUTE], views AS b [WINDOW 1 MINUTE], clicks AS c [WINDOW 1 "
+        "MINUTE] "
+        "WHERE a.user = b.user AND b.user = c.user")
     asked = shape(query(text))
     assert len(asked.keys) == 1 and asked.common_key() == tuple(own[0] for own in asked.attributes)
     star = shape(query(text.replace("b.user = c.user", "b.page = c.user")))

@@ -10,7 +10,8 @@ from optimizer.sharing.marks import WORD, marks
 from optimizer.sharing.program import lowering, shared_program
 from tests.optimizer.planning import BATCH, query
 
-JOINED = "SELECT v.page, COUNT(*) AS n FROM views AS v [WINDOW 1 MINUTE], clicks AS c [WINDOW 40 SECONDS] WHERE v.user = c.user{more} GROUP BY v.page"
+JOINED = ("SELECT v.page, COUNT(*) AS n FROM views AS v [WINDOW 1 MINUTE], clicks AS c [WINDOW 40 SECONDS] WHERE "
+          "v.user = c.user{more} GROUP BY v.page")
 
 
 def asked(*selections: str) -> dict[str, Query]:
@@ -22,14 +23,21 @@ def grouped(*selections: str) -> Group:
 
 
 def test_aliases_and_orders_leave_no_trace() -> None:
-    one = query("SELECT a.page, a.user, COUNT(*) AS n, SUM(b.amount) AS s FROM views AS a [WINDOW 1 MINUTE], clicks AS b [WINDOW 40 SECONDS] "
-                "WHERE a.user = b.user AND a.ms < 5 AND b.amount > 1 GROUP BY a.page, a.user")
-    other = query("SELECT x.page, x.user, COUNT(*) AS n, SUM(y.amount) AS s FROM clicks AS y [WINDOW 40 SECONDS], views AS x [WINDOW 1 MINUTE] "
-                  "WHERE y.amount > 1 AND y.user = x.user AND x.ms < 5 GROUP BY x.user, x.page")
+    one = query(
+        "SELECT a.page, a.user, COUNT(*) AS n, SUM(b.amount) AS s FROM views AS a [WINDOW 1 MINUTE], clicks AS b "
+        "[WINDOW 40 SECONDS] "
+        "WHERE a.user = b.user AND a.ms < 5 AND b.amount > 1 GROUP BY a.page, a.user")
+    other = query(
+        "SELECT x.page, x.user, COUNT(*) AS n, SUM(y.amount) AS s FROM clicks AS y [WINDOW 40 SECONDS], views AS x "
+        "[WINDOW 1 MINUTE] "
+        "WHERE y.amount > 1 AND y.user = x.user AND x.ms < 5 GROUP BY x.user, x.page")
     assert one != other and normal(one) == normal(other)
 
 
-@pytest.mark.parametrize("other", ["v.user = c.user AND v.ms > c.amount GROUP BY v.page", "v.user = c.user GROUP BY v.user", "v.page = c.user GROUP BY v.page"])
+@pytest.mark.parametrize("other", [
+    "v.user = c.user AND v.ms > c.amount GROUP BY v.page", "v.user = c.user GROUP BY v.user",
+    "v.page = c.user GROUP BY v.page"
+])
 def test_another_join_or_grouping_is_another_form(other: str) -> None:
     text = f"SELECT COUNT(*) AS n FROM views AS v [WINDOW 1 MINUTE], clicks AS c [WINDOW 40 SECONDS] WHERE {other}"
     assert form(query(text)) != form(asked("")["q0"])
@@ -37,7 +45,8 @@ def test_another_join_or_grouping_is_another_form(other: str) -> None:
 
 def test_what_can_fail_is_shared_only_by_those_that_all_read_it() -> None:
     text = JOINED.format(more="{more}").replace("COUNT(*) AS n", "SUM({x}) AS n")
-    plain, fails, again = (query(text.format(x=x, more=more)) for x, more in (("v.ms", ""), ("10 % v.ms", ""), ("10 % v.ms", " AND c.amount > 3")))
+    plain, fails, again = (query(text.format(x=x, more=more))
+                           for x, more in (("v.ms", ""), ("10 % v.ms", ""), ("10 % v.ms", " AND c.amount > 3")))
     assert form(plain) != form(fails) == form(again)
 
 
@@ -53,7 +62,8 @@ def test_a_selection_that_can_fail_stays_alone() -> None:
 
 def test_equal_selections_are_one_choice_and_what_all_have_is_no_choice() -> None:
     made = grouped("v.ms < 5 AND c.amount > 1", "c.amount > 1 AND v.ms < 7", "v.ms < 5 AND c.amount > 1")
-    assert [len(c) for c in made.choices] == [1, 2] and len(made.common.selections) == 1        # clicks come first in normal form
+    # clicks come first in normal form
+    assert [len(c) for c in made.choices] == [1, 2] and len(made.common.selections) == 1
     assert made.classes == ((0, 0), (0, 1)) and dict(made.templates[0].members) == {"q0": 0, "q1": 1, "q2": 0}
 
 
@@ -71,9 +81,12 @@ def test_ranges_of_one_expression_are_one_number() -> None:
 
 
 def test_two_sided_ranges_and_equalities_are_spans() -> None:
-    found = marks([grouped("v.ms = 5", "v.ms BETWEEN 3 AND 5", "v.ms > 5", "v.ms > 8 AND v.ms < 2").choices[1][n] for n in range(4)])
+    found = marks([
+        grouped("v.ms = 5", "v.ms BETWEEN 3 AND 5", "v.ms > 5", "v.ms > 8 AND v.ms < 2").choices[1][n] for n in range(4)
+    ])
     spans = [c.spans[0] for c in found.choices]
-    assert found.direction == "between" and spans[0] == (3, 4) and spans[1] == (2, 4) and spans[2][0] == 4 and spans[3][0] == spans[3][1]
+    assert found.direction == "between" and spans[0] == (3, 4) and spans[1] == (
+        2, 4) and spans[2][0] == 4 and spans[3][0] == spans[3][1]
 
 
 def test_other_predicates_are_bits_in_words_each_evaluated_once() -> None:

@@ -22,7 +22,8 @@ def test_inclusion_and_exclusion_of_three_sets() -> None:
 
 def test_counted_unions_are_what_the_formula_gives() -> None:
     choice = Random(7)
-    found = QuerySets({frozenset(q for q in "ABCDE" if choice.random() < 0.4): float(choice.randrange(1, 9)) for _ in range(20)})
+    found = QuerySets(
+        {frozenset(q for q in "ABCDE" if choice.random() < 0.4): float(choice.randrange(1, 9)) for _ in range(20)})
     for wanted in ("A", "AB", "BDE", "ABCDE"):
         assert found.of(wanted) == pytest.approx(union(wanted, found.all_of))
     with pytest.raises(ValueError, match="intersections"):
@@ -68,7 +69,10 @@ def test_groups_that_stand_move_only_for_more_than_the_hysteresis() -> None:
     for won in (-HYSTERESIS / 2, HYSTERESIS / 2):
         assert groups("abc", shared(won).__getitem__, standing)[0] == frozenset("ab")
     assert frozenset("ab") not in groups("abc", shared(-2 * HYSTERESIS).__getitem__, standing)
-    assert frozenset("ab") in groups("abc", shared(HYSTERESIS / 2).__getitem__) and frozenset("ab") not in groups("abc", shared(-0.01).__getitem__)
+    assert frozenset("ab") in groups("abc",
+                                     shared(HYSTERESIS / 2).__getitem__) and frozenset("ab") not in groups(
+                                         "abc",
+                                         shared(-0.01).__getitem__)
 
 
 V, W, C, R = "VWCR"
@@ -105,7 +109,8 @@ def test_sharing_turns_an_order_around() -> None:
     """Alone Q2 begins with the cheaper V ⋈ W; where two others share W ⋈ C in its group and none V ⋈ W, with that."""
     alone = orders({"Q2": Q["Q2"]}, price, group)
     together = orders({"Q2": Q["Q2"], "Q3": Q["Q3"]}, price, group)
-    assert set(alone["Q2"][0]) == {frozenset(V), frozenset(W)} and set(together["Q2"][0]) == {frozenset(W), frozenset(C)}
+    assert set(alone["Q2"][0]) == {frozenset(V), frozenset(W)} and set(
+        together["Q2"][0]) == {frozenset(W), frozenset(C)}
 
 
 def test_a_change_touches_only_its_group_and_many_changes_touch_all() -> None:

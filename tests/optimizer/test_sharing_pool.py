@@ -1,4 +1,6 @@
-"""Which forms of queries one work answers: by streams in common, by the key that divides tasks, by the price of the rows that there are."""
+"""Which forms of queries one work answers: by streams in common, by the key that divides tasks, by the price of the
+rows that there are.
+"""
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -29,7 +31,8 @@ def of_views(seconds: int, by: str = "v.page", where: str = "v.ms < 5") -> str:
 
 
 def joined(seconds: int, on: str = "v.user = c.user", select: str = "COUNT(*)") -> str:
-    return f"SELECT v.page, {select} AS n FROM {VIEWS.format(seconds)}, {CLICKS.format(seconds)} WHERE {on} GROUP BY v.page"
+    return (f"SELECT v.page, {select} AS n FROM {VIEWS.format(seconds)}, {CLICKS.format(seconds)} WHERE {on} GROUP BY "
+            "v.page")
 
 
 def rows(stream: str, windows: frozenset[Window]) -> tuple[float, float]:
@@ -41,7 +44,8 @@ def made(*texts: str, members: int = 1) -> tuple[Form, ...]:
     return tuple(Form(f.name, f.windows, f.keys, members, members, f.apart) for f in forms)
 
 
-def families(forms: Iterable[Form], rows: Rows, standing: Iterable[frozenset[str]] = (), fewest: int = 2) -> tuple[Set, ...]:
+def families(forms: Iterable[Form], rows: Rows, standing: Iterable[frozenset[str]] = (),
+             fewest: int = 2) -> tuple[Set, ...]:
     return pool.families(forms, rows, standing, fewest=fewest)
 
 
@@ -60,7 +64,9 @@ def test_a_window_that_costs_more_to_scan_than_its_queries_save_stays_apart() ->
 
 
 def test_many_make_up_for_a_scan_that_no_two_can_pay() -> None:
-    few, many = (made(*(of_views(400, f"v.page, v.user, v.ms % {n}") for n in range(2, 2 + count))) for count in (4, 40))
+    few, many = (made(*(of_views(400, f"v.page, v.user, v.ms % {n}")
+                        for n in range(2, 2 + count)))
+                 for count in (4, 40))
     assert len(families(few, rows)) == 4 and len(families(many, rows)) == 1
 
 
@@ -81,14 +87,16 @@ def test_few_queries_of_several_forms_keep_plans_of_their_own() -> None:
 
 
 def test_joins_on_other_keys_and_other_streams_are_other_families() -> None:
-    by_user, by_page, clicks = grouped(joined(20)), grouped(joined(20, "v.page = c.user")), grouped(f"SELECT COUNT(*) AS n FROM {CLICKS.format(20)}")
+    by_user, by_page, clicks = grouped(joined(20)), grouped(joined(
+        20, "v.page = c.user")), grouped(f"SELECT COUNT(*) AS n FROM {CLICKS.format(20)}")
     assert not related((by_user, by_page)) and not related((grouped(of_views(20)), clicks))
     assert related((by_user, clicks, grouped(of_views(20)))), "the join connects the two streams"
 
 
-@pytest.mark.parametrize("text, word", [
-    (f"SELECT COUNT(*) AS n FROM {VIEWS.format(20)}, {CLICKS.format(20)}, pages AS p WHERE v.user = c.user AND v.page = p.page", "no key in common"),
-    (f"SELECT SUM(10 % v.ms) AS n FROM {VIEWS.format(20)}", "can fail")])
+@pytest.mark.parametrize("text, word", [(
+    f"SELECT COUNT(*) AS n FROM {VIEWS.format(20)}, {CLICKS.format(20)}, pages AS p WHERE v.user = c.user AND v.page = "
+    "p.page",
+    "no key in common"), (f"SELECT SUM(10 % v.ms) AS n FROM {VIEWS.format(20)}", "can fail")])
 def test_what_can_join_no_other_form_says_why(text: str, word: str) -> None:
     assert word in (apart(grouped(text)) or "")
     with pytest.raises(ValueError, match="no family"):
@@ -113,7 +121,8 @@ def test_each_source_is_scanned_once_and_each_answer_numbered() -> None:
 @pytest.mark.parametrize("seed", [0, 1, 2, *(pytest.param(n, marks=pytest.mark.slow) for n in range(3, 10))])
 def test_whatever_stood_before_each_form_is_in_one_set(seed: int) -> None:
     choice = Random(seed)
-    forms = made(*(of_views(20 * choice.randrange(1, 60), f"v.ms % {n}") for n in range(2, 12)), joined(20), joined(400), members=choice.choice([1, 4]))
+    forms = made(*(of_views(20 * choice.randrange(1, 60), f"v.ms % {n}") for n in range(2, 12)), joined(20),
+                 joined(400), members=choice.choice([1, 4]))
     stood = [frozenset(f.name for f in choice.sample(forms, choice.randrange(1, 6))) for _ in range(3)]
     found = [f.name for s in families(forms, rows, stood) for f in s.forms]
     assert sorted(found) == sorted(f.name for f in forms)

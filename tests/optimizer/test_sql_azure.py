@@ -14,9 +14,11 @@ from optimizer.sql.windows import length
 
 MINUTE = 60_000_000
 COLUMNS = tuple((n, parse_type(k)) for n, k in {"EntryTime": "timestamp", "DeviceID": "string", "T": "double"}.items())
-CATALOG = Catalog(MINUTE, (("Input", "EntryTime", COLUMNS), ("Other", "EntryTime", COLUMNS)), (("Places", (("DeviceID", parse_type("string")),)),))
+CATALOG = Catalog(MINUTE, (("Input", "EntryTime", COLUMNS), ("Other", "EntryTime", COLUMNS)),
+                  (("Places", (("DeviceID", parse_type("string")),)),))
 SET = "Windows(Window('20 min', TumblingWindow(minute, 20)), Window('30 min', HoppingWindow(minute, 30, 10)))"
-AZURE = f"SELECT DeviceID, System.Window().Id, MIN(T) AS MinTemp FROM Input TIMESTAMP BY EntryTime GROUP BY DeviceID, {SET}"
+AZURE = ("SELECT DeviceID, System.Window().Id, MIN(T) AS MinTemp FROM Input TIMESTAMP BY EntryTime GROUP BY DeviceID, "
+         f"{SET}")
 
 
 def query(text: str) -> Query:
@@ -44,10 +46,17 @@ def test_windows_that_end_at_a_boundary() -> None:
 
 
 def test_joins_aliases_expressions() -> None:
-    found = query(f"""SELECT UPPER(System . Window ( ) . Id) AS w, COUNT(*) AS n FROM Input i TIMESTAMP BY i.EntryTime JOIN Other o TIMESTAMP BY EntryTime
-        ON i.DeviceID = o.DeviceID, Places p WHERE p.DeviceID = i.DeviceID GROUP BY {SET} HAVING System.Window().Id <> '20 min' AND COUNT(*) > 1""")
-    assert [i.window and i.window.range for i in found.inputs] == [30 * MINUTE, 30 * MINUTE, None] and found.columns[0][0] == "w"
-    assert all(p.plan.keeping in ("recompute", "expire") for p in candidates(found) if p.refused is None) and default(found).keeping == "recompute"
+    found = query(
+        f"""SELECT UPPER(System . Window ( ) . Id) AS w, COUNT(*) AS n FROM Input i TIMESTAMP BY i.EntryTime JOIN Other
+        o TIMESTAMP BY EntryTime
+        ON i.DeviceID = o.DeviceID, Places p WHERE p.DeviceID = i.DeviceID GROUP BY {SET} HAVING System.Window().Id <>
+        '20 min' AND COUNT(*) > 1"""
+    )
+    assert [i.window and i.window.range
+            for i in found.inputs] == [30 * MINUTE, 30 * MINUTE, None] and found.columns[0][0] == "w"
+    assert all(p.plan.keeping in ("recompute", "expire")
+               for p in candidates(found)
+               if p.refused is None) and default(found).keeping == "recompute"
 
 
 def test_a_text_cannot_say_the_windows_name() -> None:
@@ -89,32 +98,37 @@ def test_refused_where(old: str, new: str, code: str, at: str | None) -> None:
     with pytest.raises(ForebayError) as caught:
         query(text)
     assert caught.value.code == code and caught.value.hint, str(caught.value)
-    assert at is None or caught.value.column == text.index(at) + 1, f"{caught.value}: {text[caught.value.column - 1:] if caught.value.column else ''}"
+    assert at is None or caught.value.column == text.index(
+        at) + 1, f"{caught.value}: {text[caught.value.column - 1:] if caught.value.column else ''}"
 
 
 @pytest.mark.slow
 def test_more_than_a_thousand_windows_are_refused() -> None:
     """Every window has a name, so the message says how many there are and what to do."""
     def listed(count: int) -> str:
-        return f"Windows({', '.join(f'Window({chr(39)}{n}{chr(39)}, TumblingWindow(minute, {n}))' for n in range(1, count + 1))})"
+        windows = ", ".join(f"Window('{n}', TumblingWindow(minute, {n}))" for n in range(1, count + 1))
+        return f"Windows({windows})"
 
     assert len(query(AZURE.replace(SET, listed(1000))).windows) == 1000
     with pytest.raises(ForebayError) as caught:
         query(AZURE.replace(SET, listed(1001)))
-    assert caught.value.code == "too-many-windows" and "1,001" in str(caught.value) and caught.value.hint == "make several queries"
+    assert caught.value.code == "too-many-windows" and "1,001" in str(
+        caught.value) and caught.value.hint == "make several queries"
 
 
 def test_ranges_whose_least_common_multiple_has_hundreds_of_digits() -> None:
-    """Prime numbers of minutes: costs are of whole numbers and fractions of any size, and levels are looked for nonetheless."""
+    """Prime numbers of minutes: costs are of whole numbers and fractions of any size, and levels are looked for
+    nonetheless.
+    """
     primes = [n for n in range(2, 400) if all(n % k for k in range(2, n))][:50]
     listed = ", ".join(f"Window('{n}', TumblingWindow(minute, {n}))" for n in primes)
     found = query(AZURE.replace(SET, f"Windows({listed})"))
     assert found.inputs[0].window == Window("hopping", primes[-1] * MINUTE, MINUTE) and choices(found) == ((),)
 
 
-@pytest.mark.parametrize(("count", "unit", "hint"), [
-    ("0", "hour", "positive"), ("-5", "minutes", "positive"), ("999999999999999999", "day", "at most"), ("9" * 40, "second", "at most"),
-    ("1.5", "hour", "smaller unit")])
+@pytest.mark.parametrize(("count", "unit", "hint"), [("0", "hour", "positive"), ("-5", "minutes", "positive"),
+                                                     ("999999999999999999", "day", "at most"),
+                                                     ("9" * 40, "second", "at most"), ("1.5", "hour", "smaller unit")])
 def test_a_length_that_cannot_be_says_which_can(count: str, unit: str, hint: str) -> None:
     with pytest.raises(ForebayError) as caught:
         length(count, unit)

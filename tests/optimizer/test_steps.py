@@ -1,4 +1,6 @@
-"""A boundary's statements by each way of keeping, as text that an engine accepts: what came, what left, and from where the answer is."""
+"""A boundary's statements by each way of keeping, as text that an engine accepts: what came, what left, and from where
+the answer is.
+"""
 from __future__ import annotations
 
 import pytest
@@ -57,7 +59,8 @@ def test_running_adds_what_came_and_takes_away_what_left() -> None:
     (step,) = made("two-streams", "EAP10 running").steps
     (name, sql, kept), = step.define
     assert (name, kept) == ("t0_0", True)
-    assert f"_in > {T - BATCH} AND _in <= {T} AND _out >= {T}" in sql and f"_in <= {T - BATCH} AND _out >= {T - BATCH} AND _out < {T}" in sql
+    assert f"_in > {T - BATCH} AND _in <= {T} AND _out >= {T}" in sql
+    assert f"_in <= {T - BATCH} AND _out >= {T - BATCH} AND _out < {T}" in sql
     assert "FROM t0 " in sql and sql.rstrip().endswith("HAVING sum(c) <> 0")
 
 
@@ -75,7 +78,8 @@ def test_a_relation_brings_no_change() -> None:
 def test_expire_reads_only_what_has_not_ended() -> None:
     (step,) = made("two-streams", "EAP11 expire").steps
     (new, _, materialised), (all_, kept, view) = step.define
-    assert (new, all_, materialised, view) == ("d_0", "o_0", True, False) and f"_e >= {T}" in kept and f"_e >= {T}" in step.answer
+    assert (new, all_, materialised, view) == ("d_0", "o_0", True,
+                                               False) and f"_e >= {T}" in kept and f"_e >= {T}" in step.answer
 
 
 def test_recompute_keeps_nothing_between_steps() -> None:

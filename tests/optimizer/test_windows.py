@@ -8,8 +8,11 @@ from hypothesis import strategies as st
 from optimizer.errors import ForebayError
 from optimizer.query.windows import ALWAYS, MAX_PANES, Window, check, due, tick
 
-WINDOWS = st.one_of(st.builds(Window, st.just("sliding"), st.integers(1, 40)), st.builds(Window, st.just("tumbling"), st.integers(1, 5).map(lambda n: n * 10)),
-                    st.builds(Window, st.just("hopping"), st.integers(1, 60), st.integers(1, 4).map(lambda n: n * 10)), st.just(Window("landmark")))
+WINDOWS = st.one_of(st.builds(Window, st.just("sliding"), st.integers(1, 40)),
+                    st.builds(Window, st.just("tumbling"),
+                              st.integers(1, 5).map(lambda n: n * 10)),
+                    st.builds(Window, st.just("hopping"), st.integers(1, 60),
+                              st.integers(1, 4).map(lambda n: n * 10)), st.just(Window("landmark")))
 
 
 def inside(window: Window, ts: int, t: int) -> bool:
@@ -36,13 +39,17 @@ def test_nothing_older_than_oldest_is_in_the_window(window: Window, t: int) -> N
     assert not members or min(members) == max(0, window.oldest(t))
 
 
-@pytest.mark.parametrize("kind,length,slide", [("sliding", 0, 0), ("sliding", 5, 5), ("hopping", 5, 0), ("landmark", 5, 0), ("round", 5, 0)])
+@pytest.mark.parametrize("kind,length,slide", [("sliding", 0, 0), ("sliding", 5, 5), ("hopping", 5, 0),
+                                               ("landmark", 5, 0), ("round", 5, 0)])
 def test_a_window_is_valid_or_is_not_made(kind: str, length: int, slide: int) -> None:
     with pytest.raises(ValueError):
         Window(kind, length, slide)
 
 
-@pytest.mark.parametrize("window", [Window("tumbling", 15), Window("hopping", 20, 15), Window("sliding", MAX_PANES * 10 + 10)])
+@pytest.mark.parametrize(
+    "window",
+    [Window("tumbling", 15), Window("hopping", 20, 15),
+     Window("sliding", MAX_PANES * 10 + 10)])
 def test_lengths_off_the_batch_and_too_many_panes_are_refused(window: Window) -> None:
     with pytest.raises(ForebayError, match="multiple|panes"):
         check(window, 10)

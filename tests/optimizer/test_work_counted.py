@@ -1,4 +1,5 @@
-"""What operators say that they handle, beside what they really handle: stated within 1.3 × of counted for nine in ten amounts.
+"""What operators say that they handle, beside what they really handle: stated within 1.3 × of counted for nine in ten
+amounts.
 
 Plans get exact statistics of their inputs (rates, rows, combinations, each key's share), and nothing of what stands
 between operators: that is what they estimate. Rows are counted in DuckDB over random rows (tests/optimizer/counted.py).
@@ -32,12 +33,14 @@ QUERIES = (
     f"SELECT v.page, COUNT(*) AS n, SUM(c.amount) AS s {TWO} GROUP BY v.page",
     f"SELECT v.page, MIN(c.amount) AS low, MAX(v.ms) AS high {TWO} GROUP BY v.page",
     f"SELECT v.user, c.amount, COUNT(*) AS n {TWO} GROUP BY v.user, c.amount",
-    "SELECT v.page, COUNT(*) AS n, MAX(v.ms) AS high, MIN(v.score) AS low FROM views AS v [WINDOW 6 MINUTES] GROUP BY v.page",
+    "SELECT v.page, COUNT(*) AS n, MAX(v.ms) AS high, MIN(v.score) AS low FROM views AS v [WINDOW 6 MINUTES] GROUP BY "
+    "v.page",
     "SELECT p.section, COUNT(*) AS n, SUM(v.ms) AS s FROM views AS v [WINDOW 1 MINUTE TUMBLING], pages AS p "
     "WHERE v.page = p.page GROUP BY p.section",
     "SELECT v.user, COUNT(*) AS n, MAX(v.ms) AS m FROM views AS v [WINDOW 5 MINUTES SLIDE 20 SECONDS] GROUP BY v.user",
     "SELECT v.page, COUNT(*) AS n, SUM(c.amount) AS s, SUM(w.ms) AS m FROM views AS v [WINDOW 1 MINUTE], "
-    "clicks AS c [WINDOW 40 SECONDS], views AS w [WINDOW 30 SECONDS] WHERE v.user = c.user AND w.user = c.user GROUP BY v.page",
+    "clicks AS c [WINDOW 40 SECONDS], views AS w [WINDOW 30 SECONDS] WHERE v.user = c.user AND w.user = c.user GROUP "
+    "BY v.page",
 )
 
 
@@ -67,7 +70,8 @@ def forms(text: str) -> list[tuple[Query, Plan]]:
 
 
 def settings(random: Random) -> Setting:
-    return Setting(random.randint(20, 120), random.randint(10, 60), random.randint(8, 60), random.randint(4, 30), random.choice((0.0, 0.5)))
+    return Setting(random.randint(20, 120), random.randint(10, 60), random.randint(8, 60), random.randint(4, 30),
+                   random.choice((0.0, 0.5)))
 
 
 def amounts(asked: Query, plan: Plan, setting: Setting, random: Random) -> Iterator[Amount]:
@@ -78,7 +82,8 @@ def amounts(asked: Query, plan: Plan, setting: Setting, random: Random) -> Itera
     amounts_of, last = counted(life, steps + (MERGED + 2 if many else 3), MERGED + 1 if many else 6)
     features = steady(asked, plan, exact_statistics(life, last))
     for node, kind in sorted({(node, kind) for node in features.nodes for kind in KINDS} | set(amounts_of)):
-        amount = Amount(plan.name, node, kind, features.nodes.get(node, {}).get(kind, 0.0), amounts_of.get((node, kind), 0.0))
+        amount = Amount(plan.name, node, kind,
+                        features.nodes.get(node, {}).get(kind, 0.0), amounts_of.get((node, kind), 0.0))
         if kind in KINDS and max(amount.stated, amount.counted) > FEW:
             yield amount
 
@@ -89,7 +94,8 @@ def check(found: list[Amount]) -> None:
         print(amount)
     assert found, "no operator stated anything"
     assert len(found) - len(far) >= SHARE * len(found), (
-        f"{len(far)} of {len(found)} amounts are not within {NEAR} × of what was counted, expected at most {1 - SHARE:.0%}:\n"
+        f"{len(far)} of {len(found)} amounts are not within {NEAR} × of what was counted, expected at most "
+        f"{1 - SHARE:.0%}:\n"
         + "\n".join(map(str, far)))
 
 
@@ -125,4 +131,7 @@ def test_the_counting_can_fail() -> None:
     rows, last = counted(life, 3, 2)
     stated = steady(asked, running, exact_statistics(life, last)).nodes
     with pytest.raises(AssertionError, match="are not within"):
-        check([Amount("", node, kind, stated.get(node, {}).get(kind, 0.0), amount) for (node, kind), amount in rows.items()])
+        check([
+            Amount("", node, kind,
+                   stated.get(node, {}).get(kind, 0.0), amount) for (node, kind), amount in rows.items()
+        ])

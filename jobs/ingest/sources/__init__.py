@@ -1,4 +1,7 @@
-"""Where rows come from: each source says which inputs are there that the ledger does not know; what is in them is not looked at here."""
+"""Where rows come from: each source says which inputs are there that the ledger does not know.
+
+What is in them is not looked at here.
+"""
 from __future__ import annotations
 
 import os
@@ -14,18 +17,31 @@ from jobs.storage import places
 
 
 def handed(pipeline: Pipeline, stream: Stream, things: Sequence[Any]) -> list[IngestInput]:
-    """Paths and data frames that somebody handed over; what is not there or cannot be read as rows is refused before anything changes."""
+    """Paths and data frames that somebody handed over.
+
+    What is not there or cannot be read as rows is refused before anything changes.
+    """
     def one(thing: Any) -> IngestInput:
-        return files.named(pipeline, stream, os.fspath(thing)) if isinstance(thing, (str, os.PathLike)) else hand.staged(pipeline, stream, thing)
+        return files.named(pipeline, stream, os.fspath(thing)) if isinstance(thing,
+                                                                             (str, os.PathLike)) else hand.staged(
+                                                                                 pipeline, stream, thing)
 
     return [one(thing) for thing in things]
 
 
-def pending(pipeline: Pipeline, warehouse: Warehouse, stream: Stream, tasks: Any, given: list[IngestInput] | None) -> list[IngestInput]:
-    """Inputs not known by name, size and time; those that only look new are found out by their digest when they are read."""
+def pending(pipeline: Pipeline, warehouse: Warehouse, stream: Stream, tasks: Any,
+            given: list[IngestInput] | None) -> list[IngestInput]:
+    """Inputs not known by name, size and time.
+
+    Those that only look new are found out by their digest when they are read.
+    """
     known = intake.known(warehouse, stream.name)
     inputs = given if given is not None else _from_source(pipeline, warehouse, stream, tasks)
-    chosen = {i.path or i.name: i for i in inputs if i.name not in known or i.kind != "hand" and (i.size, i.modified) not in known[i.name].states}
+    chosen = {
+        i.path or i.name: i
+        for i in inputs
+        if i.name not in known or i.kind != "hand" and (i.size, i.modified) not in known[i.name].states
+    }
     return list(chosen.values())
 
 

@@ -1,7 +1,9 @@
-"""Another program's Delta table, by its versions: the rows each version appended; a version that changes or removes rows is refused.
+"""Another program's Delta table, by its versions: the rows each version appended; a version that changes or removes
+rows is refused.
 
-The log says which files those are. Files rewritten without a change of data (compaction) are neither new nor gone. Tables with a feature
-that the kernel lacks are read by Spark (jobs.ingest.sources.spark_delta), all others where they lie.
+The log says which files those are. Files rewritten without a change of data (compaction) are neither new nor gone.
+Tables with a feature that the kernel lacks are read by Spark (jobs.ingest.sources.spark_delta), all others where they
+lie.
 """
 from __future__ import annotations
 
@@ -42,7 +44,8 @@ def pending(pipeline: Pipeline, warehouse: Warehouse, stream: Stream, tasks: Any
         return staged(pipeline, stream.name, tasks, table, parts) or [mark]
     if before is None:
         return [*snapshot(pipeline, path), mark]
-    came = (action for version in range(before + 1, now + 1) for action in _added(path, version, _actions(path, version)))
+    came = (action for version in range(before + 1, now + 1)
+            for action in _added(path, version, _actions(path, version)))
     return [*(_input(pipeline, path, a["path"], a.get("partitionValues") or {}) for a in came), mark]
 
 
@@ -56,15 +59,21 @@ def snapshot(pipeline: Pipeline, path: str) -> list[IngestInput]:
     return [_input(pipeline, path, f, partitions[f]) for f in sorted(partitions)]
 
 
-def staged(pipeline: Pipeline, owner: str, tasks: Any, table: Table, parts: Iterable[spark_delta.Part]) -> list[IngestInput]:
+def staged(pipeline: Pipeline, owner: str, tasks: Any, table: Table,
+           parts: Iterable[spark_delta.Part]) -> list[IngestInput]:
     """Rows that Spark read, under the table's name and version: they land together, and say how far it was read."""
-    name, folder = f"delta:{label(pipeline, table.path)}", places.join(staging(pipeline, owner), f"delta-{os.urandom(8).hex()}")
+    name, folder = f"delta:{label(pipeline, table.path)}", places.join(staging(pipeline, owner),
+                                                                       f"delta-{os.urandom(8).hex()}")
     files = spark_delta.staged(tasks, table.path, list(parts), folder)
-    return [IngestInput("delta", name, f, "parquet", *places.size_and_time(f), digest=str(table.version)) for f in files]
+    return [
+        IngestInput("delta", name, f, "parquet", *places.size_and_time(f), digest=str(table.version)) for f in files
+    ]
 
 
 def _parts(path: str, before: int, now: int) -> Iterator[spark_delta.Part]:
-    """What versions appended, each file by the last version that has it and its columns: so what is read does not depend on when."""
+    """What versions appended, each file by the last version that has it and its columns: so what is read does not
+    depend on when.
+    """
     waiting: set[str] = set()
     for version in range(before + 1, now + 1):
         actions = list(_actions(path, version))
@@ -99,6 +108,7 @@ def _actions(path: str, version: int) -> Iterator[Action]:
 def _input(pipeline: Pipeline, root: str, file: str, partition: dict[str, str | None]) -> IngestInput:
     path = places.join(root, unquote(file))
     try:
-        return IngestInput("delta", label(pipeline, path), path, "parquet", *places.size_and_time(path), constants=partition)
+        return IngestInput("delta", label(pipeline, path), path, "parquet", *places.size_and_time(path),
+                           constants=partition)
     except FileNotFoundError:
         raise failed("not-appended", f"{path}, which a version appended, is gone", _HINT) from None

@@ -1,4 +1,7 @@
-"""Files that match a pattern, in the order of their names; their endings tell what they are, and they are not opened here."""
+"""Files that match a pattern, in the order of their names.
+
+Their endings tell what they are, and they are not opened here.
+"""
 from __future__ import annotations
 
 import os
@@ -41,7 +44,11 @@ def format_of(path: str) -> str:
 
 
 def label(pipeline: Pipeline, path: str) -> str:
-    """What the ledger calls a file: relative to the pipeline's folder if it is in there, so that the folder can be moved; in a store by its URI."""
+    """What the ledger calls a file: relative to the pipeline's folder if it is in there, so that the folder can be
+    moved.
+
+    In a store by its URI.
+    """
     if isinstance(path, places.Remote):
         return str(path)
     inside = os.path.relpath(path, pipeline.folder)
@@ -50,4 +57,5 @@ def label(pipeline: Pipeline, path: str) -> str:
 
 def _input(pipeline: Pipeline, path: str, source: Source | None) -> IngestInput:
     forced = source.kind if source is not None and source.kind in ("json", "csv") else format_of(path)
-    return IngestInput("files", label(pipeline, path), path, forced, *places.size_and_time(path), options=source.options if source is not None else {})
+    return IngestInput("files", label(pipeline, path), path, forced, *places.size_and_time(path),
+                       options=source.options if source is not None else {})

@@ -1,4 +1,7 @@
-"""Data frames handed over in Python become a Parquet file; the same content is the same input, so handing it over again adds nothing."""
+"""Data frames handed over in Python become a Parquet file.
+
+The same content is the same input, so handing it over again adds nothing.
+"""
 from __future__ import annotations
 
 import hashlib
@@ -29,7 +32,8 @@ def staged(pipeline: Pipeline, stream: Stream, frame: Any) -> IngestInput:
         with places.draft(folder) as here:
             pq.write_table(rows, os.path.join(here, name))
     except pa.ArrowException as error:
-        raise ForebayError("bad-frame", f"the data for {stream.name} cannot be written as rows: {error}", hint="give columns of plain types") from error
+        raise ForebayError("bad-frame", f"the data for {stream.name} cannot be written as rows: {error}",
+                           hint="give columns of plain types") from error
     with places.opened(path) as file:
         digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
     failpoints.at("ingest.after-stage")
@@ -43,8 +47,10 @@ def _arrow(frame: Any) -> pa.Table:
     if hasattr(frame, "toArrow"):
         return frame.toArrow()
     if not hasattr(frame, "columns") or not hasattr(frame, "iloc"):
-        raise ForebayError("bad-frame", f"a {type(frame).__name__} is neither a path nor a data frame", hint="give a path, or a pandas, Arrow or Spark table")
+        raise ForebayError("bad-frame", f"a {type(frame).__name__} is neither a path nor a data frame",
+                           hint="give a path, or a pandas, Arrow or Spark table")
     try:
         return pa.Table.from_pandas(frame, preserve_index=False)
     except (pa.ArrowException, TypeError, ValueError) as error:
-        raise ForebayError("bad-frame", f"the data frame cannot be taken as rows: {error}", hint="give each column values of one type") from error
+        raise ForebayError("bad-frame", f"the data frame cannot be taken as rows: {error}",
+                           hint="give each column values of one type") from error

@@ -1,4 +1,7 @@
-"""A Kafka topic through Spark's connector: from the offsets in the ledger to the latest, staged as Parquet; offsets move with the commit of what was read."""
+"""A Kafka topic through Spark's connector: from the offsets in the ledger to the latest, staged as Parquet.
+
+Offsets move with the commit of what was read.
+"""
 from __future__ import annotations
 
 import json
@@ -21,7 +24,8 @@ from optimizer.errors import failed
 
 FILES = 64                             # at most so many staged files: all of a batch's offsets move in one commit
 EARLIEST = -2
-INCOMPLETE = "Assigned: Set("           # how the connector refuses offsets that leave out a partition: it names them all
+# how the connector refuses offsets that leave out a partition: it names them all
+INCOMPLETE = "Assigned: Set("
 _CAUSE = re.compile(r"(Caused by: |: )?[a-z]+(\.\w+)+(Exception|Error)\b")
 Offsets = Mapping[int, int]            # partition → the next offset to read
 
@@ -61,7 +65,8 @@ def _staged(session: Any, source: Source, before: Offsets, folder: str) -> Offse
 def _write(session: Any, source: Source, offsets: Offsets, folder: str) -> None:
     start = json.dumps({source.path: {str(p): o for p, o in offsets.items()}}) if offsets else "earliest"
     wanted = {**source.options, "subscribe": source.path, "startingOffsets": start, "endingOffsets": "latest"}
-    session.read.format("kafka").options(**wanted).load().selectExpr("value", "partition", "offset").coalesce(FILES).write.mode("overwrite").parquet(folder)
+    session.read.format("kafka").options(**wanted).load().selectExpr(
+        "value", "partition", "offset").coalesce(FILES).write.mode("overwrite").parquet(folder)
 
 
 def _assigned(topic: str, message: str) -> list[int]:
@@ -73,7 +78,9 @@ def _assigned(topic: str, message: str) -> list[int]:
 def _ends(paths: tuple[str, ...]) -> dict[int, int]:
     con = kernel.shared()
     try:
-        return dict(con.execute(f'SELECT "partition", max("offset") + 1 FROM read_parquet({files(con, paths)}) GROUP BY ALL').fetchall())
+        return dict(
+            con.execute(f'SELECT "partition", max("offset") + 1 FROM read_parquet({files(con, paths)}) GROUP BY ALL')
+            .fetchall())
     finally:
         con.close()
 
@@ -82,5 +89,9 @@ def _unread(source: Source, error: Exception) -> Exception:
     said = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
     cause = next((line for line in reversed(said) if _CAUSE.match(line)), said[0])
     lost = "data loss" in str(error).lower() or "OffsetOutOfRange" in str(error)
-    hint = "messages were removed before they were read: start a new stream" if lost else "see that the servers answer and the topic exists"
-    return failed("kafka-unread", f"topic {source.path} at {source.options['kafka.bootstrap.servers']} cannot be read: {cause[:300]}", hint)
+    hint = "see that the servers answer and the topic exists"
+    if lost:
+        hint = "messages were removed before they were read: start a new stream"
+    return failed("kafka-unread",
+                  f"topic {source.path} at {source.options['kafka.bootstrap.servers']} cannot be read: {cause[:300]}",
+                  hint)

@@ -1,6 +1,8 @@
-"""Delta tables that the kernel may not read (deletion vectors, column mapping): Spark reads them by version and stages the rows as Parquet.
+"""Delta tables that the kernel may not read (deletion vectors, column mapping): Spark reads them by version and stages
+the rows as Parquet.
 
-Which files count is decided by who calls; here nothing is looked up in the ledger. A session is started only for these and for Kafka.
+Which files count is decided by who calls; here nothing is looked up in the ledger. A session is started only for these
+and for Kafka.
 """
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ from jobs.storage import failpoints, places
 from optimizer.errors import failed
 
 FILES = 64                             # at most so many staged files of a version: all of them land in one commit
-Part = tuple[int, frozenset[str] | None]      # a version, and the files of it that are read, as its log calls them; None: all
+# a version, and the files of it that are read, as its log calls them; None: all
+Part = tuple[int, frozenset[str] | None]
 
 
 def session(tasks: Any) -> Any:
@@ -33,8 +36,11 @@ def staged(tasks: Any, path: str, parts: Sequence[Part], folder: str) -> list[st
             with spark.guarded():
                 _write(session(tasks), path, version, files, here)
         except spark.SparkFailure as error:
-            raise failed("delta-unread", f"version {version} of {path} cannot be read by Spark: {str(error)[:300]}",
-                         "see that its files are there: a version that was vacuumed is gone; start a new stream from the table as it is") from error
+            raise failed(
+                "delta-unread", f"version {version} of {path} cannot be read by Spark: {str(error)[:300]}",
+                "see that its files are there: a version that was vacuumed is gone; start a new stream from the table "
+                "as it is"
+            ) from error
         found += sorted(places.join(here, f) for f in places.listed(here) if f.endswith(".parquet"))
     failpoints.at("ingest.after-stage")
     return found
@@ -45,7 +51,8 @@ def _write(session: Any, path: str, version: int, files: frozenset[str] | None, 
     if files is not None:
         there = {_relative(path, row[0]): row[0] for row in frame.select("_metadata.file_path").distinct().collect()}
         _check_missing(path, version, {unquote(f) for f in files} - there.keys())
-        frame = frame.filter(frame["_metadata.file_path"].isin([there[unquote(f)] for f in files if unquote(f) in there]))
+        frame = frame.filter(frame["_metadata.file_path"].isin(
+            [there[unquote(f)] for f in files if unquote(f) in there]))
     frame.coalesce(FILES).write.mode("overwrite").parquet(str(folder))
 
 
@@ -59,5 +66,7 @@ def _check_missing(path: str, version: int, missing: set[str]) -> None:
     for name in sorted(missing):
         with places.opened(places.join(path, name)) as file:
             if pq.read_metadata(file).num_rows:
-                raise failed("delta-unread", f"Spark does not show the rows of {os.path.basename(name)} in version {version} of {path}",
-                             "start a new stream from the table as it is")
+                raise failed(
+                    "delta-unread",
+                    f"Spark does not show the rows of {os.path.basename(name)} in version {version} of {path}",
+                    "start a new stream from the table as it is")

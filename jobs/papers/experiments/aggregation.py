@@ -1,7 +1,8 @@
-"""Paper A's Figs. 6–9: execution time of late and early aggregation plans, equations beside measurement, varying window, groups, rate and selectivity of S1.
+"""Paper A's Figs. 6–9: execution time of late and early aggregation plans, equations beside measurement, varying
+window, groups, rate and selectivity of S1.
 
-The constants are tuned to each figure's measurements as the paper does ("tuned separately in each set of experiments"); those calibrated once on 10,000
-tuples stand beside, with their own rank agreement.
+The constants are tuned to each figure's measurements as the paper does ("tuned separately in each set of experiments");
+those calibrated once on 10,000 tuples stand beside, with their own rank agreement.
 """
 from __future__ import annotations
 
@@ -33,22 +34,31 @@ class Varied:
     logarithmic: bool = False
 
 
-TWO, THREE = (StreamSymbols(300, 5000, 150), StreamSymbols(300, 5000)), (StreamSymbols(200, 300, 20), StreamSymbols(200, 300), StreamSymbols(200, 300))
+TWO, THREE = (StreamSymbols(300, 5000, 150), StreamSymbols(300,
+                                                           5000)), (StreamSymbols(200, 300, 20), StreamSymbols(
+                                                               200, 300), StreamSymbols(200, 300))
 DISTINCT = (2000, 200, 20, 2)          # 1/σ of 0.0005 … 0.5
 
 
-def varied(base: tuple[StreamSymbols, ...], windows: Sequence[int], rates: Sequence[int], other: int) -> tuple[Varied, ...]:
+def varied(base: tuple[StreamSymbols, ...], windows: Sequence[int], rates: Sequence[int],
+           other: int) -> tuple[Varied, ...]:
     """Panels (a) to (d); in (c) the other streams have a rate of their own."""
     first, rest = base[0], base[1:]
     return (Varied("a", "window of S1, tuples", tuple(windows), lambda w: (replace(first, window=int(w)), *rest)),
-            Varied("b", "groups of S1", tuple(3 ** k for k in range(1, 10)), lambda g: (replace(first, groups=int(g)), *rest), True),
-            Varied("c", "rate of S1, tuples a second", tuple(rates), lambda r: (replace(first, rate=r), *(replace(i, rate=other) for i in rest))),
-            Varied("d", "selectivity", tuple(1 / d for d in DISTINCT), lambda s: tuple(replace(i, distinct=round(1 / s)) for i in base), True))
+            Varied("b", "groups of S1", tuple(3 ** k for k in range(1, 10)), lambda g:
+                   (replace(first, groups=int(g)), *rest), True),
+            Varied("c", "rate of S1, tuples a second", tuple(rates), lambda r:
+                   (replace(first, rate=r), *(replace(i, rate=other) for i in rest))),
+            Varied("d", "selectivity", tuple(1 / d for d in DISTINCT),
+                   lambda s: tuple(replace(i, distinct=round(1 / s)) for i in base), True))
 
 
 FIGURES: Mapping[int, tuple[bool, tuple[Varied, ...]]] = {
-    6: (True, varied(TWO, range(1000, 5001, 1000), range(100, 901, 200), 500)), 7: (False, varied(TWO, range(1000, 5001, 1000), range(100, 901, 200), 500)),
-    8: (True, varied(THREE, range(100, 301, 50), range(100, 601, 100), 200)), 9: (False, varied(THREE, range(100, 301, 50), range(100, 601, 100), 200))}
+    6: (True, varied(TWO, range(1000, 5001, 1000), range(100, 901, 200), 500)),
+    7: (False, varied(TWO, range(1000, 5001, 1000), range(100, 901, 200), 500)),
+    8: (True, varied(THREE, range(100, 301, 50), range(100, 601, 100), 200)),
+    9: (False, varied(THREE, range(100, 301, 50), range(100, 601, 100), 200))
+}
 
 
 def figure_6(quick: bool, tell: Tell) -> Report:
@@ -86,20 +96,27 @@ def _figure(number: int, quick: bool, tell: Tell) -> Report:
 
 
 def _default(inputs: Sequence[StreamSymbols]) -> str:
-    streams = "; ".join(f"λ{k} = {i.rate:g}, w{k} = {i.window}, g{k} = {i.groups}, σ{k} = {1 / i.distinct:g}" for k, i in enumerate(inputs, 1))
+    streams = "; ".join(f"λ{k} = {i.rate:g}, w{k} = {i.window}, g{k} = {i.groups}, σ{k} = {1 / i.distinct:g}"
+                        for k, i in enumerate(inputs, 1))
     return f"Default {streams}; B = {plans.BUCKETS}. Seconds for the tuples of one second."
 
 
-def _measured(panels: Sequence[Varied], hashed: bool, scale: int, quick: bool, points: Points, tell: Tell) -> tuple[list[Panel], Report]:
+def _measured(panels: Sequence[Varied], hashed: bool, scale: int, quick: bool, points: Points,
+              tell: Tell) -> tuple[list[Panel], Report]:
     """Panels of one scale, their constants tuned together."""
     cases = {(v.letter, x): FigurePoint(v.inputs(x), hashed) for v in panels for x in chosen(v.x, quick)}
     found = {}
     for (letter, x), case in cases.items():
-        found[letter, x] = point(points, f"{scale} {letter} {x:g}", lambda: plans.measured(case, scale, quick))["seconds"]
+        found[letter, x] = point(points, f"{scale} {letter} {x:g}",
+                                 lambda: plans.measured(case, scale, quick))["seconds"]
         tell(f"{letter} {x:g} × {scale}: " + ", ".join(f"{plan} {s:.3g} s" for plan, s in found[letter, x].items()))
     known = Constants(**point(points, "constants", lambda: dict(vars(plans.calibrated()))))
     constants = fitted([(case, found[at]) for at, case in cases.items()], scale)
-    shown = [_panel(v, chosen(v.x, quick), found, {x: cases[v.letter, x] for x in chosen(v.x, quick)}, constants, scale) for v in panels]
+    shown = [
+        _panel(v, chosen(v.x, quick), found, {x: cases[v.letter, x]
+                                              for x in chosen(v.x, quick)}, constants, scale)
+        for v in panels
+    ]
     once = {at: {plan: s * scale for plan, s in plans.model(case, known).items()} for at, case in cases.items()}
     flat = [(s, once[at][plan]) for at, plans_of in found.items() for plan, s in plans_of.items()]
     agreed = {"tuned": _agreement(shown), "calibrated": spearman(*zip(*flat)), "same_order": _order(shown)}
@@ -113,15 +130,18 @@ def chosen(x: tuple[float, ...], quick: bool) -> tuple[float, ...]:
 
 def fitted(measured: Sequence[tuple[FigurePoint, Mapping[str, float]]], scale: float) -> Constants:
     """P, U, Ug nearest to all times of a figure."""
-    rows = [(plans.amounts(case, early), times[plans.name(early)] / scale) for case, times in measured for early in plans.digits(len(case.inputs))]
+    rows = [(plans.amounts(case, early), times[plans.name(early)] / scale)
+            for case, times in measured
+            for early in plans.digits(len(case.inputs))]
     return plans.constants(tuned(*zip(*rows)))
 
 
-def _panel(v: Varied, xs: tuple[float, ...], found: Mapping[tuple[str, float], Mapping[str, float]], cases: Mapping[float, FigurePoint], constants: Constants,
-           scale: int) -> Panel:
+def _panel(v: Varied, xs: tuple[float, ...], found: Mapping[tuple[str, float], Mapping[str, float]],
+           cases: Mapping[float, FigurePoint], constants: Constants, scale: int) -> Panel:
     names = list(found[v.letter, xs[0]])
     model = {x: plans.model(cases[x], constants) for x in xs}
-    return Panel(f"({v.letter}){_scaled(scale)}", v.axis, "s", xs, {n: [found[v.letter, x][n] for x in xs] for n in names},
+    return Panel(f"({v.letter}){_scaled(scale)}", v.axis, "s", xs,
+                 {n: [found[v.letter, x][n] for x in xs] for n in names},
                  {n: [model[x][n] * scale for x in xs] for n in names}, v.logarithmic)
 
 
@@ -136,12 +156,17 @@ def _agreement(panels: Sequence[Panel]) -> float:
 
 
 def _order(panels: Sequence[Panel]) -> float:
-    """Of two plans at one point, neither nearer than CLOSE by model nor measurement: how often both say the same one is cheaper."""
+    """Of two plans at one point, neither nearer than CLOSE by model nor measurement: how often both say the same one is
+    cheaper.
+    """
     same = []
     for p in panels:
         for i in range(len(p.x)):
             at = [(p.measured[n][i], p.model[n][i]) for n in p.measured]
-            apart = [(a, b) for k, a in enumerate(at) for b in at[:k] if min(relative(a[0], b[0]), relative(a[1], b[1])) > CLOSE]
+            apart = [(a, b)
+                     for k, a in enumerate(at)
+                     for b in at[:k]
+                     if min(relative(a[0], b[0]), relative(a[1], b[1])) > CLOSE]
             same += [(a[0] < b[0]) == (a[1] < b[1]) for a, b in apart]
     return round(sum(same) / len(same), 3) if same else 1.0
 
@@ -151,42 +176,55 @@ def judged(number: int, panels: Sequence[Panel], figures: Report, scale: int) ->
     at = {p.title[1]: p for p in panels}
     suffix = _scaled(scale)
     agreement = figures["spearman"]
-    yield claim(f"shapes and ranking are the same in model and prototype{suffix}",
-                [(agreement["tuned"] >= RANKS, f"Spearman {agreement['tuned']} with constants tuned to the figure, {agreement['calibrated']} calibrated once"),
-                 (agreement["same_order"] >= RANKS, f"{agreement['same_order']:.1%} of pairs of plans that differ by {CLOSE:.0%} in the same order")])
+    yield claim(
+        f"shapes and ranking are the same in model and prototype{suffix}",
+        [(agreement["tuned"] >= RANKS,
+          f"Spearman {agreement['tuned']} with constants tuned to the figure, {agreement['calibrated']} calibrated once"
+          ),
+         (agreement["same_order"]
+          >= RANKS, f"{agreement['same_order']:.1%} of pairs of plans that differ by {CLOSE:.0%} in the same order")])
     late, early = "LAP", "EAP" + "1" * (2 if number < 8 else 3)
-    yield claim(f"LAP / {early} at the right ends is the model's within {NEAR:.0%}{suffix}", [_ratio(p, late, early) for p in panels])
+    yield claim(f"LAP / {early} at the right ends is the model's within {NEAR:.0%}{suffix}",
+                [_ratio(p, late, early) for p in panels])
     if number < 8:
         yield from _two_way(at, number, scale)
     else:
         gain, pair = (at["a"].measured["LAP"][-1] / at["a"].measured[of][-1] for of in (early, "EAP110"))
-        yield claim(f"the more streams aggregate early, the bigger the gain{suffix}",
-                    [(gain > pair > 1, f"at w1 = {at['a'].x[-1]:g} LAP takes {gain:.3g} × {early}, {pair:.3g} × EAP110")])
+        yield claim(
+            f"the more streams aggregate early, the bigger the gain{suffix}",
+            [(gain > pair > 1, f"at w1 = {at['a'].x[-1]:g} LAP takes {gain:.3g} × {early}, {pair:.3g} × EAP110")])
 
 
 def _ratio(panel: Panel, late: str, early: str) -> tuple[bool, str]:
-    found, expected = panel.measured[late][-1] / panel.measured[early][-1], panel.model[late][-1] / panel.model[early][-1]
+    found, expected = panel.measured[late][-1] / panel.measured[early][-1], panel.model[late][-1] / panel.model[early][
+        -1]
     return relative(found, expected) <= NEAR, f"{panel.title} measured {found:.3g}, model {expected:.3g}"
 
 
 def _two_way(at: Mapping[str, Panel], number: int, scale: int) -> Iterator[Claim]:
     suffix = _scaled(scale)
     a, b, c, d = (at[letter].measured for letter in "abcd")
-    grows = [(a[n][-1] > (1 + FLAT) * a[n][0] and bend(at["a"].x, a[n]) < FLAT, f"{n} × {a[n][-1] / a[n][0]:.2f}") for n in ("LAP", "EAP01")]
-    flat = [(relative(a[n][-1], a[n][len(a[n]) // 2]) <= FLAT, f"{n} × {a[n][-1] / a[n][len(a[n]) // 2]:.2f} from the middle on") for n in ("EAP10", "EAP11")]
+    grows = [(a[n][-1] > (1 + FLAT) * a[n][0] and bend(at["a"].x, a[n]) < FLAT, f"{n} × {a[n][-1] / a[n][0]:.2f}")
+             for n in ("LAP", "EAP01")]
+    flat = [(relative(a[n][-1], a[n][len(a[n]) // 2])
+             <= FLAT, f"{n} × {a[n][-1] / a[n][len(a[n]) // 2]:.2f} from the middle on") for n in ("EAP10", "EAP11")]
     yield claim(f"LAP and EAP01 grow linearly in w1, EAP10 and EAP11 stay constant beyond 2000{suffix}", grows + flat)
-    worse = [(a[n][i] <= a["LAP"][i], f"{n} at w1 = {x:g} takes {a[n][i] / a['LAP'][i]:.2f} of LAP") for n in a if n != "LAP" for i, x in enumerate(at["a"].x)]
+    worse = [(a[n][i] <= a["LAP"][i], f"{n} at w1 = {x:g} takes {a[n][i] / a['LAP'][i]:.2f} of LAP") for n in a
+             if n != "LAP" for i, x in enumerate(at["a"].x)]
     yield claim(f"every EAP is better than LAP as w1 varies{suffix}", worse)
-    meets = [(relative(b[n][-1], b[m][-1]) <= FLAT and b[n][0] < b[m][0], f"{n} / {m} goes from {b[n][0] / b[m][0]:.2f} to {b[n][-1] / b[m][-1]:.2f}")
+    meets = [(relative(b[n][-1], b[m][-1]) <= FLAT
+              and b[n][0] < b[m][0], f"{n} / {m} goes from {b[n][0] / b[m][0]:.2f} to {b[n][-1] / b[m][-1]:.2f}")
              for n, m in (("EAP10", "LAP"), ("EAP11", "EAP01"))]
     yield claim(f"as g1 grows EAP10 approaches LAP and EAP11 approaches EAP01{suffix}", meets)
     steep = {n: slope(at["c"].x, c[n]) for n in c}
     bent = max(bend(at["c"].x, c[n]) for n in c)
     rises = ", ".join(f"{n} {s / scale * 1e6:.3g}" for n, s in steep.items())
-    yield claim(f"all grow linearly in λ1, LAP and EAP10 faster{suffix}",
-                [(bent < FLAT, f"no point is farther than {bent:.1%} from its line"),
-                 (min(steep["LAP"], steep["EAP10"]) > max(steep["EAP01"], steep["EAP11"]), f"µs for a tuple more: {rises}")])
+    yield claim(
+        f"all grow linearly in λ1, LAP and EAP10 faster{suffix}",
+        [(bent < FLAT, f"no point is farther than {bent:.1%} from its line"),
+         (min(steep["LAP"], steep["EAP10"]) > max(steep["EAP01"], steep["EAP11"]), f"µs for a tuple more: {rises}")])
     if number == 6:
         yield claim(f"all grow with σ{suffix}", [(d[n][-1] > d[n][0], f"{n} × {d[n][-1] / d[n][0]:.3g}") for n in d])
     else:
-        yield claim(f"EAP11 falls as σ grows{suffix}", [(d["EAP11"][-1] < d["EAP11"][0], f"EAP11 × {d['EAP11'][-1] / d['EAP11'][0]:.3g}")])
+        yield claim(f"EAP11 falls as σ grows{suffix}",
+                    [(d["EAP11"][-1] < d["EAP11"][0], f"EAP11 × {d['EAP11'][-1] / d['EAP11'][0]:.3g}")])

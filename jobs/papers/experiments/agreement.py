@@ -1,4 +1,7 @@
-"""How far a model agrees with measurements: rank correlation, constants tuned to them, growth; pure arithmetic, nothing is measured here."""
+"""How far a model agrees with measurements: rank correlation, constants tuned to them, growth.
+
+Pure arithmetic, nothing is measured here.
+"""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -15,7 +18,9 @@ def spearman(one: Sequence[float], other: Sequence[float]) -> float:
 
 
 def tuned(amounts: Sequence[Sequence[float]], measured: Sequence[float]) -> list[float]:
-    """Constants ≥ 0 whose products with the amounts of work are relatively nearest to what was measured ("tuning parameters", paper A, section 7.2.1)."""
+    """Constants ≥ 0 whose products with the amounts of work are relatively nearest to what was measured ("tuning
+    parameters", paper A, section 7.2.1).
+    """
     work = np.asarray(amounts, float) / np.asarray(measured, float)[:, None]
     best, least = [0.0] * work.shape[1], float(len(measured))
     for count in range(1, work.shape[1] + 1):

@@ -1,7 +1,9 @@
-"""Fig. 10's four settings on micro-batches: every plan and way of keeping runs for real, one task in this process, at several ratios of window to batch.
+"""Fig. 10's four settings on micro-batches: every plan and way of keeping runs for real, one task in this process, at
+several ratios of window to batch.
 
-Windows hold ten times the paper's tuples, so that a batch is more than its fixed cost; groups and selectivities are the paper's. Of a plan's ways of keeping
-the fastest counts. What differs from event by event is the point: rows that come together are aggregated together, whatever the plan.
+Windows hold ten times the paper's tuples, so that a batch is more than its fixed cost; groups and selectivities are the
+paper's. Of a plan's ways of keeping the fastest counts. What differs from event by event is the point: rows that come
+together are aggregated together, whatever the plan.
 """
 from __future__ import annotations
 
@@ -32,25 +34,33 @@ def figure_10(quick: bool, tell: Tell) -> Report:
         found = {}
         for seconds in LENGTHS[:1] if quick else LENGTHS:
             found[seconds] = point(points, f"{letter} {seconds}", lambda: _measured(letter, seconds))
-            tell(f"{letter} {seconds} s: " + ", ".join(f"{name} {ms:.3g} ms ({found[seconds]['keeping'][name]})" for name, ms in found[seconds]["ms"].items()))
+            tell(f"{letter} {seconds} s: " + ", ".join(f"{name} {ms:.3g} ms ({found[seconds]['keeping'][name]})"
+                                                       for name, ms in found[seconds]["ms"].items()))
         xs = tuple(float(s) for s in found)
         names = [n for n in ("LAP", "EAP10", "EAP01", "EAP11") if all(n in p["ms"] for p in found.values())]
-        panels.append(Panel(f"({letter}) {SHOWCASES[letter][0]} is the best event by event", "window, s", "ms a batch", xs,
-                            {n: [p["ms"][n] for p in found.values()] for n in names}, {}, True, True))
+        panels.append(
+            Panel(f"({letter}) {SHOWCASES[letter][0]} is the best event by event", "window, s", "ms a batch", xs,
+                  {n: [p["ms"][n] for p in found.values()] for n in names}, {}, True, True))
         claims.append(_judged(letter, found))
     finished(points)
-    said = f"Batches of {trial.BATCH} s; the window has {MORE} × the paper's tuples however long it is; the fastest way of keeping of each plan"
+    said = (f"Batches of {trial.BATCH} s; the window has {MORE} × the paper's tuples however long it is; the fastest "
+            "way of keeping of each plan")
     return report("Paper A, Fig. 10 on micro-batches: which plan wins", said, panels, claims, {"figure": 10})
 
 
 def _setting(letter: str, seconds: int) -> trial.TrialSetting:
     _, *streams = SHOWCASES[letter]
-    both = tuple(trial.TrialStream(max(1, round(w * MORE / seconds)), f"{seconds} SECONDS", seconds, distinct, groups) for w, groups, distinct in streams)
+    both = tuple(
+        trial.TrialStream(max(1, round(w * MORE / seconds)), f"{seconds} SECONDS", seconds, distinct, groups)
+        for w, groups, distinct in streams)
     return trial.TrialSetting(f"{letter} {seconds} s", both, SELECT, group=GROUP)
 
 
 def _measured(letter: str, seconds: int) -> Point:
-    """Milliseconds of a warm batch by plan, with the way of keeping that took them; plans with too many pairs are left out."""
+    """Milliseconds of a warm batch by plan, with the way of keeping that took them.
+
+    Plans with too many pairs are left out.
+    """
     setting = _setting(letter, seconds)
     with trial.generated(setting) as data:
         observed = observe(data, setting.full)
@@ -69,5 +79,7 @@ def _judged(letter: str, found: Mapping[int, Point]) -> Claim:
     for seconds, p in found.items():
         best = min(p["ms"], key=lambda n: p["ms"][n])
         rest = p["ms"].get(wanted, float("inf")) / p["ms"][best]
-        checks.append((best == wanted, f"{seconds} s: {best} {p['keeping'][best]} {p['ms'][best]:.3g} ms, {wanted} takes {rest:.2f} × it"))
+        checks.append(
+            (best == wanted,
+             f"{seconds} s: {best} {p['keeping'][best]} {p['ms'][best]:.3g} ms, {wanted} takes {rest:.2f} × it"))
     return claim(f"({letter}) {wanted} is the best on micro-batches, too", checks)

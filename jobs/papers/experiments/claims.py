@@ -1,4 +1,6 @@
-"""What a paper says of a figure, and whether the data says so too: the verdict and the reason are computed from the numbers that they name."""
+"""What a paper says of a figure, and whether the data says so too: the verdict and the reason are computed from the
+numbers that they name.
+"""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
@@ -22,7 +24,10 @@ class Claim:
 
 @dataclass(frozen=True)
 class Panel:
-    """One diagram: y of each series at each x, measured, and by what stands beside where there is such. With `labels` the x are names, drawn as bars."""
+    """One diagram: y of each series at each x, measured, and by what stands beside where there is such.
+
+    With `labels` the x are names, drawn as bars.
+    """
 
     title: str
     axis: str
@@ -34,7 +39,8 @@ class Panel:
     steep: bool = False
     beside: str = "model"
     labels: tuple[str, ...] = ()
-    spread: dict[str, list[tuple[float, float]]] = field(default_factory=dict)      # the least and the most of what a measured y is the mean of
+    # the least and the most of what a measured y is the mean of
+    spread: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
 
 
 def claim(said: str, checks: Sequence[tuple[bool, str]]) -> Claim:
@@ -49,7 +55,8 @@ def counted(said: str, ahead: int, of: int, why: str) -> Claim:
     return Claim(said, HOLDS if ahead == of else PART if ahead else NOT, f"in {ahead} of {of}{why}")
 
 
-def report(title: str, settings: str, panels: Sequence[Panel], claims: Sequence[Claim], figures: Report, tables: Sequence[str] | None = None) -> Report:
+def report(title: str, settings: str, panels: Sequence[Panel], claims: Sequence[Claim], figures: Report,
+           tables: Sequence[str] | None = None) -> Report:
     """Data, words and what people read of both; `tables` instead of the panels' own."""
     shown = [line for p in panels for line in table(p)] if tables is None else ["", *tables]
     lines = [title, settings, *shown, "", *(f"- {c.line}" for c in claims)]
@@ -63,5 +70,6 @@ def table(panel: Panel) -> Iterable[str]:
     yield f"| {panel.axis} | " + " | ".join(panel.measured) + " |"
     yield "|---:|" + "---:|" * len(panel.measured)
     for i, x in enumerate(panel.x):
-        cells = (f"{y[i]:.3g}" + (f" / {panel.model[name][i]:.3g}" if name in panel.model else "") for name, y in panel.measured.items())
+        cells = (f"{y[i]:.3g}" + (f" / {panel.model[name][i]:.3g}" if name in panel.model else "")
+                 for name, y in panel.measured.items())
         yield f"| {panel.labels[i] if panel.labels else f'{x:g}'} | " + " | ".join(cells) + " |"

@@ -1,7 +1,9 @@
-"""Paper C's experiments: time and memory of PC, IC and TC as rate and window grow; COUNT over two streams by hash, M = 100 buckets, σ = 0.01.
+"""Paper C's experiments: time and memory of PC, IC and TC as rate and window grow; COUNT over two streams by hash, M =
+100 buckets, σ = 0.01.
 
-The numbers of the paper's figures are lost in our copy; its text has 100 tuples a second. Rates × 100 are measured with windows of the same number of tuples,
-as PC's joined tuples would not fit otherwise. Answers are compared before times are reported; TC by its running total, the naive sum as printed beside it.
+The numbers of the paper's figures are lost in our copy; its text has 100 tuples a second. Rates × 100 are measured with
+windows of the same number of tuples, as PC's joined tuples would not fit otherwise. Answers are compared before times
+are reported; TC by its running total, the naive sum as printed beside it.
 """
 from __future__ import annotations
 
@@ -46,7 +48,10 @@ def measured(rate: float, window: float, times: int = 5) -> Point:
     streams = [GeneratedStream(rate, 1, DISTINCT)] * 2
     tuples = merged([generated(s, window + times * TIMED / rate / 2 + 1, seed) for seed, s in enumerate(streams)])
     full = tuples.until(int(window * SECOND))
-    running = {name: _TimedState(start(JoinWindows((int(window * SECOND),) * 2, BUCKETS)), advance) for name, (start, advance) in METHODS.items()}
+    running = {
+        name: _TimedState(start(JoinWindows((int(window * SECOND),) * 2, BUCKETS)), advance)
+        for name, (start, advance) in METHODS.items()
+    }
     for one in running.values():
         one.go(tuples.part(0, full))
     found = {name: float("inf") for name in METHODS}
@@ -57,7 +62,13 @@ def measured(rate: float, window: float, times: int = 5) -> Point:
     counts = {name: int(one.state.totals.pairs[0]) for name, one in running.items()}
     if len(set(counts.values())) > 1:
         raise failed("wrong-answer", f"COUNT(*) at {rate:g} a second, {window:g} s: {counts}", "please report this")
-    return {"microseconds": found, "bytes": {name: _bytes(name, one.state) for name, one in running.items()}, "joined": counts["PC"]}
+    return {
+        "microseconds": found,
+        "bytes": {
+            name: _bytes(name, one.state) for name, one in running.items()
+        },
+        "joined": counts["PC"]
+    }
 
 
 class _TimedState:
@@ -95,22 +106,31 @@ def _report(what: str, xs: tuple[int, ...], quick: bool, tell: Tell) -> Report:
             tell(f"{what} {x} × {scale}: " + ", ".join(f"{n} {us:.3g} µs" for n, us in p["microseconds"].items()))
         axis = "tuples a second" if what == "rate" else "window, s"
         at = tuple(float(r if what == "rate" else w) for r, w in settings)
-        time = Panel(f"time by {what}, rates × {scale}", axis, "µs a tuple", at, {n: [p["microseconds"][n] for p in found] for n in METHODS}, {}, True, True)
-        space = Panel(f"memory by {what}, rates × {scale}", axis, "bytes", at, {n: [float(p["bytes"][n]) for p in found] for n in ("PC", "IC", "TC")},
+        time = Panel(f"time by {what}, rates × {scale}", axis, "µs a tuple", at,
+                     {n: [p["microseconds"][n] for p in found] for n in METHODS}, {}, True, True)
+        space = Panel(f"memory by {what}, rates × {scale}", axis, "bytes", at,
+                      {n: [float(p["bytes"][n]) for p in found] for n in ("PC", "IC", "TC")},
                       {n: [_space(n, r, w) for r, w in settings] for n in ("PC", "IC", "TC")}, True, True)
         panels += [time, space]
         claims += [*_time(time, settings[-1]), *_memory(space, what)]
     finished(points)
-    said = f"σ = {1 / DISTINCT:g}, {BUCKETS} buckets; by default {RATE} tuples a second, windows of {WINDOW} s (the paper's own are lost in our copy)"
-    return report(f"Paper C: time and memory of PC, IC and TC as the {what} grows", said, panels, claims, {"figure": what})
+    said = (f"σ = {1 / DISTINCT:g}, {BUCKETS} buckets; by default {RATE} tuples a second, windows of {WINDOW} s (the "
+            "paper's own are lost in our copy)")
+    return report(f"Paper C: time and memory of PC, IC and TC as the {what} grows", said, panels, claims,
+                  {"figure": what})
 
 
 def _space(name: str, rate: float, window: float) -> float:
-    """Section 1.1 and Eq. 7 with what is kept here: four numbers a tuple and a queue's, a number more each that TC carries, three a joined tuple."""
+    """Section 1.1 and Eq.
+
+    7 with what is kept here: four numbers a tuple and a queue's, a number more each that TC carries, three a joined
+    tuple.
+    """
     w, item = steady(rate, rate, window, BUCKETS, 1 / DISTINCT), (ATTRIBUTES + 1) * WORD
     if name == "PC":
         return pipelined_space(w, Widths(item, item)).of("windows") + w.selectivity * w.a * w.b * 3 * WORD
-    return (inclusion_space(w, Widths(item, item)) if name == "IC" else counting_space(w, Widths(item, item, WORD))).total
+    return (inclusion_space(w, Widths(item, item))
+            if name == "IC" else counting_space(w, Widths(item, item, WORD))).total
 
 
 def _time(panel: Panel, setting: tuple[float, float]) -> list[Claim]:
@@ -118,15 +138,20 @@ def _time(panel: Panel, setting: tuple[float, float]) -> list[Claim]:
     w = steady(*(setting[0],) * 2, setting[1], BUCKETS, 1 / DISTINCT)
     last = {n: y[-1] for n, y in panel.measured.items()}
     said = ", ".join(f"{n} {1 / us * 1e6:,.0f}" for n, us in last.items())
-    said += f" tuples a second; accesses by Eqs. 3, 6: IC {included(w).total:,.0f}, TC {counted(w).total:,.0f}, with a total {counting_by_total(w).total:,.0f}"
+    said += (f" tuples a second; accesses by Eqs. 3, 6: IC {included(w).total:,.0f}, TC {counted(w).total:,.0f}, with "
+             f"a total {counting_by_total(w).total:,.0f}")
     first = {n: y[0] for n, y in panel.measured.items()}
     naive, early = last["TC, naive sum"], f"at the left end TC takes {first['TC']:.3g} µs, IC {first['IC']:.3g}"
     baseline = f"PC takes {last['PC'] / last['IC']:.3g} × IC's time, by its steps {piped(w).total:,.0f} accesses"
-    return [claim(f"TC by a running total is best or equal for COUNT, {panel.title}",
-                  [(last["TC"] <= last["IC"] * (1 + SLACK), said), (first["TC"] <= first["IC"] * (1 + SLACK), early)]),
-            claim(f"IC is faster than PC, {panel.title}", [(last["IC"] <= last["PC"], baseline)]),
-            claim(f"TC as printed, with the naive sum, is best for COUNT, {panel.title}",
-                  [(naive <= last["IC"], f"it takes {naive / last['IC']:.3g} × IC's time and {naive / last['TC']:.3g} × that of a running total")])]
+    return [
+        claim(f"TC by a running total is best or equal for COUNT, {panel.title}",
+              [(last["TC"] <= last["IC"] * (1 + SLACK), said), (first["TC"] <= first["IC"] * (1 + SLACK), early)]),
+        claim(f"IC is faster than PC, {panel.title}", [(last["IC"] <= last["PC"], baseline)]),
+        claim(
+            f"TC as printed, with the naive sum, is best for COUNT, {panel.title}",
+            [(naive <= last["IC"],
+              f"it takes {naive / last['IC']:.3g} × IC's time and {naive / last['TC']:.3g} × that of a running total")])
+    ]
 
 
 def _memory(panel: Panel, what: str) -> list[Claim]:
@@ -134,6 +159,10 @@ def _memory(panel: Panel, what: str) -> list[Claim]:
     joined = [p - i for p, i in zip(panel.measured["PC"], panel.measured["IC"])]
     share = panel.measured["PC"][-1] / panel.measured["TC"][-1]
     linear = [(abs(slopes[n] - 1) < 0.1, f"{n} grows with the {what} to the power {slopes[n]}") for n in ("IC", "TC")]
-    return [claim(f"memory of IC and TC is O(a + b), {panel.title}", linear),
-            claim(f"PC's joined tuples are O(a·b), {panel.title}", [(abs(growth(panel.x, joined) - 2) < 0.2, f"to the power {growth(panel.x, joined)}")]),
-            claim(f"memory of IC and TC is far below PC's, {panel.title}", [(share > 3, f"PC keeps {share:.3g} × what TC keeps at the right end")])]
+    return [
+        claim(f"memory of IC and TC is O(a + b), {panel.title}", linear),
+        claim(f"PC's joined tuples are O(a·b), {panel.title}",
+              [(abs(growth(panel.x, joined) - 2) < 0.2, f"to the power {growth(panel.x, joined)}")]),
+        claim(f"memory of IC and TC is far below PC's, {panel.title}",
+              [(share > 3, f"PC keeps {share:.3g} × what TC keeps at the right end")])
+    ]

@@ -1,4 +1,8 @@
-"""Reports of all experiments as pages, pictures and runs in MLflow: the model left and the measurement right, as in paper A; computes nothing."""
+"""Reports of all experiments as pages, pictures and runs in MLflow: the model left and the measurement right, as in
+paper A.
+
+Computes nothing.
+"""
 from __future__ import annotations
 
 import json
@@ -22,7 +26,8 @@ def drawn(name: str, report: Report, folder: Path) -> list[Path]:
     page, picture = folder / f"{name}.md", folder / f"{name}.svg"
     _picture(report["panels"], picture, name)
     title, settings, rest = report["title"], report["settings"], report["text"].split("\n", 2)[2]
-    command = f"forebay experiment {name}{' --quick' if report.get('quick') else ''}" + (f" --events {report['asked']}" if report.get("asked") else "")
+    command = f"forebay experiment {name}{' --quick' if report.get('quick') else ''}" + (f" --events {report['asked']}"
+                                                                                         if report.get("asked") else "")
     page.write_text(f"# {title}\n\n`{command}`. {settings}\n\n![{title}]({picture.name})\n{rest}\n", encoding="utf-8")
     return [page, picture]
 
@@ -37,7 +42,11 @@ def logged(name: str, report: Report) -> dict[str, Any] | None:
 def metrics(report: Report) -> dict[str, list[float]]:
     """Single numbers, claims, and each series of each panel, a step an x, in names that MLflow takes."""
     held = sum(c["verdict"] == HOLDS for c in report["claims"])
-    numbers = {key: [float(value)] for key, value in report.items() if isinstance(value, (int, float)) and not isinstance(value, bool)}
+    numbers = {
+        key: [float(value)]
+        for key, value in report.items()
+        if isinstance(value, (int, float)) and not isinstance(value, bool)
+    }
     series = {_metric(f"{p['title']}/{name}{kind}"): y for p in report["panels"]
               for found, kind in ((p["measured"], ""), (p["model"], f"/{p['beside']}")) for name, y in found.items()}
     return {**numbers, **series, "claims": [float(len(report["claims"]))], "claims_that_hold": [float(held)]}
@@ -80,7 +89,8 @@ def _bars(axes: Any, panel: Report, kind: str) -> None:
     each = 0.8 / max(len(panel[kind]), 1)
     for n, (series, y) in enumerate(panel[kind].items()):
         ends = panel["spread"].get(series) if kind == "measured" else None
-        error = [[a - low for a, (low, _) in zip(y, ends)], [high - a for a, (_, high) in zip(y, ends)]] if ends else None
+        error = [[a - low for a, (low, _) in zip(y, ends)], [high - a
+                                                             for a, (_, high) in zip(y, ends)]] if ends else None
         axes.bar([k + n * each for k in range(len(y))], y, each, yerr=error, capsize=1.5, label=series)
     axes.set_xticks([k + 0.4 - each / 2 for k in range(len(panel["labels"]))], panel["labels"], rotation=30, ha="right")
 
@@ -102,7 +112,8 @@ def _framed(axes: Any, panel: Report, kind: str) -> None:
 
 def _steps(axes: Any, panel: Report) -> None:
     """One scale for both diagrams; a bar has no end on a logarithmic one, so all begin at one half."""
-    most = max([y for kind in ("measured", "model") for of in panel[kind].values() for y in of] + [y for of in panel["spread"].values() for _, y in of])
+    most = max([y for kind in ("measured", "model") for of in panel[kind].values()
+                for y in of] + [y for of in panel["spread"].values() for _, y in of])
     axes.set_ylim(0.5, 2 * most)
     axes.set_yticks([t for t in TICKS if t <= 2 * most], labels=[f"{t:g}" for t in TICKS if t <= 2 * most])
     axes.minorticks_off()

@@ -1,7 +1,9 @@
-"""One setting of paper A measured: every plan runs over the same generated tuples, event by event, and no time is reported unless all answer alike.
+"""One setting of paper A measured: every plan runs over the same generated tuples, event by event, and no time is
+reported unless all answer alike.
 
-A time is processor seconds for the tuples of one second, the least of some (TIMES), after windows are full (the paper: the average of three). At rates × 100
-the windows hold as many tuples as in the paper and a hundredth of a second is timed, so as many tuples are.
+A time is processor seconds for the tuples of one second, the least of some (TIMES), after windows are full (the paper:
+the average of three). At rates × 100 the windows hold as many tuples as in the paper and a hundredth of a second is
+timed, so as many tuples are.
 """
 from __future__ import annotations
 
@@ -45,7 +47,8 @@ class FigurePoint:
     hashed: bool
 
     def priced(self, constants: Constants = Constants()) -> Setting:
-        streams = tuple(Priced(f"S{k}", i.rate, i.window, i.groups, 1 / i.distinct) for k, i in enumerate(self.inputs, 1))
+        streams = tuple(
+            Priced(f"S{k}", i.rate, i.window, i.groups, 1 / i.distinct) for k, i in enumerate(self.inputs, 1))
         return Setting(streams, "hash" if self.hashed else "nested loop", BUCKETS, constants)
 
 
@@ -84,18 +87,29 @@ def measured(case: FigurePoint, scale: float = 1, quick: bool = False) -> Point:
     arriving = merged([generated(s, fill + (times + 1) * unit, seed) for seed, s in enumerate(streams)])
     cuts = [arriving.until(ceil((fill + k * unit) * SECOND)) for k in range(times + 2)]
     filled = aggregation_sets.advance(started(case, spans), arriving.part(0, cuts[1]))
-    plans = [_TimedPlan(aggregation_sets.switched(filled, early, probes(case, early))) for early in digits(len(case.inputs))]
-    seconds = [min(found) for found in zip(*[least([partial(p.go, arriving.part(*cuts[k:k + 2])) for p in plans], 1) for k in range(1, times + 1)])]
+    plans = [
+        _TimedPlan(aggregation_sets.switched(filled, early, probes(case, early))) for early in digits(len(case.inputs))
+    ]
+    seconds = [
+        min(found) for found in zip(
+            *[least([partial(p.go, arriving.part(*cuts[k:k + 2])) for p in plans], 1) for k in range(1, times + 1)])
+    ]
     answers = [aggregation_sets.answers(p.state) for p in plans]
     if any(answer != answers[0] for answer in answers):
         raise failed("wrong-answer", f"plans of {case} give different answers", "please report this")
-    return {"seconds": {name(e): s / unit for e, s in zip(digits(len(case.inputs)), seconds)}, "groups": len(answers[0]),
-            "joined": sum(a.pairs for a in answers[0].values())}
+    return {
+        "seconds": {
+            name(e): s / unit for e, s in zip(digits(len(case.inputs)), seconds)
+        },
+        "groups": len(answers[0]),
+        "joined": sum(a.pairs for a in answers[0].values())
+    }
 
 
 def started(case: FigurePoint, spans: tuple[int, ...]) -> aggregation_sets.Aggregation:
     """All aggregate early, which is what fills windows fastest; Bi = min(1/σ, B) buckets (20, 21)."""
-    windows = JoinWindows(spans, min(max(i.distinct for i in case.inputs), BUCKETS), tuple(i.groups for i in case.inputs))
+    windows = JoinWindows(spans, min(max(i.distinct for i in case.inputs), BUCKETS),
+                          tuple(i.groups for i in case.inputs))
     early = (True,) * len(case.inputs)
     return aggregation_sets.start(windows, early, probes(case, early), case.hashed, BUCKETS)
 
@@ -116,7 +130,10 @@ class _TimedPlan:
 
 
 def calibrated() -> Constants:
-    """P, U, Ug apart, on 10,000 tuples: windows where nothing matches cost U by hash and w·P more by nested loop; where all that is probed matches, P + Ug."""
+    """P, U, Ug apart, on 10,000 tuples: windows where nothing matches cost U by hash and w·P more by nested loop.
+
+    Where all that is probed matches, P + Ug.
+    """
     empty = FigurePoint((StreamSymbols(PIECE / 2, 500, 1, 10_000), StreamSymbols(PIECE / 2, 500, 1, 10_000)), True)
     update = _late(empty, 1021) / PIECE / 2
     probe = (_late(replace(empty, hashed=False), 1) / PIECE / 2 - update) / 500
@@ -133,4 +150,6 @@ def _late(case: FigurePoint, buckets: int) -> float:
     windows = JoinWindows(spans, buckets, tuple(i.groups for i in case.inputs))
     begun = aggregation_sets.start(windows, (False, False), hashed=case.hashed)
     running = _TimedPlan(aggregation_sets.advance(begun, arriving.part(0, arriving.until(2 * SECOND))))
-    return min(least([partial(running.go, arriving.part(arriving.until(k * SECOND), arriving.until((k + 1) * SECOND)))], 1)[0] for k in (2, 3, 4))
+    return min(
+        least([partial(running.go, arriving.part(arriving.until(k * SECOND), arriving.until((k + 1) * SECOND)))], 1)[0]
+        for k in (2, 3, 4))

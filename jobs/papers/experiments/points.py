@@ -1,4 +1,7 @@
-"""Measured points that outlive an interruption, and how a point is timed; what is kept is of one version of the operators, else it is measured anew."""
+"""Measured points that outlive an interruption, and how a point is timed.
+
+What is kept is of one version of the operators, else it is measured anew.
+"""
 from __future__ import annotations
 
 import hashlib
@@ -15,7 +18,8 @@ from optimizer.errors import ForebayError
 
 Point = dict[str, Any]
 PLACE = "FOREBAY_EXPERIMENTS"        # the folder of unfinished experiments, instead of the user's cache
-MINUTES = "FOREBAY_MINUTES"          # after so many a long experiment begins no further point: the next run goes on there
+# after so many a long experiment begins no further point: the next run goes on there
+MINUTES = "FOREBAY_MINUTES"
 
 
 @dataclass(frozen=True)
@@ -88,4 +92,5 @@ def seconds(run: Callable[[], object]) -> float:
 
 def _version() -> str:
     folders = [Path(folder) for folder in operators.__path__] + [Path(__file__).parent]
-    return hashlib.sha256(b"".join(f.read_bytes() for folder in folders for f in sorted(folder.rglob("*.py")))).hexdigest()[:16]
+    return hashlib.sha256(b"".join(
+        f.read_bytes() for folder in folders for f in sorted(folder.rglob("*.py")))).hexdigest()[:16]

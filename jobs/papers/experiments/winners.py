@@ -1,7 +1,8 @@
-"""Paper A's Fig. 10: settings in which LAP, EAP10, EAP01 and EAP11 each are the best of four, by nested loop, as the rate of S1 grows.
+"""Paper A's Fig. 10: settings in which LAP, EAP10, EAP01 and EAP11 each are the best of four, by nested loop, as the
+rate of S1 grows.
 
-The settings of (a) and (b) are lost in our copy of the paper. They are chosen by its text: "LAP is the best when both g1 and g2 are high", "EAP10 is the best
-when g1 is low and g2 is high", with the sizes that (c) has.
+The settings of (a) and (b) are lost in our copy of the paper. They are chosen by its text: "LAP is the best when both
+g1 and g2 are high", "EAP10 is the best when g1 is low and g2 is high", with the sizes that (c) has.
 """
 from __future__ import annotations
 
@@ -34,8 +35,10 @@ def figure_10(quick: bool, tell: Tell) -> Report:
         cases = {(letter, rate): _case(letter, rate) for letter in SHOWCASES for rate in rates}
         found = {}
         for (letter, rate), case in cases.items():
-            found[letter, rate] = point(points, f"{scale} {letter} {rate}", lambda: plans.measured(case, scale, quick))["seconds"]
-            tell(f"{letter} {rate} × {scale}: " + ", ".join(f"{plan} {s:.3g} s" for plan, s in found[letter, rate].items()))
+            found[letter, rate] = point(points, f"{scale} {letter} {rate}",
+                                        lambda: plans.measured(case, scale, quick))["seconds"]
+            tell(f"{letter} {rate} × {scale}: "
+                 + ", ".join(f"{plan} {s:.3g} s" for plan, s in found[letter, rate].items()))
         constants = fitted([(case, found[at]) for at, case in cases.items()], scale)
         made = [_panel(letter, rates, found, constants, scale) for letter in SHOWCASES]
         known = Constants(**point(points, "constants", lambda: dict(vars(plans.calibrated()))))
@@ -43,8 +46,12 @@ def figure_10(quick: bool, tell: Tell) -> Report:
         sums[str(scale)] = {"constants": {"tuned": vars(constants), "calibrated": vars(known)}}
         panels += made
     finished(points)
-    said = "(a) and (b) have lost their settings in our copy: chosen by the text's rule. λ2 = 500; seconds for the tuples of one second"
-    return report("Paper A, Fig. 10: each plan is the best somewhere (nested loop join)", said, panels, claims, {"figure": 10, "scales": sums})
+    said = ("(a) and (b) have lost their settings in our copy: chosen by the text's rule. λ2 = 500; seconds for the "
+            "tuples of one second")
+    return report("Paper A, Fig. 10: each plan is the best somewhere (nested loop join)", said, panels, claims, {
+        "figure": 10,
+        "scales": sums
+    })
 
 
 def _case(letter: str, rate: float) -> FigurePoint:
@@ -52,11 +59,13 @@ def _case(letter: str, rate: float) -> FigurePoint:
     return FigurePoint((StreamSymbols(rate, *first), StreamSymbols(OTHER, *second)), False)
 
 
-def _panel(letter: str, rates: tuple[int, ...], found: Mapping[tuple[str, int], Mapping[str, float]], constants: Constants, scale: int) -> Panel:
+def _panel(letter: str, rates: tuple[int, ...], found: Mapping[tuple[str, int], Mapping[str, float]],
+           constants: Constants, scale: int) -> Panel:
     model = [plans.model(_case(letter, rate), constants) for rate in rates]
     names = list(found[letter, rates[0]])
-    return Panel(f"({letter}) {SHOWCASES[letter][0]} is the best" + ("" if scale == 1 else f" rates × {scale}"), "rate of S1, tuples a second", "s", rates,
-                 {n: [found[letter, r][n] for r in rates] for n in names}, {n: [m[n] * scale for m in model] for n in names})
+    return Panel(f"({letter}) {SHOWCASES[letter][0]} is the best" + ("" if scale == 1 else f" rates × {scale}"),
+                 "rate of S1, tuples a second", "s", rates, {n: [found[letter, r][n] for r in rates] for n in names},
+                 {n: [m[n] * scale for m in model] for n in names})
 
 
 def _best(panel: Panel, letter: str, scale: int) -> Claim:
@@ -66,14 +75,21 @@ def _best(panel: Panel, letter: str, scale: int) -> Claim:
     def best(of: Mapping[str, list[float]], i: int) -> str:
         return min(of, key=lambda n: of[n][i])
 
-    checks = [(best(panel.measured, i) == wanted, f"λ1 = {x:g}: {best(panel.measured, i)}, by the model {best(panel.model, i)}") for i, x in enumerate(panel.x)]
+    checks = [(best(panel.measured,
+                    i) == wanted, f"λ1 = {x:g}: {best(panel.measured, i)}, by the model {best(panel.model, i)}")
+              for i, x in enumerate(panel.x)]
     return claim(f"{panel.title}", checks)
 
 
 def _agreed(panels: list[Panel], scale: int, cases: Mapping[tuple[str, int], FigurePoint], known: Constants) -> Claim:
     pairs = [pair for p in panels for n in p.measured for pair in zip(p.measured[n], p.model[n])]
     found = spearman([a for a, _ in pairs], [b for _, b in pairs])
-    once = [plans.model(cases[letter, int(x)], known)[n] for p, letter in zip(panels, SHOWCASES) for n in p.measured for x in p.x]
+    once = [
+        plans.model(cases[letter, int(x)], known)[n]
+        for p, letter in zip(panels, SHOWCASES)
+        for n in p.measured
+        for x in p.x
+    ]
     other = spearman([a for a, _ in pairs], once)
     why = f"Spearman {found} with constants tuned to the figure, {other} calibrated once"
     return claim(f"model and prototype rank alike, rates × {scale}", [(found >= RANKS, why)])

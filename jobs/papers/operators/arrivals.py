@@ -1,7 +1,9 @@
-"""What the operators take: tuples of all streams in one order of arrival, and windows that hold for as long; both are refused by name when they make no sense.
+"""What the operators take: tuples of all streams in one order of arrival, and windows that hold for as long; both are
+refused by name when they make no sense.
 
-A tuple of time s counts at time t iff t − s < span (paper B, section 1): exactly `span` after it came it is gone. Times never go back; equal ones arrive in
-the order given. Everything is an integer: times and spans in ticks of any length, keys and groups numbered from 0.
+A tuple of time s counts at time t iff t − s < span (paper B, section 1): exactly `span` after it came it is gone. Times
+never go back; equal ones arrive in the order given. Everything is an integer: times and spans in ticks of any length,
+keys and groups numbered from 0.
 """
 from __future__ import annotations
 
@@ -28,14 +30,16 @@ class ArrivingTuples:
         for field in fields(self):
             array = getattr(self, field.name)
             if not isinstance(array, np.ndarray) or array.dtype != np.int64 or array.shape != self.stream.shape:
-                raise _wrong(f"the column {field.name} is {array!r:.60}", f"expected an array of {len(self.stream)} int64")
+                raise _wrong(f"the column {field.name} is {array!r:.60}",
+                             f"expected an array of {len(self.stream)} int64")
         for name in ("stream", "key", "group"):
             if len(self) and getattr(self, name).min() < 0:
                 raise _wrong(f"the column {name} has {getattr(self, name).min()}", "expected numbers from 0")
         back = np.flatnonzero(np.diff(self.time) < 0)
         if len(back):
             at = int(back[0]) + 1
-            raise _wrong(f"tuple {at} is of {self.time[at]}, the one before of {self.time[at - 1]}", "expected tuples in order of time; sort disordered ones")
+            raise _wrong(f"tuple {at} is of {self.time[at]}, the one before of {self.time[at - 1]}",
+                         "expected tuples in order of time; sort disordered ones")
 
     def __len__(self) -> int:
         return len(self.stream)
@@ -51,7 +55,10 @@ class ArrivingTuples:
 
 @dataclass(frozen=True)
 class JoinWindows:
-    """A window of so many ticks a stream, kept in so many hash buckets each; groups a stream (1: it brings none); the stream whose attribute is aggregated."""
+    """A window of so many ticks a stream, kept in so many hash buckets each.
+
+    Groups a stream (1: it brings none); the stream whose attribute is aggregated.
+    """
 
     spans: tuple[int, ...]
     buckets: int = 100
@@ -63,10 +70,12 @@ class JoinWindows:
             raise _wrong(f"{len(self.spans)} windows", "expected one for each of at least two streams")
         for s, span in enumerate(self.spans):
             if span < 1:
-                raise _wrong(f"the window of stream {s} is {span} ticks", "expected at least one tick, else its tuples never count")
+                raise _wrong(f"the window of stream {s} is {span} ticks",
+                             "expected at least one tick, else its tuples never count")
         object.__setattr__(self, "groups", self.groups or (1,) * len(self.spans))
         if len(self.groups) != len(self.spans) or min(self.groups) < 1:
-            raise _wrong(f"groups are {self.groups} for {len(self.spans)} streams", "expected one number a stream, at least 1")
+            raise _wrong(f"groups are {self.groups} for {len(self.spans)} streams",
+                         "expected one number a stream, at least 1")
         if self.buckets < 1:
             raise _wrong(f"{self.buckets} hash buckets", "expected at least 1; one is a nested loop")
         if self.owner not in range(len(self.spans)):
@@ -80,11 +89,13 @@ class JoinWindows:
     def fitting(self, arrivals: ArrivingTuples) -> ArrivingTuples:
         """The arrivals, if they are of these streams and groups."""
         if len(arrivals) and arrivals.stream.max() >= len(self.spans):
-            raise _wrong(f"there is a tuple of stream {arrivals.stream.max()}", f"expected 0 to {len(self.spans) - 1}, as there are windows")
+            raise _wrong(f"there is a tuple of stream {arrivals.stream.max()}",
+                         f"expected 0 to {len(self.spans) - 1}, as there are windows")
         limits = np.array(self.groups, np.int64)[arrivals.stream]
         if (arrivals.group >= limits).any():
             at = int(np.argmax(arrivals.group >= limits))
-            raise _wrong(f"tuple {at} is of group {arrivals.group[at]}", f"stream {arrivals.stream[at]} has groups 0 to {limits[at] - 1}")
+            raise _wrong(f"tuple {at} is of group {arrivals.group[at]}",
+                         f"stream {arrivals.stream[at]} has groups 0 to {limits[at] - 1}")
         return arrivals
 
 

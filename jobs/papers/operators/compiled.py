@@ -1,4 +1,7 @@
-"""The one place that imports numba: `compiled` turns a function into machine code and keeps it for the next process; it may not change what it gives."""
+"""The one place that imports numba: `compiled` turns a function into machine code and keeps it for the next process.
+
+It may not change what it gives.
+"""
 from __future__ import annotations
 
 import hashlib
@@ -13,8 +16,11 @@ Function = TypeVar("Function", bound=Callable[..., object])
 
 
 def _folder() -> str:
-    """Kept code is of all sources here together: numba asks only whether a function's own file changed, not those of the functions it calls."""
-    digest = hashlib.sha256(b"".join(f.read_bytes() for f in sorted(Path(__file__).parent.glob("*.py")))).hexdigest()[:16]
+    """Kept code is of all sources here together: numba asks only whether a function's own file changed, not those of
+    the functions it calls.
+    """
+    digest = hashlib.sha256(b"".join(
+        f.read_bytes() for f in sorted(Path(__file__).parent.glob("*.py")))).hexdigest()[:16]
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return os.path.join(cache, "forebay", "operators", digest)
 

@@ -1,10 +1,11 @@
-"""Windows of all streams by join value and by age, for the operators that must see every tuple leave; what a tuple carries beside its attributes is theirs.
+"""Windows of all streams by join value and by age, for the operators that must see every tuple leave; what a tuple
+carries beside its attributes is theirs.
 
-Each stream has its buckets, and a queue of the bucket numbers in order of arrival: the oldest tuple of a window is the oldest of the bucket that its queue
-names first, so finding what expired takes one look a stream.
+Each stream has its buckets, and a queue of the bucket numbers in order of arrival: the oldest tuple of a window is the
+oldest of the bucket that its queue names first, so finding what expired takes one look a stream.
 
-Functions that are called for every tuple take the arrays of `parts`, not the tuple that holds them: each access to its fields counts references, which
-costs more than what the functions do.
+Functions that are called for every tuple take the arrays of `parts`, not the tuple that holds them: each access to its
+fields counts references, which costs more than what the functions do.
 """
 from __future__ import annotations
 
@@ -45,7 +46,10 @@ def oldest(bounds: Ints, order: Ints, queue: Ints, s: int) -> int:
 
 @compiled
 def expiring(cells: Ints, bounds: Ints, order: Ints, queue: Ints, spans: Ints, now: int) -> int:
-    """The stream whose oldest tuple expired first of all that have expired, NONE if none has. Of equal ones the older tuple goes first, then stream order."""
+    """The stream whose oldest tuple expired first of all that have expired, NONE if none has.
+
+    Of equal ones the older tuple goes first, then stream order.
+    """
     found, ends, came = NONE, now, now
     for s in range(len(spans)):
         at = oldest(bounds, order, queue, s)
@@ -73,11 +77,14 @@ def crowded(bounds: Ints, queue: Ints, s: int, ring: int) -> bool:
 @compiled
 def widened(c: Contents, s: int, ring: int) -> Contents:
     """Windows with room for one more tuple there."""
-    return Contents(grown(c.tuples, ring) if full(c.tuples.bounds, ring) else c.tuples, grown(c.queue, s) if full(c.queue.bounds, s) else c.queue)
+    return Contents(
+        grown(c.tuples, ring) if full(c.tuples.bounds, ring) else c.tuples,
+        grown(c.queue, s) if full(c.queue.bounds, s) else c.queue)
 
 
 @compiled
-def enter(cells: Ints, bounds: Ints, order: Ints, queue: Ints, s: int, ring: int, time: int, key: int, group: int, value: int) -> int:
+def enter(cells: Ints, bounds: Ints, order: Ints, queue: Ints, s: int, ring: int, time: int, key: int, group: int,
+          value: int) -> int:
     """A tuple comes into a window that is not `crowded`; where it stands. What it carries is zero."""
     order[0, added(queue, s)] = ring
     at = added(bounds, ring)

@@ -1,7 +1,9 @@
-"""Paper C's TC: each tuple carries what ends with it (count, sum, largest, smallest), so COUNT, SUM, AVG, MAX and MIN of a join of two windows never look back.
+"""Paper C's TC: each tuple carries what ends with it (count, sum, largest, smallest), so COUNT, SUM, AVG, MAX and MIN
+of a join of two windows never look back.
 
-Of a pair the tuple that expires first carries: the older one where both windows are as long. Where a group is of the other stream a tuple cannot carry one
-number for all its pairs: it then probes once more as it leaves, when all that is left of the other window expires later and so is what it carries.
+Of a pair the tuple that expires first carries: the older one where both windows are as long. Where a group is of the
+other stream a tuple cannot carry one number for all its pairs: it then probes once more as it leaves, when all that is
+left of the other window expires later and so is what it carries.
 """
 from __future__ import annotations
 
@@ -46,10 +48,15 @@ class CountingJoin(NamedTuple):
 
 
 def start(windows: JoinWindows, extremes: bool = False, naive: bool = False, sums: bool = True) -> CountingJoin:
-    """`naive`: as printed, the answer is summed anew over all tuples at each arrival; else it runs along. Extremes are of one group. No `sums`: TC-COUNT."""
+    """`naive`: as printed, the answer is summed anew over all tuples at each arrival.
+
+    Else it runs along. Extremes are of one group. No `sums`: TC-COUNT.
+    """
     if (extremes or naive or not sums) and max(windows.groups) > 1 or extremes and not sums:
-        raise ForebayError("bad-arrivals", f"extremes, the naive sum or COUNT alone with groups {windows.groups}", hint="expected one group, as TC is printed")
-    return CountingJoin(contents(two(windows), 4 if extremes else 2 if sums else 1), totals(windows), windows, extremes, naive, sums)
+        raise ForebayError("bad-arrivals", f"extremes, the naive sum or COUNT alone with groups {windows.groups}",
+                           hint="expected one group, as TC is printed")
+    return CountingJoin(contents(two(windows), 4 if extremes else 2 if sums else 1), totals(windows), windows, extremes,
+                        naive, sums)
 
 
 def advance(state: CountingJoin, arrivals: ArrivingTuples) -> tuple[CountingJoin, Ints]:
@@ -59,14 +66,16 @@ def advance(state: CountingJoin, arrivals: ArrivingTuples) -> tuple[CountingJoin
     said = np.zeros(len(arrivals), np.int64)
     c, t, a, spans = state.contents, state.totals, arrivals, np.array(w.spans)
     if not state.sums:
-        return state._replace(contents=_advance_count(c, t.pairs, a.stream, a.time, a.key, spans, w.buckets, state.naive, said)), said
-    found = _advance(c, t, a.stream, a.time, a.key, a.group, a.value, spans, np.array(w.groups), np.array(w.strides), w.buckets, w.owner,
-                     state.extremes, state.naive, said)
+        return state._replace(
+            contents=_advance_count(c, t.pairs, a.stream, a.time, a.key, spans, w.buckets, state.naive, said)), said
+    found = _advance(c, t, a.stream, a.time, a.key, a.group, a.value, spans, np.array(w.groups), np.array(w.strides),
+                     w.buckets, w.owner, state.extremes, state.naive, said)
     return state._replace(contents=found), said
 
 
 @compiled
-def _advance_count(c: Contents, count: Ints, stream: Ints, time: Ints, key: Ints, spans: Ints, buckets: int, naive: bool, said: Ints) -> Contents:
+def _advance_count(c: Contents, count: Ints, stream: Ints, time: Ints, key: Ints, spans: Ints, buckets: int,
+                   naive: bool, said: Ints) -> Contents:
     """TC-COUNT; the older of a pair has one number more to carry, and that is all."""
     cells, bounds, order, queue = parts(c)
     for i in range(len(stream)):
@@ -90,8 +99,9 @@ def _advance_count(c: Contents, count: Ints, stream: Ints, time: Ints, key: Ints
 
 
 @compiled
-def _advance(c: Contents, t: Totals, stream: Ints, time: Ints, key: Ints, group: Ints, value: Ints, spans: Ints, groups: Ints, strides: Ints, buckets: int,
-             owner: int, extremes: bool, naive: bool, said: Ints) -> Contents:
+def _advance(c: Contents, t: Totals, stream: Ints, time: Ints, key: Ints, group: Ints, value: Ints, spans: Ints,
+             groups: Ints, strides: Ints, buckets: int, owner: int, extremes: bool, naive: bool,
+             said: Ints) -> Contents:
     cells, bounds, order, queue = parts(c)
     count, total, most, least = t.pairs, t.sum, t.most, t.least
     whole = int(count.sum())
@@ -99,7 +109,8 @@ def _advance(c: Contents, t: Totals, stream: Ints, time: Ints, key: Ints, group:
         s, now = stream[i], time[i]
         left = expiring(cells, bounds, order, queue, spans, now)
         if left != NONE:
-            whole -= _expire(cells, bounds, order, queue, count, total, most, least, left, now, spans, groups, strides, buckets, owner, extremes)
+            whole -= _expire(cells, bounds, order, queue, count, total, most, least, left, now, spans, groups, strides,
+                             buckets, owner, extremes)
         ring = s * buckets + key[i] % buckets
         if crowded(bounds, queue, s, ring):
             c = widened(c, s, ring)
@@ -110,7 +121,8 @@ def _advance(c: Contents, t: Totals, stream: Ints, time: Ints, key: Ints, group:
         there = ring + buckets if s == 0 else ring - buckets
         older = _older(cells, bounds, there, at, now + spans[s], spans[1 - s], s)
         code, brought = group[i] * strides[s], groups[1 - s] > 1
-        whole += _carry(cells, bounds, count, total, most, least, there, older, at, code, strides[1 - s], brought, s == owner, extremes)
+        whole += _carry(cells, bounds, count, total, most, least, there, older, at, code, strides[1 - s], brought,
+                        s == owner, extremes)
         if naive:
             whole, total[0] = _summed(cells, bounds, CV), _summed(cells, bounds, SV)
             count[0] = whole
@@ -121,8 +133,9 @@ def _advance(c: Contents, t: Totals, stream: Ints, time: Ints, key: Ints, group:
 
 
 @compiled
-def _expire(cells: Ints, bounds: Ints, order: Ints, queue: Ints, count: Ints, total: Ints, most: Ints, least: Ints, left: int, now: int, spans: Ints,
-            groups: Ints, strides: Ints, buckets: int, owner: int, extremes: bool) -> int:
+def _expire(cells: Ints, bounds: Ints, order: Ints, queue: Ints, count: Ints, total: Ints, most: Ints, least: Ints,
+            left: int, now: int, spans: Ints, groups: Ints, strides: Ints, buckets: int, owner: int,
+            extremes: bool) -> int:
     """What the expired carry leaves with them, the earliest (of window `left`) first; how many pairs went."""
     gone, lost = 0, False
     while left != NONE:
@@ -133,7 +146,8 @@ def _expire(cells: Ints, bounds: Ints, order: Ints, queue: Ints, count: Ints, to
             total[cells[GROUP, at] * strides[left]] -= cells[SV, at]
         else:
             there = (1 - left) * buckets + cells[KEY, at] % buckets
-            _take(cells, bounds, count, total, there, at, cells[GROUP, at] * strides[left], strides[1 - left], left == owner)
+            _take(cells, bounds, count, total, there, at, cells[GROUP, at] * strides[left], strides[1 - left],
+                  left == owner)
         if extremes:
             lost = lost or (cells[CV, at] > 0 and (cells[MOST, at] == most[0] or cells[LEAST, at] == least[0]))
         leave(bounds, order, queue, left)
@@ -144,7 +158,8 @@ def _expire(cells: Ints, bounds: Ints, order: Ints, queue: Ints, count: Ints, to
 
 
 @compiled
-def _take(cells: Ints, bounds: Ints, count: Ints, total: Ints, ring: int, at: int, code: int, stride: int, owns: bool) -> None:
+def _take(cells: Ints, bounds: Ints, count: Ints, total: Ints, ring: int, at: int, code: int, stride: int,
+          owns: bool) -> None:
     """The pairs of a tuple that leaves go from groups that the other window brings."""
     start, head, mask = bounds[ring, START], bounds[ring, HEAD], bounds[ring, ROOM] - 1
     for j in range(head, head + bounds[ring, HELD]):
@@ -157,7 +172,9 @@ def _take(cells: Ints, bounds: Ints, count: Ints, total: Ints, ring: int, at: in
 
 @compiled
 def _older(cells: Ints, bounds: Ints, ring: int, at: int, ends: int, span: int, s: int) -> int:
-    """Where the part of a bucket ends whose tuples leave before the arrived one, and so carry: a bucket is in the order of `expiring`."""
+    """Where the part of a bucket ends whose tuples leave before the arrived one, and so carry: a bucket is in the order
+    of `expiring`.
+    """
     start, head, mask, now = bounds[ring, START], bounds[ring, HEAD], bounds[ring, ROOM] - 1, cells[TIME, at]
     older = head + bounds[ring, HELD]
     while older > head:
@@ -170,7 +187,9 @@ def _older(cells: Ints, bounds: Ints, ring: int, at: int, ends: int, span: int, 
 
 @compiled
 def _count(cells: Ints, bounds: Ints, ring: int, older: int, at: int) -> int:
-    """The pairs of an arrived tuple with a bucket, for COUNT alone: each of the older part carries one more, of the others the arrived one carries all."""
+    """The pairs of an arrived tuple with a bucket, for COUNT alone: each of the older part carries one more, of the
+    others the arrived one carries all.
+    """
     start, head, mask, key = bounds[ring, START], bounds[ring, HEAD], bounds[ring, ROOM] - 1, cells[KEY, at]
     found = own = 0
     for j in range(head, older):
@@ -185,9 +204,12 @@ def _count(cells: Ints, bounds: Ints, ring: int, older: int, at: int) -> int:
 
 
 @compiled
-def _carry(cells: Ints, bounds: Ints, count: Ints, total: Ints, most: Ints, least: Ints, ring: int, older: int, at: int, code: int, stride: int,
-           brought: bool, owns: bool, extremes: bool) -> int:
-    """The pairs of an arrived tuple with a bucket, each carried by the one of the two that leaves first; how many there are."""
+def _carry(cells: Ints, bounds: Ints, count: Ints, total: Ints, most: Ints, least: Ints, ring: int, older: int, at: int,
+           code: int, stride: int, brought: bool, owns: bool, extremes: bool) -> int:
+    """The pairs of an arrived tuple with a bucket, each carried by the one of the two that leaves first.
+
+    How many there are.
+    """
     found, worths, key, value = 0, 0, cells[KEY, at], cells[VALUE, at]
     start, head, mask = bounds[ring, START], bounds[ring, HEAD], bounds[ring, ROOM] - 1
     for j in range(head, head + bounds[ring, HELD]):
@@ -202,7 +224,8 @@ def _carry(cells: Ints, bounds: Ints, count: Ints, total: Ints, most: Ints, leas
                 count[code + cells[GROUP, other] * stride] += 1
                 total[code + cells[GROUP, other] * stride] += worth
             if extremes:
-                cells[MOST, carrier], cells[LEAST, carrier] = max(cells[MOST, carrier], worth), min(cells[LEAST, carrier], worth)
+                cells[MOST, carrier], cells[LEAST, carrier] = max(cells[MOST, carrier],
+                                                                  worth), min(cells[LEAST, carrier], worth)
                 most[0], least[0] = max(most[0], worth), min(least[0], worth)
     if found and not brought:
         count[code] += found

@@ -1,8 +1,10 @@
-"""Paper C's MTC: COUNT, SUM and AVG of a join of any number of windows on one attribute; of a joined combination the tuple that expires first carries it.
+"""Paper C's MTC: COUNT, SUM and AVG of a join of any number of windows on one attribute; of a joined combination the
+tuple that expires first carries it.
 
-MJoin makes every combination of an arriving tuple and raises the oldest member's CV, one by one. Here they are counted without being made: of what matches
-in each other window only how many expire later than a candidate matters, and a bucket is in order of expiry, so one pass from the last to expire to the first
-raises every CV at once. The answer is a running total as in TC.
+MJoin makes every combination of an arriving tuple and raises the oldest member's CV, one by one. Here they are counted
+without being made: of what matches in each other window only how many expire later than a candidate matters, and a
+bucket is in order of expiry, so one pass from the last to expire to the first raises every CV at once. The answer is a
+running total as in TC.
 """
 from __future__ import annotations
 
@@ -12,7 +14,22 @@ import numpy as np
 
 from jobs.papers.operators.arrivals import ArrivingTuples, JoinWindows
 from jobs.papers.operators.compiled import compiled
-from jobs.papers.operators.contents import ATTRIBUTES, KEY, NONE, TIME, VALUE, Contents, contents, crowded, enter, expiring, leave, oldest, parts, widened
+from jobs.papers.operators.contents import (
+    ATTRIBUTES,
+    KEY,
+    NONE,
+    TIME,
+    VALUE,
+    Contents,
+    contents,
+    crowded,
+    enter,
+    expiring,
+    leave,
+    oldest,
+    parts,
+    widened,
+)
 from jobs.papers.operators.rings import HELD, Ints, slot
 from jobs.papers.operators.totals import Totals, totals
 from optimizer.errors import ForebayError
@@ -29,7 +46,8 @@ class Many(NamedTuple):
 def start(windows: JoinWindows) -> Many:
     """Nothing has come yet. As in the paper there are no groups."""
     if max(windows.groups) > 1:
-        raise ForebayError("bad-arrivals", f"MTC with groups {windows.groups}", hint="expected none: paper C's MTC-COUNT has no groups")
+        raise ForebayError("bad-arrivals", f"MTC with groups {windows.groups}",
+                           hint="expected none: paper C's MTC-COUNT has no groups")
     return Many(contents(windows, 2), totals(windows), windows)
 
 
@@ -38,12 +56,14 @@ def advance(state: Many, arrivals: ArrivingTuples) -> tuple[Many, Ints]:
     w = state.windows
     w.fitting(arrivals)
     said = np.zeros(len(arrivals), np.int64)
-    found = _advance(state.contents, state.totals, arrivals.stream, arrivals.time, arrivals.key, arrivals.value, np.array(w.spans), w.buckets, w.owner, said)
+    found = _advance(state.contents, state.totals, arrivals.stream, arrivals.time, arrivals.key, arrivals.value,
+                     np.array(w.spans), w.buckets, w.owner, said)
     return state._replace(contents=found), said
 
 
 @compiled
-def _advance(c: Contents, t: Totals, stream: Ints, time: Ints, key: Ints, value: Ints, spans: Ints, buckets: int, owner: int, said: Ints) -> Contents:
+def _advance(c: Contents, t: Totals, stream: Ints, time: Ints, key: Ints, value: Ints, spans: Ints, buckets: int,
+             owner: int, said: Ints) -> Contents:
     m = len(spans)
     unseen, later, worth = np.zeros(m, np.int64), np.zeros(m, np.int64), np.zeros(m, np.int64)
     cells, bounds, order, queue = parts(c)
@@ -61,15 +81,19 @@ def _advance(c: Contents, t: Totals, stream: Ints, time: Ints, key: Ints, value:
             c = widened(c, stream[i], ring)
             cells, bounds, order, queue = parts(c)
         at = enter(cells, bounds, order, queue, stream[i], ring, time[i], key[i], 0, value[i])
-        _arrive(cells, bounds, count, total, stream[i], at, key[i] % buckets, spans, buckets, owner, unseen, later, worth)
+        _arrive(cells, bounds, count, total, stream[i], at, key[i] % buckets, spans, buckets, owner, unseen, later,
+                worth)
         said[i] = count[0]
     return c
 
 
 @compiled
-def _arrive(cells: Ints, index: Ints, count: Ints, total: Ints, s: int, at: int, bucket: int, spans: Ints, buckets: int, owner: int, unseen: Ints,
-            later: Ints, worth: Ints) -> None:
-    """`later` counts by stream the matches passed so far, `worth` sums their attribute; the arrived tuple is its stream's only one."""
+def _arrive(cells: Ints, index: Ints, count: Ints, total: Ints, s: int, at: int, bucket: int, spans: Ints, buckets: int,
+            owner: int, unseen: Ints, later: Ints, worth: Ints) -> None:
+    """`later` counts by stream the matches passed so far, `worth` sums their attribute.
+
+    The arrived tuple is its stream's only one.
+    """
     m = len(spans)
     for j in range(m):
         unseen[j], later[j], worth[j] = index[j * buckets + bucket, HELD], 0, 0
@@ -100,8 +124,12 @@ def _arrive(cells: Ints, index: Ints, count: Ints, total: Ints, s: int, at: int,
 
 
 @compiled
-def _last(cells: Ints, index: Ints, s: int, at: int, bucket: int, spans: Ints, buckets: int, unseen: Ints) -> tuple[int, int]:
-    """The stream and slot of the one to expire last among those not yet passed; of equal ones the youngest, as `expiring` has the oldest leave first."""
+def _last(cells: Ints, index: Ints, s: int, at: int, bucket: int, spans: Ints, buckets: int,
+          unseen: Ints) -> tuple[int, int]:
+    """The stream and slot of the one to expire last among those not yet passed.
+
+    Of equal ones the youngest, as `expiring` has the oldest leave first.
+    """
     found, where, ends, came = NONE, NONE, 0, 0
     for j in range(len(spans)):
         if unseen[j] > 0:

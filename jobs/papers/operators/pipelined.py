@@ -1,6 +1,8 @@
-"""Paper C's baseline PC: the join's tuples go to an aggregate that keeps every one of them until it expires, which takes O(a·b) space.
+"""Paper C's baseline PC: the join's tuples go to an aggregate that keeps every one of them until it expires, which
+takes O(a·b) space.
 
-A joined tuple expires with the first of its two members, not in the order in which it was made, so what expired is found by going over all of them.
+A joined tuple expires with the first of its two members, not in the order in which it was made, so what expired is
+found by going over all of them.
 """
 from __future__ import annotations
 
@@ -10,7 +12,21 @@ import numpy as np
 
 from jobs.papers.operators.arrivals import ArrivingTuples, JoinWindows
 from jobs.papers.operators.compiled import compiled
-from jobs.papers.operators.contents import GROUP, KEY, NONE, TIME, VALUE, Contents, contents, crowded, enter, expiring, leave, parts, widened
+from jobs.papers.operators.contents import (
+    GROUP,
+    KEY,
+    NONE,
+    TIME,
+    VALUE,
+    Contents,
+    contents,
+    crowded,
+    enter,
+    expiring,
+    leave,
+    parts,
+    widened,
+)
 from jobs.papers.operators.inclusion import two
 from jobs.papers.operators.rings import HEAD, HELD, ROOM, START, Ints, Rings, added, full, grown, replace_by_last, rings
 from jobs.papers.operators.totals import HIGHEST, LOWEST, Totals, totals
@@ -35,14 +51,15 @@ def advance(state: Pipelined, arrivals: ArrivingTuples) -> tuple[Pipelined, Ints
     w = state.windows
     w.fitting(arrivals)
     said = np.zeros(len(arrivals), np.int64)
-    found, joined = _advance(state.contents, state.joined, state.totals, arrivals.stream, arrivals.time, arrivals.key, arrivals.group, arrivals.value,
-                             np.array(w.spans), np.array(w.strides), w.buckets, w.owner, said)
+    found, joined = _advance(state.contents, state.joined, state.totals, arrivals.stream,
+                             arrivals.time, arrivals.key, arrivals.group, arrivals.value, np.array(w.spans),
+                             np.array(w.strides), w.buckets, w.owner, said)
     return state._replace(contents=found, joined=joined), said
 
 
 @compiled
-def _advance(c: Contents, joined: Rings, t: Totals, stream: Ints, time: Ints, key: Ints, group: Ints, value: Ints, spans: Ints, strides: Ints,
-             buckets: int, owner: int, said: Ints) -> tuple[Contents, Rings]:
+def _advance(c: Contents, joined: Rings, t: Totals, stream: Ints, time: Ints, key: Ints, group: Ints, value: Ints,
+             spans: Ints, strides: Ints, buckets: int, owner: int, said: Ints) -> tuple[Contents, Rings]:
     cells, bounds, order, queue = parts(c)
     for i in range(len(stream)):
         s, ring, expired = stream[i], key[i] % buckets, False
@@ -53,8 +70,8 @@ def _advance(c: Contents, joined: Rings, t: Totals, stream: Ints, time: Ints, ke
             left = expiring(cells, bounds, order, queue, spans, time[i])
         if expired:
             _expire(joined, t, time[i])
-        joined = _join(c, joined, t, (1 - s) * buckets + ring, key[i], group[i] * strides[s], value[i], time[i] + spans[s], spans[1 - s], strides[1 - s],
-                       s == owner)
+        joined = _join(c, joined, t, (1 - s) * buckets + ring, key[i], group[i] * strides[s], value[i],
+                       time[i] + spans[s], spans[1 - s], strides[1 - s], s == owner)
         if crowded(bounds, queue, s, s * buckets + ring):
             c = widened(c, s, s * buckets + ring)
             cells, bounds, order, queue = parts(c)
@@ -81,7 +98,8 @@ def _expire(joined: Rings, t: Totals, now: int) -> None:
 
 
 @compiled
-def _join(c: Contents, joined: Rings, t: Totals, ring: int, key: int, code: int, value: int, ends: int, span: int, stride: int, owns: bool) -> Rings:
+def _join(c: Contents, joined: Rings, t: Totals, ring: int, key: int, code: int, value: int, ends: int, span: int,
+          stride: int, owns: bool) -> Rings:
     """Writes the joined tuples of one that arrives, and aggregates them."""
     cells, index, count, total = c.tuples.cells, c.tuples.bounds, t.pairs, t.sum
     start, head, mask = index[ring, START], index[ring, HEAD], index[ring, ROOM] - 1

@@ -1,7 +1,9 @@
-"""Many circular buffers of integer rows in one block of memory: rows enter at the end and leave at the front; nothing here knows what a row means.
+"""Many circular buffers of integer rows in one block of memory: rows enter at the end and leave at the front; nothing
+here knows what a row means.
 
-Each buffer has a power of two of slots; a full one moves to the end of the block with twice as many, so the block has at most four slots a row held at most.
-Loops over rows take `cells` and the buffer's numbers out of the tuple first: each access to a field of it inside compiled code counts references.
+Each buffer has a power of two of slots; a full one moves to the end of the block with twice as many, so the block has
+at most four slots a row held at most. Loops over rows take `cells` and the buffer's numbers out of the tuple first:
+each access to a field of it inside compiled code counts references.
 """
 from __future__ import annotations
 
@@ -18,7 +20,10 @@ FIRST = 4                               # slots of a buffer that has never been 
 
 
 class Rings(NamedTuple):
-    """`cells` is column by slot, `bounds` buffer by START … HELD, its last row the first free slot. Functions that add rows give the rings to go on with."""
+    """`cells` is column by slot, `bounds` buffer by START … HELD, its last row the first free slot.
+
+    Functions that add rows give the rings to go on with.
+    """
 
     cells: Ints
     bounds: Ints
@@ -92,7 +97,9 @@ def drop(index: Ints, ring: int) -> None:
 
 @compiled
 def replace_by_last(cells: Ints, index: Ints, ring: int, at: int) -> None:
-    """A row leaves and the last takes its place: for buffers from which nothing is dropped, whose order means nothing and whose rows stand side by side."""
+    """A row leaves and the last takes its place: for buffers from which nothing is dropped, whose order means nothing
+    and whose rows stand side by side.
+    """
     last = index[ring, START] + index[ring, HELD] - 1
     for c in range(cells.shape[0]):
         cells[c, at] = cells[c, last]

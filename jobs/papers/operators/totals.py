@@ -1,4 +1,7 @@
-"""The running answer of a join's aggregate: COUNT, SUM, AVG, MAX, MIN by group; it changes by pairs that come and go and never sees a window."""
+"""The running answer of a join's aggregate: COUNT, SUM, AVG, MAX, MIN by group.
+
+It changes by pairs that come and go and never sees a window.
+"""
 from __future__ import annotations
 
 from typing import NamedTuple
@@ -41,6 +44,7 @@ def totals(windows: JoinWindows) -> Totals:
 
 def answers(found: Totals, having: int = 0) -> dict[int, GroupTotals]:
     """By group, those with joined rows and more than `having` of them: HAVING COUNT(*) > having."""
-    extremes = (None if found.most[0] == LOWEST else int(found.most[0]), None if found.least[0] == HIGHEST else int(found.least[0]))
+    extremes = (None if found.most[0] == LOWEST else int(found.most[0]),
+                None if found.least[0] == HIGHEST else int(found.least[0]))
     kept = np.flatnonzero(found.pairs > having)
     return {int(g): GroupTotals(int(found.pairs[g]), int(found.sum[g]), *extremes) for g in kept}

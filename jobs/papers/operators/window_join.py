@@ -1,7 +1,9 @@
-"""Paper B's joins of two time windows: WNL and WHJ with four ways of invalidation; matches are counted, and what each buffer holds after every tuple.
+"""Paper B's joins of two time windows: WNL and WHJ with four ways of invalidation; matches are counted, and what each
+buffer holds after every tuple.
 
-A nested loop is a hash join with one bucket ("nested loops can be considered a windowed hash join with only one hash bucket", section 2), so one function
-is both. Whatever the invalidation, the matches are the same: the bucket that is scanned never holds an expired tuple.
+A nested loop is a hash join with one bucket ("nested loops can be considered a windowed hash join with only one hash
+bucket", section 2), so one function is both. Whatever the invalidation, the matches are the same: the bucket that is
+scanned never holds an expired tuple.
 """
 from __future__ import annotations
 
@@ -37,7 +39,8 @@ class Joined(NamedTuple):
 def start(windows: JoinWindows, strategy: str = "probe and insert") -> WindowJoin:
     """An empty join."""
     if len(windows.spans) != 2:
-        raise ForebayError("bad-arrivals", f"{len(windows.spans)} windows", hint="expected two: the join of paper B has two inputs")
+        raise ForebayError("bad-arrivals", f"{len(windows.spans)} windows",
+                           hint="expected two: the join of paper B has two inputs")
     if strategy not in STRATEGIES:
         raise ForebayError("bad-statistics", f"invalidation is {strategy!r}", hint=f"expected {', '.join(STRATEGIES)}")
     return WindowJoin(rings(2 * windows.buckets, 2), windows, list(STRATEGIES).index(strategy))
@@ -48,14 +51,19 @@ def advance(join: WindowJoin, arrivals: ArrivingTuples) -> tuple[WindowJoin, Joi
     join.windows.fitting(arrivals)
     matches, held = np.zeros(len(arrivals), np.int64), np.zeros((len(arrivals), 2), np.int64)
     spans, buckets = np.array(join.windows.spans, np.int64), join.windows.buckets
-    buffers = _advance(join.buffers, arrivals.stream, arrivals.time, arrivals.key, spans, buckets, join.strategy, matches, held)
+    buffers = _advance(join.buffers, arrivals.stream, arrivals.time, arrivals.key, spans, buckets, join.strategy,
+                       matches, held)
     return join._replace(buffers=buffers), Joined(matches, held)
 
 
 def filled(join: WindowJoin, arrivals: ArrivingTuples) -> WindowJoin:
-    """The join after tuples whose matches nobody asks for: as `advance`, but nothing is probed and nothing leaves. The join given is used up."""
+    """The join after tuples whose matches nobody asks for: as `advance`, but nothing is probed and nothing leaves.
+
+    The join given is used up.
+    """
     join.windows.fitting(arrivals)
-    return join._replace(buffers=_filled(join.buffers, arrivals.stream, arrivals.time, arrivals.key, join.windows.buckets))
+    return join._replace(
+        buffers=_filled(join.buffers, arrivals.stream, arrivals.time, arrivals.key, join.windows.buckets))
 
 
 @compiled
@@ -70,8 +78,13 @@ def _filled(r: Rings, stream: Ints, time: Ints, key: Ints, buckets: int) -> Ring
 
 
 @compiled
-def _advance(r: Rings, stream: Ints, time: Ints, key: Ints, spans: Ints, buckets: int, strategy: int, matches: Ints, held: Ints) -> Rings:
-    """Figs. 2 and 3; the optional second removal is by the strategy. What is kept of each stream is in two plain numbers: an array costs more than the look."""
+def _advance(r: Rings, stream: Ints, time: Ints, key: Ints, spans: Ints, buckets: int, strategy: int, matches: Ints,
+             held: Ints) -> Rings:
+    """Figs.
+
+    2 and 3; the optional second removal is by the strategy. What is kept of each stream is in two plain numbers: an
+    array costs more than the look.
+    """
     index, times, keys = r.bounds, r.cells[TIME], r.cells[KEY]
     first, second = index[:buckets, HELD].sum(), index[buckets:-1, HELD].sum()
     for i in range(len(stream)):
@@ -110,7 +123,10 @@ def _clear(times: Ints, index: Ints, first: int, last: int, expired: int) -> int
 
 @compiled
 def _expire(times: Ints, index: Ints, ring: int, expired: int) -> int:
-    """The same of one bucket, from its front. It is written back whether something went or not: to ask would be a branch that nobody can foresee."""
+    """The same of one bucket, from its front.
+
+    It is written back whether something went or not: to ask would be a branch that nobody can foresee.
+    """
     start, head, mask, left, gone = index[ring, START], index[ring, HEAD], index[ring, ROOM] - 1, index[ring, HELD], 0
     while gone < left and times[start + ((head + gone) & mask)] <= expired:
         gone += 1

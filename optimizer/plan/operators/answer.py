@@ -143,7 +143,8 @@ class AnswerOperator(Operator):
 
 @dataclass(frozen=True)
 class KeptAnswer:
-    """State of an answer that is kept: its partials by group, each task's share for itself, which need not be whole groups.
+    """State of an answer that is kept: its partials by group, each task's share for itself, which need not be whole
+    groups.
 
     `by_end`: also by when they end (`_e`), so each batch adds a file; else each batch replaces the set.
     """
@@ -212,7 +213,8 @@ class Ends:
 
     @staticmethod
     def of(expected: Expected) -> Ends:
-        """What comes with one input ends with that input's window, or with the first of those that it is joined with."""
+        """What comes with one input ends with that input's window, or with the first of those that it is joined with.
+        """
         ctx, sizes, ends = expected.ctx, expected.sizes, expected.ends
         joined, lasting = 0.0, 0.0
         for i in ctx.inputs:
@@ -235,7 +237,8 @@ def new_ends(expected: Expected) -> float:
 
 
 def ends_of_arrivals(expected: Expected, i: int) -> float:
-    """Different ends of what comes with input i at one boundary: one, unless others that it is joined with end before."""
+    """Different ends of what comes with input i at one boundary: one, unless others that it is joined with end before.
+    """
     others = [flow.ends for j, flow in enumerate(expected.sizes.flows) if j != i and flow.left > 0]
     own = expected.flow(i)
     return min([*others, own.ends] if own.left > 0 else others) if others else 1.0

@@ -54,7 +54,8 @@ class Join(Operator):
     def term(self, expected: Expected, operands: Sequence[Operand]) -> JoinTerm:
         """Joins one after another, the smaller side built.
 
-        The kernel orders joins itself, whatever order the plan writes: taken as fewest rows first. Spark keeps the plan's.
+        The kernel orders joins itself, whatever order the plan writes: taken as fewest rows first. Spark keeps the
+        plan's.
         """
         ctx, sizes, shares = expected.ctx, expected.sizes, expected.shares
         if ctx.plan.place == "tasks":
@@ -97,7 +98,8 @@ def group_columns(shape: Shape) -> tuple[str, ...]:
 def out_columns(low: Lowering) -> tuple[tuple[str, Type], ...]:
     """Output partials: groups, COUNT(*), measures, failures."""
     kept = [(f"g{k}", e.type) for k, e in enumerate(low.shape.query.groups)] + [("c", BIGINT)]
-    return tuple(kept + [(m.name, stored_type(m)) for m in low.shape.measures] + ([("e", BIGINT)] if failing(low) else []))
+    return tuple(kept + [(m.name, stored_type(m))
+                         for m in low.shape.measures] + ([("e", BIGINT)] if failing(low) else []))
 
 
 def out_working(low: Lowering) -> dict[str, str]:
@@ -112,11 +114,13 @@ def merged_answer(low: Lowering, sql: str, where: str = "TRUE", having: str = ""
     values = [f"{counted('c')} AS c"] + [f"{merged(m, m.name, low)} AS {m.name}" for m in low.shape.measures]
     values += [f"{counted('e')} AS e"] if failing(low) else []
     by = f" GROUP BY {', '.join(keys)}" if keys else ""
-    return f"SELECT {', '.join(keys + values)} FROM ({sql}) AS q WHERE {where}{by}" + (f" HAVING {having}" if having else "")
+    return f"SELECT {', '.join(keys + values)} FROM ({sql}) AS q WHERE {where}{by}" + (f" HAVING {having}"
+                                                                                       if having else "")
 
 
 def failing(low: Lowering) -> bool:
-    return any(fallible(low, i) for i in low.inputs) or any(fails(e, low.dialect, lambda _: "x") is not None for e in _above(low))
+    return any(fallible(low, i)
+               for i in low.inputs) or any(fails(e, low.dialect, lambda _: "x") is not None for e in _above(low))
 
 
 def _above(low: Lowering) -> list[Expr]:
@@ -125,20 +129,30 @@ def _above(low: Lowering) -> list[Expr]:
     return [*low.shape.query.residuals, *measures, *(e for e in low.shape.query.groups if not low.shape.attribute(e))]
 
 
-def joined(low: Lowering, sources: Mapping[int, str], extra: tuple[tuple[str, str], ...] = (), signed: int | None = None, where: str = "TRUE") -> str:
-    """The join of one relation an input, aggregated by group (and `extra` columns); input `signed` carries a column _s of ±1."""
+def joined(low: Lowering, sources: Mapping[int, str], extra: tuple[tuple[str, str], ...] = (),
+           signed: int | None = None, where: str = "TRUE") -> str:
+    """The join of one relation an input, aggregated by group (and `extra` columns).
+
+    Input `signed` carries a column _s of ±1.
+    """
     query = low.shape.query
-    groups = [f"{_group(low, e)} AS g{k}" for k, e in enumerate(query.groups)] + [f"{sql} AS {name}" for name, sql in extra]
+    groups = [f"{_group(low, e)} AS g{k}"
+              for k, e in enumerate(query.groups)] + [f"{sql} AS {name}" for name, sql in extra]
     sign = None if signed is None else f"v{signed}._s"
-    values = [f"{counted(_count(low, (), sign))} AS c"] + [f"{_measure(low, m, sign)} AS {m.name}" for m in low.shape.measures]
+    values = [f"{counted(_count(low, (), sign))} AS c"
+              ] + [f"{_measure(low, m, sign)} AS {m.name}" for m in low.shape.measures]
     values += [f"{counted(_failures(low, sign))} AS e"] if failing(low) else []
     keys = [*group_columns(low.shape), *(name for name, _ in extra)]
     grouped = f" GROUP BY {', '.join(map(str, range(1, len(keys) + 1)))}" if keys else " HAVING count(*) > 0"
-    return f"SELECT {', '.join(groups + values)} FROM {tables(low, sources)} WHERE {where}{residual_conditions(low)}{grouped}"
+    return (f"SELECT {', '.join(groups + values)} FROM {tables(low, sources)} WHERE "
+            f"{where}{residual_conditions(low)}{grouped}")
 
 
 def tables(low: Lowering, sources: Mapping[int, str]) -> str:
-    """v0 JOIN v1 ON … in the plan's order; each key class links a new input to the first of its members that stands already."""
+    """v0 JOIN v1 ON … in the plan's order.
+
+    Each key class links a new input to the first of its members that stands already.
+    """
     order = low.plan.order
     text = f"{sources[order[0]]} AS v{order[0]}"
     for position, i in enumerate(order[1:], 1):
@@ -203,20 +217,26 @@ def _whole(low: Lowering, m: Measure) -> str:
         return f"count(DISTINCT {value})"
     if a.function in ("median", "percentile"):
         share = 0.5 if a.function == "median" else a.parameter
-        return f"quantile_cont(CAST({value} AS DOUBLE), {share})" if low.dialect == "duckdb" else f"percentile(CAST({value} AS DOUBLE), {share})"
+        percentile = "quantile_cont" if low.dialect == "duckdb" else "percentile"
+        return f"{percentile}(CAST({value} AS DOUBLE), {share})"
     if a.function in ("sum", "avg") and a.type.name == "decimal" and low.dialect == "duckdb" and a.argument is not None:
         return _whole_decimal(a, value, a.argument.type.scale)
-    if a.function.startswith(("stddev", "var")) and low.dialect == "duckdb" and a.argument is not None and a.argument.type.floating:
+    is_spread = a.function.startswith(("stddev", "var"))
+    if is_spread and low.dialect == "duckdb" and a.argument is not None and a.argument.type.floating:
         return _whole_spread(a, value)
     return f"CAST({a.function}({value}) AS {d.name(a.type, low.dialect)})"
 
 
 def _whole_spread(a: Aggregate, value: str) -> str:
-    """Of doubles: no number where one of them is none or infinite; where their squares have no room in doubles Spark gives one thing or another."""
+    """Of doubles: no number where one of them is none or infinite.
+
+    Where their squares have no room in doubles Spark gives one thing or another.
+    """
     spread, defined = f"{a.function}({value})", f"count({value}) > {1 if a.function.endswith('samp') else 0}"
     odd = f"count({value}) > count(CASE WHEN isfinite({value}) THEN 1 END)"
     nan, beyond = "CAST('NaN' AS DOUBLE)", "CAST('SPREAD_OUT_OF_RANGE' AS DOUBLE)"
-    return f"CASE WHEN {defined} THEN CASE WHEN {odd} THEN {nan} WHEN NOT isfinite({spread}) THEN {beyond} ELSE {spread} END END"
+    return (f"CASE WHEN {defined} THEN CASE WHEN {odd} THEN {nan} WHEN NOT isfinite({spread}) THEN {beyond} ELSE "
+            f"{spread} END END")
 
 
 def _whole_decimal(a: Aggregate, value: str, scale: int) -> str:
@@ -229,10 +249,12 @@ def _whole_decimal(a: Aggregate, value: str, scale: int) -> str:
 
 
 def _failures(low: Lowering, sign: str | None) -> str:
-    """How many joined rows need an expression that raises: Σ e_i·Π_{j≠i} c_j, and what fails on the joined row itself."""
+    """How many joined rows need an expression that raises: Σ e_i·Π_{j≠i} c_j, and what fails on the joined row itself.
+    """
     terms = [f"v{i}.e * {_count(low, (i,), sign)}" for i in low.inputs if fallible(low, i)]
     doubts = [f"({f})" for e in _above(low) if (f := fails(e, low.dialect, leaf_name(low))) is not None]
-    terms += [f"CASE WHEN {' OR '.join(doubts)} THEN {_count(low, (), sign)} ELSE CAST(0 AS BIGINT) END"] if doubts else []
+    terms += [f"CASE WHEN {' OR '.join(doubts)} THEN {_count(low, (), sign)} ELSE CAST(0 AS BIGINT) END"
+              ] if doubts else []
     return " + ".join(terms)
 
 

@@ -106,7 +106,8 @@ class Expected:
 
     @cached_property
     def ends(self) -> float:
-        """Boundaries at which combinations of now can end: the fewest of any input, since the first to leave ends it."""
+        """Boundaries at which combinations of now can end: the fewest of any input, since the first to leave ends it.
+        """
         return min((flow.ends for flow in self.sizes.flows if flow.left > 0), default=1.0)
 
     def merged(self, i: int) -> Operand:
@@ -230,7 +231,8 @@ def in_stored_types(ctx: Lowering, columns: Columns, boundary: int, earlier: int
         if name == "_out" and earlier:
             selected.append(f"_out - {earlier} AS _out")
         else:
-            selected.append(long_since(boundary) if name == "_in" else f"CAST({name} AS {d.name(kind, ctx.dialect)}) AS {name}")
+            selected.append(
+                long_since(boundary) if name == "_in" else f"CAST({name} AS {d.name(kind, ctx.dialect)}) AS {name}")
     return ", ".join(selected)
 
 

@@ -4,9 +4,9 @@ For `SELECT page, COUNT(*) FROM views [WINDOW 1 HOUR] GROUP BY page` and a bound
 file a boundary, with a row a page of what came. What has left the window is not read; files merge now and then.
 
 A query with several windows may keep coarser panes beside them, *levels* (paper D's factor windows): a level of length
-f holds instances [u, u + f), u a multiple of f, each merged from the level below when it ends; a row that comes later is
-a partial of its own. A working row of any level has `_out` = u + R, R the longest range, so a window's condition is the
-same at all levels; in state `_out` says how long something reads it, and files leave early. Instances are disjoint,
+f holds instances [u, u + f), u a multiple of f, each merged from the level below when it ends; a row that comes later
+is a partial of its own. A working row of any level has `_out` = u + R, R the longest range, so a window's condition is
+the same at all levels; in state `_out` says how long something reads it, and files leave early. Instances are disjoint,
 which is right for every function that has partials.
 """
 from __future__ import annotations
@@ -18,7 +18,20 @@ from optimizer.plan.division import dealt
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.membership import INTERVAL
 from optimizer.plan.merging import keeps, longest, parent, source, step
-from optimizer.plan.operators.operator import Boundary, Expected, InputOperator, KeptSet, Operator, Run, Work, append, counts, live_rows, merged_file, set_node
+from optimizer.plan.operators.operator import (
+    Boundary,
+    Expected,
+    InputOperator,
+    KeptSet,
+    Operator,
+    Run,
+    Work,
+    append,
+    counts,
+    live_rows,
+    merged_file,
+    set_node,
+)
 from optimizer.plan.operators.scan import TIME_COLUMNS, Scan
 from optimizer.plan.operators.sets import grouped, names, own_keys, rows_where, set_words, stored_columns, working
 from optimizer.plan.program import Definition, Fragment, Source, StateSet, Write
@@ -50,7 +63,8 @@ class Panes(InputOperator):
     def sources(self, ctx: Lowering, run: Run) -> tuple[Source, ...]:
         if run.from_nothing:
             return self.scan.sources(ctx, run)
-        return (*self.scan.sources(ctx, run), PaneSet(self.input).source(ctx), *(level.source(ctx) for level in self.levels))
+        return (*self.scan.sources(ctx, run), PaneSet(
+            self.input).source(ctx), *(level.source(ctx) for level in self.levels))
 
     def fragments(self, ctx: Lowering, run: Run) -> tuple[Fragment, ...]:
         return self.scan.fragments(ctx, run)
@@ -149,7 +163,8 @@ class Level:
         columns = ", ".join([*names(ctx, 0), "_in", "_out"])
         older = "" if run.from_nothing else f" UNION ALL {_level_rows(ctx, self.length, run.boundaries[0])}"
         return (Definition(f"n0_{self.place}", self._new(ctx, run), is_table=True),
-                Definition(f"w0_{self.place}", f"SELECT {columns} FROM n0_{self.place}{older}", len(run.boundaries) > 1))
+                Definition(f"w0_{self.place}", f"SELECT {columns} FROM n0_{self.place}{older}",
+                           len(run.boundaries) > 1))
 
     def write(self, ctx: Lowering, run: Run) -> Write:
         moved = earlier(ctx, self.length)

@@ -17,7 +17,16 @@ from optimizer.plan.operators.operator import Boundary, Expected, Run, Work, cou
 from optimizer.plan.operators.panes import Panes, instance_rows, reading_instances, windows_read_panes
 from optimizer.plan.operators.scan import Scan
 from optimizer.plan.operators.sets import rows_where
-from optimizer.plan.operators.windows import answer, chance_to_be_longest, frequency, number, scaled, step_of, suffix_work, times
+from optimizer.plan.operators.windows import (
+    answer,
+    chance_to_be_longest,
+    frequency,
+    number,
+    scaled,
+    step_of,
+    suffix_work,
+    times,
+)
 from optimizer.plan.program import Step
 from optimizer.query.model import NamedWindow
 from optimizer.statistics.cardinality import Operand
@@ -40,13 +49,17 @@ class RecomputedAnswer(AnswerOperator):
             return view if ctx.plan.levels else f"w{i}"
 
         def one(longer: int, view: str) -> str:
-            return joined(ctx, {i: rows_where(ctx, i, table(i, view), self._counting(ctx, run, i, t, longer), i != first)
-                                for i in ctx.inputs})
+            return joined(
+                ctx, {
+                    i: rows_where(ctx, i, table(i, view), self._counting(ctx, run, i, t, longer), i != first)
+                    for i in ctx.inputs
+                })
 
         def several(lengths: Sequence[int], view: str) -> str:
             sources = {}
             for i in ctx.inputs:
-                rows = f"SELECT *, {number('_out', t, lengths)} AS _b FROM {table(i, view)} WHERE {counts(t, lengths[-1])}"
+                rows = (f"SELECT *, {number('_out', t, lengths)} AS _b FROM {table(i, view)} WHERE "
+                        f"{counts(t, lengths[-1])}")
                 sources[i] = rows_where(ctx, i, f"({rows}) AS numbered", "TRUE", i != first, ("_b",))
             return joined(ctx, sources, extra=(("_b", of_all(ctx, "greatest", "_b")),))
 
@@ -58,7 +71,8 @@ class RecomputedAnswer(AnswerOperator):
             yield from self._window_work(expected)
         elif windows_read_panes(ctx) and isinstance(self.join.inputs[0], Panes):
             for level in (None, *ctx.plan.levels):
-                yield from self._panes_work(expected, [w for w in query.windows if source(ctx.plan.levels, w) == level], level)
+                yield from self._panes_work(expected, [w for w in query.windows if source(ctx.plan.levels, w) == level],
+                                            level)
         elif ctx.plan.sharing == "each":
             for window in query.windows:
                 yield from times(frequency(query, window), self._window_work(scaled(expected, window.range)))
@@ -89,7 +103,8 @@ class RecomputedAnswer(AnswerOperator):
         """The windows of one stream that are merged from this level, or from panes: each reads its own of state."""
         ctx, query, width = expected.ctx, expected.ctx.shape.query, expected.answer_width
         together = ctx.plan.sharing == "together" and len(windows) > 1
-        often_by_window = chance_to_be_longest(query, windows) if together else ((w, frequency(query, w)) for w in windows)
+        often_by_window = chance_to_be_longest(query, windows) if together else ((w, frequency(query, w))
+                                                                                 for w in windows)
         for window, often in often_by_window:
             rows = instance_rows(expected, level, window.range)
             groups = min(expected.sizes.answer(expected.flow(0).came * window.range / step(query)), rows)

@@ -1,4 +1,5 @@
-"""`retract`: the answer is kept and changed by what came and what left (the counting algorithm; paper C's IC, equation 2).
+"""`retract`: the answer is kept and changed by what came and what left (the counting algorithm; paper C's IC, equation
+2).
 
 A(t) = A(t′) + Σᵢ γ( S₍<i₎(t) ⋈ Δᵢ ⋈ S₍>i₎(t′) ), where Δᵢ holds what came with sign +1 and what left with −1.
 """
@@ -46,7 +47,9 @@ class RetractedAnswer(AnswerOperator):
         return Step(t, (kept,), answer(ctx, t, f"SELECT * FROM o_{number}"))
 
     def own_work(self, expected: Expected) -> Work:
-        """A term for each stream: what came and left, among the merged members of the others, which each term makes anew."""
+        """A term for each stream: what came and left, among the merged members of the others, which each term makes
+        anew.
+        """
         ctx, width, groups = expected.ctx, expected.answer_width, expected.sizes.groups
         changes = 0.0
         for i in changing(ctx, expected.from_nothing, first=ctx.inputs[-1]):

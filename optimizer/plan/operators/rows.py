@@ -87,7 +87,8 @@ def _rows(ctx: Lowering, i: int, run: Run) -> Definition:
 
 
 def _outputs(ctx: Lowering) -> list[str]:
-    """The SELECT list, evaluated on each joined row: here an expression may raise, since a row of the answer needs it."""
+    """The SELECT list, evaluated on each joined row: here an expression may raise, since a row of the answer needs it.
+    """
     doubts = " OR ".join(f"v{i}.e > 0" for i in ctx.inputs if fallible(ctx, i))
     columns = []
     for name, expr in ctx.shape.query.outputs:

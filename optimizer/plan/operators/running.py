@@ -173,7 +173,10 @@ class RunningTotals:
         return expected.flow(self.input).set
 
     def work(self, expected: Expected, changed: float) -> Work:
-        """`changed` rows are looked at twice, once for what came and once for what left; every task reads the whole set."""
+        """`changed` rows are looked at twice, once for what came and once for what left.
+
+        Every task reads the whole set.
+        """
         ctx, groups = expected.ctx, expected.flow(self.input).set
         width = expected.width(self.input) - len(extremes(ctx, self.input))
         before, share = (0.0 if expected.from_nothing else groups), expected.shares[self.input]
@@ -211,7 +214,8 @@ class Extremes:
         came_sql = (f"SELECT {keys}, {', '.join(self._merged(ctx))} FROM w{i} "
                     f"WHERE _known > {run.previous} AND _in <= _out GROUP BY {keys}")
         columns = ", ".join(name for name, _ in self.state(ctx).columns)
-        older = "" if run.from_nothing else f" UNION ALL SELECT {columns} FROM y{i} WHERE _out >= {run.previous}{own_keys(ctx, i)}"
+        older = ("" if run.from_nothing else f" UNION ALL SELECT {columns} FROM y{i} WHERE _out >= "
+                                             f"{run.previous}{own_keys(ctx, i)}")
         return (Definition(f"n{i}", came_sql, is_table=True),
                 Definition(f"x{i}", f"SELECT {columns} FROM n{i}{older}", is_table=False))
 

@@ -12,7 +12,17 @@ from optimizer.expression.types import BIGINT, TIMESTAMP
 from optimizer.plan.division import ahead, by_key, dealt, divided
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.membership import INTERVAL, Counting, Range, inside, within
-from optimizer.plan.operators.operator import Boundary, Expected, InputOperator, Operator, Run, Work, counts, scan_node, set_node
+from optimizer.plan.operators.operator import (
+    Boundary,
+    Expected,
+    InputOperator,
+    Operator,
+    Run,
+    Work,
+    counts,
+    scan_node,
+    set_node,
+)
 from optimizer.plan.operators.sets import grouped, raw, rows_where, set_words, stored_columns, working
 from optimizer.plan.program import Columns, Definition, Fragment, Source
 from optimizer.plan.wording import list_as_written, window_in_words
@@ -25,7 +35,8 @@ TIME_COLUMNS = 2          # more to read where a file's bounds do not prove its 
 
 @dataclass(frozen=True)
 class Scan(InputOperator):
-    """Input `input`'s rows as partials of count 1, of a relation all, of a stream those in the ranges that are needed."""
+    """Input `input`'s rows as partials of count 1, of a relation all, of a stream those in the ranges that are needed.
+    """
 
     input: int
 
@@ -100,7 +111,8 @@ class Scan(InputOperator):
         columns = flow.columns + (flow.timed if exact else TIME_COLUMNS * mixed)
         leaving = 1.0 if ctx.plan.keeping == "retract" and flow.left and not expected.from_nothing else 0.0
         passing = flow.window + leaving * flow.left
-        yield from self.reading_work(expected, flow.read + leaving * flow.arriving, flow.panes + leaving, columns, passing)
+        yield from self.reading_work(expected, flow.read + leaving * flow.arriving, flow.panes + leaving, columns,
+                                     passing)
         if not exact:
             reached = self.reached(expected, passing)
             width = expected.width(i) + INTERVAL_COLUMNS
@@ -108,7 +120,11 @@ class Scan(InputOperator):
 
     def relation_work(self, expected: Expected) -> Work:
         flow = expected.flow(self.input)
-        yield scan_node(expected.ctx, self.input), {"scan": flow.read * max(flow.columns, 1), "files": 1, "statements": 1}
+        yield scan_node(expected.ctx, self.input), {
+            "scan": flow.read * max(flow.columns, 1),
+            "files": 1,
+            "statements": 1
+        }
 
     def reading_work(self, expected: Expected, rows: float, files: float, columns: float, passing: float) -> Work:
         """`rows` of the stream read from so many files; of the `passing` ones what crosses an exchange is sent."""
@@ -161,7 +177,8 @@ class Scan(InputOperator):
 
 @dataclass(frozen=True)
 class EarlyAggregate(InputOperator):
-    """Partials made from an input's rows, nothing kept: of a stream's window at each boundary, of a relation once a run.
+    """Partials made from an input's rows, nothing kept: of a stream's window at each boundary, of a relation once a
+    run.
 
     `EarlyAggregate(Scan(1))` is `γ by p.section: COUNT(*)` of the second input.
     """
@@ -232,5 +249,6 @@ def _needed(ctx: Lowering, i: int, run: Run) -> tuple[Range, ...]:
     entering: tuple[Range, ...] = ()
     if window.kind == "hopping":
         entering = (Range(-ALWAYS, run.last, since // window.slide * window.slide),)
-    leaving = () if window.kind == "landmark" else (Range(-ALWAYS, run.last, window.oldest(since), window.oldest(run.last)),)
+    leaving = () if window.kind == "landmark" else (Range(-ALWAYS, run.last, window.oldest(since),
+                                                          window.oldest(run.last)),)
     return (came, *entering, *leaving)

@@ -1,9 +1,9 @@
 """Answers of a query with several windows at one boundary, out of the partials that a plan has there.
 
-What leaves the longest window at e counts at t in a window that is shorter by `longer` iff e ≥ t + longer (DESIGN, "Many
-windows, one state"). So windows that end together are suffixes of one another: each partial gets the number of the
-shortest window that holds it, `_b`, partials are merged by it, and a window is the sum of the numbers up to its own.
-Only of one boundary: two joined rows can be together in a long window and in none of its parts.
+What leaves the longest window at e counts at t in a window that is shorter by `longer` iff e ≥ t + longer (DESIGN,
+"Many windows, one state"). So windows that end together are suffixes of one another: each partial gets the number of
+the shortest window that holds it, `_b`, partials are merged by it, and a window is the sum of the numbers up to its
+own. Only of one boundary: two joined rows can be together in a long window and in none of its parts.
 
 Work is that of an average boundary: a window of slide s ends at one in s/step of them. Which of the windows that end
 together is the longest is taken as if windows ended independently of one another.
@@ -40,7 +40,8 @@ def answer(ctx: Lowering, t: int, sql: str) -> str:
     return f"SELECT CAST({t} AS BIGINT) AS _t, {columns} FROM ({sql}) AS q"
 
 
-def step_of(ctx: Lowering, boundary: Boundary, define: tuple[Definition, ...], one: OneWindow, several: SeveralWindows) -> Step:
+def step_of(ctx: Lowering, boundary: Boundary, define: tuple[Definition, ...], one: OneWindow,
+            several: SeveralWindows) -> Step:
     """After `define`, of one window its answer, of several those that end at the boundary, each by its name."""
     t, windows = boundary.at, ctx.shape.query.windows
     if not windows:
@@ -113,7 +114,8 @@ def times(often: float, work: Work) -> Work:
 
 def _shorter(sizes: Sizes, i: int, share: float) -> Flow:
     flow = sizes.flows[i]
-    merged = distinct(sizes.observed.inputs[i].combinations, flow.window * share) if sizes.shape.attributes[i] else flow.set
+    merged = distinct(sizes.observed.inputs[i].combinations, flow.window
+                      * share) if sizes.shape.attributes[i] else flow.set
     return replace(flow, window=flow.window * share, stored=flow.stored * share, by_pane=flow.by_pane * share,
                    panes=flow.panes * share, set=min(merged, flow.set))
 
@@ -135,6 +137,8 @@ def _named(ctx: Lowering, window: NamedWindow, sql: str) -> str:
 
 def _suffixes(ctx: Lowering, t: int, slices: str, shown: WindowsShown, lengths: Sequence[int]) -> str:
     name, others = _columns(ctx)
-    windows = ", ".join(f"({d.string(window.name, ctx.dialect)}, {_up_to(t, lengths, longer)})" for window, longer in shown)
-    read = f"SELECT _name AS {name}, {others} FROM {slices} JOIN (VALUES {windows}) AS windows(_name, _upto) ON _b <= _upto"
+    windows = ", ".join(
+        f"({d.string(window.name, ctx.dialect)}, {_up_to(t, lengths, longer)})" for window, longer in shown)
+    read = (f"SELECT _name AS {name}, {others} FROM {slices} JOIN (VALUES {windows}) AS windows(_name, _upto) ON _b <= "
+            "_upto")
     return merged_answer(ctx, read)

@@ -1,4 +1,7 @@
-"""The operators' oracle: every tuple that has come is looked at again after every arrival, in plain Python; it shares no code with them."""
+"""The operators' oracle: every tuple that has come is looked at again after every arrival, in plain Python.
+
+It shares no code with them.
+"""
 from __future__ import annotations
 
 from collections import defaultdict
@@ -18,7 +21,9 @@ def alive(rows: Sequence[Row], spans: Sequence[int]) -> list[list[Row]]:
 
 
 def answer(rows: Sequence[Row], spans: Sequence[int], owner: int) -> Found:
-    """By groups: COUNT(*), SUM, MAX, MIN of the owner's attribute over all combinations of the windows that agree in the key."""
+    """By groups: COUNT(*), SUM, MAX, MIN of the owner's attribute over all combinations of the windows that agree in
+    the key.
+    """
     found: dict[tuple[int, ...], list[int]] = defaultdict(list)
     for combination in product(*alive(rows, spans)):
         if len({r[2] for r in combination}) == 1:
@@ -46,7 +51,8 @@ def streams(draw: st.DrawFn, count: int = 2, groups: Sequence[int] | None = None
     for gap in gaps:
         now += gap
         s = draw(st.integers(0, count - 1))
-        rows.append((s, now, draw(st.integers(0, 2)), draw(st.integers(0, (groups or (1,) * count)[s] - 1)), draw(st.integers(-3, 3))))
+        rows.append((s, now, draw(st.integers(0, 2)), draw(st.integers(0, (groups or (1,) * count)[s] - 1)),
+                     draw(st.integers(-3, 3))))
     return rows
 
 

@@ -1,4 +1,6 @@
-"""PC, IC, GIC, TC, grouped TC and MTC give the oracle's COUNT, SUM, AVG, MAX and MIN after every tuple, and so one another's."""
+"""PC, IC, GIC, TC, grouped TC and MTC give the oracle's COUNT, SUM, AVG, MAX and MIN after every tuple, and so one
+another's.
+"""
 from __future__ import annotations
 
 import pytest
@@ -26,8 +28,8 @@ def one(rows: list[naive.Row], i: int) -> ArrivingTuples:
 
 @settings(max_examples=settings.default.max_examples // 2)
 @given(st.data(), naive.windows(), GROUPS, st.integers(0, 1), st.sampled_from((1, 3)), st.integers(0, 2))
-def test_grouped_counts_and_sums_after_every_tuple(data: st.DataObject, spans: tuple[int, int], groups: tuple[int, int], owner: int, buckets: int,
-                                                   having: int) -> None:
+def test_grouped_counts_and_sums_after_every_tuple(data: st.DataObject, spans: tuple[int, int], groups: tuple[int, int],
+                                                   owner: int, buckets: int, having: int) -> None:
     """With HAVING COUNT(*) > having, told after each tuple and by the answer."""
     rows = data.draw(naive.streams(groups=groups))
     windows = JoinWindows(spans, buckets, groups, owner)
@@ -37,26 +39,36 @@ def test_grouped_counts_and_sums_after_every_tuple(data: st.DataObject, spans: t
         pc, kept = pipelined.advance(pc, one(rows, i))
         right = coded(naive.answer(before, spans, owner), windows)
         for totals in (ic.totals, tc.totals, pc.totals):
-            assert {g: (a.pairs, a.sum) for g, a in answers(totals).items()} == {g: value[:2] for g, value in right.items()}
+            assert {
+                g: (a.pairs, a.sum) for g, a in answers(totals).items()
+            } == {
+                g: value[:2] for g, value in right.items()
+            }
         passed = {g: value[1] / value[0] for g, value in right.items() if value[0] > having}
         assert {g: a.avg for g, a in answers(ic.totals, having).items()} == passed and passing[0] == len(passed)
         assert whole[0] == kept[0] == sum(v[0] for v in right.values())
 
 
 @given(naive.streams(), naive.windows(), st.integers(0, 1), st.booleans())
-def test_extremes_after_every_tuple(rows: list[naive.Row], spans: tuple[int, int], owner: int, as_printed: bool) -> None:
+def test_extremes_after_every_tuple(rows: list[naive.Row], spans: tuple[int, int], owner: int,
+                                    as_printed: bool) -> None:
     windows = JoinWindows(spans, 2, owner=owner)
     tc, pc = counting.start(windows, extremes=True, naive=as_printed), pipelined.start(windows)
     for i, before in naive.steps(rows):
         (tc, _), (pc, _) = counting.advance(tc, one(rows, i)), pipelined.advance(pc, one(rows, i))
         right = naive.answer(before, spans, owner)
-        assert {0: (a.pairs, a.sum, a.max, a.min) for a in answers(tc.totals).values()} == {0: v for v in right.values()}
+        assert {
+            0: (a.pairs, a.sum, a.max, a.min) for a in answers(tc.totals).values()
+        } == {
+            0: v for v in right.values()
+        }
         assert {0: (a.max, a.min) for a in answers(pc.totals).values()} == {0: v[2:] for v in right.values()}
 
 
 @given(st.integers(2, 4), st.data())
 def test_any_number_of_streams_after_every_tuple(count: int, data: st.DataObject) -> None:
-    rows, spans, owner = data.draw(naive.streams(count, most=20)), data.draw(naive.windows(count)), data.draw(st.integers(0, count - 1))
+    rows, spans, owner = data.draw(naive.streams(count, most=20)), data.draw(naive.windows(count)), data.draw(
+        st.integers(0, count - 1))
     mtc = many.start(JoinWindows(spans, 2, owner=owner))
     for i, before in naive.steps(rows):
         mtc, whole = many.advance(mtc, one(rows, i))
@@ -87,7 +99,8 @@ def test_count_alone(rows: list[naive.Row], spans: tuple[int, int], as_printed: 
 def test_only_the_baseline_keeps_joined_tuples() -> None:
     rows = [(i % 2, i, 0, 0, 1) for i in range(100)]
     windows = JoinWindows((40, 40), 4)
-    (ic, _), (tc, _) = inclusion.advance(inclusion.start(windows), arrivals(rows)), counting.advance(counting.start(windows), arrivals(rows))
+    (ic, _), (tc, _) = inclusion.advance(inclusion.start(windows),
+                                         arrivals(rows)), counting.advance(counting.start(windows), arrivals(rows))
     pc, _ = pipelined.advance(pipelined.start(windows), arrivals(rows))
     assert held(ic.contents.tuples) == held(tc.contents.tuples) == 40 and held(pc.joined) == 20 * 20
 

@@ -1,4 +1,7 @@
-"""WNL and WHJ: after every tuple the matches are the oracle's under each invalidation; what is kept is the window, and what is stale."""
+"""WNL and WHJ: after every tuple the matches are the oracle's under each invalidation.
+
+What is kept is the window, and what is stale.
+"""
 from __future__ import annotations
 
 import pytest
@@ -14,8 +17,10 @@ from tests.jobs.operators import naive
 pytestmark = pytest.mark.slow       # the first call compiles
 
 
-@given(naive.streams(most=40), naive.windows(), st.sampled_from((1, 2, 7)), st.sampled_from(list(STRATEGIES)), st.integers(0, 40))
-def test_matches_are_the_oracles_after_every_tuple(rows: list[naive.Row], spans: tuple[int, int], buckets: int, strategy: str, cut: int) -> None:
+@given(naive.streams(most=40), naive.windows(), st.sampled_from((1, 2, 7)), st.sampled_from(list(STRATEGIES)),
+       st.integers(0, 40))
+def test_matches_are_the_oracles_after_every_tuple(rows: list[naive.Row], spans: tuple[int, int], buckets: int,
+                                                   strategy: str, cut: int) -> None:
     """In two parts, so that the state goes over."""
     join, first = window_join.advance(window_join.start(JoinWindows(spans, buckets), strategy), arrivals(rows[:cut]))
     _, second = window_join.advance(join, arrivals(rows[cut:]))
@@ -24,9 +29,13 @@ def test_matches_are_the_oracles_after_every_tuple(rows: list[naive.Row], spans:
 
 @given(naive.streams(most=40), naive.windows())
 def test_optimal_keeps_the_windows_and_lazier_ones_keep_no_less(rows: list[naive.Row], spans: tuple[int, int]) -> None:
-    kept = {s: window_join.advance(window_join.start(JoinWindows(spans, 3), s), arrivals(rows))[1].held.tolist() for s in STRATEGIES}
+    kept = {
+        s: window_join.advance(window_join.start(JoinWindows(spans, 3), s), arrivals(rows))[1].held.tolist()
+        for s in STRATEGIES
+    }
     assert kept["optimal"] == [[len(w) for w in naive.alive(before, spans)] for _, before in naive.steps(rows)]
-    for lazy, eager in (("probe", "probe and insert"), ("probe and insert", "optimal"), ("probe", "all probed"), ("all probed", "optimal")):
+    for lazy, eager in (("probe", "probe and insert"), ("probe and insert", "optimal"), ("probe", "all probed"),
+                        ("all probed", "optimal")):
         assert all(a >= b for x, y in zip(kept[lazy], kept[eager]) for a, b in zip(x, y))
 
 

@@ -1,5 +1,6 @@
-"""Paper E's Fig. 21: how much dearer a boundary is when one part is left out. Parts that pipelines have are measured; those that are a library here (join
-reordering, sharing of subqueries between arities: "query pipelining") are priced by equation (2) on the same queries, and said to be."""
+"""Paper E's Fig. 21: how much dearer a boundary is when one part is left out. Parts that pipelines have are measured;
+those that are a library here (join reordering, sharing of subqueries between arities: "query pipelining") are priced by
+equation (2) on the same queries, and said to be."""
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -12,7 +13,17 @@ from jobs.papers.experiments import Report, Tell
 from jobs.papers.experiments.claims import Claim, Panel, claim, report
 from jobs.papers.experiments.points import finished, point, unfinished
 from jobs.papers.experiments.sharing.queries import GeneratedQuery
-from jobs.papers.experiments.sharing.run import GROUPED, SHORT, StreamLoad, checked, create, named, running, steady, workload
+from jobs.papers.experiments.sharing.run import (
+    GROUPED,
+    SHORT,
+    StreamLoad,
+    checked,
+    create,
+    named,
+    running,
+    steady,
+    workload,
+)
 from jobs.pipeline.config import INLINE
 from jobs.requests import requests
 from optimizer.papers.reorder import GroupOf, Joins, Node, Orders, Price, Step, orders
@@ -33,20 +44,31 @@ def ablation(quick: bool, tell: Tell) -> Report:
     made = [replace(m, window=2) for m in workload(setting, 8 if quick else QUERIES, Fraction(1))]
     whole = point(points, "all", lambda: {"s": _timed(setting, made)})["s"]
     found = {"query-sets": point(points, "apart", lambda: {"s": _timed(setting, made, share_from=NEVER)})["s"]}
-    found["and early aggregation"] = point(points, "late", lambda: {"s": _timed(setting, made, share_from=NEVER, pin=LATE)})["s"]
+    found["and early aggregation"] = point(points, "late",
+                                           lambda: {"s": _timed(setting, made, share_from=NEVER, pin=LATE)})["s"]
     if not quick:
-        two, one = (point(points, f"{n} tasks", lambda: {"s": _timed(setting, made, share_from=NEVER, tasks=n)})["s"] for n in (2, 1))
+        two, one = (point(points, f"{n} tasks", lambda: {"s": _timed(setting, made, share_from=NEVER, tasks=n)})["s"]
+                    for n in (2, 1))
         found["scaling out, of two tasks"] = whole * one / two
     tell(f"with all {whole:.3g} s a batch; without: " + ", ".join(f"{name} {s:.3g}" for name, s in found.items()))
     finished(points)
-    panels = [Panel("measured", "left out", "times the time with it", tuple(map(float, range(len(found)))), {"batch": [s / whole for s in found.values()]}, {},
-                    labels=tuple(found)), _priced_by_similarity(), _priced_by_arity()]
-    said = (f"{len(made)} queries of one form with their own selections, aggregates, {setting.rate:,} rows a second and stream, tasks in one process (scaling: "
-            f"Spark's tasks); priced: {PRICED} queries over up to {SOURCES} streams, mean of {SEEDS} sets. Grouping by cost: docs/sharing.md")
+    panels = [
+        Panel("measured", "left out", "times the time with it", tuple(map(float, range(len(found)))),
+              {"batch": [s / whole for s in found.values()]}, {}, labels=tuple(found)),
+        _priced_by_similarity(),
+        _priced_by_arity()
+    ]
+    said = (
+        f"{len(made)} queries of one form with their own selections, aggregates, {setting.rate:,} rows a second and "
+        "stream, tasks in one process (scaling: "
+        f"Spark's tasks); priced: {PRICED} queries over up to {SOURCES} streams, mean of {SEEDS} sets. Grouping by "
+        "cost: docs/sharing.md"
+    )
     return report("Paper E, Fig. 21: each part left out", said, panels, list(_judged(panels)), {})
 
 
-def _timed(setting: StreamLoad, made: Sequence[GeneratedQuery], share_from: int | None = None, pin: str | None = None, tasks: int = 0) -> float:
+def _timed(setting: StreamLoad, made: Sequence[GeneratedQuery], share_from: int | None = None, pin: str | None = None,
+           tasks: int = 0) -> float:
     """Seconds of a batch; with `tasks`, of Spark's."""
     at_work = Tasks("local[*]", {"forebay.tasks": str(tasks)}) if tasks else Tasks(INLINE)
     with running(setting, at_work, share_from=share_from) as loop:
@@ -60,11 +82,13 @@ def _timed(setting: StreamLoad, made: Sequence[GeneratedQuery], share_from: int 
 
 
 def _priced_by_similarity() -> Panel:
-    return _panel("similarity, %", SIMILARITIES, {x: [_impact(_drawn(seed, Fraction(x, 100), None)) for seed in range(SEEDS)] for x in SIMILARITIES})
+    return _panel("similarity, %", SIMILARITIES,
+                  {x: [_impact(_drawn(seed, Fraction(x, 100), None)) for seed in range(SEEDS)] for x in SIMILARITIES})
 
 
 def _priced_by_arity() -> Panel:
-    return _panel("streams of the largest query", ARITIES[1:], {n: [_impact(_drawn(seed, Fraction(1, 2), n)) for seed in range(SEEDS)] for n in ARITIES[1:]})
+    return _panel("streams of the largest query", ARITIES[1:],
+                  {n: [_impact(_drawn(seed, Fraction(1, 2), n)) for seed in range(SEEDS)] for n in ARITIES[1:]})
 
 
 def _panel(axis: str, xs: Sequence[int], found: Mapping[int, Sequence[tuple[float, float]]]) -> Panel:
@@ -74,11 +98,15 @@ def _panel(axis: str, xs: Sequence[int], found: Mapping[int, Sequence[tuple[floa
 
 
 def _drawn(seed: int, similarity: Fraction, most: int | None) -> dict[str, GeneratedQuery]:
-    return {f"q{n}": m for n, m in enumerate(workload(StreamLoad(streams=most or SOURCES), PRICED, similarity, seed=seed))}
+    return {
+        f"q{n}": m for n, m in enumerate(workload(StreamLoad(streams=most or SOURCES), PRICED, similarity, seed=seed))
+    }
 
 
 def _impact(made: Mapping[str, GeneratedQuery]) -> tuple[float, float]:
-    """How much dearer, in per cent, all joins are in FROM order, and where only queries of one arity share their subqueries."""
+    """How much dearer, in per cent, all joins are in FROM order, and where only queries of one arity share their
+    subqueries.
+    """
     queries = {q: _joins(m) for q, m in made.items()}
     named_ = {q: f"{len(m.streams)}" for q, m in made.items()}
 
@@ -127,7 +155,8 @@ def _price(made: GeneratedQuery, left: Node, right: Node) -> float:
     """Equation (2): sources are indexed, what was joined is repartitioned; values uniform."""
     sides = [_rows(made, node) for node in (left, right)]
     keys = [min(float(StreamLoad.keys), rows) for rows in sides]
-    return cost(Side(sides[0], keys[0]), Side(sides[1], keys[1]), _rows(made, left | right), len(left | right) == len(made.streams))
+    return cost(Side(sides[0], keys[0]), Side(sides[1], keys[1]), _rows(made, left | right),
+                len(left | right) == len(made.streams))
 
 
 def _rows(made: GeneratedQuery, node: Node) -> float:
@@ -141,5 +170,9 @@ def _judged(panels: Sequence[Panel]) -> Sequence[Claim]:
     none = [(abs(v[0]) < 5, f"{name} {v[0]:.1f} %") for name, v in similar.measured.items()]
     rises = [(v[-1] > v[0], f"{name} {v[0]:.1f} to {v[-1]:.1f} %") for name, v in similar.measured.items()]
     deeper = [(v[-1] > v[0], f"{name} {v[0]:.1f} to {v[-1]:.1f} %") for name, v in arity.measured.items()]
-    return [claim("each part brings something", parts), claim("reordering and pipelining bring nothing where queries are dissimilar", none),
-            claim("and more the more similar they are", rises), claim("and more the more streams are joined", deeper)]
+    return [
+        claim("each part brings something", parts),
+        claim("reordering and pipelining bring nothing where queries are dissimilar", none),
+        claim("and more the more similar they are", rises),
+        claim("and more the more streams are joined", deeper)
+    ]

@@ -1,6 +1,8 @@
-"""Paper E's Figs. 16 to 20 on one core: keys and selectivity, space, latency, its breakdown, arity, groups, similarity; SELECT * as printed and aggregates.
+"""Paper E's Figs. 16 to 20 on one core: keys and selectivity, space, latency, its breakdown, arity, groups, similarity;
+SELECT * as printed and aggregates.
 
-The paper's curves are not in our copy, its text is: what it says of each is what is judged. Seconds of a cluster are not compared.
+The paper's curves are not in our copy, its text is: what it says of each is what is judged. Seconds of a cluster are
+not compared.
 """
 from __future__ import annotations
 
@@ -41,10 +43,19 @@ SECONDS, SHORTLY = 6, 3                  # of a scenario, and when quick
 MANY, FEW, QUICK = 10, 5, 3              # queries of a point: aggregates, SELECT *, either when quick
 RATE = 4_000                             # rows a second and stream
 THIN = 1_000                             # where few keys meet in SELECT *
-NARROW = 400                             # rows a second and stream where three and more are joined: their results grow with its power
-FASTER = 0.9                             # of a point's time below which a neighbour is faster: seconds of one point differ so much from run to run
-STAGES = {"requests": "requests", "ingest": "source", "describe": "optimizer", "answer": "join and materialization", "commit": "commit",
-          "statistics": "statistics", "compact": "clean-up"}
+# rows a second and stream where three and more are joined: their results grow with its power
+NARROW = 400
+# of a point's time below which a neighbour is faster: seconds of one point differ so much from run to run
+FASTER = 0.9
+STAGES = {
+    "requests": "requests",
+    "ingest": "source",
+    "describe": "optimizer",
+    "answer": "join and materialization",
+    "commit": "commit",
+    "statistics": "statistics",
+    "compact": "clean-up"
+}
 
 
 def keys(quick: bool, tell: Tell) -> Report:
@@ -54,13 +65,22 @@ def keys(quick: bool, tell: Tell) -> Report:
     for form in _forms(quick):
         count, rate = _count(form, quick), RATE if form == GROUPED and not quick else THIN
         xs = SELECTIVITIES[::2] if quick else SELECTIVITIES
-        found = {k: [_rate(points, f"{form} {k} {x}", _load(quick, keys=k, rate=rate), _selecting(k, x, count, form), tell) for x in xs]
-                 for k in (KEYS[::2] if quick else KEYS)}
-        panels.append(Panel(f"Fig. 17, {form}, {count} queries", "selectivity of a selection", "query-rows a second", xs,
-                            {f"{k} keys": y for k, y in found.items()}, {}, steep=True))
+        found = {
+            k: [
+                _rate(points, f"{form} {k} {x}", _load(quick, keys=k, rate=rate), _selecting(k, x, count, form), tell)
+                for x in xs
+            ]
+            for k in (KEYS[::2] if quick else KEYS)
+        }
+        panels.append(
+            Panel(f"Fig. 17, {form}, {count} queries", "selectivity of a selection", "query-rows a second", xs, {
+                f"{k} keys": y for k, y in found.items()
+            }, {}, steep=True))
     counts = COUNTS[:2] if quick else COUNTS
     space = [point(points, f"space {n}", lambda: _space(_load(quick), n)) for n in counts]
-    panels.append(Panel("Fig. 16, aggregates", "queries", "kB", tuple(map(float, counts)), {kind: [s[kind] for s in space] for kind in ("rows", "state")}, {}))
+    panels.append(
+        Panel("Fig. 16, aggregates", "queries", "kB", tuple(map(float, counts)),
+              {kind: [s[kind] for s in space] for kind in ("rows", "state")}, {}))
     finished(points)
     return report("Paper E, Figs. 16, 17: distinct keys, selectivity, space",
                   _settings(f"{RATE:,} rows a second and stream for aggregates, {THIN:,} for SELECT *"),
@@ -70,7 +90,9 @@ def keys(quick: bool, tell: Tell) -> Report:
 
 def _selecting(key_count: int, share: float, count: int, form: str) -> dict[str, str]:
     made = workload(StreamLoad(keys=key_count), count)
-    return named([replace(m, selections=tuple((a, "<", round(key_count * share)) for a, _, _ in m.selections)) for m in made], form)
+    return named(
+        [replace(m, selections=tuple((a, "<", round(key_count * share)) for a, _, _ in m.selections)) for m in made],
+        form)
 
 
 def _load(quick: bool, **more: int) -> StreamLoad:
@@ -95,14 +117,19 @@ def _space(setting: StreamLoad, count: int) -> dict[str, float]:
 
 def _bytes(rt: OpenPipeline, folder: str) -> float:
     """Thousands, of data files."""
-    return sum(os.path.getsize(os.path.join(place, f)) for place, _, files in os.walk(os.path.join(rt.pipeline.warehouse, folder))
-               for f in files if f.endswith(".parquet")) / 1000
+    return sum(
+        os.path.getsize(os.path.join(place, f))
+        for place, _, files in os.walk(os.path.join(rt.pipeline.warehouse, folder))
+        for f in files
+        if f.endswith(".parquet")) / 1000
 
 
 def _of_keys(panel: Panel) -> list[Claim]:
     few, many = (list(panel.measured.values())[k] for k in (0, -1))
     names = list(panel.measured)
-    fewer = [(b < a / FASTER, f"at {x:g} {names[0]} {a:,.0f}, {names[-1]} {b:,.0f}") for x, a, b in zip(panel.x, few, many)]
+    fewer = [
+        (b < a / FASTER, f"at {x:g} {names[0]} {a:,.0f}, {names[-1]} {b:,.0f}") for x, a, b in zip(panel.x, few, many)
+    ]
     falls = [(y[-1] < y[0] / FASTER, f"{n}: {y[0]:,.0f} to {y[-1]:,.0f}") for n, y in panel.measured.items()]
     return [claim(f"throughput does not grow with more distinct keys, {panel.title}", fewer),
             claim(f"throughput does not grow as selections pass more rows, {panel.title}", falls)]
@@ -111,7 +138,8 @@ def _of_keys(panel: Panel) -> list[Claim]:
 def _of_space(panel: Panel) -> Claim:
     total = [a + b for a, b in zip(*panel.measured.values())]
     more = panel.x[-1] / panel.x[0]
-    return claim("space grows with the queries, far less than as they do", [(total[-1] / total[0] < more / 2, f"{total[-1] / total[0]:.2f} × for {more:g} ×")])
+    return claim("space grows with the queries, far less than as they do",
+                 [(total[-1] / total[0] < more / 2, f"{total[-1] / total[0]:.2f} × for {more:g} ×")])
 
 
 def latency(quick: bool, tell: Tell) -> Report:
@@ -119,25 +147,39 @@ def latency(quick: bool, tell: Tell) -> Report:
     points = unfinished("sharing-latency", quick)
     arities = ARITIES[:2] if quick else ARITIES
     seconds = SHORTLY if quick else SECONDS
-    plans = {"SC1, 2 a second up to 20": list(sc1(2, 20, seconds)), "SC2, as many, 2 deleted every 2 s": list(sc2(2, 20, seconds, 2))}
+    plans = {
+        "SC1, 2 a second up to 20": list(sc1(2, 20, seconds)),
+        "SC2, as many, 2 deleted every 2 s": list(sc2(2, 20, seconds, 2))
+    }
     panels = []
     for form in _forms(quick):
-        found = {name: [_lived(points, f"{form} {name} {n}", form, n, changes, tell) for n in arities] for name, changes in plans.items()}
-        panels.append(Panel(f"Fig. 18a, {form}", "streams joined", "s from event time to answer", tuple(map(float, arities)),
-                            {name: [f["latency"][0] for f in y] for name, y in found.items()}, {},
-                            labels=tuple(f"{n}-way" for n in arities),
-                            spread={name: [(f["latency"][1], f["latency"][2]) for f in y] for name, y in found.items()}))
+        found = {
+            name: [_lived(points, f"{form} {name} {n}", form, n, changes, tell)
+                   for n in arities]
+            for name, changes in plans.items()
+        }
+        panels.append(
+            Panel(f"Fig. 18a, {form}", "streams joined", "s from event time to answer", tuple(map(float, arities)), {
+                name: [f["latency"][0] for f in y] for name, y in found.items()
+            }, {}, labels=tuple(f"{n}-way" for n in arities), spread={
+                name: [(f["latency"][1], f["latency"][2]) for f in y] for name, y in found.items()
+            }))
     finished(points)
-    said = _settings(f"{NARROW} rows a second and stream; bars: the least and the most; a row waits for half a batch on average")
+    said = _settings(
+        f"{NARROW} rows a second and stream; bars: the least and the most; a row waits for half a batch on average")
     return report("Paper E, Fig. 18a: latency from event time to answer while queries come and go", said, panels,
                   [c for p in panels for c in _of_latency(p)], {})
 
 
-def _lived(points: Points, key: str, form: str, joined: int, changes: Sequence[tuple[int, Mapping[str, int]]], tell: Tell) -> Report:
+def _lived(points: Points, key: str, form: str, joined: int, changes: Sequence[tuple[int, Mapping[str, int]]],
+           tell: Tell) -> Report:
     setting = StreamLoad(joined, NARROW, batches=len(changes))
     asked = [sql(m, form) for m in workload(setting, sum(c["create"] for _, c in changes), joined=joined)]
     found = point(points, key, lambda: asdict(lived(setting, asked, changes)))
-    tell(f"{key}: {found['latency'][0]:.2f} s, {found['latency'][1]:.2f} to {found['latency'][2]:.2f}; {found['queries']:.1f} queries on average")
+    tell(
+        f"{key}: {found['latency'][0]:.2f} s, {found['latency'][1]:.2f} to {found['latency'][2]:.2f}; "
+        f"{found['queries']:.1f} queries on average"
+    )
     return found
 
 
@@ -157,10 +199,13 @@ def breakdown(quick: bool, tell: Tell) -> Report:
     panels = []
     for form in _forms(quick):
         found = [_lived(points, f"{form} {n}", form, n, changes, tell)["stages"] for n in arities]
-        panels.append(Panel(f"Fig. 19, {form}", "streams joined", "ms a batch", tuple(map(float, arities)),
-                            {said: [f.get(stage, 0.0) * 1000 for f in found] for stage, said in STAGES.items()}, {}, labels=tuple(f"{n}-way" for n in arities)))
+        panels.append(
+            Panel(f"Fig. 19, {form}", "streams joined", "ms a batch", tuple(map(float, arities)), {
+                said: [f.get(stage, 0.0) * 1000 for f in found] for stage, said in STAGES.items()
+            }, {}, labels=tuple(f"{n}-way" for n in arities)))
     finished(points)
-    return report("Paper E, Fig. 19: what a batch's time consists of", _settings(f"SC1, one query a second; {NARROW} rows a second and stream"), panels,
+    return report("Paper E, Fig. 19: what a batch's time consists of",
+                  _settings(f"SC1, one query a second; {NARROW} rows a second and stream"), panels,
                   [c for p in panels for c in _of_stages(p)], {})
 
 
@@ -168,7 +213,8 @@ def _of_stages(panel: Panel) -> list[Claim]:
     whole = [sum(y[k] for y in panel.measured.values()) for k in range(len(panel.x))]
     shares = {name: [y[k] / whole[k] for k in range(len(whole))] for name, y in panel.measured.items()}
     source, join, optimizer = (shares[STAGES[k]] for k in ("ingest", "answer", "describe"))
-    alike = [(0.5 < b / a < 2, f"{x}: source {a:.0%}, join and materialization {b:.0%}") for x, a, b in zip(panel.labels, source, join)]
+    alike = [(0.5 < b / a < 2, f"{x}: source {a:.0%}, join and materialization {b:.0%}")
+             for x, a, b in zip(panel.labels, source, join)]
     grows = [(optimizer[-1] > optimizer[0], f"{optimizer[0]:.1%} to {optimizer[-1]:.1%}")]
     return [claim(f"source and join with materialization take similar shares, {panel.title}", alike),
             claim(f"the optimizer's share grows with the streams joined, {panel.title}", grows)]
@@ -178,12 +224,20 @@ def shape(quick: bool, tell: Tell) -> Report:
     """Fig. 20: arity (at once and ad hoc), groups, similarity."""
     points = unfinished("sharing-shape", quick)
     panels = [_arity(form, quick, points, tell) for form in _forms(quick)]
-    panels += [_by(form, "groups", GROUP_COUNTS[::2] if quick else GROUP_COUNTS, _grouped, quick, points, tell) for form in _forms(quick)]
-    panels += [_by(form, "similarity, %", SIMILARITIES[::2] if quick else SIMILARITIES, _similar, quick, points, tell) for form in _forms(quick)]
+    panels += [
+        _by(form, "groups", GROUP_COUNTS[::2] if quick else GROUP_COUNTS, _grouped, quick, points, tell)
+        for form in _forms(quick)
+    ]
+    panels += [
+        _by(form, "similarity, %", SIMILARITIES[::2] if quick else SIMILARITIES, _similar, quick, points, tell)
+        for form in _forms(quick)
+    ]
     finished(points)
-    said = _settings(f"{NARROW} rows a second and stream by arity, else {RATE:,}; {_count(STAR, quick)} queries of SELECT *, "
-                     f"{_count(GROUPED, quick)} of aggregates")
-    return report("Paper E, Fig. 20: throughput by arity, groups, similarity", said, panels, [c for p in panels for c in _of_shape(p)], {})
+    said = _settings(
+        f"{NARROW} rows a second and stream by arity, else {RATE:,}; {_count(STAR, quick)} queries of SELECT *, "
+        f"{_count(GROUPED, quick)} of aggregates")
+    return report("Paper E, Fig. 20: throughput by arity, groups, similarity", said, panels,
+                  [c for p in panels for c in _of_shape(p)], {})
 
 
 def _arity(form: str, quick: bool, points: Points, tell: Tell) -> Panel:
@@ -196,8 +250,10 @@ def _arity(form: str, quick: bool, points: Points, tell: Tell) -> Panel:
         at_once.append(_rate(points, f"{form} {n}-way", setting, named(made, form), tell))
         seconds = point(points, f"{form} {n}-way ad hoc", lambda: {"seconds": _ad_hoc(setting, made, form)})["seconds"]
         ad_hoc.append(round(count * setting.rows / seconds, 1))
-    return Panel(f"Fig. 20a, {form}", "streams joined", "query-rows a second", tuple(map(float, arities)), {"at once": at_once, "ad hoc": ad_hoc}, {},
-                 steep=True)
+    return Panel(f"Fig. 20a, {form}", "streams joined", "query-rows a second", tuple(map(float, arities)), {
+        "at once": at_once,
+        "ad hoc": ad_hoc
+    }, {}, steep=True)
 
 
 def _ad_hoc(setting: StreamLoad, made: Sequence[GeneratedQuery], form: str) -> float:
@@ -232,9 +288,13 @@ def _count(form: str, quick: bool) -> int:
     return QUICK if quick else MANY if form == GROUPED else FEW
 
 
-def _by(form: str, what: str, xs: Sequence[int], make: Callable[[int, int], list[GeneratedQuery]], quick: bool, points: Points, tell: Tell) -> Panel:
-    rates = [_rate(points, f"{form} {what} {x}", _load(quick), named(make(_count(form, quick), x), form), tell) for x in xs]
-    return Panel(f"Fig. 20{'c' if what == 'groups' else 'd'}, {form}", what, "query-rows a second", tuple(map(float, xs)), {"all": rates}, {})
+def _by(form: str, what: str, xs: Sequence[int], make: Callable[[int, int], list[GeneratedQuery]], quick: bool,
+        points: Points, tell: Tell) -> Panel:
+    rates = [
+        _rate(points, f"{form} {what} {x}", _load(quick), named(make(_count(form, quick), x), form), tell) for x in xs
+    ]
+    return Panel(f"Fig. 20{'c' if what == 'groups' else 'd'}, {form}", what, "query-rows a second",
+                 tuple(map(float, xs)), {"all": rates}, {})
 
 
 def _of_shape(panel: Panel) -> list[Claim]:
@@ -244,10 +304,13 @@ def _of_shape(panel: Panel) -> list[Claim]:
         return [claim(f"throughput falls with more groups, {panel.title}", [(first[-1] < first[0], ends)])]
     if panel.axis.startswith("similarity"):
         return [claim(f"throughput grows with similarity, {panel.title}", [(first[-1] > first[0], ends)])]
-    more = [(b <= a / FASTER, f"{x:g}-way {a:,.0f} at once, {b:,.0f} ad hoc") for x, a, b in zip(panel.x, first, others[0])]
+    more = [
+        (b <= a / FASTER, f"{x:g}-way {a:,.0f} at once, {b:,.0f} ad hoc") for x, a, b in zip(panel.x, first, others[0])
+    ]
     return [claim(f"throughput falls with the streams joined, {panel.title}", [(first[-1] < first[0], ends)]),
             claim(f"queries given at once cost no more than ad hoc ones, {panel.title}", more)]
 
 
 def _settings(more: str) -> str:
-    return f"{more}; attributes uniform in 0 … 499 unless said, windows of 1 to 3 s, batches of 1 s, selections of a half; processor seconds of one process"
+    return (f"{more}; attributes uniform in 0 … 499 unless said, windows of 1 to 3 s, batches of 1 s, selections of a "
+            "half; processor seconds of one process")

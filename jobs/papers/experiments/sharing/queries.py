@@ -1,4 +1,8 @@
-"""Paper E's workloads: queries of a given similarity to a pattern (formula (3)), and when they are created and deleted (SC1, SC2); nothing is run here."""
+"""Paper E's workloads: queries of a given similarity to a pattern (formula (3)), and when they are created and deleted
+(SC1, SC2).
+
+Nothing is run here.
+"""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
@@ -25,7 +29,9 @@ class Pattern:
 
 @dataclass(frozen=True)
 class GeneratedQuery:
-    """A generated query: neighbouring streams of the pattern, their join attributes, the window in seconds, a selection a stream."""
+    """A generated query: neighbouring streams of the pattern, their join attributes, the window in seconds, a selection
+    a stream.
+    """
 
     first: int
     joins: tuple[tuple[int, int], ...]
@@ -43,17 +49,22 @@ def similarity(common: int, attributes: int, every: int) -> Fraction:
 
 
 def similar(pattern: Pattern, made: GeneratedQuery) -> Fraction:
-    """How similar a query is: its sources, all in common, times those of them whose join attributes are the pattern's too."""
+    """How similar a query is: its sources, all in common, times those of them whose join attributes are the pattern's
+    too.
+    """
     alike = [[a == b for a, b in zip(pair, pattern.joins[made.first + k])] for k, pair in enumerate(made.joins)]
-    sides = [[row[1] for row in alike[k - 1:k] if k] + [row[0] for row in alike[k:k + 1]] for k in range(len(made.streams))]
+    sides = [
+        [row[1] for row in alike[k - 1:k] if k] + [row[0] for row in alike[k:k + 1]] for k in range(len(made.streams))
+    ]
     return similarity(len(made.streams), sum(all(side) for side in sides), pattern.sources)
 
 
 def generate(pattern: Pattern, wanted: Fraction, choice: Random) -> GeneratedQuery:
     """A query as similar as that, rounded to what its number of sources allows.
 
-    Step 1 draws ComS; step 2 finds ComSJA from (3), and takes one source more while these are too few for it; step 3 draws neighbouring
-    sources, so that no cross product arises, and which of them keep their join attributes; all attributes of the others differ."""
+    Step 1 draws ComS; step 2 finds ComSJA from (3), and takes one source more while these are too few for it; step 3
+    draws neighbouring sources, so that no cross product arises, and which of them keep their join attributes; all
+    attributes of the others differ."""
     every = pattern.sources
     common = choice.randint(2, every)
     while common < every and wanted * every * every / common > common:
@@ -63,7 +74,8 @@ def generate(pattern: Pattern, wanted: Fraction, choice: Random) -> GeneratedQue
     same = set(choice.sample(range(common), kept))
     given = pattern.joins[first:first + common - 1]
     joins = tuple((_drawn(a, k in same, choice), _drawn(b, k + 1 in same, choice)) for k, (a, b) in enumerate(given))
-    selections = tuple((choice.randrange(ATTRIBUTES), choice.choice(OPERATORS), choice.randrange(ATR_MAX)) for _ in range(common))
+    selections = tuple(
+        (choice.randrange(ATTRIBUTES), choice.choice(OPERATORS), choice.randrange(ATR_MAX)) for _ in range(common))
     return GeneratedQuery(first, joins, choice.choice(WINDOWS), selections)
 
 
@@ -75,7 +87,9 @@ def text(made: GeneratedQuery, select: str = "*", group: str = "") -> str:
     """Fig. 14's template as Forebay's SQL."""
     names = [f"s{k + 1}" for k in made.streams]
     where = [f"{a}.f{x} = {b}.f{y}" for a, b, (x, y) in zip(names, names[1:], made.joins)]
-    where += [f"{name}.f{attribute} {operator} {bound}" for name, (attribute, operator, bound) in zip(names, made.selections)]
+    where += [
+        f"{name}.f{attribute} {operator} {bound}" for name, (attribute, operator, bound) in zip(names, made.selections)
+    ]
     sources = ", ".join(f"{name} [WINDOW {made.window} SECONDS]" for name in names)
     return f"SELECT {select} FROM {sources} WHERE {' AND '.join(where)}" + (f" GROUP BY {group}" if group else "")
 
@@ -90,7 +104,9 @@ def sc1(rate: int, most: int, seconds: int) -> Iterator[tuple[int, Mapping[str, 
 
 
 def sc2(rate: int, most: int, seconds: int, every: int) -> Iterator[tuple[int, Mapping[str, int]]]:
-    """SC2: as SC1, and every `every` seconds `rate` queries are deleted, oldest first, so that they come and go for ever."""
+    """SC2: as SC1, and every `every` seconds `rate` queries are deleted, oldest first, so that they come and go for
+    ever.
+    """
     running = 0
     for second in range(seconds):
         gone = min(rate, running) if second and second % every == 0 else 0

@@ -1,7 +1,9 @@
-"""Paper E's workload carried out: streams of six uniform attributes, queries of `ajoin_queries` that come and go; gives seconds only of answers found equal.
+"""Paper E's workload carried out: streams of six uniform attributes, queries of `ajoin_queries` that come and go; gives
+seconds only of answers found equal.
 
-Tasks run in this process, so that a point needs no cluster, and seconds are its processor's, whatever else the machine does; where Spark runs them, the wall's.
-Costs compared are of batches that are warm: windows full, a batch that is not counted before.
+Tasks run in this process, so that a point needs no cluster, and seconds are its processor's, whatever else the machine
+does; where Spark runs them, the wall's. Costs compared are of batches that are warm: windows full, a batch that is not
+counted before.
 """
 from __future__ import annotations
 
@@ -21,7 +23,15 @@ from typing import Any
 from jobs.engine import kernel
 from jobs.engine.tasks import Tasks
 from jobs.ledger.open_pipeline import OpenPipeline, open_pipeline
-from jobs.papers.experiments.sharing.queries import ATR_MAX, ATTRIBUTES, WINDOWS, GeneratedQuery, Pattern, generate, text
+from jobs.papers.experiments.sharing.queries import (
+    ATR_MAX,
+    ATTRIBUTES,
+    WINDOWS,
+    GeneratedQuery,
+    Pattern,
+    generate,
+    text,
+)
 from jobs.pipeline.config import INLINE, load
 from jobs.requests import requests
 from jobs.results import answers
@@ -43,7 +53,9 @@ Entries = list[dict[str, Any]]
 
 @dataclass(frozen=True)
 class StreamLoad:
-    """Streams, rows a second of each, distinct values of each attribute, seconds a batch, batches of rows there are, batches that are timed."""
+    """Streams, rows a second of each, distinct values of each attribute, seconds a batch, batches of rows there are,
+    batches that are timed.
+    """
 
     streams: int = 2
     rate: int = 1_000
@@ -63,7 +75,9 @@ SHORT = StreamLoad(batches=max(WINDOWS) + 2, counted=1)      # in an experiment'
 
 @dataclass(frozen=True)
 class Lived:
-    """A scenario carried out: seconds from event time to answer (mean, least, most over all rows), mean seconds of each stage, mean number of queries."""
+    """A scenario carried out: seconds from event time to answer (mean, least, most over all rows), mean seconds of each
+    stage, mean number of queries.
+    """
 
     latency: tuple[float, float, float]
     stages: Mapping[str, float]
@@ -71,12 +85,17 @@ class Lived:
 
 
 @contextmanager
-def running(setting: StreamLoad, tasks: Tasks | None = None, come: bool = True, share_from: int | None = None) -> Iterator[Loop]:
-    """A pipeline whose rows have come (if not: they wait to be brought by `bring`) and none of whose boundaries has run."""
+def running(setting: StreamLoad, tasks: Tasks | None = None, come: bool = True,
+            share_from: int | None = None) -> Iterator[Loop]:
+    """A pipeline whose rows have come (if not: they wait to be brought by `bring`) and none of whose boundaries has
+    run.
+    """
     folder = tempfile.mkdtemp(prefix="forebay-ajoin-")
     columns = ", ".join(["ts: timestamp", *(f"f{k}: bigint" for k in range(ATTRIBUTES))])
     names = [f"s{k + 1}" for k in range(setting.streams)]
-    streams = "".join(f"  {s}: {{columns: {{{columns}}}, event_time: ts, source: {{files: \"landing/{s}/*.parquet\"}}}}\n" for s in names)
+    streams = "".join(
+        f"  {s}: {{columns: {{{columns}}}, event_time: ts, source: {{files: \"landing/{s}/*.parquet\"}}}}\n"
+        for s in names)
     rt = None
     try:
         with open(os.path.join(folder, "forebay.yml"), "w", encoding="utf-8") as file:
@@ -118,15 +137,21 @@ def bring(loop: Loop, number: int) -> None:
     loop.take()
 
 
-def workload(setting: StreamLoad, count: int, similarity: Fraction = HALF, joined: int | None = None, seed: int = 0) -> list[GeneratedQuery]:
-    """Queries so similar to a pattern over all streams of the load, selections of about a half; `joined`: of so many streams only."""
+def workload(setting: StreamLoad, count: int, similarity: Fraction = HALF, joined: int | None = None,
+             seed: int = 0) -> list[GeneratedQuery]:
+    """Queries so similar to a pattern over all streams of the load, selections of about a half.
+
+    `joined`: of so many streams only.
+    """
     choice = Random(seed)
-    pattern = Pattern(tuple((choice.randrange(ATTRIBUTES), choice.randrange(ATTRIBUTES)) for _ in range(setting.streams - 1)))
+    pattern = Pattern(
+        tuple((choice.randrange(ATTRIBUTES), choice.randrange(ATTRIBUTES)) for _ in range(setting.streams - 1)))
     found: list[GeneratedQuery] = []
     while len(found) < count:
         made = generate(pattern, similarity, choice)
         if joined is None or len(made.streams) == joined:
-            found.append(replace(made, selections=tuple((a, *_half(choice, setting.keys)) for a, _, _ in made.selections)))
+            found.append(
+                replace(made, selections=tuple((a, *_half(choice, setting.keys)) for a, _, _ in made.selections)))
     return found
 
 
@@ -181,7 +206,8 @@ def checked(rt: OpenPipeline) -> None:
     for name in names[::max(len(names) // CHECKED, 1)][:CHECKED]:
         for found in answers.verify(rt, name)["queries"].values():
             if found["differences"] or not found["boundaries"]:
-                raise failed("wrong-answer", f"{name} differs from its SQL over the raw rows: {found}", "please report this")
+                raise failed("wrong-answer", f"{name} differs from its SQL over the raw rows: {found}",
+                             "please report this")
 
 
 def measured(setting: StreamLoad, queries: Mapping[str, str], share_from: int | None = None) -> float:
@@ -194,7 +220,10 @@ def measured(setting: StreamLoad, queries: Mapping[str, str], share_from: int | 
 
 
 def lived(setting: StreamLoad, queries: Sequence[str], scenario: Iterable[tuple[int, Mapping[str, int]]]) -> Lived:
-    """Each batch: what is asked, what came, the boundary. A boundary that is due before the last is done waits for it, and its rows with it."""
+    """Each batch: what is asked, what came, the boundary.
+
+    A boundary that is due before the last is done waits for it, and its rows with it.
+    """
     asked, waits, counts, stages = iter(enumerate(queries)), list[float](), list[int](), dict[str, list[float]]()
     alive: list[str] = []
     done = 0.0
@@ -217,7 +246,8 @@ def lived(setting: StreamLoad, queries: Sequence[str], scenario: Iterable[tuple[
         stages = {stage: took[1:] or took for stage, took in loop.laps.by_stage.items()}
         checked(rt)
     late, counted = waits[1:], {stage: statistics.mean(took) for stage, took in stages.items()}
-    return Lived((statistics.mean(late) + setting.batch / 2, min(late), max(late) + setting.batch), counted, statistics.mean(counts))
+    return Lived((statistics.mean(late) + setting.batch / 2, min(late), max(late) + setting.batch), counted,
+                 statistics.mean(counts))
 
 
 def _asked(rt: OpenPipeline, number: int, asked: str) -> str:

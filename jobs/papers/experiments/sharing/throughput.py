@@ -1,6 +1,8 @@
-"""Paper E's Figs. 15, 18b and 22: throughput by number of queries beside the same apart and by plain Spark, shares of common data, deployment.
+"""Paper E's Figs. 15, 18b and 22: throughput by number of queries beside the same apart and by plain Spark, shares of
+common data, deployment.
 
-The paper's cluster is not at hand, so seconds are not compared, shapes are. Aggregates run on the data of Fig. 14's template, and the template as printed.
+The paper's cluster is not at hand, so seconds are not compared, shapes are. Aggregates run on the data of Fig. 14's
+template, and the template as printed.
 """
 from __future__ import annotations
 
@@ -27,23 +29,32 @@ SHARES = (5, 25, 50, 75)        # per cent of a query's rows that the others sel
 OVERLAPPING, FEW = 20, 4        # queries there, when quick
 MANY = 100                      # queries at which sharing is held against running apart and against Spark
 OURS, SPARK = 10, 50            # times that is wanted there
-PATIENCE = 60.0                 # seconds for Spark's queries, one after another: what is not reached is extrapolated from those that were
-RANGE = ("SELECT s1.f3 % 10 AS g, COUNT(*) AS n, SUM(s2.f4) AS sum_b FROM s1 [WINDOW {window} SECONDS], s2 [WINDOW {window} SECONDS] "
-         "WHERE s1.f0 = s2.f0 AND s1.f1 >= {low} AND s1.f1 < {high} AND s2.f2 >= {low} AND s2.f2 < {high} GROUP BY s1.f3 % 10")
+# seconds for Spark's queries, one after another: what is not reached is extrapolated from those that were
+PATIENCE = 60.0
+RANGE = (
+    "SELECT s1.f3 % 10 AS g, COUNT(*) AS n, SUM(s2.f4) AS sum_b FROM s1 [WINDOW {window} SECONDS], s2 [WINDOW {window} "
+    "SECONDS] "
+    "WHERE s1.f0 = s2.f0 AND s1.f1 >= {low} AND s1.f1 < {high} AND s2.f2 >= {low} AND s2.f2 < {high} GROUP BY s1.f3 % "
+    "10"
+)
 
 
 def throughput(quick: bool, tell: Tell) -> Report:
     """Fig. 15: rows a second that all queries together take in; quick: in one process and without Spark."""
-    setting = SharingSetting(rate=1_000, window=10, counts=(1, 10), apart=10) if quick else SharingSetting(rate=10_000, window=30)
+    setting = SharingSetting(rate=1_000, window=10, counts=(1, 10), apart=10) if quick else SharingSetting(
+        rate=10_000, window=30)
     master, after = (INLINE, _none) if quick else (None, lambda rt, asked: _spark(rt, setting, asked, tell))
     found = bench_sharing.sharing(setting, tell, master, after)
     levels = {int(name.split()[0]): level for name, level in found.items() if name.endswith(" queries")}
     if not all(level["equal"] for level in levels.values()):
         raise failed("wrong-answer", f"shared answers differ from DuckDB's: {found}", "please report this")
     panels = [_together(levels, found.get("spark"), setting), _template(quick, tell)]
-    said = (f"{setting.rate:,} rows a second and stream, windows of {setting.window} s, batches of {setting.batch} s, 500 keys, 10 groups, a selection "
-            "a stream; " + ("tasks in one process" if quick else "Spark's tasks on all cores; " + _said(found["spark"])))
-    return report("Paper E, Fig. 15: throughput by number of queries", said, panels, _judged(levels, found.get("spark"), panels), {"levels": found})
+    said = (
+        f"{setting.rate:,} rows a second and stream, windows of {setting.window} s, batches of {setting.batch} s, 500 "
+        "keys, 10 groups, a selection "
+        "a stream; " + ("tasks in one process" if quick else "Spark's tasks on all cores; " + _said(found["spark"])))
+    return report("Paper E, Fig. 15: throughput by number of queries", said, panels,
+                  _judged(levels, found.get("spark"), panels), {"levels": found})
 
 
 def _together(levels: Mapping[int, Report], peer: Report | None, setting: SharingSetting) -> Panel:
@@ -51,8 +62,10 @@ def _together(levels: Mapping[int, Report], peer: Report | None, setting: Sharin
     y = {"shared": [level["query_rows_per_s"] for level in levels.values()]}
     rows = 2 * setting.rate * setting.batch
     most = max(n for n, level in levels.items() if "apart_s" in level)
-    y[f"apart (beyond {most} as there)"] = [rows / level["shared_s"] if n == 1 else min(n, most) * rows / levels[min(n, most)]["apart_s"]
-                                            for n, level in levels.items()]
+    y[f"apart (beyond {most} as there)"] = [
+        rows / level["shared_s"] if n == 1 else min(n, most) * rows / levels[min(n, most)]["apart_s"]
+        for n, level in levels.items()
+    ]
     if peer:
         y["plain Spark"] = [rows / peer["each_s"]] * len(xs)
     return Panel("aggregates", "queries", "query-rows a second", xs, y, {}, logarithmic=True, steep=True)
@@ -68,7 +81,8 @@ def _template(quick: bool, tell: Tell) -> Panel:
         seconds = measured(setting, named(made, STAR))
         rates.append(round(count * setting.rows / seconds, 1))
         tell(f"SELECT *, {count} queries: {seconds:.3g} s a batch")
-    return Panel("SELECT * without selections (Fig. 14)", "queries", "query-rows a second", tuple(map(float, counts)), {"together": rates}, {}, True, True)
+    return Panel("SELECT * without selections (Fig. 14)", "queries", "query-rows a second", tuple(map(float, counts)),
+                 {"together": rates}, {}, True, True)
 
 
 def _judged(levels: Mapping[int, Report], peer: Report | None, panels: list[Panel]) -> list[Claim]:
@@ -76,13 +90,19 @@ def _judged(levels: Mapping[int, Report], peer: Report | None, panels: list[Pane
     for panel in panels:
         rates = next(iter(panel.measured.values()))
         ends = ", ".join(f"{x:g}: {rate / 1e6:.2f} M" for x, rate in zip(panel.x, rates))
-        claims.append(claim(f"throughput grows with the queries, {panel.title}", [(rates == sorted(rates), f"query-rows a second {ends}")]))
+        claims.append(
+            claim(f"throughput grows with the queries, {panel.title}",
+                  [(rates == sorted(rates), f"query-rows a second {ends}")]))
     apart = {n: level["apart_times_shared"] for n, level in levels.items() if "apart_times_shared" in level}
     most = max(apart)
-    claims.append(claim(f"{most} queries together cost a {OURS}th of the same apart", [(apart[most] >= OURS, f"apart they take {apart[most]:.1f} × as long")]))
+    claims.append(
+        claim(f"{most} queries together cost a {OURS}th of the same apart",
+              [(apart[most] >= OURS, f"apart they take {apart[most]:.1f} × as long")]))
     if peer:
         ratio = peer["each_s"] * MANY / levels[MANY]["shared_s"]
-        claims.append(claim(f"{MANY} queries together cost a {SPARK}th of plain Spark's", [(ratio >= SPARK, f"{ratio:,.0f} × by {_said(peer)}")]))
+        claims.append(
+            claim(f"{MANY} queries together cost a {SPARK}th of plain Spark's",
+                  [(ratio >= SPARK, f"{ratio:,.0f} × by {_said(peer)}")]))
     return claims
 
 
@@ -91,7 +111,11 @@ def _none(rt: OpenPipeline, asked: list[tuple[int, int]]) -> Report:
 
 
 def _spark(rt: OpenPipeline, setting: SharingSetting, asked: list[tuple[int, int]], tell: Tell) -> Report:
-    """The last boundary of the first queries by Spark SQL as written, each for itself, as many as there is patience for; answers compared."""
+    """The last boundary of the first queries by Spark SQL as written, each for itself, as many as there is patience
+    for.
+
+    Answers compared.
+    """
     session = bench_sharing.plain_session(rt)
     t = answers.published(rt, "q0")[-1]
     took: list[float] = []
@@ -113,7 +137,8 @@ def _said(peer: Report) -> str:
 
 def overlap(quick: bool, tell: Tell) -> Report:
     """Fig. 22: queries of which ever fewer rows are the same."""
-    setting = SharingSetting(rate=1_000 if quick else 10_000, window=10 if quick else 60, counts=(1,) * (2 * len(SHARES)), apart=0)
+    setting = SharingSetting(rate=1_000 if quick else 10_000, window=10 if quick else 60, counts=(1,) *
+                             (2 * len(SHARES)), apart=0)
     together, apart = list[float](), list[float]()
     count = FEW if quick else OVERLAPPING
     shares = SHARES[::3] if quick else SHARES
@@ -128,13 +153,19 @@ def overlap(quick: bool, tell: Tell) -> Report:
             together.append(batches(Loop(rt, share_from=2))[0])
             apart.append(batches(Loop(rt, share_from=count + 1))[0])
             tell(f"{share} %: together {together[-1]:.2f} s, apart {apart[-1]:.2f} s")
-    panel = Panel(f"{count} queries", "% of a query's rows that its neighbour selects too", "s a batch", tuple(map(float, shares)),
-                  {"together": together, "apart": apart}, {})
+    panel = Panel(f"{count} queries", "% of a query's rows that its neighbour selects too", "s a batch",
+                  tuple(map(float, shares)), {
+                      "together": together,
+                      "apart": apart
+                  }, {})
     ratios = ", ".join(f"{s} %: {b / a:.2g} ×" for s, a, b in zip(shares, together, apart))
     said = f"{setting.rate:,} rows a second and stream, windows of {setting.window} s, tasks in one process"
-    return report("Paper E, Fig. 22: the cost of sharing as less is common", said, [panel],
-                  [claim("sharing costs more the less is common", [(together[0] > together[-1], f"{together[0]:.2f} to {together[-1]:.2f} s")]),
-                   claim("and still gains, at every share", [(all(b > a for a, b in zip(together, apart)), f"apart takes {ratios}")])], {})
+    return report("Paper E, Fig. 22: the cost of sharing as less is common", said, [panel], [
+        claim("sharing costs more the less is common",
+              [(together[0] > together[-1], f"{together[0]:.2f} to {together[-1]:.2f} s")]),
+        claim("and still gains, at every share", [(all(b > a
+                                                       for a, b in zip(together, apart)), f"apart takes {ratios}")])
+    ], {})
 
 
 def _replaced(rt: OpenPipeline, setting: SharingSetting, share: int, count: int, first: bool) -> None:
@@ -142,13 +173,15 @@ def _replaced(rt: OpenPipeline, setting: SharingSetting, share: int, count: int,
     width = VALUES / (1 + (count - 1) * (1 - share / 100))
     for n in range(count):
         low = round(n * width * (1 - share / 100))
-        requests.create(rt, f"q{n}", RANGE.format(window=setting.window, low=low, high=max(round(low + width), low + 1)), replace=not first)
+        requests.create(rt, f"q{n}", RANGE.format(window=setting.window, low=low, high=max(round(low + width),
+                                                                                           low + 1)), replace=not first)
 
 
 def deployment(quick: bool, tell: Tell) -> Report:
     """Fig. 18b: seconds of a request, and of the batch in which it takes effect, with many queries in force."""
     counts, choice = ((5, 20) if quick else (20, 100, 500)), Random(3)
-    setting = replace(SharingSetting(rate=1_000 if quick else 10_000, counts=(1,) * 2 * len(counts), apart=0), window=20)
+    setting = replace(SharingSetting(rate=1_000 if quick else 10_000, counts=(1,) * 2 * len(counts), apart=0),
+                      window=20)
     asked = bench_sharing.bounds(max(counts))
     requested, usual, changed = list[float](), list[float](), list[float]()
     with pipeline(setting, INLINE) as loop:
@@ -164,20 +197,35 @@ def deployment(quick: bool, tell: Tell) -> Report:
             found = [_deployed(loop, setting, f"late{count}_{n}", choice) for n in range(3)]
             requested.append(statistics.median(request for request, _ in found))
             changed.append(statistics.median(batch for _, batch in found))
-            tell(f"{count} in force: a request {requested[-1]:.3f} s, a batch {usual[-1]:.2f} s, with a new query {changed[-1]:.2f} s")
-    panel = Panel("a query is created", "queries in force", "s", tuple(map(float, counts)),
-                  {"its request": requested, "the batch in which it answers": changed, "a batch without a change": usual}, {}, True)
+            tell(
+                f"{count} in force: a request {requested[-1]:.3f} s, a batch {usual[-1]:.2f} s, with a new query "
+                f"{changed[-1]:.2f} s"
+            )
+    panel = Panel("a query is created", "queries in force", "s", tuple(map(float, counts)), {
+        "its request": requested,
+        "the batch in which it answers": changed,
+        "a batch without a change": usual
+    }, {}, True)
     more, slower = changed[-1] - usual[-1], f"{requested[0]:.3f} to {requested[-1]:.3f} s"
-    said = f"{setting.rate:,} rows a second and stream, windows of {setting.window} s, tasks in one process; it is in force at the next boundary"
-    return report("Paper E, Fig. 18b: deployment of one query among many", said, [panel],
-                  [claim(f"creating one among {counts[-1]} adds at most a second to its boundary", [(more <= 1, f"{more:+.2f} s")]),
-                   claim("a request does not take longer the more are in force", [(requested[-1] <= 2 * requested[0], slower)])],
-                  {"queries": counts[-1], "request_s": requested[-1], "batch_s": usual[-1], "batch_with_a_new_query_s": changed[-1]})
+    said = (f"{setting.rate:,} rows a second and stream, windows of {setting.window} s, tasks in one process; it is in "
+            "force at the next boundary")
+    return report("Paper E, Fig. 18b: deployment of one query among many", said, [panel], [
+        claim(f"creating one among {counts[-1]} adds at most a second to its boundary",
+              [(more <= 1, f"{more:+.2f} s")]),
+        claim("a request does not take longer the more are in force", [(requested[-1] <= 2 * requested[0], slower)])
+    ], {
+        "queries": counts[-1],
+        "request_s": requested[-1],
+        "batch_s": usual[-1],
+        "batch_with_a_new_query_s": changed[-1]
+    })
 
 
 def _deployed(loop: Loop, setting: SharingSetting, name: str, choice: Random) -> tuple[float, float]:
     """Seconds of a request, and of the batch in which it is in force."""
     began = time.perf_counter()
-    requests.create(loop.pipe, name, bench_sharing.QUERY.format(window=setting.window, x=choice.randrange(VALUES), y=choice.randrange(VALUES)))
+    requests.create(
+        loop.pipe, name,
+        bench_sharing.QUERY.format(window=setting.window, x=choice.randrange(VALUES), y=choice.randrange(VALUES)))
     took = time.perf_counter() - began
     return took, float(loop.run(flush=True, limit=1)["ran"][0]["seconds"])

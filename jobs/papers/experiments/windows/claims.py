@@ -1,4 +1,7 @@
-"""What paper D says of its tables, and what is wanted beyond, judged by the rows; each reason is computed, none is written in advance."""
+"""What paper D says of its tables, and what is wanted beyond, judged by the rows.
+
+Each reason is computed, none is written in advance.
+"""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
@@ -24,20 +27,34 @@ def said(rows: Sequence[Row]) -> list[Claim]:
         return []
     both = {r["setup"][0] for r in rows} == {"R", "S"}
     generators = [_generators(rows)] if both else []
-    return [_sharing(rows), *generators, *published(rows), _least(rows), *_wanted(rows), _slicing(rows), *_panes(rows), _correlated(rows), *_optimizer(rows)]
+    return [
+        _sharing(rows), *generators, *published(rows),
+        _least(rows), *_wanted(rows),
+        _slicing(rows), *_panes(rows),
+        _correlated(rows), *_optimizer(rows)
+    ]
 
 
 def panels(rows: Sequence[Row], axis: str = "times as written") -> Iterator[Panel]:
-    """By rate: throughput over all windows as written, means with the least and the most of the sets; the paper's means beside."""
+    """By rate: throughput over all windows as written, means with the least and the most of the sets.
+
+    The paper's means beside.
+    """
     for rate in sorted({r["rate"] for r in rows}):
         own = [r for r in rows if r["rate"] == rate]
         series = [(plan, name) for plan, name in SERIES if plan in own[0]["throughput"]]
         measured = {name: [r["throughput"][plan][0] for r in own] for plan, name in series}
         spread = {name: [(r["throughput"][plan][2], r["throughput"][plan][1]) for r in own] for plan, name in series}
-        paper = {name: [r["published"][at] for r in own] for plan, name, at in (("shared", "shared", 0), ("chosen", "by measured prices", 2))}
+        paper = {
+            name: [r["published"][at]
+                   for r in own]
+            for plan, name, at in (("shared", "shared", 0), ("chosen", "by measured prices", 2))
+        }
         steep = max(y for of in measured.values() for y in of) > STEEP
-        yield Panel(f"{rate} event{'s' if rate > 1 else ''} a unit of time", "setup", axis, tuple(map(float, range(len(own)))), measured,
-                    {n: y for n, y in paper.items() if n in measured}, steep=steep, beside="paper", labels=tuple(r["setup"] for r in own), spread=spread)
+        yield Panel(f"{rate} event{'s' if rate > 1 else ''} a unit of time", "setup", axis,
+                    tuple(map(float, range(len(own)))), measured, {
+                        n: y for n, y in paper.items() if n in measured
+                    }, steep=steep, beside="paper", labels=tuple(r["setup"] for r in own), spread=spread)
 
 
 def _mean(rows: Sequence[Row], of: str, plan: str) -> float:
@@ -46,8 +63,10 @@ def _mean(rows: Sequence[Row], of: str, plan: str) -> float:
 
 def _sharing(rows: Sequence[Row]) -> Claim:
     more = sum(r["throughput"]["chosen"][0] > r["throughput"]["shared"][0] for r in rows)
-    why = (f" setups; means are {_mean(rows, 'throughput', 'chosen'):.2f} × (chosen by measured prices) and {_mean(rows, 'throughput', 'shared'):.2f} × over "
-           "all windows as written")
+    why = (
+        f" setups; means are {_mean(rows, 'throughput', 'chosen'):.2f} × (chosen by measured prices) and "
+        f"{_mean(rows, 'throughput', 'shared'):.2f} × over "
+        "all windows as written")
     return counted("factor windows beat sharing alone", more, len(rows), why)
 
 
@@ -55,29 +74,37 @@ def _generators(rows: Sequence[Row]) -> Claim:
     checks = []
     for plan, how in (("shared", "by sharing alone"), ("chosen", "with factor windows")):
         random, sequential = (_mean([r for r in rows if r["setup"].startswith(g)], "throughput", plan) for g in "RS")
-        checks.append((sequential > random, f"sequential sets gain {sequential:.2f} × {how}, random ones {random:.2f} ×"))
+        checks.append((sequential
+                       > random, f"sequential sets gain {sequential:.2f} × {how}, random ones {random:.2f} ×"))
     return claim("sequential sets gain more than random ones", checks)
 
 
 def published(rows: Sequence[Row]) -> Iterator[Claim]:
     for rate, kind in product(sorted({r["rate"] for r in rows}), ("tumbling", "hopping")):
         own = [r for r in rows if r["rate"] == rate and r["setup"].endswith(kind)]
-        checks = [(r["throughput"]["chosen"][0] >= r["published"][2], f"{r['setup']} {r['throughput']['chosen'][0]:.2f} × of {r['published'][2]}") for r in own]
+        checks = [(r["throughput"]["chosen"][0]
+                   >= r["published"][2], f"{r['setup']} {r['throughput']['chosen'][0]:.2f} × of {r['published'][2]}")
+                  for r in own]
         if own:
             reached = sum(ok for ok, _ in checks)
-            yield claim(f"the paper's mean with factor windows is reached in all {kind} setups at {rate} a unit ({reached} of {len(own)})", checks)
+            yield claim(
+                f"the paper's mean with factor windows is reached in all {kind} setups at {rate} a unit ({reached} of "
+                f"{len(own)})",
+                checks)
 
 
 def _least(rows: Sequence[Row]) -> Claim:
     least = min(rows, key=lambda r: r["throughput"]["chosen"][2])
     why = f"{least['throughput']['chosen'][2]:.2f} × in its worst set, {least['setup']}, {least['rate']} a unit"
-    return claim(f"the chosen plan is never less than {LEAST} × as written", [(least["throughput"]["chosen"][2] >= LEAST, why)])
+    return claim(f"the chosen plan is never less than {LEAST} × as written",
+                 [(least["throughput"]["chosen"][2] >= LEAST, why)])
 
 
 def _wanted(rows: Sequence[Row]) -> Iterator[Claim]:
     for row in (r for r in rows if r["rate"] == 100 and r["setup"] in REACHED):
         found, wanted = row["throughput"]["chosen"][0], REACHED[row["setup"]]
-        yield claim(f"{row['setup']} at 100 a unit gains {wanted} ×", [(found >= wanted, f"{found:.2f} × of at most {row['bound']}")])
+        yield claim(f"{row['setup']} at 100 a unit gains {wanted} ×",
+                    [(found >= wanted, f"{found:.2f} × of at most {row['bound']}")])
 
 
 def _slicing(rows: Sequence[Row]) -> Claim:
@@ -96,7 +123,8 @@ def _correlated(rows: Sequence[Row]) -> Claim:
         return claim(what, [(True, "costs do not vary")])
     strong = sum(c >= STRONG for c, _ in known)
     low = min(known, key=lambda pair: pair[0])
-    why = f" setups, {mean(c for c, _ in known):.2f} on average, least in {low[1]['setup']} at {low[1]['rate']} a unit ({low[0]})"
+    why = (f" setups, {mean(c for c, _ in known):.2f} on average, least in {low[1]['setup']} at {low[1]['rate']} a "
+           f"unit ({low[0]})")
     return counted(what, strong, len(known), why)
 
 
@@ -104,17 +132,21 @@ def _panes(rows: Sequence[Row]) -> Iterator[Claim]:
     own = [r for r in rows if r["setup"].endswith("hopping")]
     if own:
         least, most = (of(own, key=lambda r: r["panes"][0]) for of in (min, max))
-        why = " setups, {} to {}".format(*(f"{r['panes'][0]:.1f} × ({r['setup']}, {r['rate']} a unit)" for r in (least, most)))
-        yield counted("hopping sets gain over each window from panes of its own, too", sum(r["panes"][2] >= LEAST for r in own), len(own), why)
+        why = " setups, {} to {}".format(*(f"{r['panes'][0]:.1f} × ({r['setup']}, {r['rate']} a unit)" for r in (least,
+                                                                                                                 most)))
+        yield counted("hopping sets gain over each window from panes of its own, too",
+                      sum(r["panes"][2] >= LEAST for r in own), len(own), why)
 
 
 def _optimizer(rows: Sequence[Row]) -> Iterator[Claim]:
     """Up to ten windows are searched exactly as far as it goes."""
-    for said, budget, own in (("the search takes less than {} ms for ten windows and fewer", SEARCH_MS, [r for r in rows if r["bound"] <= SMALL]),
-                              ("the optimizer takes less than {} ms for more windows", BUDGET_MS, [r for r in rows if r["bound"] > SMALL])):
+    for said, budget, own in (("the search takes less than {} ms for ten windows and fewer", SEARCH_MS, [
+            r for r in rows if r["bound"] <= SMALL
+    ]), ("the optimizer takes less than {} ms for more windows", BUDGET_MS, [r for r in rows if r["bound"] > SMALL])):
         if own:
             slow = max(own, key=lambda r: r["optimizer_ms"]["mean"])
             average, most = slow["optimizer_ms"]["mean"], max(r["optimizer_ms"]["most"] for r in own)
-            why = f"{average:.0f} ms on average in its slowest setup ({slow['setup']}), {most:.0f} ms at most; {sum(r['exact'] for r in own)} of "
+            why = (f"{average:.0f} ms on average in its slowest setup ({slow['setup']}), {most:.0f} ms at most; "
+                   f"{sum(r['exact'] for r in own)} of ")
             why += f"{sum(r['sets'] for r in own)} sets proven the cheapest"
             yield claim(said.format(f"{budget:.0f}"), [(average < budget, why)])

@@ -1,9 +1,12 @@
-"""Paper D's setups against plain Spark SQL: the same windows as it would run them, one window() aggregation each, beside our plan by measured prices.
+"""Paper D's setups against plain Spark SQL: the same windows as it would run them, one window() aggregation each,
+beside our plan by measured prices.
 
-Both read the same Parquet file and give for each window a digest of its instances, which must agree. A distinct window is run once, whatever setups have it:
-Spark and our engine as written take the sum of their windows, one after another. What Spark has not run yet, for want of time, counts as the mean of those of
-its kind that it has: 10 M rows cost the same whatever their windows' length, and the page says how many were run and how far they lie apart. Spark is timed by
-the wall and by its processor seconds; those over its cores, as if all were always busy and nothing else ran, are compared with our one thread's.
+Both read the same Parquet file and give for each window a digest of its instances, which must agree. A distinct window
+is run once, whatever setups have it: Spark and our engine as written take the sum of their windows, one after another.
+What Spark has not run yet, for want of time, counts as the mean of those of its kind that it has: 10 M rows cost the
+same whatever their windows' length, and the page says how many were run and how far they lie apart. Spark is timed by
+the wall and by its processor seconds; those over its cores, as if all were always busy and nothing else ran, are
+compared with our one thread's.
 """
 from __future__ import annotations
 
@@ -42,12 +45,16 @@ Spark = Mapping[str, Sequence[Point]]      # by kind: what it took for each of i
 
 
 def table(quick: bool, tell: Tell, events: int | None = None) -> Report:
-    """All sixteen setups where somebody says how many events, else those of five windows. Each window is a point: what was interrupted goes on there."""
+    """All sixteen setups where somebody says how many events, else those of five windows.
+
+    Each window is a point: what was interrupted goes on there.
+    """
     count = events or (QUICK if quick else EVENT_COUNT)
     wanted = os.environ.get(SETUPS)
     setups = wanted.split(",") if wanted else list(PAPER) if events else FIRST[:1] if quick else FIRST
     points, clock = unfinished(f"windows-spark-{count}", quick), unfinished(f"windows-spark-{count}-statements", quick)
-    chosen = list(dict.fromkeys(w for s in sorted(setups, key=lambda s: int(s.split("-")[1])) for w in sorted(next(sets(s, 1)))))
+    chosen = list(
+        dict.fromkeys(w for s in sorted(setups, key=lambda s: int(s.split("-")[1])) for w in sorted(next(sets(s, 1)))))
     if any(s not in points.known for s in setups) or any(_key(w) not in points.known for w in chosen):
         _measured(points, clock, setups, chosen, count, tell)
     there = [w for w in chosen if _key(w) in points.known]
@@ -55,28 +62,38 @@ def table(quick: bool, tell: Tell, events: int | None = None) -> Report:
         finished(points)
         finished(clock)
     found = {kind: [points.known[_key(w)] for w in there if _kind(w) == kind] for kind in KINDS}
-    rows = [_row(points, s, found) for s in setups if s in points.known and len(found[s.split("-")[2]]) >= min(ENOUGH, len(points.known[s]["windows"]))]
+    rows = [
+        _row(points, s, found)
+        for s in setups
+        if s in points.known and len(found[s.split("-")[2]]) >= min(ENOUGH, len(points.known[s]["windows"]))
+    ]
     panels = list(windows_claims.panels(rows, "times one query a window"))
     return report("Paper D's setups against plain Spark SQL", _settings(count, len(there), len(chosen), found), panels,
                   list(said(rows)), {"events": count, "rows": rows}, page(rows).split("\n"))
 
 
 def _settings(count: int, there: int, all_: int, found: Spark) -> str:
-    ends = "; ".join(f"{kind} {min(of):.1f} to {max(of):.1f} s" for kind, points in found.items() if (of := [p["processor_s"] for p in points]))
+    ends = "; ".join(f"{kind} {min(of):.1f} to {max(of):.1f} s" for kind, points in found.items()
+                     if (of := [p["processor_s"] for p in points]))
     whole = "" if there == all_ else ", the others at their kind's mean; the same command goes on"
-    return (f"{count:,} events, {RATE} a unit, the first window set of a setup; times: Spark's processor seconds over {_cores()} cores by our one thread's. "
-            f"Spark ran {there} of {all_} distinct windows{whole}; processor seconds a window: {ends}")
+    return (
+        f"{count:,} events, {RATE} a unit, the first window set of a setup; times: Spark's processor seconds over "
+        f"{_cores()} cores by our one thread's. "
+        f"Spark ran {there} of {all_} distinct windows{whole}; processor seconds a window: {ends}")
 
 
-def _measured(points: Points, clock: Points, setups: Sequence[str], chosen: Sequence[Window], count: int, tell: Tell) -> None:
+def _measured(points: Points, clock: Points, setups: Sequence[str], chosen: Sequence[Window], count: int,
+              tell: Tell) -> None:
     """First ours, then Spark's, as far as time allows."""
     folder = tempfile.mkdtemp(prefix="forebay-windows-")
     try:
         path = os.path.join(folder, "events.parquet")
         con = kernel.connect(memory="4GB")
-        made = f"SELECT CAST(make_timestamp(i // {RATE} * 1000000) AS TIMESTAMPTZ) AS ts, {SYNTHETIC} AS v FROM range({count}) AS r(i)"
+        made = (f"SELECT CAST(make_timestamp(i // {RATE} * 1000000) AS TIMESTAMPTZ) AS ts, {SYNTHETIC} AS v FROM "
+                f"range({count}) AS r(i)")
         con.execute(f"COPY ({made}) TO {string(path)} (FORMAT parquet)")
-        reading = _timed(con, f"CREATE TABLE {EVENTS} AS SELECT epoch_us(ts) // 1000000 AS t, v FROM read_parquet({string(path)})")
+        reading = _timed(
+            con, f"CREATE TABLE {EVENTS} AS SELECT epoch_us(ts) // 1000000 AS t, v FROM read_parquet({string(path)})")
         timed = TimedStatements(con, clock, "Parquet")
         for setup in setups:
             tell(f"{setup}: {point(points, setup, lambda: _ours(timed, setup, count, reading))}")
@@ -85,7 +102,9 @@ def _measured(points: Points, clock: Points, setups: Sequence[str], chosen: Sequ
             session = _warm(path, count // RATE)
             for window in waiting:
                 if not spent(points):
-                    tell(f"{window}: {point(points, _key(window), lambda: _compared(timed, window, plain(session, window, count // RATE)))}")
+                    measured = point(points, _key(window),
+                                     lambda: _compared(timed, window, plain(session, window, count // RATE)))
+                    tell(f"{window}: {measured}")
     finally:
         shutil.rmtree(folder)
 
@@ -119,7 +138,8 @@ def _warm(path: str, until: int) -> Any:
 def _compared(timed: TimedStatements, window: Window, found: Point) -> Point:
     count, _, total = timed.digest([window])[0]
     if [count, str(total)] != found["digest"]:      # of no instance the sum is None
-        raise failed("wrong-answer", f"our {window} has {count} instances of sum {total}, Spark's {found['digest']}", "please report this")
+        raise failed("wrong-answer", f"our {window} has {count} instances of sum {total}, Spark's {found['digest']}",
+                     "please report this")
     return found
 
 
@@ -127,11 +147,25 @@ def _row(points: Points, setup: str, found: Spark) -> Report:
     mine, kind = points.known[setup], setup.split("-")[2]
     known = [points.known[key] for w in mine["windows"] if (key := _key(w)) in points.known]
     others = len(mine["windows"]) - len(known)
-    wall, processor = (sum(p[of] for p in known) + others * mean(p[of] for p in found[kind]) for of in ("wall_s", "processor_s"))
+    wall, processor = (sum(p[of]
+                           for p in known) + others * mean(p[of]
+                                                           for p in found[kind])
+                       for of in ("wall_s", "processor_s"))
     ratio = round(processor / _cores() / mine["ours_s"], 2)
-    return {"setup": setup, "rate": RATE, "windows": mine["windows"], "run": len(known), "spark_wall_s": round(wall, 1), "spark_s": round(processor, 1),
-            "written_s": round(mine["written_s"], 2), "ours_s": round(mine["ours_s"], 2), "published": list(PAPER[setup]),
-            "throughput": {"chosen": [ratio, ratio, ratio]}}
+    return {
+        "setup": setup,
+        "rate": RATE,
+        "windows": mine["windows"],
+        "run": len(known),
+        "spark_wall_s": round(wall, 1),
+        "spark_s": round(processor, 1),
+        "written_s": round(mine["written_s"], 2),
+        "ours_s": round(mine["ours_s"], 2),
+        "published": list(PAPER[setup]),
+        "throughput": {
+            "chosen": [ratio, ratio, ratio]
+        }
+    }
 
 
 def _key(window: Window | str) -> str:
@@ -156,7 +190,8 @@ def _processor() -> float:
 
 
 def _plain(session: Any, window: Window, until: int, events: str) -> list[object]:
-    each = f"SELECT window(ts, '{window.range} seconds', '{window.slide} seconds') AS w, min(v) AS v FROM {events} GROUP BY 1"
+    each = (f"SELECT window(ts, '{window.range} seconds', '{window.slide} seconds') AS w, min(v) AS v FROM {events} "
+            "GROUP BY 1")
     whole = f"unix_seconds(w.start) >= 0 AND unix_seconds(w.end) <= {until}"
     found = session.sql(f"SELECT count(*), sum(v) FROM ({each}) WHERE {whole}").collect()[0]
     return [int(found[0]), str(found[1])]
@@ -167,12 +202,14 @@ def _cores() -> int:
 
 
 def page(rows: Sequence[Report]) -> str:
-    head = ("setup", "windows that Spark ran", "plain Spark SQL, s by the wall", "its processor s", "each window by itself in our engine, s", "ours, s",
-            "times Spark", "paper, mean / max")
+    head = ("setup", "windows that Spark ran", "plain Spark SQL, s by the wall", "its processor s",
+            "each window by itself in our engine, s", "ours, s", "times Spark", "paper, mean / max")
     lines = ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1)]
     for r in rows:
-        cells = [r["setup"], f"{r['run']} of {len(r['windows'])}", r["spark_wall_s"], r["spark_s"], r["written_s"], r["ours_s"], r["throughput"]["chosen"][0],
-                 f"{r['published'][2]} / {r['published'][3]}"]
+        cells = [
+            r["setup"], f"{r['run']} of {len(r['windows'])}", r["spark_wall_s"], r["spark_s"], r["written_s"],
+            r["ours_s"], r["throughput"]["chosen"][0], f"{r['published'][2]} / {r['published'][3]}"
+        ]
         lines.append("| " + " | ".join(map(str, cells)) + " |")
     return "\n".join(lines)
 
@@ -180,7 +217,9 @@ def page(rows: Sequence[Report]) -> str:
 def said(rows: Sequence[Report]) -> Iterator[Claim]:
     if not rows:
         return
-    reached = [(r["throughput"]["chosen"][0] >= r["published"][2], f"{r['setup']} {r['throughput']['chosen'][0]} × of {r['published'][2]}") for r in rows]
+    reached = [(r["throughput"]["chosen"][0]
+                >= r["published"][2], f"{r['setup']} {r['throughput']['chosen'][0]} × of {r['published'][2]}")
+               for r in rows]
     best = max(rows, key=lambda r: r["throughput"]["chosen"][0])
     top = best["throughput"]["chosen"][0]
     yield claim("against plain Spark SQL the paper's mean is reached in every setup", reached)

@@ -1,6 +1,8 @@
-"""SUM over paper D's hopping sets: as written, added up along the graph of "partitioned by", and what leaves subtracted; costs as priced beside seconds.
+"""SUM over paper D's hopping sets: as written, added up along the graph of "partitioned by", and what leaves
+subtracted; costs as priced beside seconds.
 
-As in the tables: the same events, one thread of the tasks' engine, processor time, answers of all ways compared before anything is reported.
+As in the tables: the same events, one thread of the tasks' engine, processor time, answers of all ways compared before
+anything is reported.
 """
 from __future__ import annotations
 
@@ -28,7 +30,8 @@ EVENT_COUNT, QUICK = 300_000, 30_000
 SETS = 5
 RANKS = 0.95
 SLACK = 1.2                   # times by which one run of the same statements may differ from another
-OVERLAPS, HOP = (2, 5, 10, 30, 60), 2        # instances that hold one moment; units of time between their ends, at one event a unit
+# instances that hold one moment; units of time between their ends, at one event a unit
+OVERLAPS, HOP = (2, 5, 10, 30, 60), 2
 
 
 def by_subtraction(quick: bool, tell: Tell, events: int | None = None) -> Report:
@@ -39,11 +42,17 @@ def by_subtraction(quick: bool, tell: Tell, events: int | None = None) -> Report
     claims: list[Claim] = []
     for rate in RATES:
         with kernel.connect(memory="4GB") as con:
-            con.execute(f"CREATE TABLE {EVENTS} AS SELECT i // {rate} AS t, CAST({SYNTHETIC} AS BIGINT) AS v FROM range({count}) AS r(i)")
+            con.execute(
+                f"CREATE TABLE {EVENTS} AS SELECT i // {rate} AS t, CAST({SYNTHETIC} AS BIGINT) AS v FROM "
+                f"range({count}) AS r(i)"
+            )
             weights = measured(con, count)
             difference = _difference(con, weights, count // rate)
-            rows = {s: point(points, f"{rate} {s}", lambda: _setup(con, weights, difference, s, rate, count // rate, number))
-                    for s in SETUPS[::2 if quick else 1]}
+            rows = {
+                s: point(points, f"{rate} {s}",
+                         lambda: _setup(con, weights, difference, s, rate, count // rate, number))
+                for s in SETUPS[::2 if quick else 1]
+            }
         tell(f"{rate} a unit: {rows}")
         panels.append(_panel(rate, rows))
         claims += _judged(rate, rows)
@@ -51,11 +60,14 @@ def by_subtraction(quick: bool, tell: Tell, events: int | None = None) -> Report
     panels.append(overlapping)
     claims.append(_pays(overlapping))
     finished(points)
-    said = f"{count:,} events, {number} window sets a setup; prices as measured just before; processor time of one thread"
-    return report("SUM over hopping windows: added up, and what leaves subtracted", said, panels, claims, {"events": count})
+    said = (f"{count:,} events, {number} window sets a setup; prices as measured just before; processor time of one "
+            "thread")
+    return report("SUM over hopping windows: added up, and what leaves subtracted", said, panels, claims,
+                  {"events": count})
 
 
-def _setup(con: kernel.Connection, weights: Weights, difference: int, setup: str, rate: int, until: int, number: int) -> Point:
+def _setup(con: kernel.Connection, weights: Weights, difference: int, setup: str, rate: int, until: int,
+           number: int) -> Point:
     """By way: cost and seconds of each set."""
     found = [_ways(con, weights, difference, windows, rate, until) for windows in sets(setup, number)]
     return {way: {of: [f[way][of] for f in found] for of in ("cost", "seconds")} for way in WAYS}
@@ -70,24 +82,32 @@ def _overlapping(points: Points, count: int, quick: bool, tell: Tell) -> Panel:
     """One window that overlaps itself ever more: seconds of each way."""
     xs = OVERLAPS[::2] if quick else OVERLAPS
     with kernel.connect(memory="4GB") as con:
-        con.execute(f"CREATE TABLE {EVENTS} AS SELECT i AS t, CAST({SYNTHETIC} AS BIGINT) AS v FROM range({count}) AS r(i)")
+        con.execute(
+            f"CREATE TABLE {EVENTS} AS SELECT i AS t, CAST({SYNTHETIC} AS BIGINT) AS v FROM range({count}) AS r(i)")
         weights = measured(con, count)
         difference = _difference(con, weights, count)
-        found = [point(points, f"overlap {x}", lambda: _ways(con, weights, difference, frozenset({Window(x * HOP, HOP)}), 1, count)) for x in xs]
+        found = [
+            point(points, f"overlap {x}",
+                  lambda: _ways(con, weights, difference, frozenset({Window(x * HOP, HOP)}), 1, count)) for x in xs
+        ]
     tell(f"by overlap: {found}")
     ys, prices_ = ({way: [float(f[way][of]) for f in found] for way in WAYS} for of in ("seconds", "cost"))
-    return Panel(f"one window every {HOP} units, one event a unit", "instances that overlap", "s", tuple(map(float, xs)), ys,
-                 {way: [ns / 1e9 for ns in y] for way, y in prices_.items()}, True, True, beside="by price")
+    return Panel(f"one window every {HOP} units, one event a unit", "instances that overlap", "s",
+                 tuple(map(float, xs)), ys, {
+                     way: [ns / 1e9 for ns in y] for way, y in prices_.items()
+                 }, True, True, beside="by price")
 
 
-def _ways(con: kernel.Connection, weights: Weights, difference: int, windows: frozenset[Window], rate: int, until: int) -> Point:
+def _ways(con: kernel.Connection, weights: Weights, difference: int, windows: frozenset[Window], rate: int,
+          until: int) -> Point:
     """Cost and seconds of each way, answers compared."""
     found: Point = {}
     answers = None
     for way, graph in zip(WAYS, _graphs(windows, weights, difference, rate, until)):
         seconds, got = min((run(con, sums(graph, until), sorted(windows)) for _ in range(2)), key=lambda r: r[0])
         if answers is not None and got != answers:
-            raise failed("wrong-answer", f"{', '.join(map(str, windows))} {way} gives other answers", "please report this")
+            raise failed("wrong-answer", f"{', '.join(map(str, windows))} {way} gives other answers",
+                         "please report this")
         answers = got
         found[way] = {"cost": _nanoseconds(graph, until), "seconds": seconds}
     return found
@@ -101,10 +121,13 @@ def _pays(panel: Panel) -> Claim:
 
 
 def _graphs(windows: frozenset[Window], weights: Weights, difference: int, rate: int, until: int) -> Sequence[Graph]:
-    """By measured prices, over as many of the paper's periods as there are: in one, the longest window has one instance and no overlap."""
+    """By measured prices, over as many of the paper's periods as there are: in one, the longest window has one instance
+    and no overlap.
+    """
     model = prices(windows, PARTITIONED, rate)
     period = model.period * max(1, until // model.period)
-    dearer = replace(model, period=period, row=weights.read, partial=weights.read, instance=weights.made, window=-(-weights.fixed * period // until))
+    dearer = replace(model, period=period, row=weights.read, partial=weights.read, instance=weights.made,
+                     window=-(-weights.fixed * period // until))
     taking: Prices = replace(dearer, relation=SUBTRACTED, difference=difference)
     return as_written(windows, dearer), best(windows, dearer).graph, best(windows, taking).graph
 
@@ -121,8 +144,9 @@ def _panel(rate: int, rows: Mapping[str, Point]) -> Panel:
     def ratios(of: str, way: str) -> list[float]:
         return [mean(a / b for a, b in zip(r[WAYS[0]][of], r[way][of])) for r in rows.values()]
 
-    return Panel(f"{rate} event{'s' if rate > 1 else ''} a unit of time", "setup", "times as written", tuple(map(float, range(len(rows)))),
-                 {way: ratios("seconds", way) for way in WAYS[1:]}, {way: ratios("cost", way) for way in WAYS[1:]}, beside="by price", labels=tuple(rows))
+    return Panel(f"{rate} event{'s' if rate > 1 else ''} a unit of time", "setup", "times as written",
+                 tuple(map(float, range(len(rows)))), {way: ratios("seconds", way) for way in WAYS[1:]},
+                 {way: ratios("cost", way) for way in WAYS[1:]}, beside="by price", labels=tuple(rows))
 
 
 def _judged(rate: int, rows: Mapping[str, Point]) -> list[Claim]:
@@ -130,5 +154,9 @@ def _judged(rate: int, rows: Mapping[str, Point]) -> list[Claim]:
     agreed = spearman(*zip(*pairs))
     each = [pair for r in rows.values() for pair in zip(*(r[way]["seconds"] for way in WAYS[1:]))]
     slower = sum(y > x * SLACK for x, y in each)
-    return [counted(f"with subtraction allowed no set is slower than {SLACK} × adding up, {rate} a unit", len(each) - slower, len(each), " sets"),
-            claim(f"prices and seconds rank alike, {rate} a unit", [(agreed >= RANKS, f"Spearman {agreed} over all plans and sets")])]
+    return [
+        counted(f"with subtraction allowed no set is slower than {SLACK} × adding up, {rate} a unit",
+                len(each) - slower, len(each), " sets"),
+        claim(f"prices and seconds rank alike, {rate} a unit",
+              [(agreed >= RANKS, f"Spearman {agreed} over all plans and sets")])
+    ]

@@ -1,7 +1,9 @@
-"""Processor seconds of statements over one table of events, each distinct statement timed once: a plan costs the sum of its own, whoever else has them too.
+"""Processor seconds of statements over one table of events, each distinct statement timed once: a plan costs the sum of
+its own, whoever else has them too.
 
-What a statement reads is what it would read in any plan, an answer of a window, so its time is taken once for all plans, sets and setups that contain it.
-Every statement that makes a window must give what the first one gave, else nothing is reported.
+What a statement reads is what it would read in any plan, an answer of a window, so its time is taken once for all
+plans, sets and setups that contain it. Every statement that makes a window must give what the first one gave, else
+nothing is reported.
 """
 from __future__ import annotations
 
@@ -32,7 +34,11 @@ class Weights:
 
 @dataclass(frozen=True)
 class TimedStatements:
-    """One table of events; `points` holds seconds by statement and a digest by window, and outlives an interruption. `_there`: windows made in this process."""
+    """One table of events.
+
+    `points` holds seconds by statement and a digest by window, and outlives an interruption. `_there`: windows made in
+    this process.
+    """
 
     con: kernel.Connection
     points: Points
@@ -95,7 +101,9 @@ def _created(con: kernel.Connection, sql: str) -> float:
 
 
 def digest(con: kernel.Connection, table: str) -> Digest:
-    return list(con.execute(f"SELECT count(*), CAST(bit_xor(hash(m, v)) AS VARCHAR), CAST(sum(v) AS VARCHAR) FROM {table}").fetchall()[0])
+    return list(
+        con.execute(f"SELECT count(*), CAST(bit_xor(hash(m, v)) AS VARCHAR), CAST(sum(v) AS VARCHAR) FROM {table}")
+        .fetchall()[0])
 
 
 def run(con: kernel.Connection, made: Statements, windows: Sequence[Window]) -> tuple[float, list[Digest]]:
@@ -111,10 +119,13 @@ def run(con: kernel.Connection, made: Statements, windows: Sequence[Window]) -> 
 
 
 def measured(con: kernel.Connection, events: int) -> Weights:
-    few, many = (_least(con, f"SELECT t // {length} AS m, min(v) AS v FROM (SELECT v, hash(t) % {events} AS t FROM {EVENTS}) AS q GROUP BY m")
-                 for length in (events // 10, 2))
+    few, many = (_least(
+        con,
+        f"SELECT t // {length} AS m, min(v) AS v FROM (SELECT v, hash(t) % {events} AS t FROM {EVENTS}) AS q GROUP BY m"
+    ) for length in (events // 10, 2))
     fixed = _least(con, f"SELECT t // 2 AS m, min(v) AS v FROM {EVENTS} WHERE t < 0 GROUP BY m")
-    return Weights(round((few - fixed) / events * 1e9), max(round((many - few) / (events / 2) * 1e9), 0), round(fixed * 1e9))
+    return Weights(round((few - fixed) / events * 1e9), max(round((many - few) / (events / 2) * 1e9), 0),
+                   round(fixed * 1e9))
 
 
 def _least(con: kernel.Connection, sql: str) -> float:
