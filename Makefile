@@ -36,10 +36,10 @@ test: install-kafka-broker      ## lint, types, then every test, the fast ones f
 
 .PHONY: fast-rules fast-answers flake8 isort mypy rooms      # parts of check and test, beside each other
 fast-rules:              # 22 s of processor time, as the other half; each imports less than both together
-	@$(RUN)/python -m pytest -q -x -m fast tests/optimizer tests/jobs tests/expectations tests/test_layers.py tests/test_readme.py tests/test_papers.py
+	@$(RUN)/python -m pytest -q -x -m fast tests/optimizer tests/jobs tests/expectations tests/test_layers.py tests/test_readme.py tests/infra/test_papers.py
 
 fast-answers:
-	@$(RUN)/python -m pytest -q -x -m fast tests $(addprefix --ignore tests/,optimizer jobs expectations test_layers.py test_readme.py test_papers.py)
+	@$(RUN)/python -m pytest -q -x -m fast tests $(addprefix --ignore tests/,optimizer jobs expectations test_layers.py test_readme.py infra/test_papers.py)
 
 # What passed is looked at again when it changed: the first two look at each file by itself, mypy again at all if any changed or left.
 ifneq ($(filter flake8 isort mypy rooms,$(MAKECMDGOALS)),)      # the others need no list of files

@@ -118,3 +118,13 @@ def test_each_contract_can_fail(tmp_path: Path, path: str, line: str, contract: 
                           capture_output=True, text=True)
     broken = " ".join(done.stdout.split())
     assert done.returncode == 1 and f"{contract} BROKEN" in broken, done.stdout
+
+
+def test_tests_stand_where_their_code_stands() -> None:
+    """Each folder of tests/jobs and tests/optimizer is a package of the product, and only ground and loop have none."""
+    for house in ("jobs", "optimizer"):
+        rooms = {folder.name for folder in (ROOT / house).iterdir() if (folder / "__init__.py").exists()}
+        folders = {folder.name for folder in (ROOT / "tests" / house).iterdir() if any(folder.glob("test_*.py"))}
+        assert folders <= rooms, f"tests/{house} has {sorted(folders - rooms)}, and {house} has no such package"
+        loose = {test.stem.removeprefix("test_") for test in (ROOT / "tests" / house).glob("test_*.py")}
+        assert loose <= {"parallelism_run", "errors", "time"}, f"tests of a room stand in its folder: {sorted(loose)}"

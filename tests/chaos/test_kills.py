@@ -16,7 +16,7 @@ from jobs.storage import failpoints
 from tests.chaos import scenario
 from tests.seeds import seed
 
-# data frames and topics, rows that leave: tests/jobs/test_ingest_once.py, test_keep.py
+# data frames and topics, rows that leave: tests/jobs/ingest/test_ingest_once.py, test_keep.py
 ELSEWHERE = {"ingest.after-stage", "keep.before", "keep.after"}
 FIRST = {"recover.before": "batch.after-intent", "recover.after": "batch.after-state",
          "ingest.before-recover": "ingest.after-stream", "ingest.after-recover": "ingest.after-quarantine"}
