@@ -1,4 +1,4 @@
-"""Draws the house as docs/pictures/house.svg: floors from import-linter's contracts, each room's sentence from its package.
+"""Draws the house as docs/pictures/house.svg: floors as import-linter holds them, each room with its sentence.
 
 `.venv/bin/python -m infra.house` writes it anew; a test holds that it is current.
 """
