@@ -107,7 +107,7 @@ def _runs(origin: str, root: str, fixed: Sequence[str]) -> Iterator[dict[str, Dr
     first = open_pipeline(load(origin))
     first.tasks.map(len, [()] * first.tasks.width)      # Spark's start is nobody's
     try:
-        found: dict[str, DriftRun] = {}
+        runs: dict[str, DriftRun] = {}
         for number, name in enumerate((CHOSEN, *fixed)):
             folder = os.path.join(root, str(number))
             shutil.copytree(origin, folder, copy_function=lambda a, b: os.link(a, b)
@@ -117,8 +117,8 @@ def _runs(origin: str, root: str, fixed: Sequence[str]) -> Iterator[dict[str, Dr
             requests.synchronise(rt)
             if name != CHOSEN:
                 requests.change(rt, "answer", "pin", name)
-            found[name] = DriftRun(Loop(rt), name)
-        yield found
+            runs[name] = DriftRun(Loop(rt), name)
+        yield runs
     finally:
         first.tasks.stop()
 
@@ -176,16 +176,16 @@ def _rows(folder: str, phase: Phase, batch: int) -> None:
     con, count, start = kernel.connect(threads=2, memory="2GB"), phase.rate * BATCH, START + batch * BATCH * SECOND
     con.execute(f"SELECT setseed({batch % 997 / 997})")
     passes = f"CASE WHEN random() < {phase.share} THEN floor(random() * 50) ELSE 50 + floor(random() * 50) END"
-    for stream, own in ((
+    for stream, columns in ((
             "s1", f"'g' || floor(random() * {phase.groups})::INT AS g, 'k' || floor(random() * {KEYS})::INT AS j, "
             f"floor(random() * 100)::BIGINT AS a, CAST({passes} AS BIGINT) AS v"),
                         ("s2", f"'k' || floor(random() * {KEYS})::INT AS j, floor(random() * 100)::BIGINT AS b")):
         os.makedirs(os.path.join(folder, "landing", stream), exist_ok=True)
         ts = f"CAST(make_timestamp({start} + (i * {BATCH * SECOND}) // {count}) AS TIMESTAMPTZ) AS ts"
         con.execute(
-            f"COPY (SELECT {ts}, {own} FROM range({count}) AS r(i)) TO '{folder}/landing/{stream}/{batch:05d}.parquet' "
-            "(FORMAT parquet)"
-        )
+            f"COPY (SELECT {ts}, {columns} FROM range({count}) AS r(i)) TO "
+            f"'{folder}/landing/{stream}/{batch:05d}.parquet' "
+            "(FORMAT parquet)")
     con.close()
 
 

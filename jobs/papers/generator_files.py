@@ -37,8 +37,9 @@ def pieces(stream: GeneratedStream, seconds: float, seed: int = 0, drifts: Seque
         total = round(nature.rate * (last - first))
         files = max(1, round(total / rows))
         for begun, ended in ((total * k // files, total * (k + 1) // files) for k in range(files)):
-            made = generated(nature, (ended - begun) / nature.rate, _seed(seed, number))
-            yield table(replace(made, time=made.time + round((first + begun / nature.rate) * SECOND)))
+            generated_rows = generated(nature, (ended - begun) / nature.rate, _seed(seed, number))
+            yield table(
+                replace(generated_rows, time=generated_rows.time + round((first + begun / nature.rate) * SECOND)))
             number += 1
 
 
@@ -67,5 +68,5 @@ def _seed(seed: int, number: int) -> int:
 
 def _named(letter: str, numbers: np.ndarray) -> pa.Array:
     """Each distinct value becomes a string once."""
-    found, at = np.unique(numbers, return_inverse=True)
-    return pa.DictionaryArray.from_arrays(pa.array(at), pa.array([f"{letter}{n}" for n in found])).cast(pa.string())
+    distinct, at = np.unique(numbers, return_inverse=True)
+    return pa.DictionaryArray.from_arrays(pa.array(at), pa.array([f"{letter}{n}" for n in distinct])).cast(pa.string())

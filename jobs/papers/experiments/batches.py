@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from jobs.calibrate import trial
 from jobs.calibrate.exact import observe
 from jobs.papers.experiments import Report, Tell
-from jobs.papers.experiments.claims import Claim, Panel, claim, report
+from jobs.papers.experiments.claims import Claim, Panel, claim, report, series
 from jobs.papers.experiments.points import Point, finished, point, unfinished
 from jobs.papers.experiments.winners import SHOWCASES
 from jobs.papers.model_error import joined_rows
@@ -31,21 +31,22 @@ def figure_10(quick: bool, tell: Tell) -> Report:
     panels: list[Panel] = []
     claims: list[Claim] = []
     for letter in QUICK if quick else SHOWCASES:
-        found = {}
+        points_by_count = {}
         for seconds in LENGTHS[:1] if quick else LENGTHS:
-            found[seconds] = point(points, f"{letter} {seconds}", lambda: _measured(letter, seconds))
-            tell(f"{letter} {seconds} s: " + ", ".join(f"{name} {ms:.3g} ms ({found[seconds]['keeping'][name]})"
-                                                       for name, ms in found[seconds]["ms"].items()))
-        xs = tuple(float(s) for s in found)
-        names = [n for n in ("LAP", "EAP10", "EAP01", "EAP11") if all(n in p["ms"] for p in found.values())]
+            points_by_count[seconds] = point(points, f"{letter} {seconds}", lambda: _measured(letter, seconds))
+            tell(f"{letter} {seconds} s: "
+                 + ", ".join(f"{name} {ms:.3g} ms ({points_by_count[seconds]['keeping'][name]})"
+                             for name, ms in points_by_count[seconds]["ms"].items()))
+        xs = tuple(float(s) for s in points_by_count)
+        names = [n for n in ("LAP", "EAP10", "EAP01", "EAP11") if all(n in p["ms"] for p in points_by_count.values())]
         panels.append(
             Panel(f"({letter}) {SHOWCASES[letter][0]} is the best event by event", "window, s", "ms a batch", xs,
-                  {n: [p["ms"][n] for p in found.values()] for n in names}, {}, True, True))
-        claims.append(_judged(letter, found))
+                  series([point["ms"] for point in points_by_count.values()], names), {}, True, True))
+        claims.append(_judged(letter, points_by_count))
     finished(points)
-    said = (f"Batches of {trial.BATCH} s; the window has {MORE} × the paper's tuples however long it is; the fastest "
-            "way of keeping of each plan")
-    return report("Paper A, Fig. 10 on micro-batches: which plan wins", said, panels, claims, {"figure": 10})
+    notes = (f"Batches of {trial.BATCH} s; the window has {MORE} × the paper's tuples however long it is; the fastest "
+             "way of keeping of each plan")
+    return report("Paper A, Fig. 10 on micro-batches: which plan wins", notes, panels, claims, {"figure": 10})
 
 
 def _setting(letter: str, seconds: int) -> trial.TrialSetting:
@@ -73,10 +74,10 @@ def _measured(letter: str, seconds: int) -> Point:
     return {"ms": {d: ms for d, (ms, _) in best.items()}, "keeping": {d: keeping for d, (_, keeping) in best.items()}}
 
 
-def _judged(letter: str, found: Mapping[int, Point]) -> Claim:
+def _judged(letter: str, points_by_count: Mapping[int, Point]) -> Claim:
     wanted = SHOWCASES[letter][0]
     checks = []
-    for seconds, p in found.items():
+    for seconds, p in points_by_count.items():
         best = min(p["ms"], key=lambda n: p["ms"][n])
         rest = p["ms"].get(wanted, float("inf")) / p["ms"][best]
         checks.append(

@@ -3,8 +3,10 @@ numbers that they name.
 """
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from operator import itemgetter
+from typing import Any
 
 from jobs.papers.experiments import Report
 
@@ -43,16 +45,22 @@ class Panel:
     spread: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
 
 
-def claim(said: str, checks: Sequence[tuple[bool, str]]) -> Claim:
+def series(points: Iterable[Mapping[str, Any]], names: Iterable[str]) -> dict[str, list[float]]:
+    """Each name's values in all points: `series([{"LAP": 1}, {"LAP": 2}], ["LAP"])` is {"LAP": [1.0, 2.0]}."""
+    listed = list(points)
+    return {name: list(map(float, map(itemgetter(name), listed))) for name in names}
+
+
+def claim(statement: str, checks: Sequence[tuple[bool, str]]) -> Claim:
     """Holds if every check does, in part if some do; the reason tells those that fail, or all."""
     passed = [ok for ok, _ in checks]
     verdict = HOLDS if all(passed) else PART if any(passed) else NOT
-    return Claim(said, verdict, "; ".join(why for ok, why in checks if verdict != PART or not ok))
+    return Claim(statement, verdict, "; ".join(why for ok, why in checks if verdict != PART or not ok))
 
 
-def counted(said: str, ahead: int, of: int, why: str) -> Claim:
+def counted(statement: str, ahead: int, of: int, why: str) -> Claim:
     """Holds if it does in every case, in part if in some."""
-    return Claim(said, HOLDS if ahead == of else PART if ahead else NOT, f"in {ahead} of {of}{why}")
+    return Claim(statement, HOLDS if ahead == of else PART if ahead else NOT, f"in {ahead} of {of}{why}")
 
 
 def report(title: str, settings: str, panels: Sequence[Panel], claims: Sequence[Claim], figures: Report,

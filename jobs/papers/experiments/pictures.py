@@ -48,7 +48,7 @@ def metrics(report: Report) -> dict[str, list[float]]:
         if isinstance(value, (int, float)) and not isinstance(value, bool)
     }
     series = {_metric(f"{p['title']}/{name}{kind}"): y for p in report["panels"]
-              for found, kind in ((p["measured"], ""), (p["model"], f"/{p['beside']}")) for name, y in found.items()}
+              for lines, kind in ((p["measured"], ""), (p["model"], f"/{p['beside']}")) for name, y in lines.items()}
     return {**numbers, **series, "claims": [float(len(report["claims"]))], "claims_that_hold": [float(held)]}
 
 

@@ -91,7 +91,7 @@ def measured(case: FigurePoint, scale: float = 1, quick: bool = False) -> Point:
         _TimedPlan(aggregation_sets.switched(filled, early, probes(case, early))) for early in digits(len(case.inputs))
     ]
     seconds = [
-        min(found) for found in zip(
+        min(runs) for runs in zip(
             *[least([partial(p.go, arriving.part(*cuts[k:k + 2])) for p in plans], 1) for k in range(1, times + 1)])
     ]
     answers = [aggregation_sets.answers(p.state) for p in plans]

@@ -62,11 +62,11 @@ def kept(points: Points) -> None:
 
 def spent(points: Points) -> bool:
     """Whether there is no time for a further point."""
-    said = os.environ.get(MINUTES)
+    minutes = os.environ.get(MINUTES)
     try:
-        return said is not None and time.monotonic() - points.began > float(said) * 60
+        return minutes is not None and time.monotonic() - points.began > float(minutes) * 60
     except ValueError:
-        raise ForebayError("bad-usage", f"{MINUTES} is {said!r}", hint="expected minutes, a number") from None
+        raise ForebayError("bad-usage", f"{MINUTES} is {minutes!r}", hint="expected minutes, a number") from None
 
 
 def finished(points: Points) -> None:
@@ -76,11 +76,11 @@ def finished(points: Points) -> None:
 
 def least(runs: Sequence[Callable[[], object]], times: int) -> list[float]:
     """The least processor seconds of each, taken in turns, so that what disturbs the machine disturbs all."""
-    found = [float("inf")] * len(runs)
+    least_seconds = [float("inf")] * len(runs)
     for _ in range(times):
         for i, run in enumerate(runs):
-            found[i] = min(found[i], seconds(run))
-    return found
+            least_seconds[i] = min(least_seconds[i], seconds(run))
+    return least_seconds
 
 
 def seconds(run: Callable[[], object]) -> float:

@@ -42,9 +42,9 @@ def totals(windows: JoinWindows) -> Totals:
     return Totals(np.zeros(groups, np.int64), np.zeros(groups, np.int64), np.array([LOWEST]), np.array([HIGHEST]))
 
 
-def answers(found: Totals, having: int = 0) -> dict[int, GroupTotals]:
+def answers(totals: Totals, having: int = 0) -> dict[int, GroupTotals]:
     """By group, those with joined rows and more than `having` of them: HAVING COUNT(*) > having."""
-    extremes = (None if found.most[0] == LOWEST else int(found.most[0]),
-                None if found.least[0] == HIGHEST else int(found.least[0]))
-    kept = np.flatnonzero(found.pairs > having)
-    return {int(g): GroupTotals(int(found.pairs[g]), int(found.sum[g]), *extremes) for g in kept}
+    extremes = (None if totals.most[0] == LOWEST else int(totals.most[0]),
+                None if totals.least[0] == HIGHEST else int(totals.least[0]))
+    places = np.flatnonzero(totals.pairs > having)
+    return {int(g): GroupTotals(int(totals.pairs[g]), int(totals.sum[g]), *extremes) for g in places}

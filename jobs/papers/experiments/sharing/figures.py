@@ -10,10 +10,11 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from fractions import Fraction
+from operator import truediv
 
 from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.papers.experiments import Report, Tell
-from jobs.papers.experiments.claims import Claim, Panel, claim, report
+from jobs.papers.experiments.claims import Claim, Panel, claim, report, series
 from jobs.papers.experiments.points import Points, finished, point, unfinished
 from jobs.papers.experiments.sharing.queries import GeneratedQuery, sc1, sc2
 from jobs.papers.experiments.sharing.run import (
@@ -65,7 +66,7 @@ def keys(quick: bool, tell: Tell) -> Report:
     for form in _forms(quick):
         count, rate = _count(form, quick), RATE if form == GROUPED and not quick else THIN
         xs = SELECTIVITIES[::2] if quick else SELECTIVITIES
-        found = {
+        rates = {
             k: [
                 _rate(points, f"{form} {k} {x}", _load(quick, keys=k, rate=rate), _selecting(k, x, count, form), tell)
                 for x in xs
@@ -74,13 +75,13 @@ def keys(quick: bool, tell: Tell) -> Report:
         }
         panels.append(
             Panel(f"Fig. 17, {form}, {count} queries", "selectivity of a selection", "query-rows a second", xs, {
-                f"{k} keys": y for k, y in found.items()
+                f"{k} keys": y for k, y in rates.items()
             }, {}, steep=True))
     counts = COUNTS[:2] if quick else COUNTS
     space = [point(points, f"space {n}", lambda: _space(_load(quick), n)) for n in counts]
     panels.append(
         Panel("Fig. 16, aggregates", "queries", "kB", tuple(map(float, counts)),
-              {kind: [s[kind] for s in space] for kind in ("rows", "state")}, {}))
+              series(space, ("rows", "state")), {}))
     finished(points)
     return report("Paper E, Figs. 16, 17: distinct keys, selectivity, space",
                   _settings(f"{RATE:,} rows a second and stream for aggregates, {THIN:,} for SELECT *"),
@@ -89,9 +90,9 @@ def keys(quick: bool, tell: Tell) -> Report:
 
 
 def _selecting(key_count: int, share: float, count: int, form: str) -> dict[str, str]:
-    made = workload(StreamLoad(keys=key_count), count)
+    queries = workload(StreamLoad(keys=key_count), count)
     return named(
-        [replace(m, selections=tuple((a, "<", round(key_count * share)) for a, _, _ in m.selections)) for m in made],
+        [replace(m, selections=tuple((a, "<", round(key_count * share)) for a, _, _ in m.selections)) for m in queries],
         form)
 
 
@@ -101,9 +102,9 @@ def _load(quick: bool, **more: int) -> StreamLoad:
 
 def _rate(points: Points, key: str, setting: StreamLoad, queries: Mapping[str, str], tell: Tell) -> float:
     """Query-rows a second: what all queries together take in."""
-    found = point(points, key, lambda: {"seconds": measured(setting, queries)})["seconds"]
-    tell(f"{key}: {len(queries)} queries, {found:.3g} s a batch")
-    return round(len(queries) * setting.rows / found, 1)
+    seconds = point(points, key, lambda: {"seconds": measured(setting, queries)})["seconds"]
+    tell(f"{key}: {len(queries)} queries, {seconds:.3g} s a batch")
+    return round(len(queries) * setting.rows / seconds, 1)
 
 
 def _space(setting: StreamLoad, count: int) -> dict[str, float]:
@@ -153,34 +154,35 @@ def latency(quick: bool, tell: Tell) -> Report:
     }
     panels = []
     for form in _forms(quick):
-        found = {
+        lives = {
             name: [_lived(points, f"{form} {name} {n}", form, n, changes, tell)
                    for n in arities]
             for name, changes in plans.items()
         }
         panels.append(
             Panel(f"Fig. 18a, {form}", "streams joined", "s from event time to answer", tuple(map(float, arities)), {
-                name: [f["latency"][0] for f in y] for name, y in found.items()
+                name: [f["latency"][0] for f in y] for name, y in lives.items()
             }, {}, labels=tuple(f"{n}-way" for n in arities), spread={
-                name: [(f["latency"][1], f["latency"][2]) for f in y] for name, y in found.items()
+                name: [(f["latency"][1], f["latency"][2]) for f in y] for name, y in lives.items()
             }))
     finished(points)
-    said = _settings(
+    notes = _settings(
         f"{NARROW} rows a second and stream; bars: the least and the most; a row waits for half a batch on average")
-    return report("Paper E, Fig. 18a: latency from event time to answer while queries come and go", said, panels,
+    return report("Paper E, Fig. 18a: latency from event time to answer while queries come and go", notes, panels,
                   [c for p in panels for c in _of_latency(p)], {})
 
 
 def _lived(points: Points, key: str, form: str, joined: int, changes: Sequence[tuple[int, Mapping[str, int]]],
            tell: Tell) -> Report:
     setting = StreamLoad(joined, NARROW, batches=len(changes))
-    asked = [sql(m, form) for m in workload(setting, sum(c["create"] for _, c in changes), joined=joined)]
-    found = point(points, key, lambda: asdict(lived(setting, asked, changes)))
+    count = sum(c["create"] for _, c in changes)
+    texts = [sql(m, form) for m in workload(setting, count, joined=joined)]
+    life = point(points, key, lambda: asdict(lived(setting, texts, changes)))
     tell(
-        f"{key}: {found['latency'][0]:.2f} s, {found['latency'][1]:.2f} to {found['latency'][2]:.2f}; "
-        f"{found['queries']:.1f} queries on average"
+        f"{key}: {life['latency'][0]:.2f} s, {life['latency'][1]:.2f} to {life['latency'][2]:.2f}; "
+        f"{life['queries']:.1f} queries on average"
     )
-    return found
+    return life
 
 
 def _of_latency(panel: Panel) -> list[Claim]:
@@ -198,10 +200,10 @@ def breakdown(quick: bool, tell: Tell) -> Report:
     changes = list(sc1(1, 20, SHORTLY if quick else SECONDS))
     panels = []
     for form in _forms(quick):
-        found = [_lived(points, f"{form} {n}", form, n, changes, tell)["stages"] for n in arities]
+        stages_by_arity = [_lived(points, f"{form} {n}", form, n, changes, tell)["stages"] for n in arities]
         panels.append(
             Panel(f"Fig. 19, {form}", "streams joined", "ms a batch", tuple(map(float, arities)), {
-                said: [f.get(stage, 0.0) * 1000 for f in found] for stage, said in STAGES.items()
+                label: [f.get(stage, 0.0) * 1000 for f in stages_by_arity] for stage, label in STAGES.items()
             }, {}, labels=tuple(f"{n}-way" for n in arities)))
     finished(points)
     return report("Paper E, Fig. 19: what a batch's time consists of",
@@ -210,8 +212,8 @@ def breakdown(quick: bool, tell: Tell) -> Report:
 
 
 def _of_stages(panel: Panel) -> list[Claim]:
-    whole = [sum(y[k] for y in panel.measured.values()) for k in range(len(panel.x))]
-    shares = {name: [y[k] / whole[k] for k in range(len(whole))] for name, y in panel.measured.items()}
+    whole = list(map(sum, zip(*panel.measured.values())))
+    shares = {name: list(map(truediv, y, whole)) for name, y in panel.measured.items()}
     source, join, optimizer = (shares[STAGES[k]] for k in ("ingest", "answer", "describe"))
     alike = [(0.5 < b / a < 2, f"{x}: source {a:.0%}, join and materialization {b:.0%}")
              for x, a, b in zip(panel.labels, source, join)]
@@ -233,10 +235,10 @@ def shape(quick: bool, tell: Tell) -> Report:
         for form in _forms(quick)
     ]
     finished(points)
-    said = _settings(
+    notes = _settings(
         f"{NARROW} rows a second and stream by arity, else {RATE:,}; {_count(STAR, quick)} queries of SELECT *, "
         f"{_count(GROUPED, quick)} of aggregates")
-    return report("Paper E, Fig. 20: throughput by arity, groups, similarity", said, panels,
+    return report("Paper E, Fig. 20: throughput by arity, groups, similarity", notes, panels,
                   [c for p in panels for c in _of_shape(p)], {})
 
 
@@ -246,9 +248,10 @@ def _arity(form: str, quick: bool, points: Points, tell: Tell) -> Panel:
     for n in arities:
         count = _count(STAR, quick)
         setting = _load(quick, streams=n, rate=NARROW, batches=_load(quick).batches + count)
-        made = workload(setting, count, joined=n)
-        at_once.append(_rate(points, f"{form} {n}-way", setting, named(made, form), tell))
-        seconds = point(points, f"{form} {n}-way ad hoc", lambda: {"seconds": _ad_hoc(setting, made, form)})["seconds"]
+        queries = workload(setting, count, joined=n)
+        at_once.append(_rate(points, f"{form} {n}-way", setting, named(queries, form), tell))
+        seconds = point(points, f"{form} {n}-way ad hoc",
+                        lambda: {"seconds": _ad_hoc(setting, queries, form)})["seconds"]
         ad_hoc.append(round(count * setting.rows / seconds, 1))
     return Panel(f"Fig. 20a, {form}", "streams joined", "query-rows a second", tuple(map(float, arities)), {
         "at once": at_once,
@@ -256,24 +259,24 @@ def _arity(form: str, quick: bool, points: Points, tell: Tell) -> Panel:
     }, {}, steep=True)
 
 
-def _ad_hoc(setting: StreamLoad, made: Sequence[GeneratedQuery], form: str) -> float:
+def _ad_hoc(setting: StreamLoad, queries: Sequence[GeneratedQuery], form: str) -> float:
     """Seconds of the batches in which queries come, one each after the first, as if each had all of them."""
     with running(setting) as loop:
         rt = loop.pipe
-        create(rt, named(made[:1], form))
+        create(rt, named(queries[:1], form))
         steady(loop, setting)
         took = []
-        for number, one in enumerate(made[1:], 1):
+        for number, one in enumerate(queries[1:], 1):
             began = create(rt, named([one], form, number))
-            took.append((began + timed(loop)) / (number + 1) * len(made))
+            took.append((began + timed(loop)) / (number + 1) * len(queries))
         checked(rt)
     return sum(took) / len(took)
 
 
 def _grouped(count: int, groups: int) -> list[GeneratedQuery]:
     """Queries of so many forms: a pair of join attributes each, one window."""
-    made = workload(StreamLoad(), count, Fraction(1))
-    return [replace(m, joins=((k % groups % 6, k % groups // 6),), window=2) for k, m in enumerate(made)]
+    queries = workload(StreamLoad(), count, Fraction(1))
+    return [replace(m, joins=((k % groups % 6, k % groups // 6),), window=2) for k, m in enumerate(queries)]
 
 
 def _similar(count: int, percent: int) -> list[GeneratedQuery]:

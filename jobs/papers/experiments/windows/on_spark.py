@@ -61,19 +61,25 @@ def table(quick: bool, tell: Tell, events: int | None = None) -> Report:
     if len(there) == len(chosen):
         finished(points)
         finished(clock)
-    found = {kind: [points.known[_key(w)] for w in there if _kind(w) == kind] for kind in KINDS}
+    points_by_kind: dict[str, list[Point]] = {kind: [] for kind in KINDS}
+    for window in there:
+        points_by_kind[_kind(window)].append(points.known[_key(window)])
     rows = [
-        _row(points, s, found)
+        _row(points, s, points_by_kind)
         for s in setups
-        if s in points.known and len(found[s.split("-")[2]]) >= min(ENOUGH, len(points.known[s]["windows"]))
+        if s in points.known and len(points_by_kind[s.split("-")[2]]) >= min(ENOUGH, len(points.known[s]["windows"]))
     ]
     panels = list(windows_claims.panels(rows, "times one query a window"))
-    return report("Paper D's setups against plain Spark SQL", _settings(count, len(there), len(chosen), found), panels,
-                  list(said(rows)), {"events": count, "rows": rows}, page(rows).split("\n"))
+    return report("Paper D's setups against plain Spark SQL", _settings(count, len(there), len(chosen), points_by_kind),
+                  panels, list(said(rows)), {
+                      "events": count,
+                      "rows": rows
+                  },
+                  page(rows).split("\n"))
 
 
-def _settings(count: int, there: int, all_: int, found: Spark) -> str:
-    ends = "; ".join(f"{kind} {min(of):.1f} to {max(of):.1f} s" for kind, points in found.items()
+def _settings(count: int, there: int, all_: int, spark: Spark) -> str:
+    ends = "; ".join(f"{kind} {min(of):.1f} to {max(of):.1f} s" for kind, points in spark.items()
                      if (of := [p["processor_s"] for p in points]))
     whole = "" if there == all_ else ", the others at their kind's mean; the same command goes on"
     return (
@@ -89,9 +95,9 @@ def _measured(points: Points, clock: Points, setups: Sequence[str], chosen: Sequ
     try:
         path = os.path.join(folder, "events.parquet")
         con = kernel.connect(memory="4GB")
-        made = (f"SELECT CAST(make_timestamp(i // {RATE} * 1000000) AS TIMESTAMPTZ) AS ts, {SYNTHETIC} AS v FROM "
-                f"range({count}) AS r(i)")
-        con.execute(f"COPY ({made}) TO {string(path)} (FORMAT parquet)")
+        events = (f"SELECT CAST(make_timestamp(i // {RATE} * 1000000) AS TIMESTAMPTZ) AS ts, {SYNTHETIC} AS v FROM "
+                  f"range({count}) AS r(i)")
+        con.execute(f"COPY ({events}) TO {string(path)} (FORMAT parquet)")
         reading = _timed(
             con, f"CREATE TABLE {EVENTS} AS SELECT epoch_us(ts) // 1000000 AS t, v FROM read_parquet({string(path)})")
         timed = TimedStatements(con, clock, "Parquet")
@@ -135,28 +141,29 @@ def _warm(path: str, until: int) -> Any:
     return session
 
 
-def _compared(timed: TimedStatements, window: Window, found: Point) -> Point:
+def _compared(timed: TimedStatements, window: Window, point_so_far: Point) -> Point:
     count, _, total = timed.digest([window])[0]
-    if [count, str(total)] != found["digest"]:      # of no instance the sum is None
-        raise failed("wrong-answer", f"our {window} has {count} instances of sum {total}, Spark's {found['digest']}",
+    if [count, str(total)] != point_so_far["digest"]:      # of no instance the sum is None
+        raise failed("wrong-answer",
+                     f"our {window} has {count} instances of sum {total}, Spark's {point_so_far['digest']}",
                      "please report this")
-    return found
+    return point_so_far
 
 
-def _row(points: Points, setup: str, found: Spark) -> Report:
+def _row(points: Points, setup: str, spark: Spark) -> Report:
     mine, kind = points.known[setup], setup.split("-")[2]
-    known = [points.known[key] for w in mine["windows"] if (key := _key(w)) in points.known]
-    others = len(mine["windows"]) - len(known)
+    measured = [points.known[key] for w in mine["windows"] if (key := _key(w)) in points.known]
+    others = len(mine["windows"]) - len(measured)
     wall, processor = (sum(p[of]
-                           for p in known) + others * mean(p[of]
-                                                           for p in found[kind])
+                           for p in measured) + others * mean(p[of]
+                                                              for p in spark[kind])
                        for of in ("wall_s", "processor_s"))
     ratio = round(processor / _cores() / mine["ours_s"], 2)
     return {
         "setup": setup,
         "rate": RATE,
         "windows": mine["windows"],
-        "run": len(known),
+        "run": len(measured),
         "spark_wall_s": round(wall, 1),
         "spark_s": round(processor, 1),
         "written_s": round(mine["written_s"], 2),
@@ -178,8 +185,8 @@ def _kind(window: Window) -> str:
 
 def plain(session: Any, window: Window, until: int) -> Point:
     began, processor = time.perf_counter(), _processor()
-    found = _plain(session, window, until, EVENTS)
-    return {"wall_s": time.perf_counter() - began, "processor_s": _processor() - processor, "digest": found}
+    digest = _plain(session, window, until, EVENTS)
+    return {"wall_s": time.perf_counter() - began, "processor_s": _processor() - processor, "digest": digest}
 
 
 def _processor() -> float:
@@ -193,8 +200,8 @@ def _plain(session: Any, window: Window, until: int, events: str) -> list[object
     each = (f"SELECT window(ts, '{window.range} seconds', '{window.slide} seconds') AS w, min(v) AS v FROM {events} "
             "GROUP BY 1")
     whole = f"unix_seconds(w.start) >= 0 AND unix_seconds(w.end) <= {until}"
-    found = session.sql(f"SELECT count(*), sum(v) FROM ({each}) WHERE {whole}").collect()[0]
-    return [int(found[0]), str(found[1])]
+    row = session.sql(f"SELECT count(*), sum(v) FROM ({each}) WHERE {whole}").collect()[0]
+    return [int(row[0]), str(row[1])]
 
 
 def _cores() -> int:

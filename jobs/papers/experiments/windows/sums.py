@@ -60,17 +60,17 @@ def by_subtraction(quick: bool, tell: Tell, events: int | None = None) -> Report
     panels.append(overlapping)
     claims.append(_pays(overlapping))
     finished(points)
-    said = (f"{count:,} events, {number} window sets a setup; prices as measured just before; processor time of one "
-            "thread")
-    return report("SUM over hopping windows: added up, and what leaves subtracted", said, panels, claims,
+    notes = (f"{count:,} events, {number} window sets a setup; prices as measured just before; processor time of one "
+             "thread")
+    return report("SUM over hopping windows: added up, and what leaves subtracted", notes, panels, claims,
                   {"events": count})
 
 
 def _setup(con: kernel.Connection, weights: Weights, difference: int, setup: str, rate: int, until: int,
            number: int) -> Point:
     """By way: cost and seconds of each set."""
-    found = [_ways(con, weights, difference, windows, rate, until) for windows in sets(setup, number)]
-    return {way: {of: [f[way][of] for f in found] for of in ("cost", "seconds")} for way in WAYS}
+    measured_sets = [_ways(con, weights, difference, windows, rate, until) for windows in sets(setup, number)]
+    return {way: {of: [f[way][of] for f in measured_sets] for of in ("cost", "seconds")} for way in WAYS}
 
 
 def _nanoseconds(graph: Graph, until: int) -> float:
@@ -86,12 +86,12 @@ def _overlapping(points: Points, count: int, quick: bool, tell: Tell) -> Panel:
             f"CREATE TABLE {EVENTS} AS SELECT i AS t, CAST({SYNTHETIC} AS BIGINT) AS v FROM range({count}) AS r(i)")
         weights = measured(con, count)
         difference = _difference(con, weights, count)
-        found = [
+        measured_sets = [
             point(points, f"overlap {x}",
                   lambda: _ways(con, weights, difference, frozenset({Window(x * HOP, HOP)}), 1, count)) for x in xs
         ]
-    tell(f"by overlap: {found}")
-    ys, prices_ = ({way: [float(f[way][of]) for f in found] for way in WAYS} for of in ("seconds", "cost"))
+    tell(f"by overlap: {measured_sets}")
+    ys, prices_ = ({way: [float(f[way][of]) for f in measured_sets] for way in WAYS} for of in ("seconds", "cost"))
     return Panel(f"one window every {HOP} units, one event a unit", "instances that overlap", "s",
                  tuple(map(float, xs)), ys, {
                      way: [ns / 1e9 for ns in y] for way, y in prices_.items()
@@ -101,7 +101,7 @@ def _overlapping(points: Points, count: int, quick: bool, tell: Tell) -> Panel:
 def _ways(con: kernel.Connection, weights: Weights, difference: int, windows: frozenset[Window], rate: int,
           until: int) -> Point:
     """Cost and seconds of each way, answers compared."""
-    found: Point = {}
+    seconds_by_way: Point = {}
     answers = None
     for way, graph in zip(WAYS, _graphs(windows, weights, difference, rate, until)):
         seconds, got = min((run(con, sums(graph, until), sorted(windows)) for _ in range(2)), key=lambda r: r[0])
@@ -109,14 +109,14 @@ def _ways(con: kernel.Connection, weights: Weights, difference: int, windows: fr
             raise failed("wrong-answer", f"{', '.join(map(str, windows))} {way} gives other answers",
                          "please report this")
         answers = got
-        found[way] = {"cost": _nanoseconds(graph, until), "seconds": seconds}
-    return found
+        seconds_by_way[way] = {"cost": _nanoseconds(graph, until), "seconds": seconds}
+    return seconds_by_way
 
 
 def _pays(panel: Panel) -> Claim:
     added, subtracted = (panel.measured[way] for way in WAYS[1:])
-    said = [f"{x:g}: {a / b:.2f} ×" for x, a, b in zip(panel.x, added, subtracted)]
-    checks = [(b < a, text) for text, a, b in zip(said, added, subtracted)]
+    gains = [f"{x:g}: {a / b:.2f} ×" for x, a, b in zip(panel.x, added, subtracted)]
+    checks = [(b < a, text) for text, a, b in zip(gains, added, subtracted)]
     return claim("allowing subtraction is faster, by instances that overlap", checks)
 
 
@@ -152,7 +152,9 @@ def _panel(rate: int, rows: Mapping[str, Point]) -> Panel:
 def _judged(rate: int, rows: Mapping[str, Point]) -> list[Claim]:
     pairs = [(a, b) for r in rows.values() for way in WAYS for a, b in zip(r[way]["cost"], r[way]["seconds"])]
     agreed = spearman(*zip(*pairs))
-    each = [pair for r in rows.values() for pair in zip(*(r[way]["seconds"] for way in WAYS[1:]))]
+    each: list[tuple[float, ...]] = []
+    for row in rows.values():
+        each += zip(*(row[way]["seconds"] for way in WAYS[1:]))
     slower = sum(y > x * SLACK for x, y in each)
     return [
         counted(f"with subtraction allowed no set is slower than {SLACK} × adding up, {rate} a unit",
