@@ -19,19 +19,19 @@ from optimizer.sharing.marks import WORD, Marks
 SET = "_m"              # the number of a query-set, among those of its input
 
 
-def split_after(group: Group, low: Lowering, cells: Mapping[int, str], suffix: str,
+def split_after(group: Group, ctx: Lowering, cells: Mapping[int, str], suffix: str,
                 prefix: str) -> tuple[tuple[Definition, ...], str]:
     """Relations to define, and the group's answer by class, from each input's cells."""
     apart = tuple(i for i in group.told_apart if group.marks[i].names)
     words = range(-(-len(group.classes) // WORD))
     define = [
         made for i in apart
-        for made in _query_sets(low, i, group.marks[i], cells[i], f"{prefix}k{i}", suffix, prefix, words,
+        for made in _query_sets(ctx, i, group.marks[i], cells[i], f"{prefix}k{i}", suffix, prefix, words,
                                 len(apart) > 1)
     ]
-    sources = {i: f"(SELECT * FROM {f'{prefix}u{i}{suffix}' if i in apart else cells[i]})" for i in low.inputs}
-    met = joined(low, sources, extra=tuple((f"{SET}{i}", f"v{i}.{SET}") for i in apart),
-                 where=_meeting(low, apart, words))
+    sources = {i: f"(SELECT * FROM {f'{prefix}u{i}{suffix}' if i in apart else cells[i]})" for i in ctx.inputs}
+    met = joined(ctx, sources, extra=tuple((f"{SET}{i}", f"v{i}.{SET}") for i in apart),
+                 where=_meeting(ctx, apart, words))
     numbers = ", ".join(f"{SET}{i}" for i in apart)
     split = (f"SELECT p.* EXCLUDE ({numbers}), s.{CLASS} FROM {prefix}p{suffix} AS p JOIN {prefix}s{suffix} AS s USING "
              f"({numbers})")
@@ -40,10 +40,10 @@ def split_after(group: Group, low: Lowering, cells: Mapping[int, str], suffix: s
         Definition(f"{prefix}j{suffix}", split, True)
     ]
     # In one statement with the join the engine would also merge below it, which is slower by far.
-    return tuple(define), merged_answer(low, f"SELECT * FROM {prefix}j{suffix}", extra=(CLASS,))
+    return tuple(define), merged_answer(ctx, f"SELECT * FROM {prefix}j{suffix}", extra=(CLASS,))
 
 
-def _query_sets(low: Lowering, i: int, marks: Marks, cells: str, choices: str, suffix: str, prefix: str, words: range,
+def _query_sets(ctx: Lowering, i: int, marks: Marks, cells: str, choices: str, suffix: str, prefix: str, words: range,
                 several: bool) -> list[Definition]:
     """c{i}: marks with each class that they pass; q{i}: marks with the number and the words of their query-set; u{i}:
     cells by number, with the words if they are to be compared. Cells of no query end here."""
@@ -59,7 +59,7 @@ def _query_sets(low: Lowering, i: int, marks: Marks, cells: str, choices: str, s
     numbered = (f"SELECT *, dense_rank() OVER (ORDER BY {names}) AS {SET} FROM (SELECT {own}, {bits} FROM {passed} "
                 f"GROUP BY {own}) AS b")
     found = f"(SELECT * FROM {cells} JOIN (SELECT {own}, {SET} FROM {sets}) AS s USING ({own})) AS q"
-    merged = grouped(low, i, found,
+    merged = grouped(ctx, i, found,
                      (SET,)) if marks.bits or len(marks.scales) > 1 else f"SELECT * EXCLUDE ({own}) FROM {found}"
     carried = (f"SELECT g.*, {names} FROM ({merged}) AS g JOIN (SELECT DISTINCT {SET}, {names} FROM {sets}) AS w USING "
                f"({SET})" if several else merged)
@@ -72,9 +72,9 @@ def _query_sets(low: Lowering, i: int, marks: Marks, cells: str, choices: str, s
     ]
 
 
-def _meeting(low: Lowering, apart: tuple[int, ...], words: range) -> str:
+def _meeting(ctx: Lowering, apart: tuple[int, ...], words: range) -> str:
     """qs1 & qs2 & … ≠ 0, said of each further input as soon as it is joined."""
-    order = [i for i in low.plan.order if i in apart]
+    order = [i for i in ctx.plan.order if i in apart]
     found = []
     for count in range(2, len(order) + 1):
         found.append(" OR ".join(f"({' & '.join(f'v{i}._q{w}' for i in order[:count])}) <> 0" for w in words))

@@ -32,19 +32,19 @@ def numbered(number: int) -> int:
     return -1 - number
 
 
-def counting(group: Group, low: Lowering, t: int, cells: Mapping[int, str], prefix: str = "", number: int = 0) -> Step:
+def counting(group: Group, ctx: Lowering, t: int, cells: Mapping[int, str], prefix: str = "", number: int = 0) -> Step:
     """(_t, input, what, rows, cells) at t; an input that each task has whole is counted by the first."""
-    common = low.shape.common_key()
+    common = ctx.shape.common_key()
     assert common is not None
-    of = {i: f"(SELECT * FROM {cells[i]}{_of_any(group, i, cells[i], f'{prefix}k{i}')})" for i in low.inputs}
+    of = {i: f"(SELECT * FROM {cells[i]}{_of_any(group, i, cells[i], f'{prefix}k{i}')})" for i in ctx.inputs}
     by = {
         i: f"(SELECT {common[i].name} AS k, count(*) AS n, sum(c) AS c FROM {of[i]} AS u GROUP BY 1)"
-        for i in low.inputs
+        for i in ctx.inputs
     }
     parts = [_met(by)]
-    for i in low.inputs:
-        if low.part == 0 or divided(low, i):
-            parts += _of(group, low, i, cells[i], by[i], f"{prefix}k{i}")
+    for i in ctx.inputs:
+        if ctx.part == 0 or divided(ctx, i):
+            parts += _of(group, ctx, i, cells[i], by[i], f"{prefix}k{i}")
     union = " UNION ALL ".join(f"({p})" for p in parts)
     numbers = ", ".join(f"CAST({name} AS BIGINT) AS {name}" for name in ("input", "what"))
     columns = f"{numbers}, " + ", ".join(f"CAST(coalesce({name}, 0) AS DOUBLE) AS {name}" for name in ("rows", "cells"))
@@ -69,8 +69,8 @@ def _met(by: Mapping[int, str]) -> str:
     return f"SELECT {JOINED}, {MET}, sum({product}), max({product}) FROM {tables}"
 
 
-def _of(group: Group, low: Lowering, i: int, cells: str, by: str, choices: str) -> list[str]:
-    names = ", ".join(a.name for a in low.shape.attributes[i])
+def _of(group: Group, ctx: Lowering, i: int, cells: str, by: str, choices: str) -> list[str]:
+    names = ", ".join(a.name for a in ctx.shape.attributes[i])
     found = [
         f"SELECT {i}, {KEYS}, count(*), (SELECT count(*) FROM (SELECT DISTINCT {names} FROM {cells})) FROM {by} AS b",
         f"SELECT {i}, {HEAVY}, max(c), max(n) FROM {by} AS b"
@@ -93,13 +93,13 @@ def _of(group: Group, low: Lowering, i: int, cells: str, by: str, choices: str) 
     ]
 
 
-def tallied(low: Lowering, found: Iterable[Iterable[tuple[int, int, float, float]]]) -> Tally:
+def tallied(ctx: Lowering, found: Iterable[Iterable[tuple[int, int, float, float]]]) -> Tally:
     """Of all tasks: each has other keys, or other rows of one input; the heaviest key is in one of them, or in each."""
     sums: dict[tuple[int, int], tuple[float, float]] = {}
     for rows in found:
         for i, what, a, b in rows:
             x, y = sums.get((i, what), (0.0, 0.0))
-            alone = by_key(low) and what in (HEAVY, MET)
+            alone = by_key(ctx) and what in (HEAVY, MET)
             sums[i, what] = (max(x, a) if what == MARKS or alone and what == HEAVY else x + a,
                              max(y, b) if alone else y + b)
     return sums

@@ -178,17 +178,17 @@ def family_program(family: Family, lows: tuple[Lowering, ...], boundaries: tuple
 def _cells(scan: SharedScan, lows: tuple[Lowering, ...]) -> _Cells:
     attributes: dict[str, str] = {}
     measures: dict[tuple[str, str], tuple[str, Measure]] = {}
-    for low, i in ((lows[g], i) for g, i in scan.uses):
-        for a in low.shape.attributes[i]:
-            attributes.setdefault(_text(low, a.expr), f"a{len(attributes)}")
-        for m in low.shape.own(i):
-            measures.setdefault((m.kind, row_value(low, m)), (f"m{len(measures)}", m))
+    for ctx, i in ((lows[g], i) for g, i in scan.uses):
+        for a in ctx.shape.attributes[i]:
+            attributes.setdefault(_text(ctx, a.expr), f"a{len(attributes)}")
+        for m in ctx.shape.measures_of(i):
+            measures.setdefault((m.kind, row_value(ctx, m)), (f"m{len(measures)}", m))
     return _Cells(scan, attributes, measures,
                   all(len(lows[g].shape.attributes[i]) == len(attributes) for g, i in scan.uses))
 
 
-def _text(low: Lowering, expr: Expr) -> str:
-    return safe(expr, low.dialect, stored_name(low))
+def _text(ctx: Lowering, expr: Expr) -> str:
+    return safe(expr, ctx.dialect, stored_name(ctx))
 
 
 def _source(family: Family, scan: SharedScan, lows: tuple[Lowering, ...], boundaries: tuple[int, ...]) -> Source:
@@ -249,27 +249,27 @@ def _steps(family: Family, lows: tuple[Lowering, ...], made: tuple[_Cells, ...],
 def _cell_rows(made: _Cells, lows: tuple[Lowering, ...], t: int) -> str:
     """Rows that count at t, noted and merged."""
     scan, (g, i) = made.scan, made.scan.uses[0]
-    low = lows[g]
+    ctx = lows[g]
     values = [f"{sql} AS {name}" for sql, name in made.attributes.items()]
     values += [f"{sql} AS {name}" for (_, sql), (name, _) in made.measures.items()] + ["CAST(1 AS BIGINT) AS c"]
-    values += [*noted(scan.marks, low.dialect), *_segment(scan, low, i, t)]
-    conditions = [within(low, i, (_range(scan, (t,)),)) if scan.windows else "TRUE", *_shared_conditions(scan, lows)]
+    values += [*noted(scan.marks, ctx.dialect), *_segment(scan, ctx, i, t)]
+    conditions = [within(ctx, i, (_range(scan, (t,)),)) if scan.windows else "TRUE", *_shared_conditions(scan, lows)]
     rows = f"SELECT {', '.join(values)} FROM s{scan.number} WHERE {' AND '.join(conditions)}"
     names = tuple(f"d{scan.number}_{k}" for k in range(len(scan.marks.scales)))
     if not made.merged:
         return (f"SELECT {', '.join([*made.columns, *(name for name, _ in made.measures.values()), 'c'])} FROM "
                 f"{marked(scan.marks, rows, names)}")
-    sums = ["CAST(sum(c) AS BIGINT) AS c", *(f"{merged(m, name, low)} AS {name}" for name, m in made.measures.values())]
+    sums = ["CAST(sum(c) AS BIGINT) AS c", *(f"{merged(m, name, ctx)} AS {name}" for name, m in made.measures.values())]
     by = f" GROUP BY {', '.join(made.columns)}" if made.columns else " HAVING count(*) > 0"
     return f"SELECT {', '.join([*made.columns, *sums])} FROM {marked(scan.marks, rows, names)}{by}"
 
 
-def _segment(scan: SharedScan, low: Lowering, i: int, t: int) -> list[str]:
+def _segment(scan: SharedScan, ctx: Lowering, i: int, t: int) -> list[str]:
     if len(scan.windows) < 2:
         return []
-    stamp = d.identifier(low.shape.query.inputs[i].event_time or "", low.dialect)
+    stamp = d.identifier(ctx.shape.query.inputs[i].event_time or "", ctx.dialect)
     return [
-        " + ".join([f"CAST({stamp} >= {d.instant(b, low.dialect)} AS INTEGER)" for b in scan.bounds(t)] or ["0"])
+        " + ".join([f"CAST({stamp} >= {d.instant(b, ctx.dialect)} AS INTEGER)" for b in scan.bounds(t)] or ["0"])
         + f" AS {SEGMENT}"
     ]
 
@@ -287,20 +287,20 @@ def _shared_conditions(scan: SharedScan, lows: tuple[Lowering, ...]) -> list[str
     return found + ([mine] if mine else [])
 
 
-def _members(group: Group, low: Lowering, i: int, made: _Cells, cells: str, t: int) -> str:
+def _members(group: Group, ctx: Lowering, i: int, made: _Cells, cells: str, t: int) -> str:
     """Input i's cells as a group of its own would have made them from the rows."""
     own = group.marks[i] if i in group.told_apart else marks(((),))
-    values = [f"{made.attributes[_text(low, a.expr)]} AS {a.name}" for a in low.shape.attributes[i]]
-    values += [f"{made.measures[m.kind, row_value(low, m)][0]} AS {m.name}" for m in low.shape.own(i)]
+    values = [f"{made.attributes[_text(ctx, a.expr)]} AS {a.name}" for a in ctx.shape.attributes[i]]
+    values += [f"{made.measures[m.kind, row_value(ctx, m)][0]} AS {m.name}" for m in ctx.shape.measures_of(i)]
     values += ["c", *_translated(own, made.scan.marks, i)]
     conditions = [
-        *_in_window(made.scan, low.window(i), t),
+        *_in_window(made.scan, ctx.window(i), t),
         *_chosen(made.scan.marks, choice_of(made.scan.marks, common(group, i)))
     ]
-    conditions += [f"{made.attributes[_text(low, a.expr)]} IS NOT NULL" for a in low.shape.key_attributes(i)]
+    conditions += [f"{made.attributes[_text(ctx, a.expr)]} IS NOT NULL" for a in ctx.shape.key_attributes(i)]
     rows = f"(SELECT {', '.join(values)} FROM {cells} WHERE {' AND '.join(conditions) or 'TRUE'}) AS q"
     reached = [f"_r{k} >= {since} AND _r{k} < {until}" for k, (since, until) in enumerate(own.reach)]
-    return grouped(low, i, rows, own.names, where=" AND ".join(reached) or "TRUE")
+    return grouped(ctx, i, rows, own.names, where=" AND ".join(reached) or "TRUE")
 
 
 def _in_window(scan: SharedScan, window: Window | None, t: int) -> list[str]:
