@@ -165,8 +165,8 @@ def first_price(query: Query, plan: Plan, statistics: QueryStatistics, unit_cost
 
 def model(query: Query, statistics: QueryStatistics, unit_costs: UnitCosts, parts: int = 1) -> Callable[[Plan], Price]:
     """A price for each plan of one query by these statistics; sizes are worked out once for all plans."""
-    known = sizes(query, statistics)
-    return lambda plan: price(query, plan, statistics, unit_costs, parts, known)
+    query_sizes = sizes(query, statistics)
+    return lambda plan: price(query, plan, statistics, unit_costs, parts, query_sizes)
 
 
 def priced(features: Features, unit_costs: UnitCosts) -> Price:

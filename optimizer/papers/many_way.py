@@ -79,8 +79,8 @@ def price(plan: Plan, setting: Setting, query: Query | None = None) -> Price:
 
     It is one for all ways of keeping, places and layouts; `outside` says how it differs from what the paper prices.
     """
-    return Price(local_costs(setting, plan.digits), UNIT, equation(plan, setting),
-                 (*_unlike(plan, setting), *(_beyond_the_equations(query) if query else ())))
+    outside = _unlike_the_papers(plan, setting) + (_beyond_the_equations(query) if query else ())
+    return Price(local_costs(setting, plan.digits), UNIT, equation(plan, setting), outside)
 
 
 def equation(plan: Plan, setting: Setting) -> str:
@@ -90,8 +90,9 @@ def equation(plan: Plan, setting: Setting) -> str:
     return f"paper A, Eq. {TWO_WAY[plan.name.split()[0]][2 if setting.method == 'hash' else 1]}"
 
 
-def _unlike(plan: Plan, setting: Setting) -> tuple[str, ...]:
-    """A late plan that retracts is the paper's own: windows, and an answer changed by what came and what left."""
+def _unlike_the_papers(plan: Plan, setting: Setting) -> tuple[str, ...]:
+    """How the plan differs from the paper's: windows, and an answer changed by what came and what left (LAP retract).
+    """
     reasons = [] if plan.name == "LAP retract" else [KEEPING[plan.keeping]]
     if len(plan.digits) == 1:
         reasons.append("the paper joins at least two streams")
