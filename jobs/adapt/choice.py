@@ -37,7 +37,7 @@ from optimizer.papers.document import read, written
 from optimizer.papers.symbols import from_symbols, symbols
 from optimizer.plan.model import Plan, default, leanest, named
 from optimizer.query.model import Query
-from optimizer.sharing.ways import said
+from optimizer.sharing.ways import in_words
 from optimizer.statistics.model import QueryStatistics
 
 PATH = "ledger/decisions"
@@ -344,7 +344,8 @@ def _amounts(answer: Answer, observed: QueryStatistics) -> Features:
 
 
 def _shared_works(batch: Batch) -> dict[str, SharedWork]:
-    return {n: SharedWork(group, said(batch.plans[n])) for group, names in batch.query_groups.items() for n in names}
+    return {n: SharedWork(group, in_words(batch.plans[n]))
+            for group, names in batch.query_groups.items() for n in names}
 
 
 def _shared_row(pipe: OpenPipeline, name: str, batch: Batch, work: SharedWork) -> dict[str, Any]:

@@ -6,6 +6,8 @@ SQL only.
 """
 from __future__ import annotations
 
+from itertools import chain
+
 from optimizer.plan.lowering import Lowering, fallible, merged, working_type
 from optimizer.plan.operators.sets import grouped
 from optimizer.sharing.marks import Marks
@@ -15,13 +17,13 @@ CHOICE, CLASS = "_choice", "_class"
 
 def choice_rows(marks: Marks) -> str:
     """The choices as a relation: number, spans, masks."""
-    columns = [
-        CHOICE, *(f"{side}{k}" for k in range(len(marks.scales)) for side in ("since", "until")),
-        *(f"mask{k}" for k in range(marks.words))
-    ]
-    rows = ", ".join(f"({', '.join(map(str, [n, *(v for span in c.spans for v in span), *c.masks]))})"
-                     for n, c in enumerate(marks.choices))
-    return f"(SELECT * FROM (VALUES {rows}) AS listed({', '.join(columns)}))"
+    columns = [CHOICE, *(f"{side}{k}" for k in range(len(marks.scales)) for side in ("since", "until"))]
+    columns += [f"mask{k}" for k in range(marks.words)]
+    rows = []
+    for n, choice in enumerate(marks.choices):
+        values = [n, *chain.from_iterable(choice.spans), *choice.masks]
+        rows.append(f"({', '.join(map(str, values))})")
+    return f"(SELECT * FROM (VALUES {', '.join(rows)}) AS listed({', '.join(columns)}))"
 
 
 def by_class(ctx: Lowering, i: int, marks: Marks, cells: str, choices: str) -> str:
@@ -38,17 +40,13 @@ def by_class(ctx: Lowering, i: int, marks: Marks, cells: str, choices: str) -> s
 def _by_choice(ctx: Lowering, i: int, marks: Marks, cells: str, choices: str) -> str:
     if not marks.names:
         return f"SELECT *, 0 AS {CHOICE} FROM {cells}"
-    if marks.direction == "between" and _subtracted(ctx, i):
+    if marks.direction == "between" and _can_be_subtracted(ctx, i):
         return _two_sided(ctx, i, marks, cells, choices)
-    return _unnested(ctx, i, marks, cells, choices)
-
-
-def _unnested(ctx: Lowering, i: int, marks: Marks, cells: str, choices: str) -> str:
-    """Each distinct combination of marks is compared with each choice once."""
-    own = ", ".join(marks.names)
-    sets = (f"SELECT d.*, k.{CHOICE} FROM (SELECT DISTINCT {own} FROM {cells}) AS d JOIN {choices} AS k ON "
+    # Each distinct combination of marks is compared with each choice once.
+    names = ", ".join(marks.names)
+    sets = (f"SELECT d.*, k.{CHOICE} FROM (SELECT DISTINCT {names} FROM {cells}) AS d JOIN {choices} AS k ON "
             f"{inside(marks)}")
-    return grouped(ctx, i, f"(SELECT * FROM {cells} JOIN ({sets}) AS m USING ({own})) AS q", (CHOICE,))
+    return grouped(ctx, i, f"(SELECT * FROM {cells} JOIN ({sets}) AS m USING ({names})) AS q", (CHOICE,))
 
 
 def inside(marks: Marks) -> str:
@@ -62,9 +60,10 @@ def _running(ctx: Lowering, i: int, position: str, until: int, cells: str) -> st
     keys = [a.name for a in ctx.shape.attributes[i]]
     values = ["CAST(sum(c) OVER w AS BIGINT) AS c"]
     for m in ctx.shape.measures_of(i):
-        total = f"{m.kind}({m.name}) OVER w" if m.kind in (
-            "min", "max") else f"CAST(sum({m.name}) OVER w AS {working_type(m, ctx)})"
-        values.append(f"{total} AS {m.name}")
+        if m.kind in ("min", "max"):
+            values.append(f"{m.kind}({m.name}) OVER w AS {m.name}")
+        else:
+            values.append(f"CAST(sum({m.name}) OVER w AS {working_type(m, ctx)}) AS {m.name}")
     values += ["CAST(sum(e) OVER w AS BIGINT) AS e"] if fallible(ctx, i) else []
     by = f"PARTITION BY {', '.join(keys)} " if keys else ""
     summed = (f"SELECT {', '.join([*keys, *values])}, {position} AS _at, lead({position}) OVER w AS _next FROM {cells} "
@@ -75,8 +74,9 @@ def _running(ctx: Lowering, i: int, position: str, until: int, cells: str) -> st
 
 def _one_sided(ctx: Lowering, i: int, marks: Marks, cells: str, choices: str) -> str:
     last = marks.reach[0][1]
-    position, bound = ("_r0", "k.until0") if marks.direction == "below" else (f"({last - 1} - _r0)",
-                                                                              f"({last} - k.since0)")
+    position, bound = "_r0", "k.until0"
+    if marks.direction == "above":
+        position, bound = f"({last - 1} - _r0)", f"({last} - k.since0)"
     running = _running(ctx, i, position, last, cells)
     return f"SELECT s.* EXCLUDE (_cut), k.{CLASS} FROM ({running}) AS s JOIN {choices} AS k ON s._cut = {bound}"
 
@@ -84,20 +84,23 @@ def _one_sided(ctx: Lowering, i: int, marks: Marks, cells: str, choices: str) ->
 def _two_sided(ctx: Lowering, i: int, marks: Marks, cells: str, choices: str) -> str:
     """What lies below the upper cut, without what lies below the lower one."""
     running = _running(ctx, i, "_r0", marks.reach[0][1], cells)
-    keys, own = [a.name for a in ctx.shape.attributes[i]], ctx.shape.measures_of(i)
-    values = ["c", *(m.name for m in own), *(["e"] if fallible(ctx, i) else [])]
-    sides = [
-        f"SELECT {', '.join([*keys, *(f'{sign}s.{v} AS {v}' for v in values)])}, k.{CHOICE} FROM running AS s JOIN "
-        f"{choices} AS k "
-        f"ON s._cut = k.{end}0 WHERE k.since0 < k.until0" for sign, end in (("", "until"), ("-", "since"))
-    ]
-    kinds = {m.name: m for m in own}
-    sums = [f"{merged(kinds[v], v, ctx) if v in kinds else f'CAST(sum({v}) AS BIGINT)'} AS {v}" for v in values]
+    keys = [attribute.name for attribute in ctx.shape.attributes[i]]
+    measures = {measure.name: measure for measure in ctx.shape.measures_of(i)}
+    values = ["c", *measures, *(["e"] if fallible(ctx, i) else [])]
+    sides = []
+    for sign, end in (("", "until"), ("-", "since")):
+        columns = ", ".join([*keys, *(f"{sign}s.{value} AS {value}" for value in values)])
+        sides.append(f"SELECT {columns}, k.{CHOICE} FROM running AS s JOIN {choices} AS k ON s._cut = k.{end}0 "
+                     "WHERE k.since0 < k.until0")
+    sums = []
+    for value in values:
+        total = merged(measures[value], value, ctx) if value in measures else f"CAST(sum({value}) AS BIGINT)"
+        sums.append(f"{total} AS {value}")
     by = ", ".join([*keys, CHOICE])
     return (f"WITH running AS ({running}) SELECT {by}, {', '.join(sums)} FROM ({' UNION ALL '.join(sides)}) AS q GROUP "
             f"BY {by} HAVING sum(c) <> 0")
 
 
-def _subtracted(ctx: Lowering, i: int) -> bool:
+def _can_be_subtracted(ctx: Lowering, i: int) -> bool:
     """Whether every measure can be taken from a larger sum without loss."""
     return all(m.additive and not (m.kind != "count" and m.type.floating) for m in ctx.shape.measures_of(i))
