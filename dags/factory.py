@@ -48,24 +48,23 @@ def _pipeline(pipeline: Pipeline) -> Iterator[DAG]:
 
 def _batches(pipeline: Pipeline, results: Asset) -> DAG:
     tables = AssetAlias(f"forebay__{pipeline.name}__tables")
-    said = "Takes new input and looks at it, runs every boundary that is complete, tells who follows the results."
-    with _dag(pipeline, "", said, _schedule(pipeline), params=_run_form(), default_args={
-            **CRASHES,
-            **_pool(pipeline)
-    }) as dag:
-        taken, looked, ran = steps.ingest(pipeline.folder), steps.expectations(pipeline.folder), steps.batches(
-            pipeline.folder)
-        told = steps.publish.override(inlets=[results], outlets=[results, tables])(pipeline.folder, results, tables)
-        taken >> linked(looked, pipeline.name) >> linked(ran, pipeline.name) >> told
+    description = ("Takes new input and looks at it, runs every boundary that is complete, tells who follows the "
+                   "results.")
+    arguments = {**CRASHES, **_pool(pipeline)}
+    with _dag(pipeline, "", description, _schedule(pipeline), params=_run_form(), default_args=arguments) as dag:
+        ingest, judge = steps.ingest(pipeline.folder), steps.expectations(pipeline.folder)
+        run = steps.batches(pipeline.folder)
+        publish = steps.publish.override(inlets=[results], outlets=[results, tables])(pipeline.folder, results, tables)
+        ingest >> linked(judge, pipeline.name) >> linked(run, pipeline.name) >> publish
     return dag
 
 
 def _adapt(pipeline: Pipeline, results: Asset) -> DAG:
     """Decisions are made inside batches; this one shows them, after each run that published something."""
-    said = "What is known, what every plan would cost now, which plans are in force; into MLflow."
-    with _dag(pipeline, "adapt", said, [results], default_args=CRASHES) as dag:
-        steps.statistics(pipeline.folder) >> steps.plans(pipeline.folder) >> linked(steps.decision(pipeline.folder),
-                                                                                    pipeline.name)
+    description = "What is known, what every plan would cost now, which plans are in force; into MLflow."
+    with _dag(pipeline, "adapt", description, [results], default_args=CRASHES) as dag:
+        statistics, plans = steps.statistics(pipeline.folder), steps.plans(pipeline.folder)
+        statistics >> plans >> linked(steps.decision(pipeline.folder), pipeline.name)
     return dag
 
 
@@ -78,22 +77,20 @@ def _queries(pipeline: Pipeline) -> DAG:
 
 
 def _maintenance(pipeline: Pipeline) -> DAG:
-    with _dag(pipeline, "maintenance", "Tidies the tables of a pipeline.", "@daily", default_args={
-            **CRASHES,
-            **_pool(pipeline)
-    }) as dag:
+    arguments = {**CRASHES, **_pool(pipeline)}
+    with _dag(pipeline, "maintenance", "Tidies the tables of a pipeline.", "@daily", default_args=arguments) as dag:
         steps.maintain(pipeline.folder)
     return dag
 
 
 def _experiments() -> DAG:
-    names = Param(["list"], type="array", minItems=1, maxItems=20, items={
-        "type": "string",
-        "pattern": "^[a-z][a-z0-9-]{0,39}$"
-    }, title="Names", description="Which comparisons and figures to run, one a line; `list` says what there is.")
+    items = {"type": "string", "pattern": "^[a-z][a-z0-9-]{0,39}$"}
+    names = Param(["list"], type="array", minItems=1, maxItems=20, items=items, title="Names",
+                  description="Which comparisons and figures to run, one a line; `list` says what there is.")
     params = {"names": names, "quick": Param(True, type="boolean", title="Quick", description="Smaller and fewer.")}
-    said = "Comparisons with other systems, and the papers' figures."
-    with DAG("forebay__experiments", description=said, schedule=None, tags=["forebay"], params=params, **COMMON) as dag:
+    description = "Comparisons with other systems, and the papers' figures."
+    with DAG("forebay__experiments", description=description, schedule=None, tags=["forebay"], params=params,
+             **COMMON) as dag:
         steps.measure()
     return dag
 
@@ -111,21 +108,18 @@ def _broken(one: PipelineFolder) -> DAG:
 def _dag(pipeline: Pipeline, part: str, description: str, schedule: Any, **options: Any) -> DAG:
     name = f"forebay__{pipeline.name}" + (f"__{part}" if part else "")
     links = " · ".join(f"[{title}]({address})" for title, address in pages(pipeline.name).items())
-    said = f"{description}\n\n{links}\n\nFolder `{pipeline.folder}`, warehouse `{pipeline.warehouse}`."
-    return DAG(name, description=description, doc_md=said, schedule=schedule, tags=["forebay", pipeline.name], **{
-        **COMMON,
-        **options
-    })
+    doc = f"{description}\n\n{links}\n\nFolder `{pipeline.folder}`, warehouse `{pipeline.warehouse}`."
+    return DAG(name, description=description, doc_md=doc, schedule=schedule, tags=["forebay", pipeline.name],
+               **{**COMMON, **options})
 
 
 def _schedule(pipeline: Pipeline) -> Any:
     given = pipeline.schedule
     if given is None:
         return None
-    return {
-        "continuous": "@continuous",
-        "cron": given.value
-    }.get(given.kind) or [Asset(uri(given.value, pipeline.folder))]
+    if given.kind == "continuous":
+        return "@continuous"
+    return given.value if given.kind == "cron" else [Asset(uri(given.value, pipeline.folder))]
 
 
 def _pool(pipeline: Pipeline) -> dict[str, Any]:

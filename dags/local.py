@@ -29,15 +29,11 @@ def ran(name: str, form: dict[str, Any]) -> dict[str, Any]:
         run = bag.dags[name].test(run_conf=form)
     except Exception as error:      # a form's value that does not fit, said by whatever Airflow raises
         return {"refused": f"{type(error).__name__}: {error}"}
-    found = run.get_task_instances()
+    instances = run.get_task_instances()
     return {
         "state": str(run.state),
-        "tasks": {
-            t.task_id: str(t.state) for t in found
-        },
-        "said": {
-            t.task_id: t.xcom_pull(task_ids=t.task_id) for t in found
-        }
+        "tasks": {task.task_id: str(task.state) for task in instances},
+        "said": {task.task_id: task.xcom_pull(task_ids=task.task_id) for task in instances},
     }
 
 
@@ -47,9 +43,9 @@ def main() -> None:
     with kept():
         _ready(os.environ.get("FOREBAY_WARM"))
         for line in sys.stdin:
-            asked = json.loads(line)
-            os.environ.update(asked.get("environment", {}))
-            print(json.dumps(ran(asked["dag"], asked.get("form", {})), default=str), file=answers, flush=True)
+            request = json.loads(line)
+            os.environ.update(request.get("environment", {}))
+            print(json.dumps(ran(request["dag"], request.get("form", {})), default=str), file=answers, flush=True)
 
 
 def _ready(pipeline: str | None) -> None:

@@ -11,17 +11,18 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from optimizer.errors import ForebayError
 
 HELD = 3        # the exit code of INTERFACE's commands for it
-# told as errors that say what to do, and yet crashes: Spark or MLflow may be there again for the next try
+# errors with a hint for people that are crashes nonetheless: Spark or MLflow may be there again for the next try
 PASSING = ("spark-failed", "untracked")
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def translated_errors() -> Iterator[None]:
+    """Turns our refusals into the exceptions by which Airflow fails or skips a task at once."""
     try:
         yield
     except ForebayError as error:
         if error.code in PASSING:
             raise
         place = f" (line {error.line}, column {error.column})" if error.line else ""
-        said = f"{error.code}: {error.message}{place}" + (f"; {error.hint}" if error.hint else "")
-        raise AirflowSkipException(said) if error.exit_code == HELD else AirflowFailException(said) from error
+        message = f"{error.code}: {error.message}{place}" + (f"; {error.hint}" if error.hint else "")
+        raise AirflowSkipException(message) if error.exit_code == HELD else AirflowFailException(message) from error

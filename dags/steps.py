@@ -7,7 +7,7 @@ from typing import Any
 from airflow.sdk import Asset, AssetAlias, get_current_context, task
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from dags.outcomes import told
+from dags.outcomes import translated_errors
 
 
 @task
@@ -15,7 +15,7 @@ def ingest(folder: str) -> dict[str, Any]:
     """New input into the stream tables, once."""
     from jobs.commands import scheduled
 
-    with told():
+    with translated_errors():
         return scheduled.ingest(folder)
 
 
@@ -24,7 +24,7 @@ def expectations(folder: str) -> dict[str, Any]:
     """What fails of the input that waits, and where the data docs are; a critical one stops its batch, not this."""
     from jobs.commands import scheduled
 
-    with told():
+    with translated_errors():
         return scheduled.expectations(folder)
 
 
@@ -35,7 +35,7 @@ def batches(folder: str) -> dict[str, Any]:
 
     context = get_current_context()
     given, run = context["params"], context["dag_run"]
-    with told():
+    with translated_errors():
         return scheduled.batches(folder, given["to"], given["flush"], given["boundaries"],
                                  f"{getattr(run.run_type, 'value', run.run_type)} {run.run_id}")
 
@@ -50,14 +50,15 @@ def publish(folder: str, results: Asset, tables: AssetAlias) -> dict[str, Any]:
 
     context = get_current_context()
     before = context["inlet_events"][results]
-    with told():
-        said = scheduled.published(folder, str((before[-1].extra or {}).get("boundary", "")) if len(before) else "")
-    if not said:
+    last = str((before[-1].extra or {}).get("boundary", "")) if len(before) else ""
+    with translated_errors():
+        publication = scheduled.published(folder, last)
+    if not publication:
         raise AirflowSkipException("no boundary was completed since the last event")
-    context["outlet_events"][results].extra = said
-    for told_of in said["queries"].values():
-        context["outlet_events"][tables].add(Asset(told_of["uri"]), {k: v for k, v in told_of.items() if k != "uri"})
-    return said
+    context["outlet_events"][results].extra = publication
+    for event in publication["queries"].values():
+        context["outlet_events"][tables].add(Asset(event["uri"]), {k: v for k, v in event.items() if k != "uri"})
+    return publication
 
 
 @task
@@ -65,7 +66,7 @@ def statistics(folder: str) -> dict[str, Any]:
     """What is known of each stream and join."""
     from jobs.commands import scheduled
 
-    with told():
+    with translated_errors():
         return scheduled.statistics(folder)
 
 
@@ -74,7 +75,7 @@ def plans(folder: str) -> dict[str, Any]:
     """Every active query's plans, priced by what is known now."""
     from jobs.commands import scheduled
 
-    with told():
+    with translated_errors():
         return scheduled.plans(folder)
 
 
@@ -83,7 +84,7 @@ def decision(folder: str) -> dict[str, Any]:
     """The plans in force and the switches so far, also into MLflow."""
     from jobs.commands import scheduled
 
-    with told():
+    with translated_errors():
         return scheduled.chosen(folder)
 
 
@@ -93,7 +94,7 @@ def change(folder: str) -> dict[str, Any]:
     from jobs.commands import scheduled
 
     given = get_current_context()["params"]
-    with told():
+    with translated_errors():
         return scheduled.change(folder, given["action"], given["query"], given["sql"], given["plan"], given["replace"])
 
 
@@ -102,7 +103,7 @@ def maintain(folder: str) -> dict[str, Any]:
     """The ledger tidied, rows that `keep` lets go taken out, files that nobody reads deleted."""
     from jobs.commands import scheduled
 
-    with told():
+    with translated_errors():
         return scheduled.maintain(folder)
 
 
@@ -112,7 +113,7 @@ def measure() -> dict[str, Any]:
     from jobs.papers import scheduled as comparisons
 
     given = get_current_context()["params"]
-    with told():
+    with translated_errors():
         return comparisons.experiments(given["names"], given["quick"])
 
 

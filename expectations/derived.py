@@ -1,4 +1,4 @@
-"""What must hold without anybody saying so: of a stream by its schema and its past, of a query's answers by its text;
+"""Expectations that nobody has to write: of a stream by its schema and its past, of a query's answers by its text;
 nothing is judged here.
 
 Critical are only those that every sound batch fulfils; what depends on habit, as volume and freshness, is a warning.
@@ -61,23 +61,23 @@ def of_stream(columns_: Mapping[str, Type], event_time: str) -> tuple[Derived, .
 
 
 def of_query(query: Query) -> tuple[Derived, ...]:
-    found = [
+    derived = [
         Derived(MONOTONE, "critical", "answers",
                 "every row is of a boundary that is due, and none was published before", ("boundary",))
     ]
     keys = group_outputs(query)
     if keys is not None:
-        found.append(
+        derived.append(
             Derived(UNIQUE, "critical", "answers", f"no two rows have the same {', '.join(('boundary', *keys))}",
                     ("boundary", *keys)))
     if names := counts(query):
-        found.append(Derived(COUNTS, "critical", "answers", f"{', '.join(names)}: never below 0", names))
+        derived.append(Derived(COUNTS, "critical", "answers", f"{', '.join(names)}: never below 0", names))
     if summed := conserved(query):
         names = tuple(m.output for m in summed)
-        found.append(
+        derived.append(
             Derived(CONSERVED, "critical", "answers",
                     f"{', '.join(names)}: over all groups what the join's partials have together", names))
-    return tuple(found)
+    return tuple(derived)
 
 
 def group_outputs(query: Query) -> tuple[str, ...] | None:
@@ -103,27 +103,37 @@ def conserved(query: Query) -> tuple[Measured, ...]:
     """
     if query.having is not None or query.holistic or query.returns_rows:
         return ()
-    found = [(name, e.index, query.aggregates[e.index]) for name, e in query.outputs if isinstance(e, AggregateRef)]
-    return tuple(Measured(name, k, a.function) for name, k, a in found
-                 if a.function == "count" or a.function == "sum" and a.argument is not None and a.argument.type.exact)
+    measured = []
+    for name, expr in query.outputs:
+        if not isinstance(expr, AggregateRef):
+            continue
+        aggregate = query.aggregates[expr.index]
+        argument = aggregate.argument
+        exact_sum = aggregate.function == "sum" and argument is not None and argument.type.exact
+        if aggregate.function == "count" or exact_sum:
+            measured.append(Measured(name, expr.index, aggregate.function))
+    return tuple(measured)
 
 
 def revealing(query: Query, sensitive: Mapping[str, frozenset[str]]) -> frozenset[str]:
     """Outputs that can show a value of a sensitive column, by source; a count shows none."""
-    return frozenset(name for name, e in query.outputs if any(
-        c.name in sensitive.get(query.inputs[c.input].source, frozenset()) for c in _behind(query, e)))
+    def is_sensitive(column: Column) -> bool:
+        return column.name in sensitive.get(query.inputs[column.input].source, frozenset())
+
+    return frozenset(name for name, expr in query.outputs if any(map(is_sensitive, _columns_behind(query, expr))))
 
 
-def _behind(query: Query, output: Expr) -> tuple[Column, ...]:
-    found = list(columns(output))
+def _columns_behind(query: Query, output: Expr) -> tuple[Column, ...]:
+    """The columns whose values an output can show."""
+    read = list(columns(output))
     for leaf in references(output):
         if isinstance(leaf, GroupRef):
-            found += columns(query.groups[leaf.index])
+            read += columns(query.groups[leaf.index])
         elif isinstance(leaf, AggregateRef):
             aggregate = query.aggregates[leaf.index]
-            found += columns(aggregate.argument
-                             ) if aggregate.argument is not None and not aggregate.function.startswith("count") else ()
-    return tuple(found)
+            if aggregate.argument is not None and not aggregate.function.startswith("count"):
+                read += columns(aggregate.argument)
+    return tuple(read)
 
 
 def fresh_until(lateness: int, idle: int | None, batch: int) -> int:

@@ -19,7 +19,10 @@ MOST_VALUES = 1000       # of a set
 
 @dataclass(frozen=True)
 class Expectation:
-    """`arguments` are canonical texts by parameter; `types` those of the columns, in order."""
+    """What rows are expected to be: `Expectation("expect_column_values_to_not_be_null", "row", ("user",), (STRING,))`.
+
+    `arguments` are canonical texts by parameter; `types` those of the columns, in order.
+    """
 
     kind: str
     severity: str
@@ -38,22 +41,20 @@ class Expectation:
         return KINDS[self.kind]
 
     def get(self, parameter: str) -> str | None:
-        found = dict(self.arguments).get(parameter)
-        return found if isinstance(found, str) else None
+        value = dict(self.arguments).get(parameter)
+        return value if isinstance(value, str) else None
 
     @property
     def values(self) -> tuple[str, ...]:
         """What its set holds."""
-        found = dict(self.arguments).get(SET, ())
-        return found if isinstance(found, tuple) else ()
+        value = dict(self.arguments).get(SET, ())
+        return value if isinstance(value, tuple) else ()
 
     def __str__(self) -> str:
-        named = [", ".join(self.columns)] if self.columns else []
-        said = [
-            f"{name}: {value if isinstance(value, str) else '[' + ', '.join(value) + ']'}"
-            for name, value in self.arguments
-        ]
-        text = f"{self.kind}({', '.join([*named, *said])})"
+        parts = [", ".join(self.columns)] if self.columns else []
+        for name, value in self.arguments:
+            parts.append(f"{name}: {value if isinstance(value, str) else '[' + ', '.join(value) + ']'}")
+        text = f"{self.kind}({', '.join(parts)})"
         return text if len(text) <= LONGEST else text[:LONGEST - 2] + "…)"
 
 
@@ -70,31 +71,28 @@ def argument(kind: Kind, parameter: str, text: str | tuple[str, ...], column: Ty
             raise ForebayError("bad-value", f"{parameter} has {len(text)} values",
                                hint=f"a set has 1 to {MOST_VALUES} values")
         return tuple(dict.fromkeys(literal(t, column or DOUBLE) for t in text))
-    made = {"count": count, "share": share, "number": number}.get(kind.of)
-    return made(text) if made else literal(text, column or DOUBLE)
+    read = {"count": count, "share": share, "number": number}.get(kind.of)
+    return read(text) if read else literal(text, column or DOUBLE)
 
 
-def check(made: Expectation) -> Expectation:
+def check(expectation: Expectation) -> Expectation:
     """Refuses what cannot be meant, as bounds that exclude each other."""
-    low, high = made.get(LEAST), made.get(MOST)
-    for name, type_ in zip(made.columns, made.types):
-        if not suits(made.form, type_):
-            raise ForebayError("bad-expectation", f"{made.kind} takes no {type_} as {name} is",
-                               hint=f"it takes columns that are {_WANTED[made.form.takes]}")
-    if made.form.columns == ("column_A", "column_B") and made.types[0] != made.types[1]:
-        raise ForebayError("bad-expectation",
-                           f"{made.columns[0]} is {made.types[0]}, {made.columns[1]} is {made.types[1]}",
+    low, high = expectation.get(LEAST), expectation.get(MOST)
+    for name, type_ in zip(expectation.columns, expectation.types):
+        if not suits(expectation.form, type_):
+            raise ForebayError("bad-expectation", f"{expectation.kind} takes no {type_} as {name} is",
+                               hint=f"it takes columns that are {_WANTED[expectation.form.takes]}")
+    types, columns = expectation.types, expectation.columns
+    if expectation.form.columns == ("column_A", "column_B") and types[0] != types[1]:
+        raise ForebayError("bad-expectation", f"{columns[0]} is {types[0]}, {columns[1]} is {types[1]}",
                            hint="compare columns of one type")
-    if BOUNDS[0] in made.form.values and low is None and high is None:
-        raise ForebayError("missing-key", f"{made.kind} has neither {LEAST} nor {MOST}", hint="give one or both")
-    bounds = [comparable(bound, _measure(made)) for bound in (low, high) if bound is not None]
+    if BOUNDS[0] in expectation.form.values and low is None and high is None:
+        raise ForebayError("missing-key", f"{expectation.kind} has neither {LEAST} nor {MOST}", hint="give one or both")
+    numbers = {"count": BIGINT, "share": DOUBLE, "number": DOUBLE}.get(expectation.form.of)
+    bounds = [comparable(bound, numbers or types[0]) for bound in (low, high) if bound is not None]
     if len(bounds) > 1 and bounds[0] > bounds[1]:  # type: ignore[operator]
         raise ForebayError("bad-value", f"{LEAST} {low} is more than {MOST} {high}", hint="no value could pass")
-    return made
-
-
-def _measure(made: Expectation) -> Type:
-    return {"count": BIGINT, "share": DOUBLE, "number": DOUBLE}.get(made.form.of) or made.types[0]
+    return expectation
 
 
 _WANTED: Mapping[str, str] = {

@@ -10,7 +10,6 @@ from expectations.expectation import Expectation
 from expectations.kinds import LEAST, MOST, MOSTLY, OR_EQUAL, PATTERN, STRICT_LEAST, STRICT_MOST
 from optimizer.expression.casting import sql_type
 from optimizer.expression.dialect import string
-from optimizer.expression.types import Type
 
 Names = Mapping[str, str]      # a column → the SQL that stands for it
 
@@ -56,11 +55,12 @@ def _measured(e: Expectation, names: Names) -> tuple[str, str]:
 
 def _holds(e: Expectation, first: str, last: str) -> str:
     if e.kind.endswith("_set"):
-        listed = f"{first} IN ({', '.join(_literal(v, e.types[0]) for v in e.values)})"
+        type_ = sql_type(e.types[0], "duckdb")
+        listed = f"{first} IN ({', '.join(f'CAST({string(value)} AS {type_})' for value in e.values)})"
         return listed if e.kind.endswith("to_be_in_set") else f"NOT ({listed})"
     if e.kind.endswith("_regex"):
-        found = f"regexp_matches({first}, {string(e.get(PATTERN) or '')})"
-        return f"NOT {found}" if "_not_" in e.kind else found
+        matches = f"regexp_matches({first}, {string(e.get(PATTERN) or '')})"
+        return f"NOT {matches}" if "_not_" in e.kind else matches
     if e.form.of == "count":
         return _between(e, f"length({first})", "BIGINT")
     if e.kind.endswith("_than_b"):
@@ -70,12 +70,9 @@ def _holds(e: Expectation, first: str, last: str) -> str:
 
 def _between(e: Expectation, value: str, type_: str) -> str:
     low, high = e.get(LEAST), e.get(MOST)
-    sides = [f"{value} {'>' if e.get(STRICT_LEAST) == 'true' else '>='} CAST({string(low)} AS {type_})"
-             ] if low is not None else []
-    sides += [f"{value} {'<' if e.get(STRICT_MOST) == 'true' else '<='} CAST({string(high)} AS {type_})"
-              ] if high is not None else []
+    sides = []
+    if low is not None:
+        sides.append(f"{value} {'>' if e.get(STRICT_LEAST) == 'true' else '>='} CAST({string(low)} AS {type_})")
+    if high is not None:
+        sides.append(f"{value} {'<' if e.get(STRICT_MOST) == 'true' else '<='} CAST({string(high)} AS {type_})")
     return " AND ".join(sides)
-
-
-def _literal(value: str, type_: Type) -> str:
-    return f"CAST({string(value)} AS {sql_type(type_, 'duckdb')})"

@@ -16,7 +16,7 @@ import typer
 
 import forebay
 from forebay import formats, show, text
-from forebay.outside import CommonOptions, Said, perform, shared
+from forebay.outside import CommonOptions, Reply, perform, shared
 from optimizer.errors import ForebayError
 
 if TYPE_CHECKING:
@@ -71,13 +71,13 @@ def _synchronised(call: CommonOptions, strict: bool = True) -> Pipeline:
 
 
 def ingest(call: CommonOptions, stream: Annotated[str | None, typer.Argument(metavar="STREAM")] = None,
-           files: Annotated[list[str] | None, typer.Argument(metavar="FILES")] = None) -> Said:
+           files: Annotated[list[str] | None, typer.Argument(metavar="FILES")] = None) -> Reply:
     """Take new input in, once: from every source, or files into a stream."""
     if stream and not files:
         raise ForebayError("bad-usage", f"no files are given for {stream}",
                            hint=f"`forebay ingest {stream} FILES…`, or `forebay ingest` for every source")
     document = opened(call).ingest(stream, list(files or ()) or None)
-    return Said(document, text.ingested(document), 1 if document["refused"] else 0)
+    return Reply(document, text.ingested(document), 1 if document["refused"] else 0)
 
 
 def run(
@@ -86,13 +86,13 @@ def run(
     flush: Annotated[bool, typer.Option("--flush", help="Treat the input as ended.")] = False,
     batches: Annotated[int | None,
                        typer.Option("--batches", min=1, metavar="N", help="At most N boundaries.")] = None
-) -> Said:
+) -> Reply:
     """Run every boundary that is complete."""
     until = show.micros(to, "--to") if to is not None else None
     pipe = _synchronised(call)
-    with text.progress(pipe.runtime.pipeline.name) as told:
-        document = show.run(pipe.run(until, flush, batches, told))
-    return Said(document, text.ran(document))
+    with text.progress(pipe.runtime.pipeline.name) as show_boundary:
+        document = show.run(pipe.run(until, flush, batches, show_boundary))
+    return Reply(document, text.ran(document))
 
 
 def create(call: CommonOptions, name: Name,
@@ -100,15 +100,15 @@ def create(call: CommonOptions, name: Name,
            file: Annotated[
                str | None,
                typer.Option("-f", "--file", metavar="FILE", help="Read the query from a file (- is stdin).")] = None,
-           replace: Annotated[bool, typer.Option("--replace", help="Replace a query of that name.")] = False) -> Said:
+           replace: Annotated[bool, typer.Option("--replace", help="Replace a query of that name.")] = False) -> Reply:
     """Create a query; it answers from the boundary that is printed on, from the history that is there."""
     if (sql is None) == (file is None):
         raise ForebayError("bad-usage", "a query is given either as text or with -f FILE",
                            hint=f"forebay query create {name} \"SELECT …\"")
-    asked = sql if sql is not None else _read(file or "-")
-    document = show.query(opened(call).create(name, asked, replace))
+    statement = sql if sql is not None else _read(file or "-")
+    document = show.query(opened(call).create(name, statement, replace))
     _synchronised(call, strict=False)
-    return Said(document, text.query(document))
+    return Reply(document, text.query(document))
 
 
 def _read(path: str) -> str:
@@ -121,36 +121,36 @@ def _read(path: str) -> str:
                            hint="name a text file with one query") from None
 
 
-def _changed(call: CommonOptions, name: str, action: str, plan: str | None = None) -> Said:
+def _changed(call: CommonOptions, name: str, action: str, plan: str | None = None) -> Reply:
     document = show.query(_synchronised(call, strict=False).change(name, action, plan))
-    return Said(document, text.query(document))
+    return Reply(document, text.query(document))
 
 
-def delete(call: CommonOptions, name: Name) -> Said:
+def delete(call: CommonOptions, name: Name) -> Reply:
     """No answer from the printed boundary on; what was published stays readable."""
     return _changed(call, name, "delete")
 
 
-def pause(call: CommonOptions, name: Name) -> Said:
+def pause(call: CommonOptions, name: Name) -> Reply:
     """No answer from the printed boundary on, until `resume`."""
     return _changed(call, name, "pause")
 
 
-def resume(call: CommonOptions, name: Name) -> Said:
+def resume(call: CommonOptions, name: Name) -> Reply:
     """Answer again, from the printed boundary on."""
     return _changed(call, name, "resume")
 
 
-def list_(call: CommonOptions) -> Said:
+def list_(call: CommonOptions) -> Reply:
     """Every query, also paused, failed and deleted ones."""
     documents = [show.query(d) for d in _synchronised(call).queries()]
-    return Said({"queries": documents}, text.queries(documents))
+    return Reply({"queries": documents}, text.queries(documents))
 
 
-def show_(call: CommonOptions, name: Name) -> Said:
+def show_(call: CommonOptions, name: Name) -> Reply:
     """One query: state, table, columns, text."""
     document = show.query(_synchronised(call, strict=False).query(name))
-    return Said(document, text.query(document))
+    return Reply(document, text.query(document))
 
 
 def result(
@@ -159,7 +159,7 @@ def result(
     every: Annotated[bool, typer.Option("--all", help="The answers at every boundary.")] = False,
     form: Annotated[Format, typer.Option("--format", help="How it is printed.")] = Format.table,
     output: Annotated[str | None,
-                      typer.Option("-o", "--output", metavar="FILE", help="Write to a file.")] = None) -> Said:
+                      typer.Option("-o", "--output", metavar="FILE", help="Write to a file.")] = None) -> Reply:
     """The answer at the last boundary, at one, or at every."""
     if at is not None and every:
         raise ForebayError("bad-usage", "--at and --all exclude each other", hint="give one of them")
@@ -167,8 +167,8 @@ def result(
     write = formats.writer(name, pipe.reader(name, instant, every), form.value, output)
     if output is not None:
         write(sys.stderr)
-    return Said({}, write if output is None else lambda _: None,
-                streamed=lambda out: formats.as_json(name, pipe.reader(name, instant, every), out))
+    return Reply({}, write if output is None else lambda _: None,
+                 streamed=lambda out: formats.as_json(name, pipe.reader(name, instant, every), out))
 
 
 def explain(
@@ -178,28 +178,28 @@ def explain(
         Path | None,
         typer.Option(metavar="FILE", help="Price with these instead of what was measured (JSON).")] = None,
     cost_model: Annotated[Model,
-                          typer.Option("--cost-model", help="The model that chooses.")] = Model.measured) -> Said:
+                          typer.Option("--cost-model", help="The model that chooses.")] = Model.measured) -> Reply:
     """Every plan with its price, the choice and why, as a tree and as SQL."""
     document = show.explained(
         opened(call).explain(query.strip(), statistics=formats.document(statistics) if statistics else None,
                              cost_model=cost_model.value))
-    return Said(document, text.explained(document))
+    return Reply(document, text.explained(document))
 
 
-def plans(call: CommonOptions, name: Name) -> Said:
+def plans(call: CommonOptions, name: Name) -> Reply:
     """The pin, and the plan in force at each boundary."""
     document = show.plans(opened(call).plans(name))
-    return Said(document, text.plans(document))
+    return Reply(document, text.plans(document))
 
 
 def pin(call: CommonOptions, name: Name,
         plan: Annotated[list[str],
-                        typer.Argument(metavar="PLAN", help="A plan's name, such as EAP10 expire.")]) -> Said:
+                        typer.Argument(metavar="PLAN", help="A plan's name, such as EAP10 expire.")]) -> Reply:
     """Force a plan; `explain` lists the names."""
     return _changed(call, name, "pin", " ".join(plan))
 
 
-def unpin(call: CommonOptions, name: Name) -> Said:
+def unpin(call: CommonOptions, name: Name) -> Reply:
     """Let the plan be chosen again."""
     return _changed(call, name, "unpin")
 
@@ -211,7 +211,7 @@ def windows(
     rate: Annotated[str, typer.Option("--rate", metavar="η", help="Events a unit of time.")] = "1",
     picture: Annotated[str | None,
                        typer.Option("--picture", metavar="FILE", help="Draw the graphs, as .svg or .png.")] = None
-) -> Said:
+) -> Reply:
     """Many windows over one stream: what sharing and factor windows save."""
     from forebay import coverage
     from optimizer.coverage import spec as sets
@@ -221,43 +221,43 @@ def windows(
     document = sets.described(sets.parse(spec), function, sets.rate(rate))
     if picture is not None:
         coverage.picture(document, picture)
-    return Said(document, coverage.described(document))
+    return Reply(document, coverage.described(document))
 
 
-def stats(call: CommonOptions) -> Said:
+def stats(call: CommonOptions) -> Reply:
     """What is known of each stream and join."""
     document = show.stats(opened(call).stats())
-    return Said(document, text.stats(document))
+    return Reply(document, text.stats(document))
 
 
-def track(call: CommonOptions) -> Said:
+def track(call: CommonOptions) -> Reply:
     """Write what the ledger says into MLflow, once."""
     document = opened(call).track()
-    return Said(document, text.tracked(document))
+    return Reply(document, text.tracked(document))
 
 
-def verify(call: CommonOptions, name: Annotated[str | None, typer.Argument(metavar="NAME")] = None) -> Said:
+def verify(call: CommonOptions, name: Annotated[str | None, typer.Argument(metavar="NAME")] = None) -> Reply:
     """Recompute answers by plain SQL over the raw rows; compare."""
     document = show.verified(opened(call).verify(name, "jvm" if call.engine == "jvm" else "duckdb"))
-    return Said(document, text.verified(document),
-                1 if any(q["differences"] for q in document["queries"].values()) else 0)
+    differs = any(query["differences"] for query in document["queries"].values())
+    return Reply(document, text.verified(document), 1 if differs else 0)
 
 
 def release(call: CommonOptions, boundary: Annotated[str, typer.Argument(metavar="T")],
-            reason: Annotated[str, typer.Option("--reason", help="Why; the ledger keeps it.")]) -> Said:
+            reason: Annotated[str, typer.Option("--reason", help="Why; the ledger keeps it.")]) -> Reply:
     """Let a boundary pass that a critical expectation stopped."""
     at = show.micros(boundary, "T")
     document = show.released(opened(call).release(at, reason))
-    return Said(document, text.released(document))
+    return Reply(document, text.released(document))
 
 
 def expectations(
     call: CommonOptions,
     docs: Annotated[bool, typer.Option("--docs", help="Make the data docs, pages to read without a network.")] = False
-) -> Said:
+) -> Reply:
     """What is expected of streams and answers, and where it is held."""
     document = opened(call).expectations(docs)
-    return Said(document, text.expectations(document))
+    return Reply(document, text.expectations(document))
 
 
 def doctor(
@@ -265,71 +265,72 @@ def doctor(
         str | None,
         typer.Option("--rebuild", metavar="NAME",
                      help="Make a query's state and damaged answers anew from the stream tables.")] = None
-) -> Said:
+) -> Reply:
     """Java, jars, versions, disk, locks, tables: what is well."""
     from jobs.commands.doctor import facts
     from jobs.commands.doctor_tables import tables
     from jobs.pipeline.config import FILE, load
 
     if rebuild is not None:
-        done = opened(call).rebuild(rebuild)
+        repaired = opened(call).rebuild(rebuild)
         document = {
             "query": rebuild,
-            "rebuilt": done.anything,
-            "state": done.state,
-            "tables": list(done.tables),
-            "boundaries": done.boundaries
+            "rebuilt": repaired.anything,
+            "state": repaired.state,
+            "tables": list(repaired.tables),
+            "boundaries": repaired.boundaries
         }
-        return Said(document, lambda out: text.line(out, text.rebuilt(document)))
+        return Reply(document, lambda out: text.line(out, text.rebuilt(document)))
     here = os.path.exists(os.path.join(call.folder, FILE)) or call.folder != "."
-    found = facts(load(call.folder) if here else None, tables)
-    document = {"facts": [{"name": f.name, "ok": f.ok, "value": f.value, "fix": f.fix} for f in found]}
-    return Said(document, text.facts(found), 0 if all(f.ok for f in found) else 1)
+    surroundings = facts(load(call.folder) if here else None, tables)
+    document = {"facts": [{"name": f.name, "ok": f.ok, "value": f.value, "fix": f.fix} for f in surroundings]}
+    return Reply(document, text.facts(surroundings), 0 if all(f.ok for f in surroundings) else 1)
 
 
 def init(
     folder: Annotated[str, typer.Argument(metavar="DIR")],
     example: Annotated[str,
-                       typer.Option("--example", metavar="NAME", help="shop, minimal or sensors.")] = "shop") -> Said:
+                       typer.Option("--example", metavar="NAME", help="shop, minimal or sensors.")] = "shop") -> Reply:
     """A new pipeline folder that runs."""
     from forebay.examples import copy
 
     document = copy(example, folder)
-    return Said(document, lambda out: text.line(out, document["message"]))
+    return Reply(document, lambda out: text.line(out, document["message"]))
 
 
 def demo(call: CommonOptions,
-         folder: Annotated[str, typer.Argument(metavar="DIR", help="Made anew each time.")] = "demo") -> Said:
+         folder: Annotated[str, typer.Argument(metavar="DIR", help="Made anew each time.")] = "demo") -> Reply:
     """Two streams, exact answers, a crash survived, verify."""
     from forebay.demo import play
 
-    return Said(play(folder, sys.stderr) if call.json else {}, lambda out: play(folder, out))
+    return Reply(play(folder, sys.stderr) if call.json else {}, lambda out: play(folder, out))
 
 
 def calibrate(
     call: CommonOptions,
     spark: Annotated[bool, typer.Option("--spark/--no-spark", help="Also what only Spark does: a minute more.")] = True
-) -> Said:
+) -> Reply:
     """Measure what work costs on this machine, for the prices of plans."""
     from jobs.calibrate.machine import calibrate as measure
     from jobs.calibrate.machine import path
     from jobs.engine.tasks import Tasks
 
     tasks = Tasks(os.environ.get("FOREBAY_MASTER", "local[*]"))
-    made = measure(lambda said: print(said, file=sys.stderr), tasks if spark and not tasks.inline else None)
+    with_spark = spark and not tasks.inline
+    calibration = measure(lambda message: print(message, file=sys.stderr), tasks if with_spark else None)
     tasks.stop()
-    return Said({
-        **made.document(), "file": str(path())
-    }, lambda out: text.line(out, f"{made.coefficients.measurements} batches measured; kept in {path()}"))
+    return Reply({
+        **calibration.document(), "file": str(path())
+    }, lambda out: text.line(out, f"{calibration.coefficients.measurements} batches measured; kept in {path()}"))
 
 
 def bench(call: CommonOptions, names: Annotated[list[str] | None, typer.Argument(metavar="NAME…")] = None,
-          quick: Annotated[bool, typer.Option("--quick", help="Smaller and fewer.")] = False) -> Said:
+          quick: Annotated[bool, typer.Option("--quick", help="Smaller and fewer.")] = False) -> Reply:
     """The comparisons with other systems; `list` shows them."""
     from jobs.papers import bench as benches  # type: ignore[attr-defined]
 
     document: dict[str, Any] = benches.document(list(names or ("list",)), quick)
-    return Said(document, lambda out: text.line(out, document["text"]))
+    return Reply(document, lambda out: text.line(out, document["text"]))
 
 
 def experiment(
@@ -339,7 +340,7 @@ def experiment(
                       typer.Option("--events", min=10_000, help="How many, where an experiment says.")] = None,
     pictures: Annotated[str | None,
                         typer.Option("--pictures", metavar="DIR", help="Write a page and an SVG of each there.")] = None
-) -> Said:
+) -> Reply:
     """The papers' figures and tables.
 
     `list` shows them, `all` runs them. What is interrupted goes on at its last finished point.
@@ -347,7 +348,7 @@ def experiment(
     from jobs.papers import experiments
 
     document = experiments.document(list(names or ("list",)), quick, pictures, events=events)
-    return Said(document, lambda out: text.line(out, document["text"]))
+    return Reply(document, lambda out: text.line(out, document["text"]))
 
 
 def _register() -> None:

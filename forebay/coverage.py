@@ -28,8 +28,8 @@ def described(document: Mapping[str, Any]) -> Text:
         for name in TITLES:
             if name == "original" or document["graphs"][name] != document["graphs"]["original"]:
                 line(out, f"\n{TITLES[name]}\n" + "\n".join(tree(document["graphs"][name])))
-        for said in _remarks(document):
-            line(out, "\n" + said)
+        for remark in _remarks(document):
+            line(out, "\n" + remark)
     return text
 
 

@@ -42,8 +42,8 @@ class Stage:
     out: TextIO
     bar: Any
 
-    def tell(self, said: str = "") -> None:
-        self.show(lambda out: text.line(out, said))
+    def tell(self, message: str = "") -> None:
+        self.show(lambda out: text.line(out, message))
 
     def show(self, write: text.Text) -> None:
         """The bar steps aside: it and the text may be on one terminal."""
@@ -69,13 +69,13 @@ def play(folder: str, out: TextIO, scale: DemoSize = DemoSize()) -> dict[str, An
         pipe = forebay.open(folder)
         try:
             airflow.start()
-            said = _played(stage, pipe, airflow, scale)
+            figures = _played(stage, pipe, airflow, scale)
         finally:
             airflow.stop()
             pipe.close()
     seconds = time.perf_counter() - started
     stage.tell(closing(folder, seconds))
-    return {"folder": os.path.abspath(folder), "seconds": round(seconds, 1), **said}
+    return {"folder": os.path.abspath(folder), "seconds": round(seconds, 1), **figures}
 
 
 def prepare(folder: str) -> None:
@@ -104,16 +104,16 @@ def _played(stage: Stage, pipe: Pipeline, airflow: Scheduler, scale: DemoSize) -
         began = time.perf_counter()
         if step == CRASH:
             killed = crash(stage, pipe, airflow)
-        said = airflow.run(DAG, {"flush": step == STEPS - 1})
+        report = airflow.run(DAG, {"flush": step == STEPS - 1})
         if step == CRASH:
             stage.tell(
-                f"      the next run did boundary {said['batches']['ran'][0]['boundary']} again from that intent, "
+                f"      the next run did boundary {report['batches']['ran'][0]['boundary']} again from that intent, "
                 "once, and went on"
             )
-        _row(stage, step, pipe, said["batches"], time.perf_counter() - began)
+        _row(stage, step, pipe, report["batches"], time.perf_counter() - began)
         if step == CRASH - 2:
             airflow.stand_by()
-        ran += said["batches"]["boundaries"]
+        ran += report["batches"]["boundaries"]
     stage.advance("the answers")
     _answers(stage, pipe)
     _decisions(stage, pipe)
@@ -168,10 +168,10 @@ def _answers(stage: Stage, pipe: Pipeline) -> None:
 def _decisions(stage: Stage, pipe: Pipeline) -> None:
     """Each query's first plan, and each change of it."""
     stage.tell("\nWhat was decided, and why:\n")
-    made = [(d["query"], n) for d in pipe.queries() for n in pipe.plans(d["query"])["decisions"]]
-    first = {name: n for name, n in reversed(made)}
+    decisions = [(d["query"], n) for d in pipe.queries() for n in pipe.plans(d["query"])["decisions"]]
+    first = {name: n for name, n in reversed(decisions)}
     shown = [(name, show.iso(n["boundary"]), n["plan"], n["reason"])
-             for name, n in made
+             for name, n in decisions
              if n["switched_from"] or n is first[name]]
     stage.show(lambda out: text.table(out, ("query", "from", "plan", "why"), shown))
 

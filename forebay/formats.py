@@ -4,7 +4,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -19,44 +19,44 @@ if TYPE_CHECKING:
 SPECIAL = re.compile(r'[",\r\n]|^$|^\s|\s$')
 
 
-def writer(name: str, found: pa.RecordBatchReader, form: str, output: str | None) -> Callable[[TextIO], None]:
+def writer(name: str, batches: pa.RecordBatchReader, form: str, output: str | None) -> Callable[[TextIO], None]:
     """What writes the answer, a batch of rows at a time: to the stream it gets, or to `output`."""
     if form == "parquet":
-        return lambda out: _parquet(found, out, output)
+        return lambda out: _parquet(batches, out, output)
     write: Callable[[TextIO], None] = {
-        "table": text.result(found),
-        "csv": lambda out: _csv(found, out),
-        "json": lambda out: as_json(name, found, out)
+        "table": text.result(batches),
+        "csv": lambda out: _csv(batches, out),
+        "json": lambda out: as_json(name, batches, out)
     }[form]
     return write if output is None else lambda _: _to_file(write, output)
 
 
-def _csv(found: pa.RecordBatchReader, out: TextIO) -> None:
+def _csv(batches: pa.RecordBatchReader, out: TextIO) -> None:
     """NULL is an empty field, an empty text is "" in quotes."""
-    out.write(",".join(map(_field, found.schema.names)) + "\n")
-    for batch in found:
-        fields = [_fields(show.column_values(column)) for column in batch.columns]
+    out.write(",".join(map(_field, batches.schema.names)) + "\n")
+    for batch in batches:
+        fields = []
+        for column in batch.columns:
+            values = show.column_values(column)
+            are_numbers = all(value.__class__ in (int, float) for value in values)
+            fields.append(list(map(str if are_numbers else _field, values)))
         out.writelines(f"{','.join(row)}\n" for row in zip(*fields))
-
-
-def _fields(values: Sequence[Any]) -> list[str]:
-    return list(map(str, values)) if all(v.__class__ in (int, float) for v in values) else list(map(_field, values))
 
 
 def _field(value: Any) -> str:
     if value is None:
         return ""
-    said = ("true" if value else "false") if isinstance(value, bool) else str(value)
-    return '"' + said.replace('"', '""') + '"' if SPECIAL.search(said) else said
+    written = ("true" if value else "false") if isinstance(value, bool) else str(value)
+    return '"' + written.replace('"', '""') + '"' if SPECIAL.search(written) else written
 
 
-def as_json(name: str, found: pa.RecordBatchReader, out: TextIO) -> None:
+def as_json(name: str, batches: pa.RecordBatchReader, out: TextIO) -> None:
     """One document, {"query": …, "columns": […], "rows": [[…], …]}, written as its rows come."""
     encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
-    head = encoder.encode({"query": name, "columns": found.schema.names})
+    head = encoder.encode({"query": name, "columns": batches.schema.names})
     out.write(f'{head[:-1]}, "rows": [')
     separator = ""
-    for batch in found:
+    for batch in batches:
         rows = encoder.encode(list(zip(*(show.column_values(column) for column in batch.columns))))
         if batch.num_rows:
             out.write(separator + rows[1:-1])
@@ -64,15 +64,15 @@ def as_json(name: str, found: pa.RecordBatchReader, out: TextIO) -> None:
     out.write("]}\n")
 
 
-def _parquet(found: pa.RecordBatchReader, out: TextIO, output: str | None) -> None:
+def _parquet(batches: pa.RecordBatchReader, out: TextIO, output: str | None) -> None:
     import pyarrow.parquet as pq
 
     if output is None and out.isatty():
         raise ForebayError("bad-usage", "Parquet is not for a terminal", hint="name a file with -o, or pipe it")
     # stdout stays open: whoever called flushes it
     with _opened(output) if output else nullcontext(out.buffer) as sink:
-        with pq.ParquetWriter(_Open(sink), found.schema) as file:
-            for batch in found:
+        with pq.ParquetWriter(_Open(sink), batches.schema) as file:
+            for batch in batches:
                 file.write_batch(batch)
         sink.flush()
 
@@ -127,7 +127,7 @@ def _opened(path: str, mode: str = "wb") -> Iterator[Any]:
 def document(path: Path) -> dict[str, Any]:
     """A JSON file that a person wrote."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ForebayError("no-file", f"{path} cannot be read: {error.strerror}",
                            hint="give the path of a JSON file") from error
@@ -135,6 +135,6 @@ def document(path: Path) -> dict[str, Any]:
         line, column = getattr(error, "lineno", None), getattr(error, "colno", None)
         raise ForebayError("bad-json", f"{path} is not JSON: {error}", line, column,
                            "write it as {\"streams\": {\"s1\": {\"rate\": 300}}}") from error
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise ForebayError("bad-json", f"{path} holds no object", hint="write {\"streams\": {\"s1\": {\"rate\": 300}}}")
-    return found
+    return content

@@ -33,7 +33,7 @@ class Engine(str, Enum):
 
 @dataclass(frozen=True)
 class CommonOptions:
-    """What was asked of every command alike."""
+    """The options that every command takes: `CommonOptions("traffic", json=True)`."""
 
     folder: str = "."
     json: bool = False
@@ -41,9 +41,11 @@ class CommonOptions:
 
 
 @dataclass(frozen=True)
-class Said:
-    """What a command says: a document for --json, and how to show it to people; `code` is the exit code. `streamed`
-    writes a document that is too large to be one value."""
+class Reply:
+    """What a command replies: a document for --json, and how to show it to people; `code` is the exit code.
+
+    `streamed` writes a document that is too large to be one value.
+    """
 
     document: dict[str, Any]
     text: Callable[[TextIO], object]
@@ -59,12 +61,12 @@ Where = Annotated[Engine | None, typer.Option("--engine", help="Force where the 
 SHARED: dict[str, Any] = {"pipeline": Folder, "as_json": Json, "engine": Where}
 
 
-def shared(function: Callable[..., Said | None], engine: bool = False) -> Callable[..., int | None]:
+def shared(function: Callable[..., Reply | None], engine: bool = False) -> Callable[..., int | None]:
     """The command with the shared options after its own.
 
     They may as well stand before its name. A first parameter `call` gets them all.
     """
-    own = inspect.signature(function, eval_str=True)
+    signature = inspect.signature(function, eval_str=True)
     added = [
         inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=a)
         for n, a in SHARED.items()
@@ -73,59 +75,61 @@ def shared(function: Callable[..., Said | None], engine: bool = False) -> Callab
 
     @functools.wraps(function)
     def outer(ctx: typer.Context, **given: Any) -> int | None:
-        asked: dict[str, Any] = ctx.ensure_object(dict)
-        asked.update({n: v for n in SHARED if (v := given.pop(n, None))})
-        if not engine and asked.get("engine") and function.__name__ != "entry":
+        options: dict[str, Any] = ctx.ensure_object(dict)
+        options.update({n: v for n in SHARED if (v := given.pop(n, None))})
+        if not engine and options.get("engine") and function.__name__ != "entry":
             raise ForebayError("bad-usage", f"{ctx.command_path} takes no --engine", hint="run, verify and explain do")
-        if "call" in own.parameters:
-            given["call"] = call(asked)
+        if "call" in signature.parameters:
+            given["call"] = call(options)
         with contextlib.redirect_stdout(sys.stderr):
-            said = function(**given)
-        return None if said is None else _tell(said, asked)
+            result = function(**given)
+        return None if result is None else _write(result, options)
 
-    parameters = [p for p in own.parameters.values() if p.name != "call"]
+    parameters = [p for p in signature.parameters.values() if p.name != "call"]
     context = inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
     every = [context, *(p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters), *added]
     setattr(outer, "__signature__", inspect.Signature(every))
     return outer
 
 
-def call(asked: dict[str, Any]) -> CommonOptions:
-    engine = asked.get("engine")
+def call(options: dict[str, Any]) -> CommonOptions:
+    engine = options.get("engine")
     return CommonOptions(
-        asked.get("pipeline") or os.environ.get("FOREBAY_PIPELINE") or ".", bool(asked.get("as_json")),
+        options.get("pipeline") or os.environ.get("FOREBAY_PIPELINE") or ".", bool(options.get("as_json")),
         engine.value if engine else None)
 
 
-def _tell(said: Said, asked: dict[str, Any]) -> int:
-    out: TextIO = asked["out"]
+def _write(result: Reply, options: dict[str, Any]) -> int:
+    out: TextIO = options["out"]
     with disk.writing("the answer"):
-        if asked.get("as_json") and said.streamed is not None:
-            said.streamed(out)
-        elif asked.get("as_json"):
-            out.write(json.dumps(said.document, ensure_ascii=False, allow_nan=False) + "\n")
+        if options.get("as_json") and result.streamed is not None:
+            result.streamed(out)
+        elif options.get("as_json"):
+            out.write(json.dumps(result.document, ensure_ascii=False, allow_nan=False) + "\n")
         else:
-            said.text(out)
+            result.text(out)
         out.flush()
-    return said.code
+    return result.code
 
 
 def perform(app: typer.Typer, arguments: Sequence[str]) -> int:
     """Runs a command line; every way out is an exit code and, with --json, one document."""
-    asked: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     as_json = "--json" in arguments
     with apart() as out:
-        asked["out"] = out
+        options["out"] = out
         try:
-            code = app(list(arguments), prog_name="forebay", standalone_mode=False, obj=asked)
+            code = app(list(arguments), prog_name="forebay", standalone_mode=False, obj=options)
             out.flush()
             return int(code or 0)
         except BrokenPipeError:
-            return _quiet(out)
+            # The reader had enough, as `head` does: no failure of ours.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), out.fileno())
+            return 0
         except KeyboardInterrupt:
             return INTERRUPTED
         except Exception as error:
-            return _report(_known(error, asked), out if as_json else None)
+            return _report(_refusal(error, options), out if as_json else None)
 
 
 def _report(error: ForebayError, out: TextIO | None) -> int:
@@ -139,7 +143,7 @@ def _report(error: ForebayError, out: TextIO | None) -> int:
     return error.exit_code
 
 
-def _known(error: Exception, asked: dict[str, Any]) -> ForebayError:
+def _refusal(error: Exception, options: dict[str, Any]) -> ForebayError:
     """Any exception as one that tells what happened and what to do."""
     if isinstance(error, ForebayError):
         return error
@@ -148,9 +152,9 @@ def _known(error: Exception, asked: dict[str, Any]) -> ForebayError:
     if type(error).__name__ == "Conflict":
         message = f"another runner committed to this pipeline meanwhile: {error}"
         return ForebayError("conflict", message, hint="nothing is lost or counted twice; run again", exit_code=3)
-    folder = call(asked).folder
-    if told := disk.explained(error, next(iter(_ledger(folder)), "a file")):
-        return told
+    folder = call(options).folder
+    if explanation := disk.explained(error, next(iter(_ledger(folder)), "a file")):
+        return explanation
     place = crash(error, folder)
     message = f"{type(error).__name__}: {(str(error).strip() or 'no message').splitlines()[0][:300]}"
     return failed("unexpected-error", message, f"the traceback is {place}; `forebay doctor` checks the surroundings")
@@ -196,20 +200,14 @@ def _ledger(folder: str) -> list[str]:
 def apart() -> Iterator[TextIO]:
     """Keeps stdout for the answer: what libraries, the JVM and child processes write to descriptor 1 goes to stderr."""
     sys.stdout.flush()
-    kept, before = os.dup(1), sys.stdout
+    original, before = os.dup(1), sys.stdout
     os.dup2(2, 1)
-    sys.stdout = out = os.fdopen(os.dup(kept), "w", encoding="utf-8", errors="surrogateescape", newline="")
+    sys.stdout = out = os.fdopen(os.dup(original), "w", encoding="utf-8", errors="surrogateescape", newline="")
     try:
         yield out
     finally:
         sys.stdout = before
         with contextlib.suppress(OSError):      # the reader is gone, or there is no room: told already
             out.close()
-        os.dup2(kept, 1)
-        os.close(kept)
-
-
-def _quiet(out: TextIO) -> int:
-    """The reader had enough, as `head` does: no failure of ours."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), out.fileno())
-    return 0
+        os.dup2(original, 1)
+        os.close(original)

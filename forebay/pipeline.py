@@ -148,7 +148,7 @@ def _instant(given: Any, name: str) -> Any:
     return show.micros(given.isoformat() if hasattr(given, "isoformat") else str(given), name)
 
 
-def _frame(found: pa.Table) -> Any:
+def _frame(answer: pa.Table) -> Any:
     """Whole numbers stay whole: pandas would make floats of those beside a NULL, and round them."""
     import pandas as pd
     import pyarrow as pa
@@ -156,9 +156,9 @@ def _frame(found: pa.Table) -> Any:
     exact = {
         getattr(pa, name)(): getattr(pd, f"{name.capitalize()}Dtype")() for name in ("int8", "int16", "int32", "int64")
     }
-    frame = found.to_pandas()
-    for name in (f.name for f in found.schema if f.type in exact and found[f.name].null_count):
-        frame[name] = found[name].to_pandas(types_mapper=exact.get)
+    frame = answer.to_pandas()
+    for name in (f.name for f in answer.schema if f.type in exact and answer[f.name].null_count):
+        frame[name] = answer[name].to_pandas(types_mapper=exact.get)
     return frame
 
 

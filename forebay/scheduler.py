@@ -75,11 +75,11 @@ class Scheduler:
         answer = self._process.stdout.readline()
         if not answer:
             raise self._ended()
-        said: dict[str, Any] = json.loads(answer)
-        if said.get("state") != "success":
-            raise failed("dag-failed", f"{dag}: {said.get('refused') or said['tasks']}",
+        report: dict[str, Any] = json.loads(answer)
+        if report.get("state") != "success":
+            raise failed("dag-failed", f"{dag}: {report.get('refused') or report['tasks']}",
                          f"its log is {self.home / 'scheduler.log'}")
-        return dict(said["said"])
+        return dict(report["said"])
 
     def _ended(self) -> Exception:
         assert self._process is not None

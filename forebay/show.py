@@ -38,27 +38,28 @@ def micros(text: str, option: str) -> int:
                            hint="write it as 2013-01-02T00:00:00Z (ISO 8601; no zone means UTC)") from None
 
 
-def value(found: Any) -> Any:
+def value(raw: Any) -> Any:
     """A value of a result as JSON holds it."""
-    if found is None or isinstance(found, (bool, int, str)):
-        return found
-    if isinstance(found, float):
-        return found if math.isfinite(found) else "NaN" if math.isnan(
-            found) else "Infinity" if found > 0 else "-Infinity"
-    if isinstance(found, Decimal):
-        return f"{found:f}"
-    if isinstance(found, datetime):
-        return iso(optimizer.time.micros(found))
-    if isinstance(found, (date, time)):
-        return found.isoformat()
-    return base64.b64encode(found).decode() if isinstance(found, bytes) else str(found)
+    if raw is None or isinstance(raw, (bool, int, str)):
+        return raw
+    if isinstance(raw, float):
+        if math.isnan(raw):
+            return "NaN"
+        return raw if math.isfinite(raw) else "Infinity" if raw > 0 else "-Infinity"
+    if isinstance(raw, Decimal):
+        return f"{raw:f}"
+    if isinstance(raw, datetime):
+        return iso(optimizer.time.micros(raw))
+    if isinstance(raw, (date, time)):
+        return raw.isoformat()
+    return base64.b64encode(raw).decode() if isinstance(raw, bytes) else str(raw)
 
 
-def rows(found: pa.Table | pa.RecordBatchReader) -> Iterator[list[Any]]:
+def rows(answer: pa.Table | pa.RecordBatchReader) -> Iterator[list[Any]]:
     """Row by row, a batch in memory at a time."""
     import pyarrow as pa
 
-    for batch in found.to_batches() if isinstance(found, pa.Table) else found:
+    for batch in answer.to_batches() if isinstance(answer, pa.Table) else answer:
         yield from map(list, zip(*(column_values(column) for column in batch.columns)))
 
 
@@ -108,22 +109,15 @@ def explained(document: Mapping[str, Any]) -> Document:
 
 
 def stats(document: Mapping[str, Any]) -> Document:
-    return {
-        part: {
-            n: {
-                **said, "from": iso(said["from"])
-            } for n, said in each.items()
-        } for part, each in document.items()
-    }
+    shown: dict[str, Any] = {}
+    for part, entries in document.items():
+        shown[part] = {name: {**entry, "from": iso(entry["from"])} for name, entry in entries.items()}
+    return shown
 
 
 def verified(document: Mapping[str, Any]) -> Document:
-    return {
-        "queries": {
-            n: {
-                **q, "differences": [{
-                    **d, "boundary": iso(d["boundary"])
-                } for d in q["differences"]]
-            } for n, q in document["queries"].items()
-        }
-    }
+    queries: dict[str, Any] = {}
+    for name, query in document["queries"].items():
+        differences = [{**entry, "boundary": iso(entry["boundary"])} for entry in query["differences"]]
+        queries[name] = {**query, "differences": differences}
+    return {"queries": queries}

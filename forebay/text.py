@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TextIO
 
 from forebay import show
@@ -35,20 +36,20 @@ def table(out: TextIO, names: Sequence[str], rows: Iterable[Sequence[Any]],
     from rich import box
     from rich.table import Table
 
-    made = Table(box=box.SIMPLE_HEAD if out.isatty() else None, pad_edge=False, show_edge=False, header_style="bold")
+    layout = Table(box=box.SIMPLE_HEAD if out.isatty() else None, pad_edge=False, show_edge=False, header_style="bold")
     for i, name in enumerate(names):
-        made.add_column(_clean(name), justify="right" if right and right[i] else "left", overflow="fold")
+        layout.add_column(_clean(name), justify="right" if right and right[i] else "left", overflow="fold")
     for row in rows:
-        made.add_row(*map(_cell, row))
-    console(out).print(made)
+        layout.add_row(*map(_cell, row))
+    console(out).print(layout)
 
 
 def _cell(value: Any) -> str:
     return "NULL" if value is None else _clean(str(value).lower() if isinstance(value, bool) else str(value))
 
 
-def line(out: TextIO, said: str) -> None:
-    console(out).print(said)
+def line(out: TextIO, text: str) -> None:
+    console(out).print(text)
 
 
 def rebuilt(document: Mapping[str, Any]) -> str:
@@ -62,16 +63,17 @@ def rebuilt(document: Mapping[str, Any]) -> str:
     return "; ".join(parts) or f"{name} has no state that could be made anew, and its answers are sound"
 
 
-def _clean(said: str) -> str:
+def _clean(value: str) -> str:
     """Control characters of a value must not steer the terminal."""
-    return said if said.isprintable() else "".join(
-        c if c.isprintable() else c.encode("unicode_escape").decode() for c in said)
+    return value if value.isprintable() else "".join(
+        c if c.isprintable() else c.encode("unicode_escape").decode() for c in value)
 
 
 def ingested(document: Mapping[str, Any]) -> Text:
     def text(out: TextIO) -> None:
         counts = ("files", "rows", "late", "quarantined")
-        table(out, ("stream", *counts), [(n, *(s[c] for c in counts)) for n, s in document["streams"].items()],
+        get_counts = itemgetter(*counts)
+        table(out, ("stream", *counts), [(name, *get_counts(s)) for name, s in document["streams"].items()],
               (False, True, True, True, True))
         for r in document["refused"]:
             line(out, f"refused whole: {_clean(r['path'])}: {_clean(r['reason'])}")
@@ -88,45 +90,47 @@ def ran(document: Mapping[str, Any]) -> Text:
         entries = document["ran"]
         if len(entries) > SHOWN:
             line(out, f"… and {len(entries) - SHOWN} boundaries before these")
-        if entries:
-            table(out, ("boundary", "seconds", "new rows", "plans"), [_boundary(e) for e in entries[-SHOWN:]],
-                  (False, True, False, False))
+        rows = []
+        for e in entries[-SHOWN:]:
+            new_rows = ", ".join(f"{count:,} {stream}" for stream, count in e["rows"].items())
+            plans_ = ", ".join(f"{name}: {plan}" for name, plan in e["plans"].items())
+            rows.append((e["boundary"], f"{e['seconds']:.2f}", new_rows or "none", plans_))
+        if rows:
+            table(out, ("boundary", "seconds", "new rows", "plans"), rows, (False, True, False, False))
         for e in entries:
             for name, message in e.get("failed", {}).items():
                 line(out, f"query {name} failed at {e['boundary']}: {_clean(message)}")
-        unexpected = [f"at {e['boundary']}: {said}" for e in entries for said in e.get("unexpected", ())]
-        for said in unexpected[-SHOWN:]:
-            line(out, _clean(said))
+        unexpected = [f"at {e['boundary']}: {finding}" for e in entries for finding in e.get("unexpected", ())]
+        for message in unexpected[-SHOWN:]:
+            line(out, _clean(message))
         line(out, _closing(document))
     return text
 
 
-def _boundary(entry: Mapping[str, Any]) -> tuple[str, str, str, str]:
-    rows, plans = ", ".join(f"{n:,} {s}" for s, n in entry["rows"].items()), ", ".join(
-        f"{q}: {p}" for q, p in entry["plans"].items())
-    return entry["boundary"], f"{entry['seconds']:.2f}", rows or "none", plans
-
-
 def _closing(document: Mapping[str, Any]) -> str:
     count = len(document["ran"])
-    done = f"{count} {'boundary' if count == 1 else 'boundaries'} ran" if count else "nothing to run"
+    ran_so_far = f"{count} {'boundary' if count == 1 else 'boundaries'} ran" if count else "nothing to run"
     if document["next"] is None:
-        return f"{done}; there is no row yet, or no query (put one into queries/, then `forebay ingest`)"
+        return f"{ran_so_far}; there is no row yet, or no query (put one into queries/, then `forebay ingest`)"
     lacking = document["without_version"]
     waiting = [name for name in document["waiting_for"] if name not in lacking]
-    held = [f"newer rows of {' and '.join(waiting)} (`--flush` treats the input as ended)"] if waiting else []
-    held += [f"a first version of {' and '.join(lacking)}: see that the source is there, then `forebay ingest`"
-             ] if lacking else []
-    return f"{done}; next is {document['next']}" + (f", which waits for {', and for '.join(held)}" if held else "")
+    reasons = []
+    if waiting:
+        reasons.append(f"newer rows of {' and '.join(waiting)} (`--flush` treats the input as ended)")
+    if lacking:
+        reasons.append(f"a first version of {' and '.join(lacking)}: see that the source is there, then "
+                       "`forebay ingest`")
+    waits = f", which waits for {', and for '.join(reasons)}" if reasons else ""
+    return f"{ran_so_far}; next is {document['next']}{waits}"
 
 
-def _weighed(told: Mapping[str, float]) -> str:
+def _weighed(prices: Mapping[str, float]) -> str:
     """Prices of a group, and the paper's equation (2) beside them where it was counted."""
     tuples = ""
-    if "paper_apart" in told:
-        tuples = f"; equation (2) says {told['paper_together']:,.0f} and {told['paper_apart']:,.0f} tuples"
-    tasks = f" on {told['parts']:.0f} tasks" if told.get("parts") else ""
-    return (f"a boundary takes{tasks} {told['together_s']:.2f} s together and {told['apart_s']:.2f} s apart, as "
+    if "paper_apart" in prices:
+        tuples = f"; equation (2) says {prices['paper_together']:,.0f} and {prices['paper_apart']:,.0f} tuples"
+    tasks = f" on {prices['parts']:.0f} tasks" if prices.get("parts") else ""
+    return (f"a boundary takes{tasks} {prices['together_s']:.2f} s together and {prices['apart_s']:.2f} s apart, as "
             f"priced{tuples}")
 
 
@@ -136,10 +140,11 @@ SPLIT = {
 }
 
 
-def _way(told: Mapping[str, Any]) -> str:
-    by = f"the files of {told['divided']}" if told[
-        "divided"] else "by key" if told["exchange"] == "partition" else "by files"
-    return f"{SPLIT[told['split']]}; tasks divide {by}"
+def _way(way: Mapping[str, Any]) -> str:
+    by = "by key" if way["exchange"] == "partition" else "by files"
+    if way["divided"]:
+        by = f"the files of {way['divided']}"
+    return f"{SPLIT[way['split']]}; tasks divide {by}"
 
 
 def query(document: Mapping[str, Any]) -> Text:
@@ -183,23 +188,23 @@ def queries(documents: Sequence[Mapping[str, Any]]) -> Text:
     return text
 
 
-def result(found: pa.Table | pa.RecordBatchReader) -> Text:
+def result(answer: pa.Table | pa.RecordBatchReader) -> Text:
     """The first PAGE rows as a table, the others below it in columns of the same width."""
     import pyarrow as pa
 
     def text(out: TextIO) -> None:
-        rows = show.rows(found)
+        rows = show.rows(answer)
         page = list(islice(rows, PAGE))
         if not page:
-            return line(out, f"no rows ({', '.join(found.schema.names)})")
+            return line(out, f"no rows ({', '.join(answer.schema.names)})")
         numbers = [
             pa.types.is_integer(f.type) or pa.types.is_floating(f.type) or pa.types.is_decimal(f.type)
-            for f in found.schema
+            for f in answer.schema
         ]
-        table(out, found.schema.names, page, numbers)
-        widths = [
-            max(len(_clean(name)), *(len(_cell(row[i])) for row in page)) for i, name in enumerate(found.schema.names)
-        ]
+        table(out, answer.schema.names, page, numbers)
+        widths = []
+        for name, column in zip(answer.schema.names, zip(*page)):
+            widths.append(max(len(_clean(name)), *(len(_cell(cell)) for cell in column)))
         between = "   " if out.isatty() else "  "
         for row in rows:
             cells = [_cell(v).rjust(w) if right else _cell(v).ljust(w) for v, w, right in zip(row, widths, numbers)]
@@ -211,17 +216,17 @@ def explained(document: Mapping[str, Any]) -> Text:
     def text(out: TextIO) -> None:
         line(out, f"{document['chosen']}: {document['why']}\n")
         line(out, str(document["tree"]).rstrip() + "\n")
-        known = [(k, n) for k, n in FIGURES.items() if any(c.get(k) is not None for c in document["candidates"])]
-        rows = [_candidate(c, document["chosen"], [k for k, _ in known]) for c in document["candidates"]]
-        table(out, ("plan", *(n for _, n in known), "why not"), rows, (False, *(True for _ in known), False))
+        candidates = document["candidates"]
+        figures = [key for key in FIGURES if any(candidate.get(key) is not None for candidate in candidates)]
+        rows = []
+        for candidate in candidates:
+            name = f"{candidate['plan']}{' ←' if candidate['plan'] == document['chosen'] else ''}"
+            rows.append((name, *(_short(candidate.get(key)) for key in figures), candidate.get("refused") or ""))
+        names = [FIGURES[key] for key in figures]
+        table(out, ("plan", *names, "why not"), rows, (False, *(True,) * len(names), False))
         for statement in document["sql"]:
             line(out, f"\n{str(statement).strip()};")
     return text
-
-
-def _candidate(found: Mapping[str, Any], chosen: str, figures: Sequence[str]) -> tuple[str, ...]:
-    said = [_short(found.get(k)) for k in figures]
-    return (f"{found['plan']}{' ←' if found['plan'] == chosen else ''}", *said, found.get("refused") or "")
 
 
 def _short(number: float | None) -> str:
@@ -249,17 +254,19 @@ def _spans(decisions: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, int, s
             part = decisions[start:i]
             count = sum(d["boundaries"] for d in part)
             predicted, measured = part[-1]["predicted_s"], sum(d["measured_s"] * d["boundaries"] for d in part) / count
-            yield part[0]["boundary"], count, part[0][
-                "plan"], "–" if predicted is None else f"{predicted:.3f}", f"{measured:.3f}", part[0]["reason"]
+            shown = "–" if predicted is None else f"{predicted:.3f}"
+            yield part[0]["boundary"], count, part[0]["plan"], shown, f"{measured:.3f}", part[0]["reason"]
             start = i
 
 
 def stats(document: Mapping[str, Any]) -> Text:
     """`document` as show.stats makes it."""
     def text(out: TextIO) -> None:
-        streams = [(n, *(_amount(s[k])
-                         for k in ("rate", "rows_a_batch")), _part(s["late"]), _amount(s["rows"]), *_since(s))
-                   for n, s in document["streams"].items()]
+        streams = []
+        for name, s in document["streams"].items():
+            age = "–" if s["age"] is None else str(s["age"])
+            streams.append((name, _amount(s["rate"]), _amount(s["rows_a_batch"]), _part(s["late"]), _amount(s["rows"]),
+                            s["from"] or "–", age))
         table(out, ("stream", "rows a second", "rows a batch", "late", "stored", "known from", "boundaries ago"),
               streams, (False, *(True,) * 4, False, True))
         for name, query in document["queries"].items():
@@ -283,10 +290,6 @@ def stats(document: Mapping[str, Any]) -> Text:
 def _joined(join: Mapping[str, Any]) -> tuple[str, ...]:
     return (join["on"], _amount(join["keys"]), _part(join["overlap"]), _part(join["heaviest"]),
             _part(join["selectivity"]), _part(join["sampled"]))
-
-
-def _since(said: Mapping[str, Any]) -> tuple[str, str]:
-    return said["from"] or "–", "–" if said["age"] is None else str(said["age"])
 
 
 def _part(share: float | None) -> str:
@@ -339,20 +342,21 @@ def released(document: Mapping[str, Any]) -> Text:
 def expectations(document: Mapping[str, Any]) -> Text:
     def text(out: TextIO) -> None:
         names = ("expectation", "severity", "held")
-        table(out, ("of", *names),
-              [(subject, *(row[n] for n in names)) for subject, rows in document["subjects"].items() for row in rows])
+        get = itemgetter(*names)
+        rows = [(subject, *get(row)) for subject, entries in document["subjects"].items() for row in entries]
+        table(out, ("of", *names), rows)
         if document["docs"]:
             line(out, f"data docs: {document['docs']}")
     return text
 
 
-def _verdict(found: Mapping[str, Any]) -> str:
-    return "DIFFERENT" if found["differences"] else "equal" if found["boundaries"] else "nothing published"
+def _verdict(query: Mapping[str, Any]) -> str:
+    return "DIFFERENT" if query["differences"] else "equal" if query["boundaries"] else "nothing published"
 
 
-def facts(found: Sequence[Any]) -> Text:
+def facts(facts_: Sequence[Any]) -> Text:
     def text(out: TextIO) -> None:
-        for f in found:
+        for f in facts_:
             line(out, f"{'ok ' if f.ok else 'BAD'}  {f.name}: {f.value}" + (f"; {f.fix}" if not f.ok and f.fix else ""))
     return text
 
@@ -371,9 +375,9 @@ def progress(what: str) -> Iterator[Callable[[Mapping[str, Any]], None]]:
         task = bar.add_task(what, total=None)
         count = 0
 
-        def told(entry: Mapping[str, Any]) -> None:
+        def count_boundary(entry: Mapping[str, Any]) -> None:
             nonlocal count
             count += 1
             bar.update(task, description=f"{what}: {count} boundaries, the last {show.iso(entry['boundary'])}")
 
-        yield told
+        yield count_boundary

@@ -51,12 +51,12 @@ def make() -> None:
     with tempfile.TemporaryDirectory(prefix="forebay-archive-") as folder:
         # The JVM writes the archive while it ends, after Python's side has ended; it holds these pipes, so their end is
         # its end. FOREBAY_DEBUG: else the session would send the JVM's output to a file.
-        said = subprocess.run([sys.executable, "-m", "infra.archive", "record",
-                               str(fresh), folder], cwd=ROOT, capture_output=True, text=True, timeout=WAIT, env={
-                                   **os.environ, "FOREBAY_DEBUG": "1"
-                               })
-    if said.returncode or not fresh.exists() or fresh.stat().st_size < LEAST:
-        raise SystemExit("forebay: no archive was made; the last lines:\n" + "\n".join(said.stderr.splitlines()[-10:]))
+        command = [sys.executable, "-m", "infra.archive", "record", str(fresh), folder]
+        environment = {**os.environ, "FOREBAY_DEBUG": "1"}
+        recording = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=WAIT, env=environment)
+    if recording.returncode or not fresh.exists() or fresh.stat().st_size < LEAST:
+        last = "\n".join(recording.stderr.splitlines()[-10:])
+        raise SystemExit(f"forebay: no archive was made; the last lines:\n{last}")
     os.replace(fresh, ARCHIVE)
     STAMP.write_text(identity())
 

@@ -21,8 +21,8 @@ SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
 def command(host: str, port: int, master: str = "local[2]", memory: str = "1g") -> tuple[str, ...]:
     jars = ",".join(sorted(glob.glob(os.path.join(JARS, "*.jar"))))
-    said = {**SETTINGS, "spark.connect.grpc.binding.address": host, "spark.connect.grpc.binding.port": str(port)}
-    options = tuple(part for key, value in said.items() if key != "spark.driver.memory"
+    settings = {**SETTINGS, "spark.connect.grpc.binding.address": host, "spark.connect.grpc.binding.port": str(port)}
+    options = tuple(part for key, value in settings.items() if key != "spark.driver.memory"
                     for part in ("--conf", f"{key}={value}"))
     submit = str(Path(sys.executable).parent / "spark-submit")
     return (submit, "--master", master, "--driver-memory", memory, "--jars", jars, "--class", SERVER, *options,
@@ -35,9 +35,9 @@ def main() -> None:
     given.add_argument("--port", type=int, default=15002)
     given.add_argument("--master", default="local[*]")
     given.add_argument("--memory", default="2g")
-    asked = given.parse_args()
+    arguments = given.parse_args()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    become = command(asked.host, asked.port, asked.master, asked.memory)
+    become = command(arguments.host, arguments.port, arguments.master, arguments.memory)
     os.execv(become[0], become)
 
 

@@ -48,19 +48,20 @@ def resolve(chosen: str, scratch: Path) -> list[Path]:
     ivy = next(SHIPPED.glob("ivy-*.jar"))
     settings = ["-settings", os.environ["FOREBAY_IVY_SETTINGS"]] if os.environ.get("FOREBAY_IVY_SETTINGS") else []
     command = [
-        java, "-jar",
-        str(ivy), *settings, "-ivy",
-        str(HERE / "ivy.xml"), "-confs", chosen, "-types", "jar", "bundle", "-cache",
-        str(scratch / "cache"), "-retrieve",
-        str(scratch / "out" / "[artifact]-[revision].[ext]")
+        java, "-jar", str(ivy), *settings,
+        "-ivy", str(HERE / "ivy.xml"),
+        "-confs", chosen,
+        "-types", "jar", "bundle",
+        "-cache", str(scratch / "cache"),
+        "-retrieve", str(scratch / "out" / "[artifact]-[revision].[ext]"),
     ]
     for attempt in range(1, ATTEMPTS + 1):
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        if done.returncode == 0:
+        ivy_run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if ivy_run.returncode == 0:
             shipped = {artifact(j.name) for j in SHIPPED.glob("*.jar")} if chosen != "kafka" else set()
             return sorted(j for j in (scratch / "out").glob("*.jar") if artifact(j.name) not in shipped)
         time.sleep(attempt * 2)
-    last = "\n".join(done.stdout.splitlines()[-25:])
+    last = "\n".join(ivy_run.stdout.splitlines()[-25:])
     raise SystemExit(
         f"forebay: the jars of {chosen} could not be had in {ATTEMPTS} attempts; the last lines of Ivy:\n{last}")
 

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
+from operator import itemgetter
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -51,20 +52,18 @@ class There:
 @contextmanager
 def servers() -> Iterator[There]:
     with tempfile.TemporaryDirectory(prefix="forebay-overhead-") as place:
-        environment = {
-            **{
-                k: v for k, v in os.environ.items() if k not in ("FOREBAY_MASTER", "FOREBAY_PIPELINES")
-            }, "FOREBAY_UP": place
-        }
+        environment = {**os.environ, "FOREBAY_UP": place}
+        for setting in ("FOREBAY_MASTER", "FOREBAY_PIPELINES"):
+            environment.pop(setting, None)
         command = [sys.executable, "-m", "infra.up"]
         try:
-            done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
-            if done.returncode:
-                raise SystemExit(done.stderr)
-            said = json.loads(Path(place, "where.json").read_text())
-            print(done.stdout.splitlines()[-1], flush=True)
-            airflow = rest.login(said["airflow"], said["user"], said["password"])
-            yield There(airflow, said["spark"], said["token"], Path(said["pipelines"], "shop"))
+            started = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
+            if started.returncode:
+                raise SystemExit(started.stderr)
+            where = json.loads(Path(place, "where.json").read_text())
+            print(started.stdout.splitlines()[-1], flush=True)
+            airflow = rest.login(where["airflow"], where["user"], where["password"])
+            yield There(airflow, where["spark"], where["token"], Path(where["pipelines"], "shop"))
         finally:
             subprocess.run([*command, "down"], cwd=ROOT, env=environment, capture_output=True, timeout=120)
 
@@ -73,26 +72,21 @@ def lay(folder: Path, step: int) -> None:
     """A row of each stream, one boundary after the last."""
     at = datetime.fromtimestamp(FIRST.timestamp() + 60 * BATCH * step, FIRST.tzinfo).strftime("%Y-%m-%dT%H:%M:%SZ")
     (folder / "landing" / "views" / f"o{step}.csv").write_text(f"ts,user,page,ms\n{at},u1,news,{700 + step}\n")
-    (folder / "landing" / "purchases"
-     / f"o{step}.json").write_text(json.dumps({
-         "ts": at,
-         "user": "u1",
-         "amount": "1.50"
-     }) + "\n")
+    purchase = json.dumps({"ts": at, "user": "u1", "amount": "1.50"})
+    (folder / "landing" / "purchases" / f"o{step}.json").write_text(f"{purchase}\n")
 
 
 def by_airflow(there: There) -> dict[str, Any]:
     """Seconds of one triggered run, as a person sees it, and where they went."""
     began = time.perf_counter()
     run = rest.trigger(there.airflow, DAG)
-    said = rest.ended(there.airflow, DAG, run, PATIENCE)
+    outcome = rest.ended(there.airflow, DAG, run, PATIENCE)
     seconds = time.perf_counter() - began
     parts = sorted(rest.tasks(there.airflow, DAG, run), key=lambda t: str(t["start_date"]))
-    return {
-        "state": said["state"],
-        "seconds": seconds,
-        **_split(said, parts), "to_commit": _committed(there) - _time(_of(parts, TASK)["start_date"])
-    }
+    started = next(part["start_date"] for part in parts if part["task_id"] == TASK)
+    last_batch = open_pipeline(load(str(there.folder))).ledger.committed_batches(1)[-1]
+    to_commit = instant(last_batch.committed_at).timestamp() - _time(started)
+    return {"state": outcome["state"], "seconds": seconds, **_split(outcome, parts), "to_commit": to_commit}
 
 
 def _split(run: Mapping[str, Any], parts: list[dict[str, Any]]) -> dict[str, float]:
@@ -112,39 +106,30 @@ def by_commands(there: There) -> dict[str, float]:
     for name in ("ingest", "run"):
         began = time.perf_counter()
         command = [sys.executable, "-m", "forebay.cli", name, "--pipeline", str(there.folder)]
-        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
-        if done.returncode:
-            raise SystemExit(f"forebay {name}: {done.stderr}")
+        command_run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+        if command_run.returncode:
+            raise SystemExit(f"forebay {name}: {command_run.stderr}")
         took[name] = time.perf_counter() - began
     return {"seconds": sum(took.values()), **took}
 
 
-def _committed(there: There) -> float:
-    """When the last batch was committed."""
-    rt = open_pipeline(load(str(there.folder)))
-    return instant(rt.ledger.committed_batches(1)[-1].committed_at).timestamp()
-
-
-def _rest(there: There) -> None:
-    """Waits for what a run brings about: plans and statistics into MLflow."""
+def _wait_for_adapt(there: There) -> None:
+    """A run brings about another one, which logs plans and statistics into MLflow."""
     while rest.call(there.airflow, f"/api/v2/dags/{DAG}__adapt/dagRuns?state=running&state=queued")["total_entries"]:
         time.sleep(rest.LOOK)
-
-
-def _of(parts: list[dict[str, Any]], name: str) -> dict[str, Any]:
-    return next(t for t in parts if t["task_id"] == name)
 
 
 def _time(text: str) -> float:
     return datetime.fromisoformat(text).timestamp()
 
 
-def _said(found: Mapping[str, Any]) -> str:
-    return ", ".join(f"{key} {value:.2f}" if isinstance(value, float) else str(value) for key, value in found.items())
+def _in_words(figures: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key} {value:.2f}" if isinstance(value, float) else str(value) for key, value in figures.items())
 
 
-def _medians(found: list[dict[str, Any]]) -> dict[str, float]:
-    return {key: round(median(f[key] for f in found), 2) for key in found[0] if key != "state"}
+def _medians(runs: list[dict[str, Any]]) -> dict[str, float]:
+    names = [name for name in runs[0] if name != "state"]
+    return {name: round(median(map(itemgetter(name), runs)), 2) for name in names}
 
 
 def measure(runs: int) -> dict[str, Any]:
@@ -154,10 +139,10 @@ def measure(runs: int) -> dict[str, Any]:
         for n in range(runs + WARM):
             lay(there.folder, 2 * n)
             mine.append(by_airflow(there))
-            _rest(there)
+            _wait_for_adapt(there)
             lay(there.folder, 2 * n + 1)
             theirs.append(by_commands(there))
-            print(n, _said(mine[-1]), "commands:", _said(theirs[-1]), flush=True)
+            print(n, _in_words(mine[-1]), "commands:", _in_words(theirs[-1]), flush=True)
     return _report(mine[WARM:], theirs[WARM:])
 
 

@@ -21,7 +21,7 @@ from urllib.parse import unquote, urlsplit
 from jobs.pipeline.folders import PipelineFolder, found
 from jobs.pipeline.model import Pipeline
 from jobs.reports import tracking_pages
-from jobs.reports.docs_pages import Markup, index, link
+from jobs.reports.docs_pages import index, link
 from optimizer.names import NAME
 
 FILE = re.compile(r"[A-Za-z0-9_][\w.-]*\.html", re.ASCII)
@@ -99,15 +99,14 @@ def _all(pipelines: Sequence[PipelineFolder]) -> str:
         dag = f"forebay__{one.name}"
         name = link(f"{airflow}/dags/{dag}", one.name) if airflow else one.name
         queries = link(f"{airflow}/dags/{dag}__queries", "create, pause, pin … by form") if airflow else ""
-        rows.append((name, "", "", one.reason) if one.pipeline is None else
-                    (name, _docs(one.pipeline), link(f"/{one.name}/mlflow", "costs, plans, switches"), queries))
+        if one.pipeline is None:
+            rows.append((name, "", "", one.reason))
+            continue
+        has_docs = Path(one.pipeline.beside("docs"), "index.html").is_file()
+        docs = link(f"/{one.name}/docs/index.html", "data docs") if has_docs else "no data docs yet"
+        rows.append((name, docs, link(f"/{one.name}/mlflow", "costs, plans, switches"), queries))
     return index("Pipelines", [("In Airflow, checked by expectations, seen in MLflow",
                                 ("pipeline", "expectations", "MLflow", "queries"), rows)])
-
-
-def _docs(pipeline: Pipeline) -> str | Markup:
-    made = Path(pipeline.beside("docs"), "index.html").is_file()
-    return link(f"/{pipeline.name}/docs/index.html", "data docs") if made else "no data docs yet"
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -118,11 +117,11 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         allowed = {*LOCAL, *os.environ.get("FOREBAY_HOSTS", "").split()}
-        status, said = page(self.path) if re.sub(r":\d+$", "", self.headers.get(
-            "Host", "")) in allowed else (HTTPStatus.FORBIDDEN, "")
-        body = b"" if status == HTTPStatus.FOUND else said.encode()
+        host = re.sub(r":\d+$", "", self.headers.get("Host", ""))
+        status, content = page(self.path) if host in allowed else (HTTPStatus.FORBIDDEN, "")
+        body = b"" if status == HTTPStatus.FOUND else content.encode()
         self.send_response(status)
-        more = {"Location": said} if status == HTTPStatus.FOUND else {"Content-Type": "text/html; charset=utf-8"}
+        more = {"Location": content} if status == HTTPStatus.FOUND else {"Content-Type": "text/html; charset=utf-8"}
         for key, value in {**HEADERS, **more, "Content-Length": str(len(body))}.items():
             self.send_header(key, value)
         self.end_headers()
@@ -139,8 +138,8 @@ def main() -> None:
     given = argparse.ArgumentParser(description="Serves the data docs of pipelines, and the way to their charts.")
     given.add_argument("--host", default="127.0.0.1")
     given.add_argument("--port", type=int, default=8090)
-    asked = given.parse_args()
-    ThreadingHTTPServer((asked.host, asked.port), Handler).serve_forever()
+    arguments = given.parse_args()
+    ThreadingHTTPServer((arguments.host, arguments.port), Handler).serve_forever()
 
 
 if __name__ == "__main__":

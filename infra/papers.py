@@ -28,31 +28,31 @@ KEYS = {"what", "state", "code", "test", "figure", "note"}
 
 def rows() -> dict[str, dict[str, Any]]:
     """By row's id; a row that says too little or too much is refused."""
-    found: dict[str, dict[str, Any]] = yaml.safe_load(DATA.read_text(encoding="utf-8"))
-    for name, row in found.items():
+    rows_by_id: dict[str, dict[str, Any]] = yaml.safe_load(DATA.read_text(encoding="utf-8"))
+    for name, row in rows_by_id.items():
         if not {"what", "state"} <= set(row) <= KEYS or not re.fullmatch(r"done|planned|part: .+", row["state"]):
             raise SystemExit(
                 f"{DATA.name}: {name} has {sorted(row)}, state {row.get('state')!r}; expected "
                 f"{', '.join(sorted(KEYS))}; done, planned or part: …"
             )
-    return found
+    return rows_by_id
 
 
-def table(found: Mapping[str, Mapping[str, Any]]) -> str:
+def table(rows_by_id: Mapping[str, Mapping[str, Any]]) -> str:
     """The README's."""
     lines = [
         "| row | what | state |", "|---|---|---|",
-        *(f"| {name} | {row['what']} | {row['state']} |" for name, row in found.items())
+        *(f"| {name} | {row['what']} | {row['state']} |" for name, row in rows_by_id.items())
     ]
     return "\n".join(lines) + "\n"
 
 
-def page(found: Mapping[str, Mapping[str, Any]]) -> str:
+def page(rows_by_id: Mapping[str, Mapping[str, Any]]) -> str:
     """Where each row lives, by paper."""
-    return "\n".join(_lines(found)) + "\n"
+    return "\n".join(_lines(rows_by_id)) + "\n"
 
 
-def _lines(found: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+def _lines(rows_by_id: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     yield "# The papers, row by row"
     yield ("\nMade of `docs/papers.yml` by `.venv/bin/python -m infra.papers`, like the README's table. *planned* is "
            "not there yet, *part* says what is.")
@@ -62,7 +62,7 @@ def _lines(found: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
         yield f"\n## {letter}. {title}\n"
         yield "| row | what | code | tests | figures | state |"
         yield "|---|---|---|---|---|---|"
-        for name, row in found.items():
+        for name, row in rows_by_id.items():
             if name[0] == letter:
                 state = row["state"] + (f"; {row['note']}" if row.get("note") else "")
                 figures = " ".join(map(_figure, row.get("figure", [])))
@@ -81,8 +81,8 @@ def _figure(name: str) -> str:
 
 def made(readme: str) -> dict[Path, str]:
     """Both documents as they should be."""
-    found = rows()
-    return {PAGE: page(found), README: TABLE.sub(lambda _: table(found), readme, count=1)}
+    rows_by_id = rows()
+    return {PAGE: page(rows_by_id), README: TABLE.sub(lambda _: table(rows_by_id), readme, count=1)}
 
 
 def main() -> int:

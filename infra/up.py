@@ -136,13 +136,13 @@ def down() -> int:
     """Ends what `up` started, the keeper first, and nothing else: a pid that now belongs to another process is left
     alone.
     """
-    found = sorted((n for n in _names() if _alive(n)), key=lambda n: n != KEEPER)
-    if found[:1] == [KEEPER]:
+    running = sorted((n for n in _names() if _alive(n)), key=lambda n: n != KEEPER)
+    if running[:1] == [KEEPER]:
         _end(_session(KEEPER))
-    _end([p for n in found for p in _session(n)])
+    _end([p for n in running for p in _session(n)])
     for name in _names():
         (PLACE / f"{name}.pid").unlink()
-    print(f"ended: {', '.join(n for n in found if n != KEEPER) or 'nothing was running'}")
+    print(f"ended: {', '.join(n for n in running if n != KEEPER) or 'nothing was running'}")
     return 0
 
 
@@ -172,7 +172,7 @@ def _where(ports: Mapping[str, int], environment: Mapping[str, str], password: s
 def _environment(ports: Mapping[str, int], token: str) -> dict[str, str]:
     """`token`: Spark Connect answers only who has it, since it runs any code as its owner."""
     airflow = f"http://{HERE}:{ports['airflow']}"
-    own = {
+    settings = {
         "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
         "AIRFLOW__CORE__PARALLELISM": "2",
         "AIRFLOW__API__HOST": HERE,
@@ -192,26 +192,25 @@ def _environment(ports: Mapping[str, int], token: str) -> dict[str, str]:
     }
     named = os.environ.get(SETTING, str(PLACE / "pipelines")).split(os.pathsep)
     return surroundings(PLACE / "airflow", os.pathsep.join(os.path.abspath(os.path.expanduser(n)) for n in named),
-                        **own)
+                        **settings)
 
 
 def _prepare(environment: Mapping[str, str]) -> None:
     """Airflow's home, and a pipeline to look at where none is named."""
     settle(PLACE / "airflow")
     if environment[SETTING] == str(PLACE / "pipelines") and not (PLACE / "pipelines" / "shop").exists():
-        done = subprocess.run([sys.executable, "-m", "forebay.cli", "init",
-                               str(PLACE / "pipelines" / "shop")], env=dict(environment), cwd=ROOT, capture_output=True,
-                              text=True, timeout=180)
-        if done.returncode:
-            raise SystemExit(f"forebay: no example could be made:\n{done.stderr[-2000:]}")
+        command = [sys.executable, "-m", "forebay.cli", "init", str(PLACE / "pipelines" / "shop")]
+        example = subprocess.run(command, env=dict(environment), cwd=ROOT, capture_output=True, text=True, timeout=180)
+        if example.returncode:
+            raise SystemExit(f"forebay: no example could be made:\n{example.stderr[-2000:]}")
 
 
-def _pools(ports: Mapping[str, int], pipelines: str, known: set[str]) -> set[str]:
+def _pools(ports: Mapping[str, int], pipelines: str, with_pool: set[str]) -> set[str]:
     """A pool a pipeline, without which Airflow never schedules it; gives the pipelines there are."""
     names = {f.name for f in found(pipelines) if f.pipeline}
-    if names - known:
+    if names - with_pool:
         server = rest.login(f"http://{HERE}:{ports['airflow']}", "admin", _password())
-        for name in sorted(names - known):
+        for name in sorted(names - with_pool):
             rest.pool(server, f"forebay__{name}")
     return names
 
@@ -327,8 +326,8 @@ def _get(url: str) -> str | None:
 
 
 def _healthy(airflow: str, part: str) -> bool:
-    said = _get(f"{airflow}/api/v2/monitor/health")
-    return said is not None and json.loads(said).get(part, {}).get("status") == "healthy"
+    health = _get(f"{airflow}/api/v2/monitor/health")
+    return health is not None and json.loads(health).get(part, {}).get("status") == "healthy"
 
 
 def _log(name: str) -> Path:
@@ -341,8 +340,8 @@ def _tail(name: str) -> str:
 
 if __name__ == "__main__":
     match sys.argv[1:]:
-        case ["keep", said]:
-            keep(json.loads(said))
+        case ["keep", settings]:
+            keep(json.loads(settings))
         case ["down"]:
             sys.exit(down())
         case _:

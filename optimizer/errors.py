@@ -8,7 +8,7 @@ from difflib import get_close_matches
 
 @dataclass(eq=False)
 class ForebayError(Exception):
-    """A wrong use or a failed run.
+    """A wrong use or a failed run: `ForebayError("unknown-column", "no column pagee", 3, 12, "did you mean page?")`.
 
     `code` is stable and lower-case-with-dashes, `message` says what and where, `hint` what to do.
     """
@@ -55,5 +55,5 @@ def suggestion(name: str, names: Iterable[str]) -> str | None:
 
 
 def first_line(error: BaseException) -> str:
-    """What an error says first, by which people and the ledger know it; its type where it says nothing."""
+    """The first line of an error's message, as people and the ledger get it; the error's type if it has no message."""
     return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

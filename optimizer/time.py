@@ -10,8 +10,8 @@ EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 UNITS = {"microsecond": 1, "millisecond": 1_000, "second": 10**6, "minute": 60 * 10**6, "hour": 3_600 * 10**6,
          "day": 86_400 * 10**6, "week": 7 * 86_400 * 10**6}
 DAY = UNITS["day"]
-SHOWN_UNITS = (("d", DAY), ("h", UNITS["hour"]), ("min", UNITS["minute"]), ("s", UNITS["second"]), ("ms", 1_000), ("µs",
-                                                                                                                   1))
+SHOWN_UNITS = (("d", DAY), ("h", UNITS["hour"]), ("min", UNITS["minute"]), ("s", UNITS["second"]), ("ms", 1_000),
+               ("µs", 1))
 _MICROSECOND = timedelta(microseconds=1)
 
 

@@ -30,8 +30,8 @@ def copy(example: str, folder: str) -> dict[str, Any]:
         shutil.copytree(os.path.join(HERE, example), folder, dirs_exist_ok=True, copy_function=shutil.copyfile)
     except OSError as error:
         shutil.rmtree(folder, ignore_errors=True)      # half an example would be in the way of the next attempt
-        if told := disk.explained(error, folder):
-            raise told from None
+        if explanation := disk.explained(error, folder):
+            raise explanation from None
         raise ForebayError("bad-file", f"{folder} cannot be made: {error.strerror}",
                            hint="name a folder where you may write") from None
     query = sorted(os.listdir(os.path.join(folder, "queries")))[0].removesuffix(".sql")

@@ -30,16 +30,15 @@ from optimizer.choice.decide import Decision, Past
 from optimizer.choice.parallelism import Parallelism
 from optimizer.cost.features import Features, building, steady
 from optimizer.cost.fitting import fit
-from optimizer.cost.measured import Coefficients, Measurement
+from optimizer.cost.measured import Measurement, UnitCosts
 from optimizer.cost.measured import read as cost_document
 from optimizer.cost.measured import seconds
 from optimizer.papers.document import read, written
-from optimizer.papers.symbols import symbols
-from optimizer.papers.symbols import told as by_file
+from optimizer.papers.symbols import from_symbols, symbols
 from optimizer.plan.model import Plan, default, leanest, named
 from optimizer.query.model import Query
-from optimizer.sharing.ways import said
-from optimizer.statistics.observed import Observed
+from optimizer.sharing.ways import in_words
+from optimizer.statistics.model import QueryStatistics
 
 PATH = "ledger/decisions"
 STAMP = pa.timestamp("us", "UTC")
@@ -70,7 +69,7 @@ class QueryChoice:
     past: Past
     decision: Decision | None = None
     basis: tuple[Any, ...] | None = None      # the state of knowledge that the decision rests on
-    observed: Observed | None = None
+    observed: QueryStatistics | None = None
     written_s: float | None = None            # the prediction that the ledger has
     unwritten: bool = False                   # whether the ledger lacks the decision
 
@@ -149,19 +148,19 @@ class Chooser:
         self.statistics = statistics
         self.queries: dict[str, QueryChoice] = {}
         self.warm = False      # whether this process has run a batch
-        self._coefficients: Coefficients | None = None      # None: not looked up yet
+        self._coefficients: UnitCosts | None = None      # None: not looked up yet
         self._written = 0      # measurements behind the unit costs that were last written down
         # Of queries that shared in the last batch; None: not looked up yet.
         self._shared: Mapping[str, SharedWork] | None = None
 
     @property
-    def coefficients(self) -> Coefficients:
+    def coefficients(self) -> UnitCosts:
         """As the last process left them, if it ran on a machine like this one, and fitted since."""
         if self._coefficients is None:
             self._coefficients = last_coefficients(self.pipe)
         return self._coefficients
 
-    def price_by(self, coefficients: Coefficients) -> None:
+    def price_by(self, coefficients: UnitCosts) -> None:
         """From now on by these unit costs."""
         self._coefficients = coefficients
 
@@ -221,7 +220,7 @@ class Chooser:
                     self._fit(choice, choice.observed, answer, took, cold, len(answers))
         return {answer.work.name: answer.seconds for answer in answered}
 
-    def _fit(self, choice: QueryChoice, observed: Observed, answer: Answer, took: float, cold: bool,
+    def _fit(self, choice: QueryChoice, observed: QueryStatistics, answer: Answer, took: float, cold: bool,
              count: int) -> None:
         """`count` queries were answered in `took` seconds.
 
@@ -282,7 +281,7 @@ class Chooser:
         self._written = fitted.measurements
 
     def considered(self, query: Query, query_state: QueryState | None, statistics: Mapping[str, object] | None,
-                   model: str) -> tuple[Decision, Observed]:
+                   model: str) -> tuple[Decision, QueryStatistics]:
         """What the next boundary would decide, by what is known or by what a file says; nothing is remembered of it."""
         past, last = Past(), self.pipe.ledger.last()
         if query_state and not statistics:
@@ -291,11 +290,12 @@ class Chooser:
         observed = sampled or self.statistics.first_look(query)
         if statistics:
             document = read(statistics, query, symbols(query, observed) if observed.weight else None)
-            observed = by_file(query, document, observed)
+            observed = from_symbols(query, document, observed)
         pin = query_state.pin if query_state else None
         return consider(query, observed, self.costs(0, model, statistics), past, only=pin, everything=True), observed
 
-    def shown(self, query: Query, observed: Observed, statistics: Mapping[str, object] | None) -> dict[str, object]:
+    def shown(self, query: Query, observed: QueryStatistics,
+              statistics: Mapping[str, object] | None) -> dict[str, object]:
         """The statistics that prices rest on.
 
         In the papers' symbols, as a file may give them, and how much they rest on.
@@ -305,7 +305,7 @@ class Chooser:
                 "unit_costs": self.coefficients.source}
 
 
-def last_coefficients(pipe: OpenPipeline) -> Coefficients:
+def last_coefficients(pipe: OpenPipeline) -> UnitCosts:
     """As the last process left them, if it ran on a machine like this one; else this machine's."""
     place, here = pipe.path(COSTS_PATH), _here()
     rows = tables.open_table(place).rows().to_pylist() if tables.exists(place) else []
@@ -337,14 +337,15 @@ def remembered(pipe: OpenPipeline, query_state: QueryState, state: KeptState | N
     return QueryChoice(query_state.sql, past, written_s=last["predicted_s"] if last else None)
 
 
-def _amounts(answer: Answer, observed: Observed) -> Features:
+def _amounts(answer: Answer, observed: QueryStatistics) -> Features:
     work = answer.work
     amounts = building if answer.anew else steady
     return amounts(work.query, work.plan, observed, work.parts)
 
 
 def _shared_works(batch: Batch) -> dict[str, SharedWork]:
-    return {n: SharedWork(group, said(batch.plans[n])) for group, names in batch.query_groups.items() for n in names}
+    return {n: SharedWork(group, in_words(batch.plans[n]))
+            for group, names in batch.query_groups.items() for n in names}
 
 
 def _shared_row(pipe: OpenPipeline, name: str, batch: Batch, work: SharedWork) -> dict[str, Any]:

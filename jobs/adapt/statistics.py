@@ -33,7 +33,7 @@ from optimizer.statistics.estimate import KEPT, assumed, changed
 from optimizer.statistics.estimate import observed as estimated
 from optimizer.statistics.estimate import recent
 from optimizer.statistics.figures import inputs
-from optimizer.statistics.observed import Observed
+from optimizer.statistics.model import QueryStatistics
 from optimizer.statistics.samples import COMBINATIONS, HEAVY, KEYS, SPACE, InputSample, Sample
 
 FIRST = 3                # samples of a query, or since the last change, before the rhythm below
@@ -54,11 +54,11 @@ class Statistics:
         self.pipe = pipe
         self._samples: dict[str, tuple[str, list[Sample]]] = {}      # by query: its text's digest, and newest first
         # By text of a query that never ran.
-        self._first_looks: dict[str, tuple[tuple[int | None, ...], Observed]] = {}
+        self._first_looks: dict[str, tuple[tuple[int | None, ...], QueryStatistics]] = {}
         # By query, with the sample it rests on.
-        self._observed: dict[str, tuple[Sample | None, Observed | None]] = {}
+        self._observed: dict[str, tuple[Sample | None, QueryStatistics | None]] = {}
 
-    def observed(self, name: str, query: Query) -> Observed | None:
+    def observed(self, name: str, query: Query) -> QueryStatistics | None:
         """What is known of a query from its batches so far, None before its first sample."""
         samples = self.samples(name, query)
         newest = samples[0] if samples else None
@@ -73,7 +73,7 @@ class Statistics:
             self._samples[name] = (text, statistics_table.last(self.pipe, name, text))
         return self._samples[name][1]
 
-    def first_look(self, query: Query) -> Observed:
+    def first_look(self, query: Query) -> QueryStatistics:
         """Of a query that never ran: a look at the newest rows of its streams.
 
         What is assumed, where there are none yet or the kernel may not read them.
@@ -254,7 +254,7 @@ def _version(rt: OpenPipeline, declared: Input) -> int | None:
     return rt.table(path).refresh().version if tables.exists(places.join(rt.pipeline.warehouse, path)) else None
 
 
-def _first_look(rt: OpenPipeline, query: Query) -> Observed:
+def _first_look(rt: OpenPipeline, query: Query) -> QueryStatistics:
     asked_shape = shape(query)
     low = Lowering(asked_shape, default(query))
     found = [_cold(rt, low, i) for i in range(len(query.inputs))]

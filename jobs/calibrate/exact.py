@@ -1,4 +1,4 @@
-"""What an Observed would say if everything were known: counted from files by SQL at one boundary.
+"""What an QueryStatistics would say if everything were known: counted from files by SQL at one boundary.
 
 For trials and tests, too slow for a running pipeline.
 """
@@ -15,12 +15,12 @@ from optimizer.plan.model import Plan, connected_order
 from optimizer.plan.operators.sets import raw
 from optimizer.query.shape import Attribute, Shape, shape
 from optimizer.statistics.cardinality import distinct
-from optimizer.statistics.observed import ClassObserved, InputObserved, Observed
+from optimizer.statistics.model import InputStatistics, KeyStatistics, QueryStatistics
 
 KEYS = 2048           # of a class that are kept: more are sampled by their hash
 
 
-def observe(data: Data, number: int) -> Observed:
+def observe(data: Data, number: int) -> QueryStatistics:
     """The inputs and classes of a setting's query at the boundary of batch `number`."""
     asked = shape(data.setting.query)
     low = Lowering(asked, Plan((False,) * len(asked.attributes), "recompute", connected_order(asked)))
@@ -37,7 +37,8 @@ def observe(data: Data, number: int) -> Observed:
     classes = tuple(_class(con, members) for members in asked.keys)
     groups = _groups(con, asked)
     con.close()
-    return Observed(inputs, classes, float(BATCH), groups, weight=sum(i.rows for i in inputs), at=boundary(number))
+    rows = sum(one.rows for one in inputs)
+    return QueryStatistics(inputs, classes, float(BATCH), groups, weight=rows, at=boundary(number))
 
 
 def fitted(rows: float, found: float) -> float:
@@ -49,14 +50,14 @@ def fitted(rows: float, found: float) -> float:
     return max(2**low, 1.0)
 
 
-def _input(con: Any, data: Data, low: Lowering, i: int, t: int) -> InputObserved:
+def _input(con: Any, data: Data, low: Lowering, i: int, t: int) -> InputStatistics:
     before = _one(con, f"SELECT count(*) FROM f{i} WHERE {_members(low, i, t)}")
     passing, different = _one(con, f"SELECT count(*) FROM r{i}"), _one(con, f"SELECT count(*) FROM d{i}")
     rate, window = data.setting.streams[i].rate, low.window(i)
     tumbling = window is not None and window.kind == "tumbling"
     # of a full one, on average
     share = min((window.range + low.shape.query.every) / (2 * window.range), 1.0) if window and tumbling else 1.0
-    return InputObserved(rate, before * share, passing / before if before else 1.0, fitted(passing, different))
+    return InputStatistics(rate, before * share, passing / before if before else 1.0, fitted(passing, different))
 
 
 def _members(low: Lowering, i: int, t: int) -> str:
@@ -64,7 +65,7 @@ def _members(low: Lowering, i: int, t: int) -> str:
     return within(low, i, (inside(window, t),)) if window else "TRUE"
 
 
-def _class(con: Any, members: tuple[tuple[int, Attribute], ...]) -> ClassObserved:
+def _class(con: Any, members: tuple[tuple[int, Attribute], ...]) -> KeyStatistics:
     first = {i: a.name for i, a in reversed(members)}
     con.execute("CREATE OR REPLACE TABLE keys AS "
                 + " UNION ".join(f"SELECT {a} AS k FROM d{i}" for i, a in first.items()))
@@ -77,7 +78,7 @@ def _class(con: Any, members: tuple[tuple[int, Attribute], ...]) -> ClassObserve
         found = con.execute(f"SELECT count(t.{column}) / {whole} FROM {matched} GROUP BY s.k ORDER BY s.k").fetchall()
         return tuple(float(x) for x, in found)
 
-    return ClassObserved(max(count, 1.0),
+    return KeyStatistics(max(count, 1.0),
                          min(KEYS / count, 1.0) if count else 1.0, {
                              i: share(f"r{i}", a) for i, a in first.items()
                          }, {

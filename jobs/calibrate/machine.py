@@ -35,7 +35,7 @@ from jobs.engine.tasks import Tasks
 from jobs.storage import tables
 from optimizer.cost.features import building, steady
 from optimizer.cost.fitting import fit
-from optimizer.cost.measured import SECONDS, Coefficients, Measurement, prior, read
+from optimizer.cost.measured import SECONDS, Measurement, UnitCosts, prior, read
 from optimizer.errors import ForebayError
 from optimizer.papers.statistics import Constants
 from optimizer.plan.model import candidates
@@ -71,7 +71,7 @@ FARTHEST = 8.0               # times slower or faster: beyond it a piece was dis
 class Calibration:
     """Unit costs, the paper's constants in seconds, and the machine that both are of."""
 
-    coefficients: Coefficients
+    coefficients: UnitCosts
     constants: Constants
     steps: Mapping[str, float]
     machine: Mapping[str, object]
@@ -125,7 +125,7 @@ def stored() -> Calibration | None:
                            hint="forebay calibrate makes it anew") from error
 
 
-def coefficients() -> Coefficients:
+def coefficients() -> UnitCosts:
     """Those of this machine.
 
     Where nobody has calibrated it, or it has changed since, its small pieces of work are measured once, in about a
@@ -141,7 +141,7 @@ def coefficients() -> Coefficients:
     return found.coefficients
 
 
-def _pieces(source: str) -> Coefficients:
+def _pieces(source: str) -> UnitCosts:
     return prior(scaled(unit_costs()), source, trial.SPREAD)
 
 

@@ -25,7 +25,7 @@ from jobs.engine.work import packed
 from jobs.storage import tables
 from optimizer.cost.features import building, steady
 from optimizer.cost.fitting import fit
-from optimizer.cost.measured import NAMES, Coefficients, Measurement
+from optimizer.cost.measured import NAMES, Measurement, UnitCosts
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.model import named
 from optimizer.plan.program import Program, Source
@@ -39,7 +39,7 @@ PLANS = ("LAP recompute", "EAP01 recompute", "EAP11 recompute", "EAP11 running",
 ROWS = "SELECT 'g' || (i % 150) AS g, 'k' || (i % 1000) AS j, i AS c, i * 3 AS x FROM range({n}) AS r(i)"
 
 
-def calibrated(tasks: Tasks, known: Coefficients, say: Callable[[str], object] = lambda _: None) -> Coefficients:
+def calibrated(tasks: Tasks, known: UnitCosts, say: Callable[[str], object] = lambda _: None) -> UnitCosts:
     """`known` with Spark's own costs in the place of stated ones."""
     say("Spark jobs and exchanges")
     job = _job(tasks)
@@ -48,7 +48,7 @@ def calibrated(tasks: Tasks, known: Coefficients, say: Callable[[str], object] =
     return fit(known, [m for rate in RATES for m in _plans(tasks, rate)], forgetting=0.0)
 
 
-def _with(known: Coefficients, found: dict[str, float]) -> Coefficients:
+def _with(known: UnitCosts, found: dict[str, float]) -> UnitCosts:
     """What was measured by itself replaces what was stated, with the doubt of a piece."""
     def doubt(a: str, b: str, old: float) -> float:
         if a not in found and b not in found:

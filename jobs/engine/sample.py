@@ -12,7 +12,7 @@ from typing import Any
 from jobs.engine import kernel
 from jobs.engine.work import Joining, TaskOrder, TaskResult, relation
 from optimizer.plan.program import Definition
-from optimizer.plan.sampling import Sampling, taken
+from optimizer.plan.sampling import Sampling, input_sample
 from optimizer.statistics.samples import KEYS, SPACE, InputSample
 
 
@@ -84,4 +84,4 @@ def follow(asked: Sampling, define: Callable[[str, str, bool], Any], ask: Callab
     smallest, frequent = {c: list(ask(sql)) for c, sql in asked.keys}, dict(asked.frequent)
     whole = {c for c, found in smallest.items() if len(found) < KEYS and asked.limits.key(c) == SPACE}
     keys = {c: found if c in whole else found + list(ask(frequent[c])) for c, found in smallest.items()}
-    return taken(asked, counts, ask(asked.combinations) if asked.combinations else (), keys)
+    return input_sample(asked, counts, ask(asked.combinations) if asked.combinations else (), keys)

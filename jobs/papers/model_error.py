@@ -19,7 +19,7 @@ from jobs.calibrate import trial
 from jobs.calibrate.exact import observe
 from jobs.papers.trial_settings import quick, settings
 from optimizer.cost.features import Features, building, steady
-from optimizer.cost.measured import Coefficients, seconds
+from optimizer.cost.measured import UnitCosts, seconds
 from optimizer.papers.many_way import price as paper_price
 from optimizer.papers.statistics import PaperStream
 from optimizer.papers.statistics import Setting as PaperSetting
@@ -27,7 +27,7 @@ from optimizer.plan.model import Plan, candidates
 from optimizer.query.model import Query
 from optimizer.query.shape import shape
 from optimizer.statistics.cardinality import sizes
-from optimizer.statistics.observed import Observed
+from optimizer.statistics.model import QueryStatistics
 
 MOST = 4e6            # joined rows of a plan that is run
 REAL = 1.5            # worst/best from which the choice matters
@@ -105,7 +105,7 @@ def run(short: bool = False, say: Callable[[str], object] = lambda _: None, fold
     return {**report, "took_s": time.perf_counter() - started, "text": text}
 
 
-def case(setting: trial.TrialSetting, unit_costs: Coefficients) -> SettingErrors:
+def case(setting: trial.TrialSetting, unit_costs: UnitCosts) -> SettingErrors:
     """Every plan of a setting, measured and predicted."""
     query = setting.query
     with trial.generated(setting) as data:
@@ -117,7 +117,7 @@ def case(setting: trial.TrialSetting, unit_costs: Coefficients) -> SettingErrors
     return SettingErrors(setting.name, points, len(able) - len(plans))
 
 
-def joined_rows(query: Query, plan: Plan, observed: Observed) -> float:
+def joined_rows(query: Query, plan: Plan, observed: QueryStatistics) -> float:
     """Joined rows of the dearest of a plan's batches; `pairs` counts their values."""
     width = len(query.groups) + 1 + len(shape(query).measures)
     return max(
@@ -125,7 +125,7 @@ def joined_rows(query: Query, plan: Plan, observed: Observed) -> float:
         steady(query, plan, observed).total.get("pairs", 0.0)) / width
 
 
-def _point(query: Query, plan: Plan, observed: Observed, unit_costs: Coefficients, took: float) -> PlanPoint:
+def _point(query: Query, plan: Plan, observed: QueryStatistics, unit_costs: UnitCosts, took: float) -> PlanPoint:
     features = steady(query, plan, observed, age=trial.WARM - 1)
     share = fixed(features, unit_costs)
     return PlanPoint(plan.name, took + share,
@@ -133,11 +133,11 @@ def _point(query: Query, plan: Plan, observed: Observed, unit_costs: Coefficient
                      paper_price(plan, assumed(query, observed)).total)
 
 
-def fixed(features: Features, unit_costs: Coefficients) -> float:
+def fixed(features: Features, unit_costs: UnitCosts) -> float:
     return sum(unit_costs[kind] * features.total.get(kind, 0.0) for kind in ("commits", "batches"))
 
 
-def assumed(query: Query, observed: Observed) -> PaperSetting:
+def assumed(query: Query, observed: QueryStatistics) -> PaperSetting:
     """The paper's symbols of the same statistics: its model has rates, windows, groups and one selectivity a stream."""
     form, query_sizes = shape(query), sizes(query, observed)
     grouped = {a[0] for a in map(form.attribute, query.groups) if a}
@@ -192,7 +192,7 @@ def _mean(values: Iterable[float]) -> float:
     return sum(numbers) / len(numbers) if numbers else 1.0
 
 
-def page(cases: Sequence[SettingErrors], report: Mapping[str, object], unit_costs: Coefficients) -> str:
+def page(cases: Sequence[SettingErrors], report: Mapping[str, object], unit_costs: UnitCosts) -> str:
     ours, paper = report["measured"], report["paper"]
     assert isinstance(ours, dict) and isinstance(paper, dict)
     head = HEAD.format(fixed=1000 * unit_costs["batches"],

@@ -17,7 +17,7 @@ from optimizer.expression.scalar import render
 from optimizer.query.model import Query
 from optimizer.query.shape import Shape, shape
 from optimizer.statistics.figures import agreement, fanout, heaviest, inputs, overlap
-from optimizer.statistics.observed import Observed
+from optimizer.statistics.model import QueryStatistics
 
 
 def document(statistics: Statistics) -> dict[str, Any]:
@@ -31,7 +31,7 @@ def document(statistics: Statistics) -> dict[str, Any]:
     def age(at: int | None) -> int | None:
         return None if at is None or last is None else max(last - at, 0) // rt.pipeline.batch
 
-    found: dict[str, tuple[Query, Observed]] = {}
+    found: dict[str, tuple[Query, QueryStatistics]] = {}
     for name, query_state in queries_at(rt.ledger.all_changes()).items():
         if query_state.is_active:
             query = parsed(query_state.sql, rt.catalog)
@@ -49,7 +49,7 @@ def document(statistics: Statistics) -> dict[str, Any]:
     }
 
 
-def _stream(rt: OpenPipeline, stream: str, found: Mapping[str, tuple[Query, Observed]]) -> dict[str, Any]:
+def _stream(rt: OpenPipeline, stream: str, found: Mapping[str, tuple[Query, QueryStatistics]]) -> dict[str, Any]:
     seen = [(known.at or 0, known.inputs[i], known.batch)
             for q, known in found.values()
             for i, d in enumerate(q.inputs)
@@ -64,7 +64,7 @@ def _stream(rt: OpenPipeline, stream: str, found: Mapping[str, tuple[Query, Obse
     return {"rows": stored, "rate": one.rate, "rows_a_batch": one.rate * batch, "late": one.late, "from": at}
 
 
-def _query(query: Query, known: Observed) -> dict[str, Any]:
+def _query(query: Query, known: QueryStatistics) -> dict[str, Any]:
     asked = shape(query)
     joins = [{
         "on": " = ".join(_names(query, asked, c)),

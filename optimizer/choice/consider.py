@@ -1,4 +1,4 @@
-"""One query, what is known of it and what work costs: every plan priced, and the decision.
+"""One query, its statistics and what work costs: every plan priced, and the decision.
 
 The same function serves a batch, `explain` and the benchmarks.
 """
@@ -11,7 +11,7 @@ from optimizer.choice.decide import DEFAULT as RULES
 from optimizer.choice.decide import Decision, Hysteresis, Past, Priced, decide, priced
 from optimizer.choice.search import Forms, cheapest
 from optimizer.cost.features import building, state_rows, steady
-from optimizer.cost.measured import Coefficients, deviation, seconds
+from optimizer.cost.measured import UnitCosts, deviation, seconds
 from optimizer.papers.document import read
 from optimizer.papers.many_way import price as paper_price
 from optimizer.papers.statistics import Setting
@@ -20,10 +20,10 @@ from optimizer.plan.model import Candidate, Plan, refusal
 from optimizer.query.model import Query
 from optimizer.query.shape import shape
 from optimizer.statistics.cardinality import Operand, Sizes, sizes
-from optimizer.statistics.observed import Observed
+from optimizer.statistics.model import QueryStatistics
 
 PINNED = "pinned"
-WHOLE = 4            # candidates, the cheapest, of which more than the seconds is worked out for a batch
+DETAILED = 4         # candidates, the cheapest, of which more than the seconds is worked out for a batch
 
 
 @dataclass(frozen=True)
@@ -32,74 +32,84 @@ class Costs:
     constants as a file of statistics says them.
     """
 
-    coefficients: Coefficients
+    unit_costs: UnitCosts
     width: int = 1
     forms: Forms = Forms()
     statistics: Mapping[str, object] | None = None
     model: str = "measured"
 
 
-def consider(query: Query, observed: Observed, costs: Costs, past: Past = Past(), rules: Hysteresis = RULES,
+def consider(query: Query, statistics: QueryStatistics, costs: Costs, past: Past = Past(), rules: Hysteresis = RULES,
              only: str | None = None, everything: bool = False) -> Decision:
-    """`only`: the pinned name, of which the cheapest form is taken, and another one when it has become better.
+    """Prices every plan of the query and decides which one answers from the next boundary on.
 
+    `only` is the pinned name, of which the cheapest form is taken, and another one when it has become better.
     `everything`: all that can be said of each candidate, not only of the cheapest ones.
     """
-    pricing = _Pricing(query, observed, costs)
-    found = cheapest(query, pricing.rank, pricing.joined, costs.forms)
-    near = {c.plan for c in sorted((c for c in found if c.refused is None), key=lambda c: pricing.rank(c.plan))[:WHOLE]}
-    far = not everything and costs.model == "measured"
-    candidates = priced(
-        found, lambda plan: pricing.whole(plan)
-        if plan in near or plan.name == only or not far else Priced(plan, pricing.rank(plan)), past)
+    pricing = _Pricing(query, statistics, costs)
+    candidates = cheapest(query, pricing.seconds, pricing.joined, costs.forms)
+    allowed = [candidate.plan for candidate in candidates if candidate.refused is None]
+    detailed = set(sorted(allowed, key=pricing.seconds)[:DETAILED])
+    all_detailed = everything or costs.model != "measured"
+
+    def price(plan: Plan) -> Priced:
+        if all_detailed or plan in detailed or plan.name == only:
+            return pricing.detailed(plan)
+        return Priced(plan, pricing.seconds(plan))
+
+    priced_candidates = priced(candidates, price, past)
     if only is not None:
-        return _pinned(candidates, only, pricing.present(past), past, rules)
+        return _pinned(priced_candidates, only, pricing.current(past), past, rules)
     if costs.model == "paper":
-        return _by_paper(candidates, past)
-    return decide(candidates, pricing.present(past), past, rules)
+        return _by_paper(priced_candidates, past)
+    return decide(priced_candidates, pricing.current(past), past, rules)
 
 
 class _Pricing:
     """Prices of one query's plans by one set of statistics; the sizes are worked out once."""
 
-    def __init__(self, query: Query, observed: Observed, costs: Costs) -> None:
-        self.query, self.observed, self.costs = query, observed, costs
-        self.sizes: Sizes = sizes(query, observed)
-        self.setting: Setting = read(costs.statistics or {}, query, symbols(query, observed))
+    def __init__(self, query: Query, statistics: QueryStatistics, costs: Costs) -> None:
+        self.query, self.statistics, self.costs = query, statistics, costs
+        self.sizes: Sizes = sizes(query, statistics)
+        self.setting: Setting = read(costs.statistics or {}, query, symbols(query, statistics))
         self._amounts: dict[Plan, dict[str, float]] = {}
 
     def parts(self, plan: Plan) -> int:
         return plan.parts or self.costs.width
 
-    def rank(self, plan: Plan) -> float:
+    def seconds(self, plan: Plan) -> float:
         """Seconds of a steady batch."""
-        return seconds(self.steady(plan), self.costs.coefficients)
+        return seconds(self.steady_work(plan), self.costs.unit_costs)
 
-    def steady(self, plan: Plan) -> dict[str, float]:
-        """Its work, counted once a plan: the search asks for some plans many times."""
+    def steady_work(self, plan: Plan) -> dict[str, float]:
+        """Work of a steady batch, counted once a plan: the search asks for some plans many times."""
         if plan not in self._amounts:
-            self._amounts[plan] = steady(self.query, plan, self.observed, self.parts(plan), self.sizes).total
+            self._amounts[plan] = steady(self.query, plan, self.statistics, self.parts(plan), self.sizes).total
         return self._amounts[plan]
 
-    def whole(self, plan: Plan) -> Priced:
-        first = building(self.query, plan, self.observed, self.parts(plan), self.sizes).total
-        amounts = self.steady(plan)
-        kept = state_rows(self.query, plan, self.observed, self.sizes)
-        extra = max(seconds(first, self.costs.coefficients) - self.rank(plan), 0.0)
-        return Priced(plan, self.rank(plan), deviation(amounts, self.costs.coefficients), extra, kept,
-                      paper_price(plan, self.setting, self.query).total)
+    def detailed(self, plan: Plan) -> Priced:
+        """With how sure the seconds are, the state to build and to keep, and the paper's cost."""
+        first_batch = building(self.query, plan, self.statistics, self.parts(plan), self.sizes).total
+        return Priced(
+            plan,
+            self.seconds(plan),
+            deviation=deviation(self.steady_work(plan), self.costs.unit_costs),
+            building=max(seconds(first_batch, self.costs.unit_costs) - self.seconds(plan), 0.0),
+            state_rows=state_rows(self.query, plan, self.statistics, self.sizes),
+            paper=paper_price(plan, self.setting, self.query).total,
+        )
 
-    def present(self, past: Past) -> Priced | None:
-        """The plan in force, in the form that it is in."""
+    def current(self, past: Past) -> Priced | None:
+        """The plan in force, in the form that it is in; None if there is none, or it can no longer hold the query."""
         if past.plan is None or refusal(shape(self.query), past.plan) is not None:
             return None
-        return priced((Candidate(past.plan),), self.whole, past)[0]
+        return priced((Candidate(past.plan),), self.detailed, past)[0]
 
     def joined(self, plan: Plan, members: frozenset[int]) -> float:
         """Rows of the join of some inputs, as the plan holds them."""
-        operands: list[Operand] = [
-            self.sizes.merged(i) if plan.digits[i] else self.sizes.raw(i) for i in sorted(members)
-        ]
+        operands: list[Operand] = []
+        for i in sorted(members):
+            operands.append(self.sizes.merged(i) if plan.digits[i] else self.sizes.raw(i))
         return self.sizes.join(operands)
 
 
@@ -113,12 +123,11 @@ def _pinned(candidates: tuple[Priced, ...], only: str, current: Priced | None, p
 
 
 def _by_paper(candidates: tuple[Priced, ...], past: Past) -> Decision:
-    """The cheapest by paper A, whose sets are running: of one price for all ways of keeping, running is the paper's
-    own.
-    """
-    sound = [c for c in candidates if c.refused is None]
-    usual = ("running", "retract", "recompute", "expire")
-    best = min(sound, key=lambda c: (c.paper if c.paper is not None else float("inf"), usual.index(c.plan.keeping)))
+    """The cheapest by paper A, whose price is the same for all ways of keeping; the paper itself keeps running sets."""
+    allowed = [c for c in candidates if c.refused is None]
+    preferred = ("running", "retract", "recompute", "expire")
+    best = min(allowed,
+               key=lambda c: (c.paper if c.paper is not None else float("inf"), preferred.index(c.plan.keeping)))
     return Decision(best.plan, None, f"the least cost by the paper's model, {best.paper:,.4g}", best.seconds,
                     candidates, past.corrections)
 

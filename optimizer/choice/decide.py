@@ -32,10 +32,11 @@ DEFAULT = Hysteresis()
 
 @dataclass(frozen=True)
 class Priced:
-    """A candidate: predicted seconds a boundary (corrected by what was measured of it) and to build its state, rows
-    that it keeps, the paper's cost.
+    """A candidate with its price: `Priced(plan, 0.8, building=12.0, state_rows=4000)`.
 
-    Of one that is far from the cheapest nobody asked for more than its seconds.
+    `seconds` are predicted for a boundary (corrected by what was measured of the plan), `deviation` is how sure they
+    are, `building` the seconds to build its state, `paper` the paper's cost. Of a candidate that is far from the
+    cheapest only `seconds` is worked out. A refused one has a reason instead of a price.
     """
 
     plan: Plan
@@ -80,44 +81,46 @@ class Decision:
 
 
 def priced(candidates: Iterable[Candidate], price: Callable[[Plan], Priced], past: Past = Past()) -> tuple[Priced, ...]:
-    """Each sound candidate's price, times its correction; a refused one has none."""
-    found = []
-    for c in candidates:
-        if c.refused is not None:
-            found.append(Priced(c.plan, 0.0, refused=c.refused))
+    """Each candidate's price, times its correction; a refused one has none."""
+    candidates_with_prices = []
+    for candidate in candidates:
+        if candidate.refused is not None:
+            candidates_with_prices.append(Priced(candidate.plan, 0.0, refused=candidate.refused))
             continue
-        p = price(c.plan)
-        factor = past.corrections.get(c.plan.name, (1.0, 0))[0]
-        found.append(
-            replace(p, seconds=p.seconds * factor, deviation=None if p.deviation is None else p.deviation * factor))
-    return tuple(found)
+        predicted = price(candidate.plan)
+        factor = past.corrections.get(candidate.plan.name, (1.0, 0))[0]
+        deviation = None if predicted.deviation is None else predicted.deviation * factor
+        candidates_with_prices.append(replace(predicted, seconds=predicted.seconds * factor, deviation=deviation))
+    return tuple(candidates_with_prices)
 
 
 def decide(candidates: tuple[Priced, ...], current: Priced | None, past: Past, rules: Hysteresis = DEFAULT) -> Decision:
-    """Of candidates priced by the same statistics, one of them sound at least.
+    """Which of these candidates answers from the next boundary on; they are priced by the same statistics, and at least
+    one is not refused.
 
     `current` is the plan in force as it is, if it can go on.
     """
     best = min((c for c in candidates if c.refused is None), key=lambda c: c.seconds)
-    if current is None or past.plan is None:
-        reason = ("the cheapest at its first boundary" if past.plan is None else f"{past.plan.name} can no longer hold "
-                                                                                 "the query")
-        return Decision(best.plan, past.plan, reason, best.seconds, candidates, past.corrections)
-    undone = _undone(candidates, current, past, rules)
-    if undone is not None:
-        return undone
-    why = _stays(current, best, past, rules)
-    if why is not None:
-        return Decision(past.plan, None, why, current.seconds, candidates, past.corrections)
+    if past.plan is None:
+        return Decision(best.plan, None, "the cheapest at its first boundary", best.seconds, candidates,
+                        past.corrections)
+    if current is None:
+        return Decision(best.plan, past.plan, f"{past.plan.name} can no longer hold the query", best.seconds,
+                        candidates, past.corrections)
+    undoing = _undo_switch(candidates, current, past, rules)
+    if undoing is not None:
+        return undoing
+    why_not = _reason_to_stay(current, best, past, rules)
+    if why_not is not None:
+        return Decision(past.plan, None, why_not, current.seconds, candidates, past.corrections)
     saved = current.seconds - best.seconds
-    reason = (
-        f"{_named(best.plan, past.plan)} saves {_ms(saved)} of {_ms(current.seconds)} a boundary: "
-        f"{saved * rules.horizon:.2f} s "
-        f"in {rules.horizon} boundaries, for {best.building:.2f} s to build its state")
+    reason = (f"{_name_beside(best.plan, past.plan)} saves {_ms(saved)} of {_ms(current.seconds)} a boundary: "
+              f"{saved * rules.horizon:.2f} s in {rules.horizon} boundaries, for {best.building:.2f} s to build its "
+              "state")
     return Decision(best.plan, past.plan, reason, best.seconds, candidates, past.corrections)
 
 
-def _named(plan: Plan, other: Plan) -> str:
+def _name_beside(plan: Plan, other: Plan) -> str:
     """A plan's name, with what differs where only its form does."""
     if plan.name != other.name:
         return plan.name
@@ -126,11 +129,11 @@ def _named(plan: Plan, other: Plan) -> str:
     return f"{plan.name} with {', '.join(differ)}"
 
 
-def _stays(current: Priced, best: Priced, past: Past, rules: Hysteresis) -> str | None:
-    """Why nothing changes, if nothing does."""
+def _reason_to_stay(current: Priced, best: Priced, past: Past, rules: Hysteresis) -> str | None:
+    """Why nothing changes; None if the best plan is worth a switch."""
     if best.plan == current.plan or best.seconds >= current.seconds:
         return "the cheapest"
-    saved, name = current.seconds - best.seconds, _named(best.plan, current.plan)
+    saved, name = current.seconds - best.seconds, _name_beside(best.plan, current.plan)
     if saved < rules.floor or current.seconds < rules.ratio * best.seconds:
         return f"{name} would save {_ms(saved)} of {_ms(current.seconds)} a boundary: too little"
     if past.before is not None and past.since < rules.rest:
@@ -142,7 +145,7 @@ def _stays(current: Priced, best: Priced, past: Past, rules: Hysteresis) -> str 
     return None
 
 
-def _undone(candidates: tuple[Priced, ...], current: Priced, past: Past, rules: Hysteresis) -> Decision | None:
+def _undo_switch(candidates: tuple[Priced, ...], current: Priced, past: Past, rules: Hysteresis) -> Decision | None:
     """A switch whose plan is measured to be dearer than what the one before it would cost now is undone.
 
     The plan's price is then corrected by what was measured, so that it does not return at once. Rates may have changed
@@ -152,18 +155,17 @@ def _undone(candidates: tuple[Priced, ...], current: Priced, past: Past, rules: 
     is_on_trial = bool(past.measured) and rules.trial <= past.since <= rules.rest
     if past.before is None or past.ratio_before is None or not is_on_trial:
         return None
-    real, back = median(past.measured), next(
-        (c for c in candidates if c.refused is None and c.plan.name == past.before), None)
-    if back is None:
+    before = next((c for c in candidates if c.refused is None and c.plan.name == past.before), None)
+    if before is None:
         return None
-    expected = back.seconds * past.ratio_before
-    if real < max(rules.worse * expected, expected + rules.floor):
+    measured, expected = median(past.measured), before.seconds * past.ratio_before
+    if measured < max(rules.worse * expected, expected + rules.floor):
         return None
-    factor = max(past.corrections.get(current.plan.name, (1.0, 0))[0] * real / max(current.seconds, 1e-9), 1.0)
+    factor = max(past.corrections.get(current.plan.name, (1.0, 0))[0] * measured / max(current.seconds, 1e-9), 1.0)
     corrected = {**past.corrections, current.plan.name: (factor, 0)}
-    reason = (f"undone: {current.plan.name} is measured at {_ms(real)} a boundary, {past.before} would cost "
+    reason = (f"undone: {current.plan.name} is measured at {_ms(measured)} a boundary, {past.before} would cost "
               f"{_ms(expected)}")
-    return Decision(back.plan, past.plan, reason, expected, candidates, corrected)
+    return Decision(before.plan, past.plan, reason, expected, candidates, corrected)
 
 
 def _ms(seconds: float) -> str:

@@ -36,7 +36,8 @@ def sql(query: Query, plan: Plan, boundary: int = EXAMPLE) -> list[str]:
     at = boundary // query.every * query.every
     statements = program(ctx, (at,), at - query.every if state_sets(ctx) else BEGINNING)
     definitions = [*statements.setup, *(definition for step in statements.steps for definition in step.define)]
-    texts = [f"CREATE TEMP {'TABLE' if made.is_table else 'VIEW'} {made.name} AS {made.sql}" for made in definitions]
+    texts = [f"CREATE TEMP {'TABLE' if relation.is_table else 'VIEW'} {relation.name} AS {relation.sql}"
+             for relation in definitions]
     texts += [step.answer for step in statements.steps] + [write.sql for write in statements.writes]
     texts += [] if query.returns_rows else [final(ctx)]
     return [pretty(text, ctx.dialect) for text in texts]
@@ -56,26 +57,25 @@ def document(query: Query, decision: Decision, statistics: Mapping[str, object])
 
 
 def _candidate(query: Query, c: Priced) -> dict[str, object]:
-    sound = c.refused is None
-    return {
-        "plan": c.plan.name,
-        "predicted_s": c.seconds if sound else None,
-        "deviation_s": c.deviation if sound else None,
-        "paper_cost": c.paper if sound else None,
-        "state_rows": c.state_rows if sound else None,
-        "building_s": c.building if sound else None,
+    allowed, plan = c.refused is None, c.plan
+    document: dict[str, object] = {
+        "plan": plan.name,
+        "predicted_s": c.seconds if allowed else None,
+        "deviation_s": c.deviation if allowed else None,
+        "paper_cost": c.paper if allowed else None,
+        "state_rows": c.state_rows if allowed else None,
+        "building_s": c.building if allowed else None,
         "refused": c.refused,
-        "order": _order(query, c.plan),
-        "exchange": c.plan.exchange,
-        "layout": c.plan.layout,
-        "invalidation": c.plan.invalidation,
-        "parts": c.plan.parts,
-        "place": c.plan.place,
-        **({
-            "sharing": c.plan.sharing,
-            "levels": [span(f) for f in c.plan.levels]
-        } if query.windows else {})
+        "order": [query.inputs[i].alias for i in plan.order],
+        "exchange": plan.exchange,
+        "layout": plan.layout,
+        "invalidation": plan.invalidation,
+        "parts": plan.parts,
+        "place": plan.place,
     }
+    if query.windows:
+        document |= {"sharing": plan.sharing, "levels": [span(length) for length in plan.levels]}
+    return document
 
 
 def why(query: Query, decision: Decision) -> str:
@@ -85,7 +85,3 @@ def why(query: Query, decision: Decision) -> str:
     if shape(query).whole:
         return "an aggregate of the query has no partial states: it is computed from the joined rows each time"
     return f"{decision.reason}; {decision.plan.keeping} is {KEEPING[decision.plan.keeping]}"
-
-
-def _order(query: Query, plan: Plan) -> list[str]:
-    return [query.inputs[i].alias for i in plan.order]

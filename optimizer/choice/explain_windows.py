@@ -17,18 +17,20 @@ SHOWN = 40             # windows that are drawn; of more, the others are counted
 
 
 def graphs(query: Query, plan: Plan) -> str:
-    """Before and after."""
-    drawn = [("Windows as written", (), "each")
-             ] + ([("Windows as merged", plan.levels, plan.sharing)] if plan.levels or plan.sharing != "each" else [])
-    return "\n\n".join(_graph(query, title, levels, sharing) for title, levels, sharing in drawn)
+    """The graph as the query is written, and if the plan shares anything, as it merges the windows."""
+    drawn: list[tuple[str, tuple[int, ...], str]] = [("Windows as written", (), "each")]
+    if plan.levels or plan.sharing != "each":
+        drawn.append(("Windows as merged", plan.levels, plan.sharing))
+    return "\n\n".join(_graph(query, *graph) for graph in drawn)
 
 
 def reads(query: Query, levels: tuple[int, ...], sharing: str) -> Fraction:
     """Panes and instances that an average boundary reads, for each group: n·M of paper D (Observation 1) over one
     period.
     """
-    return sum((*(_window(query, levels, w)
-                  for w in _longest(query, levels, sharing)), *(_level(query, levels, f) for f in levels)), Fraction(0))
+    by_windows = [_window(query, levels, window) for window in _longest(query, levels, sharing)]
+    by_levels = [_level(query, levels, length) for length in levels]
+    return sum([*by_windows, *by_levels], Fraction(0))
 
 
 def _longest(query: Query, levels: tuple[int, ...], sharing: str) -> tuple[NamedWindow, ...]:
@@ -74,4 +76,5 @@ def _below(query: Query, levels: tuple[int, ...], read: int | None, indent: str)
 
 
 def _role(query: Query, length: int) -> str:
-    return "kept instances of a window" if any(w.range == w.slide == length for w in query.windows) else "factor window"
+    is_window = any(window.range == window.slide == length for window in query.windows)
+    return "kept instances of a window" if is_window else "factor window"

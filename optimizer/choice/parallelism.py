@@ -34,17 +34,19 @@ def parallelism(latency: float | None, parts: int, took: Sequence[float], most: 
         return Parallelism()
     most = max(most, 1)
     if not 1 <= parts <= most:
-        return Parallelism(1 if not parts else most,
-                           f"{_tasks(1 if not parts else most)} of {most}: a boundary may take {latency:g} s")
+        allowed = 1 if not parts else most
+        return Parallelism(allowed, f"{_tasks(allowed)} of {most}: a boundary may take {latency:g} s")
     if took and took[-1] > FULL * latency and parts < most:
         wanted = min(most, max(parts + 1, ceil(parts * took[-1] / (AIMED * latency))))
         return Parallelism(
             wanted,
             f"{_tasks(wanted)} instead of {parts}: a boundary took {took[-1]:.2f} s of the {latency:g} s allowed")
-    if parts > 1 and len(took) >= RESTED and (fewer := median(took[-RESTED:]) * parts / (parts - 1)) < SPARE * latency:
-        return Parallelism(
-            parts - 1,
-            f"{_tasks(parts - 1)} instead of {parts}: it should take {fewer:.2f} s of the {latency:g} s allowed")
+    if parts > 1 and len(took) >= RESTED:
+        expected = median(took[-RESTED:]) * parts / (parts - 1)
+        if expected < SPARE * latency:
+            return Parallelism(
+                parts - 1,
+                f"{_tasks(parts - 1)} instead of {parts}: it should take {expected:.2f} s of the {latency:g} s allowed")
     return Parallelism(parts)
 
 

@@ -35,12 +35,14 @@ class Forms:
 def cheapest(query: Query, price: Price, joined: Joined, forms: Forms = Forms(),
              refined: int = REFINED) -> tuple[Candidate, ...]:
     """Every name once, refused or in the cheapest form that was found."""
-    asked = shape(query)
-    named = candidates(query) if len(query.inputs) <= ALL_NAMES else tuple(_near(asked, price))
-    sound = sorted((c for c in named if c.refused is None), key=lambda c: price(c.plan))
-    few = refined if len(query.inputs) <= ALL_NAMES else min(refined, REFINED_OF_MANY)
-    best = {c.plan.name: min(_forms(asked, _ordered(asked, c.plan, joined), forms), key=price) for c in sound[:few]}
-    return tuple(replace(c, plan=best.get(c.plan.name, c.plan)) for c in named)
+    query_shape = shape(query)
+    every_name = candidates(query) if len(query.inputs) <= ALL_NAMES else tuple(_near_best(query_shape, price))
+    allowed = sorted((c.plan for c in every_name if c.refused is None), key=price)
+    limit = refined if len(query.inputs) <= ALL_NAMES else min(refined, REFINED_OF_MANY)
+    best: dict[str, Plan] = {}
+    for plan in allowed[:limit]:
+        best[plan.name] = min(_forms(query_shape, _with_best_order(query_shape, plan, joined), forms), key=price)
+    return tuple(replace(c, plan=best.get(c.plan.name, c.plan)) for c in every_name)
 
 
 def every_form(query: Query, plan: Plan, forms: Forms = Forms()) -> Iterator[Plan]:
@@ -48,100 +50,91 @@ def every_form(query: Query, plan: Plan, forms: Forms = Forms()) -> Iterator[Pla
     return _forms(shape(query), plan, forms)
 
 
-def _forms(asked: Shape, plan: Plan, forms: Forms) -> Iterator[Plan]:
+def _forms(query_shape: Shape, plan: Plan, forms: Forms) -> Iterator[Plan]:
     layouts = ("panes", "raw") if plan.keeping == "recompute" and any(plan.digits) else (plan.layout,)
-    shared = [found for layout in layouts for found in _shared(asked, replace(plan, layout=layout))]
+    plans = [replace(plan, layout=layout) for layout in layouts]
+    if query_shape.query.windows:      # as written, those that end together at once, and by each choice of levels
+        ways = list(product(plans, SHARING, choices(query_shape.query)))
+        sharing_plans = [replace(base, sharing=sharing, levels=levels) for base, sharing, levels in ways]
+        plans = [one for one in sharing_plans if refusal(query_shape, one) is None]
     for place in forms.places:
         if place == "jvm":      # Spark divides and exchanges as it likes
-            yield from (replace(one, place=place) for one in shared)
+            yield from (replace(one, place=place) for one in plans)
             continue
-        for exchange, one, parts in product(exchanges(asked), shared, forms.parts):
+        for exchange, one, parts in product(exchanges(query_shape), plans, forms.parts):
             if parts != 1 or exchange == "slice":
                 yield replace(one, exchange=exchange, parts=parts, place=place)
 
 
-def _shared(asked: Shape, plan: Plan) -> list[Plan]:
-    """Of several windows: as written, those that end together at once, and by each choice of levels.
-
-    Of one, the plan as it is.
-    """
-    if not asked.query.windows:
-        return [plan]
-    made = [replace(plan, sharing=sharing, levels=levels) for sharing in SHARING for levels in choices(asked.query)]
-    return [p for p in made if refusal(asked, p) is None]
-
-
-def _ordered(asked: Shape, plan: Plan, joined: Joined) -> Plan:
+def _with_best_order(query_shape: Shape, plan: Plan, joined: Joined) -> Plan:
     count = len(plan.digits)
+    if count <= 2:
+        return plan
     find = best_order if count <= ALL_NAMES else next_fewest
-    return replace(plan, order=find(asked, lambda members: joined(plan, members))) if count > 2 else plan
+    return replace(plan, order=find(query_shape, lambda members: joined(plan, members)))
 
 
-def best_order(asked: Shape, rows: Callable[[frozenset[int]], float]) -> tuple[int, ...]:
+def best_order(query_shape: Shape, rows: Callable[[frozenset[int]], float]) -> tuple[int, ...]:
     """The order with the fewest rows in all its prefixes together; each next input is linked to one before it."""
-    count, classes = len(asked.query.inputs), _classes(asked)
+    count, joined_inputs = len(query_shape.query.inputs), query_shape.joined_inputs()
     best: dict[frozenset[int], tuple[float, tuple[int, ...]]] = {frozenset((i,)): (0.0, (i,)) for i in range(count)}
     layer = list(best)
     for _ in range(count - 1):
         grown: dict[frozenset[int], tuple[float, tuple[int, ...]]] = {}
         for members in layer:
             cost, order = best[members]
-            for i in _next(classes, members, count):
+            for i in _linked_to(joined_inputs, members, count):
                 reached = members | {i}
                 through = (cost + rows(reached), (*order, i))
                 if reached not in grown or through < grown[reached]:
                     grown[reached] = through
         best.update(grown)
         layer = list(grown)
-    return best[frozenset(range(count))][1] if count > 1 else connected_order(asked)
+    return best[frozenset(range(count))][1] if count > 1 else connected_order(query_shape)
 
 
-def next_fewest(asked: Shape, rows: Callable[[frozenset[int]], float]) -> tuple[int, ...]:
+def next_fewest(query_shape: Shape, rows: Callable[[frozenset[int]], float]) -> tuple[int, ...]:
     """From the first input on, always the linked one that leaves the fewest rows."""
-    count, classes, order = len(asked.query.inputs), _classes(asked), [0]
+    count, joined_inputs, order = len(query_shape.query.inputs), query_shape.joined_inputs(), [0]
     while len(order) < count:
         members = frozenset(order)
-        order.append(min(_next(classes, members, count), key=lambda i: (rows(members | {i}), i)))
+        order.append(min(_linked_to(joined_inputs, members, count), key=lambda i: (rows(members | {i}), i)))
     return tuple(order)
 
 
-def _next(classes: tuple[frozenset[int], ...], members: frozenset[int], count: int) -> list[int]:
-    return [i for i in range(count) if i not in members and any(i in c and c & members for c in classes)]
+def _linked_to(joined_inputs: tuple[frozenset[int], ...], members: frozenset[int], count: int) -> list[int]:
+    """Inputs that an equality links to one of `members`."""
+    linked = frozenset().union(*(joined for joined in joined_inputs if joined & members))
+    return [i for i in range(count) if i in linked - members]
 
 
-def _classes(asked: Shape) -> tuple[frozenset[int], ...]:
-    return tuple(frozenset(i for i, _ in members) for members in asked.keys)
-
-
-def _near(asked: Shape, price: Price) -> Iterator[Candidate]:
+def _near_best(query_shape: Shape, price: Price) -> Iterator[Candidate]:
     """Many inputs: from LAP and from full early aggregation, one digit after another turned as long as that is cheaper,
     everything recomputed.
 
-    Then the other ways of keeping with the digits that were found, with none and with all.
+    Then the other ways of keeping with the digits of the cheapest plans, with none and with all.
     """
-    count, order = len(asked.query.inputs), connected_order(asked)
-    seen: dict[str, Candidate] = {}
+    count, order = len(query_shape.query.inputs), connected_order(query_shape)
+    by_name: dict[str, Candidate] = {}
 
-    def known(plan: Plan) -> bool:
-        return seen.setdefault(plan.name, Candidate(plan, refusal(asked, plan))).refused is None
+    def is_allowed(plan: Plan) -> bool:
+        return by_name.setdefault(plan.name, Candidate(plan, refusal(query_shape, plan))).refused is None
 
     ends = [Plan((early,) * count, "recompute", order) for early in (False, True)]
-    tops = [_climbed(plan, price, known) for plan in ends]
+    tops = [_turn_while_cheaper(plan, price, is_allowed) for plan in ends]
     for plan in dict.fromkeys((*ends, *tops)):
         for keeping in KEEPING:
             if keeping != "running" or any(plan.digits):
-                known(replace(plan, keeping=keeping))
-    yield from seen.values()
+                is_allowed(replace(plan, keeping=keeping))
+    yield from by_name.values()
 
 
-def _climbed(plan: Plan, price: Price, known: Callable[[Plan], bool]) -> Plan:
-    while known(plan):
-        turned = [
-            replace(plan, digits=tuple(d != (i == k)
-                                       for k, d in enumerate(plan.digits)))
-            for i in range(len(plan.digits))
-        ]
-        best = min((p for p in turned if known(p)), key=price, default=plan)
+def _turn_while_cheaper(plan: Plan, price: Price, is_allowed: Callable[[Plan], bool]) -> Plan:
+    while is_allowed(plan):
+        turned = []
+        for i, digit in enumerate(plan.digits):
+            turned.append(replace(plan, digits=(*plan.digits[:i], not digit, *plan.digits[i + 1:])))
+        best = min(filter(is_allowed, turned), key=price, default=plan)
         if price(best) >= price(plan):
             break
         plan = best

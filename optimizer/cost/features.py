@@ -16,7 +16,7 @@ from optimizer.plan.operators.operator import Expected
 from optimizer.plan.tree import kept_sets, operators
 from optimizer.query.model import Query
 from optimizer.statistics.cardinality import Sizes, sizes
-from optimizer.statistics.observed import Observed
+from optimizer.statistics.model import QueryStatistics
 
 KINDS = {
     "scan": "values read from stream and relation files: rows times columns",
@@ -66,29 +66,30 @@ class Features:
         return {kind: amount for kind, amount in self.total.items() if kind.removeprefix("jvm_") not in OUTSIDE}
 
 
-def steady(query: Query, plan: Plan, observed: Observed, parts: int = 1, known: Sizes | None = None,
+def steady(query: Query, plan: Plan, statistics: QueryStatistics, parts: int = 1, query_sizes: Sizes | None = None,
            age: float = inf) -> Features:
     """An average batch after the one before it, `age` boundaries after the plan began.
 
-    `known` are the query's sizes, if they have been worked out.
+    `query_sizes`, if they have been worked out, save doing it again.
     """
-    return _features(_expected(query, plan, observed, parts, known, age=age))
+    return _features(_expected(query, plan, statistics, parts, query_sizes, age=age))
 
 
-def building(query: Query, plan: Plan, observed: Observed, parts: int = 1, known: Sizes | None = None) -> Features:
+def building(query: Query, plan: Plan, statistics: QueryStatistics, parts: int = 1,
+             query_sizes: Sizes | None = None) -> Features:
     """The first batch of a plan: its state is made from the stream tables."""
-    return _features(_expected(query, plan, observed, parts, known, from_nothing=True, age=0.0))
+    return _features(_expected(query, plan, statistics, parts, query_sizes, from_nothing=True, age=0.0))
 
 
-def state_rows(query: Query, plan: Plan, observed: Observed, known: Sizes | None = None) -> float:
+def state_rows(query: Query, plan: Plan, statistics: QueryStatistics, query_sizes: Sizes | None = None) -> float:
     """Rows of all state sets at an average boundary that still count."""
-    expected = _expected(query, plan, observed, 1, known)
+    expected = _expected(query, plan, statistics, 1, query_sizes)
     return sum(part.stored_rows(expected) for part in kept_sets(expected.ctx))
 
 
-def _expected(query: Query, plan: Plan, observed: Observed, parts: int, known: Sizes | None, from_nothing: bool = False,
-              age: float = inf) -> Expected:
-    query_sizes = known or sizes(query, observed)
+def _expected(query: Query, plan: Plan, statistics: QueryStatistics, parts: int, query_sizes: Sizes | None,
+              from_nothing: bool = False, age: float = inf) -> Expected:
+    query_sizes = query_sizes or sizes(query, statistics)
     one_task = query_sizes.shape.whole or plan.place == "jvm"
     ctx = Lowering(query_sizes.shape, plan, parts=1 if one_task else parts)
     return Expected(ctx, query_sizes, from_nothing or not kept_sets(ctx), age)

@@ -12,7 +12,7 @@ from math import isfinite
 import numpy as np
 from numpy.typing import NDArray
 
-from optimizer.cost.measured import NAMES, SECONDS, SPREAD, Coefficients, Measurement
+from optimizer.cost.measured import NAMES, SECONDS, SPREAD, Measurement, UnitCosts
 
 NOISE = 0.15          # standard deviation of a measured batch: other work of the machine, what the amounts leave out
 FORGETTING = 0.02     # how far the covariance goes back to the prior's with each measurement
@@ -21,30 +21,30 @@ _PRIOR: Array = np.array([SECONDS[name] for name in NAMES])
 _PRIOR_VARIANCES: Array = (SPREAD * _PRIOR) ** 2
 
 
-def fit(before: Coefficients, measurements: Iterable[Measurement], noise: float = NOISE,
-        forgetting: float = FORGETTING) -> Coefficients:
-    """Coefficients after these measurements, in the order in which they were made.
+def fit(before: UnitCosts, measurements: Iterable[Measurement], noise: float = NOISE,
+        forgetting: float = FORGETTING) -> UnitCosts:
+    """The unit costs after these measurements, in the order in which they were made.
 
     `fit(prior(), [Measurement({"scan": 1e7}, 0.1)])`: scanning 10,000,000 values took 0.1 s, where 0.03 s were
     expected, so "scan" costs more than before, and is less doubtful.
     """
     mean, covariance, count = np.array(before.mean), np.array(before.covariance), before.measurements
-    with np.errstate(over="ignore", invalid="ignore"):      # Coefficients refuses what is not finite
+    with np.errstate(over="ignore", invalid="ignore"):      # UnitCosts refuses what is not finite
         for measurement in measurements:
             x = np.array([measurement.amounts.get(name, 0.0) for name in NAMES])
             scale = max(measurement.seconds, float(mean @ x))
             if not isfinite(scale) or scale <= 0 or measurement.seconds < 0:
                 continue
-            _forget(covariance, forgetting)
+            _forget_slowly(covariance, forgetting)
             _update(mean, covariance, x / scale, measurement.seconds / scale, noise)
             count += 1
         expected = _never_negative(mean, covariance)
     rows = tuple(tuple(row) for row in covariance.tolist())
-    return Coefficients(tuple(expected.tolist()), rows, before.source, count)
+    return UnitCosts(tuple(expected.tolist()), rows, before.source, count)
 
 
-def _forget(covariance: Array, share: float) -> None:
-    """Towards the prior's: λΣ + (1 − λ)Σ₀, for directions whose doubt is below the prior's."""
+def _forget_slowly(covariance: Array, share: float) -> None:
+    """Moves the variances towards the prior's, λΣ + (1 − λ)Σ₀, where the doubt is below the prior's."""
     variances = np.einsum("ii->i", covariance)      # a view of the diagonal that can be written to
     variances += share * np.maximum(_PRIOR_VARIANCES - variances, 0.0)
 

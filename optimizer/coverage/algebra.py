@@ -32,8 +32,9 @@ class Window:
 
 def covers(fine: Window, coarse: Window) -> bool:
     """Theorem 1: every instance of `coarse` is a union of instances of `fine`, from its first to its last moment."""
-    return coarse.range > fine.range and coarse.slide % fine.slide == 0 and (coarse.range
-                                                                             - fine.range) % fine.slide == 0
+    if coarse.range <= fine.range:
+        return False
+    return coarse.slide % fine.slide == (coarse.range - fine.range) % fine.slide == 0
 
 
 def partitions(fine: Window, coarse: Window) -> bool:
@@ -74,9 +75,9 @@ def _tiled(coarse: Window, fine: Window) -> int | None:
 
 def _spanned(coarse: Window, fine: Window) -> int | None:
     """Beyond Theorem 3: where overlaps do no harm, the fewest instances that reach from end to end."""
-    fits = coarse != fine and coarse.range >= fine.range and coarse.slide % fine.slide == (
-        coarse.range - fine.range) % fine.slide == 0
-    if not fits:
+    if coarse == fine or coarse.range < fine.range:
+        return None
+    if coarse.slide % fine.slide or (coarse.range - fine.range) % fine.slide:
         return None
     step = fine.range // fine.slide * fine.slide
     return 1 - (fine.range - coarse.range) // step
@@ -92,25 +93,19 @@ SPANNED = CoverRelation("spanned by", _spanned)
 _MERGED = ("SUM", "COUNT", "AVG", "MEAN", "STDDEV", "STDEV", "STD", "STDDEV_SAMP", "STDDEV_POP", "VARIANCE", "VAR_SAMP",
            "VAR_POP")
 _FUNCTIONS = {
-    **{
-        name: (PARTITIONED, SUBTRACTED) for name in _MERGED
-    },
-    **{
-        name: (COVERED, SPANNED) for name in ("MIN", "MAX")
-    },
-    **{
-        name: (ALONE, ALONE) for name in ("MEDIAN", "PERCENTILE", "COUNT_DISTINCT", "RANK")
-    }
+    **dict.fromkeys(_MERGED, (PARTITIONED, SUBTRACTED)),
+    **dict.fromkeys(("MIN", "MAX"), (COVERED, SPANNED)),
+    **dict.fromkeys(("MEDIAN", "PERCENTILE", "COUNT_DISTINCT", "RANK"), (ALONE, ALONE)),
 }
 
 
 def relation(function: str, beyond: bool = False) -> CoverRelation:
-    """What suffices for a function: Theorems 5 and 6.
+    """The relation that suffices for a function: Theorems 5 and 6; holistic functions share nothing (§III-A).
 
-    `beyond` the paper, the cheapest that is still exact. Holistic functions share nothing (§III-A).
+    `beyond`: the cheapest relation that is still exact, which the paper does not have.
     """
-    found = _FUNCTIONS.get(function.strip().upper())
-    if found is None:
+    relations = _FUNCTIONS.get(function.strip().upper())
+    if relations is None:
         raise ForebayError("unknown-function", f"{function!r} is no aggregate function known here",
                            hint=f"they are {', '.join(_FUNCTIONS)}")
-    return found[beyond]
+    return relations[beyond]

@@ -10,6 +10,7 @@ slide can be better where the parent hops: of {3/1, 3, 24/8} with η = 2, W(4, 4
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from itertools import product
 from math import gcd
 
 from optimizer.coverage.algebra import ALONE
@@ -23,49 +24,51 @@ def candidates(windows: Collection[Window], name: str) -> list[Window] | None:
     """Factor windows worth a look for the relation of that name; None where they are more than MOST."""
     if name == ALONE.name:
         return []
-    common = _closed(gcd(w.range, w.slide) for w in windows)
+    common = _gcds_of_subsets(gcd(window.range, window.slide) for window in windows)
     if common is None:
         return None
-    found = {Window(d, d) for d in common}
+    factors = {Window(length, length) for length in common}
     if name != PARTITIONED.name:
         hopping = _spanning(windows, common) if name in (COVERED_BY.name, SPANNED.name) else _tiling(windows, common)
         if hopping is None:
             return None
-        found |= hopping
-    found -= set(windows)
-    return sorted(found) if len(found) <= MOST else None
+        factors |= hopping
+    factors -= set(windows)
+    return sorted(factors) if len(factors) <= MOST else None
 
 
-def _closed(numbers: Iterable[int]) -> set[int] | None:
-    """The gcds of all subsets."""
-    found: set[int] = set()
+def _gcds_of_subsets(numbers: Iterable[int]) -> set[int] | None:
+    """The gcds of all subsets; None where they are more than MOST."""
+    divisors: set[int] = set()
     for number in sorted(set(numbers)):
-        found |= {number, *(gcd(number, f) for f in found)}
-        if len(found) > MOST:
+        divisors |= {number, *(gcd(number, divisor) for divisor in divisors)}
+        if len(divisors) > MOST:
             return None
-    return found
+    return divisors
 
 
 def _spanning(windows: Collection[Window], common: set[int]) -> set[Window] | None:
     """By slide and remainder: the least range, and the greatest below each window's."""
-    slides = _closed([*common, *(w.slide for w in windows)])
+    slides = _gcds_of_subsets([*common, *(window.slide for window in windows)])
     if slides is None:
         return None
-    found = set()
+    factors = set()
     for slide in slides:
         for coarse in windows:
             if coarse.slide % slide == 0:
-                least = slide + coarse.range % slide
-                found |= {Window(r, slide) for r in (least, coarse.range - slide, coarse.range) if r >= slide}
-    return found
+                ranges = (slide + coarse.range % slide, coarse.range - slide, coarse.range)
+                factors |= {Window(length, slide) for length in ranges if length >= slide}
+    return factors
 
 
 def _tiling(windows: Collection[Window], common: set[int]) -> set[Window] | None:
     """Hopping windows that lie end to end in some window: the slide divides the range, the range that window's."""
-    slides, ranges = _closed([*common, *(w.slide for w in windows)]), _closed([*common, *(w.range for w in windows)])
+    slides = _gcds_of_subsets([*common, *(window.slide for window in windows)])
+    ranges = _gcds_of_subsets([*common, *(window.range for window in windows)])
     if slides is None or ranges is None:
         return None
-    return {
-        Window(r, s) for s in slides for r in ranges if r % s == 0 and any(w.range % r == 0 and w.slide % s == 0
-                                                                           for w in windows)
-    }
+    factors = set()
+    for length, slide in product(ranges, slides):
+        if length % slide == 0 and any(w.range % length == 0 and w.slide % slide == 0 for w in windows):
+            factors.add(Window(length, slide))
+    return factors

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from fractions import Fraction
+from itertools import chain, permutations
 from math import gcd, isqrt
 
 from optimizer.coverage.algebra import COVERED, PARTITIONED, Window, covers
@@ -26,44 +27,43 @@ def benefit(factor: Window, target: Window | None, downstream: Collection[Window
 
 
 def _price(window: Window, source: Window | None, model: Prices) -> Number:
-    found = model.rows(window) if source is None else model.reading(window, source)
-    if found is None:
+    price = model.rows(window) if source is None else model.reading(window, source)
+    if price is None:
         raise ValueError(f"{window} cannot be read from {source}")
-    return found
+    return price
 
 
 def covering_candidates(target: Window | None, downstream: Sequence[Window]) -> list[Window]:
     """Algorithm 2, lines 1–11. For one slide the benefit is convex in the range (a factor window's own cost is a
     product of a falling and a rising line), so only the shortest and the longest range can be best, and only these two
-    are made."""
-    found, fine = [], target or ROOT
-    shortest = min(w.range for w in downstream)
-    for slide in divisors(gcd(*(w.slide for w in downstream))):
+    are tried.
+    """
+    fine = target or ROOT
+
+    def serves_all(factor: Window) -> bool:
+        if factor in (target, *downstream) or not covers(fine, factor):
+            return False
+        return all(covers(factor, window) for window in downstream)
+
+    factors: list[Window] = []
+    limit = min(window.range for window in downstream)
+    for slide in divisors(gcd(*(window.slide for window in downstream))):
         if slide % fine.slide:
             continue
-        made = [
-            Window(r, slide) for r in {_first(slide, fine), (shortest - 1) // slide * slide} if slide <= r < shortest
-        ]
-        found += [
-            f for f in made
-            if f not in (target, *downstream) and covers(fine, f) and all(covers(f, w) for w in downstream)
-        ]
-    return sorted(found)
-
-
-def _first(slide: int, fine: Window) -> int:
-    """The least multiple of the slide above the range of what covers it."""
-    return max(slide, (fine.range // slide + 1) * slide)
+        shortest = max(slide, (fine.range // slide + 1) * slide)      # above the range of what covers it
+        longest = (limit - 1) // slide * slide
+        ranges = {length for length in (shortest, longest) if slide <= length < limit}
+        factors += filter(serves_all, (Window(length, slide) for length in ranges))
+    return sorted(factors)
 
 
 def tumbling_candidates(target: Window | None, downstream: Sequence[Window]) -> list[Window]:
-    """Algorithm 5, lines 3–6: r_f | gcd of all ranges *and slides* (the text says ranges.
-
-    {20/10, 40/20} shows why not), r_W | r_f; the target is none.
+    """Algorithm 5, lines 3–6: r_f | gcd of all ranges *and slides* (the text says ranges; {20/10, 40/20} shows why
+    not), r_W | r_f; the target is none.
     """
     least = (target or ROOT).range
-    common = gcd(*(x for w in downstream for x in (w.range, w.slide)))
-    return [Window(r, r) for r in divisors(common) if r % least == 0 and r > least]
+    common = gcd(*(gcd(window.range, window.slide) for window in downstream))
+    return [Window(length, length) for length in divisors(common) if length % least == 0 and length > least]
 
 
 def helps(factor: Window, target: Window | None, downstream: Sequence[Window], period: int) -> bool:
@@ -85,9 +85,14 @@ def best_factor(target: Window | None, downstream: Sequence[Window], model: Pric
         possible = tumbling_candidates(target, downstream)
         if set(possible) & set(downstream):
             return None                               # the greatest divisor is a window already (Definition 6)
-        gains = [f for f in possible if _gains(f, target, downstream, model)]
-        independent = [f for f in gains if not any(covers(f, g) for g in gains)]
-        return max(independent, default=None)         # Theorem 9; as c_f = R(λ/r_f + 1/r_W), the larger range
+        # Algorithm 4 decides for one event a unit of time; at another rate the benefit itself does.
+        if model.rate == 1:
+            gains = [f for f in possible if helps(f, target, downstream, model.period)]
+        else:
+            gains = [f for f in possible if benefit(f, target, downstream, model) >= 0]
+        covering = {fine for fine, coarse in permutations(gains, 2) if covers(fine, coarse)}
+        # Theorem 9; as c_f = R(λ/r_f + 1/r_W), the larger range
+        return max((factor for factor in gains if factor not in covering), default=None)
     best, most = None, Fraction(0)
     for factor in covering_candidates(target, downstream):
         if (gain := Fraction(benefit(factor, target, downstream, model))) > most:
@@ -95,20 +100,16 @@ def best_factor(target: Window | None, downstream: Sequence[Window], model: Pric
     return best
 
 
-def _gains(factor: Window, target: Window | None, downstream: Sequence[Window], model: Prices) -> bool:
-    """Algorithm 4; at another rate than 1 the benefit itself, which it decides."""
-    return helps(factor, target, downstream, model.period) if model.rate == 1 else benefit(
-        factor, target, downstream, model) >= 0
-
-
 def with_factors(windows: Collection[Window], model: Prices) -> Graph:
     """Algorithm 3: the best factor window below the rows and below every window, then Algorithm 1 over all of them."""
     if model.relation not in (PARTITIONED, COVERED):
         return cheapest(windows, model)
-    below = {w: [c for c in sorted(windows) if model.relation.reads(c, w) is not None] for w in windows}
-    covered = {c for readers in below.values() for c in readers}
-    targets: list[tuple[Window | None, list[Window]]] = [
-        *below.items(), (None, sorted(set(windows) - covered) if ROOT not in windows else [])
-    ]
-    found = {best_factor(w, readers, model) for w, readers in targets if readers}
-    return cheapest(windows, model, {f for f in found if f is not None})
+    readers_by_target: dict[Window | None, list[Window]] = {}
+    for window in windows:
+        readers = [coarse for coarse in sorted(windows) if model.relation.reads(coarse, window) is not None]
+        readers_by_target[window] = readers
+    if ROOT not in windows:
+        covered = chain.from_iterable(readers_by_target.values())
+        readers_by_target[None] = sorted(set(windows).difference(covered))
+    factors = {best_factor(target, readers, model) for target, readers in readers_by_target.items() if readers}
+    return cheapest(windows, model, {factor for factor in factors if factor is not None})

@@ -16,11 +16,11 @@ Pick = Callable[[Sequence[int]], int]
 
 def random_set(size: int, tumbling: bool, pick: Pick) -> frozenset[Window]:
     """RandomGen. A window drawn twice is drawn again, so that the set has its size."""
-    made: set[Window] = set()
-    while len(made) < size:
+    windows: set[Window] = set()
+    while len(windows) < size:
         seed = pick(SEED_RANGES if tumbling else SEED_SLIDES)
-        made.add(_window(seed * pick(range(2, MULTIPLIER + 1)), tumbling))
-    return frozenset(made)
+        windows.add(_window(seed * pick(range(2, MULTIPLIER + 1)), tumbling))
+    return frozenset(windows)
 
 
 def sequential_set(size: int, tumbling: bool, pick: Pick) -> frozenset[Window]:

@@ -17,9 +17,12 @@ Number = int | Fraction
 
 @dataclass(frozen=True)
 class Prices:
-    """`period` is R, `rate` is η. `row`, `partial`, `instance` and `window` weigh a row read, another window's instance
+    """What windows cost over one period: `Prices(120, PARTITIONED)` is the paper's model of 20, 30 and 40.
+
+    `period` is R, `rate` is η. `row`, `partial`, `instance` and `window` weigh a row read, another window's instance
     read, an instance made, and a window evaluated at all: (1, 1, 0, 0) is the paper's model, measured ones make costs
-    times. `difference`: an instance by subtraction, beside what it reads."""
+    times. `difference`: an instance by subtraction, beside what it reads.
+    """
 
     period: int
     relation: CoverRelation
@@ -31,8 +34,8 @@ class Prices:
     difference: Number = 0
 
     def __post_init__(self) -> None:
-        if self.rate <= 0 or self.period <= 0 or min(self.row, self.partial, self.instance, self.window,
-                                                     self.difference) < 0:
+        weights = (self.row, self.partial, self.instance, self.window, self.difference)
+        if self.rate <= 0 or self.period <= 0 or min(weights) < 0:
             raise ValueError(f"period {self.period}, rate {self.rate}: both are positive, and no weight is negative")
 
     def instances(self, window: Window) -> Number:
@@ -74,9 +77,13 @@ class Prices:
 
     def subtracts(self, window: Window, source: Window | None) -> bool:
         """Whether taking away what leaves is cheaper than adding up each instance."""
-        full = self.rate * window.range if source is None else self.relation.reads(window, source)
-        slid = self._slid(
-            window, source) if source is not None else self.rate * window.slide if self.relation.subtracts else None
+        full: Number | None
+        slid: Number | None
+        if source is None:
+            full = self.rate * window.range
+            slid = self.rate * window.slide if self.relation.subtracts else None
+        else:
+            full, slid = self.relation.reads(window, source), self._slid(window, source)
         n = self.instances(window)
         return full is not None and slid is not None and self._moved(n, full, slid) < n * full
 
@@ -100,9 +107,9 @@ class Graph:
 
     def price(self, window: Window) -> Number:
         source = self.parents[window]
-        found = self.prices.rows(window) if source is None else self.prices.reading(window, source)
-        assert found is not None
-        return whole(found)
+        price = self.prices.rows(window) if source is None else self.prices.reading(window, source)
+        assert price is not None
+        return whole(price)
 
     @cached_property
     def cost(self) -> Number:
@@ -130,20 +137,20 @@ def as_written(windows: Iterable[Window], model: Prices) -> Graph:
 
 def cheapest(windows: Collection[Window], model: Prices, factors: Collection[Window] = ()) -> Graph:
     """Algorithm 1 over these windows and factor windows; a factor window that nobody would read is left out."""
-    kept = set(factors) - set(windows)
+    useful = set(factors) - set(windows)
     while True:
-        there = sorted({*windows, *kept})
-        reads = tuple((w, _source(w, there, model)) for w in there)
-        read = {source for _, source in reads}
-        if kept <= read:
-            return Graph(reads, frozenset(kept), model)
-        kept &= read
+        nodes = sorted({*windows, *useful})
+        reads = tuple((window, _source(window, nodes, model)) for window in nodes)
+        sources = {source for _, source in reads}
+        if useful <= sources:
+            return Graph(reads, frozenset(useful), model)
+        useful &= sources
 
 
-def _source(window: Window, there: Iterable[Window], model: Prices) -> Window | None:
+def _source(window: Window, nodes: Iterable[Window], model: Prices) -> Window | None:
     """The cheapest to read; of equals the rows, then the longest."""
     best, source = model.rows(window), None
-    for fine in there:
+    for fine in nodes:
         price = model.reading(window, fine)
         if price is not None and (price < best or price == best and source is not None):
             best, source = price, fine

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from optimizer.coverage.algebra import Window
 from optimizer.coverage.candidates import candidates
@@ -22,24 +23,25 @@ Chosen = frozenset[int]
 
 
 @dataclass(frozen=True)
-class Found:
-    """`exact`: no choice among `candidates(windows, relation)` is cheaper."""
+class BestGraph:
+    """What a search came to; `exact`: no choice among `candidates(windows, relation)` is cheaper."""
 
     graph: Graph
     exact: bool
 
 
-def best(windows: Collection[Window], model: Prices, nodes: int | None = None) -> Found:
+def best(windows: Collection[Window], model: Prices, nodes: int | None = None) -> BestGraph:
     """The cheapest graph known, never dearer than Algorithm 3's; looked for exactly as far as `nodes` reach."""
     start = with_factors(windows, model)
     possible = candidates(windows, model.relation.name) if len(windows) <= FEW else None
     if possible is None:
-        return Found(pruned(windows, start), False)
+        return BestGraph(pruned(windows, start), False)
+    if nodes is None:
+        nodes = WORK // len(windows) if len(windows) <= SMALL else 0
     prices = table(windows, possible, model)
-    chosen, exact = _searched(prices, _grown(prices, frozenset()),
-                              (WORK // len(windows) if len(windows) <= SMALL else 0) if nodes is None else nodes)
-    graph = cheapest(windows, model, [prices.nodes[c] for c in chosen])
-    return Found(min(graph, pruned(windows, start), key=lambda g: g.cost), exact)
+    chosen, exact = _branch_and_bound(prices, _grow(prices, frozenset()), nodes)
+    graph = cheapest(windows, model, [prices.nodes[candidate] for candidate in chosen])
+    return BestGraph(min(graph, pruned(windows, start), key=lambda g: g.cost), exact)
 
 
 def heuristic(windows: Collection[Window], model: Prices) -> Graph:
@@ -58,7 +60,7 @@ def pruned(windows: Collection[Window], graph: Graph) -> Graph:
     return graph
 
 
-def _grown(prices: PriceTable, chosen: Chosen) -> Chosen:
+def _grow(prices: PriceTable, chosen: Chosen) -> Chosen:
     """Takes the candidate that saves most until none saves anything, then drops what no longer pays.
 
     Again, as long as that is cheaper.
@@ -66,35 +68,40 @@ def _grown(prices: PriceTable, chosen: Chosen) -> Chosen:
     grown = chosen
     while True:
         now = {n: prices.current(n, grown) for n in (*prices.windows, *grown)}
-        gain, taken = max(((_gain(prices, now, grown, c), c) for c in prices.candidates if c not in grown),
-                          default=(0, -1))
+        gains = [(_gain(prices, now, grown, c), c) for c in prices.candidates if c not in grown]
+        gain, candidate = max(gains, default=(0, -1))
         if gain > 0:
-            grown |= {taken}
+            grown |= {candidate}
             continue
-        fewer = _dropped(prices, grown)
+        fewer = _drop(prices, grown)
         if prices.cost(fewer) >= prices.cost(chosen):
             return chosen
         grown = chosen = fewer
 
 
-def _dropped(prices: PriceTable, chosen: Chosen) -> Chosen:
-    while chosen and prices.cost(fewer := min((chosen - {c} for c in chosen), key=prices.cost)) < prices.cost(chosen):
+def _drop(prices: PriceTable, chosen: Chosen) -> Chosen:
+    """Drops the candidate that pays least, as long as that is cheaper."""
+    while chosen:
+        fewer = min((chosen - {candidate} for candidate in chosen), key=prices.cost)
+        if prices.cost(fewer) >= prices.cost(chosen):
+            break
         chosen = fewer
     return chosen
 
 
-def _gain(prices: PriceTable, now: dict[int, Number], chosen: Chosen, taken: int) -> Number:
+def _gain(prices: PriceTable, now: dict[int, Number], chosen: Chosen, candidate: int) -> Number:
+    """What one more candidate saves those that read it, less what it costs itself."""
     saved: Number = 0
-    for price, n in prices.served(taken):
+    for price, n in prices.served(candidate):
         if price < now[n]:
             saved += now[n] - price
-    for f in chosen:
-        if (price := prices.pays(f, taken)) < now[f]:
-            saved += now[f] - price
-    return saved - prices.current(taken, chosen) if saved > 0 else 0
+    for other in chosen:
+        if (price := prices.pays(other, candidate)) < now[other]:
+            saved += now[other] - price
+    return saved - prices.current(candidate, chosen) if saved > 0 else 0
 
 
-def _searched(prices: PriceTable, best: Chosen, nodes: int) -> tuple[Chosen, bool]:
+def _branch_and_bound(prices: PriceTable, best: Chosen, nodes: int) -> tuple[Chosen, bool]:
     """Branch and bound, depth first: with the candidate on which the bound leans most, then without it.
 
     False where `nodes` did not suffice.
@@ -122,16 +129,17 @@ def _worthwhile(prices: PriceTable, chosen: Chosen, open_: Chosen) -> Chosen:
     while True:
         allowed = chosen | open_
         saving = {n: prices.current(n, chosen) - prices.least(n, allowed) for n in (*prices.windows, *chosen)}
-        kept = frozenset(c for c in open_ if _covered(prices, saving, c) > prices.least(c, allowed))
-        if kept == open_:
+        paying = frozenset(c for c in open_ if _most_saved(prices, saving, c) > prices.least(c, allowed))
+        if paying == open_:
             return open_
-        open_ = kept
+        open_ = paying
 
 
-def _covered(prices: PriceTable, saving: dict[int, Number], candidate: int) -> Number:
+def _most_saved(prices: PriceTable, saving: dict[int, Number], candidate: int) -> Number:
+    """What all that the candidate covers can save together."""
     reads, fine = prices.model.relation.reads, prices.nodes[candidate]
-    return sum(
-        most for n, most in saving.items() if most and n != candidate and reads(prices.nodes[n], fine) is not None)
+    return sum(most for n, most in saving.items()
+               if most and n != candidate and reads(prices.nodes[n], fine) is not None)
 
 
 def _bound(prices: PriceTable, chosen: Chosen, open_: Chosen) -> tuple[Number, int | None]:
@@ -140,14 +148,17 @@ def _bound(prices: PriceTable, chosen: Chosen, open_: Chosen) -> tuple[Number, i
     until these are paid for. One node at least reads the events: the least that any would pay for that, beyond what is
     counted, comes on top. And the candidate through which most is saved."""
     readers = {n: prices.current(n, chosen) for n in (*prices.windows, *chosen)}
-    served = {n: [(p, c) for p, c in prices.offers(n) if c in open_ and p < now] for n, now in readers.items()}
-    pays = {n: served[n][0][0] if served[n] else now for n, now in readers.items()}
-    allowed = chosen | open_
-    costs = {c: prices.least(c, allowed) for c in {c for offers in served.values() for _, c in offers}}
+    served: dict[int, list[tuple[Number, int]]] = {}
+    pays: dict[int, Number] = {}
+    for n, now in readers.items():
+        served[n] = [(price, c) for price, c in prices.offers(n) if c in open_ and price < now]
+        pays[n] = served[n][0][0] if served[n] else now
+    offered = {c for _, c in chain.from_iterable(served.values())}
+    costs = {c: prices.least(c, chosen | open_) for c in offered}
     unpaid = dict(costs)
     rising = [n for n in readers if served[n]]
     while rising:
-        rising = [n for n in rising if _raised(n, pays, served[n], readers[n], unpaid)]
+        rising = [n for n in rising if _raise(n, pays, served[n], readers[n], unpaid)]
     counted = pays | {c: costs[c] - left for c, left in unpaid.items()}
     root = min(prices.model.rows(prices.nodes[n]) - counted.get(n, 0) for n in {*readers, *open_})
     saved: dict[int, Number] = {}
@@ -157,11 +168,12 @@ def _bound(prices: PriceTable, chosen: Chosen, open_: Chosen) -> tuple[Number, i
     return sum(pays.values()) + root, max(saved, key=lambda c: (unpaid[c] == 0, saved[c]), default=None)
 
 
-def _raised(n: int, pays: dict[int, Number], offers: Sequence[tuple[Number, int]], most: Number,
-            unpaid: dict[int, Number]) -> bool:
-    """To the next price at which one more candidate is read, or as far as what is unpaid of those that are.
+def _raise(n: int, pays: dict[int, Number], offers: Sequence[tuple[Number, int]], most: Number,
+           unpaid: dict[int, Number]) -> bool:
+    """Raises what window n pays to the next price at which it reads one more candidate, or as far as those that it
+    reads are unpaid.
 
-    Whether it may rise on.
+    Returns whether it may rise on.
     """
     now = pays[n]
     read = [c for p, c in offers if p <= now]

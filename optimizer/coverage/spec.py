@@ -1,5 +1,4 @@
-"""What people write of a window set, `20,30,40` or `20/5,60/10`, and what is said back about it: checked, priced, as
-one document.
+"""A window set as people write it, `20,30,40` or `20/5,60/10`, and the document that describes it: checked and priced.
 
 No files and no printing.
 """
@@ -28,16 +27,17 @@ def parse(text: str) -> tuple[Window, ...]:
     if len(items) > MOST:
         raise ForebayError("too-many-windows", f"{len(items):,} windows are given, at most {MOST:,} are possible",
                            hint="leave some out, or ask in parts")
-    found: dict[Window, None] = {}
+    windows: dict[Window, None] = {}
     at = 1
     for item in items:
-        window = _window(item, at + len(item) - len(item.lstrip()))
-        if window in found:
-            raise ForebayError("duplicate-window", f"the window {window} is given twice", 1,
-                               at + len(item) - len(item.lstrip()), "name each window once")
-        found[window] = None
+        column = at + len(item) - len(item.lstrip())
+        window = _window(item, column)
+        if window in windows:
+            raise ForebayError("duplicate-window", f"the window {window} is given twice", 1, column,
+                               "name each window once")
+        windows[window] = None
         at += len(item) + 1
-    return tuple(found)
+    return tuple(windows)
 
 
 def _window(item: str, column: int) -> Window:
@@ -57,12 +57,13 @@ def _length(text: str, column: int) -> int:
     if re.fullmatch(r"[+-]?[0-9]+", text):
         if len(text.lstrip("+-0")) <= len(str(LONGEST)) and 0 < int(text) <= LONGEST:
             return int(text)
-        wrong = "a length is positive" if text.startswith(
-            "-") or not text.strip("+-0") else f"a length is at most {LONGEST:,}"
-        raise ForebayError("bad-window", f"the length {text[:40]} is not possible: {wrong}", 1, column,
-                           FORM if "positive" in wrong else "use a larger unit")
-    hint = "use a smaller unit instead of a fraction: 90 (minutes), not 1.5 (hours)" if re.fullmatch(
-        r"[+-]?[0-9]*\.[0-9]+", text) else FORM
+        is_positive = not text.startswith("-") and text.strip("+-0") != ""
+        limit = f"a length is at most {LONGEST:,}" if is_positive else "a length is positive"
+        raise ForebayError("bad-window", f"the length {text[:40]} is not possible: {limit}", 1, column,
+                           "use a larger unit" if is_positive else FORM)
+    hint = FORM
+    if re.fullmatch(r"[+-]?[0-9]*\.[0-9]+", text):
+        hint = "use a smaller unit instead of a fraction: 90 (minutes), not 1.5 (hours)"
     raise ForebayError("bad-window", f"{text[:40]!r} is not a whole number" if text else "a length is missing", 1,
                        column, hint)
 
@@ -80,23 +81,23 @@ def described(windows: Sequence[Window], function: str = "SUM", events: Fraction
     cheaper still beyond its two relations.
     """
     model = prices(windows, relation(function), events)
-    written, shared, paper, found = as_written(windows, model), cheapest(windows,
-                                                                         model), with_factors(windows, model), best(
-                                                                             windows, model)
-    costs = {"original": number(written.cost), "shared": number(shared.cost), "factored": number(found.graph.cost)}
+    written, shared, paper = as_written(windows, model), cheapest(windows, model), with_factors(windows, model)
+    search = best(windows, model)
+    factored = search.graph
+    costs = {"original": number(written.cost), "shared": number(shared.cost), "factored": number(factored.cost)}
     return {
         "R": model.period,
         "cost": costs,
-        "factors": [str(f) for f in sorted(found.graph.factors)],
-        "edges": edges(found.graph),
+        "factors": [str(f) for f in sorted(factored.factors)],
+        "edges": edges(factored),
         "relation": model.relation.name,
         "function": function.strip().upper(),
         "rate": number(events),
-        "search": "exact" if found.exact else "heuristic",
+        "search": "exact" if search.exact else "heuristic",
         "graphs": {
             "original": drawn(written),
             "shared": drawn(shared),
-            "factored": drawn(found.graph)
+            "factored": drawn(factored)
         },
         "paper": {
             "factored": number(paper.cost),
@@ -133,6 +134,8 @@ def drawn(graph: Graph) -> list[dict[str, Any]]:
     } for w, source in graph.reads]
 
 
-def number(found: Number) -> int | float:
+def number(cost: Number) -> int | float:
     """A mean over periods can be a fraction; beyond 2**53 a float has none, and beyond 1e308 there is no float."""
-    return int(found) if found.denominator == 1 else float(found) if found < 2**53 else round(found)
+    if cost.denominator == 1:
+        return int(cost)
+    return float(cost) if cost < 2**53 else round(cost)

@@ -3,7 +3,7 @@ reads (paper D, §III-C) or from slices.
 """
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from optimizer.coverage.algebra import Window
 from optimizer.coverage.graph import Graph
@@ -17,29 +17,33 @@ def statements(graph: Graph, until: int) -> Statements:
 
     `until`: only instances that end by then.
     """
-    waiting, found = dict(graph.reads), []
-    done: set[Window | None] = {None}
+    return tuple((name(window), _select(window, source, until)) for window, source in sources_first(graph))
+
+
+def sources_first(graph: Graph) -> Iterator[tuple[Window, Window | None]]:
+    """(window, what it reads), each window after the one that it reads."""
+    waiting = dict(graph.reads)
+    there: set[Window | None] = {None}
     while waiting:
-        for window in [w for w, source in waiting.items() if source in done]:
-            found.append((name(window), _select(window, waiting.pop(window), until)))
-            done.add(window)
-    return tuple(found)
+        for window in [window for window, source in waiting.items() if source in there]:
+            yield window, waiting.pop(window)
+            there.add(window)
 
 
 def slicing(windows: Iterable[Window], until: int) -> Statements:
-    """Stream slicing (Scotty.
-
-    Traub et al., EDBT 2019, §4): events are merged between any two neighbouring edges of windows, once, and windows
-    from slices.
+    """Stream slicing (Scotty: Traub et al., EDBT 2019, §4): events are merged between any two neighbouring edges of
+    windows, once, and windows from slices.
     """
     chosen = sorted(windows)
+    series = {(0, window.slide) for window in chosen}
+    series |= {(window.range % window.slide, window.slide) for window in chosen}
     edges = " UNION ".join(f"SELECT unnest(range({first}, {until}, {slide})) AS edge"
-                           for first, slide in sorted({(x, w.slide) for w in chosen for x in (0, w.range % w.slide)}))
+                           for first, slide in sorted(series))
     spans = f"SELECT edge, lead(edge, 1, {until}) OVER (ORDER BY edge) AS past FROM ({edges}) AS e"
     places = f"SELECT edge AS start, unnest(range(edge, past)) AS t FROM ({spans}) AS q"
     slices = f"SELECT start, min(v) AS v FROM {EVENTS} JOIN places USING (t) GROUP BY start"
-    return ("places", places), ("slices", slices), *((name(w), _within(w, "slices", "start", 1, until, w.tumbling))
-                                                     for w in chosen)
+    answers = [(name(w), _within(w, "slices", "start", 1, until, w.tumbling)) for w in chosen]
+    return (("places", places), ("slices", slices), *answers)
 
 
 def name(window: Window) -> str:
@@ -49,8 +53,8 @@ def name(window: Window) -> str:
 def _select(window: Window, source: Window | None, until: int) -> str:
     if source is None:
         return _within(window, EVENTS, "t", 1, until, window.tumbling)
-    return _within(window, name(source), f"m * {source.slide}", source.range, until, window.tumbling
-                   and source.tumbling)
+    disjoint = window.tumbling and source.tumbling
+    return _within(window, name(source), f"m * {source.slide}", source.range, until, disjoint)
 
 
 def _within(window: Window, origin: str, start: str, length: int, until: int, disjoint: bool) -> str:

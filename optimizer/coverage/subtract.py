@@ -12,7 +12,7 @@ from math import gcd
 
 from optimizer.coverage.algebra import Window
 from optimizer.coverage.graph import Graph
-from optimizer.coverage.statements import EVENTS, Statements, name
+from optimizer.coverage.statements import EVENTS, Statements, name, sources_first
 
 
 def sums(graph: Graph, until: int) -> Statements:
@@ -20,14 +20,10 @@ def sums(graph: Graph, until: int) -> Statements:
 
     Instances without events are no rows.
     """
-    waiting, found = dict(graph.reads), list[tuple[str, str]]()
-    done: set[Window | None] = {None}
-    while waiting:
-        for window in [w for w, source in waiting.items() if source in done]:
-            source = waiting.pop(window)
-            found += _statements(window, source, until, graph.prices.subtracts(window, source))
-            done.add(window)
-    return tuple(found)
+    statements: list[tuple[str, str]] = []
+    for window, source in sources_first(graph):
+        statements += _statements(window, source, until, graph.prices.subtracts(window, source))
+    return tuple(statements)
 
 
 def _statements(window: Window, source: Window | None, until: int, subtracts: bool) -> Statements:
@@ -66,10 +62,9 @@ def _tiled(window: Window, source: Window, last: int) -> str:
     """Instances of a hopping source that lie end to end from the window's start on."""
     tiles = (f"SELECT m * {source.slide} - k * {source.range} AS start, n, v FROM {name(source)}, "
              f"range({window.range // source.range}) AS r(k)")
-    return (
-        f"SELECT start // {window.slide} AS m, CAST(sum(n) AS BIGINT) AS n, CAST(sum(v) AS BIGINT) AS v FROM ({tiles}) "
-        "AS q "
-        f"WHERE start >= 0 AND start % {window.slide} = 0 AND start // {window.slide} <= {last} GROUP BY 1")
+    return (f"SELECT start // {window.slide} AS m, CAST(sum(n) AS BIGINT) AS n, CAST(sum(v) AS BIGINT) AS v "
+            f"FROM ({tiles}) AS q "
+            f"WHERE start >= 0 AND start % {window.slide} = 0 AND start // {window.slide} <= {last} GROUP BY 1")
 
 
 def _running(window: Window, source: Window | None) -> str:
@@ -79,10 +74,8 @@ def _running(window: Window, source: Window | None) -> str:
     place, count, value = _partials(source)
     length = gcd(window.range, window.slide)
     panes = f"SELECT ({_start(source)}) // {length} AS p, sum({count}) AS n, sum({value}) AS v FROM {place} GROUP BY p"
-    return (
-        f"SELECT (p + 1) * {length} AS past, CAST(sum(n) OVER (ORDER BY p) AS BIGINT) AS n, CAST(sum(v) OVER (ORDER BY "
-        "p) AS BIGINT) AS v "
-        f"FROM ({panes}) AS q")
+    return (f"SELECT (p + 1) * {length} AS past, CAST(sum(n) OVER (ORDER BY p) AS BIGINT) AS n, "
+            f"CAST(sum(v) OVER (ORDER BY p) AS BIGINT) AS v FROM ({panes}) AS q")
 
 
 def _subtracted(window: Window, running: str, last: int) -> str:

@@ -35,8 +35,9 @@ def castable(source: Type, to: Type) -> bool:
 def cast_fails(call: Call) -> bool:
     """Whether some value of the argument's type has no image, so that Spark's ANSI mode raises."""
     source, to = call.args[0].type, call.type
-    if source == to or to.floating and source.numeric or to.name in ("string", "timestamp",
-                                                                     "date") or source.name == "boolean":
+    if source == to or source.name == "boolean" or to.name in ("string", "timestamp", "date"):
+        return False
+    if to.floating and source.numeric:
         return False
     if source.integral and to.integral:
         return INTEGERS[source.name] > INTEGERS[to.name]

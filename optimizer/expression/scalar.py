@@ -105,9 +105,9 @@ def _guarded(call: Call, args: tuple[str, ...], name: Name) -> tuple[str, ...]:
     texts, order = list(args), _order(call)
     for place, i in enumerate(order):
         if place and can_fail(call.args[i]):
-            nulls = [n for j in order[:place] for n in _nulls(call.args[j], name)]
-            texts[
-                i] = f"CASE WHEN {' OR '.join(dict.fromkeys(nulls))} THEN NULL ELSE {args[i]} END" if nulls else args[i]
+            nulls = [condition for j in order[:place] for condition in _nulls(call.args[j], name)]
+            if nulls:
+                texts[i] = f"CASE WHEN {' OR '.join(dict.fromkeys(nulls))} THEN NULL ELSE {args[i]} END"
     if FUNCTIONS[call.function].order == "divisor" and call.type.floating and not nonzero(call):
         texts[1] = _not_zero(call, texts[1], name)
     return tuple(texts)
@@ -154,16 +154,16 @@ def _failures(expr: Expr, name: Name) -> list[str]:
     """Spark's conditions, one of which holds where `expr` raises."""
     if not isinstance(expr, Call) or not can_fail(expr):
         return []
-    found, reached = [], _reached(expr, name)
+    conditions, reached = [], _reached(expr, name)
     for i in range(len(expr.args)):
-        found += [_all((*reached[i], f)) for f in _failures(expr.args[i], name)]
+        conditions += [_all((*reached[i], f)) for f in _failures(expr.args[i], name)]
     if FUNCTIONS[expr.function].fails(expr):
-        found.append(_own_failure(expr, name))
-    return [_limited(f) for f in found]
+        conditions.append(_failure_of_itself(expr, name))
+    return [_limited(f) for f in conditions]
 
 
-def _own_failure(call: Call, name: Name) -> str:
-    """All arguments there, no result, and no reason for that."""
+def _failure_of_itself(call: Call, name: Name) -> str:
+    """The condition that all arguments are there, but no result, and no reason for that."""
     args = tuple(safe(a, "spark", name) for a in call.args)
     there = [f"{text} IS NOT NULL" for a, text in zip(call.args, args) if not isinstance(a, Literal)]
     reason = FUNCTIONS[call.function].null_condition(call, args)

@@ -44,7 +44,8 @@ def ranked(model: Model, plans: Iterable[Plan]) -> tuple[tuple[Plan, Price], ...
 def lines(price: Price) -> tuple[str, ...]:
     """The price as people read it: a line a node with its share, then the total, the source and what is outside of it.
     """
-    width = max(len(name) for name in ("total", *(n for n, _ in price.parts)))
+    names = ["total", *(name for name, _ in price.parts)]
+    width = max(map(len, names))
     whole = price.total or 1
     nodes = (f"{name:<{width}}  {cost:>14,.6g}  {cost / whole:6.1%}" for name, cost in price.parts)
     return (*nodes, f"{'total':<{width}}  {price.total:>14,.6g}  {price.unit}, {price.equation}",

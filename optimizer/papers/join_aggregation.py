@@ -66,13 +66,15 @@ def steady(rate_a: float, rate_b: float, seconds: float, buckets: float = 1, sel
 
 
 def inclusion(w: Windows, access: float = 1) -> Price:
-    """(a+b + b/M + |SetA|·b/M + |SetB|·a/M + |SetA||SetB|)·C (3): expiry, then the joins that Eq.
-
-    2 adds and subtracts.
+    """(a+b + b/M + |SetA|·b/M + |SetB|·a/M + |SetA||SetB|)·C (3): expiry, then the joins that equation 2 adds and
+    subtracts.
     """
     expiring = w.expired_a * w.b / w.buckets + w.expired_b * w.a / w.buckets + w.expired_a * w.expired_b
-    parts = (("expire", (w.a + w.b) * access), ("probe", w.b / w.buckets * access), ("joins of what expired",
-                                                                                     expiring * access))
+    parts = (
+        ("expire", (w.a + w.b) * access),
+        ("probe", w.b / w.buckets * access),
+        ("joins of what expired", expiring * access),
+    )
     return Price(parts, UNIT, "paper C, Eq. 3")
 
 
@@ -81,8 +83,11 @@ def counting(w: Windows, access: float = 1) -> Price:
 
     Nothing is joined for what expired.
     """
-    parts = (("expire", (w.a + w.b) * access), ("probe", w.b / w.buckets * access), ("sum of counters",
-                                                                                     (w.a + w.b) * access))
+    parts = (
+        ("expire", (w.a + w.b) * access),
+        ("probe", w.b / w.buckets * access),
+        ("sum of counters", (w.a + w.b) * access),
+    )
     return Price(parts, UNIT, "paper C, Eq. 6")
 
 

@@ -79,8 +79,8 @@ def price(plan: Plan, setting: Setting, query: Query | None = None) -> Price:
 
     It is one for all ways of keeping, places and layouts; `outside` says how it differs from what the paper prices.
     """
-    return Price(local_costs(setting, plan.digits), UNIT, equation(plan, setting),
-                 (*_unlike(plan, setting), *(_unasked(query) if query else ())))
+    outside = _unlike_the_papers(plan, setting) + (_beyond_the_equations(query) if query else ())
+    return Price(local_costs(setting, plan.digits), UNIT, equation(plan, setting), outside)
 
 
 def equation(plan: Plan, setting: Setting) -> str:
@@ -90,8 +90,9 @@ def equation(plan: Plan, setting: Setting) -> str:
     return f"paper A, Eq. {TWO_WAY[plan.name.split()[0]][2 if setting.method == 'hash' else 1]}"
 
 
-def _unlike(plan: Plan, setting: Setting) -> tuple[str, ...]:
-    """A late plan that retracts is the paper's own: windows, and an answer changed by what came and what left."""
+def _unlike_the_papers(plan: Plan, setting: Setting) -> tuple[str, ...]:
+    """How the plan differs from the paper's: windows, and an answer changed by what came and what left (LAP retract).
+    """
     reasons = [] if plan.name == "LAP retract" else [KEEPING[plan.keeping]]
     if len(plan.digits) == 1:
         reasons.append("the paper joins at least two streams")
@@ -104,17 +105,17 @@ def _unlike(plan: Plan, setting: Setting) -> tuple[str, ...]:
     return tuple(reasons)
 
 
-def _unasked(query: Query) -> tuple[str, ...]:
+def _beyond_the_equations(query: Query) -> tuple[str, ...]:
     """What of the query the equations do not see."""
-    asked, reasons = shape(query), []
+    query_shape, reasons = shape(query), []
     if query.returns_rows:
         reasons.append("joined rows are published, the equations aggregate them")
-    if asked.whole:
+    if query_shape.whole:
         reasons.append("an aggregate has no partial states, the equations update one for each joined tuple")
-    if any(m.kind in ("min", "max") for m in asked.measures) and any(i.window and i.window.kind != "landmark"
-                                                                     for i in query.inputs):
+    has_extremes = any(measure.kind in ("min", "max") for measure in query_shape.measures)
+    if has_extremes and any(i.window and i.window.kind != "landmark" for i in query.inputs):
         reasons.append("a MIN or MAX that leaves is evaluated anew from the window, which the equations leave out")
-    if len(query.inputs) > 2 and asked.common_key() is None:
+    if len(query.inputs) > 2 and query_shape.common_key() is None:
         reasons.append("the equations give an input one join attribute, here no one attribute joins all inputs")
     return tuple(reasons)
 

@@ -19,13 +19,13 @@ class QuerySets:
 
     def of(self, queries: Iterable[str]) -> float:
         """Crd of the union, counted: what (1) gives, for any number of queries."""
-        wanted = frozenset(queries)
-        return sum(n for owners, n in self.rows.items() if owners & wanted)
+        names = frozenset(queries)
+        return sum(n for owners, n in self.rows.items() if owners & names)
 
     def all_of(self, queries: Iterable[str]) -> float:
         """|A ∩ B ∩ …|."""
-        wanted = frozenset(queries)
-        return sum(n for owners, n in self.rows.items() if wanted <= owners)
+        names = frozenset(queries)
+        return sum(n for owners, n in self.rows.items() if names <= owners)
 
 
 def union(queries: Iterable[str], intersection: Callable[[frozenset[str]], float]) -> float:
@@ -33,10 +33,11 @@ def union(queries: Iterable[str], intersection: Callable[[frozenset[str]], float
     names = sorted(set(queries))
     if len(names) > MOST_EXPANDED:
         raise ValueError(f"{len(names)} sets have 2^{len(names)} intersections: count them from query-sets")
-    return sum((-1.0) ** (k + 1) * sum(intersection(frozenset(c))
-                                       for c in combinations(names, k))
-               for k in range(1,
-                              len(names) + 1))
+    total = 0.0
+    for k in range(1, len(names) + 1):
+        of_k_sets = sum(intersection(frozenset(sets)) for sets in combinations(names, k))
+        total += (-1.0) ** (k + 1) * of_k_sets
+    return total
 
 
 @dataclass(frozen=True)

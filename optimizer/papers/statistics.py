@@ -1,4 +1,4 @@
-"""What the papers' models are told of streams and of the machine.
+"""What the papers' models read: streams, and the machine's constants.
 
 Each value is in its range or is refused by name; nothing is derived here.
 """
@@ -15,8 +15,9 @@ LARGEST = 1e12      # products over a dozen inputs stay finite
 
 def checked(owner: str, field: str, value: object, expected: str, least: float = 0, most: float = LARGEST) -> None:
     """Refuses what is not a number from `least` to `most`. Fractions pass, so that equalities can be shown exactly."""
-    sound = isinstance(value, (int, float, Fraction)) and not isinstance(value, bool) and least <= value <= most
-    if not sound:
+    is_number = isinstance(value, (int, float, Fraction)) and not isinstance(value, bool)
+    in_range = isinstance(value, (int, float, Fraction)) and least <= value <= most
+    if not is_number or not in_range:
         bounds = f"at least {least:g}" if most == LARGEST else f"from {least:g} to {most:g}"
         raise ForebayError("bad-statistics", f"{field} of {owner} is {value!r}",
                            hint=f"expected {expected}: a number {bounds}")

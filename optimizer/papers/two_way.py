@@ -75,10 +75,11 @@ def early_gain(setting: Setting, first: bool) -> float:
 
     So two streams decide apart: EAP11 is best iff both gain, LAP iff neither does (section 7.2.3, Fig. 10).
     """
-    own, other = setting.streams if first else setting.streams[::-1]
-    probes = probing(setting, own, False) - probing(setting, own, True)
-    answers = (matching_rows(own) - matching_groups(own)) * answer_update(setting)
-    return other.rate * passes(other) * (probes + answers) - own.rate * passes(own) * set_update(setting, own)
+    stream, other = setting.streams if first else setting.streams[::-1]
+    probes = probing(setting, stream, False) - probing(setting, stream, True)
+    answers = (matching_rows(stream) - matching_groups(stream)) * answer_update(setting)
+    upkeep = stream.rate * passes(stream) * set_update(setting, stream)
+    return other.rate * passes(other) * (probes + answers) - upkeep
 
 
 def eap10_printed(s: Setting, s1: PaperStream, s2: PaperStream) -> float:

@@ -55,65 +55,65 @@ class Steps:
 
 
 def window_join(a: Buffer, b: Buffer, steps: Steps) -> Price:
-    """(λA+λB)(Cinv+Cins) + λAλB(TA+TB)Cscan (1) with one bucket.
-
-    ΛAλB(TA/NA + TB/NB)Cscan with more, which is (2) for NA = NB.
+    """(λA+λB)(Cinv+Cins) + λAλB(TA+TB)Cscan (1) with one bucket; with more λAλB(TA/NA + TB/NB)Cscan, which is (2) for
+    NA = NB.
     """
     arriving = a.rate + b.rate
     scanned = a.rate * b.rate * (a.seconds / a.buckets + b.seconds / b.buckets)
-    parts = (("invalidate", arriving * steps.invalidate), ("insert", arriving * steps.insert), ("scan",
-                                                                                                scanned * steps.scan))
+    parts = (
+        ("invalidate", arriving * steps.invalidate),
+        ("insert", arriving * steps.insert),
+        ("scan", scanned * steps.scan),
+    )
     unequal = ("Eq. 2 has one number of buckets, here the buffers differ",) if a.buckets != b.buckets else ()
     return Price(parts, UNIT, f"paper B, Eq. {1 if a.buckets == b.buckets == 1 else 2}", unequal)
 
 
 def half(arriving: Buffer, opposite: Buffer, steps: Steps) -> float:
     """λA(λB/λA·Cinv + TB·λB/NB·Cscan + Cins), section 3.1: what tuples arriving on one stream cost."""
-    return opposite.rate * steps.invalidate + arriving.rate * (
-        opposite.seconds * opposite.rate / opposite.buckets * steps.scan + steps.insert)
+    scanned = opposite.seconds * opposite.rate / opposite.buckets
+    return opposite.rate * steps.invalidate + arriving.rate * (scanned * steps.scan + steps.insert)
 
 
 def useful_buckets(buckets: float, distinct: float) -> float:
-    """More buckets than distinct join values are empty ones: Figs.
-
-    5, 6 flatten there, "not captured by the cost formula given in Equation 2".
+    """More buckets than distinct join values are empty ones: figures 5 and 6 flatten there, "not captured by the cost
+    formula given in Equation 2".
     """
     checked("the buffer", "distinct", distinct, "distinct join values", 1)
     return min(buckets, distinct)
 
 
-def invalidations(own: Buffer, opposite: Buffer, strategy: str) -> float:
-    """How often a second one bucket of `own` is cleared.
+def invalidations(buffer: Buffer, opposite: Buffer, strategy: str) -> float:
+    """How often a second one bucket of `buffer` is cleared.
 
-    Probes come from the opposite stream, inserts from its own, to one of N buckets each.
+    Probes come from the opposite stream, inserts from the buffer's own, to one of N buckets each.
     """
-    _known(strategy)
-    one_bucket = {"probe": opposite.rate, "probe and insert": own.rate + opposite.rate}
-    all_buckets = {"all probed": opposite.rate, "optimal": own.rate + opposite.rate}
-    return one_bucket[strategy] / own.buckets if strategy in one_bucket else all_buckets[strategy]
+    if strategy not in STRATEGIES:
+        raise ForebayError("bad-statistics", f"invalidation is {strategy!r}", hint=f"expected {', '.join(STRATEGIES)}")
+    one_bucket = {"probe": opposite.rate, "probe and insert": buffer.rate + opposite.rate}
+    all_buckets = {"all probed": opposite.rate, "optimal": buffer.rate + opposite.rate}
+    return one_bucket[strategy] / buffer.buckets if strategy in one_bucket else all_buckets[strategy]
 
 
-def stale(own: Buffer, opposite: Buffer, strategy: str) -> float:
+def stale(buffer: Buffer, opposite: Buffer, strategy: str) -> float:
     """Stale tuples that gather in one bucket between two invalidations: their interval × λ/N (section 3.2).
 
     λB/λA by probe and λB/(λA+λB) by probe and insert, as printed; the same rule gives a share 1/N of these where all
     buckets are cleared at once (the paper says only that none gather between arrivals). Without a probe they gather for
     ever.
     """
-    cleared = invalidations(own, opposite, strategy)
-    entering = own.rate / own.buckets
+    cleared = invalidations(buffer, opposite, strategy)
+    entering = buffer.rate / buffer.buckets
     if cleared == 0:
         return float("inf") if entering else 0.0
     return entering / cleared
 
 
-def occupancy(own: Buffer, opposite: Buffer, strategy: str) -> float:
+def occupancy(buffer: Buffer, opposite: Buffer, strategy: str) -> float:
     """Tuples a buffer holds when its buckets are about to be cleared: the window's λ·T, and what is stale in N buckets
-    (Fig.
-
-    8).
+    (Fig. 8).
     """
-    return own.rate * own.seconds + own.buckets * stale(own, opposite, strategy)
+    return buffer.rate * buffer.seconds + buffer.buckets * stale(buffer, opposite, strategy)
 
 
 def invalidating_join(a: Buffer, b: Buffer, steps: Steps, strategy: str) -> Price:
@@ -127,8 +127,3 @@ def invalidating_join(a: Buffer, b: Buffer, steps: Steps, strategy: str) -> Pric
     looks = a.buckets * invalidations(a, b, strategy) + b.buckets * invalidations(b, a, strategy)
     reason = "the equations leave out the look at a bucket's oldest tuple, counted here as section 3.2 says"
     return Price((*whole.parts, ("look", looks * steps.scan)), UNIT, whole.equation, (*whole.outside, reason))
-
-
-def _known(strategy: str) -> None:
-    if strategy not in STRATEGIES:
-        raise ForebayError("bad-statistics", f"invalidation is {strategy!r}", hint=f"expected {', '.join(STRATEGIES)}")

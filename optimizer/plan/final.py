@@ -17,24 +17,25 @@ from optimizer.query.shape import Shape, measure_of
 FAILED = "an expression of the query failed on a row of the answer (division by zero, overflow or a cast)"
 
 
-def final(low: Lowering, partials: str = "partials", due: str = "due", owner: tuple[str, ...] = ()) -> str:
+def final(ctx: Lowering, partials: str = "partials", due: str = "due", owner: tuple[str, ...] = ()) -> str:
     """Rows (boundary, outputs) from relations `partials` (_t and output partials) and `due` (_t: the boundaries to
     publish).
 
-    `owner` is a column of both, and of the rows, where several queries have their rows in them."""
-    query = low.shape.query
-    values = [f"{_value(low.shape, a)} AS f{k}" for k, a in enumerate(query.aggregates)]
-    keys = [*owner, "_t", *group_columns(low.shape)]
-    middle = (f"SELECT {', '.join([*keys, *values, *(['e'] if failing(low) else [])])} FROM "
-              f"({_merged(low, partials, due, owner)}) AS merged")
-    columns = [
-        f"CAST({render(e, low.dialect, _name)} AS {d.name(e.type, low.dialect)}) AS {d.identifier(n, low.dialect)}"
-        for n, e in query.outputs
-    ]
-    having = render(query.having, low.dialect, _name) if query.having is not None else "TRUE"
-    guard = f"CASE WHEN e > 0 THEN {d.failure(FAILED, low.dialect)} ELSE {having} END" if failing(low) else having
-    return (f"SELECT {', '.join([*owner, d.from_micros('_t', low.dialect)])} AS boundary, {', '.join(columns)} FROM "
-            f"({middle}) AS valued WHERE {guard}")
+    `owner` is a column of both, and of the rows, where several queries have their rows in them.
+    """
+    query = ctx.shape.query
+    inner = [*owner, "_t", *group_columns(ctx.shape)]
+    inner += [f"{_value(ctx.shape, aggregate)} AS f{k}" for k, aggregate in enumerate(query.aggregates)]
+    where = render(query.having, ctx.dialect, _name) if query.having is not None else "TRUE"
+    if failing(ctx):
+        inner.append("e")
+        where = f"CASE WHEN e > 0 THEN {d.failure(FAILED, ctx.dialect)} ELSE {where} END"
+    columns = [*owner, f"{d.from_micros('_t', ctx.dialect)} AS boundary"]
+    for name, expr in query.outputs:
+        value = render(expr, ctx.dialect, _name)
+        columns.append(f"CAST({value} AS {d.name(expr.type, ctx.dialect)}) AS {d.identifier(name, ctx.dialect)}")
+    valued = f"SELECT {', '.join(inner)} FROM ({_merged(ctx, partials, due, owner)}) AS merged"
+    return f"SELECT {', '.join(columns)} FROM ({valued}) AS valued WHERE {where}"
 
 
 def _name(leaf: Expr) -> str:
@@ -42,25 +43,25 @@ def _name(leaf: Expr) -> str:
     return f"g{leaf.index}" if isinstance(leaf, GroupRef) else f"f{leaf.index}"
 
 
-def _merged(low: Lowering, partials: str, due: str, owner: tuple[str, ...]) -> str:
+def _merged(ctx: Lowering, partials: str, due: str, owner: tuple[str, ...]) -> str:
     """One row a group and boundary.
 
     Without GROUP BY one a boundary, also over nothing. What is computed whole comes from one task only.
     """
-    groups, marks = list(group_columns(low.shape)), ["e"] if failing(low) else []
-    sums = ["sum(c) AS c"] + [
-        f"{f'any_value({m.name})' if m.kind == 'whole' else merged(m, m.name, low)} AS {m.name}"
-        for m in low.shape.measures
-    ]
-    sums += [f"sum({e}) AS {e}" for e in marks]
-    kept = (f"SELECT {', '.join([*owner, '_t', *groups, *sums])} FROM {partials} GROUP BY "
-            f"{', '.join([*owner, '_t', *groups])} HAVING sum(c) > 0")
-    if groups:
-        return kept
-    columns = ["c", *(m.name for m in low.shape.measures), *marks]
-    each = [*owner, "_t"]
-    return (f"SELECT {', '.join([*(f'{due}.{c}' for c in each), *(f'k.{c} AS {c}' for c in columns)])} FROM {due} "
-            f"LEFT JOIN ({kept}) AS k ON {' AND '.join(f'k.{c} = {due}.{c}' for c in each)}")
+    keys = [*owner, "_t", *group_columns(ctx.shape)]
+    sums = {"c": "sum(c)"}
+    for measure in ctx.shape.measures:
+        is_whole = measure.kind == "whole"
+        sums[measure.name] = f"any_value({measure.name})" if is_whole else merged(measure, measure.name, ctx)
+    if failing(ctx):
+        sums["e"] = "sum(e)"
+    selected = [*keys, *(f"{sql} AS {name}" for name, sql in sums.items())]
+    by_group = f"SELECT {', '.join(selected)} FROM {partials} GROUP BY {', '.join(keys)} HAVING sum(c) > 0"
+    if group_columns(ctx.shape):
+        return by_group
+    selected = [*(f"{due}.{key}" for key in keys), *(f"k.{name} AS {name}" for name in sums)]
+    same_keys = " AND ".join(f"k.{key} = {due}.{key}" for key in keys)
+    return f"SELECT {', '.join(selected)} FROM {due} LEFT JOIN ({by_group}) AS k ON {same_keys}"
 
 
 def _value(shape: Shape, a: Aggregate) -> str:
@@ -74,13 +75,11 @@ def _value(shape: Shape, a: Aggregate) -> str:
     if a.function in ("min", "max"):
         return measure_of(shape, a, a.function).name
     n, s = measure_of(shape, a, "count").name, measure_of(shape, a, "sum").name
-    found = {"sum": _sum, "avg": _average}.get(a.function)
-    value = found(s, n, a) if found else _spread(shape, a, n, s)
+    if a.function == "sum":
+        value = f"CAST({s} AS {d.name(a.type, 'duckdb')})"
+    else:
+        value = _average(s, n, a) if a.function == "avg" else _spread(shape, a, n, s)
     return f"CASE WHEN {n} > 0 THEN {value} END"
-
-
-def _sum(s: str, n: str, a: Aggregate) -> str:
-    return f"CAST({s} AS {d.name(a.type, 'duckdb')})"
 
 
 def _average(s: str, n: str, a: Aggregate) -> str:
@@ -111,9 +110,10 @@ def _spread(shape: Shape, a: Aggregate, n: str, s: str) -> str:
 
 def _integer(column: str, scale: int) -> str:
     """The integer behind a decimal state."""
-    return (f"CAST({column} AS HUGEINT)" if scale == 0 else f"CAST(replace(CAST(CAST({column} AS DECIMAL(38,{scale})) "
-                                                            "AS VARCHAR), '.', '') AS HUGEINT)")
+    if scale == 0:
+        return f"CAST({column} AS HUGEINT)"
+    return f"CAST(replace(CAST(CAST({column} AS DECIMAL(38,{scale})) AS VARCHAR), '.', '') AS HUGEINT)"
 
 
-def result_columns(low: Lowering) -> tuple[tuple[str, Type], ...]:
-    return (("boundary", TIMESTAMP), *low.shape.query.columns)
+def result_columns(ctx: Lowering) -> tuple[tuple[str, Type], ...]:
+    return (("boundary", TIMESTAMP), *ctx.shape.query.columns)

@@ -20,10 +20,10 @@ Name = Callable[[Expr], str]        # how an expression's leaves are written
 
 @dataclass(frozen=True)
 class Lowering:
-    """`part` of `parts` tasks, `narrow` for 64-bit sums (see dialect.wide), `complete`: columns of inputs in which no
-    row is NULL.
+    """What a statement is written for: `Lowering(shape, plan, parts=2, part=1)` is the second of two tasks, in DuckDB.
 
-    What is computed whole is never divided: its parts cannot be put together.
+    `narrow` is for 64-bit sums (see dialect.wide), `complete` names columns of inputs in which no row is NULL. A query
+    whose aggregates have no partial states is never divided: its parts could not be put together.
     """
 
     shape: Shape
@@ -55,34 +55,34 @@ class Lowering:
         return range(len(self.plan.digits))
 
 
-def stored_name(low: Lowering) -> Name:
+def stored_name(ctx: Lowering) -> Name:
     """Leaves where raw rows are read are stored columns."""
     def name(leaf: Expr) -> str:
         assert isinstance(leaf, Column)
-        return d.identifier(leaf.name, low.dialect)
+        return d.identifier(leaf.name, ctx.dialect)
     return name
 
 
-def extremes(low: Lowering, i: int) -> tuple[Measure, ...]:
+def extremes(ctx: Lowering, i: int) -> tuple[Measure, ...]:
     """Measures that running totals cannot hold: kept by interval beside them."""
-    return tuple(m for m in low.shape.own(i) if m.kind in ("min", "max"))
+    return tuple(m for m in ctx.shape.measures_of(i) if m.kind in ("min", "max"))
 
 
-def evaluated(low: Lowering, i: int) -> list[Expr]:
+def evaluated(ctx: Lowering, i: int) -> list[Expr]:
     """All that is computed of a raw row of input i."""
-    own = [m.expr for m in low.shape.own(i) if m.expr is not None]
-    return [*low.shape.selections[i], *(a.expr for a in low.shape.attributes[i]), *own]
+    measured = [measure.expr for measure in ctx.shape.measures_of(i) if measure.expr is not None]
+    return [*ctx.shape.selections[i], *(attribute.expr for attribute in ctx.shape.attributes[i]), *measured]
 
 
-def fallible(low: Lowering, i: int) -> bool:
-    return any(fails(e, low.dialect, stored_name(low)) is not None for e in evaluated(low, i))
+def fallible(ctx: Lowering, i: int) -> bool:
+    return any(fails(e, ctx.dialect, stored_name(ctx)) is not None for e in evaluated(ctx, i))
 
 
-def merged(measure: Measure, sql: str, low: Lowering) -> str:
+def merged(measure: Measure, sql: str, ctx: Lowering) -> str:
     """The aggregate that merges a measure over partials."""
     if measure.kind in ("min", "max"):
         return f"{measure.kind}({sql})"
-    return f"CAST(sum({sql}) AS {working_type(measure, low)})"
+    return f"CAST(sum({sql}) AS {working_type(measure, ctx)})"
 
 
 def counted(sql: str) -> str:
@@ -103,10 +103,10 @@ def stored_type(m: Measure) -> Type:
     return d.stored(m.type) if m.kind == "sum" else m.type
 
 
-def working_type(m: Measure, low: Lowering) -> str:
+def working_type(m: Measure, ctx: Lowering) -> str:
     """In statements."""
     if m.kind == "count":
         return "BIGINT"
     if m.kind == "square":
-        return d.wide(squared(m.type), low.dialect, low.narrow)
-    return d.wide(m.type, low.dialect, low.narrow) if m.kind == "sum" else d.name(m.type, low.dialect)
+        return d.wide(squared(m.type), ctx.dialect, ctx.narrow)
+    return d.wide(m.type, ctx.dialect, ctx.narrow) if m.kind == "sum" else d.name(m.type, ctx.dialect)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from functools import lru_cache
+from itertools import chain
 from math import gcd
 
 from optimizer.coverage.algebra import PARTITIONED, Window
@@ -55,15 +56,16 @@ def keeps(query: Query, levels: tuple[int, ...]) -> dict[int | None, int]:
     """How long after its begin an instance of each level that is read (None: a pane) is needed: as long as its longest
     reader.
     """
-    found: dict[int | None, int] = {}
-    for read, size in (*((source(levels, w), w.range) for w in query.windows),
-                       *((parent(levels, f), f) for f in levels)):
-        found[read] = max(found.get(read, 0), size)
-    return found
+    readers = [(source(levels, window), window.range) for window in query.windows]
+    readers += [(parent(levels, length), length) for length in levels]
+    longest_reader: dict[int | None, int] = {}
+    for level, size in readers:
+        longest_reader[level] = max(longest_reader.get(level, 0), size)
+    return longest_reader
 
 
 def unfit(query: Query, levels: tuple[int, ...]) -> str | None:
-    """Why these are no levels of the query's windows."""
+    """Why these are no levels of the query's windows; None if they are."""
     wrong = next((f for f in levels if f <= step(query) or f % step(query)), None)
     if wrong is not None:
         return f"a level of {wrong} µs is not made of panes of {step(query)} µs"
@@ -75,23 +77,23 @@ def choices(query: Query) -> tuple[tuple[int, ...], ...]:
     """Levels worth a price: none, those of the query's own windows (Algorithm 1), the paper's factor windows, those of
     our search.
     """
-    return _choices(tuple(sorted((w.range, w.slide) for w in query.windows))) if len(query.windows) <= MOST else ((),)
+    if len(query.windows) > MOST:
+        return ((),)
+    return _choices(tuple(sorted((window.range, window.slide) for window in query.windows)))
 
 
 @lru_cache(maxsize=256)
 def _choices(pairs: tuple[Pair, ...]) -> tuple[tuple[int, ...], ...]:
-    unit = gcd(*(x for pair in pairs for x in pair))
+    unit = gcd(*chain.from_iterable(pairs))
     windows = [Window(size // unit, slide // unit) for size, slide in pairs]
     model = prices(windows, PARTITIONED)
     dearer = [Prices(model.period, PARTITIONED, instance=MADE, window=fixed * model.period) for fixed in FIXED]
     graphs = (cheapest(windows, model), with_factors(windows, model), *(best(windows, m).graph for m in dearer))
-    found = [_levels({w for w, _ in g.edges}, unit) for g in graphs] + [_levels(g.factors, unit) for g in graphs]
-    return tuple(dict.fromkeys([(), *found]))
+    readers = [[window for window, _ in graph.edges] for graph in graphs]
+    levels = [_levels(windows, unit) for windows in (*readers, *(graph.factors for graph in graphs))]
+    return tuple(dict.fromkeys([(), *levels]))
 
 
 def _levels(windows: Collection[Window], unit: int) -> tuple[int, ...]:
-    """Those of the windows that are read, or of the factor windows among them that something reads still.
-
-    W(1, 1) is the panes themselves.
-    """
-    return tuple(sorted({w.range * unit for w in windows if w.range > 1}))
+    """The windows' lengths; W(1, 1) is the panes themselves."""
+    return tuple(sorted({window.range * unit for window in windows if window.range > 1}))

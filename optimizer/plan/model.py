@@ -41,7 +41,11 @@ SPLITS = {
 
 @dataclass(frozen=True)
 class Plan:
-    """`digits[i]` is True where input i aggregates early (EAP b1…bm of paper A, LAP when none does)."""
+    """How a query is answered: `Plan((True, False), "expire", (0, 1))` is `EAP10 expire`, joined in FROM order.
+
+    `digits[i]` is True where input i aggregates early (EAP b1…bm of paper A, LAP when none does), `keeping` is a key of
+    KEEPING, `order` the order in which inputs are joined.
+    """
 
     digits: tuple[bool, ...]
     keeping: str
@@ -57,11 +61,16 @@ class Plan:
     divided: int | None = None        # the stream that `slice` divides; None: as optimizer.plan.division says
 
     def __post_init__(self) -> None:
-        known: tuple[tuple[str, Iterable[str]],
-                     ...] = ((self.keeping, KEEPING), (self.exchange, EXCHANGES), (self.layout, LAYOUTS),
-                             (self.invalidation, INVALIDATIONS), (self.place, PLACES), (self.sharing,
-                                                                                        SHARING), (self.split, SPLITS))
-        for value, values in known:
+        choices: tuple[tuple[str, Iterable[str]], ...] = (
+            (self.keeping, KEEPING),
+            (self.exchange, EXCHANGES),
+            (self.layout, LAYOUTS),
+            (self.invalidation, INVALIDATIONS),
+            (self.place, PLACES),
+            (self.sharing, SHARING),
+            (self.split, SPLITS),
+        )
+        for value, values in choices:
             if value not in values:
                 raise ForebayError("unknown-plan", f"{value!r} is not a part of a plan",
                                    hint=f"known are {', '.join(values)}")
@@ -92,22 +101,22 @@ class Candidate:
 
 def candidates(query: Query) -> tuple[Candidate, ...]:
     """Every name once: ≤ 2^m · 4 (INTERFACE, "A plan's name")."""
-    asked = shape(query)
+    query_shape = shape(query)
     m = len(query.inputs)
     if query.returns_rows:
-        return (Candidate(_plan(asked, (False,) * m, "recompute")),)
-    found = [
-        _plan(asked, digits, keeping)
+        return (Candidate(_plan(query_shape, (False,) * m, "recompute")),)
+    plans = [
+        _plan(query_shape, digits, keeping)
         for digits in product((False, True), repeat=m)
         for keeping in KEEPING
         if keeping != "running" or any(digits)
     ]
-    return tuple(Candidate(p, refusal(asked, p)) for p in found)
+    return tuple(Candidate(plan, refusal(query_shape, plan)) for plan in plans)
 
 
-def refusal(asked: Shape, plan: Plan) -> str | None:
+def refusal(query_shape: Shape, plan: Plan) -> str | None:
     """Why this plan would not give the query's answer, None if it does."""
-    query = asked.query
+    query = query_shape.query
     whole = next((a.function for a in query.aggregates if not mergeable(a)), None)
     if whole and plan.name != "LAP recompute":
         return (f"{whole} has no exact partial states: it is computed from the window's joined rows each time (LAP "
@@ -116,23 +125,23 @@ def refusal(asked: Shape, plan: Plan) -> str | None:
         return (f"{plan.keeping} keeps one window's totals: several windows are read from partials that say when they "
                 "end (recompute and expire)")
     if plan.sharing != "each" or plan.levels:
-        return _unshared(asked, plan, whole)
+        return _why_not_merged(query_shape, plan, whole)
     windows = [i.window for i in query.inputs if i.window]
     subtracts = any(w.kind != "landmark" for w in windows)
     if plan.keeping == "retract" and subtracts:
-        bad = next((m for m in asked.measures if m.kind in ("min", "max")), None)
-        if bad:
-            return (f"{bad.kind.upper()} cannot be retracted: the removed row may have been the extreme (expire keeps "
-                    "it exactly)")
-    if subtracts and any(m.kind == "sum" and m.type.floating and _subtracted(plan, m.home, query)
-                         for m in asked.measures):
+        extreme = next((m for m in query_shape.measures if m.kind in ("min", "max")), None)
+        if extreme:
+            return (f"{extreme.kind.upper()} cannot be retracted: the removed row may have been the extreme "
+                    "(expire keeps it exactly)")
+    floating_sums = [m for m in query_shape.measures if m.kind == "sum" and m.type.floating]
+    if subtracts and any(_subtracted(plan, m.home, query) for m in floating_sums):
         return "sums of floating values drift when values are subtracted (expire and recompute only add)"
     return None
 
 
-def _unshared(asked: Shape, plan: Plan, whole: str | None) -> str | None:
-    """Why this query's windows cannot be merged from one another as the plan says."""
-    if not asked.query.windows:
+def _why_not_merged(query_shape: Shape, plan: Plan, whole: str | None) -> str | None:
+    """Why this query's windows cannot be merged from one another as the plan says; None if they can."""
+    if not query_shape.query.windows:
         return "a query with one window shares nothing between windows"
     if whole:
         return f"{whole} has no exact partial states: each window is computed from its own rows"
@@ -140,55 +149,58 @@ def _unshared(asked: Shape, plan: Plan, whole: str | None) -> str | None:
                         or plan.layout != "panes"):
         return ("levels are merged from the panes of one stream (EAP1 recompute): two joined rows can be together in a "
                 "window and in none of its parts")
-    return unfit(asked.query, plan.levels) if plan.levels else None
+    return unfit(query_shape.query, plan.levels) if plan.levels else None
 
 
 def _subtracted(plan: Plan, home: int | None, query: Query) -> bool:
     if plan.keeping == "retract":
         return True
-    window = query.inputs[home].window if home is not None else None
-    return plan.keeping == "running" and home is not None and plan.digits[
-        home] and window is not None and window.kind != "landmark"
+    if plan.keeping != "running" or home is None or not plan.digits[home]:
+        return False
+    window = query.inputs[home].window
+    return window is not None and window.kind != "landmark"
 
 
-def _plan(asked: Shape, digits: tuple[bool, ...], keeping: str) -> Plan:
-    exchange = "partition" if asked.common_key() is not None and keeping != "recompute" and all(digits) else "slice"
-    sharing = "together" if asked.query.windows and not asked.whole else "each"
-    return Plan(digits, keeping, connected_order(asked), exchange, sharing=sharing)
+def _plan(query_shape: Shape, digits: tuple[bool, ...], keeping: str) -> Plan:
+    by_key = query_shape.common_key() is not None and keeping != "recompute" and all(digits)
+    exchange = "partition" if by_key else "slice"
+    sharing = "together" if query_shape.query.windows and not query_shape.whole else "each"
+    return Plan(digits, keeping, connected_order(query_shape), exchange, sharing=sharing)
 
 
-def exchanges(asked: Shape) -> tuple[str, ...]:
+def exchanges(query_shape: Shape) -> tuple[str, ...]:
     """Those that can divide this query's work; a hash divides all inputs only by a key that each of them has."""
-    if asked.query.returns_rows or asked.whole:
+    if query_shape.query.returns_rows or query_shape.whole:
         return ("slice",)
-    return ("slice", "broadcast", "partition", "shuffle") if asked.common_key() is not None else ("slice", "broadcast")
+    if query_shape.common_key() is None:
+        return ("slice", "broadcast")
+    return ("slice", "broadcast", "partition", "shuffle")
 
 
-def connected_order(asked: Shape) -> tuple[int, ...]:
+def connected_order(query_shape: Shape) -> tuple[int, ...]:
     """FROM order as far as each next input is joined to an earlier one."""
-    m = len(asked.query.inputs)
-    order = [0]
-    while len(order) < m:
-        linked = [
-            j for j in range(m)
-            if j not in order and any({i for i, _ in c} >= {j} and {i for i, _ in c} & set(order) for c in asked.keys)
-        ]
-        order.append(linked[0] if linked else next(j for j in range(m) if j not in order))
+    joined_inputs, order = query_shape.joined_inputs(), [0]
+    left = list(range(1, len(query_shape.query.inputs)))
+    while left:
+        linked = frozenset().union(*(joined for joined in joined_inputs if not joined.isdisjoint(order)))
+        following = next((i for i in left if i in linked), left[0])
+        order.append(following)
+        left.remove(following)
     return tuple(order)
 
 
 def default(query: Query) -> Plan:
     """The rule until plans are priced: inputs aggregate early that bring no grouping attribute (they shrink to their
     join keys), everything recomputed from sets by pane; always right, never far off."""
-    asked = shape(query)
+    query_shape = shape(query)
     if query.returns_rows or not all(mergeable(a) for a in query.aggregates):
         return candidates(query)[0].plan
-    across = [m.expr for m in asked.measures if m.home is None and m.expr is not None]
-    grouped = {i for e in (*query.groups, *across) for i in inputs(e)}
+    across = [m.expr for m in query_shape.measures if m.home is None and m.expr is not None]
+    grouped = frozenset().union(*map(inputs, (*query.groups, *across)))
     digits = tuple(i not in grouped for i in range(len(query.inputs)))
     if len(digits) == 1:
         digits = (True,)
-    return _plan(asked, digits, "recompute")
+    return _plan(query_shape, digits, "recompute")
 
 
 def leanest(query: Query) -> Plan:
@@ -203,15 +215,16 @@ def leanest(query: Query) -> Plan:
 
 def named(query: Query, name: str) -> Plan:
     """The plan a person names, refused with the reason or with the names there are."""
-    known = {c.plan.name: c for c in candidates(query)}
-    wanted = " ".join(name.split())
-    if wanted not in known:
+    candidate_by_name = {candidate.plan.name: candidate for candidate in candidates(query)}
+    name_in_words = " ".join(name.split())
+    candidate = candidate_by_name.get(name_in_words)
+    if candidate is None:
         raise ForebayError("unknown-plan", f"{name!r} is not a plan of this query",
-                           hint=f"known are {', '.join(known)}")
-    if known[wanted].refused:
-        raise ForebayError("refused-plan", f"{wanted} cannot hold this query: {known[wanted].refused}",
+                           hint=f"known are {', '.join(candidate_by_name)}")
+    if candidate.refused:
+        raise ForebayError("refused-plan", f"{name_in_words} cannot hold this query: {candidate.refused}",
                            hint="forebay explain lists the plans that can")
-    return known[wanted].plan
+    return candidate.plan
 
 
 def placed(plan: Plan, place: str) -> Plan:

@@ -115,7 +115,11 @@ class Step:
 
 @dataclass(frozen=True)
 class Program:
-    """What is sent before, defined once, then boundary by boundary, then written."""
+    """What one task runs: `before` is sent to other tasks, `setup` defined once, then come the boundaries, then writes.
+
+    `Program((Source("s0", …),), (Definition("w0", …),), (Step(60, (), "SELECT …"),))` is of one boundary and keeps
+    nothing.
+    """
 
     sources: tuple[Source, ...]
     setup: tuple[Definition, ...]

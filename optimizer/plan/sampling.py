@@ -1,5 +1,5 @@
-"""What is asked of the rows that came with a batch: one pass that counts them and keeps those with the smallest hashes;
-SQL and values, nothing is run.
+"""The statements that sample the rows that came with a batch: one pass that counts them and keeps those with the
+smallest hashes; SQL and values, nothing is run.
 
 Of the distinct combinations of an input's attributes, and of the key values of each equality class, the ones with the
 smallest hashes are kept with their rows: a uniform sample of distinct values (KMV: Beyer et al., SIGMOD 2007), the same
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from optimizer.expression import dialect as d
 from optimizer.expression.scalar import safe
 from optimizer.plan.lowering import Lowering, stored_name
-from optimizer.plan.membership import Range, known, within
+from optimizer.plan.membership import Range, first_boundary, within
 from optimizer.plan.operators.scan import read_columns
 from optimizer.plan.operators.sets import conditions
 from optimizer.plan.program import Definition, Source
@@ -57,104 +57,96 @@ class Sampling:
     dialect: str = "duckdb"
 
 
-def sampling(low: Lowering, i: int, batch: int, after: int, upto: int, limits: Limits = Limits()) -> Sampling:
+def sampling(ctx: Lowering, i: int, batch: int, after: int, upto: int, limits: Limits = Limits()) -> Sampling:
     """Of stream i's rows with after < `_boundary` ≤ upto, or of all rows of a relation.
 
     `batch` is the pipeline's, in microseconds.
     """
-    declared = low.shape.query.inputs[i]
+    declared = ctx.shape.query.inputs[i]
     ranges = (Range(after, upto),) if declared.is_stream else ()
     source = Source(f"s{i}", "stream" if declared.is_stream else "relation", declared.source, ranges,
-                    read_columns(low, i))
-    where, passes = within(low, i, ranges) if ranges else "TRUE", " AND ".join(conditions(low, i)) or "TRUE"
-    counts = f"SELECT count(*), count_if({passes}), {_late(low, i, batch)} FROM s{i} WHERE {where}"
-    if not low.shape.attributes[i]:
-        return Sampling(source, counts, limits=limits, dialect=low.dialect)
-    classes = _classes(low, i)
-    define = (Definition(f"sampled{i}", _grouped(low, i, f"{where} AND {passes}", classes, limits), True),
-              *(Definition(f"keyed{i}_{c}", _keyed(i, c), True) for c in classes))
+                    read_columns(ctx, i))
+    where, passes = within(ctx, i, ranges) if ranges else "TRUE", " AND ".join(conditions(ctx, i)) or "TRUE"
+    counts = f"SELECT count(*), count_if({passes}), {_late(ctx, i, batch)} FROM s{i} WHERE {where}"
+    if not ctx.shape.attributes[i]:
+        return Sampling(source, counts, limits=limits, dialect=ctx.dialect)
+    key_by_class: dict[int, Attribute] = {}
+    for c, members in enumerate(ctx.shape.keys):
+        for j, attribute in members:
+            if j == i:      # of several the first: only rows in which they agree are joined
+                key_by_class.setdefault(c, attribute)
+    define = [Definition(f"sampled{i}", _grouped(ctx, i, f"{where} AND {passes}", key_by_class, limits), True)]
+    smallest_keys, frequent_keys = [], []
+    for c in key_by_class:
+        of_key = f"SELECT k{c} AS k, CAST(sum(c) AS BIGINT) AS n, count(*) AS m FROM sampled{i} GROUP BY k{c}"
+        define.append(Definition(f"keyed{i}_{c}", of_key, True))
+        smallest_keys.append(
+            (c, f"SELECT k, n, m FROM keyed{i}_{c} WHERE k < {limits.key(c)} ORDER BY k LIMIT {KEYS}"))
+        frequent_keys.append((c, _frequent(i, c, limits)))
     combinations = (f"SELECT h, CAST(sum(c) AS BIGINT) AS n FROM sampled{i} WHERE h < {limits.combinations} GROUP BY h "
                     f"ORDER BY h LIMIT {COMBINATIONS}")
-    keys, frequent = (tuple((c, make(i, c, limits)) for c in classes) for make in (_smallest, _frequent))
-    return Sampling(source, counts, define, combinations, keys, frequent, limits, low.dialect)
+    return Sampling(source, counts, tuple(define), combinations, tuple(smallest_keys), tuple(frequent_keys), limits,
+                    ctx.dialect)
 
 
-def _classes(low: Lowering, i: int) -> dict[int, Attribute]:
-    """The input's key in each class that it is a member of.
-
-    Of several the first: only rows in which they agree are joined.
-    """
-    return {
-        c: next(a for j, a in members if j == i) for c, members in enumerate(low.shape.keys) if any(j == i
-                                                                                                    for j, _ in members)
-    }
-
-
-def _late(low: Lowering, i: int, batch: int) -> str:
+def _late(ctx: Lowering, i: int, batch: int) -> str:
     """A row that came in time has its `_boundary` at most one batch after its event time."""
-    declared = low.shape.query.inputs[i]
+    declared = ctx.shape.query.inputs[i]
     if declared.event_time is None:
         return "0"
-    stamp, came = (d.micros(sql, low.dialect)
-                   for sql in (f"s{i}.{d.identifier(declared.event_time, low.dialect)}", known(low)))
-    return f"count_if({stamp} + {batch} < {came})"
+    stamp = d.micros(f"s{i}.{d.identifier(declared.event_time, ctx.dialect)}", ctx.dialect)
+    return f"count_if({stamp} + {batch} < {d.micros(first_boundary(ctx), ctx.dialect)})"
 
 
-def _grouped(low: Lowering, i: int, where: str, classes: dict[int, Attribute], limits: Limits) -> str:
+def _grouped(ctx: Lowering, i: int, where: str, key_by_class: dict[int, Attribute], limits: Limits) -> str:
     """Rows by the hashes of their attributes and keys.
 
     Keys of a class have one type, so equal ones have one hash on every input.
     """
-    def of(*attributes: Attribute) -> str:
-        return d.hashed([safe(a.expr, low.dialect, stored_name(low)) for a in attributes], low.dialect)
+    def hash_of(*attributes: Attribute) -> str:
+        return d.hashed([safe(a.expr, ctx.dialect, stored_name(ctx)) for a in attributes], ctx.dialect)
 
-    hashes = [f"{of(*low.shape.attributes[i])} AS h", *(f"{of(a)} AS k{c}" for c, a in classes.items())]
-    names = ", ".join(["h", *(f"k{c}" for c in classes)])
+    hashes = [f"{hash_of(*ctx.shape.attributes[i])} AS h"]
+    hashes += [f"{hash_of(attribute)} AS k{c}" for c, attribute in key_by_class.items()]
+    names = ", ".join(["h", *(f"k{c}" for c in key_by_class)])
     return (f"SELECT {names}, count(*) AS c FROM (SELECT {', '.join(hashes)} FROM s{i} WHERE {where}) AS q WHERE "
-            f"{_wanted(classes, limits)} GROUP BY {names}")
+            f"{_below_limits(key_by_class, limits)} GROUP BY {names}")
 
 
-def _wanted(classes: dict[int, Attribute], limits: Limits) -> str:
-    if limits.combinations == SPACE or any(limits.key(c) == SPACE for c in classes):
+def _below_limits(key_by_class: dict[int, Attribute], limits: Limits) -> str:
+    """The condition that one of a row's hashes can be in a sample."""
+    if limits.combinations == SPACE or any(limits.key(c) == SPACE for c in key_by_class):
         return "TRUE"
-    return " OR ".join([
-        f"h < {limits.combinations}", *(f"k{c} < {limits.key(c)}{_watched(f'k{c}', limits.watch(c))}" for c in classes)
-    ])
+    terms = [f"h < {limits.combinations}"]
+    terms += [f"k{c} < {limits.key(c)}{_or_watched(f'k{c}', limits.watch(c))}" for c in key_by_class]
+    return " OR ".join(terms)
 
 
-def _watched(name: str, hashes: tuple[int, ...]) -> str:
+def _or_watched(name: str, hashes: tuple[int, ...]) -> str:
     return f" OR {name} IN ({', '.join(map(str, hashes))})" if hashes else ""
-
-
-def _keyed(i: int, c: int) -> str:
-    return f"SELECT k{c} AS k, CAST(sum(c) AS BIGINT) AS n, count(*) AS m FROM sampled{i} GROUP BY k{c}"
-
-
-def _smallest(i: int, c: int, limits: Limits) -> str:
-    return f"SELECT k, n, m FROM keyed{i}_{c} WHERE k < {limits.key(c)} ORDER BY k LIMIT {KEYS}"
 
 
 def _frequent(i: int, c: int, limits: Limits) -> str:
     """The watched keys, and the most frequent of those of which all rows were grouped."""
     watched = limits.watch(c)
-    first = f"CASE WHEN FALSE{_watched('k', watched)} THEN 0 ELSE 1 END"
-    return (
-        f"SELECT k, n, m FROM keyed{i}_{c} WHERE k < {limits.key(c)}{_watched('k', watched)} ORDER BY {first}, n DESC, "
-        f"k LIMIT {HEAVY + len(watched)}"
-    )
+    or_watched = _or_watched("k", watched)
+    first = f"CASE WHEN FALSE{or_watched} THEN 0 ELSE 1 END"
+    return (f"SELECT k, n, m FROM keyed{i}_{c} WHERE k < {limits.key(c)}{or_watched} ORDER BY {first}, n DESC, "
+            f"k LIMIT {HEAVY + len(watched)}")
 
 
-def taken(asked: Sampling, counts: Sequence[int], combinations: Iterable[Sequence[int]],
-          keys: Mapping[int, Iterable[Sequence[int]]]) -> InputSample:
-    """What the statements of a sampling gave."""
+def input_sample(statements: Sampling, counts: Sequence[int], combinations: Iterable[Sequence[int]],
+                 keys: Mapping[int, Iterable[Sequence[int]]]) -> InputSample:
+    """The sample, from the rows that the statements of a sampling returned."""
     rows, passing, late = (int(n or 0) for n in counts)
-    if asked.combinations is None:
+    if statements.combinations is None:
         whole = Smallest(SPACE, {0: (passing, 1)} if passing else {})
         return InputSample(rows, passing, late, combinations=whole)
-    found = smallest({int(h): (int(n), 1) for h, n in combinations}, asked.limits.combinations, COMBINATIONS)
-    by_class = {
-        c: smallest({
-            int(k): (int(n), int(m)) for k, n, m in got
-        }, asked.limits.key(c), KEYS) for c, got in keys.items()
-    }
-    return InputSample(rows, passing, late, combinations=found, keys=by_class)
+    limits = statements.limits
+    rows_by_hash = {int(h): (int(n), 1) for h, n in combinations}
+    keys_by_class: dict[int, Smallest] = {}
+    for c, returned in keys.items():
+        counts_by_hash = {int(k): (int(n), int(m)) for k, n, m in returned}
+        keys_by_class[c] = smallest(counts_by_hash, limits.key(c), KEYS)
+    return InputSample(rows, passing, late, keys=keys_by_class,
+                       combinations=smallest(rows_by_hash, limits.combinations, COMBINATIONS))

@@ -1,4 +1,4 @@
-"""A query in normal form: what two texts that ask the same of the same join agree on.
+"""A query in normal form: equal for two texts that ask the same of the same join.
 
 Aliases, and the order of FROM, WHERE and GROUP BY, leave no trace.
 """
@@ -9,36 +9,44 @@ from dataclasses import replace
 from functools import lru_cache
 
 from optimizer.expression.expr import Call, Column, Expr, GroupRef
-from optimizer.query.model import Input, Query
+from optimizer.query.model import Query
 
 
 @lru_cache(maxsize=16384)
 def normal(query: Query) -> Query:
-    """The same answers, column by column.
+    """The query with the same answers, column by column, and without its text: inputs are called i0, i1, …
 
-    Only the text is gone. Made once: a group is formed anew whenever one of its members comes or goes.
+    Worked out once a query: a query group is formed anew whenever one of its members comes or goes.
     """
     order = sorted(range(len(query.inputs)), key=lambda i: (query.inputs[i].source, repr(query.inputs[i].window), i))
     place = {old: new for new, old in enumerate(order)}
-    groups = tuple(placed(g, place) for g in query.groups)
+    groups = tuple(placed(expr, place) for expr in query.groups)
     sorted_groups = tuple(sorted(dict.fromkeys(groups), key=repr))
-    group = {old: sorted_groups.index(g) for old, g in enumerate(groups)}
+    group_place = {old: sorted_groups.index(expr) for old, expr in enumerate(groups)}
+
+    equalities = set()
+    for one, other in query.equalities:
+        first, second = sorted((placed(one, place), placed(other, place)), key=repr)
+        equalities.add((first, second))
+    aggregates = []
+    for aggregate in query.aggregates:
+        argument = placed(aggregate.argument, place) if aggregate.argument is not None else None
+        aggregates.append(replace(aggregate, argument=argument))
+    outputs = []
+    for name, expr in query.outputs:
+        outputs.append((name, placed(expr, place) if query.returns_rows else _regrouped(expr, group_place)))
     return replace(
-        query, text="", inputs=tuple(_plain(query.inputs[old], new) for new, old in enumerate(order)),
-        groups=sorted_groups, equalities=_pairs(query, place), selections=_set(query.selections, place),
-        residuals=_set(query.residuals, place), aggregates=tuple(
-            replace(a, argument=placed(a.argument, place) if a.argument is not None else None)
-            for a in query.aggregates), having=_regrouped(query.having, group) if query.having is not None else None,
-        outputs=tuple((n, placed(e, place) if query.returns_rows else _regrouped(e, group)) for n, e in query.outputs))
-
-
-def _plain(declared: Input, number: int) -> Input:
-    return replace(declared, alias=f"i{number}")
-
-
-def _pairs(query: Query, place: Mapping[int, int]) -> tuple[tuple[Expr, Expr], ...]:
-    found = {tuple(sorted((placed(a, place), placed(b, place)), key=repr)) for a, b in query.equalities}
-    return tuple((pair[0], pair[1]) for pair in sorted(found, key=repr))
+        query,
+        text="",
+        inputs=tuple(replace(query.inputs[old], alias=f"i{new}") for new, old in enumerate(order)),
+        groups=sorted_groups,
+        equalities=tuple(sorted(equalities, key=repr)),
+        selections=_set(query.selections, place),
+        residuals=_set(query.residuals, place),
+        aggregates=tuple(aggregates),
+        having=_regrouped(query.having, group_place) if query.having is not None else None,
+        outputs=tuple(outputs),
+    )
 
 
 def _set(exprs: tuple[Expr, ...], place: Mapping[int, int]) -> tuple[Expr, ...]:
@@ -46,13 +54,14 @@ def _set(exprs: tuple[Expr, ...], place: Mapping[int, int]) -> tuple[Expr, ...]:
 
 
 def placed(expr: Expr, place: Mapping[int, int]) -> Expr:
-    """With the inputs' new numbers."""
+    """The expression with the inputs' new numbers."""
     if isinstance(expr, Column):
         return replace(expr, input=place[expr.input])
     return replace(expr, args=tuple(placed(a, place) for a in expr.args)) if isinstance(expr, Call) else expr
 
 
-def _regrouped(expr: Expr, group: Mapping[int, int]) -> Expr:
+def _regrouped(expr: Expr, group_place: Mapping[int, int]) -> Expr:
+    """The expression with the groups' new numbers."""
     if isinstance(expr, GroupRef):
-        return replace(expr, index=group[expr.index])
-    return replace(expr, args=tuple(_regrouped(a, group) for a in expr.args)) if isinstance(expr, Call) else expr
+        return replace(expr, index=group_place[expr.index])
+    return replace(expr, args=tuple(_regrouped(a, group_place) for a in expr.args)) if isinstance(expr, Call) else expr

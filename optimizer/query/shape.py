@@ -8,6 +8,7 @@ subtracted from needs it).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 
 from optimizer.expression.expr import Column, Expr, columns, inputs
 from optimizer.expression.types import BIGINT, Type
@@ -61,10 +62,16 @@ class Shape:
         return any(m.kind == "whole" for m in self.measures)
 
     def attribute(self, expr: Expr) -> tuple[int, Attribute] | None:
-        return next(((i, a) for i, own in enumerate(self.attributes) for a in own if a.expr == expr), None)
+        """The attribute that holds this value, with its input."""
+        of_inputs = enumerate(self.attributes)
+        return next(((i, a) for i, attributes in of_inputs for a in attributes if a.expr == expr), None)
 
-    def own(self, i: int) -> tuple[Measure, ...]:
+    def measures_of(self, i: int) -> tuple[Measure, ...]:
         return tuple(m for m in self.measures if m.home == i)
+
+    def joined_inputs(self) -> tuple[frozenset[int], ...]:
+        """The inputs that each key joins, in the order of `keys`."""
+        return tuple(frozenset(i for i, _ in members) for members in self.keys)
 
     def key_attributes(self, i: int) -> tuple[Attribute, ...]:
         return tuple(dict.fromkeys(a for members in self.keys for j, a in members if j == i))
@@ -80,8 +87,8 @@ class Shape:
 
 def home(expr: Expr) -> int | None:
     """The one input an expression belongs to; constants belong to the first, None where it reads several."""
-    found = inputs(expr)
-    return None if len(found) > 1 else next(iter(found), 0)
+    read = inputs(expr)
+    return None if len(read) > 1 else next(iter(read), 0)
 
 
 def mergeable(aggregate: Aggregate) -> bool:
@@ -97,6 +104,7 @@ def mergeable(aggregate: Aggregate) -> bool:
 
 
 def shape(query: Query) -> Shape:
+    """What the query asks of each input; see the head of this module."""
     wanted: list[Expr] = [e for e in query.groups if home(e) is not None]
     wanted += [side for pair in query.equalities for side in pair]
     measures = _measures(query)
@@ -111,11 +119,16 @@ def shape(query: Query) -> Shape:
         i = home(expr)
         assert i is not None
         attributes[i].setdefault(expr, Attribute(f"a{i}_{len(attributes[i])}", expr))
-    chosen = tuple(tuple(s for s in query.selections if home(s) == i) for i in range(len(query.inputs)))
-    return Shape(query, tuple(tuple(a.values()) for a in attributes), chosen, _classes(query, attributes), measures)
+    selections: list[list[Expr]] = [[] for _ in query.inputs]
+    for selection in query.selections:
+        if (i := home(selection)) is not None:
+            selections[i].append(selection)
+    return Shape(query, tuple(tuple(of_input.values()) for of_input in attributes), tuple(map(tuple, selections)),
+                 _keys(query, attributes), measures)
 
 
-def _classes(query: Query, attributes: list[dict[Expr, Attribute]]) -> tuple[tuple[tuple[int, Attribute], ...], ...]:
+def _keys(query: Query, attributes: list[dict[Expr, Attribute]]) -> tuple[tuple[tuple[int, Attribute], ...], ...]:
+    """Equality classes: `a.x = b.x AND b.x = c.y` is one, with three members."""
     classes: list[list[tuple[int, Attribute]]] = []
     for pair in query.equalities:
         members = []
@@ -123,10 +136,10 @@ def _classes(query: Query, attributes: list[dict[Expr, Attribute]]) -> tuple[tup
             i = home(side)
             assert i is not None
             members.append((i, attributes[i][side]))
-        touched = [c for c in classes if any(m in c for m in members)]
-        merged = list(dict.fromkeys([m for c in touched for m in c] + members))
-        classes = [c for c in classes if c not in touched] + [merged]
-    return tuple(tuple(c) for c in classes)
+        touched = [members_before for members_before in classes if not set(members).isdisjoint(members_before)]
+        untouched = [members_before for members_before in classes if members_before not in touched]
+        classes = [*untouched, list(dict.fromkeys([*chain.from_iterable(touched), *members]))]
+    return tuple(map(tuple, classes))
 
 
 def _measures(query: Query) -> tuple[Measure, ...]:
@@ -134,15 +147,15 @@ def _measures(query: Query) -> tuple[Measure, ...]:
 
     One holistic aggregate makes them all whole: nothing of the query is merged then.
     """
-    found: dict[tuple[str, Expr | None, Aggregate | None], Measure] = {}
+    measures: dict[tuple[str, Expr | None, Aggregate | None], Measure] = {}
     whole = not all(mergeable(a) for a in query.aggregates)
     for aggregate in query.aggregates:
         for kind, type_ in states(aggregate) if not whole else (("whole", aggregate.type),):
             owner = home(aggregate.argument) if aggregate.argument is not None and kind != "whole" else None
             key = (kind, aggregate.argument, aggregate if kind == "whole" else None)
             if kind != "rows":
-                found.setdefault(key, Measure(f"m{len(found)}", kind, aggregate.argument, owner, type_, key[2]))
-    return tuple(found.values())
+                measures.setdefault(key, Measure(f"m{len(measures)}", kind, aggregate.argument, owner, type_, key[2]))
+    return tuple(measures.values())
 
 
 def states(aggregate: Aggregate) -> tuple[tuple[str, Type], ...]:
@@ -152,11 +165,9 @@ def states(aggregate: Aggregate) -> tuple[tuple[str, Type], ...]:
     argument, function = aggregate.argument.type, aggregate.function
     if function in ("min", "max"):
         return ((function, argument),)
-    kinds = {
-        "count": ("count",),
-        "sum": ("count", "sum"),
-        "avg": ("count", "sum")
-    }.get(function, ("count", "sum", "square"))
+    if function == "count":
+        return (("count", BIGINT),)
+    kinds = ("count", "sum") if function in ("sum", "avg") else ("count", "sum", "square")
     return tuple((k, BIGINT if k == "count" else argument) for k in kinds)
 
 
@@ -167,6 +178,7 @@ def measure_of(shape_: Shape, aggregate: Aggregate, kind: str) -> Measure:
 
 def raw_columns(shape_: Shape, i: int) -> tuple[Column, ...]:
     """The stored columns of input i that the query reads at all."""
-    used = [a.expr for a in shape_.attributes[i]] + list(
-        shape_.selections[i]) + [m.expr for m in shape_.measures if m.expr is not None]
+    used = [a.expr for a in shape_.attributes[i]]
+    used += shape_.selections[i]
+    used += [m.expr for m in shape_.measures if m.expr is not None]
     return tuple(dict.fromkeys(c for e in used for c in columns(e) if c.input == i))

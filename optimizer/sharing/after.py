@@ -1,5 +1,5 @@
-"""The paper's way to share a join (E, Sec. 3): cells meet on the key with their query-sets, which must intersect, and
-are split by query when all is merged.
+"""The paper's way to share a join (E, section 3): cells meet on the key with their query-sets, which must intersect,
+and are split by query when all is merged.
 
 A cell's query-set are the classes whose choice its marks pass, a bit each. What meets is merged by (groups, query-sets)
 before any class is told apart: few statements a cell where few cells meet, too many where each meets hundreds.
@@ -19,86 +19,93 @@ from optimizer.sharing.marks import WORD, Marks
 SET = "_m"              # the number of a query-set, among those of its input
 
 
-def split_after(group: Group, low: Lowering, cells: Mapping[int, str], suffix: str,
+def split_after(group: Group, ctx: Lowering, cells: Mapping[int, str], suffix: str,
                 prefix: str) -> tuple[tuple[Definition, ...], str]:
     """Relations to define, and the group's answer by class, from each input's cells."""
     apart = tuple(i for i in group.told_apart if group.marks[i].names)
     words = range(-(-len(group.classes) // WORD))
-    define = [
-        made for i in apart
-        for made in _query_sets(low, i, group.marks[i], cells[i], f"{prefix}k{i}", suffix, prefix, words,
-                                len(apart) > 1)
-    ]
-    sources = {i: f"(SELECT * FROM {f'{prefix}u{i}{suffix}' if i in apart else cells[i]})" for i in low.inputs}
-    met = joined(low, sources, extra=tuple((f"{SET}{i}", f"v{i}.{SET}") for i in apart),
-                 where=_meeting(low, apart, words))
+    define: list[Definition] = []
+    sources = {}
+    for i in ctx.inputs:
+        sources[i] = f"(SELECT * FROM {f'{prefix}u{i}{suffix}' if i in apart else cells[i]})"
+    for i in apart:
+        define += _query_sets(ctx, i, group.marks[i], cells[i], f"{prefix}k{i}", suffix, prefix, words,
+                              several=len(apart) > 1)
+    met = joined(ctx, sources, extra=tuple((f"{SET}{i}", f"v{i}.{SET}") for i in apart),
+                 where=_sets_intersect(ctx, apart, words))
     numbers = ", ".join(f"{SET}{i}" for i in apart)
     split = (f"SELECT p.* EXCLUDE ({numbers}), s.{CLASS} FROM {prefix}p{suffix} AS p JOIN {prefix}s{suffix} AS s USING "
              f"({numbers})")
-    define += [
-        Definition(f"{prefix}p{suffix}", met, True), *_split(apart, words, suffix, prefix),
-        Definition(f"{prefix}j{suffix}", split, True)
-    ]
+    define.append(Definition(f"{prefix}p{suffix}", met, True))
+    define += _classes_of_met(apart, words, suffix, prefix)
+    define.append(Definition(f"{prefix}j{suffix}", split, True))
     # In one statement with the join the engine would also merge below it, which is slower by far.
-    return tuple(define), merged_answer(low, f"SELECT * FROM {prefix}j{suffix}", extra=(CLASS,))
+    return tuple(define), merged_answer(ctx, f"SELECT * FROM {prefix}j{suffix}", extra=(CLASS,))
 
 
-def _query_sets(low: Lowering, i: int, marks: Marks, cells: str, choices: str, suffix: str, prefix: str, words: range,
+def _query_sets(ctx: Lowering, i: int, marks: Marks, cells: str, choices: str, suffix: str, prefix: str, words: range,
                 several: bool) -> list[Definition]:
     """c{i}: marks with each class that they pass; q{i}: marks with the number and the words of their query-set; u{i}:
-    cells by number, with the words if they are to be compared. Cells of no query end here."""
-    own = ", ".join(marks.names)
-    listed, passed, sets, kept = (f"{prefix}{letter}{i}{suffix}" for letter in "lcqu")
-    chosen = (f"(SELECT d.*, k.{CHOICE} FROM (SELECT DISTINCT {own} FROM {cells}) AS d JOIN {listed} AS k ON "
+    cells by number, with the words if they are to be compared.
+
+    Cells of no query end here.
+    """
+    mark_names = ", ".join(marks.names)
+    listed, passed, sets, numbered_cells = (f"{prefix}{letter}{i}{suffix}" for letter in "lcqu")
+    chosen = (f"(SELECT d.*, k.{CHOICE} FROM (SELECT DISTINCT {mark_names} FROM {cells}) AS d JOIN {listed} AS k ON "
               f"{inside(marks)})")
     bits = ", ".join(
         f"bit_or(CASE WHEN {CLASS} // {WORD} = {w} THEN CAST(1 AS BIGINT) << CAST({CLASS} % {WORD} AS BIGINT) ELSE 0 "
         f"END) AS _q{w}"
         for w in words)
     names = _words(words)
-    numbered = (f"SELECT *, dense_rank() OVER (ORDER BY {names}) AS {SET} FROM (SELECT {own}, {bits} FROM {passed} "
-                f"GROUP BY {own}) AS b")
-    found = f"(SELECT * FROM {cells} JOIN (SELECT {own}, {SET} FROM {sets}) AS s USING ({own})) AS q"
-    merged = grouped(low, i, found,
-                     (SET,)) if marks.bits or len(marks.scales) > 1 else f"SELECT * EXCLUDE ({own}) FROM {found}"
-    carried = (f"SELECT g.*, {names} FROM ({merged}) AS g JOIN (SELECT DISTINCT {SET}, {names} FROM {sets}) AS w USING "
-               f"({SET})" if several else merged)
+    numbered = (f"SELECT *, dense_rank() OVER (ORDER BY {names}) AS {SET} FROM (SELECT {mark_names}, {bits} FROM "
+                f"{passed} GROUP BY {mark_names}) AS b")
+    with_number = (f"(SELECT * FROM {cells} JOIN (SELECT {mark_names}, {SET} FROM {sets}) AS s "
+                   f"USING ({mark_names})) AS q")
+    merged = f"SELECT * EXCLUDE ({mark_names}) FROM {with_number}"
+    if marks.bits or len(marks.scales) > 1:
+        merged = grouped(ctx, i, with_number, (SET,))
+    if several:
+        merged = (f"SELECT g.*, {names} FROM ({merged}) AS g JOIN (SELECT DISTINCT {SET}, {names} FROM {sets}) AS w "
+                  f"USING ({SET})")
+    by_class = f"SELECT {mark_names}, k.{CLASS} FROM {chosen} AS c JOIN {choices} AS k ON c.{CHOICE} = k.{CHOICE}"
     return [
         Definition(listed, f"SELECT DISTINCT * EXCLUDE ({CLASS}) FROM {choices}", True),
-        Definition(passed, f"SELECT {own}, k.{CLASS} FROM {chosen} AS c JOIN {choices} AS k ON c.{CHOICE} = k.{CHOICE}",
-                   True),
+        Definition(passed, by_class, True),
         Definition(sets, numbered, True),
-        Definition(kept, carried, True)
+        Definition(numbered_cells, merged, True),
     ]
 
 
-def _meeting(low: Lowering, apart: tuple[int, ...], words: range) -> str:
-    """qs1 & qs2 & … ≠ 0, said of each further input as soon as it is joined."""
-    order = [i for i in low.plan.order if i in apart]
-    found = []
+def _sets_intersect(ctx: Lowering, apart: tuple[int, ...], words: range) -> str:
+    """qs1 & qs2 & … ≠ 0, for each further input as soon as it is joined."""
+    order = [i for i in ctx.plan.order if i in apart]
+    conditions = []
     for count in range(2, len(order) + 1):
-        found.append(" OR ".join(f"({' & '.join(f'v{i}._q{w}' for i in order[:count])}) <> 0" for w in words))
-    return " AND ".join(f"({f})" for f in found) or "TRUE"
+        intersections = [" & ".join(f"v{i}._q{w}" for i in order[:count]) for w in words]
+        conditions.append(f"({' OR '.join(f'({bits}) <> 0' for bits in intersections)})")
+    return " AND ".join(conditions) or "TRUE"
 
 
-def _split(apart: tuple[int, ...], words: range, suffix: str, prefix: str) -> tuple[Definition, ...]:
-    """b: each distinct combination of query-sets that met, with their intersection.
-
-    S: the same with each of its classes.
+def _classes_of_met(apart: tuple[int, ...], words: range, suffix: str, prefix: str) -> tuple[Definition, ...]:
+    """b: each distinct combination of query-sets that met, with their intersection; s: the same with each of its
+    classes.
     """
     numbers = ", ".join(f"{SET}{i}" for i in apart)
-    bits = ", ".join(f"{' & '.join(f'c{i}._q{w}' for i in apart)} AS _q{w}" for w in words)
+    intersections = [" & ".join(f"c{i}._q{w}" for i in apart) for w in words]
+    bits = ", ".join(f"{intersection} AS _q{w}" for w, intersection in zip(words, intersections))
     listed = "".join(
         f" JOIN (SELECT DISTINCT {SET}, {_words(words)} FROM {prefix}q{i}{suffix}) AS c{i} ON c{i}.{SET} = d.{SET}{i}"
         for i in apart)
     common = f"SELECT d.*, {bits} FROM (SELECT DISTINCT {numbers} FROM {prefix}p{suffix}) AS d{listed}"
     each = f"(SELECT n, CAST(1 AS BIGINT) << n AS bit FROM range({WORD}) AS r(n)) AS r"
-    found = (
+    by_word = (
         f"SELECT {numbers}, {w * WORD} + r.n AS {CLASS} FROM {prefix}b{suffix} AS b JOIN {each} ON (b._q{w} & r.bit) "
         "<> 0"
         for w in words)
-    return Definition(f"{prefix}b{suffix}", common, True), Definition(f"{prefix}s{suffix}", " UNION ALL ".join(found),
-                                                                      True)
+    return (Definition(f"{prefix}b{suffix}", common, True),
+            Definition(f"{prefix}s{suffix}", " UNION ALL ".join(by_word), True))
 
 
 def _words(words: range) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 
 from optimizer.papers.sharing import Side, cost
 from optimizer.plan.division import by_key, divided
@@ -32,76 +33,75 @@ def numbered(number: int) -> int:
     return -1 - number
 
 
-def counting(group: Group, low: Lowering, t: int, cells: Mapping[int, str], prefix: str = "", number: int = 0) -> Step:
+def counting(group: Group, ctx: Lowering, t: int, cells: Mapping[int, str], prefix: str = "", number: int = 0) -> Step:
     """(_t, input, what, rows, cells) at t; an input that each task has whole is counted by the first."""
-    common = low.shape.common_key()
+    common = ctx.shape.common_key()
     assert common is not None
-    of = {i: f"(SELECT * FROM {cells[i]}{_of_any(group, i, cells[i], f'{prefix}k{i}')})" for i in low.inputs}
-    by = {
-        i: f"(SELECT {common[i].name} AS k, count(*) AS n, sum(c) AS c FROM {of[i]} AS u GROUP BY 1)"
-        for i in low.inputs
-    }
-    parts = [_met(by)]
-    for i in low.inputs:
-        if low.part == 0 or divided(low, i):
-            parts += _of(group, low, i, cells[i], by[i], f"{prefix}k{i}")
-    union = " UNION ALL ".join(f"({p})" for p in parts)
+    keys: dict[int, str] = {}
+    for i in ctx.inputs:
+        of_any_query = f"(SELECT * FROM {cells[i]}{_of_any_query(group, i, cells[i], f'{prefix}k{i}')})"
+        keys[i] = f"(SELECT {common[i].name} AS k, count(*) AS n, sum(c) AS c FROM {of_any_query} AS u GROUP BY 1)"
+    product = " * ".join(f"CAST(b{i}.n AS DOUBLE)" for i in keys)
+    tables = " JOIN ".join(f"{sql} AS b{i}" + (f" ON b{i}.k = b0.k" if i else "") for i, sql in keys.items())
+    parts = [f"SELECT {JOINED}, {MET}, sum({product}), max({product}) FROM {tables}"]
+    for i in ctx.inputs:
+        if ctx.part == 0 or divided(ctx, i):
+            parts += _counts(group, ctx, i, cells[i], keys[i], f"{prefix}k{i}")
+    union = " UNION ALL ".join(f"({part})" for part in parts)
     numbers = ", ".join(f"CAST({name} AS BIGINT) AS {name}" for name in ("input", "what"))
     columns = f"{numbers}, " + ", ".join(f"CAST(coalesce({name}, 0) AS DOUBLE) AS {name}" for name in ("rows", "cells"))
     return Step(t, (), f"SELECT CAST({t} AS BIGINT) AS _t, {columns} FROM ({union}) AS q(input, what, rows, cells)",
                 numbered(number))
 
 
-def _of_any(group: Group, i: int, cells: str, choices: str) -> str:
-    """Only cells of any query, where that is not all of them."""
+def _of_any_query(group: Group, i: int, cells: str, choices: str) -> str:
+    """A join that leaves only cells of any query, where that is not all of them."""
     marks = group.marks[i]
     if i not in group.told_apart or not marks.names or marks.direction in ("below", "above"):
         return ""
-    own = ", ".join(marks.names)
+    names = ", ".join(marks.names)
     listed = f"(SELECT DISTINCT * EXCLUDE ({CLASS}) FROM {choices}) AS k"
-    return (f" JOIN (SELECT {own} FROM (SELECT DISTINCT {own} FROM {cells}) AS d SEMI JOIN {listed} ON "
-            f"{inside(marks)}) AS a USING ({own})")
+    return (f" JOIN (SELECT {names} FROM (SELECT DISTINCT {names} FROM {cells}) AS d SEMI JOIN {listed} ON "
+            f"{inside(marks)}) AS a USING ({names})")
 
 
-def _met(by: Mapping[int, str]) -> str:
-    product = " * ".join(f"CAST(b{i}.n AS DOUBLE)" for i in by)
-    tables = " JOIN ".join(f"{sql} AS b{i}" + (f" ON b{i}.k = b0.k" if i else "") for i, sql in by.items())
-    return f"SELECT {JOINED}, {MET}, sum({product}), max({product}) FROM {tables}"
-
-
-def _of(group: Group, low: Lowering, i: int, cells: str, by: str, choices: str) -> list[str]:
-    names = ", ".join(a.name for a in low.shape.attributes[i])
-    found = [
-        f"SELECT {i}, {KEYS}, count(*), (SELECT count(*) FROM (SELECT DISTINCT {names} FROM {cells})) FROM {by} AS b",
-        f"SELECT {i}, {HEAVY}, max(c), max(n) FROM {by} AS b"
+def _counts(group: Group, ctx: Lowering, i: int, cells: str, keys: str, choices: str) -> list[str]:
+    """What is counted of input i, a SELECT each."""
+    names = ", ".join(a.name for a in ctx.shape.attributes[i])
+    selects = [
+        f"SELECT {i}, {KEYS}, count(*), (SELECT count(*) FROM (SELECT DISTINCT {names} FROM {cells})) FROM {keys} AS b",
+        f"SELECT {i}, {HEAVY}, max(c), max(n) FROM {keys} AS b"
     ]
     if i not in group.told_apart or not group.marks[i].names:
         return [
-            *found,
+            *selects,
             f"SELECT {i}, n, (SELECT sum(c) FROM {cells}), (SELECT count(*) FROM {cells}) FROM (VALUES (0), ({UNION})) "
             "AS v(n)",
             f"SELECT {i}, {MARKS}, 1, 0"
         ]
-    own, listed = ", ".join(group.marks[i].names), f"(SELECT DISTINCT * EXCLUDE ({CLASS}) FROM {choices}) AS k"
-    merged, condition = f"(SELECT {own}, sum(c) AS c, count(*) AS n FROM {cells} GROUP BY {own}) AS d", inside(
-        group.marks[i]) or "TRUE"
+    mark_names = ", ".join(group.marks[i].names)
+    listed = f"(SELECT DISTINCT * EXCLUDE ({CLASS}) FROM {choices}) AS k"
+    merged = f"(SELECT {mark_names}, sum(c) AS c, count(*) AS n FROM {cells} GROUP BY {mark_names}) AS d"
+    condition = inside(group.marks[i]) or "TRUE"
     return [
-        *found,
+        *selects,
         f"SELECT {i}, k.{CHOICE}, sum(c), sum(n) FROM {merged} JOIN {listed} ON {condition} GROUP BY k.{CHOICE}",
         f"SELECT {i}, {UNION}, sum(c), sum(n) FROM {merged} SEMI JOIN {listed} ON {condition}",
         f"SELECT {i}, {MARKS}, count(*), 0 FROM {merged}"
     ]
 
 
-def tallied(low: Lowering, found: Iterable[Iterable[tuple[int, int, float, float]]]) -> Tally:
-    """Of all tasks: each has other keys, or other rows of one input; the heaviest key is in one of them, or in each."""
+def tallied(ctx: Lowering, rows_by_task: Iterable[Iterable[tuple[int, int, float, float]]]) -> Tally:
+    """The counts of all tasks together: each task has other keys, or other rows of one input; the heaviest key is in
+    one of them, or in each.
+    """
     sums: dict[tuple[int, int], tuple[float, float]] = {}
-    for rows in found:
-        for i, what, a, b in rows:
-            x, y = sums.get((i, what), (0.0, 0.0))
-            alone = by_key(low) and what in (HEAVY, MET)
-            sums[i, what] = (max(x, a) if what == MARKS or alone and what == HEAVY else x + a,
-                             max(y, b) if alone else y + b)
+    for i, what, rows, cells in chain.from_iterable(rows_by_task):
+        rows_before, cells_before = sums.get((i, what), (0.0, 0.0))
+        of_one_task = by_key(ctx) and what in (HEAVY, MET)
+        only_largest = what == MARKS or of_one_task and what == HEAVY
+        sums[i, what] = (max(rows_before, rows) if only_largest else rows_before + rows,
+                         max(cells_before, cells) if of_one_task else cells_before + cells)
     return sums
 
 
@@ -121,10 +121,10 @@ def paper(group: Group, tally: Tally) -> Paper | None:
     if len(group.common.inputs) != 2:
         return None
 
-    def of(a: int, b: int) -> float:
-        left, right = ((tally.get((i, what), (0.0, 0.0))[0], tally.get((i, KEYS), (0.0, 0.0))[0])
-                       for i, what in enumerate((a, b)))
-        return cost(Side(left[0], min(left)), Side(right[0], min(right)))
+    def side(i: int, what: int) -> Side:
+        rows, keys = tally.get((i, what), (0.0, 0.0))[0], tally.get((i, KEYS), (0.0, 0.0))[0]
+        return Side(rows, min(rows, keys))
 
-    classes = [group.classes[number] for t in group.templates for _, number in t.members]
-    return Paper(of(UNION, UNION), sum(of(x, y) for x, y in classes))
+    classes = [group.classes[number] for template in group.templates for _, number in template.members]
+    apart = sum(cost(side(0, left), side(1, right)) for left, right in classes)
+    return Paper(cost(side(0, UNION), side(1, UNION)), apart)

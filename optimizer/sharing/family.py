@@ -1,5 +1,5 @@
-"""Groups that read the same streams as one work: a stream is scanned, and its selections noted, once for all windows,
-groupings and joins (paper E, Fig. 8).
+"""Query groups that read the same streams as one work: a stream is scanned, and its selections noted, once for all
+windows, groupings and joins (paper E, Fig. 8).
 
 Cells are rows with all attributes that any group needs, their marks, and the window bounds between which they lie; each
 group merges its own sets from them.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 
 from optimizer.expression import dialect as d
 from optimizer.expression.expr import Expr, columns
@@ -44,10 +45,10 @@ def keys(group: Group) -> Mapping[str, frozenset[Expr]] | None:
     common = shape(group.common).common_key()
     if common is None:
         return None
-    found: dict[str, set[Expr]] = {}
+    exprs_by_source: dict[str, set[Expr]] = {}
     for i, attribute in enumerate(common):
-        found.setdefault(group.common.inputs[i].source, set()).add(placed(attribute.expr, {i: 0}))
-    return {source: frozenset(exprs) for source, exprs in found.items()}
+        exprs_by_source.setdefault(group.common.inputs[i].source, set()).add(placed(attribute.expr, {i: 0}))
+    return {source: frozenset(exprs) for source, exprs in exprs_by_source.items()}
 
 
 def apart(group: Group) -> str | None:
@@ -69,8 +70,12 @@ def related(groups: Iterable[Group]) -> bool:
     for group in listed:
         for source, exprs in (keys(group) or {}).items():
             divided.setdefault(source, set()).update(exprs)
-    return all(len(exprs) == 1 for exprs in divided.values()) and connected(
-        [{i.source for i in g.common.inputs if i.is_stream} for g in listed])
+    if any(len(exprs) > 1 for exprs in divided.values()):
+        return False
+    streams = []
+    for group in listed:
+        streams.append({declared.source for declared in group.common.inputs if declared.is_stream})
+    return connected(streams)
 
 
 def connected(parts: list[set[str]]) -> bool:
@@ -84,7 +89,10 @@ def connected(parts: list[set[str]]) -> bool:
 
 @dataclass(frozen=True)
 class Family:
-    """Groups with common streams. Each is numbered by its place; `related` holds of them."""
+    """Query groups with common streams, such as `Family((clicks_by_page, clicks_by_user))`; `related` holds of them.
+
+    Each is numbered by its place.
+    """
 
     groups: tuple[Group, ...]
 
@@ -110,8 +118,10 @@ class SharedScan:
 
     def bounds(self, t: int) -> tuple[int, ...]:
         """The event times at which any of its windows begins or ends at t, where they differ."""
-        return tuple(sorted({b for w in self.windows for b in span(w, t)
-                             if abs(b) < ALWAYS})) if len(self.windows) > 1 else ()
+        if len(self.windows) < 2:
+            return ()
+        ends = chain.from_iterable(span(window, t) for window in self.windows)
+        return tuple(sorted({end for end in ends if abs(end) < ALWAYS}))
 
 
 def span(window: Window, t: int) -> tuple[int, int]:
@@ -125,14 +135,18 @@ def _scan(groups: tuple[Group, ...], number: int, source: str) -> SharedScan:
                  for g, group in enumerate(groups)
                  for i, declared in enumerate(group.common.inputs)
                  if declared.source == source)
-    windows = dict.fromkeys(w for g, i in uses for w in (groups[g].common.inputs[i].window,) if w is not None)
-    return SharedScan(number, source, uses, tuple(windows),
-                      marks(dict.fromkeys(c for g, i in uses for c in wanted(groups[g], i))))
+    windows = dict.fromkeys(groups[g].common.inputs[i].window for g, i in uses)
+    selections = dict.fromkeys(chain.from_iterable(all_selections(groups[g], i) for g, i in uses))
+    return SharedScan(number, source, uses, tuple(window for window in windows if window is not None),
+                      marks(selections))
 
 
-def wanted(group: Group, i: int) -> tuple[Conjuncts, ...]:
-    """The whole selections of input i, one a choice, said of input 0."""
-    return tuple((*common(group, i), *(placed(e, {i: 0}) for e in choice)) for choice in group.choices[i])
+def all_selections(group: Group, i: int) -> tuple[Conjuncts, ...]:
+    """The whole selections of input i, one a choice, with its columns as those of input 0."""
+    selections = []
+    for choice in group.choices[i]:
+        selections.append((*common(group, i), *(placed(expr, {i: 0}) for expr in choice)))
+    return tuple(selections)
 
 
 def common(group: Group, i: int) -> Conjuncts:
@@ -145,7 +159,8 @@ class _Cells:
     """What the statements name in a scan's cells: attributes and measures by the SQL that computes them.
 
     Rows are `merged` where all readers need the same attributes; merged by those of several they would hardly be fewer,
-    at the price of merging."""
+    at the price of merging.
+    """
 
     scan: SharedScan
     attributes: Mapping[str, str]
@@ -157,54 +172,61 @@ class _Cells:
         return (*self.attributes.values(), *self.scan.marks.names, *((SEGMENT,) if len(self.scan.windows) > 1 else ()))
 
 
-def family_program(family: Family, lows: tuple[Lowering, ...], boundaries: tuple[int, ...],
+def family_program(family: Family, contexts: tuple[Lowering, ...], boundaries: tuple[int, ...],
                    count: bool = False) -> Program:
     """All statements for these boundaries: at each one cells of every source that is due, then group by group. Nothing
     is kept.
 
-    `count`: with what is counted of each group's cells at the last boundary at which it is due."""
-    made = tuple(_cells(scan, lows) for scan in family.scans)
-    sources = tuple(_source(family, c.scan, lows, boundaries) for c in made)
-    setup = [definition for g, group in enumerate(family.groups) for definition in classes(group, f"b{g}")]
-    setup += [found for c, source in zip(made, sources) for found in _dictionaries(c.scan, lows, source)]
-    last = {
-        g: max((t for t in boundaries if t % group.common.every == 0),
-               default=None) for g, group in enumerate(family.groups) if count and countable(group)
-    }
-    return Program(sources, tuple(setup),
-                   tuple(step for n, t in enumerate(boundaries) for step in _steps(family, lows, made, n, t, last)))
+    `count`: with what is counted of each group's cells at the last boundary at which it is due.
+    """
+    cells = tuple(_cells(scan, contexts) for scan in family.scans)
+    sources = tuple(_source(family, scan, contexts, boundaries) for scan in family.scans)
+    setup: list[Definition] = []
+    last_due: dict[int, int | None] = {}
+    for g, group in enumerate(family.groups):
+        setup += classes(group, f"b{g}")
+        if count and countable(group):
+            last_due[g] = max((t for t in boundaries if t % group.common.every == 0), default=None)
+    for scan, source in zip(family.scans, sources):
+        setup += _dictionaries(scan, contexts, source)
+    steps = chain.from_iterable(_steps(family, contexts, cells, n, t, last_due) for n, t in enumerate(boundaries))
+    return Program(sources, tuple(setup), tuple(steps))
 
 
-def _cells(scan: SharedScan, lows: tuple[Lowering, ...]) -> _Cells:
+def _cells(scan: SharedScan, contexts: tuple[Lowering, ...]) -> _Cells:
     attributes: dict[str, str] = {}
     measures: dict[tuple[str, str], tuple[str, Measure]] = {}
-    for low, i in ((lows[g], i) for g, i in scan.uses):
-        for a in low.shape.attributes[i]:
-            attributes.setdefault(_text(low, a.expr), f"a{len(attributes)}")
-        for m in low.shape.own(i):
-            measures.setdefault((m.kind, row_value(low, m)), (f"m{len(measures)}", m))
-    return _Cells(scan, attributes, measures,
-                  all(len(lows[g].shape.attributes[i]) == len(attributes) for g, i in scan.uses))
+    for g, i in scan.uses:
+        ctx = contexts[g]
+        for attribute in ctx.shape.attributes[i]:
+            attributes.setdefault(_text(ctx, attribute.expr), f"a{len(attributes)}")
+        for measure in ctx.shape.measures_of(i):
+            measures.setdefault((measure.kind, row_value(ctx, measure)), (f"m{len(measures)}", measure))
+    same_attributes = all(len(contexts[g].shape.attributes[i]) == len(attributes) for g, i in scan.uses)
+    return _Cells(scan, attributes, measures, merged=same_attributes)
 
 
-def _text(low: Lowering, expr: Expr) -> str:
-    return safe(expr, low.dialect, stored_name(low))
+def _text(ctx: Lowering, expr: Expr) -> str:
+    return safe(expr, ctx.dialect, stored_name(ctx))
 
 
-def _source(family: Family, scan: SharedScan, lows: tuple[Lowering, ...], boundaries: tuple[int, ...]) -> Source:
+def _source(family: Family, scan: SharedScan, contexts: tuple[Lowering, ...], boundaries: tuple[int, ...]) -> Source:
     read: dict[str, Type] = {}
     computed: set[str] = set()
     for g, i in scan.uses:
-        chosen = {c.name: c.type for conjuncts in wanted(family.groups[g], i) for e in conjuncts for c in columns(e)}
-        read |= chosen | dict(read_columns(lows[g], i))
-        computed |= chosen.keys() | {c.name for c in raw_columns(lows[g].shape, i)}
+        compared: dict[str, Type] = {}
+        for expr in chain.from_iterable(all_selections(family.groups[g], i)):
+            compared |= {column.name: column.type for column in columns(expr)}
+        read |= compared | dict(read_columns(contexts[g], i))
+        computed |= compared.keys() | {column.name for column in raw_columns(contexts[g].shape, i)}
     name, (g, i) = f"s{scan.number}", scan.uses[0]
     if not scan.windows:
         return Source(name, "relation", scan.source, columns=tuple(read.items()))
     stamp = family.groups[g].common.inputs[i].event_time
-    known = stamp if len(boundaries) == len(scan.windows) == 1 and stamp not in computed else None
+    only_compared = len(boundaries) == len(scan.windows) == 1 and stamp not in computed
     dealt = all(len(group.common.inputs) == 1 for group in family.groups)
-    return Source(name, "stream", scan.source, (_range(scan, boundaries),), tuple(read.items()), dealt, known)
+    return Source(name, "stream", scan.source, (_range(scan, boundaries),), tuple(read.items()), dealt,
+                  stamp if only_compared else None)
 
 
 def _range(scan: SharedScan, boundaries: tuple[int, ...]) -> Range:
@@ -213,94 +235,101 @@ def _range(scan: SharedScan, boundaries: tuple[int, ...]) -> Range:
     return Range(-ALWAYS, boundaries[-1], min(since for since, _ in spans), max(until for _, until in spans))
 
 
-def _dictionaries(scan: SharedScan, lows: tuple[Lowering, ...], source: Source) -> tuple[Definition, ...]:
+def _dictionaries(scan: SharedScan, contexts: tuple[Lowering, ...], source: Source) -> tuple[Definition, ...]:
     g, i = scan.uses[0]
-    where = within(lows[g], i, source.ranges) if source.ranges else "TRUE"
-    return tuple(
-        Definition(f"d{scan.number}_{k}",
-                   dictionary(scale, *scan.marks.reach[k], f"s{scan.number} WHERE {where}", lows[g].dialect), True)
-        for k, scale in enumerate(scan.marks.scales))
+    where = within(contexts[g], i, source.ranges) if source.ranges else "TRUE"
+    define = []
+    for k, scale in enumerate(scan.marks.scales):
+        sql = dictionary(scale, *scan.marks.reach[k], f"s{scan.number} WHERE {where}", contexts[g].dialect)
+        define.append(Definition(f"d{scan.number}_{k}", sql, True))
+    return tuple(define)
 
 
-def _steps(family: Family, lows: tuple[Lowering, ...], made: tuple[_Cells, ...], n: int, t: int,
+def _steps(family: Family, contexts: tuple[Lowering, ...], all_cells: tuple[_Cells, ...], n: int, t: int,
            counted_at: Mapping[int, int | None]) -> list[Step]:
-    """Of one boundary; what they define is gone after the last."""
+    """Of one boundary; what they define is dropped after the last."""
     due = [g for g, group in enumerate(family.groups) if t % group.common.every == 0]
-    shared = [
-        Definition(f"f{c.scan.number}_{n}", _cell_rows(c, lows, t), True) for c in made if any(g in due
-                                                                                               for g, _ in c.scan.uses)
-    ]
-    place = {use: c for c in made for use in c.scan.uses}
+    define: list[Definition] = []      # before the first group: the cells that its group and others read
+    cells_of: dict[Use, _Cells] = {}
+    for cells in all_cells:
+        cells_of |= dict.fromkeys(cells.scan.uses, cells)
+        if not {g for g, _ in cells.scan.uses}.isdisjoint(due):
+            define.append(Definition(f"f{cells.scan.number}_{n}", _cell_rows(cells, contexts, t), True))
     steps: list[Step] = []
     for g in due:
-        names = {i: f"b{g}w{i}_{n}" for i in lows[g].inputs}
-        own = [
-            Definition(name, _members(family.groups[g], lows[g], i, place[g, i], f"f{place[g, i].scan.number}_{n}", t),
-                       True) for i, name in names.items()
-        ]
-        steps.append(answered(family.groups[g], lows[g], t, names, (*shared, *own), f"_{n}", f"b{g}", g))
-        steps += [counting(family.groups[g], lows[g], t, names, f"b{g}", g)] if counted_at.get(g) == t else []
-        shared = []
-    return [
-        *steps[:-1], *(replace(step, drop=tuple(name for s in steps for name, _, _ in s.define)) for step in steps[-1:])
-    ]
+        group, ctx = family.groups[g], contexts[g]
+        names = {i: f"b{g}w{i}_{n}" for i in ctx.inputs}
+        for i, name in names.items():
+            cells = cells_of[g, i]
+            define.append(Definition(name, _members(group, ctx, i, cells, f"f{cells.scan.number}_{n}", t), True))
+        steps.append(answered(group, ctx, t, names, tuple(define), f"_{n}", f"b{g}", g))
+        if counted_at.get(g) == t:
+            steps.append(counting(group, ctx, t, names, f"b{g}", g))
+        define = []
+    if steps:
+        defined = chain.from_iterable(step.define for step in steps)
+        steps[-1] = replace(steps[-1], drop=tuple(definition.name for definition in defined))
+    return steps
 
 
-def _cell_rows(made: _Cells, lows: tuple[Lowering, ...], t: int) -> str:
+def _cell_rows(cells: _Cells, contexts: tuple[Lowering, ...], t: int) -> str:
     """Rows that count at t, noted and merged."""
-    scan, (g, i) = made.scan, made.scan.uses[0]
-    low = lows[g]
-    values = [f"{sql} AS {name}" for sql, name in made.attributes.items()]
-    values += [f"{sql} AS {name}" for (_, sql), (name, _) in made.measures.items()] + ["CAST(1 AS BIGINT) AS c"]
-    values += [*noted(scan.marks, low.dialect), *_segment(scan, low, i, t)]
-    conditions = [within(low, i, (_range(scan, (t,)),)) if scan.windows else "TRUE", *_shared_conditions(scan, lows)]
+    scan, (g, i) = cells.scan, cells.scan.uses[0]
+    ctx = contexts[g]
+    values = [f"{sql} AS {name}" for sql, name in cells.attributes.items()]
+    values += [f"{sql} AS {name}" for (_, sql), (name, _) in cells.measures.items()] + ["CAST(1 AS BIGINT) AS c"]
+    values += [*noted(scan.marks, ctx.dialect), *_segment(scan, ctx, i, t)]
+    conditions = [within(ctx, i, (_range(scan, (t,)),)) if scan.windows else "TRUE"]
+    conditions += _shared_conditions(scan, contexts)
     rows = f"SELECT {', '.join(values)} FROM s{scan.number} WHERE {' AND '.join(conditions)}"
     names = tuple(f"d{scan.number}_{k}" for k in range(len(scan.marks.scales)))
-    if not made.merged:
-        return (f"SELECT {', '.join([*made.columns, *(name for name, _ in made.measures.values()), 'c'])} FROM "
-                f"{marked(scan.marks, rows, names)}")
-    sums = ["CAST(sum(c) AS BIGINT) AS c", *(f"{merged(m, name, low)} AS {name}" for name, m in made.measures.values())]
-    by = f" GROUP BY {', '.join(made.columns)}" if made.columns else " HAVING count(*) > 0"
-    return f"SELECT {', '.join([*made.columns, *sums])} FROM {marked(scan.marks, rows, names)}{by}"
+    if not cells.merged:
+        columns = [*cells.columns, *(name for name, _ in cells.measures.values()), "c"]
+        return f"SELECT {', '.join(columns)} FROM {marked(scan.marks, rows, names)}"
+    sums = ["CAST(sum(c) AS BIGINT) AS c"]
+    sums += [f"{merged(measure, name, ctx)} AS {name}" for name, measure in cells.measures.values()]
+    by = f" GROUP BY {', '.join(cells.columns)}" if cells.columns else " HAVING count(*) > 0"
+    return f"SELECT {', '.join([*cells.columns, *sums])} FROM {marked(scan.marks, rows, names)}{by}"
 
 
-def _segment(scan: SharedScan, low: Lowering, i: int, t: int) -> list[str]:
+def _segment(scan: SharedScan, ctx: Lowering, i: int, t: int) -> list[str]:
     if len(scan.windows) < 2:
         return []
-    stamp = d.identifier(low.shape.query.inputs[i].event_time or "", low.dialect)
-    return [
-        " + ".join([f"CAST({stamp} >= {d.instant(b, low.dialect)} AS INTEGER)" for b in scan.bounds(t)] or ["0"])
-        + f" AS {SEGMENT}"
-    ]
+    stamp = d.identifier(ctx.shape.query.inputs[i].event_time or "", ctx.dialect)
+    passed = [f"CAST({stamp} >= {d.instant(bound, ctx.dialect)} AS INTEGER)" for bound in scan.bounds(t)]
+    return [f"{' + '.join(passed or ['0'])} AS {SEGMENT}"]
 
 
-def _shared_conditions(scan: SharedScan, lows: tuple[Lowering, ...]) -> list[str]:
+def _shared_conditions(scan: SharedScan, contexts: tuple[Lowering, ...]) -> list[str]:
     """No NULL in a key of all readers, and this task's share."""
-    each = [[_text(lows[g], a.expr)
-             for a in lows[g].shape.key_attributes(i)
-             if not lows[g].never_null(i, a.expr)]
-            for g, i in scan.uses]
-    found = [f"{key} IS NOT NULL" for key in each[0] if all(key in other for other in each)]
-    keyed = next(((lows[g], i) for g, i in scan.uses if len(lows[g].inputs) > 1), None)
-    mine = share(keyed[0], keyed[1], [_text(keyed[0], a.expr)
-                                      for a in keyed[0].shape.attributes[keyed[1]]]) if keyed else None
-    return found + ([mine] if mine else [])
+    keys_by_use = []
+    for g, i in scan.uses:
+        ctx = contexts[g]
+        keys = [key.expr for key in ctx.shape.key_attributes(i) if not ctx.never_null(i, key.expr)]
+        keys_by_use.append([_text(ctx, expr) for expr in keys])
+    of_all_readers = set(keys_by_use[0]).intersection(*keys_by_use)
+    conditions = [f"{key} IS NOT NULL" for key in keys_by_use[0] if key in of_all_readers]
+    for g, i in scan.uses:
+        ctx = contexts[g]
+        if len(ctx.inputs) > 1:      # all that join divide the source by the same key
+            of_this_task = share(ctx, i, [_text(ctx, attribute.expr) for attribute in ctx.shape.attributes[i]])
+            return conditions + ([of_this_task] if of_this_task else [])
+    return conditions
 
 
-def _members(group: Group, low: Lowering, i: int, made: _Cells, cells: str, t: int) -> str:
-    """Input i's cells as a group of its own would have made them from the rows."""
-    own = group.marks[i] if i in group.told_apart else marks(((),))
-    values = [f"{made.attributes[_text(low, a.expr)]} AS {a.name}" for a in low.shape.attributes[i]]
-    values += [f"{made.measures[m.kind, row_value(low, m)][0]} AS {m.name}" for m in low.shape.own(i)]
-    values += ["c", *_translated(own, made.scan.marks, i)]
-    conditions = [
-        *_in_window(made.scan, low.window(i), t),
-        *_chosen(made.scan.marks, choice_of(made.scan.marks, common(group, i)))
-    ]
-    conditions += [f"{made.attributes[_text(low, a.expr)]} IS NOT NULL" for a in low.shape.key_attributes(i)]
-    rows = f"(SELECT {', '.join(values)} FROM {cells} WHERE {' AND '.join(conditions) or 'TRUE'}) AS q"
-    reached = [f"_r{k} >= {since} AND _r{k} < {until}" for k, (since, until) in enumerate(own.reach)]
-    return grouped(low, i, rows, own.names, where=" AND ".join(reached) or "TRUE")
+def _members(group: Group, ctx: Lowering, i: int, cells: _Cells, relation: str, t: int) -> str:
+    """Input i's cells as a group by itself would have made them from the rows."""
+    group_marks = group.marks[i] if i in group.told_apart else marks(((),))
+    family_marks = cells.scan.marks
+    values = [f"{cells.attributes[_text(ctx, a.expr)]} AS {a.name}" for a in ctx.shape.attributes[i]]
+    values += [f"{cells.measures[m.kind, row_value(ctx, m)][0]} AS {m.name}" for m in ctx.shape.measures_of(i)]
+    values += ["c", *_translated(group_marks, family_marks, i)]
+    conditions = _in_window(cells.scan, ctx.window(i), t)
+    conditions += _chosen(family_marks, choice_of(family_marks, common(group, i)))
+    conditions += [f"{cells.attributes[_text(ctx, a.expr)]} IS NOT NULL" for a in ctx.shape.key_attributes(i)]
+    rows = f"(SELECT {', '.join(values)} FROM {relation} WHERE {' AND '.join(conditions) or 'TRUE'}) AS q"
+    reached = [f"_r{k} >= {since} AND _r{k} < {until}" for k, (since, until) in enumerate(group_marks.reach)]
+    return grouped(ctx, i, rows, group_marks.names, where=" AND ".join(reached) or "TRUE")
 
 
 def _in_window(scan: SharedScan, window: Window | None, t: int) -> list[str]:
@@ -312,29 +341,33 @@ def _in_window(scan: SharedScan, window: Window | None, t: int) -> list[str]:
     return [f"{SEGMENT} {sign} {place[b]}" for sign, b in ((">=", since), ("<", until)) if b in place]
 
 
-def _chosen(known: Marks, choice: Choice) -> list[str]:
+def _chosen(family_marks: Marks, choice: Choice) -> list[str]:
+    """The conditions that a cell is of the choice."""
     spans = [
         f"_r{k} >= {since} AND _r{k} < {until}" for k, (since, until) in enumerate(choice.spans)
-        if (since, until) != (0, known.scales[k].top)
+        if (since, until) != (0, family_marks.scales[k].top)
     ]
     return spans + [f"(_w{k} & {mask}) = {mask}" for k, mask in enumerate(choice.masks) if mask]
 
 
-def _translated(own: Marks, known: Marks, i: int) -> list[str]:
+def _translated(group_marks: Marks, family_marks: Marks, i: int) -> list[str]:
     """A group's marks from the family's, which have more cuts and bits."""
     place: Callable[[Expr], Expr] = lambda e: placed(e, {i: 0})
-    found = []
-    for k, scale in enumerate(own.scales):
-        at = next(n for n, s in enumerate(known.scales) if s.expr == place(scale.expr))
-        cuts = {place(c) for c in scale.cuts}
+    columns = []
+    for k, scale in enumerate(group_marks.scales):
+        at = next(n for n, s in enumerate(family_marks.scales) if s.expr == place(scale.expr))
+        cuts, all_cuts = {place(c) for c in scale.cuts}, family_marks.scales[at].cuts
         passed = [0]
-        for cut in known.scales[at].cuts:
+        for cut in all_cuts:
             passed.append(passed[-1] + (cut in cuts))
         numbers = ", ".join(map(str, [*passed, len(cuts) + 1]))
-        found.append((f"_r{at}" if len(cuts) == len(known.scales[at].cuts) else f"([{numbers}])[_r{at} + 1]")
-                     + f" AS _r{k}")
-    bit = {b: n for n, b in enumerate(known.bits)}
-    for k in range(own.words):
-        bits = [(n, bit[place(b)]) for n, b in enumerate(own.bits[k * WORD:(k + 1) * WORD])]
-        found.append(" + ".join(f"((_w{at // WORD} >> {at % WORD}) & 1) * {1 << n}" for n, at in bits) + f" AS _w{k}")
-    return found
+        same_cuts = len(cuts) == len(all_cuts)
+        columns.append(f"{f'_r{at}' if same_cuts else f'([{numbers}])[_r{at} + 1]'} AS _r{k}")
+    bit_place = {bit: n for n, bit in enumerate(family_marks.bits)}
+    for k in range(group_marks.words):
+        terms = []
+        for n, bit in enumerate(group_marks.bits[k * WORD:(k + 1) * WORD]):
+            at = bit_place[place(bit)]
+            terms.append(f"((_w{at // WORD} >> {at % WORD}) & 1) * {1 << n}")
+        columns.append(f"{' + '.join(terms)} AS _w{k}")
+    return columns

@@ -1,5 +1,5 @@
-"""Which queries one work can answer, and what it has to know of each: its selections by number, its aggregates among
-all.
+"""Query groups: which queries one work can answer, and what it needs of each: its selections by number, its aggregates
+among all.
 
 Nothing is priced here.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from itertools import chain
 
 from optimizer.expression.expr import AggregateRef, Call, Expr
 from optimizer.expression.scalar import can_fail
@@ -24,9 +25,9 @@ OWNER = "query"         # the column of a shared result table that says whose ro
 
 @dataclass(frozen=True)
 class Template:
-    """Queries that differ in selections only, once joined: one last statement serves all.
+    """Queries whose answers differ in selections only: one last statement serves all.
 
-    `members` are (name, class).
+    `members` are (name, class): `Template(query, (("news", 0), ("sport", 1)))`.
     """
 
     query: Query
@@ -35,7 +36,9 @@ class Template:
 
 @dataclass(frozen=True)
 class Group:
-    """`common` is every member's query without what differs, and with all their aggregates; `choices[i]` the distinct
+    """A query group: queries of one join shape that one work answers, such as `group({"news": query, "sport": query})`.
+
+    `common` is every member's query without what differs, and with all their aggregates; `choices[i]` are the distinct
     selections of input i.
 
     A class is a combination of choices, one an input: queries of one class read the same joined rows. `chosen`: a plan
@@ -65,8 +68,9 @@ class Group:
     @property
     def splits_after(self) -> bool:
         """Whether cells are joined with their query-sets; with one class there is nothing to split."""
-        return self.plan.split == "after" and len(self.common.inputs) > 1 and any(self.marks[i].names
-                                                                                  for i in self.told_apart)
+        if self.plan.split != "after" or len(self.common.inputs) < 2:
+            return False
+        return any(self.marks[i].names for i in self.told_apart)
 
     @cached_property
     def told_apart(self) -> tuple[int, ...]:
@@ -95,7 +99,7 @@ class Group:
 
 
 def alone(query: Query) -> str | None:
-    """Why no work that others share can answer this query; None: one can."""
+    """Why this query cannot share a work with others; None if it can."""
     whole = next((a.function for a in query.aggregates if not mergeable(a)), None)
     if query.returns_rows:
         return "it returns rows: only answers by group are read from sets that others share"
@@ -120,50 +124,48 @@ def form(query: Query) -> Hashable:
 
 @lru_cache(maxsize=16384)
 def _form(query: Query) -> Hashable:
-    fallible = query.aggregates if failing(Lowering(shape(query), _lone(query))) else ()
+    count = len(query.inputs)
+    any_plan = Plan((False,) * count, "recompute", tuple(range(count)))
+    fallible = query.aggregates if failing(Lowering(shape(query), any_plan)) else ()
     return query.inputs, query.equalities, query.residuals, query.groups, query.every, fallible
-
-
-def _lone(query: Query) -> Plan:
-    return Plan((False,) * len(query.inputs), "recompute", tuple(range(len(query.inputs))))
 
 
 def group(queries: Mapping[str, Query]) -> Group:
     """Queries of one form as one group; deterministic in their order."""
-    asked = {name: normal(query) for name, query in queries.items()}
-    if len({_form(q) for q in asked.values()}) != 1:
+    members = {name: normal(query) for name, query in queries.items()}
+    if len({_form(query) for query in members.values()}) != 1:
         raise ValueError("queries of several forms")
-    first = next(iter(asked.values()))
-    same = tuple(s for s in first.selections if all(s in q.selections for q in asked.values()))
-    own = {name: _own(q, same) for name, q in asked.items()}
-    choices = tuple(tuple(dict.fromkeys(o[i] for o in own.values())) for i in range(len(first.inputs)))
-    numbers = [{choice: n for n, choice in enumerate(c)} for c in choices]
-    vector = {name: tuple(numbers[i][c] for i, c in enumerate(o)) for name, o in own.items()}
-    classes = tuple(dict.fromkeys(vector.values()))
-    aggregates = tuple(dict.fromkeys(a for q in asked.values() for a in q.aggregates))
-    common = replace(first, selections=same, aggregates=aggregates, having=None, outputs=())
-    number = {v: n for n, v in enumerate(classes)}
-    return Group(common, choices, classes, _templates(asked, aggregates, {
-        name: number[v] for name, v in vector.items()
-    }))
+    first, *others = members.values()
+    of_all = frozenset(first.selections).intersection(*(other.selections for other in others))
+    choices: list[dict[Conjuncts, int]] = [{} for _ in first.inputs]      # each with its number
+    classes: dict[tuple[int, ...], int] = {}                              # the same
+    class_by_name: dict[str, int] = {}
+    for name, query in members.items():
+        numbers = []
+        for i, numbered in enumerate(choices):
+            choice = tuple(s for s in query.selections if s not in of_all and home(s) == i)
+            numbers.append(numbered.setdefault(choice, len(numbered)))
+        class_by_name[name] = classes.setdefault(tuple(numbers), len(classes))
+    aggregates = tuple(dict.fromkeys(chain.from_iterable(query.aggregates for query in members.values())))
+    common = replace(first, selections=tuple(s for s in first.selections if s in of_all), aggregates=aggregates,
+                     having=None, outputs=())
+    return Group(common, tuple(map(tuple, choices)), tuple(classes), _templates(members, aggregates, class_by_name))
 
 
-def _own(query: Query, same: Conjuncts) -> tuple[Conjuncts, ...]:
-    rest = [s for s in query.selections if s not in same]
-    return tuple(tuple(s for s in rest if home(s) == i) for i in range(len(query.inputs)))
-
-
-def _templates(asked: Mapping[str, Query], aggregates: tuple[Aggregate, ...],
-               classes: Mapping[str, int]) -> tuple[Template, ...]:
-    found: dict[Query, list[tuple[str, int]]] = {}
-    number = {a: n for n, a in enumerate(aggregates)}
-    for name, query in asked.items():
-        place = [number[a] for a in query.aggregates]
-        outputs = tuple((n, _renumbered(e, place)) for n, e in query.outputs)
+def _templates(members: Mapping[str, Query], aggregates: tuple[Aggregate, ...],
+               class_by_name: Mapping[str, int]) -> tuple[Template, ...]:
+    names_by_query: dict[Query, list[str]] = {}
+    number = {aggregate: n for n, aggregate in enumerate(aggregates)}
+    for name, query in members.items():
+        place = [number[aggregate] for aggregate in query.aggregates]
+        outputs = tuple((column, _renumbered(expr, place)) for column, expr in query.outputs)
         having = _renumbered(query.having, place) if query.having is not None else None
-        found.setdefault(replace(query, selections=(), aggregates=aggregates, having=having, outputs=outputs),
-                         []).append((name, classes[name]))
-    return tuple(Template(query, tuple(members)) for query, members in found.items())
+        last_statement = replace(query, selections=(), aggregates=aggregates, having=having, outputs=outputs)
+        names_by_query.setdefault(last_statement, []).append(name)
+    templates = []
+    for query, names in names_by_query.items():
+        templates.append(Template(query, tuple((name, class_by_name[name]) for name in names)))
+    return tuple(templates)
 
 
 def _renumbered(expr: Expr, place: list[int]) -> Expr:
@@ -174,11 +176,15 @@ def _renumbered(expr: Expr, place: list[int]) -> Expr:
 
 def forms(queries: Mapping[str, Query]) -> tuple[tuple[tuple[str, ...], ...], dict[str, str]]:
     """Names by form, of those that can share; and why each other one cannot."""
-    refused = {name: reason for name, q in queries.items() if (reason := alone(q)) is not None}
-    found: dict[Hashable, list[str]] = {}
-    for name in (n for n in queries if n not in refused):
-        found.setdefault(form(queries[name]), []).append(name)
-    return tuple(tuple(names) for names in found.values()), refused
+    refused: dict[str, str] = {}
+    names_by_form: dict[Hashable, list[str]] = {}
+    for name, query in queries.items():
+        reason = alone(query)
+        if reason is None:
+            names_by_form.setdefault(form(query), []).append(name)
+        else:
+            refused[name] = reason
+    return tuple(map(tuple, names_by_form.values())), refused
 
 
 def parts_of(names: Iterable[str], most: int) -> tuple[tuple[str, ...], ...]:

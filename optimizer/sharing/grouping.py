@@ -1,6 +1,5 @@
-"""Query groups by cost (paper E, Sec.
-
-4, Fig. 7a): pairs that gain by sharing, grown by the same test, with hysteresis where groups stand; nothing is run.
+"""Query groups by cost (paper E, section 4, Fig. 7a): pairs that gain by sharing, grown by the same test, with
+hysteresis where groups stand; nothing is run.
 """
 from __future__ import annotations
 
@@ -18,17 +17,19 @@ def groups(queries: Iterable[str], shared: Cost, standing: Groups = ()) -> Group
     paper's greedy way.
 
     Of groups that stand, members that no longer gain leave first; then queries that are in none try each, then each
-    other."""
+    other.
+    """
     names = tuple(sorted(set(queries)))
-    found = [kept for group in standing for kept in (_thinned(group & frozenset(names), shared),) if len(kept) > 1]
+    thinned = [_thin(group & frozenset(names), shared) for group in standing]
+    remaining = [group for group in thinned if len(group) > 1]
     bias = HYSTERESIS if standing else 0.0
-    free = [q for q in names if not any(q in g for g in found)]
-    found = [_grown(g, free, shared, bias) for g in found]
+    free = sorted(set(names).difference(*remaining))
+    grown = [_grow(group, free, shared, bias) for group in remaining]
     while pair := _best_pair(free, shared, bias):
-        for q in pair:
-            free.remove(q)
-        found.append(_grown(pair, free, shared, bias))
-    return (*found, *(frozenset({q}) for q in free))
+        for query in pair:
+            free.remove(query)
+        grown.append(_grow(pair, free, shared, bias))
+    return (*grown, *(frozenset({query}) for query in free))
 
 
 def gain(group: frozenset[str], others: frozenset[str], shared: Cost) -> float:
@@ -37,8 +38,8 @@ def gain(group: frozenset[str], others: frozenset[str], shared: Cost) -> float:
     return 1.0 - shared(group | others) / apart if apart > 0 else 0.0
 
 
-def _thinned(group: frozenset[str], shared: Cost) -> frozenset[str]:
-    """Without those that cost more in the group than beside it by more than the hysteresis, the worst first."""
+def _thin(group: frozenset[str], shared: Cost) -> frozenset[str]:
+    """The group without those that cost more in it than beside it by more than the hysteresis, the worst first."""
     while len(group) > 1:
         worst = min(sorted(group), key=lambda q: gain(group - {q}, frozenset({q}), shared))
         if gain(group - {worst}, frozenset({worst}), shared) >= -HYSTERESIS:
@@ -54,8 +55,8 @@ def _best_pair(free: list[str], shared: Cost, bias: float) -> frozenset[str] | N
     return best if best is not None and gains[best] > bias else None
 
 
-def _grown(group: frozenset[str], free: list[str], shared: Cost, bias: float) -> frozenset[str]:
-    """With every free query that the group gains by; each is taken from `free`."""
+def _grow(group: frozenset[str], free: list[str], shared: Cost, bias: float) -> frozenset[str]:
+    """The group with every free query that it gains by; each is removed from `free`."""
     for q in list(free):
         if gain(group, frozenset({q}), shared) > bias:
             group |= {q}

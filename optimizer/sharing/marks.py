@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 from optimizer.expression.expr import Call, Expr, Literal
@@ -17,6 +18,7 @@ from optimizer.expression.types import BOOLEAN
 WORD = 62                   # bits that a BIGINT holds without its sign, and one to spare
 TURNED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq"}
 Conjuncts = tuple[Expr, ...]
+Comparison = tuple[Expr, str, Literal]      # v.ms, lt, 10
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class Scale:
 
 @dataclass(frozen=True)
 class Choice:
-    """A selection as marks say it: an interval a scale, since ≤ number < until; a mask a word."""
+    """A selection in terms of marks: an interval a scale, since ≤ number < until; a mask a word."""
 
     spans: tuple[tuple[int, int], ...]
     masks: tuple[int, ...]
@@ -61,10 +63,11 @@ class Marks:
     @cached_property
     def reach(self) -> tuple[tuple[int, int], ...]:
         """The intervals that any choice takes, a scale: a row outside is nobody's."""
-        return tuple((min(c.spans[k][0]
-                          for c in self.choices), max(c.spans[k][1]
-                                                      for c in self.choices))
-                     for k in range(len(self.scales)))
+        reach = []
+        for k in range(len(self.scales)):
+            spans = [choice.spans[k] for choice in self.choices]
+            reach.append((min(since for since, _ in spans), max(until for _, until in spans)))
+        return tuple(reach)
 
     @property
     def direction(self) -> str:
@@ -79,27 +82,37 @@ class Marks:
 
 def marks(choices: Iterable[Conjuncts]) -> Marks:
     """Of distinct selections (conjunctions; an empty one takes every row)."""
-    wanted = tuple(choices)
-    compared = {c: found for choice in wanted for c in choice if (found := comparison(c)) is not None}
-    scales = tuple(_scale(e, compared) for e in dict.fromkeys(e for e, _, _ in compared.values()))
-    bits = tuple(dict.fromkeys(c for choice in wanted for c in choice if c not in compared))
-    places = {s.expr: {c: n for n, c in enumerate(s.cuts)} for s in scales}
-    return Marks(
-        scales, bits,
-        tuple(
-            Choice(tuple(_span(s, places[s.expr], choice, compared)
-                         for s in scales), _masks(bits, choice))
-            for choice in wanted))
+    selections = tuple(choices)
+    all_conjuncts = tuple(dict.fromkeys(chain.from_iterable(selections)))
+    compared = _comparisons(all_conjuncts)
+    scales = tuple(_scale(expr, compared) for expr in dict.fromkeys(expr for expr, _, _ in compared.values()))
+    bits = tuple(conjunct for conjunct in all_conjuncts if conjunct not in compared)
+    places = [_places(scale) for scale in scales]
+    numbered = []
+    for conjuncts in selections:
+        spans = tuple(_span(scale, of_scale, conjuncts, compared) for scale, of_scale in zip(scales, places))
+        numbered.append(Choice(spans, _masks(bits, conjuncts)))
+    return Marks(scales, bits, tuple(numbered))
 
 
-def choice_of(known: Marks, conjuncts: Conjuncts) -> Choice:
+def choice_of(all_marks: Marks, conjuncts: Conjuncts) -> Choice:
     """A selection by marks that were made of it and others."""
-    compared = {c: found for c in conjuncts if (found := comparison(c)) is not None}
-    spans = tuple(_span(s, {c: n for n, c in enumerate(s.cuts)}, conjuncts, compared) for s in known.scales)
-    return Choice(spans, _masks(known.bits, conjuncts))
+    compared = _comparisons(conjuncts)
+    spans = tuple(_span(scale, _places(scale), conjuncts, compared) for scale in all_marks.scales)
+    return Choice(spans, _masks(all_marks.bits, conjuncts))
 
 
-def comparison(conjunct: Expr) -> tuple[Expr, str, Literal] | None:
+def _comparisons(conjuncts: Conjuncts) -> dict[Expr, Comparison]:
+    """Those of the conjuncts that compare an expression with a constant."""
+    compared = {conjunct: comparison(conjunct) for conjunct in conjuncts}
+    return {conjunct: parts for conjunct, parts in compared.items() if parts is not None}
+
+
+def _places(scale: Scale) -> dict[Expr, int]:
+    return {cut: n for n, cut in enumerate(scale.cuts)}
+
+
+def comparison(conjunct: Expr) -> Comparison | None:
     """expression, operator, constant; of types whose order Python and the engines share."""
     if not isinstance(conjunct, Call) or conjunct.function not in TURNED:
         return None
@@ -116,30 +129,32 @@ def comparison(conjunct: Expr) -> tuple[Expr, str, Literal] | None:
 def _cuts(expr: Expr, function: str, constant: Literal) -> tuple[Expr | None, Expr | None]:
     """(lower, upper): what is selected lies not below the first, and below the second."""
     before, after = (Call(f, (expr, constant), BOOLEAN) for f in ("lt", "le"))
-    return {
+    by_function: dict[str, tuple[Expr | None, Expr | None]] = {
         "lt": (None, before),
         "le": (None, after),
         "gt": (after, None),
         "ge": (before, None),
-        "eq": (before, after)
-    }[function]
-
-
-def _scale(expr: Expr, compared: dict[Expr, tuple[Expr, str, Literal]]) -> Scale:
-    cuts = {
-        cut for e, function, constant in compared.values() if e == expr for cut in _cuts(e, function, constant)
-        if cut is not None
+        "eq": (before, after),
     }
-    return Scale(expr, tuple(sorted(cuts, key=_rank)))
+    return by_function[function]
+
+
+def _scale(expr: Expr, compared: dict[Expr, Comparison]) -> Scale:
+    cuts: set[Expr | None] = set()
+    for other, function, constant in compared.values():
+        if other == expr:
+            cuts.update(_cuts(expr, function, constant))
+    return Scale(expr, tuple(sorted((cut for cut in cuts if cut is not None), key=_rank)))
 
 
 def _rank(cut: Expr) -> tuple[Any, bool]:
+    """Cuts of one expression ascend by their constant; of one constant "below" comes before "up to"."""
     assert isinstance(cut, Call) and isinstance(cut.args[1], Literal)
     return cut.args[1].value, cut.function == "le"
 
 
 def _span(scale: Scale, places: dict[Expr, int], choice: Conjuncts,
-          compared: dict[Expr, tuple[Expr, str, Literal]]) -> tuple[int, int]:
+          compared: dict[Expr, Comparison]) -> tuple[int, int]:
     since, until = 0, scale.top
     for conjunct in choice:
         if conjunct not in compared or compared[conjunct][0] != scale.expr:
@@ -151,6 +166,7 @@ def _span(scale: Scale, places: dict[Expr, int], choice: Conjuncts,
 
 
 def _masks(bits: Conjuncts, choice: Conjuncts) -> tuple[int, ...]:
-    chosen = set(choice)
-    return tuple(
-        sum(1 << n for n, bit in enumerate(bits[k:k + WORD]) if bit in chosen) for k in range(0, len(bits), WORD))
+    chosen, masks = set(choice), []
+    for k in range(0, len(bits), WORD):
+        masks.append(sum(1 << n for n, bit in enumerate(bits[k:k + WORD]) if bit in chosen))
+    return tuple(masks)

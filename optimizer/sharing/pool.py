@@ -1,5 +1,5 @@
-"""Which forms of queries become one family: the paper's growing, thinning and merging of groups (Fig. 7a), steered by
-the price of what is really run.
+"""Which query groups become one family: the paper's growing, thinning and merging of groups (Fig. 7a), steered by the
+price of what is really run.
 
 Equation (2) counts tuples between operators; here there are none of them but merged cells, so that seconds by rows,
 classes and forms judge better. Pure.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import TypeVar
 
 from optimizer.query.windows import Window
@@ -27,8 +28,8 @@ Rows = Callable[[str, frozenset[Window]], tuple[float, float]]
 
 @dataclass(frozen=True)
 class Form:
-    """The queries of one form: what its family has to scan and to divide its tasks by, and why there can be none
-    (`apart`).
+    """The queries of one form (join shape): what its family has to scan and to divide its tasks by, and why it cannot
+    be in a family (`apart`).
     """
 
     name: str
@@ -59,9 +60,10 @@ class Set:
 
     @property
     def together_s(self) -> float:
-        many = len(self.forms) > 1
-        return NEVER if many and (self.load.members > MOST or any(f.apart for f in self.forms)
-                                  or not self.related) else together(self.load)
+        if len(self.forms) > 1:
+            if self.load.members > MOST or any(form.apart for form in self.forms) or not self.related:
+                return NEVER
+        return together(self.load)
 
 
 def form(name: str, group: Group) -> Form:
@@ -69,17 +71,20 @@ def form(name: str, group: Group) -> Form:
     for declared in group.common.inputs:
         if declared.window is not None:
             windows.setdefault(declared.source, set()).add(declared.window)
+    windows_by_stream = {stream: frozenset(of_stream) for stream, of_stream in windows.items()}
     divided = {source: frozenset(map(repr, exprs)) for source, exprs in (keys(group) or {}).items()}
-    return Form(name, {
-        s: frozenset(w) for s, w in windows.items()
-    }, divided, len(group.classes), len(group.names), apart(group))
+    return Form(name, windows_by_stream, divided, len(group.classes), len(group.names), apart(group))
 
 
-def one(own: Form, rows: Rows, least: int = LEAST) -> Set:
-    found = [rows(stream, windows) for stream, windows in own.windows.items()]
-    load = Load(sum(r for r, _ in found), sum(c for _, c in found), own.classes, own.members)
-    return Set((own,), own.windows, own.keys, load,
-               min(each_alone(load), together(load)) if own.members >= least else each_alone(load))
+def one(form: Form, rows: Rows, least: int = LEAST) -> Set:
+    """A form as a set by itself."""
+    counts = [rows(stream, windows) for stream, windows in form.windows.items()]
+    load = Load(sum(in_windows for in_windows, _ in counts), sum(came for _, came in counts), form.classes,
+                form.members)
+    seconds = each_alone(load)
+    if form.members >= least:
+        seconds = min(seconds, together(load))
+    return Set((form,), form.windows, form.keys, load, seconds)
 
 
 def united(sets: Iterable[Set], rows: Rows) -> Set:
@@ -89,19 +94,25 @@ def united(sets: Iterable[Set], rows: Rows) -> Set:
         return listed[0]
     windows, divided = _merged(s.windows for s in listed), _merged(s.keys for s in listed)
     loads = [s.load for s in listed]
-    members = sum(x.members for x in loads)
-    load = Load(sum(rows(stream, own)[0] for stream, own in windows.items()),
-                sum(x.came_rows * x.members for x in loads) / members, sum(x.classes for x in loads), members,
-                sum(x.forms for x in loads), sum(x.merged_rows if x.forms > 1 else x.window_rows for x in loads))
-    return Set(tuple(f for s in listed for f in s.forms), windows, divided, load, sum(s.apart_s for s in listed))
+    members = sum(load.members for load in loads)
+    load = Load(
+        window_rows=sum(rows(stream, of_stream)[0] for stream, of_stream in windows.items()),
+        came_rows=sum(load.came_rows * load.members for load in loads) / members,
+        classes=sum(load.classes for load in loads),
+        members=members,
+        forms=sum(load.forms for load in loads),
+        merged_rows=sum(load.merged_rows if load.forms > 1 else load.window_rows for load in loads),
+    )
+    forms = tuple(chain.from_iterable(s.forms for s in listed))
+    return Set(forms, windows, divided, load, sum(s.apart_s for s in listed))
 
 
-def _merged(each: Iterable[Mapping[str, frozenset[T]]]) -> dict[str, frozenset[T]]:
-    found: dict[str, frozenset[T]] = {}
-    for mapping in each:
+def _merged(mappings: Iterable[Mapping[str, frozenset[T]]]) -> dict[str, frozenset[T]]:
+    union: dict[str, frozenset[T]] = {}
+    for mapping in mappings:
         for name, values in mapping.items():
-            found[name] = found.get(name, frozenset()) | values
-    return found
+            union[name] = union.get(name, frozenset()) | values
+    return union
 
 
 def families(forms: Iterable[Form], rows: Rows, standing: Iterable[frozenset[str]] = (), least: int = LEAST,
@@ -109,90 +120,104 @@ def families(forms: Iterable[Form], rows: Rows, standing: Iterable[frozenset[str
     """The sets that one work answers each; a form that shares with no other is a set of its own. `standing`: the names
     of the forms that share now.
 
-    Sets of several forms have `fewest` queries at least."""
-    found = _families(forms, rows, standing, least)
-    small = [len(s.forms) > 1 and s.load.members < fewest for s in found]
-    return tuple(
-        part for s, few in zip(found, small) for part in ([one(f, rows, least) for f in s.forms] if few else [s]))
+    Sets of several forms have `fewest` queries at least.
+    """
+    sets: list[Set] = []
+    for family in _families(forms, rows, standing, least):
+        if len(family.forms) > 1 and family.load.members < fewest:
+            sets += [one(form, rows, least) for form in family.forms]
+        else:
+            sets.append(family)
+    return tuple(sets)
 
 
 def _families(forms: Iterable[Form], rows: Rows, standing: Iterable[frozenset[str]], least: int) -> tuple[Set, ...]:
     listed = tuple(forms)
     units = _units([one(f, rows, least) for f in listed if not f.apart], rows)
-    known: dict[frozenset[str], Set] = {}
+    set_by_units: dict[frozenset[str], Set] = {}
 
-    def of(names: frozenset[str]) -> Set:
-        if names not in known:
-            known[names] = united([units[n] for n in sorted(names)], rows)
-        return known[names]
+    def set_of(names: frozenset[str]) -> Set:
+        if names not in set_by_units:
+            set_by_units[names] = united([units[name] for name in sorted(names)], rows)
+        return set_by_units[names]
 
     def cost(names: frozenset[str]) -> float:
-        whole = of(names)
+        whole = set_of(names)
         return min(whole.together_s, whole.apart_s) if len(names) == 1 else whole.together_s
 
-    found = groups(units, cost, _begun(_standing(standing, units), units, cost))
-    parted = [names for names in found if len(names) == 1 and of(names).together_s >= of(names).apart_s]
-    lone = [*(f for names in parted for f in of(names).forms), *(f for f in listed if f.apart)]
-    return (*(of(names) for names in found if names not in parted), *(one(f, rows, least) for f in lone))
+    families: list[Set] = []
+    lone: list[Form] = []
+    for names in groups(units, cost, _with_large_runs(_standing(standing, units), units, cost)):
+        whole = set_of(names)
+        if len(names) == 1 and whole.together_s >= whole.apart_s:
+            lone += whole.forms
+        else:
+            families.append(whole)
+    lone += [form for form in listed if form.apart]
+    return (*families, *(one(form, rows, least) for form in lone))
 
 
 def _standing(groups_: Iterable[frozenset[str]], units: Mapping[str, Set]) -> Groups:
-    """Those that stand, said in units; each unit is in the first that has one of its forms."""
-    found, left = [], dict(units)
+    """The groups that stand, as names of units; each unit is in the first that has one of its forms."""
+    standing, left = [], dict(units)
     for group in groups_:
-        own = frozenset(u for u, s in left.items() if any(f.name in group for f in s.forms))
-        left = {u: s for u, s in left.items() if u not in own}
-        found += [own] if len(own) > 1 else []
-    return tuple(found)
+        members = frozenset(unit for unit, s in left.items() if any(form.name in group for form in s.forms))
+        left = {unit: s for unit, s in left.items() if unit not in members}
+        standing += [members] if len(members) > 1 else []
+    return tuple(standing)
 
 
 def _units(sets: list[Set], rows: Rows) -> dict[str, Set]:
     """Forms of the same windows are one from the start: another of them adds no row to the scan."""
-    found: dict[str, list[Set]] = {}
+    sets_by_scan: dict[str, list[Set]] = {}
     for s in sets:
-        found.setdefault(
-            repr(sorted(
-                (name, sorted(map(repr, own)), sorted(s.keys.get(name, ""))) for name, own in s.windows.items())),
-            []).append(s)
-    units = [u for same in found.values() for u in _fitting(same, rows)]
+        scan = []
+        for stream, windows in s.windows.items():
+            scan.append((stream, sorted(map(repr, windows)), sorted(s.keys.get(stream, ""))))
+        sets_by_scan.setdefault(repr(sorted(scan)), []).append(s)
+    units: list[Set] = []
+    for same_scan in sets_by_scan.values():
+        whole = united(same_scan, rows)
+        units += [whole] if whole.together_s < NEVER else same_scan
     units.sort(key=lambda u: (repr(sorted(u.windows)), u.load.window_rows))
+
+    def extra_seconds(pair: tuple[Set, int]) -> float:
+        whole, k = pair
+        return whole.together_s - together(units[k].load) - together(units[k + 1].load)
+
     while len(units) > UNITS:
         pairs = [(united(pair, rows), k) for k, pair in enumerate(zip(units, units[1:]))]
-        best, k = min(pairs,
-                      key=lambda p: p[0].together_s - together(units[p[1]].load) - together(units[p[1] + 1].load))
+        best, k = min(pairs, key=extra_seconds)
         if best.together_s == NEVER:
             break
         units[k:k + 2] = [best]
     return {u.forms[0].name: u for u in units}
 
 
-def _fitting(same: list[Set], rows: Rows) -> list[Set]:
-    whole = united(same, rows)
-    return [whole] if whole.together_s < NEVER else same
-
-
-def _begun(standing: Groups, units: Mapping[str, Set], cost: Callable[[frozenset[str]], float]) -> Groups:
+def _with_large_runs(standing: Groups, units: Mapping[str, Set], cost: Callable[[frozenset[str]], float]) -> Groups:
     """What stands, and of the others those that save most: many make up for a scan's cost, which no pair of them shows.
     """
-    found = list(standing)
-    free = sorted((u for u in units if not any(u in g for g in found)), key=lambda u: (units[u].load.window_rows, u))
-    while tried := _nested(free, cost):
-        best, saved = max(((g, sum(cost(frozenset({u})) for u in g) - cost(g)) for g in tried),
-                          key=lambda pair: pair[1])
-        if saved <= 0:
+    def saved(group: frozenset[str]) -> float:
+        return sum(cost(frozenset({unit})) for unit in group) - cost(group)
+
+    groups_ = list(standing)
+    free = sorted(set(units).difference(*standing), key=lambda unit: (units[unit].load.window_rows, unit))
+    while runs := _runs(free, cost):
+        best = max(runs, key=saved)
+        if saved(best) <= 0:
             break
-        found.append(best)
-        free = [u for u in free if u not in best]
-    return tuple(found)
+        groups_.append(best)
+        free = [unit for unit in free if unit not in best]
+    return tuple(groups_)
 
 
-def _nested(free: list[str], cost: Callable[[frozenset[str]], float]) -> list[frozenset[str]]:
+def _runs(free: list[str], cost: Callable[[frozenset[str]], float]) -> list[frozenset[str]]:
     """Of each unit with those that can join it, the smallest windows first: every run of them."""
-    found = []
+    runs = []
     for seed in free:
         reached = frozenset({seed})
         for other in free:
             if other != seed and cost(reached | {other}) < NEVER:
                 reached |= {other}
-                found.append(reached)
-    return list(dict.fromkeys(found))
+                runs.append(reached)
+    return list(dict.fromkeys(runs))

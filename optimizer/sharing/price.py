@@ -26,7 +26,8 @@ HYSTERESIS = 1.25       # by this factor the other way must be cheaper for a gro
 @dataclass(frozen=True)
 class Load:
     """Rows in the windows of a work's inputs, rows that came with the last batch to those of one query, classes,
-    members; of several forms, how many they are, and rows in the windows of each."""
+    members; of several forms, how many they are, and rows in the windows of each.
+    """
 
     window_rows: float
     came_rows: float
@@ -46,7 +47,7 @@ def each_alone(load: Load) -> float:
 
 
 def pays(seconds: float, load: Load, standing: bool) -> bool:
-    """Whether a group should be that takes so long together.
+    """Whether a group that takes so long together should be formed.
 
     One that stands stays until the other way is cheaper by the hysteresis.
     """

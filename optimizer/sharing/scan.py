@@ -28,9 +28,9 @@ def dictionary(scale: Scale, since: int, until: int, rows: str, dialect: str) ->
     value = safe(scale.expr, dialect, _stored(dialect))
     number = (f"CASE WHEN d.{VALUE} IS NULL THEN {len(scale.cuts) + 1} WHEN k.{VALUE} IS NULL THEN 0 WHEN d.{VALUE} = "
               f"k.{VALUE} THEN k.there ELSE k.beyond END")
-    found = (f"(SELECT DISTINCT {value} AS {VALUE} FROM {rows}) AS d ASOF LEFT JOIN ({_steps(scale, dialect)}) AS k ON "
-             f"d.{VALUE} >= k.{VALUE}")
-    return f"SELECT * FROM (SELECT d.{VALUE}, {number} AS _r FROM {found}) AS c WHERE _r >= {since} AND _r < {until}"
+    values = (f"(SELECT DISTINCT {value} AS {VALUE} FROM {rows}) AS d ASOF LEFT JOIN ({_steps(scale, dialect)}) AS k "
+              f"ON d.{VALUE} >= k.{VALUE}")
+    return f"SELECT * FROM (SELECT d.{VALUE}, {number} AS _r FROM {values}) AS c WHERE _r >= {since} AND _r < {until}"
 
 
 def marked(marks: Marks, rows: str, dictionaries: tuple[str, ...]) -> str:
@@ -51,15 +51,15 @@ def _stored(dialect: str) -> Name:
 
 @lru_cache(maxsize=64)
 def _words(marks: Marks, dialect: str) -> tuple[str, ...]:
-    found = []
+    words = []
     for k in range(marks.words):
         bits = enumerate(marks.bits[k * WORD:(k + 1) * WORD])
         terms = [
             f"CASE WHEN {safe(bit, dialect, _stored(dialect))} THEN CAST({1 << n} AS BIGINT) ELSE 0 END"
             for n, bit in bits
         ]
-        found.append(f"{' + '.join(terms)} AS _w{k}")
-    return tuple(found)
+        words.append(f"{' + '.join(terms)} AS _w{k}")
+    return tuple(words)
 
 
 @lru_cache(maxsize=64)
@@ -73,7 +73,7 @@ def _steps(scale: Scale, dialect: str) -> str:
         there = number if cut.function == "lt" else places.get(cut.args[1], (number - 1, 0))[0]
         places[cut.args[1]] = (there, number)
     kind = d.name(scale.expr.type, dialect)
-    rows = ", ".join(
-        f"(CAST({literal(constant, dialect)} AS {kind}), {there}, {beyond})" for constant, (there,
-                                                                                            beyond) in places.items())
-    return f"SELECT * FROM (VALUES {rows}) AS listed({VALUE}, there, beyond)"
+    rows = []
+    for constant, (there, beyond) in places.items():
+        rows.append(f"(CAST({literal(constant, dialect)} AS {kind}), {there}, {beyond})")
+    return f"SELECT * FROM (VALUES {', '.join(rows)}) AS listed({VALUE}, there, beyond)"

@@ -46,7 +46,7 @@ def ways(group: Group) -> tuple[Way, ...]:
     return tuple(Way(split, i) for i in (None, *streams) for split in splits)
 
 
-def said(plan: Plan) -> str:
+def in_words(plan: Plan) -> str:
     """The way of a group's plan in words, for decisions."""
     by = "key" if plan.exchange == "partition" else "files"
     by = f"the files of input {plan.divided + 1}" if plan.divided is not None else by
@@ -73,26 +73,24 @@ def chosen(group: Group, priced: Seconds, standing: Way | None = None) -> Way:
 
     One that stands stays until another is cheaper by the hysteresis, and keys divide until files do by as much.
     """
-    kept = standing if standing in ways(group) else Way("before")
-    best = min((w for w in ways(group) if w.name in priced), key=lambda w: priced[w.name] *
-               (1 if w.divided is None else HYSTERESIS), default=kept)
-    return kept if kept.name in priced and priced[kept.name] <= priced[best.name] * HYSTERESIS else best
+    usual = standing if standing is not None and standing in ways(group) else Way("before")
+    with_prices = [way for way in ways(group) if way.name in priced]
+    best = min(with_prices, key=lambda way: priced[way.name] * (1 if way.divided is None else HYSTERESIS),
+               default=usual)
+    stays = usual.name in priced and priced[usual.name] <= priced[best.name] * HYSTERESIS
+    return usual if stays else best
 
 
 def _seconds(group: Group, tally: Tally, answer_rows: float, parts: int, way: Way) -> float:
     inputs = range(len(group.common.inputs))
     work = 0.0
     for i in inputs:
-        rows, share = _of(tally, i, UNION)[0], _share(i, parts, way)
+        rows = _of(tally, i, UNION)[0]
+        # By key all tasks have alike, since the rows of one key are merged to few cells, which is cheap.
+        share = 1.0 if way.divided not in (None, i) else 1 / parts
         work += rows * (READ / (parts if way.divided == i else 1) + MERGE * share)
-    return work + (_before if way.split == "before" else _after)(group, tally, answer_rows, parts, way)
-
-
-def _share(i: int, parts: int, way: Way) -> float:
-    """Of the cost to merge input i's rows, in the task that has most: by key alike, since the rows of one key are
-    merged to few cells, which is cheap.
-    """
-    return 1.0 if way.divided not in (None, i) else 1 / parts
+    split = _splitting_before if way.split == "before" else _splitting_after
+    return work + split(group, tally, answer_rows, parts, way)
 
 
 def _most(heaviest: float, parts: int) -> float:
@@ -100,23 +98,30 @@ def _most(heaviest: float, parts: int) -> float:
     return min(heaviest, 1.0) + (1 - min(heaviest, 1.0)) / parts
 
 
-def _before(group: Group, tally: Tally, answer_rows: float, parts: int, way: Way) -> float:
+def _splitting_before(group: Group, tally: Tally, answer_rows: float, parts: int, way: Way) -> float:
     """Sets by class are made of cells, then joined: of each class every set row meets those of its key."""
-    made, met = 0.0, 1.0
-    count, keys = len(group.classes), max(max(_of(tally, i, KEYS)[0] for i in range(len(group.common.inputs))), 1.0)
-    for i in range(len(group.common.inputs)):
+    unnested, met = 0.0, 1.0
+    inputs, count = range(len(group.common.inputs)), len(group.classes)
+    keys = max(*(_of(tally, i, KEYS)[0] for i in inputs), 1.0)
+    for i in inputs:
         sets = _set_rows(group, tally, i)
         if way.divided == i:
             sets = min(sets, count * _of(tally, i, UNION)[0] / parts)
         if i in group.told_apart:
-            made += max(sets, _running_rows(group, tally,
-                                            i)) * (_cell_share(tally, i, parts, way) if way.divided != i else 1.0)
+            running = 0.0
+            if group.marks[i].direction == "between":      # choices have two ends: each set has two sums at every cut
+                running = 2 * _of(tally, i, KEYS)[1] * _of(tally, i, MARKS)[0]
+            share = 1.0
+            if way.divided is None:
+                cells, heaviest = _of(tally, i, UNION)[1], _of(tally, i, HEAVY)[1]
+                share = _most(heaviest / cells if cells else 0.0, parts)
+            unnested += max(sets, running) * share
         met *= sets / count
-    met = count * met / keys ** (len(group.common.inputs) - 1)
-    return CLASS * count + UNNEST * made + PROBE * met * _meeting(tally, parts, way)
+    met = count * met / keys ** (len(inputs) - 1)
+    return CLASS * count + UNNEST * unnested + PROBE * met * _share_of_pairs(tally, parts, way)
 
 
-def _after(group: Group, tally: Tally, answer_rows: float, parts: int, way: Way) -> float:
+def _splitting_after(group: Group, tally: Tally, answer_rows: float, parts: int, way: Way) -> float:
     """Cells meet, then their query-sets' pairs are given to each class that both hold."""
     apart = [i for i in group.told_apart if group.marks[i].names]
     met = _of(tally, JOINED, MET)[0]
@@ -124,18 +129,16 @@ def _after(group: Group, tally: Tally, answer_rows: float, parts: int, way: Way)
     pairs, classes = max(answer_rows, 1.0), float(len(group.classes))
     for i in apart:
         pairs *= max(_of(tally, i, MARKS)[0], 1.0)
-        classes *= _passing(group, tally, i)
-    return met * (MEET + words * WORDS) * _meeting(tally, parts, way) + SPLIT * min(met, pairs) * classes
+        classes *= _mean_share_of_cells(group, tally, i)
+    return met * (MEET + words * WORDS) * _share_of_pairs(tally, parts, way) + SPLIT * min(met, pairs) * classes
 
 
-def _meeting(tally: Tally, parts: int, way: Way) -> float:
-    met, most = _of(tally, JOINED, MET)
-    return _most(most / met if met else 0.0, parts) if way.divided is None else 1 / parts
-
-
-def _cell_share(tally: Tally, i: int, parts: int, way: Way) -> float:
-    cells, heavy = _of(tally, i, UNION)[1], _of(tally, i, HEAVY)[1]
-    return 1.0 if way.divided is not None else _most(heavy / cells if cells else 0.0, parts)
+def _share_of_pairs(tally: Tally, parts: int, way: Way) -> float:
+    """Of the pairs that meet, the share of the task that has most."""
+    if way.divided is not None:
+        return 1 / parts
+    met, of_heaviest = _of(tally, JOINED, MET)
+    return _most(of_heaviest / met if met else 0.0, parts)
 
 
 def _set_rows(group: Group, tally: Tally, i: int) -> float:
@@ -152,16 +155,13 @@ def _set_rows(group: Group, tally: Tally, i: int) -> float:
     return sets * sum(share)
 
 
-def _running_rows(group: Group, tally: Tally, i: int) -> float:
-    """Where choices have two ends: each set has two sums at every cut."""
-    return 2 * _of(tally, i, KEYS)[1] * _of(tally, i, MARKS)[0] if group.marks[i].direction == "between" else 0.0
-
-
-def _passing(group: Group, tally: Tally, i: int) -> float:
+def _mean_share_of_cells(group: Group, tally: Tally, i: int) -> float:
     """The mean share of the cells that a class takes."""
     cells = _of(tally, i, UNION)[1]
-    return sum(min(_of(tally, i, vector[i])[1] / cells, 1.0)
-               for vector in group.classes) / len(group.classes) if cells else 0.0
+    if not cells:
+        return 0.0
+    shares = [min(_of(tally, i, numbers[i])[1] / cells, 1.0) for numbers in group.classes]
+    return sum(shares) / len(shares)
 
 
 def _of(tally: Tally, i: int, what: int) -> tuple[float, float]:

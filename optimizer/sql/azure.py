@@ -35,16 +35,16 @@ def lift(source: Source) -> Source:
 
     Unchanged where it has none.
     """
-    found = list(_SET.finditer(source.masked))
-    if not found:
+    sets = list(_SET.finditer(source.masked))
+    if not sets:
         return _without(source)
-    if len(found) > 1:
-        raise source.error("bad-window", "a query has one Windows(…)", found[1].start(), "list all windows in one")
-    start, end = found[0].start(), _closing(source, found[0].end())
+    if len(sets) > 1:
+        raise source.error("bad-window", "a query has one Windows(…)", sets[1].start(), "list all windows in one")
+    start, end = sets[0].start(), _closing(source, sets[0].end())
     if not re.search(r"\bGROUP\s+BY\b", source.masked[:start], re.IGNORECASE):
         raise source.error("bad-window", "Windows(…) stands in GROUP BY", start,
                            "for instance GROUP BY device, Windows(…)")
-    named = _windows(source, found[0].end(), end - 1)
+    named = _windows(source, sets[0].end(), end - 1)
     marked = _named(source, start, end)
     ids = {start}
     for match in _ID.finditer(source.masked):
@@ -84,20 +84,20 @@ def _closing(source: Source, at: int) -> int:
 
 
 def _windows(source: Source, start: int, end: int) -> tuple[NamedWindow, ...]:
-    made: list[NamedWindow] = []
+    windows: list[NamedWindow] = []
     for at, stop in _pieces(source.masked, start, end):
         one = _window(source, at, stop)
-        if any(one.name == w.name for w in made):
+        if any(one.name == w.name for w in windows):
             raise source.error("duplicate-window", f"two windows are called {one.name!r}", at,
                                "their ids tell the answers apart")
-        if any((one.range, one.slide) == (w.range, w.slide) for w in made):
+        if any((one.range, one.slide) == (w.range, w.slide) for w in windows):
             raise source.error("duplicate-window", f"the window {one.name!r} is there already under another id", at,
                                "name each window once")
-        made.append(one)
-    if len(made) > MOST:
-        raise source.error("too-many-windows", f"{len(made):,} windows are given, at most {MOST:,} are possible", start,
-                           "make several queries")
-    return tuple(made)
+        windows.append(one)
+    if len(windows) > MOST:
+        raise source.error("too-many-windows", f"{len(windows):,} windows are given, at most {MOST:,} are possible",
+                           start, "make several queries")
+    return tuple(windows)
 
 
 def _pieces(masked: str, start: int, end: int) -> Iterator[tuple[int, int]]:
@@ -114,8 +114,8 @@ def _pieces(masked: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 def _window(source: Source, at: int, stop: int) -> NamedWindow:
     match = _ENTRY.fullmatch(source.masked, at, stop)
     if match is None:
-        said = source.plain[at:stop].strip()
-        raise source.error("bad-window", f"{said[:60]} is not a window with an id" if said else "a window is missing",
+        text = source.plain[at:stop].strip()
+        raise source.error("bad-window", f"{text[:60]} is not a window with an id" if text else "a window is missing",
                            at, FORM)
     name, kind = source.plain[match.start("id"):match.end("id")], match["kind"].lower()
     if not 1 <= len(name) <= LONGEST_NAME or "\\" in name or "\n" in name:
@@ -140,14 +140,14 @@ def _window(source: Source, at: int, stop: int) -> NamedWindow:
 
 def envelope(source: Source, batch: int) -> Window:
     """The window that holds them all: the longest range, moving by what divides every range and slide."""
-    step = gcd(*(x for w in source.set for x in (w.range, w.slide)))
+    step = gcd(*(gcd(window.range, window.slide) for window in source.set))
     if step % batch:
         raise source.error(
             "bad-window", "lengths and hops of several windows must be multiples of the batch", source.set_start,
             f"{step / 1_000_000:g} s, which divides them all, is not a multiple of {batch / 1_000_000:g} s")
-    made = Window("hopping", max(w.range for w in source.set), step)
+    whole = Window("hopping", max(w.range for w in source.set), step)
     try:
-        check(made, batch)
+        check(whole, batch)
     except ForebayError as error:
         raise located(source.original, error, source.set_start) from None
-    return made
+    return whole

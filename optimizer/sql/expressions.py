@@ -66,8 +66,11 @@ VOLATILE = {
 
 @dataclass
 class Scope:
-    """What names mean at one place of the query. `aggregates` collects them, None where they are not allowed (`place`
-    says where that is). `aliases` are SELECT's names, known in HAVING; an expression of `groups` comes before them."""
+    """What names mean at one place of the query.
+
+    `aggregates` collects them, None where they are not allowed (`place` says where that is). `aliases` are SELECT's
+    names, for HAVING; an expression of `groups` comes before them. `column_offsets` collects where columns stand.
+    """
 
     source: Source
     inputs: tuple[Input, ...]
@@ -75,7 +78,7 @@ class Scope:
     place: str = "WHERE"
     aggregates: dict[Aggregate, int] | None = None
     aliases: dict[str, Expr] = field(default_factory=dict)
-    seen: dict[Expr, int | None] = field(default_factory=dict)
+    column_offsets: dict[Expr, int | None] = field(default_factory=dict)
     depth: int = 0
     groups: tuple[Expr, ...] = ()
 
@@ -208,9 +211,9 @@ def _column(node: exp.Expr, scope: Scope) -> Expr:
         return _refused(node.this, scope)
     if node.args.get("db"):
         raise ForebayError("not-supported", f"{node.sql()}: a column is written column or alias.column")
-    found = resolve(node.name, node.args["table"].name if node.args.get("table") else None, scope)
-    scope.seen.setdefault(found, offset(node))
-    return found
+    column = resolve(node.name, node.args["table"].name if node.args.get("table") else None, scope)
+    scope.column_offsets.setdefault(column, offset(node))
+    return column
 
 
 def resolve(name: str, qualifier: str | None, scope: Scope) -> Expr:
@@ -218,21 +221,23 @@ def resolve(name: str, qualifier: str | None, scope: Scope) -> Expr:
     if qualifier is None and name.lower() in scope.aliases:
         return scope.aliases[name.lower()]
     chosen = named(qualifier, scope)
-    found = [Column(i, spelled, kind) for i, x in chosen for spelled, kind in x.columns
-             if spelled.lower() == name.lower() and (qualifier is not None or (i, spelled.lower()) not in scope.merged)]
-    if len(found) > 1:
-        places = " or ".join(f"{scope.inputs[c.input].alias}.{c.name}" for c in found)
+    same_name = [Column(i, spelled, kind) for i, x in chosen for spelled, kind in x.columns
+                 if spelled.lower() == name.lower()]
+    if qualifier is None:      # of two columns that USING merges only one counts
+        same_name = [column for column in same_name if (column.input, column.name.lower()) not in scope.merged]
+    if len(same_name) > 1:
+        places = " or ".join(f"{scope.inputs[column.input].alias}.{column.name}" for column in same_name)
         raise ForebayError("ambiguous-column", f"column {name} is ambiguous", hint=f"write {places}")
-    return found[0] if found else _unknown(name, qualifier, chosen)
+    return same_name[0] if same_name else _unknown(name, qualifier, chosen)
 
 
 def named(qualifier: str | None, scope: Scope) -> list[tuple[int, Input]]:
     """The inputs in which a column is looked for: the one of that alias, or all."""
     chosen = [(i, x) for i, x in enumerate(scope.inputs) if qualifier is None or x.alias.lower() == qualifier.lower()]
     if not chosen:
-        known = [x.alias for x in scope.inputs]
-        raise ForebayError("unknown-input", f"{qualifier} is not in FROM", hint=suggestion(str(qualifier), known)
-                           or f"FROM has {', '.join(known)}")
+        aliases = [x.alias for x in scope.inputs]
+        raise ForebayError("unknown-input", f"{qualifier} is not in FROM", hint=suggestion(str(qualifier), aliases)
+                           or f"FROM has {', '.join(aliases)}")
     return chosen
 
 
@@ -240,10 +245,10 @@ def _unknown(name: str, qualifier: str | None, chosen: list[tuple[int, Input]]) 
     if name.lower() in VOLATILE:
         raise ForebayError("not-deterministic", f"{name} differs from run to run",
                            hint="answers depend on rows only; use the event time column")
-    known = [spelled for _, x in chosen for spelled, _ in x.columns]
+    names = [spelled for _, x in chosen for spelled, _ in x.columns]
     where = (f"{qualifier} has no column {name}" if qualifier else f"no column {name} in "
                                                                    f"{', '.join(x.alias for _, x in chosen)}")
-    raise ForebayError("unknown-column", where, hint=suggestion(name, known) or f"columns are {', '.join(known[:20])}")
+    raise ForebayError("unknown-column", where, hint=suggestion(name, names) or f"columns are {', '.join(names[:20])}")
 
 
 def _literal(node: exp.Expr, scope: Scope) -> Expr:
@@ -282,8 +287,8 @@ def _between(node: exp.Expr, scope: Scope) -> Expr:
 
 def _like(node: exp.Expr, scope: Scope) -> Expr:
     _complete(node, ("this", "expression", "negate"))
-    made = OPERATORS["LIKE"]((convert(node.this, scope), convert(node.expression, scope)))
-    return OPERATORS["NOT"]((made,)) if node.args.get("negate") else made
+    like = OPERATORS["LIKE"]((convert(node.this, scope), convert(node.expression, scope)))
+    return OPERATORS["NOT"]((like,)) if node.args.get("negate") else like
 
 
 def _case(node: exp.Expr, scope: Scope) -> Expr:
@@ -335,8 +340,8 @@ def _unknown_function(name: str) -> ForebayError:
     if name.lower() in VOLATILE:
         return ForebayError("not-deterministic", f"{name} differs from run to run",
                             hint="answers depend on rows only; use the event time column")
-    known = [*NAMES, *AGGREGATES, "IF", "CASE", "CAST", "TRY_CAST"]
-    return ForebayError("unknown-function", f"function {name} is not accepted", hint=suggestion(name, known)
+    names = [*NAMES, *AGGREGATES, "IF", "CASE", "CAST", "TRY_CAST"]
+    return ForebayError("unknown-function", f"function {name} is not accepted", hint=suggestion(name, names)
                         or "docs/queries.md lists the functions")
 
 
@@ -374,8 +379,8 @@ def _within(node: exp.Expr, scope: Scope) -> Expr:
     return _aggregate(node, None, scope)
 
 
-def _complete(node: exp.Expr, known: tuple[str, ...]) -> None:
-    if more := extras(node, known):
+def _complete(node: exp.Expr, understood: tuple[str, ...]) -> None:
+    if more := extras(node, understood):
         detail = ("subqueries are not accepted" if "query" in more else f"{described(node)} with "
                                                                         f"{', '.join(more).upper()} is not accepted")
         raise ForebayError("not-supported", detail, hint="docs/queries.md lists what is")

@@ -61,20 +61,24 @@ def _parsed(text: str, catalog: Catalog) -> Query:
     source = lift(read(text))
     select = tree(source)
     _check_clauses(select, source)
-    found = read_from(select, source, catalog)
-    base, using = _merge_using(Scope(source, found.inputs), found)
-    conjuncts = [*using, *(c for node in _conditions(select, found) for c in _conjuncts(node, base))]
-    _check_connected(base, _sorted(conjuncts)[0], found.starts)
-    asked, below = row_conditions(body(select, base))
+    from_clause = read_from(select, source, catalog)
+    base, using = _merge_using(Scope(source, from_clause.inputs), from_clause)
+    conditions = [(condition, "ON") for condition in from_clause.conditions]
+    if where := select.args.get("where"):
+        conditions.append((where.this, "WHERE"))
+    conjuncts = list(using)
+    for condition, place in conditions:
+        conjuncts += _conjuncts(condition, place, base)
+    _check_connected(base, _sorted(conjuncts)[0], from_clause.starts)
+    answer, below = row_conditions(body(select, base))
     conjuncts += below
     equalities, selections, residuals = _sorted(conjuncts)
-    every_expr = [
-        *conjuncts, *asked.groups, *(a.argument for a in asked.aggregates if a.argument),
-        *(e for _, e in asked.outputs), *([asked.having] if asked.having else [])
-    ]
-    _check_renders(every_expr)
-    return Query(found.inputs, equalities, selections, residuals, asked.groups, asked.aggregates, asked.having,
-                 asked.outputs, _every(source, found, catalog), text, source.set)
+    every_expr = [*conjuncts, *answer.groups]
+    every_expr += [aggregate.argument for aggregate in answer.aggregates if aggregate.argument]
+    every_expr += [expr for _, expr in answer.outputs]
+    _check_renders([*every_expr, answer.having] if answer.having else every_expr)
+    return Query(from_clause.inputs, equalities, selections, residuals, answer.groups, answer.aggregates, answer.having,
+                 answer.outputs, _every(source, from_clause, catalog), text, source.set)
 
 
 def _check_clauses(select: exp.Select, source: Source) -> None:
@@ -91,14 +95,8 @@ def _check_clauses(select: exp.Select, source: Source) -> None:
         raise source.error("not-supported", "SELECT takes no modifiers", None, "write SELECT expression, …")
 
 
-def _conditions(select: exp.Select, found: From) -> list[tuple[exp.Expr, str]]:
-    where = select.args.get("where")
-    return [*((c, "ON") for c in found.conditions), *([(where.this, "WHERE")] if where else [])]
-
-
-def _conjuncts(condition: tuple[exp.Expr, str], base: Scope) -> list[Expr]:
-    """The terms of a condition that must all hold; TRUE says nothing."""
-    node, place = condition
+def _conjuncts(node: exp.Expr, place: str, base: Scope) -> list[Expr]:
+    """The terms of a condition that must all hold; TRUE is none."""
     whole = convert(node, Scope(base.source, base.inputs, base.merged, place))
     if isinstance(whole, Literal) and whole.value is None:
         whole = Literal(None, BOOLEAN)
@@ -108,14 +106,14 @@ def _conjuncts(condition: tuple[exp.Expr, str], base: Scope) -> list[Expr]:
     return [t for t in terms if not (isinstance(t, Literal) and t.value is True)]
 
 
-def _merge_using(scope: Scope, found: From) -> tuple[Scope, list[Expr]]:
+def _merge_using(scope: Scope, from_clause: From) -> tuple[Scope, list[Expr]]:
     """JOIN … USING (k): an equality, and one column k instead of two."""
     equalities: list[Expr] = []
-    for number, names in found.using:
+    for number, names in from_clause.using:
         for name in names:
-            left = Scope(scope.source, found.inputs[:number], scope.merged)
+            left = Scope(scope.source, from_clause.inputs[:number], scope.merged)
             try:
-                pair = (resolve(name.name, None, left), resolve(name.name, found.inputs[number].alias, scope))
+                pair = (resolve(name.name, None, left), resolve(name.name, from_clause.inputs[number].alias, scope))
                 equalities.append(OPERATORS["="](pair))
             except ForebayError as error:
                 raise located(scope.source.original, error, offset(name)) from None
@@ -139,16 +137,17 @@ def _joins(left: Expr, right: Expr) -> bool:
     """Whether an equality can be a join key: a side that can raise is evaluated on joined rows only, as any other
     condition is.
     """
-    return len(inputs(left)) == 1 and len(
-        inputs(right)) == 1 and inputs(left) != inputs(right) and not (can_fail(left) or can_fail(right))
+    if can_fail(left) or can_fail(right):
+        return False
+    return len(inputs(left)) == len(inputs(right)) == 1 and inputs(left) != inputs(right)
 
 
 def _check_connected(base: Scope, equalities: tuple[tuple[Expr, Expr], ...], starts: tuple[int, ...]) -> None:
     """Every input hangs together with the first by equalities."""
     reached = {0}
     edges = [inputs(a) | inputs(b) for a, b in equalities]
-    while more := {i for e in edges if e & reached for i in e} - reached:
-        reached |= more
+    while touching := [edge for edge in edges if edge & reached and not edge <= reached]:
+        reached.update(*touching)
     loose = [i for i in range(len(base.inputs)) if i not in reached]
     if loose:
         alias = base.inputs[loose[0]].alias

@@ -62,16 +62,18 @@ def body(select: exp.Select, base: Scope) -> Body:
                 _named(items, outputs, base, tuple(aggregates)))
 
 
-def row_conditions(asked: Body) -> tuple[Body, list[Expr]]:
+def row_conditions(answer: Body) -> tuple[Body, list[Expr]]:
     """The body without those terms of HAVING that read grouping columns only, and these as conditions on rows: there
     Spark evaluates them, so that no value is computed of a group that they drop. A row is in several windows, so a
-    window's name is no column of it."""
-    terms = asked.having.args if isinstance(asked.having, Call) and asked.having.function == "and" else (
-        asked.having,) if asked.having else ()
-    below = [t for t in terms if _of_rows(t, asked.groups)]
+    window's name is no column of it.
+    """
+    terms: tuple[Expr, ...] = (answer.having,) if answer.having else ()
+    if isinstance(answer.having, Call) and answer.having.function == "and":
+        terms = answer.having.args
+    below = [t for t in terms if _of_rows(t, answer.groups)]
     above = tuple(t for t in terms if t not in below)
     having = None if not above else above[0] if len(above) == 1 else Call("and", above, BOOLEAN)
-    return replace(asked, having=having), [_on_rows(t, asked.groups) for t in below]
+    return replace(answer, having=having), [_on_rows(t, answer.groups) for t in below]
 
 
 def _of_rows(term: Expr, groups: tuple[Expr, ...]) -> bool:
@@ -111,7 +113,7 @@ def _item(node: exp.Expr, alias: str | None, base: Scope, place: str, aggregates
           aliases: dict[str, Expr] | None = None, groups: tuple[Expr, ...] = ()) -> _Item:
     scope = Scope(base.source, base.inputs, base.merged, place, aggregates, aliases or {}, groups=groups)
     expr = convert(node, scope)
-    return _Item(node, alias, expr, ungrouped=tuple(scope.seen.items()))
+    return _Item(node, alias, expr, ungrouped=tuple(scope.column_offsets.items()))
 
 
 def _groups(clause: exp.Expr | None, items: list[_Item], base: Scope) -> tuple[Expr, ...]:
@@ -190,26 +192,26 @@ def _grouped(expr: Expr, groups: tuple[Expr, ...], item: _Item, base: Scope) -> 
     return expr
 
 
-def _named(items: list[_Item], exprs: list[Expr], base: Scope, aggregates: tuple[Aggregate,
-                                                                                 ...]) -> tuple[tuple[str, Expr], ...]:
+def _named(items: list[_Item], exprs: list[Expr], base: Scope,
+           aggregates: tuple[Aggregate, ...]) -> tuple[tuple[str, Expr], ...]:
     """Result columns; names are distinct whatever their case."""
-    taken: set[str] = set()
+    names: set[str] = set()
     outputs = []
     for number, (item, expr) in enumerate(zip(items, exprs), 1):
         if is_bare_null(expr):
             raise base.error("type-mismatch", "NULL alone has no type that a result column could have", item.node,
                              "give it one: CAST(NULL AS INT)")
         name = item.alias or _plain_name(item, aggregates, number)
-        if item.starred and name.lower() in taken and isinstance(expr, Column):
+        if item.starred and name.lower() in names and isinstance(expr, Column):
             name = f"{base.inputs[expr.input].alias}_{name}"
-        _check_name(name, item, taken, base)
-        taken.add(name.lower())
+        _check_name(name, item, names, base)
+        names.add(name.lower())
         outputs.append((name, expr))
     return tuple(outputs)
 
 
-def _check_name(name: str, item: _Item, taken: set[str], base: Scope) -> None:
-    if name.lower() in taken:
+def _check_name(name: str, item: _Item, names: set[str], base: Scope) -> None:
+    if name.lower() in names:
         raise base.error("repeated-column", f"two result columns are called {name}", item.node,
                          f"name one of them: … AS {name}2")
     if name.lower() in RESERVED or not re.fullmatch(r"[^\W\d_]\w*", name):
@@ -228,12 +230,12 @@ def _plain_name(item: _Item, aggregates: tuple[Aggregate, ...], number: int) -> 
     if isinstance(expr, Column):
         return expr.name
     if isinstance(expr, AggregateRef):
-        made = aggregates[expr.index]
-        argument = made.argument
-        name = PLAIN_NAMES.get(made.function, made.function)
+        aggregate = aggregates[expr.index]
+        argument = aggregate.argument
+        name = PLAIN_NAMES.get(aggregate.function, aggregate.function)
         return f"{name}_{argument.name}" if isinstance(argument, Column) else name
     if isinstance(item.node, exp.Anonymous):
         only = [a for a in expr.args if not isinstance(a, Literal)] if isinstance(expr, Call) else []
-        return f"{item.node.name.lower()}_{only[0].name}" if len(only) == 1 and isinstance(
-            only[0], Column) else item.node.name.lower()
+        name = item.node.name.lower()
+        return f"{name}_{only[0].name}" if len(only) == 1 and isinstance(only[0], Column) else name
     return f"column{number}"

@@ -53,17 +53,17 @@ def inputs(select: exp.Select, source: Source, catalog: Catalog) -> From:
     _distinct(entries, source)
     windows = _owners(entries, source, source.windows)
     stamps = _owners(entries, source, source.stamps, "TIMESTAMP BY")
-    made = tuple(_input(entry, windows[i], source, catalog) for i, entry in enumerate(entries))
+    all_inputs = tuple(_input(entry, windows[i], source, catalog) for i, entry in enumerate(entries))
     for i, stamp in stamps.items():
-        _check_stamp(stamp, made[i], source)
-    if not any(i.is_stream for i in made):
+        _check_stamp(stamp, all_inputs[i], source)
+    if not any(i.is_stream for i in all_inputs):
         raise source.error("no-stream", "the query reads no stream, only relations", entries[0].start,
                            f"streams are {', '.join(s[0] for s in catalog.streams)}")
     for join in joins:
         _check_join(join, source)
     conditions = tuple(j.args["on"] for j in joins if j.args.get("on"))
     using = tuple((i, tuple(j.args["using"])) for i, j in enumerate(joins, 1) if j.args.get("using"))
-    return From(made, conditions, using, tuple(e.start for e in entries))
+    return From(all_inputs, conditions, using, tuple(e.start for e in entries))
 
 
 def _entry(node: exp.Expr, source: Source) -> _Entry:
@@ -72,8 +72,8 @@ def _entry(node: exp.Expr, source: Source) -> _Entry:
         raise source.error("not-supported", f"{what} not accepted in FROM", offset(node),
                            "FROM lists streams and relations")
     if node.args.get("db"):
-        quoted = node.this.args.get("quoted") and node.text("db").lower() in ("parquet", "csv", "json", "orc", "text",
-                                                                              "delta", "avro", "binaryfile")
+        formats = ("parquet", "csv", "json", "orc", "text", "delta", "avro", "binaryfile")
+        quoted = node.this.args.get("quoted") and node.text("db").lower() in formats
         what = "tables by path are" if quoted else f"the qualified name {node.text('db')}.{node.name} is"
         raise source.error("not-supported", f"{what} not accepted", offset(node),
                            "FROM lists streams and relations of the pipeline by their names")
@@ -90,25 +90,26 @@ def _entry(node: exp.Expr, source: Source) -> _Entry:
 
 
 def _distinct(entries: list[_Entry], source: Source) -> None:
-    seen: set[str] = set()
+    aliases: set[str] = set()
     for entry in entries:
-        if entry.alias.lower() in seen:
+        if entry.alias.lower() in aliases:
             raise source.error("ambiguous-input", f"{entry.alias} stands twice in FROM", entry.start,
                                "give each an alias: stream AS a [WINDOW …], stream AS b [WINDOW …]")
-        seen.add(entry.alias.lower())
+        aliases.add(entry.alias.lower())
 
 
-def _check_stamp(stamp: Lifted | None, made: Input, source: Source) -> None:
+def _check_stamp(stamp: Lifted | None, declared: Input, source: Source) -> None:
     """TIMESTAMP BY names the stream's own event time: it is the pipeline's to say."""
     if stamp is None:
         return
-    if made.event_time is None:
-        raise source.error("wrong-event-time", f"{made.source} is no stream and has no event time", stamp.start,
+    if declared.event_time is None:
+        raise source.error("wrong-event-time", f"{declared.source} is no stream and has no event time", stamp.start,
                            "leave TIMESTAMP BY out")
-    if stamp.content.strip("`").rpartition(".")[2].strip().lower() != made.event_time.lower():
+    if stamp.content.strip("`").rpartition(".")[2].strip().lower() != declared.event_time.lower():
+        event_time = declared.event_time
         raise source.error(
-            "wrong-event-time", f"the event time of {made.source} is {made.event_time}, not {stamp.content}",
-            stamp.start, f"write TIMESTAMP BY {made.event_time}, or leave it out; forebay.yml says which column it is")
+            "wrong-event-time", f"the event time of {declared.source} is {event_time}, not {stamp.content}",
+            stamp.start, f"write TIMESTAMP BY {event_time}, or leave it out; forebay.yml says which column it is")
 
 
 def _owners(entries: list[_Entry], source: Source, parts: tuple[Lifted, ...],
@@ -139,9 +140,9 @@ def _input(entry: _Entry, lifted: Lifted | None, source: Source, catalog: Catalo
                 raise source.error("window-on-relation", f"{name} is a relation and takes no window", lifted.start,
                                    "leave the window out: all rows of a relation count")
             return Input(entry.alias, name, None, None, columns)
-    known = [s[0] for s in catalog.streams] + [r[0] for r in catalog.relations]
+    names = [s[0] for s in catalog.streams] + [r[0] for r in catalog.relations]
     raise source.error("unknown-input", f"no stream or relation is called {entry.name}", entry.start,
-                       suggestion(entry.name, known) or f"there are {', '.join(known) or 'none yet'}")
+                       suggestion(entry.name, names) or f"there are {', '.join(names) or 'none yet'}")
 
 
 def _window(entry: _Entry, lifted: Lifted | None, source: Source, batch: int) -> Window:

@@ -208,17 +208,17 @@ def _check_depth(text: str, masked: str) -> None:
 def _trim_semicolons(text: str, plain: str, masked: str) -> tuple[str, str]:
     """A trailing one is forgiven, another one would begin a second statement."""
     end = len(masked.rstrip(" \t\r\n;"))
-    found = masked.find(";", 0, end)
-    if found >= 0:
+    at = masked.find(";", 0, end)
+    if at >= 0:
         raise located(
             text,
             ForebayError("several-statements", "a query is one SELECT; ';' begins another statement",
-                         hint="one query a file"), found)
+                         hint="one query a file"), at)
     return plain[:end] + plain[end:].replace(";", " "), masked[:end] + masked[end:].replace(";", " ")
 
 
 def _windows(text: str, plain: str, masked: str) -> list[Lifted]:
-    found, at = [], 0
+    windows, at = [], 0
     for match in re.finditer(r"[\[\]]", masked):
         if match.start() < at:
             continue
@@ -231,8 +231,8 @@ def _windows(text: str, plain: str, masked: str) -> list[Lifted]:
                     hint="a window is [WINDOW 1 HOUR], [WINDOW 1 HOUR TUMBLING], "
                     "[WINDOW 1 HOUR SLIDE 10 MINUTES] or [WINDOW UNTIL NOW]"), match.start())
         at = bracket.end()
-        found.append(Lifted(match.start(), at, plain[bracket.start(1):bracket.end(1)]))
-    return found
+        windows.append(Lifted(match.start(), at, plain[bracket.start(1):bracket.end(1)]))
+    return windows
 
 
 def _every(text: str, plain: str, masked: str, windows: tuple[Lifted, ...]) -> Lifted | None:

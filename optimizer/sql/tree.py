@@ -147,8 +147,10 @@ def _number(text: str, token: Token, start: int) -> Token:
 
 
 def _signed(before: list[Token]) -> bool:
-    return bool(before) and before[-1].token_type == TokenType.DASH and (len(before) == 1
-                                                                         or before[-2].token_type in _BEFORE_SIGN)
+    """Whether the number after these tokens has a sign: a minus that does not subtract."""
+    if not before or before[-1].token_type != TokenType.DASH:
+        return False
+    return len(before) == 1 or before[-2].token_type in _BEFORE_SIGN
 
 
 def tree(source: Source) -> exp.Select:
@@ -161,7 +163,7 @@ def tree(source: Source) -> exp.Select:
     _check_commas(source)
     _check_joins(source)
     try:
-        found = _Parser(error_level=ErrorLevel.IMMEDIATE, dialect=SPARK).parse(_tokens(source), source.plain)
+        statements = _Parser(error_level=ErrorLevel.IMMEDIATE, dialect=SPARK).parse(_tokens(source), source.plain)
     except ParseError as error:
         raise _syntax(source, error) from None
     except RecursionError:
@@ -171,11 +173,11 @@ def tree(source: Source) -> exp.Select:
     except (SqlglotError, AttributeError, IndexError, KeyError, TypeError, ValueError):
         raise ForebayError("syntax", "the query cannot be read",
                            hint="write plain Spark SQL: SELECT … FROM … WHERE … GROUP BY … HAVING …") from None
-    if len(found) != 1 or not isinstance(found[0], exp.Select):
+    if len(statements) != 1 or not isinstance(statements[0], exp.Select):
         second = re.search(r"\b(?:UNION|EXCEPT|MINUS|INTERSECT)\b", source.masked, re.IGNORECASE)
         raise source.error("not-a-select", "a query is one SELECT statement", second.start() if second else None,
                            "set operations, FROM first and several statements are not accepted")
-    return found[0]
+    return statements[0]
 
 
 def _check_commas(source: Source) -> None:
@@ -188,10 +190,8 @@ def _check_commas(source: Source) -> None:
 
 
 def _check_joins(source: Source) -> None:
-    """JOIN without a condition is refused.
-
-    It is refused here because the parser reads it as ON TRUE, and tries every nesting of several, which takes 2^n
-    steps.
+    """Refuses JOIN without a condition: the parser would read it as ON TRUE, and try every nesting of several, which
+    takes 2^n steps.
     """
     words = list(re.finditer(r"\b(?:(?:CROSS|NATURAL)\s+)?JOIN\b|\bON\b|\bUSING\b", source.masked, re.IGNORECASE))
     kinds = [w[0].upper() for w in words] + ["END"]
@@ -204,10 +204,10 @@ def _syntax(source: Source, error: ParseError) -> ForebayError:
     first = error.errors[0] if error.errors else {}
     word, line = str(first.get("highlight") or ""), first.get("line")
     column = int(first.get("col") or 0) - len(word) + 1
-    said = f"the query cannot be read at {word!r}" if word.strip() else "the query ends too early or cannot be read"
+    message = f"the query cannot be read at {word!r}" if word.strip() else "the query ends too early or cannot be read"
     details = str(first.get("description") or "").rstrip(".")
     expected = f": {details[0].lower()}{details[1:]}" if details.startswith("Expecting") else ""
-    return ForebayError("syntax", said + expected, line,
+    return ForebayError("syntax", message + expected, line,
                         max(column, 1) if line else None,
                         "write plain Spark SQL: SELECT … FROM … WHERE … GROUP BY … HAVING …")
 
@@ -218,9 +218,9 @@ def offset(node: exp.Expr) -> int | None:
     return min(starts, default=None)
 
 
-def extras(node: exp.Expr, known: tuple[str, ...]) -> list[str]:
+def extras(node: exp.Expr, understood: tuple[str, ...]) -> list[str]:
     """Parts of a node beyond those that are understood."""
-    return [name for name, value in node.args.items() if value and name not in known]
+    return [name for name, value in node.args.items() if value and name not in understood]
 
 
 def described(node: exp.Expr) -> str:

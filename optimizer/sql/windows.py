@@ -30,9 +30,9 @@ def length(count: str, unit: str) -> int:
 
 
 def _impossible(count: str, unit: str) -> ForebayError:
-    wrong = "lengths are positive" if count.startswith(
-        "-") or not count.strip("0") else f"a length is at most {LONGEST // time.DAY:,} days"
-    return ForebayError("bad-length", f"a length of {count[:40]} {unit} is not possible", hint=wrong)
+    is_positive = not count.startswith("-") and count.strip("0") != ""
+    hint = f"a length is at most {LONGEST // time.DAY:,} days" if is_positive else "lengths are positive"
+    return ForebayError("bad-length", f"a length of {count[:40]} {unit} is not possible", hint=hint)
 
 
 def window(content: str, batch: int) -> Window:
@@ -44,9 +44,9 @@ def window(content: str, batch: int) -> Window:
         raise ForebayError("bad-window", f"[WINDOW{content}] is not a window", hint=f"write {FORMS}")
     size = length(match[1], match[2])
     slide = length(match[4], match[5]) if match[4] else 0
-    made = Window("tumbling" if match[3] else "hopping" if slide else "sliding", size, slide)
-    check(made, batch)
-    return made
+    parsed = Window("tumbling" if match[3] else "hopping" if slide else "sliding", size, slide)
+    check(parsed, batch)
+    return parsed
 
 
 def every(content: str, batch: int) -> int:

@@ -1,1 +1,1 @@
-"""What was observed of inputs and joins, and what follows for sizes; numbers only."""
+"""Statistics of inputs and joins, from samples, and what follows for sizes; numbers only."""

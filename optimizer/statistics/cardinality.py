@@ -1,7 +1,8 @@
-"""How many rows stand where in a plan: rows that come and leave, sets, partials in state, joins and their groups, from
-what was observed; no cost here.
+"""How many rows stand where in a plan: rows that come and leave, sets, partials in state, joins and their groups.
 
-Distinct combinations in n rows are D(n) = M·(1 − e^(−n/M)) (Cardenas, as in optimizer.statistics.observed). A join's
+From statistics; no cost here.
+
+Distinct combinations in n rows are D(n) = M·(1 − e^(−n/M)) (Cardenas, as in optimizer.statistics.model). A join's
 size is Π sizes × Π over its equality classes of θ_C = Σ_k Π_i share_i(k) / share, k over its sample and its heavy keys:
 the chance that one row of each operand agree. Of merged partials of n rows, key k with share r of the rows and q of the
 M combinations has qM·(1 − e^(−rn/qM)): between r for few rows and q for many.
@@ -17,7 +18,7 @@ from optimizer.errors import ForebayError
 from optimizer.query.model import Query
 from optimizer.query.shape import Shape, raw_columns, shape
 from optimizer.query.windows import SECOND
-from optimizer.statistics.observed import ClassObserved, Observed
+from optimizer.statistics.model import KeyStatistics, QueryStatistics
 
 UNBOUNDED = 1e12       # combinations of which none was seen twice, at most
 SATURATED = 0.04       # D/n below which all of M was seen: e^(−25) of it was not
@@ -72,7 +73,7 @@ class Sizes:
     """All sizes of one query; what was worked out once for a plan serves the others."""
 
     shape: Shape
-    observed: Observed
+    statistics: QueryStatistics
     flows: tuple[Flow, ...]
     members: tuple[frozenset[int], ...]      # inputs of each equality class
     _known: dict[object, float | tuple[float, ...]] = field(default_factory=dict, compare=False, repr=False)
@@ -83,8 +84,8 @@ class Sizes:
 
         All inputs together are scaled to the fan-out where a plan has counted it (residuals, dependent classes).
         """
-        found = self._independent(operands)
-        return found * self.correction() if len(operands) == len(self.flows) else found
+        expected = self._independent(operands)
+        return expected * self.correction() if len(operands) == len(self.flows) else expected
 
     def raw_join(self, operands: Sequence[Operand]) -> float:
         """Joined rows of the raw rows that the operands stand for."""
@@ -107,25 +108,35 @@ class Sizes:
             return tuple(operands)
         key = tuple(operands)
         if key not in self._orders:
-            pairs = [(a, b) for n, a in enumerate(operands) for b in operands[:n] if self.linked(a.input, b.input)]
-            chosen: tuple[Operand, ...] = min(pairs, key=self.join)
-            while len(chosen) < len(operands):
-                rest = [o for o in operands if o not in chosen and any(self.linked(o.input, c.input) for c in chosen)]
-                chosen = (*chosen, min(rest, key=lambda o: self.join((*chosen, o))))
-            self._orders[key] = chosen
+            self._orders[key] = self._order(operands)
         return self._orders[key]
+
+    def _order(self, operands: Sequence[Operand]) -> tuple[Operand, ...]:
+        pairs = [(a, b) for n, a in enumerate(operands) for b in operands[:n] if self.linked(a.input, b.input)]
+        chosen: tuple[Operand, ...] = min(pairs, key=self.join)
+
+        def can_be_next(operand: Operand) -> bool:
+            return operand not in chosen and any(self.linked(operand.input, other.input) for other in chosen)
+
+        while len(chosen) < len(operands):
+            linked = filter(can_be_next, operands)
+            chosen = (*chosen, min(linked, key=lambda operand: self.join((*chosen, operand))))
+        return chosen
 
     @property
     def groups(self) -> float:
         """Groups of the answer at a boundary."""
-        return max(self.observed.groups, 1.0)
+        return max(self.statistics.groups, 1.0)
 
     def answer(self, joined: float, times: float = 1.0) -> float:
         """Groups of so many of the query's joined rows, each group once for every one of `times` ends.
 
-        Rows of whole windows have the groups that were observed; of fewer rows the law of D(n) says how many.
+        Rows of whole windows have the groups of the statistics; of fewer rows the law of D(n) says how many.
         """
-        return distinct(self._group_law() * max(times, 1.0), joined)
+        if "groups" not in self._known:      # M of D(n), so that all joined rows of the windows have these groups
+            whole = self.join([self.raw(i) for i in range(len(self.flows))])
+            self._known["groups"] = population(whole, self.groups)
+        return distinct(cast(float, self._known["groups"]) * max(times, 1.0), joined)
 
     def raw(self, i: int) -> Operand:
         return Operand(i, self.flows[i].window)
@@ -141,24 +152,18 @@ class Sizes:
     def _independent(self, operands: Sequence[Operand]) -> float:
         key = tuple(operands)
         if key not in self._known:
-            self._known[key] = prod(o.rows for o in operands) * prod(
-                self._agree(c, operands) for c in range(len(self.shape.keys)))
+            combinations = prod(operand.rows for operand in operands)
+            chances = [self._agree(c, operands) for c in range(len(self.shape.keys))]
+            self._known[key] = combinations * prod(chances)
         return cast(float, self._known[key])
-
-    def _group_law(self) -> float:
-        """M of D(n), so that all joined rows of the windows have the groups that were observed."""
-        if "groups" not in self._known:
-            whole = self.join([self.raw(i) for i in range(len(self.flows))])
-            self._known["groups"] = population(whole, self.groups)
-        return cast(float, self._known["groups"])
 
     def correction(self) -> float:
         """Counted joined rows over those that independence expects."""
-        if self.observed.fanout is None:
+        if self.statistics.fanout is None:
             return 1.0
         if "correction" not in self._known:
             expected = self._independent([self.raw(i) for i in range(len(self.flows))])
-            self._known["correction"] = self.observed.fanout / expected if expected > 0 else 1.0
+            self._known["correction"] = self.statistics.fanout / expected if expected > 0 else 1.0
         return cast(float, self._known["correction"])
 
     def _agree(self, c: int, operands: Sequence[Operand]) -> float:
@@ -168,21 +173,21 @@ class Sizes:
             return 1.0
         key = (c, *inside)
         if key not in self._known:
-            known = self.observed.classes[c]
-            parts = (known, known.heavy) if known.heavy else (known,)
-            seen = known.rows or known.combinations
-            self._known[key] = min(sum(
-                self._met(c, part, inside) for part in parts), 1.0) if seen else known.keys ** (1 - len(inside))
+            statistics = self.statistics.classes[c]
+            if statistics.rows or statistics.combinations:
+                chance = 0.0
+                for part in (statistics, statistics.heavy) if statistics.heavy else (statistics,):
+                    shares_by_input = [self._shares(c, part, i, run) for i, run in inside]
+                    chance += sum(map(prod, zip(*shares_by_input))) / part.share
+                self._known[key] = min(chance, 1.0)
+            else:      # nobody sampled it: all keys alike
+                self._known[key] = statistics.keys ** (1 - len(inside))
         return cast(float, self._known[key])
 
-    def _met(self, c: int, part: ClassObserved, inside: Sequence[tuple[int, float | None]]) -> float:
-        """Σ_k Π_i of the sample, or of the heavy keys beside it."""
-        return sum(map(prod, zip(*(self._shares(c, part, i, run) for i, run in inside)))) / part.share
-
-    def _shares(self, c: int, part: ClassObserved, i: int, run: float | None) -> tuple[float, ...]:
-        key = ("shares", c, part is self.observed.classes[c], i, run)
+    def _shares(self, c: int, part: KeyStatistics, i: int, run: float | None) -> tuple[float, ...]:
+        key = ("shares", c, part is self.statistics.classes[c], i, run)
         if key not in self._known:
-            self._known[key] = shares(part, i, self.observed.inputs[i].combinations, run)
+            self._known[key] = shares(part, i, self.statistics.inputs[i].combinations, run)
         return cast(tuple[float, ...], self._known[key])
 
 
@@ -210,72 +215,75 @@ def population(rows: float, distinct: float) -> float:
     return min(max(rows / x, distinct, 1.0), UNBOUNDED)
 
 
-def shares(known: ClassObserved, i: int, combinations: float, run: float | None) -> tuple[float, ...]:
+def shares(key: KeyStatistics, i: int, combinations: float, run: float | None) -> tuple[float, ...]:
     """Each sampled key's share of input i's rows, or of the partials that runs of `run` rows are merged to.
 
     Alike for all keys where nothing is known.
     """
-    rows = known.rows.get(i)
+    rows = key.rows.get(i)
     if rows is None:
-        size = max((len(v) for v in (*known.rows.values(), *known.combinations.values())), default=0)
-        return (known.share / size,) * size if size else ()
+        size = max((len(sample) for sample in (*key.rows.values(), *key.combinations.values())), default=0)
+        return (key.share / size,) * size if size else ()
     if run is None:
         return rows
-    own = known.combinations.get(i, rows)
+    of_combinations = key.combinations.get(i, rows)
     whole = distinct(combinations, run)
-    return tuple(distinct(q * combinations, r * run) / whole if q > 0 and whole > 0 else r for r, q in zip(rows, own))
+    return tuple(distinct(q * combinations, r * run) / whole if q > 0 and whole > 0 else r
+                 for r, q in zip(rows, of_combinations))
 
 
-def sizes(query: Query, observed: Observed) -> Sizes:
+def sizes(query: Query, statistics: QueryStatistics) -> Sizes:
     """The flows of all inputs, after checking that the statistics are the query's."""
-    asked = shape(query)
-    if len(observed.inputs) != len(query.inputs) or len(observed.classes) != len(asked.keys):
+    query_shape = shape(query)
+    if len(statistics.inputs) != len(query.inputs) or len(statistics.classes) != len(query_shape.keys):
         raise ForebayError(
             "bad-statistics",
-            f"statistics of {len(observed.inputs)} inputs and {len(observed.classes)} join keys for a query of "
-            f"{len(query.inputs)} and {len(asked.keys)}",
+            f"statistics of {len(statistics.inputs)} inputs and {len(statistics.classes)} join keys for a query of "
+            f"{len(query.inputs)} and {len(query_shape.keys)}",
             hint="expected one entry an input in FROM order, and one an equality class")
-    return Sizes(asked, observed, tuple(flow(asked, observed, i) for i in range(len(query.inputs))),
-                 tuple(frozenset(i for i, _ in members) for members in asked.keys))
+    flows = tuple(flow(query_shape, statistics, i) for i in range(len(query.inputs)))
+    return Sizes(query_shape, statistics, flows, query_shape.joined_inputs())
 
 
-def flow(asked: Shape, observed: Observed, i: int) -> Flow:
+def flow(query_shape: Shape, statistics: QueryStatistics, i: int) -> Flow:
     """Input i between two boundaries of the query (EVERY).
 
     Windows differ in their rows and in what leaves, on average what came: all but `UNTIL NOW`.
     """
-    known, declared = observed.inputs[i], asked.query.inputs[i]
-    window, passing = declared.window, known.rows * known.selectivity
-    own = raw_columns(asked, i)
-    timed = any(c.name == declared.event_time for c in own)
-    merged = distinct(known.combinations, passing) if asked.attributes[i] else min(passing, 1.0)
+    input_statistics, declared = statistics.inputs[i], query_shape.query.inputs[i]
+    rows, window = input_statistics.rows, declared.window
+    passing = rows * input_statistics.selectivity
+    columns = raw_columns(query_shape, i)
+    timed = any(c.name == declared.event_time for c in columns)
+    merged = distinct(input_statistics.combinations, passing) if query_shape.attributes[i] else min(passing, 1.0)
     if window is None:
-        return Flow(known.rows, passing, 0.0, 0.0, 0.0, 1.0, merged, merged, merged, merged, len(own), False, False)
-    arriving = known.rate * max(observed.batch, asked.query.every / SECOND)
-    came = arriving * known.selectivity
+        return Flow(rows, passing, 0.0, 0.0, 0.0, 1.0, merged, merged, merged, merged, len(columns), False, False)
+    arriving = input_statistics.rate * max(statistics.batch, query_shape.query.every / SECOND)
+    came = arriving * input_statistics.selectivity
     panes = max(passing / came, 1.0) if came > 0 else 1.0
     run = came if came > 0 else passing
-    pane = _partials(asked, observed, i, run)
+    pane = _partials(query_shape, statistics, i, run)
     by_pane = max(panes * pane, merged)
     stored = min(by_pane, merged + MERGED / 2 * pane) if window.kind in ("landmark", "tumbling") else by_pane
-    return Flow(known.rows, passing, arriving, came, 0.0 if window.kind == "landmark" else came, panes,
-                pane if came > 0 else 0.0, stored, by_pane, merged,
-                len(own) - timed, timed, timed or known.late > 0 or _odd(asked, i) > 0)
+    left = 0.0 if window.kind == "landmark" else came
+    mixed = timed or input_statistics.late > 0 or _odd(query_shape, i) > 0
+    return Flow(rows, passing, arriving, came, left, panes, pane if came > 0 else 0.0, stored, by_pane, merged,
+                len(columns) - timed, timed, mixed)
 
 
-def _odd(asked: Shape, i: int) -> float:
+def _odd(query_shape: Shape, i: int) -> float:
     """The share of rows that came together and leave a boundary earlier, for a length that EVERY does not divide."""
-    window, every = asked.query.inputs[i].window, asked.query.every
+    window, every = query_shape.query.inputs[i].window, query_shape.query.every
     return window.range % every / every if window and window.kind != "landmark" else 0.0
 
 
-def _partials(asked: Shape, observed: Observed, i: int, rows: float) -> float:
+def _partials(query_shape: Shape, statistics: QueryStatistics, i: int, rows: float) -> float:
     """Of one boundary's rows, by attributes and interval: late rows leave earlier, and a length that EVERY does not
     divide has two ends a boundary.
     """
-    known = observed.inputs[i]
-    most = known.combinations if asked.attributes[i] else 1.0
-    odd = _odd(asked, i)
-    timely = rows * (1 - known.late)
-    return distinct(most, timely * (1 - odd)) + (distinct(most, timely * odd) if odd else 0.0) + (distinct(
-        most, rows * known.late) if known.late else 0.0)
+    combinations = statistics.inputs[i].combinations if query_shape.attributes[i] else 1.0
+    odd, late = _odd(query_shape, i), statistics.inputs[i].late
+    timely = rows * (1 - late)
+    partials = distinct(combinations, timely * (1 - odd))
+    partials += distinct(combinations, timely * odd) if odd else 0.0
+    return partials + (distinct(combinations, rows * late) if late else 0.0)

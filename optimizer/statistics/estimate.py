@@ -1,4 +1,4 @@
-"""From samples of a query's last batches to what the optimizer prices with (Observed): unions of samples, weighted by
+"""From samples of a query's last batches to the statistics that plans are priced with: unions of samples, weighted by
 age; numbers only.
 
 Only samples since the last change are used: an old one that contradicts a newer one says nothing of the future.
@@ -6,6 +6,7 @@ Only samples since the last change are used: an old one that contradicts a newer
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import takewhile
 from math import exp, log, prod, sqrt
 
@@ -13,7 +14,7 @@ from optimizer.query.model import Input
 from optimizer.query.shape import Shape
 from optimizer.query.windows import SECOND
 from optimizer.statistics.cardinality import population
-from optimizer.statistics.observed import ClassObserved, InputObserved, Observed
+from optimizer.statistics.model import InputStatistics, KeyStatistics, QueryStatistics
 from optimizer.statistics.samples import COMBINATIONS, HEAVY, KEYS, InputSample, Sample, Smallest, united
 
 KEPT = 8               # samples of a query that are merged at most
@@ -25,40 +26,40 @@ FREQUENT = 4.0         # times the average key's rows that make a key heavy
 DOUBT = 4.0            # repeated combinations of a key before its own number outweighs the average's
 
 
-def observed(asked: Shape, samples: Sequence[Sample], batch: int) -> Observed | None:
+def observed(query_shape: Shape, samples: Sequence[Sample], batch: int) -> QueryStatistics | None:
     """`samples`, newest first, of boundaries `batch` microseconds apart; None without any."""
     if not samples:
         return None
     used = recent(samples)
     weights = [0.5 ** ((used[0].at - s.at) / batch / HALF_LIFE) for s in used]
-    inputs = tuple(_input(asked, i, used, weights) for i in range(len(asked.query.inputs)))
-    classes = tuple(_class(asked, c, used, weights, inputs) for c in range(len(asked.keys)))
-    rows = sum(s.inputs[i].rows
-               for i, declared in enumerate(asked.query.inputs)
-               for s in (used if declared.is_stream else used[:1]))
-    groups = next((s.groups for s in used if s.groups is not None), None)
-    return Observed(inputs, classes, batch / SECOND, max(groups or 1.0, 1.0), _fanout(used[0], inputs), float(rows),
-                    used[0].at)
+    inputs = tuple(_input(query_shape, i, used, weights) for i in range(len(query_shape.query.inputs)))
+    classes = tuple(_class(query_shape, c, used, weights, inputs) for c in range(len(query_shape.keys)))
+    rows = sum(sample.inputs[i].rows
+               for i, declared in enumerate(query_shape.query.inputs)
+               for sample in (used if declared.is_stream else used[:1]))
+    groups = next((sample.groups for sample in used if sample.groups is not None), None)
+    return QueryStatistics(inputs, classes, batch=batch / SECOND, groups=max(groups or 1.0, 1.0),
+                           fanout=_fanout(used[0], inputs), weight=float(rows), at=used[0].at)
 
 
-def assumed(asked: Shape, batch: int) -> Observed:
-    """What is taken where nothing was seen."""
-    def one(declared: Input) -> InputObserved:
+def assumed(query_shape: Shape, batch: int) -> QueryStatistics:
+    """The statistics of a query before its first sample: default rates, and keys that all have equally many rows."""
+    def usual_input(declared: Input) -> InputStatistics:
         window = declared.window
         rate = RATE if window else 0.0
         rows = rate * (window.range / SECOND or DAY) if window else VALUES
-        return InputObserved(rate, rows, 1.0, VALUES)
+        return InputStatistics(rate, rows, 1.0, VALUES)
 
-    def alike(c: int) -> ClassObserved:
-        even = {i: (1 / VALUES,) for i, _ in asked.keys[c]}
-        return ClassObserved(VALUES, 1 / VALUES, even, even)
+    def even_key(inputs: frozenset[int]) -> KeyStatistics:
+        shares = {i: (1 / VALUES,) for i in inputs}
+        return KeyStatistics(VALUES, 1 / VALUES, shares, shares)
 
-    return Observed(tuple(map(one, asked.query.inputs)), tuple(alike(c) for c in range(len(asked.keys))),
-                    batch / SECOND)
+    return QueryStatistics(tuple(map(usual_input, query_shape.query.inputs)),
+                           tuple(map(even_key, query_shape.joined_inputs())), batch / SECOND)
 
 
 def recent(samples: Sequence[Sample]) -> list[Sample]:
-    """The newest sample and those before it that tell the same."""
+    """The newest sample and those before it, back to the last change."""
     newest = samples[0]
     return list(takewhile(lambda s: alike(newest, s), samples[:KEPT]))
 
@@ -67,8 +68,8 @@ def alike(newer: Sample, older: Sample) -> bool:
     """Whether rates, selectivities and distinct counts are the same up to noise."""
     if newer.dialect != older.dialect or len(newer.inputs) != len(older.inputs):
         return False
-    return all(
-        _same(a, b, a.seconds or newer.seconds, b.seconds or older.seconds) for a, b in zip(newer.inputs, older.inputs))
+    return all(_same(a, b, a.seconds or newer.seconds, b.seconds or older.seconds)
+               for a, b in zip(newer.inputs, older.inputs))
 
 
 def _same(a: InputSample, b: InputSample, seconds: float, before: float) -> bool:
@@ -91,85 +92,88 @@ def changed(count: float, before: float) -> bool:
     return most > CHANGE * least + NOISE * sqrt(most)
 
 
-def distinct_in(found: Smallest, rows: float) -> float:
-    """Distinct values in so many rows. Of a sample the mean rows of its values, or the span of their hashes: whichever
-    errs less.
+def distinct_in(sample: Smallest, rows: float) -> float:
+    """Distinct values in so many rows: by the mean rows of the sample's values, or by the span of their hashes,
+    whichever errs less.
 
     The span's relative error is 1/√k (Beyer et al., SIGMOD 2007), that of rows over the mean multiplicity is the
     multiplicities' spread over its mean, /√k.
     """
-    counts = [n for n, _ in found.counts.values()]
-    if found.complete or not counts:
-        return float(len(counts)) if found.complete else rows
+    counts = [n for n, _ in sample.counts.values()]
+    if sample.complete or not counts:
+        return float(len(counts)) if sample.complete else rows
     mean = sum(counts) / len(counts)
     spread = sqrt(sum((n - mean) ** 2 for n in counts) / len(counts)) / mean
-    return rows / mean if spread < 1 else len(counts) / found.share
+    return rows / mean if spread < 1 else len(counts) / sample.share
 
 
-def _input(asked: Shape, i: int, used: Sequence[Sample], weights: Sequence[float]) -> InputObserved:
-    declared, found = asked.query.inputs[i], [s.inputs[i] for s in used]
-    if not declared.is_stream:
-        newest = found[0]
-        return InputObserved(0.0, float(newest.rows), newest.passing / newest.rows if newest.rows else 1.0,
-                             _combinations(found[:1], newest.rows))
-    rows = sum(w * f.rows for w, f in zip(weights, found))
-    rate = rows / sum(w * (f.seconds or s.seconds) for w, f, s in zip(weights, found, used))
-    selectivity = sum(w * f.passing for w, f in zip(weights, found)) / rows if rows else 1.0
-    late = sum(w * f.late for w, f in zip(weights, found)) / rows if rows else 0.0
-    return InputObserved(rate, _window(declared, rate, found[0]), selectivity,
-                         _combinations(found, found[0].window * selectivity), min(late, 1.0))
+def _input(query_shape: Shape, i: int, used: Sequence[Sample], weights: Sequence[float]) -> InputStatistics:
+    window, samples = query_shape.query.inputs[i].window, [sample.inputs[i] for sample in used]
+    newest = samples[0]
+    if window is None:
+        selectivity = newest.passing / newest.rows if newest.rows else 1.0
+        return InputStatistics(0.0, float(newest.rows), selectivity, _combinations(samples[:1], newest.rows))
+    rows = sum(w * s.rows for w, s in zip(weights, samples))
+    rate = rows / sum(w * (s.seconds or whole.seconds) for w, s, whole in zip(weights, samples, used))
+    selectivity = sum(w * s.passing for w, s in zip(weights, samples)) / rows if rows else 1.0
+    late = sum(w * s.late for w, s in zip(weights, samples)) / rows if rows else 0.0
+    # A landmark window holds what there is; another one will hold what comes in its range, at this rate.
+    in_window = max(newest.window, 0.0) if window.kind == "landmark" else rate * window.range / SECOND
+    return InputStatistics(rate, in_window, selectivity, _combinations(samples, newest.window * selectivity),
+                           min(late, 1.0))
 
 
-def _window(declared: Input, rate: float, newest: InputSample) -> float:
-    """A landmark window holds what there is; another one will hold what comes in its range, at this rate."""
-    window = declared.window
-    assert window is not None
-    return max(newest.window, 0.0) if window.kind == "landmark" else rate * window.range / SECOND
-
-
-def _combinations(found: Sequence[InputSample], window: float) -> float:
+def _combinations(samples: Sequence[InputSample], window: float) -> float:
     """From what state holds of a window, where that is more rows than the samples together; else from their union."""
-    rows = sum(f.passing for f in found)
-    if found[0].held is not None and window >= rows:
-        return population(window, found[0].held)
-    return population(rows, distinct_in(united([f.combinations for f in found], COMBINATIONS), rows))
+    rows = sum(sample.passing for sample in samples)
+    if samples[0].held is not None and window >= rows:
+        return population(window, samples[0].held)
+    return population(rows, distinct_in(united([sample.combinations for sample in samples], COMBINATIONS), rows))
 
 
-def _fanout(newest: Sample, inputs: Sequence[InputObserved]) -> float | None:
+def _fanout(newest: Sample, inputs: Sequence[InputStatistics]) -> float | None:
     """Rows of the join as counted, brought from the windows as they were to full ones."""
-    held = [s.window for s in newest.inputs]
-    if newest.joined is None or any(h <= 0 for h in held):
+    windows = [sample.window for sample in newest.inputs]
+    if newest.joined is None or any(rows <= 0 for rows in windows):
         return None
-    return newest.joined * prod(full.rows / h for full, h in zip(inputs, held))
+    return newest.joined * prod(full.rows / rows for full, rows in zip(inputs, windows))
 
 
-def _class(asked: Shape, c: int, used: Sequence[Sample], weights: Sequence[float],
-           inputs: Sequence[InputObserved]) -> ClassObserved:
-    members = [i for i in range(len(asked.query.inputs)) if any(j == i for j, _ in asked.keys[c])]
-    sides = {i: _side(asked, c, i, used, weights) for i in members}
-    below = min(s.sample.below for s in sides.values())
-    share = min(s.sample.share for s in sides.values())
+def _class(query_shape: Shape, c: int, used: Sequence[Sample], weights: Sequence[float],
+           inputs: Sequence[InputStatistics]) -> KeyStatistics:
+    sides: dict[int, _Side] = {}
+    for i in sorted(query_shape.joined_inputs()[c]):
+        samples = [sample.inputs[i] for sample in (used if query_shape.query.inputs[i].is_stream else used[:1])]
+        keys_by_sample = [sample.keys.get(c, Smallest()) for sample in samples]
+        sides[i] = _Side(keys_by_sample, [sample.passing for sample in samples], weights[:len(samples)])
+    below = min(side.sample.below for side in sides.values())
+    share = min(side.sample.share for side in sides.values())
     frequent = _frequent(list(sides.values())) if share < 1 else []
-    sampled = sorted({h for s in sides.values() for h in s.sample.counts if h < below} - set(frequent))
+    hashes = {h for side in sides.values() for h in side.sample.counts if h < below}
+    sampled = sorted(hashes - set(frequent))
     if not sampled and not frequent:
-        return ClassObserved(1.0, 1.0, {i: (0.0,) for i in members}, {i: (0.0,) for i in members})
-    keys = max([len(frequent) + len(sampled) / share, *(s.keys for s in sides.values()), 1.0])
+        absent = {i: (0.0,) for i in sides}
+        return KeyStatistics(1.0, 1.0, absent, absent)
+    keys = max([len(frequent) + len(sampled) / share, *(side.keys for side in sides.values()), 1.0])
     heavy = _of(frequent, float(len(frequent)), 1.0, sides, inputs) if frequent else None
-    found = _of(sampled or [-1], keys, share, sides, inputs)
-    return ClassObserved(found.keys, found.share, found.rows, found.combinations, heavy)
+    return replace(_of(sampled or [-1], keys, share, sides, inputs), heavy=heavy)
 
 
 def _of(hashes: Sequence[int], keys: float, share: float, sides: dict[int, _Side],
-        inputs: Sequence[InputObserved]) -> ClassObserved:
-    rows = {i: tuple(s.rows(h) for h in hashes) for i, s in sides.items()}
-    combinations = {i: tuple(s.combinations(h, inputs[i].combinations) for h in hashes) for i, s in sides.items()}
-    return ClassObserved(max(keys, 1.0), share, rows, combinations)
+        inputs: Sequence[InputStatistics]) -> KeyStatistics:
+    """The shares of these keys on each input."""
+    rows: dict[int, tuple[float, ...]] = {}
+    combinations: dict[int, tuple[float, ...]] = {}
+    for i, side in sides.items():
+        rows[i] = tuple(map(side.rows, hashes))
+        combinations[i] = tuple(side.combinations(h, inputs[i].combinations) for h in hashes)
+    return KeyStatistics(max(keys, 1.0), share, rows, combinations)
 
 
 class _Side:
-    """One input's samples of a class, as shares of its rows.
+    """One input's samples of a join key's values, as shares of the input's rows.
 
-    Not known of a key outside the sample unless it was watched or frequent.
+    A sample says nothing of a value outside it, unless that was watched or frequent.
     """
 
     def __init__(self, parts: Sequence[Smallest], passing: Sequence[int], weights: Sequence[float]) -> None:
@@ -181,18 +185,18 @@ class _Side:
         for part, _, weight in self.parts:
             for h, (n, _) in part.counts.items():
                 self.weighed[h] = self.weighed.get(h, 0.0) + weight * n
-        self.known = sum(w * n for _, n, w in self.parts)
+        self.all_weighed = sum(w * n for _, n, w in self.parts)
 
     def rows(self, h: int) -> float:
         """The key's share, by the samples that tell of it; as the average key's if none does."""
-        if h < self.sample.below and self.known:
-            return self.weighed.get(h, 0.0) / self.known
-        known = weighed = 0.0
+        if h < self.sample.below and self.all_weighed:
+            return self.weighed.get(h, 0.0) / self.all_weighed
+        all_weighed = weighed = 0.0
         for part, passing, weight in self.parts:
             if h < part.below or h in part.extra:
-                known += weight * passing
+                all_weighed += weight * passing
                 weighed += weight * _count(part, h)[0]
-        return weighed / known if known else 1.0 / max(self.keys, 1.0)
+        return weighed / all_weighed if all_weighed else 1.0 / max(self.keys, 1.0)
 
     def combinations(self, h: int, of: float) -> float:
         """Its share of all `of` combinations, from how often its own came again within a batch.
@@ -201,33 +205,30 @@ class _Side:
         """
         share = self.rows(h)
         # of a key in the sample that never came again, there is nothing to see
-        n, m = self.sample.counts.get(h) or (0, 1)
-        if n == m or share <= 0:
+        rows, different = self.sample.counts.get(h) or (0, 1)
+        if rows == different or share <= 0:
             return share
-        seen = [c for part, _, _ in self.parts if (c := _count(part, h))[0]]
-        n, m = sum(x for x, _ in seen), sum(y for _, y in seen)
-        if n == m:
+        counts = [count for part, _, _ in self.parts if (count := _count(part, h))[0]]
+        rows, different = sum(n for n, _ in counts), sum(m for _, m in counts)
+        repeated = rows - different
+        if repeated == 0:
             return share
-        trust = (n - m) / (n - m + DOUBT)
-        own = population(n / len(seen), m / len(seen))
-        return min(exp(trust * log(own / of) + (1 - trust) * log(share)), 1.0)
+        trust = repeated / (repeated + DOUBT)
+        combinations = population(rows / len(counts), different / len(counts))
+        return min(exp(trust * log(combinations / of) + (1 - trust) * log(share)), 1.0)
 
     def frequent(self) -> dict[int, float]:
         """Keys with more rows than FREQUENT average ones beyond noise, and their share."""
-        found = {
-            h for part, passing, _ in self.parts for side in (part.counts, part.extra) for h, (n, _) in side.items()
+        keys = {
+            h for part, passing, _ in self.parts for counts in (part.counts, part.extra) for h, (n, _) in counts.items()
             if n > FREQUENT * passing / self.keys + NOISE * sqrt(n)
         }
-        return {h: self.rows(h) for h in found}
+        return {h: self.rows(h) for h in keys}
 
 
 def _count(part: Smallest, h: int) -> tuple[int, int]:
+    """Rows of a key, and distinct combinations in them."""
     return part.counts.get(h) or part.extra.get(h, (0, 0))
-
-
-def _side(asked: Shape, c: int, i: int, used: Sequence[Sample], weights: Sequence[float]) -> _Side:
-    found = [s.inputs[i] for s in (used if asked.query.inputs[i].is_stream else used[:1])]
-    return _Side([f.keys.get(c, Smallest()) for f in found], [f.passing for f in found], weights[:len(found)])
 
 
 def _frequent(sides: Sequence[_Side]) -> list[int]:

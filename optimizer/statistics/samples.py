@@ -1,4 +1,4 @@
-"""What was seen of one batch's rows: counts, and the distinct values with the smallest hashes.
+"""Samples of one batch's rows: counts, and the distinct values with the smallest hashes.
 
 Mergeable over batches by union. Nothing is estimated here.
 """
@@ -111,15 +111,21 @@ def document(sample: InputSample) -> dict[str, Any]:
     }
 
 
-def from_document(said: Mapping[str, Any]) -> InputSample:
-    combinations, keys = _read(said["combinations"]), {int(c): _read(s) for c, s in said["keys"].items()}
-    return InputSample(said["rows"], said["passing"], said["late"], said["window"], combinations, keys, said["held"],
-                       said["version"], said["seconds"])
+def from_document(entry: Mapping[str, Any]) -> InputSample:
+    combinations, keys = _read(entry["combinations"]), {int(c): _read(s) for c, s in entry["keys"].items()}
+    return InputSample(entry["rows"], entry["passing"], entry["late"], entry["window"], combinations, keys,
+                       entry["held"], entry["version"], entry["seconds"])
 
 
-def _written(found: Smallest) -> list[Any]:
-    return [found.below, *([[h, n, m] for h, (n, m) in part.items()] for part in (found.counts, found.extra))]
+def _written(sample: Smallest) -> list[Any]:
+    """`[below, [[hash, rows, combinations], …], [the same of extra ones]]`."""
+    return [sample.below, _triples(sample.counts), _triples(sample.extra)]
 
 
-def _read(said: Sequence[Any]) -> Smallest:
-    return Smallest(said[0], *({h: (n, m) for h, n, m in part} for part in said[1:]))
+def _triples(counts: Counts) -> list[list[int]]:
+    return [[h, n, m] for h, (n, m) in counts.items()]
+
+
+def _read(entry: Sequence[Any]) -> Smallest:
+    below, counts, extra = entry
+    return Smallest(below, {h: (n, m) for h, n, m in counts}, {h: (n, m) for h, n, m in extra})

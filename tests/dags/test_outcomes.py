@@ -17,8 +17,8 @@ pytestmark = pytest.mark.slow      # Airflow's import is a second
     (ForebayError("untracked", "MLflow did not take it", exit_code=1), "ForebayError"),
     (OSError("no space left"), "OSError")])
 def test_a_task_is_tried_again_only_where_that_may_help(error: Exception, ends_as: str) -> None:
-    from dags.outcomes import told
+    from dags.outcomes import translated_errors
 
-    with pytest.raises(Exception) as caught, told():
+    with pytest.raises(Exception) as caught, translated_errors():
         raise error
     assert type(caught.value).__name__ == ends_as and str(error).split("(")[0].strip() in str(caught.value)

@@ -22,7 +22,7 @@ import typer
 
 from forebay import show
 from forebay.cli import main
-from forebay.outside import Said, perform, shared
+from forebay.outside import Reply, perform, shared
 from jobs.storage.lock import held
 from jobs.storage.tables import Conflict
 from optimizer.errors import ForebayError
@@ -355,7 +355,7 @@ def test_every_way_out_is_an_exit_code(capfd: pytest.CaptureFixture[str], tmp_pa
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
-    def out() -> Said:
+    def out() -> Reply:
         raise error
 
     app = typer.Typer(pretty_exceptions_enable=False)
@@ -370,11 +370,11 @@ def test_every_way_out_is_an_exit_code(capfd: pytest.CaptureFixture[str], tmp_pa
 
 
 def test_noise_on_stdout_goes_to_stderr(capfd: pytest.CaptureFixture[str]) -> None:
-    def noisy() -> Said:
+    def noisy() -> Reply:
         print("from Python")
         os.write(1, b"from the descriptor\n")
         subprocess.run([sys.executable, "-c", "print('from a child')"], check=True)
-        return Said({"a": 1}, lambda out: None)
+        return Reply({"a": 1}, lambda out: None)
 
     app = typer.Typer(pretty_exceptions_enable=False)
     app.command()(shared(noisy))

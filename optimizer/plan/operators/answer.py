@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from optimizer.expression import dialect as d
 from optimizer.expression.types import BIGINT
-from optimizer.plan.division import ahead
+from optimizer.plan.division import is_exchanged
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.merging import step
 from optimizer.plan.operators.join import Join, JoinTerm, merged_answer, out_columns, out_working
@@ -89,12 +89,12 @@ class AnswerOperator(Operator):
     def program(self, ctx: Lowering, run: Run) -> Program:
         """All statements for the run's boundaries."""
         inputs = self.join.inputs
-        kept = [part for operator in (*inputs, self) for part in operator.kept(ctx)]
+        sets = [part for operator in (*inputs, self) for part in operator.kept(ctx)]
         return Program(
             sources=(*(source for each in inputs for source in each.sources(ctx, run)), *self.sources(ctx, run)),
             setup=(*(definition for each in inputs for definition in each.setup(ctx, run)), *self.setup(ctx, run)),
             steps=tuple(self.step(ctx, run, boundary) for boundary in run.steps),
-            writes=tuple(part.write(ctx, run) for part in kept),
+            writes=tuple(part.write(ctx, run) for part in sets),
             before=tuple(fragment for each in inputs for fragment in each.fragments(ctx, run)),
         )
 
@@ -134,7 +134,7 @@ class AnswerOperator(Operator):
     def _fixed(self, expected: Expected) -> dict[str, float]:
         """The merge of the tasks' partials, commits of state and result, Spark jobs."""
         ctx, sets = expected.ctx, self.state_count(expected.ctx)
-        sent = any(ahead(ctx, i) for i in ctx.inputs) and ctx.plan.exchange == "broadcast"
+        sent = any(is_exchanged(ctx, i) for i in ctx.inputs) and ctx.plan.exchange == "broadcast"
         groups = 0.0 if ctx.shape.query.returns_rows else expected.sizes.groups * ctx.parts
         not_written = sum(1 - step(ctx.shape.query) / level for level in ctx.plan.levels)
         return {"commits": sets + 1, "writes": sets - not_written, "jobs": 1 + sent, "batches": 1,
@@ -240,8 +240,10 @@ def ends_of_arrivals(expected: Expected, i: int) -> float:
     """Different ends of what comes with input i at one boundary: one, unless others that it is joined with end before.
     """
     others = [flow.ends for j, flow in enumerate(expected.sizes.flows) if j != i and flow.left > 0]
-    own = expected.flow(i)
-    return min([*others, own.ends] if own.left > 0 else others) if others else 1.0
+    if not others:
+        return 1.0
+    flow = expected.flow(i)
+    return min([*others, flow.ends] if flow.left > 0 else others)
 
 
 def merging_work(expected: Expected, i: int, rows: float) -> Work:

@@ -60,28 +60,28 @@ class ExpiringAnswer(AnswerOperator):
             terms = [[expected.by_pane(i) for i in ctx.plan.order]]
         for i in ctx.inputs:
             yield from looking_work(expected, i, times=len(terms))
-        made, joined_rows = 0.0, 0.0
+        new_partials, joined_rows = 0.0, 0.0
         ends = expected.ends if expected.from_nothing else new_ends(expected)
         for operands in terms:
             term = self.late.term(expected, operands, more=1)
             yield from term.charges
-            made += term.groups(expected, ends)
+            new_partials += term.groups(expected, ends)
             joined_rows += term.raw_rows
-        written = min(sizes.answer(joined_rows, ends), made)
+        written = min(sizes.answer(joined_rows, ends), new_partials)
         before, live = (0.0, 0.0) if expected.from_nothing else _before(expected)
         share, width = 1 / ctx.parts, expected.answer_width + 1
         yield NODE, {
             "state_read": before * share * width,
             "files": expected.files(expected.ends) * share if before else 0,
             # What counts is merged for the answer, what is new once more for its file.
-            "group": (live * share + made) * expected.answer_width + made * width,
-            "made": (made + written) * width + sizes.groups * expected.answer_width,
-            "keep": made * width,
+            "group": (live * share + new_partials) * expected.answer_width + new_partials * width,
+            "made": (new_partials + written) * width + sizes.groups * expected.answer_width,
+            "keep": new_partials * width,
             "state_write": written * width,
             "statements": 3,
         }
         if ctx.shape.query.windows:
-            yield from self._windows_work(expected, before + made)
+            yield from self._windows_work(expected, before + new_partials)
 
     def _terms(self, ctx: Lowering, boundary: Boundary) -> list[str]:
         t, previous = boundary.at, boundary.previous
@@ -102,8 +102,8 @@ class ExpiringAnswer(AnswerOperator):
             return
         reads = sum(frequency(query, window) for window in query.windows)
         again = max(reads - 1, 0.0) / expected.ctx.parts * rows * (expected.answer_width + 1)
-        made = reads * expected.sizes.answer(rows) * expected.answer_width
-        yield NODE, {"state_read": again, "group": again, "made": made}
+        merged = reads * expected.sizes.answer(rows) * expected.answer_width
+        yield NODE, {"state_read": again, "group": again, "made": merged}
 
 
 def _before(expected: Expected) -> tuple[float, float]:
@@ -111,7 +111,7 @@ def _before(expected: Expected) -> tuple[float, float]:
     sizes, settled = expected.sizes, Ends.of(expected)
     if expected.age >= expected.ends:
         return settled.in_files, settled.live - settled.added
-    whole = min(sizes.answer(sizes.raw_join([expected.by_pane(i) for i in expected.ctx.plan.order]), expected.ends),
-                sizes.join([expected.by_pane(i) for i in expected.ctx.plan.order]))
+    operands = [expected.by_pane(i) for i in expected.ctx.plan.order]
+    whole = min(sizes.answer(sizes.raw_join(operands), expected.ends), sizes.join(operands))
     rows = whole + settled.added * max(expected.age - 1, 0)
     return rows, min(rows, settled.live - settled.added)

@@ -63,11 +63,11 @@ class Join(Operator):
         prefix, charges, first = sizes.prefixes(operands), list[Charge](), operands[0].input
         left, width, is_divided = operands[0].rows * shares[first], expected.width(first), divided(ctx, first)
         for position, operand in enumerate(operands[1:], 1):
-            right, own_width = operand.rows * shares[operand.input], expected.width(operand.input)
-            built = right * own_width if right <= left else left * width
+            right, right_width = operand.rows * shares[operand.input], expected.width(operand.input)
+            built = right * right_width if right <= left else left * width
             probing = max(left, right)
             is_divided = is_divided or divided(ctx, operand.input)
-            left, width = prefix[position] * (1 / ctx.parts if is_divided else 1.0), width + own_width
+            left, width = prefix[position] * (1 / ctx.parts if is_divided else 1.0), width + right_width
             is_last = position + 1 == len(operands)
             charges.append((NODE, {"build": built, "probe": probing, "between": 0 if is_last else left,
                                    "fanned": max(left - probing, 0)}))
@@ -77,154 +77,163 @@ class Join(Operator):
     def words(self, ctx: Lowering) -> str:
         query = ctx.shape.query
         order = " ⋈ ".join(query.inputs[i].alias for i in ctx.plan.order)
-        keys = "; ".join(list_as_written(query, [a.expr for _, a in members], " = ") for members in ctx.shape.keys)
+        equalities = []
+        for members in ctx.shape.keys:
+            equalities.append(list_as_written(query, [attribute.expr for _, attribute in members], " = "))
         residuals = [f", where {as_written(query, residual)}" for residual in query.residuals]
-        return f"Join {order} on {keys}{''.join(residuals)} ({EXCHANGES[ctx.plan.exchange]})"
+        return f"Join {order} on {'; '.join(equalities)}{''.join(residuals)} ({EXCHANGES[ctx.plan.exchange]})"
 
 
-def leaf_name(low: Lowering) -> Name:
+def leaf_name(ctx: Lowering) -> Name:
     """Leaves above the scans are attributes of the sets v0, v1, …"""
     def name(leaf: Expr) -> str:
-        found = low.shape.attribute(leaf)
-        assert found is not None and isinstance(leaf, Column)
-        return f"v{found[0]}.{found[1].name}"
+        attribute = _attribute_name(ctx, leaf)
+        assert attribute is not None and isinstance(leaf, Column)
+        return attribute
     return name
+
+
+def _attribute_name(ctx: Lowering, expr: Expr) -> str | None:
+    """`v0.a0_1`, the attribute that holds a value; None where no input has it."""
+    of_input = ctx.shape.attribute(expr)
+    return f"v{of_input[0]}.{of_input[1].name}" if of_input else None
 
 
 def group_columns(shape: Shape) -> tuple[str, ...]:
     return tuple(f"g{k}" for k in range(len(shape.query.groups)))
 
 
-def out_columns(low: Lowering) -> tuple[tuple[str, Type], ...]:
+def out_columns(ctx: Lowering) -> tuple[tuple[str, Type], ...]:
     """Output partials: groups, COUNT(*), measures, failures."""
-    kept = [(f"g{k}", e.type) for k, e in enumerate(low.shape.query.groups)] + [("c", BIGINT)]
-    return tuple(kept + [(m.name, stored_type(m))
-                         for m in low.shape.measures] + ([("e", BIGINT)] if failing(low) else []))
+    columns = [(f"g{k}", e.type) for k, e in enumerate(ctx.shape.query.groups)] + [("c", BIGINT)]
+    columns += [(measure.name, stored_type(measure)) for measure in ctx.shape.measures]
+    return tuple(columns + ([("e", BIGINT)] if failing(ctx) else []))
 
 
-def out_working(low: Lowering) -> dict[str, str]:
+def out_working(ctx: Lowering) -> dict[str, str]:
     """The types in which output partials are computed."""
-    kinds = {m.name: working_type(m, low) for m in low.shape.measures}
-    return {name: kinds.get(name) or d.name(kind, low.dialect) for name, kind in out_columns(low)}
+    kinds = {m.name: working_type(m, ctx) for m in ctx.shape.measures}
+    return {name: kinds.get(name) or d.name(kind, ctx.dialect) for name, kind in out_columns(ctx)}
 
 
-def merged_answer(low: Lowering, sql: str, where: str = "TRUE", having: str = "", extra: tuple[str, ...] = ()) -> str:
+def merged_answer(ctx: Lowering, sql: str, where: str = "TRUE", having: str = "", extra: tuple[str, ...] = ()) -> str:
     """Output partials merged by group (and `extra` columns)."""
-    keys = [*group_columns(low.shape), *extra]
-    values = [f"{counted('c')} AS c"] + [f"{merged(m, m.name, low)} AS {m.name}" for m in low.shape.measures]
-    values += [f"{counted('e')} AS e"] if failing(low) else []
+    keys = [*group_columns(ctx.shape), *extra]
+    values = [f"{counted('c')} AS c"] + [f"{merged(m, m.name, ctx)} AS {m.name}" for m in ctx.shape.measures]
+    values += [f"{counted('e')} AS e"] if failing(ctx) else []
     by = f" GROUP BY {', '.join(keys)}" if keys else ""
-    return f"SELECT {', '.join(keys + values)} FROM ({sql}) AS q WHERE {where}{by}" + (f" HAVING {having}"
-                                                                                       if having else "")
+    having = f" HAVING {having}" if having else ""
+    return f"SELECT {', '.join(keys + values)} FROM ({sql}) AS q WHERE {where}{by}{having}"
 
 
-def failing(low: Lowering) -> bool:
-    return any(fallible(low, i)
-               for i in low.inputs) or any(fails(e, low.dialect, lambda _: "x") is not None for e in _above(low))
+def failing(ctx: Lowering) -> bool:
+    """Whether something that is computed can raise, so that partials count by `e` the rows on which it does."""
+    if any(fallible(ctx, i) for i in ctx.inputs):
+        return True
+    return any(fails(expr, ctx.dialect, lambda _: "x") is not None for expr in _on_joined_rows(ctx))
 
 
-def _above(low: Lowering) -> list[Expr]:
+def _on_joined_rows(ctx: Lowering) -> list[Expr]:
     """What is computed of a joined row, not of one input's."""
-    measures = [m.expr for m in low.shape.measures if m.home is None and m.expr is not None]
-    return [*low.shape.query.residuals, *measures, *(e for e in low.shape.query.groups if not low.shape.attribute(e))]
+    measures = [m.expr for m in ctx.shape.measures if m.home is None and m.expr is not None]
+    return [*ctx.shape.query.residuals, *measures, *(e for e in ctx.shape.query.groups if not ctx.shape.attribute(e))]
 
 
-def joined(low: Lowering, sources: Mapping[int, str], extra: tuple[tuple[str, str], ...] = (),
+def joined(ctx: Lowering, sources: Mapping[int, str], extra: tuple[tuple[str, str], ...] = (),
            signed: int | None = None, where: str = "TRUE") -> str:
     """The join of one relation an input, aggregated by group (and `extra` columns).
 
     Input `signed` carries a column _s of ±1.
     """
-    query = low.shape.query
-    groups = [f"{_group(low, e)} AS g{k}"
-              for k, e in enumerate(query.groups)] + [f"{sql} AS {name}" for name, sql in extra]
+    groups = []
+    for k, expr in enumerate(ctx.shape.query.groups):
+        groups.append(f"{_attribute_name(ctx, expr) or safe(expr, ctx.dialect, leaf_name(ctx))} AS g{k}")
+    groups += [f"{sql} AS {name}" for name, sql in extra]
     sign = None if signed is None else f"v{signed}._s"
-    values = [f"{counted(_count(low, (), sign))} AS c"
-              ] + [f"{_measure(low, m, sign)} AS {m.name}" for m in low.shape.measures]
-    values += [f"{counted(_failures(low, sign))} AS e"] if failing(low) else []
-    keys = [*group_columns(low.shape), *(name for name, _ in extra)]
+    values = [f"{counted(_count(ctx, (), sign))} AS c"]
+    values += [f"{_measure(ctx, m, sign)} AS {m.name}" for m in ctx.shape.measures]
+    values += [f"{counted(_failures(ctx, sign))} AS e"] if failing(ctx) else []
+    keys = [*group_columns(ctx.shape), *(name for name, _ in extra)]
     grouped = f" GROUP BY {', '.join(map(str, range(1, len(keys) + 1)))}" if keys else " HAVING count(*) > 0"
-    return (f"SELECT {', '.join(groups + values)} FROM {tables(low, sources)} WHERE "
-            f"{where}{residual_conditions(low)}{grouped}")
+    return (f"SELECT {', '.join(groups + values)} FROM {tables(ctx, sources)} WHERE "
+            f"{where}{residual_conditions(ctx)}{grouped}")
 
 
-def tables(low: Lowering, sources: Mapping[int, str]) -> str:
+def tables(ctx: Lowering, sources: Mapping[int, str]) -> str:
     """v0 JOIN v1 ON … in the plan's order.
 
     Each key class links a new input to the first of its members that stands already.
     """
-    order = low.plan.order
+    order = ctx.plan.order
     text = f"{sources[order[0]]} AS v{order[0]}"
     for position, i in enumerate(order[1:], 1):
-        text += f" JOIN {sources[i]} AS v{i} ON {' AND '.join(_links(low, i, order[:position])) or 'TRUE'}"
+        text += f" JOIN {sources[i]} AS v{i} ON {' AND '.join(_links(ctx, i, order[:position])) or 'TRUE'}"
     return text
 
 
-def _links(low: Lowering, i: int, before: tuple[int, ...]) -> list[str]:
+def _links(ctx: Lowering, i: int, before: tuple[int, ...]) -> list[str]:
     links = []
-    for members in low.shape.keys:
-        mine = [f"v{i}.{a.name}" for j, a in members if j == i]
+    for members in ctx.shape.keys:
+        columns = [f"v{i}.{a.name}" for j, a in members if j == i]
         earlier = next((f"v{j}.{a.name}" for k in before for j, a in members if j == k), None)
-        links += [f"{earlier} = {m}" for m in mine] if earlier else [f"{mine[0]} = {m}" for m in mine[1:]]
+        if earlier is None and columns:
+            earlier, *columns = columns
+        links += [f"{earlier} = {column}" for column in columns]
     return links
 
 
-def _group(low: Lowering, expr: Expr) -> str:
-    found = low.shape.attribute(expr)
-    return f"v{found[0]}.{found[1].name}" if found else safe(expr, low.dialect, leaf_name(low))
-
-
-def _count(low: Lowering, but: tuple[int, ...], sign: str | None) -> str:
+def _count(ctx: Lowering, but: tuple[int, ...], sign: str | None) -> str:
     """Π c_j over the other inputs: coalescing, paper A Def. 5."""
-    factors = [f"v{j}.c" for j in low.inputs if low.early(j) and j not in but] + ([sign] if sign else [])
+    factors = [f"v{j}.c" for j in ctx.inputs if ctx.early(j) and j not in but] + ([sign] if sign else [])
     return " * ".join(factors) or ONE
 
 
-def _measure(low: Lowering, m: Measure, sign: str | None) -> str:
+def _measure(ctx: Lowering, m: Measure, sign: str | None) -> str:
     if m.kind == "whole":
-        return _whole(low, m)
+        return _whole(ctx, m)
     if m.home is None:
-        return _across(low, m, sign)
-    if m.kind == "count" and low.never_null(m.home, m.expr):
-        return counted(_count(low, (), sign))      # the same text as COUNT(*): the engine counts once
+        return _across(ctx, m, sign)
+    if m.kind == "count" and ctx.never_null(m.home, m.expr):
+        return counted(_count(ctx, (), sign))      # the same text as COUNT(*): the engine counts once
     value = f"v{m.home}.{m.name}"
-    count = _count(low, (m.home,), sign)
+    count = _count(ctx, (m.home,), sign)
     if m.kind in ("min", "max") or count == ONE:
-        return merged(m, value, low)
+        return merged(m, value, ctx)
     kind = squared(m.type) if m.kind == "square" else BIGINT if m.kind == "count" else m.type
-    return merged(m, d.times(value, kind, count, low.dialect), low)
+    return merged(m, d.times(value, kind, count, ctx.dialect), ctx)
 
 
-def _across(low: Lowering, m: Measure, sign: str | None) -> str:
+def _across(ctx: Lowering, m: Measure, sign: str | None) -> str:
     """A measure of an expression over several inputs: evaluated on the joined row, weighted by all counts."""
     assert m.expr is not None
-    value, count = safe(m.expr, low.dialect, leaf_name(low)), _count(low, (), sign)
+    value, count = safe(m.expr, ctx.dialect, leaf_name(ctx)), _count(ctx, (), sign)
     if m.kind in ("min", "max"):
-        return merged(m, value, low)
+        return merged(m, value, ctx)
     if m.kind == "count":
-        return merged(m, f"CASE WHEN {value} IS NULL THEN CAST(0 AS BIGINT) ELSE {count} END", low)
-    kept = f"CAST({value} AS {working_type(m, low)})"
-    kind = squared(m.type) if m.kind == "square" else m.type
-    return merged(m, d.times(f"{kept} * {kept}" if m.kind == "square" else kept, kind, count, low.dialect), low)
+        return merged(m, f"CASE WHEN {value} IS NULL THEN CAST(0 AS BIGINT) ELSE {count} END", ctx)
+    value = f"CAST({value} AS {working_type(m, ctx)})"
+    if m.kind == "square":
+        return merged(m, d.times(f"{value} * {value}", squared(m.type), count, ctx.dialect), ctx)
+    return merged(m, d.times(value, m.type, count, ctx.dialect), ctx)
 
 
-def _whole(low: Lowering, m: Measure) -> str:
+def _whole(ctx: Lowering, m: Measure) -> str:
     """An aggregate that nothing merges, over the joined rows themselves (all counts are 1)."""
     a = m.aggregate
     assert a is not None
-    value = "*" if a.argument is None else safe(a.argument, low.dialect, leaf_name(low))
+    value = "*" if a.argument is None else safe(a.argument, ctx.dialect, leaf_name(ctx))
     if a.function == "count_distinct":
         return f"count(DISTINCT {value})"
     if a.function in ("median", "percentile"):
         share = 0.5 if a.function == "median" else a.parameter
-        percentile = "quantile_cont" if low.dialect == "duckdb" else "percentile"
+        percentile = "quantile_cont" if ctx.dialect == "duckdb" else "percentile"
         return f"{percentile}(CAST({value} AS DOUBLE), {share})"
-    if a.function in ("sum", "avg") and a.type.name == "decimal" and low.dialect == "duckdb" and a.argument is not None:
+    if a.function in ("sum", "avg") and a.type.name == "decimal" and ctx.dialect == "duckdb" and a.argument is not None:
         return _whole_decimal(a, value, a.argument.type.scale)
     is_spread = a.function.startswith(("stddev", "var"))
-    if is_spread and low.dialect == "duckdb" and a.argument is not None and a.argument.type.floating:
+    if is_spread and ctx.dialect == "duckdb" and a.argument is not None and a.argument.type.floating:
         return _whole_spread(a, value)
-    return f"CAST({a.function}({value}) AS {d.name(a.type, low.dialect)})"
+    return f"CAST({a.function}({value}) AS {d.name(a.type, ctx.dialect)})"
 
 
 def _whole_spread(a: Aggregate, value: str) -> str:
@@ -248,20 +257,21 @@ def _whole_decimal(a: Aggregate, value: str, scale: int) -> str:
     return f"CASE WHEN count({value}) > 0 THEN {mean} END"
 
 
-def _failures(low: Lowering, sign: str | None) -> str:
+def _failures(ctx: Lowering, sign: str | None) -> str:
     """How many joined rows need an expression that raises: Σ e_i·Π_{j≠i} c_j, and what fails on the joined row itself.
     """
-    terms = [f"v{i}.e * {_count(low, (i,), sign)}" for i in low.inputs if fallible(low, i)]
-    doubts = [f"({f})" for e in _above(low) if (f := fails(e, low.dialect, leaf_name(low))) is not None]
-    terms += [f"CASE WHEN {' OR '.join(doubts)} THEN {_count(low, (), sign)} ELSE CAST(0 AS BIGINT) END"
-              ] if doubts else []
+    terms = [f"v{i}.e * {_count(ctx, (i,), sign)}" for i in ctx.inputs if fallible(ctx, i)]
+    failures = [fails(expr, ctx.dialect, leaf_name(ctx)) for expr in _on_joined_rows(ctx)]
+    doubts = [f"({condition})" for condition in failures if condition is not None]
+    if doubts:
+        terms.append(f"CASE WHEN {' OR '.join(doubts)} THEN {_count(ctx, (), sign)} ELSE CAST(0 AS BIGINT) END")
     return " + ".join(terms)
 
 
-def residual_conditions(low: Lowering) -> str:
+def residual_conditions(ctx: Lowering) -> str:
     text = ""
-    for expr in low.shape.query.residuals:
-        doubt = fails(expr, low.dialect, leaf_name(low))
-        passes = f"COALESCE({safe(expr, low.dialect, leaf_name(low))}, FALSE)"
+    for expr in ctx.shape.query.residuals:
+        doubt = fails(expr, ctx.dialect, leaf_name(ctx))
+        passes = f"COALESCE({safe(expr, ctx.dialect, leaf_name(ctx))}, FALSE)"
         text += f" AND (({doubt}) OR {passes})" if doubt else f" AND {passes}"
     return text

@@ -97,7 +97,7 @@ class Expected:
 
     def width(self, i: int) -> int:
         """Columns of a partial of input i: attributes, count, measures."""
-        return len(self.ctx.shape.attributes[i]) + 1 + len(self.ctx.shape.own(i))
+        return len(self.ctx.shape.attributes[i]) + 1 + len(self.ctx.shape.measures_of(i))
 
     @cached_property
     def answer_width(self) -> int:

@@ -63,8 +63,8 @@ class Panes(InputOperator):
     def sources(self, ctx: Lowering, run: Run) -> tuple[Source, ...]:
         if run.from_nothing:
             return self.scan.sources(ctx, run)
-        return (*self.scan.sources(ctx, run), PaneSet(
-            self.input).source(ctx), *(level.source(ctx) for level in self.levels))
+        panes = PaneSet(self.input).source(ctx)
+        return (*self.scan.sources(ctx, run), panes, *(level.source(ctx) for level in self.levels))
 
     def fragments(self, ctx: Lowering, run: Run) -> tuple[Fragment, ...]:
         return self.scan.fragments(ctx, run)
@@ -81,7 +81,7 @@ class Panes(InputOperator):
             older = PaneSet(i).rows(ctx, since)
             is_table = len(run.boundaries) > 1 or ctx.plan.keeps_answer
             members = Definition(f"w{i}", f"SELECT {columns} FROM n{i} UNION ALL {older}", is_table)
-        return (new, members, *(made for level in self.levels for made in level.setup(ctx, run)))
+        return (new, members, *(definition for level in self.levels for definition in level.setup(ctx, run)))
 
     def members(self, ctx: Lowering, run: Run, boundary: Boundary) -> str:
         return rows_where(ctx, self.input, f"w{self.input}", counts(boundary.at))
@@ -94,9 +94,9 @@ class Panes(InputOperator):
             rows, files, partials = (flow.window, flow.panes, flow.by_pane)
         read = flow.read if expected.from_nothing else flow.arriving
         yield from self.scan.reading_work(expected, read, files, flow.columns + TIME_COLUMNS * flow.mixed, rows)
-        reached, made = self.scan.reached(expected, rows), partials * share * width
-        yield set_node(ctx, i), {"times": reached * flow.mixed, "group": reached * width, "made": made, "keep": made,
-                                 "state_write": made, "statements": 2}
+        reached, new_values = self.scan.reached(expected, rows), partials * share * width
+        yield set_node(ctx, i), {"times": reached * flow.mixed, "group": reached * width, "made": new_values,
+                                 "keep": new_values, "state_write": new_values, "statements": 2}
         if not expected.from_nothing and not windows_read_panes(ctx):
             read_share = share if dealt(ctx, i) else 1.0
             yield set_node(ctx, i), {"state_read": flow.stored * read_share * width,
@@ -181,11 +181,12 @@ class Level:
         ctx, query = expected.ctx, expected.ctx.shape.query
         below = parent(ctx.plan.levels, self.length)
         often = (longest(query) if expected.from_nothing else step(query)) / self.length
-        rows, made = instance_rows(expected, below, self.length), _partials(expected, self.length)
+        rows = instance_rows(expected, below, self.length)
         yield from reading_instances(expected, below, often, rows)
         width = (expected.width(0) + len(INTERVAL)) * often * expected.shares[0]
-        yield set_node(ctx, 0), {"group": rows * width, "made": made * width, "keep": made * width,
-                                 "state_write": made * width, "statements": 1}
+        new_values = _partials(expected, self.length) * width
+        yield set_node(ctx, 0), {"group": rows * width, "made": new_values, "keep": new_values,
+                                 "state_write": new_values, "statements": 1}
 
     def _new(self, ctx: Lowering, run: Run) -> str:
         """Instances that end now, and what came too late for those that have ended.
@@ -266,5 +267,5 @@ def _partials(expected: Expected, level: int | None) -> float:
     flow, query = expected.flow(0), expected.ctx.shape.query
     if level is None:
         return flow.pane
-    combinations = expected.sizes.observed.inputs[0].combinations if expected.ctx.shape.attributes[0] else 1.0
+    combinations = expected.sizes.statistics.inputs[0].combinations if expected.ctx.shape.attributes[0] else 1.0
     return distinct(combinations, flow.came * level / step(query))

@@ -49,11 +49,12 @@ class RecomputedAnswer(AnswerOperator):
             return view if ctx.plan.levels else f"w{i}"
 
         def one(longer: int, view: str) -> str:
-            return joined(
-                ctx, {
-                    i: rows_where(ctx, i, table(i, view), self._counting(ctx, run, i, t, longer), i != first)
-                    for i in ctx.inputs
-                })
+            sources = {}
+            for i in ctx.inputs:
+                is_exact = ctx.window(i) is not None and Scan(i).is_exact(ctx, run)
+                where = "TRUE" if is_exact else counts(t, longer)
+                sources[i] = rows_where(ctx, i, table(i, view), where, i != first)
+            return joined(ctx, sources)
 
         def several(lengths: Sequence[int], view: str) -> str:
             sources = {}
@@ -71,8 +72,8 @@ class RecomputedAnswer(AnswerOperator):
             yield from self._window_work(expected)
         elif windows_read_panes(ctx) and isinstance(self.join.inputs[0], Panes):
             for level in (None, *ctx.plan.levels):
-                yield from self._panes_work(expected, [w for w in query.windows if source(ctx.plan.levels, w) == level],
-                                            level)
+                windows = [window for window in query.windows if source(ctx.plan.levels, window) == level]
+                yield from self._panes_work(expected, windows, level)
         elif ctx.plan.sharing == "each":
             for window in query.windows:
                 yield from times(frequency(query, window), self._window_work(scaled(expected, window.range)))
@@ -80,9 +81,6 @@ class RecomputedAnswer(AnswerOperator):
             for window, chance in chance_to_be_longest(query, query.windows):
                 yield from times(chance, self._window_work(scaled(expected, window.range)))
             yield from suffix_work(expected, query.windows)
-
-    def _counting(self, ctx: Lowering, run: Run, i: int, t: int, longer: int) -> str:
-        return "TRUE" if ctx.window(i) and Scan(i).is_exact(ctx, run) else counts(t, longer)
 
     def _window_work(self, expected: Expected) -> Work:
         """Early sets are merged from their panes, but for the divided input: its panes are joined as they are."""
@@ -103,14 +101,16 @@ class RecomputedAnswer(AnswerOperator):
         """The windows of one stream that are merged from this level, or from panes: each reads its own of state."""
         ctx, query, width = expected.ctx, expected.ctx.shape.query, expected.answer_width
         together = ctx.plan.sharing == "together" and len(windows) > 1
-        often_by_window = chance_to_be_longest(query, windows) if together else ((w, frequency(query, w))
-                                                                                 for w in windows)
+        if together:
+            often_by_window = list(chance_to_be_longest(query, windows))
+        else:
+            often_by_window = [(window, frequency(query, window)) for window in windows]
         for window, often in often_by_window:
             rows = instance_rows(expected, level, window.range)
             groups = min(expected.sizes.answer(expected.flow(0).came * window.range / step(query)), rows)
             yield from reading_instances(expected, level, often, rows)
-            made = 0.0 if together else often * groups * width
-            yield NODE, {"statements": often, "group": often * rows * expected.shares[0] * width, "made": made}
+            merged = 0.0 if together else often * groups * width
+            yield NODE, {"statements": often, "group": often * rows * expected.shares[0] * width, "made": merged}
         if together:
             yield from suffix_work(expected, windows)
 

@@ -43,8 +43,9 @@ class RetractedAnswer(AnswerOperator):
         columns = ", ".join(name for name, _ in out_columns(ctx))
         before = f"SELECT {columns} FROM {f'o_{number - 1}' if number else 'o'}"
         changed = " UNION ALL ".join([before, *(f"SELECT {columns} FROM ({term}) AS q" for term in terms)])
-        kept = Definition(f"o_{number}", merged_answer(ctx, changed, having=_something_left(ctx)), is_table=True)
-        return Step(t, (kept,), answer(ctx, t, f"SELECT * FROM o_{number}"))
+        changed_answer = merged_answer(ctx, changed, having=_something_left(ctx))
+        define = (Definition(f"o_{number}", changed_answer, is_table=True),)
+        return Step(t, define, answer(ctx, t, f"SELECT * FROM o_{number}"))
 
     def own_work(self, expected: Expected) -> Work:
         """A term for each stream: what came and left, among the merged members of the others, which each term makes

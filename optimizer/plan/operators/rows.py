@@ -11,7 +11,7 @@ from optimizer.expression import dialect as d
 from optimizer.expression.scalar import render
 from optimizer.plan.division import dealt
 from optimizer.plan.lowering import Lowering, fallible
-from optimizer.plan.membership import Range, instants, known, within
+from optimizer.plan.membership import Range, first_boundary, instants, within
 from optimizer.plan.operators.answer import NODE, AnswerOperator, changing
 from optimizer.plan.operators.join import leaf_name, residual_conditions, tables
 from optimizer.plan.operators.operator import Boundary, Expected, Operator, Run, Work, of_all
@@ -34,9 +34,12 @@ class JoinedRows(AnswerOperator):
         return self.late.children
 
     def program(self, ctx: Lowering, run: Run) -> Program:
-        sources = tuple(_source(ctx, i, run) for i in ctx.inputs)
+        sources = []
+        for i in ctx.inputs:
+            kind, stored = "relation" if ctx.window(i) is None else "stream", ctx.shape.query.inputs[i].source
+            sources.append(Source(f"s{i}", kind, stored, _ranges(ctx, i, run), read_columns(ctx, i), dealt(ctx, i)))
         setup = tuple(_rows(ctx, i, run) for i in ctx.inputs)
-        return Program(sources, setup, tuple(self.step(ctx, run, boundary) for boundary in run.steps))
+        return Program(tuple(sources), setup, tuple(self.step(ctx, run, boundary) for boundary in run.steps))
 
     def step(self, ctx: Lowering, run: Run, boundary: Boundary) -> Step:
         """A term for each input that came last."""
@@ -71,16 +74,10 @@ def _ranges(ctx: Lowering, i: int, run: Run) -> tuple[Range, ...]:
     return (Range(-ALWAYS, run.last, -ALWAYS if anew else window.oldest(run.floor + 1)),)
 
 
-def _source(ctx: Lowering, i: int, run: Run) -> Source:
-    kind = "relation" if ctx.window(i) is None else "stream"
-    stored = ctx.shape.query.inputs[i].source
-    return Source(f"s{i}", kind, stored, _ranges(ctx, i, run), read_columns(ctx, i), dealt(ctx, i))
-
-
 def _rows(ctx: Lowering, i: int, run: Run) -> Definition:
     """Rows with the instants at which they are in their window, [_lo, _hi], and the boundary that first counts them."""
     is_stream, (first, last) = ctx.window(i) is not None, instants(ctx, i)
-    came = d.micros(known(ctx), ctx.dialect) if is_stream else "CAST(0 AS BIGINT)"
+    came = d.micros(first_boundary(ctx), ctx.dialect) if is_stream else "CAST(0 AS BIGINT)"
     where = within(ctx, i, _ranges(ctx, i, run)) if is_stream else "TRUE"
     also = (f"{first} AS _lo", f"{last} AS _hi", f"{came} AS _came")
     return Definition(f"w{i}", raw(ctx, i, f"s{i}", interval=False, where=where, also=also), is_table=True)

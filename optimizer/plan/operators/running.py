@@ -154,7 +154,7 @@ class RunningTotals:
         columns, negated = ", ".join(keys + sums), ", ".join(keys + [f"-{name}" for name in sums])
         changes = (f"SELECT {columns} FROM {before} UNION ALL SELECT {columns} FROM w{i} WHERE {came(boundary)} "
                    f"UNION ALL SELECT {negated} FROM w{i} WHERE {left(boundary)}")
-        aggregates = {measure.name: merged(measure, measure.name, ctx) for measure in ctx.shape.own(i)}
+        aggregates = {measure.name: merged(measure, measure.name, ctx) for measure in ctx.shape.measures_of(i)}
         totals = [f"{aggregates.get(name) or counted(name)} AS {name}" for name in sums]
         by = f" GROUP BY {', '.join(keys)}" if keys else ""
         # A group leaves with its last row; else the set would grow with every group there ever was.

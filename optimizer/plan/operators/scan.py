@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from optimizer.expression import dialect as d
 from optimizer.expression.types import BIGINT, TIMESTAMP
-from optimizer.plan.division import ahead, by_key, dealt, divided
+from optimizer.plan.division import by_key, dealt, divided, is_exchanged
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.membership import INTERVAL, Counting, Range, inside, within
 from optimizer.plan.operators.operator import (
@@ -61,7 +61,7 @@ class Scan(InputOperator):
 
     def sources(self, ctx: Lowering, run: Run) -> tuple[Source, ...]:
         source = self.source(ctx, run)
-        if not ahead(ctx, self.input):
+        if not is_exchanged(ctx, self.input):
             return (source,)
         columns = self._sent_columns(ctx, run)
         return (Source(f"e{self.input}", "exchange", source.of, columns=columns),)
@@ -69,14 +69,14 @@ class Scan(InputOperator):
     def rows(self, ctx: Lowering, run: Run) -> str:
         """A SELECT of its rows; of a stream whose rows cross an exchange, of what the tasks sent."""
         i = self.input
-        if ahead(ctx, i):
+        if is_exchanged(ctx, i):
             return f"SELECT {', '.join([*working(ctx, i), *(name for name, _ in self._times(ctx, run))])} FROM e{i}"
         return self._read(ctx, run)
 
     def fragments(self, ctx: Lowering, run: Run) -> tuple[Fragment, ...]:
         """What each task sends of the files that it reads: partials, if the input aggregates early, else rows."""
         i = self.input
-        if not ahead(ctx, i):
+        if not is_exchanged(ctx, i):
             return ()
         whole, columns = replace(ctx, parts=1, part=0), self._sent_columns(ctx, run)
         rows = self._read(whole, run)
@@ -129,10 +129,10 @@ class Scan(InputOperator):
     def reading_work(self, expected: Expected, rows: float, files: float, columns: float, passing: float) -> Work:
         """`rows` of the stream read from so many files; of the `passing` ones what crosses an exchange is sent."""
         ctx, i = expected.ctx, self.input
-        share = 1 / ctx.parts if ahead(ctx, i) or dealt(ctx, i) else 1.0
+        share = 1 / ctx.parts if is_exchanged(ctx, i) or dealt(ctx, i) else 1.0
         read = {"scan": rows * max(columns, 1) * share, "files": max(files * share, 1.0), "statements": 1}
         yield scan_node(ctx, i), read
-        if not ahead(ctx, i):
+        if not is_exchanged(ctx, i):
             return
         sent = self._sent_rows(expected, passing)
         if ctx.early(i):
@@ -142,7 +142,7 @@ class Scan(InputOperator):
 
     def reached(self, expected: Expected, passing: float) -> float:
         """Rows, or partials that tasks have sent, that this task has of `passing` rows."""
-        sent = self._sent_rows(expected, passing) if ahead(expected.ctx, self.input) else passing
+        sent = self._sent_rows(expected, passing) if is_exchanged(expected.ctx, self.input) else passing
         return sent * expected.shares[self.input]
 
     def words(self, ctx: Lowering) -> str:
@@ -249,6 +249,7 @@ def _needed(ctx: Lowering, i: int, run: Run) -> tuple[Range, ...]:
     entering: tuple[Range, ...] = ()
     if window.kind == "hopping":
         entering = (Range(-ALWAYS, run.last, since // window.slide * window.slide),)
-    leaving = () if window.kind == "landmark" else (Range(-ALWAYS, run.last, window.oldest(since),
-                                                          window.oldest(run.last)),)
+    leaving: tuple[Range, ...] = ()
+    if window.kind != "landmark":
+        leaving = (Range(-ALWAYS, run.last, window.oldest(since), window.oldest(run.last)),)
     return (came, *entering, *leaving)

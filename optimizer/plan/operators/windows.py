@@ -54,7 +54,10 @@ def step_of(ctx: Lowering, boundary: Boundary, define: tuple[Definition, ...], o
     for view, group in groupby(shown, key=lambda pair: view_of(ctx, pair[0])):
         same_view = list(group)
         if ctx.plan.sharing == "each" or len(same_view) == 1:
-            answers += [_named(ctx, window, one(longer, view)) for window, longer in same_view]
+            name, others = _columns(ctx)
+            for window, longer in same_view:
+                window_name = d.string(window.name, ctx.dialect)
+                answers.append(f"SELECT {window_name} AS {name}, {others} FROM ({one(longer, view)}) AS q")
             continue
         lengths = sorted({longer for _, longer in same_view}, reverse=True)
         slices.append(Definition(f"y{boundary.number}_{len(slices)}", several(lengths, view), is_table=True))
@@ -114,14 +117,11 @@ def times(often: float, work: Work) -> Work:
 
 def _shorter(sizes: Sizes, i: int, share: float) -> Flow:
     flow = sizes.flows[i]
-    merged = distinct(sizes.observed.inputs[i].combinations, flow.window
-                      * share) if sizes.shape.attributes[i] else flow.set
+    merged = flow.set
+    if sizes.shape.attributes[i]:
+        merged = distinct(sizes.statistics.inputs[i].combinations, flow.window * share)
     return replace(flow, window=flow.window * share, stored=flow.stored * share, by_pane=flow.by_pane * share,
                    panes=flow.panes * share, set=min(merged, flow.set))
-
-
-def _up_to(t: int, lengths: Sequence[int], longer: int) -> int:
-    return -(t + longer) if len(lengths) > FEW else lengths.index(longer)
 
 
 def _columns(ctx: Lowering) -> tuple[str, str]:
@@ -130,15 +130,13 @@ def _columns(ctx: Lowering) -> tuple[str, str]:
     return name, ", ".join(column for column, _ in out_columns(ctx) if column != name)
 
 
-def _named(ctx: Lowering, window: NamedWindow, sql: str) -> str:
-    name, others = _columns(ctx)
-    return f"SELECT {d.string(window.name, ctx.dialect)} AS {name}, {others} FROM ({sql}) AS q"
-
-
 def _suffixes(ctx: Lowering, t: int, slices: str, shown: WindowsShown, lengths: Sequence[int]) -> str:
+    """Each window as the sum of the slices up to its own number (see `number`)."""
+    windows = []
+    for window, longer in shown:
+        last = -(t + longer) if len(lengths) > FEW else lengths.index(longer)
+        windows.append(f"({d.string(window.name, ctx.dialect)}, {last})")
     name, others = _columns(ctx)
-    windows = ", ".join(
-        f"({d.string(window.name, ctx.dialect)}, {_up_to(t, lengths, longer)})" for window, longer in shown)
-    read = (f"SELECT _name AS {name}, {others} FROM {slices} JOIN (VALUES {windows}) AS windows(_name, _upto) ON _b <= "
-            "_upto")
+    read = (f"SELECT _name AS {name}, {others} FROM {slices} JOIN (VALUES {', '.join(windows)}) "
+            "AS windows(_name, _upto) ON _b <= _upto")
     return merged_answer(ctx, read)

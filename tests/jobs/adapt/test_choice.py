@@ -13,7 +13,7 @@ import forebay
 from jobs.adapt import choice
 from jobs.adapt.choice import Chooser
 from jobs.results import decisions
-from optimizer.cost.measured import NAMES, Coefficients, prior
+from optimizer.cost.measured import NAMES, UnitCosts, prior
 from optimizer.errors import ForebayError
 from tests.jobs.pipelines import COUNT, equal, opened, pipeline, ran, rows
 
@@ -24,7 +24,7 @@ QUERY = """SELECT v.x, COUNT(*) AS n, SUM(b.x) AS spent, MAX(b.x) AS most FROM v
            WHERE v.k = b.k GROUP BY v.x"""
 
 
-def costs(**dear: float) -> Coefficients:
+def costs(**dear: float) -> UnitCosts:
     """Unit costs in which some kinds of work are very dear."""
     known = prior()
     return replace(known, mean=tuple(dear.get(name, 1e-9) for name in NAMES))

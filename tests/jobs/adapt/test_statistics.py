@@ -23,7 +23,7 @@ from optimizer.plan.lowering import Lowering
 from optimizer.plan.model import default
 from optimizer.plan.sampling import sampling
 from optimizer.query.shape import shape
-from optimizer.statistics.observed import Observed
+from optimizer.statistics.model import QueryStatistics
 from tests.jobs.pipelines import COUNT, SECOND, boundary, equal, opened, pipeline, ran, rows
 
 pytestmark = pytest.mark.slow
@@ -53,7 +53,7 @@ def _run(pipe: forebay.Pipeline, count: int) -> None:
         pipe.run(flush=True, batches=1)
 
 
-def _known(pipe: forebay.Pipeline, name: str = "q") -> Observed | None:
+def _known(pipe: forebay.Pipeline, name: str = "q") -> QueryStatistics | None:
     rt = pipe.runtime
     return pipe.loop.statistics.observed(name, parsed(pipe.query(name)["sql"], rt.catalog))
 

@@ -15,14 +15,14 @@ from optimizer.plan.model import KEEPING, Plan, candidates, named
 from optimizer.plan.tree import state_sets
 from optimizer.query.shape import shape
 from optimizer.statistics.cardinality import distinct
-from optimizer.statistics.observed import Observed
+from optimizer.statistics.model import QueryStatistics
 from tests.optimizer.planning import query
 from tests.optimizer.statistics.observing import two
 
 TWO = query("two-streams")
 
 
-def of(name: str, known: Observed | None = None, parts: int = 1, **changes: str) -> Features:
+def of(name: str, known: QueryStatistics | None = None, parts: int = 1, **changes: str) -> Features:
     return steady(TWO, replace(named(TWO, name), **changes), known or two(), parts)
 
 

@@ -13,8 +13,8 @@ from optimizer.cost.fitting import fit
 from optimizer.cost.measured import (
     NAMES,
     SECONDS,
-    Coefficients,
     Measurement,
+    UnitCosts,
     deviation,
     first_price,
     model,
@@ -29,7 +29,7 @@ from optimizer.papers.contract import ranked
 from optimizer.plan.model import candidates, named
 from optimizer.query.model import Catalog
 from optimizer.sql.parse import parse
-from optimizer.statistics.observed import ClassObserved, InputObserved, Observed
+from optimizer.statistics.model import InputStatistics, KeyStatistics, QueryStatistics
 from tests.optimizer.planning import query
 from tests.optimizer.statistics.observing import two
 
@@ -40,13 +40,13 @@ P1 = parse("SELECT s1.g, COUNT(*) AS n, SUM(s1.a) AS x, SUM(s2.a) AS y, MIN(s2.a
            "FROM s1 [WINDOW 60 SECONDS], s2 [WINDOW 60 SECONDS] WHERE s1.j = s2.j GROUP BY s1.g", CATALOG)
 
 
-def p1(rate: float = 20_000, keys: float = 1_000, groups: float = 150) -> Observed:
-    inputs = (InputObserved(rate, 60 * rate,
-                            combinations=keys * groups), InputObserved(rate, 60 * rate, combinations=keys))
-    return Observed(inputs, (ClassObserved(keys),), 5, groups)
+def p1(rate: float = 20_000, keys: float = 1_000, groups: float = 150) -> QueryStatistics:
+    inputs = (InputStatistics(rate, 60 * rate, combinations=keys * groups),
+              InputStatistics(rate, 60 * rate, combinations=keys))
+    return QueryStatistics(inputs, (KeyStatistics(keys),), 5, groups)
 
 
-def total(plan: str, known: Observed) -> float:
+def total(plan: str, known: QueryStatistics) -> float:
     return price(P1, named(P1, plan), known, prior()).total
 
 
@@ -184,7 +184,7 @@ def test_unknown_unit_costs_and_wrong_lengths_are_refused() -> None:
     with pytest.raises(ForebayError, match="unknown unit cost 'sacn'"):
         prior({"sacn": 1.0})
     with pytest.raises(ForebayError):
-        Coefficients((1.0,), ((1.0,),))
+        UnitCosts((1.0,), ((1.0,),))
 
 
 def test_statistics_and_query_must_fit() -> None:

@@ -26,7 +26,7 @@ from optimizer.plan.tree import merge_files, program, state_sets
 from optimizer.query.model import Query
 from optimizer.query.shape import shape
 from optimizer.statistics.cardinality import MERGED, population
-from optimizer.statistics.observed import ClassObserved, InputObserved, Observed
+from optimizer.statistics.model import InputStatistics, KeyStatistics, QueryStatistics
 from tests.optimizer.planning import BATCH, SECOND
 
 Amounts = Counter[tuple[str, str]]      # values or rows, by node and kind of work
@@ -213,7 +213,7 @@ class Life:
         return sum(self._width(i) for i in _inputs_below(part))
 
     def _width(self, i: int) -> int:
-        return len(self.ctx.shape.attributes[i]) + 1 + len(self.ctx.shape.own(i))
+        return len(self.ctx.shape.attributes[i]) + 1 + len(self.ctx.shape.measures_of(i))
 
     def _node_of(self, name: str) -> str:
         """Of a source, a temporary table or a state file."""
@@ -302,7 +302,7 @@ def _inputs_below(part: Mapping[str, Any]) -> set[int]:
     return inputs
 
 
-def exact_statistics(life: Life, last: int) -> Observed:
+def exact_statistics(life: Life, last: int) -> QueryStatistics:
     """What the inputs are, exactly: rates, rows and combinations in the window, each key's share of both.
 
     Of what stands between operators nothing; of the answer its number of groups, which the statistics task counts, too.
@@ -321,18 +321,18 @@ def exact_statistics(life: Life, last: int) -> Observed:
             f"SELECT count(*) FROM (SELECT DISTINCT {', '.join(names)} FROM ({rows}))") if names else 1
         combinations = population(float(total), float(distinct or 1))
         rate = 0.0 if window is None else total / len(files) / (BATCH / SECOND)
-        inputs.append(InputObserved(rate, float(total), 1.0, max(combinations, 1.0)))
+        inputs.append(InputStatistics(rate, float(total), 1.0, max(combinations, 1.0)))
         for c, members in enumerate(form.keys):
             for j, attribute in members:
                 if j == i:
                     key = f'"{attribute.expr.name}"'      # type: ignore[attr-defined]
                     of_key = f"SELECT {key}, count(*), count(DISTINCT ({', '.join(names)})) FROM ({rows}) GROUP BY ALL"
                     per_key[c, i] = {k: (n, m) for k, n, m in life.con.execute(of_key).fetchall()}
-    return Observed(tuple(inputs), tuple(_class(c, per_key) for c in range(len(form.keys))), BATCH / SECOND,
-                    float(life.groups[-1]))
+    classes = tuple(_class(c, per_key) for c in range(len(form.keys)))
+    return QueryStatistics(tuple(inputs), classes, BATCH / SECOND, float(life.groups[-1]))
 
 
-def _class(c: int, per_key: Mapping[tuple[int, int], Mapping[Any, tuple[int, int]]]) -> ClassObserved:
+def _class(c: int, per_key: Mapping[tuple[int, int], Mapping[Any, tuple[int, int]]]) -> KeyStatistics:
     members = [i for cls, i in per_key if cls == c]
     keys = sorted({key for i in members for key in per_key[c, i]})
     rows, combinations = {}, {}
@@ -341,4 +341,4 @@ def _class(c: int, per_key: Mapping[tuple[int, int], Mapping[Any, tuple[int, int
         all_rows, all_combinations = (sum(pair[n] for pair in of_input.values()) for n in (0, 1))
         rows[i] = tuple(of_input.get(key, (0, 0))[0] / all_rows for key in keys)
         combinations[i] = tuple(of_input.get(key, (0, 0))[1] / all_combinations for key in keys)
-    return ClassObserved(float(len(keys)), 1.0, rows, combinations)
+    return KeyStatistics(float(len(keys)), 1.0, rows, combinations)

@@ -24,7 +24,7 @@ from optimizer.plan.program import BEGINNING
 from optimizer.plan.tree import program
 from optimizer.query.model import Query
 from optimizer.query.shape import shape
-from optimizer.statistics.observed import InputObserved, Observed
+from optimizer.statistics.model import InputStatistics, QueryStatistics
 from tests import oracle
 from tests.differential import answers, differences, query_of
 from tests.engine import Folder, compact, together
@@ -217,8 +217,8 @@ panes of 10 s
 def test_sharing_is_chosen_by_price(pairs: list[tuple[int, int]], rate: float, groups: float, sharing: str,
                                     levels: tuple[int, ...]) -> None:
     query = query_of(case_of(pairs, []))
-    observed = Observed((InputObserved(rate, rate * 10 * max(r for r, _ in pairs), combinations=groups),), (), 10,
-                        groups)
+    stream = InputStatistics(rate, rate * 10 * max(r for r, _ in pairs), combinations=groups)
+    observed = QueryStatistics((stream,), (), 10, groups)
     forms = [p for p in every_form(query, named(query, "EAP1 recompute")) if p.layout == "panes"]
     best = min(forms, key=lambda p: seconds(steady(query, p, observed).total, prior()))
     assert (best.sharing, best.levels) == (sharing, tuple(f * SECOND for f in levels))
@@ -229,8 +229,11 @@ def test_sharing_is_chosen_by_price(pairs: list[tuple[int, int]], rate: float, g
 def test_more_rows_are_never_less_work(pairs: list[tuple[int, int]], choice: Random, rate: float, times: float) -> None:
     query = query_of(case_of(pairs, []))
     plan = plan_with(query, levels_of(query, choice), choice.choice(list(SHARING)))
-    less, more = (steady(
-        query, plan, Observed((InputObserved(r, 10 * r * max(p[0]
-                                                             for p in pairs), combinations=1e3),), (), 10, 100)).total
-                  for r in (rate, rate * times))
+    longest = max(length for length, _ in pairs)
+
+    def work(rows: float) -> dict[str, float]:
+        stream = InputStatistics(rows, 10 * rows * longest, combinations=1e3)
+        return steady(query, plan, QueryStatistics((stream,), (), 10, 100)).total
+
+    less, more = work(rate), work(rate * times)
     assert all(more.get(kind, 0) >= amount * (1 - 1e-9) for kind, amount in less.items())

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from optimizer.errors import ForebayError
 from optimizer.statistics.cardinality import Operand, distinct, shares, sizes
-from optimizer.statistics.observed import InputObserved, Observed
+from optimizer.statistics.model import InputStatistics, QueryStatistics
 from tests.optimizer.planning import query
 from tests.optimizer.statistics.observing import skewed, two
 
@@ -52,8 +52,8 @@ def test_nothing_leaves_a_landmark_window_and_merging_makes_its_partials_one_set
 
 
 def test_a_relation_does_not_flow() -> None:
-    known = Observed((InputObserved(10, 600, combinations=40), InputObserved(0, 30, combinations=30)),
-                     two().classes, 10)
+    inputs = (InputStatistics(10, 600, combinations=40), InputStatistics(0, 30, combinations=30))
+    known = QueryStatistics(inputs, two().classes, 10)
     found = sizes(query("relation"), known).flows[1]
     assert (found.came, found.left, found.set, found.panes) == (0, 0, distinct(30, 30), 1)
 
