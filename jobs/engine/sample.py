@@ -42,7 +42,7 @@ class SampleResult:
 
 
 @dataclass(frozen=True)
-class Either:
+class TaskItem:
     """Does an order's work, or takes a sample: both kinds share a Spark job."""
 
     joining: Joining

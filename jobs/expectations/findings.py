@@ -48,51 +48,51 @@ class Finding:
         return self.boundary, self.subject, self.expectation
 
 
-def enter(rt: OpenPipeline, findings: Iterable[Finding]) -> None:
+def enter(pipe: OpenPipeline, findings: Iterable[Finding]) -> None:
     """One commit for all of them, none for none."""
     rows = [{
         **asdict(f), "boundary": instant(f.boundary),
-        "at": instant(rt.clock()),
+        "at": instant(pipe.clock()),
         "passed": False
     } for f in findings]
     if rows:
-        _append(rt.table(FINDINGS_PATH, FINDINGS), rows)
+        _append(pipe.table(FINDINGS_PATH, FINDINGS), rows)
 
 
-def found(rt: OpenPipeline) -> list[dict[str, Any]]:
+def found(pipe: OpenPipeline) -> list[dict[str, Any]]:
     """Everything that was entered, oldest first."""
-    return _read(rt, FINDINGS_PATH)
+    return _read(pipe, FINDINGS_PATH)
 
 
-def releases(rt: OpenPipeline) -> list[dict[str, Any]]:
-    return _read(rt, RELEASES_PATH)
+def releases(pipe: OpenPipeline) -> list[dict[str, Any]]:
+    return _read(pipe, RELEASES_PATH)
 
 
-def released(rt: OpenPipeline) -> set[tuple[int, str, str]]:
+def released(pipe: OpenPipeline) -> set[tuple[int, str, str]]:
     """What may pass: keys of findings."""
-    return {key(row) for row in releases(rt)}
+    return {key(row) for row in releases(pipe)}
 
 
-def stops(rt: OpenPipeline, boundary: int) -> list[dict[str, Any]]:
+def stops(pipe: OpenPipeline, boundary: int) -> list[dict[str, Any]]:
     """What stops this boundary, as long as it has not been run: released or not, each once."""
-    committed = rt.ledger.committed()
+    committed = pipe.ledger.committed()
     if committed is not None and committed >= boundary:
         return []
     critical = [
-        row for row in found(rt)
+        row for row in found(pipe)
         if row["boundary"] == boundary and row["severity"] == "critical" and not row["released"]
     ]
     return list({key(row): row for row in critical}.values())
 
 
-def release(rt: OpenPipeline, boundary: int, reason: str, by: str | None = None) -> dict[str, Any]:
+def release(pipe: OpenPipeline, boundary: int, reason: str, by: str | None = None) -> dict[str, Any]:
     """Lets pass what has stopped the boundary so far; waits for nobody."""
     said, who = _said(reason), by or _user()
     for _ in range(ATTEMPTS):
-        held = [row for row in stops(rt, boundary) if key(row) not in released(rt)]
+        held = [row for row in stops(pipe, boundary) if key(row) not in released(pipe)]
         if not held:
-            raise _nothing(rt, boundary)
-        at = rt.clock()
+            raise _nothing(pipe, boundary)
+        at = pipe.clock()
         rows = [{
             "at": instant(at),
             "boundary": instant(boundary),
@@ -102,7 +102,7 @@ def release(rt: OpenPipeline, boundary: int, reason: str, by: str | None = None)
             "reason": said
         } for row in held]
         try:
-            _append(rt.table(RELEASES_PATH, RELEASES), rows)
+            _append(pipe.table(RELEASES_PATH, RELEASES), rows)
             what = [{k: row[k] for k in ("subject", "expectation", "observed")} for row in held]
             return {"boundary": boundary, "by": who, "reason": said, "at": at, "released": what}
         except Conflict:
@@ -117,9 +117,9 @@ def _said(reason: str) -> str:
     return reason.strip()
 
 
-def _nothing(rt: OpenPipeline, boundary: int) -> ForebayError:
-    at, before = iso(boundary), [row for row in releases(rt) if row["boundary"] == boundary]
-    if before and stops(rt, boundary):
+def _nothing(pipe: OpenPipeline, boundary: int) -> ForebayError:
+    at, before = iso(boundary), [row for row in releases(pipe) if row["boundary"] == boundary]
+    if before and stops(pipe, boundary):
         return ForebayError("nothing-stopped",
                             f"{at} is released already, by {before[-1]['by']}: {before[-1]['reason']}",
                             hint="`forebay run` runs it")
@@ -142,11 +142,11 @@ def _append(table: Table, rows: list[dict[str, Any]]) -> None:
     table.append(pa.Table.from_pylist(rows, table.schema), most=MANY)
 
 
-def _read(rt: OpenPipeline, path: str) -> list[dict[str, Any]]:
+def _read(pipe: OpenPipeline, path: str) -> list[dict[str, Any]]:
     """Instants as microseconds."""
-    if not tables.exists(rt.path(path)):
+    if not tables.exists(pipe.path(path)):
         return []
-    rows = rt.table(path).refresh().rows().sort_by([("at", "ascending"), ("boundary", "ascending")])
+    rows = pipe.table(path).refresh().rows().sort_by([("at", "ascending"), ("boundary", "ascending")])
     for name in ("at", "boundary"):
         rows = rows.set_column(rows.schema.get_field_index(name), name, rows[name].cast(pa.int64()))
     return list(rows.to_pylist())

@@ -122,14 +122,14 @@ class Gate:
         return [Finding(t, f"stream {stream}", expectation, observed, "warning") for t in group if newest < t - limit]
 
 
-def sensitive(rt: OpenPipeline) -> Mapping[str, frozenset[str]]:
+def sensitive(pipe: OpenPipeline) -> Mapping[str, frozenset[str]]:
     """Columns whose values are not to be shown, by source."""
     return {
         **{
-            n: s.sensitive for n, s in rt.pipeline.streams.items()
+            n: s.sensitive for n, s in pipe.pipeline.streams.items()
         },
         **{
-            n: r.sensitive for n, r in rt.pipeline.relations.items()
+            n: r.sensitive for n, r in pipe.pipeline.relations.items()
         }
     }
 
@@ -167,9 +167,9 @@ def volumes(files: Iterable[File], batch: int, first: int, last: int) -> dict[in
     return counts
 
 
-def _stopping(rt: OpenPipeline, found: list[Finding]) -> list[Finding]:
+def _stopping(pipe: OpenPipeline, found: list[Finding]) -> list[Finding]:
     critical = [f for f in found if f.severity == "critical"]
-    let = expect_ledger.released(rt) if critical else set()
+    let = expect_ledger.released(pipe) if critical else set()
     return [f for f in critical if f.key not in let]
 
 
@@ -180,10 +180,10 @@ def _noted(found: Iterable[Finding]) -> list[Finding]:
     ]
 
 
-def _stop(rt: OpenPipeline, stops: list[Finding]) -> ForebayError:
+def _stop(pipe: OpenPipeline, stops: list[Finding]) -> ForebayError:
     """Entered once, however often the batch is tried."""
-    known = {t: expect_ledger.stops(rt, t) for t in {f.boundary for f in stops}}
-    expect_ledger.enter(rt, [f for f in stops if f.key not in map(expect_ledger.key, known[f.boundary])])
+    known = {t: expect_ledger.stops(pipe, t) for t in {f.boundary for f in stops}}
+    expect_ledger.enter(pipe, [f for f in stops if f.key not in map(expect_ledger.key, known[f.boundary])])
     first = min(f.boundary for f in stops)
     at, mine = iso(first), [f for f in stops if f.boundary == first]
     said = "; ".join(f"{f.subject} expects {f.expectation}, observed: {f.observed}" for f in mine[:MOST_SAID])

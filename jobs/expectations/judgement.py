@@ -44,7 +44,7 @@ def findings(context: Context, batch: Batch, answer: Answer, asked: Sequence[Exp
 def of_shared(batch: Batch, made: Shared, sensitive: Mapping[str, frozenset[str]]) -> list[Finding]:
     """What fails of the answers of queries that shared a work."""
     found = list[Finding]()
-    for one in made.made:
+    for one in made.answers:
         template, rows, due = one.template, one.rows, one.due
         members, hidden = dict(template.members), derived.revealing(template.query, sensitive)
         again = [(MONOTONE, n, due[0], f"a row of {due[0]}")

@@ -20,11 +20,11 @@ def properties(pipeline: Pipeline, stream: Stream) -> Mapping[str, str]:
     return {BATCH: str(pipeline.batch), EVENT_TIME: stream.event_time}
 
 
-def streams(rt: OpenPipeline, names: Iterable[str] | None = None) -> None:
+def streams(pipe: OpenPipeline, names: Iterable[str] | None = None) -> None:
     """Refuses a forebay.yml that says of a stream what its table contradicts; of all streams, or of these."""
-    for name in rt.pipeline.streams if names is None else names:
-        if name in rt.pipeline.streams and tables.exists(places.join(rt.pipeline.warehouse, "streams", name)):
-            check(rt.pipeline, rt.pipeline.streams[name], rt.table(f"streams/{name}"))
+    for name in pipe.pipeline.streams if names is None else names:
+        if name in pipe.pipeline.streams and tables.exists(places.join(pipe.pipeline.warehouse, "streams", name)):
+            check(pipe.pipeline, pipe.pipeline.streams[name], pipe.table(f"streams/{name}"))
 
 
 def check(pipeline: Pipeline, stream: Stream, table: Table) -> None:

@@ -50,7 +50,7 @@ class MergeOrder:
     horizon: int = -1
 
 
-def compact(rt: OpenPipeline, made: Iterable[Answer], horizons: Mapping[str, int],
+def compact(pipe: OpenPipeline, made: Iterable[Answer], horizons: Mapping[str, int],
             groups: Iterable[Shared] = ()) -> None:
     """Merges whatever has become too many files, in one Spark job.
 
@@ -58,19 +58,19 @@ def compact(rt: OpenPipeline, made: Iterable[Answer], horizons: Mapping[str, int
     """
     made = [a for a in made if a.failed is None]
     plain = dict.fromkeys([*_plain_tables(made), *_group_tables(groups)])
-    items = [i for a in made for i in _state_items(rt, a)
-             ] + [i for path, column in plain for i in _plain_item(rt, path, column, horizons)]
+    items = [i for a in made for i in _state_items(pipe, a)
+             ] + [i for path, column in plain for i in _plain_item(pipe, path, column, horizons)]
     if not items:
         return
     failpoints.at("compact.before")
-    for item, file in zip(items, rt.tasks.map(merge, items)):
-        table, names = rt.table(item.path), [os.path.basename(f) for f in item.files]
+    for item, file in zip(items, pipe.tasks.map(merge, items)):
+        table, names = pipe.table(item.path), [os.path.basename(f) for f in item.files]
         table.commit([file] if file else [], names,
                      gone_until(table, item.horizon) if item.horizon > 0 else None,
                      {"forebay.compaction": str(len(names))})
         failpoints.at("compact.after")
-        note(rt, item.path, len(names), file.rows if file else 0)
-        discard(rt, [(item.path, names)] if item.path.startswith("state/") else [])
+        note(pipe, item.path, len(names), file.rows if file else 0)
+        discard(pipe, [(item.path, names)] if item.path.startswith("state/") else [])
 
 
 def gone_until(table: Table, horizon: int) -> tuple[str, int]:
@@ -88,20 +88,20 @@ def merge(item: MergeOrder) -> File | None:
         con.close()
 
 
-def take_over(rt: OpenPipeline, streams: Iterable[str]) -> None:
+def take_over(pipe: OpenPipeline, streams: Iterable[str]) -> None:
     """Files of streams that others have put together anew become ours: theirs have bounds that leave NaN out, which the
     engine would believe, or times cut to milliseconds. A commit of ours afterwards says that they were looked at."""
-    for path in (f"streams/{name}" for name in streams if tables.exists(rt.path("streams", name))):
-        table = rt.table(path)
+    for path in (f"streams/{name}" for name in streams if tables.exists(pipe.path("streams", name))):
+        table = pipe.table(path)
         files = table.written_outside()
         items = [
             MergeOrder(path, table.path, _paths(table, part), "SELECT * FROM files ORDER BY _boundary")
             for part in _parts(files)
         ]
-        written = [file for file in rt.tasks.map(merge, items) if file] if items else []
+        written = [file for file in pipe.tasks.map(merge, items) if file] if items else []
         if items:
             table.commit(written, [f.path for f in files], None, {"forebay.compaction": str(len(files))})
-            note(rt, path, len(files), sum(f.rows for f in written))
+            note(pipe, path, len(files), sum(f.rows for f in written))
 
 
 def _parts(files: Iterable[File]) -> list[list[File]]:
@@ -114,12 +114,12 @@ def _parts(files: Iterable[File]) -> list[list[File]]:
     return parts
 
 
-def _state_items(rt: OpenPipeline, answer: Answer) -> list[MergeOrder]:
+def _state_items(pipe: OpenPipeline, answer: Answer) -> list[MergeOrder]:
     work = answer.work
     low = Lowering(shape(work.query), work.plan, narrow=False)
     found = []
     for kept in state_sets(low):
-        table = rt.table(state_folder(work, kept.name))
+        table = pipe.table(state_folder(work, kept.name))
         if kept.ends and len(table.files()) > STATE_FILES:
             merging = merge_files(low, kept.name, "files", work.due[-1])
             found.append(MergeOrder(state_folder(work, kept.name), table.path, _paths(table, table.files()), merging))
@@ -127,7 +127,7 @@ def _state_items(rt: OpenPipeline, answer: Answer) -> list[MergeOrder]:
 
 
 def _group_tables(groups: Iterable[Shared]) -> list[tuple[str, str]]:
-    streams = {name for s in groups for name in s.together.streams}
+    streams = {name for s in groups for name in s.family.streams}
     return [(f"streams/{s}", "_boundary")
             for s in sorted(streams)] + [(path, "boundary") for s in groups for path, _ in s.rows]
 
@@ -138,15 +138,15 @@ def _plain_tables(made: Iterable[Answer]) -> list[tuple[str, str]]:
             ] + [(a.work.query_state.table, "boundary") for a in made if a.rows is not None or a.files]
 
 
-def _plain_item(rt: OpenPipeline, path: str, column: str, horizons: Mapping[str, int]) -> list[MergeOrder]:
+def _plain_item(pipe: OpenPipeline, path: str, column: str, horizons: Mapping[str, int]) -> list[MergeOrder]:
     """The oldest small files of a table that only grows, in the order of its boundaries."""
-    if not tables.exists(places.join(rt.pipeline.warehouse, path)):
+    if not tables.exists(places.join(pipe.pipeline.warehouse, path)):
         return []
-    table = rt.table(path)
+    table = pipe.table(path)
     small = sorted((f for f in table.files() if f.size < SMALL), key=lambda f: f.low.get(column, 0))
     if len(small) <= SMALL_FILES or table.features:
         return []
-    stamp = rt.pipeline.streams[path.removeprefix("streams/")].event_time if path.startswith("streams/") else column
+    stamp = pipe.pipeline.streams[path.removeprefix("streams/")].event_time if path.startswith("streams/") else column
     chosen: list[File] = []
     for file in small:
         if sum(f.size for f in chosen) + file.size <= TOGETHER:
@@ -172,35 +172,35 @@ def _paths(table: Table, files: Iterable[File]) -> tuple[str, ...]:
     return tuple(places.join(table.path, f.path) for f in files)
 
 
-def note(rt: OpenPipeline, path: str, files: int, rows: int) -> None:
+def note(pipe: OpenPipeline, path: str, files: int, rows: int) -> None:
     """So many files of a table were replaced by one of so many rows, or left."""
-    row = {"table": path, "files": files, "rows": rows, "at": rt.clock()}
-    rt.table(LOG_PATH, LOG).append(pa.Table.from_pylist([row], schema=LOG), most=SMALL_FILES)
+    row = {"table": path, "files": files, "rows": rows, "at": pipe.clock()}
+    pipe.table(LOG_PATH, LOG).append(pa.Table.from_pylist([row], schema=LOG), most=SMALL_FILES)
 
 
-def discard(rt: OpenPipeline, gone: list[tuple[str, list[str]]]) -> None:
+def discard(pipe: OpenPipeline, gone: list[tuple[str, list[str]]]) -> None:
     """Files that left state with a committed change: private, so nothing reads them any more."""
     for path, names in gone:
         for name in names:
-            places.delete(places.join(rt.pipeline.warehouse, path, name))
+            places.delete(places.join(pipe.pipeline.warehouse, path, name))
 
 
-def sweep_seldom(rt: OpenPipeline) -> None:
+def sweep_seldom(pipe: OpenPipeline) -> None:
     """Not at every run: a look opens each table, whatever there is to find, so its price grows with the queries."""
-    stamp = rt.pipeline.beside(".swept")
+    stamp = pipe.pipeline.beside(".swept")
     if os.path.exists(stamp) and time.time() - os.path.getmtime(stamp) < SWEEP_EVERY:
         return
-    sweep(rt)
+    sweep(pipe)
     os.makedirs(os.path.dirname(stamp), exist_ok=True)
     with open(stamp, "w", encoding="utf-8"):
         pass
 
 
-def sweep(rt: OpenPipeline) -> None:
+def sweep(pipe: OpenPipeline) -> None:
     """State that no query stands on (of plans that were left), and files no table names (of tasks that ran twice, of
     crashes).
     """
-    last, root = rt.ledger.last(), places.join(rt.pipeline.warehouse, "state")
+    last, root = pipe.ledger.last(), places.join(pipe.pipeline.warehouse, "state")
     kept = {places.join(root, name, str(s.epoch)) for name, s in (last.states if last else {}).items()}
     for epoch in [places.join(root, q, e) for q in _listed(root) for e in _listed(places.join(root, q))]:
         if epoch not in kept:
@@ -212,22 +212,22 @@ def sweep(rt: OpenPipeline) -> None:
             for name in _listed(folder):
                 if name.endswith(".parquet") and name not in named and _old(places.join(folder, name)):
                     places.delete(places.join(folder, name))
-    for path in (rt.path(HANDOVER, name) for name in places.listed(rt.path(HANDOVER))):
+    for path in (pipe.path(HANDOVER, name) for name in places.listed(pipe.path(HANDOVER))):
         if _old(path):
             places.delete(path)
-    _sweep_read(rt)
+    _sweep_read(pipe)
 
 
-def _sweep_read(rt: OpenPipeline) -> None:
+def _sweep_read(pipe: OpenPipeline) -> None:
     """Of tables that people read, the ledger's among them: what compaction and `keep` took out, once nobody can be
     reading it.
     """
     for kind in ("streams", "quarantine", "results", "ledger"):
-        folder = places.join(rt.pipeline.warehouse, kind)
+        folder = places.join(pipe.pipeline.warehouse, kind)
         for name in _listed(folder):
             if tables.exists(path := places.join(folder, name)):
                 table = tables.open_table(path)
-                discard(rt, [(f"{kind}/{name}", [*table.left(GRACE_HOURS), *_unnamed(table)])])
+                discard(pipe, [(f"{kind}/{name}", [*table.left(GRACE_HOURS), *_unnamed(table)])])
 
 
 def _unnamed(table: Table) -> list[str]:
@@ -241,9 +241,9 @@ def _unnamed(table: Table) -> list[str]:
     ]
 
 
-def trim_logs(rt: OpenPipeline) -> None:
+def trim_logs(pipe: OpenPipeline) -> None:
     """Checkpoints where they are due, of every table that is open."""
-    for table in (*rt.warehouse.open_tables(), rt.ledger.changes, rt.ledger.batches):
+    for table in (*pipe.warehouse.open_tables(), pipe.ledger.changes, pipe.ledger.batches):
         if table.stands():
             table.trim()
 

@@ -35,64 +35,64 @@ class Notice:
     message: str
 
 
-def create(rt: OpenPipeline, name: str, sql: str, replace: bool = False, reason: str | None = None) -> QueryState:
+def create(pipe: OpenPipeline, name: str, sql: str, replace: bool = False, reason: str | None = None) -> QueryState:
     """In force at the first boundary not yet begun; answers at once from the history that is there."""
     check_name(name)
-    agreed.streams(rt)
-    columns = columns_of(rt, sql)
+    agreed.streams(pipe)
+    columns = columns_of(pipe, sql)
 
     def make(begun: int | None, changes: Iterable[QueryChange]) -> QueryChange:
         queries = queries_at(changes)
         old = queries.get(name)
         _check_new(name, old, columns, replace, sum(query.is_active for query in queries.values()))
-        boundary = never_before(changes, name, effective(rt, begun))
-        return QueryChange(name, "create", boundary, sql, _pin(rt, old, sql), columns, _table(name, old, columns),
+        boundary = never_before(changes, name, effective(pipe, begun))
+        return QueryChange(name, "create", boundary, sql, _pin(pipe, old, sql), columns, _table(name, old, columns),
                            reason)
 
-    rt.ledger.request(make)
-    return show(rt, name)
+    pipe.ledger.request(make)
+    return show(pipe, name)
 
 
-def _pin(rt: OpenPipeline, old: QueryState | None, sql: str) -> str | None:
+def _pin(pipe: OpenPipeline, old: QueryState | None, sql: str) -> str | None:
     """What the name was pinned to, where the new text has that plan too."""
     if old is None or old.pin is None:
         return None
     return old.pin if any(
-        c.plan.name == old.pin and c.refused is None for c in candidates(parsed(sql, rt.catalog))) else None
+        c.plan.name == old.pin and c.refused is None for c in candidates(parsed(sql, pipe.catalog))) else None
 
 
-def change(rt: OpenPipeline, name: str, action: str, plan: str | None = None) -> QueryState:
+def change(pipe: OpenPipeline, name: str, action: str, plan: str | None = None) -> QueryState:
     """delete, pause, resume, pin or unpin."""
     def make(begun: int | None, changes: Iterable[QueryChange]) -> QueryChange:
         old = _existing(queries_at(changes), name)
         _check_action(old, action)
         if action == "resume":
-            keep.check(rt.pipeline, parsed(old.sql, rt.catalog))
-        boundary = never_before(changes, name, effective(rt, begun))
-        pin = named(parsed(old.sql, rt.catalog), plan).name if plan else None
+            keep.check(pipe.pipeline, parsed(old.sql, pipe.catalog))
+        boundary = never_before(changes, name, effective(pipe, begun))
+        pin = named(parsed(old.sql, pipe.catalog), plan).name if plan else None
         return QueryChange(name, action, boundary, plan=pin)
 
-    rt.ledger.request(make)
-    return show(rt, name)
+    pipe.ledger.request(make)
+    return show(pipe, name)
 
 
-def show(rt: OpenPipeline, name: str) -> QueryState:
-    return _existing(queries_at(rt.ledger.all_changes()), name)
+def show(pipe: OpenPipeline, name: str) -> QueryState:
+    return _existing(queries_at(pipe.ledger.all_changes()), name)
 
 
-def listed(rt: OpenPipeline) -> list[QueryState]:
-    return sorted(queries_at(rt.ledger.all_changes()).values(), key=lambda s: s.name)
+def listed(pipe: OpenPipeline) -> list[QueryState]:
+    return sorted(queries_at(pipe.ledger.all_changes()).values(), key=lambda s: s.name)
 
 
-def effective(rt: OpenPipeline, begun: int | None) -> int | None:
+def effective(pipe: OpenPipeline, begun: int | None) -> int | None:
     """The first boundary not yet begun, None while the pipeline has no row."""
-    return begun + rt.pipeline.batch if begun is not None else first_possible(rt)
+    return begun + pipe.pipeline.batch if begun is not None else first_possible(pipe)
 
 
-def document(rt: OpenPipeline, query_state: QueryState, sharer: Sharer) -> dict[str, Any]:
+def document(pipe: OpenPipeline, query_state: QueryState, sharer: Sharer) -> dict[str, Any]:
     """INTERFACE's `query show`."""
-    changes = [c for c in rt.ledger.all_changes() if c.query == query_state.name]
-    effective = changes[-1].effective if changes[-1].effective is not None else _beginning(rt)
+    changes = [c for c in pipe.ledger.all_changes() if c.query == query_state.name]
+    effective = changes[-1].effective if changes[-1].effective is not None else _beginning(pipe)
     shown = {
         "query": query_state.name,
         "state": query_state.status,
@@ -108,21 +108,21 @@ def document(rt: OpenPipeline, query_state: QueryState, sharer: Sharer) -> dict[
     return {**shown, **sharer.document(query_state), **({"error": query_state.error} if query_state.error else {})}
 
 
-def _beginning(rt: OpenPipeline) -> int | None:
+def _beginning(pipe: OpenPipeline) -> int | None:
     """What a request made before the first row is in force from: the first boundary, once there is one."""
-    first = rt.ledger.first()
-    return first if first is not None else first_possible(rt)
+    first = pipe.ledger.first()
+    return first if first is not None else first_possible(pipe)
 
 
-def synchronise(rt: OpenPipeline) -> list[Notice]:
+def synchronise(pipe: OpenPipeline) -> list[Notice]:
     """A new file in queries/ becomes a query; a changed or removed one is reported, not applied."""
-    files = query_files(rt.pipeline.folder)
-    known = queries_at(rt.ledger.all_changes())
+    files = query_files(pipe.pipeline.folder)
+    known = queries_at(pipe.ledger.all_changes())
     new = sorted(files.keys() - known.keys())
     for name in new:
-        _check_file(rt, name, files[name])
+        _check_file(pipe, name, files[name])
     for name in new:
-        create(rt, name, files[name], reason=FROM_FILE)
+        create(pipe, name, files[name], reason=FROM_FILE)
     notices = [
         Notice(
             n,
@@ -132,17 +132,17 @@ def synchronise(rt: OpenPipeline) -> list[Notice]:
         for n in sorted(files.keys() & known.keys())
         if known[n].status != "deleted" and files[n].strip() != known[n].sql.strip()
     ]
-    removed = [n for n in _from_files(rt) if n not in files and known[n].is_active]
+    removed = [n for n in _from_files(pipe) if n not in files and known[n].is_active]
     return notices + [
         Notice(n, f"queries/{n}.sql is gone but the query is in force; end it with `forebay query delete {n}`")
         for n in sorted(removed)
     ]
 
 
-def _check_file(rt: OpenPipeline, name: str, sql: str) -> None:
+def _check_file(pipe: OpenPipeline, name: str, sql: str) -> None:
     """Before any of them becomes a query; the error names the file."""
     try:
-        columns_of(rt, sql)
+        columns_of(pipe, sql)
     except ForebayError as error:
         raise replace(error, message=f"queries/{name}.sql: {error.message}") from None
 
@@ -163,11 +163,11 @@ def query_files(folder: str) -> dict[str, str]:
     return found
 
 
-def _from_files(rt: OpenPipeline) -> set[str]:
+def _from_files(pipe: OpenPipeline) -> set[str]:
     """Queries whose latest creation was a file in queries/."""
     return {
         name for name, reason in {
-            c.query: c.reason for c in rt.ledger.all_changes() if c.action == "create"
+            c.query: c.reason for c in pipe.ledger.all_changes() if c.action == "create"
         }.items() if reason == FROM_FILE
     }
 
@@ -178,9 +178,9 @@ def check_name(name: str, said: str = "") -> None:
                            hint="an ASCII letter or _, then up to 63 letters, digits and _")
 
 
-def columns_of(rt: OpenPipeline, sql: str) -> str:
-    query = parsed(sql, rt.catalog)
-    keep.check(rt.pipeline, query)
+def columns_of(pipe: OpenPipeline, sql: str) -> str:
+    query = parsed(sql, pipe.catalog)
+    keep.check(pipe.pipeline, query)
     return json.dumps([[n, str(t)] for n, t in query.columns])
 
 

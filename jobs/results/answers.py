@@ -33,43 +33,43 @@ from optimizer.time import instant, iso
 READING = "512MB"      # for sorting an answer that is read; beyond it the engine spills
 
 
-def read(rt: OpenPipeline, name: str, at: int | None = None, every: bool = False) -> pa.Table:
+def read(pipe: OpenPipeline, name: str, at: int | None = None, every: bool = False) -> pa.Table:
     """The answer at the last boundary, at `at`, or at all (`boundary` comes first in any case)."""
-    return stream(rt, name, at, every).read_all()
+    return stream(pipe, name, at, every).read_all()
 
 
-def stream(rt: OpenPipeline, name: str, at: int | None = None, every: bool = False) -> pa.RecordBatchReader:
+def stream(pipe: OpenPipeline, name: str, at: int | None = None, every: bool = False) -> pa.RecordBatchReader:
     """The same in batches, sorted in little memory: an answer may have millions of rows."""
-    query_state = requests.show(rt, name)
-    agreed.streams(rt)
-    boundaries = published(rt, name)
+    query_state = requests.show(pipe, name)
+    agreed.streams(pipe)
+    boundaries = published(pipe, name)
     if query_state.error and at is None and not every:
         raise ForebayError("query-failed", f"query {name!r} failed: {query_state.error}",
                            hint="earlier answers: --at or --all; change the query with `query create --replace`",
                            exit_code=1)
     if at is not None and at not in boundaries:
         said = f"the last is {iso(boundaries[-1])}" if boundaries else "none is"
-        gone = retention.gone(rt, query_state)
+        gone = retention.gone(pipe, query_state)
         said += f", and those before {iso(boundaries[0] if boundaries else gone)} have left by `keep`" if gone else ""
         raise ForebayError("unknown-boundary", f"no answer of {name!r} is published at {iso(at)}; {said}",
                            hint="`forebay result NAME --all` shows what there is")
     wanted = boundaries if every else [at if at is not None else boundaries[-1]] if boundaries else []
-    with repair.told(rt):
-        integrity.check(rt, sharing.tables_of(query_state))
-        return _batches(rt, query_state, wanted)
+    with repair.told(pipe):
+        integrity.check(pipe, sharing.tables_of(query_state))
+        return _batches(pipe, query_state, wanted)
 
 
-def rows(rt: OpenPipeline, query_state: QueryState, boundaries: list[int]) -> pa.Table:
-    return _batches(rt, query_state, boundaries).read_all()
+def rows(pipe: OpenPipeline, query_state: QueryState, boundaries: list[int]) -> pa.Table:
+    return _batches(pipe, query_state, boundaries).read_all()
 
 
-def _batches(rt: OpenPipeline, query_state: QueryState, boundaries: list[int]) -> pa.RecordBatchReader:
+def _batches(pipe: OpenPipeline, query_state: QueryState, boundaries: list[int]) -> pa.RecordBatchReader:
     """Each boundary's answer is in one of the two tables: the query's own, or the one of those with which it shared
     then.
     """
-    query = parsed(query_state.sql, rt.catalog)
+    query = parsed(query_state.sql, pipe.catalog)
     schema = pa.schema([("boundary", arrow_timestamp()), *((n, arrow(t)) for n, t in query.columns)])
-    own, together = (_files(rt, path, boundaries) for path in sharing.tables_of(query_state))
+    own, together = (_files(pipe, path, boundaries) for path in sharing.tables_of(query_state))
     if not own and not together:
         return pa.RecordBatchReader.from_batches(schema, [])
     con = kernel.connect(threads=2, memory=READING)
@@ -83,21 +83,21 @@ def _batches(rt: OpenPipeline, query_state: QueryState, boundaries: list[int]) -
         selects.append(f"{shared} WHERE {OWNER} = '{query_state.name}' AND {wanted}")
     batches = kernel.batches(con, f"SELECT * FROM ({' UNION ALL '.join(selects)}) AS q ORDER BY ALL")
     first = next(batches, None)      # what cannot be read is said before anything is written
-    whole = (b.cast(schema) for b in chain([first] if first is not None else [], _told(rt, batches)))
+    whole = (b.cast(schema) for b in chain([first] if first is not None else [], _told(pipe, batches)))
     return pa.RecordBatchReader.from_batches(schema, whole)
 
 
-def _told(rt: OpenPipeline, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    with repair.told(rt):
+def _told(pipe: OpenPipeline, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    with repair.told(pipe):
         yield from batches
 
 
-def _files(rt: OpenPipeline, table: str, boundaries: list[int]) -> tuple[Any, ...]:
-    path = places.join(rt.pipeline.warehouse, table)
+def _files(pipe: OpenPipeline, table: str, boundaries: list[int]) -> tuple[Any, ...]:
+    path = places.join(pipe.pipeline.warehouse, table)
     if not boundaries or not tables.exists(path):
         return ()
     low, high = min(boundaries), max(boundaries)
-    return tuple(places.join(path, f.path) for f in rt.warehouse.latest(table).files()
+    return tuple(places.join(path, f.path) for f in pipe.warehouse.latest(table).files()
                  if f.may_hold("boundary", low, high))
 
 
@@ -105,30 +105,30 @@ def arrow_timestamp() -> pa.DataType:
     return pa.timestamp("us", "UTC")
 
 
-def published(rt: OpenPipeline, name: str) -> list[int]:
+def published(pipe: OpenPipeline, name: str) -> list[int]:
     """Boundaries at which the query's present table has an answer, also an empty one."""
-    now = requests.show(rt, name)
-    gone = retention.gone(rt, now) or 0
+    now = requests.show(pipe, name)
+    gone = retention.gone(pipe, now) or 0
     return [
-        t for query_state, boundaries in segments(rt, name) if query_state.table == now.table for t in boundaries
+        t for query_state, boundaries in segments(pipe, name) if query_state.table == now.table for t in boundaries
         if t >= gone
     ]
 
 
-def segments(rt: OpenPipeline, name: str) -> list[tuple[QueryState, list[int]]]:
+def segments(pipe: OpenPipeline, name: str) -> list[tuple[QueryState, list[int]]]:
     """The spans in which the query was in force without a new beginning, with the boundaries at which each answered:
     due and committed.
     """
-    last, first = rt.ledger.committed(), rt.ledger.first()
+    last, first = pipe.ledger.committed(), pipe.ledger.first()
     if last is None or first is None:
         return []
-    mine = in_order(c for c in rt.ledger.all_changes() if c.query == name and c.action not in ("pin", "unpin"))
+    mine = in_order(c for c in pipe.ledger.all_changes() if c.query == name and c.action not in ("pin", "unpin"))
     marks = sorted({max(c.effective or first, first) for c in mine if (c.effective or first) <= last} | {first})
     found = []
     for begin, end in zip(marks, [*marks[1:], last + 1]):
         query_state = queries_at(mine, begin).get(name)
         if query_state and query_state.is_active:
-            query = parsed(query_state.sql, rt.catalog)
+            query = parsed(query_state.sql, pipe.catalog)
             found.append((query_state,
                           [t for t in range(-(-begin // query.every) * query.every, end, query.every) if query.due(t)]))
     return found
@@ -147,15 +147,15 @@ def explain(chooser: Chooser, query: str, statistics: Mapping[str, Any] | None =
     return {"query": query, **renderer.document(explained, decision, chooser.shown(explained, observed, statistics))}
 
 
-def verify(rt: OpenPipeline, name: str | None = None, engine: str = "duckdb") -> dict[str, Any]:
+def verify(pipe: OpenPipeline, name: str | None = None, engine: str = "duckdb") -> dict[str, Any]:
     """Every published answer of every query (or one) against its plain SQL over the stream tables, in INTERFACE's
     shape.
     """
-    agreed.streams(rt)
-    names = [name] if name is not None else sorted(queries_at(rt.ledger.all_changes()))
-    with repair.told(rt):
-        integrity.check(rt, (f"streams/{stream}" for stream in rt.pipeline.streams))
-        said = {n: _verified(rt, n, engine) for n in names if name is not None or segments(rt, n)}
+    agreed.streams(pipe)
+    names = [name] if name is not None else sorted(queries_at(pipe.ledger.all_changes()))
+    with repair.told(pipe):
+        integrity.check(pipe, (f"streams/{stream}" for stream in pipe.pipeline.streams))
+        said = {n: _verified(pipe, n, engine) for n in names if name is not None or segments(pipe, n)}
     if name is not None and said[name].get("left") and not said[name]["boundaries"]:
         raise ForebayError("rows-left",
                            f"the rows behind every answer of {name!r} have left by `keep`: they cannot be recomputed",
@@ -163,13 +163,14 @@ def verify(rt: OpenPipeline, name: str | None = None, engine: str = "duckdb") ->
     return {"queries": said}
 
 
-def _verified(rt: OpenPipeline, name: str, engine: str) -> dict[str, Any]:
-    table, known = requests.show(rt, name).table, set(published(rt, name))
-    spans = [(s, b) for s, b in segments(rt, name) if s.table == table and b]
-    first = [max(retention.unsure(rt, parsed(s.sql, rt.catalog), b), sum(t not in known for t in b)) for s, b in spans]
+def _verified(pipe: OpenPipeline, name: str, engine: str) -> dict[str, Any]:
+    table, known = requests.show(pipe, name).table, set(published(pipe, name))
+    spans = [(s, b) for s, b in segments(pipe, name) if s.table == table and b]
+    first = [max(retention.unsure(pipe, parsed(s.sql, pipe.catalog), b), sum(t not in known for t in b))
+             for s, b in spans]
     differences = [
         d for (query_state, boundaries), k in zip(spans, first)
-        for d in _differences(rt, query_state, boundaries, k, engine)
+        for d in _differences(pipe, query_state, boundaries, k, engine)
     ]
     count = sum(len(b) - k for (_, b), k in zip(spans, first))
     equal = count - len({d["boundary"] for d in differences})
@@ -183,19 +184,20 @@ def _verified(rt: OpenPipeline, name: str, engine: str) -> dict[str, Any]:
     }
 
 
-def _differences(rt: OpenPipeline, query_state: QueryState, boundaries: list[int], first: int,
+def _differences(pipe: OpenPipeline, query_state: QueryState, boundaries: list[int], first: int,
                  engine: str) -> list[dict[str, Any]]:
     """From the first boundary on whose rows are all there.
 
     A row query's answer depends on which boundary was before it.
     """
-    query, compared = parsed(query_state.sql, rt.catalog), boundaries[first:]
+    query, compared = parsed(query_state.sql, pipe.catalog), boundaries[first:]
     if not compared:
         return []
-    session = rt.tasks.session if engine == "jvm" else kernel.connect(threads=2)
-    described, since = _described(rt, {i.source for i in query.inputs}), boundaries[max(first - 1, 0):]
-    expected = oracle.recompute(query_state.sql, _raw(rt, query), described, rt.pipeline.batch, since, engine, session)
-    got, found = rows(rt, query_state, compared), []
+    session = pipe.tasks.session if engine == "jvm" else kernel.connect(threads=2)
+    described, since = _described(pipe, {i.source for i in query.inputs}), boundaries[max(first - 1, 0):]
+    expected = oracle.recompute(query_state.sql, _raw(pipe, query), described, pipe.pipeline.batch, since, engine,
+                                session)
+    got, found = rows(pipe, query_state, compared), []
     for t in compared:
         answer = expected.get(t)
         mine = got.filter(pc.equal(got["boundary"],
@@ -207,28 +209,28 @@ def _differences(rt: OpenPipeline, query_state: QueryState, boundaries: list[int
     return found
 
 
-def _described(rt: OpenPipeline, sources: set[str]) -> dict[str, Table]:
+def _described(pipe: OpenPipeline, sources: set[str]) -> dict[str, Table]:
     streams = {
         n: Table({
             c: str(t) for c, t in s.columns.items()
-        }, s.event_time) for n, s in rt.pipeline.streams.items() if n in sources
+        }, s.event_time) for n, s in pipe.pipeline.streams.items() if n in sources
     }
     return streams | {
         n: Table({
             c: str(t) for c, t in r.columns.items()
-        }) for n, r in rt.pipeline.relations.items() if n in sources
+        }) for n, r in pipe.pipeline.relations.items() if n in sources
     }
 
 
-def _raw(rt: OpenPipeline, query: Query) -> dict[str, Any]:
+def _raw(pipe: OpenPipeline, query: Query) -> dict[str, Any]:
     """The rows as they lie in the tables; a relation by version, each from the boundary on that first used it."""
     found: dict[str, Any] = {}
     for i in query.inputs:
         if i.is_stream:
-            table = rt.table(f"streams/{i.source}").refresh()
+            table = pipe.table(f"streams/{i.source}").refresh()
             found[i.source] = table.paths
         else:
-            folder = places.join(rt.pipeline.warehouse, "relations", i.source)
-            found[i.source] = {t: (places.join(folder, relations.version_file(rt.warehouse, i.source, v).path),)
-                               for t, v in rt.ledger.relation_versions(i.source)}
+            folder = places.join(pipe.pipeline.warehouse, "relations", i.source)
+            found[i.source] = {t: (places.join(folder, relations.version_file(pipe.warehouse, i.source, v).path),)
+                               for t, v in pipe.ledger.relation_versions(i.source)}
     return found

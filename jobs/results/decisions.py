@@ -13,12 +13,12 @@ from jobs.requests import requests
 RULE = "by rule, before any statistics: inputs without grouping attributes aggregate early"
 
 
-def document(rt: OpenPipeline, name: str) -> dict[str, Any]:
+def document(pipe: OpenPipeline, name: str) -> dict[str, Any]:
     """INTERFACE's `plans`: one entry a batch, whose time is that of all its queries divided by its boundaries."""
-    query_state, changes, written = requests.show(rt, name), rt.ledger.all_changes(), choice.rows(rt, name)
+    query_state, changes, written = requests.show(pipe, name), pipe.ledger.all_changes(), choice.rows(pipe, name)
     decisions: list[dict[str, Any]] = []
     runners: set[str] = set()
-    for batch in rt.ledger.committed_batches():
+    for batch in pipe.ledger.committed_batches():
         started = batch.runner.process not in runners
         runners.add(batch.runner.process)
         if name in batch.plan_names:

@@ -25,20 +25,20 @@ def document(statistics: Statistics) -> dict[str, Any]:
 
     `age` is in boundaries answered since.
     """
-    rt = statistics.pipe
-    last = rt.ledger.committed()
+    pipe = statistics.pipe
+    last = pipe.ledger.committed()
 
     def age(at: int | None) -> int | None:
-        return None if at is None or last is None else max(last - at, 0) // rt.pipeline.batch
+        return None if at is None or last is None else max(last - at, 0) // pipe.pipeline.batch
 
     found: dict[str, tuple[Query, Observed]] = {}
-    for name, query_state in queries_at(rt.ledger.all_changes()).items():
+    for name, query_state in queries_at(pipe.ledger.all_changes()).items():
         if query_state.is_active:
-            query = parsed(query_state.sql, rt.catalog)
+            query = parsed(query_state.sql, pipe.catalog)
             known = statistics.observed(name, query)
             if known is not None:
                 found[name] = (query, known)
-    streams = {s: _stream(rt, s, found) for s in rt.pipeline.streams}
+    streams = {s: _stream(pipe, s, found) for s in pipe.pipeline.streams}
     queries = {n: _query(q, known) for n, (q, known) in found.items()}
     return {
         part: {
@@ -49,7 +49,7 @@ def document(statistics: Statistics) -> dict[str, Any]:
     }
 
 
-def _stream(rt: OpenPipeline, stream: str, found: Mapping[str, tuple[Query, Observed]]) -> dict[str, Any]:
+def _stream(pipe: OpenPipeline, stream: str, found: Mapping[str, tuple[Query, Observed]]) -> dict[str, Any]:
     seen = [(known.at or 0, known.inputs[i], known.batch)
             for q, known in found.values()
             for i, d in enumerate(q.inputs)
@@ -57,7 +57,7 @@ def _stream(rt: OpenPipeline, stream: str, found: Mapping[str, tuple[Query, Obse
     path = f"streams/{stream}"
     stored = sum(
         f.rows
-        for f in rt.table(path).refresh().files()) if tables.exists(places.join(rt.pipeline.warehouse, path)) else 0
+        for f in pipe.table(path).refresh().files()) if tables.exists(places.join(pipe.pipeline.warehouse, path)) else 0
     if not seen:
         return {"rows": stored, "rate": None, "rows_a_batch": None, "late": None, "from": None}
     at, one, batch = max(seen, key=lambda s: s[0])

@@ -75,24 +75,24 @@ class QueryRecords:
     written: list[dict[str, Any]]
 
 
-def spans(rt: OpenPipeline, name: str) -> tuple[Span, ...]:
+def spans(pipe: OpenPipeline, name: str) -> tuple[Span, ...]:
     """Oldest first."""
-    document = decisions.document(rt, name)
-    known = QueryRecords({t.number: t for t in rt.ledger.committed_batches()}, statistics_table.joins(rt, name),
-                         choice.rows(rt, name))
+    document = decisions.document(pipe, name)
+    known = QueryRecords({t.number: t for t in pipe.ledger.committed_batches()}, statistics_table.joins(pipe, name),
+                         choice.rows(pipe, name))
     grouped = list[list[dict[str, Any]]]()
     for entry in document["decisions"]:
         if not grouped or any(grouped[-1][-1][key] != entry[key] for key in ("plan", "text_since")):
             grouped.append([])
         grouped[-1].append(entry)
-    return tuple(_span(rt, name, entries, known) for entries in grouped)
+    return tuple(_span(pipe, name, entries, known) for entries in grouped)
 
 
-def weighed(rt: OpenPipeline, name: str, found: Iterable[Span], after: int) -> tuple[Span, ...]:
+def weighed(pipe: OpenPipeline, name: str, found: Iterable[Span], after: int) -> tuple[Span, ...]:
     """With the bytes of state after each batch later than this one: each is a look at a version of a table, so old ones
     are not looked at again.
     """
-    sizes = _state_bytes(rt, name, after)
+    sizes = _state_bytes(pipe, name, after)
     return tuple(
         replace(s, points=tuple(_with_bytes(p, s, sizes) if p.batch > after else p for p in s.points)) for s in found)
 
@@ -102,10 +102,10 @@ def _with_bytes(point: BatchPoint, span: Span, sizes: Mapping[int, int]) -> Batc
     return point if size is None else replace(point, metrics={**point.metrics, "state_bytes": float(size)})
 
 
-def _state_bytes(rt: OpenPipeline, name: str, after: int) -> dict[int, int]:
+def _state_bytes(pipe: OpenPipeline, name: str, after: int) -> dict[int, int]:
     """What a query's state took on the disk after each batch that changed it, as far as its tables are still there."""
     found: dict[int, int] = {}
-    base = places.join(rt.pipeline.warehouse, "state", name)
+    base = places.join(pipe.pipeline.warehouse, "state", name)
     for path in (places.join(base, epoch, s)
                  for epoch in places.listed(base)
                  for s in places.listed(places.join(base, epoch))):
@@ -132,35 +132,35 @@ def _sizes(path: str, after: int) -> dict[int, int]:
     return found
 
 
-def _span(rt: OpenPipeline, name: str, entries: list[dict[str, Any]], known: QueryRecords) -> Span:
+def _span(pipe: OpenPipeline, name: str, entries: list[dict[str, Any]], known: QueryRecords) -> Span:
     first = entries[0]
-    query_state = queries_at(rt.ledger.all_changes(), first["boundary"])[name]
-    query = parsed(query_state.sql, rt.catalog)
+    query_state = queries_at(pipe.ledger.all_changes(), first["boundary"])[name]
+    query = parsed(query_state.sql, pipe.catalog)
     since = _text_since(first)
     decision = next((r for r in reversed(known.written)
                      if since <= r["boundary"] <= first["boundary"] and r["plan"] == first["plan"]), None)
     plan = decode_form(decision["form"]) if decision else named(query, first["plan"])
     return Span(plan, query, query_state.sql, first["switched_from"], first["reason"],
-                tuple(_point(rt, query, e, known) for e in entries), decision)
+                tuple(_point(pipe, query, e, known) for e in entries), decision)
 
 
 def _text_since(entry: Mapping[str, Any]) -> int:
     return BEFORE_ALL if entry["text_since"] is None else int(entry["text_since"])
 
 
-def _point(rt: OpenPipeline, query: Query, entry: Mapping[str, Any], known: QueryRecords) -> BatchPoint:
+def _point(pipe: OpenPipeline, query: Query, entry: Mapping[str, Any], known: QueryRecords) -> BatchPoint:
     commit = known.commits[entry["batch"]]
-    metrics, occasion = _metrics(rt, query, entry, known), (commit.runner.trigger, commit.runner.dag_run)
-    return BatchPoint(entry["batch"], commit.committed_at, entry["boundary"], _last(rt, entry), metrics, occasion)
+    metrics, occasion = _metrics(pipe, query, entry, known), (commit.runner.trigger, commit.runner.dag_run)
+    return BatchPoint(entry["batch"], commit.committed_at, entry["boundary"], _last(pipe, entry), metrics, occasion)
 
 
-def _last(rt: OpenPipeline, entry: Mapping[str, Any]) -> int:
-    return int(entry["boundary"] + (entry["boundaries"] - 1) * rt.pipeline.batch)
+def _last(pipe: OpenPipeline, entry: Mapping[str, Any]) -> int:
+    return int(entry["boundary"] + (entry["boundaries"] - 1) * pipe.pipeline.batch)
 
 
-def _metrics(rt: OpenPipeline, query: Query, entry: Mapping[str, Any], known: QueryRecords) -> dict[str, float]:
+def _metrics(pipe: OpenPipeline, query: Query, entry: Mapping[str, Any], known: QueryRecords) -> dict[str, float]:
     """Seconds are of one boundary."""
-    last = _last(rt, entry)
+    last = _last(pipe, entry)
     joined, fan_out = known.joins.get(last, (None, None))
     said = {
         "measured_s": entry["measured_s"],
@@ -168,7 +168,7 @@ def _metrics(rt: OpenPipeline, query: Query, entry: Mapping[str, Any], known: Qu
         "best_s": entry["best_s"],
         "regret_s": decisions.regret(entry),
         "state_rows": _state_rows(known.written, entry),
-        "rows": _arrived(rt, query, entry["boundary"] - rt.pipeline.batch, last),
+        "rows": _arrived(pipe, query, entry["boundary"] - pipe.pipeline.batch, last),
         "joined_rows": joined,
         "fan_out": fan_out,
         "boundaries": entry["boundaries"]
@@ -183,10 +183,10 @@ def _state_rows(written: list[dict[str, Any]], entry: Mapping[str, Any]) -> floa
     return next((c["state_rows"] for c in listed if c["plan"] == entry["plan"]), None)
 
 
-def _arrived(rt: OpenPipeline, query: Query, before: int, last: int) -> int:
+def _arrived(pipe: OpenPipeline, query: Query, before: int, last: int) -> int:
     """Rows of the query's streams that its batch counted first."""
     streams = {i.source for i in query.inputs if i.is_stream}
     stored = [
-        rt.table(f"streams/{s}") for s in streams if tables.exists(places.join(rt.pipeline.warehouse, "streams", s))
+        pipe.table(f"streams/{s}") for s in streams if tables.exists(places.join(pipe.pipeline.warehouse, "streams", s))
     ]
     return sum(count for table in stored for _, count in row_counts.by_boundary(table, before, last))

@@ -37,7 +37,7 @@ def caught(folder: Path, patch: pytest.MonkeyPatch, sql: str, plan: str | None =
 
     def noted(context: Any, batch: Any, *rest: Any) -> Any:
         found = made(context, batch, *rest)
-        seen.extend((context, batch, answer) for answer in found.made)
+        seen.extend((context, batch, answer) for answer in found.answers)
         return found
     patch.setattr(batches, "answers", noted)
     pipe = pipeline(folder, {"views": "lateness: 1 hour"}, queries={"q": sql})
