@@ -95,7 +95,7 @@ class Loop:
     def run(self, to: int | None = None, flush: bool = False, limit: int | None = None,
             progress: Progress = lambda _: None) -> dict[str, Any]:
         """Every complete boundary, in INTERFACE's `run` shape."""
-        with held(self.pipe.pipeline.warehouse), repair.told(self.pipe):
+        with held(self.pipe.pipeline.warehouse), repair.explaining(self.pipe):
             return self._run(to, flush, limit, progress)
 
     def _run(self, to: int | None, flush: bool, limit: int | None, progress: Progress) -> dict[str, Any]:
@@ -129,7 +129,7 @@ class Loop:
     def take(self, only: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """New input into the stream tables and relations, once, in INTERFACE's `ingest` shape; holds the pipeline."""
         pipe = self.pipe
-        with held(pipe.pipeline.warehouse), repair.told(pipe):
+        with held(pipe.pipeline.warehouse), repair.explaining(pipe):
             pipe.warehouse.refresh()
             self._check_tables(streams_only=True)
             report = ingest.ingest(pipe.pipeline, pipe.warehouse, pipe.ledger.begun(), pipe.tasks, only, pipe.clock)

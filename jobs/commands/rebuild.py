@@ -57,7 +57,7 @@ class Rebuilt:
 def rebuild(pipe: OpenPipeline, name: str) -> Rebuilt:
     query_state = requests.show(pipe, name)
     state = repair.rebuild(pipe, name)
-    with held(pipe.pipeline.warehouse), repair.told(pipe):
+    with held(pipe.pipeline.warehouse), repair.explaining(pipe):
         pipe.warehouse.refresh()
         damaged = [path for path in tables_of(query_state) if unsound(pipe, path)]
         boundaries = sum(_mend(pipe, path) for path in damaged)

@@ -21,7 +21,7 @@ def upkeep(loop: Loop) -> dict[str, Any]:
     Of a batch that a critical expectation stops nothing is touched: what it reads when it is run again must be there
     then, and it is not for upkeep to fail."""
     pipe = loop.pipe
-    with held(pipe.pipeline.warehouse), repair.told(pipe):
+    with held(pipe.pipeline.warehouse), repair.explaining(pipe):
         before = _noted(pipe)
         try:
             recovered = len(loop.recover())

@@ -27,25 +27,26 @@ def explained(pipe: OpenPipeline, error: BaseException) -> ForebayError:
     text = first_line(error)[:500]
     if _overtaken(pipe):
         return Conflict(f"another process has run this pipeline's batch in the meantime ({text})")
-    if told := places.explained(pipe.pipeline.warehouse, error):
-        return told
+    error_of_place = places.explained(pipe.pipeline.warehouse, error)
+    if error_of_place:
+        return error_of_place
     if isinstance(error, kernel.EXHAUSTED):
         return failed("out-of-memory", f"a statement does not fit into the memory that an engine may take: {text}",
                       memory.MORE)
-    if isinstance(error, spark.SparkFailure) and not any(sign in text
-                                                         for sign in ("parquet", "Parquet", "No files found")):
+    is_about_files = any(sign in text for sign in ("parquet", "Parquet", "No files found"))
+    if isinstance(error, spark.SparkFailure) and not is_about_files:
         return failed("spark-failed", f"Spark gave up: {text}",
                       "run again: the batch is repeated with the same rows; `forebay doctor` checks Spark")
-    place = _state_of(pipe, text)
-    if place is not None:
-        return failed("damaged-state", f"the state of query {place!r} is damaged: {text}",
-                      f"`forebay doctor --rebuild {place}` makes it anew from the stream tables")
+    query = _query_of_state(pipe, text)
+    if query is not None:
+        return failed("damaged-state", f"the state of query {query!r} is damaged: {text}",
+                      f"`forebay doctor --rebuild {query}` makes it anew from the stream tables")
     return failed("damaged-table", f"a table cannot be read or written: {text}",
                   "`forebay doctor` checks every table; rows, results and the ledger have to be restored from a copy")
 
 
 @contextmanager
-def told(pipe: OpenPipeline) -> Iterator[None]:
+def explaining(pipe: OpenPipeline) -> Iterator[None]:
     """What breaks in here is explained."""
     try:
         yield
@@ -66,17 +67,19 @@ def rebuild(pipe: OpenPipeline, query: str) -> bool:
 def damaged(pipe: OpenPipeline) -> list[tuple[str, str]]:
     """(query, what is wrong) of each query whose state cannot be read: what `rebuild` mends."""
     last = pipe.ledger.last()
-    found = [(query, _wrong(pipe, query, state)) for query, state in (last.states if last else {}).items()]
-    return [(query, wrong) for query, wrong in found if wrong]
+    states = last.states if last else {}
+    damage_by_query = [(query, _damage(pipe, query, state)) for query, state in states.items()]
+    return [(query, damage) for query, damage in damage_by_query if damage]
 
 
-def _wrong(pipe: OpenPipeline, query: str, state: KeptState) -> str | None:
+def _damage(pipe: OpenPipeline, query: str, state: KeptState) -> str | None:
     folder = places.join(pipe.pipeline.warehouse, "state", query, str(state.epoch))
     for name in places.listed(folder):
         try:
             table = tables.open_table(places.join(folder, name))
-            if what := state_damage(table, state.batch):
-                return f"{table.path} {what}"
+            damage = state_damage(table, state.batch)
+            if damage:
+                return f"{table.path} {damage}"
             for file in table.files():
                 tables.describe(table.path, file.path)
         except (ForebayError, *BROKEN) as error:
@@ -94,7 +97,7 @@ def _overtaken(pipe: OpenPipeline) -> bool:
         return False
 
 
-def _state_of(pipe: OpenPipeline, text: str) -> str | None:
+def _query_of_state(pipe: OpenPipeline, text: str) -> str | None:
     """The query whose state the message names."""
-    _, found, rest = text.partition(places.join(pipe.pipeline.warehouse, "state", ""))
-    return rest.split("/")[0] if found else None
+    _, folder, path_in_it = text.partition(places.join(pipe.pipeline.warehouse, "state", ""))
+    return path_in_it.split("/")[0] if folder else None

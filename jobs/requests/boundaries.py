@@ -69,7 +69,7 @@ class Arrivals:
         self._versioned: frozenset[str] = frozenset()      # relations known to have a version: they never lose it
 
     def look(self) -> None:
-        """As the last ingest left it; only an ingest moves it, and none can run while the pipeline is held."""
+        """Reads how far rows have come; only an ingest changes it, and none can run while the pipeline is held."""
         self._watermarks = intake.watermarks(self.pipe.warehouse, self.pipe.pipeline.streams)
 
     def newest(self, stream: str) -> int | None:
@@ -110,7 +110,7 @@ class Arrivals:
         last = min(last, change - step) if change is not None else last
         most = 1 if pipe.engine == "jvm" else min(GROUP_BOUNDARIES, limit or GROUP_BOUNDARIES)
         group = tuple(range(first, last + 1, step)[:most])
-        while len(group) > 1 and _rows_between(pipe, first - step, group[-1]) > GROUP_ROWS:
+        while len(group) > 1 and _most_rows(pipe, first - step, group[-1]) > GROUP_ROWS:
             group = group[:max(1, len(group) // 2)]
         return group
 
@@ -135,8 +135,11 @@ class Arrivals:
         return idle is not None and (mark is None or self.pipe.clock() - mark.arrived > idle)
 
 
-def _rows_between(pipe: OpenPipeline, after: int, upto: int) -> int:
+def _most_rows(pipe: OpenPipeline, after: int, upto: int) -> int:
     """At most how many rows these boundaries bring, by the files' statistics."""
-    streams = [s for s in read_streams(pipe, upto) if tables.exists(pipe.path("streams", s))]
-    files = (f for s in streams for f in pipe.table(f"streams/{s}").files())
-    return sum(f.rows for f in files if f.may_hold("_boundary", after + 1, upto))
+    total = 0
+    for stream in read_streams(pipe, upto):
+        if tables.exists(pipe.path("streams", stream)):
+            files = pipe.table(f"streams/{stream}").files()
+            total += sum(file.rows for file in files if file.may_hold("_boundary", after + 1, upto))
+    return total
