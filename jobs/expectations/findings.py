@@ -50,17 +50,16 @@ class Finding:
 
 def enter(pipe: OpenPipeline, findings: Iterable[Finding]) -> None:
     """One commit for all of them, none for none."""
-    rows = [{
-        **asdict(f), "boundary": instant(f.boundary),
-        "at": instant(pipe.clock()),
-        "passed": False
-    } for f in findings]
+    rows = []
+    for finding in findings:
+        times = {"boundary": instant(finding.boundary), "at": instant(pipe.clock())}
+        rows.append({**asdict(finding), **times, "passed": False})
     if rows:
         _append(pipe.table(FINDINGS_PATH, FINDINGS), rows)
 
 
-def found(pipe: OpenPipeline) -> list[dict[str, Any]]:
-    """Everything that was entered, oldest first."""
+def entered(pipe: OpenPipeline) -> list[dict[str, Any]]:
+    """All findings that were entered, oldest first."""
     return _read(pipe, FINDINGS_PATH)
 
 
@@ -74,50 +73,41 @@ def released(pipe: OpenPipeline) -> set[tuple[int, str, str]]:
 
 
 def stops(pipe: OpenPipeline, boundary: int) -> list[dict[str, Any]]:
-    """What stops this boundary, as long as it has not been run: released or not, each once."""
+    """The findings that stop this boundary, as long as it has not been run: released or not, each once."""
     committed = pipe.ledger.committed()
     if committed is not None and committed >= boundary:
         return []
-    critical = [
-        row for row in found(pipe)
-        if row["boundary"] == boundary and row["severity"] == "critical" and not row["released"]
-    ]
+    at_boundary = [row for row in entered(pipe) if row["boundary"] == boundary]
+    critical = [row for row in at_boundary if row["severity"] == "critical" and not row["released"]]
     return list({key(row): row for row in critical}.values())
 
 
 def release(pipe: OpenPipeline, boundary: int, reason: str, by: str | None = None) -> dict[str, Any]:
     """Lets pass what has stopped the boundary so far; waits for nobody."""
-    said, who = _said(reason), by or _user()
+    if not reason.strip() or len(reason) > LONGEST:
+        raise ForebayError("bad-usage", f"a reason has 1 to {LONGEST} characters",
+                           hint='--reason "why it may pass"; the ledger keeps it')
+    reason, user = reason.strip(), by or _user()
     for _ in range(ATTEMPTS):
-        held = [row for row in stops(pipe, boundary) if key(row) not in released(pipe)]
-        if not held:
-            raise _nothing(pipe, boundary)
+        unreleased = [row for row in stops(pipe, boundary) if key(row) not in released(pipe)]
+        if not unreleased:
+            raise _nothing_to_release(pipe, boundary)
         at = pipe.clock()
-        rows = [{
-            "at": instant(at),
-            "boundary": instant(boundary),
-            "subject": row["subject"],
-            "expectation": row["expectation"],
-            "by": who,
-            "reason": said
-        } for row in held]
+        rows, listed = [], []
+        for row in unreleased:
+            subject, expectation = row["subject"], row["expectation"]
+            rows.append({"at": instant(at), "boundary": instant(boundary), "subject": subject,
+                         "expectation": expectation, "by": user, "reason": reason})
+            listed.append({"subject": subject, "expectation": expectation, "observed": row["observed"]})
         try:
             _append(pipe.table(RELEASES_PATH, RELEASES), rows)
-            what = [{k: row[k] for k in ("subject", "expectation", "observed")} for row in held]
-            return {"boundary": boundary, "by": who, "reason": said, "at": at, "released": what}
+            return {"boundary": boundary, "by": user, "reason": reason, "at": at, "released": listed}
         except Conflict:
             continue
     raise Conflict("the ledger of releases is written without pause by others")
 
 
-def _said(reason: str) -> str:
-    if not reason.strip() or len(reason) > LONGEST:
-        raise ForebayError("bad-usage", f"a reason has 1 to {LONGEST} characters",
-                           hint='--reason "why it may pass"; the ledger keeps it')
-    return reason.strip()
-
-
-def _nothing(pipe: OpenPipeline, boundary: int) -> ForebayError:
+def _nothing_to_release(pipe: OpenPipeline, boundary: int) -> ForebayError:
     at, before = iso(boundary), [row for row in releases(pipe) if row["boundary"] == boundary]
     if before and stops(pipe, boundary):
         return ForebayError("nothing-stopped",

@@ -100,7 +100,7 @@ def _rows(own: Sequence[derived.Derived], declared: Sequence[Any], where: str) -
 
 def _stamp(pipe: OpenPipeline) -> dict[str, Any]:
     suites = hashlib.blake2b(json.dumps(listed(pipe)).encode(), digest_size=8).hexdigest()
-    found = expect_ledger.found(pipe)
+    found = expect_ledger.entered(pipe)
     return {
         "boundary": pipe.ledger.committed(),
         "suites": suites,
@@ -152,7 +152,7 @@ def _write(path: str, text: str) -> None:
 
 
 def _index(pipe: OpenPipeline, pages: Sequence[Any], said: Mapping[str, Any]) -> str:
-    findings, released = expect_ledger.found(pipe)[-SHOWN:][::-1], expect_ledger.releases(pipe)[::-1]
+    findings, released = expect_ledger.entered(pipe)[-SHOWN:][::-1], expect_ledger.releases(pipe)[::-1]
     suites = [(expect_pages.link(p.path, p.name), expect_pages.verdict(p.passed, p.asked)) for p in pages]
     held = [(subject, row["expectation"], row["severity"], row["held"])
             for subject, rows in listed(pipe).items()

@@ -56,7 +56,7 @@ def caught(folder: Path, patch: pytest.MonkeyPatch, sql: str) -> list[Caught]:
     for at in (45, 95):
         rows(pipe, [at], "views"), rows(pipe, [at], "clicks")
         ran(pipe)
-    assert seen and expect_ledger.found(pipe.runtime) == [] and equal(pipe)
+    assert seen and expect_ledger.entered(pipe.runtime) == [] and equal(pipe)
     return seen
 
 
