@@ -19,7 +19,7 @@ from jobs.adapt.sharing import Sharer
 from jobs.adapt.statistics import Statistics
 from jobs.batch import batch as batches
 from jobs.batch.batch import Answer, Answered, Spread
-from jobs.batch.shared import together, watched
+from jobs.batch.shared import families_due, works_to_sample
 from jobs.batch.works import context_of, parsed, works
 from jobs.engine import row_counts
 from jobs.expectations.findings import Finding
@@ -48,8 +48,8 @@ RELIED = ("streams/", "results/", "relations/")
 Progress = Callable[[Mapping[str, Any]], None]
 
 
-def _nothing() -> None:
-    """What is left to wait for where the intent is durable."""
+def _already_durable() -> None:
+    """There is nothing to wait for: the batch's intent is on the disk."""
 
 
 class Laps:
@@ -95,7 +95,7 @@ class Loop:
     def run(self, to: int | None = None, flush: bool = False, limit: int | None = None,
             progress: Progress = lambda _: None) -> dict[str, Any]:
         """Every complete boundary, in INTERFACE's `run` shape."""
-        with held(self.pipe.pipeline.warehouse), repair.told(self.pipe):
+        with held(self.pipe.pipeline.warehouse), repair.explaining(self.pipe):
             return self._run(to, flush, limit, progress)
 
     def _run(self, to: int | None, flush: bool, limit: int | None, progress: Progress) -> dict[str, Any]:
@@ -129,7 +129,7 @@ class Loop:
     def take(self, only: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """New input into the stream tables and relations, once, in INTERFACE's `ingest` shape; holds the pipeline."""
         pipe = self.pipe
-        with held(pipe.pipeline.warehouse), repair.told(pipe):
+        with held(pipe.pipeline.warehouse), repair.explaining(pipe):
             pipe.warehouse.refresh()
             self._check_tables(streams_only=True)
             report = ingest.ingest(pipe.pipeline, pipe.warehouse, pipe.ledger.begun(), pipe.tasks, only, pipe.clock)
@@ -138,7 +138,7 @@ class Loop:
         return {**report, "refused": report["refused"] + refreshed.refused}
 
     def _check_tables(self, streams_only: bool = False) -> None:
-        """What a power cut or somebody else did to them.
+        """Refuses to run on tables that a power cut or somebody else has damaged.
 
         After a start, torn ends that nothing relies on are taken off first.
         """
@@ -146,7 +146,9 @@ class Loop:
             integrity.mend_ends(self.pipe)
             self._mended = True
         paths = integrity.checked_paths(self.pipe)
-        integrity.check(self.pipe, (path for path in paths if not streams_only or path.startswith("streams/")))
+        if streams_only:
+            paths = [path for path in paths if path.startswith("streams/")]
+        integrity.check(self.pipe, paths)
         compact.take_over(self.pipe, self.pipe.pipeline.streams)
 
     def recover(self) -> list[dict[str, Any]]:
@@ -183,15 +185,21 @@ class Loop:
         sharing = self.sharer.decide(queries, boundaries[0])
         counts = self.sharer.counts_to_keep(sharing)
         shared = self.sharer.plans(sharing, queries, counts)
-        plans = {n: shared.get(n) or self._choose(s, states.get(n), parallel) for n, s in queries.items()}
-        alone = {name: state for name, state in states.items() if name not in shared}
-        versions = {path: _sound(pipe, path, n, s) for n, s in alone.items() for path in state_paths(pipe, n, s)}
-        weighed = {name: counts.get(name, QueryGroupPrices()).updated(replace(prices, parts=parallel.parts))
-                   for name, prices in sharing.weighed.items()}
+        plans = {}
+        for name, query_state in queries.items():
+            plans[name] = shared.get(name) or self._choose(query_state, states.get(name), parallel)
+        state_versions = {}
+        for name, state in states.items():
+            if name not in shared:
+                for path in state_paths(pipe, name, state):
+                    state_versions[path] = _sound_version(pipe, path, name, state)
+        prices = dict(counts)
+        for group, weighed in sharing.weighed.items():
+            prices[group] = counts.get(group, QueryGroupPrices()).updated(replace(weighed, parts=parallel.parts))
         relation_versions = relations.versions(pipe.warehouse, pipe.pipeline.relations)
         number = last.batch.number + 1 if last else 0
-        return Batch(number, boundaries, plans, relation_versions, states, versions, sharing.groups,
-                     {**counts, **weighed}, parallel.parts)
+        return Batch(number, boundaries, plans, relation_versions, states, state_versions, sharing.groups, prices,
+                     parallel.parts)
 
     def _parallel(self, last: Batch | None) -> Parallelism:
         """Tasks for the next boundary; a change begins a new count."""
@@ -203,11 +211,11 @@ class Loop:
         return parallel
 
     def _choose(self, query_state: QueryState, state: KeptState | None, parallel: Parallelism) -> Plan:
-        """Its plan, and where it runs: Spark itself reads what the kernel may not."""
+        """The query's plan, and where it runs: Spark itself reads what the kernel may not."""
         pipe, plan = self.pipe, self.chooser.plan(query_state, state, parallel)
-        streams = [s for s in _streams(pipe, query_state) if tables.exists(pipe.path("streams", s))]
-        foreign = any(pipe.table(f"streams/{s}").features for s in streams)
-        return placed(plan, "jvm" if pipe.engine == "jvm" or foreign else TASKS)
+        streams = [name for name in _streams(pipe, query_state) if tables.exists(pipe.path("streams", name))]
+        needs_spark = pipe.engine == "jvm" or any(pipe.table(f"streams/{name}").features for name in streams)
+        return placed(plan, "jvm" if needs_spark else TASKS)
 
     def _execute(self, boundaries: tuple[int, ...]) -> list[dict[str, Any]]:
         started = time.perf_counter()
@@ -217,7 +225,7 @@ class Loop:
             return self._carry_out_within_memory(batch, started, beside.submit(_intend, self.pipe, batch).result)
 
     def _carry_out_within_memory(self, batch: Batch, started: float,
-                                 intended: Callable[[], object] = _nothing) -> list[dict[str, Any]]:
+                                 await_intent: Callable[[], object] = _already_durable) -> list[dict[str, Any]]:
         """The batch; a query that does not fit into its tasks' memory, in however many parts, gets the leanest plan.
 
         That takes an intent of its own. Nothing of the batch is in any table by then: memory runs out while tasks
@@ -225,44 +233,53 @@ class Loop:
         """
         while True:
             try:
-                return self._carry_out(batch, started, intended)
+                return self._carry_out(batch, started, await_intent)
             except batches.Exhausted as error:
-                intended()
+                await_intent()
                 batch = self._under_another_plan(batch, error)
                 _intend(self.pipe, batch)
-                intended = _nothing
+                await_intent = _already_durable
 
     def _under_another_plan(self, batch: Batch, error: batches.Exhausted) -> Batch:
         query_state = queries_at(self.pipe.ledger.all_changes(), batch.boundaries[0])[error.query]
         plan = self.chooser.too_large(query_state, batch.states.get(error.query), error)
         if plan is None:
             raise error
-        apart = {name: tuple(n for n in names if n != error.query) for name, names in batch.query_groups.items()}
-        return replace(batch, plans={**batch.plans, error.query: plan}, query_groups=apart)
+        query_groups = {}
+        for group, names in batch.query_groups.items():
+            query_groups[group] = tuple(name for name in names if name != error.query)
+        return replace(batch, plans={**batch.plans, error.query: plan}, query_groups=query_groups)
 
-    def _carry_out(self, batch: Batch, started: float, intended: Callable[[], object]) -> list[dict[str, Any]]:
-        """Everything between intent and commit, and the commit; all of it can be done twice."""
+    def _carry_out(self, batch: Batch, started: float, await_intent: Callable[[], object]) -> list[dict[str, Any]]:
+        """Everything between intent and commit, and the commit; all of it can be done twice.
+
+        `await_intent` returns once the intent is on the disk; before that, nothing may go into any table.
+        """
         lap = time.perf_counter()
         pipe, context = self.pipe, context_of(self.pipe)
         queries = queries_at(pipe.ledger.all_changes(), batch.boundaries[0])
-        _open_streams(pipe, {s for n in batch.plans for s in _streams(pipe, queries[n])})
-        todo, groups = works(context, batch, queries), together(context, batch, queries)
-        members = [w for g in groups for w in watched(context, g)]
-        samples = self.statistics.wanted(batch, [*todo, *members])
-        answered = batches.answers(context, batch, todo, samples, groups, self._spread)
+        streams = {stream for name in batch.plans for stream in _streams(pipe, queries[name])}
+        for stream in streams:      # one to which no row has come yet has no table
+            declared = pipe.pipeline.streams[stream]
+            properties = agreed.properties(pipe.pipeline, declared)
+            pipe.table(f"streams/{stream}", stream_schema(declared.columns), properties)
+        todo, families = works(context, batch, queries), families_due(context, batch, queries)
+        members = [work for family in families for work in works_to_sample(context, family)]
+        sample_orders = self.statistics.wanted(batch, [*todo, *members])
+        answered = batches.answers(context, batch, todo, sample_orders, families, self._spread)
         self._spread = answered.spread
         failpoints.at("batch.after-tasks")
-        intended()
-        self.gate.answered(batch, answered.made, answered.shared)
+        await_intent()
+        self.gate.answered(batch, answered.answers, answered.shared)
         lap = self.laps.lap("answer", lap)
-        removed = batches.store(context, batch, answered.made, answered.shared)
+        removed = batches.store(context, batch, answered.answers, answered.shared)
         learnt = self.sharer.learn(batch, answered.shared)
         if self.chooser.warm:      # the first batch of a process also starts Spark
             self._seconds = [*self._seconds, (time.perf_counter() - started) / len(batch.boundaries)][-RESTED:]
         self._conclude(learnt, answered, time.perf_counter() - started)
         lap = self.laps.lap("commit", lap)
         failing = self.gate.enter()
-        self.statistics.keep(batch, [*answered.made, *map(Answer, members)], answered.taken)
+        self.statistics.keep(batch, [*answered.answers, *map(Answer, members)], answered.samples)
         lap = self.laps.lap("statistics", lap)
         _tidy(pipe, answered, removed)
         self.laps.lap("compact", lap)
@@ -273,22 +290,28 @@ class Loop:
 
         A query that shares leaves the state that it had alone.
         """
-        pipe, answers = self.pipe, answered.made
+        pipe, answers = self.pipe, answered.answers
         sharing = {name for names in batch.query_groups.values() for name in names}
-        failures = {a.work.name: a.failed for a in answers if a.failed}
+        failures = {answer.work.name: answer.failed for answer in answers if answer.failed}
         for name, (boundary, message) in failures.items():
             _record_failure(pipe, name, boundary, message)
-        states = {n: s for n, s in batch.states.items() if n in batch.plans and n not in failures and n not in sharing}
-        states |= {a.work.name: _state(a, batch) for a in answers if not a.failed and a.work.name not in sharing}
+        states = {name: state for name, state in batch.states.items()
+                  if name in batch.plans and name not in failures and name not in sharing}
+        for answer in answers:
+            work = answer.work
+            if not answer.failed and work.name not in sharing:
+                states[work.name] = KeptState(work.plan, work.epoch, work.due[-1], dict(batch.relation_versions),
+                                              batch.number)
         measured = self.chooser.learn(answers, seconds)
-        measured |= {name: s.seconds / len(s.answered) for s in answered.shared for name in s.answered}
+        for family in answered.shared:
+            measured |= {name: family.seconds / len(family.answered) for name in family.answered}
         failpoints.at("batch.before-commit")
         synced = time.perf_counter()
         # Tables and mark are on the disk before the ledger says that they are there.
         places.sync(pipe.pipeline.warehouse)
         self.laps.lap("sync", synced)
-        versions = pipe.warehouse.versions(RELIED)
-        pipe.ledger.commit(batch, states, {n: m for n, (_, m) in failures.items()}, seconds, measured, versions)
+        messages = {name: message for name, (_, message) in failures.items()}
+        pipe.ledger.commit(batch, states, messages, seconds, measured, pipe.warehouse.versions(RELIED))
         failpoints.at("batch.after-commit")
         self.chooser.write(batch)
 
@@ -301,13 +324,6 @@ def _intend(pipe: OpenPipeline, batch: Batch) -> None:
     failpoints.at("batch.after-intent")
 
 
-def _open_streams(pipe: OpenPipeline, streams: set[str]) -> None:
-    """Tables of streams to which no row has come yet are created."""
-    for stream in streams:
-        declared = pipe.pipeline.streams[stream]
-        pipe.table(f"streams/{stream}", stream_schema(declared.columns), agreed.properties(pipe.pipeline, declared))
-
-
 def _tidy(pipe: OpenPipeline, answered: Answered, removed: list[tuple[str, list[str]]]) -> None:
     """After the commit: files that left state leave the disk, small ones are merged, old ones go."""
     if removed:
@@ -316,7 +332,7 @@ def _tidy(pipe: OpenPipeline, answered: Answered, removed: list[tuple[str, list[
     compact.discard(pipe, removed)
     failpoints.at("batch.after-discard")
     horizons = retention.horizons(pipe)
-    compact.compact(pipe, answered.made, horizons, answered.shared)
+    compact.compact(pipe, answered.answers, horizons, answered.shared)
     retention.leave(pipe, horizons)
     pipe.ledger.tidy()
     compact.trim_logs(pipe)
@@ -324,14 +340,15 @@ def _tidy(pipe: OpenPipeline, answered: Answered, removed: list[tuple[str, list[
 
 def state_paths(pipe: OpenPipeline, name: str, state: KeptState) -> list[str]:
     folder = pipe.path("state", name, str(state.epoch))
-    return [f"state/{name}/{state.epoch}/{s}" for s in places.listed(folder)]
+    return [f"state/{name}/{state.epoch}/{state_set}" for state_set in places.listed(folder)]
 
 
-def _sound(pipe: OpenPipeline, path: str, name: str, state: KeptState) -> int:
+def _sound_version(pipe: OpenPipeline, path: str, name: str, state: KeptState) -> int:
     """The version of a state table, if it is as the last batch left it."""
     table = pipe.table(path)
-    if what := integrity.state_damage(table, state.batch):
-        raise failed("damaged-state", f"the state of query {name!r} is damaged: {table.path} {what}",
+    damage = integrity.state_damage(table, state.batch)
+    if damage:
+        raise failed("damaged-state", f"the state of query {name!r} is damaged: {table.path} {damage}",
                      f"`forebay doctor --rebuild {name}` makes it anew from the stream tables")
     return table.version
 
@@ -340,39 +357,39 @@ def _streams(pipe: OpenPipeline, query_state: QueryState) -> list[str]:
     return [i.source for i in parsed(query_state.sql, pipe.catalog).inputs if i.is_stream]
 
 
-def _state(answer: Answer, batch: Batch) -> KeptState:
-    work = answer.work
-    return KeptState(work.plan, work.epoch, work.due[-1], dict(batch.relation_versions), batch.number)
-
-
 def _record_failure(pipe: OpenPipeline, name: str, boundary: int, message: str) -> None:
-    if any(c.query == name and c.action == "fail" and c.effective == boundary for c in pipe.ledger.all_changes()):
-        return
-    pipe.ledger.request(lambda begun, changes: QueryChange(name, "fail", boundary, reason=message))
+    """Once, however often the batch is run."""
+    is_recorded = any(change.query == name and change.action == "fail" and change.effective == boundary
+                      for change in pipe.ledger.all_changes())
+    if not is_recorded:
+        pipe.ledger.request(lambda begun, changes: QueryChange(name, "fail", boundary, reason=message))
 
 
 def report(pipe: OpenPipeline, batch: Batch, answered: Answered, failing: list[Finding],
            seconds: float) -> list[dict[str, Any]]:
     """One entry a boundary; the time of a batch is shared among its boundaries."""
-    work_of = {a.work.name: a.work for a in answered.made}
-    work_of |= {name: s.together.work_of[name] for s in answered.shared for name in s.answered}
-    failures = {a.work.name: a.failed for a in answered.made if a.failed}
-    rows = _arrived(pipe, batch)
+    work_of = {answer.work.name: answer.work for answer in answered.answers}
+    for family in answered.shared:
+        work_of |= {name: family.family.work_of[name] for name in family.answered}
+    failures = {answer.work.name: answer.failed for answer in answered.answers if answer.failed}
+    rows = _arrived_rows(pipe, batch)
 
     def plans(t: int) -> dict[str, str]:
-        due = {n: w for n, w in work_of.items() if t in w.due and w.query.due(t)}
-        return {n: w.plan.name for n, w in due.items() if n not in failures or t < failures[n][0]}
+        due = {name: work for name, work in work_of.items() if t in work.due and work.query.due(t)}
+        return {name: work.plan.name for name, work in due.items() if name not in failures or t < failures[name][0]}
+
+    def messages_of_failures(t: int) -> dict[str, str]:
+        return {name: message for name, (since, message) in failures.items() if since == t}
 
     def unexpected(t: int) -> list[str]:
         return [f"{f.subject} expects {f.expectation}, observed: {f.observed}" for f in failing if f.boundary == t]
 
     return [{"boundary": t, "seconds": seconds / len(batch.boundaries), "rows": rows.get(t, {}), "plans": plans(t),
-             "failed": {n: message for n, (since, message) in failures.items() if since == t},
-             "unexpected": unexpected(t)}
+             "failed": messages_of_failures(t), "unexpected": unexpected(t)}
             for t in batch.boundaries]
 
 
-def _arrived(pipe: OpenPipeline, batch: Batch) -> dict[int, dict[str, int]]:
+def _arrived_rows(pipe: OpenPipeline, batch: Batch) -> dict[int, dict[str, int]]:
     """Rows that each boundary counts first, from the files' own counts where a file belongs to one boundary."""
     rows: dict[int, dict[str, int]] = {}
     after, upto = batch.boundaries[0] - pipe.pipeline.batch, batch.boundaries[-1]

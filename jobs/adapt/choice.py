@@ -28,7 +28,7 @@ from optimizer.choice.consider import PINNED, Costs, consider, with_width
 from optimizer.choice.decide import DEFAULT as RULES
 from optimizer.choice.decide import Decision, Past
 from optimizer.choice.parallelism import Parallelism
-from optimizer.cost.features import Features, building, steady
+from optimizer.cost.features import building, steady
 from optimizer.cost.fitting import fit
 from optimizer.cost.measured import Measurement, UnitCosts
 from optimizer.cost.measured import read as cost_document
@@ -37,7 +37,7 @@ from optimizer.papers.document import read, written
 from optimizer.papers.symbols import from_symbols, symbols
 from optimizer.plan.model import Plan, default, leanest, named
 from optimizer.query.model import Query
-from optimizer.sharing.ways import in_words
+from optimizer.sharing.ways import in_words as way_in_words
 from optimizer.statistics.model import QueryStatistics
 
 PATH = "ledger/decisions"
@@ -86,11 +86,11 @@ class QueryChoice:
             self.unwritten = True
         self.past = replace(past, corrections=decision.corrections)
         unpinned = self.decision is not None and (self.decision.reason == PINNED) != (decision.reason == PINNED)
-        self.unwritten |= self._moved(decision.predicted) or unpinned
+        self.unwritten |= self._is_news(decision.predicted) or unpinned
         self.decision = decision
 
-    def _moved(self, predicted: float | None) -> bool:
-        """Whether a prediction is news to the ledger."""
+    def _is_news(self, predicted: float | None) -> bool:
+        """Whether a prediction differs from the one that the ledger has."""
         if self.written_s is None or predicted is None:
             return True
         return not 1 / NEWS < predicted / max(self.written_s, 1e-9) < NEWS
@@ -226,7 +226,8 @@ class Chooser:
 
         The first batch of a process may tell what starting Spark costs, and not what work costs.
         """
-        amounts, before = _amounts(answer, observed), self.coefficients
+        work, before = answer.work, self.coefficients
+        amounts = (building if answer.anew else steady)(work.query, work.plan, observed, work.parts)
         if cold and took > COLD * count * seconds(amounts.total, before):
             return
         lasting = [Measurement(amounts.in_task, answer.seconds)]
@@ -276,8 +277,8 @@ class Chooser:
         row = {"at": self.pipe.clock(), "measurements": fitted.measurements, "machine": _here(),
                "document": json.dumps(fitted.document())}
         rows = pa.Table.from_pylist([row], schema=COSTS)
-        before = [f.path for f in table.files()]
-        table.commit([tables.write(table.path, rows, tables.unique("costs"))], before)
+        files_before = [file.path for file in table.files()]
+        table.commit([tables.write(table.path, rows, tables.unique("costs"))], files_before)
         self._written = fitted.measurements
 
     def considered(self, query: Query, query_state: QueryState | None, statistics: Mapping[str, object] | None,
@@ -296,10 +297,7 @@ class Chooser:
 
     def shown(self, query: Query, observed: QueryStatistics,
               statistics: Mapping[str, object] | None) -> dict[str, object]:
-        """The statistics that prices rest on.
-
-        In the papers' symbols, as a file may give them, and how much they rest on.
-        """
+        """The statistics that prices rest on, in the papers' symbols as a file may give them, and their origin."""
         document = written(read(statistics or {}, query, symbols(query, observed)))
         return {**document, "answer_groups": observed.groups, "rows_seen": observed.weight, "seen_at": observed.at,
                 "unit_costs": self.coefficients.source}
@@ -316,13 +314,13 @@ def last_coefficients(pipe: OpenPipeline) -> UnitCosts:
 def remembered(pipe: OpenPipeline, query_state: QueryState, state: KeptState | None) -> QueryChoice:
     """What is remembered after a start, or for a text that replaced another.
 
-    The plan in force is the state's, its boundaries' seconds are in the ledger, corrections in the last decision. What
-    was there before the text was is another question's.
+    The plan in force is the state's, its boundaries' seconds are in the ledger, corrections in the last decision.
+    Whatever is older than the text belongs to another query of that name.
     """
     began = text_since(pipe.ledger.all_changes(), query_state.name)
     if state is None or state.as_of < began:
         return QueryChoice(query_state.sql, Past())
-    current, last = state.plan, _last(pipe, query_state.name, began)
+    current, last = state.plan, _last_row(pipe, query_state.name, began)
     since, measured = 0, list[float]()
     for entry in reversed(pipe.ledger.committed_batches(REMEMBERED)):
         if entry.plan_names.get(query_state.name) != current.name or entry.first_boundary < began:
@@ -337,15 +335,13 @@ def remembered(pipe: OpenPipeline, query_state: QueryState, state: KeptState | N
     return QueryChoice(query_state.sql, past, written_s=last["predicted_s"] if last else None)
 
 
-def _amounts(answer: Answer, observed: QueryStatistics) -> Features:
-    work = answer.work
-    amounts = building if answer.anew else steady
-    return amounts(work.query, work.plan, observed, work.parts)
-
-
 def _shared_works(batch: Batch) -> dict[str, SharedWork]:
-    return {n: SharedWork(group, in_words(batch.plans[n]))
-            for group, names in batch.query_groups.items() for n in names}
+    """By name, of each query that shares in the batch."""
+    works = {}
+    for group, names in batch.query_groups.items():
+        for name in names:
+            works[name] = SharedWork(group, way_in_words(batch.plans[name]))
+    return works
 
 
 def _shared_row(pipe: OpenPipeline, name: str, batch: Batch, work: SharedWork) -> dict[str, Any]:
@@ -377,18 +373,17 @@ def _row(pipe: OpenPipeline, name: str, choice: QueryChoice, boundary: int) -> d
             "candidates": json.dumps(candidates), "corrections": json.dumps(decision.corrections), "at": pipe.clock()}
 
 
-def rows(rt: OpenPipeline, name: str) -> list[dict[str, Any]]:
+def rows(pipe: OpenPipeline, name: str) -> list[dict[str, Any]]:
     """The decisions about a query that were written down, oldest first; `boundary` in microseconds."""
-    place = rt.path(PATH)
+    place = pipe.path(PATH)
     if not tables.exists(place):
         return []
     # Filtered as Python values: Arrow's own filters, and instants, make it import pandas.
-    found = tables.open_table(place).rows()
-    times = found.column("boundary").cast(pa.int64()).to_pylist()
-    said = found.drop_columns(["boundary", "at"]).to_pylist()
-    return sorted(({
-        **row, "boundary": t
-    } for row, t in zip(said, times) if row["query"] == name), key=lambda row: row["boundary"])
+    all_rows = tables.open_table(place).rows()
+    boundaries = all_rows.column("boundary").cast(pa.int64()).to_pylist()
+    decisions = all_rows.drop_columns(["boundary", "at"]).to_pylist()
+    of_query = [{**row, "boundary": t} for row, t in zip(decisions, boundaries) if row["query"] == name]
+    return sorted(of_query, key=lambda row: row["boundary"])
 
 
 def in_force(rows: list[dict[str, Any]], boundary: int, plan: str, since: int = BEFORE_ALL) -> dict[str, Any] | None:
@@ -400,5 +395,5 @@ def in_force(rows: list[dict[str, Any]], boundary: int, plan: str, since: int = 
     return row if row is not None and row["plan"] == plan and row["boundary"] >= since else None
 
 
-def _last(rt: OpenPipeline, name: str, since: int) -> dict[str, Any] | None:
-    return next((row for row in reversed(rows(rt, name)) if row["boundary"] >= since), None)
+def _last_row(pipe: OpenPipeline, name: str, since: int) -> dict[str, Any] | None:
+    return next((row for row in reversed(rows(pipe, name)) if row["boundary"] >= since), None)

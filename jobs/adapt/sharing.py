@@ -48,9 +48,9 @@ OTHER = {
 
 @dataclass(frozen=True)
 class Sharing:
-    """Groups by name, and of every query outside them the reason.
+    """The query groups of a boundary by name, and for every other query the reason why it runs apart.
 
-    Of groups that were weighed, seconds of a boundary together and apart.
+    `weighed`: of groups that were priced, seconds of a boundary together and apart.
     """
 
     groups: Mapping[str, tuple[str, ...]]
@@ -65,9 +65,9 @@ class Sharing:
 
 @dataclass(frozen=True, eq=False)
 class Formed:
-    """Names by form, and of the queries that can share with none the reasons.
+    """The names of queries by join shape, and for those that can share with none the reason.
 
-    One object as long as nobody comes or goes.
+    It stays the same object until a query comes or goes.
     """
 
     forms: Mapping[str, tuple[str, ...]]
@@ -99,9 +99,12 @@ class Sharer:
         at = boundary if boundary is not None else last.last_boundary + pipe.pipeline.batch if last else None
         if self.share_from is not None or at is None:
             return _unpriced(formed, self.share_from or LEAST)
-        texts = {name: tuple((n, active[n].sql) for n in names) for name, names in formed.forms.items()}
-        forms = [asked(name, text, pipe.catalog) for name, text in texts.items()]
-        group_before = {n: name for name, names in (last.batch.query_groups if last else {}).items() for n in names}
+        forms = []
+        for form_name, names in formed.forms.items():
+            texts = tuple((name, active[name].sql) for name in names)
+            forms.append(priced_form(form_name, texts, pipe.catalog))
+        groups_before = last.batch.query_groups if last else {}
+        group_before = {name: group for group, names in groups_before.items() for name in names}
         return self._price(formed, forms, Rows(pipe, at), group_before)
 
     def _form(self, active: Mapping[str, QueryState]) -> Formed:
@@ -134,26 +137,27 @@ class Sharer:
         return {name: counts for name, counts in {**before, **self._counted}.items() if not counts.says_nothing}
 
     def counts_to_keep(self, sharing: Sharing) -> dict[str, QueryGroupPrices]:
-        """The same of groups that were weighed, and of those that queries in force could be.
+        """The counts of groups that were weighed, and of groups that queries in force could form again.
 
-        What made these part must not be forgotten.
+        Without these counts a group that was dissolved because of them would be formed once more.
         """
         forms = self._formed[1].forms if self._formed is not None else {}
         counts = self.counts()
         form_of_group = {name: name.split(":")[-1].rsplit("-", 1)[0] for name in counts}
-        absent = {name for name, own in form_of_group.items() if name not in sharing.groups and own in forms}
+        absent = {name for name, form_name in form_of_group.items()
+                  if name not in sharing.groups and form_name in forms}
         return {name: values for name, values in counts.items() if name in sharing.weighed or name in absent}
 
     def learn(self, batch: Batch, groups: Iterable[Shared]) -> Batch:
-        """The batch with what its own works counted, for the next batch, whichever process does it."""
-        self._counted.update({s.together.name: s.counted for s in groups if not s.counted.says_nothing})
+        """The batch with what the works of its groups counted, for the next batch, whichever process runs that."""
+        self._counted.update({s.family.name: s.counted for s in groups if not s.counted.says_nothing})
         prices = {name: prices.updated(self._counted.get(name, QueryGroupPrices()))
                   for name, prices in batch.query_group_prices.items()}
         return replace(batch, query_group_prices=prices)
 
     def plans(self, sharing: Sharing, active: Mapping[str, QueryState],
               counts: Mapping[str, QueryGroupPrices]) -> dict[str, Plan]:
-        """Each member's plan is its group's: by the way that costs least, where that was counted; else as it is."""
+        """The plan of each member is its group's: by the way that costs least where costs were counted, else as now."""
         plans: dict[str, Plan] = {}
         last = self.pipe.ledger.last()
         for name, names in sharing.groups.items():
@@ -176,7 +180,9 @@ class Sharer:
         now = self.decide(active) if len(active) <= PARSED else Sharing(last.batch.query_groups if last else {}, {})
         group = now.group_of.get(query_state.name)
         if group is None:
-            return {"shares_with": [], "alone": now.apart.get(query_state.name) or _own_reason(self.pipe, query_state)}
+            reason: str | None = now.apart.get(query_state.name) or _bound(query_state, ())
+            reason = reason or _formed(query_state.sql, self.pipe.catalog)[1]
+            return {"shares_with": [], "alone": reason or "it shared with none at the last boundary"}
         prices = now.weighed.get(group, QueryGroupPrices())
         if last is not None:
             prices = prices.updated(last.batch.query_group_prices.get(group, QueryGroupPrices()))
@@ -189,12 +195,20 @@ class Sharer:
 
 
 def _unpriced(formed: Formed, least: int) -> Sharing:
-    apart = {n: _few(len(names), least) for names in formed.forms.values() if len(names) < least for n in names}
-    groups = {
-        f"shared:{own}-{k}": part for own, names in formed.forms.items() if len(names) >= least
-        for k, part in enumerate(parts_of(names, MOST))
-    }
-    return Sharing(groups, {**formed.apart, **apart})
+    """A group of every form that has so many queries."""
+    groups: dict[str, tuple[str, ...]] = {}
+    apart = dict(formed.apart)
+    for form_name, names in formed.forms.items():
+        if len(names) >= least:
+            groups |= _groups_of_form(form_name, names)
+        else:
+            apart |= dict.fromkeys(names, _few(len(names), least))
+    return Sharing(groups, apart)
+
+
+def _groups_of_form(form_name: str, names: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """One form with very many members is several groups."""
+    return {f"shared:{form_name}-{k}": part for k, part in enumerate(parts_of(names, MOST))}
 
 
 def _weighed(formed: Formed, forms: Collection[Form], rows: Rows, now: Mapping[str, set[str]], least: int,
@@ -207,43 +221,43 @@ def _weighed(formed: Formed, forms: Collection[Form], rows: Rows, now: Mapping[s
     weighed: dict[str, QueryGroupPrices] = {}
     apart = dict(formed.apart)
 
-    def price(made: Set) -> float:
-        return together(made.load) * max((times.get(part, 1.0) for part in _named(formed, made)), default=1.0)
+    def price(candidate: Set) -> float:
+        factors = [times.get(group, 1.0) for group in _named_groups(formed, candidate)]
+        return together(candidate.load) * max(factors, default=1.0)
 
-    def pay(made: Set) -> bool:
-        return made.load.members >= least and pays(price(made), made.load,
-                                                   any({f.name for f in made.forms} & names for names in now.values()))
+    def does_pay(candidate: Set) -> bool:
+        form_names = {f.name for f in candidate.forms}
+        shares_already = any(form_names & names for names in now.values())
+        return candidate.load.members >= least and pays(price(candidate), candidate.load, shares_already)
 
     for whole in families(forms, rows, [frozenset(names) for names in now.values()], least, FAMILY):
-        for made in [whole] if pay(whole) else [one(f, rows, least) for f in whole.forms]:
-            if pay(made):
-                parts = _named(formed, made)
-                groups |= parts
-                prices = QueryGroupPrices(together_s=price(made), rule_s=together(made.load),
-                                          apart_s=each_alone(made.load), forms=float(made.load.forms))
-                weighed |= dict.fromkeys(parts, prices)
+        for candidate in [whole] if does_pay(whole) else [one(f, rows, least) for f in whole.forms]:
+            if does_pay(candidate):
+                named_groups = _named_groups(formed, candidate)
+                groups |= named_groups
+                prices = QueryGroupPrices(together_s=price(candidate), rule_s=together(candidate.load),
+                                          apart_s=each_alone(candidate.load), forms=float(candidate.load.forms))
+                weighed |= dict.fromkeys(named_groups, prices)
             else:
-                names = formed.forms[made.forms[0].name]
-                apart |= dict.fromkeys(names, _apart(made, len(names), least, len(forms) > 1))
+                names = formed.forms[candidate.forms[0].name]
+                apart |= dict.fromkeys(names, _reason_apart(candidate, len(names), least, len(forms) > 1))
     return Sharing(groups, apart, weighed)
 
 
-def _named(formed: Formed, made: Set) -> dict[str, tuple[str, ...]]:
-    """A set's members by a name of its own; one form with very many of them is several."""
-    own = sorted(f.name for f in made.forms)
-    members = tuple(n for name in own for n in formed.forms[name])
-    if len(own) > 1:
-        return {f"shared:{digest(' '.join(own))}-0": members}
-    return {f"shared:{own[0]}-{k}": part for k, part in enumerate(parts_of(members, MOST))}
+def _named_groups(formed: Formed, candidate: Set) -> dict[str, tuple[str, ...]]:
+    """The members of a set of forms, under the name of the group that they are."""
+    form_names = sorted(f.name for f in candidate.forms)
+    if len(form_names) == 1:
+        return _groups_of_form(form_names[0], formed.forms[form_names[0]])
+    members = tuple(name for form_name in form_names for name in formed.forms[form_name])
+    return {f"shared:{digest(' '.join(form_names))}-0": members}
 
 
-def _apart(made: Set, count: int, least: int, several: bool) -> str:
+def _reason_apart(candidate: Set, count: int, least: int, several: bool) -> str:
     if count >= least:
         return DEAR.format(count=count)
-    return _few(
-        count, least,
-        f"; with others it cannot: {made.forms[0].apart}" if made.forms[0].apart else OTHER[several].format(
-            family=FAMILY))
+    cannot = candidate.forms[0].apart
+    return _few(count, least, f"; with others it cannot: {cannot}" if cannot else OTHER[several].format(family=FAMILY))
 
 
 def _few(count: int, least: int, other: str = "") -> str:
@@ -251,89 +265,91 @@ def _few(count: int, least: int, other: str = "") -> str:
 
 
 @lru_cache(maxsize=4096)
-def asked(name: str, texts: tuple[tuple[str, str], ...], catalog: Catalog) -> Form:
-    """A form of these queries, as it is priced."""
+def priced_form(name: str, texts: tuple[tuple[str, str], ...], catalog: Catalog) -> Form:
+    """What the price of these queries' group depends on; all of them have one join shape."""
     return form_of(name, grouped(texts, catalog))
 
 
 class Rows:
-    """Rows of streams at a boundary, by the bounds of their files; asked many times of the same windows."""
+    """Rows of streams at a boundary, by the bounds of their files; counted once for each set of windows."""
 
-    def __init__(self, rt: OpenPipeline, boundary: int) -> None:
-        self.rt, self.boundary = rt, boundary
-        self.known: dict[tuple[str, frozenset[Window]], tuple[float, float]] = {}
+    def __init__(self, pipe: OpenPipeline, boundary: int) -> None:
+        self.pipe, self.boundary = pipe, boundary
+        self.counts: dict[tuple[str, frozenset[Window]], tuple[float, float]] = {}
 
     def __call__(self, stream: str, windows: frozenset[Window]) -> tuple[float, float]:
-        if (stream, windows) not in self.known:
-            self.known[stream, windows] = self._counted(stream, windows)
-        return self.known[stream, windows]
+        """Rows in the longest of these windows, and rows that came since the boundary before."""
+        if (stream, windows) not in self.counts:
+            self.counts[stream, windows] = self._count(stream, windows)
+        return self.counts[stream, windows]
 
     def scale(self, forms: Iterable[Form]) -> tuple[tuple[str, str, int, int], ...]:
         """The orders of magnitude of all that forms read: while they stay, what was decided stands."""
-        found = {(stream, windows): self(stream, windows) for f in forms for stream, windows in f.windows.items()}
+        counts = {}
+        for f in forms:
+            for stream, windows in f.windows.items():
+                counts[stream, windows] = self(stream, windows)
         return tuple((stream, repr(windows), round(log(1 + read, MOVED)), round(log(1 + came, MOVED)))
-                     for (stream, windows), (read, came) in found.items())
+                     for (stream, windows), (read, came) in counts.items())
 
-    def _counted(self, stream: str, windows: frozenset[Window]) -> tuple[float, float]:
-        if not tables.exists(self.rt.path("streams", stream)):
+    def _count(self, stream: str, windows: frozenset[Window]) -> tuple[float, float]:
+        if not tables.exists(self.pipe.path("streams", stream)):
             return 0.0, 0.0
-        files, stamp = self.rt.table(f"streams/{stream}").files(), self.rt.pipeline.streams[stream].event_time
-        oldest, since, at = min(
-            w.oldest(self.boundary) for w in windows), self.boundary - self.rt.pipeline.batch, self.boundary
-        window = sum(f.rows for f in files if f.high.get(stamp, oldest) >= oldest and f.low.get("_boundary", at) <= at)
-        return float(window), float(sum(f.rows for f in files if since < f.high.get("_boundary", at) <= at))
+        files, stamp = self.pipe.table(f"streams/{stream}").files(), self.pipe.pipeline.streams[stream].event_time
+        oldest = min(window.oldest(self.boundary) for window in windows)
+        at = self.boundary
+        since = at - self.pipe.pipeline.batch
+        read = sum(f.rows for f in files if f.high.get(stamp, oldest) >= oldest and f.low.get("_boundary", at) <= at)
+        came = sum(f.rows for f in files if since < f.high.get("_boundary", at) <= at)
+        return float(read), float(came)
 
 
 def _bound(query_state: QueryState, judged: Collection[str]) -> str:
-    """What a person asked of this query that a group cannot do."""
+    """Why a group cannot answer the query as a person wants it: it is pinned, or its answer is judged alone; or ""."""
     if query_state.pin:
         return f"it is pinned to {query_state.pin}"
     return "expectations of its answer are declared, which are judged of it alone" if query_state.name in judged else ""
 
 
-def _foreign(rt: OpenPipeline) -> str | None:
+def _foreign(pipe: OpenPipeline) -> str | None:
     """Why nothing here can run in tasks, where groups run."""
-    if rt.engine == "jvm":
+    if pipe.engine == "jvm":
         return "groups run in tasks, and Spark SQL is asked for"
-    for name in rt.pipeline.streams:
-        if tables.exists(rt.path("streams", name)) and rt.table(f"streams/{name}").features:
+    for name in pipe.pipeline.streams:
+        if tables.exists(pipe.path("streams", name)) and pipe.table(f"streams/{name}").features:
             return f"groups run in tasks, which cannot read all of the table of stream {name}"
     return None
 
 
 def _formed_of(catalog: Catalog, listed: Iterable[tuple[str, str, str]], foreign: str | None) -> Formed:
     apart: dict[str, str] = {}
-    found: dict[str, list[str]] = {}
+    names_by_form: dict[str, list[str]] = {}
     for name, sql, bound in listed:
-        own, reason = _formed(sql, catalog)
+        form_name, reason = _formed(sql, catalog)
         reason = foreign or bound or reason
         if reason:
             apart[name] = reason
         else:
-            found.setdefault(own, []).append(name)
-    return Formed({own: tuple(names) for own, names in found.items()}, apart)
+            names_by_form.setdefault(form_name, []).append(name)
+    return Formed({form_name: tuple(names) for form_name, names in names_by_form.items()}, apart)
 
 
 @lru_cache(maxsize=16384)
 def _formed(sql: str, catalog: Catalog) -> tuple[str, str | None]:
-    """A query's form as a short name, or why it stays alone."""
+    """A short name of a query's join shape, or why it stays alone."""
     query = parsed(sql, catalog)
     reason = alone(query)
     return ("", reason) if reason else (digest(repr(form(query))), None)
 
 
-def _way(rt: OpenPipeline, query_state: QueryState, plan: Plan | None) -> dict[str, Any]:
+def _way(pipe: OpenPipeline, query_state: QueryState, plan: Plan | None) -> dict[str, Any]:
     """How the last boundary's work was done."""
     if plan is None:
         return {}
-    divided = normal(parsed(query_state.sql,
-                            rt.catalog)).inputs[plan.divided].source if plan.divided is not None else None
+    divided = None
+    if plan.divided is not None:
+        divided = normal(parsed(query_state.sql, pipe.catalog)).inputs[plan.divided].source
     return {"way": {"split": plan.split, "exchange": plan.exchange, "divided": divided}}
-
-
-def _own_reason(rt: OpenPipeline, query_state: QueryState) -> str:
-    return _bound(query_state,
-                  ()) or _formed(query_state.sql, rt.catalog)[1] or "it shared with none at the last boundary"
 
 
 def tables_of(query_state: QueryState) -> tuple[str, str]:
@@ -341,8 +357,8 @@ def tables_of(query_state: QueryState) -> tuple[str, str]:
     return query_state.table, table_of(query_state.columns)
 
 
-def newest(rt: OpenPipeline, query_state: QueryState) -> str:
+def newest(pipe: OpenPipeline, query_state: QueryState) -> str:
     """The table that holds its last published answer."""
-    last = rt.ledger.last()
-    own, together = tables_of(query_state)
-    return together if last is not None and last.batch.group_of(query_state.name) is not None else own
+    last = pipe.ledger.last()
+    is_sharing = last is not None and last.batch.group_of(query_state.name) is not None
+    return table_of(query_state.columns) if is_sharing else query_state.table

@@ -132,12 +132,12 @@ class Statistics:
             wanted.append(SampleOrder(work.name, i, statement, files, at))
         return wanted
 
-    def keep(self, batch: Batch, answers: Iterable[Answer], taken: Sequence[SampleResult]) -> None:
+    def keep(self, batch: Batch, answers: Iterable[Answer], results: Sequence[SampleResult]) -> None:
         """After the commit: samples join those before them, here and in the ledger's table; losing them is harmless."""
         rows = []
         for answer in answers:
             query, name = answer.work.query, answer.work.name
-            by_input = {t.input: t.sample for t in taken if t.query == name}
+            by_input = {result.input: result.sample for result in results if result.query == name}
             sample = self._sample(batch, answer, by_input) if by_input and answer.failed is None else None
             if sample is not None:
                 self._samples[name] = (digest(query), [sample, *self.samples(name, query)][:KEPT])
@@ -155,83 +155,88 @@ class Statistics:
         work, before = answer.work, self.samples(answer.work.name, answer.work.query)
         samples = []
         for i, declared in enumerate(work.query.inputs):
-            one = by_input[i] if i in by_input else before[0].inputs[i] if before else None
-            if one is None:
+            last_sample = before[0].inputs[i] if before else None
+            sample = by_input.get(i, last_sample)
+            if sample is None:
                 return None
-            version, window = None, float(one.rows)
+            version, window = None, float(sample.rows)
             if declared.is_stream:
-                window = _window(self.pipe.table(f"streams/{declared.source}"), declared, batch.boundaries[-1])
+                window = _window_rows(self.pipe.table(f"streams/{declared.source}"), declared, batch.boundaries[-1])
             else:
                 version = batch.relation_versions[declared.source]
-            samples.append(replace(one, window=window, held=_held(context_of(self.pipe), work, i), version=version))
+            held = _rows_of_totals(context_of(self.pipe), work, i)
+            samples.append(replace(sample, window=window, held=held, version=version))
         dialect = "spark" if work.plan.place == "jvm" else "duckdb"
-        groups, joined = _counted(answer)
+        groups, joined = _groups_and_joined_rows(answer)
         seconds = len(batch.boundaries) * self.pipe.pipeline.batch / SECOND
         return Sample(batch.boundaries[-1], seconds, tuple(samples), dialect, groups, joined)
 
 
 def digest(query: Query) -> str:
-    """Samples of another query of that name are not its."""
+    """A short name of the query's text: samples of another query of that name do not count for it."""
     return f"{zlib.crc32(query.text.encode()):08x}"
 
 
-def _span(rt: OpenPipeline, batch: Batch) -> tuple[int, int]:
-    return batch.boundaries[0] - rt.pipeline.batch, batch.boundaries[-1]
+def _span(pipe: OpenPipeline, batch: Batch) -> tuple[int, int]:
+    return batch.boundaries[0] - pipe.pipeline.batch, batch.boundaries[-1]
 
 
 def limited(before: Sample, i: int) -> Limits:
-    """Rows of values that would not be kept need not be grouped.
+    """How far the next sample groups rows: as far as the last one reached, and somewhat further.
 
-    Those are grouped as far as the last sample reached, and somewhat further.
+    Rows of values beyond would not be kept, so they need not be grouped.
     """
-    mine = before.inputs[i]
-    return Limits(_limit(mine.combinations.below, len(mine.combinations.counts), COMBINATIONS),
-                  tuple((c, _limit(s.below, len(s.counts), KEYS)) for c, s in mine.keys.items()),
-                  tuple((c, frequent(before, c)) for c in mine.keys))
+    sample = before.inputs[i]
+    combinations = _limit(sample.combinations.below, len(sample.combinations.counts), COMBINATIONS)
+    limit_by_key = tuple((c, _limit(values.below, len(values.counts), KEYS)) for c, values in sample.keys.items())
+    return Limits(combinations, limit_by_key, tuple((c, frequent(before, c)) for c in sample.keys))
 
 
 def frequent(before: Sample, c: int) -> tuple[int, ...]:
-    """Keys with the largest shares of any input's rows.
+    """Hashes of the keys with the largest shares of any input's rows.
 
-    They are watched on all inputs, so that each tells of the others' heavy keys.
+    They are watched on all inputs, so that each sample tells of the heavy keys of the others.
     """
     shares: dict[int, float] = {}
-    for one in before.inputs:
-        for h, (n, _) in ({**one.keys[c].counts, **one.keys[c].extra} if c in one.keys else {}).items():
-            shares[h] = max(shares.get(h, 0.0), n / max(one.passing, 1))
-    return tuple(sorted(sorted(shares, key=lambda h: -shares[h])[:HEAVY]))
+    for sample in before.inputs:
+        if c in sample.keys:
+            for key, (count, _) in {**sample.keys[c].counts, **sample.keys[c].extra}.items():
+                shares[key] = max(shares.get(key, 0.0), count / max(sample.passing, 1))
+    return tuple(sorted(sorted(shares, key=lambda key: -shares[key])[:HEAVY]))
 
 
-def _limit(below: int, found: int, wanted: int) -> int:
-    return SPACE if below == SPACE else min(SPACE, int(below * SPARE * wanted / max(found, 1)))
+def _limit(below: int, count: int, wanted: int) -> int:
+    """Where `count` values had hashes below `below`: the hash below which somewhat more than `wanted` will be."""
+    return SPACE if below == SPACE else min(SPACE, int(below * SPARE * wanted / max(count, 1)))
 
 
-def _window(table: Table, declared: Input, t: int) -> float:
+def _window_rows(table: Table, declared: Input, t: int) -> float:
     """Rows in the window at t; no row that counts by then is of a later time."""
     assert declared.window is not None and declared.event_time is not None
-    wanted = inside(declared.window, t)
-    return _within(table, declared.event_time, replace(wanted, until=min(wanted.until, t)))
+    times = inside(declared.window, t)
+    return _rows_in(table, declared.event_time, replace(times, until=min(times.until, t)))
 
 
-def _within(table: Table, stamp: str, wanted: Range) -> float:
-    """Rows in a range by the files' bounds: of a file that lies partly in it, the part that its times let expect."""
+def _rows_in(table: Table, stamp: str, times: Range) -> float:
+    """Rows in a range, by the bounds of files; a file that lies partly in it counts by the share of its times."""
     total = 0.0
-    for f in table.files():
-        low, high = f.low.get(stamp, wanted.since), f.high.get(stamp, wanted.until)
-        if f.low.get("_boundary", wanted.upto) <= wanted.upto:
-            part = min(high + 1, wanted.until) - max(low, wanted.since)
-            total += f.rows * min(max(part / (high + 1 - low), 0.0), 1.0)
+    for file in table.files():
+        low, high = file.low.get(stamp, times.since), file.high.get(stamp, times.until)
+        if file.low.get("_boundary", times.upto) <= times.upto:
+            part = min(high + 1, times.until) - max(low, times.since)
+            total += file.rows * min(max(part / (high + 1 - low), 0.0), 1.0)
     return total
 
 
-def _held(context: Context, work: QueryWork, i: int) -> int | None:
+def _rows_of_totals(context: Context, work: QueryWork, i: int) -> int | None:
     """Distinct combinations in the window, where running totals hold one row of each."""
-    low = Lowering(shape(work.query), work.plan)
-    kept = next((s for s in state_sets(low) if s.kind == "totals" and s.input == i), None)
-    return sum(f.rows for f in context.table(state_folder(work, kept.name)).files()) if kept else None
+    for state_set in state_sets(Lowering(shape(work.query), work.plan)):
+        if state_set.kind == "totals" and state_set.input == i:
+            return sum(file.rows for file in context.table(state_folder(work, state_set.name)).files())
+    return None
 
 
-def _counted(answer: Answer) -> tuple[float | None, float | None]:
+def _groups_and_joined_rows(answer: Answer) -> tuple[float | None, float | None]:
     """Groups of the answer at its last boundary, before HAVING, and joined rows behind them."""
     if answer.partials is None:
         return None, None
@@ -239,64 +244,70 @@ def _counted(answer: Answer) -> tuple[float | None, float | None]:
     con = kernel.shared()
     con.register("computed", answer.partials)
     try:
-        merged = ("SELECT sum(c) AS n FROM computed WHERE _t = "
-                  f"{answer.work.due[-1]}{' GROUP BY ' + ', '.join(keys) if keys else ''}")
+        grouping = f" GROUP BY {', '.join(keys)}" if keys else ""
+        merged = f"SELECT sum(c) AS n FROM computed WHERE _t = {answer.work.due[-1]}{grouping}"
         groups, joined = con.execute(f"SELECT count(*), sum(n) FROM ({merged}) AS q WHERE n > 0").fetchall()[0]
         return float(groups), float(joined or 0)
     finally:
         con.close()
 
 
-def _version(rt: OpenPipeline, declared: Input) -> int | None:
+def _version(pipe: OpenPipeline, declared: Input) -> int | None:
+    """Of the input's table, or None if there is none; a first look is repeated once it changes."""
     if not declared.is_stream:
-        return relations.versions(rt.warehouse, rt.pipeline.relations).get(declared.source)
+        return relations.versions(pipe.warehouse, pipe.pipeline.relations).get(declared.source)
     path = f"streams/{declared.source}"
-    return rt.table(path).refresh().version if tables.exists(places.join(rt.pipeline.warehouse, path)) else None
+    return pipe.table(path).refresh().version if tables.exists(places.join(pipe.pipeline.warehouse, path)) else None
 
 
-def _first_look(rt: OpenPipeline, query: Query) -> QueryStatistics:
-    asked_shape = shape(query)
-    low = Lowering(asked_shape, default(query))
-    found = [_cold(rt, low, i) for i in range(len(query.inputs))]
-    whole = [f for f in found if f is not None]
-    if len(whole) < len(found) or not any(f.rows for f, i in zip(whole, query.inputs) if i.is_stream):
-        return assumed(asked_shape, rt.pipeline.batch)
-    last = max(
-        f.high.get("_boundary", 0) for i in query.inputs if i.is_stream
-        for f in rt.table(f"streams/{i.source}").files())
-    sample = Sample(last, rt.pipeline.batch / SECOND, tuple(whole))
-    known = estimated(asked_shape, [sample], rt.pipeline.batch)
-    assert known is not None
-    return known
+def _first_look(pipe: OpenPipeline, query: Query) -> QueryStatistics:
+    query_shape = shape(query)
+    low = Lowering(query_shape, default(query))
+    samples, stream_rows, last = list[InputSample](), 0, 0
+    for i, declared in enumerate(query.inputs):
+        look = _look_at_stream if declared.is_stream else _look_at_relation
+        sample = look(pipe, low, i, declared)
+        if sample is not None:
+            samples.append(sample)
+            stream_rows += sample.rows if declared.is_stream else 0
+    if len(samples) < len(query.inputs) or not stream_rows:
+        return assumed(query_shape, pipe.pipeline.batch)
+    for declared in query.inputs:
+        if declared.is_stream:
+            files = pipe.table(f"streams/{declared.source}").files()
+            last = max([last, *(file.high.get("_boundary", 0) for file in files)])
+    sample_of_all = Sample(last, pipe.pipeline.batch / SECOND, tuple(samples))
+    observed = estimated(query_shape, [sample_of_all], pipe.pipeline.batch)
+    assert observed is not None
+    return observed
 
 
-def _cold(rt: OpenPipeline, low: Lowering, i: int) -> InputSample | None:
-    declared = low.shape.query.inputs[i]
-    if not declared.is_stream:
-        version = relations.versions(rt.warehouse, rt.pipeline.relations).get(declared.source)
-        if version is None:
-            return None
-        file = relations.version_file(rt.warehouse, declared.source, version)
-        path = rt.path("relations", declared.source, file.path)
-        one = take(SampleOrder("", i, sampling(low, i, rt.pipeline.batch, -1, 0), (path,))).sample
-        return None if one is None else replace(one, window=float(one.rows), version=version)
-    return _cold_stream(rt, low, i, declared)
-
-
-def _cold_stream(rt: OpenPipeline, low: Lowering, i: int, declared: Input) -> InputSample | None:
-    path, stamp = f"streams/{declared.source}", declared.event_time or ""
-    if not tables.exists(places.join(rt.pipeline.warehouse, path)) or rt.table(path).refresh().features:
+def _look_at_relation(pipe: OpenPipeline, low: Lowering, i: int, declared: Input) -> InputSample | None:
+    version = relations.versions(pipe.warehouse, pipe.pipeline.relations).get(declared.source)
+    if version is None:
         return None
-    files = sorted((f for f in rt.table(path).files() if stamp in f.high and "_boundary" in f.high),
-                   key=lambda f: f.high[stamp])[-COLD_FILES:]
+    file = relations.version_file(pipe.warehouse, declared.source, version)
+    path = pipe.path("relations", declared.source, file.path)
+    sample = take(SampleOrder("", i, sampling(low, i, pipe.pipeline.batch, -1, 0), (path,))).sample
+    return None if sample is None else replace(sample, window=float(sample.rows), version=version)
+
+
+def _look_at_stream(pipe: OpenPipeline, low: Lowering, i: int, declared: Input) -> InputSample | None:
+    path, stamp = f"streams/{declared.source}", declared.event_time or ""
+    if not tables.exists(places.join(pipe.pipeline.warehouse, path)) or pipe.table(path).refresh().features:
+        return None
+    table = pipe.table(path)
+    with_bounds = [file for file in table.files() if stamp in file.high and "_boundary" in file.high]
+    files = sorted(with_bounds, key=lambda file: file.high[stamp])[-COLD_FILES:]
     if not files:
         return None
-    upto, since, until = max(f.high["_boundary"] for f in files), min(
-        f.low[stamp] for f in files), max(f.high[stamp] for f in files) + 1
-    names = tuple(places.join(rt.table(path).path, f.path) for f in files)
-    one = take(SampleOrder("", i, sampling(low, i, rt.pipeline.batch, -1, upto), names, most=COLD_ROWS)).sample
-    if one is None or not one.rows:
+    upto = max(file.high["_boundary"] for file in files)
+    since = min(file.low[stamp] for file in files)
+    until = max(file.high[stamp] for file in files) + 1
+    names = tuple(places.join(table.path, file.path) for file in files)
+    sample = take(SampleOrder("", i, sampling(low, i, pipe.pipeline.batch, -1, upto), names, most=COLD_ROWS)).sample
+    if sample is None or not sample.rows:
         return None
-    there = _within(rt.table(path), stamp, Range(-1, upto, since, until))
-    return replace(one, seconds=max(until - since, rt.pipeline.batch) / SECOND * one.rows / there,
-                   window=_window(rt.table(path), declared, upto))
+    rows_between = _rows_in(table, stamp, Range(-1, upto, since, until))
+    return replace(sample, seconds=max(until - since, pipe.pipeline.batch) / SECOND * sample.rows / rows_between,
+                   window=_window_rows(table, declared, upto))

@@ -32,80 +32,76 @@ SCHEMA = pa.schema([("boundary", INSTANT), ("query", pa.string()), ("input", pa.
                     *((name, pa.float64()) for name in NUMBERS), ("text", pa.string()), ("sample", pa.string())])
 
 
-def rows(query: str, text: str, sample: Sample, told: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """`told` has what is said of each input; the sample itself goes along as JSON."""
+def rows(query: str, text: str, sample: Sample, figures: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """One row for each input, with its figures in columns for people and the sample itself as JSON for a runner."""
     common = {"dialect": sample.dialect, "groups": sample.groups, "joined": sample.joined}
-    return [{
-        **said, "boundary": sample.at,
-        "query": query,
-        "input": i,
-        "rows": found.rows,
-        "seconds": found.seconds or sample.seconds,
-        "text": text,
-        "sample": json.dumps({
-            **common,
-            **document(found)
-        }, separators=(",", ":"))
-    } for i, (said, found) in enumerate(zip(told, sample.inputs))]
+    input_rows = []
+    for i, (figures_of_input, of_input) in enumerate(zip(figures, sample.inputs)):
+        sample_json = json.dumps({**common, **document(of_input)}, separators=(",", ":"))
+        input_rows.append({**figures_of_input, "boundary": sample.at, "query": query, "input": i,
+                           "rows": of_input.rows, "seconds": of_input.seconds or sample.seconds, "text": text,
+                           "sample": sample_json})
+    return input_rows
 
 
-def append(rt: OpenPipeline, found: list[dict[str, Any]]) -> None:
-    table = rt.table(PATH, SCHEMA)
-    table.append(pa.Table.from_pylist(found, schema=SCHEMA))
+def append(pipe: OpenPipeline, input_rows: list[dict[str, Any]]) -> None:
+    table = pipe.table(PATH, SCHEMA)
+    table.append(pa.Table.from_pylist(input_rows, schema=SCHEMA))
     if len(table.files()) > MANY:
         _tidy(table)
 
 
-def last(rt: OpenPipeline, query: str, text: str) -> list[Sample]:
+def last(pipe: OpenPipeline, query: str, text: str) -> list[Sample]:
     """A query's last samples, newest first.
 
     None of another text of that name, and none where the table cannot be read.
     """
     try:
-        return _last(rt, query, text) if tables.exists(places.join(rt.pipeline.warehouse, PATH)) else []
+        return _last(pipe, query, text) if tables.exists(places.join(pipe.pipeline.warehouse, PATH)) else []
     # also rows of another version of this program
     except (ForebayError, tables.Broken, kernel.Error, OSError, LookupError, TypeError, ValueError):
         return []
 
 
-def joins(rt: OpenPipeline, query: str) -> dict[int, tuple[float, float]]:
+def joins(pipe: OpenPipeline, query: str) -> dict[int, tuple[float, float]]:
     """By boundary at which a plan counted them: joined rows, and how many they are for each row of the windows."""
-    if not tables.exists(places.join(rt.pipeline.warehouse, PATH)):
+    if not tables.exists(places.join(pipe.pipeline.warehouse, PATH)):
         return {}
-    found = ask(
-        rt.table(PATH).refresh(), "statistics",
+    counts = ask(
+        pipe.table(PATH).refresh(), "statistics",
         f"""SELECT epoch_us(boundary), min(fanout), min(fanout) / nullif(sum("window"), 0) FROM statistics
         WHERE query = {string(query)} GROUP BY boundary HAVING min(fanout) IS NOT NULL AND sum("window") > 0""")
-    return {t: (rows, each) for t, rows, each in found}
+    return {boundary: (joined_rows, per_row) for boundary, joined_rows, per_row in counts}
 
 
-def _last(rt: OpenPipeline, query: str, text: str) -> list[Sample]:
-    found = ask(rt.table(PATH), "statistics", f"""SELECT epoch_us(boundary), seconds, sample FROM statistics
+def _last(pipe: OpenPipeline, query: str, text: str) -> list[Sample]:
+    rows = ask(pipe.table(PATH), "statistics", f"""SELECT epoch_us(boundary), seconds, sample FROM statistics
         WHERE query = {string(query)} AND text = {string(text)} AND sample IS NOT NULL
         QUALIFY dense_rank() OVER (ORDER BY boundary DESC) <= {KEPT} ORDER BY boundary DESC, input""")
     by_boundary: dict[int, list[tuple[float, dict[str, Any]]]] = {}
-    for boundary, seconds, sample in found:
+    for boundary, seconds, sample in rows:
         by_boundary.setdefault(boundary, []).append((seconds, json.loads(sample)))
-    return [_sample(at, parts) for at, parts in by_boundary.items()]
+    return [_sample(boundary, inputs) for boundary, inputs in by_boundary.items()]
 
 
-def _sample(at: int, parts: list[tuple[float, dict[str, Any]]]) -> Sample:
-    said = parts[0][1]
-    seconds = next((s for s, p in parts if p["seconds"] is None), parts[0][0])
-    return Sample(at, seconds, tuple(from_document(p) for _, p in parts), said["dialect"], said["groups"],
-                  said["joined"])
+def _sample(boundary: int, inputs: list[tuple[float, dict[str, Any]]]) -> Sample:
+    """From the seconds and the JSON of each input; one without seconds in its JSON has those of the whole batch."""
+    seconds_of_first, first = inputs[0]
+    seconds = next((s for s, document in inputs if document["seconds"] is None), seconds_of_first)
+    samples = tuple(from_document(document) for _, document in inputs)
+    return Sample(boundary, seconds, samples, first["dialect"], first["groups"], first["joined"])
 
 
 def _tidy(table: Table) -> None:
     """One file of many: the newest rows, and samples only where they are still merged."""
     con, paths = kernel.shared(), table.paths
     try:
-        kept = kernel.table(
+        newest_rows = kernel.table(
             con, f"""SELECT * EXCLUDE (age) REPLACE (CASE WHEN age <= {KEPT} THEN sample END AS sample) FROM (
             SELECT *, row_number() OVER (PARTITION BY query, input ORDER BY boundary DESC) AS age FROM
             read_parquet({kernel.files(con, paths)})
             ORDER BY boundary DESC LIMIT {STAYS}) ORDER BY boundary, query, input""")
     finally:
         con.close()
-    table.commit([tables.write(table.path, kept.cast(table.schema), tables.unique("merged"))],
+    table.commit([tables.write(table.path, newest_rows.cast(table.schema), tables.unique("merged"))],
                  [f.path for f in table.files()])

@@ -8,7 +8,7 @@ left alone.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,12 +17,12 @@ import pyarrow as pa
 
 from jobs.batch import quiet
 from jobs.batch.orders import jvm_order, points, task_orders
-from jobs.batch.shared import Shared, Together
+from jobs.batch.shared import QueryFamily, Shared
 from jobs.batch.shared import orders as shared_orders
 from jobs.batch.shared import shared
 from jobs.batch.works import Context, QueryWork, state_folder, works
 from jobs.engine import jvm, kernel, memory
-from jobs.engine.sample import Either, SampleOrder, SampleResult
+from jobs.engine.sample import SampleOrder, SampleResult, TaskItem
 from jobs.engine.work import Joining, Receiving, TaskOrder, TaskResult, prepare, sending
 from jobs.ledger.entries import Batch
 from jobs.pipeline.schema import arrow
@@ -54,8 +54,11 @@ class Exhausted(ForebayError):
 
 @dataclass
 class Answer:
-    """What a query's tasks made of it. `failed` is (boundary, message): nothing from that boundary on; `partials` are
-    what `rows` was merged from, those of the second for each pair of `repeats`."""
+    """One query's rows at the boundaries of a batch, as its tasks computed them.
+
+    `failed` is (boundary, message): the query has no answer from that boundary on. `partials` are what `rows` was
+    merged from; of each pair (boundary, computed boundary) of `repeats` they hold the second.
+    """
 
     work: QueryWork
     rows: pa.Table | None = None
@@ -80,55 +83,56 @@ class Answered:
     memory.
     """
 
-    made: list[Answer]
+    answers: list[Answer]
     shared: list[Shared]
-    taken: list[SampleResult]
+    samples: list[SampleResult]
     spread: Spread = field(default_factory=dict)
 
 
-def answers(context: Context, batch: Batch, todo: list[QueryWork], asked: Sequence[SampleOrder] = (),
-            groups: Sequence[Together] = (), spread: Spread | None = None) -> Answered:
-    """All queries in one Spark job, and the samples with them; a query that fails is tried again boundary by boundary
-    to find from where.
+def answers(context: Context, batch: Batch, todo: list[QueryWork], sample_orders: Sequence[SampleOrder] = (),
+            families: Sequence[QueryFamily] = (), spread: Spread | None = None) -> Answered:
+    """Computes all queries in one Spark job, and the samples with them.
 
-    Members that a group has to leave out run apart, in a job after it. `spread`: of texts that did not fit before, how
-    they are divided at once.
+    A query that fails is computed again over fewer boundaries, to see from which one on it fails. Members that a group
+    has to leave out run apart, in a job after it. `spread`: of texts that did not fit before, into how many times as
+    many parts they are divided at once.
     """
     spread = dict(spread or {})
-    outcomes, taken = _perform(context, batch, [_divided(w, spread.get(w.text_and_plan, 1)) for w in todo], asked,
-                               groups)
-    outcomes = _in_more_parts(context, batch, todo, outcomes, spread)
-    by_query: dict[str, list[TaskResult]] = {}
-    for outcome in outcomes:
-        by_query.setdefault(outcome.query, []).append(outcome)
-    made = [_answer(context, batch, w, by_query[w.name]) for w in todo]
-    together = [shared(context, batch, g, by_query[g.name]) for g in groups]
-    for left in (s for s in together if s.apart):
-        made += answers(context, batch, works(context, batch, left.together.query_states, left.apart)).made
-    return Answered(made, together, taken, spread)
+    divided = [_divided(work, spread.get(work.text_and_plan, 1)) for work in todo]
+    task_results, samples = _perform(context, batch, divided, sample_orders, families)
+    task_results = _in_more_parts(context, batch, todo, task_results, spread)
+    results_by_query: dict[str, list[TaskResult]] = {}
+    for task_result in task_results:
+        results_by_query.setdefault(task_result.query, []).append(task_result)
+    query_answers = [_answer(context, batch, work, results_by_query[work.name]) for work in todo]
+    family_answers = [shared(context, batch, family, results_by_query[family.name]) for family in families]
+    for family_answer in family_answers:
+        if family_answer.apart:
+            works_apart = works(context, batch, family_answer.family.query_states, family_answer.apart)
+            query_answers += answers(context, batch, works_apart).answers
+    return Answered(query_answers, family_answers, samples, spread)
 
 
-def _in_more_parts(context: Context, batch: Batch, todo: list[QueryWork], outcomes: list[TaskResult],
+def _in_more_parts(context: Context, batch: Batch, todo: list[QueryWork], task_results: list[TaskResult],
                    spread: dict[tuple[str, Plan], int]) -> list[TaskResult]:
     """Queries that did not fit into their tasks' memory are computed again, divided by key into more and more parts,
     one after another in a task: each part holds less, though it reads all. The rows are the same; only how they were
-    divided is not as the batch says."""
-    def further(work: QueryWork) -> bool:
-        return _exhausted(work, outcomes) and can_divide(work) and spread.get(work.text_and_plan, 1) < MOST_SPREAD
+    divided is not as the batch says.
+    """
+    def should_divide_further(work: QueryWork) -> bool:
+        is_exhausted = any(result.exhausted for result in task_results if result.query == work.name)
+        return is_exhausted and can_divide(work) and spread.get(work.text_and_plan, 1) < MOST_SPREAD
 
-    while again := [w for w in todo if further(w)]:
-        spread.update({w.text_and_plan: spread.get(w.text_and_plan, 1) * SPREAD for w in again})
-        for w in again:
+    while again := [work for work in todo if should_divide_further(work)]:
+        spread.update({work.text_and_plan: spread.get(work.text_and_plan, 1) * SPREAD for work in again})
+        for work in again:
             log.warning("%s does not fit into a task's %s under %s: its work is divided into %d times as many parts",
-                        w.name, context.tasks.memory, w.plan.name, spread[w.text_and_plan])
-        repeated = {w.name for w in again}
-        divided = [_divided(w, spread[w.text_and_plan]) for w in again]
-        outcomes = [o for o in outcomes if o.query not in repeated] + _perform(context, batch, divided)[0]
-    return outcomes
-
-
-def _exhausted(work: QueryWork, outcomes: list[TaskResult]) -> bool:
-    return any(o.exhausted for o in outcomes if o.query == work.name)
+                        work.name, context.tasks.memory, work.plan.name, spread[work.text_and_plan])
+        repeated = {work.name for work in again}
+        divided = [_divided(work, spread[work.text_and_plan]) for work in again]
+        other_results = [result for result in task_results if result.query not in repeated]
+        task_results = other_results + _perform(context, batch, divided)[0]
+    return task_results
 
 
 def can_divide(work: QueryWork) -> bool:
@@ -144,54 +148,63 @@ def _divided(work: QueryWork, times: int) -> QueryWork:
                    plan=replace(work.plan, exchange="partition") if by_key else work.plan)
 
 
-def _perform(context: Context, batch: Batch, todo: list[QueryWork], asked: Sequence[SampleOrder] = (),
-             groups: Sequence[Together] = ()) -> tuple[list[TaskResult], list[SampleResult]]:
+def _perform(context: Context, batch: Batch, todo: list[QueryWork], sample_orders: Sequence[SampleOrder] = (),
+             families: Sequence[QueryFamily] = ()) -> tuple[list[TaskResult], list[SampleResult]]:
     """Each query where its plan places it, and its samples there too."""
-    orders = [o for g in groups for o in shared_orders(context, batch, g)]
-    orders += [o for w in todo if w.plan.place == "tasks" for o in task_orders(context, batch, w)]
-    outcomes, taken = _in_tasks(context, batch.parts or None, orders,
-                                [a for a in asked if a.sampling.dialect == "duckdb"])
-    outcomes += [
-        jvm.perform(context.tasks.session, jvm_order(context, batch, w)) for w in todo if w.plan.place == "jvm"
-    ]
-    return outcomes, taken + [jvm.take(context.tasks.session, a) for a in asked if a.sampling.dialect == "spark"]
+    session = context.tasks.session
+    orders: list[TaskOrder] = []
+    for family in families:
+        orders += shared_orders(context, batch, family)
+    for work in todo:
+        if work.plan.place == "tasks":
+            orders += task_orders(context, batch, work)
+    samples_in_tasks = [sample for sample in sample_orders if sample.sampling.dialect == "duckdb"]
+    task_results, samples = _in_tasks(context, batch.parts or None, orders, samples_in_tasks)
+    task_results += [jvm.perform(session, jvm_order(context, batch, work)) for work in todo if work.plan.place == "jvm"]
+    samples += [jvm.take(session, sample) for sample in sample_orders if sample.sampling.dialect == "spark"]
+    return task_results, samples
 
 
 def _in_tasks(context: Context, width: int | None, orders: list[TaskOrder],
-              asked: Sequence[SampleOrder]) -> tuple[list[TaskResult], list[SampleResult]]:
+              sample_orders: Sequence[SampleOrder]) -> tuple[list[TaskResult], list[SampleResult]]:
     """One Spark job; one more before it where anything is broadcast, and one beside it where Spark shuffles."""
-    shuffled, direct = ([o for o in orders if o.shuffled == wanted] for wanted in (True, False))
-    sent = [s for found in context.tasks.map(prepare, [o for o in direct if o.narrow.before], width) for s in found]
-    items: list[TaskOrder | SampleOrder] = [*direct, *asked]
-    found = context.tasks.map(Either(Joining(tuple(sent))), items, width)
-    done, taken = [f for f in found if isinstance(f, TaskResult)], [f for f in found if isinstance(f, SampleResult)]
-    done += context.tasks.exchange(sending, list(enumerate(shuffled)), Receiving(tuple(shuffled)), len(shuffled))
-    return done, taken
+    shuffled = [order for order in orders if order.shuffled]
+    direct = [order for order in orders if not order.shuffled]
+    broadcasts = context.tasks.map(prepare, [order for order in direct if order.narrow.before], width)
+    sent = tuple(fragment for fragments in broadcasts for fragment in fragments)
+    items: list[TaskOrder | SampleOrder] = [*direct, *sample_orders]
+    results = context.tasks.map(TaskItem(Joining(sent)), items, width)
+    task_results = [result for result in results if isinstance(result, TaskResult)]
+    samples = [result for result in results if isinstance(result, SampleResult)]
+    task_results += context.tasks.exchange(sending, list(enumerate(shuffled)), Receiving(tuple(shuffled)),
+                                           len(shuffled))
+    return task_results, samples
 
 
-def _answer(context: Context, batch: Batch, work: QueryWork, outcomes: list[TaskResult]) -> Answer:
-    found = _tried(context, work, outcomes)
-    if found.failed is None or len(work.due) == 1:
-        return found
-    message = found.failed[1]
+def _answer(context: Context, batch: Batch, work: QueryWork, task_results: list[TaskResult]) -> Answer:
+    """The query's answer; if it fails, up to the boundary before the first one at which it fails."""
+    answer = _answer_or_failure(context, work, task_results)
+    if answer.failed is None or len(work.due) == 1:
+        return answer
+    message = answer.failed[1]
     for count in range(len(work.due) - 1, 0, -1):
         shorter = replace(work, due=work.due[:count])
-        found = _tried(context, shorter, _perform(context, batch, [shorter])[0])
-        if found.failed is None:
-            return replace(found, work=work, state={}, failed=(work.due[count], message))
-        message = found.failed[1]
+        answer = _answer_or_failure(context, shorter, _perform(context, batch, [shorter])[0])
+        if answer.failed is None:
+            return replace(answer, work=work, state={}, failed=(work.due[count], message))
+        message = answer.failed[1]
     return Answer(work, failed=(work.due[0], message))
 
 
-def _tried(context: Context, work: QueryWork, outcomes: list[TaskResult]) -> Answer:
-    """The answer, or from which boundary there is none: an error of the query's own, in a task or in the merge."""
-    too_much = next((o.exhausted for o in outcomes if o.exhausted), None)
-    if too_much is not None:
-        raise Exhausted(work.name, work.plan.name, too_much)
-    message = next((o.failed for o in outcomes if o.failed), None)
+def _answer_or_failure(context: Context, work: QueryWork, task_results: list[TaskResult]) -> Answer:
+    """The answer; failed where the query's data raise an error, in a task or in the merge."""
+    what_exhausted = next((result.exhausted for result in task_results if result.exhausted), None)
+    if what_exhausted is not None:
+        raise Exhausted(work.name, work.plan.name, what_exhausted)
+    message = next((result.failed for result in task_results if result.failed), None)
     if message is None:
         try:
-            return _made(context, work, outcomes)
+            return _merged(context, work, task_results)
         except kernel.Error as error:
             if not kernel.about_data(error):
                 raise
@@ -199,67 +212,68 @@ def _tried(context: Context, work: QueryWork, outcomes: list[TaskResult]) -> Ans
     return Answer(work, failed=(work.due[-1], message))
 
 
-def _made(context: Context, work: QueryWork, outcomes: list[TaskResult]) -> Answer:
-    made = Answer(work, seconds=max((o.seconds for o in outcomes), default=0.0))
-    for outcome in outcomes:
-        for name, file in outcome.written:
-            if name:
-                made.state.setdefault(name, []).append(file)
+def _merged(context: Context, work: QueryWork, task_results: list[TaskResult]) -> Answer:
+    """The answer from what all of the query's tasks handed back."""
+    answer = Answer(work, seconds=max((result.seconds for result in task_results), default=0.0))
+    written = [pair for result in task_results for pair in result.written]
+    for state_set, file in written:
+        if state_set:
+            answer.state.setdefault(state_set, []).append(file)
     if work.query.returns_rows:
-        made.files = tuple(f for o in outcomes for name, f in o.written if not name)
-        return made
+        answer.files = tuple(file for state_set, file in written if not state_set)
+        return answer
     con = kernel.shared()
-    made.partials = pa.concat_tables([o.partials for o in outcomes if o.partials is not None])
-    con.register("computed", made.partials)
-    same = quiet.repeated(work.due, points(context, work))
-    made.repeats = tuple(same)
-    con.register(
-        "same",
-        pa.table({
-            "_t": pa.array([t for t, _ in same], pa.int64()),
-            "_of": pa.array([c for _, c in same], pa.int64())
-        }))
-    con.execute(
-        "CREATE TEMP VIEW partials AS SELECT same._t, computed.* EXCLUDE (_t) FROM computed JOIN same ON computed._t = "
-        "same._of"
-    )
+    answer.partials = pa.concat_tables([result.partials for result in task_results if result.partials is not None])
+    con.register("computed", answer.partials)
+    answer.repeats = tuple(quiet.repeated(work.due, points(context, work)))
+    con.register("same", quiet.repeats_table(answer.repeats))
+    con.execute("CREATE TEMP VIEW partials AS SELECT same._t, computed.* EXCLUDE (_t) "
+                "FROM computed JOIN same ON computed._t = same._of")
     con.register("due", pa.table({"_t": pa.array(work.due, pa.int64())}))
     try:
-        made.rows = kernel.table(con, final(Lowering(shape(work.query), work.plan, narrow=False)))
+        answer.rows = kernel.table(con, final(Lowering(shape(work.query), work.plan, narrow=False)))
     finally:
         con.close()
-    return made
+    return answer
 
 
-def store(context: Context, batch: Batch, made: list[Answer],
-          groups: Sequence[Shared] = ()) -> list[tuple[str, list[str]]]:
-    """Commits state, then results, each table once, whoever tries; gives the files that left (path of table, names)."""
-    jobs: list[tuple[str, Any, list[File], list[str]]] = []
-    for answer in made:
+def store(context: Context, batch: Batch, query_answers: list[Answer],
+          families: Sequence[Shared] = ()) -> list[tuple[str, list[str]]]:
+    """Commits state, then results, each table once however often it is tried.
+
+    Gives the files that left state: (path of the table, names of files).
+    """
+    state_commits: list[tuple[str, Any, list[File], list[str]]] = []
+    for answer in query_answers:
         if answer.failed is None:
-            jobs += [
-                _state_commit(context, batch, answer, kept)
-                for kept in state_sets(Lowering(shape(answer.work.query), answer.work.plan))
-            ]
+            sets = state_sets(Lowering(shape(answer.work.query), answer.work.plan))
+            state_commits += [_state_commit(context, batch, answer, state_set) for state_set in sets]
     failpoints.at("batch.before-state")
-    _commit_all(context, batch, jobs)
+    _commit_all(context, batch, state_commits)
     failpoints.at("batch.after-state")
-    _commit_all(
-        context, batch,
-        [c for c in (_result_commit(context, batch, a) for a in made) if c] + _shared_commits(context, batch, groups))
+    result_commits = [_result_commit(context, batch, answer) for answer in query_answers]
+    shared_commits = _shared_commits(context, batch, families)
+    _commit_all(context, batch, [commit for commit in result_commits if commit] + shared_commits)
     failpoints.at("batch.after-results")
-    return [(path, gone) for path, _, _, gone in jobs if gone]
+    return [(path, removed) for path, _, _, removed in state_commits if removed]
 
 
 def _state_commit(context: Context, batch: Batch, answer: Answer,
-                  kept: StateSet) -> tuple[str, Any, list[File], list[str]]:
+                  state_set: StateSet) -> tuple[str, Any, list[File], list[str]]:
     """What a set gains and loses: an appended one sheds files in which everything has ended, another is replaced."""
-    path, last = state_folder(answer.work, kept.name), answer.work.due[-1]
+    path, last = state_folder(answer.work, state_set.name), answer.work.due[-1]
     version = batch.state_versions.get(path)
-    old = context.table(path).at(version).files() if version is not None and answer.work.previous != BEGINNING else ()
-    shed = answer.work.plan.invalidation == "insert"
-    gone = [f.path for f in old if kept.ends is None or (shed and f.high.get(kept.ends, last) < last)]
-    return path, kept.columns, answer.state.get(kept.name, []), gone
+    files_before: Iterable[File] = ()
+    if version is not None and answer.work.previous != BEGINNING:
+        # Not the newest version: a batch that is repeated may have committed this table already.
+        files_before = context.table(path).at(version).files()
+    if state_set.ends is None:
+        removed = [file.path for file in files_before]
+    elif answer.work.plan.invalidation == "insert":
+        removed = [file.path for file in files_before if file.high.get(state_set.ends, last) < last]
+    else:
+        removed = []
+    return path, state_set.columns, answer.state.get(state_set.name, []), removed
 
 
 def _result_commit(context: Context, batch: Batch, answer: Answer) -> tuple[str, Any, list[File], list[str]] | None:
@@ -268,40 +282,41 @@ def _result_commit(context: Context, batch: Batch, answer: Answer) -> tuple[str,
     path = work.query_state.table
     table = context.table(path, _schema(columns))
     rows, files = answer.rows, list(answer.files)
-    if rows is not None and rows.num_rows:
-        if _lacks(table, batch):
-            files = [tables.write(table.path, rows.cast(table.schema), tables.unique(f"b{batch.number}"))]
+    if rows is not None and rows.num_rows and _lacks(table, batch):
+        files = [tables.write(table.path, rows.cast(table.schema), tables.unique(f"b{batch.number}"))]
     return (path, columns, files, []) if files else None
 
 
 def _shared_commits(context: Context, batch: Batch,
-                    groups: Sequence[Shared]) -> list[tuple[str, Any, list[File], list[str]]]:
+                    families: Sequence[Shared]) -> list[tuple[str, Any, list[File], list[str]]]:
     """One commit a shared table, however many queries and groups have rows for it."""
-    rows: dict[str, list[pa.Table]] = {}
-    for path, found in (pair for s in groups for pair in s.rows):
-        rows.setdefault(path, []).append(found)
-    jobs: list[tuple[str, Any, list[File], list[str]]] = []
-    for path, listed in rows.items():
-        table = context.table(path, listed[0].schema)
-        found = pa.concat_tables([t.cast(table.schema) for t in listed])
-        if found.num_rows and _lacks(table, batch):
-            jobs.append((path, None, [tables.write(table.path, found, tables.unique(f"b{batch.number}"))], []))
-    return jobs
+    rows_by_table: dict[str, list[pa.Table]] = {}
+    for family in families:
+        for path, rows in family.rows:
+            rows_by_table.setdefault(path, []).append(rows)
+    commits: list[tuple[str, Any, list[File], list[str]]] = []
+    for path, parts in rows_by_table.items():
+        table = context.table(path, parts[0].schema)
+        rows = pa.concat_tables([part.cast(table.schema) for part in parts])
+        if rows.num_rows and _lacks(table, batch):
+            file = tables.write(table.path, rows, tables.unique(f"b{batch.number}"))
+            commits.append((path, None, [file], []))
+    return commits
 
 
-def _commit_all(context: Context, batch: Batch, jobs: list[tuple[str, Any, list[File], list[str]]]) -> None:
-    def one(job: tuple[str, Any, list[File], list[str]]) -> None:
-        path, columns, add, remove = job
+def _commit_all(context: Context, batch: Batch, commits: list[tuple[str, Any, list[File], list[str]]]) -> None:
+    def commit_one(commit: tuple[str, Any, list[File], list[str]]) -> None:
+        path, columns, add, remove = commit
         table = context.table(path, _schema(columns) if columns is not None else None)
         if _lacks(table, batch):
             failpoints.at("batch.before-table")
             table.commit(add, _torn_files(table, batch) or remove, ("batch", batch.number))
             failpoints.at("batch.after-table")
 
-    if len(jobs) == 1:
-        return one(jobs[0])
+    if len(commits) == 1:
+        return commit_one(commits[0])
     with ThreadPoolExecutor(COMMITTERS) as pool:
-        list(pool.map(one, jobs))
+        list(pool.map(commit_one, commits))
 
 
 def _lacks(table: tables.Table, batch: Batch) -> bool:

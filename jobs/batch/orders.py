@@ -22,31 +22,36 @@ from optimizer.query.shape import shape
 def task_orders(context: Context, batch: Batch, work: QueryWork) -> list[TaskOrder]:
     """One for each task; what is the same for all is looked up once."""
     low = Lowering(shape(work.query), work.plan, parts=work.parts, complete=complete(context, work))
-    todo, floor = points(context, work), _floor(context, work) if work.query.returns_rows else 0
+    todo = points(context, work)
+    floor = _floor(context, work) if work.query.returns_rows else 0
     return [_order(context, batch, work, replace(low, part=part), todo, floor) for part in range(work.parts)]
 
 
 def _order(context: Context, batch: Batch, work: QueryWork, low: Lowering, todo: tuple[int, ...],
            floor: int) -> TaskOrder:
-    part, (narrow,
-           wide) = low.part, (program(replace(low, narrow=n), todo, work.previous, floor) for n in (True, False))
-    sources = [*(s for s in narrow.sources if s.kind != "exchange"), *(f.source for f in narrow.before)]
-    found = {s.name: located(context, batch, work, s, part) for s in sources}
-    files, certain = {n: p[0] for n, p in found.items()}, {n: p[1] for n, p in found.items()}
-    return TaskOrder(work.name, part, work.parts, narrow, wide, files, _folders(context, work), f"b{batch.number}",
+    narrow = program(replace(low, narrow=True), todo, work.previous, floor)
+    wide = program(replace(low, narrow=False), todo, work.previous, floor)
+    sources = [source for source in narrow.sources if source.kind != "exchange"]
+    sources += [fragment.source for fragment in narrow.before]
+    splits = {source.name: located(context, batch, work, source, low.part) for source in sources}
+    files = {name: to_read for name, (to_read, _) in splits.items()}
+    certain = {name: unread_times for name, (_, unread_times) in splits.items()}
+    return TaskOrder(work.name, low.part, work.parts, narrow, wide, files, _folders(context, work), f"b{batch.number}",
                      _rows_to(context, work), certain)
 
 
 def jvm_order(context: Context, batch: Batch, work: QueryWork) -> jvm.SparkOrder:
     floor = _floor(context, work) if work.query.returns_rows else 0
-    made = program(Lowering(shape(work.query), work.plan, "spark", narrow=False), work.due, work.previous, floor)
-    streams = {
-        s.name: (context.table(f"streams/{s.of}").path, context.table(f"streams/{s.of}").version)
-        for s in made.sources
-        if s.kind == "stream"
-    }
-    files = {s.name: located(context, batch, work, s, 0)[0] for s in made.sources if s.kind != "stream"}
-    return jvm.SparkOrder(work.name, made, streams, files, _folders(context, work), f"b{batch.number}",
+    low = Lowering(shape(work.query), work.plan, "spark", narrow=False)
+    statements = program(low, work.due, work.previous, floor)
+    streams, files = {}, {}
+    for source in statements.sources:
+        if source.kind == "stream":
+            table = context.table(f"streams/{source.of}")
+            streams[source.name] = table.path, table.version
+        else:
+            files[source.name] = located(context, batch, work, source, 0)[0]
+    return jvm.SparkOrder(work.name, statements, streams, files, _folders(context, work), f"b{batch.number}",
                           _rows_to(context, work))
 
 
@@ -61,27 +66,27 @@ def located(context: Context, batch: Batch, work: QueryWork, source: Source, par
     if source.kind == "state":
         path = state_folder(work, source.of)
         table = context.table(path).at(batch.state_versions[path])
-        found = list(table.files())
+        files = list(table.files())
     else:
         path = f"streams/{source.of}"
         stamp = next(i.event_time for i in work.query.inputs if i.source == source.of) or ""
-        found = [f for f in context.table(path).files() if any(meets(f, stamp, r) for r in source.ranges)]
-    mine = dealt(found, work.parts)[part] if source.dealt else found
-    return split(mine, source, lambda f: places.join(context.warehouse, path, f.path))
+        all_files = context.table(path).files()
+        files = [file for file in all_files if any(meets(file, stamp, times) for times in source.ranges)]
+    files_of_part = dealt(files, work.parts)[part] if source.dealt else files
+    return split(files_of_part, source, lambda file: places.join(context.warehouse, path, file.path))
 
 
 def points(context: Context, work: QueryWork) -> tuple[int, ...]:
     """The boundaries that are computed; the others repeat one of them."""
+    if len(work.due) <= 2:
+        return work.due
     streams = {i.source for i in work.query.inputs if i.is_stream}
-    return quiet.points(work.query, work.due, {s: context.table(f"streams/{s}").files()
-                                               for s in streams}) if len(work.due) > 2 else work.due
+    return quiet.points(work.query, work.due, {s: context.table(f"streams/{s}").files() for s in streams})
 
 
 def _folders(context: Context, work: QueryWork) -> dict[str, str]:
-    return {
-        name: places.join(context.warehouse, state_folder(work, name))
-        for name in state_columns(Lowering(shape(work.query), work.plan))
-    }
+    names = state_columns(Lowering(shape(work.query), work.plan))
+    return {name: places.join(context.warehouse, state_folder(work, name)) for name in names}
 
 
 def _rows_to(context: Context, work: QueryWork) -> str | None:
@@ -90,10 +95,12 @@ def _rows_to(context: Context, work: QueryWork) -> str | None:
 
 def _floor(context: Context, work: QueryWork) -> int:
     """No row that comes with this batch has an earlier event time."""
-    times = [
-        f.low.get(i.event_time, 0) for i in work.query.inputs if i.event_time
-        for f in context.table(f"streams/{i.source}").files() if f.high.get("_boundary", work.due[-1]) > work.previous
-    ]
+    times = []
+    for i in work.query.inputs:
+        if i.event_time:
+            files = context.table(f"streams/{i.source}").files()
+            times += [file.low.get(i.event_time, 0) for file in files
+                      if file.high.get("_boundary", work.due[-1]) > work.previous]
     return min(times, default=0)
 
 

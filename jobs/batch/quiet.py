@@ -4,7 +4,9 @@ It reads no row.
 """
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+
+import pyarrow as pa
 
 from jobs.storage.tables import File
 from optimizer.query.model import Query
@@ -19,37 +21,33 @@ def points(query: Query, due: tuple[int, ...], files: Mapping[str, Iterable[File
     """
     if query.windows:
         return due                  # which windows end differs from boundary to boundary
-    near = [(i.window, i.event_time or "", [f
-                                            for f in files[i.source]
-                                            if _near(f, i.window, i.event_time or "", due)])
-            for i in query.inputs
-            if i.window]
-    between = [
-        t for p, t in zip(due, due[1:-1]) if any(
-            _changes(f, window, stamp, p, t, query.returns_rows) for window, stamp, found in near for f in found)
-    ]
+    relevant: list[tuple[File, Window, str]] = []      # files that can change an answer between the first and the last
+    for i in query.inputs:
+        if i.window is not None:
+            stamp = i.event_time or ""
+            relevant += [(file, i.window, stamp) for file in files[i.source]
+                         if _changes(file, i.window, stamp, due[0], due[-1], arrivals_only=False)]
+
+    def can_differ(previous: int, t: int) -> bool:
+        return any(_changes(file, window, stamp, previous, t, query.returns_rows) for file, window, stamp in relevant)
+
+    between = [t for previous, t in zip(due, due[1:-1]) if can_differ(previous, t)]
     return (*due[:1], *between, *due[1:][-1:])
 
 
-def _near(file: File, window: Window, stamp: str, due: tuple[int, ...]) -> bool:
-    """Whether it can matter between the first and the last."""
-    return _came(file, due[0], due[-1]) or any(_holds(file, stamp, span) for span in _moved(window, due[0], due[-1]))
+def _changes(file: File, window: Window, stamp: str, previous: int, t: int, arrivals_only: bool) -> bool:
+    """Whether the file may hold rows that came, entered the window or left it between two boundaries."""
+    if file.may_hold("_boundary", previous + 1, t):
+        return True
+    return not arrivals_only and any(_holds(file, stamp, span) for span in _moved(window, previous, t))
 
 
-def _changes(file: File, window: Window, stamp: str, p: int, t: int, arrivals_only: bool) -> bool:
-    return _came(file, p, t) or not arrivals_only and any(_holds(file, stamp, span) for span in _moved(window, p, t))
-
-
-def _came(file: File, p: int, t: int) -> bool:
-    return file.may_hold("_boundary", p + 1, t)
-
-
-def _moved(window: Window, p: int, t: int) -> tuple[Span, ...]:
-    """Event times that a window leaves behind on its way from p to t, and, where it moves in slides, those it takes in
-    then.
-    """
-    left = ((window.oldest(p), window.oldest(t)),)
-    return (*left, (p // window.slide * window.slide, t // window.slide * window.slide)) if window.slide else left
+def _moved(window: Window, previous: int, t: int) -> tuple[Span, ...]:
+    """Event times that a window leaves behind on its way to t, and those that it takes in where it moves in slides."""
+    left = (window.oldest(previous), window.oldest(t))
+    if not window.slide:
+        return (left,)
+    return left, (previous // window.slide * window.slide, t // window.slide * window.slide)
 
 
 def _holds(file: File, stamp: str, span: Span) -> bool:
@@ -58,8 +56,14 @@ def _holds(file: File, stamp: str, span: Span) -> bool:
 
 def repeated(due: tuple[int, ...], computed: tuple[int, ...]) -> list[tuple[int, int]]:
     """(boundary, the computed one that it repeats)."""
-    found, at = [], 0
+    pairs, at = [], 0
     for t in due:
         at += at + 1 < len(computed) and computed[at + 1] <= t
-        found.append((t, computed[at]))
-    return found
+        pairs.append((t, computed[at]))
+    return pairs
+
+
+def repeats_table(repeats: Sequence[tuple[int, int]]) -> pa.Table:
+    """The same pairs as rows: `_t` repeats the answer of `_of`."""
+    return pa.table({"_t": pa.array([t for t, _ in repeats], pa.int64()),
+                     "_of": pa.array([computed for _, computed in repeats], pa.int64())})

@@ -39,10 +39,10 @@ LEAST_FACTOR = 0.01
 
 
 @dataclass(frozen=True)
-class Together:
-    """A family of groups in one batch.
+class QueryFamily:
+    """Query groups that scan their streams together, in one batch.
 
-    Each of `works` is as if a group were one query: its first member's name stands for it.
+    `works` has one work a group, as if the group were one query: its first member's name stands for it.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Together:
 
     @cached_property
     def work_of(self) -> Mapping[str, QueryWork]:
-        """Each member's group's."""
+        """The work of its group, by a member's name."""
         return {n: work for g, work in zip(self.family.groups, self.works) for n in g.names}
 
     @property
@@ -79,24 +79,31 @@ class TemplateAnswers:
 
 @dataclass(frozen=True)
 class Shared:
-    """What came of it: rows of the members of each template, who has to run apart, the longest task's seconds; where
-    cells were counted, what they say of equation (2) and of seconds by way."""
+    """What the work of a family computed: the answers of its members, and the names of those that must run apart.
 
-    together: Together
-    made: tuple[TemplateAnswers, ...]
+    `seconds` is what the longest task took; `counted`, where cells were counted, what they say of equation (2) and of
+    seconds by way.
+    """
+
+    family: QueryFamily
+    answers: tuple[TemplateAnswers, ...]
     apart: frozenset[str]
     seconds: float
     counted: QueryGroupPrices = QueryGroupPrices()
 
     @cached_property
     def rows(self) -> tuple[tuple[str, pa.Table], ...]:
-        """By shared table."""
-        return tuple(
-            (table_of(self.together.query_states[m.template.members[0][0]].columns), m.rows) for m in self.made)
+        """(path of the shared table, rows for it)."""
+        pairs = []
+        for answer in self.answers:
+            first_member, _ = answer.template.members[0]
+            pairs.append((table_of(self.family.query_states[first_member].columns), answer.rows))
+        return tuple(pairs)
 
     @cached_property
     def answered(self) -> tuple[str, ...]:
-        return tuple(n for n in self.together.names if n not in self.apart)
+        """Names of the members that have their answers here."""
+        return tuple(name for name in self.family.names if name not in self.apart)
 
 
 def digest(text: str) -> str:
@@ -117,103 +124,122 @@ def grouped(texts: tuple[tuple[str, str], ...], catalog: Catalog) -> Group:
 
 @lru_cache(maxsize=64)
 def family(texts: tuple[tuple[str, str], ...], catalog: Catalog) -> Family:
-    """These queries, a group a form."""
-    text, (found, _) = dict(texts), forms({name: parsed(sql, catalog) for name, sql in texts})
-    return Family(tuple(grouped(tuple((n, text[n]) for n in names), catalog) for names in found))
+    """These queries (name, text), those of one join shape in a group."""
+    text_of = dict(texts)
+    names_by_group, _ = forms({name: parsed(sql, catalog) for name, sql in texts})
+    groups = []
+    for names in names_by_group:
+        groups.append(grouped(tuple((name, text_of[name]) for name in names), catalog))
+    return Family(tuple(groups))
 
 
 @lru_cache(maxsize=64)
 def planned(texts: tuple[tuple[str, str], ...], catalog: Catalog, plans: tuple[Plan, ...]) -> Family:
-    """The same, each group by its plan."""
-    return Family(tuple(replace(g, chosen=p) for g, p in zip(family(texts, catalog).groups, plans)))
+    """The same families, each group by its plan."""
+    groups = family(texts, catalog).groups
+    return Family(tuple(replace(group, chosen=plan) for group, plan in zip(groups, plans)))
 
 
-def together(context: Context, batch: Batch, query_states: Mapping[str, QueryState]) -> list[Together]:
+def families_due(context: Context, batch: Batch, query_states: Mapping[str, QueryState]) -> list[QueryFamily]:
     """Every family of the batch that has a boundary to answer in it."""
-    found = []
+    families = []
     for name, names in batch.query_groups.items():
         texts = tuple((n, query_states[n].sql) for n in names)
         plans = tuple(batch.plans[g.names[0]] for g in family(texts, context.catalog).groups)
-        made = planned(texts, context.catalog, plans)
-        works = tuple(_work(context, batch, g, query_states) for g in made.groups)
-        if any(w.due for w in works):
-            found.append(Together(name, made, works, {n: query_states[n] for n in names}))
-    return found
+        with_plans = planned(texts, context.catalog, plans)
+        works = tuple(_group_work(context, batch, g, query_states) for g in with_plans.groups)
+        if any(work.due for work in works):
+            families.append(QueryFamily(name, with_plans, works, {n: query_states[n] for n in names}))
+    return families
 
 
-def _work(context: Context, batch: Batch, made: Group, query_states: Mapping[str, QueryState]) -> QueryWork:
-    due = tuple(t for t in batch.boundaries if t % made.common.every == 0)
-    return QueryWork(query_states[made.names[0]], made.common, made.plan, due, BEGINNING, batch.boundaries[0],
-                     made.plan.parts or wide(context, batch))
+def _group_work(context: Context, batch: Batch, members: Group, query_states: Mapping[str, QueryState]) -> QueryWork:
+    due = tuple(t for t in batch.boundaries if t % members.common.every == 0)
+    return QueryWork(query_states[members.names[0]], members.common, members.plan, due, BEGINNING, batch.boundaries[0],
+                     members.plan.parts or wide(context, batch))
 
 
-def watched(context: Context, asked: Together) -> list[QueryWork]:
+def works_to_sample(context: Context, query_family: QueryFamily) -> list[QueryWork]:
     """The members of which samples are taken, one a join for all that have it: as if each ran alone."""
-    found = {(w.query.inputs, w.query.equalities): w for w in reversed(asked.works) if w.due}
-    return [replace(w, query=parsed(w.query_state.sql, context.catalog)) for w in reversed(found.values())]
+    work_by_join = {(w.query.inputs, w.query.equalities): w for w in reversed(query_family.works) if w.due}
+    return [replace(w, query=parsed(w.query_state.sql, context.catalog)) for w in reversed(work_by_join.values())]
 
 
-def orders(context: Context, batch: Batch, asked: Together) -> list[TaskOrder]:
+def orders(context: Context, batch: Batch, query_family: QueryFamily) -> list[TaskOrder]:
     """One for each task."""
-    lows = tuple(
-        lowering(g, parts=w.parts, complete=complete(context, w)) for g, w in zip(asked.family.groups, asked.works))
-    todo, count = _points(context,
-                          asked), batch.number % COUNTED == 0 or _prices(batch, asked).counted_times_rule is None
-    return [
-        _order(context, batch, asked, tuple(replace(low, part=part)
-                                            for low in lows), todo, count)
-        for part in range(asked.works[0].parts)
-    ]
+    works = query_family.works
+    lows = [lowering(group, parts=work.parts, complete=complete(context, work))
+            for group, work in zip(query_family.family.groups, works)]
+    todo = _points(context, query_family)
+    count = batch.number % COUNTED == 0 or _prices(batch, query_family).counted_times_rule is None
+    task_orders = []
+    for part in range(works[0].parts):
+        lows_of_part = tuple(replace(low, part=part) for low in lows)
+        task_orders.append(_order(context, batch, query_family, lows_of_part, todo, count))
+    return task_orders
 
 
-def _points(context: Context, asked: Together) -> tuple[int, ...]:
+def _points(context: Context, query_family: QueryFamily) -> tuple[int, ...]:
     """The boundaries that are computed for any group."""
-    return tuple(sorted({t for w in asked.works for t in points(context, w)}))
+    return tuple(sorted({t for work in query_family.works for t in points(context, work)}))
 
 
-def _order(context: Context, batch: Batch, asked: Together, lows: tuple[Lowering, ...], todo: tuple[int, ...],
+def _order(context: Context, batch: Batch, query_family: QueryFamily, lows: tuple[Lowering, ...], todo: tuple[int, ...],
            count: bool) -> TaskOrder:
-    narrow, wide = (_program(asked.family, tuple(replace(low, narrow=n)
-                                                 for low in lows), todo, count)
-                    for n in (True, False))
-    work = {i.source: w for w in asked.works for i in w.query.inputs}
-    found = {s.name: located(context, batch, work[s.of], s, lows[0].part) for s in narrow.sources}
-    files, certain = {n: p[0] for n, p in found.items()}, {n: p[1] for n, p in found.items()}
-    return TaskOrder(asked.name, lows[0].part, lows[0].parts, narrow, wide, files, {}, f"b{batch.number}",
+    first, groups = lows[0], query_family.family
+
+    def statements(narrow: bool) -> Program:
+        lows_so = tuple(replace(low, narrow=narrow) for low in lows)
+        if len(lows) > 1:
+            return family_program(groups, lows_so, todo, count)
+        return shared_program(groups.groups[0], lows_so[0], todo, count)
+
+    narrow, wide = statements(narrow=True), statements(narrow=False)
+    work_by_source = {i.source: work for work in query_family.works for i in work.query.inputs}
+    splits = {source.name: located(context, batch, work_by_source[source.of], source, first.part)
+              for source in narrow.sources}
+    files = {name: to_read for name, (to_read, _) in splits.items()}
+    certain = {name: unread_times for name, (_, unread_times) in splits.items()}
+    return TaskOrder(query_family.name, first.part, first.parts, narrow, wide, files, {}, f"b{batch.number}",
                      certain=certain)
 
 
-def _program(asked: Family, lows: tuple[Lowering, ...], todo: tuple[int, ...], count: bool) -> Program:
-    return family_program(asked, lows, todo, count) if len(lows) > 1 else shared_program(
-        asked.groups[0], lows[0], todo, count)
-
-
-def shared(context: Context, batch: Batch, asked: Together, outcomes: Sequence[TaskResult]) -> Shared:
+def shared(context: Context, batch: Batch, query_family: QueryFamily, task_results: Sequence[TaskResult]) -> Shared:
     """All members' answers.
 
     Where a task failed, for whatever member's sake, or had too little memory for all of them, all run apart.
     """
-    seconds = max((o.seconds for o in outcomes), default=0.0)
-    if any(o.failed or o.exhausted for o in outcomes):
-        return Shared(asked, (), frozenset(asked.names), seconds)
+    seconds = max((result.seconds for result in task_results), default=0.0)
+    if any(result.failed or result.exhausted for result in task_results):
+        return Shared(query_family, (), frozenset(query_family.names), seconds)
     answers, apart = list[TemplateAnswers](), set[str]()
-    todo = _points(context, asked)
-    for number, (made, work) in enumerate(zip(asked.family.groups, asked.works)):
+    todo = _points(context, query_family)
+    for number, (members, work) in enumerate(zip(query_family.family.groups, query_family.works)):
         if work.due:
-            same = tuple(quiet.repeated(work.due, tuple(t for t in todo if t % made.common.every == 0)))
-            partials = pa.concat_tables([t for o in outcomes if (t := o.answer(number)) is not None])
-            found, left = finished(made, partials, same)
-            answers += [TemplateAnswers(template, rows, partials, same, work.due) for template, rows in found]
-            apart |= left
-    return Shared(asked, tuple(answers), frozenset(apart), seconds, _counted(batch, asked, outcomes, len(todo)))
+            repeats = tuple(quiet.repeated(work.due, tuple(t for t in todo if t % members.common.every == 0)))
+            partials = pa.concat_tables(_answers_of(task_results, number))
+            rows_by_template, failed = finished(members, partials, repeats)
+            answers += [TemplateAnswers(template, rows, partials, repeats, work.due)
+                        for template, rows in rows_by_template]
+            apart |= failed
+    counted = _counted(batch, query_family, task_results, len(todo))
+    return Shared(query_family, tuple(answers), frozenset(apart), seconds, counted)
 
 
-def _counted(batch: Batch, asked: Together, outcomes: Sequence[TaskResult], points_: int) -> QueryGroupPrices:
+def _answers_of(task_results: Sequence[TaskResult], number: int) -> list[pa.Table]:
+    """What all tasks handed back under this number."""
+    tables = [result.answer(number) for result in task_results]
+    return [table for table in tables if table is not None]
+
+
+def _counted(batch: Batch, query_family: QueryFamily, task_results: Sequence[TaskResult],
+             point_count: int) -> QueryGroupPrices:
     """By what the tasks counted: equation (2) of all groups, and seconds of each way to do the work of one that has no
     other beside it.
     """
-    tallies = [_tally(made, outcomes, number) for number, made in enumerate(asked.family.groups)]
-    papers = [p for made, tally in zip(asked.family.groups, tallies) if tally and (p := paper(made, tally))]
+    groups = query_family.family.groups
+    tallies = [_tally(members, task_results, number) for number, members in enumerate(groups)]
+    papers = [p for members, tally in zip(groups, tallies) if tally and (p := paper(members, tally))]
     if not any(tallies):
         return QueryGroupPrices()
     by_paper = QueryGroupPrices(paper_together=sum(p.together for p in papers),
@@ -221,80 +247,80 @@ def _counted(batch: Batch, asked: Together, outcomes: Sequence[TaskResult], poin
     prices = by_paper if papers else QueryGroupPrices()
     if len(tallies) > 1:
         return replace(prices, counted_times_rule=1.0)
-    (made,), parts = asked.family.groups, asked.works[0].parts
-    rows = sum(t.num_rows for o in outcomes if (t := o.answer(0)) is not None) / (points_ * parts * len(made.classes))
-    priced = seconds_by_way(made, tallies[0], rows, parts)
-    rule = _prices(batch, asked).rule_s
+    members, parts = groups[0], query_family.works[0].parts
+    row_count = sum(table.num_rows for table in _answers_of(task_results, 0))
+    rows = row_count / (point_count * parts * len(members.classes))
+    priced = seconds_by_way(members, tallies[0], rows, parts)
+    rule = _prices(batch, query_family).rule_s
     factor = max(min(priced.values()) / rule, LEAST_FACTOR) if rule else 1.0
     return replace(prices, counted_times_rule=factor, seconds_by_way=priced)
 
 
-def _prices(batch: Batch, asked: Together) -> QueryGroupPrices:
-    """What the batch's intent says of the group."""
-    return batch.query_group_prices.get(asked.name, QueryGroupPrices())
+def _prices(batch: Batch, query_family: QueryFamily) -> QueryGroupPrices:
+    """What the batch's intent says of the family."""
+    return batch.query_group_prices.get(query_family.name, QueryGroupPrices())
 
 
-def _tally(made: Group, outcomes: Sequence[TaskResult], number: int) -> Tally:
-    tables = [t for o in outcomes if (t := o.answer(numbered(number))) is not None]
-    return tallied(lowering(made),
-                   (zip(*(t[name].to_pylist() for name in ("input", "what", "rows", "cells"))) for t in tables))
+def _tally(members: Group, task_results: Sequence[TaskResult], number: int) -> Tally:
+    """What the tasks counted of the group with this number."""
+    rows_by_table = []
+    for table in _answers_of(task_results, numbered(number)):
+        columns = [table[name].to_pylist() for name in ("input", "what", "rows", "cells")]
+        rows_by_table.append(zip(*columns))
+    return tallied(lowering(members), rows_by_table)
 
 
-def finished(asked: Group, partials: pa.Table,
-             same: Sequence[tuple[int, int]]) -> tuple[list[tuple[Template, pa.Table]], frozenset[str]]:
+def finished(members: Group, partials: pa.Table,
+             repeats: Sequence[tuple[int, int]]) -> tuple[list[tuple[Template, pa.Table]], frozenset[str]]:
     """Rows (query, boundary, outputs) of each template, and the members that have none.
 
-    `same` is (boundary, the computed one that it repeats).
+    `repeats` are pairs of a boundary and the computed one that it repeats.
     """
     con = kernel.shared()
     try:
         con.register("computed", partials)
-        con.register(
-            "same",
-            pa.table({
-                "_t": pa.array([t for t, _ in same], pa.int64()),
-                "_of": pa.array([c for _, c in same], pa.int64())
-            }))
-        doubtful = failing(lowering(asked, narrow=False))
-        bad = {row[0] for row in con.execute(f"SELECT DISTINCT {CLASS} FROM computed WHERE e > 0").fetchall()
-               } if doubtful else set()
-        apart = {n for t in asked.templates for n, number in t.members if number in bad}
-        found = []
-        for template in asked.templates:
-            members = tuple(m for m in template.members if m[1] not in bad)
-            made, failed = _finished(con, asked, replace(template, members=members))
-            found += made
+        con.register("same", quiet.repeats_table(repeats))
+        bad_classes: set[int] = set()
+        if failing(lowering(members, narrow=False)):
+            rows_with_errors = con.execute(f"SELECT DISTINCT {CLASS} FROM computed WHERE e > 0").fetchall()
+            bad_classes = {number for number, in rows_with_errors}
+        apart: set[str] = set()
+        rows_by_template = []
+        for template in members.templates:
+            apart |= {name for name, number in template.members if number in bad_classes}
+            sound = tuple((name, number) for name, number in template.members if number not in bad_classes)
+            of_template, failed = _finished(con, members, replace(template, members=sound))
+            rows_by_template += of_template
             apart |= failed
-        return found, frozenset(apart)
+        return rows_by_template, frozenset(apart)
     finally:
         con.close()
 
 
-def _finished(con: kernel.Connection, asked: Group,
+def _finished(con: kernel.Connection, query_group: Group,
               template: Template) -> tuple[list[tuple[Template, pa.Table]], set[str]]:
     """By halves where the last statement fails, until those that fail stand alone."""
     members = template.members
     if not members:
         return [], set()
     try:
-        return [(template, _rows(con, asked, template))], set()
+        return [(template, _rows(con, query_group, template))], set()
     except kernel.Error as error:
         if not kernel.about_data(error):
             raise
     if len(members) == 1:
         return [], {members[0][0]}
-    halves = [
-        _finished(con, asked, replace(template, members=half))
-        for half in (members[:len(members) // 2], members[len(members) // 2:])
-    ]
-    return [f for found, _ in halves for f in found], halves[0][1] | halves[1][1]
+    middle = len(members) // 2
+    rows_of_first, failed_of_first = _finished(con, query_group, replace(template, members=members[:middle]))
+    rows_of_second, failed_of_second = _finished(con, query_group, replace(template, members=members[middle:]))
+    return rows_of_first + rows_of_second, failed_of_first | failed_of_second
 
 
-def _rows(con: kernel.Connection, asked: Group, template: Template) -> pa.Table:
+def _rows(con: kernel.Connection, query_group: Group, template: Template) -> pa.Table:
     names, numbers = zip(*template.members)
     con.register("members", pa.table({OWNER: pa.array(names, pa.string()), CLASS: pa.array(numbers, pa.int64())}))
     con.execute(
         f"CREATE OR REPLACE TEMP VIEW partials AS SELECT members.{OWNER}, same._t, computed.* EXCLUDE (_t, {CLASS}) "
         f"FROM computed JOIN same ON computed._t = same._of JOIN members ON members.{CLASS} = computed.{CLASS}")
     con.execute(f"CREATE OR REPLACE TEMP VIEW due AS SELECT members.{OWNER}, same._t FROM members, same")
-    return kernel.table(con, final(Lowering(shape(template.query), asked.plan, narrow=False), owner=(OWNER,)))
+    return kernel.table(con, final(Lowering(shape(template.query), query_group.plan, narrow=False), owner=(OWNER,)))

@@ -36,11 +36,11 @@ class Context:
     relation_file: Callable[[str, int], File]
 
 
-def context_of(rt: OpenPipeline) -> Context:
+def context_of(pipe: OpenPipeline) -> Context:
     def relation_file(name: str, version: int) -> File:
-        return relations.version_file(rt.warehouse, name, version)
+        return relations.version_file(pipe.warehouse, name, version)
 
-    return Context(rt.pipeline.warehouse, rt.catalog, rt.tasks, rt.table, relation_file)
+    return Context(pipe.pipeline.warehouse, pipe.catalog, pipe.tasks, pipe.table, relation_file)
 
 
 @dataclass(frozen=True)
@@ -77,17 +77,19 @@ def works(context: Context, batch: Batch, query_states: Mapping[str, QueryState]
           only: Collection[str] | None = None) -> list[QueryWork]:
     """Every query of the batch that has a boundary to answer in it, but those that share; or `only` these."""
     sharing = {n for names in batch.query_groups.values() for n in names}
-    plans = {n: plan for n, plan in batch.plans.items() if (n not in sharing if only is None else n in only)}
-    many = len(plans) >= 2 * wide(context, batch)
-    due_works = (_work(context, batch, query_states[n], plan, many) for n, plan in plans.items())
-    return [work for work in due_works if work.due]
+    names = [name for name in batch.plans if (name not in sharing if only is None else name in only)]
+    many = len(names) >= 2 * wide(context, batch)
+    query_works = [_work(context, batch, query_states[name], batch.plans[name], many) for name in names]
+    return [work for work in query_works if work.due]
 
 
 def _work(context: Context, batch: Batch, query_state: QueryState, plan: Plan, many: bool) -> QueryWork:
     """`many`: there are so many queries that a task each is enough."""
-    query, state = parsed(query_state.sql, context.catalog), batch.states.get(query_state.name)
+    query = parsed(query_state.sql, context.catalog)
     due = tuple(t for t in batch.boundaries if t % query.every == 0)
-    parts = 1 if many or shape(query).whole or plan.place == "jvm" else plan.parts or wide(context, batch)
+    in_one_part = many or shape(query).whole or plan.place == "jvm"
+    parts = 1 if in_one_part else plan.parts or wide(context, batch)
+    state = batch.states.get(query_state.name)
     if state is None or not _continues(state, plan, query_state, batch.relation_versions, query):
         return QueryWork(query_state, query, plan, due, BEGINNING, due[0] if due else 0, parts)
     return QueryWork(query_state, query, plan, due, state.as_of, state.epoch, parts)
@@ -104,9 +106,11 @@ def _continues(state: KeptState, plan: Plan, query_state: QueryState, relations:
     answer.
     """
     created_again = query_state.since is not None and state.as_of < query_state.since
-    same = state.plan == plan and not created_again
+    if state.plan != plan or created_again:
+        return False
     used = [i.source for i in query.inputs if not i.is_stream]
-    return same and not (plan.keeps_answer and any(state.relation_versions.get(r) != relations.get(r) for r in used))
+    has_new_version = any(state.relation_versions.get(name) != relations.get(name) for name in used)
+    return not (plan.keeps_answer and has_new_version)
 
 
 def state_folder(work: QueryWork, name: str) -> str:

@@ -28,11 +28,11 @@ def tables(pipeline: Pipeline) -> Iterable[Fact]:
     ledger = [f for path in _public(pipeline, "ledger") if (f := _readable(path))]
     if ledger:
         return ledger
-    rt = open_pipeline(pipeline)
+    pipe = open_pipeline(pipeline)
     broken = [f for path in _public(pipeline, "streams", "quarantine") if (f := _readable(path))]
     found = [
-        *broken, *_as_left(rt), *_results(rt), *_states(rt), *_long(rt),
-        *(_kept(rt, s) for s in pipeline.streams.values() if s.keep is not None)
+        *broken, *_as_left(pipe), *_results(pipe), *_states(pipe), *_long(pipe),
+        *(_kept(pipe, s) for s in pipeline.streams.values() if s.keep is not None)
     ]
     return found if any(
         not f.ok for f in found) else [Fact("tables", True, "ledger, streams, results and state can be read"), *found]
@@ -58,38 +58,38 @@ def _readable(path: str) -> Fact | None:
     return None
 
 
-def _as_left(rt: OpenPipeline) -> list[Fact]:
+def _as_left(pipe: OpenPipeline) -> list[Fact]:
     """Streams and relations that lost a commit, or that somebody else changed."""
     wrong = [
-        d for path in integrity.checked_paths(rt)
-        if not path.startswith("results/") and (d := integrity.damage(rt, path))
+        d for path in integrity.checked_paths(pipe)
+        if not path.startswith("results/") and (d := integrity.damage(pipe, path))
     ]
     return [Fact("table", False, f"{d.path}: {d.what}", d.remedy()) for d in wrong]
 
 
-def _results(rt: OpenPipeline) -> list[Fact]:
-    paths = sorted({path for s in requests.listed(rt) if s.status != "deleted" for path in sharing.tables_of(s)})
-    wrong = {path: what for path in paths if (what := rebuild.unsound(rt, path))}
+def _results(pipe: OpenPipeline) -> list[Fact]:
+    paths = sorted({path for s in requests.listed(pipe) if s.status != "deleted" for path in sharing.tables_of(s)})
+    wrong = {path: what for path in paths if (what := rebuild.unsound(pipe, path))}
     return [
         Fact("result", False, f"{path}: {what}",
-             integrity.Damage(path, what).remedy(integrity.queries_in(rt, path))) for path, what in wrong.items()
+             integrity.Damage(path, what).remedy(integrity.queries_in(pipe, path))) for path, what in wrong.items()
     ]
 
 
-def _states(rt: OpenPipeline) -> list[Fact]:
+def _states(pipe: OpenPipeline) -> list[Fact]:
     fix = "`forebay doctor --rebuild {}` makes it anew from the stream tables"
     return [
-        Fact("state", False, f"of query {query}: {wrong}", fix.format(query)) for query, wrong in repair.damaged(rt)
+        Fact("state", False, f"of query {query}: {wrong}", fix.format(query)) for query, wrong in repair.damaged(pipe)
     ]
 
 
-def _long(rt: OpenPipeline) -> list[Fact]:
+def _long(pipe: OpenPipeline) -> list[Fact]:
     """Queries from before a stream had its `keep`: their streams keep what they need."""
     found = []
-    for query_state in requests.listed(rt):
+    for query_state in requests.listed(pipe):
         try:
             if query_state.is_active:
-                keep.check(rt.pipeline, parsed(query_state.sql, rt.catalog))
+                keep.check(pipe.pipeline, parsed(query_state.sql, pipe.catalog))
         except ForebayError as error:
             found.append(
                 Fact("keep", False, f"query {query_state.name}: {error.message}; as long as it is in force they stay",
@@ -97,7 +97,7 @@ def _long(rt: OpenPipeline) -> list[Fact]:
     return found
 
 
-def _kept(rt: OpenPipeline, stream: Stream) -> Fact:
-    gone = retention.since(rt, f"streams/{stream.name}")
+def _kept(pipe: OpenPipeline, stream: Stream) -> Fact:
+    gone = retention.since(pipe, f"streams/{stream.name}")
     said = "none has left yet" if gone is None else f"they are kept since {delta.instant(gone):%Y-%m-%dT%H:%M:%SZ}"
     return Fact("keep", True, f"rows of {stream.name}: {said}")

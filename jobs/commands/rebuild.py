@@ -54,44 +54,44 @@ class Rebuilt:
         return self.state or bool(self.tables)
 
 
-def rebuild(rt: OpenPipeline, name: str) -> Rebuilt:
-    query_state = requests.show(rt, name)
-    state = repair.rebuild(rt, name)
-    with held(rt.pipeline.warehouse), repair.told(rt):
-        rt.warehouse.refresh()
-        damaged = [path for path in tables_of(query_state) if unsound(rt, path)]
-        boundaries = sum(_mend(rt, path) for path in damaged)
+def rebuild(pipe: OpenPipeline, name: str) -> Rebuilt:
+    query_state = requests.show(pipe, name)
+    state = repair.rebuild(pipe, name)
+    with held(pipe.pipeline.warehouse), repair.explaining(pipe):
+        pipe.warehouse.refresh()
+        damaged = [path for path in tables_of(query_state) if unsound(pipe, path)]
+        boundaries = sum(_mend(pipe, path) for path in damaged)
     return Rebuilt(name, state, tuple(damaged), boundaries)
 
 
-def unsound(rt: OpenPipeline, path: str) -> str | None:
+def unsound(pipe: OpenPipeline, path: str) -> str | None:
     """What is wrong with a result table, its files included."""
-    wrong = integrity.damage(rt, path)
+    wrong = integrity.damage(pipe, path)
     if wrong is not None:
         return wrong.what
-    if not tables.exists(rt.path(path)):
+    if not tables.exists(pipe.path(path)):
         return None
-    broken = rt.warehouse.latest(path).broken()
+    broken = pipe.warehouse.latest(path).broken()
     return f"its file {broken[0]} is missing or cut off" if broken else None
 
 
-def _mend(rt: OpenPipeline, path: str) -> int:
+def _mend(pipe: OpenPipeline, path: str) -> int:
     """The number of boundaries computed anew, 0 where files were put back."""
-    root = rt.path(path)
+    root = pipe.path(path)
     delta_log.mend_end(root)
-    rt.warehouse.refresh()
-    count = 0 if _put_back(rt, path) else _compute_anew(rt, path)
-    rt.ledger.rely({path: rt.warehouse.latest(path).version})
+    pipe.warehouse.refresh()
+    count = 0 if _put_back(pipe, path) else _compute_anew(pipe, path)
+    pipe.ledger.rely({path: pipe.warehouse.latest(path).version})
     return count
 
 
-def _put_back(rt: OpenPipeline, path: str) -> bool:
+def _put_back(pipe: OpenPipeline, path: str) -> bool:
     """The files of our last commit, if no commit of ours is gone and the files are all on the disk."""
-    if not tables.exists(rt.path(path)):
+    if not tables.exists(pipe.path(path)):
         return False
-    table = rt.warehouse.latest(path)
+    table = pipe.warehouse.latest(path)
     own = table.transaction(OURS)
-    if own < rt.ledger.relied().get(path, 0):
+    if own < pipe.ledger.relied().get(path, 0):
         return False
     before = table.at(own)
     if before.broken():
@@ -104,70 +104,70 @@ def _put_back(rt: OpenPipeline, path: str) -> bool:
     return not hidden
 
 
-def _compute_anew(rt: OpenPipeline, path: str) -> int:
-    owners = [s for s in queries_at(rt.ledger.all_changes()).values() if path in tables_of(s)]
+def _compute_anew(pipe: OpenPipeline, path: str) -> int:
+    owners = [s for s in queries_at(pipe.ledger.all_changes()).values() if path in tables_of(s)]
     shared = path != owners[0].table
-    table = _opened(rt, path, owners[0], shared)
-    anew = {s.name: _to_compute(rt, s, path) for s in owners}
-    files = _kept_files(rt, table, {
+    table = _opened(pipe, path, owners[0], shared)
+    anew = {s.name: _to_compute(pipe, s, path) for s in owners}
+    files = _kept_files(pipe, table, {
         name: {t for _, due in spans for t in due} for name, spans in anew.items()
     }, owners, shared)
     for query_state in owners:
         for span, due in anew[query_state.name]:
-            for rows in _computed(rt, span, due):
+            for rows in _computed(pipe, span, due):
                 files += [rows] if isinstance(rows, File) else _written(table, rows,
                                                                         query_state.name if shared else None)
-    last = rt.ledger.last()
+    last = pipe.ledger.last()
     table.commit(files, [f.path for f in table.files()], ("batch", last.batch.number) if last else None)
     return sum(len(due) for spans in anew.values() for _, due in spans)
 
 
-def _opened(rt: OpenPipeline, path: str, query_state: QueryState, shared: bool) -> Table:
+def _opened(pipe: OpenPipeline, path: str, query_state: QueryState, shared: bool) -> Table:
     """The table, with a log of its own again if it had none that can be read."""
-    columns = [(n, arrow(t)) for n, t in parsed(query_state.sql, rt.catalog).columns]
+    columns = [(n, arrow(t)) for n, t in parsed(query_state.sql, pipe.catalog).columns]
     schema = pa.schema([*([(OWNER, pa.string())] if shared else []), ("boundary", answers.arrow_timestamp()), *columns])
     try:
-        return rt.table(path, schema)
+        return pipe.table(path, schema)
     except repair.BROKEN:
-        places.delete_folder(places.join(rt.path(path), "_delta_log"))
-        return rt.table(path, schema)
+        places.delete_folder(places.join(pipe.path(path), "_delta_log"))
+        return pipe.table(path, schema)
 
 
-def _to_compute(rt: OpenPipeline, query_state: QueryState, path: str) -> list[tuple[QueryState, list[int]]]:
+def _to_compute(pipe: OpenPipeline, query_state: QueryState, path: str) -> list[tuple[QueryState, list[int]]]:
     """The boundaries whose answers belong in this table and can be computed: not those of which the other table has
     rows, nor those whose rows have left.
     """
     elsewhere = {
-        t for other in tables_of(query_state) if other != path for t in _boundaries(rt, other, query_state.name)
+        t for other in tables_of(query_state) if other != path for t in _boundaries(pipe, other, query_state.name)
     }
     spans = []
-    for span, due in segments(rt, query_state.name):
+    for span, due in segments(pipe, query_state.name):
         if span.table == query_state.table:
-            first = retention.unsure(rt, parsed(span.sql, rt.catalog), due)
+            first = retention.unsure(pipe, parsed(span.sql, pipe.catalog), due)
             spans.append((span, [t for t in due[first:] if t not in elsewhere]))
     return [(span, due) for span, due in spans if due]
 
 
-def _boundaries(rt: OpenPipeline, path: str, name: str) -> set[int]:
+def _boundaries(pipe: OpenPipeline, path: str, name: str) -> set[int]:
     """Of which a sound table has rows of the query."""
-    if not tables.exists(rt.path(path)) or unsound(rt, path):
+    if not tables.exists(pipe.path(path)) or unsound(pipe, path):
         return set()
-    table = rt.warehouse.latest(path)
+    table = pipe.warehouse.latest(path)
     where = f" WHERE {OWNER} = {string(name)}" if OWNER in table.schema.names else ""
     rows = _ask(table, [f.path for f in table.files()], f"SELECT DISTINCT epoch_us(boundary) AS t FROM rows{where}")
     return set(rows.column("t").to_pylist()) if rows.num_rows else set()
 
 
-def _computed(rt: OpenPipeline, query_state: QueryState, due: Sequence[int]) -> Iterator[pa.Table | File]:
+def _computed(pipe: OpenPipeline, query_state: QueryState, due: Sequence[int]) -> Iterator[pa.Table | File]:
     """Rows of answers as tables, or of a row query as the files that tasks have written."""
-    query = parsed(query_state.sql, rt.catalog)
+    query = parsed(query_state.sql, pipe.catalog)
     plan = replace(default(query), layout="raw") if not query.returns_rows else default(query)
-    versions = {i.source: rt.ledger.relation_versions(i.source) for i in query.inputs if not i.is_stream}
+    versions = {i.source: pipe.ledger.relation_versions(i.source) for i in query.inputs if not i.is_stream}
     before: int | None = None
     for relations, boundaries in _chunks(due, versions):
-        batch = _batch(rt, query_state.name, plan, boundaries, relations, before if query.returns_rows else None)
-        context = context_of(rt)
-        answer, = batches.answers(context, batch, works(context, batch, {query_state.name: query_state})).made
+        batch = _batch(pipe, query_state.name, plan, boundaries, relations, before if query.returns_rows else None)
+        context = context_of(pipe)
+        answer, = batches.answers(context, batch, works(context, batch, {query_state.name: query_state})).answers
         if answer.failed:
             raise failed("rebuild-failed",
                          f"{query_state.name} at {iso(answer.failed[0])} cannot be computed anew: {answer.failed[1]}",
@@ -178,13 +178,13 @@ def _computed(rt: OpenPipeline, query_state: QueryState, due: Sequence[int]) -> 
         before = boundaries[-1]
 
 
-def _batch(rt: OpenPipeline, name: str, plan: Plan, boundaries: tuple[int, ...], relations: dict[str, int],
+def _batch(pipe: OpenPipeline, name: str, plan: Plan, boundaries: tuple[int, ...], relations: dict[str, int],
            before: int | None) -> Batch:
     """A batch that no ledger knows: what it gives is committed by who asked for it.
 
     `before`: the boundary that a row query's answers go on from.
     """
-    last = rt.ledger.last()
+    last = pipe.ledger.last()
     states = {} if before is None else {name: KeptState(plan, boundaries[0], before, relations)}
     return Batch(last.batch.number if last else 0, boundaries, {name: plan}, relations, states, {})
 
@@ -201,7 +201,7 @@ def _chunks(due: Sequence[int],
             yield dict(relations), boundaries[k:k + TOGETHER]
 
 
-def _kept_files(rt: OpenPipeline, table: Table, anew: dict[str, set[int]], owners: Sequence[QueryState],
+def _kept_files(pipe: OpenPipeline, table: Table, anew: dict[str, set[int]], owners: Sequence[QueryState],
                 shared: bool) -> list[File]:
     """What the table still has of boundaries that cannot be computed: rows of files that are whole."""
     broken = set(table.broken())

@@ -40,9 +40,9 @@ log = logging.getLogger("forebay")
 
 def warm(folder: str) -> None:
     """Starts the session that a pipeline's tasks will use, and its Python workers."""
-    with _opened(folder) as rt:
-        if not rt.tasks.inline:
-            rt.tasks.map(_imported, range(rt.tasks.width))
+    with _opened(folder) as pipe:
+        if not pipe.tasks.inline:
+            pipe.tasks.map(_imported, range(pipe.tasks.width))
 
 
 def _imported(number: int) -> int:
@@ -62,12 +62,12 @@ def expectations(folder: str) -> dict[str, Any]:
 
     It stops nothing: a batch does that, at its boundary.
     """
-    with _opened(folder) as rt:
-        said = expect_report.waiting(rt)
+    with _opened(folder) as pipe:
+        said = expect_report.waiting(pipe)
         for one in said["failing"]:
             log.warning("%s at %s expects %s, observed: %s", one["subject"], one["boundary"], one["expectation"],
                         one["observed"])
-        return {**said, "docs": _documented(rt)}
+        return {**said, "docs": _documented(pipe)}
 
 
 def batches(folder: str, to: str | None = None, flush: bool = False, boundaries: int | None = None,
@@ -95,16 +95,16 @@ def published(folder: str, after: str = "") -> dict[str, Any]:
 
     Nothing if no boundary came after `after`.
     """
-    with _opened(folder) as rt:
-        last, told = rt.ledger.committed(), rt.ledger.committed_batches()
+    with _opened(folder) as pipe:
+        last, told = pipe.ledger.committed(), pipe.ledger.committed_batches()
         if last is None or after and last <= _micros(after):
             return {}
         plans = {name: plan for entry in told for name, plan in entry.plan_names.items()}
         query_state = [(s, path)
-                       for s in requests.listed(rt)
-                       if s.is_active and tables.exists(rt.path(path := sharing.newest(rt, s)))]
-        found = {s.name: {"uri": uri(rt.path(s.table), folder), "boundary": iso(last), "plan": plans.get(s.name),
-                          "version": rt.warehouse.latest(path).version} for s, path in query_state}
+                       for s in requests.listed(pipe)
+                       if s.is_active and tables.exists(pipe.path(path := sharing.newest(pipe, s)))]
+        found = {s.name: {"uri": uri(pipe.path(s.table), folder), "boundary": iso(last), "plan": plans.get(s.name),
+                          "version": pipe.warehouse.latest(path).version} for s, path in query_state}
         return {"boundary": iso(last), "queries": found}
 
 
@@ -114,20 +114,20 @@ def change(folder: str, action: str, name: str, sql: str | None = None, plan: st
 
     Never waits for a running batch.
     """
-    with _opened(folder) as rt:
+    with _opened(folder) as pipe:
         _check(action, name, sql, plan)
         if action == "create":
-            query_state = requests.create(rt, name, sql or "", replace)
+            query_state = requests.create(pipe, name, sql or "", replace)
         else:
-            query_state = requests.change(rt, name, action, plan if action == "pin" else None)
-        said = requests.document(rt, query_state, Sharer(rt))
+            query_state = requests.change(pipe, name, action, plan if action == "pin" else None)
+        said = requests.document(pipe, query_state, Sharer(pipe))
     return {**said, "effective": _iso(said["effective"])}
 
 
 def statistics(folder: str) -> dict[str, Any]:
     """What is known of each stream and join."""
-    with _opened(folder) as rt:
-        document = statistics_said.document(Statistics(rt))
+    with _opened(folder) as pipe:
+        document = statistics_said.document(Statistics(pipe))
     return {
         part: {
             n: {
@@ -141,18 +141,18 @@ def plans(folder: str) -> dict[str, Any]:
     """Every active query's candidates priced by what is known now, cheapest first, and what its next boundary would
     choose.
     """
-    with _opened(folder) as rt:
-        chooser = Chooser(rt, Statistics(rt))
-        return {s.name: _priced(answers.explain(chooser, s.name)) for s in requests.listed(rt) if s.is_active}
+    with _opened(folder) as pipe:
+        chooser = Chooser(pipe, Statistics(pipe))
+        return {s.name: _priced(answers.explain(chooser, s.name)) for s in requests.listed(pipe) if s.is_active}
 
 
 def chosen(folder: str) -> dict[str, Any]:
     """The plan in force of each active query, its switches so far, and its regret; and where MLflow shows them."""
     from jobs.reports import tracking  # the other tasks need nothing of it
 
-    with _opened(folder) as rt:
-        said = {s.name: _decided(decisions.document(rt, s.name)) for s in requests.listed(rt) if s.is_active}
-        tracked = tracking.track(rt)
+    with _opened(folder) as pipe:
+        said = {s.name: _decided(decisions.document(pipe, s.name)) for s in requests.listed(pipe) if s.is_active}
+        tracked = tracking.track(pipe)
     log.info("charts of predicted and measured cost: %s", tracked["page"] or tracked["uri"])
     return {"queries": said, "mlflow": tracked}
 
@@ -165,23 +165,23 @@ def maintain(folder: str) -> dict[str, Any]:
     return said
 
 
-def _documented(rt: OpenPipeline) -> str | None:
+def _documented(pipe: OpenPipeline) -> str | None:
     """Documents are for people: whatever keeps them from being made, the batches go on."""
     try:
-        index = expect_report.docs(rt)
+        index = expect_report.docs(pipe)
     except Exception as error:
         log.warning("the data docs could not be made: %s: %s", type(error).__name__, error)
         return None
     if index is not None:
-        log.info("data docs: %s", pages(rt.pipeline.name).get("Data docs") or uri(index, rt.pipeline.folder))
-    return None if index is None else uri(index, rt.pipeline.folder)
+        log.info("data docs: %s", pages(pipe.pipeline.name).get("Data docs") or uri(index, pipe.pipeline.folder))
+    return None if index is None else uri(index, pipe.pipeline.folder)
 
 
 def _ran(loop: Loop, to: int | None, flush: bool, limit: int | None) -> dict[str, Any]:
-    rt = loop.pipe
-    for notice in requests.synchronise(rt):
+    pipe = loop.pipe
+    for notice in requests.synchronise(pipe):
         log.warning("%s", notice.message)
-    for title, address in pages(rt.pipeline.name).items():
+    for title, address in pages(pipe.pipeline.name).items():
         log.info("%s: %s", title, address)
     return loop.run(to, flush, limit, _logged)
 
@@ -197,8 +197,8 @@ def _logged(entry: Mapping[str, Any]) -> None:
 
 def _waiting(folder: str, work: Callable[[Loop], dict[str, Any]], asked_by: str = "") -> dict[str, Any]:
     deadline = time.monotonic() + float(os.environ.get("FOREBAY_PATIENCE", PATIENCE))
-    with _opened(folder, asked_by) as rt:
-        loop = Loop(rt)
+    with _opened(folder, asked_by) as pipe:
+        loop = Loop(pipe)
         while True:
             try:
                 return work(loop)
@@ -220,11 +220,11 @@ def _held(error: ForebayError | Conflict) -> ForebayError | None:
 
 @contextmanager
 def _opened(folder: str, asked_by: str = "") -> Iterator[OpenPipeline]:
-    rt = open_pipeline(load(folder), asked_by=asked_by, lasting=True)
+    pipe = open_pipeline(load(folder), asked_by=asked_by, lasting=True)
     try:
-        yield rt
+        yield pipe
     finally:
-        rt.tasks.stop()
+        pipe.tasks.stop()
 
 
 def _check(action: str, name: str, sql: str | None, plan: str | None) -> None:

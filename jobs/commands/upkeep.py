@@ -20,24 +20,24 @@ def upkeep(loop: Loop) -> dict[str, Any]:
 
     Of a batch that a critical expectation stops nothing is touched: what it reads when it is run again must be there
     then, and it is not for upkeep to fail."""
-    rt = loop.pipe
-    with held(rt.pipeline.warehouse), repair.told(rt):
-        before = _noted(rt)
+    pipe = loop.pipe
+    with held(pipe.pipeline.warehouse), repair.explaining(pipe):
+        before = _noted(pipe)
         try:
             recovered = len(loop.recover())
         except ForebayError as error:
             if error.code != expect.STOPPED:
                 raise
             return {"recovered": 0, "left": [], "stopped": str(error)}
-        rt.ledger.tidy()
-        retention.leave(rt, retention.horizons(rt))
-        compact.sweep(rt)
-        compact.trim_logs(rt)
-        return {"recovered": recovered, "left": _noted(rt)[len(before):], "stopped": None}
+        pipe.ledger.tidy()
+        retention.leave(pipe, retention.horizons(pipe))
+        compact.sweep(pipe)
+        compact.trim_logs(pipe)
+        return {"recovered": recovered, "left": _noted(pipe)[len(before):], "stopped": None}
 
 
-def _noted(rt: OpenPipeline) -> list[dict[str, Any]]:
-    path = places.join(rt.pipeline.warehouse, "ledger", "maintenance")
+def _noted(pipe: OpenPipeline) -> list[dict[str, Any]]:
+    path = places.join(pipe.pipeline.warehouse, "ledger", "maintenance")
     if not tables.exists(path):
         return []
     rows = tables.open_table(path).rows()

@@ -20,7 +20,7 @@ from jobs.engine.work import TaskResult
 from jobs.storage import places, tables
 from optimizer.errors import first_line
 from optimizer.expression import dialect as d
-from optimizer.plan.program import Program, Source, Write
+from optimizer.plan.program import Program, Source
 
 # Spark's error classes for what a value brings about; any other error ends the batch.
 DATA_ERRORS = ("ARITHMETIC_OVERFLOW", "DIVIDE_BY_ZERO", "REMAINDER_BY_ZERO", "CAST_INVALID_INPUT", "CAST_OVERFLOW",
@@ -46,9 +46,9 @@ class SparkOrder:
 
 def perform(session: Any, order: SparkOrder) -> TaskResult:
     started = time.perf_counter()
-    kept: list[Any] = []
+    persisted: list[Any] = []
     try:
-        partials, written = _run(session, order, kept)
+        partials, written = _run(session, order, persisted)
         return TaskResult(order.query, 0, partials, tuple(written), seconds=time.perf_counter() - started)
     # any class: classic Spark and Spark Connect raise different ones, and no Spark is imported here
     except Exception as error:
@@ -57,50 +57,55 @@ def perform(session: Any, order: SparkOrder) -> TaskResult:
                 raise
         return TaskResult(order.query, 0, failed=first_line(error), seconds=time.perf_counter() - started)
     finally:
-        for frame in kept:
+        for frame in persisted:
             frame.unpersist()
 
 
-def take(session: Any, asked: SampleOrder) -> SampleResult:
+def take(session: Any, sample_order: SampleOrder) -> SampleResult:
     """A sample by Spark SQL: its hashes are Spark's, so it merges with others of its kind only."""
-    kept: list[Any] = []
-    source, started = asked.sampling.source, time.process_time()
+    persisted: list[Any] = []
+    source, started = sample_order.sampling.source, time.process_time()
     try:
-        order = SparkOrder(asked.query, Program((), (), ()), {source.name: asked.stream} if asked.stream else {},
-                           {source.name: asked.files}, {}, "")
+        streams = {source.name: sample_order.stream} if sample_order.stream else {}
+        order = SparkOrder(sample_order.query, Program((), (), ()), streams, {source.name: sample_order.files}, {}, "")
         _read(session, order, source).createOrReplaceTempView(source.name)
-        found = follow(asked.sampling, lambda *made: _define(session, (made,), kept),
-                       lambda sql: session.sql(sql).collect(), None)
-        return SampleResult(asked.query, asked.input, found, time.process_time() - started)
+        sample = follow(sample_order.sampling, lambda *definition: _define(session, (definition,), persisted),
+                        lambda sql: session.sql(sql).collect(), None)
+        return SampleResult(sample_order.query, sample_order.input, sample, time.process_time() - started)
     except Exception:      # any class, as above: a batch goes on without its sample
-        return SampleResult(asked.query, asked.input, None, time.process_time() - started)
+        return SampleResult(sample_order.query, sample_order.input, None, time.process_time() - started)
     finally:
-        for frame in kept:
+        for frame in persisted:
             frame.unpersist()
 
 
-def _run(session: Any, order: SparkOrder, kept: list[Any]) -> tuple[pa.Table | None, list[tuple[str, tables.File]]]:
+def _run(session: Any, order: SparkOrder,
+         persisted: list[Any]) -> tuple[pa.Table | None, list[tuple[str, tables.File]]]:
     for source in order.program.sources:
         _read(session, order, source).createOrReplaceTempView(source.name)
-    _define(session, order.program.setup, kept)
+    _define(session, order.program.setup, persisted)
     answers = []
     for step in order.program.steps:
-        _define(session, step.define, kept)
+        _define(session, step.define, persisted)
         answers.append(step.answer)
     if order.rows_to:
-        union = " UNION ALL ".join(f"({a})" for a in answers)
+        union = " UNION ALL ".join(f"({answer})" for answer in answers)
         rows = f"SELECT {d.from_micros('_t', 'spark')} AS boundary, * EXCEPT (_t) FROM ({union}) AS q"
-        return None, [("", f) for f in _store(session, rows, order.rows_to, order.label)]
-    partials = pa.concat_tables([session.sql(a).toArrow() for a in answers])
-    return partials, [(w.set, f) for w in order.program.writes for f in _write(session, order, w)]
+        return None, [("", file) for file in _store(session, rows, order.rows_to, order.label)]
+    partials = pa.concat_tables([session.sql(answer).toArrow() for answer in answers])
+    written = []
+    for write in order.program.writes:
+        files = _store(session, write.sql, order.folders[write.set], order.label)
+        written += [(write.set, file) for file in files]
+    return partials, written
 
 
-def _define(session: Any, relations: tuple[tuple[str, str, bool], ...], kept: list[Any]) -> None:
+def _define(session: Any, relations: tuple[tuple[str, str, bool], ...], persisted: list[Any]) -> None:
     for name, sql, materialised in relations:
         frame = session.sql(sql)
         if materialised:
             frame = frame.persist()
-            kept.append(frame)
+            persisted.append(frame)
         frame.createOrReplaceTempView(name)
 
 
@@ -115,10 +120,6 @@ def _read(session: Any, order: SparkOrder, source: Source) -> Any:
     return session.sql(f"SELECT {columns or '1 AS _nothing'} WHERE FALSE")
 
 
-def _write(session: Any, order: SparkOrder, write: Write) -> list[tables.File]:
-    return _store(session, write.sql, order.folders[write.set], order.label)
-
-
 def _store(session: Any, sql: str, folder: str, label: str) -> list[tables.File]:
     """Rows as Parquet files in the folder, none for no rows.
 
@@ -128,15 +129,16 @@ def _store(session: Any, sql: str, folder: str, label: str) -> list[tables.File]
     aside = places.join(folder, f"_jvm-{uuid.uuid4().hex}")
     session.sql(sql).coalesce(1).write.parquet(aside)
     try:
-        found = []
-        for part in (p for p in places.listed(aside) if p.endswith(".parquet")):
-            name = tables.unique(label)
-            places.move(places.join(aside, part), places.join(folder, name))
-            file = tables.describe(folder, name)
-            if file.rows:
-                found.append(file)
-            else:
-                places.delete(places.join(folder, name))
-        return found
+        files = []
+        for part in places.listed(aside):
+            if part.endswith(".parquet"):
+                name = tables.unique(label)
+                places.move(places.join(aside, part), places.join(folder, name))
+                file = tables.describe(folder, name)
+                if file.rows:
+                    files.append(file)
+                else:
+                    places.delete(places.join(folder, name))
+        return files
     finally:
         places.delete_folder(aside)

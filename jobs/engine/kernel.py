@@ -118,9 +118,8 @@ def batches(con: Connection, sql: str) -> Iterator[pa.RecordBatch]:
 
 def about_data(error: Exception) -> bool:
     """Whether a value brought the error about (the query is at fault), not a file, the disk or this program."""
-    return isinstance(error,
-                      DATA_ERRORS) and not any(word in str(error)
-                                               for word in ("magic bytes", "arquet", "TProtocol", "No files found"))
+    is_about_files = any(word in str(error) for word in ("magic bytes", "arquet", "TProtocol", "No files found"))
+    return isinstance(error, DATA_ERRORS) and not is_about_files
 
 
 def files(con: Connection, paths: tuple[str, ...]) -> str:
@@ -130,26 +129,20 @@ def files(con: Connection, paths: tuple[str, ...]) -> str:
 
 def listed(con: Connection, paths: tuple[str, ...]) -> str:
     """Paths as a list, after the engine has learnt to reach the stores they are in."""
-    for key in {p.settings for p in paths if isinstance(p, Remote)}:
-        _learn(con, key)
+    for settings in {path.settings for path in paths if isinstance(path, Remote)}:
+        if not con.filesystem_is_registered(store.protocol(settings)):
+            from jobs.storage.store_files import Files  # a third of a second that local warehouses need not pay
+
+            con.register_filesystem(Files(settings))
     return file_list(paths)
 
 
-def _learn(con: Connection, key: store.Settings) -> None:
-    if not con.filesystem_is_registered(store.protocol(key)):
-        from jobs.storage.store_files import Files  # a third of a second that local warehouses need not pay
-
-        con.register_filesystem(Files(key))
-
-
 def file_list(paths: tuple[str, ...]) -> str:
-    return "[" + ", ".join(string(_name(p)) for p in paths) + "]"
+    return "[" + ", ".join(string(_escaped(path)) for path in paths) + "]"
 
 
-def _name(path: str) -> str:
-    """As the engine is to read it, which takes every path for a pattern: `a[1].parquet` would be a1.parquet, where
-    there is one.
-    """
+def _escaped(path: str) -> str:
+    """A path as the engine is to read it: it takes every path for a pattern, and `a[1].parquet` for a1.parquet."""
     if isinstance(path, Remote):
         return f"{store.protocol(path.settings)}://{path.key}"
     return "".join(f"[{c}]" if c in "[*?" else c for c in path)

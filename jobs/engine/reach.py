@@ -32,8 +32,8 @@ def inside(file: File, stamp: str, r: Range) -> bool:
     low, high = file.low, file.high
     if not all(name in bound for name in ("_boundary", stamp) for bound in (low, high)):
         return False
-    return low["_boundary"] > r.after and high["_boundary"] <= r.upto and low[stamp] >= r.since and high[
-        stamp] < r.until
+    is_between_boundaries = low["_boundary"] > r.after and high["_boundary"] <= r.upto
+    return is_between_boundaries and low[stamp] >= r.since and high[stamp] < r.until
 
 
 def meets(file: File, stamp: str, r: Range) -> bool:
@@ -41,18 +41,19 @@ def meets(file: File, stamp: str, r: Range) -> bool:
     return file.may_hold("_boundary", r.after + 1, r.upto) and file.may_hold(stamp, r.since, r.until - 1)
 
 
-def split(found: Sequence[File], source: Source, place: Callable[[File], str]) -> Split:
+def split(files: Sequence[File], source: Source, place: Callable[[File], str]) -> Split:
     """The files whose times have to be read, and those whose times their bounds tell well enough; by path."""
-    rest: list[str] = []
+    to_read: list[str] = []
     groups: dict[tuple[int, ...], tuple[int, int, list[str]]] = {}
-    for file in sorted(found, key=lambda f: f.path):
+    for file in sorted(files, key=lambda f: f.path):
         moment = _moment(file, source)
         if moment is None or moment not in groups and len(groups) == MOMENTS:
-            rest.append(place(file))
+            to_read.append(place(file))
         else:
-            boundary, stamp = _times(file, source)
+            boundary, stamp = _times_within(file, source)
             groups.setdefault(moment, (boundary, stamp, []))[2].append(place(file))
-    return tuple(rest), tuple(TimedFiles(tuple(paths), boundary, stamp) for boundary, stamp, paths in groups.values())
+    timed = [TimedFiles(tuple(paths), boundary, stamp) for boundary, stamp, paths in groups.values()]
+    return tuple(to_read), tuple(timed)
 
 
 def _moment(file: File, source: Source) -> tuple[int, ...] | None:
@@ -63,15 +64,15 @@ def _moment(file: File, source: Source) -> tuple[int, ...] | None:
     sure = [inside(file, stamp, r) for r in source.ranges]
     if source.counting is None:
         return (0,) if sure == [True] else None
-    if low["_boundary"] != high["_boundary"] or any(not s and meets(file, stamp, r)
-                                                    for s, r in zip(sure, source.ranges)):
+    may_hold_others = any(meets(file, stamp, r) for r, is_inside in zip(source.ranges, sure) if not is_inside)
+    if low["_boundary"] != high["_boundary"] or may_hold_others:
         return None
     first, last = (source.counting.interval(low["_boundary"], bound[stamp]) for bound in (low, high))
     return (low["_boundary"], *first, *sure) if first == last else None
 
 
-def _times(file: File, source: Source) -> tuple[int, int]:
-    """Any that are in its moment."""
+def _times_within(file: File, source: Source) -> tuple[int, int]:
+    """A boundary and an event time that count for the source as those of all rows of the file do."""
     if source.counting is not None:
         return file.low["_boundary"], file.low[source.stamp or ""]
     (range_,) = source.ranges

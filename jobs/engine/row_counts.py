@@ -8,15 +8,15 @@ from jobs.storage.tables import Table
 
 def by_boundary(table: Table, after: int, upto: int) -> list[tuple[int, int]]:
     """Rows by the boundary that first counts them, after < boundary ≤ upto."""
-    found, mixed = [], []
+    counts, mixed = [], []
     for file in table.files():
         low, high = file.low.get("_boundary"), file.high.get("_boundary")
         if low is not None and low == high:
-            found += [(low, file.rows)] if after < low <= upto else []
+            counts += [(low, file.rows)] if after < low <= upto else []
         elif file.may_hold("_boundary", after + 1, upto):
             mixed.append(places.join(table.path, file.path))
     if mixed:
         con = kernel.shared()
         sql = f"SELECT epoch_us(_boundary), count(*) FROM read_parquet({kernel.files(con, tuple(mixed))}) GROUP BY 1"
-        found += [(b, n) for b, n in con.execute(sql).fetchall() if after < b <= upto]
-    return found
+        counts += [(boundary, rows) for boundary, rows in con.execute(sql).fetchall() if after < boundary <= upto]
+    return counts

@@ -42,7 +42,7 @@ class SampleResult:
 
 
 @dataclass(frozen=True)
-class Either:
+class TaskItem:
     """Does an order's work, or takes a sample: both kinds share a Spark job."""
 
     joining: Joining
@@ -51,37 +51,40 @@ class Either:
         return take(item) if isinstance(item, SampleOrder) else self.joining(item)
 
 
-def take(asked: SampleOrder) -> SampleResult:
+def take(order: SampleOrder) -> SampleResult:
+    """Takes a sample by DuckDB; whatever goes wrong, there is none."""
     started = time.process_time()
     con = kernel.shared()
 
-    def define(name: str, sql: str, kept: bool) -> None:
-        con.execute(f"CREATE TEMP {'TABLE' if kept else 'VIEW'} {name} AS {sql}")
+    def define(name: str, sql: str, materialised: bool) -> None:
+        con.execute(f"CREATE TEMP {'TABLE' if materialised else 'VIEW'} {name} AS {sql}")
 
     try:
-        found = follow(asked.sampling, define, lambda sql: con.execute(sql).fetchall(), _source(con, asked))
-        return SampleResult(asked.query, asked.input, found, time.process_time() - started)
+        rows = relation(con, order.sampling.source, order.files)
+        source = rows if order.most is None else f"SELECT * FROM ({rows}) AS q LIMIT {order.most}"
+        sample = follow(order.sampling, define, lambda sql: con.execute(sql).fetchall(), source)
+        return SampleResult(order.query, order.input, sample, time.process_time() - started)
     except kernel.Error as error:
         if not kernel.about_data(error):
             kernel.discard()
-        return SampleResult(asked.query, asked.input, None, time.process_time() - started)
+        return SampleResult(order.query, order.input, None, time.process_time() - started)
     finally:
         con.close()
 
 
-def _source(con: kernel.Connection, asked: SampleOrder) -> str:
-    rows = relation(con, asked.sampling.source, asked.files)
-    return rows if asked.most is None else f"SELECT * FROM ({rows}) AS q LIMIT {asked.most}"
-
-
-def follow(asked: Sampling, define: Callable[[str, str, bool], Any], ask: Callable[[str], Iterable[Sequence[Any]]],
+def follow(sampling: Sampling, define: Callable[[str, str, bool], Any], ask: Callable[[str], Iterable[Sequence[Any]]],
            source: str | None) -> InputSample:
-    """The statements in their order, by whichever engine."""
-    before: tuple[Definition, ...] = (Definition(asked.source.name, source, False),) if source else ()
-    for name, sql, kept in (*before, *asked.define):
-        define(name, sql, kept)
-    (counts,) = ask(asked.counts)
-    smallest, frequent = {c: list(ask(sql)) for c, sql in asked.keys}, dict(asked.frequent)
-    whole = {c for c, found in smallest.items() if len(found) < KEYS and asked.limits.key(c) == SPACE}
-    keys = {c: found if c in whole else found + list(ask(frequent[c])) for c, found in smallest.items()}
-    return input_sample(asked, counts, ask(asked.combinations) if asked.combinations else (), keys)
+    """Runs the statements of a sampling in their order, by whichever engine; a `source` is defined before them."""
+    before: tuple[Definition, ...] = (Definition(sampling.source.name, source, False),) if source else ()
+    for name, sql, materialised in (*before, *sampling.define):
+        define(name, sql, materialised)
+    (counts,) = ask(sampling.counts)
+    frequent = dict(sampling.frequent)
+    keys = {}
+    for c, sql in sampling.keys:
+        keys[c] = list(ask(sql))      # those with the smallest hashes
+    for c, smallest in keys.items():
+        is_complete = len(smallest) < KEYS and sampling.limits.key(c) == SPACE
+        if not is_complete:
+            smallest += ask(frequent[c])
+    return input_sample(sampling, counts, ask(sampling.combinations) if sampling.combinations else (), keys)

@@ -68,27 +68,28 @@ def session(master: str = "local[*]", settings: Mapping[str, str] | None = None,
     if os.path.exists(ARCHIVE) and master.startswith("local["):
         options += f" -XX:SharedArchiveFile={ARCHIVE} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     named = {"spark.app.name": "forebay", "spark.master": master, "spark.jars": ",".join(jars)}
-    given = {
+    all_settings = {
         **named,
         **SETTINGS, "spark.driver.extraJavaOptions": options,
         **_connector(settings or {}),
         **(settings or {})
     }
-    with _aside(), _unseen(given):
+    with _quiet(), _hidden_from_other_users(all_settings):
         # starts the JVM; getOrCreate would put every setting on its command line
         SparkContext._ensure_initialized()
-        return SparkSession.builder.config(map=given).getOrCreate()
+        return SparkSession.builder.config(map=all_settings).getOrCreate()
 
 
 def _remote(builder: Any, master: str, settings: Mapping[str, str], lasting: str) -> Any:
-    found = builder.remote(_address(master, lasting)).getOrCreate()
-    found.release_session_on_close = not lasting
+    connected = builder.remote(_address(master, lasting)).getOrCreate()
+    connected.release_session_on_close = not lasting
     try:
-        return _configured(found, settings)
+        return _configured(connected, settings)
     except Exception as error:
-        if not lasting or "SESSION" not in str(error):      # somebody closed it: one of its own is slower, not wrong
+        # Somebody has closed the lasting session: a session for this process alone is slower, not wrong.
+        if not lasting or "SESSION" not in str(error):
             raise
-        found.stop()
+        connected.stop()
         return _remote(builder, master, settings, "")
 
 
@@ -99,19 +100,20 @@ def _address(master: str, lasting: str) -> str:
     """
     if not lasting or not re.fullmatch(r"sc://[^/;]+/?", master):
         return master
-    said = f"{lasting} {sys.prefix} {_code()} {int(time.time() // LASTS)}"
-    return f"{master.rstrip('/')}/;session_id={uuid.UUID(bytes=hashlib.sha256(said.encode()).digest()[:16], version=4)}"
+    key = f"{lasting} {sys.prefix} {_newest_change()} {int(time.time() // LASTS)}"
+    session_id = uuid.UUID(bytes=hashlib.sha256(key.encode()).digest()[:16], version=4)
+    return f"{master.rstrip('/')}/;session_id={session_id}"
 
 
-def _code() -> int:
+def _newest_change() -> int:
     """When the newest of the modules changed that a worker keeps once it has loaded them."""
-    return max(f.stat().st_mtime_ns
-               for folder in ("jobs", "optimizer")
-               for f in (Path(__file__).parent.parent.parent / folder).rglob("*.py"))
+    root = Path(__file__).parent.parent.parent
+    modules = [*(root / "jobs").rglob("*.py"), *(root / "optimizer").rglob("*.py")]
+    return max(module.stat().st_mtime_ns for module in modules)
 
 
 @contextmanager
-def _unseen(settings: Mapping[str, str]) -> Iterator[None]:
+def _hidden_from_other_users(settings: Mapping[str, str]) -> Iterator[None]:
     """A JVM that starts in it has the settings from a file for this user only: all users see a command line, and
     settings have secrets.
     """
@@ -133,18 +135,9 @@ def _unseen(settings: Mapping[str, str]) -> Iterator[None]:
 
 def _escaped(text: str) -> str:
     """As java.util.Properties reads it."""
-    escapes = {
-        "\\": "\\\\",
-        "\n": "\\n",
-        "\r": "\\r",
-        "\t": "\\t",
-        "=": "\\=",
-        ":": "\\:",
-        "#": "\\#",
-        "!": "\\!",
-        " ": "\\ "
-    }
-    return "".join(escapes.get(c, c) for c in text)
+    escapes = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "=": "\\=", ":": "\\:", "#": "\\#", "!": "\\!",
+               " ": "\\ "}
+    return "".join(escapes.get(character, character) for character in text)
 
 
 _KEPT: list[bool] = []
@@ -175,38 +168,32 @@ def _connector(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 @contextmanager
-def _aside() -> Iterator[None]:
-    """A JVM keeps the stdout and stderr it is born with: its talk goes to a file, so that a command's stderr is the
-    command's.
+def _quiet() -> Iterator[None]:
+    """A JVM that starts in it writes its messages to a file, not to the stderr of the command.
 
-    FOREBAY_DEBUG leaves it.
+    A JVM keeps the stdout and stderr that it is started with. With FOREBAY_DEBUG its messages are shown.
     """
     if os.environ.get("FOREBAY_DEBUG"):
         yield
         return
     path = os.path.join(tempfile.gettempdir(), f"forebay-spark-{os.getuid()}.log")
-    kept, log = (os.dup(1), os.dup(2)), os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
+    copies, log = (os.dup(1), os.dup(2)), os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
     try:
         os.dup2(log, 1)
         os.dup2(log, 2)
         yield
     finally:
-        for number, copy in zip((1, 2), kept):
+        for number, copy in zip((1, 2), copies):
             os.dup2(copy, number)
             os.close(copy)
         os.close(log)
 
 
 def _configured(connected: Any, settings: Mapping[str, str]) -> Any:
-    """What answers depend on is the session's, whatever its server was started with; the rest is the server's own."""
-    for key, value in {
-            **{
-                k: SETTINGS[k] for k in ANSWERS
-            },
-            **{
-                k: v for k, v in settings.items() if k.startswith("spark.sql.")
-            }
-    }.items():
+    """The session with those settings on which answers depend, whatever its server was started with."""
+    of_answers = {key: SETTINGS[key] for key in ANSWERS}
+    of_sql = {key: value for key, value in settings.items() if key.startswith("spark.sql.")}
+    for key, value in (of_answers | of_sql).items():
         connected.conf.set(key, value)
     return connected
 
@@ -275,8 +262,9 @@ def produce(spark: Any, rows: pa.Table, key: str, servers: str, topic: str, opti
     value = f"to_json(struct(*), map('timestampFormat', '{MICROSECONDS}')) AS value"
     with guarded():
         messages = spark.createDataFrame(rows).coalesce(1).selectExpr(f"CAST({key} AS STRING) AS key", value)
-        given = {f"kafka.{name.removeprefix('kafka.')}": said for name, said in options.items()}
-        messages.write.format("kafka").options(**given, **{"kafka.bootstrap.servers": servers, "topic": topic}).save()
+        kafka_options = {f"kafka.{name.removeprefix('kafka.')}": value for name, value in options.items()}
+        to_topic = {"kafka.bootstrap.servers": servers, "topic": topic}
+        messages.write.format("kafka").options(**kafka_options, **to_topic).save()
 
 
 @contextmanager
@@ -297,8 +285,8 @@ def _reason(error: Exception) -> str:
         return ("the Connect server asks for its token: set SPARK_CONNECT_AUTHENTICATE_TOKEN, and name a server here "
                 "sc://localhost:PORT")
     lines = [line.strip().removeprefix(": ") for line in str(error).splitlines() if line.strip()]
-    told = [line for line in lines if re.match(r"[\w.]*(Error|Exception): ", line)]
-    return told[0] if told else (lines[0] if lines else type(error).__name__)
+    errors = [line for line in lines if re.match(r"[\w.]*(Error|Exception): ", line)]
+    return errors[0] if errors else (lines[0] if lines else type(error).__name__)
 
 
 def default_parallelism(spark: Any) -> int:
@@ -312,8 +300,8 @@ def at_once(setting: Callable[[str, str], str | None]) -> int:
     """
     master = str(setting("spark.master", "local[2]"))
     most = str(setting("spark.dynamicAllocation.maxExecutors", ""))
-    if not master.startswith("local") and str(setting("spark.dynamicAllocation.enabled",
-                                                      "false")).lower() == "true" and most.isdigit():
+    is_dynamic = str(setting("spark.dynamicAllocation.enabled", "false")).lower() == "true"
+    if not master.startswith("local") and is_dynamic and most.isdigit():
         return int(most) * int(setting("spark.executor.cores", "1") or 1)
     return cores(master, int(setting("spark.cores.max", "2") or 2))
 

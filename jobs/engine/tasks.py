@@ -59,13 +59,11 @@ class Tasks:
     @property
     def expected(self) -> int:
         """The same without a session, for what only prices."""
-        return self.width if self._session is not None or self.inline else int(
-            self.settings.get("forebay.tasks") or self._told)
-
-    @property
-    def _told(self) -> int:
-        said = {"spark.master": self.master, **self.settings}
-        return spark.at_once(lambda key, otherwise: str(said.get(key, otherwise)))
+        if self._session is not None or self.inline:
+            return self.width
+        settings = {"spark.master": self.master, **self.settings}
+        by_settings = self.settings.get("forebay.tasks")
+        return int(by_settings or spark.at_once(lambda key, otherwise: str(settings.get(key, otherwise))))
 
     @property
     def memory(self) -> str:
@@ -93,8 +91,11 @@ class Tasks:
             return []
         self.jobs += 1
         if self.inline:
-            sent = [message for item in items for message in send(item)]
-            return [receive(k, [payload for to, payload in sent if to == k]) for k in range(count)]
+            payloads: list[list[bytes]] = [[] for _ in range(count)]
+            for item in items:
+                for to, payload in send(item):
+                    payloads[to].append(payload)
+            return [receive(k, payloads[k]) for k in range(count)]
         senders = min(len(items), max(self.width, 1))
         share = _Sent(send, items, senders, self.memory)
         return _sorted(
@@ -118,10 +119,8 @@ class _Share:
 
     def __call__(self, i: int) -> Iterable[bytes]:
         kernel.give(self.memory)
-        return [
-            _payload(k, _tried(self.function, self.items[k]), self.handover)
-            for k in range(i, len(self.items), self.count)
-        ]
+        numbers = range(i, len(self.items), self.count)
+        return [_payload(k, _result_or_refusal(self.function, self.items[k]), self.handover) for k in numbers]
 
 
 @dataclass(frozen=True)
@@ -181,7 +180,7 @@ def _opened(payload: bytes) -> tuple[int, Any]:
     return number, result_there
 
 
-def _tried(function: Callable[[Any], Any], item: Any) -> Any:
+def _result_or_refusal(function: Callable[[Any], Any], item: Any) -> Any:
     """The result, or the refusal as a value: Spark would hand over its text alone, among Java's."""
     try:
         return function(item)

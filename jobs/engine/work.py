@@ -19,8 +19,7 @@ from jobs.engine import kernel
 from jobs.storage import places, tables
 from optimizer.errors import first_line
 from optimizer.expression import dialect as d
-from optimizer.expression.types import Type
-from optimizer.plan.program import Fragment, Program, Source, Write
+from optimizer.plan.program import Program, Source
 
 Made = TypeVar("Made")
 
@@ -90,9 +89,9 @@ class TaskResult:
 
 @dataclass(frozen=True)
 class Sent:
-    """What one task sends before an exchange: partials of a source, for one task or (None) for all.
+    """What one task sends before an exchange: partials of a source, for the task with number `part` or for all (None).
 
-    Or why there are none.
+    `failed` or `exhausted` say why there are none.
     """
 
     query: str
@@ -104,30 +103,31 @@ class Sent:
 
 
 def perform(order: TaskOrder, sent: Sequence[Sent] = ()) -> TaskResult:
-    """An order's answer and state; an error that its data bring about is the outcome."""
+    """An order's answer and state; where its data raise an error, a result that says so."""
     started = time.perf_counter()
     broken = next((s for s in sent if s.failed or s.exhausted), None)
     if broken:
         return TaskResult(order.query, order.part, failed=broken.failed, exhausted=broken.exhausted)
-    order = _with(order, sent)
+    order = _with_received(order, sent)
     try:
-        made, written = _either(order, _run)
-        return TaskResult(order.query, order.part, made.pop(0, None), tuple(written),
-                          seconds=time.perf_counter() - started, further=made)
+        answers, written = _narrow_or_wide(order, _run)
+        return TaskResult(order.query, order.part, answers.pop(0, None), tuple(written),
+                          seconds=time.perf_counter() - started, further=answers)
     except kernel.EXHAUSTED as error:
         return TaskResult(order.query, order.part, exhausted=first_line(error), seconds=time.perf_counter() - started)
     except kernel.Error as error:
-        return TaskResult(order.query, order.part, failed=_told(error), seconds=time.perf_counter() - started)
+        return TaskResult(order.query, order.part, failed=_message_of_data_error(error),
+                          seconds=time.perf_counter() - started)
 
 
 def prepare(order: TaskOrder) -> list[Sent]:
     """This task's share of what crosses the exchange."""
     try:
-        return _either(order, _send)
+        return _narrow_or_wide(order, _send)
     except kernel.EXHAUSTED as error:
         return [Sent(order.query, exhausted=first_line(error))]
     except kernel.Error as error:
-        return [Sent(order.query, failed=_told(error))]
+        return [Sent(order.query, failed=_message_of_data_error(error))]
 
 
 @dataclass(frozen=True)
@@ -145,9 +145,12 @@ def sending(placed: tuple[int, TaskOrder]) -> list[tuple[int, bytes]]:
     their parts.
     """
     position, order = placed
-    return [(position - order.part + to, pickle.dumps(s))
-            for s in prepare(order)
-            for to in (range(order.parts) if s.part is None else (s.part,))]
+    first = position - order.part      # of the query's orders
+    messages = []
+    for sent in prepare(order):
+        receivers = range(order.parts) if sent.part is None else (sent.part,)
+        messages += [(first + to, pickle.dumps(sent)) for to in receivers]
+    return messages
 
 
 @dataclass(frozen=True)
@@ -160,8 +163,8 @@ class Receiving:
         return perform(self.orders[to], [pickle.loads(p) for p in payloads])
 
 
-def _either(order: TaskOrder, run: Callable[[TaskOrder, Program], Made]) -> Made:
-    """Narrow first; what overflows there, or fails, is decided by the wide form."""
+def _narrow_or_wide(order: TaskOrder, run: Callable[[TaskOrder, Program], Made]) -> Made:
+    """By the narrow program; where that overflows or fails, by the wide one, whose outcome counts."""
     try:
         return run(order, order.narrow)
     except kernel.Error as error:
@@ -178,7 +181,7 @@ def _either(order: TaskOrder, run: Callable[[TaskOrder, Program], Made]) -> Made
         raise
 
 
-def _told(error: kernel.Error) -> str:
+def _message_of_data_error(error: kernel.Error) -> str:
     """Of an error that a row brought about; any other ends the batch."""
     if not kernel.about_data(error):
         raise error
@@ -188,34 +191,28 @@ def _told(error: kernel.Error) -> str:
 def _send(order: TaskOrder, program: Program) -> list[Sent]:
     con = kernel.shared()
     try:
-        found = []
+        sent = []
         for fragment in program.before:
             source = fragment.source
             con.execute(f"CREATE TEMP VIEW {source.name} AS {_source(con, order, source)}")
             rows = kernel.table(con, fragment.sql)
-            found += [
-                Sent(order.query, fragment.name, k, packed(share))
-                for k, share in _parted(rows, fragment, order.parts)
-                if share.num_rows
-            ]
-        return found
+            shares: list[tuple[int | None, pa.Table]] = [(None, rows)]
+            if fragment.parted:
+                shares = [(k, rows.filter(pc.equal(rows["_part"], k)).drop_columns(["_part"]))
+                          for k in range(order.parts)]
+            sent += [Sent(order.query, fragment.name, k, packed(share)) for k, share in shares if share.num_rows]
+        return sent
     finally:
         con.close()
 
 
-def _parted(rows: pa.Table, fragment: Fragment, parts: int) -> list[tuple[int | None, pa.Table]]:
-    if not fragment.parted:
-        return [(None, rows)]
-    return [(k, rows.filter(pc.equal(rows["_part"], k)).drop_columns(["_part"])) for k in range(parts)]
-
-
-def _with(order: TaskOrder, sent: Sequence[Sent]) -> TaskOrder:
-    mine = [s for s in sent if s.query == order.query and s.part in (None, order.part)]
-    return replace(
-        order, received={name: tuple(s.rows
-                                     for s in mine
-                                     if s.source == name)
-                         for name in {s.source for s in mine}}) if mine else order
+def _with_received(order: TaskOrder, sent: Sequence[Sent]) -> TaskOrder:
+    """The order with what was sent to it, by source."""
+    to_it = [s for s in sent if s.query == order.query and s.part in (None, order.part)]
+    received: dict[str, tuple[bytes, ...]] = {}
+    for s in to_it:
+        received[s.source] = (*received.get(s.source, ()), s.rows)
+    return replace(order, received=received) if to_it else order
 
 
 def packed(rows: pa.Table) -> bytes:
@@ -230,69 +227,65 @@ def _run(order: TaskOrder, program: Program) -> tuple[dict[int, pa.Table], list[
     con = kernel.shared()
     try:
         for source in program.sources:
-            if order.received.get(source.name):
-                con.register(source.name,
-                             pa.concat_tables([pa.ipc.open_stream(b).read_all() for b in order.received[source.name]]))
-                continue
-            con.execute(f"CREATE TEMP VIEW {source.name} AS {_source(con, order, source)}")
+            received = order.received.get(source.name)
+            if received:
+                rows = pa.concat_tables([pa.ipc.open_stream(packed_rows).read_all() for packed_rows in received])
+                con.register(source.name, rows)
+            else:
+                con.execute(f"CREATE TEMP VIEW {source.name} AS {_source(con, order, source)}")
         _define(con, program.setup)
-        rows, answers = [], dict[int, list[pa.Table]]()
+        selects, answers = list[str](), dict[int, list[pa.Table]]()
         for step in program.steps:
             _define(con, step.define)
             if order.rows_to:
-                rows.append(step.answer)
+                selects.append(f"({step.answer})")
             else:
                 answers.setdefault(step.number, []).append(kernel.table(con, step.answer))
             for name in step.drop:
                 con.execute(f"DROP TABLE {name}")
-        written = [("", f) for f in _write_rows(con, order, rows)] if order.rows_to else []
-        return {number: pa.concat_tables(found) for number, found in answers.items()}, written + [
-            (w.set, f) for w in program.writes if w.every_part or order.part == 0 for f in _write(con, order, w)]
+        written, label = [], f"{order.label}-{order.part}"
+        if order.rows_to:
+            boundary = f"{d.from_micros('_t', 'duckdb')} AS boundary"
+            sql = f"SELECT {boundary}, * EXCLUDE (_t) FROM ({' UNION ALL '.join(selects)}) AS q"
+            written += [("", file) for file in write_file(con, sql, order.rows_to, label)]
+        joined = {number: pa.concat_tables(parts) for number, parts in answers.items()}
+        for write in program.writes:
+            if write.every_part or order.part == 0:
+                files = write_file(con, write.sql, order.folders[write.set], label)
+                written += [(write.set, file) for file in files]
+        return joined, written
     finally:
         con.close()
 
 
 def _define(con: kernel.Connection, relations: tuple[tuple[str, str, bool], ...]) -> None:
-    for name, sql, kept in relations:
-        con.execute(f"CREATE TEMP {'TABLE' if kept else 'VIEW'} {name} AS {sql}")
+    for name, sql, materialised in relations:
+        con.execute(f"CREATE TEMP {'TABLE' if materialised else 'VIEW'} {name} AS {sql}")
 
 
 def _source(con: kernel.Connection, order: TaskOrder, source: Source) -> str:
     return relation(con, source, order.files.get(source.name, ()), order.certain.get(source.name, ()))
 
 
-def relation(con: kernel.Connection, source: Source, files: tuple[str, ...], certain: tuple[TimedFiles,
-                                                                                            ...] = ()) -> str:
+def relation(con: kernel.Connection, source: Source, files: tuple[str, ...],
+             certain: tuple[TimedFiles, ...] = ()) -> str:
     """The SQL of a source: its files, or an empty relation of its columns."""
     if not files and not certain:
-        return f"SELECT {', '.join(_null(n, t) for n, t in source.columns) or '1 AS _nothing'} WHERE FALSE"
-    listed = ", ".join(d.identifier(n) for n, _ in source.columns) if certain else "*"
-    found = [f"SELECT {listed} FROM read_parquet({kernel.files(con, files)})"] if files else []
-    found += [
-        f"SELECT {_told_times(source, timed)} FROM read_parquet({kernel.files(con, timed.paths)})" for timed in certain
-    ]
-    return " UNION ALL ".join(found)
+        nulls = [f"CAST(NULL AS {d.name(kind, 'duckdb')}) AS {d.identifier(name)}" for name, kind in source.columns]
+        return f"SELECT {', '.join(nulls) or '1 AS _nothing'} WHERE FALSE"
+    columns = ", ".join(d.identifier(name) for name, _ in source.columns) if certain else "*"
+    selects = [f"SELECT {columns} FROM read_parquet({kernel.files(con, files)})"] if files else []
+    for timed in certain:
+        selects.append(f"SELECT {_columns_with_times(source, timed)} "
+                       f"FROM read_parquet({kernel.files(con, timed.paths)})")
+    return " UNION ALL ".join(selects)
 
 
-def _told_times(source: Source, timed: TimedFiles) -> str:
+def _columns_with_times(source: Source, timed: TimedFiles) -> str:
     """A source's columns with times known beforehand: two columns less to read, to round and to compare."""
     times = {source.stamp: d.instant(timed.stamp, "duckdb"), "_boundary": d.instant(timed.boundary, "duckdb")}
-    return ", ".join(f"{times[n]} AS {d.identifier(n)}" if n in times else d.identifier(n) for n, _ in source.columns)
-
-
-def _null(name: str, type_: Type) -> str:
-    return f"CAST(NULL AS {d.name(type_, 'duckdb')}) AS {d.identifier(name)}"
-
-
-def _write(con: kernel.Connection, order: TaskOrder, write: Write) -> list[tables.File]:
-    return write_file(con, write.sql, order.folders[write.set], f"{order.label}-{order.part}")
-
-
-def _write_rows(con: kernel.Connection, order: TaskOrder, answers: list[str]) -> list[tables.File]:
-    union = " UNION ALL ".join(f"({a})" for a in answers)
-    assert order.rows_to is not None
-    return write_file(con, f"SELECT {d.from_micros('_t', 'duckdb')} AS boundary, * EXCLUDE (_t) FROM ({union}) AS q",
-                      order.rows_to, f"{order.label}-{order.part}")
+    names = [(name, d.identifier(name)) for name, _ in source.columns]
+    return ", ".join(f"{times[name]} AS {identifier}" if name in times else identifier for name, identifier in names)
 
 
 def write_file(con: kernel.Connection, sql: str, folder: str, label: str) -> list[tables.File]:

@@ -48,78 +48,68 @@ class Finding:
         return self.boundary, self.subject, self.expectation
 
 
-def enter(rt: OpenPipeline, findings: Iterable[Finding]) -> None:
+def enter(pipe: OpenPipeline, findings: Iterable[Finding]) -> None:
     """One commit for all of them, none for none."""
-    rows = [{
-        **asdict(f), "boundary": instant(f.boundary),
-        "at": instant(rt.clock()),
-        "passed": False
-    } for f in findings]
+    rows = []
+    for finding in findings:
+        times = {"boundary": instant(finding.boundary), "at": instant(pipe.clock())}
+        rows.append({**asdict(finding), **times, "passed": False})
     if rows:
-        _append(rt.table(FINDINGS_PATH, FINDINGS), rows)
+        _append(pipe.table(FINDINGS_PATH, FINDINGS), rows)
 
 
-def found(rt: OpenPipeline) -> list[dict[str, Any]]:
-    """Everything that was entered, oldest first."""
-    return _read(rt, FINDINGS_PATH)
+def entered(pipe: OpenPipeline) -> list[dict[str, Any]]:
+    """All findings that were entered, oldest first."""
+    return _read(pipe, FINDINGS_PATH)
 
 
-def releases(rt: OpenPipeline) -> list[dict[str, Any]]:
-    return _read(rt, RELEASES_PATH)
+def releases(pipe: OpenPipeline) -> list[dict[str, Any]]:
+    return _read(pipe, RELEASES_PATH)
 
 
-def released(rt: OpenPipeline) -> set[tuple[int, str, str]]:
+def released(pipe: OpenPipeline) -> set[tuple[int, str, str]]:
     """What may pass: keys of findings."""
-    return {key(row) for row in releases(rt)}
+    return {key(row) for row in releases(pipe)}
 
 
-def stops(rt: OpenPipeline, boundary: int) -> list[dict[str, Any]]:
-    """What stops this boundary, as long as it has not been run: released or not, each once."""
-    committed = rt.ledger.committed()
+def stops(pipe: OpenPipeline, boundary: int) -> list[dict[str, Any]]:
+    """The findings that stop this boundary, as long as it has not been run: released or not, each once."""
+    committed = pipe.ledger.committed()
     if committed is not None and committed >= boundary:
         return []
-    critical = [
-        row for row in found(rt)
-        if row["boundary"] == boundary and row["severity"] == "critical" and not row["released"]
-    ]
+    at_boundary = [row for row in entered(pipe) if row["boundary"] == boundary]
+    critical = [row for row in at_boundary if row["severity"] == "critical" and not row["released"]]
     return list({key(row): row for row in critical}.values())
 
 
-def release(rt: OpenPipeline, boundary: int, reason: str, by: str | None = None) -> dict[str, Any]:
+def release(pipe: OpenPipeline, boundary: int, reason: str, by: str | None = None) -> dict[str, Any]:
     """Lets pass what has stopped the boundary so far; waits for nobody."""
-    said, who = _said(reason), by or _user()
+    if not reason.strip() or len(reason) > LONGEST:
+        raise ForebayError("bad-usage", f"a reason has 1 to {LONGEST} characters",
+                           hint='--reason "why it may pass"; the ledger keeps it')
+    reason, user = reason.strip(), by or _user()
     for _ in range(ATTEMPTS):
-        held = [row for row in stops(rt, boundary) if key(row) not in released(rt)]
-        if not held:
-            raise _nothing(rt, boundary)
-        at = rt.clock()
-        rows = [{
-            "at": instant(at),
-            "boundary": instant(boundary),
-            "subject": row["subject"],
-            "expectation": row["expectation"],
-            "by": who,
-            "reason": said
-        } for row in held]
+        unreleased = [row for row in stops(pipe, boundary) if key(row) not in released(pipe)]
+        if not unreleased:
+            raise _nothing_to_release(pipe, boundary)
+        at = pipe.clock()
+        rows, listed = [], []
+        for row in unreleased:
+            subject, expectation = row["subject"], row["expectation"]
+            rows.append({"at": instant(at), "boundary": instant(boundary), "subject": subject,
+                         "expectation": expectation, "by": user, "reason": reason})
+            listed.append({"subject": subject, "expectation": expectation, "observed": row["observed"]})
         try:
-            _append(rt.table(RELEASES_PATH, RELEASES), rows)
-            what = [{k: row[k] for k in ("subject", "expectation", "observed")} for row in held]
-            return {"boundary": boundary, "by": who, "reason": said, "at": at, "released": what}
+            _append(pipe.table(RELEASES_PATH, RELEASES), rows)
+            return {"boundary": boundary, "by": user, "reason": reason, "at": at, "released": listed}
         except Conflict:
             continue
     raise Conflict("the ledger of releases is written without pause by others")
 
 
-def _said(reason: str) -> str:
-    if not reason.strip() or len(reason) > LONGEST:
-        raise ForebayError("bad-usage", f"a reason has 1 to {LONGEST} characters",
-                           hint='--reason "why it may pass"; the ledger keeps it')
-    return reason.strip()
-
-
-def _nothing(rt: OpenPipeline, boundary: int) -> ForebayError:
-    at, before = iso(boundary), [row for row in releases(rt) if row["boundary"] == boundary]
-    if before and stops(rt, boundary):
+def _nothing_to_release(pipe: OpenPipeline, boundary: int) -> ForebayError:
+    at, before = iso(boundary), [row for row in releases(pipe) if row["boundary"] == boundary]
+    if before and stops(pipe, boundary):
         return ForebayError("nothing-stopped",
                             f"{at} is released already, by {before[-1]['by']}: {before[-1]['reason']}",
                             hint="`forebay run` runs it")
@@ -142,11 +132,11 @@ def _append(table: Table, rows: list[dict[str, Any]]) -> None:
     table.append(pa.Table.from_pylist(rows, table.schema), most=MANY)
 
 
-def _read(rt: OpenPipeline, path: str) -> list[dict[str, Any]]:
+def _read(pipe: OpenPipeline, path: str) -> list[dict[str, Any]]:
     """Instants as microseconds."""
-    if not tables.exists(rt.path(path)):
+    if not tables.exists(pipe.path(path)):
         return []
-    rows = rt.table(path).refresh().rows().sort_by([("at", "ascending"), ("boundary", "ascending")])
+    rows = pipe.table(path).refresh().rows().sort_by([("at", "ascending"), ("boundary", "ascending")])
     for name in ("at", "boundary"):
         rows = rows.set_column(rows.schema.get_field_index(name), name, rows[name].cast(pa.int64()))
     return list(rows.to_pylist())

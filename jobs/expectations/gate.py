@@ -7,6 +7,7 @@ entered after the commit.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from expectations import derived
 from expectations.expectation import Expectation
@@ -57,7 +58,8 @@ class Gate:
                 if given.name not in queries:
                     raise expect_files.unknown(given, queries)
                 if queries[given.name].is_active:
-                    expect_files.made(given, dict(parsed(queries[given.name].sql, self.pipe.catalog).columns))
+                    columns = dict(parsed(queries[given.name].sql, self.pipe.catalog).columns)
+                    expect_files.checked(given, columns)
 
     def admitted(self, group: tuple[int, ...]) -> tuple[int, ...]:
         """The boundaries whose input may be run: all, or those before the first that a critical expectation stops.
@@ -70,25 +72,30 @@ class Gate:
         if first == group[0]:
             raise _stop(self.pipe, [f for f in stops if f.boundary == first])
         boundaries = tuple(t for t in group if first is None or t < first)
-        self._findings = _noted(f for f in findings if f.boundary in boundaries)
+        self._findings = _with_releases(f for f in findings if f.boundary in boundaries)
         return boundaries
 
     def waiting(self, group: tuple[int, ...]) -> list[Finding]:
         """What fails of the input of these boundaries."""
         streams = sorted(read_streams(self.pipe, group[0]))
         stored = [stream for stream in streams if tables.exists(self.pipe.path("streams", stream))]
-        return [finding for stream in stored for finding in self._input(stream, group)]
+        return [finding for stream in stored for finding in self._findings_of_input(stream, group)]
 
     def answered(self, batch: Batch, answers: Iterable[Answer], groups: Iterable[Shared] = ()) -> None:
         """Stops the batch if an answer fails what is critical."""
         context, hidden = context_of(self.pipe), sensitive(self.pipe)
         findings = []
         for answer in answers:
-            findings += expect_answers.findings(context, batch, answer, self._of_query(answer), hidden)
-        findings += [f for shared in groups for f in expect_answers.of_shared(batch, shared, hidden)]
-        if stops := _stopping(self.pipe, findings):
+            expected: tuple[Expectation, ...] = ()
+            if self.declared.given:
+                expected = self.declared.of_query(answer.work.name, dict(answer.work.query.columns))
+            findings += expect_answers.findings(context, batch, answer, expected, hidden)
+        for shared in groups:
+            findings += expect_answers.of_shared(batch, shared, hidden)
+        stops = _stopping(self.pipe, findings)
+        if stops:
             raise _stop(self.pipe, stops)
-        self._findings = [*self._findings, *_noted(findings)]
+        self._findings = [*self._findings, *_with_releases(findings)]
 
     def enter(self) -> list[Finding]:
         """After the commit: what failed and did not stop it."""
@@ -96,10 +103,7 @@ class Gate:
         expect_ledger.enter(self.pipe, findings)
         return findings
 
-    def _of_query(self, answer: Answer) -> tuple[Expectation, ...]:
-        return self.declared.of_query(answer.work.name, dict(answer.work.query.columns)) if self.declared.given else ()
-
-    def _input(self, stream: str, group: tuple[int, ...]) -> list[Finding]:
+    def _findings_of_input(self, stream: str, group: tuple[int, ...]) -> list[Finding]:
         table, batch = self.pipe.table(f"streams/{stream}"), self.pipe.pipeline.batch
         expected = [e for e in self.declared.of_stream(stream) if e.severity != "row"] if self.declared.given else []
         findings = _unusual(table.files(), batch, group, stream) + self._silent(stream, group)
@@ -122,30 +126,24 @@ class Gate:
         return [Finding(t, f"stream {stream}", expectation, observed, "warning") for t in group if newest < t - limit]
 
 
-def sensitive(rt: OpenPipeline) -> Mapping[str, frozenset[str]]:
+def sensitive(pipe: OpenPipeline) -> Mapping[str, frozenset[str]]:
     """Columns whose values are not to be shown, by source."""
-    return {
-        **{
-            n: s.sensitive for n, s in rt.pipeline.streams.items()
-        },
-        **{
-            n: r.sensitive for n, r in rt.pipeline.relations.items()
-        }
-    }
+    of_streams = {name: stream.sensitive for name, stream in pipe.pipeline.streams.items()}
+    of_relations = {name: relation.sensitive for name, relation in pipe.pipeline.relations.items()}
+    return of_streams | of_relations
 
 
 def _unusual(files: Iterable[File], batch: int, group: tuple[int, ...], stream: str) -> list[Finding]:
     """Volumes beside those of the boundaries before, as far as the files' own counts tell."""
     counts = volumes(files, batch, group[0] - derived.HISTORY * batch, group[-1])
-    found = []
+    findings = []
     for t in group:
-        before = [n for k in range(derived.HISTORY, 0, -1) if (n := counts.get(t - k * batch)) is not None]
+        before = [rows for k in range(derived.HISTORY, 0, -1) if (rows := counts.get(t - k * batch)) is not None]
         usual, now = derived.usual(before), counts.get(t)
         if usual is not None and now is not None and not usual[0] <= now <= usual[1]:
-            found.append(
-                Finding(t, f"stream {stream}", f"{derived.VOLUME}({usual[0]} to {usual[1]} rows)", f"{now} rows",
-                        "warning"))
-    return found
+            expectation = f"{derived.VOLUME}({usual[0]} to {usual[1]} rows)"
+            findings.append(Finding(t, f"stream {stream}", expectation, f"{now} rows", "warning"))
+    return findings
 
 
 def volumes(files: Iterable[File], batch: int, first: int, last: int) -> dict[int, int | None]:
@@ -153,9 +151,8 @@ def volumes(files: Iterable[File], batch: int, first: int, last: int) -> dict[in
 
     None where a file of several boundaries leaves it open, and nothing before the stream's first row.
     """
-    spans = [(f.low["_boundary"], f.high["_boundary"], f.rows)
-             for f in files
-             if "_boundary" in f.low and "_boundary" in f.high]
+    with_bounds = [file for file in files if "_boundary" in file.low and "_boundary" in file.high]
+    spans = [(file.low["_boundary"], file.high["_boundary"], file.rows) for file in with_bounds]
     if not spans:
         return {}
     begin = max(first, -(-min(low for low, _, _ in spans) // batch) * batch)
@@ -167,26 +164,26 @@ def volumes(files: Iterable[File], batch: int, first: int, last: int) -> dict[in
     return counts
 
 
-def _stopping(rt: OpenPipeline, found: list[Finding]) -> list[Finding]:
-    critical = [f for f in found if f.severity == "critical"]
-    let = expect_ledger.released(rt) if critical else set()
-    return [f for f in critical if f.key not in let]
+def _stopping(pipe: OpenPipeline, findings: list[Finding]) -> list[Finding]:
+    critical = [finding for finding in findings if finding.severity == "critical"]
+    released = expect_ledger.released(pipe) if critical else set()
+    return [finding for finding in critical if finding.key not in released]
 
 
-def _noted(found: Iterable[Finding]) -> list[Finding]:
-    """What is critical and passes all the same was released."""
-    return [
-        Finding(f.boundary, f.subject, f.expectation, f.observed, f.severity, f.severity == "critical") for f in found
-    ]
+def _with_releases(findings: Iterable[Finding]) -> list[Finding]:
+    """The findings of what may run: a critical one among them was released."""
+    return [replace(finding, released=finding.severity == "critical") for finding in findings]
 
 
-def _stop(rt: OpenPipeline, stops: list[Finding]) -> ForebayError:
-    """Entered once, however often the batch is tried."""
-    known = {t: expect_ledger.stops(rt, t) for t in {f.boundary for f in stops}}
-    expect_ledger.enter(rt, [f for f in stops if f.key not in map(expect_ledger.key, known[f.boundary])])
-    first = min(f.boundary for f in stops)
-    at, mine = iso(first), [f for f in stops if f.boundary == first]
-    said = "; ".join(f"{f.subject} expects {f.expectation}, observed: {f.observed}" for f in mine[:MOST_SAID])
-    more = f" (and {len(stops) - min(len(mine), MOST_SAID)} more)" if len(stops) > min(len(mine), MOST_SAID) else ""
-    return failed(STOPPED, f"boundary {at} is stopped: {said}{more}; nothing of its batch is published",
+def _stop(pipe: OpenPipeline, stops: list[Finding]) -> ForebayError:
+    """Enters the findings, once, however often the batch is tried; gives the error that names the first ones."""
+    boundaries = {finding.boundary for finding in stops}
+    entered = {expect_ledger.key(row) for t in boundaries for row in expect_ledger.stops(pipe, t)}
+    expect_ledger.enter(pipe, [finding for finding in stops if finding.key not in entered])
+    first = min(boundaries)
+    spelled_out = [finding for finding in stops if finding.boundary == first][:MOST_SAID]
+    texts = [f"{f.subject} expects {f.expectation}, observed: {f.observed}" for f in spelled_out]
+    more = f" (and {len(stops) - len(texts)} more)" if len(stops) > len(texts) else ""
+    at = iso(first)
+    return failed(STOPPED, f"boundary {at} is stopped: {'; '.join(texts)}{more}; nothing of its batch is published",
                   f"mend what brought it about, or let it pass: forebay release {at} --reason \"…\"")

@@ -31,93 +31,93 @@ from optimizer.sharing.group import OWNER
 TOLERANCE = 1e-9         # of Σ|x|: sums are compared as doubles
 
 
-def findings(context: Context, batch: Batch, answer: Answer, asked: Sequence[Expectation],
+def findings(context: Context, batch: Batch, answer: Answer, expectations: Sequence[Expectation],
              sensitive: Mapping[str, frozenset[str]]) -> list[Finding]:
-    """What fails of one query's answer; of one that failed itself nothing is asked beyond what it published before."""
+    """What fails of one query's answer; a query that failed is judged only at the boundaries before."""
     due = tuple(t for t in answer.work.due if answer.failed is None or t < answer.failed[0])
     if not due:
         return []
     hidden = derived.revealing(answer.work.query, sensitive)
-    return [*_derived(batch, answer, due, hidden), *(_declared(context, answer, due, asked, hidden) if asked else [])]
+    of_derived = _judge_derived(batch, answer, due, hidden)
+    return of_derived + (_judge_declared(context, answer, due, expectations, hidden) if expectations else [])
 
 
-def of_shared(batch: Batch, made: Shared, sensitive: Mapping[str, frozenset[str]]) -> list[Finding]:
+def of_shared(batch: Batch, shared: Shared, sensitive: Mapping[str, frozenset[str]]) -> list[Finding]:
     """What fails of the answers of queries that shared a work."""
-    found = list[Finding]()
-    for one in made.made:
-        template, rows, due = one.template, one.rows, one.due
-        members, hidden = dict(template.members), derived.revealing(template.query, sensitive)
-        again = [(MONOTONE, n, due[0], f"a row of {due[0]}")
-                 for n in members
-                 if n in batch.states and due[0] <= batch.states[n].as_of]
-        sums = _lost(template.query, rows, one.partials, one.repeats, due, members, hidden)
-        broken = [
-            *again, *_undue(rows, due), *_repeated(rows, template.query, (OWNER,)),
-            *_negative(rows, template.query, (OWNER,)), *sums
-        ]
-        found += _said(template.query, broken)
-    return found
+    of_all = list[Finding]()
+    for answers in shared.answers:
+        query, rows, due = answers.template.query, answers.rows, answers.due
+        members, hidden = dict(answers.template.members), derived.revealing(query, sensitive)
+        violations = [(MONOTONE, name, due[0], f"a row of {due[0]}") for name in members
+                      if name in batch.states and due[0] <= batch.states[name].as_of]
+        lost = list(_lost(query, rows, answers.partials, answers.repeats, due, members, hidden))
+        violations += [*_undue(rows, due), *_repeated(rows, query, (OWNER,)), *_negative(rows, query, (OWNER,)), *lost]
+        of_all += _as_findings(query, violations)
+    return of_all
 
 
-Found = tuple[str, str, int, str]       # expectation, query, boundary, what was observed
+Violation = tuple[str, str, int, str]       # expectation, query, boundary, what was observed
 
 
-def _derived(batch: Batch, answer: Answer, due: tuple[int, ...], hidden: frozenset[str]) -> list[Finding]:
+def _judge_derived(batch: Batch, answer: Answer, due: tuple[int, ...], hidden: frozenset[str]) -> list[Finding]:
     query, rows, name = answer.work.query, answer.rows, answer.work.name
     before = batch.states[name].as_of if name in batch.states else -1
-    broken = _strange_boundary(answer, due, before)
-    found = [(MONOTONE, name, due[0] if broken is None else broken, f"a row of {broken}")] if broken is not None else []
+    strange = _strange_boundary(answer, due, before)
+    violations = [] if strange is None else [(MONOTONE, name, strange, f"a row of {strange}")]
     if rows is not None and rows.num_rows:
-        sums = _lost(query, rows, answer.partials, answer.repeats, due, {name: None}, hidden)
-        found += [*_repeated(rows, query, (), name), *_negative(rows, query, (), name), *sums]
-    return _said(query, found)
+        lost = _lost(query, rows, answer.partials, answer.repeats, due, {name: None}, hidden)
+        violations += [*_repeated(rows, query, (), name), *_negative(rows, query, (), name), *lost]
+    return _as_findings(query, violations)
 
 
-def _said(query: Query, found: Sequence[Found]) -> list[Finding]:
-    texts = {d.name: d.text for d in derived.of_query(query)} if found else {}
-    return [
-        Finding(t, f"query {owner}", f"{name}({texts[name]})", observed, "critical")
-        for name, owner, t, observed in found
-    ]
+def _as_findings(query: Query, violations: Sequence[Violation]) -> list[Finding]:
+    texts = {expectation.name: expectation.text for expectation in derived.of_query(query)} if violations else {}
+    return [Finding(t, f"query {owner}", f"{name}({texts[name]})", observed, "critical")
+            for name, owner, t, observed in violations]
 
 
 def _strange_boundary(answer: Answer, due: tuple[int, ...], before: int) -> int | None:
     """A boundary that an answer has and should not have."""
     if due[0] <= before:
         return due[0]
-    if answer.rows is not None:
-        there = pc.unique(answer.rows["boundary"].cast(pa.int64())).to_pylist() if answer.rows.num_rows else []
-    else:
-        there = [b for f in answer.files for b in (f.low.get("boundary", due[0]), f.high.get("boundary", due[-1]))]
-    return next((b for b in there if b not in due), None)
+    boundaries = []
+    if answer.rows is None:
+        for file in answer.files:
+            boundaries += [file.low.get("boundary", due[0]), file.high.get("boundary", due[-1])]
+    elif answer.rows.num_rows:
+        boundaries = pc.unique(answer.rows["boundary"].cast(pa.int64())).to_pylist()
+    return next((t for t in boundaries if t not in due), None)
 
 
-def _undue(rows: pa.Table, due: tuple[int, ...]) -> Iterator[Found]:
-    at = rows["boundary"].cast(pa.int64())
-    for owner, part in _by_owner(rows.filter(pc.invert(pc.is_in(at, pa.array(due, pa.int64())))), (OWNER,)):
-        broken = pc.min(part["boundary"].cast(pa.int64())).as_py()
-        yield MONOTONE, owner, broken, f"a row of {broken}"
+def _undue(rows: pa.Table, due: tuple[int, ...]) -> Iterator[Violation]:
+    is_due = pc.is_in(rows["boundary"].cast(pa.int64()), pa.array(due, pa.int64()))
+    for owner, undue in _by_owner(rows.filter(pc.invert(is_due)), (OWNER,)):
+        first = _first_boundary(undue)
+        yield MONOTONE, owner, first, f"a row of {first}"
 
 
-def _repeated(rows: pa.Table, query: Query, by: tuple[str, ...], name: str = "") -> Iterator[Found]:
+def _first_boundary(rows: pa.Table) -> int:
+    return int(pc.min(rows["boundary"].cast(pa.int64())).as_py())
+
+
+def _repeated(rows: pa.Table, query: Query, by: tuple[str, ...], name: str = "") -> Iterator[Violation]:
     """`by` is the column that says whose row it is, where they are not all of the query of that name."""
     keys = derived.group_outputs(query)
     if keys is None:
         return
     groups = rows.group_by([*by, "boundary", *keys], use_threads=False).aggregate([([], "count_all")])
     if groups.num_rows < rows.num_rows:
-        for owner, again in _by_owner(groups.filter(pc.greater(groups["count_all"], 1)), by, name):
-            repeats = pc.sum(again["count_all"]).as_py() - again.num_rows
-            yield UNIQUE, owner, pc.min(again["boundary"].cast(pa.int64())).as_py(), f"{repeats} rows repeat others"
+        for owner, repeated in _by_owner(groups.filter(pc.greater(groups["count_all"], 1)), by, name):
+            repeats = pc.sum(repeated["count_all"]).as_py() - repeated.num_rows
+            yield UNIQUE, owner, _first_boundary(repeated), f"{repeats} rows repeat others"
 
 
-def _negative(rows: pa.Table, query: Query, by: tuple[str, ...], name: str = "") -> Iterator[Found]:
+def _negative(rows: pa.Table, query: Query, by: tuple[str, ...], name: str = "") -> Iterator[Violation]:
     for column in derived.counts(query):
         least = pc.min(rows[column]).as_py()
         if least is not None and least < 0:
-            for owner, below in _by_owner(rows.filter(pc.less(rows[column], 0)), by, name):
-                yield COUNTS, owner, pc.min(below["boundary"].cast(
-                    pa.int64())).as_py(), f"{column} is {pc.min(below[column]).as_py()}"
+            for owner, negative in _by_owner(rows.filter(pc.less(rows[column], 0)), by, name):
+                yield COUNTS, owner, _first_boundary(negative), f"{column} is {pc.min(negative[column]).as_py()}"
 
 
 def _by_owner(rows: pa.Table, by: tuple[str, ...], name: str = "") -> Iterable[tuple[str, pa.Table]]:
@@ -127,31 +127,33 @@ def _by_owner(rows: pa.Table, by: tuple[str, ...], name: str = "") -> Iterable[t
 
 
 def _lost(query: Query, rows: pa.Table, partials: pa.Table | None, repeats: Iterable[tuple[int, int]],
-          due: tuple[int, ...], members: Mapping[str, int | None], hidden: frozenset[str]) -> Iterator[Found]:
+          due: tuple[int, ...], members: Mapping[str, int | None], hidden: frozenset[str]) -> Iterator[Violation]:
     """Sums over the groups beside those over the partials that the join made: what was merged away or counted twice
     shows here.
 
-    `members` are the queries, each with its class of partials; None: it is alone, and all are its own."""
+    `members` are the queries, each with its class of partials; None: it is alone, and all partials are its."""
     summed = derived.conserved(query)
     if not summed or partials is None or shape(query).whole:
         return
-    alone, none = None in members.values(), _NONE * len(summed)
-    made = _totals(partials, [*([] if alone else [CLASS]), "_t"], [_measure(query, m) for m in summed])
-    said = _totals(rows, [*([] if alone else [OWNER]), "boundary"], [m.output for m in summed])
-    for t, of in ((t, of) for t, of in repeats if t in due):
+    alone, no_rows = None in members.values(), ((0.0, 0.0),) * len(summed)
+    measures = [_measure(query, measured) for measured in summed]
+    by_class = _totals(partials, ["_t"] if alone else [CLASS, "_t"], measures)
+    by_query = _totals(rows, ["boundary"] if alone else [OWNER, "boundary"], [measured.output for measured in summed])
+    for t, computed in repeats:
+        if t not in due:
+            continue
         for name, number in members.items():
-            pairs = zip(made.get((of,) if alone else (number, of), none), said.get((t,) if alone else (name, t), none))
-            for measured, ((want, much), (got, also)) in zip(summed, pairs):
-                if abs(want - got) > TOLERANCE * max(much, also):
-                    numbers = (expect_sql.HIDDEN if measured.output in hidden else f"{got:g} over the groups, {want:g} "
-                                                                                   "over the join")
-                    yield CONSERVED, name, t, f"{measured.output}: {numbers}"
-
-
-_NONE = ((0.0, 0.0),)
+            of_join = by_class.get((computed,) if alone else (number, computed), no_rows)
+            of_groups = by_query.get((t,) if alone else (name, t), no_rows)
+            for measured, (joined, absolute_joined), (grouped, absolute_grouped) in zip(summed, of_join, of_groups):
+                if abs(joined - grouped) > TOLERANCE * max(absolute_joined, absolute_grouped):
+                    numbers = f"{grouped:g} over the groups, {joined:g} over the join"
+                    shown = expect_sql.HIDDEN if measured.output in hidden else numbers
+                    yield CONSERVED, name, t, f"{measured.output}: {shown}"
 
 
 def _measure(query: Query, measured: Measured) -> str:
+    """The column of the partials that holds what is measured."""
     aggregate = query.aggregates[measured.aggregate]
     return "c" if aggregate.argument is None else measure_of(shape(query), aggregate, measured.function).name
 
@@ -159,20 +161,21 @@ def _measure(query: Query, measured: Measured) -> str:
 def _totals(rows: pa.Table, by: Sequence[str],
             columns: Sequence[str]) -> dict[tuple[Any, ...], tuple[tuple[float, float], ...]]:
     """By these columns, the last of which is a boundary, of each of the others: Σx and Σ|x|."""
-    # beyond 2^53 rounded, which the tolerance covers
-    values = [pc.fill_null(rows[c].cast(pa.float64(), safe=False), 0.0) for c in columns]
-    names = [f"{kind}{k}" for k in range(len(columns)) for kind in ("x", "a")]
-    keys = [f"k{n}" for n in range(len(by))]
-    wide = pa.table(
-        [*(rows[c] for c in by[:-1]), rows[by[-1]].cast(pa.int64()), *(v for x in values for v in (x, pc.abs(x)))],
-        names=[*keys, *names])
-    totals = wide.group_by(keys, use_threads=False).aggregate([(n, "sum") for n in names]).to_pydict()
-    return {key: tuple((totals[f"x{k}_sum"][i], totals[f"a{k}_sum"][i]) for k in range(len(columns)))
-            for i, key in enumerate(zip(*(totals[k] for k in keys)))}
+    keys = {f"k{n}": rows[name] for n, name in enumerate(by[:-1])}
+    keys[f"k{len(by) - 1}"] = rows[by[-1]].cast(pa.int64())
+    values = {}
+    for k, column in enumerate(columns):
+        # beyond 2^53 rounded, which the tolerance covers
+        values[f"x{k}"] = pc.fill_null(rows[column].cast(pa.float64(), safe=False), 0.0)
+        values[f"a{k}"] = pc.abs(values[f"x{k}"])
+    grouped = pa.table({**keys, **values}).group_by(list(keys), use_threads=False)
+    totals = grouped.aggregate([(name, "sum") for name in values]).to_pydict()
+    sums = [zip(totals[f"x{k}_sum"], totals[f"a{k}_sum"]) for k in range(len(columns))]
+    return dict(zip(zip(*(totals[key] for key in keys)), zip(*sums)))
 
 
-def _declared(context: Context, answer: Answer, due: tuple[int, ...], asked: Sequence[Expectation],
-              hidden: frozenset[str]) -> list[Finding]:
+def _judge_declared(context: Context, answer: Answer, due: tuple[int, ...], expectations: Sequence[Expectation],
+                    hidden: frozenset[str]) -> list[Finding]:
     con = kernel.shared()
     try:
         if answer.rows is not None:
@@ -180,6 +183,6 @@ def _declared(context: Context, answer: Answer, due: tuple[int, ...], asked: Seq
         paths = tuple(places.join(context.warehouse, answer.work.query_state.table, f.path) for f in answer.files)
         source = f"read_parquet({kernel.files(con, paths)})" if paths else None
         source = "answered" if answer.rows is not None else source
-        return expect_sql.judge(con, f"query {answer.work.name}", source, "boundary", due, asked, hidden)
+        return expect_sql.judge(con, f"query {answer.work.name}", source, "boundary", due, expectations, hidden)
     finally:
         con.close()

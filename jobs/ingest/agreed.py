@@ -20,23 +20,24 @@ def properties(pipeline: Pipeline, stream: Stream) -> Mapping[str, str]:
     return {BATCH: str(pipeline.batch), EVENT_TIME: stream.event_time}
 
 
-def streams(rt: OpenPipeline, names: Iterable[str] | None = None) -> None:
-    """Refuses a forebay.yml that says of a stream what its table contradicts; of all streams, or of these."""
-    for name in rt.pipeline.streams if names is None else names:
-        if name in rt.pipeline.streams and tables.exists(places.join(rt.pipeline.warehouse, "streams", name)):
-            check(rt.pipeline, rt.pipeline.streams[name], rt.table(f"streams/{name}"))
+def streams(pipe: OpenPipeline, names: Iterable[str] | None = None) -> None:
+    """Refuses a forebay.yml that contradicts the table of a stream: of any stream, or of those with these names."""
+    for name in pipe.pipeline.streams if names is None else names:
+        if name in pipe.pipeline.streams and tables.exists(places.join(pipe.pipeline.warehouse, "streams", name)):
+            check(pipe.pipeline, pipe.pipeline.streams[name], pipe.table(f"streams/{name}"))
 
 
 def check(pipeline: Pipeline, stream: Stream, table: Table) -> None:
     _check_columns(stream, table)
-    made = table.properties
-    if made.get(EVENT_TIME, stream.event_time) != stream.event_time:
+    event_time = table.properties.get(EVENT_TIME, stream.event_time)
+    if event_time != stream.event_time:
         raise ForebayError(
             "event-time-changed",
-            f"the event time of {stream.name} is {stream.event_time}, but its rows were taken in by {made[EVENT_TIME]}",
-            hint=f"declare `event_time: {made[EVENT_TIME]}`, or give the stream with another event time another name")
-    if made.get(BATCH, str(pipeline.batch)) != str(pipeline.batch):
-        before = f"{int(made[BATCH]) / 1_000_000:g} seconds"
+            f"the event time of {stream.name} is {stream.event_time}, but its rows were taken in by {event_time}",
+            hint=f"declare `event_time: {event_time}`, or give the stream with another event time another name")
+    batch = int(table.properties.get(BATCH, pipeline.batch))
+    if batch != pipeline.batch:
+        before = f"{batch / 1_000_000:g} seconds"
         now = f"{pipeline.batch / 1_000_000:g} seconds"
         raise ForebayError("batch-changed",
                            f"the batch is {now}, but the rows of {stream.name} were taken in for one of {before}",
@@ -44,10 +45,11 @@ def check(pipeline: Pipeline, stream: Stream, table: Table) -> None:
 
 
 def _check_columns(stream: Stream, table: Table) -> None:
-    here, there = ([(f.name, f.type) for f in schema] for schema in (stream_schema(stream.columns), table.schema))
-    if here != there:
-        different = dict.fromkeys(
-            name for name, kind in [*there, *here] if (name, kind) not in there or (name, kind) not in here)
+    declared = [(column.name, column.type) for column in stream_schema(stream.columns)]
+    stored = [(column.name, column.type) for column in table.schema]
+    if declared != stored:
+        different = dict.fromkeys(column[0] for column in [*stored, *declared]
+                                  if column not in stored or column not in declared)
         raise ForebayError(
             "columns-changed",
             f"the columns of {stream.name} are not those of its table: {', '.join(different) or 'their order'}",

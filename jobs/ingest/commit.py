@@ -35,8 +35,8 @@ class LandedInput:
         return next((part.refused for part in self.landed if part.refused), None)
 
     @property
-    def known(self) -> bool:
-        return self.landed[0].known
+    def came_before(self) -> bool:
+        return self.landed[0].came_before
 
     @property
     def files(self) -> tuple[File, ...]:
@@ -55,18 +55,20 @@ def stream_table(pipeline: Pipeline, warehouse: Warehouse, stream: Stream) -> Ta
     return table
 
 
-def commit(pipeline: Pipeline, warehouse: Warehouse, name: str, outcomes: Sequence[LandedInput], clock: int) -> None:
-    """The ingest, then what can be done again."""
-    if not outcomes:
+def commit(pipeline: Pipeline, warehouse: Warehouse, name: str, inputs: Sequence[LandedInput], clock: int) -> None:
+    """Commits the rows, with a record of all that follows; then what follows, which can be done again."""
+    if not inputs:
         return
     table = stream_table(pipeline, warehouse, pipeline.streams[name])
     number = table.transaction(APPLICATION) + 1
-    records = [asdict(_record(name, o, number, clock)) for o in outcomes]
-    said = {"ingest": number, "files": records, "quarantine": [asdict(f) for o in outcomes for f in o.aside]}
+    files = [file for landed in inputs for file in landed.files]
+    quarantined = [file for landed in inputs for file in landed.aside]
+    record = {"ingest": number, "files": [asdict(_record(name, landed, number, clock)) for landed in inputs],
+              "quarantine": [asdict(file) for file in quarantined]}
     failpoints.at("ingest.before-stream")
-    table.commit([f for o in outcomes for f in o.files], (), (APPLICATION, number), {METADATA: json.dumps(said)})
+    table.commit(files, (), (APPLICATION, number), {METADATA: json.dumps(record)})
     failpoints.at("ingest.after-stream")
-    _finish(warehouse, name, said)
+    _finish(warehouse, name, record)
 
 
 def recover(warehouse: Warehouse, streams: Iterable[str]) -> list[str]:
@@ -83,26 +85,27 @@ def _recovered(warehouse: Warehouse, name: str) -> bool:
         return False
     failpoints.at("ingest.before-recover")
     version, record = _record_of(stream, name, number)
-    if _broken(warehouse, name, version, record):
-        _undo(warehouse, name, version, record)
-    else:
+    if _are_files_whole(warehouse, name, version, record):
         _finish(warehouse, name, record)
+    else:
+        _undo(warehouse, name, version, record)
     failpoints.at("ingest.after-recover")
     return True
 
 
-def _broken(warehouse: Warehouse, name: str, version: int, record: Mapping[str, Any]) -> bool:
-    """Whether a power cut has left less of the ingest's files than the log knows: they are on the disk for certain only
-    when the ledger knows of them.
+def _are_files_whole(warehouse: Warehouse, name: str, version: int, record: Mapping[str, Any]) -> bool:
+    """Whether all files of the ingest are there as they were written.
+
+    A power cut may have left less than the log knows: they are on the disk for certain only when the ledger knows them.
     """
     stream = warehouse.latest(f"streams/{name}")
     aside = warehouse.path("quarantine", name)
-    files = [tables.whole(places.join(aside, f["path"]), f["size"]) for f in record["quarantine"]]
-    return bool(stream.broken(delta_log.read(stream.path, version).added)) or not all(files)
+    are_whole = [tables.whole(places.join(aside, file["path"]), file["size"]) for file in record["quarantine"]]
+    return all(are_whole) and not stream.broken(delta_log.read(stream.path, version).added)
 
 
 def _undo(warehouse: Warehouse, name: str, version: int, record: Mapping[str, Any]) -> None:
-    """The ingest never was: its inputs are not known to the ledger, so the next ingest takes them again."""
+    """Takes the ingest back: its inputs are not known to the ledger, so the next ingest takes them again."""
     number, stream = record["ingest"], warehouse.latest(f"streams/{name}")
     _take_out(stream, delta_log.read(stream.path, version).added)
     if record["quarantine"] and tables.exists(warehouse.path("quarantine", name)):
@@ -126,31 +129,31 @@ def _record_of(stream: Table, name: str, number: int) -> tuple[int, Mapping[str,
     raise failed("damaged-table", f"no commit of {stream.path} tells what ingest {number} of {name} took", hint)
 
 
-def _finish(warehouse: Warehouse, name: str, said: Mapping[str, Any]) -> None:
+def _finish(warehouse: Warehouse, name: str, record: Mapping[str, Any]) -> None:
     """The commits after the first, each unless it is there.
 
     The ledger's is the last, so that its number says that all are.
     """
-    number = said["ingest"]
-    if said["quarantine"]:
+    number = record["ingest"]
+    if record["quarantine"]:
         aside = warehouse.latest(f"quarantine/{name}", QUARANTINE)
         if aside.transaction(APPLICATION) < number:
             failpoints.at("ingest.before-quarantine")
-            aside.commit([File(**f) for f in said["quarantine"]], (), (APPLICATION, number))
+            aside.commit([File(**file) for file in record["quarantine"]], (), (APPLICATION, number))
             failpoints.at("ingest.after-quarantine")
     files = intake.files_table(warehouse)
     if files.transaction(application(name)) < number:
-        places.sync(warehouse.root)      # what this row says is there is on the disk before it
+        places.sync(warehouse.root)      # files are on the disk before a row says that they are there
         failpoints.at("ingest.before-files")
-        intake.append(files, [Record(**r) for r in said["files"]], (application(name), number))
+        intake.append(files, [Record(**fields) for fields in record["files"]], (application(name), number))
         failpoints.at("ingest.after-files")
 
 
-def _record(name: str, outcome: LandedInput, number: int, clock: int) -> Record:
-    taken, parts = outcome.landed[0].input, outcome.landed
-    events = [e for p in parts for e in p.events or ()]
-    boundaries = [b for p in parts for b in p.boundaries or ()]
-    return Record(name, taken.kind, taken.name, taken.size, taken.modified, taken.digest or "",
-                  sum(p.rows for p in parts), sum(p.late for p in parts), sum(p.quarantined for p in parts), number,
-                  clock, min(boundaries, default=None), max(boundaries, default=None), min(events, default=None),
-                  max(events, default=None))
+def _record(name: str, landed: LandedInput, number: int, clock: int) -> Record:
+    source, parts = landed.landed[0].input, landed.landed
+    events = [event for part in parts for event in part.events or ()]
+    boundaries = [boundary for part in parts for boundary in part.boundaries or ()]
+    return Record(name, source.kind, source.name, source.size, source.modified, source.digest or "",
+                  sum(part.rows for part in parts), sum(part.late for part in parts),
+                  sum(part.quarantined for part in parts), number, clock, min(boundaries, default=None),
+                  max(boundaries, default=None), min(events, default=None), max(events, default=None))

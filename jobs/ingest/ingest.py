@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from jobs.ingest import register as intake
 from jobs.ingest import sources
 from jobs.ingest.commit import APPLICATION, LandedInput, commit, recover, stream_table
-from jobs.ingest.land import Landed, LandOrder, land
+from jobs.ingest.land import Landed, LandOrder, forget, land
 from jobs.ingest.reading import MARK, IngestInput
 from jobs.ingest.row_rules import Rules, rules
 from jobs.pipeline.lines import suggest
@@ -51,7 +51,7 @@ def ingest(pipeline: Pipeline, warehouse: Warehouse, last_begun: int | None, tas
     recover(warehouse, pipeline.streams)
     sources.clear(pipeline)
     try:
-        return _taken(pipeline, warehouse, last_begun, tasks, _given(pipeline, only), clock, expected)
+        return _take(pipeline, warehouse, last_begun, tasks, _given(pipeline, only), clock, expected)
     finally:
         sources.clear(pipeline)
 
@@ -65,40 +65,28 @@ def _given(pipeline: Pipeline, only: Mapping[str, Sequence[Any]] | None) -> dict
     return {name: sources.handed(pipeline, pipeline.streams[name], things) for name, things in (only or {}).items()}
 
 
-def _taken(pipeline: Pipeline, warehouse: Warehouse, last: int | None, tasks: Any, given: Mapping[str,
-                                                                                                  list[IngestInput]],
-           clock: Callable[[], int], expected: Mapping[str, Rules]) -> dict[str, Any]:
-    done: dict[str, Any] = {
-        name: {
-            "files": 0,
-            "rows": 0,
-            "quarantined": 0,
-            "late": 0
-        } for name in (given or pipeline.streams)
-    }
+def _take(pipeline: Pipeline, warehouse: Warehouse, last: int | None, tasks: Any,
+          given: Mapping[str, list[IngestInput]], clock: Callable[[], int],
+          expected: Mapping[str, Rules]) -> dict[str, Any]:
+    counts = {name: {"files": 0, "rows": 0, "quarantined": 0, "late": 0} for name in (given or pipeline.streams)}
     refused, ignored = list[dict[str, str]](), list[dict[str, str]]()
-    for name in done:
+    for name in counts:
         stream_table(pipeline, warehouse, pipeline.streams[name])
-    waiting = {name: _waiting(pipeline, warehouse, name, tasks, given.get(name), refused) for name in done}
+    waiting = {name: _waiting(pipeline, warehouse, name, tasks, given.get(name), refused) for name in counts}
     while any(waiting.values()):
         turn = {name: inputs[:FILES_A_COMMIT] for name, inputs in waiting.items() if inputs}
         waiting = {name: inputs[FILES_A_COMMIT:] for name, inputs in waiting.items()}
-        for name, outcomes in _landed(pipeline, warehouse, turn, last, clock(), tasks, expected).items():
-            refused += [{
-                "stream": name,
-                "path": o.landed[0].input.name,
-                "reason": o.refused
-            } for o in outcomes if o.refused]
-            commit(pipeline, warehouse, name, [o for o in outcomes if not o.refused], clock())
-            fresh = [o for o in outcomes if not o.refused and not o.known]
-            first = [o.landed[0] for o in fresh]
-            ignored += [{
-                "stream": name,
-                "path": part.input.name,
-                "reason": part.ignored
-            } for part in first if part.ignored]
-            _count(done[name], fresh)
-    return {"streams": done, "refused": refused, "ignored": ignored}
+        for name, landed in _landed(pipeline, warehouse, turn, last, clock(), tasks, expected).items():
+            commit(pipeline, warehouse, name, [source for source in landed if not source.refused], clock())
+            for source in landed:
+                first = source.landed[0]
+                if source.refused:
+                    refused.append({"stream": name, "path": first.input.name, "reason": source.refused})
+                elif not source.came_before:
+                    _count(counts[name], source)
+                    if first.ignored:
+                        ignored.append({"stream": name, "path": first.input.name, "reason": first.ignored})
+    return {"streams": counts, "refused": refused, "ignored": ignored}
 
 
 def _waiting(pipeline: Pipeline, warehouse: Warehouse, name: str, tasks: Any, given: list[IngestInput] | None,
@@ -118,39 +106,38 @@ def _landed(pipeline: Pipeline, warehouse: Warehouse, turn: Mapping[str, Sequenc
             clock: int, tasks: Any, expected: Mapping[str, Rules]) -> dict[str, list[LandedInput]]:
     """One job for all streams; the parts of an input stand together."""
     share = ROWS_A_TASK if sum(map(len, turn.values())) < tasks.width else MOST_ROWS
-    items = [replace(item, rules=expected[name]) for name, inputs in turn.items()
-             for item in _items(pipeline, warehouse, pipeline.streams[name], inputs, last, clock, share)]
-    outcomes: dict[str, list[LandedInput]] = {name: [] for name in turn}
-    for (name, _), pairs in groupby(zip(items, tasks.map(land, items)), key=lambda pair:
-                                    (pair[0].stream.name, pair[0].input.name)):
+    orders: list[LandOrder] = []
+    for name, inputs in turn.items():
+        of_stream = _orders(pipeline, warehouse, pipeline.streams[name], inputs, last, clock, share)
+        orders += [replace(order, rules=expected[name]) for order in of_stream]
+    landed_by_stream: dict[str, list[LandedInput]] = {name: [] for name in turn}
+    for (name, _), pairs in groupby(zip(orders, tasks.map(land, orders)), key=_stream_and_input):
         parts = list(pairs)
-        outcome = LandedInput(tuple(part for _, part in parts))
-        if outcome.refused or outcome.known:
-            _forget(parts)
-            outcome = LandedInput((next((part for _, part in parts if part.refused), parts[0][1]),))
-        outcomes[name].append(outcome)
-    return outcomes
+        landed = LandedInput(tuple(part for _, part in parts))
+        if landed.refused or landed.came_before:
+            for order, part in parts:      # what some parts wrote before another one found out
+                forget(order, part)
+            landed = LandedInput((next((part for _, part in parts if part.refused), parts[0][1]),))
+        landed_by_stream[name].append(landed)
+    return landed_by_stream
 
 
-def _forget(parts: Sequence[tuple[LandOrder, Landed]]) -> None:
-    """What other parts of the input wrote before one of them found that it is not to be taken."""
-    for item, part in parts:
-        for root, file in ((item.root, part.good), (item.aside, part.bad)):
-            if file is not None:
-                places.delete(places.join(root, file.path))
+def _stream_and_input(pair: tuple[LandOrder, Landed]) -> tuple[str, str]:
+    order, _ = pair
+    return order.stream.name, order.input.name
 
 
-def _items(pipeline: Pipeline, warehouse: Warehouse, stream: Stream, inputs: Sequence[IngestInput], last: int | None,
-           clock: int, share: int) -> list[LandOrder]:
-    root, aside = (warehouse.path(kind, stream.name) for kind in ("streams", "quarantine"))
+def _orders(pipeline: Pipeline, warehouse: Warehouse, stream: Stream, inputs: Sequence[IngestInput], last: int | None,
+            clock: int, share: int) -> list[LandOrder]:
+    root, aside = warehouse.path("streams", stream.name), warehouse.path("quarantine", stream.name)
     number = stream_table(pipeline, warehouse, stream).transaction(APPLICATION) + 1
-    known = intake.known(warehouse, stream.name)
-    digests = {i.name: known[i.name].digests if i.name in known else frozenset() for i in inputs}
-    return [
-        LandOrder(stream, i, root, aside, number, pipeline.batch, last, clock, part, digests[i.name])
-        for i in inputs
-        for part in _parts(i, share)
-    ]
+    known_paths = intake.known_paths(warehouse, stream.name)
+    orders = []
+    for source in inputs:
+        digests = known_paths[source.name].digests if source.name in known_paths else frozenset[str]()
+        for part in _parts(source, share):
+            orders.append(LandOrder(stream, source, root, aside, number, pipeline.batch, last, clock, part, digests))
+    return orders
 
 
 def _parts(item: IngestInput, share: int) -> list[tuple[int, int] | None]:
@@ -166,9 +153,9 @@ def _parts(item: IngestInput, share: int) -> list[tuple[int, int] | None]:
     return [None] if count < 2 else [(rows * i // count, rows * (i + 1) // count) for i in range(count)]
 
 
-def _count(done: dict[str, int], outcomes: Sequence[LandedInput]) -> None:
-    done["files"] += sum(o.landed[0].input.format != MARK for o in outcomes)
-    for part in (part for o in outcomes for part in o.landed):
-        done["rows"] += part.rows
-        done["late"] += part.late
-        done["quarantined"] += part.quarantined
+def _count(counts: dict[str, int], source: LandedInput) -> None:
+    counts["files"] += source.landed[0].input.format != MARK
+    for part in source.landed:
+        counts["rows"] += part.rows
+        counts["late"] += part.late
+        counts["quarantined"] += part.quarantined

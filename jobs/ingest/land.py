@@ -9,12 +9,12 @@ import hashlib
 import os
 import tempfile
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import NamedTuple
 
 from jobs.engine import kernel
 from jobs.engine.kernel import Connection
 from jobs.ingest.conversions import Conversion, conversion
-from jobs.ingest.reading import BAD_LINE, MARK, BrokenFile, IngestInput, InputRows, found, refusal
+from jobs.ingest.reading import BAD_LINE, MARK, BrokenFile, IngestInput, InputRows, open_input, refusal
 from jobs.pipeline.model import Stream
 from jobs.storage import disk, failpoints, places, tables
 from jobs.storage.places import size_and_time
@@ -39,16 +39,16 @@ class LandOrder:
     last: int | None                   # the last boundary that has begun
     now: int
     part: tuple[int, int] | None = None
-    known: frozenset[str] = frozenset()      # digests that this path had before
+    known_digests: frozenset[str] = frozenset()      # of contents that this path had before
     # expectations of a row: a reason, and SQL over its values that is true where it fails
     rules: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
 class Landed:
-    """`rows` are those on time.
+    """How a file, or a range of its rows, was taken in; `refused` says why it was not.
 
-    `events` and `boundaries` the least and greatest of all stored rows; `refused` says why the file was not taken.
+    `rows` are those on time; `events` and `boundaries` are the least and the greatest of all stored rows.
     """
 
     input: IngestInput
@@ -60,7 +60,7 @@ class Landed:
     events: tuple[int, int] | None = None
     boundaries: tuple[int, int] | None = None
     refused: str | None = None
-    known: bool = False                # its content came before: nothing was written
+    came_before: bool = False          # with this content: nothing was written
     ignored: str = ""                  # what of the file was left out
 
 
@@ -84,47 +84,56 @@ def land(item: LandOrder) -> Landed:
 def _land(item: LandOrder) -> Landed:
     size, modified = size_and_time(item.input.path)
     source = replace(item.input, size=size, modified=modified, digest=item.input.digest or _digest(item))
-    if source.digest in item.known:
-        return Landed(source, known=True)
+    if source.digest in item.known_digests:
+        return Landed(source, came_before=True)
     con = kernel.shared()
     try:
-        landed = _judged(con, item, source)
+        landed = _judge_and_write(con, item, source)
     finally:
         con.close()
     if size_and_time(item.input.path) != (size, modified):
-        _forget(item, landed)
+        forget(item, landed)
         raise BrokenFile("it changed while it was read")
     failpoints.at("ingest.after-land")
     return landed
 
 
-def _judged(con: Connection, item: LandOrder, source: IngestInput) -> Landed:
-    rows = found(con, source, tuple(item.stream.columns), item.stream.sensitive, item.part)
+class _RowCount(NamedTuple):
+    """Rows of a file with one reason against them (None: they are good), on time or late; a row of _COUNTS."""
+
+    reason: str | None
+    late: bool | None
+    rows: int
+    first_event: int
+    last_event: int
+    first_boundary: int
+    last_boundary: int
+    ordered: bool
+
+
+def _judge_and_write(con: Connection, item: LandOrder, source: IngestInput) -> Landed:
+    """Good rows into the stream's table, bad ones into its quarantine; nothing is committed."""
+    rows = open_input(con, source, tuple(item.stream.columns), item.stream.sensitive, item.part)
     if item.stream.event_time not in rows.columns:
         raise BrokenFile(f"it has no column {item.stream.event_time}, the event time; it has {', '.join(rows.columns)}")
-    values = {name: _converted(rows, name, item) for name in item.stream.columns}
-    judged = _verdict(rows, values, item)
-    counts = con.execute(_COUNTS.format(judged=judged)).fetchall()
-    good = [c for c in counts if c[0] is None]
-    bad = sum(c[2] for c in counts if c[0] is not None)
-    if bad and all(c[0] == BAD_LINE for c in counts):
+    judged = _judged_sql(rows, _conversions(rows, item), item)
+    counts = [_RowCount(*row) for row in con.execute(_COUNTS.format(judged=judged)).fetchall()]
+    good = [count for count in counts if count.reason is None]
+    bad = sum(count.rows for count in counts if count.reason is not None)
+    if bad and all(count.reason == BAD_LINE for count in counts):
         raise BrokenFile("no line of it is a JSON object")
-    on_time, late = (sum(c[2] for c in good if bool(c[1]) is is_late) for is_late in (False, True))
+    late = sum(count.rows for count in good if count.late)
+    on_time = sum(count.rows for count in good) - late
     landed = Landed(source, rows=on_time, late=late, quarantined=bad, ignored=rows.ignored)
     if good:
-        landed = replace(landed, events=(min(c[3] for c in good), max(c[4] for c in good)),
-                         boundaries=(min(c[5] for c in good), max(c[6] for c in good)))
-        order = "" if _ordered(landed, good) else "ORDER BY _boundary"
-        landed = replace(landed, good=_write(con, item.root, f"{_good(judged, item, bad > 0)} {order}"))
+        first, last = min(count.first_boundary for count in good), max(count.last_boundary for count in good)
+        events = min(count.first_event for count in good), max(count.last_event for count in good)
+        lies_by_boundary = first == last or not bad and len(good) == 1 and good[0].ordered
+        order = "" if lies_by_boundary else "ORDER BY _boundary"
+        file = _write(con, item.root, f"{_good_rows(judged, item, bad > 0)} {order}")
+        landed = replace(landed, events=events, boundaries=(first, last), good=file)
         failpoints.at("ingest.after-good")
-    return replace(landed, bad=_write(con, item.aside, _bad(judged, item))) if bad else landed
-
-
-def _ordered(landed: Landed, good: list[tuple[Any, ...]]) -> bool:
-    """Whether the rows already lie by boundary, as far as the counts tell."""
-    assert landed.boundaries is not None
-    return landed.boundaries[0] == landed.boundaries[1] or not landed.quarantined and len(good) == 1 and bool(
-        good[0][7])
+    return replace(landed, bad=_write(con, item.aside, _bad_rows(judged, item))) if bad else landed
 
 
 _COUNTS = """SELECT reason, late, count(*), min(event), max(event), min(boundary), max(boundary), bool_and(ordered)
@@ -133,58 +142,58 @@ _COUNTS = """SELECT reason, late, count(*), min(event), max(event), min(boundary
     GROUP BY ALL"""
 
 
-def _converted(rows: InputRows, name: str, item: LandOrder) -> Conversion:
-    """A declared column the file does not have is NULL."""
-    if name not in rows.columns:
-        return Conversion(f"CAST(NULL AS {sql_type(item.stream.columns[name], 'duckdb')})", "")
-    raw, kind = rows.columns[name]
-    return conversion(kind, item.stream.columns[name], raw)
+def _conversions(rows: InputRows, item: LandOrder) -> dict[str, Conversion]:
+    """By declared column; one that the file does not have is NULL."""
+    conversions = {}
+    for name, declared in item.stream.columns.items():
+        if name in rows.columns:
+            raw, raw_type = rows.columns[name]
+            conversions[name] = conversion(raw_type, declared, raw)
+        else:
+            conversions[name] = Conversion(f"CAST(NULL AS {sql_type(declared, 'duckdb')})", "")
+    return conversions
 
 
-def _verdict(rows: InputRows, values: dict[str, Conversion], item: LandOrder) -> str:
+def _judged_sql(rows: InputRows, values: dict[str, Conversion], item: LandOrder) -> str:
     """Each row with its values (v0, v1 …), event time, boundary and the reason against it."""
     columns = ", ".join(f"{c.value} AS v{i}" for i, c in enumerate(values.values()))
     bad = "".join(f" WHEN {c.bad} THEN {string(f'bad type: column {name}')}" for name, c in values.items() if c.bad)
     event = f"v{list(values).index(item.stream.event_time)}"
     last = NEVER if item.last is None else item.last
+    unknown_column = ""
+    if item.stream.unknown_columns != "drop":
+        unknown_column = ("WHEN coalesce(strange, undeclared) IS NOT NULL "
+                          "THEN 'unknown column ' || coalesce(strange, undeclared)")
+    unexpected = "".join(f" WHEN {fails} THEN {string(reason)}" for reason, fails in item.rules)
     return f"""SELECT *, CASE WHEN flaw IS NOT NULL THEN flaw WHEN event IS NULL THEN 'event time is NULL'
         WHEN event < 0 THEN 'event time before 1970'
         WHEN event > {item.now + item.stream.ahead} THEN 'event time ahead of the clock'
-        {_strange(rows, item)}{_unexpected(item)}
+        {unknown_column}{unexpected}
         WHEN late AND {last} - event > {item.stream.lateness} THEN 'too late' END AS reason FROM (
         SELECT *, due <= {last} AS late, CASE WHEN due <= {last} THEN {last + item.batch} ELSE due END AS boundary FROM
         (
         SELECT *, event - event % {item.batch} + {item.batch} AS due FROM (
         SELECT *, epoch_us({event}) AS event FROM (
         SELECT {columns}, {rows.row} AS "row", {rows.source} AS source, {rows.unknown} AS strange,
-        {_undeclared(rows, item)} AS undeclared,
+        {_first_undeclared(rows, item)} AS undeclared,
             CASE WHEN ({rows.broken}) IS NOT NULL THEN {rows.broken}{bad} END AS flaw FROM {rows.rows}))))"""
 
 
-def _undeclared(rows: InputRows, item: LandOrder) -> str:
+def _first_undeclared(rows: InputRows, item: LandOrder) -> str:
+    """The first undeclared column of the file that has a value in the row."""
     others = [name for name in rows.columns if name not in item.stream.columns]
     tests = "".join(f" WHEN {rows.columns[name][0]} IS NOT NULL THEN {string(name)}" for name in others)
     return f"CASE{tests} END" if tests else "NULL"
 
 
-def _strange(rows: InputRows, item: LandOrder) -> str:
-    if item.stream.unknown_columns == "drop":
-        return ""
-    return "WHEN coalesce(strange, undeclared) IS NOT NULL THEN 'unknown column ' || coalesce(strange, undeclared)"
-
-
-def _unexpected(item: LandOrder) -> str:
-    return "".join(f" WHEN {fails} THEN {string(reason)}" for reason, fails in item.rules)
-
-
-def _good(judged: str, item: LandOrder, mixed: bool) -> str:
+def _good_rows(judged: str, item: LandOrder, mixed: bool) -> str:
     columns = ", ".join(f"v{i} AS {identifier(name)}" for i, name in enumerate(item.stream.columns))
     where = " WHERE reason IS NULL" if mixed else ""
     return (f"SELECT {columns}, make_timestamptz(boundary) AS _boundary, source AS _source, CAST({item.ingest} AS "
             f"BIGINT) AS _ingest FROM ({judged}){where}")
 
 
-def _bad(judged: str, item: LandOrder) -> str:
+def _bad_rows(judged: str, item: LandOrder) -> str:
     # The engine knows that some of these rows are never NULL and would write so; files of one table are to have one
     # schema.
     row = """nullif(CAST("row" AS VARCHAR), '')"""
@@ -213,7 +222,8 @@ def _digest(item: LandOrder) -> str | None:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
 
 
-def _forget(item: LandOrder, landed: Landed) -> None:
+def forget(item: LandOrder, landed: Landed) -> None:
+    """Deletes what was written of an input that is not to be taken."""
     for root, file in ((item.root, landed.good), (item.aside, landed.bad)):
         if file is not None:
             places.delete(places.join(root, file.path))

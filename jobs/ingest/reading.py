@@ -19,7 +19,7 @@ from jobs.storage import places
 from optimizer.errors import first_line
 from optimizer.expression.dialect import identifier, string
 
-__all__ = ["BAD_LINE", "MARK", "BrokenFile", "IngestInput", "InputRows", "found", "identifier"]
+__all__ = ["BAD_LINE", "MARK", "BrokenFile", "IngestInput", "InputRows", "identifier", "open_input"]
 MARK = "mark"                          # the format of an input without rows: it says how far a source was read
 BAD_LINE = "not a JSON object"
 
@@ -59,8 +59,8 @@ class InputRows:
     ignored: str = ""
 
 
-def found(con: Connection, item: IngestInput, declared: tuple[str, ...], sensitive: frozenset[str],
-          part: tuple[int, int] | None = None) -> InputRows:
+def open_input(con: Connection, item: IngestInput, declared: tuple[str, ...], sensitive: frozenset[str],
+               part: tuple[int, int] | None = None) -> InputRows:
     """Opens an input; `part` is a range of a Parquet file's row numbers."""
     if item.format == "parquet":
         return _parquet(con, item, sensitive, part)
@@ -73,12 +73,19 @@ def _parquet(con: Connection, item: IngestInput, sensitive: frozenset[str], part
     file = f"read_parquet({kernel.files(con, (item.path,))}, union_by_name = false)"
     types = con.execute(f"DESCRIBE SELECT * FROM {file}").fetchall()
     _distinct_in(con, item, [name for name, *_ in types])
-    columns = {name: (_own(identifier(name), kind), kind) for name, kind, *_ in types}
-    columns.update({
-        k: ("CAST(NULL AS VARCHAR)" if v is None else string(v), "VARCHAR") for k, v in item.constants.items()
-    })
-    rows = (file if part is None else f"(SELECT * FROM {file} WHERE file_row_number >= {part[0]} AND file_row_number < "
-                                      f"{part[1]})")
+    columns = {}
+    for name, kind, *_ in types:
+        column = identifier(name)
+        if kind in ("FLOAT", "DOUBLE"):
+            # Footers leave NaN out of their bounds and the engine believes them: it would take NaN for a number between
+            # the two.
+            column = f"CASE WHEN isnan({column}) THEN CAST('NaN' AS {kind}) ELSE {column} END"
+        columns[name] = column, kind
+    for name, value in item.constants.items():
+        columns[name] = "CAST(NULL AS VARCHAR)" if value is None else string(value), "VARCHAR"
+    rows = file
+    if part is not None:
+        rows = f"(SELECT * FROM {file} WHERE file_row_number >= {part[0]} AND file_row_number < {part[1]})"
     return InputRows(rows, columns, _row(columns, sensitive), string(item.name))
 
 
@@ -96,15 +103,6 @@ def _distinct_in(con: Connection, item: IngestInput, names: Sequence[str]) -> No
         if "" in top:
             raise BrokenFile(f"column {top.index('') + 1} of {len(top)} has no name")
         _distinct(top)
-
-
-def _own(column: str, kind: str) -> str:
-    """A column as its rows tell it.
-
-    Footers leave NaN out of their bounds and the engine believes them: it would take NaN for a number between the two.
-    """
-    return f"CASE WHEN isnan({column}) THEN CAST('NaN' AS {kind}) ELSE {column} END" if kind in ("FLOAT",
-                                                                                                 "DOUBLE") else column
 
 
 def _csv(con: Connection, item: IngestInput, declared: tuple[str, ...], sensitive: frozenset[str]) -> InputRows:
@@ -181,10 +179,10 @@ def _objects(con: Connection, lines: str, declared: tuple[str, ...], sensitive: 
     """
     shape = "{" + ", ".join(f'"{name}": "VARCHAR"' for name in declared) + "}"
     picked = "".join(f", struct_extract(o, {string(name)}) AS c{i}" for i, name in enumerate(declared))
-    known = "[" + ", ".join(map(string, declared)) + "]"
+    declared_list = "[" + ", ".join(map(string, declared)) + "]"
     pointer = "'/' || replace(replace(k, '~', '~0'), '/', '~1')"
-    strange = (f"list_filter(list_filter(json_keys(line), lambda k: NOT list_contains({known}, k)), lambda k: "
-               f"json_type(line, {pointer}) <> 'NULL')[1]")
+    undeclared = f"list_filter(json_keys(line), lambda k: NOT list_contains({declared_list}, k))"
+    strange = f"list_filter({undeclared}, lambda k: json_type(line, {pointer}) <> 'NULL')[1]"
     select = f"""SELECT line, source, good{picked}, CASE WHEN good THEN {strange} END AS strange FROM (
         SELECT line, source, good, CASE WHEN good THEN json_transform(line, {string(shape)}) END AS o FROM (
         SELECT line, source, CASE WHEN strlen(line) <= {LINE} AND json_valid(line) THEN json_type(line) = 'OBJECT' ELSE
@@ -209,7 +207,7 @@ def _redacted(sensitive: frozenset[str]) -> str:
 
 
 def _hidden(text: str, sensitive: frozenset[str]) -> str:
-    """A line that could not be taken apart may show what must not be seen."""
+    """The text, or *** where any column is sensitive: a line that could not be taken apart may hold its values."""
     return "to_json('***')" if sensitive else text
 
 

@@ -4,7 +4,7 @@ It is written after the stream table's commit, which is the ingest, and can be r
 """
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
@@ -59,7 +59,7 @@ class Watermark(NamedTuple):
 
 
 def application(stream: str) -> str:
-    """Under which name an ingest of the stream is known to this table."""
+    """The name under which the table of files has the number of the stream's last ingest."""
     return f"ingest:{stream}"
 
 
@@ -67,20 +67,16 @@ def files_table(warehouse: Warehouse) -> Table:
     return warehouse.latest("ledger/files", FILES)
 
 
-def known(warehouse: Warehouse, stream: str) -> dict[str, KnownPath]:
-    rows = _asked(
-        warehouse,
-        f"SELECT path, list((size, modified)), list(DISTINCT digest) FROM files WHERE stream = {string(stream)} GROUP "
-        "BY path"
-    )
+def known_paths(warehouse: Warehouse, stream: str) -> dict[str, KnownPath]:
+    rows = _ask(warehouse, "SELECT path, list((size, modified)), list(DISTINCT digest) FROM files "
+                           f"WHERE stream = {string(stream)} GROUP BY path")
     return {path: KnownPath(frozenset(states), frozenset(digests)) for path, states, digests in rows}
 
 
 def last(warehouse: Warehouse, stream: str, path: str) -> str | None:
     """The newest digest under a path: how far a topic or a table was read."""
-    rows = _asked(
-        warehouse,
-        f"SELECT arg_max(digest, ingest) FROM files WHERE stream = {string(stream)} AND path = {string(path)}")
+    where = f"stream = {string(stream)} AND path = {string(path)}"
+    rows = _ask(warehouse, f"SELECT arg_max(digest, ingest) FROM files WHERE {where}")
     return rows[0][0] if rows else None
 
 
@@ -89,7 +85,7 @@ def watermarks(warehouse: Warehouse, streams: Collection[str]) -> dict[str, Wate
 
     Exact, since Delta's own file statistics are not: they keep milliseconds.
     """
-    rows = _asked(
+    rows = _ask(
         warehouse,
         """SELECT stream, min(epoch_us(first_event)), max(epoch_us(last_event)), max(epoch_us("at")) FROM files
         WHERE first_event IS NOT NULL GROUP BY stream""")
@@ -99,8 +95,9 @@ def watermarks(warehouse: Warehouse, streams: Collection[str]) -> dict[str, Wate
 def counts(warehouse: Warehouse, like: str = "%") -> tuple[int, int, int]:
     """Rows on time, late and quarantined, of the inputs whose path is like this."""
     sums = ", ".join(f"CAST(coalesce(sum({name}), 0) AS BIGINT)" for name in ('"rows"', "late", "quarantined"))
-    (rows, late, aside), = _asked(warehouse, f"SELECT {sums} FROM files WHERE path LIKE {string(like)}") or [(0, 0, 0)]
-    return rows, late, aside
+    counted = _ask(warehouse, f"SELECT {sums} FROM files WHERE path LIKE {string(like)}")
+    rows, late, quarantined = counted[0] if counted else (0, 0, 0)
+    return rows, late, quarantined
 
 
 def first_row(warehouse: Warehouse, streams: Collection[str]) -> int | None:
@@ -110,16 +107,13 @@ def first_row(warehouse: Warehouse, streams: Collection[str]) -> int | None:
 
 def append(table: Table, records: Iterable[Record], transaction: tuple[str, int]) -> None:
     """Adds rows, and makes one file of many in the same commit."""
-    table.append(_as_rows(records), transaction, most=MANY)
+    rows = []
+    for record in records:
+        row = asdict(record)
+        times = {name: instant(row[name]) for name in _INSTANTS if row[name] is not None}
+        rows.append({**row, **times})
+    table.append(pa.Table.from_pylist(rows, FILES), transaction, most=MANY)
 
 
-def _as_rows(records: Iterable[Record]) -> pa.Table:
-    return pa.Table.from_pylist([_instants(asdict(r)) for r in records], FILES)
-
-
-def _instants(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {k: instant(v) if k in _INSTANTS and v is not None else v for k, v in row.items()}
-
-
-def _asked(warehouse: Warehouse, sql: str) -> list[tuple[Any, ...]]:
+def _ask(warehouse: Warehouse, sql: str) -> list[tuple[Any, ...]]:
     return ask(files_table(warehouse), "files", sql)

@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from jobs.engine import kernel
 from jobs.engine.kernel import Connection
 from jobs.ingest.conversions import conversion
-from jobs.ingest.reading import BrokenFile, IngestInput, found, refusal
+from jobs.ingest.reading import BrokenFile, IngestInput, open_input, refusal
 from jobs.ingest.sources import clear, delta, files
 from jobs.pipeline.model import Pipeline, Relation
 from jobs.pipeline.schema import relation_schema
@@ -59,31 +59,30 @@ def refresh(pipeline: Pipeline, warehouse: Warehouse, tasks: Any) -> Refreshed:
     """Makes a new version of each relation whose content changed."""
     refused: list[dict[str, str]] = []
     try:
-        items = [
-            item for relation in pipeline.relations.values()
-            for item in _sought(pipeline, warehouse, relation, tasks, refused)
-        ]
-        for item, stored in zip(items, tasks.map(store, items)):
+        orders: list[RelationOrder] = []
+        for relation in pipeline.relations.values():
+            orders += _order_if_changed(pipeline, warehouse, relation, tasks, refused)
+        for order, stored in zip(orders, tasks.map(store, orders)):
             if stored.refused or stored.file is None:
-                path = item.inputs[0].name if item.inputs else item.relation.source.path
-                refused.append({
-                    "relation": item.relation.name,
-                    "path": path,
-                    "reason": stored.refused or "nothing was stored"
-                })
-                continue
-            _commit(warehouse, item, stored.file)
+                path = order.inputs[0].name if order.inputs else order.relation.source.path
+                refused.append({"relation": order.relation.name, "path": path,
+                                "reason": stored.refused or "nothing was stored"})
+            else:
+                _commit(warehouse, order, stored.file)
     finally:
         if any(relation.source.kind == "delta" for relation in pipeline.relations.values()):
             clear(pipeline)
     return Refreshed(versions(warehouse, pipeline.relations), refused)
 
 
-def _sought(pipeline: Pipeline, warehouse: Warehouse, relation: Relation, tasks: Any,
-            refused: list[dict[str, str]]) -> list[RelationOrder]:
-    """A source that cannot be read is refused like a file, and the others go on."""
+def _order_if_changed(pipeline: Pipeline, warehouse: Warehouse, relation: Relation, tasks: Any,
+                      refused: list[dict[str, str]]) -> list[RelationOrder]:
+    """None or one. A source that cannot be read is refused like a file, and the others go on."""
     try:
-        return _changed(pipeline, warehouse, relation, tasks)
+        if relation.source.kind == "delta":
+            return _from_delta(pipeline, warehouse, relation, tasks)
+        inputs = tuple(_inputs(pipeline, relation))
+        return _order_if_new(_table(warehouse, relation), relation, _states(inputs), lambda: inputs) if inputs else []
     except ForebayError as error:
         if error.exit_code != 1:
             raise
@@ -113,26 +112,27 @@ def store(item: RelationOrder) -> Stored:
     con = kernel.shared()
     try:
         for i, source in enumerate(item.inputs):
-            _taken(con, item.relation, source, i)
+            _read_or_refuse(con, item.relation, source, i)
         if not item.inputs:
-            nothing = ", ".join(f"CAST(NULL AS {sql_type(kind, 'duckdb')}) AS {identifier(name)}"
-                                for name, kind in item.relation.columns.items())
-            con.execute(f"CREATE TEMP TABLE part0 AS SELECT {nothing} WHERE FALSE")
-        file = _written(con, item)
+            nulls = [f"CAST(NULL AS {sql_type(kind, 'duckdb')}) AS {identifier(name)}"
+                     for name, kind in item.relation.columns.items()]
+            con.execute(f"CREATE TEMP TABLE part0 AS SELECT {', '.join(nulls)} WHERE FALSE")
+        file = _write(con, item)
         if any(size_and_time(i.path) != (i.size, i.modified) for i in item.inputs):
             raise BrokenFile("it changed while it was read")
         return Stored(file)
     except (BrokenFile, OSError) as error:
         kernel.discard()
-        if told := disk.explained(error):
-            raise told from error
+        error_of_disk = disk.explained(error)
+        if error_of_disk:
+            raise error_of_disk from error
         return Stored(refused=str(error))
     finally:
         con.close()
 
 
-def _taken(con: Connection, relation: Relation, source: IngestInput, index: int) -> None:
-    """What refuses a file names it."""
+def _read_or_refuse(con: Connection, relation: Relation, source: IngestInput, index: int) -> None:
+    """An error that refuses a file names it."""
     try:
         _read(con, relation, source, index)
     except (BrokenFile, OSError, kernel.Error) as error:
@@ -142,13 +142,14 @@ def _taken(con: Connection, relation: Relation, source: IngestInput, index: int)
 
 
 def _read(con: Connection, relation: Relation, source: IngestInput, index: int) -> None:
-    rows = found(con, source, tuple(relation.columns), relation.sensitive)
+    rows = open_input(con, source, tuple(relation.columns), relation.sensitive)
     missing = [name for name in relation.columns if name not in rows.columns]
     if missing:
         raise BrokenFile(f"it has no column {missing[0]}; it has {', '.join(rows.columns)}")
-    values = {
-        name: conversion(rows.columns[name][1], kind, rows.columns[name][0]) for name, kind in relation.columns.items()
-    }
+    values = {}
+    for name, kind in relation.columns.items():
+        raw, raw_type = rows.columns[name]
+        values[name] = conversion(raw_type, kind, raw)
     tests = "".join(f" WHEN {c.bad} THEN {string(f'bad type: column {name}')}" for name, c in values.items() if c.bad)
     reason = f"CASE WHEN ({rows.broken}) IS NOT NULL THEN {rows.broken}{tests} END"
     judged = f'SELECT {reason} AS reason, {rows.row} AS "row" FROM {rows.rows}'
@@ -159,10 +160,10 @@ def _read(con: Connection, relation: Relation, source: IngestInput, index: int) 
     con.execute(f"CREATE TEMP TABLE part{index} AS SELECT {columns} FROM {rows.rows}")
 
 
-def _written(con: Connection, item: RelationOrder) -> File:
+def _write(con: Connection, item: RelationOrder) -> File:
     name = tables.unique(_prefix(item.version).rstrip("-"))
-    rows = " UNION ALL ".join(
-        f"SELECT *, CAST({item.version} AS BIGINT) AS _version FROM part{i}" for i in range(max(len(item.inputs), 1)))
+    select = f"SELECT *, CAST({item.version} AS BIGINT) AS _version FROM"
+    rows = " UNION ALL ".join(f"{select} part{i}" for i in range(max(len(item.inputs), 1)))
     with disk.writing(item.root), places.draft(item.root) as here:
         con.execute(f"COPY ({rows}) TO {string(places.join(here, name))} (FORMAT parquet, COMPRESSION snappy)")
         return tables.describe(here, name)
@@ -170,13 +171,6 @@ def _written(con: Connection, item: RelationOrder) -> File:
 
 def _prefix(version: int) -> str:
     return f"version-{version}-"
-
-
-def _changed(pipeline: Pipeline, warehouse: Warehouse, relation: Relation, tasks: Any) -> list[RelationOrder]:
-    if relation.source.kind == "delta":
-        return _from_delta(pipeline, warehouse, relation, tasks)
-    inputs = tuple(_inputs(pipeline, relation))
-    return _new(_table(warehouse, relation), relation, _states(inputs), lambda: inputs) if inputs else []
 
 
 def _from_delta(pipeline: Pipeline, warehouse: Warehouse, relation: Relation, tasks: Any) -> list[RelationOrder]:
@@ -188,23 +182,24 @@ def _from_delta(pipeline: Pipeline, warehouse: Warehouse, relation: Relation, ta
     if delta.by_spark(source):
         states: list[list[Any]] = [[relation.source.path, source.version]]
         parts = [(source.version, None)]
-        return _new(_table(warehouse, relation), relation, states,
-                    lambda: tuple(delta.staged(pipeline, relation.name, tasks, source, parts)))
+        return _order_if_new(_table(warehouse, relation), relation, states,
+                             lambda: tuple(delta.staged(pipeline, relation.name, tasks, source, parts)))
     inputs = tuple(delta.snapshot(pipeline, relation.source.path))
-    return _new(_table(warehouse, relation), relation, _states(inputs), lambda: inputs)
+    return _order_if_new(_table(warehouse, relation), relation, _states(inputs), lambda: inputs)
 
 
-def _new(table: Table, relation: Relation, states: list[list[Any]],
-         found: Callable[[], tuple[IngestInput, ...]]) -> list[RelationOrder]:
-    said = _said(table)
-    if said.get("states") == states:
+def _order_if_new(table: Table, relation: Relation, states: list[list[Any]],
+                  read_inputs: Callable[[], tuple[IngestInput, ...]]) -> list[RelationOrder]:
+    """Nothing where the last version was made of inputs in these states, or of the same contents."""
+    of_versions = [json.loads(str(entry[METADATA])) for entry in table.history(20) if METADATA in entry]
+    of_last_version = of_versions[0] if of_versions else {}
+    if of_last_version.get("states") == states:
         return []
-    inputs = found()
+    inputs = read_inputs()
     digest = _digest(inputs)
-    return [] if said.get("digest") == digest else [
-        RelationOrder(relation, inputs, table.path,
-                      table.transaction(APPLICATION) + 1, digest, states)
-    ]
+    if of_last_version.get("digest") == digest:
+        return []
+    return [RelationOrder(relation, inputs, table.path, table.transaction(APPLICATION) + 1, digest, states)]
 
 
 def _states(inputs: Sequence[IngestInput]) -> list[list[Any]]:
@@ -212,26 +207,20 @@ def _states(inputs: Sequence[IngestInput]) -> list[list[Any]]:
 
 
 def _table(warehouse: Warehouse, relation: Relation) -> Table:
-    wanted = relation_schema(relation.columns)
-    table = warehouse.latest(f"relations/{relation.name}", wanted)
-    if [(f.name, f.type) for f in table.schema] != [(f.name, f.type) for f in wanted]:
+    declared = relation_schema(relation.columns)
+    table = warehouse.latest(f"relations/{relation.name}", declared)
+    if [(column.name, column.type) for column in table.schema] != [(column.name, column.type) for column in declared]:
         raise ForebayError("columns-changed", f"the columns of {relation.name} are not those of its table",
                            hint="declare them as they were, or give the relation with the new columns another name")
     return table
 
 
-def _said(table: Table) -> Mapping[str, Any]:
-    entries = [json.loads(str(e[METADATA])) for e in table.history(20) if METADATA in e]
-    return entries[0] if entries else {}
-
-
 def _inputs(pipeline: Pipeline, relation: Relation) -> Sequence[IngestInput]:
     forced = relation.source.kind if relation.source.kind in ("json", "csv") else None
     paths, options = files.matching(relation.source.path, pipeline.folder), relation.source.options
-    return [
-        IngestInput("files", files.label(pipeline, p), p, forced or files.format_of(p), *size_and_time(p),
-                    options=options) for p in paths
-    ]
+    return [IngestInput("files", files.label(pipeline, path), path, forced or files.format_of(path),
+                        *size_and_time(path), options=options)
+            for path in paths]
 
 
 def _digest(inputs: Sequence[IngestInput]) -> str:
@@ -246,7 +235,7 @@ def _digest(inputs: Sequence[IngestInput]) -> str:
 
 def _commit(warehouse: Warehouse, item: RelationOrder, file: File) -> None:
     table = _table(warehouse, item.relation)
-    said = {"digest": item.digest, "states": item.states}
+    metadata = json.dumps({"digest": item.digest, "states": item.states})
     failpoints.at("relations.before-commit")
-    table.commit([file], (), (APPLICATION, item.version), {METADATA: json.dumps(said)})
+    table.commit([file], (), (APPLICATION, item.version), {METADATA: metadata})
     failpoints.at("relations.after-commit")

@@ -16,11 +16,9 @@ Rules = tuple[tuple[str, str], ...]      # (reason, SQL that is true where the r
 def rules(pipeline: Pipeline) -> Mapping[str, Rules]:
     """By stream, over the values as jobs.ingest.land names them, in the order in which they are declared."""
     given = expect_files.read(pipeline)
-    return {name: _rules(pipeline, given, name) for name in pipeline.streams}
-
-
-def _rules(pipeline: Pipeline, given: tuple[expect_files.Given, ...], stream: str) -> Rules:
-    names = {column: f"v{i}" for i, column in enumerate(pipeline.streams[stream].columns)}
-    return tuple((f"expectation: {e}", failing(e, names))
-                 for e in expect_files.of_stream(pipeline, given, stream)
-                 if e.severity == "row")
+    rules_by_stream = {}
+    for stream in pipeline.streams:
+        names = {column: f"v{i}" for i, column in enumerate(pipeline.streams[stream].columns)}
+        of_rows = [e for e in expect_files.of_stream(pipeline, given, stream) if e.severity == "row"]
+        rules_by_stream[stream] = tuple((f"expectation: {e}", failing(e, names)) for e in of_rows)
+    return rules_by_stream

@@ -93,8 +93,8 @@ class Ledger:
     def _changes_so_far(self) -> tuple[QueryChange, ...]:
         files = {f.path for f in self.changes.refresh().files()}
         if files != self._read.keys():      # a mark brings none
-            kept = {path: rows for path, rows in self._read.items() if path in files}
-            self._read = {**kept, **_changes(self.changes, files - kept.keys())}
+            still_there = {path: rows for path, rows in self._read.items() if path in files}
+            self._read = {**still_there, **_changes(self.changes, files - still_there.keys())}
             numbered = sorted((row for rows in self._read.values() for row in rows), key=lambda row: row[0])
             self._all_changes = tuple(change for _, change in numbered)
         return self._all_changes
@@ -199,8 +199,8 @@ class Ledger:
 
     def committed(self) -> int | None:
         """The last boundary whose answers may be read."""
-        found = self._ask("SELECT max(epoch_us(boundary)) FROM batches WHERE phase = 'commit'")
-        return found[0][0] if found else None
+        rows = self._ask("SELECT max(epoch_us(boundary)) FROM batches WHERE phase = 'commit'")
+        return rows[0][0] if rows else None
 
     def first(self) -> int | None:
         """The first boundary that was ever run; once there is one, it stays."""
@@ -221,7 +221,7 @@ class Ledger:
         return [decode_committed(row) for row in reversed(rows)]
 
     def let_go(self, query: str) -> None:
-        """Forgets where a query's state stands: its next batch makes it anew, or the one that is to be run again."""
+        """Forgets a query's state: its next batch, or the one that is to be run again, makes it anew."""
         last = self.last()
         if last is not None:
             states = {name: state for name, state in last.states.items() if name != query}
@@ -232,10 +232,10 @@ class Ledger:
         """Makes one file of many small ones in both tables; the newest entry goes on saying what it says."""
         # As last read: what another process entered since is a conflict.
         entry = self.batches.metadata().get("forebay")
-        for table, order, metadata in ((self.changes.refresh(), "sequence", {}), (self.batches, "batch, phase DESC", {
-                "forebay": str(entry)
-        })):
-            small = [f for f in table.files() if f.size < SMALL]
+        of_changes = self.changes.refresh(), "sequence", dict[str, str]()
+        of_batches = self.batches, "batch, phase DESC", {"forebay": str(entry)}
+        for table, order, metadata in (of_changes, of_batches):
+            small = [file for file in table.files() if file.size < SMALL]
             if len(small) <= MANY:
                 continue
             con = kernel.shared()
@@ -244,7 +244,7 @@ class Ledger:
             con.close()
             try:
                 table.commit([tables.write(table.path, rows.cast(table.schema), tables.unique("merged"))],
-                             [f.path for f in small], None, metadata)
+                             [file.path for file in small], None, metadata)
             except Conflict:
                 continue      # somebody asked something in between: next time
 
@@ -271,18 +271,14 @@ def _changes(table: Table, files: Iterable[str]) -> dict[str, list[tuple[int, Qu
 
     A command often reads no more than this.
     """
-    found = {}
+    changes_by_file = {}
     for path in files:
-        read = _rows_of(places.join(table.path, path)).drop_columns(["at"])
-        at = read.schema.get_field_index("effective")
-        rows = read.set_column(at, "effective", read["effective"].cast(pa.int64())).to_pylist()
-        found[path] = [(row.pop("sequence"), QueryChange(**row)) for row in rows]
-    return found
-
-
-def _rows_of(path: str) -> pa.Table:
-    with places.opened(path) as file:
-        return pq.ParquetFile(file).read()
+        with places.opened(places.join(table.path, path)) as file:
+            content = pq.ParquetFile(file).read().drop_columns(["at"])
+        column = content.schema.get_field_index("effective")
+        rows = content.set_column(column, "effective", content["effective"].cast(pa.int64())).to_pylist()
+        changes_by_file[path] = [(row.pop("sequence"), QueryChange(**row)) for row in rows]
+    return changes_by_file
 
 
 def _rows(schema: pa.Schema, rows: list[dict[str, Any]]) -> pa.Table:

@@ -35,8 +35,8 @@ GRACE = 3600.0               # seconds that a file no table names stays
 GRACE_HOURS = 1              # the same for files that left a table people read: a reader may hold an earlier version
 KEEP = "keep"                # under this name a table says up to where rows may have left it
 LOG_PATH = "ledger/maintenance"
-LOG = pa.schema([("table", pa.string()), ("files", pa.int64()), ("rows", pa.int64()), ("at", pa.timestamp("us",
-                                                                                                          "UTC"))])
+LOG = pa.schema([("table", pa.string()), ("files", pa.int64()), ("rows", pa.int64()),
+                 ("at", pa.timestamp("us", "UTC"))])
 
 
 @dataclass(frozen=True)
@@ -50,62 +50,61 @@ class MergeOrder:
     horizon: int = -1
 
 
-def compact(rt: OpenPipeline, made: Iterable[Answer], horizons: Mapping[str, int],
-            groups: Iterable[Shared] = ()) -> None:
+def compact(pipe: OpenPipeline, query_answers: Iterable[Answer], horizons: Mapping[str, int],
+            families: Iterable[Shared] = ()) -> None:
     """Merges whatever has become too many files, in one Spark job.
 
     Rows of a table that are older than its horizon need not stay.
     """
-    made = [a for a in made if a.failed is None]
-    plain = dict.fromkeys([*_plain_tables(made), *_group_tables(groups)])
-    items = [i for a in made for i in _state_items(rt, a)
-             ] + [i for path, column in plain for i in _plain_item(rt, path, column, horizons)]
-    if not items:
+    answers = [answer for answer in query_answers if answer.failed is None]
+    orders: list[MergeOrder] = []
+    for answer in answers:
+        orders += _state_orders(pipe, answer)
+    for path, column in dict.fromkeys([*_public_tables(answers), *_family_tables(families)]):
+        orders += _public_order(pipe, path, column, horizons)
+    if not orders:
         return
     failpoints.at("compact.before")
-    for item, file in zip(items, rt.tasks.map(merge, items)):
-        table, names = rt.table(item.path), [os.path.basename(f) for f in item.files]
-        table.commit([file] if file else [], names,
-                     gone_until(table, item.horizon) if item.horizon > 0 else None,
-                     {"forebay.compaction": str(len(names))})
+    for order, file in zip(orders, pipe.tasks.map(merge, orders)):
+        table, names = pipe.table(order.path), [os.path.basename(path) for path in order.files]
+        transaction = gone_until(table, order.horizon) if order.horizon > 0 else None
+        table.commit([file] if file else [], names, transaction, {"forebay.compaction": str(len(names))})
         failpoints.at("compact.after")
-        note(rt, item.path, len(names), file.rows if file else 0)
-        discard(rt, [(item.path, names)] if item.path.startswith("state/") else [])
+        note(pipe, order.path, len(names), file.rows if file else 0)
+        discard(pipe, [(order.path, names)] if order.path.startswith("state/") else [])
 
 
 def gone_until(table: Table, horizon: int) -> tuple[str, int]:
-    """What a commit that lets rows go says; the time never goes back, also when `keep` is made longer."""
+    """The transaction of a commit that lets rows go: up to which time; it never goes back, also if `keep` grows."""
     return KEEP, max(horizon, table.transaction(KEEP))
 
 
-def merge(item: MergeOrder) -> File | None:
+def merge(order: MergeOrder) -> File | None:
     """In a task: the merged file, None where nothing is left."""
     con = kernel.connect()
     try:
-        con.execute(f"CREATE TEMP VIEW files AS SELECT * FROM read_parquet({kernel.files(con, item.files)})")
-        return next(iter(write_file(con, item.sql, item.folder, "merged")), None)
+        con.execute(f"CREATE TEMP VIEW files AS SELECT * FROM read_parquet({kernel.files(con, order.files)})")
+        return next(iter(write_file(con, order.sql, order.folder, "merged")), None)
     finally:
         con.close()
 
 
-def take_over(rt: OpenPipeline, streams: Iterable[str]) -> None:
+def take_over(pipe: OpenPipeline, streams: Iterable[str]) -> None:
     """Files of streams that others have put together anew become ours: theirs have bounds that leave NaN out, which the
     engine would believe, or times cut to milliseconds. A commit of ours afterwards says that they were looked at."""
-    for path in (f"streams/{name}" for name in streams if tables.exists(rt.path("streams", name))):
-        table = rt.table(path)
+    for path in (f"streams/{name}" for name in streams if tables.exists(pipe.path("streams", name))):
+        table = pipe.table(path)
         files = table.written_outside()
-        items = [
-            MergeOrder(path, table.path, _paths(table, part), "SELECT * FROM files ORDER BY _boundary")
-            for part in _parts(files)
-        ]
-        written = [file for file in rt.tasks.map(merge, items) if file] if items else []
-        if items:
-            table.commit(written, [f.path for f in files], None, {"forebay.compaction": str(len(files))})
-            note(rt, path, len(files), sum(f.rows for f in written))
+        in_order = "SELECT * FROM files ORDER BY _boundary"
+        orders = [MergeOrder(path, table.path, _paths(table, part), in_order) for part in _parts(files)]
+        if orders:
+            written = [file for file in pipe.tasks.map(merge, orders) if file]
+            table.commit(written, [file.path for file in files], None, {"forebay.compaction": str(len(files))})
+            note(pipe, path, len(files), sum(file.rows for file in written))
 
 
 def _parts(files: Iterable[File]) -> list[list[File]]:
-    """Files that one task merges."""
+    """The files in groups, each small enough to be merged by one task."""
     parts: list[list[File]] = []
     for file in sorted(files, key=lambda f: f.low.get("_boundary", 0)):
         if not parts or sum(f.size for f in parts[-1]) + file.size > TOGETHER:
@@ -114,48 +113,51 @@ def _parts(files: Iterable[File]) -> list[list[File]]:
     return parts
 
 
-def _state_items(rt: OpenPipeline, answer: Answer) -> list[MergeOrder]:
+def _state_orders(pipe: OpenPipeline, answer: Answer) -> list[MergeOrder]:
     work = answer.work
     low = Lowering(shape(work.query), work.plan, narrow=False)
-    found = []
-    for kept in state_sets(low):
-        table = rt.table(state_folder(work, kept.name))
-        if kept.ends and len(table.files()) > STATE_FILES:
-            merging = merge_files(low, kept.name, "files", work.due[-1])
-            found.append(MergeOrder(state_folder(work, kept.name), table.path, _paths(table, table.files()), merging))
-    return found
+    orders = []
+    for state_set in state_sets(low):
+        path = state_folder(work, state_set.name)
+        table = pipe.table(path)
+        if state_set.ends and len(table.files()) > STATE_FILES:
+            sql = merge_files(low, state_set.name, "files", work.due[-1])
+            orders.append(MergeOrder(path, table.path, _paths(table, table.files()), sql))
+    return orders
 
 
-def _group_tables(groups: Iterable[Shared]) -> list[tuple[str, str]]:
-    streams = {name for s in groups for name in s.together.streams}
-    return [(f"streams/{s}", "_boundary")
-            for s in sorted(streams)] + [(path, "boundary") for s in groups for path, _ in s.rows]
+def _family_tables(families: Iterable[Shared]) -> list[tuple[str, str]]:
+    """(table, column of its boundaries): streams that families read, and results that they wrote."""
+    streams = {stream for shared in families for stream in shared.family.streams}
+    results = [(path, "boundary") for shared in families for path, _ in shared.rows]
+    return [(f"streams/{stream}", "_boundary") for stream in sorted(streams)] + results
 
 
-def _plain_tables(made: Iterable[Answer]) -> list[tuple[str, str]]:
-    streams = {i.source for a in made for i in a.work.query.inputs if i.is_stream}
-    return [(f"streams/{s}", "_boundary") for s in sorted(streams)
-            ] + [(a.work.query_state.table, "boundary") for a in made if a.rows is not None or a.files]
+def _public_tables(answers: Iterable[Answer]) -> list[tuple[str, str]]:
+    """The same of queries that run alone."""
+    streams = {i.source for answer in answers for i in answer.work.query.inputs if i.is_stream}
+    with_rows = [answer for answer in answers if answer.rows is not None or answer.files]
+    results = [(answer.work.query_state.table, "boundary") for answer in with_rows]
+    return [(f"streams/{stream}", "_boundary") for stream in sorted(streams)] + results
 
 
-def _plain_item(rt: OpenPipeline, path: str, column: str, horizons: Mapping[str, int]) -> list[MergeOrder]:
-    """The oldest small files of a table that only grows, in the order of its boundaries."""
-    if not tables.exists(places.join(rt.pipeline.warehouse, path)):
+def _public_order(pipe: OpenPipeline, path: str, column: str, horizons: Mapping[str, int]) -> list[MergeOrder]:
+    """The oldest small files of a table that only grows, in the order of its boundaries; none while they are few."""
+    if not tables.exists(places.join(pipe.pipeline.warehouse, path)):
         return []
-    table = rt.table(path)
+    table = pipe.table(path)
     small = sorted((f for f in table.files() if f.size < SMALL), key=lambda f: f.low.get(column, 0))
     if len(small) <= SMALL_FILES or table.features:
         return []
-    stamp = rt.pipeline.streams[path.removeprefix("streams/")].event_time if path.startswith("streams/") else column
+    stamp = pipe.pipeline.streams[path.removeprefix("streams/")].event_time if path.startswith("streams/") else column
     chosen: list[File] = []
     for file in small:
         if sum(f.size for f in chosen) + file.size <= TOGETHER:
             chosen.append(file)
     horizon = _staying(table, stamp, chosen, horizons.get(path, -1))
     where = f"WHERE epoch_us({identifier(stamp)}) >= {horizon}" if horizon > 0 else ""
-    return [
-        MergeOrder(path, table.path, _paths(table, chosen), f"SELECT * FROM files {where} ORDER BY {column}", horizon)
-    ]
+    sql = f"SELECT * FROM files {where} ORDER BY {column}"
+    return [MergeOrder(path, table.path, _paths(table, chosen), sql, horizon)]
 
 
 def _staying(table: Table, column: str, chosen: list[File], horizon: int) -> int:
@@ -172,83 +174,92 @@ def _paths(table: Table, files: Iterable[File]) -> tuple[str, ...]:
     return tuple(places.join(table.path, f.path) for f in files)
 
 
-def note(rt: OpenPipeline, path: str, files: int, rows: int) -> None:
+def note(pipe: OpenPipeline, path: str, files: int, rows: int) -> None:
     """So many files of a table were replaced by one of so many rows, or left."""
-    row = {"table": path, "files": files, "rows": rows, "at": rt.clock()}
-    rt.table(LOG_PATH, LOG).append(pa.Table.from_pylist([row], schema=LOG), most=SMALL_FILES)
+    row = {"table": path, "files": files, "rows": rows, "at": pipe.clock()}
+    pipe.table(LOG_PATH, LOG).append(pa.Table.from_pylist([row], schema=LOG), most=SMALL_FILES)
 
 
-def discard(rt: OpenPipeline, gone: list[tuple[str, list[str]]]) -> None:
+def discard(pipe: OpenPipeline, gone: list[tuple[str, list[str]]]) -> None:
     """Files that left state with a committed change: private, so nothing reads them any more."""
     for path, names in gone:
         for name in names:
-            places.delete(places.join(rt.pipeline.warehouse, path, name))
+            places.delete(places.join(pipe.pipeline.warehouse, path, name))
 
 
-def sweep_seldom(rt: OpenPipeline) -> None:
+def sweep_seldom(pipe: OpenPipeline) -> None:
     """Not at every run: a look opens each table, whatever there is to find, so its price grows with the queries."""
-    stamp = rt.pipeline.beside(".swept")
+    stamp = pipe.pipeline.beside(".swept")
     if os.path.exists(stamp) and time.time() - os.path.getmtime(stamp) < SWEEP_EVERY:
         return
-    sweep(rt)
+    sweep(pipe)
     os.makedirs(os.path.dirname(stamp), exist_ok=True)
     with open(stamp, "w", encoding="utf-8"):
         pass
 
 
-def sweep(rt: OpenPipeline) -> None:
-    """State that no query stands on (of plans that were left), and files no table names (of tasks that ran twice, of
-    crashes).
+def sweep(pipe: OpenPipeline) -> None:
+    """Deletes state that no query rests on (of plans that were left), and files that no table names (of tasks that ran
+    twice, of crashes).
     """
-    last, root = rt.ledger.last(), places.join(rt.pipeline.warehouse, "state")
-    kept = {places.join(root, name, str(s.epoch)) for name, s in (last.states if last else {}).items()}
-    for epoch in [places.join(root, q, e) for q in _listed(root) for e in _listed(places.join(root, q))]:
-        if epoch not in kept:
-            if _old(epoch):
-                places.delete_folder(epoch)
-            continue
-        for folder in (places.join(epoch, s) for s in _listed(epoch)):
-            named = {f.path for f in tables.open_table(folder).files()} if tables.exists(folder) else set()
-            for name in _listed(folder):
-                if name.endswith(".parquet") and name not in named and _old(places.join(folder, name)):
-                    places.delete(places.join(folder, name))
-    for path in (rt.path(HANDOVER, name) for name in places.listed(rt.path(HANDOVER))):
-        if _old(path):
+    last, root = pipe.ledger.last(), places.join(pipe.pipeline.warehouse, "state")
+    states = last.states if last else {}
+    epochs_in_use = {places.join(root, query, str(state.epoch)) for query, state in states.items()}
+    for query in _listed(root):
+        for epoch in _listed(places.join(root, query)):
+            path = places.join(root, query, epoch)
+            if path in epochs_in_use:
+                _sweep_state(path)
+            elif _is_old(path):
+                places.delete_folder(path)
+    for name in places.listed(pipe.path(HANDOVER)):
+        path = pipe.path(HANDOVER, name)
+        if _is_old(path):
             places.delete(path)
-    _sweep_read(rt)
+    _sweep_public(pipe)
 
 
-def _sweep_read(rt: OpenPipeline) -> None:
+def _sweep_state(epoch: str) -> None:
+    """Files that no table of a query's state names."""
+    for state_set in _listed(epoch):
+        folder = places.join(epoch, state_set)
+        named = {file.path for file in tables.open_table(folder).files()} if tables.exists(folder) else set()
+        for name in _listed(folder):
+            path = places.join(folder, name)
+            if name.endswith(".parquet") and name not in named and _is_old(path):
+                places.delete(path)
+
+
+def _sweep_public(pipe: OpenPipeline) -> None:
     """Of tables that people read, the ledger's among them: what compaction and `keep` took out, once nobody can be
     reading it.
     """
     for kind in ("streams", "quarantine", "results", "ledger"):
-        folder = places.join(rt.pipeline.warehouse, kind)
+        folder = places.join(pipe.pipeline.warehouse, kind)
         for name in _listed(folder):
-            if tables.exists(path := places.join(folder, name)):
+            path = places.join(folder, name)
+            if tables.exists(path):
                 table = tables.open_table(path)
-                discard(rt, [(f"{kind}/{name}", [*table.left(GRACE_HOURS), *_unnamed(table)])])
+                discard(pipe, [(f"{kind}/{name}", [*table.left(GRACE_HOURS), *_unnamed(table)])])
 
 
 def _unnamed(table: Table) -> list[str]:
     """Files that no commit names or took out lately: of tasks that ran twice, of crashes, of commits that are long
     forgotten.
     """
-    named = {f.path for f in table.files()} | set(table.left(0))
-    return [
-        n for n in places.listed(table.path)
-        if n.endswith(".parquet") and n not in named and _old(places.join(table.path, n))
-    ]
+    named = {file.path for file in table.files()} | set(table.left(0))
+    unnamed = [name for name in places.listed(table.path) if name.endswith(".parquet") and name not in named]
+    return [name for name in unnamed if _is_old(places.join(table.path, name))]
 
 
-def trim_logs(rt: OpenPipeline) -> None:
+def trim_logs(pipe: OpenPipeline) -> None:
     """Checkpoints where they are due, of every table that is open."""
-    for table in (*rt.warehouse.open_tables(), rt.ledger.changes, rt.ledger.batches):
+    for table in (*pipe.warehouse.open_tables(), pipe.ledger.changes, pipe.ledger.batches):
         if table.stands():
             table.trim()
 
 
-def _old(path: str) -> bool:
+def _is_old(path: str) -> bool:
     """Whether nothing in it is so young that a runner on another machine, which the lock does not stop, may be about to
     commit it.
     """

@@ -37,13 +37,12 @@ class Damage:
         """What to do; `queries` are those whose answers are in the table."""
         if self.path.startswith("results/"):
             names = sorted(queries) or ["NAME"]
-            return "; ".join(f"`forebay doctor --rebuild {name}`"
-                             for name in names[:3]) + " makes the answers anew from the stream tables"
+            commands = "; ".join(f"`forebay doctor --rebuild {name}`" for name in names[:3])
+            return f"{commands} makes the answers anew from the stream tables"
         if self.outside:
-            return (
-                "rows come into a stream by `forebay ingest` alone: undo that commit (Delta's RESTORE to the version "
-                "before it does), then run again; "
-                "what changes no rows, such as OPTIMIZE, comments and properties, is accepted")
+            return ("rows come into a stream by `forebay ingest` alone: undo that commit (Delta's RESTORE to the "
+                    "version before it does), then run again; "
+                    "what changes no rows, such as OPTIMIZE, comments and properties, is accepted")
         return ("`forebay doctor` looks at every table; rows that are gone have to be restored from a copy of the "
                 "warehouse")
 
@@ -58,23 +57,23 @@ def state_damage(table: Table, batch: int) -> str | None:
     return None if table.transaction("batch") == batch else f"is not as batch {batch} left it"
 
 
-def damage(rt: OpenPipeline, path: str) -> Damage | None:
+def damage(pipe: OpenPipeline, path: str) -> Damage | None:
     """What is wrong with one table, given by its path under the warehouse; None if it is sound, or was never made."""
-    root, relied = rt.path(path), rt.ledger.relied().get(path, -1)
+    root, relied = pipe.path(path), pipe.ledger.relied().get(path, -1)
     if not tables.exists(root):
         return Damage(path, f"it is gone, and version {relied} of it was relied on") if relied >= 0 else None
     if not isinstance(root, places.Remote):
-        torn = [v for v in delta_log.torn(root) if v <= relied]
+        torn = [version for version in delta_log.torn(root) if version <= relied]
         if torn:
             return Damage(path, f"commit {torn[0]} of its log is empty or cut off, as a power cut leaves it")
-        # as it was when the ledger's newest entry was made: the usual case, and no table is opened
+        # No commit since the ledger's newest entry: the usual case, for which no table is opened.
         if delta_log.versions(root)[-1:] == [relied]:
-            return _lost_ingest(rt, path)
+            return _lost_ingest(pipe, path)
     try:
-        table = rt.warehouse.latest(path)
+        table = pipe.warehouse.latest(path)
     except ForebayError as error:
         return Damage(path, error.message.removeprefix(f"{root} "))
-    last = rt.ledger.last()
+    last = pipe.ledger.last()
     if path.startswith("results/") and table.transaction("batch") > (last.batch.number if last else -1):
         return Damage("ledger/batches",
                       f"it does not know batch {table.transaction('batch')}, which {path} has: a commit of it is gone")
@@ -88,63 +87,63 @@ def damage(rt: OpenPipeline, path: str) -> Damage | None:
     if path.startswith("relations/") and table.written_outside():
         return Damage(path, "somebody else has put other files in the place of Forebay's, which are one a version",
                       outside=True)
-    return _lost_ingest(rt, path)
+    return _lost_ingest(pipe, path)
 
 
-def _lost_ingest(rt: OpenPipeline, path: str) -> Damage | None:
+def _lost_ingest(pipe: OpenPipeline, path: str) -> Damage | None:
     """A stream whose last ingest is known to the ledger of files, but not to its table."""
     kind, _, name = path.partition("/")
-    if kind != "streams" or name not in rt.pipeline.streams:
+    if kind != "streams" or name not in pipe.pipeline.streams:
         return None
-    stream, files = rt.warehouse.latest(path), intake.files_table(rt.warehouse)
-    known, there = files.transaction(intake.application(name)), stream.transaction(intake.INGEST)
-    return None if there >= known else Damage(
-        path, f"it knows {there + 1} ingests of the {known + 1} in ledger/files: a commit of it is gone")
+    stream, files = pipe.warehouse.latest(path), intake.files_table(pipe.warehouse)
+    last_in_ledger = files.transaction(intake.application(name))
+    last_in_table = stream.transaction(intake.INGEST)
+    if last_in_table >= last_in_ledger:
+        return None
+    return Damage(path, f"it knows {last_in_table + 1} ingests of the {last_in_ledger + 1} in ledger/files: "
+                        "a commit of it is gone")
 
 
-def check(rt: OpenPipeline, paths: Iterable[str]) -> None:
+def check(pipe: OpenPipeline, paths: Iterable[str]) -> None:
     """Refuses to go on where one of these tables is not as Forebay left it."""
     for path in paths:
-        wrong = damage(rt, path)
+        wrong = damage(pipe, path)
         if wrong is not None:
-            raise wrong.error(rt.pipeline.warehouse, queries_in(rt, path))
+            raise wrong.error(pipe.pipeline.warehouse, queries_in(pipe, path))
 
 
-def checked_paths(rt: OpenPipeline) -> list[str]:
+def checked_paths(pipe: OpenPipeline) -> list[str]:
     """What a run rests on: streams, relations, and the answers of queries that were not deleted."""
-    inputs = [
-        *(f"streams/{name}" for name in rt.pipeline.streams), *(f"relations/{name}" for name in rt.pipeline.relations)
-    ]
-    queries = [s for s in queries_at(rt.ledger.all_changes()).values() if s.status != "deleted"]
-    results = dict.fromkeys(path for s in queries for path in tables_of(s))
-    # In a store a look at a log means opening the table, a tenth of a second each: there those that are open are looked
-    # at, the others when they are read.
-    in_store = isinstance(rt.pipeline.warehouse, places.Remote)
-    return list(dict.fromkeys([*inputs, *(path for path in results if not in_store or rt.warehouse.is_open(path))]))
+    streams = [f"streams/{name}" for name in pipe.pipeline.streams]
+    inputs = streams + [f"relations/{name}" for name in pipe.pipeline.relations]
+    queries = [s for s in queries_at(pipe.ledger.all_changes()).values() if s.status != "deleted"]
+    results = [path for query_state in queries for path in tables_of(query_state)]
+    if isinstance(pipe.pipeline.warehouse, places.Remote):
+        # In a store a look at a log means opening the table, a tenth of a second each: there those that are open are
+        # looked at, the others when they are read.
+        results = [path for path in results if pipe.warehouse.is_open(path)]
+    return list(dict.fromkeys([*inputs, *results]))
 
 
-def queries_in(rt: OpenPipeline, path: str) -> list[str]:
-    """Whose answers a result table holds."""
-    return sorted(name for name, s in queries_at(rt.ledger.all_changes()).items()
+def queries_in(pipe: OpenPipeline, path: str) -> list[str]:
+    """The names of the queries whose answers a result table holds."""
+    return sorted(name for name, s in queries_at(pipe.ledger.all_changes()).items()
                   if s.status != "deleted" and path in tables_of(s))
 
 
-def mend_ends(rt: OpenPipeline) -> list[str]:
-    """After a power cut: torn commits that nothing relies on leave the ends of all logs.
+def mend_ends(pipe: OpenPipeline) -> list[str]:
+    """After a power cut: takes torn commits that nothing relies on off the ends of all logs; gives the tables' paths.
 
-    Gives the tables. For who holds the pipeline.
+    Only a process that holds the pipeline may do this.
     """
-    if isinstance(rt.pipeline.warehouse, places.Remote):
+    if isinstance(pipe.pipeline.warehouse, places.Remote):
         return []
-    relied = rt.ledger.relied()
-    public = [f"{kind}/{name}" for kind in KINDS for name in places.listed(rt.path(kind))]
-    mended = [p for p in (*public, *_state_paths(rt)) if delta_log.mend_end(rt.path(p), relied.get(p, -1))]
+    relied = pipe.ledger.relied()
+    public = [f"{kind}/{name}" for kind in KINDS for name in places.listed(pipe.path(kind))]
+    state = [f"state/{query}" for query in places.listed(pipe.path("state"))]
+    epochs = [f"{path}/{epoch}" for path in state for epoch in places.listed(pipe.path(path))]
+    sets = [f"{path}/{state_set}" for path in epochs for state_set in places.listed(pipe.path(path))]
+    mended = [path for path in (*public, *sets) if delta_log.mend_end(pipe.path(path), relied.get(path, -1))]
     if mended:
-        rt.warehouse.refresh()
+        pipe.warehouse.refresh()
     return mended
-
-
-def _state_paths(rt: OpenPipeline) -> list[str]:
-    queries = places.listed(rt.path("state"))
-    epochs = [f"state/{q}/{e}" for q in queries for e in places.listed(rt.path("state", q))]
-    return [f"{epoch}/{s}" for epoch in epochs for s in places.listed(rt.path(epoch))]

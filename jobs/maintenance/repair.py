@@ -19,64 +19,67 @@ from optimizer.errors import ForebayError, failed, first_line
 BROKEN = (kernel.Error, OSError, tables.Broken, spark.SparkFailure)
 
 
-def explained(rt: OpenPipeline, error: BaseException) -> ForebayError:
+def explained(pipe: OpenPipeline, error: BaseException) -> ForebayError:
     """A broken disk, table, engine or cluster, as an error that says what to do.
 
     Whatever it was, the next run goes on from the last commit.
     """
     text = first_line(error)[:500]
-    if _overtaken(rt):
+    if _overtaken(pipe):
         return Conflict(f"another process has run this pipeline's batch in the meantime ({text})")
-    if told := places.explained(rt.pipeline.warehouse, error):
-        return told
+    error_of_place = places.explained(pipe.pipeline.warehouse, error)
+    if error_of_place:
+        return error_of_place
     if isinstance(error, kernel.EXHAUSTED):
         return failed("out-of-memory", f"a statement does not fit into the memory that an engine may take: {text}",
                       memory.MORE)
-    if isinstance(error, spark.SparkFailure) and not any(sign in text
-                                                         for sign in ("parquet", "Parquet", "No files found")):
+    is_about_files = any(sign in text for sign in ("parquet", "Parquet", "No files found"))
+    if isinstance(error, spark.SparkFailure) and not is_about_files:
         return failed("spark-failed", f"Spark gave up: {text}",
                       "run again: the batch is repeated with the same rows; `forebay doctor` checks Spark")
-    place = _state_of(rt, text)
-    if place is not None:
-        return failed("damaged-state", f"the state of query {place!r} is damaged: {text}",
-                      f"`forebay doctor --rebuild {place}` makes it anew from the stream tables")
+    query = _query_of_state(pipe, text)
+    if query is not None:
+        return failed("damaged-state", f"the state of query {query!r} is damaged: {text}",
+                      f"`forebay doctor --rebuild {query}` makes it anew from the stream tables")
     return failed("damaged-table", f"a table cannot be read or written: {text}",
                   "`forebay doctor` checks every table; rows, results and the ledger have to be restored from a copy")
 
 
 @contextmanager
-def told(rt: OpenPipeline) -> Iterator[None]:
+def explaining(pipe: OpenPipeline) -> Iterator[None]:
     """What breaks in here is explained."""
     try:
         yield
     except BROKEN as error:
-        raise explained(rt, error) from error
+        raise explained(pipe, error) from error
 
 
-def rebuild(rt: OpenPipeline, query: str) -> bool:
+def rebuild(pipe: OpenPipeline, query: str) -> bool:
     """Lets go of the query's state: its next batch begins anew from the stream tables. False if it has none."""
-    with held(rt.pipeline.warehouse):
-        last = rt.ledger.last()
+    with held(pipe.pipeline.warehouse):
+        last = pipe.ledger.last()
         if last is None or query not in last.states:
             return False
-        rt.ledger.let_go(query)
+        pipe.ledger.let_go(query)
         return True
 
 
-def damaged(rt: OpenPipeline) -> list[tuple[str, str]]:
+def damaged(pipe: OpenPipeline) -> list[tuple[str, str]]:
     """(query, what is wrong) of each query whose state cannot be read: what `rebuild` mends."""
-    last = rt.ledger.last()
-    found = [(query, _wrong(rt, query, state)) for query, state in (last.states if last else {}).items()]
-    return [(query, wrong) for query, wrong in found if wrong]
+    last = pipe.ledger.last()
+    states = last.states if last else {}
+    damage_by_query = [(query, _damage(pipe, query, state)) for query, state in states.items()]
+    return [(query, damage) for query, damage in damage_by_query if damage]
 
 
-def _wrong(rt: OpenPipeline, query: str, state: KeptState) -> str | None:
-    folder = places.join(rt.pipeline.warehouse, "state", query, str(state.epoch))
+def _damage(pipe: OpenPipeline, query: str, state: KeptState) -> str | None:
+    folder = places.join(pipe.pipeline.warehouse, "state", query, str(state.epoch))
     for name in places.listed(folder):
         try:
             table = tables.open_table(places.join(folder, name))
-            if what := state_damage(table, state.batch):
-                return f"{table.path} {what}"
+            damage = state_damage(table, state.batch)
+            if damage:
+                return f"{table.path} {damage}"
             for file in table.files():
                 tables.describe(table.path, file.path)
         except (ForebayError, *BROKEN) as error:
@@ -84,17 +87,17 @@ def _wrong(rt: OpenPipeline, query: str, state: KeptState) -> str | None:
     return None
 
 
-def _overtaken(rt: OpenPipeline) -> bool:
+def _overtaken(pipe: OpenPipeline) -> bool:
     """Whether another process entered something since this one's last entry."""
     try:
-        before = rt.ledger.position
-        rt.ledger.last()
-        return rt.ledger.position != before
+        before = pipe.ledger.position
+        pipe.ledger.last()
+        return pipe.ledger.position != before
     except (ForebayError, *BROKEN):
         return False
 
 
-def _state_of(rt: OpenPipeline, text: str) -> str | None:
+def _query_of_state(pipe: OpenPipeline, text: str) -> str | None:
     """The query whose state the message names."""
-    _, found, rest = text.partition(places.join(rt.pipeline.warehouse, "state", ""))
-    return rest.split("/")[0] if found else None
+    _, folder, path_in_it = text.partition(places.join(pipe.pipeline.warehouse, "state", ""))
+    return path_in_it.split("/")[0] if folder else None

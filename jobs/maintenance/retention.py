@@ -23,55 +23,64 @@ from optimizer.query.model import Query
 from optimizer.query.windows import ALWAYS, Window
 
 
-def horizons(rt: OpenPipeline) -> dict[str, int]:
+def horizons(pipe: OpenPipeline) -> dict[str, int]:
     """By table: everything before this time need not stay.
 
     A row stays until the answers that counted it leave, so that these can be verified.
     """
-    last = rt.ledger.last()
-    if last is None or last.is_open or all(s.keep is None for s in rt.pipeline.streams.values()):
+    last = pipe.ledger.last()
+    keep_by_stream = {name: s.keep for name, s in pipe.pipeline.streams.items() if s.keep is not None}
+    if last is None or last.is_open or not keep_by_stream:
         return {}
-    upto, told = last.last_boundary, rt.ledger.all_changes()
+    upto, changes = last.last_boundary, pipe.ledger.all_changes()
+    query_states = queries_at(changes).values()
+    in_force = [s for s in (*queries_at(changes, upto).values(), *query_states) if s.is_active]
+    queries = [parsed(query_state.sql, pipe.catalog) for query_state in in_force]
     # `running` and `retract` subtract what was in their windows then
-    base = min([upto, *(s.as_of for s in last.states.values())])
-    queries = [
-        parsed(s.sql, rt.catalog) for when in (upto, None) for s in queries_at(told, when).values() if s.is_active
-    ]
-    kept = {n: s.keep for n, s in rt.pipeline.streams.items() if s.keep is not None}
-    streams = {
-        f"streams/{n}": base - keep - max((reach(rt.pipeline, q, n)
-                                           for q in queries), default=0)
-        for n, keep in kept.items()
-    }
-    results = {s.table: upto - keep for s in queries_at(told).values() if (keep := _longest(rt, s)) is not None}
-    together = {path: upto - keep for path, keep in _together(rt, queries_at(told).values()).items()}
-    return streams | {f"quarantine/{n}": rt.clock() - keep for n, keep in kept.items()} | results | together
+    base = min([upto, *(state.as_of for state in last.states.values())])
+    horizon_by_table = {}
+    for stream, keep in keep_by_stream.items():
+        longest_reach = max((reach(pipe.pipeline, query, stream) for query in queries), default=0)
+        horizon_by_table[f"streams/{stream}"] = base - keep - longest_reach
+    for stream, keep in keep_by_stream.items():
+        horizon_by_table[f"quarantine/{stream}"] = pipe.clock() - keep
+    for query_state in query_states:
+        longest = _longest_keep(pipe, query_state)
+        if longest is not None:
+            horizon_by_table[query_state.table] = upto - longest
+    for path, keep in _keep_by_shared_table(pipe, query_states).items():
+        horizon_by_table[path] = upto - keep
+    return horizon_by_table
 
 
-def _together(rt: OpenPipeline, known: Iterable[QueryState]) -> dict[str, int]:
+def _keep_by_shared_table(pipe: OpenPipeline, query_states: Iterable[QueryState]) -> dict[str, int]:
     """Shared tables: how long the rows of the query stay that keeps them longest.
 
-    Those of which some stay for ever are not among them.
+    Tables with rows that stay for ever are left out.
     """
-    found: dict[str, list[int | None]] = {}
-    for query_state in known:
-        found.setdefault(table_of(query_state.columns), []).append(_longest(rt, query_state))
-    return {path: max(k for k in keeps if k is not None) for path, keeps in found.items() if None not in keeps}
+    keeps_by_table: dict[str, list[int | None]] = {}
+    for query_state in query_states:
+        keeps_by_table.setdefault(table_of(query_state.columns), []).append(_longest_keep(pipe, query_state))
+    longest = {}
+    for path, keeps in keeps_by_table.items():
+        if None not in keeps:
+            longest[path] = max(keep for keep in keeps if keep is not None)
+    return longest
 
 
-def leave(rt: OpenPipeline, until: Mapping[str, int]) -> None:
+def leave(pipe: OpenPipeline, until: Mapping[str, int]) -> None:
     """Takes out of the tables the files that need not stay."""
     for path, horizon in until.items():
         kind, _, name = path.partition("/")
-        if horizon <= 0 or not tables.exists(places.join(rt.pipeline.warehouse, path)):
+        if horizon <= 0 or not tables.exists(places.join(pipe.pipeline.warehouse, path)):
             continue
-        files = rt.table(path).refresh().files()
+        files = pipe.table(path).refresh().files()
         if kind == "results":
             gone = _older(files, horizon)
-            _take_out(rt, path, gone, 1 + max((f.high["boundary"] for f in gone), default=0))
+            _take_out(pipe, path, gone, 1 + max((f.high["boundary"] for f in gone), default=0))
         else:
-            column = rt.pipeline.streams[name].event_time if kind == "streams" else "_at"
-            _take_out(rt, path, [f for f in files if f.high.get(column, horizon) < horizon], horizon)
+            column = pipe.pipeline.streams[name].event_time if kind == "streams" else "_at"
+            _take_out(pipe, path, [f for f in files if f.high.get(column, horizon) < horizon], horizon)
 
 
 def reach(pipeline: Pipeline, query: Query, stream: str) -> int:
@@ -80,65 +89,68 @@ def reach(pipeline: Pipeline, query: Query, stream: str) -> int:
     To a row query also one that meets a late row, at an instant long past.
     """
     late = max(pipeline.streams[i.source].lateness for i in query.inputs if i.is_stream) if query.returns_rows else 0
-    return max((_back(i.window) + late for i in query.inputs if i.source == stream and i.window is not None), default=0)
+    windows = [i.window for i in query.inputs if i.source == stream and i.window is not None]
+    return max((_reach_of_window(window) + late for window in windows), default=0)
 
 
-def _back(window: Window) -> int:
+def _reach_of_window(window: Window) -> int:
     return ALWAYS if window.kind == "landmark" else window.range + window.slide
 
 
-def since(rt: OpenPipeline, path: str) -> int | None:
+def since(pipe: OpenPipeline, path: str) -> int | None:
     """Up to where rows may have left this table; None: all are there."""
-    if not tables.exists(places.join(rt.pipeline.warehouse, path)):
+    if not tables.exists(places.join(pipe.pipeline.warehouse, path)):
         return None
-    number = rt.table(path).refresh().transaction(KEEP)
+    number = pipe.table(path).refresh().transaction(KEEP)
     return None if number < 0 else number
 
 
-def gone(rt: OpenPipeline, query_state: QueryState) -> int | None:
-    """Up to where answers of the query may have left, from its own table or from one it shared."""
-    return max(
-        (at for path in (query_state.table, table_of(query_state.columns)) if (at := since(rt, path)) is not None),
-        default=None)
+def gone(pipe: OpenPipeline, query_state: QueryState) -> int | None:
+    """Up to where answers of the query may have left, from its table or from the one it shared; None: all are there."""
+    times = [since(pipe, query_state.table), since(pipe, table_of(query_state.columns))]
+    return max((t for t in times if t is not None), default=None)
 
 
-def unsure(rt: OpenPipeline, query: Query, boundaries: list[int]) -> int:
+def unsure(pipe: OpenPipeline, query: Query, boundaries: list[int]) -> int:
     """How many of the boundaries, from the first on, cannot be recomputed, since rows that they counted may have left.
     """
-    gone = {i.source: since(rt, f"streams/{i.source}") for i in query.inputs if i.is_stream}
-    left = {stream: at for stream, at in gone.items() if at is not None}
-    if not left or not boundaries:
+    streams = {i.source for i in query.inputs if i.is_stream}
+    gone_by_stream = {stream: since(pipe, f"streams/{stream}") for stream in streams}
+    first_sound = [at + reach(pipe.pipeline, query, stream) for stream, at in gone_by_stream.items() if at is not None]
+    if not first_sound or not boundaries:
         return 0
     # a row query's first answer holds all of history, a later one what is new since the one before
     begin = 1 if query.returns_rows else 0
-    needed = [min(t - reach(rt.pipeline, query, s) - at for s, at in left.items()) for t in boundaries]
-    return next((k + begin for k, spare in enumerate(needed) if spare >= 0 and k + begin < len(boundaries)),
-                len(boundaries))
+    for k, t in enumerate(boundaries[:len(boundaries) - begin]):
+        if t >= max(first_sound):
+            return k + begin
+    return len(boundaries)
 
 
-def _longest(rt: OpenPipeline, query_state: QueryState) -> int | None:
-    """Results stay as long as the rows of the stream that keeps longest."""
+def _longest_keep(pipe: OpenPipeline, query_state: QueryState) -> int | None:
+    """Results stay as long as the rows of the stream that keeps longest; None: for ever."""
     try:
-        lengths = [
-            rt.pipeline.streams[i.source].keep for i in parsed(query_state.sql, rt.catalog).inputs if i.is_stream
-        ]
+        inputs = parsed(query_state.sql, pipe.catalog).inputs
+        keeps = [pipe.pipeline.streams[i.source].keep for i in inputs if i.is_stream]
     except ForebayError:      # an ended query may read what forebay.yml does not declare any more
         return None
-    return None if None in lengths else max(length for length in lengths if length is not None)
+    return None if None in keeps else max(keep for keep in keeps if keep is not None)
 
 
 def _older(files: Iterable[File], horizon: int) -> list[File]:
     """The files of which no boundary is also in a file that stays: a boundary leaves whole."""
-    stays = [f for f in files if f.high.get("boundary", horizon) >= horizon]
-    lowest = min((f.low.get("boundary", 0) for f in stays), default=horizon)
-    return [f for f in files
-            if f.high.get("boundary", horizon) < horizon] if lowest >= horizon else _older(files, lowest)
+    staying = [file for file in files if file.high.get("boundary", horizon) >= horizon]
+    lowest = min((file.low.get("boundary", 0) for file in staying), default=horizon)
+    if lowest < horizon:
+        return _older(files, lowest)
+    return [file for file in files if file.high.get("boundary", horizon) < horizon]
 
 
-def _take_out(rt: OpenPipeline, path: str, gone: list[File], horizon: int) -> None:
-    if gone:
+def _take_out(pipe: OpenPipeline, path: str, leaving: list[File], horizon: int) -> None:
+    if leaving:
         failpoints.at("keep.before")
-        table = rt.table(path)
-        table.commit((), [f.path for f in gone], compact.gone_until(table, horizon), {"forebay.keep": str(len(gone))})
+        table = pipe.table(path)
+        names = [file.path for file in leaving]
+        table.commit((), names, compact.gone_until(table, horizon), {"forebay.keep": str(len(names))})
         failpoints.at("keep.after")
-        compact.note(rt, path, len(gone), 0)
+        compact.note(pipe, path, len(names), 0)

@@ -69,21 +69,22 @@ def read(pipeline: Pipeline) -> tuple[Given, ...]:
 
 
 def of_stream(pipeline: Pipeline, given: Iterable[Given], stream: str) -> tuple[Expectation, ...]:
-    return tuple(e for g in given if (g.subject, g.name) == (STREAM, stream)
-                 for e in made(g, pipeline.streams[stream].columns))
+    of_this = [g for g in given if (g.subject, g.name) == (STREAM, stream)]
+    return tuple(e for g in of_this for e in checked(g, pipeline.streams[stream].columns))
 
 
 def of_query(given: Iterable[Given], query: str, columns: Mapping[str, Type]) -> tuple[Expectation, ...]:
-    return tuple(e for g in given if (g.subject, g.name) == (QUERY, query) for e in made(g, columns))
+    of_this = [g for g in given if (g.subject, g.name) == (QUERY, query)]
+    return tuple(e for g in of_this for e in checked(g, columns))
 
 
-def unknown(given: Given, known: Iterable[str]) -> ForebayError:
-    return _placed(
-        given.file,
-        refused(given.title, "unknown-query", f"there is no query {given.name!r}", suggest(given.name, known)))
+def unknown(given: Given, queries: Iterable[str]) -> ForebayError:
+    message = f"there is no query {given.name!r}"
+    return _placed(given.file, refused(given.title, "unknown-query", message, suggest(given.name, queries)))
 
 
-def made(given: Given, columns: Mapping[str, Type]) -> tuple[Expectation, ...]:
+def checked(given: Given, columns: Mapping[str, Type]) -> tuple[Expectation, ...]:
+    """The expectations, held against the columns of their subject."""
     try:
         return tuple(_expectation(e, given.subject, columns) for e in given.entries)
     except ForebayError as error:
@@ -104,19 +105,19 @@ def _file(path: str, title: str, pipeline: Pipeline) -> Given:
 
 
 def _given(entry: Entry, title: str, pipeline: Pipeline) -> Given:
-    found = fields(entry, (STREAM, QUERY, "expectations"), ("expectations",))
-    subjects = [s for s in (STREAM, QUERY) if s in found]
+    content = fields(entry, (STREAM, QUERY, "expectations"), ("expectations",))
+    subjects = [subject for subject in (STREAM, QUERY) if subject in content]
     if len(subjects) != 1:
         raise refused(entry, "bad-config", f"it is about {' and '.join(subjects) or 'nothing'}",
                       "write one of `stream: NAME` and `query: NAME`")
     subject = subjects[0]
-    name = text(found[subject])
+    name = text(content[subject])
     if subject == STREAM and name not in pipeline.streams:
-        raise refused(found[subject], "unknown-stream", f"{name!r} is not a stream of {pipeline.name}",
+        raise refused(content[subject], "unknown-stream", f"{name!r} is not a stream of {pipeline.name}",
                       suggest(name, pipeline.streams))
-    given = Given(title, subject, name, found[subject], listed(found["expectations"]))
+    given = Given(title, subject, name, content[subject], listed(content["expectations"]))
     if subject == STREAM:
-        made(given, pipeline.streams[name].columns)
+        checked(given, pipeline.streams[name].columns)
     return given
 
 
@@ -128,33 +129,33 @@ def listed(entry: Entry) -> tuple[Entry, ...]:
 
 def _expectation(entry: Entry, subject: str, columns: Mapping[str, Type]) -> Expectation:
     kind = _kind(entry)
-    given = fields(entry, (*SHARED, *kind.parameters),
-                   (*kind.columns, *(v for v in kind.values if v in ("value_set", "regex"))))
-    names = [n for p in kind.columns for n in (listed(given[p]) if p == "column_list" else (given[p],))]
-    types = tuple(_type(n, columns) for n in names)
+    required_values = [value for value in kind.values if value in ("value_set", "regex")]
+    given = fields(entry, (*SHARED, *kind.parameters), (*kind.columns, *required_values))
+    names: list[Entry] = []
+    for parameter in kind.columns:
+        names += listed(given[parameter]) if parameter == "column_list" else [given[parameter]]
+    for name in names:
+        if text(name) not in columns:
+            raise refused(name, "unknown-column", f"there is no column {text(name)!r}", suggest(text(name), columns))
+    types = tuple(columns[text(name)] for name in names)
     severity = _severity(given.get("severity"), entry, kind, subject, "mostly" in given)
-    arguments = tuple(
-        (p, _argument(kind, p, given[p], types[0] if types else None)) for p in (*kind.values, "mostly") if p in given)
+    first_type = types[0] if types else None
+    arguments = tuple((parameter, _argument(kind, parameter, given[parameter], first_type))
+                      for parameter in (*kind.values, "mostly") if parameter in given)
     try:
-        return check(Expectation(kind.name, severity, tuple(text(n) for n in names), types, arguments))
+        return check(Expectation(kind.name, severity, tuple(text(name) for name in names), types, arguments))
     except ForebayError as error:
         raise refused(entry, error.code, error.message, error.hint) from None
 
 
 def _kind(entry: Entry) -> Kind:
     """The other keys are known once the type is."""
-    every = tuple(dict.fromkeys(p for k in KINDS.values() for p in k.parameters))
-    name = fields(entry, (*SHARED, *every), ("type",))["type"]
+    parameters = tuple(dict.fromkeys(parameter for kind in KINDS.values() for parameter in kind.parameters))
+    name = fields(entry, (*SHARED, *parameters), ("type",))["type"]
     if text(name) not in KINDS:
         raise refused(name, "unknown-expectation", f"{text(name)!r} is not an expectation that is known here",
                       suggest(text(name), KINDS))
     return KINDS[text(name)]
-
-
-def _type(entry: Entry, columns: Mapping[str, Type]) -> Type:
-    if text(entry) not in columns:
-        raise refused(entry, "unknown-column", f"there is no column {text(entry)!r}", suggest(text(entry), columns))
-    return columns[text(entry)]
 
 
 def _severity(given: Entry | None, entry: Entry, kind: Kind, subject: str, mostly: bool) -> str:
@@ -170,8 +171,8 @@ def _severity(given: Entry | None, entry: Entry, kind: Kind, subject: str, mostl
 
 def _argument(kind: Kind, parameter: str, entry: Entry, column: Type | None) -> str | tuple[str, ...]:
     try:
-        value = argument(kind, parameter,
-                         tuple(text(v) for v in listed(entry)) if parameter == "value_set" else text(entry), column)
+        written = tuple(text(v) for v in listed(entry)) if parameter == "value_set" else text(entry)
+        value = argument(kind, parameter, written, column)
     except ForebayError as error:
         raise error if error.line else refused(entry, error.code, f"{entry.where}: {error.message}",
                                                error.hint) from None

@@ -29,20 +29,20 @@ SHOWN = 200              # findings of the index
 STAMP = "built.json"
 
 
-def waiting(rt: OpenPipeline) -> dict[str, Any]:
+def waiting(pipe: OpenPipeline) -> dict[str, Any]:
     """What fails of the complete boundaries that wait.
 
     What is critical and not released will stop the first of them.
     """
-    arrivals = Arrivals(rt)
-    gate = Gate(rt, DeclaredExpectations(rt.pipeline), arrivals)
+    arrivals = Arrivals(pipe)
+    gate = Gate(pipe, DeclaredExpectations(pipe.pipeline), arrivals)
     gate.begin()
-    requests.synchronise(rt)
+    requests.synchronise(pipe)
     gate.check()
     arrivals.look()
     group = arrivals.next_group()
     found = gate.waiting(group) if group else []
-    released = expect_ledger.released(rt) if found else set()
+    released = expect_ledger.released(pipe) if found else set()
     said = [{
         "boundary": iso(f.boundary),
         "subject": f.subject,
@@ -54,31 +54,31 @@ def waiting(rt: OpenPipeline) -> dict[str, Any]:
     return {"boundaries": len(group), "next": iso(group[0]) if group else None, "failing": said}
 
 
-def docs(rt: OpenPipeline, anew: bool = False) -> str | None:
+def docs(pipe: OpenPipeline, anew: bool = False) -> str | None:
     """The documents' index, made again where something changed.
 
     None before the first boundary is published, or where they are switched off.
     """
     if not anew and os.environ.get(SWITCH) == "off":
         return None
-    folder, said = rt.pipeline.beside("docs"), _stamp(rt)
+    folder, said = pipe.pipeline.beside("docs"), _stamp(pipe)
     if said["boundary"] is None:
         return None
     if anew or _due(os.path.join(folder, STAMP), said):
-        _build(rt, folder, said)
+        _build(pipe, folder, said)
     return os.path.join(folder, "index.html")
 
 
-def listed(rt: OpenPipeline) -> dict[str, Any]:
+def listed(pipe: OpenPipeline) -> dict[str, Any]:
     """Every expectation in force, by subject: derived ones and declared ones, and where they are held."""
-    declared = DeclaredExpectations(rt.pipeline)
+    declared = DeclaredExpectations(pipe.pipeline)
     found: dict[str, list[dict[str, str]]] = {}
-    for name, stream in rt.pipeline.streams.items():
+    for name, stream in pipe.pipeline.streams.items():
         own = derived.of_stream(stream.columns, stream.event_time)
         found[f"stream {name}"] = _rows(own, declared.of_stream(name), "input")
-    for query_state in requests.listed(rt):
+    for query_state in requests.listed(pipe):
         if query_state.is_active:
-            query = parsed(query_state.sql, rt.catalog)
+            query = parsed(query_state.sql, pipe.catalog)
             expected = declared.of_query(query_state.name, dict(query.columns))
             found[f"query {query_state.name}"] = _rows(derived.of_query(query), expected, "answers")
     return found
@@ -98,15 +98,15 @@ def _rows(own: Sequence[derived.Derived], declared: Sequence[Any], where: str) -
     ]
 
 
-def _stamp(rt: OpenPipeline) -> dict[str, Any]:
-    suites = hashlib.blake2b(json.dumps(listed(rt)).encode(), digest_size=8).hexdigest()
-    found = expect_ledger.found(rt)
+def _stamp(pipe: OpenPipeline) -> dict[str, Any]:
+    suites = hashlib.blake2b(json.dumps(listed(pipe)).encode(), digest_size=8).hexdigest()
+    found = expect_ledger.entered(pipe)
     return {
-        "boundary": rt.ledger.committed(),
+        "boundary": pipe.ledger.committed(),
         "suites": suites,
         "findings": len(found),
         "stops": sum(row["severity"] == "critical" for row in found),
-        "releases": len(expect_ledger.releases(rt))
+        "releases": len(expect_ledger.releases(pipe))
     }
 
 
@@ -120,7 +120,7 @@ def _due(path: str, said: Mapping[str, Any]) -> bool:
     return any(before.get(k) != said[k] for k in ("suites", "stops", "releases")) or old and before != said
 
 
-def _build(rt: OpenPipeline, folder: str, said: Mapping[str, Any]) -> None:
+def _build(pipe: OpenPipeline, folder: str, said: Mapping[str, Any]) -> None:
     """Whole in a folder beside, then in its place, so that a reader never sees half of it."""
     from jobs.reports import data_docs as expect_docs
     from jobs.reports import suites as expect_suites  # seconds that nothing else need pay
@@ -129,10 +129,10 @@ def _build(rt: OpenPipeline, folder: str, said: Mapping[str, Any]) -> None:
     shutil.rmtree(made, ignore_errors=True)
     os.makedirs(made)
     try:
-        pages = expect_docs.validated(list(expect_suites.suites(rt)), made)
+        pages = expect_docs.validated(list(expect_suites.suites(pipe)), made)
         for page in pages:
             _rewrite(os.path.join(made, page.path), page.name)
-        _write(os.path.join(made, "index.html"), _index(rt, pages, said))
+        _write(os.path.join(made, "index.html"), _index(pipe, pages, said))
         _write(os.path.join(made, STAMP), json.dumps(said))
         shutil.rmtree(folder, ignore_errors=True)
         os.rename(made, folder)
@@ -151,17 +151,17 @@ def _write(path: str, text: str) -> None:
         file.write(text)
 
 
-def _index(rt: OpenPipeline, pages: Sequence[Any], said: Mapping[str, Any]) -> str:
-    findings, released = expect_ledger.found(rt)[-SHOWN:][::-1], expect_ledger.releases(rt)[::-1]
+def _index(pipe: OpenPipeline, pages: Sequence[Any], said: Mapping[str, Any]) -> str:
+    findings, released = expect_ledger.entered(pipe)[-SHOWN:][::-1], expect_ledger.releases(pipe)[::-1]
     suites = [(expect_pages.link(p.path, p.name), expect_pages.verdict(p.passed, p.asked)) for p in pages]
     held = [(subject, row["expectation"], row["severity"], row["held"])
-            for subject, rows in listed(rt).items()
+            for subject, rows in listed(pipe).items()
             for row in rows]
     failed = [(iso(f["boundary"]), f["subject"], f["expectation"], f["observed"], f["severity"] +
                (", released" if f["released"] else "")) for f in findings]
     let = [(iso(r["boundary"]), r["subject"], r["expectation"], f"{r['by']}: {r['reason']}", iso(r["at"]))
            for r in released]
-    return expect_pages.index(f"Expectations of {rt.pipeline.name}, as of {iso(said['boundary'])}", (
+    return expect_pages.index(f"Expectations of {pipe.pipeline.name}, as of {iso(said['boundary'])}", (
         ("On a sample of the newest rows and answers", ("suite", "verdict"), suites),
         ("What failed", ("boundary", "subject", "expectation", "observed", "severity"), failed),
         ("What was let pass", ("boundary", "subject", "expectation", "by", "at"), let),

@@ -32,23 +32,23 @@ from optimizer.time import EPOCH, instant
 SAMPLE = 10_000          # rows of a subject that are looked at
 
 
-def suites(rt: OpenPipeline) -> Iterator[Suite]:
+def suites(pipe: OpenPipeline) -> Iterator[Suite]:
     """Of every stream with rows and every query with answers.
 
     What touches a sensitive column is a suite of its own, without values.
     """
-    declared = DeclaredExpectations(rt.pipeline)
-    for name in rt.pipeline.streams:
-        if tables.exists(rt.path("streams", name)):
-            boundary, rows = _newest(rt, name)
-            yield from _split(f"stream_{name}", rows, _of_stream(rt, declared, name, boundary),
-                              rt.pipeline.streams[name].sensitive)
-    for query_state in requests.listed(rt):
-        boundaries = answers.published(rt, query_state.name) if query_state.is_active else []
+    declared = DeclaredExpectations(pipe.pipeline)
+    for name in pipe.pipeline.streams:
+        if tables.exists(pipe.path("streams", name)):
+            boundary, rows = _newest(pipe, name)
+            yield from _split(f"stream_{name}", rows, _of_stream(pipe, declared, name, boundary),
+                              pipe.pipeline.streams[name].sensitive)
+    for query_state in requests.listed(pipe):
+        boundaries = answers.published(pipe, query_state.name) if query_state.is_active else []
         if boundaries:
-            hidden = derived.revealing(parsed(query_state.sql, rt.catalog), expect.sensitive(rt))
-            rows = answers.rows(rt, query_state, boundaries[-1:]).slice(0, SAMPLE)
-            yield from _split(f"query_{query_state.name}", rows, _of_query(rt, declared, query_state, boundaries[-1]),
+            hidden = derived.revealing(parsed(query_state.sql, pipe.catalog), expect.sensitive(pipe))
+            rows = answers.rows(pipe, query_state, boundaries[-1:]).slice(0, SAMPLE)
+            yield from _split(f"query_{query_state.name}", rows, _of_query(pipe, declared, query_state, boundaries[-1]),
                               hidden)
 
 
@@ -65,15 +65,15 @@ def _split(name: str, rows: pa.Table, asked: Iterable[Touching], sensitive: froz
         yield Suite(f"{name}__sensitive", rows, hidden, hidden=True)
 
 
-def _newest(rt: OpenPipeline, stream: str) -> tuple[int | None, pa.Table]:
+def _newest(pipe: OpenPipeline, stream: str) -> tuple[int | None, pa.Table]:
     """The newest boundary run that has rows of the stream, since of no rows nothing can be said, and a sample of these.
 
     Before any, the first there are.
     """
-    table, last = rt.table(f"streams/{stream}").refresh(), rt.ledger.committed()
+    table, last = pipe.table(f"streams/{stream}").refresh(), pipe.ledger.committed()
     files = table.files() if last is None else _about(table.files(), last)
-    names = tuple(rt.pipeline.streams[stream].columns)
-    schema = pa.schema([f for f in stream_schema(rt.pipeline.streams[stream].columns) if f.name in names])
+    names = tuple(pipe.pipeline.streams[stream].columns)
+    schema = pa.schema([f for f in stream_schema(pipe.pipeline.streams[stream].columns) if f.name in names])
     if not files or table.features:
         return last, schema.empty_table()
     con = kernel.connect()
@@ -97,19 +97,19 @@ def _about(files: Sequence[Any], last: int) -> list[Any]:
     return [f for f in begun if f.high.get("_boundary", last) >= ended]
 
 
-def _of_stream(rt: OpenPipeline, declared: DeclaredExpectations, stream: str,
+def _of_stream(pipe: OpenPipeline, declared: DeclaredExpectations, stream: str,
                boundary: int | None) -> Iterator[Touching]:
-    columns, event_time = rt.pipeline.streams[stream].columns, rt.pipeline.streams[stream].event_time
+    columns, event_time = pipe.pipeline.streams[stream].columns, pipe.pipeline.streams[stream].event_time
     for d in derived.of_stream(columns, event_time):
-        for kind, arguments in _stream_words(rt, stream, d, boundary):
+        for kind, arguments in _stream_words(pipe, stream, d, boundary):
             yield d.columns, SuiteExpectation(kind, arguments, d.severity, d.text)
     for e in declared.of_stream(stream):
         yield e.columns, _words(e)
 
 
-def _stream_words(rt: OpenPipeline, stream: str, d: Derived,
+def _stream_words(pipe: OpenPipeline, stream: str, d: Derived,
                   boundary: int | None) -> Iterator[tuple[str, dict[str, Any]]]:
-    declared, last = rt.pipeline.streams[stream], rt.ledger.committed()
+    declared, last = pipe.pipeline.streams[stream], pipe.ledger.committed()
     column = {"column": declared.event_time}
     if d.name == TYPES:
         yield "expect_table_columns_to_match_set", {"column_set": list(declared.columns), "exact_match": True}
@@ -118,27 +118,27 @@ def _stream_words(rt: OpenPipeline, stream: str, d: Derived,
     elif d.name == DOMAIN:
         yield "expect_column_values_to_be_between", {
             **column, "min_value": EPOCH,
-            "max_value": instant(rt.clock() + declared.ahead)
+            "max_value": instant(pipe.clock() + declared.ahead)
         }
     elif d.name == FRESH and last is not None:
-        limit = derived.fresh_until(declared.lateness, declared.idle, rt.pipeline.batch)
+        limit = derived.fresh_until(declared.lateness, declared.idle, pipe.pipeline.batch)
         yield "expect_column_max_to_be_between", {**column, "min_value": instant(max(last - limit, 0))}
     elif d.name == VOLUME and boundary is not None:
-        yield from _volume(rt, stream, boundary)
+        yield from _volume(pipe, stream, boundary)
 
 
-def _volume(rt: OpenPipeline, stream: str, last: int) -> Iterator[tuple[str, dict[str, Any]]]:
+def _volume(pipe: OpenPipeline, stream: str, last: int) -> Iterator[tuple[str, dict[str, Any]]]:
     """As far as a sample holds all of the boundary's rows."""
-    batch = rt.pipeline.batch
-    counts = expect.volumes(rt.table(f"streams/{stream}").files(), batch, last - derived.HISTORY * batch, last)
+    batch = pipe.pipeline.batch
+    counts = expect.volumes(pipe.table(f"streams/{stream}").files(), batch, last - derived.HISTORY * batch, last)
     usual = derived.usual([n for t, n in sorted(counts.items()) if t < last and n is not None])
     if usual is not None and (counts.get(last) or 0) <= SAMPLE:
         yield "expect_table_row_count_to_be_between", {"min_value": usual[0], "max_value": usual[1]}
 
 
-def _of_query(rt: OpenPipeline, declared: DeclaredExpectations, query_state: QueryState,
+def _of_query(pipe: OpenPipeline, declared: DeclaredExpectations, query_state: QueryState,
               last: int) -> Iterator[Touching]:
-    query = parsed(query_state.sql, rt.catalog)
+    query = parsed(query_state.sql, pipe.catalog)
     for d in derived.of_query(query):
         for kind, arguments in _query_words(d, last):
             yield d.columns, SuiteExpectation(kind, arguments, d.severity, d.text)

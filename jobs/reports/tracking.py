@@ -123,18 +123,18 @@ def _without_password(uri: str) -> str:
     return re.sub(r"//[^/@]*@", "//", uri)
 
 
-def track(rt: OpenPipeline) -> dict[str, Any]:
+def track(pipe: OpenPipeline) -> dict[str, Any]:
     """Logs every batch that is committed and not yet logged.
 
     Says where (without a password), and how many batches of which query were new.
     """
-    place = store(rt.pipeline)
+    place = store(pipe.pipeline)
     if place is None:
         return {"uri": None, "experiment": None, "page": None, "queries": {}}
-    with held(os.path.join(rt.pipeline.warehouse, "mlflow"), patience=60.0), _taken(place):
-        log = _log(place, experiment(rt.pipeline.name), {"forebay.folder": rt.pipeline.folder, **KIND})
-        told = rt.ledger.committed_batches(1)
-        said = {s.name: _query(rt, log, s) for s in requests.listed(rt)} if told else {}
+    with held(os.path.join(pipe.pipeline.warehouse, "mlflow"), patience=60.0), _taken(place):
+        log = _log(place, experiment(pipe.pipeline.name), {"forebay.folder": pipe.pipeline.folder, **KIND})
+        told = pipe.ledger.committed_batches(1)
+        said = {s.name: _query(pipe, log, s) for s in requests.listed(pipe)} if told else {}
     uri = _without_password(place.uri)
     page = charts(uri, log.experiment) if uri.startswith("http") else None
     return {
@@ -181,9 +181,9 @@ def _log(place: Store, name: str, tags: dict[str, str]) -> Log:
     return Log(client, made)
 
 
-def _query(rt: OpenPipeline, log: Log, query_state: QueryState) -> dict[str, Any] | None:
+def _query(pipe: OpenPipeline, log: Log, query_state: QueryState) -> dict[str, Any] | None:
     """A query's run, brought up to the last batch that answered it."""
-    found = spans(rt, query_state.name)
+    found = spans(pipe, query_state.name)
     if not found:
         return None
     ledger = str(found[0].first.at)      # of another ledger of the same name the batches are others
@@ -193,14 +193,14 @@ def _query(rt: OpenPipeline, log: Log, query_state: QueryState) -> dict[str, Any
         "forebay.ledger": ledger
     }, query_state.name, found[0].first.at)
     upto = int(run.data.tags.get("forebay.upto", -1))
-    found = weighed(rt, query_state.name, found, upto)
+    found = weighed(pipe, query_state.name, found, upto)
     fresh = [p for s in found for p in s.points if p.batch > upto]
     if fresh:
         for number, span in enumerate(found):
             if span.points[-1].batch >= upto:      # also the one that was in force then: it may have ended
                 _span(log, run.info.run_id, query_state.name, span, upto, ended=number < len(found) - 1)
         _metrics(log, run.info.run_id, fresh)
-        _artifacts(rt, log, run.info.run_id, query_state, found)
+        _artifacts(pipe, log, run.info.run_id, query_state, found)
     _state(log, run, query_state, found)
     return {"run": run.info.run_id, "batches": len(fresh)}
 
@@ -279,14 +279,14 @@ def _describe(log: Log, run: str, span: Span) -> None:
             }, "decision.json")
 
 
-def _artifacts(rt: OpenPipeline, log: Log, run: str, query_state: QueryState, found: Sequence[Span]) -> None:
+def _artifacts(pipe: OpenPipeline, log: Log, run: str, query_state: QueryState, found: Sequence[Span]) -> None:
     """As of now: the chart, the switches, and for a query in force what its next boundary would be decided by."""
     client = log.client
     client.log_figure(run, chart(query_state.name, found), "cost.png")
     client.log_text(run, query_state.sql.strip() + "\n", "query.sql")
     client.log_dict(run, {"spans": [_said(s) for s in found]}, "switches.json")
     if query_state.is_active:
-        document = answers.explain(Chooser(rt, Statistics(rt)), query_state.name)
+        document = answers.explain(Chooser(pipe, Statistics(pipe)), query_state.name)
         client.log_dict(run, document["statistics"], "explain/statistics.json")
         client.log_dict(run, {"candidates": document["candidates"]}, "explain/candidates.json")
         client.log_text(run, f"{document['chosen']}: {document['why']}\n\n{document['tree']}\n", "explain/plan.txt")

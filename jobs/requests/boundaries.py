@@ -19,42 +19,42 @@ GROUP_BOUNDARIES = 240       # boundaries committed together at most
 GROUP_ROWS = 20_000          # rows that may come with them: more, and each boundary is worth its own batch
 
 
-def active(rt: OpenPipeline, boundary: int) -> dict[str, QueryState]:
-    return {name: s for name, s in queries_at(rt.ledger.all_changes(), boundary).items() if s.is_active}
+def active(pipe: OpenPipeline, boundary: int) -> dict[str, QueryState]:
+    return {name: s for name, s in queries_at(pipe.ledger.all_changes(), boundary).items() if s.is_active}
 
 
-def first_possible(rt: OpenPipeline) -> int | None:
+def first_possible(pipe: OpenPipeline) -> int | None:
     """The boundary after the last batch; before any, the first multiple of the batch after the earliest row.
 
     Not after the last begun one: a crash between mark and intent leaves boundaries that have begun and were never run.
     """
-    last = rt.ledger.last()
+    last = pipe.ledger.last()
     if last is not None:
-        return last.last_boundary + rt.pipeline.batch
-    earliest = intake.first_row(rt.warehouse, rt.pipeline.streams)
-    return None if earliest is None else (earliest // rt.pipeline.batch + 1) * rt.pipeline.batch
+        return last.last_boundary + pipe.pipeline.batch
+    earliest = intake.first_row(pipe.warehouse, pipe.pipeline.streams)
+    return None if earliest is None else (earliest // pipe.pipeline.batch + 1) * pipe.pipeline.batch
 
 
-def next_boundary(rt: OpenPipeline) -> int | None:
+def next_boundary(pipe: OpenPipeline) -> int | None:
     """The first boundary not yet begun at which any query is in force, None while there is no row or no query."""
-    first = first_possible(rt)
+    first = first_possible(pipe)
     if first is None:
         return None
-    if active(rt, first):
+    if active(pipe, first):
         return first
-    changes = rt.ledger.all_changes()
+    changes = pipe.ledger.all_changes()
     later = next_change(changes, first)
-    while later is not None and not active(rt, later):
+    while later is not None and not active(pipe, later):
         later = next_change(changes, later)
     return later
 
 
-def _queries_at(rt: OpenPipeline, boundary: int) -> dict[str, Query]:
-    return {name: parsed(s.sql, rt.catalog) for name, s in active(rt, boundary).items()}
+def _queries_at(pipe: OpenPipeline, boundary: int) -> dict[str, Query]:
+    return {name: parsed(s.sql, pipe.catalog) for name, s in active(pipe, boundary).items()}
 
 
-def read_streams(rt: OpenPipeline, boundary: int) -> set[str]:
-    return {i.source for q in _queries_at(rt, boundary).values() for i in q.inputs if i.is_stream}
+def read_streams(pipe: OpenPipeline, boundary: int) -> set[str]:
+    return {i.source for q in _queries_at(pipe, boundary).values() for i in q.inputs if i.is_stream}
 
 
 class Arrivals:
@@ -69,7 +69,7 @@ class Arrivals:
         self._versioned: frozenset[str] = frozenset()      # relations known to have a version: they never lose it
 
     def look(self) -> None:
-        """As the last ingest left it; only an ingest moves it, and none can run while the pipeline is held."""
+        """Reads how far rows have come; only an ingest changes it, and none can run while the pipeline is held."""
         self._watermarks = intake.watermarks(self.pipe.warehouse, self.pipe.pipeline.streams)
 
     def newest(self, stream: str) -> int | None:
@@ -110,7 +110,7 @@ class Arrivals:
         last = min(last, change - step) if change is not None else last
         most = 1 if pipe.engine == "jvm" else min(GROUP_BOUNDARIES, limit or GROUP_BOUNDARIES)
         group = tuple(range(first, last + 1, step)[:most])
-        while len(group) > 1 and _rows_between(pipe, first - step, group[-1]) > GROUP_ROWS:
+        while len(group) > 1 and _most_rows(pipe, first - step, group[-1]) > GROUP_ROWS:
             group = group[:max(1, len(group) // 2)]
         return group
 
@@ -135,8 +135,11 @@ class Arrivals:
         return idle is not None and (mark is None or self.pipe.clock() - mark.arrived > idle)
 
 
-def _rows_between(rt: OpenPipeline, after: int, upto: int) -> int:
+def _most_rows(pipe: OpenPipeline, after: int, upto: int) -> int:
     """At most how many rows these boundaries bring, by the files' statistics."""
-    streams = [s for s in read_streams(rt, upto) if tables.exists(rt.path("streams", s))]
-    files = (f for s in streams for f in rt.table(f"streams/{s}").files())
-    return sum(f.rows for f in files if f.may_hold("_boundary", after + 1, upto))
+    total = 0
+    for stream in read_streams(pipe, upto):
+        if tables.exists(pipe.path("streams", stream)):
+            files = pipe.table(f"streams/{stream}").files()
+            total += sum(file.rows for file in files if file.may_hold("_boundary", after + 1, upto))
+    return total

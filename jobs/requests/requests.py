@@ -35,161 +35,145 @@ class Notice:
     message: str
 
 
-def create(rt: OpenPipeline, name: str, sql: str, replace: bool = False, reason: str | None = None) -> QueryState:
+def create(pipe: OpenPipeline, name: str, sql: str, replace: bool = False, reason: str | None = None) -> QueryState:
     """In force at the first boundary not yet begun; answers at once from the history that is there."""
     check_name(name)
-    agreed.streams(rt)
-    columns = columns_of(rt, sql)
+    agreed.streams(pipe)
+    columns = columns_of(pipe, sql)
 
     def make(begun: int | None, changes: Iterable[QueryChange]) -> QueryChange:
         queries = queries_at(changes)
         old = queries.get(name)
         _check_new(name, old, columns, replace, sum(query.is_active for query in queries.values()))
-        boundary = never_before(changes, name, effective(rt, begun))
-        return QueryChange(name, "create", boundary, sql, _pin(rt, old, sql), columns, _table(name, old, columns),
-                           reason)
+        boundary = never_before(changes, name, effective(pipe, begun))
+        table = f"results/{name}" if old is None else _table_after(old, columns)
+        return QueryChange(name, "create", boundary, sql, _pin_after(pipe, old, sql), columns, table, reason)
 
-    rt.ledger.request(make)
-    return show(rt, name)
+    pipe.ledger.request(make)
+    return show(pipe, name)
 
 
-def _pin(rt: OpenPipeline, old: QueryState | None, sql: str) -> str | None:
-    """What the name was pinned to, where the new text has that plan too."""
+def _pin_after(pipe: OpenPipeline, old: QueryState | None, sql: str) -> str | None:
+    """The plan that the name was pinned to, where the new text has that plan too."""
     if old is None or old.pin is None:
         return None
-    return old.pin if any(
-        c.plan.name == old.pin and c.refused is None for c in candidates(parsed(sql, rt.catalog))) else None
+    possible = {c.plan.name for c in candidates(parsed(sql, pipe.catalog)) if c.refused is None}
+    return old.pin if old.pin in possible else None
 
 
-def change(rt: OpenPipeline, name: str, action: str, plan: str | None = None) -> QueryState:
+def change(pipe: OpenPipeline, name: str, action: str, plan: str | None = None) -> QueryState:
     """delete, pause, resume, pin or unpin."""
     def make(begun: int | None, changes: Iterable[QueryChange]) -> QueryChange:
         old = _existing(queries_at(changes), name)
         _check_action(old, action)
         if action == "resume":
-            keep.check(rt.pipeline, parsed(old.sql, rt.catalog))
-        boundary = never_before(changes, name, effective(rt, begun))
-        pin = named(parsed(old.sql, rt.catalog), plan).name if plan else None
+            keep.check(pipe.pipeline, parsed(old.sql, pipe.catalog))
+        boundary = never_before(changes, name, effective(pipe, begun))
+        pin = named(parsed(old.sql, pipe.catalog), plan).name if plan else None
         return QueryChange(name, action, boundary, plan=pin)
 
-    rt.ledger.request(make)
-    return show(rt, name)
+    pipe.ledger.request(make)
+    return show(pipe, name)
 
 
-def show(rt: OpenPipeline, name: str) -> QueryState:
-    return _existing(queries_at(rt.ledger.all_changes()), name)
+def show(pipe: OpenPipeline, name: str) -> QueryState:
+    return _existing(queries_at(pipe.ledger.all_changes()), name)
 
 
-def listed(rt: OpenPipeline) -> list[QueryState]:
-    return sorted(queries_at(rt.ledger.all_changes()).values(), key=lambda s: s.name)
+def listed(pipe: OpenPipeline) -> list[QueryState]:
+    return sorted(queries_at(pipe.ledger.all_changes()).values(), key=lambda s: s.name)
 
 
-def effective(rt: OpenPipeline, begun: int | None) -> int | None:
+def effective(pipe: OpenPipeline, begun: int | None) -> int | None:
     """The first boundary not yet begun, None while the pipeline has no row."""
-    return begun + rt.pipeline.batch if begun is not None else first_possible(rt)
+    return begun + pipe.pipeline.batch if begun is not None else first_possible(pipe)
 
 
-def document(rt: OpenPipeline, query_state: QueryState, sharer: Sharer) -> dict[str, Any]:
+def document(pipe: OpenPipeline, query_state: QueryState, sharer: Sharer) -> dict[str, Any]:
     """INTERFACE's `query show`."""
-    changes = [c for c in rt.ledger.all_changes() if c.query == query_state.name]
-    effective = changes[-1].effective if changes[-1].effective is not None else _beginning(rt)
+    changes = [c for c in pipe.ledger.all_changes() if c.query == query_state.name]
+    effective = changes[-1].effective
+    if effective is None:      # a request made before the first row is in force from the first boundary on
+        effective = pipe.ledger.first()
+    if effective is None:
+        effective = first_possible(pipe)
     shown = {
         "query": query_state.name,
         "state": query_state.status,
         "effective": effective,
         "table": query_state.table,
         "sql": query_state.sql,
-        "columns": [{
-            "name": n,
-            "type": t
-        } for n, t in json.loads(query_state.columns)],
-        "pinned": query_state.pin
+        "columns": [{"name": name, "type": kind} for name, kind in json.loads(query_state.columns)],
+        "pinned": query_state.pin,
+        **sharer.document(query_state)
     }
-    return {**shown, **sharer.document(query_state), **({"error": query_state.error} if query_state.error else {})}
+    return {**shown, "error": query_state.error} if query_state.error else shown
 
 
-def _beginning(rt: OpenPipeline) -> int | None:
-    """What a request made before the first row is in force from: the first boundary, once there is one."""
-    first = rt.ledger.first()
-    return first if first is not None else first_possible(rt)
-
-
-def synchronise(rt: OpenPipeline) -> list[Notice]:
+def synchronise(pipe: OpenPipeline) -> list[Notice]:
     """A new file in queries/ becomes a query; a changed or removed one is reported, not applied."""
-    files = query_files(rt.pipeline.folder)
-    known = queries_at(rt.ledger.all_changes())
-    new = sorted(files.keys() - known.keys())
+    files = query_files(pipe.pipeline.folder)
+    queries = queries_at(pipe.ledger.all_changes())
+    new = sorted(files.keys() - queries.keys())
+    for name in new:      # all of them, before any becomes a query
+        try:
+            columns_of(pipe, files[name])
+        except ForebayError as error:
+            raise replace(error, message=f"queries/{name}.sql: {error.message}") from None
     for name in new:
-        _check_file(rt, name, files[name])
-    for name in new:
-        create(rt, name, files[name], reason=FROM_FILE)
-    notices = [
-        Notice(
-            n,
-            f"queries/{n}.sql differs from the query in force; apply it with `forebay query create {n} -f "
-            f"queries/{n}.sql --replace`"
-        )
-        for n in sorted(files.keys() & known.keys())
-        if known[n].status != "deleted" and files[n].strip() != known[n].sql.strip()
-    ]
-    removed = [n for n in _from_files(rt) if n not in files and known[n].is_active]
-    return notices + [
-        Notice(n, f"queries/{n}.sql is gone but the query is in force; end it with `forebay query delete {n}`")
-        for n in sorted(removed)
-    ]
-
-
-def _check_file(rt: OpenPipeline, name: str, sql: str) -> None:
-    """Before any of them becomes a query; the error names the file."""
-    try:
-        columns_of(rt, sql)
-    except ForebayError as error:
-        raise replace(error, message=f"queries/{name}.sql: {error.message}") from None
+        create(pipe, name, files[name], reason=FROM_FILE)
+    notices = []
+    for name in sorted(files.keys() & queries.keys()):
+        if queries[name].status != "deleted" and files[name].strip() != queries[name].sql.strip():
+            notices.append(Notice(name, f"queries/{name}.sql differs from the query in force; apply it with "
+                                        f"`forebay query create {name} -f queries/{name}.sql --replace`"))
+    for name in sorted(_from_files(pipe) - files.keys()):
+        if queries[name].is_active:
+            notices.append(Notice(name, f"queries/{name}.sql is gone but the query is in force; end it with "
+                                        f"`forebay query delete {name}`"))
+    return notices
 
 
 def query_files(folder: str) -> dict[str, str]:
     """Query texts by name."""
     path = os.path.join(folder, "queries")
-    found = {}
+    texts = {}
     for entry in sorted(os.listdir(path)) if os.path.isdir(path) else []:
         if entry.endswith(".sql"):
             check_name(entry[:-4], f"queries/{entry} is called {entry[:-4]!r}, which")
             try:
                 with open(os.path.join(path, entry), encoding="utf-8") as file:
-                    found[entry[:-4]] = file.read()
+                    texts[entry[:-4]] = file.read()
             except (OSError, UnicodeDecodeError) as error:
                 raise ForebayError("bad-file", f"queries/{entry} cannot be read: {error}",
                                    hint="it must be a UTF-8 text that you may read") from None
-    return found
+    return texts
 
 
-def _from_files(rt: OpenPipeline) -> set[str]:
+def _from_files(pipe: OpenPipeline) -> set[str]:
     """Queries whose latest creation was a file in queries/."""
-    return {
-        name for name, reason in {
-            c.query: c.reason for c in rt.ledger.all_changes() if c.action == "create"
-        }.items() if reason == FROM_FILE
-    }
+    last_reason = {change.query: change.reason for change in pipe.ledger.all_changes() if change.action == "create"}
+    return {name for name, reason in last_reason.items() if reason == FROM_FILE}
 
 
-def check_name(name: str, said: str = "") -> None:
+def check_name(name: str, subject: str = "") -> None:
+    """`subject` begins the message: what has this name, where it is not one that a person gave in a command."""
     if not re.fullmatch(NAME, name):
-        raise ForebayError("bad-name", f"{said or repr(name)} is not a query's name",
+        raise ForebayError("bad-name", f"{subject or repr(name)} is not a query's name",
                            hint="an ASCII letter or _, then up to 63 letters, digits and _")
 
 
-def columns_of(rt: OpenPipeline, sql: str) -> str:
-    query = parsed(sql, rt.catalog)
-    keep.check(rt.pipeline, query)
+def columns_of(pipe: OpenPipeline, sql: str) -> str:
+    query = parsed(sql, pipe.catalog)
+    keep.check(pipe.pipeline, query)
     return json.dumps([[n, str(t)] for n, t in query.columns])
 
 
-def _existing(known: Mapping[str, QueryState], name: str) -> QueryState:
-    if name not in known:
-        raise ForebayError(
-            "unknown-query", f"there is no query {name!r}",
-            hint=f"there are {', '.join(sorted(known)) or 'none yet; make one with `forebay query create`'}")
-    return known[name]
+def _existing(queries: Mapping[str, QueryState], name: str) -> QueryState:
+    if name not in queries:
+        names = ", ".join(sorted(queries)) or "none yet; make one with `forebay query create`"
+        raise ForebayError("unknown-query", f"there is no query {name!r}", hint=f"there are {names}")
+    return queries[name]
 
 
 def _check_new(name: str, old: QueryState | None, columns: str, replace: bool, count: int) -> None:
@@ -208,24 +192,20 @@ def _check_new(name: str, old: QueryState | None, columns: str, replace: bool, c
 
 def _check_action(old: QueryState, action: str) -> None:
     living = ("active", "paused", "failed")
-    allowed = {
-        "delete": living,
-        "pause": ("active",),
-        "resume": ("paused", "failed"),
-        "pin": living,
-        "unpin": living
-    }[action]
+    allowed_by_action = {"delete": living, "pause": ("active",), "resume": ("paused", "failed"), "pin": living,
+                         "unpin": living}
+    allowed = allowed_by_action[action]
     if old.status not in allowed:
         raise ForebayError("wrong-state", f"query {old.name!r} is {old.status}, so it cannot be changed by {action}",
                            hint=f"{action} takes a query that is {' or '.join(allowed)}")
 
 
-def _table(name: str, old: QueryState | None, columns: str) -> str:
-    """The table of the name.
+def _table_after(old: QueryState, columns: str) -> str:
+    """The table of a query's name after a replacement.
 
-    Another one beside it when a replaced query had other columns, whose answers stay readable.
+    Where the columns differ it is another one beside the old, whose answers stay readable.
     """
-    if old is None or old.columns == columns:
-        return old.table if old else f"results/{name}"
+    if old.columns == columns:
+        return old.table
     base, _, number = old.table.rpartition(".")
     return f"{base}.{int(number) + 1}" if base and number.isdigit() else f"{old.table}.2"

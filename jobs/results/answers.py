@@ -5,7 +5,6 @@ Changes nothing and needs no Spark.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -33,112 +32,119 @@ from optimizer.time import instant, iso
 READING = "512MB"      # for sorting an answer that is read; beyond it the engine spills
 
 
-def read(rt: OpenPipeline, name: str, at: int | None = None, every: bool = False) -> pa.Table:
+def read(pipe: OpenPipeline, name: str, at: int | None = None, every: bool = False) -> pa.Table:
     """The answer at the last boundary, at `at`, or at all (`boundary` comes first in any case)."""
-    return stream(rt, name, at, every).read_all()
+    return stream(pipe, name, at, every).read_all()
 
 
-def stream(rt: OpenPipeline, name: str, at: int | None = None, every: bool = False) -> pa.RecordBatchReader:
+def stream(pipe: OpenPipeline, name: str, at: int | None = None, every: bool = False) -> pa.RecordBatchReader:
     """The same in batches, sorted in little memory: an answer may have millions of rows."""
-    query_state = requests.show(rt, name)
-    agreed.streams(rt)
-    boundaries = published(rt, name)
+    query_state = requests.show(pipe, name)
+    agreed.streams(pipe)
+    boundaries = published(pipe, name)
     if query_state.error and at is None and not every:
         raise ForebayError("query-failed", f"query {name!r} failed: {query_state.error}",
                            hint="earlier answers: --at or --all; change the query with `query create --replace`",
                            exit_code=1)
     if at is not None and at not in boundaries:
-        said = f"the last is {iso(boundaries[-1])}" if boundaries else "none is"
-        gone = retention.gone(rt, query_state)
-        said += f", and those before {iso(boundaries[0] if boundaries else gone)} have left by `keep`" if gone else ""
-        raise ForebayError("unknown-boundary", f"no answer of {name!r} is published at {iso(at)}; {said}",
+        available = f"the last is {iso(boundaries[-1])}" if boundaries else "none is"
+        gone = retention.gone(pipe, query_state)
+        if gone:
+            available += f", and those before {iso(boundaries[0] if boundaries else gone)} have left by `keep`"
+        raise ForebayError("unknown-boundary", f"no answer of {name!r} is published at {iso(at)}; {available}",
                            hint="`forebay result NAME --all` shows what there is")
-    wanted = boundaries if every else [at if at is not None else boundaries[-1]] if boundaries else []
-    with repair.told(rt):
-        integrity.check(rt, sharing.tables_of(query_state))
-        return _batches(rt, query_state, wanted)
+    if not every and boundaries:
+        boundaries = [at if at is not None else boundaries[-1]]
+    with repair.explaining(pipe):
+        integrity.check(pipe, sharing.tables_of(query_state))
+        return _batches(pipe, query_state, boundaries)
 
 
-def rows(rt: OpenPipeline, query_state: QueryState, boundaries: list[int]) -> pa.Table:
-    return _batches(rt, query_state, boundaries).read_all()
+def rows(pipe: OpenPipeline, query_state: QueryState, boundaries: list[int]) -> pa.Table:
+    return _batches(pipe, query_state, boundaries).read_all()
 
 
-def _batches(rt: OpenPipeline, query_state: QueryState, boundaries: list[int]) -> pa.RecordBatchReader:
-    """Each boundary's answer is in one of the two tables: the query's own, or the one of those with which it shared
-    then.
+def _batches(pipe: OpenPipeline, query_state: QueryState, boundaries: list[int]) -> pa.RecordBatchReader:
+    """The answer of each boundary is in one of two tables: that of the query alone, or that of queries with its
+    columns, if it shared then.
     """
-    query = parsed(query_state.sql, rt.catalog)
+    query = parsed(query_state.sql, pipe.catalog)
     schema = pa.schema([("boundary", arrow_timestamp()), *((n, arrow(t)) for n, t in query.columns)])
-    own, together = (_files(rt, path, boundaries) for path in sharing.tables_of(query_state))
-    if not own and not together:
+    path_alone, path_shared = sharing.tables_of(query_state)
+    files_alone, files_shared = _files(pipe, path_alone, boundaries), _files(pipe, path_shared, boundaries)
+    if not files_alone and not files_shared:
         return pa.RecordBatchReader.from_batches(schema, [])
     con = kernel.connect(threads=2, memory=READING)
     # Not a registered table: registering one makes DuckDB import pandas.
-    wanted = f"epoch_us(boundary) IN ({', '.join(map(str, boundaries))})"
+    at_boundaries = f"epoch_us(boundary) IN ({', '.join(map(str, boundaries))})"
     selects = []
-    if own:
-        selects.append(f"SELECT * FROM read_parquet({kernel.files(con, own)}) WHERE {wanted}")
-    if together:
-        shared = f"SELECT * EXCLUDE ({OWNER}) FROM read_parquet({kernel.files(con, together)})"
-        selects.append(f"{shared} WHERE {OWNER} = '{query_state.name}' AND {wanted}")
+    if files_alone:
+        selects.append(f"SELECT * FROM read_parquet({kernel.files(con, files_alone)}) WHERE {at_boundaries}")
+    if files_shared:
+        rows_of_all = f"SELECT * EXCLUDE ({OWNER}) FROM read_parquet({kernel.files(con, files_shared)})"
+        selects.append(f"{rows_of_all} WHERE {OWNER} = '{query_state.name}' AND {at_boundaries}")
     batches = kernel.batches(con, f"SELECT * FROM ({' UNION ALL '.join(selects)}) AS q ORDER BY ALL")
-    first = next(batches, None)      # what cannot be read is said before anything is written
-    whole = (b.cast(schema) for b in chain([first] if first is not None else [], _told(rt, batches)))
-    return pa.RecordBatchReader.from_batches(schema, whole)
+    first = next(batches, None)      # here, so that an error comes before anything is written
+
+    def typed_batches() -> Iterator[pa.RecordBatch]:
+        if first is not None:
+            yield first.cast(schema)
+        with repair.explaining(pipe):
+            for batch in batches:
+                yield batch.cast(schema)
+
+    return pa.RecordBatchReader.from_batches(schema, typed_batches())
 
 
-def _told(rt: OpenPipeline, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    with repair.told(rt):
-        yield from batches
-
-
-def _files(rt: OpenPipeline, table: str, boundaries: list[int]) -> tuple[Any, ...]:
-    path = places.join(rt.pipeline.warehouse, table)
+def _files(pipe: OpenPipeline, table: str, boundaries: list[int]) -> tuple[Any, ...]:
+    path = places.join(pipe.pipeline.warehouse, table)
     if not boundaries or not tables.exists(path):
         return ()
     low, high = min(boundaries), max(boundaries)
-    return tuple(places.join(path, f.path) for f in rt.warehouse.latest(table).files()
-                 if f.may_hold("boundary", low, high))
+    files = pipe.warehouse.latest(table).files()
+    return tuple(places.join(path, file.path) for file in files if file.may_hold("boundary", low, high))
 
 
 def arrow_timestamp() -> pa.DataType:
     return pa.timestamp("us", "UTC")
 
 
-def published(rt: OpenPipeline, name: str) -> list[int]:
+def published(pipe: OpenPipeline, name: str) -> list[int]:
     """Boundaries at which the query's present table has an answer, also an empty one."""
-    now = requests.show(rt, name)
-    gone = retention.gone(rt, now) or 0
-    return [
-        t for query_state, boundaries in segments(rt, name) if query_state.table == now.table for t in boundaries
-        if t >= gone
-    ]
+    newest_state = requests.show(pipe, name)
+    gone = retention.gone(pipe, newest_state) or 0
+    boundaries = []
+    for query_state, boundaries_of_segment in segments(pipe, name):
+        if query_state.table == newest_state.table:
+            boundaries += [t for t in boundaries_of_segment if t >= gone]
+    return boundaries
 
 
-def segments(rt: OpenPipeline, name: str) -> list[tuple[QueryState, list[int]]]:
+def segments(pipe: OpenPipeline, name: str) -> list[tuple[QueryState, list[int]]]:
     """The spans in which the query was in force without a new beginning, with the boundaries at which each answered:
     due and committed.
     """
-    last, first = rt.ledger.committed(), rt.ledger.first()
+    last, first = pipe.ledger.committed(), pipe.ledger.first()
     if last is None or first is None:
         return []
-    mine = in_order(c for c in rt.ledger.all_changes() if c.query == name and c.action not in ("pin", "unpin"))
-    marks = sorted({max(c.effective or first, first) for c in mine if (c.effective or first) <= last} | {first})
-    found = []
-    for begin, end in zip(marks, [*marks[1:], last + 1]):
-        query_state = queries_at(mine, begin).get(name)
+    changes = in_order(c for c in pipe.ledger.all_changes() if c.query == name and c.action not in ("pin", "unpin"))
+    starts = sorted({max(c.effective or first, first) for c in changes if (c.effective or first) <= last} | {first})
+    spans = []
+    for start, end in zip(starts, [*starts[1:], last + 1]):
+        query_state = queries_at(changes, start).get(name)
         if query_state and query_state.is_active:
-            query = parsed(query_state.sql, rt.catalog)
-            found.append((query_state,
-                          [t for t in range(-(-begin // query.every) * query.every, end, query.every) if query.due(t)]))
-    return found
+            query = parsed(query_state.sql, pipe.catalog)
+            first_multiple = -(-start // query.every) * query.every
+            due = [t for t in range(first_multiple, end, query.every) if query.due(t)]
+            spans.append((query_state, due))
+    return spans
 
 
 def explain(chooser: Chooser, query: str, statistics: Mapping[str, Any] | None = None,
             cost_model: str = "measured") -> dict[str, Any]:
-    """Of a query's name, as its next boundary would decide; or of a text, as if it were created now.
+    """The plans of a query: of a name, as its next boundary would decide; of a text, as if it were created now.
 
-    By `statistics`, instead of what was measured, where they are given.
+    `statistics`, where given, count instead of what was measured.
     """
     pipe = chooser.pipe
     query_state = queries_at(pipe.ledger.all_changes()).get(query)
@@ -147,88 +153,91 @@ def explain(chooser: Chooser, query: str, statistics: Mapping[str, Any] | None =
     return {"query": query, **renderer.document(explained, decision, chooser.shown(explained, observed, statistics))}
 
 
-def verify(rt: OpenPipeline, name: str | None = None, engine: str = "duckdb") -> dict[str, Any]:
+def verify(pipe: OpenPipeline, name: str | None = None, engine: str = "duckdb") -> dict[str, Any]:
     """Every published answer of every query (or one) against its plain SQL over the stream tables, in INTERFACE's
     shape.
     """
-    agreed.streams(rt)
-    names = [name] if name is not None else sorted(queries_at(rt.ledger.all_changes()))
-    with repair.told(rt):
-        integrity.check(rt, (f"streams/{stream}" for stream in rt.pipeline.streams))
-        said = {n: _verified(rt, n, engine) for n in names if name is not None or segments(rt, n)}
-    if name is not None and said[name].get("left") and not said[name]["boundaries"]:
+    agreed.streams(pipe)
+    names = [name] if name is not None else sorted(queries_at(pipe.ledger.all_changes()))
+    with repair.explaining(pipe):
+        integrity.check(pipe, (f"streams/{stream}" for stream in pipe.pipeline.streams))
+        report = {n: _verify_query(pipe, n, engine) for n in names if name is not None or segments(pipe, n)}
+    if name is not None and report[name].get("left") and not report[name]["boundaries"]:
         raise ForebayError("rows-left",
                            f"the rows behind every answer of {name!r} have left by `keep`: they cannot be recomputed",
                            hint="a longer `keep` in forebay.yml keeps rows from now on")
-    return {"queries": said}
+    return {"queries": report}
 
 
-def _verified(rt: OpenPipeline, name: str, engine: str) -> dict[str, Any]:
-    table, known = requests.show(rt, name).table, set(published(rt, name))
-    spans = [(s, b) for s, b in segments(rt, name) if s.table == table and b]
-    first = [max(retention.unsure(rt, parsed(s.sql, rt.catalog), b), sum(t not in known for t in b)) for s, b in spans]
-    differences = [
-        d for (query_state, boundaries), k in zip(spans, first)
-        for d in _differences(rt, query_state, boundaries, k, engine)
-    ]
-    count = sum(len(b) - k for (_, b), k in zip(spans, first))
-    equal = count - len({d["boundary"] for d in differences})
-    return {
-        "boundaries": count,
-        "equal": equal,
-        "differences": differences,
-        **({
-            "left": sum(first)
-        } if any(first) else {})
-    }
+def _verify_query(pipe: OpenPipeline, name: str, engine: str) -> dict[str, Any]:
+    """`left`, if any, counts the boundaries at which rows or answers have left by `keep`."""
+    table, still_published = requests.show(pipe, name).table, set(published(pipe, name))
+    spans = [(state, due) for state, due in segments(pipe, name) if state.table == table and due]
+    left_by_span = []
+    for query_state, boundaries in spans:
+        without_rows = retention.unsure(pipe, parsed(query_state.sql, pipe.catalog), boundaries)
+        without_answer = sum(t not in still_published for t in boundaries)
+        left_by_span.append(max(without_rows, without_answer))
+    differences = []
+    for (query_state, boundaries), left in zip(spans, left_by_span):
+        differences += _differences(pipe, query_state, boundaries, left, engine)
+    count = sum(len(boundaries) for _, boundaries in spans) - sum(left_by_span)
+    equal = count - len({difference["boundary"] for difference in differences})
+    report = {"boundaries": count, "equal": equal, "differences": differences}
+    return {**report, "left": sum(left_by_span)} if any(left_by_span) else report
 
 
-def _differences(rt: OpenPipeline, query_state: QueryState, boundaries: list[int], first: int,
+def _differences(pipe: OpenPipeline, query_state: QueryState, boundaries: list[int], first: int,
                  engine: str) -> list[dict[str, Any]]:
-    """From the first boundary on whose rows are all there.
-
-    A row query's answer depends on which boundary was before it.
-    """
-    query, compared = parsed(query_state.sql, rt.catalog), boundaries[first:]
+    """From the `first` boundary on: the rows behind those before it are not all there any more."""
+    query, compared = parsed(query_state.sql, pipe.catalog), boundaries[first:]
     if not compared:
         return []
-    session = rt.tasks.session if engine == "jvm" else kernel.connect(threads=2)
-    described, since = _described(rt, {i.source for i in query.inputs}), boundaries[max(first - 1, 0):]
-    expected = oracle.recompute(query_state.sql, _raw(rt, query), described, rt.pipeline.batch, since, engine, session)
-    got, found = rows(rt, query_state, compared), []
+    session = pipe.tasks.session if engine == "jvm" else kernel.connect(threads=2)
+    described = _described(pipe, {i.source for i in query.inputs})
+    since = boundaries[max(first - 1, 0):]      # a row query's answer depends on which boundary was before it
+    expected = oracle.recompute(query_state.sql, _raw(pipe, query), described, pipe.pipeline.batch, since, engine,
+                                session)
+    published_rows, differences = rows(pipe, query_state, compared), []
+    stamp_type = published_rows.schema.field("boundary").type
     for t in compared:
-        answer = expected.get(t)
-        mine = got.filter(pc.equal(got["boundary"],
-                                   pa.scalar(instant(t),
-                                             got.schema.field("boundary").type))).drop_columns(["boundary"])
-        said = oracle.compare(answer, mine) if isinstance(answer,
-                                                          pa.Table) else [f"recomputation fails there: {answer}"]
-        found += [{"boundary": t, "difference": d} for d in said]
-    return found
+        is_at_t = pc.equal(published_rows["boundary"], pa.scalar(instant(t), stamp_type))
+        answer, recomputed = published_rows.filter(is_at_t).drop_columns(["boundary"]), expected.get(t)
+        if isinstance(recomputed, pa.Table):
+            messages = oracle.compare(recomputed, answer)
+        else:
+            messages = [f"recomputation fails there: {recomputed}"]
+        differences += [{"boundary": t, "difference": message} for message in messages]
+    return differences
 
 
-def _described(rt: OpenPipeline, sources: set[str]) -> dict[str, Table]:
-    streams = {
-        n: Table({
-            c: str(t) for c, t in s.columns.items()
-        }, s.event_time) for n, s in rt.pipeline.streams.items() if n in sources
-    }
-    return streams | {
-        n: Table({
-            c: str(t) for c, t in r.columns.items()
-        }) for n, r in rt.pipeline.relations.items() if n in sources
-    }
+def _described(pipe: OpenPipeline, sources: set[str]) -> dict[str, Table]:
+    """The declared columns of these streams and relations, as the oracle takes them."""
+    tables_by_name = {}
+    for name, stream in pipe.pipeline.streams.items():
+        if name in sources:
+            tables_by_name[name] = Table(_type_names(stream.columns), stream.event_time)
+    for name, relation in pipe.pipeline.relations.items():
+        if name in sources:
+            tables_by_name[name] = Table(_type_names(relation.columns))
+    return tables_by_name
 
 
-def _raw(rt: OpenPipeline, query: Query) -> dict[str, Any]:
+def _type_names(columns: Mapping[str, Any]) -> dict[str, str]:
+    return {name: str(kind) for name, kind in columns.items()}
+
+
+def _raw(pipe: OpenPipeline, query: Query) -> dict[str, Any]:
     """The rows as they lie in the tables; a relation by version, each from the boundary on that first used it."""
-    found: dict[str, Any] = {}
+    paths_by_source: dict[str, Any] = {}
     for i in query.inputs:
         if i.is_stream:
-            table = rt.table(f"streams/{i.source}").refresh()
-            found[i.source] = table.paths
+            paths_by_source[i.source] = pipe.table(f"streams/{i.source}").refresh().paths
         else:
-            folder = places.join(rt.pipeline.warehouse, "relations", i.source)
-            found[i.source] = {t: (places.join(folder, relations.version_file(rt.warehouse, i.source, v).path),)
-                               for t, v in rt.ledger.relation_versions(i.source)}
-    return found
+            folder = places.join(pipe.pipeline.warehouse, "relations", i.source)
+            path_since = {}
+            for t, version in pipe.ledger.relation_versions(i.source):
+                file = relations.version_file(pipe.warehouse, i.source, version)
+                path_since[t] = (places.join(folder, file.path),)
+            paths_by_source[i.source] = path_since
+    return paths_by_source

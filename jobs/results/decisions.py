@@ -13,19 +13,20 @@ from jobs.requests import requests
 RULE = "by rule, before any statistics: inputs without grouping attributes aggregate early"
 
 
-def document(rt: OpenPipeline, name: str) -> dict[str, Any]:
+def document(pipe: OpenPipeline, name: str) -> dict[str, Any]:
     """INTERFACE's `plans`: one entry a batch, whose time is that of all its queries divided by its boundaries."""
-    query_state, changes, written = requests.show(rt, name), rt.ledger.all_changes(), choice.rows(rt, name)
+    query_state, changes, written = requests.show(pipe, name), pipe.ledger.all_changes(), choice.rows(pipe, name)
     decisions: list[dict[str, Any]] = []
     runners: set[str] = set()
-    for batch in rt.ledger.committed_batches():
+    for batch in pipe.ledger.committed_batches():
         started = batch.runner.process not in runners
         runners.add(batch.runner.process)
         if name in batch.plan_names:
             since, plan = text_since(changes, name, batch.first_boundary), batch.plan_names[name]
-            pinned = (asked := queries_at(changes, batch.first_boundary).get(name)) is not None and asked.pin == plan
+            state_then = queries_at(changes, batch.first_boundary).get(name)
+            pinned = state_then is not None and state_then.pin == plan
             before = decisions[-1]["plan"] if decisions and decisions[-1]["boundary"] >= since else plan
-            rest = _written(choice.in_force(written, batch.first_boundary, plan, since), pinned)
+            row = choice.in_force(written, batch.first_boundary, plan, since)      # None: not decided by price
             decisions.append({
                 "batch": batch.number,
                 "boundary": batch.first_boundary,
@@ -33,26 +34,20 @@ def document(rt: OpenPipeline, name: str) -> dict[str, Any]:
                 "plan": plan,
                 "text_since": None if since == BEFORE_ALL else since,
                 "switched_from": None if before == plan else before,
-                "measured_s": _measured(batch, name),
+                "measured_s": _seconds_alone(batch, name),
                 "started": started,
-                **rest
+                "predicted_s": row["predicted_s"] if row else None,
+                "best_s": row["best_s"] if row else None,
+                "reason": "pinned" if pinned else row["reason"] if row else RULE
             })
-    return {"query": name, "pinned": query_state.pin, "regret_s": _regret(decisions), "decisions": decisions}
+    regrets = [seconds for decision in decisions if (seconds := regret(decision)) is not None]
+    return {"query": name, "pinned": query_state.pin, "regret_s": sum(regrets) if regrets else None,
+            "decisions": decisions}
 
 
-def _written(row: Mapping[str, Any] | None, pinned: bool) -> dict[str, Any]:
-    """The decision in force at a boundary, if one was made by price."""
-    if row is None:
-        return {"predicted_s": None, "best_s": None, "reason": "pinned" if pinned else RULE}
-    return {"predicted_s": row["predicted_s"], "best_s": row["best_s"], "reason": "pinned" if pinned else row["reason"]}
-
-
-def _measured(batch: CommittedBatch, name: str) -> float:
-    """Seconds a boundary as if the query were alone: its own tasks and what every batch costs.
-
-    Tasks of other queries are theirs.
-    """
-    others = sum(s for n, s in batch.task_seconds.items() if n != name)
+def _seconds_alone(batch: CommittedBatch, name: str) -> float:
+    """Seconds a boundary as if the query were alone: all that the batch took but tasks of other queries."""
+    others = sum(seconds for query, seconds in batch.task_seconds.items() if query != name)
     return max(batch.seconds - others, batch.task_seconds.get(name, 0.0)) / batch.boundary_count
 
 
@@ -61,8 +56,3 @@ def regret(entry: Mapping[str, Any]) -> float | None:
     since prices are of one, and not of a process's first, which also starts Spark whatever the plan."""
     counts = entry["best_s"] is not None and entry["boundaries"] == 1 and not entry["started"]
     return float(entry["measured_s"] - entry["best_s"]) if counts else None
-
-
-def _regret(decisions: list[dict[str, Any]]) -> float | None:
-    known = [r for d in decisions if (r := regret(d)) is not None]
-    return sum(known) if known else None

@@ -29,8 +29,10 @@ from optimizer.query.shape import shape
 
 @dataclass(frozen=True)
 class BatchPoint:
-    """One committed batch as one query saw it: its first and last boundary; `at` is when it was committed, `asked_by`
-    is what made it run: a kind of trigger (`cli`: a command) and a DAG run."""
+    """One committed batch, for one query: its first and last boundary, and its figures by name.
+
+    `at` is when it was committed, `asked_by` what started the run: a kind of trigger (`cli`: a command) and a DAG run.
+    """
 
     batch: int
     at: int
@@ -60,8 +62,8 @@ class Span:
         return self.points[0]
 
     def median(self, metric: str) -> float | None:
-        known = [p.metrics[metric] for p in self.points if metric in p.metrics]
-        return statistics.median(known) if known else None
+        values = [point.metrics[metric] for point in self.points if metric in point.metrics]
+        return statistics.median(values) if values else None
 
 
 @dataclass(frozen=True)
@@ -75,118 +77,122 @@ class QueryRecords:
     written: list[dict[str, Any]]
 
 
-def spans(rt: OpenPipeline, name: str) -> tuple[Span, ...]:
+def spans(pipe: OpenPipeline, name: str) -> tuple[Span, ...]:
     """Oldest first."""
-    document = decisions.document(rt, name)
-    known = QueryRecords({t.number: t for t in rt.ledger.committed_batches()}, statistics_table.joins(rt, name),
-                         choice.rows(rt, name))
-    grouped = list[list[dict[str, Any]]]()
+    document = decisions.document(pipe, name)
+    batches = {batch.number: batch for batch in pipe.ledger.committed_batches()}
+    records = QueryRecords(batches, statistics_table.joins(pipe, name), choice.rows(pipe, name))
+    entries_by_span = list[list[dict[str, Any]]]()
     for entry in document["decisions"]:
-        if not grouped or any(grouped[-1][-1][key] != entry[key] for key in ("plan", "text_since")):
-            grouped.append([])
-        grouped[-1].append(entry)
-    return tuple(_span(rt, name, entries, known) for entries in grouped)
+        previous = entries_by_span[-1][-1] if entries_by_span else None
+        if previous is None or any(previous[key] != entry[key] for key in ("plan", "text_since")):
+            entries_by_span.append([])
+        entries_by_span[-1].append(entry)
+    return tuple(_span(pipe, name, entries, records) for entries in entries_by_span)
 
 
-def weighed(rt: OpenPipeline, name: str, found: Iterable[Span], after: int) -> tuple[Span, ...]:
-    """With the bytes of state after each batch later than this one: each is a look at a version of a table, so old ones
-    are not looked at again.
+def weighed(pipe: OpenPipeline, name: str, spans: Iterable[Span], after: int) -> tuple[Span, ...]:
+    """The spans with the bytes of state after each batch later than `after`.
+
+    Each figure is a look at a version of a table, so old ones are not looked at again.
     """
-    sizes = _state_bytes(rt, name, after)
-    return tuple(
-        replace(s, points=tuple(_with_bytes(p, s, sizes) if p.batch > after else p for p in s.points)) for s in found)
+    sizes = _state_bytes(pipe, name, after)
+    with_bytes = []
+    for span in spans:
+        has_state = bool(state_sets(Lowering(shape(span.query), span.plan)))
+        points = list[BatchPoint]()
+        for point in span.points:
+            size = sizes.get(point.batch) if has_state else 0
+            if point.batch > after and size is not None:
+                point = replace(point, metrics={**point.metrics, "state_bytes": float(size)})
+            points.append(point)
+        with_bytes.append(replace(span, points=tuple(points)))
+    return tuple(with_bytes)
 
 
-def _with_bytes(point: BatchPoint, span: Span, sizes: Mapping[int, int]) -> BatchPoint:
-    size = sizes.get(point.batch) if state_sets(Lowering(shape(span.query), span.plan)) else 0
-    return point if size is None else replace(point, metrics={**point.metrics, "state_bytes": float(size)})
-
-
-def _state_bytes(rt: OpenPipeline, name: str, after: int) -> dict[int, int]:
+def _state_bytes(pipe: OpenPipeline, name: str, after: int) -> dict[int, int]:
     """What a query's state took on the disk after each batch that changed it, as far as its tables are still there."""
-    found: dict[int, int] = {}
-    base = places.join(rt.pipeline.warehouse, "state", name)
-    for path in (places.join(base, epoch, s)
-                 for epoch in places.listed(base)
-                 for s in places.listed(places.join(base, epoch))):
-        for batch, size in _sizes(path, after).items():
-            found[batch] = found.get(batch, 0) + size
-    return found
+    bytes_by_batch: dict[int, int] = {}
+    base = places.join(pipe.pipeline.warehouse, "state", name)
+    for epoch in places.listed(base):
+        for state_set in places.listed(places.join(base, epoch)):
+            for batch, size in _sizes(places.join(base, epoch, state_set), after).items():
+                bytes_by_batch[batch] = bytes_by_batch.get(batch, 0) + size
+    return bytes_by_batch
 
 
 def _sizes(path: str, after: int) -> dict[int, int]:
-    """Of one table, from its newest version back."""
-    found: dict[int, int] = {}
+    """Bytes of one table after each batch, from its newest version back."""
+    bytes_by_batch: dict[int, int] = {}
     if not tables.exists(path):
-        return found
-    table = tables.open_table(path)
-    for version in range(table.version, 0, -1):
+        return bytes_by_batch
+    newest = tables.open_table(path)
+    for version in range(newest.version, 0, -1):
         try:
-            was = table.at(version)
+            table = newest.at(version)
         except ForebayError:      # its log is not kept for ever
             break
-        batch = was.transaction("batch")
+        batch = table.transaction("batch")
         if batch <= after:
             break
-        found.setdefault(batch, sum(f.size for f in was.files()))
-    return found
+        bytes_by_batch.setdefault(batch, sum(file.size for file in table.files()))
+    return bytes_by_batch
 
 
-def _span(rt: OpenPipeline, name: str, entries: list[dict[str, Any]], known: QueryRecords) -> Span:
+def _span(pipe: OpenPipeline, name: str, entries: list[dict[str, Any]], records: QueryRecords) -> Span:
     first = entries[0]
-    query_state = queries_at(rt.ledger.all_changes(), first["boundary"])[name]
-    query = parsed(query_state.sql, rt.catalog)
+    query_state = queries_at(pipe.ledger.all_changes(), first["boundary"])[name]
+    query = parsed(query_state.sql, pipe.catalog)
     since = _text_since(first)
-    decision = next((r for r in reversed(known.written)
-                     if since <= r["boundary"] <= first["boundary"] and r["plan"] == first["plan"]), None)
+    decision = next((row for row in reversed(records.written)
+                     if since <= row["boundary"] <= first["boundary"] and row["plan"] == first["plan"]), None)
     plan = decode_form(decision["form"]) if decision else named(query, first["plan"])
-    return Span(plan, query, query_state.sql, first["switched_from"], first["reason"],
-                tuple(_point(rt, query, e, known) for e in entries), decision)
+    points = list[BatchPoint]()
+    for entry in entries:
+        batch, metrics = records.commits[entry["batch"]], _metrics(pipe, query, entry, records)
+        points.append(BatchPoint(entry["batch"], batch.committed_at, entry["boundary"], _last(pipe, entry), metrics,
+                                 (batch.runner.trigger, batch.runner.dag_run)))
+    return Span(plan, query, query_state.sql, first["switched_from"], first["reason"], tuple(points), decision)
 
 
 def _text_since(entry: Mapping[str, Any]) -> int:
     return BEFORE_ALL if entry["text_since"] is None else int(entry["text_since"])
 
 
-def _point(rt: OpenPipeline, query: Query, entry: Mapping[str, Any], known: QueryRecords) -> BatchPoint:
-    commit = known.commits[entry["batch"]]
-    metrics, occasion = _metrics(rt, query, entry, known), (commit.runner.trigger, commit.runner.dag_run)
-    return BatchPoint(entry["batch"], commit.committed_at, entry["boundary"], _last(rt, entry), metrics, occasion)
+def _last(pipe: OpenPipeline, entry: Mapping[str, Any]) -> int:
+    return int(entry["boundary"] + (entry["boundaries"] - 1) * pipe.pipeline.batch)
 
 
-def _last(rt: OpenPipeline, entry: Mapping[str, Any]) -> int:
-    return int(entry["boundary"] + (entry["boundaries"] - 1) * rt.pipeline.batch)
-
-
-def _metrics(rt: OpenPipeline, query: Query, entry: Mapping[str, Any], known: QueryRecords) -> dict[str, float]:
-    """Seconds are of one boundary."""
-    last = _last(rt, entry)
-    joined, fan_out = known.joins.get(last, (None, None))
-    said = {
+def _metrics(pipe: OpenPipeline, query: Query, entry: Mapping[str, Any], records: QueryRecords) -> dict[str, float]:
+    """Figures by name, those that there are; seconds are of one boundary."""
+    last = _last(pipe, entry)
+    joined, fan_out = records.joins.get(last, (None, None))
+    metrics = {
         "measured_s": entry["measured_s"],
         "predicted_s": entry["predicted_s"],
         "best_s": entry["best_s"],
         "regret_s": decisions.regret(entry),
-        "state_rows": _state_rows(known.written, entry),
-        "rows": _arrived(rt, query, entry["boundary"] - rt.pipeline.batch, last),
+        "state_rows": _state_rows(records.written, entry),
+        "rows": _arrived_rows(pipe, query, entry["boundary"] - pipe.pipeline.batch, last),
         "joined_rows": joined,
         "fan_out": fan_out,
         "boundaries": entry["boundaries"]
     }
-    return {k: float(v) for k, v in said.items() if v is not None}
+    return {name: float(value) for name, value in metrics.items() if value is not None}
 
 
 def _state_rows(written: list[dict[str, Any]], entry: Mapping[str, Any]) -> float | None:
     """As predicted with the decision in force."""
     row = choice.in_force(written, entry["boundary"], entry["plan"], _text_since(entry))
-    listed = json.loads(row["candidates"]) if row else []
-    return next((c["state_rows"] for c in listed if c["plan"] == entry["plan"]), None)
+    candidates = json.loads(row["candidates"]) if row else []
+    return next((c["state_rows"] for c in candidates if c["plan"] == entry["plan"]), None)
 
 
-def _arrived(rt: OpenPipeline, query: Query, before: int, last: int) -> int:
+def _arrived_rows(pipe: OpenPipeline, query: Query, before: int, last: int) -> int:
     """Rows of the query's streams that its batch counted first."""
-    streams = {i.source for i in query.inputs if i.is_stream}
-    stored = [
-        rt.table(f"streams/{s}") for s in streams if tables.exists(places.join(rt.pipeline.warehouse, "streams", s))
-    ]
-    return sum(count for table in stored for _, count in row_counts.by_boundary(table, before, last))
+    total = 0
+    for stream in {i.source for i in query.inputs if i.is_stream}:
+        if tables.exists(places.join(pipe.pipeline.warehouse, "streams", stream)):
+            counts = row_counts.by_boundary(pipe.table(f"streams/{stream}"), before, last)
+            total += sum(count for _, count in counts)
+    return total

@@ -33,11 +33,15 @@ HINTS = {
 def code_of(error: BaseException) -> str | None:
     """By the system's number; of an engine's error by the system's words in it."""
     number = error.errno if isinstance(error, OSError) else None
-    if number is None and (told := re.search(r"(?:os error |Errno )(\d+)\b", str(error))):
-        number = int(told[1])
+    if number is None:
+        in_text = re.search(r"(?:os error |Errno )(\d+)\b", str(error))
+        number = int(in_text[1]) if in_text else None
     if number in NUMBERS:
         return NUMBERS[number]
-    return next((code for code, signs in SIGNS.items() if any(sign in str(error) for sign in signs)), None)
+    for code, signs in SIGNS.items():
+        if any(sign in str(error) for sign in signs):
+            return code
+    return None
 
 
 def explained(error: BaseException, path: str = "a file") -> ForebayError | None:
@@ -49,7 +53,7 @@ def explained(error: BaseException, path: str = "a file") -> ForebayError | None
 
 @contextmanager
 def writing(path: str) -> Iterator[None]:
-    """What is done in it writes there."""
+    """Around whatever writes to a path: where the file system is at fault, its error says what to do."""
     try:
         yield
     except ForebayError:

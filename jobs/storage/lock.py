@@ -22,21 +22,19 @@ PATIENCE = 2.0       # seconds a second runner waits before it gives up (INTERFA
 
 @contextmanager
 def held(warehouse: str, patience: float = PATIENCE) -> Iterator[None]:
-    """Holds the pipeline, or says who does.
+    """Holds the pipeline, or raises an error that names the process that does.
 
     Between machines the ledger's put-if-absent decides; this is the fast path on one.
     """
-    path = _file(warehouse)
+    path = _lock_file(warehouse)
     with disk.writing(os.path.dirname(path)):
         os.makedirs(os.path.dirname(path), exist_ok=True)
         file = open(path, "a+", encoding="utf-8")
     with file:
         _take(file.fileno(), path, time.monotonic() + patience)
         file.truncate(0)
-        file.write(
-            f"process {os.getpid()} on {socket.gethostname()} since "
-            f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())}"
-        )
+        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        file.write(f"process {os.getpid()} on {socket.gethostname()} since {now}")
         file.flush()
         try:
             yield
@@ -44,7 +42,7 @@ def held(warehouse: str, patience: float = PATIENCE) -> Iterator[None]:
             fcntl.flock(file.fileno(), fcntl.LOCK_UN)
 
 
-def _file(warehouse: str) -> str:
+def _lock_file(warehouse: str) -> str:
     """A store has no locks: its pipelines have theirs on this machine, for this user, by the warehouse's name."""
     if "://" not in warehouse:
         return os.path.join(warehouse, "ledger", ".lock")

@@ -30,9 +30,9 @@ class Remote(str):
     settings: store.Settings
 
     def __new__(cls, uri: str, settings: store.Settings) -> Remote:
-        made = super().__new__(cls, uri)
-        made.settings = settings
-        return made
+        remote = super().__new__(cls, uri)
+        remote.settings = settings
+        return remote
 
     def __reduce__(self) -> tuple[type[Remote], tuple[str, store.Settings]]:
         return Remote, (str(self), self.settings)
@@ -70,7 +70,7 @@ def holds(path: str, accept: Callable[[str], bool]) -> bool:
         return bool(_info(path).type.name == "Directory")
     try:
         with os.scandir(path) as entries:
-            return any(accept(e.name) for e in entries)
+            return any(accept(entry.name) for entry in entries)
     except (FileNotFoundError, NotADirectoryError):
         return False
 
@@ -82,28 +82,28 @@ def is_file(path: str) -> bool:
 def listed(path: str) -> list[str]:
     """Names in a folder, none where there is no folder."""
     if isinstance(path, Remote):
-        return sorted(found.base_name for found in _under(path, deep=False))
+        return sorted(entry.base_name for entry in _under(path, deep=False))
     return sorted(os.listdir(path)) if os.path.isdir(path) else []
 
 
 def newest(path: str) -> float:
     """When the file, or the last file in the folder, was written: seconds since 1970, 0 where there is none."""
     if isinstance(path, Remote):
-        return max((found.mtime_ns / 1e9 for found in [_info(path), *_under(path, deep=True)] if found.mtime_ns),
-                   default=0.0)
+        entries = [_info(path), *_under(path, deep=True)]
+        return max((entry.mtime_ns / 1e9 for entry in entries if entry.mtime_ns), default=0.0)
     if not os.path.isdir(path):
         return os.path.getmtime(path)
-    return max((os.path.getmtime(os.path.join(folder, name)) for folder, _, names in os.walk(path) for name in names),
-               default=0.0)
+    files = [os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names]
+    return max((os.path.getmtime(file) for file in files), default=0.0)
 
 
 def size_and_time(path: str) -> tuple[int, int]:
     """Bytes, and nanoseconds since 1970."""
     if isinstance(path, Remote):
-        found = _info(path)
-        if found.size is None:
+        info = _info(path)
+        if info.size is None:
             raise FileNotFoundError(f"{path} is not there")
-        return found.size, found.mtime_ns or 0
+        return info.size, info.mtime_ns or 0
     status = os.stat(path)
     return status.st_size, status.st_mtime_ns
 
@@ -161,9 +161,9 @@ def delete(path: str) -> None:
 
 def delete_folder(path: str) -> None:
     if isinstance(path, Remote):
-        for found in _under(path, deep=True):
-            if found.is_file:
-                store.filesystem(path.settings).delete_file(found.path)
+        for entry in _under(path, deep=True):
+            if entry.is_file:
+                store.filesystem(path.settings).delete_file(entry.path)
     else:
         shutil.rmtree(path, ignore_errors=True)
 
@@ -195,9 +195,9 @@ def draft(folder: str) -> Iterator[str]:
 
 
 def explained(path: str, error: BaseException) -> ForebayError | None:
-    """What to say of an error where a store or the file system is at fault."""
-    told = store.explained(path, error) if isinstance(path, Remote) else None
-    return told or disk.explained(error, path)
+    """The error as a person needs it, where a store or the file system is at fault; else None."""
+    error_of_store = store.explained(path, error) if isinstance(path, Remote) else None
+    return error_of_store or disk.explained(error, path)
 
 
 def _info(path: Remote) -> Any:

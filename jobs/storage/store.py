@@ -42,7 +42,7 @@ _HINTS = {
     "no-store": "see that the endpoint answers and that spark.hadoop.fs.s3a.endpoint under `spark: settings` in "
                 "forebay.yml (or AWS_ENDPOINT_URL) names it",
 }
-_SAID = {
+_MESSAGES = {
     "no-bucket": "its bucket does not exist",
     "no-access": "its store refuses these credentials",
     "no-store": "its store cannot be reached"
@@ -58,60 +58,60 @@ def settings(uri: str, given: Mapping[str, str]) -> Settings:
     if scheme not in SCHEMES or not bucket:
         raise ForebayError("bad-config", f"warehouse {uri} is neither a local path nor a bucket on S3",
                            hint="write a local path, or s3a://BUCKET/PATH")
-    hadoop = {
-        k.removeprefix("spark.hadoop.").removeprefix("fs.s3a."): v
-        for k, v in given.items()
-        if k.removeprefix("spark.hadoop.").startswith("fs.s3a.")
-    }
-    own = f"bucket.{bucket}."
-    said = {
-        **{
-            k: v for k, v in hadoop.items() if not k.startswith("bucket.")
-        },
-        **{
-            k.removeprefix(own): v for k, v in hadoop.items() if k.startswith(own)
-        }
-    }
-    environment = {k: os.environ[name] for k, name in ENVIRONMENT.items() if os.environ.get(name)}
-    if "access.key" in said:      # credentials are one thing: never half from here, half from there
-        environment = {k: v for k, v in environment.items() if k not in ("access.key", "secret.key", "session.token")}
+    without_hadoop = {key.removeprefix("spark.hadoop."): value for key, value in given.items()}
+    s3a = {key.removeprefix("fs.s3a."): value for key, value in without_hadoop.items() if key.startswith("fs.s3a.")}
+    bucket_prefix = f"bucket.{bucket}."
+    of_all = {key: value for key, value in s3a.items() if not key.startswith("bucket.")}
+    of_bucket = {key.removeprefix(bucket_prefix): value for key, value in s3a.items() if key.startswith(bucket_prefix)}
+    configured = of_all | of_bucket
+    environment = {key: os.environ[name] for key, name in ENVIRONMENT.items() if os.environ.get(name)}
+    if "access.key" in configured:      # credentials are one thing: never half from here, half from there
+        for key in ("access.key", "secret.key", "session.token"):
+            environment.pop(key, None)
     environment.setdefault("endpoint.region", os.environ.get("AWS_DEFAULT_REGION") or "us-east-1")
-    return tuple(sorted({**environment, **said}.items()))
+    return tuple(sorted({**environment, **configured}.items()))
 
 
-def _endpoint(said: Mapping[str, str]) -> str:
-    """With its scheme; empty for Amazon's own."""
-    given = said.get("endpoint", "")
-    plain = said.get("connection.ssl.enabled", "true").lower() == "false"
-    return given if not given or "://" in given else f"{'http' if plain else 'https'}://{given}"
+def _endpoint(configured: Mapping[str, str]) -> str:
+    """With its scheme; empty for Amazon's."""
+    endpoint = configured.get("endpoint", "")
+    if not endpoint or "://" in endpoint:
+        return endpoint
+    plain = configured.get("connection.ssl.enabled", "true").lower() == "false"
+    return f"{'http' if plain else 'https'}://{endpoint}"
 
 
-def _anonymous(said: Mapping[str, str]) -> bool:
-    return "Anonymous" in said.get("aws.credentials.provider", "")
+def _is_anonymous(configured: Mapping[str, str]) -> bool:
+    return "Anonymous" in configured.get("aws.credentials.provider", "")
+
+
+def _has_path_style(configured: Mapping[str, str]) -> bool:
+    """Whether the bucket is named in the path of a request, not in its host; as other stores than Amazon's expect."""
+    return configured.get("path.style.access", "true").lower() == "true"
 
 
 @lru_cache(maxsize=64)
-def _options(key: Settings) -> dict[str, str]:
-    said = dict(key)
-    endpoint = _endpoint(said)
-    found = {name: said[k] for k, name in ENVIRONMENT.items() if k in said and k != "endpoint"}
+def _options(settings: Settings) -> dict[str, str]:
+    configured = dict(settings)
+    endpoint = _endpoint(configured)
+    options = {name: configured[key] for key, name in ENVIRONMENT.items() if key in configured and key != "endpoint"}
     # The commit of a Delta version is put-if-absent: the store itself decides between two runners, and no lock table is
     # needed.
-    found |= {
+    options |= {
         "aws_conditional_put": "etag",
         "connect_timeout": f"{CONNECT}s",
         "timeout": f"{REQUEST}s",
         "max_retries": str(RETRIES),
         "retry_timeout": "10s"
     }
-    found |= {
-        "AWS_ENDPOINT_URL": endpoint,
-        "AWS_ALLOW_HTTP": "true" if endpoint.startswith("http:") else "false"
-    } if endpoint else {}
-    if endpoint or "path.style.access" in said:
-        found["AWS_VIRTUAL_HOSTED_STYLE_REQUEST"] = "false" if said.get("path.style.access",
-                                                                        "true").lower() == "true" else "true"
-    return found | ({"AWS_SKIP_SIGNATURE": "true"} if _anonymous(said) else {})
+    if endpoint:
+        options["AWS_ENDPOINT_URL"] = endpoint
+        options["AWS_ALLOW_HTTP"] = "true" if endpoint.startswith("http:") else "false"
+    if endpoint or "path.style.access" in configured:
+        options["AWS_VIRTUAL_HOSTED_STYLE_REQUEST"] = "false" if _has_path_style(configured) else "true"
+    if _is_anonymous(configured):
+        options["AWS_SKIP_SIGNATURE"] = "true"
+    return options
 
 
 def options(key: Settings) -> dict[str, str]:
@@ -123,19 +123,20 @@ def options(key: Settings) -> dict[str, str]:
 def _filesystem(key: Settings, process: int) -> Any:
     from pyarrow import fs  # hundredths of a second that local warehouses need not pay
 
-    said, endpoint = dict(key), _endpoint(dict(key))
+    configured = dict(key)
+    endpoint = _endpoint(configured)
     scheme, _, host = endpoint.partition("://")
     keys = {
-        "access_key": said.get("access.key"),
-        "secret_key": said.get("secret.key"),
-        "session_token": said.get("session.token")
+        "access_key": configured.get("access.key"),
+        "secret_key": configured.get("secret.key"),
+        "session_token": configured.get("session.token")
     }
-    credentials = {"anonymous": True} if _anonymous(said) else keys
+    credentials = {"anonymous": True} if _is_anonymous(configured) else keys
     return fs.S3FileSystem(
-        **credentials, region=said["endpoint.region"], endpoint_override=host or None, scheme=scheme or "https",
+        **credentials, region=configured["endpoint.region"], endpoint_override=host or None, scheme=scheme or "https",
         connect_timeout=CONNECT, request_timeout=REQUEST,
         retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=RETRIES + 1), allow_delayed_open=True,
-        force_virtual_addressing=bool(endpoint) and said.get("path.style.access", "true").lower() != "true")
+        force_virtual_addressing=bool(endpoint) and not _has_path_style(configured))
 
 
 def filesystem(key: Settings) -> Any:
@@ -157,8 +158,8 @@ def under(key: Settings, path: str, deep: bool) -> list[Any]:
     """What is in a folder, without the objects of no length that some programs put there in place of the folder."""
     from pyarrow import fs
 
-    found = filesystem(key).get_file_info(fs.FileSelector(path, recursive=deep, allow_not_found=True))
-    return [f for f in found if f.base_name and f.path.rstrip("/") != path]
+    entries = filesystem(key).get_file_info(fs.FileSelector(path, recursive=deep, allow_not_found=True))
+    return [entry for entry in entries if entry.base_name and entry.path.rstrip("/") != path]
 
 
 def protocol(key: Settings) -> str:
@@ -181,8 +182,8 @@ def reached(uri: str) -> Iterator[None]:
 def explained(uri: str, error: BaseException) -> ForebayError | None:
     """The error as a person needs it, None where the store is not at fault."""
     text = str(error)
-    code = next((c for c, signs in _SIGNS.items() if any(s in text for s in signs)), None)
-    if code is None:
-        return None
-    return ForebayError(code, f"{uri} cannot be used: {_SAID[code]}", hint=_HINTS[code],
-                        exit_code=1 if code == "no-store" else 2)
+    for code, signs in _SIGNS.items():
+        if any(sign in text for sign in signs):
+            return ForebayError(code, f"{uri} cannot be used: {_MESSAGES[code]}", hint=_HINTS[code],
+                                exit_code=1 if code == "no-store" else 2)
+    return None

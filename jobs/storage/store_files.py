@@ -37,10 +37,10 @@ class Files(AbstractFileSystem):      # type: ignore[misc]
     def size(self, path: str) -> int:
         """As it was when it was opened: DuckDB asks several times, and each would be a request."""
         if path not in self.sizes:
-            found = self.arrow.get_file_info(self._strip_protocol(path))
-            if not found.is_file:
+            info = self.arrow.get_file_info(self._strip_protocol(path))
+            if not info.is_file:
                 raise FileNotFoundError(path)
-            self.sizes[path] = found.size
+            self.sizes[path] = info.size
         return self.sizes[path]
 
     def modified(self, path: str) -> datetime:

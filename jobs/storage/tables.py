@@ -107,7 +107,12 @@ class Table:
     def complete(self) -> frozenset[str]:
         """Columns in which no row of the table is NULL, as far as every file says."""
         files = self.files()
-        return frozenset(n for n in (files[0].nulls if files else ()) if all(f.nulls.get(n) == 0 for f in files))
+        if not files:
+            return frozenset()
+        complete = frozenset(files[0].nulls)
+        for file in files:
+            complete &= {name for name, count in file.nulls.items() if count == 0}
+        return complete
 
     def at(self, version: int) -> Table:
         """The same table as it was."""
@@ -121,8 +126,8 @@ class Table:
 
     def outside(self) -> tuple[Commit, ...]:
         """The commits after the last one of ours: somebody else's, or torn ones."""
-        own = max(self.transaction(OURS), 0)
-        return tuple(delta_log.read(self.path, version) for version in range(own + 1, self.version + 1))
+        last_of_ours = max(self.transaction(OURS), 0)
+        return tuple(delta_log.read(self.path, version) for version in range(last_of_ours + 1, self.version + 1))
 
     def written_outside(self) -> list[File]:
         """Files that others have put in the place of ours since our last commit, as OPTIMIZE does."""
@@ -135,9 +140,9 @@ class Table:
         commits = self.outside()
         if not commits:
             return None
-        before, now = ({f.path for f in files} for files in (self.at(commits[0].version - 1).files(), self.files()))
-        moved = before ^ now
-        return next((c for c in reversed(commits) if c.torn or c.hides_rows or c.data_files & moved), None)
+        before = {file.path for file in self.at(commits[0].version - 1).files()}
+        changed = before ^ {file.path for file in self.files()}
+        return next((c for c in reversed(commits) if c.torn or c.hides_rows or c.data_files & changed), None)
 
     def refresh(self) -> Table:
         before = self.version
@@ -172,9 +177,9 @@ class Table:
         return True
 
     def _set_properties(self, properties: dict[str, str]) -> None:
-        """What the last commit says of itself is said again: readers ask the last one."""
-        told = {k: str(v) for k, v in self.metadata().items() if k.startswith("forebay")}
-        ours = CommitProperties(custom_metadata=told, max_commit_retries=0,
+        """The new commit repeats the metadata of the last one, since readers take them from the last one."""
+        metadata = {key: str(value) for key, value in self.metadata().items() if key.startswith("forebay")}
+        ours = CommitProperties(custom_metadata=metadata, max_commit_retries=0,
                                 app_transactions=[Transaction(OURS, self.version + 1)])
         try:
             self.handle.alter.set_table_properties(properties, commit_properties=ours)
@@ -185,36 +190,34 @@ class Table:
     def broken(self, names: Iterable[str] | None = None) -> list[str]:
         """Of the table's files (or of these) those that are not on the disk as they were written: a power cut may have
         left less of one than the log knows. Ends and sizes are looked at, not contents."""
-        wanted = None if names is None else frozenset(names)
-        return [
-            f.path
-            for f in self.files()
-            if (wanted is None or f.path in wanted) and not whole(places.join(self.path, f.path), f.size)
-        ]
+        files = list(self.files())
+        if names is not None:
+            chosen = frozenset(names)
+            files = [file for file in files if file.path in chosen]
+        return [file.path for file in files if not whole(places.join(self.path, file.path), file.size)]
 
     def metadata(self) -> dict[str, object]:
-        """What the last commit said of itself."""
+        """The metadata of the last commit."""
         return dict(self.handle.history(1)[0])
 
     def history(self, limit: int) -> list[dict[str, object]]:
-        """What the last commits said of themselves, newest first."""
+        """The metadata of the last commits, newest first."""
         return [dict(entry) for entry in self.handle.history(limit)]
 
     def left(self, hours: int) -> list[str]:
         """Files that a commit took out longer ago than this; some may be gone from the disk already."""
-        return [
-            str(path)
-            for path in self.handle.vacuum(retention_hours=hours, dry_run=True, enforce_retention_duration=False)
-        ]
+        paths = self.handle.vacuum(retention_hours=hours, dry_run=True, enforce_retention_duration=False)
+        return [str(path) for path in paths]
 
     def partitions(self) -> dict[str, dict[str, str | None]]:
         """Each file's partition values as text; they are not in the file."""
-        rows = _actions(self.handle).to_pylist()
-        return {
-            str(row["path"]): {
-                k[10:]: None if v is None else str(v) for k, v in row.items() if k.startswith("partition.")
-            } for row in rows
-        }
+        values_by_path = {}
+        for row in _actions(self.handle).to_pylist():
+            values = {name.removeprefix("partition."): value for name, value in row.items()
+                      if name.startswith("partition.")}
+            texts = {name: None if value is None else str(value) for name, value in values.items()}
+            values_by_path[str(row["path"])] = texts
+        return values_by_path
 
     def commit(self, add: Iterable[File] = (), remove: Iterable[str] = (), transaction: tuple[str, int] | None = None,
                metadata: Mapping[str, str] | None = None) -> int:
@@ -242,8 +245,8 @@ class Table:
 
     def rows(self) -> pa.Table:
         """All rows of a small table."""
-        found = [pq.ParquetFile(places.opened(places.join(self.path, f.path))).read() for f in self.files()]
-        return pa.concat_tables(found).cast(self.schema) if found else self.schema.empty_table()
+        contents = [pq.ParquetFile(places.opened(path)).read() for path in self.paths]
+        return pa.concat_tables(contents).cast(self.schema) if contents else self.schema.empty_table()
 
     def append(self, rows: pa.Table, transaction: tuple[str, int] | None = None,
                metadata: Mapping[str, str] | None = None, most: int | None = None) -> int:
@@ -251,10 +254,10 @@ class Table:
 
         Where there are `most` files of a small table already, they become one with it in the same commit.
         """
-        old = self.files() if most is not None and len(self.files()) >= most else ()
-        rows = pa.concat_tables([self.rows(), rows.cast(self.schema)]) if old else rows.cast(self.schema)
-        return self.commit([write(self.path, rows, unique("rows"))] if rows.num_rows else [], [f.path for f in old],
-                           transaction, metadata)
+        replaced = self.files() if most is not None and len(self.files()) >= most else ()
+        rows = pa.concat_tables([self.rows(), rows.cast(self.schema)]) if replaced else rows.cast(self.schema)
+        written = [write(self.path, rows, unique("rows"))] if rows.num_rows else []
+        return self.commit(written, [file.path for file in replaced], transaction, metadata)
 
 
 def whole(path: str, size: int) -> bool:
@@ -263,14 +266,16 @@ def whole(path: str, size: int) -> bool:
         return True
     try:
         with open(path, "rb") as file:
-            return file.seek(0, os.SEEK_END) == size and file.seek(-len(MAGIC),
-                                                                   os.SEEK_END) >= 0 and file.read() == MAGIC
+            if file.seek(0, os.SEEK_END) != size:
+                return False
+            file.seek(-len(MAGIC), os.SEEK_END)
+            return file.read() == MAGIC
     except OSError:
         return False
 
 
 def exists(path: str) -> bool:
-    """Whether there is a commit: who is killed while a table is made leaves an empty log."""
+    """Whether there is a commit: a process that is killed while it makes a table leaves an empty log."""
     return places.holds(places.join(path, "_delta_log"), lambda name: name[:20].isdigit())
 
 
@@ -291,13 +296,11 @@ def create(path: str, schema: pa.Schema, properties: Mapping[str, str] | None = 
     if exists(path):
         return open_table(path)
     places.make_folder(path)
+    configuration = {**RETENTION, **(properties or {})}
     try:
-        return Table(
-            path,
-            DeltaTable.create(path, schema=schema, mode="ignore", storage_options=places.options(path), configuration={
-                **RETENTION,
-                **(properties or {})
-            }, raise_if_key_not_exists=False))
+        handle = DeltaTable.create(path, schema=schema, mode="ignore", storage_options=places.options(path),
+                                   configuration=configuration, raise_if_key_not_exists=False)
+        return Table(path, handle)
     except (DeltaError, OSError) as error:
         raise places.explained(path, error) or error
 
@@ -324,7 +327,7 @@ def write(root: str, rows: pa.Table, name: str) -> File:
     """Floats get no bounds: Arrow leaves NaN out of them, and the engine would skip or keep whole files by bounds that
     are none.
     """
-    bounded = [f.name for f in rows.schema if not pa.types.is_floating(f.type)]
+    bounded = [column.name for column in rows.schema if not pa.types.is_floating(column.type)]
     with places.draft(root) as here:
         pq.write_table(rows, os.path.join(here, name), compression="snappy", write_statistics=bounded)
         return describe(here, name)
@@ -342,27 +345,27 @@ def describe(root: str, name: str) -> File:
         for index in range(footer.num_columns):
             column = footer.row_group(group).column(index)
             key, bounds, stats = column.path_in_schema, _bounds(column.statistics), column.statistics
-            nulls[key] = nulls.get(key,
-                                   0) + (stats.null_count if stats is not None and stats.has_null_count else UNKNOWN)
+            null_count = stats.null_count if stats is not None and stats.has_null_count else UNKNOWN
+            nulls[key] = nulls.get(key, 0) + null_count
             if bounds is None:
                 unsure.add(key)      # bounds that hold for some of the rows only would lose the others
                 continue
             low[key] = min(low.get(key, bounds[0]), bounds[0])
             high[key] = max(high.get(key, bounds[1]), bounds[1])
-    known = low.keys() - unsure
-    return File(name, footer.num_rows,
-                places.size_and_time(path)[0], {k: low[k] for k in known}, {k: high[k] for k in known}, {
-                    k: n for k, n in nulls.items() if n < UNKNOWN
-                })
+    size, _ = places.size_and_time(path)
+    for key in unsure & low.keys():
+        del low[key], high[key]
+    return File(name, footer.num_rows, size, low, high,
+                {key: count for key, count in nulls.items() if count < UNKNOWN})
 
 
-def _bounds(found: pq.Statistics | None) -> tuple[int, int] | None:
-    if found is None or not found.has_min_max:
+def _bounds(stats: pq.Statistics | None) -> tuple[int, int] | None:
+    if stats is None or not stats.has_min_max:
         return None
-    if found.logical_type.type == "TIMESTAMP":      # as numbers: an instant as a Python value makes Arrow import pandas
-        unit = NANOSECONDS[json.loads(found.logical_type.to_json())["timeUnit"]]
-        return found.min_raw * unit // 1000, found.max_raw * unit // 1000
-    low, high = _integer(found.min), _integer(found.max)
+    if stats.logical_type.type == "TIMESTAMP":      # as numbers: an instant as a Python value makes Arrow import pandas
+        unit = NANOSECONDS[json.loads(stats.logical_type.to_json())["timeUnit"]]
+        return stats.min_raw * unit // 1000, stats.max_raw * unit // 1000
+    low, high = _integer(stats.min), _integer(stats.max)
     return None if low is None or high is None else (low, high)
 
 
@@ -378,36 +381,39 @@ def _actions(handle: DeltaTable) -> pa.Table:
     """Neither pa.table(…) nor an instant with a zone as a Python value: both make Arrow import pandas, a large part of
     a short command's time.
     """
-    found = pa.RecordBatchReader.from_stream(handle.get_add_actions(flatten=True)).read_all()
-    return found.cast(
-        pa.schema(
-            [pa.field(f.name,
-                      pa.timestamp("us") if pa.types.is_timestamp(f.type) else f.type) for f in found.schema]))
+    actions = pa.RecordBatchReader.from_stream(handle.get_add_actions(flatten=True)).read_all()
+    fields = []
+    for column in actions.schema:
+        fields.append(pa.field(column.name, pa.timestamp("us") if pa.types.is_timestamp(column.type) else column.type))
+    return actions.cast(pa.schema(fields))
 
 
 def _listed(handle: DeltaTable) -> Iterable[File]:
-    rows = _actions(handle)
-    names = rows.column_names
-    for row in rows.to_pylist():
-        bounds = [{
-            n[4:]: v for n in names if n.startswith(side) and (v := _integer(row[n])) is not None
-        } for side in ("min.", "max.")]
-        nulls = {n[11:]: int(row[n]) for n in names if n.startswith("null_count.") and row[n] is not None}
-        yield File(row["path"], row["num_records"] or 0, row["size_bytes"], bounds[0], bounds[1], nulls)
+    for row in _actions(handle).to_pylist():
+        low, high = _integers_under(row, "min."), _integers_under(row, "max.")
+        nulls = _integers_under(row, "null_count.")
+        yield File(row["path"], row["num_records"] or 0, row["size_bytes"], low, high, nulls)
+
+
+def _integers_under(row: Mapping[str, object], prefix: str) -> dict[str, int]:
+    """Those values of a row that are integers or instants, of the columns whose names begin so."""
+    values = {name.removeprefix(prefix): _integer(value) for name, value in row.items() if name.startswith(prefix)}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _statistics(file: File, schema: pa.Schema) -> dict[str, object]:
     """Delta's file statistics. Others keep timestamps to the millisecond there; to the microsecond, a file whose last
     row is just before a boundary is known to end before it."""
-    stamps = {f.name for f in schema if pa.types.is_timestamp(f.type)}
+    types = {column.name: column.type for column in schema}
 
-    def said(bounds: Mapping[str, int]) -> dict[str, object]:
-        return {k: _iso(v) if k in stamps else v for k, v in bounds.items()
-                if k in schema.names and (k in stamps or pa.types.is_integer(schema.field(k).type))}
+    def as_json(bounds: Mapping[str, int]) -> dict[str, object]:
+        values: dict[str, object] = {}
+        for name, bound in bounds.items():
+            if pa.types.is_timestamp(types.get(name, pa.null())):
+                values[name] = instant(bound).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+            elif pa.types.is_integer(types.get(name, pa.null())):
+                values[name] = bound
+        return values
 
-    return {"numRecords": file.rows, "minValues": said(file.low), "maxValues": said(file.high),
-            "nullCount": {k: n for k, n in file.nulls.items() if k in schema.names}}
-
-
-def _iso(us: int) -> str:
-    return instant(us).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return {"numRecords": file.rows, "minValues": as_json(file.low), "maxValues": as_json(file.high),
+            "nullCount": {name: count for name, count in file.nulls.items() if name in types}}

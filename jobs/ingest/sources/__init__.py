@@ -21,12 +21,13 @@ def handed(pipeline: Pipeline, stream: Stream, things: Sequence[Any]) -> list[In
 
     What is not there or cannot be read as rows is refused before anything changes.
     """
-    def one(thing: Any) -> IngestInput:
-        return files.named(pipeline, stream, os.fspath(thing)) if isinstance(thing,
-                                                                             (str, os.PathLike)) else hand.staged(
-                                                                                 pipeline, stream, thing)
-
-    return [one(thing) for thing in things]
+    inputs = []
+    for thing in things:
+        if isinstance(thing, (str, os.PathLike)):
+            inputs.append(files.named(pipeline, stream, os.fspath(thing)))
+        else:
+            inputs.append(hand.staged(pipeline, stream, thing))
+    return inputs
 
 
 def pending(pipeline: Pipeline, warehouse: Warehouse, stream: Stream, tasks: Any,
@@ -35,14 +36,14 @@ def pending(pipeline: Pipeline, warehouse: Warehouse, stream: Stream, tasks: Any
 
     Those that only look new are found out by their digest when they are read.
     """
-    known = intake.known(warehouse, stream.name)
+    known_paths = intake.known_paths(warehouse, stream.name)
     inputs = given if given is not None else _from_source(pipeline, warehouse, stream, tasks)
-    chosen = {
-        i.path or i.name: i
-        for i in inputs
-        if i.name not in known or i.kind != "hand" and (i.size, i.modified) not in known[i.name].states
-    }
-    return list(chosen.values())
+    new_by_path = {}
+    for i in inputs:
+        path = known_paths.get(i.name)
+        if path is None or i.kind != "hand" and (i.size, i.modified) not in path.states:
+            new_by_path[i.path or i.name] = i
+    return list(new_by_path.values())
 
 
 def clear(pipeline: Pipeline) -> None:

@@ -34,8 +34,8 @@ def pending(pipeline: Pipeline, warehouse: Warehouse, stream: Stream, tasks: Any
     assert stream.source is not None
     path = stream.source.path
     name, table = f"delta:{label(pipeline, path)}", tables.open_table(path)
-    said, now = intake.last(warehouse, stream.name, name), table.version
-    before = None if said is None else int(said)
+    last, now = intake.last(warehouse, stream.name, name), table.version
+    before = None if last is None else int(last)
     if before == now:
         return []
     mark = IngestInput("delta", name, "", MARK, size=now, digest=str(now))
@@ -44,9 +44,11 @@ def pending(pipeline: Pipeline, warehouse: Warehouse, stream: Stream, tasks: Any
         return staged(pipeline, stream.name, tasks, table, parts) or [mark]
     if before is None:
         return [*snapshot(pipeline, path), mark]
-    came = (action for version in range(before + 1, now + 1)
-            for action in _added(path, version, _actions(path, version)))
-    return [*(_input(pipeline, path, a["path"], a.get("partitionValues") or {}) for a in came), mark]
+    inputs = []
+    for version in range(before + 1, now + 1):
+        for action in _added(path, version, _actions(path, version)):
+            inputs.append(_input(pipeline, path, action["path"], action.get("partitionValues") or {}))
+    return [*inputs, mark]
 
 
 def by_spark(table: Table) -> bool:
@@ -62,12 +64,11 @@ def snapshot(pipeline: Pipeline, path: str) -> list[IngestInput]:
 def staged(pipeline: Pipeline, owner: str, tasks: Any, table: Table,
            parts: Iterable[spark_delta.Part]) -> list[IngestInput]:
     """Rows that Spark read, under the table's name and version: they land together, and say how far it was read."""
-    name, folder = f"delta:{label(pipeline, table.path)}", places.join(staging(pipeline, owner),
-                                                                       f"delta-{os.urandom(8).hex()}")
+    name = f"delta:{label(pipeline, table.path)}"
+    folder = places.join(staging(pipeline, owner), f"delta-{os.urandom(8).hex()}")
     files = spark_delta.staged(tasks, table.path, list(parts), folder)
-    return [
-        IngestInput("delta", name, f, "parquet", *places.size_and_time(f), digest=str(table.version)) for f in files
-    ]
+    return [IngestInput("delta", name, file, "parquet", *places.size_and_time(file), digest=str(table.version))
+            for file in files]
 
 
 def _parts(path: str, before: int, now: int) -> Iterator[spark_delta.Part]:

@@ -41,7 +41,7 @@ def staged(pipeline: Pipeline, stream: Stream, frame: Any) -> IngestInput:
 
 
 def _arrow(frame: Any) -> pa.Table:
-    """Told apart by what they can do: none of these packages is imported for it."""
+    """As an Arrow table; kinds are told apart by what they can do, so that none of their packages is imported."""
     if isinstance(frame, (pa.Table, pa.RecordBatch)):
         return frame if isinstance(frame, pa.Table) else pa.Table.from_batches([frame])
     if hasattr(frame, "toArrow"):

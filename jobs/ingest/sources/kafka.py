@@ -33,16 +33,18 @@ Offsets = Mapping[int, int]            # partition → the next offset to read
 def pending(pipeline: Pipeline, warehouse: Warehouse, stream: Stream, tasks: Any) -> list[IngestInput]:
     assert stream.source is not None
     name, topic = f"kafka:{stream.source.path}", stream.source.path
-    said = intake.last(warehouse, stream.name, name)
-    before: Offsets = {int(k): int(v) for k, v in json.loads(said)[topic].items()} if said else {}
+    last = intake.last(warehouse, stream.name, name)
+    offsets = json.loads(last)[topic] if last else {}
+    before: Offsets = {int(partition): int(offset) for partition, offset in offsets.items()}
     folder = places.join(staging(pipeline, stream.name), f"kafka-{os.urandom(8).hex()}")
     before = _staged(session(tasks), stream.source, before, folder)
     failpoints.at("ingest.after-stage")
-    paths = tuple(sorted(places.join(folder, f) for f in places.listed(folder) if f.endswith(".parquet")))
+    names = [name for name in places.listed(folder) if name.endswith(".parquet")]
+    paths = tuple(sorted(places.join(folder, name) for name in names))
     after = {**before, **(_ends(paths) if paths else {})}
     if not paths or after == before:
         return []
-    digest = json.dumps({topic: {str(p): after[p] for p in sorted(after)}})
+    digest = json.dumps({topic: {str(partition): after[partition] for partition in sorted(after)}})
     return [IngestInput("kafka", name, path, "kafka", *size_and_time(path), digest=digest) for path in paths]
 
 
@@ -54,7 +56,7 @@ def _staged(session: Any, source: Source, before: Offsets, folder: str) -> Offse
     except Exception as error:         # what the connector raises depends on how Spark is reached
         if INCOMPLETE not in str(error):
             raise _unread(source, error) from error
-        grown = {**{p: EARLIEST for p in _assigned(source.path, str(error))}, **before}
+        grown = {**dict.fromkeys(_assigned_partitions(source.path, str(error)), EARLIEST), **before}
     try:
         _write(session, source, grown, folder)
     except Exception as error:
@@ -64,30 +66,29 @@ def _staged(session: Any, source: Source, before: Offsets, folder: str) -> Offse
 
 def _write(session: Any, source: Source, offsets: Offsets, folder: str) -> None:
     start = json.dumps({source.path: {str(p): o for p, o in offsets.items()}}) if offsets else "earliest"
-    wanted = {**source.options, "subscribe": source.path, "startingOffsets": start, "endingOffsets": "latest"}
-    session.read.format("kafka").options(**wanted).load().selectExpr(
-        "value", "partition", "offset").coalesce(FILES).write.mode("overwrite").parquet(folder)
+    options = {**source.options, "subscribe": source.path, "startingOffsets": start, "endingOffsets": "latest"}
+    messages = session.read.format("kafka").options(**options).load().selectExpr("value", "partition", "offset")
+    messages.coalesce(FILES).write.mode("overwrite").parquet(folder)
 
 
-def _assigned(topic: str, message: str) -> list[int]:
+def _assigned_partitions(topic: str, message: str) -> list[int]:
     """A topic's partitions, which the connector tells only in this refusal."""
-    told = message[message.rfind(INCOMPLETE):].partition(")")[0]
-    return [int(p) for p in re.findall(rf"\b{re.escape(topic)}-(\d+)\b", told)]
+    listed = message[message.rfind(INCOMPLETE):].partition(")")[0]
+    return [int(number) for number in re.findall(rf"\b{re.escape(topic)}-(\d+)\b", listed)]
 
 
 def _ends(paths: tuple[str, ...]) -> dict[int, int]:
     con = kernel.shared()
     try:
-        return dict(
-            con.execute(f'SELECT "partition", max("offset") + 1 FROM read_parquet({files(con, paths)}) GROUP BY ALL')
-            .fetchall())
+        sql = f'SELECT "partition", max("offset") + 1 FROM read_parquet({files(con, paths)}) GROUP BY ALL'
+        return dict(con.execute(sql).fetchall())
     finally:
         con.close()
 
 
 def _unread(source: Source, error: Exception) -> Exception:
-    said = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
-    cause = next((line for line in reversed(said) if _CAUSE.match(line)), said[0])
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    cause = next((line for line in reversed(lines) if _CAUSE.match(line)), lines[0])
     lost = "data loss" in str(error).lower() or "OffsetOutOfRange" in str(error)
     hint = "see that the servers answer and the topic exists"
     if lost:

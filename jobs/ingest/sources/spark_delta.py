@@ -29,40 +29,36 @@ def session(tasks: Any) -> Any:
 
 def staged(tasks: Any, path: str, parts: Sequence[Part], folder: str) -> list[str]:
     """The staged files of all parts, in their order."""
-    found: list[str] = []
+    paths: list[str] = []
     for number, (version, files) in enumerate(parts):
         here = places.join(folder, str(number))
         try:
             with spark.guarded():
                 _write(session(tasks), path, version, files, here)
         except spark.SparkFailure as error:
-            raise failed(
-                "delta-unread", f"version {version} of {path} cannot be read by Spark: {str(error)[:300]}",
-                "see that its files are there: a version that was vacuumed is gone; start a new stream from the table "
-                "as it is"
-            ) from error
-        found += sorted(places.join(here, f) for f in places.listed(here) if f.endswith(".parquet"))
+            hint = ("see that its files are there: a version that was vacuumed is gone; start a new stream from the "
+                    "table as it is")
+            raise failed("delta-unread", f"version {version} of {path} cannot be read by Spark: {str(error)[:300]}",
+                         hint) from error
+        paths += sorted(places.join(here, name) for name in places.listed(here) if name.endswith(".parquet"))
     failpoints.at("ingest.after-stage")
-    return found
+    return paths
 
 
 def _write(session: Any, path: str, version: int, files: frozenset[str] | None, folder: str) -> None:
     frame = session.read.format("delta").option("versionAsOf", version).load(str(path))
     if files is not None:
-        there = {_relative(path, row[0]): row[0] for row in frame.select("_metadata.file_path").distinct().collect()}
-        _check_missing(path, version, {unquote(f) for f in files} - there.keys())
-        frame = frame.filter(frame["_metadata.file_path"].isin(
-            [there[unquote(f)] for f in files if unquote(f) in there]))
+        uri_of = {}      # by file as the table's log calls it, decoded
+        for row in frame.select("_metadata.file_path").distinct().collect():
+            uri_of[unquote(row[0]).partition(path.rstrip("/") + "/")[2]] = row[0]
+        names = {unquote(file) for file in files}
+        _check_missing(path, version, names - uri_of.keys())
+        frame = frame.filter(frame["_metadata.file_path"].isin([uri_of[name] for name in names if name in uri_of]))
     frame.coalesce(FILES).write.mode("overwrite").parquet(str(folder))
 
 
-def _relative(path: str, file: str) -> str:
-    """A file as the table's log calls it, decoded: Spark tells it as a URI."""
-    return unquote(file).partition(path.rstrip("/") + "/")[2]
-
-
 def _check_missing(path: str, version: int, missing: set[str]) -> None:
-    """A file that Spark has no row of has none: anything else would be a loss."""
+    """Checks that files of which Spark shows no row have none: anything else would be a loss."""
     for name in sorted(missing):
         with places.opened(places.join(path, name)) as file:
             if pq.read_metadata(file).num_rows:

@@ -19,7 +19,7 @@ def test_the_same_name_is_the_same_session(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(time, "time", lambda: 1_000_000.0 + spark.LASTS)
     assert spark._address(PLAIN, "/shop") != first
     monkeypatch.setattr(time, "time", lambda: 1_000_000.0)
-    monkeypatch.setattr(spark, "_code", lambda: 0)
+    monkeypatch.setattr(spark, "_newest_change", lambda: 0)
     assert spark._address(PLAIN, "/shop") != first
 
 

@@ -41,7 +41,7 @@ def stopped(pipe: forebay.Pipeline, **options: Any) -> ForebayError:
 
 def kept(pipe: forebay.Pipeline) -> list[tuple[Any, ...]]:
     """Not by time: the clock of these tests stands still."""
-    found = sorted(expect_ledger.found(pipe.runtime), key=lambda row: (row["boundary"], row["released"]))
+    found = sorted(expect_ledger.entered(pipe.runtime), key=lambda row: (row["boundary"], row["released"]))
     return [((row["boundary"] - boundary(0)) / 1e6, row["subject"], row["expectation"].split("(")[0], row["severity"],
              row["observed"], row["released"]) for row in found]
 

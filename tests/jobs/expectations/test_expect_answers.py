@@ -37,7 +37,7 @@ def caught(folder: Path, patch: pytest.MonkeyPatch, sql: str, plan: str | None =
 
     def noted(context: Any, batch: Any, *rest: Any) -> Any:
         found = made(context, batch, *rest)
-        seen.extend((context, batch, answer) for answer in found.made)
+        seen.extend((context, batch, answer) for answer in found.answers)
         return found
     patch.setattr(batches, "answers", noted)
     pipe = pipeline(folder, {"views": "lateness: 1 hour"}, queries={"q": sql})
@@ -50,7 +50,7 @@ def caught(folder: Path, patch: pytest.MonkeyPatch, sql: str, plan: str | None =
     rows(pipe, (3, 4), k=1, x=-5)
     ran_some(pipe, 35)
     ran_some(pipe, 95)
-    assert len({t for _, batch, _ in seen for t in batch.boundaries}) == 9 and expect_ledger.found(pipe.runtime) == []
+    assert len({t for _, batch, _ in seen for t in batch.boundaries}) == 9 and expect_ledger.entered(pipe.runtime) == []
     return seen
 
 
@@ -138,5 +138,5 @@ def test_sums_beyond_what_doubles_hold_exactly_pass(tmp_path: Path, count: int) 
                     queries={f"q{i}": GROUPED.replace("GROUP", f"WHERE v.x > {i} GROUP") for i in range(count)})
     restarted(pipe, share_from=3)
     rows(pipe, (1, 2, 12, 25), k=[1, 2, 1, 2], x=[2**53 + 1, 2**62 + 1, 2**53 + 3, 1])
-    assert ran(pipe) == [10, 20] and expect_ledger.found(pipe.runtime) == []
+    assert ran(pipe) == [10, 20] and expect_ledger.entered(pipe.runtime) == []
     assert pipe.result("q0")["s"].to_list() == [2**54 + 4, 2**62 + 1]

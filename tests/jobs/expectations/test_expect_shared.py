@@ -56,14 +56,15 @@ def caught(folder: Path, patch: pytest.MonkeyPatch, sql: str) -> list[Caught]:
     for at in (45, 95):
         rows(pipe, [at], "views"), rows(pipe, [at], "clicks")
         ran(pipe)
-    assert seen and expect_ledger.found(pipe.runtime) == [] and equal(pipe)
+    assert seen and expect_ledger.entered(pipe.runtime) == [] and equal(pipe)
     return seen
 
 
 def judged(one: Caught, change: Any = lambda rows: rows) -> list[Finding]:
     batch, shared = one
     return expect_answers.of_shared(batch,
-                                    replace(shared, made=tuple(replace(m, rows=change(m.rows)) for m in shared.made)),
+                                    replace(shared, answers=tuple(replace(a, rows=change(a.rows))
+                                                                  for a in shared.answers)),
                                     {})
 
 
@@ -89,7 +90,8 @@ def put(column: str, change: Any) -> Any:
 @pytest.mark.parametrize("sql", [JOINED, WHOLE, JOINED + " HAVING COUNT(*) > 1"])
 def test_sound_answers_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sql: str) -> None:
     seen = caught(tmp_path, monkeypatch, sql)
-    assert [f for one in seen for f in judged(one)] == [] and sum(m.rows.num_rows for _, s in seen for m in s.made) > 0
+    assert [f for one in seen for f in judged(one)] == []
+    assert sum(a.rows.num_rows for _, s in seen for a in s.answers) > 0
 
 
 def test_what_is_damaged_is_named_with_its_query(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,7 +124,8 @@ def test_a_damaged_answer_stops_the_batch_until_it_is_released(tmp_path: Path, m
         found = made(*given)
         lost = of("q4", lambda t: t.slice(1))
         return replace(
-            found, shared=[replace(s, made=tuple(replace(m, rows=lost(m.rows)) for m in s.made)) for s in found.shared])
+            found, shared=[replace(s, answers=tuple(replace(a, rows=lost(a.rows)) for a in s.answers))
+                           for s in found.shared])
     monkeypatch.setattr(batches, "answers", damaged)
     pipe = filled(tmp_path, JOINED)
     with pytest.raises(ForebayError) as stopped:

@@ -23,7 +23,7 @@ def read(folder: Path, name: str, content: bytes, **options: str) -> tuple[list[
     path.write_bytes(content)
     con = kernel.shared()
     item = reading.IngestInput("files", name, str(path), "json" if "json" in name else "csv", options=options)
-    source = reading.found(con, item, ("a", "b"), frozenset())
+    source = reading.open_input(con, item, ("a", "b"), frozenset())
     columns = ", ".join(sql for sql, _ in source.columns.values())
     rows = con.execute(f"SELECT {source.broken}, line, {columns} FROM {source.rows}").fetchall()
     bad = [(line, reason) for reason, line, *_ in rows if reason is not None]
