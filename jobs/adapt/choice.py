@@ -160,10 +160,6 @@ class Chooser:
             self._coefficients = last_coefficients(self.pipe)
         return self._coefficients
 
-    def price_by(self, coefficients: UnitCosts) -> None:
-        """From now on by these unit costs."""
-        self._coefficients = coefficients
-
     def plan(self, query_state: QueryState, state: KeptState | None, parallel: Parallelism) -> Plan:
         """The plan for the next batch; decided anew if there is news."""
         query = parsed(query_state.sql, self.pipe.catalog)

@@ -41,16 +41,12 @@ def cheapest(query: Query, price: Price, joined: Joined, forms: Forms = Forms(),
     limit = refined if len(query.inputs) <= ALL_NAMES else min(refined, REFINED_OF_MANY)
     best: dict[str, Plan] = {}
     for plan in allowed[:limit]:
-        best[plan.name] = min(_forms(query_shape, _with_best_order(query_shape, plan, joined), forms), key=price)
+        best[plan.name] = min(every_form(query_shape, _with_best_order(query_shape, plan, joined), forms), key=price)
     return tuple(replace(c, plan=best.get(c.plan.name, c.plan)) for c in every_name)
 
 
-def every_form(query: Query, plan: Plan, forms: Forms = Forms()) -> Iterator[Plan]:
+def every_form(query_shape: Shape, plan: Plan, forms: Forms = Forms()) -> Iterator[Plan]:
     """All forms of a name but for the order."""
-    return _forms(shape(query), plan, forms)
-
-
-def _forms(query_shape: Shape, plan: Plan, forms: Forms) -> Iterator[Plan]:
     layouts = ("panes", "raw") if plan.keeping == "recompute" and any(plan.digits) else (plan.layout,)
     plans = [replace(plan, layout=layout) for layout in layouts]
     if query_shape.query.windows:      # as written, those that end together at once, and by each choice of levels

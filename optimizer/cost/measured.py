@@ -5,20 +5,13 @@ nothing is measured here.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isfinite, sqrt
 from types import MappingProxyType
 
-from optimizer.cost.features import Features, building, steady
 from optimizer.errors import ForebayError
-from optimizer.papers.contract import Price
-from optimizer.plan.model import Plan
-from optimizer.query.model import Query
-from optimizer.statistics.cardinality import Sizes, sizes
-from optimizer.statistics.model import QueryStatistics
 
-UNIT = "s"
 SPREAD = 0.5          # standard deviation of a unit cost nobody has measured, relative to it
 # Seconds a unit of the kernel on the machine that this was made on (2 cores), fitted to a run of
 # jobs.papers.trial_settings; `forebay calibrate` measures them elsewhere, batches correct them. Those of the JVM and of
@@ -149,29 +142,6 @@ def read(document: object) -> UnitCosts:
                      covariance=tuple(tuple(map(float, row)) for row in rows),
                      source=str(document.get("source", "")),
                      measurements=count if isinstance(count, int) and count >= 0 else 0)
-
-
-def price(query: Query, plan: Plan, statistics: QueryStatistics, unit_costs: UnitCosts, parts: int = 1,
-          query_sizes: Sizes | None = None) -> Price:
-    """Seconds of an average batch, by node."""
-    return priced(steady(query, plan, statistics, parts, query_sizes), unit_costs)
-
-
-def first_price(query: Query, plan: Plan, statistics: QueryStatistics, unit_costs: UnitCosts, parts: int = 1,
-                query_sizes: Sizes | None = None) -> Price:
-    """Seconds of the batch that makes the plan's state from the stream tables."""
-    return priced(building(query, plan, statistics, parts, query_sizes), unit_costs)
-
-
-def model(query: Query, statistics: QueryStatistics, unit_costs: UnitCosts, parts: int = 1) -> Callable[[Plan], Price]:
-    """A price for each plan of one query by these statistics; sizes are worked out once for all plans."""
-    query_sizes = sizes(query, statistics)
-    return lambda plan: price(query, plan, statistics, unit_costs, parts, query_sizes)
-
-
-def priced(features: Features, unit_costs: UnitCosts) -> Price:
-    parts = tuple((node, seconds(amounts, unit_costs)) for node, amounts in features.nodes.items())
-    return Price(parts, UNIT, f"unit costs: {unit_costs.source}, {unit_costs.measurements} batches measured")
 
 
 def seconds(amounts: Mapping[str, float], unit_costs: UnitCosts) -> float:

@@ -86,7 +86,6 @@ def _spanned(coarse: Window, fine: Window) -> int | None:
 COVERED = CoverRelation("covered by", _covered)
 PARTITIONED = CoverRelation("partitioned by", _partitioned)
 ALONE = CoverRelation("each alone", lambda coarse, fine: None)
-TILED = CoverRelation("tiled by", _tiled)
 SUBTRACTED = CoverRelation("tiled by, what leaves subtracted", _tiled, subtracts=True)
 SPANNED = CoverRelation("spanned by", _spanned)
 

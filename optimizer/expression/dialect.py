@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from optimizer import time
 from optimizer.expression.types import Type
 
-DIALECTS = ("duckdb", "spark")
 LATEST = 253_402_300_799_000_000        # 9999-12-31T23:59:59Z, the last instant both engines write
 
 

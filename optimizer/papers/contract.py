@@ -4,10 +4,7 @@ Totals, comparison and printing are defined here once, for every model; no formu
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-
-from optimizer.plan.model import Plan
 
 
 @dataclass(frozen=True)
@@ -31,14 +28,6 @@ class Price:
     def of(self, node: str) -> float:
         """The local cost of one node; 0 for a node that the plan does not have."""
         return sum(cost for name, cost in self.parts if name == node)
-
-
-Model = Callable[[Plan], Price]      # a model with its statistics bound: `partial(model, …)`
-
-
-def ranked(model: Model, plans: Iterable[Plan]) -> tuple[tuple[Plan, Price], ...]:
-    """Cheapest first; plans of one price stay in the order given."""
-    return tuple(sorted(((plan, model(plan)) for plan in plans), key=lambda pair: pair[1].total))
 
 
 def lines(price: Price) -> tuple[str, ...]:

@@ -49,12 +49,12 @@ def test_what_is_dear_is_avoided_and_every_switch_is_a_row(tmp_path: Path, monke
     """
     monkeypatch.setattr(choice, "fit", lambda before, measurements: before)
     pipe = started(tmp_path)
-    pipe.loop.chooser.price_by(costs(scan=1.0))
+    pipe.loop.chooser._coefficients = costs(scan=1.0)
     fill(pipe, range(0, 8))
     pipe.run(to=None, flush=True)
     first = pipe.loop.chooser.queries["q"].decision
     assert first is not None and first.plan.keeping != "recompute" or first is not None and first.plan.layout == "panes"
-    pipe.loop.chooser.price_by(costs(state_read=1.0, state_write=1.0, writes=1.0))
+    pipe.loop.chooser._coefficients = costs(state_read=1.0, state_write=1.0, writes=1.0)
     for n in range(8, 24):
         fill(pipe, range(n, n + 1))
         pipe.run(flush=True)

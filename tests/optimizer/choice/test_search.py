@@ -40,7 +40,7 @@ def test_it_is_the_least_of_all_names_and_forms(m: int, seed: int) -> None:
     found = cheapest(query, price, lambda plan, members: float(len(members)), FORMS, refined=10**6)
     everything = {
         c.plan.name: min(price(p)
-                         for p in every_form(query, c.plan, FORMS))
+                         for p in every_form(shape(query), c.plan, FORMS))
         for c in candidates(query)
         if c.refused is None
     }

@@ -10,26 +10,15 @@ import pytest
 
 from optimizer.cost.features import KINDS, steady
 from optimizer.cost.fitting import fit
-from optimizer.cost.measured import (
-    NAMES,
-    SECONDS,
-    Measurement,
-    UnitCosts,
-    deviation,
-    first_price,
-    model,
-    price,
-    prior,
-    read,
-    seconds,
-)
+from optimizer.cost.measured import NAMES, SECONDS, Measurement, UnitCosts, deviation, prior, read, seconds
 from optimizer.errors import ForebayError
 from optimizer.expression.types import BIGINT, STRING, TIMESTAMP
-from optimizer.papers.contract import ranked
 from optimizer.plan.model import candidates, named
 from optimizer.query.model import Catalog
 from optimizer.sql.parse import parse
 from optimizer.statistics.model import InputStatistics, KeyStatistics, QueryStatistics
+from tests.optimizer.cost.prices import first_price, model, price
+from tests.optimizer.papers.costs import ranked
 from tests.optimizer.planning import query
 from tests.optimizer.statistics.observing import two
 

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from jobs.papers.experiments.windows.generate import random_set, sequential_set
 from optimizer.coverage.algebra import (
     ALONE,
     COVERED,
     PARTITIONED,
     SPANNED,
     SUBTRACTED,
-    TILED,
     CoverRelation,
     Window,
     covers,
@@ -36,7 +36,6 @@ from optimizer.coverage.factors import (
     tumbling_candidates,
     with_factors,
 )
-from optimizer.coverage.generate import random_set, sequential_set
 from optimizer.coverage.graph import Graph, Prices, as_written, cheapest, prices
 from optimizer.coverage.search import best, heuristic, pruned
 from optimizer.errors import ForebayError
@@ -169,7 +168,7 @@ def test_coverage_is_transitive(a: Window, b: Window, c: Window) -> None:
 
 @given(windows, windows)
 def test_tiles_lie_end_to_end_and_spans_leave_no_gap(fine: Window, coarse: Window) -> None:
-    tiles, span = TILED.reads(coarse, fine), SPANNED.reads(coarse, fine)
+    tiles, span = SUBTRACTED.reads(coarse, fine), SPANNED.reads(coarse, fine)
     for a, b in instances(coarse, 80):
         starts = {x for x, _ in instances(fine, 200)}
         assert tiles is None or all(a + i * fine.range in starts
@@ -186,7 +185,7 @@ def test_tiles_lie_end_to_end_and_spans_leave_no_gap(fine: Window, coarse: Windo
 @settings(max_examples=settings.default.max_examples // 2)
 @given(sets)
 def test_sharing_never_costs_more(given_: set[Window]) -> None:
-    for found in (COVERED, PARTITIONED, TILED, SUBTRACTED, SPANNED):
+    for found in (COVERED, PARTITIONED, SUBTRACTED, SPANNED):
         price = prices(given_, found, 3)
         assert best(given_, price).graph.cost <= heuristic(given_, price).cost <= cheapest(
             given_, price).cost <= as_written(given_, price).cost
@@ -214,7 +213,7 @@ def test_the_search_is_as_good_as_trying_everything(given_: set[Window]) -> None
 MOST_TRIED = 9
 
 
-@given(sets, st.sampled_from((COVERED, PARTITIONED, TILED, SPANNED)), st.integers(1, 100))
+@given(sets, st.sampled_from((COVERED, PARTITIONED, SPANNED)), st.integers(1, 100))
 def test_what_is_called_exact_is_the_cheapest_of_all_choices_of_candidates(given_: set[Window], relation: CoverRelation,
                                                                            rate: int) -> None:
     """However many are chosen: the search leaves out only what its bound says cannot be cheaper."""

@@ -1,13 +1,16 @@
 """Settings for tests of the cost models: exact random ones, the papers' defaults, and a small one to work by hand."""
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from itertools import product
 
 from hypothesis import strategies as st
 
+from optimizer.papers.contract import Price
 from optimizer.papers.many_way import many_way
 from optimizer.papers.statistics import METHODS, Constants, PaperStream, Setting
+from optimizer.plan.model import Plan
 
 # st.fractions takes ten times as long to draw
 NUMBERS = st.builds(Fraction, st.integers(0, 1000), st.integers(1, 7))
@@ -43,3 +46,8 @@ def by_hand(method: str, m: int = 2) -> Setting:
                            Fraction(1, 2)), PaperStream("s2", 4, 6, 1,
                                                         Fraction(1, 3)), PaperStream("s3", 1, 8, 1, Fraction(1, 4)))
     return Setting(streams[:m], method, 100, Constants(Pn=1, Ph=2, Un=10, Uh=20, Ug=100))
+
+
+def ranked(model: Callable[[Plan], Price], plans: Iterable[Plan]) -> tuple[tuple[Plan, Price], ...]:
+    """Cheapest first; plans of one price stay in the order given."""
+    return tuple(sorted(((plan, model(plan)) for plan in plans), key=lambda pair: pair[1].total))

@@ -3,10 +3,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from optimizer.papers.contract import Price, lines, ranked
+from optimizer.papers.contract import Price, lines
 from optimizer.papers.many_way import price
 from optimizer.plan.model import candidates
-from tests.optimizer.papers.costs import by_hand
+from tests.optimizer.papers.costs import by_hand, ranked
 from tests.optimizer.planning import query
 
 

@@ -219,7 +219,7 @@ def test_sharing_is_chosen_by_price(pairs: list[tuple[int, int]], rate: float, g
     query = query_of(case_of(pairs, []))
     stream = InputStatistics(rate, rate * 10 * max(r for r, _ in pairs), combinations=groups)
     observed = QueryStatistics((stream,), (), 10, groups)
-    forms = [p for p in every_form(query, named(query, "EAP1 recompute")) if p.layout == "panes"]
+    forms = [p for p in every_form(shape(query), named(query, "EAP1 recompute")) if p.layout == "panes"]
     best = min(forms, key=lambda p: seconds(steady(query, p, observed).total, prior()))
     assert (best.sharing, best.levels) == (sharing, tuple(f * SECOND for f in levels))
 
