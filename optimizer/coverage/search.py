@@ -44,14 +44,6 @@ def best(windows: Collection[Window], model: Prices, nodes: int | None = None) -
     return BestGraph(min(graph, pruned(windows, start), key=lambda g: g.cost), exact)
 
 
-def heuristic(windows: Collection[Window], model: Prices) -> Graph:
-    """Without branching: candidates taken or dropped one at a time while that saves something.
-
-    Or Algorithm 3's, where those are cheaper.
-    """
-    return best(windows, model, nodes=0).graph
-
-
 def pruned(windows: Collection[Window], graph: Graph) -> Graph:
     """Without the factor windows that cost more than they save, one at a time."""
     for factor in sorted(graph.factors):

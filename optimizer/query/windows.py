@@ -84,8 +84,3 @@ def check(window: Window, batch: int) -> None:
     if panes > MAX_PANES:
         raise ForebayError("bad-window", f"the window would have {panes:,} panes, at most {MAX_PANES:,} are possible",
                            hint="use a shorter range, or lengths with a larger common divisor with the batch")
-
-
-def due(t: int, every: int) -> bool:
-    """Answers are published at multiples of `every`, counted from 1970-01-01T00:00:00Z."""
-    return t % every == 0

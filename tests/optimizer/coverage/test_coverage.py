@@ -37,7 +37,7 @@ from optimizer.coverage.factors import (
     with_factors,
 )
 from optimizer.coverage.graph import Graph, Prices, as_written, cheapest, prices
-from optimizer.coverage.search import best, heuristic, pruned
+from optimizer.coverage.search import best, pruned
 from optimizer.errors import ForebayError
 
 
@@ -142,6 +142,11 @@ def test_a_graph_reads_only_what_makes_a_window() -> None:
     with pytest.raises(ValueError, match="does not make"):
         Graph(((Window(10, 10), None), (Window(15, 15), Window(10, 10))), frozenset(),
               prices(tumbling(10, 15), PARTITIONED))
+
+
+def heuristic(windows: Collection[Window], model: Prices) -> Graph:
+    """The search without branching."""
+    return best(windows, model, nodes=0).graph
 
 
 @given(windows, windows)

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from optimizer.papers.contract import Price, lines
+from optimizer.papers.contract import Price
 from optimizer.papers.many_way import price
 from optimizer.plan.model import candidates
 from tests.optimizer.papers.costs import by_hand, ranked
@@ -21,10 +21,3 @@ def test_ranking_is_by_total_and_keeps_the_order_of_equals() -> None:
     # 4704, see test_cost_two_way
     assert [p.name for p, _ in found[:4]] == ["EAP10 recompute", "EAP10 running", "EAP10 retract", "EAP10 expire"]
     assert [c.total for _, c in found] == sorted(c.total for _, c in found) and found[-1][0].name == "EAP01 expire"
-
-
-def test_a_price_prints_a_line_a_node_then_the_total() -> None:
-    text = lines(Price((("Join", 3000.0), ("Scan v", 1000.0)), "units", "paper A, Eq. 5", ("it is new",)))
-    assert text == ("Join             3,000   75.0%", "Scan v           1,000   25.0%",
-                    "total            4,000  units, paper A, Eq. 5", "outside the paper: it is new")
-    assert lines(Price((("Join", 0.0),), "units", "x"))[0].endswith("0.0%")
