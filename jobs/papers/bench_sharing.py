@@ -61,8 +61,8 @@ class SharingSetting:
 
     @property
     def batches(self) -> int:
-        return self.window // self.batch + (MEASURED + 1) * (len(self.counts) + sum(1 < n <= self.apart
-                                                                                    for n in self.counts)) + 1
+        levels = len(self.counts) + sum(1 < count <= self.apart for count in self.counts)
+        return self.window // self.batch + (MEASURED + 1) * levels + 1
 
 
 def bounds(count: int, seed: int = 1) -> list[tuple[int, int]]:
@@ -76,55 +76,57 @@ def with_spark(setting: SharingSetting = SharingSetting(), tell: Callable[[str],
     """`sharing`, and what plain Spark would take for as many queries."""
     levels: dict[int, float] = {}
 
-    def told(count: int, level: Report) -> None:
+    def remember(count: int, level: Report) -> None:
         levels[count] = level["shared_s"]
 
-    return sharing(setting, tell, master,
-                   lambda rt, asked: {"plain_spark": beside_spark(rt, setting, asked, levels, tell, patience)}, told)
+    def after(rt: OpenPipeline, selections: list[tuple[int, int]]) -> Report:
+        return {"plain_spark": beside_spark(rt, setting, selections, levels, tell, patience)}
+
+    return sharing(setting, tell, master, after, remember)
 
 
 def sharing(setting: SharingSetting = SharingSetting(), tell: Callable[[str], None] = lambda _: None,
-            master: str | None = None, after: Callable[[OpenPipeline, list[tuple[int, int]]],
-                                                       Report] = lambda rt, asked: {},
-            told: Callable[[int, Report], None] = lambda count, level: None) -> Report:
+            master: str | None = None,
+            after: Callable[[OpenPipeline, list[tuple[int, int]]], Report] = lambda rt, selections: {},
+            after_level: Callable[[int, Report], None] = lambda count, level: None) -> Report:
     """Seconds a batch by number of queries, shared and apart.
 
-    `after` adds to the figures while all is still there, `told` hears of each level.
+    `after` adds to the figures while all is still there, `after_level` gets the figures of each level.
     """
     with pipeline(setting, master) as loop:
         rt = loop.pipe
         loop.take()
-        asked = bounds(max(setting.counts) + 1)
-        grown(rt, setting, asked, 0, 1)
+        selections = bounds(max(setting.counts) + 1)
+        grown(rt, setting, selections, 0, 1)
         loop.run(flush=True, to=START + setting.window * SECOND)
-        found: Report = {"create_s": {}}
-        done = 1
+        figures: Report = {"create_s": {}}
+        created = 1
         for count in setting.counts:
-            if count > done:
-                found["create_s"][f"{count} queries"] = grown(rt, setting, asked, done, count)
-            done = count
-            found[f"{count} queries"] = _level(loop, setting, asked, count)
-            told(count, found[f"{count} queries"])
-            tell(f"{count} queries: {found[f'{count} queries']}")
-        first = found[f"{setting.counts[0]} queries"]
-        for level in (v for k, v in found.items() if k != "create_s"):
+            if count > created:
+                figures["create_s"][f"{count} queries"] = grown(rt, setting, selections, created, count)
+            created = count
+            figures[f"{count} queries"] = _level(loop, setting, selections, count)
+            after_level(count, figures[f"{count} queries"])
+            tell(f"{count} queries: {figures[f'{count} queries']}")
+        first = figures[f"{setting.counts[0]} queries"]
+        for level in (v for k, v in figures.items() if k != "create_s"):
             level["times_one"] = level["shared_s"] / first["shared_s"]
             if "cpu_s" in level:
                 level["times_one_cpu"] = level["cpu_s"] / first["cpu_s"]
-        found["one_more"] = _one_more(loop, setting, asked, found[f"{done} queries"]["shared_s"])
-        return {**found, **after(rt, asked[:done])}
+        figures["one_more"] = _one_more(loop, setting, selections, figures[f"{created} queries"]["shared_s"])
+        return {**figures, **after(rt, selections[:created])}
 
 
-def _one_more(loop: Loop, setting: SharingSetting, asked: list[tuple[int, int]], usual: float) -> Report:
+def _one_more(loop: Loop, setting: SharingSetting, selections: list[tuple[int, int]], usual: float) -> Report:
     """What one more query than at the last level costs: its request, and the batch in which it is in force first beside
     the usual one.
     """
-    request = grown(loop.pipe, setting, asked, len(asked) - 1, len(asked))
+    request = grown(loop.pipe, setting, selections, len(selections) - 1, len(selections))
     (ran,) = loop.run(flush=True, limit=1)["ran"]
     return {"request_s": request, "batch_s": ran["seconds"], "adds_s": ran["seconds"] - usual}
 
 
-def _level(loop: Loop, setting: SharingSetting, asked: list[tuple[int, int]], count: int) -> Report:
+def _level(loop: Loop, setting: SharingSetting, selections: list[tuple[int, int]], count: int) -> Report:
     """The same queries together, then each for itself."""
     rt, used = loop.pipe, time.process_time()
     seconds, last = batches(loop)
@@ -133,7 +135,7 @@ def _level(loop: Loop, setting: SharingSetting, asked: list[tuple[int, int]], co
     level: Report = {
         "shared_s": seconds,
         "query_rows_per_s": count * rows / seconds,
-        "equal": equal(rt, setting, asked[:count], last)
+        "equal": equal(rt, setting, selections[:count], last)
     }
     if rt.tasks.inline:
         level["cpu_s"] = used      # all the work is this process's: what it takes however busy the machine is
@@ -148,25 +150,26 @@ def batches(loop: Loop) -> tuple[float, int]:
     return statistics.median(entry["seconds"] for entry in ran[1:]), ran[-1]["boundary"]
 
 
-def grown(rt: OpenPipeline, setting: SharingSetting, asked: list[tuple[int, int]], since: int, until: int) -> float:
+def grown(rt: OpenPipeline, setting: SharingSetting, selections: list[tuple[int, int]], since: int,
+          until: int) -> float:
     """Creates queries; the mean seconds of one request."""
     started = time.perf_counter()
     for n in range(since, until):
-        x, y = asked[n]
+        x, y = selections[n]
         requests.create(rt, f"q{n}", QUERY.format(window=setting.window, x=x, y=y))
     return (time.perf_counter() - started) / max(until - since, 1)
 
 
-def equal(rt: OpenPipeline, setting: SharingSetting, asked: list[tuple[int, int]], t: int) -> bool:
+def equal(rt: OpenPipeline, setting: SharingSetting, selections: list[tuple[int, int]], t: int) -> bool:
     """Whether some queries' answers are what DuckDB says, given the form that an expert writes: the joined rows
     themselves are billions.
     """
     con = kernel.connect(threads=os.cpu_count() or 2, memory="4GB")
     for stream in ("s1", "s2"):
         con.execute(f"CREATE VIEW {stream} AS SELECT * FROM read_parquet({kernel.file_list(stream_files(rt, stream))})")
-    return all(not oracle.compare(_expert(con, setting, asked[n], t),
+    return all(not oracle.compare(_expert(con, setting, selections[n], t),
                                   answers.read(rt, f"q{n}", t).drop_columns(["boundary"]))
-               for n in range(0, len(asked), max(len(asked) // COMPARED, 1)))
+               for n in range(0, len(selections), max(len(selections) // COMPARED, 1)))
 
 
 def _expert(con: kernel.Connection, setting: SharingSetting, bound: tuple[int, int], t: int) -> pa.Table:
@@ -180,22 +183,22 @@ def _expert(con: kernel.Connection, setting: SharingSetting, bound: tuple[int, i
     )
 
 
-def beside_spark(rt: OpenPipeline, setting: SharingSetting, asked: list[tuple[int, int]], shared_s: Mapping[int, float],
-                 tell: Callable[[str], None], patience: float = PATIENCE) -> Report:
+def beside_spark(rt: OpenPipeline, setting: SharingSetting, selections: list[tuple[int, int]],
+                 shared_s: Mapping[int, float], tell: Callable[[str], None], patience: float = PATIENCE) -> Report:
     """Each query of a seeded sample as plain SQL, by Spark over the last boundary's windows from the stream tables'
-    Parquet files; the mean times the number of queries is what all would take."""
+    Parquet files; the mean times the number of queries is what all would take.
+    """
     session = plain_session(rt)
     t = answers.published(rt, "q0")[-1]
-    chosen = sorted(Random(1).sample(range(len(asked)), min(PLAIN, len(asked))))
+    chosen = sorted(Random(1).sample(range(len(selections)), min(PLAIN, len(selections))))
     each: dict[str, Report] = {}
     for n in chosen:
-        seconds, got = limited(session, plain(setting, asked[n], t), patience)
-        same = "not finished" if got is None else not oracle.compare(
-            got,
-            answers.read(rt, f"q{n}", t).drop_columns(["boundary"]))
+        seconds, got = limited(session, plain(setting, selections[n], t), patience)
+        ours = answers.read(rt, f"q{n}", t).drop_columns(["boundary"])
+        same = "not finished" if got is None else not oracle.compare(got, ours)
         each[f"q{n}"] = {"seconds": seconds, "equal": same}
         tell(f"plain Spark, q{n}: {each[f'q{n}']}")
-    mean = statistics.mean(found["seconds"] for found in each.values())
+    mean = statistics.mean(measured["seconds"] for measured in each.values())
     return {
         "sample": each,
         "limit_s": patience,

@@ -37,8 +37,8 @@ def pieces(stream: GeneratedStream, seconds: float, seed: int = 0, drifts: Seque
         total = round(nature.rate * (last - first))
         files = max(1, round(total / rows))
         for begun, ended in ((total * k // files, total * (k + 1) // files) for k in range(files)):
-            made = generated(nature, (ended - begun) / nature.rate, _seed(seed, number))
-            yield table(replace(made, time=made.time + round((first + begun / nature.rate) * SECOND)))
+            tuples = generated(nature, (ended - begun) / nature.rate, _seed(seed, number))
+            yield table(replace(tuples, time=tuples.time + round((first + begun / nature.rate) * SECOND)))
             number += 1
 
 
@@ -67,5 +67,5 @@ def _seed(seed: int, number: int) -> int:
 
 def _named(letter: str, numbers: np.ndarray) -> pa.Array:
     """Each distinct value becomes a string once."""
-    found, at = np.unique(numbers, return_inverse=True)
-    return pa.DictionaryArray.from_arrays(pa.array(at), pa.array([f"{letter}{n}" for n in found])).cast(pa.string())
+    distinct, at = np.unique(numbers, return_inverse=True)
+    return pa.DictionaryArray.from_arrays(pa.array(at), pa.array([f"{letter}{n}" for n in distinct])).cast(pa.string())

@@ -73,8 +73,8 @@ class SettingErrors:
     @property
     def spread(self) -> float:
         """Worst/best."""
-        found = [p.measured for p in self.points]
-        return max(found) / min(found)
+        measured = [p.measured for p in self.points]
+        return max(measured) / min(measured)
 
     def chosen(self, by: Callable[[PlanPoint], float]) -> float:
         """What the plan that the model would choose costs, over the best."""
@@ -90,22 +90,22 @@ class SettingErrors:
 
 def run(short: bool = False, say: Callable[[str], object] = lambda _: None, folder: str = ".") -> dict[str, object]:
     """All settings, or with `short` every seventh; the page is written by the whole run only."""
-    started, known, cases = time.perf_counter(), calibrate.coefficients(), []
+    started, unit_costs, cases = time.perf_counter(), calibrate.coefficients(), []
     todo = quick() if short else settings()
     for n, setting in enumerate(todo, 1):
-        found = case(setting, known)
-        if len(found.points) > 1:
-            cases.append(found)
+        errors = case(setting, unit_costs)
+        if len(errors.points) > 1:
+            cases.append(errors)
         say(f"{n}/{len(todo)} {setting.name}")
     report = summary(cases)
-    text = page(cases, report, known)
+    text = page(cases, report, unit_costs)
     if not short and os.path.isdir(os.path.join(folder, os.path.dirname(PAGE))):
         with open(os.path.join(folder, PAGE), "w", encoding="utf-8") as file:
             file.write(text)
     return {**report, "took_s": time.perf_counter() - started, "text": text}
 
 
-def case(setting: trial.TrialSetting, known: UnitCosts) -> SettingErrors:
+def case(setting: trial.TrialSetting, unit_costs: UnitCosts) -> SettingErrors:
     """Every plan of a setting, measured and predicted."""
     query = setting.query
     with trial.generated(setting) as data:
@@ -113,7 +113,7 @@ def case(setting: trial.TrialSetting, known: UnitCosts) -> SettingErrors:
         able = [c.plan for c in candidates(query) if not c.refused]
         plans = [p for p in able if joined_rows(query, p, observed) <= MOST]
         ran = trial.run(data, plans)
-    points = tuple(_point(query, p, observed, known, ran[p.name][1]) for p in plans)
+    points = tuple(_point(query, p, observed, unit_costs, ran[p.name][1]) for p in plans)
     return SettingErrors(setting.name, points, len(able) - len(plans))
 
 
@@ -125,27 +125,27 @@ def joined_rows(query: Query, plan: Plan, observed: QueryStatistics) -> float:
         steady(query, plan, observed).total.get("pairs", 0.0)) / width
 
 
-def _point(query: Query, plan: Plan, observed: QueryStatistics, known: UnitCosts, took: float) -> PlanPoint:
+def _point(query: Query, plan: Plan, observed: QueryStatistics, unit_costs: UnitCosts, took: float) -> PlanPoint:
     features = steady(query, plan, observed, age=trial.WARM - 1)
-    share = fixed(features, known)
+    share = fixed(features, unit_costs)
     return PlanPoint(plan.name, took + share,
-                     seconds(features.in_task, known) + share,
+                     seconds(features.in_task, unit_costs) + share,
                      paper_price(plan, assumed(query, observed)).total)
 
 
-def fixed(features: Features, known: UnitCosts) -> float:
-    return sum(known[kind] * features.total.get(kind, 0.0) for kind in ("commits", "batches"))
+def fixed(features: Features, unit_costs: UnitCosts) -> float:
+    return sum(unit_costs[kind] * features.total.get(kind, 0.0) for kind in ("commits", "batches"))
 
 
 def assumed(query: Query, observed: QueryStatistics) -> PaperSetting:
     """The paper's symbols of the same statistics: its model has rates, windows, groups and one selectivity a stream."""
-    asked, found = shape(query), sizes(query, observed)
-    grouped = {a[0] for a in map(asked.attribute, query.groups) if a}
-    keys = {i: c.keys for members, c in zip(asked.keys, observed.classes) for i, _ in members}
+    query_shape, query_sizes = shape(query), sizes(query, observed)
+    grouped = {a[0] for a in map(query_shape.attribute, query.groups) if a}
+    keys = {i: key.keys for joined, key in zip(query_shape.joined_inputs(), observed.classes) for i in joined}
     streams = tuple(
         PaperStream(x.alias, f.came / observed.batch, f.window,
                     max(observed.groups ** (1 / len(grouped)), 1.0) if i in grouped else 1.0, 1 / keys.get(i, 1.0))
-        for i, (x, f) in enumerate(zip(query.inputs, found.flows)))
+        for i, (x, f) in enumerate(zip(query.inputs, query_sizes.flows)))
     return PaperSetting(streams, "hash")
 
 
@@ -166,7 +166,7 @@ def summary(cases: Sequence[SettingErrors]) -> dict[str, object]:
     """The figures of issue 4: settings in which the choice matters, apart from the rest."""
     real, rest = [c for c in cases if c.spread >= REAL], [c for c in cases if c.spread < REAL]
     models: Mapping[str, Callable[[PlanPoint], float]] = {"measured": lambda p: p.model, "paper": lambda p: p.paper}
-    found: dict[str, object] = {
+    figures: dict[str, object] = {
         "settings": len(cases),
         "plans": sum(len(c.points) for c in cases),
         "not_run": sum(c.skipped for c in cases),
@@ -174,13 +174,13 @@ def summary(cases: Sequence[SettingErrors]) -> dict[str, object]:
         "q_error_median": statistics.median(c.q for c in cases)
     }
     for name, by in models.items():
-        found[name] = {
+        figures[name] = {
             "spearman_median": statistics.median(c.rho(by) for c in cases),
             "right": _right(real, by),
             "right_elsewhere": _right(rest, by),
             "regret": _mean(c.chosen(by) - 1 for c in real)
         }
-    return found
+    return figures
 
 
 def _right(cases: Sequence[SettingErrors], by: Callable[[PlanPoint], float]) -> float:
@@ -188,21 +188,22 @@ def _right(cases: Sequence[SettingErrors], by: Callable[[PlanPoint], float]) -> 
 
 
 def _mean(values: Iterable[float]) -> float:
-    found = list(values)
-    return sum(found) / len(found) if found else 1.0
+    numbers = list(values)
+    return sum(numbers) / len(numbers) if numbers else 1.0
 
 
-def page(cases: Sequence[SettingErrors], report: Mapping[str, object], known: UnitCosts) -> str:
+def page(cases: Sequence[SettingErrors], report: Mapping[str, object], unit_costs: UnitCosts) -> str:
     ours, paper = report["measured"], report["paper"]
     assert isinstance(ours, dict) and isinstance(paper, dict)
-    head = HEAD.format(fixed=1000 * known["batches"], source=f"{known.source}, {known.measurements} batches")
-    said = {
+    source = f"{unit_costs.source}, {unit_costs.measurements} batches"
+    head = HEAD.format(fixed=1000 * unit_costs["batches"], source=source)
+    titles = {
         "spearman_median": "ρ, median",
         "right": f"chosen ≤ {RIGHT} × best, where worst/best ≥ {REAL}",
         "right_elsewhere": "the same elsewhere",
         "regret": f"mean regret, chosen/best − 1, where worst/best ≥ {REAL}"
     }
-    figures = [f"| {text} | {ours[key]:.2f} | {paper[key]:.2f} |" for key, text in said.items()]
+    figures = [f"| {text} | {ours[key]:.2f} | {paper[key]:.2f} |" for key, text in titles.items()]
     counts = (
         f"{report['settings']} settings, {report['plans']} plans run, {report['not_run']} not; worst/best ≥ {REAL} in "
         f"{report['spread_1.5']}; "

@@ -64,7 +64,7 @@ EXPERIMENTS: dict[str, tuple[str, str, str]] = {
 
 
 def names() -> dict[str, str]:
-    return {name: said for name, (said, _, _) in EXPERIMENTS.items()}
+    return {name: description for name, (description, _, _) in EXPERIMENTS.items()}
 
 
 def document(wanted: list[str], quick: bool = False, pictures: str | None = None, *,
@@ -75,8 +75,9 @@ def document(wanted: list[str], quick: bool = False, pictures: str | None = None
     `events`: how many, of those that say it.
     """
     if wanted == ["list"]:
-        found: Report = {name: {"text": said} for name, said in names().items()}
-        return {"experiments": names(), "text": "\n".join(f"{name:20} {said['text']}" for name, said in found.items())}
+        descriptions: Report = {name: {"text": entry} for name, entry in names().items()}
+        lines = [f"{name:20} {entry['text']}" for name, entry in descriptions.items()]
+        return {"experiments": names(), "text": "\n".join(lines)}
     chosen = list(EXPERIMENTS) if wanted == ["all"] else wanted
     for name in chosen:
         if name not in EXPERIMENTS:
@@ -94,7 +95,7 @@ def _run(name: str, quick: bool, events: int | None, folder: str | None) -> Repo
         raise ForebayError("bad-usage", f"{name} does not say how many events it takes", hint="leave --events out")
     given = {} if events is None else {"events": events}
     report = {
-        **run(quick, lambda said: print(said, file=sys.stderr, flush=True), **given), "quick": quick,
+        **run(quick, lambda message: print(message, file=sys.stderr, flush=True), **given), "quick": quick,
         "asked": events
     }
     pictures = importlib.import_module("jobs.papers.experiments.pictures")

@@ -25,11 +25,11 @@ def tuned(amounts: Sequence[Sequence[float]], measured: Sequence[float]) -> list
     best, least = [0.0] * work.shape[1], float(len(measured))
     for count in range(1, work.shape[1] + 1):
         for chosen in combinations(range(work.shape[1]), count):
-            found = np.linalg.lstsq(work[:, chosen], np.ones(len(work)), rcond=None)[0]
-            error = float(((work[:, chosen] @ found - 1) ** 2).sum())
-            if (found >= 0).all() and error < least:
+            constants = np.linalg.lstsq(work[:, chosen], np.ones(len(work)), rcond=None)[0]
+            error = float(((work[:, chosen] @ constants - 1) ** 2).sum())
+            if (constants >= 0).all() and error < least:
                 best, least = [0.0] * work.shape[1], error
-                for k, value in zip(chosen, found):
+                for k, value in zip(chosen, constants):
                     best[k] = float(value)
     return best
 
@@ -50,6 +50,6 @@ def bend(x: Sequence[float], y: Sequence[float]) -> float:
     return float(np.max(np.abs(np.polyval(line, np.asarray(x, float)) - y)) / np.mean(y))
 
 
-def relative(found: float, expected: float) -> float:
+def relative(measured: float, expected: float) -> float:
     """How far off, as a share of what was expected."""
-    return abs(found / expected - 1)
+    return abs(measured / expected - 1)

@@ -43,16 +43,26 @@ class Panel:
     spread: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
 
 
-def claim(said: str, checks: Sequence[tuple[bool, str]]) -> Claim:
+def measured_and_model(panels: Iterable[Panel]) -> tuple[list[float], list[float]]:
+    """All that was measured in some panels, and what the model says of each point."""
+    measured, model = list[float](), list[float]()
+    for panel in panels:
+        for name, y in panel.measured.items():
+            measured += y
+            model += panel.model[name]
+    return measured, model
+
+
+def claim(statement: str, checks: Sequence[tuple[bool, str]]) -> Claim:
     """Holds if every check does, in part if some do; the reason tells those that fail, or all."""
     passed = [ok for ok, _ in checks]
     verdict = HOLDS if all(passed) else PART if any(passed) else NOT
-    return Claim(said, verdict, "; ".join(why for ok, why in checks if verdict != PART or not ok))
+    return Claim(statement, verdict, "; ".join(why for ok, why in checks if verdict != PART or not ok))
 
 
-def counted(said: str, ahead: int, of: int, why: str) -> Claim:
+def counted(statement: str, ahead: int, of: int, why: str) -> Claim:
     """Holds if it does in every case, in part if in some."""
-    return Claim(said, HOLDS if ahead == of else PART if ahead else NOT, f"in {ahead} of {of}{why}")
+    return Claim(statement, HOLDS if ahead == of else PART if ahead else NOT, f"in {ahead} of {of}{why}")
 
 
 def report(title: str, settings: str, panels: Sequence[Panel], claims: Sequence[Claim], figures: Report,

@@ -112,12 +112,12 @@ def switched(state: Aggregation, early: tuple[bool, ...], order: Order | None = 
 
     Sets that no plan keeps up to date are empty.
     """
-    if any(wanted and not kept for wanted, kept in zip(early, state.plan.early)):
+    if any(wanted and not is_kept for wanted, is_kept in zip(early, state.plan.early)):
         raise ForebayError("bad-arrivals", f"from a plan {state.plan.early} to {early}",
                            hint="expected only sets that are there")
     windows, plan = state.windows, state.plan
-    contents_, sets, links = Contents(copied(state.contents.tuples),
-                                      copied(state.contents.queue)), copied(state.sets), state.links.copy()
+    contents_ = Contents(copied(state.contents.tuples), copied(state.contents.queue))
+    sets, links = copied(state.sets), state.links.copy()
     each = windows.buckets if plan.hashed else 1
     for k in (k for k, wanted in enumerate(early) if not wanted):
         sets.bounds[k * each:(k + 1) * each, HELD] = 0
@@ -142,10 +142,11 @@ def advance(state: Aggregation, arrivals: ArrivingTuples) -> Aggregation:
     w, plan = state.windows, state.plan
     w.fitting(arrivals)
     early, order = np.array(plan.early, np.int64), np.array(plan.order, np.int64)
-    found, sets, answer = _advance(state.contents, state.sets, state.links, state.answer, arrivals.stream,
-                                   arrivals.time, arrivals.key, arrivals.group, arrivals.value, np.array(w.spans),
-                                   np.array(w.strides), early, order, w.buckets, plan.hashed, w.owner, plan.extremes)
-    return state._replace(contents=found, sets=sets, answer=answer)
+    contents_, sets, answer = _advance(state.contents, state.sets, state.links, state.answer, arrivals.stream,
+                                       arrivals.time, arrivals.key, arrivals.group, arrivals.value, np.array(w.spans),
+                                       np.array(w.strides), early, order, w.buckets, plan.hashed, w.owner,
+                                       plan.extremes)
+    return state._replace(contents=contents_, sets=sets, answer=answer)
 
 
 def answers(state: Aggregation) -> dict[int, GroupTotals]:
@@ -375,18 +376,18 @@ def _probe(c: Contents, sets: Rings, answer: Rings, one: Ints, two: Ints, s: int
     one[PART_CODE, 0], one[PART_HOME, 0], one[PART_COUNT, 0] = group * strides[s], group if s == 0 else 0, sign
     one[PART_SUM, 0] = sign * worth if s == owner else sign
     one[PART_MOST, 0], one[PART_LEAST, 0] = worth, worth
-    found = 1
+    count = 1
     for j in order:
         if early[j]:
             ring = j * buckets + key % buckets if hashed else j
-            two, found = _join_set(sets.cells, sets.bounds, ring, key, one, found, two, strides[j], j == 0, j == owner,
+            two, count = _join_set(sets.cells, sets.bounds, ring, key, one, count, two, strides[j], j == 0, j == owner,
                                    extremes)
         else:
             ring = j * buckets + key % buckets if hashed else j
-            two, found = _join_window(c.tuples.cells, c.tuples.bounds, ring, key, one, found, two, strides[j], j == 0,
+            two, count = _join_window(c.tuples.cells, c.tuples.bounds, ring, key, one, count, two, strides[j], j == 0,
                                       j == owner, extremes)
         one, two = two, one
-    answer, lost = _update_answer(answer, one, found, sign, extremes)
+    answer, lost = _update_answer(answer, one, count, sign, extremes)
     return answer, one, two, lost
 
 
@@ -394,14 +395,14 @@ def _probe(c: Contents, sets: Rings, answer: Rings, one: Ints, two: Ints, s: int
 def _join_set(cells: Ints, index: Ints, ring: int, key: int, one: Ints, parts: int, two: Ints, stride: int, home: bool,
               owns: bool, extremes: bool) -> tuple[Ints, int]:
     """The AS join: a group of so many tuples coalesces, SUM(a) to a × count and COUNT to count (Def. 5)."""
-    found, keys = 0, cells[SET_KEY]
+    count, keys = 0, cells[SET_KEY]
     start, held = index[ring, START], index[ring, HELD]
     for part in range(parts):
-        since = found
-        while found + held > two.shape[1]:
+        since = count
+        while count + held > two.shape[1]:
             two = _doubled(two)
-        found = _noted(keys, start, start + held, key, two[PART_CODE], found)
-        for match in range(since, found):
+        count = _noted(keys, start, start + held, key, two[PART_CODE], count)
+        for match in range(since, count):
             at = two[PART_CODE, match]
             two[PART_CODE, match] = one[PART_CODE, part] + cells[SET_GROUP, at] * stride
             two[PART_HOME, match] = cells[SET_GROUP, at] if home else one[PART_HOME, part]
@@ -410,35 +411,35 @@ def _join_set(cells: Ints, index: Ints, ring: int, key: int, one: Ints, parts: i
             if extremes:
                 two[PART_MOST, match] = cells[SET_MOST, at] if owns else one[PART_MOST, part]
                 two[PART_LEAST, match] = cells[SET_LEAST, at] if owns else one[PART_LEAST, part]
-    return two, found
+    return two, count
 
 
 @compiled
-def _noted(keys: Ints, begun: int, ended: int, key: int, places: Ints, found: int) -> int:
+def _noted(keys: Ints, begun: int, ended: int, key: int, places: Ints, count: int) -> int:
     """Where the join value stands, in a loop that does nothing else: with the rest of the join in it each row that does
     not match costs ten times as much.
     """
     for at in range(begun, ended):
         if keys[at] == key:
-            places[found] = at
-            found += 1
-    return found
+            places[count] = at
+            count += 1
+    return count
 
 
 @compiled
 def _join_window(cells: Ints, index: Ints, ring: int, key: int, one: Ints, parts: int, two: Ints, stride: int,
                  home: bool, owns: bool, extremes: bool) -> tuple[Ints, int]:
     """The window join: each match is one tuple."""
-    found, keys = 0, cells[KEY]
+    count, keys = 0, cells[KEY]
     start, held = index[ring, START], index[ring, HELD]
     first, straight = start + index[ring, HEAD], min(held, index[ring, ROOM] - index[ring, HEAD])
     for part in range(parts):
-        since = found
-        while found + held > two.shape[1]:
+        since = count
+        while count + held > two.shape[1]:
             two = _doubled(two)
-        found = _noted(keys, first, first + straight, key, two[PART_CODE], found)
-        found = _noted(keys, start, start + held - straight, key, two[PART_CODE], found)
-        for match in range(since, found):
+        count = _noted(keys, first, first + straight, key, two[PART_CODE], count)
+        count = _noted(keys, start, start + held - straight, key, two[PART_CODE], count)
+        for match in range(since, count):
             at = two[PART_CODE, match]
             two[PART_CODE, match] = one[PART_CODE, part] + cells[GROUP, at] * stride
             two[PART_HOME, match] = cells[GROUP, at] if home else one[PART_HOME, part]
@@ -447,7 +448,7 @@ def _join_window(cells: Ints, index: Ints, ring: int, key: int, one: Ints, parts
             if extremes:
                 two[PART_MOST, match] = cells[VALUE, at] if owns else one[PART_MOST, part]
                 two[PART_LEAST, match] = cells[VALUE, at] if owns else one[PART_LEAST, part]
-    return two, found
+    return two, count
 
 
 @compiled

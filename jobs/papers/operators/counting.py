@@ -63,19 +63,19 @@ def advance(state: CountingJoin, arrivals: ArrivingTuples) -> tuple[CountingJoin
     """The state after the tuples, and COUNT(*) of all groups after each; the state given is used up."""
     w = state.windows
     w.fitting(arrivals)
-    said = np.zeros(len(arrivals), np.int64)
+    counts = np.zeros(len(arrivals), np.int64)
     c, t, a, spans = state.contents, state.totals, arrivals, np.array(w.spans)
     if not state.sums:
         return state._replace(
-            contents=_advance_count(c, t.pairs, a.stream, a.time, a.key, spans, w.buckets, state.naive, said)), said
-    found = _advance(c, t, a.stream, a.time, a.key, a.group, a.value, spans, np.array(w.groups), np.array(w.strides),
-                     w.buckets, w.owner, state.extremes, state.naive, said)
-    return state._replace(contents=found), said
+            contents=_advance_count(c, t.pairs, a.stream, a.time, a.key, spans, w.buckets, state.naive, counts)), counts
+    contents_ = _advance(c, t, a.stream, a.time, a.key, a.group, a.value, spans, np.array(w.groups),
+                         np.array(w.strides), w.buckets, w.owner, state.extremes, state.naive, counts)
+    return state._replace(contents=contents_), counts
 
 
 @compiled
 def _advance_count(c: Contents, count: Ints, stream: Ints, time: Ints, key: Ints, spans: Ints, buckets: int,
-                   naive: bool, said: Ints) -> Contents:
+                   naive: bool, counts: Ints) -> Contents:
     """TC-COUNT; the older of a pair has one number more to carry, and that is all."""
     cells, bounds, order, queue = parts(c)
     for i in range(len(stream)):
@@ -94,14 +94,14 @@ def _advance_count(c: Contents, count: Ints, stream: Ints, time: Ints, key: Ints
         count[0] += _count(cells, bounds, there, _older(cells, bounds, there, at, now + spans[s], spans[1 - s], s), at)
         if naive:
             count[0] = _summed(cells, bounds, CV)
-        said[i] = count[0]
+        counts[i] = count[0]
     return c
 
 
 @compiled
 def _advance(c: Contents, t: Totals, stream: Ints, time: Ints, key: Ints, group: Ints, value: Ints, spans: Ints,
              groups: Ints, strides: Ints, buckets: int, owner: int, extremes: bool, naive: bool,
-             said: Ints) -> Contents:
+             counts: Ints) -> Contents:
     cells, bounds, order, queue = parts(c)
     count, total, most, least = t.pairs, t.sum, t.most, t.least
     whole = int(count.sum())
@@ -128,7 +128,7 @@ def _advance(c: Contents, t: Totals, stream: Ints, time: Ints, key: Ints, group:
             count[0] = whole
             if extremes:
                 _extremes(cells, bounds, most, least)
-        said[i] = whole
+        counts[i] = whole
     return c
 
 
@@ -191,16 +191,16 @@ def _count(cells: Ints, bounds: Ints, ring: int, older: int, at: int) -> int:
     others the arrived one carries all.
     """
     start, head, mask, key = bounds[ring, START], bounds[ring, HEAD], bounds[ring, ROOM] - 1, cells[KEY, at]
-    found = own = 0
+    older_pairs = newer_pairs = 0
     for j in range(head, older):
         other = start + (j & mask)
         if cells[KEY, other] == key:
-            found += 1
+            older_pairs += 1
             cells[CV, other] += 1
     for j in range(older, head + bounds[ring, HELD]):
-        own += cells[KEY, start + (j & mask)] == key
-    cells[CV, at] = own
-    return found + own
+        newer_pairs += cells[KEY, start + (j & mask)] == key
+    cells[CV, at] = newer_pairs
+    return older_pairs + newer_pairs
 
 
 @compiled
@@ -210,13 +210,13 @@ def _carry(cells: Ints, bounds: Ints, count: Ints, total: Ints, most: Ints, leas
 
     How many there are.
     """
-    found, worths, key, value = 0, 0, cells[KEY, at], cells[VALUE, at]
+    pairs, worths, key, value = 0, 0, cells[KEY, at], cells[VALUE, at]
     start, head, mask = bounds[ring, START], bounds[ring, HEAD], bounds[ring, ROOM] - 1
     for j in range(head, head + bounds[ring, HELD]):
         other = start + (j & mask)
         if cells[KEY, other] == key:
             carrier, worth = other if j < older else at, value if owns else cells[VALUE, other]
-            found += 1
+            pairs += 1
             worths += worth
             cells[CV, carrier] += 1
             cells[SV, carrier] += worth
@@ -227,10 +227,10 @@ def _carry(cells: Ints, bounds: Ints, count: Ints, total: Ints, most: Ints, leas
                 cells[MOST, carrier], cells[LEAST, carrier] = max(cells[MOST, carrier],
                                                                   worth), min(cells[LEAST, carrier], worth)
                 most[0], least[0] = max(most[0], worth), min(least[0], worth)
-    if found and not brought:
-        count[code] += found
+    if pairs and not brought:
+        count[code] += pairs
         total[code] += worths
-    return found
+    return pairs
 
 
 @compiled
@@ -247,9 +247,9 @@ def _extremes(cells: Ints, bounds: Ints, most: Ints, least: Ints) -> None:
 @compiled
 def _summed(cells: Ints, bounds: Ints, column: int) -> int:
     """Steps 8 to 11 of TC-COUNT: the sum of all CV over both windows."""
-    found = 0
+    sum_ = 0
     for ring in range(len(bounds) - 1):
         start, head, mask = bounds[ring, START], bounds[ring, HEAD], bounds[ring, ROOM] - 1
         for j in range(head, head + bounds[ring, HELD]):
-            found += cells[column, start + (j & mask)]
-    return found
+            sum_ += cells[column, start + (j & mask)]
+    return sum_

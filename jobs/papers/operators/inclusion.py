@@ -57,14 +57,14 @@ def advance(state: Inclusion, arrivals: ArrivingTuples, having: int = 0) -> tupl
     """
     w = state.windows
     w.fitting(arrivals)
-    said = np.zeros(len(arrivals), np.int64)
+    passing = np.zeros(len(arrivals), np.int64)
     c, t, a, spans = state.contents, state.totals, arrivals, np.array(w.spans)
     if not state.sums:
         return state._replace(
-            contents=_advance_count(c, t.pairs, a.stream, a.time, a.key, spans, w.buckets, having, said)), said
-    found = _advance(c, t, a.stream, a.time, a.key, a.group, a.value, spans, np.array(w.groups), np.array(w.strides),
-                     w.buckets, w.owner, having, said)
-    return state._replace(contents=found), said
+            contents=_advance_count(c, t.pairs, a.stream, a.time, a.key, spans, w.buckets, having, passing)), passing
+    contents_ = _advance(c, t, a.stream, a.time, a.key, a.group, a.value, spans, np.array(w.groups),
+                         np.array(w.strides), w.buckets, w.owner, having, passing)
+    return state._replace(contents=contents_), passing
 
 
 def two(windows: JoinWindows) -> JoinWindows:
@@ -76,7 +76,7 @@ def two(windows: JoinWindows) -> JoinWindows:
 
 @compiled
 def _advance_count(c: Contents, count: Ints, stream: Ints, time: Ints, key: Ints, spans: Ints, buckets: int,
-                   having: int, said: Ints) -> Contents:
+                   having: int, passes: Ints) -> Contents:
     """IC-COUNT: of what comes and of what goes only the number of pairs."""
     cells, bounds, order, queue = parts(c)
     for i in range(len(stream)):
@@ -93,21 +93,21 @@ def _advance_count(c: Contents, count: Ints, stream: Ints, time: Ints, key: Ints
             c = widened(c, s, ring)
             cells, bounds, order, queue = parts(c)
         enter(cells, bounds, order, queue, s, ring, now, key[i], 0, 0)
-        said[i] = count[0] > having
+        passes[i] = count[0] > having
     return c
 
 
 @compiled
 def _count(cells: Ints, bounds: Ints, ring: int, key: int) -> int:
-    found, start, head, mask = 0, bounds[ring, START], bounds[ring, HEAD], bounds[ring, ROOM] - 1
+    pairs, start, head, mask = 0, bounds[ring, START], bounds[ring, HEAD], bounds[ring, ROOM] - 1
     for j in range(head, head + bounds[ring, HELD]):
-        found += cells[KEY, start + (j & mask)] == key
-    return found
+        pairs += cells[KEY, start + (j & mask)] == key
+    return pairs
 
 
 @compiled
 def _advance(c: Contents, t: Totals, stream: Ints, time: Ints, key: Ints, group: Ints, value: Ints, spans: Ints,
-             groups: Ints, strides: Ints, buckets: int, owner: int, having: int, said: Ints) -> Contents:
+             groups: Ints, strides: Ints, buckets: int, owner: int, having: int, passed: Ints) -> Contents:
     cells, bounds, order, queue = parts(c)
     count, total = t.pairs, t.sum
     passing = int((count > having).sum())
@@ -129,7 +129,7 @@ def _advance(c: Contents, t: Totals, stream: Ints, time: Ints, key: Ints, group:
             c = widened(c, s, s * buckets + ring)
             cells, bounds, order, queue = parts(c)
         enter(cells, bounds, order, queue, s, s * buckets + ring, time[i], key[i], group[i], value[i])
-        said[i] = passing
+        passed[i] = passing
     return c
 
 
@@ -137,7 +137,7 @@ def _advance(c: Contents, t: Totals, stream: Ints, time: Ints, key: Ints, group:
 def _pairs(cells: Ints, bounds: Ints, count: Ints, total: Ints, ring: int, key: int, code: int, worth: int, stride: int,
            brought: bool, owns: bool, sign: int, having: int) -> int:
     """Adds a tuple's pairs with a bucket to their groups, or takes them away; how many groups more pass HAVING."""
-    passing, found, worths = 0, 0, 0
+    passing, pairs, worths = 0, 0, 0
     start, head, mask = bounds[ring, START], bounds[ring, HEAD], bounds[ring, ROOM] - 1
     for j in range(head, head + bounds[ring, HELD]):
         at = start + (j & mask)
@@ -149,11 +149,11 @@ def _pairs(cells: Ints, bounds: Ints, count: Ints, total: Ints, ring: int, key: 
                 total[g] += sign * (worth if owns else cells[VALUE, at])
                 passing += count[g] > having
             else:
-                found += 1
+                pairs += 1
                 worths += worth if owns else cells[VALUE, at]
-    if found:
+    if pairs:
         passing -= count[code] > having
-        count[code] += sign * found
+        count[code] += sign * pairs
         total[code] += sign * worths
         passing += count[code] > having
     return passing

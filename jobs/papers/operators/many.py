@@ -55,15 +55,15 @@ def advance(state: Many, arrivals: ArrivingTuples) -> tuple[Many, Ints]:
     """The state after the tuples, and COUNT(*) after each; the state given is used up."""
     w = state.windows
     w.fitting(arrivals)
-    said = np.zeros(len(arrivals), np.int64)
-    found = _advance(state.contents, state.totals, arrivals.stream, arrivals.time, arrivals.key, arrivals.value,
-                     np.array(w.spans), w.buckets, w.owner, said)
-    return state._replace(contents=found), said
+    counts = np.zeros(len(arrivals), np.int64)
+    contents_ = _advance(state.contents, state.totals, arrivals.stream, arrivals.time, arrivals.key, arrivals.value,
+                         np.array(w.spans), w.buckets, w.owner, counts)
+    return state._replace(contents=contents_), counts
 
 
 @compiled
 def _advance(c: Contents, t: Totals, stream: Ints, time: Ints, key: Ints, value: Ints, spans: Ints, buckets: int,
-             owner: int, said: Ints) -> Contents:
+             owner: int, counts: Ints) -> Contents:
     m = len(spans)
     unseen, later, worth = np.zeros(m, np.int64), np.zeros(m, np.int64), np.zeros(m, np.int64)
     cells, bounds, order, queue = parts(c)
@@ -83,7 +83,7 @@ def _advance(c: Contents, t: Totals, stream: Ints, time: Ints, key: Ints, value:
         at = enter(cells, bounds, order, queue, stream[i], ring, time[i], key[i], 0, value[i])
         _arrive(cells, bounds, count, total, stream[i], at, key[i] % buckets, spans, buckets, owner, unseen, later,
                 worth)
-        said[i] = count[0]
+        counts[i] = count[0]
     return c
 
 
@@ -130,12 +130,12 @@ def _last(cells: Ints, index: Ints, s: int, at: int, bucket: int, spans: Ints, b
 
     Of equal ones the youngest, as `expiring` has the oldest leave first.
     """
-    found, where, ends, came = NONE, NONE, 0, 0
+    last_stream, where, ends, came = NONE, NONE, 0, 0
     for j in range(len(spans)):
         if unseen[j] > 0:
             here = at if j == s else slot(index, j * buckets + bucket, unseen[j] - 1)
             time = cells[TIME, here]
             end = time + spans[j]
-            if found == NONE or end > ends or (end == ends and time >= came):
-                found, where, ends, came = j, here, end, time
-    return found, where
+            if last_stream == NONE or end > ends or (end == ends and time >= came):
+                last_stream, where, ends, came = j, here, end, time
+    return last_stream, where

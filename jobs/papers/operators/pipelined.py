@@ -50,16 +50,16 @@ def advance(state: Pipelined, arrivals: ArrivingTuples) -> tuple[Pipelined, Ints
     """The state after the tuples, and how many joined tuples it keeps after each; the state given is used up."""
     w = state.windows
     w.fitting(arrivals)
-    said = np.zeros(len(arrivals), np.int64)
-    found, joined = _advance(state.contents, state.joined, state.totals, arrivals.stream,
-                             arrivals.time, arrivals.key, arrivals.group, arrivals.value, np.array(w.spans),
-                             np.array(w.strides), w.buckets, w.owner, said)
-    return state._replace(contents=found, joined=joined), said
+    counts = np.zeros(len(arrivals), np.int64)
+    contents_, joined = _advance(state.contents, state.joined, state.totals, arrivals.stream, arrivals.time,
+                                 arrivals.key, arrivals.group, arrivals.value, np.array(w.spans),
+                                 np.array(w.strides), w.buckets, w.owner, counts)
+    return state._replace(contents=contents_, joined=joined), counts
 
 
 @compiled
 def _advance(c: Contents, joined: Rings, t: Totals, stream: Ints, time: Ints, key: Ints, group: Ints, value: Ints,
-             spans: Ints, strides: Ints, buckets: int, owner: int, said: Ints) -> tuple[Contents, Rings]:
+             spans: Ints, strides: Ints, buckets: int, owner: int, counts: Ints) -> tuple[Contents, Rings]:
     cells, bounds, order, queue = parts(c)
     for i in range(len(stream)):
         s, ring, expired = stream[i], key[i] % buckets, False
@@ -76,7 +76,7 @@ def _advance(c: Contents, joined: Rings, t: Totals, stream: Ints, time: Ints, ke
             c = widened(c, s, s * buckets + ring)
             cells, bounds, order, queue = parts(c)
         enter(cells, bounds, order, queue, s, s * buckets + ring, time[i], key[i], group[i], value[i])
-        said[i] = joined.bounds[0, HELD]
+        counts[i] = joined.bounds[0, HELD]
     return c, joined
 
 

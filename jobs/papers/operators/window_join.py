@@ -88,9 +88,9 @@ def _advance(r: Rings, stream: Ints, time: Ints, key: Ints, spans: Ints, buckets
     index, times, keys = r.bounds, r.cells[TIME], r.cells[KEY]
     first, second = index[:buckets, HELD].sum(), index[buckets:-1, HELD].sum()
     for i in range(len(stream)):
-        own, now = stream[i], time[i]
-        bucket, other = key[i] % buckets, 1 - own
-        probed, mine = other * buckets + bucket, own * buckets + bucket
+        s, now = stream[i], time[i]
+        bucket, other = key[i] % buckets, 1 - s
+        probed, mine = other * buckets + bucket, s * buckets + bucket
         if strategy >= ALL_PROBED:
             gone = _clear(times, index, other * buckets, (other + 1) * buckets, now - spans[other])
         else:
@@ -98,16 +98,16 @@ def _advance(r: Rings, stream: Ints, time: Ints, key: Ints, spans: Ints, buckets
         matches[i] = _matches(keys, index, probed, key[i])
         added_here = 1
         if strategy == OPTIMAL:
-            added_here -= _clear(times, index, own * buckets, (own + 1) * buckets, now - spans[own])
+            added_here -= _clear(times, index, s * buckets, (s + 1) * buckets, now - spans[s])
         elif strategy == PROBE_INSERT:
-            added_here -= _expire(times, index, mine, now - spans[own])
+            added_here -= _expire(times, index, mine, now - spans[s])
         if full(index, mine):
             r = grown(r, mine)
             times, keys = r.cells[TIME], r.cells[KEY]
         at = added(index, mine)
         times[at], keys[at] = now, key[i]
-        first += added_here if own == 0 else -gone
-        second += added_here if own == 1 else -gone
+        first += added_here if s == 0 else -gone
+        second += added_here if s == 1 else -gone
         held[i, 0], held[i, 1] = first, second
     return r
 
@@ -140,9 +140,9 @@ def _matches(keys: Ints, index: Ints, ring: int, key: int) -> int:
     start, held = index[ring, START], index[ring, HELD]
     first = start + index[ring, HEAD]
     straight = min(held, index[ring, ROOM] - index[ring, HEAD])
-    found = 0
+    matches = 0
     for found_key in keys[first:first + straight]:
-        found += found_key == key
+        matches += found_key == key
     for found_key in keys[start:start + held - straight]:
-        found += found_key == key
-    return found
+        matches += found_key == key
+    return matches

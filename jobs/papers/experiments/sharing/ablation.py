@@ -3,7 +3,7 @@ those that are a library here (join reordering, sharing of subqueries between ar
 equation (2) on the same queries, and said to be."""
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from statistics import mean
@@ -41,40 +41,40 @@ def ablation(quick: bool, tell: Tell) -> Report:
     """A panel of measured parts, two of priced ones."""
     points = unfinished("sharing-ablation", quick)
     setting = SHORT if quick else StreamLoad(rate=8_000)
-    made = [replace(m, window=2) for m in workload(setting, 8 if quick else QUERIES, Fraction(1))]
-    whole = point(points, "all", lambda: {"s": _timed(setting, made)})["s"]
-    found = {"query-sets": point(points, "apart", lambda: {"s": _timed(setting, made, share_from=NEVER)})["s"]}
-    found["and early aggregation"] = point(points, "late",
-                                           lambda: {"s": _timed(setting, made, share_from=NEVER, pin=LATE)})["s"]
+    queries = [replace(m, window=2) for m in workload(setting, 8 if quick else QUERIES, Fraction(1))]
+    whole = point(points, "all", lambda: {"s": _timed(setting, queries)})["s"]
+    apart = point(points, "apart", lambda: {"s": _timed(setting, queries, share_from=NEVER)})
+    late = point(points, "late", lambda: {"s": _timed(setting, queries, share_from=NEVER, pin=LATE)})
+    seconds = {"query-sets": apart["s"], "and early aggregation": late["s"]}
     if not quick:
-        two, one = (point(points, f"{n} tasks", lambda: {"s": _timed(setting, made, share_from=NEVER, tasks=n)})["s"]
+        two, one = (point(points, f"{n} tasks", lambda: {"s": _timed(setting, queries, share_from=NEVER, tasks=n)})["s"]
                     for n in (2, 1))
-        found["scaling out, of two tasks"] = whole * one / two
-    tell(f"with all {whole:.3g} s a batch; without: " + ", ".join(f"{name} {s:.3g}" for name, s in found.items()))
+        seconds["scaling out, of two tasks"] = whole * one / two
+    tell(f"with all {whole:.3g} s a batch; without: " + ", ".join(f"{name} {s:.3g}" for name, s in seconds.items()))
     finished(points)
     panels = [
-        Panel("measured", "left out", "times the time with it", tuple(map(float, range(len(found)))),
-              {"batch": [s / whole for s in found.values()]}, {}, labels=tuple(found)),
+        Panel("measured", "left out", "times the time with it", tuple(map(float, range(len(seconds)))),
+              {"batch": [s / whole for s in seconds.values()]}, {}, labels=tuple(seconds)),
         _priced_by_similarity(),
         _priced_by_arity()
     ]
-    said = (
-        f"{len(made)} queries of one form with their own selections, aggregates, {setting.rate:,} rows a second and "
+    details = (
+        f"{len(queries)} queries of one form with their own selections, aggregates, {setting.rate:,} rows a second and "
         "stream, tasks in one process (scaling: "
         f"Spark's tasks); priced: {PRICED} queries over up to {SOURCES} streams, mean of {SEEDS} sets. Grouping by "
         "cost: docs/sharing.md"
     )
-    return report("Paper E, Fig. 21: each part left out", said, panels, list(_judged(panels)), {})
+    return report("Paper E, Fig. 21: each part left out", details, panels, list(_judged(panels)), {})
 
 
-def _timed(setting: StreamLoad, made: Sequence[GeneratedQuery], share_from: int | None = None, pin: str | None = None,
-           tasks: int = 0) -> float:
+def _timed(setting: StreamLoad, queries: Sequence[GeneratedQuery], share_from: int | None = None,
+           pin: str | None = None, tasks: int = 0) -> float:
     """Seconds of a batch; with `tasks`, of Spark's."""
     at_work = Tasks("local[*]", {"forebay.tasks": str(tasks)}) if tasks else Tasks(INLINE)
     with running(setting, at_work, share_from=share_from) as loop:
         rt = loop.pipe
-        create(rt, named(made, GROUPED))
-        for n in range(len(made) if pin else 0):
+        create(rt, named(queries, GROUPED))
+        for n in range(len(queries) if pin else 0):
             requests.change(rt, f"q{n}", "pin", pin)
         seconds = steady(loop, setting)
         checked(rt)
@@ -82,19 +82,22 @@ def _timed(setting: StreamLoad, made: Sequence[GeneratedQuery], share_from: int 
 
 
 def _priced_by_similarity() -> Panel:
-    return _panel("similarity, %", SIMILARITIES,
-                  {x: [_impact(_drawn(seed, Fraction(x, 100), None)) for seed in range(SEEDS)] for x in SIMILARITIES})
+    return _panel("similarity, %", SIMILARITIES, lambda seed, x: _drawn(seed, Fraction(x, 100), None))
 
 
 def _priced_by_arity() -> Panel:
-    return _panel("streams of the largest query", ARITIES[1:],
-                  {n: [_impact(_drawn(seed, Fraction(1, 2), n)) for seed in range(SEEDS)] for n in ARITIES[1:]})
+    return _panel("streams of the largest query", ARITIES[1:], lambda seed, n: _drawn(seed, Fraction(1, 2), n))
 
 
-def _panel(axis: str, xs: Sequence[int], found: Mapping[int, Sequence[tuple[float, float]]]) -> Panel:
-    names = ("join reordering", "query pipelining")
+def _panel(axis: str, xs: Sequence[int], draw: Callable[[int, int], dict[str, GeneratedQuery]]) -> Panel:
+    """Mean impacts at each x, of the queries that `draw` makes of a seed and an x."""
+    reordering, pipelining = [], []
+    for x in xs:
+        impacts = [_impact(draw(seed, x)) for seed in range(SEEDS)]
+        reordering.append(mean(impact for impact, _ in impacts))
+        pipelining.append(mean(impact for _, impact in impacts))
     return Panel(f"by equation (2), by {axis}", axis, "% dearer without", tuple(map(float, xs)),
-                 {name: [mean(pair[k] for pair in found[x]) for x in xs] for k, name in enumerate(names)}, {})
+                 {"join reordering": reordering, "query pipelining": pipelining}, {})
 
 
 def _drawn(seed: int, similarity: Fraction, most: int | None) -> dict[str, GeneratedQuery]:
@@ -103,64 +106,67 @@ def _drawn(seed: int, similarity: Fraction, most: int | None) -> dict[str, Gener
     }
 
 
-def _impact(made: Mapping[str, GeneratedQuery]) -> tuple[float, float]:
+def _impact(drawn: Mapping[str, GeneratedQuery]) -> tuple[float, float]:
     """How much dearer, in per cent, all joins are in FROM order, and where only queries of one arity share their
     subqueries.
     """
-    queries = {q: _joins(m) for q, m in made.items()}
-    named_ = {q: f"{len(m.streams)}" for q, m in made.items()}
+    queries = {q: _joins(m) for q, m in drawn.items()}
+    named_ = {q: f"{len(m.streams)}" for q, m in drawn.items()}
 
     def price(q: str, left: Node, right: Node) -> float:
-        return _price(made[q], left, right)
+        return _price(drawn[q], left, right)
 
     def group(q: str, sources: frozenset[str]) -> Hashable:
-        return _form(made[q], sources)
+        return _form(drawn[q], sources)
 
     def by_arity(q: str, sources: frozenset[str]) -> Hashable:
-        return _form(made[q], sources), named_[q]
+        return _form(drawn[q], sources), named_[q]
 
     chosen = _whole(orders(queries, price, group), price, group)
-    as_written = _whole({q: _left_deep(m) for q, m in made.items()}, price, group)
+    as_written = _whole({q: _left_deep(m) for q, m in drawn.items()}, price, group)
     unshared = _whole(orders(queries, price, by_arity), price, by_arity)
     return 100 * (as_written / chosen - 1), 100 * (unshared / chosen - 1)
 
 
-def _whole(found: Orders, price: Price, group: GroupOf) -> float:
+def _whole(steps_by_query: Orders, price: Price, group: GroupOf) -> float:
     """Each shared subquery once."""
-    once = {(frozenset(step), group(q, step[0] | step[1])): (q, step) for q, steps in found.items() for step in steps}
+    once: dict[Hashable, tuple[str, Step]] = {}
+    for q, steps in steps_by_query.items():
+        for left, right in steps:
+            once[frozenset((left, right)), group(q, left | right)] = (q, (left, right))
     return sum(price(q, *step) for q, step in once.values())
 
 
-def _joins(made: GeneratedQuery) -> Joins:
-    names = _sources(made)
+def _joins(query: GeneratedQuery) -> Joins:
+    names = _sources(query)
     return Joins(frozenset(names), frozenset(frozenset(pair) for pair in zip(names, names[1:])))
 
 
-def _sources(made: GeneratedQuery) -> list[str]:
-    return [f"s{k}" for k in made.streams]
+def _sources(query: GeneratedQuery) -> list[str]:
+    return [f"s{k}" for k in query.streams]
 
 
-def _left_deep(made: GeneratedQuery) -> tuple[Step, ...]:
-    names = _sources(made)
+def _left_deep(query: GeneratedQuery) -> tuple[Step, ...]:
+    names = _sources(query)
     return tuple((frozenset(names[:k]), frozenset({names[k]})) for k in range(1, len(names)))
 
 
-def _form(made: GeneratedQuery, sources: frozenset[str]) -> Hashable:
+def _form(query: GeneratedQuery, sources: frozenset[str]) -> Hashable:
     """What queries that share these sources' join have in common: its attributes and the window."""
-    first = min(int(s[1:]) for s in sources) - made.first
-    return made.joins[first:first + len(sources) - 1], made.window
+    first = min(int(s[1:]) for s in sources) - query.first
+    return query.joins[first:first + len(sources) - 1], query.window
 
 
-def _price(made: GeneratedQuery, left: Node, right: Node) -> float:
+def _price(query: GeneratedQuery, left: Node, right: Node) -> float:
     """Equation (2): sources are indexed, what was joined is repartitioned; values uniform."""
-    sides = [_rows(made, node) for node in (left, right)]
+    sides = [_rows(query, node) for node in (left, right)]
     keys = [min(float(StreamLoad.keys), rows) for rows in sides]
-    return cost(Side(sides[0], keys[0]), Side(sides[1], keys[1]), _rows(made, left | right),
-                len(left | right) == len(made.streams))
+    return cost(Side(sides[0], keys[0]), Side(sides[1], keys[1]), _rows(query, left | right),
+                len(left | right) == len(query.streams))
 
 
-def _rows(made: GeneratedQuery, node: Node) -> float:
-    return float((StreamLoad.rate * made.window * PASSED) ** len(node) / StreamLoad.keys ** (len(node) - 1))
+def _rows(query: GeneratedQuery, node: Node) -> float:
+    return float((StreamLoad.rate * query.window * PASSED) ** len(node) / StreamLoad.keys ** (len(node) - 1))
 
 
 def _judged(panels: Sequence[Panel]) -> Sequence[Claim]:

@@ -10,6 +10,8 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from fractions import Fraction
+from itertools import chain, product
+from operator import truediv
 
 from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.papers.experiments import Report, Tell
@@ -65,34 +67,28 @@ def keys(quick: bool, tell: Tell) -> Report:
     for form in _forms(quick):
         count, rate = _count(form, quick), RATE if form == GROUPED and not quick else THIN
         xs = SELECTIVITIES[::2] if quick else SELECTIVITIES
-        found = {
-            k: [
-                _rate(points, f"{form} {k} {x}", _load(quick, keys=k, rate=rate), _selecting(k, x, count, form), tell)
-                for x in xs
-            ]
-            for k in (KEYS[::2] if quick else KEYS)
-        }
+        rates: dict[str, list[float]] = {}
+        for k, x in product(KEYS[::2] if quick else KEYS, xs):
+            load, queries = _load(quick, keys=k, rate=rate), _selecting(k, x, count, form)
+            rates.setdefault(f"{k} keys", []).append(_rate(points, f"{form} {k} {x}", load, queries, tell))
         panels.append(
-            Panel(f"Fig. 17, {form}, {count} queries", "selectivity of a selection", "query-rows a second", xs, {
-                f"{k} keys": y for k, y in found.items()
-            }, {}, steep=True))
+            Panel(f"Fig. 17, {form}, {count} queries", "selectivity of a selection", "query-rows a second", xs, rates,
+                  {}, steep=True))
     counts = COUNTS[:2] if quick else COUNTS
-    space = [point(points, f"space {n}", lambda: _space(_load(quick), n)) for n in counts]
-    panels.append(
-        Panel("Fig. 16, aggregates", "queries", "kB", tuple(map(float, counts)),
-              {kind: [s[kind] for s in space] for kind in ("rows", "state")}, {}))
+    spaces = [point(points, f"space {n}", lambda: _space(_load(quick), n)) for n in counts]
+    space = {"rows": [s["rows"] for s in spaces], "state": [s["state"] for s in spaces]}
+    panels.append(Panel("Fig. 16, aggregates", "queries", "kB", tuple(map(float, counts)), space, {}))
     finished(points)
     return report("Paper E, Figs. 16, 17: distinct keys, selectivity, space",
                   _settings(f"{RATE:,} rows a second and stream for aggregates, {THIN:,} for SELECT *"),
-                  panels,
-                  [*(c for p in panels[:-1] for c in _of_keys(p)), _of_space(panels[-1])], {})
+                  panels, [*chain.from_iterable(map(_of_keys, panels[:-1])), _of_space(panels[-1])], {})
 
 
 def _selecting(key_count: int, share: float, count: int, form: str) -> dict[str, str]:
-    made = workload(StreamLoad(keys=key_count), count)
-    return named(
-        [replace(m, selections=tuple((a, "<", round(key_count * share)) for a, _, _ in m.selections)) for m in made],
-        form)
+    bound, queries = round(key_count * share), []
+    for query in workload(StreamLoad(keys=key_count), count):
+        queries.append(replace(query, selections=tuple((a, "<", bound) for a, _, _ in query.selections)))
+    return named(queries, form)
 
 
 def _load(quick: bool, **more: int) -> StreamLoad:
@@ -101,9 +97,9 @@ def _load(quick: bool, **more: int) -> StreamLoad:
 
 def _rate(points: Points, key: str, setting: StreamLoad, queries: Mapping[str, str], tell: Tell) -> float:
     """Query-rows a second: what all queries together take in."""
-    found = point(points, key, lambda: {"seconds": measured(setting, queries)})["seconds"]
-    tell(f"{key}: {len(queries)} queries, {found:.3g} s a batch")
-    return round(len(queries) * setting.rows / found, 1)
+    seconds = point(points, key, lambda: {"seconds": measured(setting, queries)})["seconds"]
+    tell(f"{key}: {len(queries)} queries, {seconds:.3g} s a batch")
+    return round(len(queries) * setting.rows / seconds, 1)
 
 
 def _space(setting: StreamLoad, count: int) -> dict[str, float]:
@@ -153,34 +149,31 @@ def latency(quick: bool, tell: Tell) -> Report:
     }
     panels = []
     for form in _forms(quick):
-        found = {
-            name: [_lived(points, f"{form} {name} {n}", form, n, changes, tell)
-                   for n in arities]
-            for name, changes in plans.items()
-        }
+        means, spread = {}, {}
+        for name, changes in plans.items():
+            lives = [_lived(points, f"{form} {name} {n}", form, n, changes, tell) for n in arities]
+            means[name] = [life["latency"][0] for life in lives]
+            spread[name] = [(life["latency"][1], life["latency"][2]) for life in lives]
         panels.append(
-            Panel(f"Fig. 18a, {form}", "streams joined", "s from event time to answer", tuple(map(float, arities)), {
-                name: [f["latency"][0] for f in y] for name, y in found.items()
-            }, {}, labels=tuple(f"{n}-way" for n in arities), spread={
-                name: [(f["latency"][1], f["latency"][2]) for f in y] for name, y in found.items()
-            }))
+            Panel(f"Fig. 18a, {form}", "streams joined", "s from event time to answer", tuple(map(float, arities)),
+                  means, {}, labels=tuple(f"{n}-way" for n in arities), spread=spread))
     finished(points)
-    said = _settings(
+    details = _settings(
         f"{NARROW} rows a second and stream; bars: the least and the most; a row waits for half a batch on average")
-    return report("Paper E, Fig. 18a: latency from event time to answer while queries come and go", said, panels,
+    return report("Paper E, Fig. 18a: latency from event time to answer while queries come and go", details, panels,
                   [c for p in panels for c in _of_latency(p)], {})
 
 
 def _lived(points: Points, key: str, form: str, joined: int, changes: Sequence[tuple[int, Mapping[str, int]]],
            tell: Tell) -> Report:
     setting = StreamLoad(joined, NARROW, batches=len(changes))
-    asked = [sql(m, form) for m in workload(setting, sum(c["create"] for _, c in changes), joined=joined)]
-    found = point(points, key, lambda: asdict(lived(setting, asked, changes)))
+    queries = [sql(m, form) for m in workload(setting, sum(c["create"] for _, c in changes), joined=joined)]
+    life = point(points, key, lambda: asdict(lived(setting, queries, changes)))
     tell(
-        f"{key}: {found['latency'][0]:.2f} s, {found['latency'][1]:.2f} to {found['latency'][2]:.2f}; "
-        f"{found['queries']:.1f} queries on average"
+        f"{key}: {life['latency'][0]:.2f} s, {life['latency'][1]:.2f} to {life['latency'][2]:.2f}; "
+        f"{life['queries']:.1f} queries on average"
     )
-    return found
+    return life
 
 
 def _of_latency(panel: Panel) -> list[Claim]:
@@ -198,11 +191,11 @@ def breakdown(quick: bool, tell: Tell) -> Report:
     changes = list(sc1(1, 20, SHORTLY if quick else SECONDS))
     panels = []
     for form in _forms(quick):
-        found = [_lived(points, f"{form} {n}", form, n, changes, tell)["stages"] for n in arities]
+        stages = [_lived(points, f"{form} {n}", form, n, changes, tell)["stages"] for n in arities]
         panels.append(
-            Panel(f"Fig. 19, {form}", "streams joined", "ms a batch", tuple(map(float, arities)), {
-                said: [f.get(stage, 0.0) * 1000 for f in found] for stage, said in STAGES.items()
-            }, {}, labels=tuple(f"{n}-way" for n in arities)))
+            Panel(f"Fig. 19, {form}", "streams joined", "ms a batch", tuple(map(float, arities)),
+                  {title: [took.get(stage, 0.0) * 1000 for took in stages] for stage, title in STAGES.items()}, {},
+                  labels=tuple(f"{n}-way" for n in arities)))
     finished(points)
     return report("Paper E, Fig. 19: what a batch's time consists of",
                   _settings(f"SC1, one query a second; {NARROW} rows a second and stream"), panels,
@@ -210,8 +203,8 @@ def breakdown(quick: bool, tell: Tell) -> Report:
 
 
 def _of_stages(panel: Panel) -> list[Claim]:
-    whole = [sum(y[k] for y in panel.measured.values()) for k in range(len(panel.x))]
-    shares = {name: [y[k] / whole[k] for k in range(len(whole))] for name, y in panel.measured.items()}
+    whole = list(map(sum, zip(*panel.measured.values())))
+    shares = {name: list(map(truediv, y, whole)) for name, y in panel.measured.items()}
     source, join, optimizer = (shares[STAGES[k]] for k in ("ingest", "answer", "describe"))
     alike = [(0.5 < b / a < 2, f"{x}: source {a:.0%}, join and materialization {b:.0%}")
              for x, a, b in zip(panel.labels, source, join)]
@@ -233,10 +226,10 @@ def shape(quick: bool, tell: Tell) -> Report:
         for form in _forms(quick)
     ]
     finished(points)
-    said = _settings(
+    details = _settings(
         f"{NARROW} rows a second and stream by arity, else {RATE:,}; {_count(STAR, quick)} queries of SELECT *, "
         f"{_count(GROUPED, quick)} of aggregates")
-    return report("Paper E, Fig. 20: throughput by arity, groups, similarity", said, panels,
+    return report("Paper E, Fig. 20: throughput by arity, groups, similarity", details, panels,
                   [c for p in panels for c in _of_shape(p)], {})
 
 
@@ -246,34 +239,34 @@ def _arity(form: str, quick: bool, points: Points, tell: Tell) -> Panel:
     for n in arities:
         count = _count(STAR, quick)
         setting = _load(quick, streams=n, rate=NARROW, batches=_load(quick).batches + count)
-        made = workload(setting, count, joined=n)
-        at_once.append(_rate(points, f"{form} {n}-way", setting, named(made, form), tell))
-        seconds = point(points, f"{form} {n}-way ad hoc", lambda: {"seconds": _ad_hoc(setting, made, form)})["seconds"]
-        ad_hoc.append(round(count * setting.rows / seconds, 1))
+        queries = workload(setting, count, joined=n)
+        at_once.append(_rate(points, f"{form} {n}-way", setting, named(queries, form), tell))
+        measurement = point(points, f"{form} {n}-way ad hoc", lambda: {"seconds": _ad_hoc(setting, queries, form)})
+        ad_hoc.append(round(count * setting.rows / measurement["seconds"], 1))
     return Panel(f"Fig. 20a, {form}", "streams joined", "query-rows a second", tuple(map(float, arities)), {
         "at once": at_once,
         "ad hoc": ad_hoc
     }, {}, steep=True)
 
 
-def _ad_hoc(setting: StreamLoad, made: Sequence[GeneratedQuery], form: str) -> float:
+def _ad_hoc(setting: StreamLoad, queries: Sequence[GeneratedQuery], form: str) -> float:
     """Seconds of the batches in which queries come, one each after the first, as if each had all of them."""
     with running(setting) as loop:
         rt = loop.pipe
-        create(rt, named(made[:1], form))
+        create(rt, named(queries[:1], form))
         steady(loop, setting)
         took = []
-        for number, one in enumerate(made[1:], 1):
+        for number, one in enumerate(queries[1:], 1):
             began = create(rt, named([one], form, number))
-            took.append((began + timed(loop)) / (number + 1) * len(made))
+            took.append((began + timed(loop)) / (number + 1) * len(queries))
         checked(rt)
     return sum(took) / len(took)
 
 
 def _grouped(count: int, groups: int) -> list[GeneratedQuery]:
     """Queries of so many forms: a pair of join attributes each, one window."""
-    made = workload(StreamLoad(), count, Fraction(1))
-    return [replace(m, joins=((k % groups % 6, k % groups // 6),), window=2) for k, m in enumerate(made)]
+    queries = workload(StreamLoad(), count, Fraction(1))
+    return [replace(m, joins=((k % groups % 6, k % groups // 6),), window=2) for k, m in enumerate(queries)]
 
 
 def _similar(count: int, percent: int) -> list[GeneratedQuery]:

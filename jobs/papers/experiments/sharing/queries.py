@@ -48,15 +48,16 @@ def similarity(common: int, attributes: int, every: int) -> Fraction:
     return Fraction(common * attributes, every * every)
 
 
-def similar(pattern: Pattern, made: GeneratedQuery) -> Fraction:
+def similar(pattern: Pattern, query: GeneratedQuery) -> Fraction:
     """How similar a query is: its sources, all in common, times those of them whose join attributes are the pattern's
     too.
     """
-    alike = [[a == b for a, b in zip(pair, pattern.joins[made.first + k])] for k, pair in enumerate(made.joins)]
-    sides = [
-        [row[1] for row in alike[k - 1:k] if k] + [row[0] for row in alike[k:k + 1]] for k in range(len(made.streams))
-    ]
-    return similarity(len(made.streams), sum(all(side) for side in sides), pattern.sources)
+    alike = [True] * len(query.streams)
+    for k, (left, right) in enumerate(query.joins):
+        pattern_left, pattern_right = pattern.joins[query.first + k]
+        alike[k] &= left == pattern_left
+        alike[k + 1] &= right == pattern_right
+    return similarity(len(query.streams), sum(alike), pattern.sources)
 
 
 def generate(pattern: Pattern, wanted: Fraction, choice: Random) -> GeneratedQuery:
@@ -69,9 +70,9 @@ def generate(pattern: Pattern, wanted: Fraction, choice: Random) -> GeneratedQue
     common = choice.randint(2, every)
     while common < every and wanted * every * every / common > common:
         common += 1
-    kept = min(round(wanted * every * every / common), common)
+    alike = min(round(wanted * every * every / common), common)
     first = choice.randrange(every - common + 1)
-    same = set(choice.sample(range(common), kept))
+    same = set(choice.sample(range(common), alike))
     given = pattern.joins[first:first + common - 1]
     joins = tuple((_drawn(a, k in same, choice), _drawn(b, k + 1 in same, choice)) for k, (a, b) in enumerate(given))
     selections = tuple(
@@ -83,14 +84,14 @@ def _drawn(attribute: int, same: bool, choice: Random) -> int:
     return attribute if same else choice.choice([a for a in range(ATTRIBUTES) if a != attribute])
 
 
-def text(made: GeneratedQuery, select: str = "*", group: str = "") -> str:
+def text(query: GeneratedQuery, select: str = "*", group: str = "") -> str:
     """Fig. 14's template as Forebay's SQL."""
-    names = [f"s{k + 1}" for k in made.streams]
-    where = [f"{a}.f{x} = {b}.f{y}" for a, b, (x, y) in zip(names, names[1:], made.joins)]
+    names = [f"s{k + 1}" for k in query.streams]
+    where = [f"{a}.f{x} = {b}.f{y}" for a, b, (x, y) in zip(names, names[1:], query.joins)]
     where += [
-        f"{name}.f{attribute} {operator} {bound}" for name, (attribute, operator, bound) in zip(names, made.selections)
+        f"{name}.f{attribute} {operator} {bound}" for name, (attribute, operator, bound) in zip(names, query.selections)
     ]
-    sources = ", ".join(f"{name} [WINDOW {made.window} SECONDS]" for name in names)
+    sources = ", ".join(f"{name} [WINDOW {query.window} SECONDS]" for name in names)
     return f"SELECT {select} FROM {sources} WHERE {' AND '.join(where)}" + (f" GROUP BY {group}" if group else "")
 
 

@@ -146,13 +146,13 @@ def workload(setting: StreamLoad, count: int, similarity: Fraction = HALF, joine
     choice = Random(seed)
     pattern = Pattern(
         tuple((choice.randrange(ATTRIBUTES), choice.randrange(ATTRIBUTES)) for _ in range(setting.streams - 1)))
-    found: list[GeneratedQuery] = []
-    while len(found) < count:
-        made = generate(pattern, similarity, choice)
-        if joined is None or len(made.streams) == joined:
-            found.append(
-                replace(made, selections=tuple((a, *_half(choice, setting.keys)) for a, _, _ in made.selections)))
-    return found
+    queries: list[GeneratedQuery] = []
+    while len(queries) < count:
+        query = generate(pattern, similarity, choice)
+        if joined is None or len(query.streams) == joined:
+            queries.append(
+                replace(query, selections=tuple((a, *_half(choice, setting.keys)) for a, _, _ in query.selections)))
+    return queries
 
 
 def _half(choice: Random, keys: int) -> tuple[str, int]:
@@ -160,24 +160,24 @@ def _half(choice: Random, keys: int) -> tuple[str, int]:
     return choice.choice(("<", ">=")), round(keys * choice.uniform(0.4, 0.6))
 
 
-def sql(made: GeneratedQuery, form: str) -> str:
+def sql(query: GeneratedQuery, form: str) -> str:
     """Fig. 14's template as it stands, or with aggregates over it."""
     if form == STAR:
-        return text(made)
-    first, last = (f"s{k + 1}" for k in (made.streams[0], made.streams[-1]))
-    return text(made, f"{first}.f3 % {GROUPS} AS g, COUNT(*) AS n, SUM({last}.f4) AS total", f"{first}.f3 % {GROUPS}")
+        return text(query)
+    first, last = (f"s{k + 1}" for k in (query.streams[0], query.streams[-1]))
+    return text(query, f"{first}.f3 % {GROUPS} AS g, COUNT(*) AS n, SUM({last}.f4) AS total", f"{first}.f3 % {GROUPS}")
 
 
 def create(rt: OpenPipeline, queries: Mapping[str, str]) -> float:
     """Seconds of the requests."""
     began = time.process_time()
-    for name, asked in queries.items():
-        requests.create(rt, name, asked)
+    for name, text_ in queries.items():
+        requests.create(rt, name, text_)
     return time.process_time() - began
 
 
 def named(queries: Sequence[GeneratedQuery], form: str, first: int = 0) -> dict[str, str]:
-    return {f"q{k}": sql(made, form) for k, made in enumerate(queries, first)}
+    return {f"q{k}": sql(query, form) for k, query in enumerate(queries, first)}
 
 
 def advanced(loop: Loop, count: int) -> Entries:
@@ -204,9 +204,9 @@ def checked(rt: OpenPipeline) -> None:
     """Some queries by plain SQL over the raw rows: no figure stands on a wrong answer."""
     names = [s.name for s in requests.listed(rt) if s.is_active]
     for name in names[::max(len(names) // CHECKED, 1)][:CHECKED]:
-        for found in answers.verify(rt, name)["queries"].values():
-            if found["differences"] or not found["boundaries"]:
-                raise failed("wrong-answer", f"{name} differs from its SQL over the raw rows: {found}",
+        for verdict in answers.verify(rt, name)["queries"].values():
+            if verdict["differences"] or not verdict["boundaries"]:
+                raise failed("wrong-answer", f"{name} differs from its SQL over the raw rows: {verdict}",
                              "please report this")
 
 
@@ -224,9 +224,9 @@ def lived(setting: StreamLoad, queries: Sequence[str], scenario: Iterable[tuple[
 
     A boundary that is due before the last is done waits for it, and its rows with it.
     """
-    asked, waits, counts, stages = iter(enumerate(queries)), list[float](), list[int](), dict[str, list[float]]()
+    waiting, waits, counts, stages = iter(enumerate(queries)), list[float](), list[int](), dict[str, list[float]]()
     alive: list[str] = []
-    done = 0.0
+    ended = 0.0
     with running(setting, come=False) as loop:
         rt = loop.pipe
         for number, change in scenario:
@@ -234,14 +234,14 @@ def lived(setting: StreamLoad, queries: Sequence[str], scenario: Iterable[tuple[
             gone, alive = alive[:change["delete"]], alive[change["delete"]:]
             for name in gone:
                 requests.change(rt, name, "delete")
-            alive += [_asked(rt, *one) for one, _ in zip(asked, range(change["create"]))]
+            alive += [_asked(rt, *one) for one, _ in zip(waiting, range(change["create"]))]
             lap = loop.laps.lap("requests", began)
             bring(loop, number)
             lap = loop.laps.lap("ingest", lap)
             advanced(loop, 1)
             due = (number + 1) * setting.batch
-            done = max(done, due) + time.process_time() - used
-            waits.append(done - due)
+            ended = max(ended, due) + time.process_time() - used
+            waits.append(ended - due)
             counts.append(len(alive))
         stages = {stage: took[1:] or took for stage, took in loop.laps.by_stage.items()}
         checked(rt)
@@ -250,6 +250,6 @@ def lived(setting: StreamLoad, queries: Sequence[str], scenario: Iterable[tuple[
                  statistics.mean(counts))
 
 
-def _asked(rt: OpenPipeline, number: int, asked: str) -> str:
-    requests.create(rt, f"q{number}", asked)
+def _asked(rt: OpenPipeline, number: int, text_: str) -> str:
+    requests.create(rt, f"q{number}", text_)
     return f"q{number}"

@@ -10,6 +10,7 @@ import statistics
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from operator import gt
 from random import Random
 
 from jobs.ledger.open_pipeline import OpenPipeline
@@ -41,20 +42,24 @@ RANGE = (
 
 def throughput(quick: bool, tell: Tell) -> Report:
     """Fig. 15: rows a second that all queries together take in; quick: in one process and without Spark."""
-    setting = SharingSetting(rate=1_000, window=10, counts=(1, 10), apart=10) if quick else SharingSetting(
-        rate=10_000, window=30)
-    master, after = (INLINE, _none) if quick else (None, lambda rt, asked: _spark(rt, setting, asked, tell))
-    found = bench_sharing.sharing(setting, tell, master, after)
-    levels = {int(name.split()[0]): level for name, level in found.items() if name.endswith(" queries")}
+    setting = SharingSetting(rate=10_000, window=30)
+    if quick:
+        setting = SharingSetting(rate=1_000, window=10, counts=(1, 10), apart=10)
+
+    def after(rt: OpenPipeline, selections: list[tuple[int, int]]) -> Report:
+        return {} if quick else _spark(rt, setting, selections, tell)
+
+    figures = bench_sharing.sharing(setting, tell, INLINE if quick else None, after)
+    levels = {int(name.split()[0]): level for name, level in figures.items() if name.endswith(" queries")}
     if not all(level["equal"] for level in levels.values()):
-        raise failed("wrong-answer", f"shared answers differ from DuckDB's: {found}", "please report this")
-    panels = [_together(levels, found.get("spark"), setting), _template(quick, tell)]
-    said = (
+        raise failed("wrong-answer", f"shared answers differ from DuckDB's: {figures}", "please report this")
+    panels = [_together(levels, figures.get("spark"), setting), _template(quick, tell)]
+    details = (
         f"{setting.rate:,} rows a second and stream, windows of {setting.window} s, batches of {setting.batch} s, 500 "
         "keys, 10 groups, a selection "
-        "a stream; " + ("tasks in one process" if quick else "Spark's tasks on all cores; " + _said(found["spark"])))
-    return report("Paper E, Fig. 15: throughput by number of queries", said, panels,
-                  _judged(levels, found.get("spark"), panels), {"levels": found})
+        "a stream; " + ("tasks in one process" if quick else "Spark's tasks on all cores; " + _said(figures["spark"])))
+    return report("Paper E, Fig. 15: throughput by number of queries", details, panels,
+                  _judged(levels, figures.get("spark"), panels), {"levels": figures})
 
 
 def _together(levels: Mapping[int, Report], peer: Report | None, setting: SharingSetting) -> Panel:
@@ -77,8 +82,8 @@ def _template(quick: bool, tell: Tell) -> Panel:
     counts = (1, 3) if quick else (1, 5, 20, 50)
     setting = SHORT if quick else StreamLoad()
     for count in counts:
-        made = [replace(m, selections=()) for m in workload(setting, count)]
-        seconds = measured(setting, named(made, STAR))
+        queries = [replace(m, selections=()) for m in workload(setting, count)]
+        seconds = measured(setting, named(queries, STAR))
         rates.append(round(count * setting.rows / seconds, 1))
         tell(f"SELECT *, {count} queries: {seconds:.3g} s a batch")
     return Panel("SELECT * without selections (Fig. 14)", "queries", "query-rows a second", tuple(map(float, counts)),
@@ -106,11 +111,7 @@ def _judged(levels: Mapping[int, Report], peer: Report | None, panels: list[Pane
     return claims
 
 
-def _none(rt: OpenPipeline, asked: list[tuple[int, int]]) -> Report:
-    return {}
-
-
-def _spark(rt: OpenPipeline, setting: SharingSetting, asked: list[tuple[int, int]], tell: Tell) -> Report:
+def _spark(rt: OpenPipeline, setting: SharingSetting, selections: list[tuple[int, int]], tell: Tell) -> Report:
     """The last boundary of the first queries by Spark SQL as written, each for itself, as many as there is patience
     for.
 
@@ -119,9 +120,9 @@ def _spark(rt: OpenPipeline, setting: SharingSetting, asked: list[tuple[int, int
     session = bench_sharing.plain_session(rt)
     t = answers.published(rt, "q0")[-1]
     took: list[float] = []
-    while len(took) < min(MANY, len(asked)) and sum(took) < PATIENCE:
+    while len(took) < min(MANY, len(selections)) and sum(took) < PATIENCE:
         began = time.perf_counter()
-        got = session.sql(bench_sharing.plain(setting, asked[len(took)], t)).toArrow()
+        got = session.sql(bench_sharing.plain(setting, selections[len(took)], t)).toArrow()
         took.append(time.perf_counter() - began)
         if oracle.compare(got, answers.read(rt, f"q{len(took) - 1}", t).drop_columns(["boundary"])):
             raise failed("wrong-answer", f"q{len(took) - 1} differs from Spark's answer", "please report this")
@@ -154,17 +155,13 @@ def overlap(quick: bool, tell: Tell) -> Report:
             apart.append(batches(Loop(rt, share_from=count + 1))[0])
             tell(f"{share} %: together {together[-1]:.2f} s, apart {apart[-1]:.2f} s")
     panel = Panel(f"{count} queries", "% of a query's rows that its neighbour selects too", "s a batch",
-                  tuple(map(float, shares)), {
-                      "together": together,
-                      "apart": apart
-                  }, {})
+                  tuple(map(float, shares)), {"together": together, "apart": apart}, {})
     ratios = ", ".join(f"{s} %: {b / a:.2g} ×" for s, a, b in zip(shares, together, apart))
-    said = f"{setting.rate:,} rows a second and stream, windows of {setting.window} s, tasks in one process"
-    return report("Paper E, Fig. 22: the cost of sharing as less is common", said, [panel], [
+    details = f"{setting.rate:,} rows a second and stream, windows of {setting.window} s, tasks in one process"
+    return report("Paper E, Fig. 22: the cost of sharing as less is common", details, [panel], [
         claim("sharing costs more the less is common",
               [(together[0] > together[-1], f"{together[0]:.2f} to {together[-1]:.2f} s")]),
-        claim("and still gains, at every share", [(all(b > a
-                                                       for a, b in zip(together, apart)), f"apart takes {ratios}")])
+        claim("and still gains, at every share", [(all(map(gt, apart, together)), f"apart takes {ratios}")])
     ], {})
 
 
@@ -182,21 +179,21 @@ def deployment(quick: bool, tell: Tell) -> Report:
     counts, choice = ((5, 20) if quick else (20, 100, 500)), Random(3)
     setting = replace(SharingSetting(rate=1_000 if quick else 10_000, counts=(1,) * 2 * len(counts), apart=0),
                       window=20)
-    asked = bench_sharing.bounds(max(counts))
+    selections = bench_sharing.bounds(max(counts))
     requested, usual, changed = list[float](), list[float](), list[float]()
     with pipeline(setting, INLINE) as loop:
         rt = loop.pipe
         loop.take()
-        done = 0
+        created = 0
         for count in counts:
-            bench_sharing.grown(rt, setting, asked, done, count)
-            if not done:
+            bench_sharing.grown(rt, setting, selections, created, count)
+            if not created:
                 loop.run(flush=True, to=START + setting.window * SECOND)
-            done = count
+            created = count
             usual.append(batches(loop)[0])
-            found = [_deployed(loop, setting, f"late{count}_{n}", choice) for n in range(3)]
-            requested.append(statistics.median(request for request, _ in found))
-            changed.append(statistics.median(batch for _, batch in found))
+            deployments = [_deployed(loop, setting, f"late{count}_{n}", choice) for n in range(3)]
+            requested.append(statistics.median(request for request, _ in deployments))
+            changed.append(statistics.median(batch for _, batch in deployments))
             tell(
                 f"{count} in force: a request {requested[-1]:.3f} s, a batch {usual[-1]:.2f} s, with a new query "
                 f"{changed[-1]:.2f} s"
@@ -207,9 +204,9 @@ def deployment(quick: bool, tell: Tell) -> Report:
         "a batch without a change": usual
     }, {}, True)
     more, slower = changed[-1] - usual[-1], f"{requested[0]:.3f} to {requested[-1]:.3f} s"
-    said = (f"{setting.rate:,} rows a second and stream, windows of {setting.window} s, tasks in one process; it is in "
-            "force at the next boundary")
-    return report("Paper E, Fig. 18b: deployment of one query among many", said, [panel], [
+    details = (f"{setting.rate:,} rows a second and stream, windows of {setting.window} s, tasks in one process; it is "
+               "in force at the next boundary")
+    return report("Paper E, Fig. 18b: deployment of one query among many", details, [panel], [
         claim(f"creating one among {counts[-1]} adds at most a second to its boundary",
               [(more <= 1, f"{more:+.2f} s")]),
         claim("a request does not take longer the more are in force", [(requested[-1] <= 2 * requested[0], slower)])

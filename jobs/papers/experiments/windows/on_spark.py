@@ -15,6 +15,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from statistics import mean
 from typing import Any
 
@@ -53,27 +54,30 @@ def table(quick: bool, tell: Tell, events: int | None = None) -> Report:
     wanted = os.environ.get(SETUPS)
     setups = wanted.split(",") if wanted else list(PAPER) if events else FIRST[:1] if quick else FIRST
     points, clock = unfinished(f"windows-spark-{count}", quick), unfinished(f"windows-spark-{count}-statements", quick)
-    chosen = list(
-        dict.fromkeys(w for s in sorted(setups, key=lambda s: int(s.split("-")[1])) for w in sorted(next(sets(s, 1)))))
-    if any(s not in points.known for s in setups) or any(_key(w) not in points.known for w in chosen):
+    by_size = sorted(setups, key=lambda setup: int(setup.split("-")[1]))
+    chosen = list(dict.fromkeys(chain.from_iterable(sorted(next(sets(setup, 1))) for setup in by_size)))
+    if any(s not in points.measured for s in setups) or any(_key(w) not in points.measured for w in chosen):
         _measured(points, clock, setups, chosen, count, tell)
-    there = [w for w in chosen if _key(w) in points.known]
+    there = [w for w in chosen if _key(w) in points.measured]
     if len(there) == len(chosen):
         finished(points)
         finished(clock)
-    found = {kind: [points.known[_key(w)] for w in there if _kind(w) == kind] for kind in KINDS}
-    rows = [
-        _row(points, s, found)
-        for s in setups
-        if s in points.known and len(found[s.split("-")[2]]) >= min(ENOUGH, len(points.known[s]["windows"]))
-    ]
+    points_by_kind: dict[str, list[Point]] = {kind: [] for kind in KINDS}
+    for window in there:
+        points_by_kind[KINDS[not window.tumbling]].append(points.measured[_key(window)])
+    rows = []
+    for setup in (setup for setup in setups if setup in points.measured):
+        windows_run = len(points_by_kind[setup.split("-")[2]])
+        if windows_run >= min(ENOUGH, len(points.measured[setup]["windows"])):
+            rows.append(_row(points, setup, points_by_kind))
     panels = list(windows_claims.panels(rows, "times one query a window"))
-    return report("Paper D's setups against plain Spark SQL", _settings(count, len(there), len(chosen), found), panels,
-                  list(said(rows)), {"events": count, "rows": rows}, page(rows).split("\n"))
+    details = _settings(count, len(there), len(chosen), points_by_kind)
+    return report("Paper D's setups against plain Spark SQL", details, panels, list(said(rows)),
+                  {"events": count, "rows": rows}, page(rows).split("\n"))
 
 
-def _settings(count: int, there: int, all_: int, found: Spark) -> str:
-    ends = "; ".join(f"{kind} {min(of):.1f} to {max(of):.1f} s" for kind, points in found.items()
+def _settings(count: int, there: int, all_: int, points_by_kind: Spark) -> str:
+    ends = "; ".join(f"{kind} {min(of):.1f} to {max(of):.1f} s" for kind, points in points_by_kind.items()
                      if (of := [p["processor_s"] for p in points]))
     whole = "" if there == all_ else ", the others at their kind's mean; the same command goes on"
     return (
@@ -89,15 +93,15 @@ def _measured(points: Points, clock: Points, setups: Sequence[str], chosen: Sequ
     try:
         path = os.path.join(folder, "events.parquet")
         con = kernel.connect(memory="4GB")
-        made = (f"SELECT CAST(make_timestamp(i // {RATE} * 1000000) AS TIMESTAMPTZ) AS ts, {SYNTHETIC} AS v FROM "
-                f"range({count}) AS r(i)")
-        con.execute(f"COPY ({made}) TO {string(path)} (FORMAT parquet)")
+        events = (f"SELECT CAST(make_timestamp(i // {RATE} * 1000000) AS TIMESTAMPTZ) AS ts, {SYNTHETIC} AS v FROM "
+                  f"range({count}) AS r(i)")
+        con.execute(f"COPY ({events}) TO {string(path)} (FORMAT parquet)")
         reading = _timed(
             con, f"CREATE TABLE {EVENTS} AS SELECT epoch_us(ts) // 1000000 AS t, v FROM read_parquet({string(path)})")
         timed = TimedStatements(con, clock, "Parquet")
         for setup in setups:
             tell(f"{setup}: {point(points, setup, lambda: _ours(timed, setup, count, reading))}")
-        waiting = [w for w in chosen if _key(w) not in points.known]
+        waiting = [w for w in chosen if _key(w) not in points.measured]
         if waiting and not spent(points):
             session = _warm(path, count // RATE)
             for window in waiting:
@@ -135,36 +139,36 @@ def _warm(path: str, until: int) -> Any:
     return session
 
 
-def _compared(timed: TimedStatements, window: Window, found: Point) -> Point:
+def _compared(timed: TimedStatements, window: Window, by_spark: Point) -> Point:
     count, _, total = timed.digest([window])[0]
-    if [count, str(total)] != found["digest"]:      # of no instance the sum is None
-        raise failed("wrong-answer", f"our {window} has {count} instances of sum {total}, Spark's {found['digest']}",
+    if [count, str(total)] != by_spark["digest"]:      # of no instance the sum is None
+        raise failed("wrong-answer", f"our {window} has {count} instances of sum {total}, Spark's {by_spark['digest']}",
                      "please report this")
-    return found
+    return by_spark
 
 
-def _row(points: Points, setup: str, found: Spark) -> Report:
-    mine, kind = points.known[setup], setup.split("-")[2]
-    known = [points.known[key] for w in mine["windows"] if (key := _key(w)) in points.known]
-    others = len(mine["windows"]) - len(known)
-    wall, processor = (sum(p[of]
-                           for p in known) + others * mean(p[of]
-                                                           for p in found[kind])
-                       for of in ("wall_s", "processor_s"))
+def _row(points: Points, setup: str, points_by_kind: Spark) -> Report:
+    mine, kind = points.measured[setup], setup.split("-")[2]
+    measured = [points.measured[key] for w in mine["windows"] if (key := _key(w)) in points.measured]
+    others = len(mine["windows"]) - len(measured)
+
+    def total(of: str) -> float:
+        """Of windows that Spark did not run, their kind's mean."""
+        return float(sum(p[of] for p in measured) + others * mean(p[of] for p in points_by_kind[kind]))
+
+    wall, processor = total("wall_s"), total("processor_s")
     ratio = round(processor / _cores() / mine["ours_s"], 2)
     return {
         "setup": setup,
         "rate": RATE,
         "windows": mine["windows"],
-        "run": len(known),
+        "run": len(measured),
         "spark_wall_s": round(wall, 1),
         "spark_s": round(processor, 1),
         "written_s": round(mine["written_s"], 2),
         "ours_s": round(mine["ours_s"], 2),
         "published": list(PAPER[setup]),
-        "throughput": {
-            "chosen": [ratio, ratio, ratio]
-        }
+        "throughput": {"chosen": [ratio, ratio, ratio]},
     }
 
 
@@ -172,14 +176,10 @@ def _key(window: Window | str) -> str:
     return f"window {window}"
 
 
-def _kind(window: Window) -> str:
-    return KINDS[not window.tumbling]
-
-
 def plain(session: Any, window: Window, until: int) -> Point:
     began, processor = time.perf_counter(), _processor()
-    found = _plain(session, window, until, EVENTS)
-    return {"wall_s": time.perf_counter() - began, "processor_s": _processor() - processor, "digest": found}
+    result = _plain(session, window, until, EVENTS)
+    return {"wall_s": time.perf_counter() - began, "processor_s": _processor() - processor, "digest": result}
 
 
 def _processor() -> float:
@@ -193,8 +193,8 @@ def _plain(session: Any, window: Window, until: int, events: str) -> list[object
     each = (f"SELECT window(ts, '{window.range} seconds', '{window.slide} seconds') AS w, min(v) AS v FROM {events} "
             "GROUP BY 1")
     whole = f"unix_seconds(w.start) >= 0 AND unix_seconds(w.end) <= {until}"
-    found = session.sql(f"SELECT count(*), sum(v) FROM ({each}) WHERE {whole}").collect()[0]
-    return [int(found[0]), str(found[1])]
+    row = session.sql(f"SELECT count(*), sum(v) FROM ({each}) WHERE {whole}").collect()[0]
+    return [int(row[0]), str(row[1])]
 
 
 def _cores() -> int:
