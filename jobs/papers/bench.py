@@ -54,8 +54,8 @@ def names() -> dict[str, str]:
 
 def document(wanted: list[str], quick: bool = False) -> Report:
     """What each measures, for `list`; else the figures of each."""
-    report = names() if wanted == ["list"] else {name: run(name, quick) for name in wanted}
-    return {"benchmarks": report, "text": json.dumps(report, indent=2, default=str)}
+    reports = names() if wanted == ["list"] else {name: run(name, quick) for name in wanted}
+    return {"benchmarks": reports, "text": json.dumps(reports, indent=2, default=str)}
 
 
 def run(name: str, quick: bool = False) -> Report:
@@ -64,23 +64,23 @@ def run(name: str, quick: bool = False) -> Report:
         raise ForebayError("unknown-benchmark", f"there is no benchmark {name!r}",
                            hint=f"there are {', '.join(names())}")
     if name == "model-error":
-        return model_error.run(quick, lambda line: print(line, file=sys.stderr))
+        return model_error.run(quick, lambda message: print(message, file=sys.stderr))
     if name == "drift":
         return drift.drift(6, 500) if quick else drift.drift()
     if name == "sharing-ways":
-        return bench_ways.ways(quick, lambda line: print(line, file=sys.stderr))
+        return bench_ways.ways(quick, lambda message: print(message, file=sys.stderr))
     if name == "sharing":
-        setting = bench_sharing.SharingSetting(counts=(1, 20,
-                                                       100), apart=20) if quick else bench_sharing.SharingSetting()
-        return bench_sharing.with_spark(setting, lambda line: print(line, file=sys.stderr),
+        short = bench_sharing.SharingSetting(counts=(1, 20, 100), apart=20)
+        setting = short if quick else bench_sharing.SharingSetting()
+        return bench_sharing.with_spark(setting, lambda message: print(message, file=sys.stderr),
                                         patience=20.0 if quick else bench_sharing.PATIENCE)
     if name == "batch-cost":
         return batch_cost((0, 1_000, 100_000) if quick else (0, 1_000, 100_000, 1_000_000))
     if name == "window-growth":
         return window_growth((1, 4) if quick else (1, 4, 16))
-    return peers_join(
-        BenchSetting(rate=100_000, window=120) if name.endswith("large") else BenchSetting(), with_plain=not quick
-        and not name.endswith("large"))
+    if name.endswith("large"):
+        return peers_join(BenchSetting(rate=100_000, window=120), with_plain=False)
+    return peers_join(BenchSetting(), with_plain=not quick)
 
 
 @contextmanager
@@ -98,8 +98,8 @@ def _land(loop: Loop, setting: BenchSetting, batches: range, rows: int | None = 
     """Makes and ingests batches; seconds and rows of the ingest alone."""
     bench_data.make(os.path.join(loop.pipe.pipeline.folder, "landing"), setting, batches, rows)
     started = time.perf_counter()
-    rows_by_stream = loop.take()["streams"]
-    return time.perf_counter() - started, sum(s["rows"] for s in rows_by_stream.values())
+    counts = loop.take()["streams"]
+    return time.perf_counter() - started, sum(s["rows"] for s in counts.values())
 
 
 def _seconds(ran: list[dict[str, Any]]) -> float:
@@ -113,7 +113,7 @@ def _each(loop: Loop, last: int) -> list[dict[str, Any]]:
 
 def batch_cost(sizes: tuple[int, ...]) -> Report:
     """Where a batch's fixed cost lies: the same query over windows that hold next to nothing but the rows that come."""
-    report: Report = {}
+    figures: Report = {}
     for rows in sizes:
         setting = BenchSetting(window=5)
         with _bench(setting) as loop:
@@ -123,20 +123,18 @@ def batch_cost(sizes: tuple[int, ...]) -> Report:
             seconds, ingested = _land(loop, setting, range(1, count), rows if rows else 1)
             before = rt.tasks.jobs
             ran = _each(loop, count)
-            report[f"{rows:,} rows a stream"] = {
+            figures[f"{rows:,} rows a stream"] = {
                 "batch_s": _seconds(ran),
                 "spark_jobs_a_batch": (rt.tasks.jobs - before) / max(len(ran), 1),
                 "ingest_rows_per_s": ingested / seconds,
-                "stages_s": {
-                    k: round(v, 4) for k, v in loop.laps.medians().items()
-                }
+                "stages_s": {stage: round(seconds, 4) for stage, seconds in loop.laps.medians().items()},
             }
-    return report
+    return figures
 
 
 def window_growth(factors: tuple[int, ...]) -> Report:
     """The batch stays, the window grows."""
-    report: Report = {}
+    seconds_by_plan: Report = {}
     base = BenchSetting(rate=4_000, window=60)
     for factor in factors:
         setting = replace(base, window=base.window * factor)
@@ -144,20 +142,16 @@ def window_growth(factors: tuple[int, ...]) -> Report:
         with _bench(setting) as loop:
             _land(loop, setting, range(count))
             loop.run(flush=True, to=bench_data.boundary(setting, count - 3 * STEPS - 2))
+            requests.synchronise(loop.pipe)
             for plan in ("EAP01 recompute", "EAP11 running", "EAP11 expire"):
-                _pin(loop.pipe, plan)
-                report.setdefault(plan, {})[f"window {setting.window} s"] = statistics.median(
+                requests.change(loop.pipe, "answer", "pin", plan)
+                seconds_by_plan.setdefault(plan, {})[f"window {setting.window} s"] = statistics.median(
                     entry["seconds"] for entry in _each(loop, STEPS)[1:])
     return {
         plan: {
             **seconds, "growth": list(seconds.values())[-1] / list(seconds.values())[0]
-        } for plan, seconds in report.items()
+        } for plan, seconds in seconds_by_plan.items()
     }
-
-
-def _pin(rt: OpenPipeline, plan: str) -> None:
-    requests.synchronise(rt)
-    requests.change(rt, "answer", "pin", plan)
 
 
 def peers_join(setting: BenchSetting, with_plain: bool = True) -> Report:
@@ -186,15 +180,15 @@ def peers_join(setting: BenchSetting, with_plain: bool = True) -> Report:
 
 def _peers(rt: OpenPipeline, paths: dict[str, tuple[str, ...]], setting: BenchSetting, t: int,
            with_plain: bool) -> dict[str, tuple[float, pa.Table | None]]:
-    seconds_by_system = {"duckdb_recompute": _timed(lambda: _duckdb(paths, setting, t), 3)}
+    measured = {"duckdb_recompute": _timed(lambda: _duckdb(paths, setting, t), 3)}
     if not rt.tasks.inline:
         session = rt.tasks.session
         for stream, path in paths.items():
             session.read.parquet(*path).createOrReplaceTempView(stream)
-        seconds_by_system["spark_expert"] = _timed(lambda: session.sql(_expert(setting, t, "spark")).toArrow(), 3)
+        measured["spark_expert"] = _timed(lambda: session.sql(_expert(setting, t, "spark")).toArrow(), 3)
         if with_plain:
-            seconds_by_system["spark_plain"] = bench_sharing.limited(session, _plain(setting, t), LIMIT)
-    return seconds_by_system
+            measured["spark_plain"] = bench_sharing.limited(session, _plain(setting, t), LIMIT)
+    return measured
 
 
 def _timed(work: Callable[[], pa.Table], times: int) -> tuple[float, pa.Table]:

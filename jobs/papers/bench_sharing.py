@@ -61,8 +61,8 @@ class SharingSetting:
 
     @property
     def batches(self) -> int:
-        return self.window // self.batch + (MEASURED + 1) * (len(self.counts) + sum(1 < n <= self.apart
-                                                                                    for n in self.counts)) + 1
+        levels = len(self.counts) + sum(1 < count <= self.apart for count in self.counts)
+        return self.window // self.batch + (MEASURED + 1) * levels + 1
 
 
 def bounds(count: int, seed: int = 1) -> list[tuple[int, int]]:
@@ -76,20 +76,22 @@ def with_spark(setting: SharingSetting = SharingSetting(), tell: Callable[[str],
     """`sharing`, and what plain Spark would take for as many queries."""
     levels: dict[int, float] = {}
 
-    def told(count: int, level: Report) -> None:
+    def remember(count: int, level: Report) -> None:
         levels[count] = level["shared_s"]
 
-    return sharing(setting, tell, master,
-                   lambda rt, asked: {"plain_spark": beside_spark(rt, setting, asked, levels, tell, patience)}, told)
+    def after(rt: OpenPipeline, selections: list[tuple[int, int]]) -> Report:
+        return {"plain_spark": beside_spark(rt, setting, selections, levels, tell, patience)}
+
+    return sharing(setting, tell, master, after, remember)
 
 
 def sharing(setting: SharingSetting = SharingSetting(), tell: Callable[[str], None] = lambda _: None,
-            master: str | None = None, after: Callable[[OpenPipeline, list[tuple[int, int]]],
-                                                       Report] = lambda rt, selections: {},
+            master: str | None = None,
+            after: Callable[[OpenPipeline, list[tuple[int, int]]], Report] = lambda rt, selections: {},
             after_level: Callable[[int, Report], None] = lambda count, level: None) -> Report:
     """Seconds a batch by number of queries, shared and apart.
 
-    `after` adds to the figures while all is still there, `told` hears of each level.
+    `after` adds to the figures while all is still there, `after_level` gets the figures of each level.
     """
     with pipeline(setting, master) as loop:
         rt = loop.pipe
@@ -97,22 +99,22 @@ def sharing(setting: SharingSetting = SharingSetting(), tell: Callable[[str], No
         selections = bounds(max(setting.counts) + 1)
         grown(rt, setting, selections, 0, 1)
         loop.run(flush=True, to=START + setting.window * SECOND)
-        report: Report = {"create_s": {}}
-        batches_landed = 1
+        figures: Report = {"create_s": {}}
+        created = 1
         for count in setting.counts:
-            if count > batches_landed:
-                report["create_s"][f"{count} queries"] = grown(rt, setting, selections, batches_landed, count)
-            batches_landed = count
-            report[f"{count} queries"] = _level(loop, setting, selections, count)
-            after_level(count, report[f"{count} queries"])
-            tell(f"{count} queries: {report[f'{count} queries']}")
-        first = report[f"{setting.counts[0]} queries"]
-        for level in (v for k, v in report.items() if k != "create_s"):
+            if count > created:
+                figures["create_s"][f"{count} queries"] = grown(rt, setting, selections, created, count)
+            created = count
+            figures[f"{count} queries"] = _level(loop, setting, selections, count)
+            after_level(count, figures[f"{count} queries"])
+            tell(f"{count} queries: {figures[f'{count} queries']}")
+        first = figures[f"{setting.counts[0]} queries"]
+        for level in (v for k, v in figures.items() if k != "create_s"):
             level["times_one"] = level["shared_s"] / first["shared_s"]
             if "cpu_s" in level:
                 level["times_one_cpu"] = level["cpu_s"] / first["cpu_s"]
-        report["one_more"] = _one_more(loop, setting, selections, report[f"{batches_landed} queries"]["shared_s"])
-        return {**report, **after(rt, selections[:batches_landed])}
+        figures["one_more"] = _one_more(loop, setting, selections, figures[f"{created} queries"]["shared_s"])
+        return {**figures, **after(rt, selections[:created])}
 
 
 def _one_more(loop: Loop, setting: SharingSetting, selections: list[tuple[int, int]], usual: float) -> Report:
@@ -184,19 +186,19 @@ def _expert(con: kernel.Connection, setting: SharingSetting, bound: tuple[int, i
 def beside_spark(rt: OpenPipeline, setting: SharingSetting, selections: list[tuple[int, int]],
                  shared_s: Mapping[int, float], tell: Callable[[str], None], patience: float = PATIENCE) -> Report:
     """Each query of a seeded sample as plain SQL, by Spark over the last boundary's windows from the stream tables'
-    Parquet files; the mean times the number of queries is what all would take."""
+    Parquet files; the mean times the number of queries is what all would take.
+    """
     session = plain_session(rt)
     t = answers.published(rt, "q0")[-1]
     chosen = sorted(Random(1).sample(range(len(selections)), min(PLAIN, len(selections))))
     each: dict[str, Report] = {}
     for n in chosen:
         seconds, got = limited(session, plain(setting, selections[n], t), patience)
-        same = "not finished" if got is None else not oracle.compare(
-            got,
-            answers.read(rt, f"q{n}", t).drop_columns(["boundary"]))
+        ours = answers.read(rt, f"q{n}", t).drop_columns(["boundary"])
+        same = "not finished" if got is None else not oracle.compare(got, ours)
         each[f"q{n}"] = {"seconds": seconds, "equal": same}
         tell(f"plain Spark, q{n}: {each[f'q{n}']}")
-    mean = statistics.mean(timing["seconds"] for timing in each.values())
+    mean = statistics.mean(measured["seconds"] for measured in each.values())
     return {
         "sample": each,
         "limit_s": patience,

@@ -76,43 +76,38 @@ def ways(quick: bool, tell: Callable[[str], None]) -> Report:
 
 
 def _both(setting: WaysSetting) -> Report:
-    con, group = _filled(setting), _group(setting)
+    con, usual = _filled(setting), _group(setting)
     took, answers, priced = {}, list[pa.Table](), dict[str, float]()
     for split in SPLITS:
-        split_group = replace(group, chosen=planned(group, Way(split)))
-        program = shared_program(split_group, lowering(split_group), (NOW,), count=True)
+        by_way = replace(usual, chosen=planned(usual, Way(split)))
+        program = shared_program(by_way, lowering(by_way), (NOW,), count=True)
         began = time.process_time()
         _define(con, (*program.setup, *program.steps[0].define))
         answers.append(kernel.table(con, program.steps[0].answer))
         took[split] = time.process_time() - began
-        priced = priced or _priced(con, split_group, program, answers[0].num_rows)
+        priced = priced or _priced(con, by_way, program, answers[0].num_rows)
     if oracle.compare(answers[0], answers[1]):
         raise failed("wrong-answer", f"the two ways differ: {setting.name}", "please report this")
-    return {
-        **{
-            f"{s}_s": round(t, 3) for s, t in took.items()
-        },
-        **{
-            f"{s}_priced_s": round(priced[Way(s).name], 3) for s in SPLITS
-        }
-    }
+    report: Report = {f"{split}_s": round(seconds_, 3) for split, seconds_ in took.items()}
+    return report | {f"{split}_priced_s": round(priced[Way(split).name], 3) for split in SPLITS}
 
 
-def _priced(con: kernel.Connection, group: Group, program: Program, rows: int) -> dict[str, float]:
-    counts = kernel.table(con, next(s.answer for s in program.steps if s.number == numbered(0)))
-    tally = tallied(lowering(group), [zip(*(counts[name].to_pylist() for name in ("input", "what", "rows", "cells")))])
-    return dict(seconds(group, tally, rows / len(group.classes), 1))
+def _priced(con: kernel.Connection, query_group: Group, program: Program, rows: int) -> dict[str, float]:
+    counts = kernel.table(con, next(step.answer for step in program.steps if step.number == numbered(0)))
+    columns = [counts[name].to_pylist() for name in ("input", "what", "rows", "cells")]
+    tally = tallied(lowering(query_group), [zip(*columns)])
+    return dict(seconds(query_group, tally, rows / len(query_group.classes), 1))
 
 
 def _orders(setting: WaysSetting, split: str) -> dict[str, float]:
     """Of the statement that joins, the others are the same whatever the order."""
-    con, group = _filled(setting), _group(setting)
+    con, usual = _filled(setting), _group(setting)
     seconds_by_order: dict[str, float] = {}
     for order in permutations(range(len(setting.rows))):
-        ordered_group = replace(group, chosen=replace(group.plan, split=split, order=order))
-        program = shared_program(ordered_group, lowering(ordered_group), (NOW,))
+        by_order = replace(usual, chosen=replace(usual.plan, split=split, order=order))
+        program = shared_program(by_order, lowering(by_order), (NOW,))
         step = program.steps[0]
-        joins = tuple(group for group in step.define if group[0].startswith("p_"))
+        joins = tuple(definition for definition in step.define if definition.name.startswith("p_"))
         if not seconds_by_order:
             _define(con, (*program.setup, *step.define))
         took = []
@@ -133,22 +128,21 @@ def _group(setting: WaysSetting) -> Group:
     names, choice = "abc"[:len(setting.rows)], Random(1)
     columns = tuple((column, parse_type(kind)) for column, kind in COLUMNS)
     catalog = Catalog(10_000_000, tuple((name, "ts", columns) for name in names), ())
-    of = ", ".join(f"{n} [WINDOW 60 SECONDS]" for n in names)
+    streams = ", ".join(f"{name} [WINDOW 60 SECONDS]" for name in names)
     joins = [f"{a}.k = {b}.k" for a, b in zip(names, names[1:])]
 
     def text() -> str:
-        sides = [
-            f"{n}.x {'=' if setting.point else '<'} {choice.randrange(50, VALUES)}" for n in names[:setting.selected]
-        ]
-        return (f"SELECT a.g AS g, COUNT(*) AS n, SUM(b.y) AS s FROM {of} WHERE {' AND '.join(joins + sides)} GROUP BY "
-                "a.g")
+        operator = "=" if setting.point else "<"
+        selections = [f"{name}.x {operator} {choice.randrange(50, VALUES)}" for name in names[:setting.selected]]
+        where = " AND ".join(joins + selections)
+        return f"SELECT a.g AS g, COUNT(*) AS n, SUM(b.y) AS s FROM {streams} WHERE {where} GROUP BY a.g"
     return group({f"q{n}": parse(text(), catalog) for n in range(setting.queries)})
 
 
 def _filled(setting: WaysSetting) -> kernel.Connection:
     con = kernel.connect(threads=1, memory="4GB")
-    values = ", ".join(f"floor(random() * {most})::BIGINT AS {name}" for name, most in (("k", setting.keys), ("g", 10),
-                                                                                        ("x", VALUES), ("y", VALUES)))
+    largest = {"k": setting.keys, "g": 10, "x": VALUES, "y": VALUES}
+    values = ", ".join(f"floor(random() * {most})::BIGINT AS {name}" for name, most in largest.items())
     for number, rows in enumerate(setting.rows):
         con.execute(f"SELECT setseed({(number + 1) / 10})").fetchall()
         ts = f"CAST(make_timestamp({NOW - WINDOW} + (i * {WINDOW}) // {rows}) AS TIMESTAMPTZ) AS ts"

@@ -110,8 +110,7 @@ def _runs(origin: str, root: str, fixed: Sequence[str]) -> Iterator[dict[str, Dr
         runs: dict[str, DriftRun] = {}
         for number, name in enumerate((CHOSEN, *fixed)):
             folder = os.path.join(root, str(number))
-            shutil.copytree(origin, folder, copy_function=lambda a, b: os.link(a, b)
-                            if a.endswith(".parquet") else shutil.copy2(a, b))
+            shutil.copytree(origin, folder, copy_function=_link_or_copy)
             rt = open_pipeline(load(folder))
             rt = dataclasses.replace(rt, tasks=first.tasks)
             requests.synchronise(rt)
@@ -123,17 +122,23 @@ def _runs(origin: str, root: str, fixed: Sequence[str]) -> Iterator[dict[str, Dr
         first.tasks.stop()
 
 
+def _link_or_copy(source: str, target: str) -> None:
+    """Data files are linked, logs copied."""
+    if source.endswith(".parquet"):
+        os.link(source, target)
+    else:
+        shutil.copy2(source, target)
+
+
 def _report(runs: dict[str, DriftRun], left: dict[str, str], rate: int) -> dict[str, Any]:
     """The best of a phase is among those that ran it wholly."""
     chosen, fixed = runs[CHOSEN], {name: run for name, run in runs.items() if name != CHOSEN}
     names, total = [p.name for p in phases(rate)], sum(map(sum, chosen.phases))
     length = len(chosen.phases[0])
-    best = [
-        min((sum(run.phases[n]), name)
-            for name, run in fixed.items()
-            if len(run.phases[n]) == length)
-        for n in range(len(names))
-    ]
+    best = []
+    for n in range(len(names)):
+        whole_runs = {name: run for name, run in fixed.items() if len(run.phases[n]) == length}
+        best.append(min((sum(run.phases[n]), name) for name, run in whole_runs.items()))
     hindsight = sum(s for s, _ in best)
     whole = {name: sum(map(sum, run.phases)) for name, run in fixed.items() if name not in left}
     switches = [(n, a, b) for n, (a, b) in enumerate(zip(chosen.plans, chosen.plans[1:]), 1) if a != b]
@@ -143,18 +148,11 @@ def _report(runs: dict[str, DriftRun], left: dict[str, str], rate: int) -> dict[
         "hindsight_s": hindsight,
         "chosen_over_hindsight": total / hindsight,
         "chosen_over_best_fixed": total / min(whole.values()) if whole else None,
-        "best_of_phase": dict(zip(names, ({
-            "plan": plan,
-            "seconds": s
-        } for s, plan in best))),
+        "best_of_phase": {phase: {"plan": plan, "seconds": s} for phase, (s, plan) in zip(names, best)},
         "chosen_of_phase": dict(zip(names, map(sum, chosen.phases))),
         "fixed_s": dict(sorted(whole.items(), key=lambda item: item[1])),
         "left": left,
-        "switches": [{
-            "batch": n,
-            "from": a,
-            "to": b
-        } for n, a, b in switches]
+        "switches": [{"batch": n, "from": a, "to": b} for n, a, b in switches]
     }
 
 
@@ -176,16 +174,16 @@ def _rows(folder: str, phase: Phase, batch: int) -> None:
     con, count, start = kernel.connect(threads=2, memory="2GB"), phase.rate * BATCH, START + batch * BATCH * SECOND
     con.execute(f"SELECT setseed({batch % 997 / 997})")
     passes = f"CASE WHEN random() < {phase.share} THEN floor(random() * 50) ELSE 50 + floor(random() * 50) END"
-    for stream, columns in ((
-            "s1", f"'g' || floor(random() * {phase.groups})::INT AS g, 'k' || floor(random() * {KEYS})::INT AS j, "
-            f"floor(random() * 100)::BIGINT AS a, CAST({passes} AS BIGINT) AS v"),
-                        ("s2", f"'k' || floor(random() * {KEYS})::INT AS j, floor(random() * 100)::BIGINT AS b")):
+    streams = {
+        "s1": f"'g' || floor(random() * {phase.groups})::INT AS g, 'k' || floor(random() * {KEYS})::INT AS j, "
+              f"floor(random() * 100)::BIGINT AS a, CAST({passes} AS BIGINT) AS v",
+        "s2": f"'k' || floor(random() * {KEYS})::INT AS j, floor(random() * 100)::BIGINT AS b",
+    }
+    for stream, columns in streams.items():
         os.makedirs(os.path.join(folder, "landing", stream), exist_ok=True)
         ts = f"CAST(make_timestamp({start} + (i * {BATCH * SECOND}) // {count}) AS TIMESTAMPTZ) AS ts"
-        con.execute(
-            f"COPY (SELECT {ts}, {columns} FROM range({count}) AS r(i)) TO "
-            f"'{folder}/landing/{stream}/{batch:05d}.parquet' "
-            "(FORMAT parquet)")
+        file = f"{folder}/landing/{stream}/{batch:05d}.parquet"
+        con.execute(f"COPY (SELECT {ts}, {columns} FROM range({count}) AS r(i)) TO '{file}' (FORMAT parquet)")
     con.close()
 
 

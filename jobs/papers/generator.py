@@ -89,8 +89,11 @@ def generated(stream: GeneratedStream, seconds: float, seed: int = 0, drifts: Se
     if len({n.attributes for n in natures}) > 1:
         raise refused("a drift changes the number of attributes", "expected the same columns throughout")
     pieces = [_piece(random, nature, first, last) for nature, first, last in zip(natures, starts, starts[1:])]
-    joined = [np.concatenate([getattr(p, f.name) for p in pieces], axis=-1) for f in fields(Tuples)]
-    return Tuples(*joined)
+
+    def joined(name: str) -> Ints:
+        return np.concatenate([getattr(piece, name) for piece in pieces], axis=-1)
+
+    return Tuples(*(joined(field.name) for field in fields(Tuples)))
 
 
 def merged(streams: Sequence[Tuples]) -> ArrivingTuples:
@@ -102,7 +105,7 @@ def merged(streams: Sequence[Tuples]) -> ArrivingTuples:
     order = np.argsort(time, kind="stable")
     number = np.concatenate([np.full(len(s), i, np.int64) for i, s in enumerate(streams)])
     values = np.concatenate([s.values[0] for s in streams])
-    keys, groups = (np.concatenate([getattr(s, name) for s in streams]) for name in ("key", "group"))
+    keys, groups = np.concatenate([s.key for s in streams]), np.concatenate([s.group for s in streams])
     return ArrivingTuples(*(c[order] for c in (number, time, keys, groups, values)))
 
 

@@ -37,9 +37,8 @@ def pieces(stream: GeneratedStream, seconds: float, seed: int = 0, drifts: Seque
         total = round(nature.rate * (last - first))
         files = max(1, round(total / rows))
         for begun, ended in ((total * k // files, total * (k + 1) // files) for k in range(files)):
-            generated_rows = generated(nature, (ended - begun) / nature.rate, _seed(seed, number))
-            yield table(
-                replace(generated_rows, time=generated_rows.time + round((first + begun / nature.rate) * SECOND)))
+            tuples = generated(nature, (ended - begun) / nature.rate, _seed(seed, number))
+            yield table(replace(tuples, time=tuples.time + round((first + begun / nature.rate) * SECOND)))
             number += 1
 
 

@@ -139,9 +139,9 @@ def fixed(features: Features, unit_costs: UnitCosts) -> float:
 
 def assumed(query: Query, observed: QueryStatistics) -> PaperSetting:
     """The paper's symbols of the same statistics: its model has rates, windows, groups and one selectivity a stream."""
-    form, query_sizes = shape(query), sizes(query, observed)
-    grouped = {a[0] for a in map(form.attribute, query.groups) if a}
-    keys = {i: c.keys for members, c in zip(form.keys, observed.classes) for i, _ in members}
+    query_shape, query_sizes = shape(query), sizes(query, observed)
+    grouped = {a[0] for a in map(query_shape.attribute, query.groups) if a}
+    keys = {i: key.keys for joined, key in zip(query_shape.joined_inputs(), observed.classes) for i in joined}
     streams = tuple(
         PaperStream(x.alias, f.came / observed.batch, f.window,
                     max(observed.groups ** (1 / len(grouped)), 1.0) if i in grouped else 1.0, 1 / keys.get(i, 1.0))
@@ -166,7 +166,7 @@ def summary(cases: Sequence[SettingErrors]) -> dict[str, object]:
     """The figures of issue 4: settings in which the choice matters, apart from the rest."""
     real, rest = [c for c in cases if c.spread >= REAL], [c for c in cases if c.spread < REAL]
     models: Mapping[str, Callable[[PlanPoint], float]] = {"measured": lambda p: p.model, "paper": lambda p: p.paper}
-    summary_values: dict[str, object] = {
+    figures: dict[str, object] = {
         "settings": len(cases),
         "plans": sum(len(c.points) for c in cases),
         "not_run": sum(c.skipped for c in cases),
@@ -174,13 +174,13 @@ def summary(cases: Sequence[SettingErrors]) -> dict[str, object]:
         "q_error_median": statistics.median(c.q for c in cases)
     }
     for name, by in models.items():
-        summary_values[name] = {
+        figures[name] = {
             "spearman_median": statistics.median(c.rho(by) for c in cases),
             "right": _right(real, by),
             "right_elsewhere": _right(rest, by),
             "regret": _mean(c.chosen(by) - 1 for c in real)
         }
-    return summary_values
+    return figures
 
 
 def _right(cases: Sequence[SettingErrors], by: Callable[[PlanPoint], float]) -> float:
@@ -195,15 +195,15 @@ def _mean(values: Iterable[float]) -> float:
 def page(cases: Sequence[SettingErrors], report: Mapping[str, object], unit_costs: UnitCosts) -> str:
     ours, paper = report["measured"], report["paper"]
     assert isinstance(ours, dict) and isinstance(paper, dict)
-    head = HEAD.format(fixed=1000 * unit_costs["batches"],
-                       source=f"{unit_costs.source}, {unit_costs.measurements} batches")
-    values = {
+    source = f"{unit_costs.source}, {unit_costs.measurements} batches"
+    head = HEAD.format(fixed=1000 * unit_costs["batches"], source=source)
+    titles = {
         "spearman_median": "ρ, median",
         "right": f"chosen ≤ {RIGHT} × best, where worst/best ≥ {REAL}",
         "right_elsewhere": "the same elsewhere",
         "regret": f"mean regret, chosen/best − 1, where worst/best ≥ {REAL}"
     }
-    figures = [f"| {text} | {ours[key]:.2f} | {paper[key]:.2f} |" for key, text in values.items()]
+    figures = [f"| {text} | {ours[key]:.2f} | {paper[key]:.2f} |" for key, text in titles.items()]
     counts = (
         f"{report['settings']} settings, {report['plans']} plans run, {report['not_run']} not; worst/best ≥ {REAL} in "
         f"{report['spread_1.5']}; "

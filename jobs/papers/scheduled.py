@@ -18,13 +18,13 @@ def experiments(names: list[str], quick: bool = True) -> dict[str, Any]:
 
     `list` says what there is. All names are known before the first begins.
     """
-    comparisons = {**bench.names(), **papers.names()}
+    descriptions = {**bench.names(), **papers.names()}
     if names == ["list"]:
-        return comparisons
+        return descriptions
     for name in names:
-        if name not in comparisons:
+        if name not in descriptions:
             raise ForebayError("unknown-experiment", f"there is no experiment {name!r}",
-                               hint=f"there are {', '.join(comparisons)}")
+                               hint=f"there are {', '.join(descriptions)}")
     return {
         name: _measured(
             bench.run(name, quick) if name in bench.names() else papers.document([name], quick)["experiments"][name])
@@ -34,6 +34,6 @@ def experiments(names: list[str], quick: bool = True) -> dict[str, Any]:
 
 def _measured(report: Mapping[str, Any]) -> dict[str, Any]:
     """Of a figure of the papers its text and its run in MLflow: its rows may be thousands. A comparison is small."""
-    shown = {k: v for k, v in report.items() if k in ("text", "logged")} if "text" in report else report
-    log.info("%s", shown.get("text", shown))
-    return dict(json.loads(json.dumps(shown, default=str)))
+    kept_keys = {k: v for k, v in report.items() if k in ("text", "logged")} if "text" in report else report
+    log.info("%s", kept_keys.get("text", kept_keys))
+    return dict(json.loads(json.dumps(kept_keys, default=str)))

@@ -64,7 +64,7 @@ EXPERIMENTS: dict[str, tuple[str, str, str]] = {
 
 
 def names() -> dict[str, str]:
-    return {name: about for name, (about, _, _) in EXPERIMENTS.items()}
+    return {name: description for name, (description, _, _) in EXPERIMENTS.items()}
 
 
 def document(wanted: list[str], quick: bool = False, pictures: str | None = None, *,
@@ -75,11 +75,9 @@ def document(wanted: list[str], quick: bool = False, pictures: str | None = None
     `events`: how many, of those that say it.
     """
     if wanted == ["list"]:
-        report: Report = {name: {"text": about} for name, about in names().items()}
-        return {
-            "experiments": names(),
-            "text": "\n".join(f"{name:20} {about['text']}" for name, about in report.items())
-        }
+        descriptions: Report = {name: {"text": entry} for name, entry in names().items()}
+        lines = [f"{name:20} {entry['text']}" for name, entry in descriptions.items()]
+        return {"experiments": names(), "text": "\n".join(lines)}
     chosen = list(EXPERIMENTS) if wanted == ["all"] else wanted
     for name in chosen:
         if name not in EXPERIMENTS:
@@ -97,7 +95,7 @@ def _run(name: str, quick: bool, events: int | None, folder: str | None) -> Repo
         raise ForebayError("bad-usage", f"{name} does not say how many events it takes", hint="leave --events out")
     given = {} if events is None else {"events": events}
     report = {
-        **run(quick, lambda line: print(line, file=sys.stderr, flush=True), **given), "quick": quick,
+        **run(quick, lambda message: print(message, file=sys.stderr, flush=True), **given), "quick": quick,
         "asked": events
     }
     pictures = importlib.import_module("jobs.papers.experiments.pictures")

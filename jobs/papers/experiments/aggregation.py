@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from jobs.papers.experiments import Report, Tell, plans
 from jobs.papers.experiments.agreement import bend, relative, slope, spearman, tuned
-from jobs.papers.experiments.claims import Claim, Panel, claim, report, series
+from jobs.papers.experiments.claims import Claim, Panel, claim, measured_and_model, report
 from jobs.papers.experiments.plans import FigurePoint, StreamSymbols
 from jobs.papers.experiments.points import Points, finished, point, unfinished
 from optimizer.papers.statistics import Constants
@@ -105,23 +105,23 @@ def _measured(panels: Sequence[Varied], hashed: bool, scale: int, quick: bool, p
               tell: Tell) -> tuple[list[Panel], Report]:
     """Panels of one scale, their constants tuned together."""
     cases = {(v.letter, x): FigurePoint(v.inputs(x), hashed) for v in panels for x in chosen(v.x, quick)}
-    measured_points = {}
+    times = {}
     for (letter, x), case in cases.items():
-        measured_points[letter, x] = point(points, f"{scale} {letter} {x:g}",
-                                           lambda: plans.measured(case, scale, quick))["seconds"]
-        tell(f"{letter} {x:g} × {scale}: "
-             + ", ".join(f"{plan} {s:.3g} s" for plan, s in measured_points[letter, x].items()))
-    known = Constants(**point(points, "constants", lambda: dict(vars(plans.calibrated()))))
-    constants = fitted([(case, measured_points[at]) for at, case in cases.items()], scale)
-    shown = [
-        _panel(v, chosen(v.x, quick), measured_points, {x: cases[v.letter, x]
-                                                        for x in chosen(v.x, quick)}, constants, scale)
-        for v in panels
-    ]
-    once = {at: _scaled_by(scale, plans.model(case, known)) for at, case in cases.items()}
-    flat = [(s, once[at][plan]) for at, plans_of in measured_points.items() for plan, s in plans_of.items()]
-    agreed = {"tuned": _agreement(shown), "calibrated": spearman(*zip(*flat)), "same_order": _order(shown)}
-    return shown, {"spearman": agreed, "constants": {"tuned": vars(constants), "calibrated": vars(known)}}
+        times[letter, x] = point(points, f"{scale} {letter} {x:g}",
+                                 lambda: plans.measured(case, scale, quick))["seconds"]
+        tell(f"{letter} {x:g} × {scale}: " + ", ".join(f"{plan} {s:.3g} s" for plan, s in times[letter, x].items()))
+    calibrated = Constants(**point(points, "constants", lambda: dict(vars(plans.calibrated()))))
+    constants = fitted([(case, times[at]) for at, case in cases.items()], scale)
+    shown, pairs = [], []
+    for v in panels:
+        xs = chosen(v.x, quick)
+        shown.append(_panel(v, xs, times, {x: cases[v.letter, x] for x in xs}, constants, scale))
+    for at, case in cases.items():
+        by_model = plans.model(case, calibrated)
+        pairs += [(s, by_model[plan] * scale) for plan, s in times[at].items()]
+    agreed = {"tuned": spearman(*measured_and_model(shown)), "calibrated": spearman(*zip(*pairs)),
+              "same_order": _order(shown)}
+    return shown, {"spearman": agreed, "constants": {"tuned": vars(constants), "calibrated": vars(calibrated)}}
 
 
 def chosen(x: tuple[float, ...], quick: bool) -> tuple[float, ...]:
@@ -137,27 +137,20 @@ def fitted(measured: Sequence[tuple[FigurePoint, Mapping[str, float]]], scale: f
     return plans.constants(tuned(*zip(*rows)))
 
 
-def _panel(v: Varied, xs: tuple[float, ...], measured_points: Mapping[tuple[str, float], Mapping[str, float]],
+def _panel(v: Varied, xs: tuple[float, ...], times: Mapping[tuple[str, float], Mapping[str, float]],
            cases: Mapping[float, FigurePoint], constants: Constants, scale: int) -> Panel:
-    names = list(measured_points[v.letter, xs[0]])
-    model = {x: plans.model(cases[x], constants) for x in xs}
-    return Panel(f"({v.letter}){_scaled(scale)}", v.axis, "s", xs,
-                 series([measured_points[v.letter, x] for x in xs], names),
-                 series([_scaled_by(scale, model[x]) for x in xs], names), v.logarithmic)
-
-
-def _scaled_by(scale: float, seconds: Mapping[str, float]) -> dict[str, float]:
-    return {plan: value * scale for plan, value in seconds.items()}
+    measured: dict[str, list[float]] = {name: [] for name in times[v.letter, xs[0]]}
+    model: dict[str, list[float]] = {name: [] for name in measured}
+    for x in xs:
+        by_model = plans.model(cases[x], constants)
+        for name in measured:
+            measured[name].append(times[v.letter, x][name])
+            model[name].append(by_model[name] * scale)
+    return Panel(f"({v.letter}){_scaled(scale)}", v.axis, "s", xs, measured, model, v.logarithmic)
 
 
 def _scaled(scale: int) -> str:
     return "" if scale == 1 else f" rates × {scale}"
-
-
-def _agreement(panels: Sequence[Panel]) -> float:
-    """Spearman's coefficient over all plans and points."""
-    pairs = [pair for p in panels for n in p.measured for pair in zip(p.measured[n], p.model[n])]
-    return spearman([a for a, _ in pairs], [b for _, b in pairs])
 
 
 def _order(panels: Sequence[Panel]) -> float:
@@ -201,8 +194,8 @@ def judged(number: int, panels: Sequence[Panel], figures: Report, scale: int) ->
 
 
 def _ratio(panel: Panel, late: str, early: str) -> tuple[bool, str]:
-    measured, expected = panel.measured[late][-1] / panel.measured[early][-1], panel.model[late][-1] / panel.model[
-        early][-1]
+    measured = panel.measured[late][-1] / panel.measured[early][-1]
+    expected = panel.model[late][-1] / panel.model[early][-1]
     return relative(measured, expected) <= NEAR, f"{panel.title} measured {measured:.3g}, model {expected:.3g}"
 
 

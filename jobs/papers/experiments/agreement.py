@@ -25,11 +25,11 @@ def tuned(amounts: Sequence[Sequence[float]], measured: Sequence[float]) -> list
     best, least = [0.0] * work.shape[1], float(len(measured))
     for count in range(1, work.shape[1] + 1):
         for chosen in combinations(range(work.shape[1]), count):
-            weights = np.linalg.lstsq(work[:, chosen], np.ones(len(work)), rcond=None)[0]
-            error = float(((work[:, chosen] @ weights - 1) ** 2).sum())
-            if (weights >= 0).all() and error < least:
+            constants = np.linalg.lstsq(work[:, chosen], np.ones(len(work)), rcond=None)[0]
+            error = float(((work[:, chosen] @ constants - 1) ** 2).sum())
+            if (constants >= 0).all() and error < least:
                 best, least = [0.0] * work.shape[1], error
-                for k, value in zip(chosen, weights):
+                for k, value in zip(chosen, constants):
                     best[k] = float(value)
     return best
 

@@ -3,10 +3,8 @@ numbers that they name.
 """
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
-from operator import itemgetter
-from typing import Any
 
 from jobs.papers.experiments import Report
 
@@ -45,10 +43,14 @@ class Panel:
     spread: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
 
 
-def series(points: Iterable[Mapping[str, Any]], names: Iterable[str]) -> dict[str, list[float]]:
-    """Each name's values in all points: `series([{"LAP": 1}, {"LAP": 2}], ["LAP"])` is {"LAP": [1.0, 2.0]}."""
-    listed = list(points)
-    return {name: list(map(float, map(itemgetter(name), listed))) for name in names}
+def measured_and_model(panels: Iterable[Panel]) -> tuple[list[float], list[float]]:
+    """All that was measured in some panels, and what the model says of each point."""
+    measured, model = list[float](), list[float]()
+    for panel in panels:
+        for name, y in panel.measured.items():
+            measured += y
+            model += panel.model[name]
+    return measured, model
 
 
 def claim(statement: str, checks: Sequence[tuple[bool, str]]) -> Claim:

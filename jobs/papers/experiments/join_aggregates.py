@@ -13,7 +13,7 @@ from typing import Any
 
 from jobs.papers.experiments import Report, Tell
 from jobs.papers.experiments.agreement import growth
-from jobs.papers.experiments.claims import Claim, Panel, claim, report, series
+from jobs.papers.experiments.claims import Claim, Panel, claim, report
 from jobs.papers.experiments.points import Point, finished, least, point, unfinished
 from jobs.papers.generator import SECOND, GeneratedStream, generated, merged
 from jobs.papers.operators import counting, inclusion, pipelined
@@ -54,19 +54,17 @@ def measured(rate: float, window: float, times: int = 5) -> Point:
     }
     for one in running.values():
         one.go(tuples.part(0, full))
-    seconds_by_method = {name: float("inf") for name in METHODS}
+    microseconds = {name: float("inf") for name in METHODS}
     for k in range(times):
         piece = tuples.part(full + k * TIMED, full + (k + 1) * TIMED)
         for name, seconds in zip(running, least([partial(one.go, piece) for one in running.values()], 1)):
-            seconds_by_method[name] = min(seconds_by_method[name], seconds / len(piece) * 1e6)
+            microseconds[name] = min(microseconds[name], seconds / len(piece) * 1e6)
     counts = {name: int(one.state.totals.pairs[0]) for name, one in running.items()}
     if len(set(counts.values())) > 1:
         raise failed("wrong-answer", f"COUNT(*) at {rate:g} a second, {window:g} s: {counts}", "please report this")
     return {
-        "microseconds": seconds_by_method,
-        "bytes": {
-            name: _bytes(name, one.state) for name, one in running.items()
-        },
+        "microseconds": microseconds,
+        "bytes": {name: _bytes(name, one.state) for name, one in running.items()},
         "joined": counts["PC"]
     }
 
@@ -101,32 +99,30 @@ def _report(what: str, xs: tuple[int, ...], quick: bool, tell: Tell) -> Report:
     claims: list[Claim] = []
     for scale in (1,) if quick else (1, 100):
         settings = [((x if what == "rate" else RATE) * scale, (x if what == "window" else WINDOW) / scale) for x in xs]
-        measured_points = [
-            point(points, f"{scale} {x}", lambda: measured(*setting)) for x, setting in zip(xs, settings)
-        ]
-        for x, p in zip(xs, measured_points):
+        measurements = [point(points, f"{scale} {x}", lambda: measured(*setting)) for x, setting in zip(xs, settings)]
+        for x, p in zip(xs, measurements):
             tell(f"{what} {x} × {scale}: " + ", ".join(f"{n} {us:.3g} µs" for n, us in p["microseconds"].items()))
         axis = "tuples a second" if what == "rate" else "window, s"
         at = tuple(float(r if what == "rate" else w) for r, w in settings)
         time = Panel(f"time by {what}, rates × {scale}", axis, "µs a tuple", at,
-                     series([p["microseconds"] for p in measured_points], METHODS), {}, True, True)
-        space = Panel(f"memory by {what}, rates × {scale}", axis, "bytes", at,
-                      series([p["bytes"] for p in measured_points], ("PC", "IC", "TC")),
-                      {n: [_space(n, r, w) for r, w in settings] for n in ("PC", "IC", "TC")}, True, True)
+                     {n: [p["microseconds"][n] for p in measurements] for n in METHODS}, {}, True, True)
+        bytes_, model = {}, {}
+        for method in ("PC", "IC", "TC"):
+            bytes_[method] = [float(p["bytes"][method]) for p in measurements]
+            model[method] = [_space(method, r, w) for r, w in settings]
+        space = Panel(f"memory by {what}, rates × {scale}", axis, "bytes", at, bytes_, model, True, True)
         panels += [time, space]
         claims += [*_time(time, settings[-1]), *_memory(space, what)]
     finished(points)
-    notes = (f"σ = {1 / DISTINCT:g}, {BUCKETS} buckets; by default {RATE} tuples a second, windows of {WINDOW} s (the "
-             "paper's own are lost in our copy)")
-    return report(f"Paper C: time and memory of PC, IC and TC as the {what} grows", notes, panels, claims,
+    details = (f"σ = {1 / DISTINCT:g}, {BUCKETS} buckets; by default {RATE} tuples a second, windows of {WINDOW} s "
+               "(the paper's own are lost in our copy)")
+    return report(f"Paper C: time and memory of PC, IC and TC as the {what} grows", details, panels, claims,
                   {"figure": what})
 
 
 def _space(name: str, rate: float, window: float) -> float:
-    """Section 1.1 and Eq.
-
-    7 with what is kept here: four numbers a tuple and a queue's, a number more each that TC carries, three a joined
-    tuple.
+    """Section 1.1 and equation 7 with what is kept here: four numbers a tuple and a queue's, a number more each that TC
+    carries, three a joined tuple.
     """
     w, item = steady(rate, rate, window, BUCKETS, 1 / DISTINCT), (ATTRIBUTES + 1) * WORD
     if name == "PC":
@@ -139,16 +135,15 @@ def _time(panel: Panel, setting: tuple[float, float]) -> list[Claim]:
     """The equations' order stands beside: accesses a tuple."""
     w = steady(*(setting[0],) * 2, setting[1], BUCKETS, 1 / DISTINCT)
     last = {n: y[-1] for n, y in panel.measured.items()}
-    speeds = ", ".join(f"{n} {1 / us * 1e6:,.0f}" for n, us in last.items())
-    speeds += (
-        f" tuples a second; accesses by Eqs. 3, 6: IC {included(w).total:,.0f}, TC {counted(w).total:,.0f}, with "
-        f"a total {counting_by_total(w).total:,.0f}")
+    why = ", ".join(f"{n} {1 / us * 1e6:,.0f}" for n, us in last.items())
+    why += (f" tuples a second; accesses by Eqs. 3, 6: IC {included(w).total:,.0f}, TC {counted(w).total:,.0f}, with "
+            f"a total {counting_by_total(w).total:,.0f}")
     first = {n: y[0] for n, y in panel.measured.items()}
     naive, early = last["TC, naive sum"], f"at the left end TC takes {first['TC']:.3g} µs, IC {first['IC']:.3g}"
     baseline = f"PC takes {last['PC'] / last['IC']:.3g} × IC's time, by its steps {piped(w).total:,.0f} accesses"
     return [
         claim(f"TC by a running total is best or equal for COUNT, {panel.title}",
-              [(last["TC"] <= last["IC"] * (1 + SLACK), speeds), (first["TC"] <= first["IC"] * (1 + SLACK), early)]),
+              [(last["TC"] <= last["IC"] * (1 + SLACK), why), (first["TC"] <= first["IC"] * (1 + SLACK), early)]),
         claim(f"IC is faster than PC, {panel.title}", [(last["IC"] <= last["PC"], baseline)]),
         claim(
             f"TC as printed, with the naive sum, is best for COUNT, {panel.title}",

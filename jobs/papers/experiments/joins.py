@@ -8,11 +8,11 @@ steps' costs are tuned to each figure's measurements.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
+from itertools import product
 
 from jobs.papers.experiments import Report, Tell
 from jobs.papers.experiments.agreement import relative, slope, spearman, tuned
-from jobs.papers.experiments.claims import Claim, Panel, claim, report
+from jobs.papers.experiments.claims import Claim, Panel, claim, measured_and_model, report
 from jobs.papers.experiments.points import Point, finished, least, point, unfinished
 from jobs.papers.generator import SECOND, GeneratedStream, generated, merged
 from jobs.papers.operators import window_join
@@ -41,19 +41,19 @@ def timed(a: float, b: float, buckets: int, distinct: int = DISTINCT, strategy: 
     half = tuples.until(WINDOW * SECOND)
     last = tuples.part(half, len(tuples) if most is None else min(len(tuples), half + most))
     windows = JoinWindows((WINDOW * SECOND,) * 2, buckets)
-    shortest, matches = float("inf"), 0
+    fastest, matches = float("inf"), 0
     for _ in range(times):
         full, _ = window_join.advance(window_join.filled(window_join.start(windows, strategy), tuples.part(0, half)),
                                       last.part(0, 0))
         outcome: list[window_join.Joined] = []
-        shortest = min(shortest, least([partial(_go, full, last, outcome)], 1)[0])
+
+        def join(state: window_join.WindowJoin = full) -> None:
+            outcome.append(window_join.advance(state, last)[1])
+
+        fastest = min(fastest, least([join], 1)[0])
         matches = int(outcome[0].matches.sum())
     whole = len(tuples) - half
-    return {"seconds": shortest * whole / len(last), "tuples": whole, "timed": len(last), "matches": matches}
-
-
-def _go(join: window_join.WindowJoin, tuples: ArrivingTuples, outcome: list[window_join.Joined]) -> None:
-    outcome.append(window_join.advance(join, tuples)[1])
+    return {"seconds": fastest * whole / len(last), "tuples": whole, "timed": len(last), "matches": matches}
 
 
 def figure_4(quick: bool, tell: Tell) -> Report:
@@ -62,34 +62,32 @@ def figure_4(quick: bool, tell: Tell) -> Report:
     panels: list[Panel] = []
     claims: list[Claim] = []
     for scale in (1,) if quick else (1, 100):
-        points_by_rate = {}
+        measurements = {}
         for x in RELATIVE[::2] if quick else RELATIVE:
             for join, buckets in (("WNL", 1), ("WHJ", BUCKETS)):
                 most = None if scale == 1 else LOOPED if buckets == 1 else HASHED
-                points_by_rate[x, join] = point(points, f"{scale} {x} {join}",
-                                                lambda: timed(x * RATE * scale, RATE * scale, buckets, most=most))
-                tell(f"λA/λB {x:g} × {scale} {join}: {points_by_rate[x, join]['seconds']:.3g} s")
-        panel = _by_rate(points_by_rate, scale)
+                measurements[x, join] = point(points, f"{scale} {x} {join}",
+                                              lambda: timed(x * RATE * scale, RATE * scale, buckets, most=most))
+                tell(f"λA/λB {x:g} × {scale} {join}: {measurements[x, join]['seconds']:.3g} s")
+        panel = _by_rate(measurements, scale)
         panels.append(panel)
-        claims += _judged_4(panel, points_by_rate[1.0 if not quick else RELATIVE[2], "WNL"],
-                            points_by_rate[1.0 if not quick else RELATIVE[2], "WHJ"], scale)
+        claims += _judged_4(panel, measurements[1.0 if not quick else RELATIVE[2], "WNL"],
+                            measurements[1.0 if not quick else RELATIVE[2], "WHJ"], scale)
     finished(points)
     return report("Paper B, Fig. 4: WNL and WHJ by relative rate of the streams",
                   "λB = 100/s, windows 30 s, 100 buckets, σ = 0.01; s for 30 s of tuples", panels, claims,
                   {"figure": 4})
 
 
-def _by_rate(points_by_rate: Mapping[tuple[float, str], Point], scale: int) -> Panel:
-    xs = tuple(sorted({x for x, _ in points_by_rate}))
+def _by_rate(measurements: Mapping[tuple[float, str], Point], scale: int) -> Panel:
+    xs = tuple(sorted({x for x, _ in measurements}))
     buckets = {"WNL": 1, "WHJ": BUCKETS}
     settings = [(_buffers(x * RATE * scale, RATE * scale, buckets[j]), None) for j in buckets for x in xs]
-    model = _model(settings, [points_by_rate[x, j]["seconds"] for j in buckets for x in xs])
+    model = _model(settings, [measurements[x, j]["seconds"] for j in buckets for x in xs])
     cut = len(xs)
     return Panel("rates" + ("" if scale == 1 else f" × {scale}"), "λA / λB", "s", xs,
-                 {j: [points_by_rate[x, j]["seconds"] for x in xs] for j in buckets}, {
-                     "WNL": model[:cut],
-                     "WHJ": model[cut:]
-                 }, steep=True)
+                 {join: [measurements[x, join]["seconds"] for x in xs] for join in buckets},
+                 {"WNL": model[:cut], "WHJ": model[cut:]}, steep=True)
 
 
 def _judged_4(panel: Panel, loop: Point, hashed: Point, scale: int) -> list[Claim]:
@@ -151,20 +149,20 @@ def _buckets(number: int, distinct: Sequence[int], quick: bool, tell: Tell) -> R
     claims: list[Claim] = []
     xs = (1, 10, 100, 1000) if quick else (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
     for scale in (1,) if quick else (1, 10):
-        seconds_by_method: dict[str, list[float]] = {}
+        seconds_by_series: dict[str, list[float]] = {}
         for d in distinct:
-            buffers = [
+            measurements = [
                 point(points, f"{scale} {d} {n}", lambda: timed(RATE * scale, RATE * scale, n, d, most=LOOPED
                                                                 if scale > 1 else None)) for n in xs
             ]
-            seconds_by_method[f"σ = {1 / d:g}"] = [p["seconds"] for p in buffers]
-            tell(f"σ {1 / d:g} × {scale}: " + ", ".join(f"{p['seconds']:.3g}" for p in buffers))
+            seconds_by_series[f"σ = {1 / d:g}"] = [p["seconds"] for p in measurements]
+            tell(f"σ {1 / d:g} × {scale}: " + ", ".join(f"{p['seconds']:.3g}" for p in measurements))
         settings = [(_buffers(RATE * scale, RATE * scale, useful_buckets(n, d)), None) for d in distinct for n in xs]
-        model = _model(settings, [s for y in seconds_by_method.values() for s in y])
-        panel = Panel(f"buckets, rates × {scale}", "buckets", "s", tuple(map(float, xs)), seconds_by_method,
-                      {k: model[i * len(xs):(i + 1) * len(xs)] for i, k in enumerate(seconds_by_method)}, True, True)
+        model = _model(settings, [s for y in seconds_by_series.values() for s in y])
+        panel = Panel(f"buckets, rates × {scale}", "buckets", "s", tuple(map(float, xs)), seconds_by_series,
+                      {k: model[i * len(xs):(i + 1) * len(xs)] for i, k in enumerate(seconds_by_series)}, True, True)
         panels.append(panel)
-        claims += [_flattens(panel, series, d) for series, d in zip(seconds_by_method, distinct)] + [_agrees(panel)]
+        claims += [_flattens(panel, series, d) for series, d in zip(seconds_by_series, distinct)] + [_agrees(panel)]
     finished(points)
     return report(f"Paper B, Fig. {number}: WHJ by buckets" + (" and selectivity" if number == 6 else ""),
                   "λ = 100/s (× 10: 1,000/s), windows 30 s; Eq. 2 with no more buckets than distinct join values",
@@ -183,10 +181,8 @@ def _flattens(panel: Panel, series: str, distinct: int) -> Claim:
 
 
 def _agrees(panel: Panel) -> Claim:
-    pairs = [pair for n in panel.measured for pair in zip(panel.measured[n], panel.model[n])]
-    correlation = spearman([a for a, _ in pairs], [b for _, b in pairs])
-    return claim(f"equations and measurement rank alike, {panel.title}",
-                 [(correlation >= 0.95, f"Spearman {correlation}")])
+    rho = spearman(*measured_and_model([panel]))
+    return claim(f"equations and measurement rank alike, {panel.title}", [(rho >= 0.95, f"Spearman {rho}")])
 
 
 def figure_7(quick: bool, tell: Tell) -> Report:
@@ -197,23 +193,22 @@ def figure_7(quick: bool, tell: Tell) -> Report:
     xs = (50, 100, 200) if quick else (50, 100, 200, 400)
     for scale in (1,) if quick else (1, 100):
         most = None if scale == 1 else 50_000
-        points_by_setting = {
-            s: [
-                point(points, f"{scale} {s} {x}",
-                      lambda: timed(x * scale, x * scale, BUCKETS, strategy=s, most=most))["seconds"] for x in xs
-            ] for s in STRATEGIES
-        }
-        tell(f"× {scale}: {points_by_setting}")
+        seconds_by_strategy: dict[str, list[float]] = {s: [] for s in STRATEGIES}
+        for s, x in product(STRATEGIES, xs):
+            measurement = point(points, f"{scale} {s} {x}",
+                                lambda: timed(x * scale, x * scale, BUCKETS, strategy=s, most=most))
+            seconds_by_strategy[s].append(measurement["seconds"])
+        tell(f"× {scale}: {seconds_by_strategy}")
         settings = [(_buffers(x * scale, x * scale, BUCKETS), s) for s in STRATEGIES for x in xs]
-        model = _model(settings, [y for s in STRATEGIES for y in points_by_setting[s]])
+        model = _model(settings, [y for s in STRATEGIES for y in seconds_by_strategy[s]])
         panel = Panel(f"invalidation, rates × {scale}", "λA = λB, a second", "s", tuple(float(x * scale) for x in xs),
-                      dict(points_by_setting), {
+                      dict(seconds_by_strategy), {
                           s: model[i * len(xs):(i + 1) * len(xs)] for i, s in enumerate(STRATEGIES)
                       }, steep=True)
         panels.append(panel)
-        eager = min(points_by_setting["all probed"][-1], points_by_setting["optimal"][-1])
-        near = points_by_setting["probe and insert"][-1] / points_by_setting["probe"][-1]
-        more = eager / points_by_setting["probe and insert"][-1]
+        eager = min(seconds_by_strategy["all probed"][-1], seconds_by_strategy["optimal"][-1])
+        near = seconds_by_strategy["probe and insert"][-1] / seconds_by_strategy["probe"][-1]
+        more = eager / seconds_by_strategy["probe and insert"][-1]
         slower = (more > 1.5, f"all buckets take at least {more:.2f} × it")
         claims += [
             claim(f"probe and insert is as fast as probe, rates × {scale}",
@@ -222,8 +217,8 @@ def figure_7(quick: bool, tell: Tell) -> Report:
             _agrees(panel)
         ]
     finished(points)
-    notes = "100 buckets, σ = 0.01, windows 30 s; s for 30 s of tuples"
-    return report("Paper B, Fig. 7: time of four ways of invalidation", notes, panels, claims, {"figure": 7})
+    details = "100 buckets, σ = 0.01, windows 30 s; s for 30 s of tuples"
+    return report("Paper B, Fig. 7: time of four ways of invalidation", details, panels, claims, {"figure": 7})
 
 
 def figure_8(quick: bool, tell: Tell) -> Report:
@@ -234,15 +229,15 @@ def figure_8(quick: bool, tell: Tell) -> Report:
         probed, probing = RATE * scale, RATE * scale / 100
         tuples = arriving(probed, probing, DISTINCT)
         at = [tuples.until(t * SECOND) - 1 for t in range(EVERY, WHOLE + 1, EVERY)]
-        tuples_by_strategy = {
+        held = {
             s: window_join.advance(window_join.start(JoinWindows((WINDOW * SECOND,) * 2, BUCKETS), s),
                                    tuples)[1].held[:, 0] for s in STRATEGIES
         }
-        steady = {s: float(k[tuples.until(WINDOW * SECOND):].mean()) for s, k in tuples_by_strategy.items()}
-        probed_buffer, other = Buffer("probed", probed, WINDOW, BUCKETS), Buffer("probing", probing, WINDOW, BUCKETS)
-        expected = {s: occupancy(probed_buffer, other, s) for s in STRATEGIES}
+        steady = {s: float(k[tuples.until(WINDOW * SECOND):].mean()) for s, k in held.items()}
+        buffer, other = Buffer("probed", probed, WINDOW, BUCKETS), Buffer("probing", probing, WINDOW, BUCKETS)
+        expected = {s: occupancy(buffer, other, s) for s in STRATEGIES}
         tell(f"{steady}")
-        sampled = {s: [float(k[i]) for i in at] for s, k in tuples_by_strategy.items()}
+        sampled = {s: [float(k[i]) for i in at] for s, k in held.items()}
         times = tuple(map(float, range(EVERY, WHOLE + 1, EVERY)))
         panels.append(
             Panel(f"buffer, {probed:g}/s probed by {probing:g}/s", "seconds", "tuples kept", times, sampled, {}))

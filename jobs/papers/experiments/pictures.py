@@ -47,8 +47,10 @@ def metrics(report: Report) -> dict[str, list[float]]:
         for key, value in report.items()
         if isinstance(value, (int, float)) and not isinstance(value, bool)
     }
-    series = {_metric(f"{p['title']}/{name}{kind}"): y for p in report["panels"]
-              for lines, kind in ((p["measured"], ""), (p["model"], f"/{p['beside']}")) for name, y in lines.items()}
+    series: dict[str, list[float]] = {}
+    for panel in report["panels"]:
+        for ys, kind in ((panel["measured"], ""), (panel["model"], f"/{panel['beside']}")):
+            series |= {_metric(f"{panel['title']}/{name}{kind}"): y for name, y in ys.items()}
     return {**numbers, **series, "claims": [float(len(report["claims"]))], "claims_that_hold": [float(held)]}
 
 
@@ -89,8 +91,9 @@ def _bars(axes: Any, panel: Report, kind: str) -> None:
     each = 0.8 / max(len(panel[kind]), 1)
     for n, (series, y) in enumerate(panel[kind].items()):
         ends = panel["spread"].get(series) if kind == "measured" else None
-        error = [[a - low for a, (low, _) in zip(y, ends)], [high - a
-                                                             for a, (_, high) in zip(y, ends)]] if ends else None
+        error = None
+        if ends:
+            error = [[a - low for a, (low, _) in zip(y, ends)], [high - a for a, (_, high) in zip(y, ends)]]
         axes.bar([k + n * each for k in range(len(y))], y, each, yerr=error, capsize=1.5, label=series)
     axes.set_xticks([k + 0.4 - each / 2 for k in range(len(panel["labels"]))], panel["labels"], rotation=30, ha="right")
 

@@ -90,17 +90,15 @@ def measured(case: FigurePoint, scale: float = 1, quick: bool = False) -> Point:
     plans = [
         _TimedPlan(aggregation_sets.switched(filled, early, probes(case, early))) for early in digits(len(case.inputs))
     ]
-    seconds = [
-        min(runs) for runs in zip(
-            *[least([partial(p.go, arriving.part(*cuts[k:k + 2])) for p in plans], 1) for k in range(1, times + 1)])
-    ]
+    seconds = [float("inf")] * len(plans)
+    for k in range(1, times + 1):
+        piece = arriving.part(*cuts[k:k + 2])
+        seconds = list(map(min, seconds, least([partial(plan.go, piece) for plan in plans], 1)))
     answers = [aggregation_sets.answers(p.state) for p in plans]
     if any(answer != answers[0] for answer in answers):
         raise failed("wrong-answer", f"plans of {case} give different answers", "please report this")
     return {
-        "seconds": {
-            name(e): s / unit for e, s in zip(digits(len(case.inputs)), seconds)
-        },
+        "seconds": {name(early): s / unit for early, s in zip(digits(len(case.inputs)), seconds)},
         "groups": len(answers[0]),
         "joined": sum(a.pairs for a in answers[0].values())
     }

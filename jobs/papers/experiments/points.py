@@ -28,7 +28,7 @@ class Points:
 
     file: Path
     version: str
-    known: dict[str, Point] = field(default_factory=dict)
+    measured: dict[str, Point] = field(default_factory=dict)
     began: float = field(default_factory=time.monotonic)
 
 
@@ -46,17 +46,17 @@ def unfinished(name: str, quick: bool) -> Points:
 
 def point(points: Points, key: str, measure: Callable[[], Point]) -> Point:
     """A point measured before, or measured now and put on file whole."""
-    if key not in points.known:
-        points.known[key] = measure()
-        kept(points)
-    return points.known[key]
+    if key not in points.measured:
+        points.measured[key] = measure()
+        save(points)
+    return points.measured[key]
 
 
-def kept(points: Points) -> None:
+def save(points: Points) -> None:
     """On file, whole."""
     points.file.parent.mkdir(parents=True, exist_ok=True)
     beside = points.file.with_suffix(f".{os.getpid()}")
-    beside.write_text(json.dumps({"version": points.version, "points": points.known}), encoding="utf-8")
+    beside.write_text(json.dumps({"version": points.version, "points": points.measured}), encoding="utf-8")
     os.replace(beside, points.file)
 
 
@@ -76,11 +76,11 @@ def finished(points: Points) -> None:
 
 def least(runs: Sequence[Callable[[], object]], times: int) -> list[float]:
     """The least processor seconds of each, taken in turns, so that what disturbs the machine disturbs all."""
-    least_seconds = [float("inf")] * len(runs)
+    fastest = [float("inf")] * len(runs)
     for _ in range(times):
         for i, run in enumerate(runs):
-            least_seconds[i] = min(least_seconds[i], seconds(run))
-    return least_seconds
+            fastest[i] = min(fastest[i], seconds(run))
+    return fastest
 
 
 def seconds(run: Callable[[], object]) -> float:
@@ -91,6 +91,7 @@ def seconds(run: Callable[[], object]) -> float:
 
 
 def _version() -> str:
+    """Of the operators' and experiments' sources: points that others measured do not count."""
     folders = [Path(folder) for folder in operators.__path__] + [Path(__file__).parent]
-    return hashlib.sha256(b"".join(
-        f.read_bytes() for folder in folders for f in sorted(folder.rglob("*.py")))).hexdigest()[:16]
+    files = [file for folder in folders for file in sorted(folder.rglob("*.py"))]
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from jobs.papers.experiments import Report, Tell, plans
 from jobs.papers.experiments.aggregation import RANKS, fitted
 from jobs.papers.experiments.agreement import spearman
-from jobs.papers.experiments.claims import Claim, Panel, claim, report, series
+from jobs.papers.experiments.claims import Claim, Panel, claim, measured_and_model, report
 from jobs.papers.experiments.plans import FigurePoint, StreamSymbols
 from jobs.papers.experiments.points import finished, point, unfinished
 from optimizer.papers.statistics import Constants
@@ -33,25 +33,23 @@ def figure_10(quick: bool, tell: Tell) -> Report:
     sums: Report = {}
     for scale in (1,) if quick else (1, 100):
         cases = {(letter, rate): _case(letter, rate) for letter in SHOWCASES for rate in rates}
-        points_by_rate = {}
+        times = {}
         for (letter, rate), case in cases.items():
-            points_by_rate[letter, rate] = point(points, f"{scale} {letter} {rate}",
-                                                 lambda: plans.measured(case, scale, quick))["seconds"]
+            times[letter, rate] = point(points, f"{scale} {letter} {rate}",
+                                        lambda: plans.measured(case, scale, quick))["seconds"]
             tell(f"{letter} {rate} × {scale}: "
-                 + ", ".join(f"{plan} {s:.3g} s" for plan, s in points_by_rate[letter, rate].items()))
-        constants = fitted([(case, points_by_rate[at]) for at, case in cases.items()], scale)
-        drawn_panels = [_panel(letter, rates, points_by_rate, constants, scale) for letter in SHOWCASES]
-        unit_constants = Constants(**point(points, "constants", lambda: dict(vars(plans.calibrated()))))
-        claims += [
-            _agreed(drawn_panels, scale, cases, unit_constants),
-            *(_best(p, letter, scale) for p, letter in zip(drawn_panels, SHOWCASES))
-        ]
-        sums[str(scale)] = {"constants": {"tuned": vars(constants), "calibrated": vars(unit_constants)}}
-        panels += drawn_panels
+                 + ", ".join(f"{plan} {s:.3g} s" for plan, s in times[letter, rate].items()))
+        constants = fitted([(case, times[at]) for at, case in cases.items()], scale)
+        diagrams = [_panel(letter, rates, times, constants, scale) for letter in SHOWCASES]
+        calibrated = Constants(**point(points, "constants", lambda: dict(vars(plans.calibrated()))))
+        claims.append(_agreed(diagrams, scale, cases, calibrated))
+        claims += [_best(panel, letter, scale) for panel, letter in zip(diagrams, SHOWCASES)]
+        sums[str(scale)] = {"constants": {"tuned": vars(constants), "calibrated": vars(calibrated)}}
+        panels += diagrams
     finished(points)
-    notes = ("(a) and (b) have lost their settings in our copy: chosen by the text's rule. λ2 = 500; seconds for the "
-             "tuples of one second")
-    return report("Paper A, Fig. 10: each plan is the best somewhere (nested loop join)", notes, panels, claims, {
+    details = ("(a) and (b) have lost their settings in our copy: chosen by the text's rule. λ2 = 500; seconds for "
+               "the tuples of one second")
+    return report("Paper A, Fig. 10: each plan is the best somewhere (nested loop join)", details, panels, claims, {
         "figure": 10,
         "scales": sums
     })
@@ -62,14 +60,16 @@ def _case(letter: str, rate: float) -> FigurePoint:
     return FigurePoint((StreamSymbols(rate, *first), StreamSymbols(OTHER, *second)), False)
 
 
-def _panel(letter: str, rates: tuple[int, ...], points_by_rate: Mapping[tuple[str, int], Mapping[str, float]],
+def _panel(letter: str, rates: tuple[int, ...], times: Mapping[tuple[str, int], Mapping[str, float]],
            constants: Constants, scale: int) -> Panel:
     model = [plans.model(_case(letter, rate), constants) for rate in rates]
-    names = list(points_by_rate[letter, rates[0]])
-    return Panel(f"({letter}) {SHOWCASES[letter][0]} is the best" + ("" if scale == 1 else f" rates × {scale}"),
-                 "rate of S1, tuples a second", "s", rates,
-                 series([points_by_rate[letter, rate] for rate in rates], names),
-                 {name: [value * scale for value in values] for name, values in series(model, names).items()})
+    names = list(times[letter, rates[0]])
+    title = f"({letter}) {SHOWCASES[letter][0]} is the best" + ("" if scale == 1 else f" rates × {scale}")
+    measured, by_model = {}, {}
+    for name in names:
+        measured[name] = [times[letter, rate][name] for rate in rates]
+        by_model[name] = [costs[name] * scale for costs in model]
+    return Panel(title, "rate of S1, tuples a second", "s", rates, measured, by_model)
 
 
 def _best(panel: Panel, letter: str, scale: int) -> Claim:
@@ -86,15 +86,15 @@ def _best(panel: Panel, letter: str, scale: int) -> Claim:
 
 
 def _agreed(panels: list[Panel], scale: int, cases: Mapping[tuple[str, int], FigurePoint],
-            constants: Constants) -> Claim:
-    pairs = [pair for p in panels for n in p.measured for pair in zip(p.measured[n], p.model[n])]
-    correlation = spearman([a for a, _ in pairs], [b for _, b in pairs])
+            calibrated: Constants) -> Claim:
+    measured, model = measured_and_model(panels)
+    tuned = spearman(measured, model)
     once = [
-        plans.model(cases[letter, int(x)], constants)[n]
+        plans.model(cases[letter, int(x)], calibrated)[n]
         for p, letter in zip(panels, SHOWCASES)
         for n in p.measured
         for x in p.x
     ]
-    other = spearman([a for a, _ in pairs], once)
-    why = f"Spearman {correlation} with constants tuned to the figure, {other} calibrated once"
-    return claim(f"model and prototype rank alike, rates × {scale}", [(correlation >= RANKS, why)])
+    other = spearman(measured, once)
+    why = f"Spearman {tuned} with constants tuned to the figure, {other} calibrated once"
+    return claim(f"model and prototype rank alike, rates × {scale}", [(tuned >= RANKS, why)])

@@ -112,12 +112,12 @@ def switched(state: Aggregation, early: tuple[bool, ...], order: Order | None = 
 
     Sets that no plan keeps up to date are empty.
     """
-    if any(wanted and not is_early for wanted, is_early in zip(early, state.plan.early)):
+    if any(wanted and not is_kept for wanted, is_kept in zip(early, state.plan.early)):
         raise ForebayError("bad-arrivals", f"from a plan {state.plan.early} to {early}",
                            hint="expected only sets that are there")
     windows, plan = state.windows, state.plan
-    contents_, sets, links = Contents(copied(state.contents.tuples),
-                                      copied(state.contents.queue)), copied(state.sets), state.links.copy()
+    contents_ = Contents(copied(state.contents.tuples), copied(state.contents.queue))
+    sets, links = copied(state.sets), state.links.copy()
     each = windows.buckets if plan.hashed else 1
     for k in (k for k, wanted in enumerate(early) if not wanted):
         sets.bounds[k * each:(k + 1) * each, HELD] = 0
@@ -142,11 +142,11 @@ def advance(state: Aggregation, arrivals: ArrivingTuples) -> Aggregation:
     w, plan = state.windows, state.plan
     w.fitting(arrivals)
     early, order = np.array(plan.early, np.int64), np.array(plan.order, np.int64)
-    contents_after, sets, answer = _advance(state.contents, state.sets, state.links, state.answer, arrivals.stream,
-                                            arrivals.time, arrivals.key, arrivals.group, arrivals.value,
-                                            np.array(w.spans), np.array(w.strides), early, order, w.buckets,
-                                            plan.hashed, w.owner, plan.extremes)
-    return state._replace(contents=contents_after, sets=sets, answer=answer)
+    contents_, sets, answer = _advance(state.contents, state.sets, state.links, state.answer, arrivals.stream,
+                                       arrivals.time, arrivals.key, arrivals.group, arrivals.value, np.array(w.spans),
+                                       np.array(w.strides), early, order, w.buckets, plan.hashed, w.owner,
+                                       plan.extremes)
+    return state._replace(contents=contents_, sets=sets, answer=answer)
 
 
 def answers(state: Aggregation) -> dict[int, GroupTotals]:
@@ -376,18 +376,18 @@ def _probe(c: Contents, sets: Rings, answer: Rings, one: Ints, two: Ints, s: int
     one[PART_CODE, 0], one[PART_HOME, 0], one[PART_COUNT, 0] = group * strides[s], group if s == 0 else 0, sign
     one[PART_SUM, 0] = sign * worth if s == owner else sign
     one[PART_MOST, 0], one[PART_LEAST, 0] = worth, worth
-    matches = 1
+    count = 1
     for j in order:
         if early[j]:
             ring = j * buckets + key % buckets if hashed else j
-            two, matches = _join_set(sets.cells, sets.bounds, ring, key, one, matches, two, strides[j], j == 0,
-                                     j == owner, extremes)
+            two, count = _join_set(sets.cells, sets.bounds, ring, key, one, count, two, strides[j], j == 0, j == owner,
+                                   extremes)
         else:
             ring = j * buckets + key % buckets if hashed else j
-            two, matches = _join_window(c.tuples.cells, c.tuples.bounds, ring, key, one, matches, two, strides[j],
-                                        j == 0, j == owner, extremes)
+            two, count = _join_window(c.tuples.cells, c.tuples.bounds, ring, key, one, count, two, strides[j], j == 0,
+                                      j == owner, extremes)
         one, two = two, one
-    answer, lost = _update_answer(answer, one, matches, sign, extremes)
+    answer, lost = _update_answer(answer, one, count, sign, extremes)
     return answer, one, two, lost
 
 

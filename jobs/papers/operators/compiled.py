@@ -19,8 +19,8 @@ def _folder() -> str:
     """Kept code is of all sources here together: numba asks only whether a function's own file changed, not those of
     the functions it calls.
     """
-    digest = hashlib.sha256(b"".join(
-        f.read_bytes() for f in sorted(Path(__file__).parent.glob("*.py")))).hexdigest()[:16]
+    sources = [file.read_bytes() for file in sorted(Path(__file__).parent.glob("*.py"))]
+    digest = hashlib.sha256(b"".join(sources)).hexdigest()[:16]
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return os.path.join(cache, "forebay", "operators", digest)
 

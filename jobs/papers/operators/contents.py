@@ -50,15 +50,15 @@ def expiring(cells: Ints, bounds: Ints, order: Ints, queue: Ints, spans: Ints, n
 
     Of equal ones the older tuple goes first, then stream order.
     """
-    place, ends, came = NONE, now, now
+    oldest_stream, ends, came = NONE, now, now
     for s in range(len(spans)):
         at = oldest(bounds, order, queue, s)
         if at != NONE:
             time = cells[TIME, at]
             end = time + spans[s]
-            if end <= now and (place == NONE or end < ends or (end == ends and time < came)):
-                place, ends, came = s, end, time
-    return place
+            if end <= now and (oldest_stream == NONE or end < ends or (end == ends and time < came)):
+                oldest_stream, ends, came = s, end, time
+    return oldest_stream
 
 
 @compiled

@@ -68,9 +68,9 @@ def advance(state: CountingJoin, arrivals: ArrivingTuples) -> tuple[CountingJoin
     if not state.sums:
         return state._replace(
             contents=_advance_count(c, t.pairs, a.stream, a.time, a.key, spans, w.buckets, state.naive, counts)), counts
-    contents_after = _advance(c, t, a.stream, a.time, a.key, a.group, a.value, spans, np.array(w.groups),
-                              np.array(w.strides), w.buckets, w.owner, state.extremes, state.naive, counts)
-    return state._replace(contents=contents_after), counts
+    contents_ = _advance(c, t, a.stream, a.time, a.key, a.group, a.value, spans, np.array(w.groups),
+                         np.array(w.strides), w.buckets, w.owner, state.extremes, state.naive, counts)
+    return state._replace(contents=contents_), counts
 
 
 @compiled
@@ -191,16 +191,16 @@ def _count(cells: Ints, bounds: Ints, ring: int, older: int, at: int) -> int:
     others the arrived one carries all.
     """
     start, head, mask, key = bounds[ring, START], bounds[ring, HEAD], bounds[ring, ROOM] - 1, cells[KEY, at]
-    pairs = own_pairs = 0
+    older_pairs = newer_pairs = 0
     for j in range(head, older):
         other = start + (j & mask)
         if cells[KEY, other] == key:
-            pairs += 1
+            older_pairs += 1
             cells[CV, other] += 1
     for j in range(older, head + bounds[ring, HELD]):
-        own_pairs += cells[KEY, start + (j & mask)] == key
-    cells[CV, at] = own_pairs
-    return pairs + own_pairs
+        newer_pairs += cells[KEY, start + (j & mask)] == key
+    cells[CV, at] = newer_pairs
+    return older_pairs + newer_pairs
 
 
 @compiled
@@ -247,9 +247,9 @@ def _extremes(cells: Ints, bounds: Ints, most: Ints, least: Ints) -> None:
 @compiled
 def _summed(cells: Ints, bounds: Ints, column: int) -> int:
     """Steps 8 to 11 of TC-COUNT: the sum of all CV over both windows."""
-    total = 0
+    sum_ = 0
     for ring in range(len(bounds) - 1):
         start, head, mask = bounds[ring, START], bounds[ring, HEAD], bounds[ring, ROOM] - 1
         for j in range(head, head + bounds[ring, HELD]):
-            total += cells[column, start + (j & mask)]
-    return total
+            sum_ += cells[column, start + (j & mask)]
+    return sum_

@@ -57,14 +57,14 @@ def advance(state: Inclusion, arrivals: ArrivingTuples, having: int = 0) -> tupl
     """
     w = state.windows
     w.fitting(arrivals)
-    counts = np.zeros(len(arrivals), np.int64)
+    passing = np.zeros(len(arrivals), np.int64)
     c, t, a, spans = state.contents, state.totals, arrivals, np.array(w.spans)
     if not state.sums:
         return state._replace(
-            contents=_advance_count(c, t.pairs, a.stream, a.time, a.key, spans, w.buckets, having, counts)), counts
-    contents_after = _advance(c, t, a.stream, a.time, a.key, a.group, a.value, spans, np.array(w.groups),
-                              np.array(w.strides), w.buckets, w.owner, having, counts)
-    return state._replace(contents=contents_after), counts
+            contents=_advance_count(c, t.pairs, a.stream, a.time, a.key, spans, w.buckets, having, passing)), passing
+    contents_ = _advance(c, t, a.stream, a.time, a.key, a.group, a.value, spans, np.array(w.groups),
+                         np.array(w.strides), w.buckets, w.owner, having, passing)
+    return state._replace(contents=contents_), passing
 
 
 def two(windows: JoinWindows) -> JoinWindows:
@@ -76,7 +76,7 @@ def two(windows: JoinWindows) -> JoinWindows:
 
 @compiled
 def _advance_count(c: Contents, count: Ints, stream: Ints, time: Ints, key: Ints, spans: Ints, buckets: int,
-                   having: int, counts: Ints) -> Contents:
+                   having: int, passes: Ints) -> Contents:
     """IC-COUNT: of what comes and of what goes only the number of pairs."""
     cells, bounds, order, queue = parts(c)
     for i in range(len(stream)):
@@ -93,7 +93,7 @@ def _advance_count(c: Contents, count: Ints, stream: Ints, time: Ints, key: Ints
             c = widened(c, s, ring)
             cells, bounds, order, queue = parts(c)
         enter(cells, bounds, order, queue, s, ring, now, key[i], 0, 0)
-        counts[i] = count[0] > having
+        passes[i] = count[0] > having
     return c
 
 
@@ -107,7 +107,7 @@ def _count(cells: Ints, bounds: Ints, ring: int, key: int) -> int:
 
 @compiled
 def _advance(c: Contents, t: Totals, stream: Ints, time: Ints, key: Ints, group: Ints, value: Ints, spans: Ints,
-             groups: Ints, strides: Ints, buckets: int, owner: int, having: int, counts: Ints) -> Contents:
+             groups: Ints, strides: Ints, buckets: int, owner: int, having: int, passed: Ints) -> Contents:
     cells, bounds, order, queue = parts(c)
     count, total = t.pairs, t.sum
     passing = int((count > having).sum())
@@ -129,7 +129,7 @@ def _advance(c: Contents, t: Totals, stream: Ints, time: Ints, key: Ints, group:
             c = widened(c, s, s * buckets + ring)
             cells, bounds, order, queue = parts(c)
         enter(cells, bounds, order, queue, s, s * buckets + ring, time[i], key[i], group[i], value[i])
-        counts[i] = passing
+        passed[i] = passing
     return c
 
 

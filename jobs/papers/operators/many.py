@@ -56,9 +56,9 @@ def advance(state: Many, arrivals: ArrivingTuples) -> tuple[Many, Ints]:
     w = state.windows
     w.fitting(arrivals)
     counts = np.zeros(len(arrivals), np.int64)
-    contents_after = _advance(state.contents, state.totals, arrivals.stream, arrivals.time, arrivals.key,
-                              arrivals.value, np.array(w.spans), w.buckets, w.owner, counts)
-    return state._replace(contents=contents_after), counts
+    contents_ = _advance(state.contents, state.totals, arrivals.stream, arrivals.time, arrivals.key, arrivals.value,
+                         np.array(w.spans), w.buckets, w.owner, counts)
+    return state._replace(contents=contents_), counts
 
 
 @compiled
@@ -130,12 +130,12 @@ def _last(cells: Ints, index: Ints, s: int, at: int, bucket: int, spans: Ints, b
 
     Of equal ones the youngest, as `expiring` has the oldest leave first.
     """
-    place, where, ends, came = NONE, NONE, 0, 0
+    last_stream, where, ends, came = NONE, NONE, 0, 0
     for j in range(len(spans)):
         if unseen[j] > 0:
             here = at if j == s else slot(index, j * buckets + bucket, unseen[j] - 1)
             time = cells[TIME, here]
             end = time + spans[j]
-            if place == NONE or end > ends or (end == ends and time >= came):
-                place, where, ends, came = j, here, end, time
-    return place, where
+            if last_stream == NONE or end > ends or (end == ends and time >= came):
+                last_stream, where, ends, came = j, here, end, time
+    return last_stream, where

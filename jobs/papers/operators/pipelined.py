@@ -51,10 +51,10 @@ def advance(state: Pipelined, arrivals: ArrivingTuples) -> tuple[Pipelined, Ints
     w = state.windows
     w.fitting(arrivals)
     counts = np.zeros(len(arrivals), np.int64)
-    contents_after, joined = _advance(state.contents, state.joined, state.totals, arrivals.stream, arrivals.time,
-                                      arrivals.key, arrivals.group, arrivals.value, np.array(w.spans),
-                                      np.array(w.strides), w.buckets, w.owner, counts)
-    return state._replace(contents=contents_after, joined=joined), counts
+    contents_, joined = _advance(state.contents, state.joined, state.totals, arrivals.stream, arrivals.time,
+                                 arrivals.key, arrivals.group, arrivals.value, np.array(w.spans),
+                                 np.array(w.strides), w.buckets, w.owner, counts)
+    return state._replace(contents=contents_, joined=joined), counts
 
 
 @compiled

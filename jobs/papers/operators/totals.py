@@ -42,9 +42,9 @@ def totals(windows: JoinWindows) -> Totals:
     return Totals(np.zeros(groups, np.int64), np.zeros(groups, np.int64), np.array([LOWEST]), np.array([HIGHEST]))
 
 
-def answers(totals: Totals, having: int = 0) -> dict[int, GroupTotals]:
+def answers(totals_: Totals, having: int = 0) -> dict[int, GroupTotals]:
     """By group, those with joined rows and more than `having` of them: HAVING COUNT(*) > having."""
-    extremes = (None if totals.most[0] == LOWEST else int(totals.most[0]),
-                None if totals.least[0] == HIGHEST else int(totals.least[0]))
-    places = np.flatnonzero(totals.pairs > having)
-    return {int(g): GroupTotals(int(totals.pairs[g]), int(totals.sum[g]), *extremes) for g in places}
+    extremes = (None if totals_.most[0] == LOWEST else int(totals_.most[0]),
+                None if totals_.least[0] == HIGHEST else int(totals_.least[0]))
+    groups = np.flatnonzero(totals_.pairs > having)
+    return {int(g): GroupTotals(int(totals_.pairs[g]), int(totals_.sum[g]), *extremes) for g in groups}

@@ -88,9 +88,9 @@ def _advance(r: Rings, stream: Ints, time: Ints, key: Ints, spans: Ints, buckets
     index, times, keys = r.bounds, r.cells[TIME], r.cells[KEY]
     first, second = index[:buckets, HELD].sum(), index[buckets:-1, HELD].sum()
     for i in range(len(stream)):
-        side, now = stream[i], time[i]
-        bucket, other = key[i] % buckets, 1 - side
-        probed, mine = other * buckets + bucket, side * buckets + bucket
+        s, now = stream[i], time[i]
+        bucket, other = key[i] % buckets, 1 - s
+        probed, mine = other * buckets + bucket, s * buckets + bucket
         if strategy >= ALL_PROBED:
             gone = _clear(times, index, other * buckets, (other + 1) * buckets, now - spans[other])
         else:
@@ -98,16 +98,16 @@ def _advance(r: Rings, stream: Ints, time: Ints, key: Ints, spans: Ints, buckets
         matches[i] = _matches(keys, index, probed, key[i])
         added_here = 1
         if strategy == OPTIMAL:
-            added_here -= _clear(times, index, side * buckets, (side + 1) * buckets, now - spans[side])
+            added_here -= _clear(times, index, s * buckets, (s + 1) * buckets, now - spans[s])
         elif strategy == PROBE_INSERT:
-            added_here -= _expire(times, index, mine, now - spans[side])
+            added_here -= _expire(times, index, mine, now - spans[s])
         if full(index, mine):
             r = grown(r, mine)
             times, keys = r.cells[TIME], r.cells[KEY]
         at = added(index, mine)
         times[at], keys[at] = now, key[i]
-        first += added_here if side == 0 else -gone
-        second += added_here if side == 1 else -gone
+        first += added_here if s == 0 else -gone
+        second += added_here if s == 1 else -gone
         held[i, 0], held[i, 1] = first, second
     return r
 

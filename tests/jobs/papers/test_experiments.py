@@ -112,7 +112,7 @@ def test_a_statement_is_timed_once_whatever_plans_have_it(tmp_path: Path, monkey
     made = statements(cheapest(given, model), UNTIL)
     first = timed()
     whole = first.seconds(made)
-    assert whole == first.seconds(made) == sum(first.points.known[f"data: {sql}"]["seconds"] for _, sql in made)
+    assert whole == first.seconds(made) == sum(first.points.measured[f"data: {sql}"]["seconds"] for _, sql in made)
     later = timed()
     apart = statements(as_written({Window(24, 24)}, model), UNTIL)
     assert later.seconds(made) == whole and later.seconds(apart) > 0 and later.digest([Window(24, 24)]) == first.digest(
@@ -162,7 +162,7 @@ def test_a_table_without_any_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 def test_a_table_goes_on_where_its_time_was_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv(PLACE, str(tmp_path))
     monkeypatch.setattr(paper_d, "TABLES", {1: (5,)})
-    monkeypatch.setattr(paper_d, "spent", lambda points: len(points.known) >= 1)
+    monkeypatch.setattr(paper_d, "spent", lambda points: len(points.measured) >= 1)
     first = paper_d.table_1(True, lambda said: None, 10_000)
     assert len(first["rows"]) == 1 and "1 of 4 setups, the same command goes on" in first["settings"]
     monkeypatch.undo()

@@ -81,11 +81,11 @@ def test_an_interrupted_experiment_goes_on_at_its_last_finished_point(tmp_path: 
     } and point(again, "two", lambda: measure("two")) == {
         "seconds": 2
     }
-    assert asked == ["one", "two"] and unfinished("x", False).known == {}
+    assert asked == ["one", "two"] and unfinished("x", False).measured == {}
     again.file.write_text(again.file.read_text().replace(again.version, "other"))
-    assert unfinished("x", True).known == {}
+    assert unfinished("x", True).measured == {}
     again.file.write_text("{")
-    assert unfinished("x", True).known == {}
+    assert unfinished("x", True).measured == {}
     finished(again)
     assert list(tmp_path.iterdir()) == []
 

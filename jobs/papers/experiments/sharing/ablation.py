@@ -3,7 +3,7 @@ those that are a library here (join reordering, sharing of subqueries between ar
 equation (2) on the same queries, and said to be."""
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from statistics import mean
@@ -43,31 +43,28 @@ def ablation(quick: bool, tell: Tell) -> Report:
     setting = SHORT if quick else StreamLoad(rate=8_000)
     queries = [replace(m, window=2) for m in workload(setting, 8 if quick else QUERIES, Fraction(1))]
     whole = point(points, "all", lambda: {"s": _timed(setting, queries)})["s"]
-    seconds_by_part = {
-        "query-sets": point(points, "apart", lambda: {"s": _timed(setting, queries, share_from=NEVER)})["s"]
-    }
-    seconds_by_part["and early aggregation"] = point(
-        points, "late", lambda: {"s": _timed(setting, queries, share_from=NEVER, pin=LATE)})["s"]
+    apart = point(points, "apart", lambda: {"s": _timed(setting, queries, share_from=NEVER)})
+    late = point(points, "late", lambda: {"s": _timed(setting, queries, share_from=NEVER, pin=LATE)})
+    seconds = {"query-sets": apart["s"], "and early aggregation": late["s"]}
     if not quick:
         two, one = (point(points, f"{n} tasks", lambda: {"s": _timed(setting, queries, share_from=NEVER, tasks=n)})["s"]
                     for n in (2, 1))
-        seconds_by_part["scaling out, of two tasks"] = whole * one / two
-    tell(f"with all {whole:.3g} s a batch; without: "
-         + ", ".join(f"{name} {s:.3g}" for name, s in seconds_by_part.items()))
+        seconds["scaling out, of two tasks"] = whole * one / two
+    tell(f"with all {whole:.3g} s a batch; without: " + ", ".join(f"{name} {s:.3g}" for name, s in seconds.items()))
     finished(points)
     panels = [
-        Panel("measured", "left out", "times the time with it", tuple(map(float, range(len(seconds_by_part)))),
-              {"batch": [s / whole for s in seconds_by_part.values()]}, {}, labels=tuple(seconds_by_part)),
+        Panel("measured", "left out", "times the time with it", tuple(map(float, range(len(seconds)))),
+              {"batch": [s / whole for s in seconds.values()]}, {}, labels=tuple(seconds)),
         _priced_by_similarity(),
         _priced_by_arity()
     ]
-    notes = (
+    details = (
         f"{len(queries)} queries of one form with their own selections, aggregates, {setting.rate:,} rows a second and "
         "stream, tasks in one process (scaling: "
         f"Spark's tasks); priced: {PRICED} queries over up to {SOURCES} streams, mean of {SEEDS} sets. Grouping by "
         "cost: docs/sharing.md"
     )
-    return report("Paper E, Fig. 21: each part left out", notes, panels, list(_judged(panels)), {})
+    return report("Paper E, Fig. 21: each part left out", details, panels, list(_judged(panels)), {})
 
 
 def _timed(setting: StreamLoad, queries: Sequence[GeneratedQuery], share_from: int | None = None,
@@ -85,23 +82,22 @@ def _timed(setting: StreamLoad, queries: Sequence[GeneratedQuery], share_from: i
 
 
 def _priced_by_similarity() -> Panel:
-    return _panel("similarity, %", SIMILARITIES,
-                  {x: [_impact(_drawn(seed, Fraction(x, 100), None)) for seed in range(SEEDS)] for x in SIMILARITIES})
+    return _panel("similarity, %", SIMILARITIES, lambda seed, x: _drawn(seed, Fraction(x, 100), None))
 
 
 def _priced_by_arity() -> Panel:
-    return _panel("streams of the largest query", ARITIES[1:],
-                  {n: [_impact(_drawn(seed, Fraction(1, 2), n)) for seed in range(SEEDS)] for n in ARITIES[1:]})
+    return _panel("streams of the largest query", ARITIES[1:], lambda seed, n: _drawn(seed, Fraction(1, 2), n))
 
 
-def _panel(axis: str, xs: Sequence[int], costs: Mapping[int, Sequence[tuple[float, float]]]) -> Panel:
-    names = ("join reordering", "query pipelining")
+def _panel(axis: str, xs: Sequence[int], draw: Callable[[int, int], dict[str, GeneratedQuery]]) -> Panel:
+    """Mean impacts at each x, of the queries that `draw` makes of a seed and an x."""
+    reordering, pipelining = [], []
+    for x in xs:
+        impacts = [_impact(draw(seed, x)) for seed in range(SEEDS)]
+        reordering.append(mean(impact for impact, _ in impacts))
+        pipelining.append(mean(impact for _, impact in impacts))
     return Panel(f"by equation (2), by {axis}", axis, "% dearer without", tuple(map(float, xs)),
-                 {name: [_mean_of(costs[x], k) for x in xs] for k, name in enumerate(names)}, {})
-
-
-def _mean_of(pairs: Sequence[tuple[float, float]], place: int) -> float:
-    return mean(pair[place] for pair in pairs)
+                 {"join reordering": reordering, "query pipelining": pipelining}, {})
 
 
 def _drawn(seed: int, similarity: Fraction, most: int | None) -> dict[str, GeneratedQuery]:
@@ -110,31 +106,34 @@ def _drawn(seed: int, similarity: Fraction, most: int | None) -> dict[str, Gener
     }
 
 
-def _impact(query_by_name: Mapping[str, GeneratedQuery]) -> tuple[float, float]:
+def _impact(drawn: Mapping[str, GeneratedQuery]) -> tuple[float, float]:
     """How much dearer, in per cent, all joins are in FROM order, and where only queries of one arity share their
     subqueries.
     """
-    queries = {q: _joins(m) for q, m in query_by_name.items()}
-    named_ = {q: f"{len(m.streams)}" for q, m in query_by_name.items()}
+    queries = {q: _joins(m) for q, m in drawn.items()}
+    named_ = {q: f"{len(m.streams)}" for q, m in drawn.items()}
 
     def price(q: str, left: Node, right: Node) -> float:
-        return _price(query_by_name[q], left, right)
+        return _price(drawn[q], left, right)
 
     def group(q: str, sources: frozenset[str]) -> Hashable:
-        return _form(query_by_name[q], sources)
+        return _form(drawn[q], sources)
 
     def by_arity(q: str, sources: frozenset[str]) -> Hashable:
-        return _form(query_by_name[q], sources), named_[q]
+        return _form(drawn[q], sources), named_[q]
 
     chosen = _whole(orders(queries, price, group), price, group)
-    as_written = _whole({q: _left_deep(m) for q, m in query_by_name.items()}, price, group)
+    as_written = _whole({q: _left_deep(m) for q, m in drawn.items()}, price, group)
     unshared = _whole(orders(queries, price, by_arity), price, by_arity)
     return 100 * (as_written / chosen - 1), 100 * (unshared / chosen - 1)
 
 
-def _whole(orders: Orders, price: Price, group: GroupOf) -> float:
+def _whole(steps_by_query: Orders, price: Price, group: GroupOf) -> float:
     """Each shared subquery once."""
-    once = {(frozenset(step), group(q, step[0] | step[1])): (q, step) for q, steps in orders.items() for step in steps}
+    once: dict[Hashable, tuple[str, Step]] = {}
+    for q, steps in steps_by_query.items():
+        for left, right in steps:
+            once[frozenset((left, right)), group(q, left | right)] = (q, (left, right))
     return sum(price(q, *step) for q, step in once.values())
 
 

@@ -10,11 +10,12 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from fractions import Fraction
+from itertools import chain, product
 from operator import truediv
 
 from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.papers.experiments import Report, Tell
-from jobs.papers.experiments.claims import Claim, Panel, claim, report, series
+from jobs.papers.experiments.claims import Claim, Panel, claim, report
 from jobs.papers.experiments.points import Points, finished, point, unfinished
 from jobs.papers.experiments.sharing.queries import GeneratedQuery, sc1, sc2
 from jobs.papers.experiments.sharing.run import (
@@ -66,34 +67,28 @@ def keys(quick: bool, tell: Tell) -> Report:
     for form in _forms(quick):
         count, rate = _count(form, quick), RATE if form == GROUPED and not quick else THIN
         xs = SELECTIVITIES[::2] if quick else SELECTIVITIES
-        rates = {
-            k: [
-                _rate(points, f"{form} {k} {x}", _load(quick, keys=k, rate=rate), _selecting(k, x, count, form), tell)
-                for x in xs
-            ]
-            for k in (KEYS[::2] if quick else KEYS)
-        }
+        rates: dict[str, list[float]] = {}
+        for k, x in product(KEYS[::2] if quick else KEYS, xs):
+            load, queries = _load(quick, keys=k, rate=rate), _selecting(k, x, count, form)
+            rates.setdefault(f"{k} keys", []).append(_rate(points, f"{form} {k} {x}", load, queries, tell))
         panels.append(
-            Panel(f"Fig. 17, {form}, {count} queries", "selectivity of a selection", "query-rows a second", xs, {
-                f"{k} keys": y for k, y in rates.items()
-            }, {}, steep=True))
+            Panel(f"Fig. 17, {form}, {count} queries", "selectivity of a selection", "query-rows a second", xs, rates,
+                  {}, steep=True))
     counts = COUNTS[:2] if quick else COUNTS
-    space = [point(points, f"space {n}", lambda: _space(_load(quick), n)) for n in counts]
-    panels.append(
-        Panel("Fig. 16, aggregates", "queries", "kB", tuple(map(float, counts)),
-              series(space, ("rows", "state")), {}))
+    spaces = [point(points, f"space {n}", lambda: _space(_load(quick), n)) for n in counts]
+    space = {"rows": [s["rows"] for s in spaces], "state": [s["state"] for s in spaces]}
+    panels.append(Panel("Fig. 16, aggregates", "queries", "kB", tuple(map(float, counts)), space, {}))
     finished(points)
     return report("Paper E, Figs. 16, 17: distinct keys, selectivity, space",
                   _settings(f"{RATE:,} rows a second and stream for aggregates, {THIN:,} for SELECT *"),
-                  panels,
-                  [*(c for p in panels[:-1] for c in _of_keys(p)), _of_space(panels[-1])], {})
+                  panels, [*chain.from_iterable(map(_of_keys, panels[:-1])), _of_space(panels[-1])], {})
 
 
 def _selecting(key_count: int, share: float, count: int, form: str) -> dict[str, str]:
-    queries = workload(StreamLoad(keys=key_count), count)
-    return named(
-        [replace(m, selections=tuple((a, "<", round(key_count * share)) for a, _, _ in m.selections)) for m in queries],
-        form)
+    bound, queries = round(key_count * share), []
+    for query in workload(StreamLoad(keys=key_count), count):
+        queries.append(replace(query, selections=tuple((a, "<", bound) for a, _, _ in query.selections)))
+    return named(queries, form)
 
 
 def _load(quick: bool, **more: int) -> StreamLoad:
@@ -154,30 +149,26 @@ def latency(quick: bool, tell: Tell) -> Report:
     }
     panels = []
     for form in _forms(quick):
-        lives = {
-            name: [_lived(points, f"{form} {name} {n}", form, n, changes, tell)
-                   for n in arities]
-            for name, changes in plans.items()
-        }
+        means, spread = {}, {}
+        for name, changes in plans.items():
+            lives = [_lived(points, f"{form} {name} {n}", form, n, changes, tell) for n in arities]
+            means[name] = [life["latency"][0] for life in lives]
+            spread[name] = [(life["latency"][1], life["latency"][2]) for life in lives]
         panels.append(
-            Panel(f"Fig. 18a, {form}", "streams joined", "s from event time to answer", tuple(map(float, arities)), {
-                name: [f["latency"][0] for f in y] for name, y in lives.items()
-            }, {}, labels=tuple(f"{n}-way" for n in arities), spread={
-                name: [(f["latency"][1], f["latency"][2]) for f in y] for name, y in lives.items()
-            }))
+            Panel(f"Fig. 18a, {form}", "streams joined", "s from event time to answer", tuple(map(float, arities)),
+                  means, {}, labels=tuple(f"{n}-way" for n in arities), spread=spread))
     finished(points)
-    notes = _settings(
+    details = _settings(
         f"{NARROW} rows a second and stream; bars: the least and the most; a row waits for half a batch on average")
-    return report("Paper E, Fig. 18a: latency from event time to answer while queries come and go", notes, panels,
+    return report("Paper E, Fig. 18a: latency from event time to answer while queries come and go", details, panels,
                   [c for p in panels for c in _of_latency(p)], {})
 
 
 def _lived(points: Points, key: str, form: str, joined: int, changes: Sequence[tuple[int, Mapping[str, int]]],
            tell: Tell) -> Report:
     setting = StreamLoad(joined, NARROW, batches=len(changes))
-    count = sum(c["create"] for _, c in changes)
-    texts = [sql(m, form) for m in workload(setting, count, joined=joined)]
-    life = point(points, key, lambda: asdict(lived(setting, texts, changes)))
+    queries = [sql(m, form) for m in workload(setting, sum(c["create"] for _, c in changes), joined=joined)]
+    life = point(points, key, lambda: asdict(lived(setting, queries, changes)))
     tell(
         f"{key}: {life['latency'][0]:.2f} s, {life['latency'][1]:.2f} to {life['latency'][2]:.2f}; "
         f"{life['queries']:.1f} queries on average"
@@ -200,11 +191,11 @@ def breakdown(quick: bool, tell: Tell) -> Report:
     changes = list(sc1(1, 20, SHORTLY if quick else SECONDS))
     panels = []
     for form in _forms(quick):
-        stages_by_arity = [_lived(points, f"{form} {n}", form, n, changes, tell)["stages"] for n in arities]
+        stages = [_lived(points, f"{form} {n}", form, n, changes, tell)["stages"] for n in arities]
         panels.append(
-            Panel(f"Fig. 19, {form}", "streams joined", "ms a batch", tuple(map(float, arities)), {
-                label: [f.get(stage, 0.0) * 1000 for f in stages_by_arity] for stage, label in STAGES.items()
-            }, {}, labels=tuple(f"{n}-way" for n in arities)))
+            Panel(f"Fig. 19, {form}", "streams joined", "ms a batch", tuple(map(float, arities)),
+                  {title: [took.get(stage, 0.0) * 1000 for took in stages] for stage, title in STAGES.items()}, {},
+                  labels=tuple(f"{n}-way" for n in arities)))
     finished(points)
     return report("Paper E, Fig. 19: what a batch's time consists of",
                   _settings(f"SC1, one query a second; {NARROW} rows a second and stream"), panels,
@@ -235,10 +226,10 @@ def shape(quick: bool, tell: Tell) -> Report:
         for form in _forms(quick)
     ]
     finished(points)
-    notes = _settings(
+    details = _settings(
         f"{NARROW} rows a second and stream by arity, else {RATE:,}; {_count(STAR, quick)} queries of SELECT *, "
         f"{_count(GROUPED, quick)} of aggregates")
-    return report("Paper E, Fig. 20: throughput by arity, groups, similarity", notes, panels,
+    return report("Paper E, Fig. 20: throughput by arity, groups, similarity", details, panels,
                   [c for p in panels for c in _of_shape(p)], {})
 
 
@@ -250,9 +241,8 @@ def _arity(form: str, quick: bool, points: Points, tell: Tell) -> Panel:
         setting = _load(quick, streams=n, rate=NARROW, batches=_load(quick).batches + count)
         queries = workload(setting, count, joined=n)
         at_once.append(_rate(points, f"{form} {n}-way", setting, named(queries, form), tell))
-        seconds = point(points, f"{form} {n}-way ad hoc",
-                        lambda: {"seconds": _ad_hoc(setting, queries, form)})["seconds"]
-        ad_hoc.append(round(count * setting.rows / seconds, 1))
+        measurement = point(points, f"{form} {n}-way ad hoc", lambda: {"seconds": _ad_hoc(setting, queries, form)})
+        ad_hoc.append(round(count * setting.rows / measurement["seconds"], 1))
     return Panel(f"Fig. 20a, {form}", "streams joined", "query-rows a second", tuple(map(float, arities)), {
         "at once": at_once,
         "ad hoc": ad_hoc

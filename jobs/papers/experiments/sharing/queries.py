@@ -52,11 +52,12 @@ def similar(pattern: Pattern, query: GeneratedQuery) -> Fraction:
     """How similar a query is: its sources, all in common, times those of them whose join attributes are the pattern's
     too.
     """
-    alike = [[a == b for a, b in zip(pair, pattern.joins[query.first + k])] for k, pair in enumerate(query.joins)]
-    sides = [
-        [row[1] for row in alike[k - 1:k] if k] + [row[0] for row in alike[k:k + 1]] for k in range(len(query.streams))
-    ]
-    return similarity(len(query.streams), sum(all(side) for side in sides), pattern.sources)
+    alike = [True] * len(query.streams)
+    for k, (left, right) in enumerate(query.joins):
+        pattern_left, pattern_right = pattern.joins[query.first + k]
+        alike[k] &= left == pattern_left
+        alike[k + 1] &= right == pattern_right
+    return similarity(len(query.streams), sum(alike), pattern.sources)
 
 
 def generate(pattern: Pattern, wanted: Fraction, choice: Random) -> GeneratedQuery:
@@ -69,9 +70,9 @@ def generate(pattern: Pattern, wanted: Fraction, choice: Random) -> GeneratedQue
     common = choice.randint(2, every)
     while common < every and wanted * every * every / common > common:
         common += 1
-    common_count = min(round(wanted * every * every / common), common)
+    alike = min(round(wanted * every * every / common), common)
     first = choice.randrange(every - common + 1)
-    same = set(choice.sample(range(common), common_count))
+    same = set(choice.sample(range(common), alike))
     given = pattern.joins[first:first + common - 1]
     joins = tuple((_drawn(a, k in same, choice), _drawn(b, k + 1 in same, choice)) for k, (a, b) in enumerate(given))
     selections = tuple(

@@ -171,8 +171,8 @@ def sql(query: GeneratedQuery, form: str) -> str:
 def create(rt: OpenPipeline, queries: Mapping[str, str]) -> float:
     """Seconds of the requests."""
     began = time.process_time()
-    for name, query_text in queries.items():
-        requests.create(rt, name, query_text)
+    for name, text_ in queries.items():
+        requests.create(rt, name, text_)
     return time.process_time() - began
 
 
@@ -224,9 +224,9 @@ def lived(setting: StreamLoad, queries: Sequence[str], scenario: Iterable[tuple[
 
     A boundary that is due before the last is done waits for it, and its rows with it.
     """
-    texts, waits, counts, stages = iter(enumerate(queries)), list[float](), list[int](), dict[str, list[float]]()
+    waiting, waits, counts, stages = iter(enumerate(queries)), list[float](), list[int](), dict[str, list[float]]()
     alive: list[str] = []
-    finished = 0.0
+    ended = 0.0
     with running(setting, come=False) as loop:
         rt = loop.pipe
         for number, change in scenario:
@@ -234,14 +234,14 @@ def lived(setting: StreamLoad, queries: Sequence[str], scenario: Iterable[tuple[
             gone, alive = alive[:change["delete"]], alive[change["delete"]:]
             for name in gone:
                 requests.change(rt, name, "delete")
-            alive += [_asked(rt, *one) for one, _ in zip(texts, range(change["create"]))]
+            alive += [_asked(rt, *one) for one, _ in zip(waiting, range(change["create"]))]
             lap = loop.laps.lap("requests", began)
             bring(loop, number)
             lap = loop.laps.lap("ingest", lap)
             advanced(loop, 1)
             due = (number + 1) * setting.batch
-            finished = max(finished, due) + time.process_time() - used
-            waits.append(finished - due)
+            ended = max(ended, due) + time.process_time() - used
+            waits.append(ended - due)
             counts.append(len(alive))
         stages = {stage: took[1:] or took for stage, took in loop.laps.by_stage.items()}
         checked(rt)
@@ -250,6 +250,6 @@ def lived(setting: StreamLoad, queries: Sequence[str], scenario: Iterable[tuple[
                  statistics.mean(counts))
 
 
-def _asked(rt: OpenPipeline, number: int, text: str) -> str:
-    requests.create(rt, f"q{number}", text)
+def _asked(rt: OpenPipeline, number: int, text_: str) -> str:
+    requests.create(rt, f"q{number}", text_)
     return f"q{number}"

@@ -10,6 +10,7 @@ import statistics
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from operator import gt
 from random import Random
 
 from jobs.ledger.open_pipeline import OpenPipeline
@@ -41,21 +42,24 @@ RANGE = (
 
 def throughput(quick: bool, tell: Tell) -> Report:
     """Fig. 15: rows a second that all queries together take in; quick: in one process and without Spark."""
-    setting = SharingSetting(rate=1_000, window=10, counts=(1, 10), apart=10) if quick else SharingSetting(
-        rate=10_000, window=30)
-    master, after = (INLINE, _none) if quick else (None, lambda rt, selections: _spark(rt, setting, selections, tell))
-    measured_report = bench_sharing.sharing(setting, tell, master, after)
-    levels = {int(name.split()[0]): level for name, level in measured_report.items() if name.endswith(" queries")}
+    setting = SharingSetting(rate=10_000, window=30)
+    if quick:
+        setting = SharingSetting(rate=1_000, window=10, counts=(1, 10), apart=10)
+
+    def after(rt: OpenPipeline, selections: list[tuple[int, int]]) -> Report:
+        return {} if quick else _spark(rt, setting, selections, tell)
+
+    figures = bench_sharing.sharing(setting, tell, INLINE if quick else None, after)
+    levels = {int(name.split()[0]): level for name, level in figures.items() if name.endswith(" queries")}
     if not all(level["equal"] for level in levels.values()):
-        raise failed("wrong-answer", f"shared answers differ from DuckDB's: {measured_report}", "please report this")
-    panels = [_together(levels, measured_report.get("spark"), setting), _template(quick, tell)]
-    notes = (
+        raise failed("wrong-answer", f"shared answers differ from DuckDB's: {figures}", "please report this")
+    panels = [_together(levels, figures.get("spark"), setting), _template(quick, tell)]
+    details = (
         f"{setting.rate:,} rows a second and stream, windows of {setting.window} s, batches of {setting.batch} s, 500 "
         "keys, 10 groups, a selection "
-        "a stream; " +
-        ("tasks in one process" if quick else "Spark's tasks on all cores; " + _said(measured_report["spark"])))
-    return report("Paper E, Fig. 15: throughput by number of queries", notes, panels,
-                  _judged(levels, measured_report.get("spark"), panels), {"levels": measured_report})
+        "a stream; " + ("tasks in one process" if quick else "Spark's tasks on all cores; " + _said(figures["spark"])))
+    return report("Paper E, Fig. 15: throughput by number of queries", details, panels,
+                  _judged(levels, figures.get("spark"), panels), {"levels": figures})
 
 
 def _together(levels: Mapping[int, Report], peer: Report | None, setting: SharingSetting) -> Panel:
@@ -107,10 +111,6 @@ def _judged(levels: Mapping[int, Report], peer: Report | None, panels: list[Pane
     return claims
 
 
-def _none(rt: OpenPipeline, selections: list[tuple[int, int]]) -> Report:
-    return {}
-
-
 def _spark(rt: OpenPipeline, setting: SharingSetting, selections: list[tuple[int, int]], tell: Tell) -> Report:
     """The last boundary of the first queries by Spark SQL as written, each for itself, as many as there is patience
     for.
@@ -155,17 +155,13 @@ def overlap(quick: bool, tell: Tell) -> Report:
             apart.append(batches(Loop(rt, share_from=count + 1))[0])
             tell(f"{share} %: together {together[-1]:.2f} s, apart {apart[-1]:.2f} s")
     panel = Panel(f"{count} queries", "% of a query's rows that its neighbour selects too", "s a batch",
-                  tuple(map(float, shares)), {
-                      "together": together,
-                      "apart": apart
-                  }, {})
+                  tuple(map(float, shares)), {"together": together, "apart": apart}, {})
     ratios = ", ".join(f"{s} %: {b / a:.2g} ×" for s, a, b in zip(shares, together, apart))
-    notes = f"{setting.rate:,} rows a second and stream, windows of {setting.window} s, tasks in one process"
-    return report("Paper E, Fig. 22: the cost of sharing as less is common", notes, [panel], [
+    details = f"{setting.rate:,} rows a second and stream, windows of {setting.window} s, tasks in one process"
+    return report("Paper E, Fig. 22: the cost of sharing as less is common", details, [panel], [
         claim("sharing costs more the less is common",
               [(together[0] > together[-1], f"{together[0]:.2f} to {together[-1]:.2f} s")]),
-        claim("and still gains, at every share", [(all(b > a
-                                                       for a, b in zip(together, apart)), f"apart takes {ratios}")])
+        claim("and still gains, at every share", [(all(map(gt, apart, together)), f"apart takes {ratios}")])
     ], {})
 
 
@@ -188,16 +184,16 @@ def deployment(quick: bool, tell: Tell) -> Report:
     with pipeline(setting, INLINE) as loop:
         rt = loop.pipe
         loop.take()
-        batches_landed = 0
+        created = 0
         for count in counts:
-            bench_sharing.grown(rt, setting, selections, batches_landed, count)
-            if not batches_landed:
+            bench_sharing.grown(rt, setting, selections, created, count)
+            if not created:
                 loop.run(flush=True, to=START + setting.window * SECOND)
-            batches_landed = count
+            created = count
             usual.append(batches(loop)[0])
-            waits = [_deployed(loop, setting, f"late{count}_{n}", choice) for n in range(3)]
-            requested.append(statistics.median(request for request, _ in waits))
-            changed.append(statistics.median(batch for _, batch in waits))
+            deployments = [_deployed(loop, setting, f"late{count}_{n}", choice) for n in range(3)]
+            requested.append(statistics.median(request for request, _ in deployments))
+            changed.append(statistics.median(batch for _, batch in deployments))
             tell(
                 f"{count} in force: a request {requested[-1]:.3f} s, a batch {usual[-1]:.2f} s, with a new query "
                 f"{changed[-1]:.2f} s"
@@ -208,10 +204,9 @@ def deployment(quick: bool, tell: Tell) -> Report:
         "a batch without a change": usual
     }, {}, True)
     more, slower = changed[-1] - usual[-1], f"{requested[0]:.3f} to {requested[-1]:.3f} s"
-    notes = (
-        f"{setting.rate:,} rows a second and stream, windows of {setting.window} s, tasks in one process; it is in "
-        "force at the next boundary")
-    return report("Paper E, Fig. 18b: deployment of one query among many", notes, [panel], [
+    details = (f"{setting.rate:,} rows a second and stream, windows of {setting.window} s, tasks in one process; it is "
+               "in force at the next boundary")
+    return report("Paper E, Fig. 18b: deployment of one query among many", details, [panel], [
         claim(f"creating one among {counts[-1]} adds at most a second to its boundary",
               [(more <= 1, f"{more:+.2f} s")]),
         claim("a request does not take longer the more are in force", [(requested[-1] <= 2 * requested[0], slower)])

@@ -43,16 +43,14 @@ def panels(rows: Sequence[Row], axis: str = "times as written") -> Iterator[Pane
     for rate in sorted({r["rate"] for r in rows}):
         of_rate = [r for r in rows if r["rate"] == rate]
         series = [(plan, name) for plan, name in SERIES if plan in of_rate[0]["throughput"]]
-        measured = {name: [r["throughput"][plan][0] for r in of_rate] for plan, name in series}
-        spread = {
-            name: [(r["throughput"][plan][2], r["throughput"][plan][1]) for r in of_rate] for plan, name in series
-        }
-        paper = {
-            name: [r["published"][at]
-                   for r in of_rate]
-            for plan, name, at in (("shared", "shared", 0), ("chosen", "by measured prices", 2))
-        }
-        steep = max(y for of in measured.values() for y in of) > STEEP
+        measured, spread = {}, {}
+        for plan, name in series:
+            summaries = [row["throughput"][plan] for row in of_rate]
+            measured[name] = [mean_ for mean_, _, _ in summaries]
+            spread[name] = [(least, most) for _, most, least in summaries]
+        paper = {"shared": [row["published"][0] for row in of_rate],
+                 "by measured prices": [row["published"][2] for row in of_rate]}
+        steep = max(map(max, measured.values())) > STEEP
         yield Panel(f"{rate} event{'s' if rate > 1 else ''} a unit of time", "setup", axis,
                     tuple(map(float, range(len(of_rate)))), measured, {
                         n: y for n, y in paper.items() if n in measured
@@ -83,15 +81,15 @@ def _generators(rows: Sequence[Row]) -> Claim:
 
 def published(rows: Sequence[Row]) -> Iterator[Claim]:
     for rate, kind in product(sorted({r["rate"] for r in rows}), ("tumbling", "hopping")):
-        chosen = [r for r in rows if r["rate"] == rate and r["setup"].endswith(kind)]
+        of_setup = [r for r in rows if r["rate"] == rate and r["setup"].endswith(kind)]
         checks = [(r["throughput"]["chosen"][0]
                    >= r["published"][2], f"{r['setup']} {r['throughput']['chosen'][0]:.2f} × of {r['published'][2]}")
-                  for r in chosen]
-        if chosen:
+                  for r in of_setup]
+        if of_setup:
             reached = sum(ok for ok, _ in checks)
             yield claim(
                 f"the paper's mean with factor windows is reached in all {kind} setups at {rate} a unit ({reached} of "
-                f"{len(chosen)})",
+                f"{len(of_setup)})",
                 checks)
 
 
@@ -104,9 +102,9 @@ def _least(rows: Sequence[Row]) -> Claim:
 
 def _wanted(rows: Sequence[Row]) -> Iterator[Claim]:
     for row in (r for r in rows if r["rate"] == 100 and r["setup"] in REACHED):
-        reached, wanted = row["throughput"]["chosen"][0], REACHED[row["setup"]]
-        yield claim(f"{row['setup']} at 100 a unit gains {wanted} ×",
-                    [(reached >= wanted, f"{reached:.2f} × of at most {row['bound']}")])
+        gain, goal = row["throughput"]["chosen"][0], REACHED[row["setup"]]
+        yield claim(f"{row['setup']} at 100 a unit gains {goal} ×",
+                    [(gain >= goal, f"{gain:.2f} × of at most {row['bound']}")])
 
 
 def _slicing(rows: Sequence[Row]) -> Claim:
@@ -125,9 +123,8 @@ def _correlated(rows: Sequence[Row]) -> Claim:
         return claim(what, [(True, "costs do not vary")])
     strong = sum(c >= STRONG for c, _ in correlated)
     low = min(correlated, key=lambda pair: pair[0])
-    why = (
-        f" setups, {mean(c for c, _ in correlated):.2f} on average, least in {low[1]['setup']} at {low[1]['rate']} a "
-        f"unit ({low[0]})")
+    why = (f" setups, {mean(c for c, _ in correlated):.2f} on average, least in {low[1]['setup']} at "
+           f"{low[1]['rate']} a unit ({low[0]})")
     return counted(what, strong, len(correlated), why)
 
 
@@ -135,21 +132,21 @@ def _panes(rows: Sequence[Row]) -> Iterator[Claim]:
     hopping = [r for r in rows if r["setup"].endswith("hopping")]
     if hopping:
         least, most = (of(hopping, key=lambda r: r["panes"][0]) for of in (min, max))
-        why = " setups, {} to {}".format(*(f"{r['panes'][0]:.1f} × ({r['setup']}, {r['rate']} a unit)" for r in (least,
-                                                                                                                 most)))
+        ends = [f"{row['panes'][0]:.1f} × ({row['setup']}, {row['rate']} a unit)" for row in (least, most)]
+        why = f" setups, {' to '.join(ends)}"
         yield counted("hopping sets gain over each window from panes of its own, too",
                       sum(r["panes"][2] >= LEAST for r in hopping), len(hopping), why)
 
 
 def _optimizer(rows: Sequence[Row]) -> Iterator[Claim]:
     """Up to ten windows are searched exactly as far as it goes."""
-    for statement, budget, durations in (("the search takes less than {} ms for ten windows and fewer", SEARCH_MS, [
-            r for r in rows if r["bound"] <= SMALL
-    ]), ("the optimizer takes less than {} ms for more windows", BUDGET_MS, [r for r in rows if r["bound"] > SMALL])):
-        if durations:
-            slow = max(durations, key=lambda r: r["optimizer_ms"]["mean"])
-            average, most = slow["optimizer_ms"]["mean"], max(r["optimizer_ms"]["most"] for r in durations)
+    small, large = [r for r in rows if r["bound"] <= SMALL], [r for r in rows if r["bound"] > SMALL]
+    kinds = ((f"the search takes less than {SEARCH_MS:.0f} ms for ten windows and fewer", SEARCH_MS, small),
+             (f"the optimizer takes less than {BUDGET_MS:.0f} ms for more windows", BUDGET_MS, large))
+    for statement, budget, of_kind in kinds:
+        if of_kind:
+            slow = max(of_kind, key=lambda r: r["optimizer_ms"]["mean"])
+            average, most = slow["optimizer_ms"]["mean"], max(r["optimizer_ms"]["most"] for r in of_kind)
             why = (f"{average:.0f} ms on average in its slowest setup ({slow['setup']}), {most:.0f} ms at most; "
-                   f"{sum(r['exact'] for r in durations)} of ")
-            why += f"{sum(r['sets'] for r in durations)} sets proven the cheapest"
-            yield claim(statement.format(f"{budget:.0f}"), [(average < budget, why)])
+                   f"{sum(r['exact'] for r in of_kind)} of {sum(r['sets'] for r in of_kind)} sets proven the cheapest")
+            yield claim(statement, [(average < budget, why)])

@@ -15,6 +15,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from statistics import mean
 from typing import Any
 
@@ -53,33 +54,30 @@ def table(quick: bool, tell: Tell, events: int | None = None) -> Report:
     wanted = os.environ.get(SETUPS)
     setups = wanted.split(",") if wanted else list(PAPER) if events else FIRST[:1] if quick else FIRST
     points, clock = unfinished(f"windows-spark-{count}", quick), unfinished(f"windows-spark-{count}-statements", quick)
-    chosen = list(
-        dict.fromkeys(w for s in sorted(setups, key=lambda s: int(s.split("-")[1])) for w in sorted(next(sets(s, 1)))))
-    if any(s not in points.known for s in setups) or any(_key(w) not in points.known for w in chosen):
+    by_size = sorted(setups, key=lambda setup: int(setup.split("-")[1]))
+    chosen = list(dict.fromkeys(chain.from_iterable(sorted(next(sets(setup, 1))) for setup in by_size)))
+    if any(s not in points.measured for s in setups) or any(_key(w) not in points.measured for w in chosen):
         _measured(points, clock, setups, chosen, count, tell)
-    there = [w for w in chosen if _key(w) in points.known]
+    there = [w for w in chosen if _key(w) in points.measured]
     if len(there) == len(chosen):
         finished(points)
         finished(clock)
     points_by_kind: dict[str, list[Point]] = {kind: [] for kind in KINDS}
     for window in there:
-        points_by_kind[_kind(window)].append(points.known[_key(window)])
-    rows = [
-        _row(points, s, points_by_kind)
-        for s in setups
-        if s in points.known and len(points_by_kind[s.split("-")[2]]) >= min(ENOUGH, len(points.known[s]["windows"]))
-    ]
+        points_by_kind[KINDS[not window.tumbling]].append(points.measured[_key(window)])
+    rows = []
+    for setup in (setup for setup in setups if setup in points.measured):
+        windows_run = len(points_by_kind[setup.split("-")[2]])
+        if windows_run >= min(ENOUGH, len(points.measured[setup]["windows"])):
+            rows.append(_row(points, setup, points_by_kind))
     panels = list(windows_claims.panels(rows, "times one query a window"))
-    return report("Paper D's setups against plain Spark SQL", _settings(count, len(there), len(chosen), points_by_kind),
-                  panels, list(said(rows)), {
-                      "events": count,
-                      "rows": rows
-                  },
-                  page(rows).split("\n"))
+    details = _settings(count, len(there), len(chosen), points_by_kind)
+    return report("Paper D's setups against plain Spark SQL", details, panels, list(said(rows)),
+                  {"events": count, "rows": rows}, page(rows).split("\n"))
 
 
-def _settings(count: int, there: int, all_: int, spark: Spark) -> str:
-    ends = "; ".join(f"{kind} {min(of):.1f} to {max(of):.1f} s" for kind, points in spark.items()
+def _settings(count: int, there: int, all_: int, points_by_kind: Spark) -> str:
+    ends = "; ".join(f"{kind} {min(of):.1f} to {max(of):.1f} s" for kind, points in points_by_kind.items()
                      if (of := [p["processor_s"] for p in points]))
     whole = "" if there == all_ else ", the others at their kind's mean; the same command goes on"
     return (
@@ -103,7 +101,7 @@ def _measured(points: Points, clock: Points, setups: Sequence[str], chosen: Sequ
         timed = TimedStatements(con, clock, "Parquet")
         for setup in setups:
             tell(f"{setup}: {point(points, setup, lambda: _ours(timed, setup, count, reading))}")
-        waiting = [w for w in chosen if _key(w) not in points.known]
+        waiting = [w for w in chosen if _key(w) not in points.measured]
         if waiting and not spent(points):
             session = _warm(path, count // RATE)
             for window in waiting:
@@ -141,23 +139,24 @@ def _warm(path: str, until: int) -> Any:
     return session
 
 
-def _compared(timed: TimedStatements, window: Window, point_so_far: Point) -> Point:
+def _compared(timed: TimedStatements, window: Window, by_spark: Point) -> Point:
     count, _, total = timed.digest([window])[0]
-    if [count, str(total)] != point_so_far["digest"]:      # of no instance the sum is None
-        raise failed("wrong-answer",
-                     f"our {window} has {count} instances of sum {total}, Spark's {point_so_far['digest']}",
+    if [count, str(total)] != by_spark["digest"]:      # of no instance the sum is None
+        raise failed("wrong-answer", f"our {window} has {count} instances of sum {total}, Spark's {by_spark['digest']}",
                      "please report this")
-    return point_so_far
+    return by_spark
 
 
-def _row(points: Points, setup: str, spark: Spark) -> Report:
-    mine, kind = points.known[setup], setup.split("-")[2]
-    measured = [points.known[key] for w in mine["windows"] if (key := _key(w)) in points.known]
+def _row(points: Points, setup: str, points_by_kind: Spark) -> Report:
+    mine, kind = points.measured[setup], setup.split("-")[2]
+    measured = [points.measured[key] for w in mine["windows"] if (key := _key(w)) in points.measured]
     others = len(mine["windows"]) - len(measured)
-    wall, processor = (sum(p[of]
-                           for p in measured) + others * mean(p[of]
-                                                              for p in spark[kind])
-                       for of in ("wall_s", "processor_s"))
+
+    def total(of: str) -> float:
+        """Of windows that Spark did not run, their kind's mean."""
+        return float(sum(p[of] for p in measured) + others * mean(p[of] for p in points_by_kind[kind]))
+
+    wall, processor = total("wall_s"), total("processor_s")
     ratio = round(processor / _cores() / mine["ours_s"], 2)
     return {
         "setup": setup,
@@ -169,9 +168,7 @@ def _row(points: Points, setup: str, spark: Spark) -> Report:
         "written_s": round(mine["written_s"], 2),
         "ours_s": round(mine["ours_s"], 2),
         "published": list(PAPER[setup]),
-        "throughput": {
-            "chosen": [ratio, ratio, ratio]
-        }
+        "throughput": {"chosen": [ratio, ratio, ratio]},
     }
 
 
@@ -179,14 +176,10 @@ def _key(window: Window | str) -> str:
     return f"window {window}"
 
 
-def _kind(window: Window) -> str:
-    return KINDS[not window.tumbling]
-
-
 def plain(session: Any, window: Window, until: int) -> Point:
     began, processor = time.perf_counter(), _processor()
-    digest = _plain(session, window, until, EVENTS)
-    return {"wall_s": time.perf_counter() - began, "processor_s": _processor() - processor, "digest": digest}
+    result = _plain(session, window, until, EVENTS)
+    return {"wall_s": time.perf_counter() - began, "processor_s": _processor() - processor, "digest": result}
 
 
 def _processor() -> float:

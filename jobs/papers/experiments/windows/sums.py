@@ -60,17 +60,26 @@ def by_subtraction(quick: bool, tell: Tell, events: int | None = None) -> Report
     panels.append(overlapping)
     claims.append(_pays(overlapping))
     finished(points)
-    notes = (f"{count:,} events, {number} window sets a setup; prices as measured just before; processor time of one "
-             "thread")
-    return report("SUM over hopping windows: added up, and what leaves subtracted", notes, panels, claims,
+    details = (f"{count:,} events, {number} window sets a setup; prices as measured just before; processor time of one "
+               "thread")
+    return report("SUM over hopping windows: added up, and what leaves subtracted", details, panels, claims,
                   {"events": count})
 
 
 def _setup(con: kernel.Connection, weights: Weights, difference: int, setup: str, rate: int, until: int,
            number: int) -> Point:
     """By way: cost and seconds of each set."""
-    measured_sets = [_ways(con, weights, difference, windows, rate, until) for windows in sets(setup, number)]
-    return {way: {of: [f[way][of] for f in measured_sets] for of in ("cost", "seconds")} for way in WAYS}
+    ways_of_sets = [_ways(con, weights, difference, windows, rate, until) for windows in sets(setup, number)]
+    return _by_way(ways_of_sets)
+
+
+def _by_way(ways_of_sets: Sequence[Point]) -> Point:
+    """For each way, its costs and its seconds in the order of the sets."""
+    figures: Point = {}
+    for way in WAYS:
+        costs, seconds = [ways[way]["cost"] for ways in ways_of_sets], [ways[way]["seconds"] for ways in ways_of_sets]
+        figures[way] = {"cost": costs, "seconds": seconds}
+    return figures
 
 
 def _nanoseconds(graph: Graph, until: int) -> float:
@@ -86,22 +95,22 @@ def _overlapping(points: Points, count: int, quick: bool, tell: Tell) -> Panel:
             f"CREATE TABLE {EVENTS} AS SELECT i AS t, CAST({SYNTHETIC} AS BIGINT) AS v FROM range({count}) AS r(i)")
         weights = measured(con, count)
         difference = _difference(con, weights, count)
-        measured_sets = [
+        ways_by_overlap = [
             point(points, f"overlap {x}",
                   lambda: _ways(con, weights, difference, frozenset({Window(x * HOP, HOP)}), 1, count)) for x in xs
         ]
-    tell(f"by overlap: {measured_sets}")
-    ys, prices_ = ({way: [float(f[way][of]) for f in measured_sets] for way in WAYS} for of in ("seconds", "cost"))
+    tell(f"by overlap: {ways_by_overlap}")
+    figures = _by_way(ways_by_overlap)
+    seconds = {way: list(map(float, figures[way]["seconds"])) for way in WAYS}
+    priced = {way: [float(nanoseconds) / 1e9 for nanoseconds in figures[way]["cost"]] for way in WAYS}
     return Panel(f"one window every {HOP} units, one event a unit", "instances that overlap", "s",
-                 tuple(map(float, xs)), ys, {
-                     way: [ns / 1e9 for ns in y] for way, y in prices_.items()
-                 }, True, True, beside="by price")
+                 tuple(map(float, xs)), seconds, priced, True, True, beside="by price")
 
 
 def _ways(con: kernel.Connection, weights: Weights, difference: int, windows: frozenset[Window], rate: int,
           until: int) -> Point:
     """Cost and seconds of each way, answers compared."""
-    seconds_by_way: Point = {}
+    measured_ways: Point = {}
     answers = None
     for way, graph in zip(WAYS, _graphs(windows, weights, difference, rate, until)):
         seconds, got = min((run(con, sums(graph, until), sorted(windows)) for _ in range(2)), key=lambda r: r[0])
@@ -109,14 +118,14 @@ def _ways(con: kernel.Connection, weights: Weights, difference: int, windows: fr
             raise failed("wrong-answer", f"{', '.join(map(str, windows))} {way} gives other answers",
                          "please report this")
         answers = got
-        seconds_by_way[way] = {"cost": _nanoseconds(graph, until), "seconds": seconds}
-    return seconds_by_way
+        measured_ways[way] = {"cost": _nanoseconds(graph, until), "seconds": seconds}
+    return measured_ways
 
 
 def _pays(panel: Panel) -> Claim:
     added, subtracted = (panel.measured[way] for way in WAYS[1:])
-    gains = [f"{x:g}: {a / b:.2f} ×" for x, a, b in zip(panel.x, added, subtracted)]
-    checks = [(b < a, text) for text, a, b in zip(gains, added, subtracted)]
+    texts = [f"{x:g}: {a / b:.2f} ×" for x, a, b in zip(panel.x, added, subtracted)]
+    checks = [(b < a, text) for text, a, b in zip(texts, added, subtracted)]
     return claim("allowing subtraction is faster, by instances that overlap", checks)
 
 
@@ -126,7 +135,7 @@ def _graphs(windows: frozenset[Window], weights: Weights, difference: int, rate:
     """
     model = prices(windows, PARTITIONED, rate)
     period = model.period * max(1, until // model.period)
-    dearer = replace(model, period=period, row=weights.read, partial=weights.read, instance=weights.made,
+    dearer = replace(model, period=period, row=weights.read, partial=weights.read, instance=weights.making,
                      window=-(-weights.fixed * period // until))
     taking: Prices = replace(dearer, relation=SUBTRACTED, difference=difference)
     return as_written(windows, dearer), best(windows, dearer).graph, best(windows, taking).graph
@@ -152,9 +161,8 @@ def _panel(rate: int, rows: Mapping[str, Point]) -> Panel:
 def _judged(rate: int, rows: Mapping[str, Point]) -> list[Claim]:
     pairs = [(a, b) for r in rows.values() for way in WAYS for a, b in zip(r[way]["cost"], r[way]["seconds"])]
     agreed = spearman(*zip(*pairs))
-    each: list[tuple[float, ...]] = []
-    for row in rows.values():
-        each += zip(*(row[way]["seconds"] for way in WAYS[1:]))
+    added, subtracted = WAYS[1:]
+    each = [pair for ways in rows.values() for pair in zip(ways[added]["seconds"], ways[subtracted]["seconds"])]
     slower = sum(y > x * SLACK for x, y in each)
     return [
         counted(f"with subtraction allowed no set is slower than {SLACK} × adding up, {rate} a unit",

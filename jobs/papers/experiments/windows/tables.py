@@ -20,10 +20,10 @@ from jobs.papers.experiments import Report, Tell
 from jobs.papers.experiments.claims import report
 from jobs.papers.experiments.points import finished, point, spent, unfinished
 from jobs.papers.experiments.windows import claims
-from jobs.papers.experiments.windows.generate import random_set, sequential_set
 from jobs.papers.experiments.windows.timing import TimedStatements, Weights, once_or_twice, run
 from optimizer.coverage.algebra import COVERED, PARTITIONED, Window
 from optimizer.coverage.factors import with_factors
+from jobs.papers.experiments.windows.generate import random_set, sequential_set
 from optimizer.coverage.graph import Graph, Prices, as_written, cheapest, prices
 from optimizer.coverage.search import best
 from optimizer.coverage.statements import EVENTS, slicing, statements
@@ -102,21 +102,21 @@ def table_3(quick: bool, tell: Tell, events: int | None = None) -> Report:
     return _table(3, quick, tell, events)
 
 
-def _table(number: int, quick: bool, tell: Tell, seed: int | None) -> Report:
+def _table(number: int, quick: bool, tell: Tell, event_count: int | None) -> Report:
     """Every setup of the table at one event a unit of time, and at a hundred.
 
     Each is a point: what was interrupted goes on there.
     """
     count = QUICK_SETS if quick else SETS
-    events = seed or (QUICK if quick else EVENT_COUNT)
+    events = event_count or (QUICK if quick else EVENT_COUNT)
     setups = [s for s in PAPER if int(s.split("-")[1]) in TABLES[number]][::3 if quick else 1]
     points, clock = unfinished(f"windows-table-{number}-{events}",
                                quick), unfinished(f"windows-table-{number}-{events}-statements", quick)
     rows: list[Report] = []
     for rate in RATES:
-        todo = [s for s in setups if f"{rate} {s}" not in points.known]
+        todo = [s for s in setups if f"{rate} {s}" not in points.measured]
         if not todo or spent(points):
-            rows += [points.known[f"{rate} {s}"] for s in setups if s not in todo]
+            rows += [points.measured[f"{rate} {s}"] for s in setups if s not in todo]
             continue
         con = kernel.connect(memory="4GB")
         con.execute(
@@ -168,14 +168,14 @@ def _trial(timed: TimedStatements, windows: frozenset[Window], tumbling: bool, r
            sliced: bool) -> Trial:
     model, until = prices(windows, PARTITIONED if tumbling else COVERED, rate), events // rate
     began = time.process_time()
-    searched = best(windows, model)
+    search = best(windows, model)
     optimizing = time.process_time() - began
     chosen = replace(by_measured_prices(windows, model, timed.weights(events), until), prices=model)
     graphs = {
         "original": as_written(windows, model),
         "shared": cheapest(windows, model),
         "paper": with_factors(windows, model),
-        "factored": searched.graph,
+        "factored": search.graph,
         "chosen": chosen
     }
     seconds = {plan: timed.seconds(statements(graph, until)) for plan, graph in graphs.items()}
@@ -183,7 +183,7 @@ def _trial(timed: TimedStatements, windows: frozenset[Window], tumbling: bool, r
     if sliced:
         seconds[SLICING] = timed.point(f"slicing {sorted(map(str, windows))}",
                                        lambda: once_or_twice(lambda: _sliced(timed, sorted(windows), until)))
-    return Trial({p: float(g.cost) for p, g in graphs.items()}, seconds, optimizing, searched.exact)
+    return Trial({p: float(g.cost) for p, g in graphs.items()}, seconds, optimizing, search.exact)
 
 
 def _paned(window: Window, model: Prices) -> Graph:
@@ -204,10 +204,10 @@ def _sliced(timed: TimedStatements, windows: Sequence[Window], until: int) -> fl
 
 def by_measured_prices(windows: frozenset[Window], model: Prices, weights: Weights, until: int) -> Graph:
     """What runs; as written is one of its candidates."""
-    dearer = replace(model, row=weights.read, partial=weights.read, instance=weights.made,
+    dearer = replace(model, row=weights.read, partial=weights.read, instance=weights.making,
                      window=math.ceil(weights.fixed * model.period / until))
-    graph = best(windows, dearer).graph
-    return min(graph, as_written(windows, dearer), key=lambda g: g.cost)
+    merged = best(windows, dearer).graph
+    return min(merged, as_written(windows, dearer), key=lambda g: g.cost)
 
 
 def _row(setup: str, rate: int, trials: Sequence[Trial], published: Sequence[float]) -> Report:
@@ -272,6 +272,6 @@ def page(rows: Sequence[Report]) -> str:
     return "\n".join(lines)
 
 
-def _pair(pair: Sequence[float]) -> str:
+def _pair(ratios: Sequence[float]) -> str:
     """Mean and max."""
-    return f"{pair[0]:.2f} / {pair[1]:.2f}"
+    return f"{ratios[0]:.2f} / {ratios[1]:.2f}"

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from jobs.engine import kernel
-from jobs.papers.experiments.points import Point, Points, kept, point
+from jobs.papers.experiments.points import Point, Points, point, save
 from optimizer.coverage.algebra import Window
 from optimizer.coverage.statements import EVENTS, Statements, name
 from optimizer.errors import failed
@@ -28,7 +28,7 @@ class Weights:
     """Nanoseconds for an event or an instance read, for an instance made, for a window evaluated at all."""
 
     read: int
-    made: int
+    making: int
     fixed: int
 
 
@@ -47,13 +47,13 @@ class TimedStatements:
 
     def seconds(self, statements: Statements) -> float:
         """Of a plan: what it makes is made here if it must be read to time something."""
-        total = sum(self._statement(table, sql, dict(statements)) for table, sql in statements)
-        kept(self.points)
-        return total
+        seconds = sum(self._statement(table, sql, dict(statements)) for table, sql in statements)
+        save(self.points)
+        return seconds
 
     def digest(self, windows: Sequence[Window]) -> list[Digest]:
         """Of windows that some plan has made."""
-        return [list(self.points.known[self._key(name(w))]["digest"]) for w in windows]
+        return [list(self.points.measured[self._key(name(w))]["digest"]) for w in windows]
 
     def weights(self, events: int) -> Weights:
         return Weights(**point(self.points, self._key("weights"), lambda: vars(measured(self.con, events))))
@@ -64,25 +64,25 @@ class TimedStatements:
     def _key(self, what: str) -> str:
         return f"{self.data}: {what}"
 
-    def _statement(self, table: str, sql: str, sql_by_table: Mapping[str, str]) -> float:
-        measured = self.points.known.get(self._key(sql))
-        if measured is None:
-            self._sources(sql, sql_by_table)
-            measured = self.points.known[self._key(sql)] = self._run(table, sql)
-        return float(measured["seconds"])
+    def _statement(self, table: str, sql: str, statements: Mapping[str, str]) -> float:
+        timed = self.points.measured.get(self._key(sql))
+        if timed is None:
+            self._sources(sql, statements)
+            timed = self.points.measured[self._key(sql)] = self._run(table, sql)
+        return float(timed["seconds"])
 
-    def _sources(self, sql: str, sql_by_table: Mapping[str, str]) -> None:
+    def _sources(self, sql: str, statements: Mapping[str, str]) -> None:
         """What an earlier process made is made again, beside the clock."""
-        for table in sql_by_table:
+        for table in statements:
             if table not in self._there and re.search(rf"FROM {table}\b", sql):
-                self._sources(sql_by_table[table], sql_by_table)
-                self.con.execute(f"CREATE TEMP TABLE {table} AS {sql_by_table[table]}")
+                self._sources(statements[table], statements)
+                self.con.execute(f"CREATE TEMP TABLE {table} AS {statements[table]}")
                 self._there.add(table)
 
     def _run(self, table: str, sql: str) -> Point:
         seconds = once_or_twice(lambda: _created(self.con, sql))
-        rows = digest(self.con, TIMED)
-        if self.points.known.setdefault(self._key(table), {"digest": rows})["digest"] != rows:
+        answer = digest(self.con, TIMED)
+        if self.points.measured.setdefault(self._key(table), {"digest": answer})["digest"] != answer:
             raise failed("wrong-answer", f"{table} by {sql} has other answers than before", "please report this")
         self.con.execute(f"DROP TABLE {TIMED}" if table in self._there else f"ALTER TABLE {TIMED} RENAME TO {table}")
         self._there.add(table)
@@ -130,6 +130,6 @@ def measured(con: kernel.Connection, events: int) -> Weights:
 
 def _least(con: kernel.Connection, sql: str) -> float:
     """The least of three runs."""
-    least = min(_created(con, sql) for _ in range(3))
+    fastest = min(_created(con, sql) for _ in range(3))
     con.execute(f"DROP TABLE {TIMED}")
-    return least
+    return fastest
