@@ -20,10 +20,10 @@ from jobs.papers.experiments import Report, Tell
 from jobs.papers.experiments.claims import report
 from jobs.papers.experiments.points import finished, point, spent, unfinished
 from jobs.papers.experiments.windows import claims
+from jobs.papers.experiments.windows.generate import random_set, sequential_set
 from jobs.papers.experiments.windows.timing import TimedStatements, Weights, once_or_twice, run
 from optimizer.coverage.algebra import COVERED, PARTITIONED, Window
 from optimizer.coverage.factors import with_factors
-from jobs.papers.experiments.windows.generate import random_set, sequential_set
 from optimizer.coverage.graph import Graph, Prices, as_written, cheapest, prices
 from optimizer.coverage.search import best
 from optimizer.coverage.statements import EVENTS, slicing, statements
