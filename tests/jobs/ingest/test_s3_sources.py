@@ -93,8 +93,9 @@ CSV = b"ts,k,x\n" + b"".join(f"{','.join(map(str, r))}\n".encode() for r in text
 LINES = b"".join(json.dumps(dict(zip(("ts", "k", "x"), r))).encode() + b"\n" for r in texts(1, 12))
 
 
-@pytest.mark.parametrize("kind, name, content", [("csv", "a.csv.gz", gzip.compress(CSV, mtime=0)), ("json", "a.jsonl", LINES),
-                                                 ("files", "a.json.gz", gzip.compress(LINES, mtime=0))],
+@pytest.mark.parametrize("kind, name, content", [
+    ("csv", "a.csv.gz", gzip.compress(CSV, mtime=0)), ("json", "a.jsonl", LINES),
+    ("files", "a.json.gz", gzip.compress(LINES, mtime=0))],
                          ids=["csv", "json", "files"])
 def test_a_folder_of_texts(tmp_path: Path, server: str, bucket: str, kind: str, name: str, content: bytes) -> None:
     found = pipe(tmp_path, server, bucket, f'{kind}: "s3a://{bucket}/in"')
