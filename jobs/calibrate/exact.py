@@ -22,31 +22,29 @@ KEYS = 2048           # of a class that are kept: more are sampled by their hash
 
 def observe(data: Data, number: int) -> QueryStatistics:
     """The inputs and classes of a setting's query at the boundary of batch `number`."""
-    asked = shape(data.setting.query)
-    low = Lowering(asked, Plan((False,) * len(asked.attributes), "recompute", connected_order(asked)))
+    query_shape = shape(data.setting.query)
+    low = Lowering(query_shape, Plan((False,) * len(query_shape.attributes), "recompute", connected_order(query_shape)))
     con = kernel.connect(threads=2, memory="4GB")
-    for i, declared in enumerate(asked.query.inputs):
+    for i, declared in enumerate(query_shape.query.inputs):
         con.execute(f"CREATE VIEW f{i} AS SELECT * FROM read_parquet({kernel.file_list(data.paths(declared.source))})")
-        con.execute(
-            f"CREATE TABLE r{i} AS {raw(low, i, f'f{i}', interval=False, where=_members(low, i, boundary(number)))}")
-        con.execute(
-            f"CREATE TABLE d{i} AS SELECT DISTINCT {', '.join(a.name for a in asked.attributes[i]) or '1 AS one'} FROM "
-            f"r{i}"
-        )
+        members = _members(low, i, boundary(number))
+        con.execute(f"CREATE TABLE r{i} AS {raw(low, i, f'f{i}', interval=False, where=members)}")
+        attributes = ", ".join(attribute.name for attribute in query_shape.attributes[i]) or "1 AS one"
+        con.execute(f"CREATE TABLE d{i} AS SELECT DISTINCT {attributes} FROM r{i}")
     inputs = tuple(_input(con, data, low, i, boundary(number)) for i in low.inputs)
-    classes = tuple(_class(con, members) for members in asked.keys)
-    groups = _groups(con, asked)
+    classes = tuple(_class(con, key) for key in query_shape.keys)
+    groups = _groups(con, query_shape)
     con.close()
     rows = sum(one.rows for one in inputs)
     return QueryStatistics(inputs, classes, float(BATCH), groups, weight=rows, at=boundary(number))
 
 
-def fitted(rows: float, found: float) -> float:
-    """M with D(rows) = found, by bisection on its logarithm."""
-    low, high = log2(max(found, 1.0)), 40.0
+def fitted(rows: float, distinct_values: float) -> float:
+    """M with D(rows) = distinct_values, by bisection on its logarithm."""
+    low, high = log2(max(distinct_values, 1.0)), 40.0
     for _ in range(80):
         middle = (low + high) / 2
-        low, high = (middle, high) if distinct(2**middle, rows) < found else (low, middle)
+        low, high = (middle, high) if distinct(2**middle, rows) < distinct_values else (low, middle)
     return max(2**low, 1.0)
 
 
@@ -75,24 +73,22 @@ def _class(con: Any, members: tuple[tuple[int, Attribute], ...]) -> KeyStatistic
     def share(table: str, column: str) -> tuple[float, ...]:
         whole = f"(SELECT greatest(count(*), 1) FROM {table})"
         matched = f"sample AS s LEFT JOIN {table} AS t ON t.{column} = s.k"
-        found = con.execute(f"SELECT count(t.{column}) / {whole} FROM {matched} GROUP BY s.k ORDER BY s.k").fetchall()
-        return tuple(float(x) for x, in found)
+        shares = con.execute(f"SELECT count(t.{column}) / {whole} FROM {matched} GROUP BY s.k ORDER BY s.k").fetchall()
+        return tuple(float(x) for x, in shares)
 
-    return KeyStatistics(max(count, 1.0),
-                         min(KEYS / count, 1.0) if count else 1.0, {
-                             i: share(f"r{i}", a) for i, a in first.items()
-                         }, {
-                             i: share(f"d{i}", a) for i, a in first.items()
-                         })
+    sampled = min(KEYS / count, 1.0) if count else 1.0
+    shares_of_rows = {i: share(f"r{i}", name) for i, name in first.items()}
+    shares_of_combinations = {i: share(f"d{i}", name) for i, name in first.items()}
+    return KeyStatistics(max(count, 1.0), sampled, shares_of_rows, shares_of_combinations)
 
 
-def _groups(con: Any, asked: Shape) -> float:
+def _groups(con: Any, query_shape: Shape) -> float:
     """Groups of the answer if those of different inputs were independent."""
     owned: dict[int, list[str]] = {}
-    for expr in asked.query.groups:
-        found = asked.attribute(expr)
-        if found:
-            owned.setdefault(found[0], []).append(found[1].name)
+    for expr in query_shape.query.groups:
+        attribute = query_shape.attribute(expr)
+        if attribute:
+            owned.setdefault(attribute[0], []).append(attribute[1].name)
     product = 1.0
     for i, names in owned.items():
         product *= max(_one(con, f"SELECT count(*) FROM (SELECT DISTINCT {', '.join(names)} FROM r{i})"), 1.0)

@@ -133,12 +133,12 @@ def coefficients() -> UnitCosts:
     """
     if os.environ.get(PATH) == NONE:
         return prior()
-    found = stored()
-    if found is None or not found.here:
-        found = Calibration(_pieces("first use"), *paper(), machine())
+    calibration = stored()
+    if calibration is None or not calibration.here:
+        calibration = Calibration(_pieces("first use"), *paper(), machine())
         with suppress(OSError):      # a home that cannot be written to: the next process measures again
-            _keep(found)
-    return found.coefficients
+            _write_down(calibration)
+    return calibration.coefficients
 
 
 def _pieces(source: str) -> UnitCosts:
@@ -146,48 +146,44 @@ def _pieces(source: str) -> UnitCosts:
 
 
 def calibrate(say: Callable[[str], object] = lambda _: None, tasks: Tasks | None = None) -> Calibration:
-    """Measures this machine in some ten seconds and keeps what was found.
+    """Measures this machine in some ten seconds and writes its unit costs to a file.
 
     With `tasks` of a Spark session also what only Spark does, in a minute more.
     """
     say("unit costs of the engine")
     first = _pieces("forebay calibrate")
     say("plans on generated rows")
-    found = fit(first, tried(), forgetting=0.0)
+    fitted = fit(first, tried(), forgetting=0.0)
     if tasks is not None:
         from jobs.calibrate.on_spark import calibrated
 
-        found = calibrated(tasks, found, say)
+        fitted = calibrated(tasks, fitted, say)
     say("the papers' constants")
     constants, steps = paper()
-    made = Calibration(found, constants, steps, machine())
-    _keep(made)
-    return made
+    calibration = Calibration(fitted, constants, steps, machine())
+    _write_down(calibration)
+    return calibration
 
 
-def _keep(made: Calibration) -> None:
+def _write_down(calibration: Calibration) -> None:
     """Put whole in its place, so that no reader sees half of it."""
     place = path()
     place.parent.mkdir(parents=True, exist_ok=True)
     beside = place.with_name(f"{place.name}.{os.getpid()}")
-    beside.write_text(json.dumps(made.document(), indent=1), encoding="utf-8")
+    beside.write_text(json.dumps(calibration.document(), indent=1), encoding="utf-8")
     os.replace(beside, place)
 
 
 def scaled(pieces: Mapping[str, float]) -> dict[str, float]:
     """Unit costs by how this machine does each piece of work, half way to what is usual of all, since one piece is
     easily disturbed; what has no piece by what is usual. Spark jobs wait more than they work."""
-    ratios = {
-        name: min(max(pieces[name] / there, 1 / FARTHEST), FARTHEST)
-        for name, there in REFERENCE.items()
-        if name in pieces
-    }
+    ratios = {}
+    for name, reference in REFERENCE.items():
+        if name in pieces:
+            ratios[name] = min(max(pieces[name] / reference, 1 / FARTHEST), FARTHEST)
     usual = statistics.median(ratios.values()) if ratios else 1.0
-    return {
-        name: seconds * sqrt(ratios.get(name, usual) * usual)
-        for name, seconds in SECONDS.items()
-        if name not in ("jobs", "jvm_jobs")
-    }
+    stated = {name: seconds for name, seconds in SECONDS.items() if name not in ("jobs", "jvm_jobs")}
+    return {name: seconds * sqrt(ratios.get(name, usual) * usual) for name, seconds in stated.items()}
 
 
 def unit_costs() -> dict[str, float]:
@@ -196,15 +192,13 @@ def unit_costs() -> dict[str, float]:
         points: dict[str, list[float]] = {name: [] for name in STATEMENTS}
         for n in SIZES:
             _measure(os.path.join(folder, f"{n}.parquet"), n, points)
-        found = {name: linear_regression(SIZES, points[name]).slope / STATEMENTS[name][1] for name in STATEMENTS}
-        found["pairs"] = max(found["pairs"] - found["probe"] / STATEMENTS["pairs"][1], found["pairs"] / 4)
-        found |= {
-            "files": _files(folder),
-            "statements": _statement(),
-            "writes": _least(lambda: _write(folder)),
-            "commits": _commit(folder)
-        }
-    return {name: seconds for name, seconds in found.items() if seconds > 0}
+        costs = {name: linear_regression(SIZES, points[name]).slope / units for name, (_, units) in STATEMENTS.items()}
+        costs["pairs"] = max(costs["pairs"] - costs["probe"] / STATEMENTS["pairs"][1], costs["pairs"] / 4)
+        costs["files"] = _files(folder)
+        costs["statements"] = _statement()
+        costs["writes"] = _least(lambda: _write_small_file(folder))
+        costs["commits"] = _commit(folder)
+    return {name: seconds for name, seconds in costs.items() if seconds > 0}
 
 
 def _measure(file: str, n: int, points: dict[str, list[float]]) -> None:
@@ -219,12 +213,12 @@ def _measure(file: str, n: int, points: dict[str, list[float]]) -> None:
 
 def _least(work: Callable[[], object], times: int = 3) -> float:
     """Processor seconds; the least, since other work of the machine only adds."""
-    found = []
+    seconds = []
     for _ in range(times):
         started = time.process_time()
         work()
-        found.append(time.process_time() - started)
-    return min(found)
+        seconds.append(time.process_time() - started)
+    return min(seconds)
 
 
 def _files(folder: str) -> float:
@@ -232,22 +226,22 @@ def _files(folder: str) -> float:
     for small in paths:
         con.execute(f"COPY ({ROW.format(n=100)}) TO '{small}' (FORMAT parquet)")
     reads = [f"SELECT g, sum(a) FROM read_parquet({kernel.file_list(tuple(paths[:k]))}) GROUP BY 1" for k in (1, 8, 16)]
-    found = linear_regression((1, 8, 16), [_least(lambda: con.execute(sql).fetchall()) for sql in reads]).slope
+    seconds = linear_regression((1, 8, 16), [_least(lambda: con.execute(sql).fetchall()) for sql in reads]).slope
     con.close()
-    return found
+    return seconds
 
 
 def _statement() -> float:
     con = kernel.shared()
-    found = _least(lambda: [
+    seconds = _least(lambda: [
         con.execute(f"CREATE OR REPLACE TEMP TABLE t AS SELECT {k} AS a, count(*) AS c FROM range(10) GROUP BY 1")
         for k in range(20)
     ]) / 20
     con.close()
-    return found
+    return seconds
 
 
-def _write(folder: str) -> None:
+def _write_small_file(folder: str) -> None:
     con = kernel.shared()
     con.execute(f"COPY (SELECT 1 AS a) TO '{folder}/one.parquet' (FORMAT parquet, COMPRESSION snappy)")
     tables.describe(folder, "one.parquet")
@@ -257,38 +251,40 @@ def _write(folder: str) -> None:
 def _commit(folder: str) -> float:
     """Wall time: a commit waits for the disk."""
     table = tables.create(os.path.join(folder, "table"), pa.schema([("a", pa.int64())]))
-    found = []
+    seconds = []
     for k in range(5):
         file = tables.write(table.path, pa.table({"a": [k]}), tables.unique("c"))
         started = time.perf_counter()
         table.commit([file])
-        found.append(time.perf_counter() - started)
-    return sorted(found)[len(found) // 2]
+        seconds.append(time.perf_counter() - started)
+    return sorted(seconds)[len(seconds) // 2]
 
 
 def tried() -> list[Measurement]:
     """Every plan of two small settings for real: what amounts of work cost together, in plans rather than alone."""
-    found = []
+    measurements = []
     for rate, extremes in ((2_000, False), (10_000, True)):
         stream = trial.TrialStream(rate, "30 SECONDS", 30, 500, 20)
         select = "s1.g, COUNT(*) AS n, SUM(s1.a) AS x, " + ("MIN(s2.a) AS y" if extremes else "SUM(s2.a) AS y")
-        found += measured(trial.TrialSetting("calibration", (stream, stream), select))
-    return found
+        measurements += measured(trial.TrialSetting("calibration", (stream, stream), select))
+    return measurements
 
 
 def measured(setting: trial.TrialSetting) -> list[Measurement]:
     """A setting's plans, each its first batch and a warm one."""
     with trial.generated(setting) as data:
         observed, query = observe(data, setting.full), setting.query
-        plans = [
-            c.plan
-            for c in candidates(query)
-            if not c.refused and building(query, c.plan, observed).total.get("pairs", 0.0) < MOST_PAIRS
-        ]
-        ran = trial.run(data, plans)
-        both = [(plan, building(query, plan, observed), ran[plan.name][0]) for plan in plans]
-        both += [(plan, steady(query, plan, observed, age=trial.WARM - 1), ran[plan.name][1]) for plan in plans]
-    return [Measurement(features.in_task, seconds) for _, features, seconds in both]
+        sound = [candidate.plan for candidate in candidates(query) if not candidate.refused]
+        amounts_of_first = {plan: building(query, plan, observed) for plan in sound}
+        plans = [plan for plan in sound if amounts_of_first[plan].total.get("pairs", 0.0) < MOST_PAIRS]
+        seconds = trial.run(data, plans)
+        first, warm = [], []
+        for plan in plans:
+            seconds_of_first, seconds_of_warm = seconds[plan.name]
+            first.append(Measurement(amounts_of_first[plan].in_task, seconds_of_first))
+            amounts_of_warm = steady(query, plan, observed, age=trial.WARM - 1)
+            warm.append(Measurement(amounts_of_warm.in_task, seconds_of_warm))
+    return first + warm
 
 
 def paper(n: int = 20_000) -> tuple[Constants, dict[str, float]]:

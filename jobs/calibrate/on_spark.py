@@ -28,7 +28,7 @@ from optimizer.cost.fitting import fit
 from optimizer.cost.measured import NAMES, Measurement, UnitCosts
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.model import named
-from optimizer.plan.program import Program, Source
+from optimizer.plan.program import Program
 from optimizer.plan.tree import program
 from optimizer.query.shape import shape
 
@@ -39,44 +39,41 @@ PLANS = ("LAP recompute", "EAP01 recompute", "EAP11 recompute", "EAP11 running",
 ROWS = "SELECT 'g' || (i % 150) AS g, 'k' || (i % 1000) AS j, i AS c, i * 3 AS x FROM range({n}) AS r(i)"
 
 
-def calibrated(tasks: Tasks, known: UnitCosts, say: Callable[[str], object] = lambda _: None) -> UnitCosts:
-    """`known` with Spark's own costs in the place of stated ones."""
+def calibrated(tasks: Tasks, stated: UnitCosts, say: Callable[[str], object] = lambda _: None) -> UnitCosts:
+    """The stated unit costs, with Spark's as they are measured here."""
     say("Spark jobs and exchanges")
-    job = _job(tasks)
-    known = _with(known, {"jobs": job, "exchange": _exchange(tasks)})
+    empty_jobs = [_timed(lambda: tasks.map(len, [()] * tasks.width)) for _ in range(WARM + TIMES)]
+    measured = {"jobs": statistics.median(empty_jobs[WARM:]), "exchange": _exchange(tasks)}
+    coefficients = _with(stated, measured)
     say("plans in the JVM")
-    return fit(known, [m for rate in RATES for m in _plans(tasks, rate)], forgetting=0.0)
+    return fit(coefficients, [m for rate in RATES for m in _plans(tasks, rate)], forgetting=0.0)
 
 
-def _with(known: UnitCosts, found: dict[str, float]) -> UnitCosts:
-    """What was measured by itself replaces what was stated, with the doubt of a piece."""
-    def doubt(a: str, b: str, old: float) -> float:
-        if a not in found and b not in found:
-            return old
-        return (SPREAD * found[a]) ** 2 if a == b else 0.0
+def _with(stated: UnitCosts, measured: dict[str, float]) -> UnitCosts:
+    """Unit costs that were measured by themselves replace stated ones, with the doubt of a piece."""
+    def covariance_of(a: str, b: str, before: float) -> float:
+        if a not in measured and b not in measured:
+            return before
+        return (SPREAD * measured[a]) ** 2 if a == b else 0.0
 
-    covariance = tuple(tuple(doubt(a, b, old) for b, old in zip(NAMES, row)) for a, row in zip(NAMES, known.covariance))
-    return replace(known, mean=tuple(found.get(name, mean) for name, mean in zip(NAMES, known.mean)),
-                   covariance=covariance)
-
-
-def _job(tasks: Tasks) -> float:
-    """Wall seconds of a job that does nothing."""
-    seconds = [_timed(lambda: tasks.map(len, [()] * tasks.width)) for _ in range(WARM + TIMES)]
-    return statistics.median(seconds[WARM:])
+    covariance = []
+    for a, row in zip(NAMES, stated.covariance):
+        covariance.append(tuple(covariance_of(a, b, before) for b, before in zip(NAMES, row)))
+    mean = tuple(measured.get(name, before) for name, before in zip(NAMES, stated.mean))
+    return replace(stated, mean=mean, covariance=tuple(covariance))
 
 
 def _exchange(tasks: Tasks) -> float:
     """Seconds a row that arrives, beyond those of making it."""
     def once(n: int) -> float:
         items = [(n, k, tasks.width) for k in range(tasks.width)]
-        sent = min(_timed(lambda: tasks.exchange(_sending, items, _received, tasks.width)) for _ in range(WARM))
-        return sent - min(_timed(lambda: tasks.map(_made, items)) for _ in range(WARM))
+        sent = min(_timed(lambda: tasks.exchange(_send_evenly, items, _count_rows, tasks.width)) for _ in range(WARM))
+        return sent - min(_timed(lambda: tasks.map(_make_rows, items)) for _ in range(WARM))
 
     return max(linear_regression([n / tasks.width for n in SENT], [once(n) for n in SENT]).slope, 1e-9)
 
 
-def _made(item: tuple[int, int, int]) -> int:
+def _make_rows(item: tuple[int, int, int]) -> int:
     return _rows(item).num_rows
 
 
@@ -89,15 +86,15 @@ def _rows(item: tuple[int, int, int]) -> pa.Table:
     return rows
 
 
-def _sending(item: tuple[int, int, int]) -> list[tuple[int, bytes]]:
-    """Cut evenly for all."""
+def _send_evenly(item: tuple[int, int, int]) -> list[tuple[int, bytes]]:
+    """The same number of rows to each task."""
     rows, width = _rows(item), item[2]
     step = -(-rows.num_rows // width)
     return [(to, packed(rows.slice(to * step, step))) for to in range(width)]
 
 
-def _received(to: int, payloads: list[bytes]) -> int:
-    return sum(pa.ipc.open_stream(p).read_all().num_rows for p in payloads)
+def _count_rows(to: int, payloads: list[bytes]) -> int:
+    return sum(pa.ipc.open_stream(payload).read_all().num_rows for payload in payloads)
 
 
 def _timed(work: Callable[[], object]) -> float:
@@ -114,7 +111,9 @@ def _plans(tasks: Tasks, rate: int) -> Iterator[Measurement]:
         observed, query = observe(data, setting.full), setting.query
         for name in PLANS:
             plan = replace(named(query, name), place="jvm")
-            first, *later = _ran(tasks, trial.TrialRun(data, plan, os.path.join(data.root, "state", name)), versions)
+            trial_run = trial.TrialRun(data, plan, os.path.join(data.root, "state", name))
+            numbers = range(setting.full, setting.full + trial.WARM)
+            first, *later = [_batch(tasks, trial_run, versions, number) for number in numbers]
             yield Measurement(building(query, plan, observed).in_task, first)
             yield Measurement(steady(query, plan, observed, age=trial.WARM - 1).in_task, min(later))
 
@@ -132,31 +131,25 @@ def _deltas(setting: trial.TrialSetting) -> Iterator[tuple[trial.Data, dict[str,
         yield data, versions
 
 
-def _ran(tasks: Tasks, trial_run: trial.TrialRun, versions: dict[str, int]) -> list[float]:
-    first = trial_run.data.setting.full
-    return [_batch(tasks, trial_run, versions, number) for number in range(first, first + trial.WARM)]
-
-
 def _batch(tasks: Tasks, trial_run: trial.TrialRun, versions: dict[str, int], number: int) -> float:
-    low, t = Lowering(shape(trial_run.data.setting.query), trial_run.plan, "spark",
-                      narrow=False), trial.boundary(number)
-    made = program(low, (t,), trial_run.previous)
-    outcome = jvm.perform(tasks.session, _order(trial_run, made, versions, number))
-    if outcome.failed:
-        raise RuntimeError(f"{trial_run.plan.name}: {outcome.failed}")
-    trial.keep(trial_run, made, outcome, t)
+    """The seconds that the batch took."""
+    low = Lowering(shape(trial_run.data.setting.query), trial_run.plan, "spark", narrow=False)
+    t = trial.boundary(number)
+    statements = program(low, (t,), trial_run.previous)
+    result = jvm.perform(tasks.session, _order(trial_run, statements, versions, number))
+    if result.failed:
+        raise RuntimeError(f"{trial_run.plan.name}: {result.failed}")
+    trial.keep(trial_run, statements, result, t)
     trial_run.previous = t
-    return outcome.seconds
+    return result.seconds
 
 
-def _order(trial_run: trial.TrialRun, made: Program, versions: dict[str, int], number: int) -> jvm.SparkOrder:
-    streams = {
-        s.name: (os.path.join(trial_run.data.root, s.of), versions[s.of]) for s in made.sources if s.kind == "stream"
-    }
-    files = {s.name: _state(trial_run, s) for s in made.sources if s.kind == "state"}
-    return jvm.SparkOrder("q", made, streams, files,
-                          {w.set: os.path.join(trial_run.folder, w.set) for w in made.writes}, f"b{number}")
-
-
-def _state(trial_run: trial.TrialRun, source: Source) -> tuple[str, ...]:
-    return tuple(os.path.join(trial_run.folder, source.of, f.path) for f in trial_run.state.get(source.of, []))
+def _order(trial_run: trial.TrialRun, statements: Program, versions: dict[str, int], number: int) -> jvm.SparkOrder:
+    streams, files = {}, {}
+    for source in statements.sources:
+        if source.kind == "stream":
+            streams[source.name] = os.path.join(trial_run.data.root, source.of), versions[source.of]
+        elif source.kind == "state":
+            files[source.name] = trial.state_paths(trial_run, source)
+    folders = {write.set: os.path.join(trial_run.folder, write.set) for write in statements.writes}
+    return jvm.SparkOrder("q", statements, streams, files, folders, f"b{number}")

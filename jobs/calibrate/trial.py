@@ -53,7 +53,7 @@ class TrialStream:
 
 @dataclass(frozen=True)
 class TrialSetting:
-    """Streams s1, s2, … joined as `joins` says, and what is asked of them."""
+    """A query over streams s1, s2, … joined as `joins` says, and the rows that these streams have."""
 
     name: str
     streams: tuple[TrialStream, ...]
@@ -158,52 +158,56 @@ def run(data: Data, plans: Sequence[Plan]) -> dict[str, tuple[float, float]]:
     """By plan's name, seconds of the batch that builds its state when windows are full, and of a warm batch: the least,
     since other work of the machine only adds; for tumbling windows the mean, since their batches differ. Plans take
     turns batch by batch, so that a busy moment hits all alike."""
-    setting, all_ = data.setting, [
-        TrialRun(data, plan, os.path.join(data.root, "state", str(n))) for n, plan in enumerate(plans)
-    ]
+    setting = data.setting
+    runs = [TrialRun(data, plan, os.path.join(data.root, "state", str(n))) for n, plan in enumerate(plans)]
     for number in range(setting.full, setting.full + setting.warm * setting.step + 1, setting.step):
-        for trial_run in all_:
+        for trial_run in runs:
             _batch(trial_run, number)
     shutil.rmtree(os.path.join(data.root, "state"), ignore_errors=True)
-    return {
-        s.plan.name: (s.seconds[0], (min if setting.warm == WARM else statistics.mean)(s.seconds[1:])) for s in all_
-    }
+    of_warm_batches = min if setting.warm == WARM else statistics.mean
+    return {trial_run.plan.name: (trial_run.seconds[0], of_warm_batches(trial_run.seconds[1:])) for trial_run in runs}
 
 
 def _batch(trial_run: TrialRun, number: int) -> None:
     low, t = Lowering(shape(trial_run.data.setting.query), trial_run.plan), boundary(number)
-    narrow, wide = (program(replace(low, narrow=n), (t,), trial_run.previous) for n in (True, False))
+    narrow = program(replace(low, narrow=True), (t,), trial_run.previous)
+    wide = program(replace(low, narrow=False), (t,), trial_run.previous)
     order = _order(trial_run, narrow, wide, number)
     started = time.process_time()
-    outcome = perform(order)
+    result = perform(order)
     trial_run.seconds.append(time.process_time() - started)
-    if outcome.failed:
-        raise RuntimeError(f"{trial_run.plan.name} of {low.shape.query.text}: {outcome.failed}")
-    keep(trial_run, narrow, outcome, t)
+    if result.failed:
+        raise RuntimeError(f"{trial_run.plan.name} of {low.shape.query.text}: {result.failed}")
+    keep(trial_run, narrow, result, t)
     trial_run.previous = t
 
 
 def _order(trial_run: TrialRun, narrow: Program, wide: Program, number: int) -> TaskOrder:
-    pairs = {s.name: _files(trial_run, s) for s in narrow.sources}
-    folders = {w.set: os.path.join(trial_run.folder, w.set) for w in narrow.writes}
-    return TaskOrder("q", 0, 1, narrow, wide, {
-        n: p[0] for n, p in pairs.items()
-    }, folders, f"b{number}", None, {
-        n: p[1] for n, p in pairs.items()
-    })
+    splits = {source.name: _files(trial_run, source) for source in narrow.sources}
+    files = {name: to_read for name, (to_read, _) in splits.items()}
+    certain = {name: unread_times for name, (_, unread_times) in splits.items()}
+    folders = {write.set: os.path.join(trial_run.folder, write.set) for write in narrow.writes}
+    return TaskOrder("q", 0, 1, narrow, wide, files, folders, f"b{number}", None, certain)
 
 
 def _files(trial_run: TrialRun, source: Source) -> Split:
+    """The files behind a source, and those whose times need not be read."""
     if source.kind == "state":
-        return tuple(os.path.join(trial_run.folder, source.of, f.path) for f in trial_run.state.get(source.of, [])), ()
-    found = [f for f in trial_run.data.rows[source.of] if any(meets(f, "ts", r) for r in source.ranges)]
-    return split(found, source, lambda f: os.path.join(trial_run.data.root, source.of, f.path))
+        return state_paths(trial_run, source), ()
+    all_files, root = trial_run.data.rows[source.of], trial_run.data.root
+    files = [file for file in all_files if any(meets(file, "ts", times) for times in source.ranges)]
+    return split(files, source, lambda file: os.path.join(root, source.of, file.path))
 
 
-def keep(trial_run: TrialRun, made: Program, outcome: TaskResult, last: int) -> None:
+def state_paths(trial_run: TrialRun, source: Source) -> tuple[str, ...]:
+    files = trial_run.state.get(source.of, [])
+    return tuple(os.path.join(trial_run.folder, source.of, file.path) for file in files)
+
+
+def keep(trial_run: TrialRun, statements: Program, result: TaskResult, last: int) -> None:
     """Files in which everything has ended leave with the batch; sets that stand for one boundary are replaced."""
-    for write in made.writes:
-        new = [f for name, f in outcome.written if name == write.set]
+    for write in statements.writes:
+        new = [file for name, file in result.written if name == write.set]
         old = trial_run.state.get(write.set, []) if write.append else []
-        ends = next((c for c in ("_out", "_e") if c in dict(write.columns)), None)
-        trial_run.state[write.set] = [f for f in old + new if ends is None or f.high[ends] >= last]
+        ends = next((column for column in ("_out", "_e") if column in dict(write.columns)), None)
+        trial_run.state[write.set] = [file for file in old + new if ends is None or file.high[ends] >= last]

@@ -32,14 +32,11 @@ def login(url: str, user: str, password: str) -> Server:
     return Server(url, str(call(Server(url), "/auth/token", {"username": user, "password": password})["access_token"]))
 
 
-def asked(server: Server, path: str, body: Any = None) -> tuple[int, Any]:
+def request_document(server: Server, path: str, body: Any = None) -> tuple[int, Any]:
     """Status and document of an answer, also of a refusal; a GET, or a POST of `body`."""
-    headers = {
-        "Content-Type": "application/json",
-        **({
-            "Authorization": f"Bearer {server.token}"
-        } if server.token else {})
-    }
+    headers = {"Content-Type": "application/json"}
+    if server.token:
+        headers["Authorization"] = f"Bearer {server.token}"
     request = urllib.request.Request(server.url + path, None if body is None else json.dumps(body).encode(), headers)
     try:
         with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:
@@ -49,7 +46,7 @@ def asked(server: Server, path: str, body: Any = None) -> tuple[int, Any]:
 
 
 def call(server: Server, path: str, body: Any = None) -> Any:
-    status, document = asked(server, path, body)
+    status, document = request_document(server, path, body)
     if status >= 400:
         raise _refused(path, status, document)
     return document
@@ -57,23 +54,16 @@ def call(server: Server, path: str, body: Any = None) -> Any:
 
 def pool(server: Server, name: str) -> None:
     """One of one slot; one that is there is left as it is."""
-    status, document = asked(server, "/api/v2/pools", {
-        "name": name,
-        "slots": 1,
-        "description": "one runner a pipeline",
-        "include_deferred": False
-    })
+    slots = {"name": name, "slots": 1, "description": "one runner a pipeline", "include_deferred": False}
+    status, document = request_document(server, "/api/v2/pools", slots)
     if status >= 400 and status != CONFLICT:
         raise _refused("/api/v2/pools", status, document)
 
 
 def trigger(server: Server, dag: str, form: Mapping[str, Any] | None = None) -> str:
     """The run's id."""
-    return str(
-        call(server, f"/api/v2/dags/{dag}/dagRuns", {
-            "logical_date": None,
-            "conf": dict(form or {})
-        })["dag_run_id"])
+    run = {"logical_date": None, "conf": dict(form or {})}
+    return str(call(server, f"/api/v2/dags/{dag}/dagRuns", run)["dag_run_id"])
 
 
 def ended(server: Server, dag: str, run: str, patience: float) -> dict[str, Any]:
@@ -84,9 +74,9 @@ def ended(server: Server, dag: str, run: str, patience: float) -> dict[str, Any]
     end = time.monotonic() + patience
     while True:
         try:
-            said: dict[str, Any] = call(server, f"/api/v2/dags/{dag}/dagRuns/{run}")
-            if said["state"] in ENDED or time.monotonic() > end:
-                return said
+            report: dict[str, Any] = call(server, f"/api/v2/dags/{dag}/dagRuns/{run}")
+            if report["state"] in ENDED or time.monotonic() > end:
+                return report
         except OSError:
             if time.monotonic() > end:
                 raise
@@ -105,6 +95,6 @@ def _document(text: bytes) -> Any:
 
 
 def _refused(path: str, status: int, document: Any) -> ForebayError:
-    said = document.get("detail", document) if isinstance(document, dict) else document
-    return ForebayError("airflow-refused", f"Airflow answers {path} with {status}: {said}", hint="its log says more",
+    detail = document.get("detail", document) if isinstance(document, dict) else document
+    return ForebayError("airflow-refused", f"Airflow answers {path} with {status}: {detail}", hint="its log says more",
                         exit_code=1)

@@ -30,9 +30,9 @@ SHOWN = 2000            # characters of a log in an error
 def surroundings(home: Path, pipelines: str, **more: str) -> dict[str, str]:
     """The environment of any of Airflow's processes.
 
-    `pipelines` as FOREBAY_PIPELINES has it, `more` is stronger than what is said here.
+    `pipelines` as FOREBAY_PIPELINES has it; variables in `more` are stronger than those that are set here.
     """
-    own = {
+    variables = {
         "AIRFLOW_HOME": str(home),
         "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{database(home)}",
         "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
@@ -41,7 +41,8 @@ def surroundings(home: Path, pipelines: str, **more: str) -> dict[str, str]:
         "FOREBAY_PIPELINES": pipelines,
         **QUIET
     }
-    return {**{k: v for k, v in os.environ.items() if not k.startswith(FOREIGN)}, **own, **more}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
+    return {**inherited, **variables, **more}
 
 
 def settle(home: Path) -> None:
@@ -63,16 +64,16 @@ def settle(home: Path) -> None:
 
 def prepare() -> Path:
     """The empty database of this environment's Airflow, made if there is none."""
-    made = Path(sys.prefix, "share", "forebay", f"airflow-{version('apache-airflow')}.db")
-    if not made.exists():
-        draft = made.with_name(f"{made.stem}-{os.getpid()}")
+    template = Path(sys.prefix, "share", "forebay", f"airflow-{version('apache-airflow')}.db")
+    if not template.exists():
+        draft = template.with_name(f"{template.stem}-{os.getpid()}")
         draft.mkdir(parents=True)
         try:
             _migrate(draft)
-            os.replace(database(draft), made)
+            os.replace(database(draft), template)
         finally:
             shutil.rmtree(draft)
-    return made
+    return template
 
 
 def database(home: Path) -> Path:
@@ -80,10 +81,12 @@ def database(home: Path) -> Path:
 
 
 def _migrate(home: Path) -> None:
-    done = subprocess.run([sys.executable, "-m", "airflow", "db", "migrate"], env=surroundings(home, str(home)),
-                          cwd=home, capture_output=True, text=True, timeout=PATIENCE)
-    if done.returncode:
-        raise failed("no-airflow", f"Airflow's database {database(home)} could not be made: {done.stderr[-SHOWN:]}",
+    command = [sys.executable, "-m", "airflow", "db", "migrate"]
+    migration = subprocess.run(command, env=surroundings(home, str(home)), cwd=home, capture_output=True, text=True,
+                               timeout=PATIENCE)
+    if migration.returncode:
+        log = migration.stderr[-SHOWN:]
+        raise failed("no-airflow", f"Airflow's database {database(home)} could not be made: {log}",
                      "`make install` mends the environment")
     with closing(sqlite3.connect(database(home))) as there:
         there.execute("PRAGMA wal_checkpoint(TRUNCATE)")      # all of it is in the one file that is copied

@@ -41,8 +41,8 @@ class Fact:
     fix: str = ""
 
     def __str__(self) -> str:
-        return f"{'ok  ' if self.ok else 'FAIL'} {self.name:<10} {self.value}" + (f"; {self.fix}"
-                                                                                  if self.fix and not self.ok else "")
+        fix = f"; {self.fix}" if self.fix and not self.ok else ""
+        return f"{'ok  ' if self.ok else 'FAIL'} {self.name:<10} {self.value}{fix}"
 
 
 def facts(pipeline: Pipeline | None, tables: Callable[[Pipeline], Iterable[Fact]] | None = None) -> list[Fact]:
@@ -50,15 +50,16 @@ def facts(pipeline: Pipeline | None, tables: Callable[[Pipeline], Iterable[Fact]
 
     With a pipeline also of its warehouse, and of its tables as `tables` sees them.
     """
-    found = [python(), java(), jars(), archive(), versions(), memory(), zone(), disk(tempfile.gettempdir(), "scratch")]
+    scratch = disk(tempfile.gettempdir(), "scratch")
+    of_machine = [python(), java(), jars(), archive(), versions(), memory(), zone(), scratch]
     if pipeline is None:
-        return found
+        return of_machine
     if "://" in pipeline.warehouse:
-        found.append(
-            Fact("warehouse", True, f"{pipeline.warehouse} is not a local path; its disk and locks are the store's"))
+        message = f"{pipeline.warehouse} is not a local path; its disk and locks are the store's"
+        of_warehouse = [Fact("warehouse", True, message)]
     else:
-        found += [disk(pipeline.warehouse, "disk"), locks(pipeline.warehouse)]
-    return [*found, *(tables(pipeline) if tables else ())]
+        of_warehouse = [disk(pipeline.warehouse, "disk"), locks(pipeline.warehouse)]
+    return [*of_machine, *of_warehouse, *(tables(pipeline) if tables else ())]
 
 
 def python() -> Fact:
@@ -72,20 +73,19 @@ def java() -> Fact:
            "one")
     command = os.path.join(os.environ["JAVA_HOME"], "bin", "java") if os.environ.get("JAVA_HOME") else "java"
     try:
-        said = subprocess.run([command, "-version"], capture_output=True, text=True, timeout=30).stderr
+        output = subprocess.run([command, "-version"], capture_output=True, text=True, timeout=30).stderr
     except (OSError, subprocess.TimeoutExpired) as error:
         return Fact("java", False, f"{command}: {error}", fix)
-    version = re.search(r'version "((\d+)[^"]*)"', said)
+    version = re.search(r'version "((\d+)[^"]*)"', output)
     return Fact("java", version is not None and version[2] in ("17", "21"),
-                version[1] if version else said.strip() or f"{command} says no version", fix)
+                version[1] if version else output.strip() or f"{command} says no version", fix)
 
 
 def jars(folder: str = JARS, digests: Path = ROOT / "infra" / "jars.sha256") -> Fact:
     """Names only: `make install` compared the digests when it put them there."""
-    wanted = {
-        line.split()[1].removeprefix("spark/") for line in digests.read_text().splitlines() if "  spark/" in line
-    } if digests.exists() else set()
-    there = {f.name for f in Path(folder).glob("*.jar")}
+    lines = digests.read_text().splitlines() if digests.exists() else []
+    wanted = {line.split()[1].removeprefix("spark/") for line in lines if "  spark/" in line}
+    there = {file.name for file in Path(folder).glob("*.jar")}
     absent = sorted(wanted - there)
     value = f"{folder} lacks {', '.join(absent)}" if absent else f"{len(there)} in {folder}"
     return Fact("jars", bool(there) and not absent, value, "rm -rf .venv/share/forebay; make install")
@@ -102,10 +102,9 @@ def versions(lock: Path = ROOT / "requirements.lock") -> Fact:
     if not lock.exists():
         return Fact("versions", True, "no lock beside the code: not compared")
     locked = dict(re.findall(r"^([a-z0-9._-]+)==([^ \\]+)", lock.read_text(), re.MULTILINE))
-    wrong = [
-        f"{name} {found} (locked {locked.get(name)})" for name in CHECKED
-        if (found := _version(name)) != locked.get(name)
-    ]
+    installed = {name: _version(name) for name in CHECKED}
+    wrong = [f"{name} {version} (locked {locked.get(name)})" for name, version in installed.items()
+             if version != locked.get(name)]
     return Fact("versions", not wrong, f"{len(CHECKED)} packages as locked" if not wrong else ", ".join(wrong),
                 "rm -f .venv/share/forebay/stamp; make install")
 

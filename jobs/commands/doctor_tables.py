@@ -14,7 +14,7 @@ from jobs.commands.doctor import Fact
 from jobs.ledger.open_pipeline import OpenPipeline, open_pipeline
 from jobs.maintenance import integrity, repair, retention
 from jobs.pipeline import keep
-from jobs.pipeline.model import Pipeline, Stream
+from jobs.pipeline.model import Pipeline
 from jobs.requests import requests
 from jobs.storage import tables as delta
 from optimizer.errors import ForebayError, first_line
@@ -25,28 +25,37 @@ COPY = "restore it from a copy: it cannot be made anew"
 def tables(pipeline: Pipeline) -> Iterable[Fact]:
     if not delta.exists(os.path.join(pipeline.warehouse, "ledger", "changes")):
         return [Fact("tables", True, "none yet")]
-    ledger = [f for path in _public(pipeline, "ledger") if (f := _readable(path))]
+    ledger = [fact for path in _public(pipeline, "ledger") if (fact := _unreadable(path))]
     if ledger:
         return ledger
     pipe = open_pipeline(pipeline)
-    broken = [f for path in _public(pipeline, "streams", "quarantine") if (f := _readable(path))]
-    found = [
-        *broken, *_as_left(pipe), *_results(pipe), *_states(pipe), *_long(pipe),
-        *(_kept(pipe, s) for s in pipeline.streams.values() if s.keep is not None)
-    ]
-    return found if any(
-        not f.ok for f in found) else [Fact("tables", True, "ledger, streams, results and state can be read"), *found]
+    broken = [fact for path in _public(pipeline, "streams", "quarantine") if (fact := _unreadable(path))]
+    facts = [*broken, *_damaged_inputs(pipe), *_damaged_results(pipe)]
+    for query, damage in repair.damaged(pipe):
+        facts.append(Fact("state", False, f"of query {query}: {damage}",
+                          f"`forebay doctor --rebuild {query}` makes it anew from the stream tables"))
+    facts += _queries_beyond_keep(pipe)
+    for stream in pipeline.streams.values():
+        if stream.keep is not None:
+            gone = retention.since(pipe, f"streams/{stream.name}")
+            since = f"they are kept since {delta.instant(gone):%Y-%m-%dT%H:%M:%SZ}" if gone is not None else ""
+            facts.append(Fact("keep", True, f"rows of {stream.name}: {since or 'none has left yet'}"))
+    if any(not fact.ok for fact in facts):
+        return facts
+    return [Fact("tables", True, "ledger, streams, results and state can be read"), *facts]
 
 
 def _public(pipeline: Pipeline, *kinds: str) -> list[str]:
-    folders = [os.path.join(pipeline.warehouse, kind) for kind in kinds]
-    paths = [
-        os.path.join(folder, name) for folder in folders if os.path.isdir(folder) for name in sorted(os.listdir(folder))
-    ]
+    """Paths of the tables in these folders of the warehouse."""
+    paths = []
+    for kind in kinds:
+        folder = os.path.join(pipeline.warehouse, kind)
+        names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+        paths += [os.path.join(folder, name) for name in names]
     return [path for path in paths if delta.exists(path)]
 
 
-def _readable(path: str) -> Fact | None:
+def _unreadable(path: str) -> Fact | None:
     """A fact if the table cannot be read: its log, or a file that it names."""
     try:
         table = delta.open_table(path)
@@ -58,46 +67,35 @@ def _readable(path: str) -> Fact | None:
     return None
 
 
-def _as_left(pipe: OpenPipeline) -> list[Fact]:
+def _damaged_inputs(pipe: OpenPipeline) -> list[Fact]:
     """Streams and relations that lost a commit, or that somebody else changed."""
-    wrong = [
-        d for path in integrity.checked_paths(pipe)
-        if not path.startswith("results/") and (d := integrity.damage(pipe, path))
-    ]
-    return [Fact("table", False, f"{d.path}: {d.what}", d.remedy()) for d in wrong]
+    facts = []
+    for path in integrity.checked_paths(pipe):
+        damage = None if path.startswith("results/") else integrity.damage(pipe, path)
+        if damage:
+            facts.append(Fact("table", False, f"{damage.path}: {damage.what}", damage.remedy()))
+    return facts
 
 
-def _results(pipe: OpenPipeline) -> list[Fact]:
-    paths = sorted({path for s in requests.listed(pipe) if s.status != "deleted" for path in sharing.tables_of(s)})
-    wrong = {path: what for path in paths if (what := rebuild.unsound(pipe, path))}
-    return [
-        Fact("result", False, f"{path}: {what}",
-             integrity.Damage(path, what).remedy(integrity.queries_in(pipe, path))) for path, what in wrong.items()
-    ]
+def _damaged_results(pipe: OpenPipeline) -> list[Fact]:
+    query_states = [query_state for query_state in requests.listed(pipe) if query_state.status != "deleted"]
+    facts = []
+    for path in sorted({path for query_state in query_states for path in sharing.tables_of(query_state)}):
+        what = rebuild.unsound(pipe, path)
+        if what:
+            remedy = integrity.Damage(path, what).remedy(integrity.queries_in(pipe, path))
+            facts.append(Fact("result", False, f"{path}: {what}", remedy))
+    return facts
 
 
-def _states(pipe: OpenPipeline) -> list[Fact]:
-    fix = "`forebay doctor --rebuild {}` makes it anew from the stream tables"
-    return [
-        Fact("state", False, f"of query {query}: {wrong}", fix.format(query)) for query, wrong in repair.damaged(pipe)
-    ]
-
-
-def _long(pipe: OpenPipeline) -> list[Fact]:
+def _queries_beyond_keep(pipe: OpenPipeline) -> list[Fact]:
     """Queries from before a stream had its `keep`: their streams keep what they need."""
-    found = []
+    facts = []
     for query_state in requests.listed(pipe):
         try:
             if query_state.is_active:
                 keep.check(pipe.pipeline, parsed(query_state.sql, pipe.catalog))
         except ForebayError as error:
-            found.append(
-                Fact("keep", False, f"query {query_state.name}: {error.message}; as long as it is in force they stay",
-                     error.hint or ""))
-    return found
-
-
-def _kept(pipe: OpenPipeline, stream: Stream) -> Fact:
-    gone = retention.since(pipe, f"streams/{stream.name}")
-    said = "none has left yet" if gone is None else f"they are kept since {delta.instant(gone):%Y-%m-%dT%H:%M:%SZ}"
-    return Fact("keep", True, f"rows of {stream.name}: {said}")
+            message = f"query {query_state.name}: {error.message}; as long as it is in force they stay"
+            facts.append(Fact("keep", False, message, error.hint or ""))
+    return facts

@@ -39,9 +39,10 @@ TOGETHER = 100       # boundaries computed at once
 
 @dataclass(frozen=True)
 class Rebuilt:
-    """`state`: whether its next boundary makes its state anew.
+    """What was repaired of a query.
 
-    `tables`: those of its answers that were mended; `boundaries` that were computed for it.
+    `state`: whether its next boundary makes its state anew; `tables` of its answers that were mended; `boundaries`
+    whose answers were computed for that.
     """
 
     query: str
@@ -90,10 +91,10 @@ def _put_back(pipe: OpenPipeline, path: str) -> bool:
     if not tables.exists(pipe.path(path)):
         return False
     table = pipe.warehouse.latest(path)
-    own = table.transaction(OURS)
-    if own < pipe.ledger.relied().get(path, 0):
+    last_of_ours = table.transaction(OURS)
+    if last_of_ours < pipe.ledger.relied().get(path, 0):
         return False
-    before = table.at(own)
+    before = table.at(last_of_ours)
     if before.broken():
         return False
     files, present = {f.path: f for f in before.files()}, {f.path for f in table.files()}
@@ -108,18 +109,21 @@ def _compute_anew(pipe: OpenPipeline, path: str) -> int:
     owners = [s for s in queries_at(pipe.ledger.all_changes()).values() if path in tables_of(s)]
     shared = path != owners[0].table
     table = _opened(pipe, path, owners[0], shared)
-    anew = {s.name: _to_compute(pipe, s, path) for s in owners}
-    files = _kept_files(pipe, table, {
-        name: {t for _, due in spans for t in due} for name, spans in anew.items()
-    }, owners, shared)
+    spans_by_owner = {query_state.name: _to_compute(pipe, query_state, path) for query_state in owners}
+    to_compute = {name: set[int]().union(*(due for _, due in spans)) for name, spans in spans_by_owner.items()}
+    files = _files_to_keep(pipe, table, to_compute, owners, shared)
+    count = 0
     for query_state in owners:
-        for span, due in anew[query_state.name]:
+        for span, due in spans_by_owner[query_state.name]:
+            count += len(due)
             for rows in _computed(pipe, span, due):
-                files += [rows] if isinstance(rows, File) else _written(table, rows,
-                                                                        query_state.name if shared else None)
+                if isinstance(rows, File):
+                    files.append(rows)
+                else:
+                    files += _write(table, rows, query_state.name if shared else None)
     last = pipe.ledger.last()
-    table.commit(files, [f.path for f in table.files()], ("batch", last.batch.number) if last else None)
-    return sum(len(due) for spans in anew.values() for _, due in spans)
+    table.commit(files, [file.path for file in table.files()], ("batch", last.batch.number) if last else None)
+    return count
 
 
 def _opened(pipe: OpenPipeline, path: str, query_state: QueryState, shared: bool) -> Table:
@@ -137,9 +141,8 @@ def _to_compute(pipe: OpenPipeline, query_state: QueryState, path: str) -> list[
     """The boundaries whose answers belong in this table and can be computed: not those of which the other table has
     rows, nor those whose rows have left.
     """
-    elsewhere = {
-        t for other in tables_of(query_state) if other != path for t in _boundaries(pipe, other, query_state.name)
-    }
+    other_table, = (other for other in tables_of(query_state) if other != path)
+    elsewhere = _boundaries(pipe, other_table, query_state.name)
     spans = []
     for span, due in segments(pipe, query_state.name):
         if span.table == query_state.table:
@@ -149,7 +152,7 @@ def _to_compute(pipe: OpenPipeline, query_state: QueryState, path: str) -> list[
 
 
 def _boundaries(pipe: OpenPipeline, path: str, name: str) -> set[int]:
-    """Of which a sound table has rows of the query."""
+    """The boundaries of which a sound table has rows of the query."""
     if not tables.exists(pipe.path(path)) or unsound(pipe, path):
         return set()
     table = pipe.warehouse.latest(path)
@@ -180,7 +183,7 @@ def _computed(pipe: OpenPipeline, query_state: QueryState, due: Sequence[int]) -
 
 def _batch(pipe: OpenPipeline, name: str, plan: Plan, boundaries: tuple[int, ...], relations: dict[str, int],
            before: int | None) -> Batch:
-    """A batch that no ledger knows: what it gives is committed by who asked for it.
+    """A batch that is in no ledger: its caller commits the answers.
 
     `before`: the boundary that a row query's answers go on from.
     """
@@ -192,28 +195,32 @@ def _batch(pipe: OpenPipeline, name: str, plan: Plan, boundaries: tuple[int, ...
 def _chunks(due: Sequence[int],
             versions: dict[str, list[tuple[int, int]]]) -> Iterator[tuple[dict[str, int], tuple[int, ...]]]:
     """Boundaries in their order that used the same versions of the relations."""
-    def at(t: int) -> tuple[tuple[str, int], ...]:
-        return tuple((name, [v for since, v in changes if since <= t][-1]) for name, changes in versions.items())
+    def versions_at(t: int) -> tuple[tuple[str, int], ...]:
+        pairs = []
+        for name, changes in versions.items():
+            so_far = [version for since, version in changes if since <= t]
+            pairs.append((name, so_far[-1]))
+        return tuple(pairs)
 
-    for relations, group in groupby(due, key=at):
+    for relations, group in groupby(due, key=versions_at):
         boundaries = tuple(group)
         for k in range(0, len(boundaries), TOGETHER):
             yield dict(relations), boundaries[k:k + TOGETHER]
 
 
-def _kept_files(pipe: OpenPipeline, table: Table, anew: dict[str, set[int]], owners: Sequence[QueryState],
-                shared: bool) -> list[File]:
+def _files_to_keep(pipe: OpenPipeline, table: Table, to_compute: dict[str, set[int]], owners: Sequence[QueryState],
+                   shared: bool) -> list[File]:
     """What the table still has of boundaries that cannot be computed: rows of files that are whole."""
     broken = set(table.broken())
-    names = [f.path for f in table.files() if f.path not in broken]
+    names = [file.path for file in table.files() if file.path not in broken]
     if not names:
         return []
-    conditions = [
-        f"({OWNER} = {string(s.name)} AND NOT {_among(anew[s.name])})" if shared else f"NOT {_among(anew[s.name])}"
-        for s in owners
-    ]
+    conditions = []
+    for query_state in owners:
+        stays = f"NOT {_among(to_compute[query_state.name])}"
+        conditions.append(f"({OWNER} = {string(query_state.name)} AND {stays})" if shared else stays)
     rows = _ask(table, names, f"SELECT * FROM rows WHERE {' OR '.join(conditions)} ORDER BY boundary")
-    return _written(table, rows, None) if rows.num_rows else []
+    return _write(table, rows, None)
 
 
 def _among(boundaries: set[int]) -> str:
@@ -221,16 +228,18 @@ def _among(boundaries: set[int]) -> str:
 
 
 def _ask(table: Table, names: Sequence[str], sql: str) -> pa.Table:
+    """The answer of a question that calls these files of the table `rows`."""
+    if not names:
+        return table.schema.empty_table()
     con = kernel.connect(threads=2)
     try:
         paths = tuple(places.join(table.path, name) for name in names)
-        return kernel.table(con, f"WITH rows AS (FROM read_parquet({kernel.files(con, paths)})) {sql}"
-                            ) if paths else table.schema.empty_table()
+        return kernel.table(con, f"WITH rows AS (FROM read_parquet({kernel.files(con, paths)})) {sql}")
     finally:
         con.close()
 
 
-def _written(table: Table, rows: pa.Table, owner: str | None) -> list[File]:
+def _write(table: Table, rows: pa.Table, owner: str | None) -> list[File]:
     if not rows.num_rows:
         return []
     if owner is not None:

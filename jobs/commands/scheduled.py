@@ -25,7 +25,7 @@ from jobs.pipeline.folders import pages, uri
 from jobs.reports import docs_report as expect_report
 from jobs.requests import requests
 from jobs.results import answers, decisions
-from jobs.results import figures as statistics_said
+from jobs.results import figures as statistics_document
 from jobs.run import Loop
 from jobs.storage import tables
 from jobs.storage.tables import Conflict
@@ -42,10 +42,10 @@ def warm(folder: str) -> None:
     """Starts the session that a pipeline's tasks will use, and its Python workers."""
     with _opened(folder) as pipe:
         if not pipe.tasks.inline:
-            pipe.tasks.map(_imported, range(pipe.tasks.width))
+            pipe.tasks.map(_import_modules, range(pipe.tasks.width))
 
 
-def _imported(number: int) -> int:
+def _import_modules(number: int) -> int:
     """In a worker: what a task of a batch needs is imported with it."""
     from jobs.engine import work
     from jobs.ingest import land
@@ -58,16 +58,16 @@ def ingest(folder: str) -> dict[str, Any]:
 
 
 def expectations(folder: str) -> dict[str, Any]:
-    """What fails of the input that waits, and where the data docs are.
+    """The expectations that the waiting input does not meet, and where the data docs are.
 
     It stops nothing: a batch does that, at its boundary.
     """
     with _opened(folder) as pipe:
-        said = expect_report.waiting(pipe)
-        for one in said["failing"]:
-            log.warning("%s at %s expects %s, observed: %s", one["subject"], one["boundary"], one["expectation"],
-                        one["observed"])
-        return {**said, "docs": _documented(pipe)}
+        report = expect_report.waiting(pipe)
+        for finding in report["failing"]:
+            log.warning("%s at %s expects %s, observed: %s", finding["subject"], finding["boundary"],
+                        finding["expectation"], finding["observed"])
+        return {**report, "docs": _documented(pipe)}
 
 
 def batches(folder: str, to: str | None = None, flush: bool = False, boundaries: int | None = None,
@@ -77,17 +77,11 @@ def batches(folder: str, to: str | None = None, flush: bool = False, boundaries:
     The ledger keeps `asked_by`: a kind of trigger and a DAG run.
     """
     until = _micros(to) if to else None
-    said = _waiting(folder, lambda loop: _ran(loop, until, flush, boundaries), asked_by)
-    ran = [{
-        **entry, "boundary": iso(entry["boundary"]),
-        "seconds": round(entry["seconds"], 6)
-    } for entry in said["ran"]]
-    return {
-        "boundaries": len(ran),
-        "ran": ran[-MOST_SHOWN:],
-        "next": _iso(said["next"]),
-        "waiting_for": said["waiting_for"]
-    }
+    report = _waiting(folder, lambda loop: _ran(loop, until, flush, boundaries), asked_by)
+    ran = [{**entry, "boundary": iso(entry["boundary"]), "seconds": round(entry["seconds"], 6)}
+           for entry in report["ran"]]
+    return {"boundaries": len(ran), "ran": ran[-MOST_SHOWN:], "next": _iso(report["next"]),
+            "waiting_for": report["waiting_for"]}
 
 
 def published(folder: str, after: str = "") -> dict[str, Any]:
@@ -96,16 +90,18 @@ def published(folder: str, after: str = "") -> dict[str, Any]:
     Nothing if no boundary came after `after`.
     """
     with _opened(folder) as pipe:
-        last, told = pipe.ledger.committed(), pipe.ledger.committed_batches()
+        last, batches = pipe.ledger.committed(), pipe.ledger.committed_batches()
         if last is None or after and last <= _micros(after):
             return {}
-        plans = {name: plan for entry in told for name, plan in entry.plan_names.items()}
-        query_state = [(s, path)
-                       for s in requests.listed(pipe)
-                       if s.is_active and tables.exists(pipe.path(path := sharing.newest(pipe, s)))]
-        found = {s.name: {"uri": uri(pipe.path(s.table), folder), "boundary": iso(last), "plan": plans.get(s.name),
-                          "version": pipe.warehouse.latest(path).version} for s, path in query_state}
-        return {"boundary": iso(last), "queries": found}
+        last_plans = {name: plan for batch in batches for name, plan in batch.plan_names.items()}
+        queries = {}
+        for query_state in requests.listed(pipe):
+            path = sharing.newest(pipe, query_state)
+            if query_state.is_active and tables.exists(pipe.path(path)):
+                queries[query_state.name] = {"uri": uri(pipe.path(query_state.table), folder), "boundary": iso(last),
+                                             "plan": last_plans.get(query_state.name),
+                                             "version": pipe.warehouse.latest(path).version}
+        return {"boundary": iso(last), "queries": queries}
 
 
 def change(folder: str, action: str, name: str, sql: str | None = None, plan: str | None = None,
@@ -120,21 +116,18 @@ def change(folder: str, action: str, name: str, sql: str | None = None, plan: st
             query_state = requests.create(pipe, name, sql or "", replace)
         else:
             query_state = requests.change(pipe, name, action, plan if action == "pin" else None)
-        said = requests.document(pipe, query_state, Sharer(pipe))
-    return {**said, "effective": _iso(said["effective"])}
+        document = requests.document(pipe, query_state, Sharer(pipe))
+    return {**document, "effective": _iso(document["effective"])}
 
 
 def statistics(folder: str) -> dict[str, Any]:
     """What is known of each stream and join."""
     with _opened(folder) as pipe:
-        document = statistics_said.document(Statistics(pipe))
-    return {
-        part: {
-            n: {
-                **said, "from": _iso(said["from"])
-            } for n, said in each.items()
-        } for part, each in document.items()
-    }
+        document = statistics_document.document(Statistics(pipe))
+    for figures_by_name in document.values():
+        for figures in figures_by_name.values():
+            figures["from"] = _iso(figures["from"])
+    return document
 
 
 def plans(folder: str) -> dict[str, Any]:
@@ -143,7 +136,8 @@ def plans(folder: str) -> dict[str, Any]:
     """
     with _opened(folder) as pipe:
         chooser = Chooser(pipe, Statistics(pipe))
-        return {s.name: _priced(answers.explain(chooser, s.name)) for s in requests.listed(pipe) if s.is_active}
+        names = [query_state.name for query_state in requests.listed(pipe) if query_state.is_active]
+        return {name: _cheapest_candidates(answers.explain(chooser, name)) for name in names}
 
 
 def chosen(folder: str) -> dict[str, Any]:
@@ -151,18 +145,19 @@ def chosen(folder: str) -> dict[str, Any]:
     from jobs.reports import tracking  # the other tasks need nothing of it
 
     with _opened(folder) as pipe:
-        said = {s.name: _decided(decisions.document(pipe, s.name)) for s in requests.listed(pipe) if s.is_active}
+        names = [query_state.name for query_state in requests.listed(pipe) if query_state.is_active]
+        queries = {name: _summary_of_decisions(decisions.document(pipe, name)) for name in names}
         tracked = tracking.track(pipe)
     log.info("charts of predicted and measured cost: %s", tracked["page"] or tracked["uri"])
-    return {"queries": said, "mlflow": tracked}
+    return {"queries": queries, "mlflow": tracked}
 
 
 def maintain(folder: str) -> dict[str, Any]:
-    """A pipeline that is stopped is left as it is: whoever releases it has seen why."""
-    said = _waiting(folder, upkeep)
-    if said["stopped"]:
-        log.warning("nothing is tidied while %s", said["stopped"])
-    return said
+    """Tidies the tables; those of a stopped pipeline stay as they are until somebody releases it."""
+    report = _waiting(folder, upkeep)
+    if report["stopped"]:
+        log.warning("nothing is tidied while %s", report["stopped"])
+    return report
 
 
 def _documented(pipe: OpenPipeline) -> str | None:
@@ -189,8 +184,8 @@ def _ran(loop: Loop, to: int | None, flush: bool, limit: int | None) -> dict[str
 def _logged(entry: Mapping[str, Any]) -> None:
     log.info("%s  %.3f s  rows %s  plans %s", iso(entry["boundary"]), entry["seconds"], dict(entry["rows"]),
              dict(entry["plans"]))
-    for said in entry["unexpected"]:
-        log.warning("%s: %s", iso(entry["boundary"]), said)
+    for message in entry["unexpected"]:
+        log.warning("%s: %s", iso(entry["boundary"]), message)
     for name, reason in entry["failed"].items():
         log.error("query %s failed at %s: %s", name, iso(entry["boundary"]), reason)
 
@@ -203,14 +198,14 @@ def _waiting(folder: str, work: Callable[[Loop], dict[str, Any]], asked_by: str 
             try:
                 return work(loop)
             except (ForebayError, Conflict) as error:
-                held = _held(error)
+                held = _if_held(error)
                 if held is None or time.monotonic() > deadline:
                     raise held or error
                 log.info("%s; waiting", held.message)
                 time.sleep(PAUSE)
 
 
-def _held(error: ForebayError | Conflict) -> ForebayError | None:
+def _if_held(error: ForebayError | Conflict) -> ForebayError | None:
     """The error, if it says that another runner is at work."""
     if isinstance(error, Conflict):
         return ForebayError("conflict", f"another runner committed to this pipeline meanwhile: {error}",
@@ -228,7 +223,7 @@ def _opened(folder: str, asked_by: str = "") -> Iterator[OpenPipeline]:
 
 
 def _check(action: str, name: str, sql: str | None, plan: str | None) -> None:
-    """What a form cannot check field by field."""
+    """Refuses values that do not fit the action, which a form cannot check field by field."""
     for wanted, given, label in (("create", sql, "sql"), ("pin", plan, "plan")):
         if action == wanted and not (given or "").strip():
             raise ForebayError("missing-value", f"{action} of {name} needs `{label}`, which is empty",
@@ -237,30 +232,24 @@ def _check(action: str, name: str, sql: str | None, plan: str | None) -> None:
             raise ForebayError("unused-value", f"{action} of {name} takes no `{label}`", hint=f"leave {label} empty")
 
 
-def _priced(document: Mapping[str, Any]) -> dict[str, Any]:
-    sound = sorted((c for c in document["candidates"] if c["refused"] is None), key=lambda c: c["predicted_s"])
-    shown = [{k: c[k] for k in ("plan", "predicted_s", "paper_cost", "state_rows")} for c in sound[:MOST_SHOWN]]
-    return {
-        "chosen": document["chosen"],
-        "why": document["why"],
-        "candidates": shown,
-        "priced": len(document["candidates"])
-    }
+def _cheapest_candidates(document: Mapping[str, Any]) -> dict[str, Any]:
+    sound = [candidate for candidate in document["candidates"] if candidate["refused"] is None]
+    shown = []
+    for candidate in sorted(sound, key=lambda candidate: candidate["predicted_s"])[:MOST_SHOWN]:
+        shown.append({key: candidate[key] for key in ("plan", "predicted_s", "paper_cost", "state_rows")})
+    return {"chosen": document["chosen"], "why": document["why"], "candidates": shown,
+            "priced": len(document["candidates"])}
 
 
-def _decided(document: Mapping[str, Any]) -> dict[str, Any]:
-    made = document["decisions"]
-    switches = [{
-        **{
-            k: d[k] for k in ("plan", "switched_from", "reason")
-        }, "boundary": iso(d["boundary"])
-    } for d in made if d["switched_from"]]
-    return {
-        "plan": made[-1]["plan"] if made else None,
-        "pinned": document["pinned"],
-        "regret_s": document["regret_s"],
-        "switches": switches[-MOST_SHOWN:]
-    }
+def _summary_of_decisions(document: Mapping[str, Any]) -> dict[str, Any]:
+    entries = document["decisions"]
+    switches = []
+    for entry in entries:
+        if entry["switched_from"]:
+            switches.append({"plan": entry["plan"], "switched_from": entry["switched_from"], "reason": entry["reason"],
+                             "boundary": iso(entry["boundary"])})
+    return {"plan": entries[-1]["plan"] if entries else None, "pinned": document["pinned"],
+            "regret_s": document["regret_s"], "switches": switches[-MOST_SHOWN:]}
 
 
 def _iso(us: int | None) -> str | None:

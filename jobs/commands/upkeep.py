@@ -15,8 +15,8 @@ from optimizer.errors import ForebayError
 
 
 def upkeep(loop: Loop) -> dict[str, Any]:
-    """Finishes what a crash left, tidies, and says what left which table. Runs do the same after their batches; this is
-    for pipelines that rest.
+    """Finishes what a crash left, tidies, and reports what left which table. Runs do the same after their batches; this
+    is for pipelines that rest.
 
     Of a batch that a critical expectation stops nothing is touched: what it reads when it is run again must be there
     then, and it is not for upkeep to fail."""
@@ -41,6 +41,5 @@ def _noted(pipe: OpenPipeline) -> list[dict[str, Any]]:
     if not tables.exists(path):
         return []
     rows = tables.open_table(path).rows()
-    return [{
-        k: row[k] for k in ("table", "files", "rows")
-    } for row in rows.sort_by("at").drop_columns(["at"]).to_pylist()]
+    in_order = rows.sort_by("at").drop_columns(["at"]).to_pylist()
+    return [{"table": row["table"], "files": row["files"], "rows": row["rows"]} for row in in_order]

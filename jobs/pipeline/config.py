@@ -131,7 +131,8 @@ def _tracking(place: str | None, folder: str) -> str | None:
 
 def _spark(keys: SparkKeys, root: Entry) -> Spark:
     """FOREBAY_MASTER is stronger than the file."""
-    if forced := os.environ.get("FOREBAY_MASTER"):
+    forced = os.environ.get("FOREBAY_MASTER")
+    if forced:
         if not _MASTER.fullmatch(forced):
             raise ForebayError("bad-config", f"FOREBAY_MASTER is {forced!r}", hint=_MASTERS)
         place = forced

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from jobs.pipeline.config import FILE, load, located
@@ -30,15 +30,16 @@ class PipelineFolder:
 
 def found(setting: str | None = None) -> list[PipelineFolder]:
     """Every pipeline that is named, in order; of two with one name the second is broken."""
-    said, taken = [], dict[str, str]()
+    pipelines, folder_of = [], dict[str, str]()
     for folder in _folders(os.environ.get(SETTING, "") if setting is None else setting):
-        one = _read(folder)
-        if one.name in taken:
-            reason = f"{taken[one.name]} has the same name, {one.name!r}; give one of them another name in its {FILE}"
-            one = replace(one, name=_free(one.name, taken), pipeline=None, reason=reason)
-        taken[one.name] = one.folder
-        said.append(one)
-    return said
+        pipeline = _read(folder)
+        name = pipeline.name
+        if name in folder_of:
+            reason = f"{folder_of[name]} has the same name, {name!r}; give one of them another name in its {FILE}"
+            pipeline = replace(pipeline, name=_free_name(name, folder_of), pipeline=None, reason=reason)
+        folder_of[pipeline.name] = pipeline.folder
+        pipelines.append(pipeline)
+    return pipelines
 
 
 def uri(place: str, folder: str) -> str:
@@ -48,12 +49,11 @@ def uri(place: str, folder: str) -> str:
 
 
 def pages(pipeline: str) -> dict[str, str]:
-    """Titles and addresses of what infra.pages shows of a pipeline; none where nobody said where that is."""
+    """Titles and addresses of what infra.pages shows of a pipeline; none where its address is not configured."""
     base = os.environ.get(PAGES, "").rstrip("/")
-    return {
-        "Data docs": f"{base}/{pipeline}/docs/index.html",
-        "Costs in MLflow": f"{base}/{pipeline}/mlflow"
-    } if base else {}
+    if not base:
+        return {}
+    return {"Data docs": f"{base}/{pipeline}/docs/index.html", "Costs in MLflow": f"{base}/{pipeline}/mlflow"}
 
 
 def _folders(setting: str) -> Iterator[str]:
@@ -73,15 +73,15 @@ def _read(folder: str) -> PipelineFolder:
         return PipelineFolder(pipeline.name, folder, pipeline)
     except ForebayError as error:
         place = f", line {error.line}" if error.line else ""
-        return PipelineFolder(
-            _title(folder), folder, None, f"{os.path.join(folder, FILE)}{place}: {error.message}" +
-            (f"; {error.hint}" if error.hint else ""))
+        hint = f"; {error.hint}" if error.hint else ""
+        reason = f"{os.path.join(folder, FILE)}{place}: {error.message}{hint}"
+        # The name of a broken pipeline cannot be read.
+        name = re.sub(r"\W", "_", os.path.basename(folder), flags=re.ASCII)[:64] or "pipeline"
+        return PipelineFolder(name, folder, None, reason)
 
 
-def _title(folder: str) -> str:
-    """A broken pipeline has no name of its own."""
-    return re.sub(r"\W", "_", os.path.basename(folder), flags=re.ASCII)[:64] or "pipeline"
-
-
-def _free(name: str, taken: dict[str, str]) -> str:
-    return next(candidate for k in range(2, len(taken) + 3) if (candidate := f"{name}.{k}") not in taken)
+def _free_name(name: str, names: Collection[str]) -> str:
+    number = 2
+    while f"{name}.{number}" in names:
+        number += 1
+    return f"{name}.{number}"

@@ -155,7 +155,10 @@ def form(value: object) -> str:
 
 def _any_case(words: Iterable[str]) -> str:
     """A pattern that takes the words in any case: JSON Schema's patterns have no flag for it."""
-    return "|".join("".join(f"[{c.upper()}{c}]" if c.isalpha() else c for c in word) for word in words)
+    patterns = []
+    for word in words:
+        patterns.append("".join(f"[{c.upper()}{c}]" if c.isalpha() else c for c in word))
+    return "|".join(patterns)
 
 
 _LENGTH = rf"^\s*(0|\d{{1,15}}\s*({_any_case(UNITS)})[sS]?)\s*$"

@@ -42,7 +42,7 @@ class Suite:
 
     name: str
     rows: pa.Table
-    asked: tuple[SuiteExpectation, ...]
+    expectations: tuple[SuiteExpectation, ...]
     hidden: bool = False
 
 
@@ -53,7 +53,7 @@ class SuitePage:
     name: str
     path: str
     passed: int
-    asked: int
+    expected: int
 
 
 def validated(suites: Sequence[Suite], folder: str) -> list[SuitePage]:
@@ -70,26 +70,25 @@ def validated(suites: Sequence[Suite], folder: str) -> list[SuitePage]:
 
 def _verdict(context: Any, source: Any, suite: Suite) -> int:
     batch = source.add_dataframe_asset(suite.name).add_batch_definition_whole_dataframe("sample")
-    made = context.suites.add_or_update(
-        gx.ExpectationSuite(name=suite.name, expectations=[_expectation(a) for a in suite.asked]))
+    expectations = []
+    for expectation in suite.expectations:
+        # the class of `expect_x_y` is ExpectXY
+        class_name = "".join(part[:1].upper() + part[1:] for part in expectation.kind.split("_"))
+        severity = SEVERITIES.get(expectation.severity, expectation.severity)
+        kind = getattr(gxe, class_name)
+        expectations.append(kind(**expectation.arguments, severity=severity, notes=expectation.note))
+    of_context = context.suites.add_or_update(gx.ExpectationSuite(name=suite.name, expectations=expectations))
     definition = context.validation_definitions.add_or_update(
-        gx.ValidationDefinition(name=suite.name, data=batch, suite=made))
-    done = definition.run(batch_parameters={"dataframe": suite.rows.to_pandas()},
-                          result_format="BOOLEAN_ONLY" if suite.hidden else "BASIC")
-    return sum(bool(one.success) for one in done.results)
-
-
-def _expectation(asked: SuiteExpectation) -> Any:
-    """The class is named like the type: expect_x_y is ExpectXY."""
-    name = "".join(part[:1].upper() + part[1:] for part in asked.kind.split("_"))
-    severity = SEVERITIES.get(asked.severity, asked.severity)
-    return getattr(gxe, name)(**asked.arguments, severity=severity, notes=asked.note)
+        gx.ValidationDefinition(name=suite.name, data=batch, suite=of_context))
+    report = definition.run(batch_parameters={"dataframe": suite.rows.to_pandas()},
+                            result_format="BOOLEAN_ONLY" if suite.hidden else "BASIC")
+    return sum(bool(result.success) for result in report.results)
 
 
 def _page(site: str, folder: str, suite: Suite, passed: int) -> SuitePage:
-    found = sorted(glob.glob(os.path.join(glob.escape(site), "validations", suite.name, "**", "*.html"),
-                             recursive=True))
+    pattern = os.path.join(glob.escape(site), "validations", suite.name, "**", "*.html")
+    pages = sorted(glob.glob(pattern, recursive=True))
     path = f"{suite.name}.html"
     with disk.writing(folder):
-        shutil.copyfile(found[-1], os.path.join(folder, path))
-    return SuitePage(suite.name, path, passed, len(suite.asked))
+        shutil.copyfile(pages[-1], os.path.join(folder, path))
+    return SuitePage(suite.name, path, passed, len(suite.expectations))

@@ -64,16 +64,18 @@ def link(path: str, text: str) -> Markup:
     return Markup(f'<a href="{escape(path)}">{escape(text)}</a>')
 
 
-def verdict(passed: int, asked: int) -> Markup:
-    return Markup(f'<span class="{"good" if passed == asked else "bad"}">{passed} of {asked} hold</span>')
+def verdict(passed: int, expected: int) -> Markup:
+    return Markup(f'<span class="{"good" if passed == expected else "bad"}">{passed} of {expected} hold</span>')
 
 
 def _table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    head = "".join(f"<th>{escape(n)}</th>" for n in names)
-    body = "".join("<tr>" + "".join(f"<td>{c if isinstance(c, Markup) else escape(str(c))}</td>"
-                                    for c in row) + "</tr>\n"
-                   for row in rows)
+    head = "".join(f"<th>{escape(name)}</th>" for name in names)
+    body = "".join(f"<tr>{_cells(row)}</tr>\n" for row in rows)
     return f"<table><thead><tr>{head}</tr></thead><tbody>\n{body}</tbody></table>"
+
+
+def _cells(row: Sequence[str]) -> str:
+    return "".join(f"<td>{cell if isinstance(cell, Markup) else escape(str(cell))}</td>" for cell in row)
 
 
 def _head(title: str) -> str:

@@ -5,7 +5,7 @@ It only reads.
 """
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime
 from typing import Any
 
@@ -33,9 +33,9 @@ SAMPLE = 10_000          # rows of a subject that are looked at
 
 
 def suites(pipe: OpenPipeline) -> Iterator[Suite]:
-    """Of every stream with rows and every query with answers.
+    """A suite for every stream with rows and every query with answers.
 
-    What touches a sensitive column is a suite of its own, without values.
+    Expectations that touch a sensitive column are in another suite, whose page shows no values.
     """
     declared = DeclaredExpectations(pipe.pipeline)
     for name in pipe.pipeline.streams:
@@ -55,10 +55,10 @@ def suites(pipe: OpenPipeline) -> Iterator[Suite]:
 Touching = tuple[tuple[str, ...], SuiteExpectation]
 
 
-def _split(name: str, rows: pa.Table, asked: Iterable[Touching], sensitive: frozenset[str]) -> Iterator[Suite]:
-    asked = list(asked)
-    shown = tuple(a for columns, a in asked if not sensitive.intersection(columns))
-    hidden = tuple(a for columns, a in asked if sensitive.intersection(columns))
+def _split(name: str, rows: pa.Table, expectations: Iterable[Touching], sensitive: frozenset[str]) -> Iterator[Suite]:
+    expectations = list(expectations)
+    shown = tuple(a for columns, a in expectations if not sensitive.intersection(columns))
+    hidden = tuple(a for columns, a in expectations if sensitive.intersection(columns))
     if shown:
         yield Suite(name, rows.drop_columns([c for c in rows.column_names if c in sensitive]), shown)
     if hidden:
@@ -164,17 +164,17 @@ def _query_words(d: Derived, last: int) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _words(e: Expectation) -> SuiteExpectation:
-    names: Mapping[str, Any] = {
-        "column_list": list(e.columns)
-    } if e.form.columns == ("column_list",) else dict(zip(e.form.columns, e.columns))
-    kind = e.kind if len(e.columns) != 1 or "column_list" not in names else "expect_column_values_to_be_unique"
-    names = {"column": e.columns[0]} if kind != e.kind else names
-    given = {
-        p: [_value(v, e.types[0])
-            for v in value] if p == SET else _parameter(e, p, str(value))
-        for p, value in e.arguments
-    }
-    return SuiteExpectation(kind, {**names, **given}, e.severity, f"declared, {e.severity}")
+    kind, arguments = e.kind, dict[str, Any](zip(e.form.columns, e.columns))
+    if e.form.columns == ("column_list",):
+        arguments = {"column_list": list(e.columns)}
+        if len(e.columns) == 1:
+            kind, arguments = "expect_column_values_to_be_unique", {"column": e.columns[0]}
+    for parameter, value in e.arguments:
+        if parameter == SET:
+            arguments[parameter] = [_value(text, e.types[0]) for text in value]
+        else:
+            arguments[parameter] = _parameter(e, parameter, str(value))
+    return SuiteExpectation(kind, arguments, e.severity, f"declared, {e.severity}")
 
 
 def _parameter(e: Expectation, parameter: str, text: str) -> Any:
@@ -184,11 +184,9 @@ def _parameter(e: Expectation, parameter: str, text: str) -> Any:
         return float(text)
     if parameter == PATTERN or parameter not in BOUNDS:
         return text
-    return {
-        "count": int,
-        "share": float,
-        "number": float
-    }[e.form.of](text) if e.form.of != "column" else _value(text, e.types[0])
+    if e.form.of == "column":
+        return _value(text, e.types[0])
+    return int(text) if e.form.of == "count" else float(text)
 
 
 def _value(text: str, kind: Type) -> Any:

@@ -70,10 +70,10 @@ def store(pipeline: Pipeline) -> Store | None:
 
     Without both it is a database beside the tables. None: it is switched off.
     """
-    said = os.environ.get(VARIABLE) or pipeline.tracking
-    if said == "":
+    place = os.environ.get(VARIABLE) or pipeline.tracking
+    if place == "":
         return None
-    return _store(said or pipeline.beside("mlflow"))
+    return _store(place or pipeline.beside("mlflow"))
 
 
 def _store(place: str) -> Store:
@@ -81,8 +81,9 @@ def _store(place: str) -> Store:
         place = os.path.abspath(place)      # MLflow takes the first part of a relative one for a host
         return Store(f"sqlite:///{os.path.join(place, 'mlflow.db')}", f"file://{os.path.join(place, 'artifacts')}")
     database = place.removeprefix("sqlite:///") if place.startswith("sqlite:///") else None
-    return Store(
-        place, f"file://{os.path.join(os.path.dirname(os.path.abspath(database)), 'artifacts')}" if database else None)
+    if not database:
+        return Store(place, None)
+    return Store(place, f"file://{os.path.join(os.path.dirname(os.path.abspath(database)), 'artifacts')}")
 
 
 def record(name: str, params: Mapping[str, Any], metrics: Mapping[str, Sequence[float]], texts: Mapping[str, str],
@@ -94,8 +95,8 @@ def record(name: str, params: Mapping[str, Any], metrics: Mapping[str, Sequence[
     place = os.environ.get(VARIABLE, os.path.join(".forebay", "mlflow"))
     if not place:
         return None
-    made = _store(place)
-    log = _log(made, experiment("experiments"), KIND)
+    place_of_runs = _store(place)
+    log = _log(place_of_runs, experiment("experiments"), KIND)
     run = log.client.create_run(log.experiment, run_name=name).info.run_id
     for key, value in params.items():
         log.client.log_param(run, key, value)
@@ -105,18 +106,18 @@ def record(name: str, params: Mapping[str, Any], metrics: Mapping[str, Sequence[
     for file, figure in figures.items():
         log.client.log_figure(run, figure, file)
     log.client.set_terminated(run)
-    return {"uri": _without_password(made.uri), "experiment": log.experiment, "run": run}
+    return {"uri": _without_password(place_of_runs.uri), "experiment": log.experiment, "run": run}
 
 
 def _numbers(log: Log, run: str, metrics: Mapping[str, Sequence[float]]) -> None:
     from mlflow.entities import Metric
 
     now = int(time.time() * 1000)
-    found = [
-        Metric(key, float(value), now, step) for key, values in metrics.items() for step, value in enumerate(values)
-    ]
-    for k in range(0, len(found), AT_ONCE):
-        log.client.log_batch(run, metrics=found[k:k + AT_ONCE])
+    numbers = []
+    for key, values in metrics.items():
+        numbers += [Metric(key, float(value), now, step) for step, value in enumerate(values)]
+    for k in range(0, len(numbers), AT_ONCE):
+        log.client.log_batch(run, metrics=numbers[k:k + AT_ONCE])
 
 
 def _without_password(uri: str) -> str:
@@ -131,35 +132,30 @@ def track(pipe: OpenPipeline) -> dict[str, Any]:
     place = store(pipe.pipeline)
     if place is None:
         return {"uri": None, "experiment": None, "page": None, "queries": {}}
-    with held(os.path.join(pipe.pipeline.warehouse, "mlflow"), patience=60.0), _taken(place):
+    queries = {}
+    with held(os.path.join(pipe.pipeline.warehouse, "mlflow"), patience=60.0), _explaining(place):
         log = _log(place, experiment(pipe.pipeline.name), {"forebay.folder": pipe.pipeline.folder, **KIND})
-        told = pipe.ledger.committed_batches(1)
-        said = {s.name: _query(pipe, log, s) for s in requests.listed(pipe)} if told else {}
+        for query_state in requests.listed(pipe) if pipe.ledger.committed_batches(1) else []:
+            report = _query(pipe, log, query_state)
+            if report is not None:
+                queries[query_state.name] = report
     uri = _without_password(place.uri)
     page = charts(uri, log.experiment) if uri.startswith("http") else None
-    return {
-        "uri": uri,
-        "experiment": log.experiment,
-        "page": page,
-        "queries": {
-            n: s for n, s in said.items() if s is not None
-        }
-    }
+    return {"uri": uri, "experiment": log.experiment, "page": page, "queries": queries}
 
 
 @contextmanager
-def _taken(place: Store) -> Iterator[None]:
-    """What MLflow's own parts end with, and a disk: told as what it is, since nothing is lost by it."""
+def _explaining(place: Store) -> Iterator[None]:
+    """Errors of MLflow's parts, and of a disk, become one that says that nothing is lost by it."""
     try:
         yield
     except Exception as error:
         if not isinstance(error, OSError) and type(error).__module__.split(".")[0] not in PARTS:
             raise
-        said = str(error).strip().splitlines()[:1] or [type(error).__name__]
+        first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        message = _without_password(first[:300])
         raise failed(
-            UNTRACKED,
-            f"MLflow at {_without_password(place.uri)} did not take what the ledger has: "
-            f"{_without_password(said[0][:300])}",
+            UNTRACKED, f"MLflow at {_without_password(place.uri)} did not take what the ledger has: {message}",
             "nothing is lost: the ledger keeps it, and the next `forebay track` (in Airflow: the next try) writes it"
         ) from error
 
@@ -172,36 +168,33 @@ def _log(place: Store, name: str, tags: dict[str, str]) -> Log:
     from mlflow import MlflowClient  # five seconds of imports that nothing else pays
 
     client = MlflowClient(tracking_uri=place.uri)
-    known = client.get_experiment_by_name(name)
-    if known is not None and known.lifecycle_stage != "active":
+    existing = client.get_experiment_by_name(name)
+    if existing is not None and existing.lifecycle_stage != "active":
         hint = "restore it there, or set `tracking` in forebay.yml"
         raise ForebayError("deleted-experiment", f"MLflow's experiment {name!r} at {place.uri} was deleted", hint=hint,
                            exit_code=1)
-    made = known.experiment_id if known is not None else client.create_experiment(name, place.artifacts, tags)
-    return Log(client, made)
+    number = existing.experiment_id if existing is not None else client.create_experiment(name, place.artifacts, tags)
+    return Log(client, number)
 
 
 def _query(pipe: OpenPipeline, log: Log, query_state: QueryState) -> dict[str, Any] | None:
     """A query's run, brought up to the last batch that answered it."""
-    found = spans(pipe, query_state.name)
-    if not found:
+    query_spans = spans(pipe, query_state.name)
+    if not query_spans:
         return None
-    ledger = str(found[0].first.at)      # of another ledger of the same name the batches are others
-    run = _run(log, {
-        "forebay.kind": "query",
-        "forebay.query": query_state.name,
-        "forebay.ledger": ledger
-    }, query_state.name, found[0].first.at)
+    ledger = str(query_spans[0].first.at)      # of another ledger of the same name the batches are others
+    tags = {"forebay.kind": "query", "forebay.query": query_state.name, "forebay.ledger": ledger}
+    run = _run(log, tags, query_state.name, query_spans[0].first.at)
     upto = int(run.data.tags.get("forebay.upto", -1))
-    found = weighed(pipe, query_state.name, found, upto)
-    fresh = [p for s in found for p in s.points if p.batch > upto]
+    query_spans = weighed(pipe, query_state.name, query_spans, upto)
+    fresh = [point for span in query_spans for point in span.points if point.batch > upto]
     if fresh:
-        for number, span in enumerate(found):
+        for number, span in enumerate(query_spans):
             if span.points[-1].batch >= upto:      # also the one that was in force then: it may have ended
-                _span(log, run.info.run_id, query_state.name, span, upto, ended=number < len(found) - 1)
+                _span(log, run.info.run_id, query_state.name, span, upto, ended=number < len(query_spans) - 1)
         _metrics(log, run.info.run_id, fresh)
-        _artifacts(pipe, log, run.info.run_id, query_state, found)
-    _state(log, run, query_state, found)
+        _artifacts(pipe, log, run.info.run_id, query_state, query_spans)
+    _state(log, run, query_state, query_spans)
     return {"run": run.info.run_id, "batches": len(fresh)}
 
 
@@ -234,16 +227,16 @@ def _span(log: Log, parent: str, query: str, span: Span, upto: int, ended: bool)
 def _run(log: Log, tags: Mapping[str, str], name: str, at: int) -> Any:
     """The run that has these tags, made if there is none."""
     wanted = " and ".join(f"tags.`{key}` = '{value}'" for key, value in tags.items())
-    known = log.client.search_runs([log.experiment], wanted, max_results=1)
-    return known[0] if known else log.client.create_run(log.experiment, at // 1000, dict(tags), name)
+    existing = log.client.search_runs([log.experiment], wanted, max_results=1)
+    return existing[0] if existing else log.client.create_run(log.experiment, at // 1000, dict(tags), name)
 
 
 def _metrics(log: Log, run: str, points: Sequence[BatchPoint]) -> None:
     from mlflow.entities import Metric
 
-    found = [Metric(key, value, p.at // 1000, p.batch) for p in points for key, value in p.metrics.items()]
-    for k in range(0, len(found), AT_ONCE):
-        log.client.log_batch(run, metrics=found[k:k + AT_ONCE])
+    numbers = [Metric(key, value, p.at // 1000, p.batch) for p in points for key, value in p.metrics.items()]
+    for k in range(0, len(numbers), AT_ONCE):
+        log.client.log_batch(run, metrics=numbers[k:k + AT_ONCE])
 
 
 def _params(log: Log, run: str, span: Span) -> None:
@@ -279,12 +272,12 @@ def _describe(log: Log, run: str, span: Span) -> None:
             }, "decision.json")
 
 
-def _artifacts(pipe: OpenPipeline, log: Log, run: str, query_state: QueryState, found: Sequence[Span]) -> None:
+def _artifacts(pipe: OpenPipeline, log: Log, run: str, query_state: QueryState, query_spans: Sequence[Span]) -> None:
     """As of now: the chart, the switches, and for a query in force what its next boundary would be decided by."""
     client = log.client
-    client.log_figure(run, chart(query_state.name, found), "cost.png")
+    client.log_figure(run, chart(query_state.name, query_spans), "cost.png")
     client.log_text(run, query_state.sql.strip() + "\n", "query.sql")
-    client.log_dict(run, {"spans": [_said(s) for s in found]}, "switches.json")
+    client.log_dict(run, {"spans": [_span_document(span) for span in query_spans]}, "switches.json")
     if query_state.is_active:
         document = answers.explain(Chooser(pipe, Statistics(pipe)), query_state.name)
         client.log_dict(run, document["statistics"], "explain/statistics.json")
@@ -293,7 +286,7 @@ def _artifacts(pipe: OpenPipeline, log: Log, run: str, query_state: QueryState, 
         client.log_text(run, ";\n\n".join(document["sql"]) + ";\n", "explain/plan.sql")
 
 
-def _said(span: Span) -> dict[str, Any]:
+def _span_document(span: Span) -> dict[str, Any]:
     return {
         "plan": span.plan.name,
         "switched_from": span.switched_from,
@@ -306,11 +299,11 @@ def _said(span: Span) -> dict[str, Any]:
     }
 
 
-def _state(log: Log, run: Any, query_state: QueryState, found: Sequence[Span]) -> None:
-    last = found[-1].points[-1]
-    regret = sum(p.metrics.get("regret_s", 0.0) for s in found for p in s.points)
-    facts = {"plan": found[-1].plan.name, "boundary": iso(last.last), "state": query_state.status,
-             "pinned": query_state.pin or "", "switches": str(len(found) - 1), "regret_s": f"{regret:.3f}",
+def _state(log: Log, run: Any, query_state: QueryState, query_spans: Sequence[Span]) -> None:
+    last = query_spans[-1].points[-1]
+    regret = sum(p.metrics.get("regret_s", 0.0) for s in query_spans for p in s.points)
+    facts = {"plan": query_spans[-1].plan.name, "boundary": iso(last.last), "state": query_state.status,
+             "pinned": query_state.pin or "", "switches": str(len(query_spans) - 1), "regret_s": f"{regret:.3f}",
              "upto": str(last.batch)}
     tags = {f"forebay.{name}": value for name, value in facts.items()}
     note = {"mlflow.note.content": f"```sql\n{query_state.sql.strip()}\n```"}

@@ -19,12 +19,12 @@ def chart(name: str, spans: Sequence[Span]) -> Any:
 
     figure = Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
     axes: Any = figure.add_subplot()
-    points = [p for s in spans for p in s.points]
+    points = [point for span in spans for point in span.points]
     for metric, style, label in (("measured_s", "o-", "measured"), ("predicted_s", "s--", "predicted"),
                                  ("best_s", ":", "cheapest plan, predicted")):
-        known = [p for p in points if metric in p.metrics]
-        axes.plot([instant(p.boundary) for p in known], [p.metrics[metric] for p in known], style, label=label,
-                  markersize=4)
+        with_metric = [point for point in points if metric in point.metrics]
+        times = [instant(point.boundary) for point in with_metric]
+        axes.plot(times, [point.metrics[metric] for point in with_metric], style, label=label, markersize=4)
     for span in spans:
         at = instant(span.first.boundary)
         axes.axvline(at, color="grey", linewidth=0.8)

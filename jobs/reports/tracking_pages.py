@@ -16,7 +16,7 @@ TIMEOUT = 5.0             # seconds for one answer
 
 
 def experiment(name: str) -> str:
-    """What a pipeline's experiment is called."""
+    """The name of a pipeline's experiment."""
     return f"forebay/{name}"
 
 
@@ -31,28 +31,24 @@ def found(server: str, name: str, query: str = "") -> str | None:
     None where nothing was logged yet. OSError: the server does not answer.
     """
     try:
-        number = str(
-            _asked(server,
-                   f"experiments/get-by-name?experiment_name={experiment(name)}")["experiment"]["experiment_id"])
+        document = _request(server, f"experiments/get-by-name?experiment_name={experiment(name)}")
+        number = str(document["experiment"]["experiment_id"])
     except urllib.error.HTTPError:
         return None
     if not query:
         return charts(server, number)
     wanted = f"tags.`forebay.kind` = 'query' and tags.`forebay.query` = '{query}'"
-    runs = _asked(server, "runs/search", {
-        "experiment_ids": [number],
-        "filter": wanted,
-        "max_results": 1
-    }).get("runs", [])
+    search = {"experiment_ids": [number], "filter": wanted, "max_results": 1}
+    runs = _request(server, "runs/search", search).get("runs", [])
     if not runs:
         return None
     run = f"{server.rstrip('/')}/#/experiments/{number}/runs/{runs[0]['info']['run_id']}"
     return f"{run}/model-metrics?workflowType=machine_learning"
 
 
-def _asked(server: str, path: str, body: Any = None) -> Any:
-    request = urllib.request.Request(f"{server.rstrip('/')}/api/2.0/mlflow/{path}",
-                                     None if body is None else json.dumps(body).encode(),
+def _request(server: str, path: str, body: Any = None) -> Any:
+    content = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(f"{server.rstrip('/')}/api/2.0/mlflow/{path}", content,
                                      {"Content-Type": "application/json"})
     with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:
         return json.load(answer)

@@ -64,7 +64,8 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
 @pytest.mark.parametrize("dag,form,field", FORMS)
 def test_a_value_that_does_not_fit_is_refused_with_a_message(there: Up, dag: str, form: dict[str, Any],
                                                              field: str) -> None:
-    status, said = rest.asked(there.airflow, f"/api/v2/dags/{dag}/dagRuns", {"logical_date": None, "conf": form})
+    run = {"logical_date": None, "conf": form}
+    status, said = rest.request_document(there.airflow, f"/api/v2/dags/{dag}/dagRuns", run)
     assert status == 400 and field in str(said["detail"])
 
 
@@ -139,7 +140,7 @@ def test_a_pipeline_that_comes_later_gets_its_pool_and_runs(there: Up) -> None:
     settings = folder / "forebay.yml"
     settings.write_text(settings.read_text().replace("name: shop", "name: later"))
     end = time.monotonic() + PATIENCE
-    while rest.asked(there.airflow, "/api/v2/dags/forebay__later")[0] != 200 or rest.asked(
+    while rest.request_document(there.airflow, "/api/v2/dags/forebay__later")[0] != 200 or rest.request_document(
             there.airflow, "/api/v2/pools/forebay__later")[0] != 200:
         assert time.monotonic() < end, "no DAG, or no pool"
         time.sleep(1.0)

@@ -35,7 +35,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def kept(**changes: object) -> Calibration:
     made = replace(Calibration(prior({"scan": 1e-9}, "here"), Constants(), {"Cinv": 1.0}, machine()),
                    **changes)  # type: ignore[arg-type]
-    calibrate._keep(made)
+    calibrate._write_down(made)
     return made
 
 
