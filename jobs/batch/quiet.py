@@ -39,7 +39,9 @@ def _changes(file: File, window: Window, stamp: str, previous: int, t: int, arri
     """Whether the file may hold rows that came, entered the window or left it between two boundaries."""
     if file.may_hold("_boundary", previous + 1, t):
         return True
-    return not arrivals_only and any(_holds(file, stamp, span) for span in _moved(window, previous, t))
+    if arrivals_only:
+        return False
+    return any(start < end and file.may_hold(stamp, start, end - 1) for start, end in _moved(window, previous, t))
 
 
 def _moved(window: Window, previous: int, t: int) -> tuple[Span, ...]:
@@ -48,10 +50,6 @@ def _moved(window: Window, previous: int, t: int) -> tuple[Span, ...]:
     if not window.slide:
         return (left,)
     return left, (previous // window.slide * window.slide, t // window.slide * window.slide)
-
-
-def _holds(file: File, stamp: str, span: Span) -> bool:
-    return span[0] < span[1] and file.may_hold(stamp, span[0], span[1] - 1)
 
 
 def repeated(due: tuple[int, ...], computed: tuple[int, ...]) -> list[tuple[int, int]]:

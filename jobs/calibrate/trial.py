@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from jobs.engine import kernel
-from jobs.engine.reach import Split, meets, split
+from jobs.engine.reach import Split, files_meeting, split
 from jobs.engine.work import TaskOrder, TaskResult, perform
 from jobs.storage import tables
 from jobs.storage.tables import File
@@ -194,9 +194,8 @@ def _files(trial_run: TrialRun, source: Source) -> Split:
     """The files behind a source, and those whose times need not be read."""
     if source.kind == "state":
         return state_paths(trial_run, source), ()
-    all_files, root = trial_run.data.rows[source.of], trial_run.data.root
-    files = [file for file in all_files if any(meets(file, "ts", times) for times in source.ranges)]
-    return split(files, source, lambda file: os.path.join(root, source.of, file.path))
+    files = files_meeting(trial_run.data.rows[source.of], "ts", source)
+    return split(files, source, lambda file: os.path.join(trial_run.data.root, source.of, file.path))
 
 
 def state_paths(trial_run: TrialRun, source: Source) -> tuple[str, ...]:

@@ -54,7 +54,10 @@ class Ledger:
         self.warehouse = warehouse
         self.asked_by = asked_by
         paths = [places.join(warehouse, "ledger", name) for name in ("changes", "batches")]
-        _mend_ends(warehouse, paths)
+        if any(map(delta_log.torn, paths)):      # a power cut has left torn commits at the end of a log
+            with held(warehouse):
+                for path in paths:
+                    delta_log.mend_end(path)
         self.changes, self.batches = (tables.create(path, schema) for path, schema in zip(paths, (CHANGES, BATCHES)))
         self._read: dict[str, list[tuple[int, QueryChange]]] = {}
         self._all_changes: tuple[QueryChange, ...] = ()
@@ -251,14 +254,6 @@ class Ledger:
     def _ask(self, sql: str) -> list[tuple[Any, ...]]:
         """A question to the table of batches, for people's commands: a runner needs only its newest entry."""
         return ask(self.batches.refresh(), "batches", sql)
-
-
-def _mend_ends(warehouse: str, paths: Iterable[str]) -> None:
-    """Who opens a ledger after a power cut takes torn commits off the ends of its logs."""
-    if any(map(delta_log.torn, paths)):
-        with held(warehouse):
-            for path in paths:
-                delta_log.mend_end(path)
 
 
 def _instant(changes: Table) -> int | None:

@@ -60,7 +60,7 @@ def compact(pipe: OpenPipeline, query_answers: Iterable[Answer], horizons: Mappi
     orders: list[MergeOrder] = []
     for answer in answers:
         orders += _state_orders(pipe, answer)
-    for path, column in dict.fromkeys([*_public_tables(answers), *_family_tables(families)]):
+    for path, column in _public_tables(answers, families):
         orders += _public_order(pipe, path, column, horizons)
     if not orders:
         return
@@ -126,19 +126,19 @@ def _state_orders(pipe: OpenPipeline, answer: Answer) -> list[MergeOrder]:
     return orders
 
 
-def _family_tables(families: Iterable[Shared]) -> list[tuple[str, str]]:
-    """(table, column of its boundaries): streams that families read, and results that they wrote."""
-    streams = {stream for shared in families for stream in shared.family.streams}
-    results = [(path, "boundary") for shared in families for path, _ in shared.rows]
-    return [(f"streams/{stream}", "_boundary") for stream in sorted(streams)] + results
+def _public_tables(answers: Iterable[Answer], families: Iterable[Shared]) -> list[tuple[str, str]]:
+    """(table, column of its boundaries), each once: streams that were read, and results that were written.
 
-
-def _public_tables(answers: Iterable[Answer]) -> list[tuple[str, str]]:
-    """The same of queries that run alone."""
+    First of queries that run alone, then of families.
+    """
     streams = {i.source for answer in answers for i in answer.work.query.inputs if i.is_stream}
     with_rows = [answer for answer in answers if answer.rows is not None or answer.files]
-    results = [(answer.work.query_state.table, "boundary") for answer in with_rows]
-    return [(f"streams/{stream}", "_boundary") for stream in sorted(streams)] + results
+    alone = [(answer.work.query_state.table, "boundary") for answer in with_rows]
+    streams_of_families = {stream for shared in families for stream in shared.family.streams}
+    shared_results = [(path, "boundary") for shared in families for path, _ in shared.rows]
+    return list(dict.fromkeys([
+        *((f"streams/{stream}", "_boundary") for stream in sorted(streams)), *alone,
+        *((f"streams/{stream}", "_boundary") for stream in sorted(streams_of_families)), *shared_results]))
 
 
 def _public_order(pipe: OpenPipeline, path: str, column: str, horizons: Mapping[str, int]) -> list[MergeOrder]:

@@ -75,7 +75,11 @@ def _pipeline(keys: PipelineKeys, root: Entry, folder: str) -> Pipeline:
     engine = _spark(keys.spark or SparkKeys.model_validate({}), root)
     file = _File(root, folder, engine.settings)
     streams = {name: _stream(name, keys, file) for name in keys.streams}
-    relations = {name: _relation(name, keys, file) for name in keys.relations}
+    relations = {}
+    for name, relation in keys.relations.items():
+        source = _source(relation.source, ("relations", name, "source"), file)
+        relations[name] = Relation(name, document.column_types(relation.columns), source,
+                                   document.sensitive(relation.columns))
     return Pipeline(
         keys.name, folder, file.table(keys.warehouse or "warehouse", ("warehouse",)), keys.batch, streams, relations,
         _schedule(keys), engine, keys.latency, _tracking(keys.tracking, folder))
@@ -87,12 +91,6 @@ def _stream(name: str, keys: PipelineKeys, file: _File) -> Stream:
     return Stream(
         name, document.column_types(stream.columns), stream.event_time, stream.wait, stream.lateness, stream.idle,
         stream.ahead, stream.keep, stream.unknown_columns, source, document.sensitive(stream.columns))
-
-
-def _relation(name: str, keys: PipelineKeys, file: _File) -> Relation:
-    relation = keys.relations[name]
-    source = _source(relation.source, ("relations", name, "source"), file)
-    return Relation(name, document.column_types(relation.columns), source, document.sensitive(relation.columns))
 
 
 def _source(source: RelationSource, way: tuple[str, ...], file: _File) -> Source:

@@ -127,8 +127,9 @@ def synchronise(pipe: OpenPipeline) -> list[Notice]:
         if queries[name].status != "deleted" and files[name].strip() != queries[name].sql.strip():
             notices.append(Notice(name, f"queries/{name}.sql differs from the query in force; apply it with "
                                         f"`forebay query create {name} -f queries/{name}.sql --replace`"))
-    for name in sorted(_from_files(pipe) - files.keys()):
-        if queries[name].is_active:
+    last_reason = {change.query: change.reason for change in pipe.ledger.all_changes() if change.action == "create"}
+    for name in sorted(last_reason.keys() - files.keys()):
+        if last_reason[name] == FROM_FILE and queries[name].is_active:
             notices.append(Notice(name, f"queries/{name}.sql is gone but the query is in force; end it with "
                                         f"`forebay query delete {name}`"))
     return notices
@@ -148,12 +149,6 @@ def query_files(folder: str) -> dict[str, str]:
                 raise ForebayError("bad-file", f"queries/{entry} cannot be read: {error}",
                                    hint="it must be a UTF-8 text that you may read") from None
     return texts
-
-
-def _from_files(pipe: OpenPipeline) -> set[str]:
-    """Queries whose latest creation was a file in queries/."""
-    last_reason = {change.query: change.reason for change in pipe.ledger.all_changes() if change.action == "create"}
-    return {name for name, reason in last_reason.items() if reason == FROM_FILE}
 
 
 def check_name(name: str, subject: str = "") -> None:

@@ -32,12 +32,12 @@ class Variant:
 
 def variants(text: str) -> tuple[Variant, ...]:
     """The text itself, or one for each of its windows: the id becomes a constant that is also grouped by."""
-    said = straight(text)
-    found = SET.search(re.sub(r'"([^"]*)"', r"'\1'", said))
-    if not found:
+    plain = straight(text)
+    windows = SET.search(re.sub(r'"([^"]*)"', r"'\1'", plain))
+    if not windows:
         return (Variant(text),)
-    around = STAMP.sub(" ", said[:found.start()]), STAMP.sub(" ", said[found.end():])
-    return tuple(_variant(around, one) for one in ONE.finditer(found["list"]))
+    around = STAMP.sub(" ", plain[:windows.start()]), STAMP.sub(" ", plain[windows.end():])
+    return tuple(_variant(around, one) for one in ONE.finditer(windows["list"]))
 
 
 def _variant(around: tuple[str, str], one: re.Match[str]) -> Variant:
