@@ -187,7 +187,7 @@ class Loop:
         shared = self.sharer.plans(sharing, queries, counts)
         plans = {}
         for name, query_state in queries.items():
-            plans[name] = shared.get(name) or self._choose(query_state, states.get(name), parallel)
+            plans[name] = shared.get(name) or self._plan(query_state, states.get(name), parallel)
         state_versions = {}
         for name, state in states.items():
             if name not in shared:
@@ -210,7 +210,7 @@ class Loop:
             self._seconds = []
         return parallel
 
-    def _choose(self, query_state: QueryState, state: KeptState | None, parallel: Parallelism) -> Plan:
+    def _plan(self, query_state: QueryState, state: KeptState | None, parallel: Parallelism) -> Plan:
         """The query's plan, and where it runs: Spark itself reads what the kernel may not."""
         pipe, plan = self.pipe, self.chooser.plan(query_state, state, parallel)
         streams = [name for name in _streams(pipe, query_state) if tables.exists(pipe.path("streams", name))]

@@ -213,14 +213,11 @@ def _files_to_keep(pipe: OpenPipeline, table: Table, to_compute: dict[str, set[i
         return []
     conditions = []
     for query_state in owners:
-        stays = f"NOT {_among(to_compute[query_state.name])}"
+        boundaries = ", ".join(map(str, sorted(to_compute[query_state.name])))
+        stays = f"NOT epoch_us(boundary) IN ({boundaries})" if boundaries else "NOT FALSE"
         conditions.append(f"({OWNER} = {string(query_state.name)} AND {stays})" if shared else stays)
     rows = _ask(table, names, f"SELECT * FROM rows WHERE {' OR '.join(conditions)} ORDER BY boundary")
     return _write(table, rows, None)
-
-
-def _among(boundaries: set[int]) -> str:
-    return f"epoch_us(boundary) IN ({', '.join(map(str, sorted(boundaries)))})" if boundaries else "FALSE"
 
 
 def _ask(table: Table, names: Sequence[str], sql: str) -> pa.Table:

@@ -110,12 +110,9 @@ class Ledger:
             change: QueryChange = make(_instant(self.changes), so_far)
             failpoints.at("request.before-commit")
             try:
-                self.changes.append(
-                    _rows(CHANGES, [{
-                        **asdict(change), "sequence": self.changes.version + 1,
-                        "at": _now()
-                    }]))
-                places.sync(self.warehouse)      # it is said to be in force
+                row = {**asdict(change), "sequence": self.changes.version + 1, "at": _now()}
+                self.changes.append(_rows(CHANGES, [row]))
+                places.sync(self.warehouse)      # before the caller says that it is in force
                 failpoints.at("request.after-commit")
                 return change
             except Conflict:
@@ -182,7 +179,7 @@ class Ledger:
         self._enter(LedgerEntry("commit", batch, states, table_versions), failures, seconds, task_seconds)
 
     def _table_versions(self) -> Mapping[str, int]:
-        """Of the entry that was last read: an entry made since then by somebody else is a conflict."""
+        """On top of the entry that was last read: an entry that another process made since then is a conflict."""
         last = self._last[1]
         return last.table_versions if last is not None else {}
 
@@ -249,7 +246,7 @@ class Ledger:
                 table.commit([tables.write(table.path, rows.cast(table.schema), tables.unique("merged"))],
                              [file.path for file in small], None, metadata)
             except Conflict:
-                continue      # somebody asked something in between: next time
+                continue      # a request came in between: next time
 
     def _ask(self, sql: str) -> list[tuple[Any, ...]]:
         """A question to the table of batches, for people's commands: a runner needs only its newest entry."""

@@ -231,8 +231,8 @@ def _sweep_state(epoch: str) -> None:
 
 
 def _sweep_public(pipe: OpenPipeline) -> None:
-    """Of tables that people read, the ledger's among them: what compaction and `keep` took out, once nobody can be
-    reading it.
+    """Deletes files that compaction and `keep` took out of tables that people read, the ledger's among them, once no
+    reader can need them.
     """
     for kind in ("streams", "quarantine", "results", "ledger"):
         folder = places.join(pipe.pipeline.warehouse, kind)
@@ -240,16 +240,11 @@ def _sweep_public(pipe: OpenPipeline) -> None:
             path = places.join(folder, name)
             if tables.exists(path):
                 table = tables.open_table(path)
-                discard(pipe, [(f"{kind}/{name}", [*table.left(GRACE_HOURS), *_unnamed(table)])])
-
-
-def _unnamed(table: Table) -> list[str]:
-    """Files that no commit names or took out lately: of tasks that ran twice, of crashes, of commits that are long
-    forgotten.
-    """
-    named = {file.path for file in table.files()} | set(table.left(0))
-    unnamed = [name for name in places.listed(table.path) if name.endswith(".parquet") and name not in named]
-    return [name for name in unnamed if _is_old(places.join(table.path, name))]
+                named = {file.path for file in table.files()} | set(table.left(0))
+                # Of tasks that ran twice, of crashes, of commits that are long forgotten.
+                unnamed = [file for file in places.listed(path) if file.endswith(".parquet") and file not in named]
+                old = [file for file in unnamed if _is_old(places.join(path, file))]
+                discard(pipe, [(f"{kind}/{name}", [*table.left(GRACE_HOURS), *old])])
 
 
 def trim_logs(pipe: OpenPipeline) -> None:

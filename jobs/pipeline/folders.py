@@ -60,7 +60,8 @@ def pages(pipeline: str) -> dict[str, str]:
 
 
 def _folders(setting: str) -> Iterator[str]:
-    for part in dict.fromkeys(os.path.abspath(os.path.expanduser(p)) for p in setting.split(os.pathsep) if p.strip()):
+    parts = [part for part in setting.split(os.pathsep) if part.strip()]
+    for part in dict.fromkeys(os.path.abspath(os.path.expanduser(part)) for part in parts):
         if os.path.exists(os.path.join(part, FILE)):
             yield part
             continue

@@ -46,7 +46,9 @@ def create(pipe: OpenPipeline, name: str, sql: str, replace: bool = False, reaso
         old = queries.get(name)
         _check_new(name, old, columns, replace, sum(query.is_active for query in queries.values()))
         boundary = never_before(changes, name, effective(pipe, begun))
-        table = f"results/{name}" if old is None else _table_after(old, columns)
+        table = f"results/{name}"
+        if old is not None:      # where the columns differ, a table beside the old one, whose answers stay readable
+            table = old.table if old.columns == columns else _next_table(old.table)
         return QueryChange(name, "create", boundary, sql, _pin_after(pipe, old, sql), columns, table, reason)
 
     pipe.ledger.request(make)
@@ -195,12 +197,7 @@ def _check_action(old: QueryState, action: str) -> None:
                            hint=f"{action} takes a query that is {' or '.join(allowed)}")
 
 
-def _table_after(old: QueryState, columns: str) -> str:
-    """The table of a query's name after a replacement.
-
-    Where the columns differ it is another one beside the old, whose answers stay readable.
-    """
-    if old.columns == columns:
-        return old.table
-    base, _, number = old.table.rpartition(".")
-    return f"{base}.{int(number) + 1}" if base and number.isdigit() else f"{old.table}.2"
+def _next_table(table: str) -> str:
+    """`results/q.2` after `results/q`, `results/q.3` after that."""
+    base, _, number = table.rpartition(".")
+    return f"{base}.{int(number) + 1}" if base and number.isdigit() else f"{table}.2"

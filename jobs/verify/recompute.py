@@ -52,7 +52,9 @@ def recompute(text: str, tables: Tables, catalog: Mapping[str, Table], batch: in
     nothing = pa.table({name: [] for name, _ in queries[0].outputs})
     answers: dict[int, Answer] = {}
     previous = -FOR_EVER
-    for t in published(boundaries, _step(queries, several)):
+    lengths = [variant.window[0] for variant in several if variant.window]
+    step = math.gcd(*(query.every for query in queries), *lengths)      # divides ends and lengths of all windows
+    for t in published(boundaries, step):
         answers[t] = _together([one(t, previous) for one, q in zip(answer, queries) if t % q.every == 0], nothing)
         if isinstance(answers[t], ForebayError):
             break
@@ -67,12 +69,6 @@ def _windowed(variant: Variant, query: Plain, catalog: Mapping[str, Table]) -> P
     window = ("hopping", *variant.window)
     sources = tuple(replace(s, window=window) if catalog[s.name].event_time else s for s in query.sources)
     return replace(query, sources=sources, every=variant.window[1])
-
-
-def _step(queries: Sequence[Plain], several: Sequence[Variant]) -> int:
-    """What divides the ends, and the lengths, of all windows."""
-    lengths = [v.window[0] for v in several if v.window]
-    return math.gcd(*(q.every for q in queries), *lengths)
 
 
 def _together(answers: list[Answer], nothing: pa.Table) -> Answer:

@@ -105,7 +105,9 @@ def plain(text: str, tables: Mapping[str, Table], batch: int) -> Plain:
     having = tree.args.get("having")
     aggregated = any(e.find(*AGGREGATES) for e in [*tree.selects, *([having] if having else [])])
     rows = not above.keys and not aggregated
-    terms = _having(tree, selects, scope, above)
+    by_name = {name.lower(): expression for name, expression in selects}
+    # A name is GROUP BY's expression if it is one, then a SELECT item, then a column.
+    terms = [_inline(term, scope, by_name, above) for term in (_conjuncts(having.this.copy()) if having else [])]
     conditions += [t for t in terms if _of_rows(t, above)]
     of_groups = [t for t in terms if not _of_rows(t, above)]
     condition = translate(exp.and_(*of_groups, copy=False), above.leaf) if of_groups else None
@@ -118,13 +120,6 @@ def plain(text: str, tables: Mapping[str, Table], batch: int) -> Plain:
     where = tuple(translate(c, scope.leaf) for c in conditions)
     return Plain(sources, every or _default_every(sources, batch), tuple(scope.used), where, tuple(above.keys),
                  tuple(above.aggregates), tuple(magnitudes), condition, tuple(outputs), tuple(selects), tree)
-
-
-def _having(tree: exp.Select, selects: list[tuple[str, exp.Expr]], scope: _Scope, above: _Above) -> list[exp.Expr]:
-    """Its terms. A name is GROUP BY's expression if it is one, then a SELECT item, then a column."""
-    having = tree.args.get("having")
-    by_name = {name.lower(): expression for name, expression in selects}
-    return [_inline(term, scope, by_name, above) for term in (_conjuncts(having.this.copy()) if having else [])]
 
 
 def _of_rows(term: exp.Expr, above: _Above) -> bool:
@@ -177,7 +172,10 @@ def _from(tree: exp.Select, windows: list[tuple[str, int, int]]) -> tuple[tuple[
     for join in joins:
         sources.append(_source(join.this, windows))
         conditions += _conjuncts(join.args["on"]) if join.args.get("on") else []
-        conditions += [_using_equality(sources, name.name) for name in join.args.get("using") or []]
+        first, newest = sources[0].alias, sources[-1].alias
+        for name in join.args.get("using") or []:      # all earlier ones are equal already
+            conditions.append(exp.EQ(this=exp.column(name.name, table=first),
+                                     expression=exp.column(name.name, table=newest)))
     where = tree.args.get("where")
     return tuple(sources), conditions + (_conjuncts(where.this) if where else [])
 
@@ -186,11 +184,6 @@ def _source(node: exp.Expr, windows: list[tuple[str, int, int]]) -> Source:
     marked = MARK.fullmatch(node.name)
     name = marked[2] if marked else node.name
     return Source(node.alias or name, name, windows[int(marked[1])] if marked else None)
-
-
-def _using_equality(sources: list[Source], name: str) -> exp.Expr:
-    """The newest source's column equals the first one's; all earlier ones are equal already."""
-    return exp.EQ(this=exp.column(name, table=sources[0].alias), expression=exp.column(name, table=sources[-1].alias))
 
 
 def _conjuncts(node: exp.Expr) -> list[exp.Expr]:
@@ -286,15 +279,15 @@ def _groups(tree: exp.Select, selects: list[exp.Expr], scope: _Scope) -> list[ex
     """GROUP BY entries: an ordinal or alias of a SELECT item (a column of that name comes first), else the expression
     itself.
     """
-    group = tree.args.get("group")
+    clause = tree.args.get("group")
     aliases = {item.alias.lower(): item.unalias() for item in tree.selects if item.alias}
-    return [_group(node, selects, aliases, scope) for node in (group.expressions if group else [])]
-
-
-def _group(node: exp.Expr, selects: list[exp.Expr], aliases: dict[str, exp.Expr], scope: _Scope) -> exp.Expr:
-    if isinstance(node, exp.Literal) and node.is_int:
-        return selects[int(node.this) - 1]
-    return _inline(node, scope, aliases) if isinstance(node, exp.Column) else node
+    groups = []
+    for node in clause.expressions if clause else []:
+        if isinstance(node, exp.Literal) and node.is_int:
+            groups.append(selects[int(node.this) - 1])
+        else:
+            groups.append(_inline(node, scope, aliases) if isinstance(node, exp.Column) else node)
+    return groups
 
 
 def _inline(node: exp.Expr, scope: _Scope, named: Mapping[str, exp.Expr], above: _Above | None = None) -> exp.Expr:
