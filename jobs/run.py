@@ -187,7 +187,7 @@ class Loop:
         shared = self.sharer.plans(sharing, queries, counts)
         plans = {}
         for name, query_state in queries.items():
-            plans[name] = shared.get(name) or self._choose(query_state, states.get(name), parallel)
+            plans[name] = shared.get(name) or self._plan(query_state, states.get(name), parallel)
         state_versions = {}
         for name, state in states.items():
             if name not in shared:
@@ -210,7 +210,7 @@ class Loop:
             self._seconds = []
         return parallel
 
-    def _choose(self, query_state: QueryState, state: KeptState | None, parallel: Parallelism) -> Plan:
+    def _plan(self, query_state: QueryState, state: KeptState | None, parallel: Parallelism) -> Plan:
         """The query's plan, and where it runs: Spark itself reads what the kernel may not."""
         pipe, plan = self.pipe, self.chooser.plan(query_state, state, parallel)
         streams = [name for name in _streams(pipe, query_state) if tables.exists(pipe.path("streams", name))]
@@ -294,7 +294,11 @@ class Loop:
         sharing = {name for names in batch.query_groups.values() for name in names}
         failures = {answer.work.name: answer.failed for answer in answers if answer.failed}
         for name, (boundary, message) in failures.items():
-            _record_failure(pipe, name, boundary, message)
+            failure = QueryChange(name, "fail", boundary, reason=message)
+            is_recorded = any(change.query == name and change.action == "fail" and change.effective == boundary
+                              for change in pipe.ledger.all_changes())
+            if not is_recorded:      # it is, where the batch is run once more
+                pipe.ledger.request(lambda begun, changes: failure)
         states = {name: state for name, state in batch.states.items()
                   if name in batch.plans and name not in failures and name not in sharing}
         for answer in answers:
@@ -355,14 +359,6 @@ def _sound_version(pipe: OpenPipeline, path: str, name: str, state: KeptState) -
 
 def _streams(pipe: OpenPipeline, query_state: QueryState) -> list[str]:
     return [i.source for i in parsed(query_state.sql, pipe.catalog).inputs if i.is_stream]
-
-
-def _record_failure(pipe: OpenPipeline, name: str, boundary: int, message: str) -> None:
-    """Once, however often the batch is run."""
-    is_recorded = any(change.query == name and change.action == "fail" and change.effective == boundary
-                      for change in pipe.ledger.all_changes())
-    if not is_recorded:
-        pipe.ledger.request(lambda begun, changes: QueryChange(name, "fail", boundary, reason=message))
 
 
 def report(pipe: OpenPipeline, batch: Batch, answered: Answered, failing: list[Finding],

@@ -1,1 +1,1 @@
-"""What the optimizer is told of a running pipeline, and what it decided: statistics, plans, groups."""
+"""What the optimizer gets to know of a running pipeline, and what it decides: statistics, plans, groups."""

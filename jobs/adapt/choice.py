@@ -316,7 +316,8 @@ def remembered(pipe: OpenPipeline, query_state: QueryState, state: KeptState | N
     began = text_since(pipe.ledger.all_changes(), query_state.name)
     if state is None or state.as_of < began:
         return QueryChoice(query_state.sql, Past())
-    current, last = state.plan, _last_row(pipe, query_state.name, began)
+    current = state.plan
+    last = next((row for row in reversed(rows(pipe, query_state.name)) if row["boundary"] >= began), None)
     since, measured = 0, list[float]()
     for entry in reversed(pipe.ledger.committed_batches(REMEMBERED)):
         if entry.plan_names.get(query_state.name) != current.name or entry.first_boundary < began:
@@ -389,7 +390,3 @@ def in_force(rows: list[dict[str, Any]], boundary: int, plan: str, since: int = 
     """
     row = next((r for r in reversed(rows) if r["boundary"] <= boundary), None)
     return row if row is not None and row["plan"] == plan and row["boundary"] >= since else None
-
-
-def _last_row(pipe: OpenPipeline, name: str, since: int) -> dict[str, Any] | None:
-    return next((row for row in reversed(rows(pipe, name)) if row["boundary"] >= since), None)

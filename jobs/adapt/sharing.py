@@ -240,7 +240,12 @@ def _weighed(formed: Formed, forms: Collection[Form], rows: Rows, now: Mapping[s
                 weighed |= dict.fromkeys(named_groups, prices)
             else:
                 names = formed.forms[candidate.forms[0].name]
-                apart |= dict.fromkeys(names, _reason_apart(candidate, len(names), least, len(forms) > 1))
+                reason = DEAR.format(count=len(names))
+                if len(names) < least:
+                    cannot = candidate.forms[0].apart
+                    with_others = OTHER[len(forms) > 1].format(family=FAMILY)
+                    reason = _few(len(names), least, f"; with others it cannot: {cannot}" if cannot else with_others)
+                apart |= dict.fromkeys(names, reason)
     return Sharing(groups, apart, weighed)
 
 
@@ -251,13 +256,6 @@ def _named_groups(formed: Formed, candidate: Set) -> dict[str, tuple[str, ...]]:
         return _groups_of_form(form_names[0], formed.forms[form_names[0]])
     members = tuple(name for form_name in form_names for name in formed.forms[form_name])
     return {f"shared:{digest(' '.join(form_names))}-0": members}
-
-
-def _reason_apart(candidate: Set, count: int, least: int, several: bool) -> str:
-    if count >= least:
-        return DEAR.format(count=count)
-    cannot = candidate.forms[0].apart
-    return _few(count, least, f"; with others it cannot: {cannot}" if cannot else OTHER[several].format(family=FAMILY))
 
 
 def _few(count: int, least: int, other: str = "") -> str:

@@ -78,9 +78,19 @@ class Statistics:
 
         What is assumed, where there are none yet or the kernel may not read them.
         """
-        versions = tuple(_version(self.pipe, i) for i in query.inputs)
+        pipe = self.pipe
+        read_relations = [i.source for i in query.inputs if not i.is_stream]
+        of_relations = relations.versions(pipe.warehouse, read_relations) if read_relations else {}
+        versions: tuple[int | None, ...] = ()      # of the tables read; None where there is none
+        for i in query.inputs:
+            if not i.is_stream:
+                versions += (of_relations.get(i.source),)
+            elif tables.exists(pipe.path("streams", i.source)):
+                versions += (pipe.table(f"streams/{i.source}").refresh().version,)
+            else:
+                versions += (None,)
         if self._first_looks.get(query.text, ((),))[0] != versions:
-            self._first_looks[query.text] = (versions, _first_look(self.pipe, query))
+            self._first_looks[query.text] = (versions, _first_look(pipe, query))
         return self._first_looks[query.text][1]
 
     def wanted(self, batch: Batch, works: Iterable[QueryWork]) -> list[SampleOrder]:
@@ -250,14 +260,6 @@ def _groups_and_joined_rows(answer: Answer) -> tuple[float | None, float | None]
         return float(groups), float(joined or 0)
     finally:
         con.close()
-
-
-def _version(pipe: OpenPipeline, declared: Input) -> int | None:
-    """Of the input's table, or None if there is none; a first look is repeated once it changes."""
-    if not declared.is_stream:
-        return relations.versions(pipe.warehouse, pipe.pipeline.relations).get(declared.source)
-    path = f"streams/{declared.source}"
-    return pipe.table(path).refresh().version if tables.exists(places.join(pipe.pipeline.warehouse, path)) else None
 
 
 def _first_look(pipe: OpenPipeline, query: Query) -> QueryStatistics:

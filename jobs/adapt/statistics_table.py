@@ -81,15 +81,14 @@ def _last(pipe: OpenPipeline, query: str, text: str) -> list[Sample]:
     by_boundary: dict[int, list[tuple[float, dict[str, Any]]]] = {}
     for boundary, seconds, sample in rows:
         by_boundary.setdefault(boundary, []).append((seconds, json.loads(sample)))
-    return [_sample(boundary, inputs) for boundary, inputs in by_boundary.items()]
-
-
-def _sample(boundary: int, inputs: list[tuple[float, dict[str, Any]]]) -> Sample:
-    """From the seconds and the JSON of each input; one without seconds in its JSON has those of the whole batch."""
-    seconds_of_first, first = inputs[0]
-    seconds = next((s for s, document in inputs if document["seconds"] is None), seconds_of_first)
-    samples = tuple(from_document(document) for _, document in inputs)
-    return Sample(boundary, seconds, samples, first["dialect"], first["groups"], first["joined"])
+    samples = []
+    for boundary, inputs in by_boundary.items():
+        seconds_of_first, first = inputs[0]
+        # an input without seconds in its JSON has those of the whole batch
+        seconds = next((s for s, document in inputs if document["seconds"] is None), seconds_of_first)
+        input_samples = tuple(from_document(document) for _, document in inputs)
+        samples.append(Sample(boundary, seconds, input_samples, first["dialect"], first["groups"], first["joined"]))
+    return samples
 
 
 def _tidy(table: Table) -> None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from jobs.batch import quiet
 from jobs.batch.works import Context, QueryWork, state_folder
 from jobs.engine import jvm
-from jobs.engine.reach import Split, dealt, meets, split
+from jobs.engine.reach import Split, dealt, files_meeting, split
 from jobs.engine.work import TaskOrder
 from jobs.ledger.entries import Batch
 from jobs.storage import places
@@ -70,8 +70,7 @@ def located(context: Context, batch: Batch, work: QueryWork, source: Source, par
     else:
         path = f"streams/{source.of}"
         stamp = next(i.event_time for i in work.query.inputs if i.source == source.of) or ""
-        all_files = context.table(path).files()
-        files = [file for file in all_files if any(meets(file, stamp, times) for times in source.ranges)]
+        files = files_meeting(context.table(path).files(), stamp, source)
     files_of_part = dealt(files, work.parts)[part] if source.dealt else files
     return split(files_of_part, source, lambda file: places.join(context.warehouse, path, file.path))
 
@@ -81,7 +80,8 @@ def points(context: Context, work: QueryWork) -> tuple[int, ...]:
     if len(work.due) <= 2:
         return work.due
     streams = {i.source for i in work.query.inputs if i.is_stream}
-    return quiet.points(work.query, work.due, {s: context.table(f"streams/{s}").files() for s in streams})
+    files = {stream: context.table(f"streams/{stream}").files() for stream in streams}
+    return quiet.points(work.query, work.due, files)
 
 
 def _folders(context: Context, work: QueryWork) -> dict[str, str]:

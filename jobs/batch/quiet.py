@@ -12,8 +12,6 @@ from jobs.storage.tables import File
 from optimizer.query.model import Query
 from optimizer.query.windows import Window
 
-Span = tuple[int, int]      # event times since ≤ ts < until
-
 
 def points(query: Query, due: tuple[int, ...], files: Mapping[str, Iterable[File]]) -> tuple[int, ...]:
     """The boundaries among `due` that have to be computed: the first, the last, and each at which anything can differ
@@ -39,19 +37,12 @@ def _changes(file: File, window: Window, stamp: str, previous: int, t: int, arri
     """Whether the file may hold rows that came, entered the window or left it between two boundaries."""
     if file.may_hold("_boundary", previous + 1, t):
         return True
-    return not arrivals_only and any(_holds(file, stamp, span) for span in _moved(window, previous, t))
-
-
-def _moved(window: Window, previous: int, t: int) -> tuple[Span, ...]:
-    """Event times that a window leaves behind on its way to t, and those that it takes in where it moves in slides."""
-    left = (window.oldest(previous), window.oldest(t))
-    if not window.slide:
-        return (left,)
-    return left, (previous // window.slide * window.slide, t // window.slide * window.slide)
-
-
-def _holds(file: File, stamp: str, span: Span) -> bool:
-    return span[0] < span[1] and file.may_hold(stamp, span[0], span[1] - 1)
+    if arrivals_only:
+        return False
+    spans = [(window.oldest(previous), window.oldest(t))]      # event times that the window leaves behind …
+    if window.slide:                                           # … and takes in, where it moves in slides
+        spans.append((previous // window.slide * window.slide, t // window.slide * window.slide))
+    return any(start < end and file.may_hold(stamp, start, end - 1) for start, end in spans)
 
 
 def repeated(due: tuple[int, ...], computed: tuple[int, ...]) -> list[tuple[int, int]]:

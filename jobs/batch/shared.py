@@ -66,9 +66,7 @@ class QueryFamily:
 
 @dataclass(frozen=True)
 class TemplateAnswers:
-    """Answers of one template's members at the boundaries `due`, and what the join made of them: `partials` and
-    `repeats` as of an Answer.
-    """
+    """Answers of one template's members at the boundaries `due`; `partials` and `repeats` as of an Answer."""
 
     template: Template
     rows: pa.Table
@@ -147,16 +145,15 @@ def families_due(context: Context, batch: Batch, query_states: Mapping[str, Quer
         texts = tuple((n, query_states[n].sql) for n in names)
         plans = tuple(batch.plans[g.names[0]] for g in family(texts, context.catalog).groups)
         with_plans = planned(texts, context.catalog, plans)
-        works = tuple(_group_work(context, batch, g, query_states) for g in with_plans.groups)
+        works = []
+        for members in with_plans.groups:
+            due = tuple(t for t in batch.boundaries if t % members.common.every == 0)
+            parts = members.plan.parts or wide(context, batch)
+            works.append(QueryWork(query_states[members.names[0]], members.common, members.plan, due, BEGINNING,
+                                   batch.boundaries[0], parts))
         if any(work.due for work in works):
-            families.append(QueryFamily(name, with_plans, works, {n: query_states[n] for n in names}))
+            families.append(QueryFamily(name, with_plans, tuple(works), {n: query_states[n] for n in names}))
     return families
-
-
-def _group_work(context: Context, batch: Batch, members: Group, query_states: Mapping[str, QueryState]) -> QueryWork:
-    due = tuple(t for t in batch.boundaries if t % members.common.every == 0)
-    return QueryWork(query_states[members.names[0]], members.common, members.plan, due, BEGINNING, batch.boundaries[0],
-                     members.plan.parts or wide(context, batch))
 
 
 def works_to_sample(context: Context, query_family: QueryFamily) -> list[QueryWork]:

@@ -44,10 +44,9 @@ PATH = "FOREBAY_CALIBRATION"
 NONE = "none"                # instead of a path: unit costs are the stated ones, nothing is measured or read
 SIZES = (50_000, 100_000, 200_000)
 MOST_PAIRS = 2e7             # values of joined rows beyond which a plan is not tried
-ROW = (
-    "SELECT 'g' || floor(random() * 20)::INT AS g, 'k' || floor(random() * 500)::INT AS j, floor(random() * "
-    "1000)::BIGINT AS a, "
-    "CAST(make_timestamp(1356998400000000 + i) AS TIMESTAMPTZ) AS ts FROM range({n}) AS r(i)")
+ROW = ("SELECT 'g' || floor(random() * 20)::INT AS g, 'k' || floor(random() * 500)::INT AS j, "
+       "floor(random() * 1000)::BIGINT AS a, "
+       "CAST(make_timestamp(1356998400000000 + i) AS TIMESTAMPTZ) AS ts FROM range({n}) AS r(i)")
 # Statements of n rows by the unit cost that is their slope, and how many units a row is.
 STATEMENTS: Mapping[str, tuple[str, float]] = {
     "scan": ("SELECT max(g), max(j), sum(a) FROM read_parquet('{file}')", 3),

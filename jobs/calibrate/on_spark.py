@@ -46,7 +46,8 @@ def calibrated(tasks: Tasks, stated: UnitCosts, say: Callable[[str], object] = l
     measured = {"jobs": statistics.median(empty_jobs[WARM:]), "exchange": _exchange(tasks)}
     coefficients = _with(stated, measured)
     say("plans in the JVM")
-    return fit(coefficients, [m for rate in RATES for m in _plans(tasks, rate)], forgetting=0.0)
+    measurements = [measurement for rate in RATES for measurement in _plans(tasks, rate)]
+    return fit(coefficients, measurements, forgetting=0.0)
 
 
 def _with(stated: UnitCosts, measured: dict[str, float]) -> UnitCosts:

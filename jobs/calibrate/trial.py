@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from jobs.engine import kernel
-from jobs.engine.reach import Split, meets, split
-from jobs.engine.work import TaskOrder, TaskResult, perform
+from jobs.engine.reach import files_meeting, split
+from jobs.engine.work import TaskOrder, TaskResult, TimedFiles, perform
 from jobs.storage import tables
 from jobs.storage.tables import File
 from optimizer.expression.types import BIGINT, STRING, TIMESTAMP
@@ -141,14 +141,12 @@ def _write(data: Data, name: str, stream: TrialStream, number: int) -> File:
     con = kernel.shared()
     con.execute(f"SELECT setseed({(number * 7 + len(name) + int(name[1:]) * 31) % 997 / 997})")
     count, start, length = stream.rate * BATCH, boundary(number - 1), BATCH * SECOND
-    sql = (
-        f"SELECT CAST(make_timestamp({start} + (i * {length}) // {count}) AS TIMESTAMPTZ) AS ts, 'g' || floor(random() "
-        f"* {stream.groups})::INT AS g, "
-        f"'k' || floor({stream.keys} * pow(random(), {stream.skew}))::INT AS j, 'k' || floor(random() * "
-        f"{stream.keys})::INT AS k, "
-        f"floor(random() * 1000)::BIGINT AS a, CAST(make_timestamp({boundary(number)}) AS TIMESTAMPTZ) AS _boundary "
-        f"FROM range({count}) AS r(i)"
-    )
+    sql = (f"SELECT CAST(make_timestamp({start} + (i * {length}) // {count}) AS TIMESTAMPTZ) AS ts, "
+           f"'g' || floor(random() * {stream.groups})::INT AS g, "
+           f"'k' || floor({stream.keys} * pow(random(), {stream.skew}))::INT AS j, "
+           f"'k' || floor(random() * {stream.keys})::INT AS k, "
+           f"floor(random() * 1000)::BIGINT AS a, "
+           f"CAST(make_timestamp({boundary(number)}) AS TIMESTAMPTZ) AS _boundary FROM range({count}) AS r(i)")
     con.execute(f"COPY ({sql}) TO '{folder}/{number:05d}.parquet' (FORMAT parquet, COMPRESSION zstd)")
     con.close()
     return tables.describe(folder, f"{number:05d}.parquet")
@@ -183,20 +181,18 @@ def _batch(trial_run: TrialRun, number: int) -> None:
 
 
 def _order(trial_run: TrialRun, narrow: Program, wide: Program, number: int) -> TaskOrder:
-    splits = {source.name: _files(trial_run, source) for source in narrow.sources}
-    files = {name: to_read for name, (to_read, _) in splits.items()}
-    certain = {name: unread_times for name, (_, unread_times) in splits.items()}
+    files: dict[str, tuple[str, ...]] = {}
+    certain: dict[str, tuple[TimedFiles, ...]] = {}
+    for source in narrow.sources:
+        if source.kind == "state":
+            files[source.name], certain[source.name] = state_paths(trial_run, source), ()
+        else:
+            stored = files_meeting(trial_run.data.rows[source.of], "ts", source)
+            folder = os.path.join(trial_run.data.root, source.of)
+            paths = {file.path: os.path.join(folder, file.path) for file in stored}
+            files[source.name], certain[source.name] = split(stored, source, lambda file: paths[file.path])
     folders = {write.set: os.path.join(trial_run.folder, write.set) for write in narrow.writes}
     return TaskOrder("q", 0, 1, narrow, wide, files, folders, f"b{number}", None, certain)
-
-
-def _files(trial_run: TrialRun, source: Source) -> Split:
-    """The files behind a source, and those whose times need not be read."""
-    if source.kind == "state":
-        return state_paths(trial_run, source), ()
-    all_files, root = trial_run.data.rows[source.of], trial_run.data.root
-    files = [file for file in all_files if any(meets(file, "ts", times) for times in source.ranges)]
-    return split(files, source, lambda file: os.path.join(root, source.of, file.path))
 
 
 def state_paths(trial_run: TrialRun, source: Source) -> tuple[str, ...]:

@@ -53,7 +53,7 @@ def call(server: Server, path: str, body: Any = None) -> Any:
 
 
 def pool(server: Server, name: str) -> None:
-    """One of one slot; one that is there is left as it is."""
+    """Makes a pool of one slot; a pool that exists already is not changed."""
     slots = {"name": name, "slots": 1, "description": "one runner a pipeline", "include_deferred": False}
     status, document = request_document(server, "/api/v2/pools", slots)
     if status >= 400 and status != CONFLICT:
@@ -67,7 +67,7 @@ def trigger(server: Server, dag: str, form: Mapping[str, Any] | None = None) -> 
 
 
 def ended(server: Server, dag: str, run: str, patience: float) -> dict[str, Any]:
-    """The run as it is when it has ended, or when patience is over.
+    """The run's document once it has ended, or when patience is over.
 
     A busy server may leave a look without an answer.
     """

@@ -53,7 +53,11 @@ def settle(home: Path) -> None:
     home.mkdir(parents=True, exist_ok=True)
     home.chmod(0o700)      # Airflow makes its logs readable by all
     if not (home / "airflow.cfg").exists():
-        keep_secret(home / "airflow.cfg", _configuration())
+        # As Airflow would write it, with a token's secret as long as its algorithm asks for. Several processes that
+        # start at once would each write another.
+        fernet = base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()
+        keep_secret(home / "airflow.cfg", CONFIGURATION.format(fernet=fernet, session=secrets.token_hex(16),
+                                                               token=secrets.token_hex(64)))
     empty = prepare()
     if not database(home).exists():
         shutil.copy(empty, database(home))
@@ -98,15 +102,6 @@ def _revision(path: Path) -> str | None:
             return str(there.execute("SELECT version_num FROM alembic_version").fetchone()[0])
         except (sqlite3.Error, TypeError):
             return None
-
-
-def _configuration() -> str:
-    """As Airflow would write it, with a token's secret as long as its algorithm asks for.
-
-    Several processes that start at once would each write another.
-    """
-    fernet = base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()
-    return CONFIGURATION.format(fernet=fernet, session=secrets.token_hex(16), token=secrets.token_hex(64))
 
 
 def keep_secret(path: Path, text: str) -> None:

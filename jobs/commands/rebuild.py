@@ -30,7 +30,7 @@ from jobs.storage.lock import held
 from jobs.storage.tables import OURS, File, Table
 from optimizer.errors import failed
 from optimizer.expression.dialect import string
-from optimizer.plan.model import Plan, default
+from optimizer.plan.model import default
 from optimizer.sharing.group import OWNER
 from optimizer.time import iso
 
@@ -110,7 +110,9 @@ def _compute_anew(pipe: OpenPipeline, path: str) -> int:
     shared = path != owners[0].table
     table = _opened(pipe, path, owners[0], shared)
     spans_by_owner = {query_state.name: _to_compute(pipe, query_state, path) for query_state in owners}
-    to_compute = {name: set[int]().union(*(due for _, due in spans)) for name, spans in spans_by_owner.items()}
+    to_compute = {}
+    for name, spans in spans_by_owner.items():
+        to_compute[name] = {t for _, due in spans for t in due}
     files = _files_to_keep(pipe, table, to_compute, owners, shared)
     count = 0
     for query_state in owners:
@@ -168,7 +170,12 @@ def _computed(pipe: OpenPipeline, query_state: QueryState, due: Sequence[int]) -
     versions = {i.source: pipe.ledger.relation_versions(i.source) for i in query.inputs if not i.is_stream}
     before: int | None = None
     for relations, boundaries in _chunks(due, versions):
-        batch = _batch(pipe, query_state.name, plan, boundaries, relations, before if query.returns_rows else None)
+        states = {}
+        if query.returns_rows and before is not None:      # its answers go on from the boundary before
+            states = {query_state.name: KeptState(plan, boundaries[0], before, relations)}
+        last = pipe.ledger.last()
+        # This batch is in no ledger: the caller commits the answers.
+        batch = Batch(last.batch.number if last else 0, boundaries, {query_state.name: plan}, relations, states, {})
         context = context_of(pipe)
         answer, = batches.answers(context, batch, works(context, batch, {query_state.name: query_state})).answers
         if answer.failed:
@@ -179,17 +186,6 @@ def _computed(pipe: OpenPipeline, query_state: QueryState, due: Sequence[int]) -
         if answer.rows is not None:
             yield answer.rows
         before = boundaries[-1]
-
-
-def _batch(pipe: OpenPipeline, name: str, plan: Plan, boundaries: tuple[int, ...], relations: dict[str, int],
-           before: int | None) -> Batch:
-    """A batch that is in no ledger: its caller commits the answers.
-
-    `before`: the boundary that a row query's answers go on from.
-    """
-    last = pipe.ledger.last()
-    states = {} if before is None else {name: KeptState(plan, boundaries[0], before, relations)}
-    return Batch(last.batch.number if last else 0, boundaries, {name: plan}, relations, states, {})
 
 
 def _chunks(due: Sequence[int],
@@ -217,14 +213,11 @@ def _files_to_keep(pipe: OpenPipeline, table: Table, to_compute: dict[str, set[i
         return []
     conditions = []
     for query_state in owners:
-        stays = f"NOT {_among(to_compute[query_state.name])}"
+        boundaries = ", ".join(map(str, sorted(to_compute[query_state.name])))
+        stays = f"NOT epoch_us(boundary) IN ({boundaries})" if boundaries else "NOT FALSE"
         conditions.append(f"({OWNER} = {string(query_state.name)} AND {stays})" if shared else stays)
     rows = _ask(table, names, f"SELECT * FROM rows WHERE {' OR '.join(conditions)} ORDER BY boundary")
     return _write(table, rows, None)
-
-
-def _among(boundaries: set[int]) -> str:
-    return f"epoch_us(boundary) IN ({', '.join(map(str, sorted(boundaries)))})" if boundaries else "FALSE"
 
 
 def _ask(table: Table, names: Sequence[str], sql: str) -> pa.Table:

@@ -5,7 +5,7 @@ Nothing is opened here.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from jobs.engine.work import TimedFiles
 from jobs.storage.tables import File
@@ -39,6 +39,11 @@ def inside(file: File, stamp: str, r: Range) -> bool:
 def meets(file: File, stamp: str, r: Range) -> bool:
     """Whether a file can hold rows of the range; one without statistics can."""
     return file.may_hold("_boundary", r.after + 1, r.upto) and file.may_hold(stamp, r.since, r.until - 1)
+
+
+def files_meeting(files: Iterable[File], stamp: str, source: Source) -> list[File]:
+    """The files that can hold rows of a source."""
+    return [file for file in files if any(meets(file, stamp, times) for times in source.ranges)]
 
 
 def split(files: Sequence[File], source: Source, place: Callable[[File], str]) -> Split:

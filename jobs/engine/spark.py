@@ -212,7 +212,7 @@ def run_tasks(spark: Any, work: Callable[[int], Iterable[bytes]], count: int) ->
 
 @lru_cache(maxsize=8)
 def _numbers(spark: Any, count: int) -> Any:
-    """0, 1, … in as many partitions, described once: what is said to the JVM anew costs a millisecond a word."""
+    """0, 1, … in as many partitions, described once: each call to the JVM costs a millisecond."""
     return spark.range(0, count, 1, count)
 
 
@@ -245,7 +245,8 @@ def run_exchange(spark: Any, send: Callable[[int], Iterable[tuple[int, bytes]]],
             for to, payload in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist()):
                 got.setdefault(to, []).append(payload)
         for to, payloads in got.items():
-            yield pa.record_batch({"payload": pa.array(list(receive(to, [p for p in payloads if p])), pa.binary())})
+            results = list(receive(to, [payload for payload in payloads if payload]))
+            yield pa.record_batch({"payload": pa.array(results, pa.binary())})
 
     with guarded():
         sent = _numbers(spark, senders).mapInArrow(sending, _fields("payload", "to"))

@@ -97,9 +97,9 @@ class Tasks:
                     payloads[to].append(payload)
             return [receive(k, payloads[k]) for k in range(count)]
         senders = min(len(items), max(self.width, 1))
-        share = _Sent(send, items, senders, self.memory)
-        return _sorted(
-            spark.run_exchange(self.session, share, _Received(receive, self.memory, self.handover), senders, count))
+        sending = _Sent(send, items, senders, self.memory)
+        receiving = _Received(receive, self.memory, self.handover)
+        return _sorted(spark.run_exchange(self.session, sending, receiving, senders, count))
 
     def stop(self) -> None:
         if self._session is not None:

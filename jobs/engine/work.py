@@ -160,7 +160,7 @@ class Receiving:
     orders: tuple[TaskOrder, ...]
 
     def __call__(self, to: int, payloads: list[bytes]) -> TaskResult:
-        return perform(self.orders[to], [pickle.loads(p) for p in payloads])
+        return perform(self.orders[to], [pickle.loads(payload) for payload in payloads])
 
 
 def _narrow_or_wide(order: TaskOrder, run: Callable[[TaskOrder, Program], Made]) -> Made:

@@ -51,7 +51,11 @@ def of_shared(batch: Batch, shared: Shared, sensitive: Mapping[str, frozenset[st
         violations = [(MONOTONE, name, due[0], f"a row of {due[0]}") for name in members
                       if name in batch.states and due[0] <= batch.states[name].as_of]
         lost = list(_lost(query, rows, answers.partials, answers.repeats, due, members, hidden))
-        violations += [*_undue(rows, due), *_repeated(rows, query, (OWNER,)), *_negative(rows, query, (OWNER,)), *lost]
+        is_due = pc.is_in(rows["boundary"].cast(pa.int64()), pa.array(due, pa.int64()))
+        for owner, undue in _by_owner(rows.filter(pc.invert(is_due)), (OWNER,)):
+            first = _first_boundary(undue)
+            violations.append((MONOTONE, owner, first, f"a row of {first}"))
+        violations += [*_repeated(rows, query, (OWNER,)), *_negative(rows, query, (OWNER,)), *lost]
         of_all += _as_findings(query, violations)
     return of_all
 
@@ -87,13 +91,6 @@ def _strange_boundary(answer: Answer, due: tuple[int, ...], before: int) -> int 
     elif answer.rows.num_rows:
         boundaries = pc.unique(answer.rows["boundary"].cast(pa.int64())).to_pylist()
     return next((t for t in boundaries if t not in due), None)
-
-
-def _undue(rows: pa.Table, due: tuple[int, ...]) -> Iterator[Violation]:
-    is_due = pc.is_in(rows["boundary"].cast(pa.int64()), pa.array(due, pa.int64()))
-    for owner, undue in _by_owner(rows.filter(pc.invert(is_due)), (OWNER,)):
-        first = _first_boundary(undue)
-        yield MONOTONE, owner, first, f"a row of {first}"
 
 
 def _first_boundary(rows: pa.Table) -> int:

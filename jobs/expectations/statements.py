@@ -42,16 +42,12 @@ def judge(con: Connection, subject: str, source: str | None, boundary: str, due:
     for t, *verdicts in con.execute(_statement(source, boundary, tuple(due), expectations)).fetchall():
         for expectation, observed, passed in zip(expectations, verdicts[::2], verdicts[1::2]):
             if not passed:
-                text = HIDDEN if _would_show(expectation, sensitive) else str(observed)
+                form = expectation.form
+                # an extreme or a sum of a sensitive column is one of its values, or nearly
+                shows_values = not form.row and form.of in ("column", "number") and form.values
+                text = HIDDEN if shows_values and sensitive.intersection(expectation.columns) else str(observed)
                 findings.append(Finding(t, subject, str(expectation), text, expectation.severity))
     return findings
-
-
-def _would_show(expectation: Expectation, sensitive: frozenset[str]) -> bool:
-    """Whether what is observed would show a sensitive value: an extreme or a sum of a column is one, or nearly."""
-    form = expectation.form
-    shows_values = not form.row and form.of in ("column", "number") and form.values
-    return bool(shows_values and sensitive.intersection(expectation.columns))
 
 
 def _statement(source: str | None, boundary: str, due: tuple[int, ...], expectations: Sequence[Expectation]) -> str:

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from jobs.ingest import register as intake
 from jobs.ingest import sources
 from jobs.ingest.commit import APPLICATION, LandedInput, commit, recover, stream_table
-from jobs.ingest.land import Landed, LandOrder, forget, land
+from jobs.ingest.land import LandOrder, forget, land
 from jobs.ingest.reading import MARK, IngestInput
 from jobs.ingest.row_rules import Rules, rules
 from jobs.pipeline.lines import suggest
@@ -111,7 +111,8 @@ def _landed(pipeline: Pipeline, warehouse: Warehouse, turn: Mapping[str, Sequenc
         of_stream = _orders(pipeline, warehouse, pipeline.streams[name], inputs, last, clock, share)
         orders += [replace(order, rules=expected[name]) for order in of_stream]
     landed_by_stream: dict[str, list[LandedInput]] = {name: [] for name in turn}
-    for (name, _), pairs in groupby(zip(orders, tasks.map(land, orders)), key=_stream_and_input):
+    by_input = groupby(zip(orders, tasks.map(land, orders)), key=lambda pair: (pair[0].stream.name, pair[0].input.name))
+    for (name, _), pairs in by_input:
         parts = list(pairs)
         landed = LandedInput(tuple(part for _, part in parts))
         if landed.refused or landed.came_before:
@@ -120,11 +121,6 @@ def _landed(pipeline: Pipeline, warehouse: Warehouse, turn: Mapping[str, Sequenc
             landed = LandedInput((next((part for _, part in parts if part.refused), parts[0][1]),))
         landed_by_stream[name].append(landed)
     return landed_by_stream
-
-
-def _stream_and_input(pair: tuple[LandOrder, Landed]) -> tuple[str, str]:
-    order, _ = pair
-    return order.stream.name, order.input.name
 
 
 def _orders(pipeline: Pipeline, warehouse: Warehouse, stream: Stream, inputs: Sequence[IngestInput], last: int | None,

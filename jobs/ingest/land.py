@@ -1,7 +1,7 @@
 """What a task does with one input file: digest it, check every row in SQL, write the good rows and the bad ones as a
 file each.
 
-It commits nothing, so a task that runs twice leaves only files that nobody knows.
+It commits nothing, so a task that runs twice only leaves files that no table names.
 """
 from __future__ import annotations
 
@@ -164,6 +164,9 @@ def _judged_sql(rows: InputRows, values: dict[str, Conversion], item: LandOrder)
     if item.stream.unknown_columns != "drop":
         unknown_column = ("WHEN coalesce(strange, undeclared) IS NOT NULL "
                           "THEN 'unknown column ' || coalesce(strange, undeclared)")
+    others = [name for name in rows.columns if name not in item.stream.columns]
+    tests = "".join(f" WHEN {rows.columns[name][0]} IS NOT NULL THEN {string(name)}" for name in others)
+    first_undeclared = f"CASE{tests} END" if tests else "NULL"      # column of the file with a value in the row
     unexpected = "".join(f" WHEN {fails} THEN {string(reason)}" for reason, fails in item.rules)
     return f"""SELECT *, CASE WHEN flaw IS NOT NULL THEN flaw WHEN event IS NULL THEN 'event time is NULL'
         WHEN event < 0 THEN 'event time before 1970'
@@ -175,15 +178,8 @@ def _judged_sql(rows: InputRows, values: dict[str, Conversion], item: LandOrder)
         SELECT *, event - event % {item.batch} + {item.batch} AS due FROM (
         SELECT *, epoch_us({event}) AS event FROM (
         SELECT {columns}, {rows.row} AS "row", {rows.source} AS source, {rows.unknown} AS strange,
-        {_first_undeclared(rows, item)} AS undeclared,
+        {first_undeclared} AS undeclared,
             CASE WHEN ({rows.broken}) IS NOT NULL THEN {rows.broken}{bad} END AS flaw FROM {rows.rows}))))"""
-
-
-def _first_undeclared(rows: InputRows, item: LandOrder) -> str:
-    """The first undeclared column of the file that has a value in the row."""
-    others = [name for name in rows.columns if name not in item.stream.columns]
-    tests = "".join(f" WHEN {rows.columns[name][0]} IS NOT NULL THEN {string(name)}" for name in others)
-    return f"CASE{tests} END" if tests else "NULL"
 
 
 def _good_rows(judged: str, item: LandOrder, mixed: bool) -> str:

@@ -106,7 +106,7 @@ def _distinct_in(con: Connection, item: IngestInput, names: Sequence[str]) -> No
 
 
 def _csv(con: Connection, item: IngestInput, declared: tuple[str, ...], sensitive: frozenset[str]) -> InputRows:
-    """Fields of a line that does not fit the header are nobody's: the line is kept as it came."""
+    """A line that does not fit the header has no columns: it is stored whole."""
     dialect = Dialect(**item.options)
     with places.fetched(item.path) as path:
         survey, names = texts.survey(path, dialect), texts.header(path, dialect)

@@ -85,10 +85,8 @@ def watermarks(warehouse: Warehouse, streams: Collection[str]) -> dict[str, Wate
 
     Exact, since Delta's own file statistics are not: they keep milliseconds.
     """
-    rows = _ask(
-        warehouse,
-        """SELECT stream, min(epoch_us(first_event)), max(epoch_us(last_event)), max(epoch_us("at")) FROM files
-        WHERE first_event IS NOT NULL GROUP BY stream""")
+    rows = _ask(warehouse, """SELECT stream, min(epoch_us(first_event)), max(epoch_us(last_event)), max(epoch_us("at"))
+        FROM files WHERE first_event IS NOT NULL GROUP BY stream""")
     return {stream: Watermark(*numbers) for stream, *numbers in rows if stream in streams}
 
 
@@ -102,7 +100,7 @@ def counts(warehouse: Warehouse, like: str = "%") -> tuple[int, int, int]:
 
 def first_row(warehouse: Warehouse, streams: Collection[str]) -> int | None:
     """The earliest event time of these streams."""
-    return min((w.earliest for w in watermarks(warehouse, streams).values()), default=None)
+    return min((watermark.earliest for watermark in watermarks(warehouse, streams).values()), default=None)
 
 
 def append(table: Table, records: Iterable[Record], transaction: tuple[str, int]) -> None:

@@ -228,8 +228,8 @@ def _digest(inputs: Sequence[IngestInput]) -> str:
     whole = hashlib.blake2b(digest_size=16)
     for source in inputs:
         with places.opened(source.path) as file:
-            whole.update(
-                hashlib.file_digest(file, hashlib.blake2b).digest() + repr(sorted(source.constants.items())).encode())
+            content = hashlib.file_digest(file, hashlib.blake2b).digest()
+        whole.update(content + repr(sorted(source.constants.items())).encode())
     return whole.hexdigest()
 
 

@@ -121,8 +121,8 @@ def _decoded(decoder: codecs.IncrementalDecoder, block: bytes, number: int, fina
     except UnicodeDecodeError as error:
         line = number + _ends(error.object[:error.start])
         byte = f"{error.object[error.start]:02X}"
-        raise BrokenFile(
-            f"it is not UTF-8: line {line} has the byte {byte} (hexadecimal); convert it to UTF-8") from error
+        message = f"it is not UTF-8: line {line} has the byte {byte} (hexadecimal); convert it to UTF-8"
+        raise BrokenFile(message) from error
 
 
 def _ends(block: bytes) -> int:

@@ -27,7 +27,7 @@ class KeptState:
 
 @dataclass(frozen=True)
 class QueryGroupPrices:
-    """What the queries of a group cost a boundary, together and apart; None where nobody has worked it out.
+    """What the queries of a group cost a boundary, together and apart; None where it is not known.
 
     `QueryGroupPrices(together_s=0.4, apart_s=1.9)` is a group that saves 1.5 s. What its last batches counted is
     remembered while its queries run apart.

@@ -54,7 +54,10 @@ class Ledger:
         self.warehouse = warehouse
         self.asked_by = asked_by
         paths = [places.join(warehouse, "ledger", name) for name in ("changes", "batches")]
-        _mend_ends(warehouse, paths)
+        if any(map(delta_log.torn, paths)):      # a power cut has left torn commits at the end of a log
+            with held(warehouse):
+                for path in paths:
+                    delta_log.mend_end(path)
         self.changes, self.batches = (tables.create(path, schema) for path, schema in zip(paths, (CHANGES, BATCHES)))
         self._read: dict[str, list[tuple[int, QueryChange]]] = {}
         self._all_changes: tuple[QueryChange, ...] = ()
@@ -107,12 +110,9 @@ class Ledger:
             change: QueryChange = make(_instant(self.changes), so_far)
             failpoints.at("request.before-commit")
             try:
-                self.changes.append(
-                    _rows(CHANGES, [{
-                        **asdict(change), "sequence": self.changes.version + 1,
-                        "at": _now()
-                    }]))
-                places.sync(self.warehouse)      # it is said to be in force
+                row = {**asdict(change), "sequence": self.changes.version + 1, "at": _now()}
+                self.changes.append(_rows(CHANGES, [row]))
+                places.sync(self.warehouse)      # before the caller says that it is in force
                 failpoints.at("request.after-commit")
                 return change
             except Conflict:
@@ -179,7 +179,7 @@ class Ledger:
         self._enter(LedgerEntry("commit", batch, states, table_versions), failures, seconds, task_seconds)
 
     def _table_versions(self) -> Mapping[str, int]:
-        """Of the entry that was last read: an entry made since then by somebody else is a conflict."""
+        """On top of the entry that was last read: an entry that another process made since then is a conflict."""
         last = self._last[1]
         return last.table_versions if last is not None else {}
 
@@ -246,19 +246,11 @@ class Ledger:
                 table.commit([tables.write(table.path, rows.cast(table.schema), tables.unique("merged"))],
                              [file.path for file in small], None, metadata)
             except Conflict:
-                continue      # somebody asked something in between: next time
+                continue      # a request came in between: next time
 
     def _ask(self, sql: str) -> list[tuple[Any, ...]]:
         """A question to the table of batches, for people's commands: a runner needs only its newest entry."""
         return ask(self.batches.refresh(), "batches", sql)
-
-
-def _mend_ends(warehouse: str, paths: Iterable[str]) -> None:
-    """Who opens a ledger after a power cut takes torn commits off the ends of its logs."""
-    if any(map(delta_log.torn, paths)):
-        with held(warehouse):
-            for path in paths:
-                delta_log.mend_end(path)
 
 
 def _instant(changes: Table) -> int | None:

@@ -60,7 +60,7 @@ def compact(pipe: OpenPipeline, query_answers: Iterable[Answer], horizons: Mappi
     orders: list[MergeOrder] = []
     for answer in answers:
         orders += _state_orders(pipe, answer)
-    for path, column in dict.fromkeys([*_public_tables(answers), *_family_tables(families)]):
+    for path, column in _public_tables(answers, families):
         orders += _public_order(pipe, path, column, horizons)
     if not orders:
         return
@@ -126,19 +126,19 @@ def _state_orders(pipe: OpenPipeline, answer: Answer) -> list[MergeOrder]:
     return orders
 
 
-def _family_tables(families: Iterable[Shared]) -> list[tuple[str, str]]:
-    """(table, column of its boundaries): streams that families read, and results that they wrote."""
-    streams = {stream for shared in families for stream in shared.family.streams}
-    results = [(path, "boundary") for shared in families for path, _ in shared.rows]
-    return [(f"streams/{stream}", "_boundary") for stream in sorted(streams)] + results
+def _public_tables(answers: Iterable[Answer], families: Iterable[Shared]) -> list[tuple[str, str]]:
+    """(table, column of its boundaries), each once: streams that were read, and results that were written.
 
-
-def _public_tables(answers: Iterable[Answer]) -> list[tuple[str, str]]:
-    """The same of queries that run alone."""
+    First of queries that run alone, then of families.
+    """
     streams = {i.source for answer in answers for i in answer.work.query.inputs if i.is_stream}
     with_rows = [answer for answer in answers if answer.rows is not None or answer.files]
-    results = [(answer.work.query_state.table, "boundary") for answer in with_rows]
-    return [(f"streams/{stream}", "_boundary") for stream in sorted(streams)] + results
+    alone = [(answer.work.query_state.table, "boundary") for answer in with_rows]
+    streams_of_families = {stream for shared in families for stream in shared.family.streams}
+    shared_results = [(path, "boundary") for shared in families for path, _ in shared.rows]
+    return list(dict.fromkeys([
+        *((f"streams/{stream}", "_boundary") for stream in sorted(streams)), *alone,
+        *((f"streams/{stream}", "_boundary") for stream in sorted(streams_of_families)), *shared_results]))
 
 
 def _public_order(pipe: OpenPipeline, path: str, column: str, horizons: Mapping[str, int]) -> list[MergeOrder]:
@@ -231,8 +231,8 @@ def _sweep_state(epoch: str) -> None:
 
 
 def _sweep_public(pipe: OpenPipeline) -> None:
-    """Of tables that people read, the ledger's among them: what compaction and `keep` took out, once nobody can be
-    reading it.
+    """Deletes files that compaction and `keep` took out of tables that people read, the ledger's among them, once no
+    reader can need them.
     """
     for kind in ("streams", "quarantine", "results", "ledger"):
         folder = places.join(pipe.pipeline.warehouse, kind)
@@ -240,16 +240,11 @@ def _sweep_public(pipe: OpenPipeline) -> None:
             path = places.join(folder, name)
             if tables.exists(path):
                 table = tables.open_table(path)
-                discard(pipe, [(f"{kind}/{name}", [*table.left(GRACE_HOURS), *_unnamed(table)])])
-
-
-def _unnamed(table: Table) -> list[str]:
-    """Files that no commit names or took out lately: of tasks that ran twice, of crashes, of commits that are long
-    forgotten.
-    """
-    named = {file.path for file in table.files()} | set(table.left(0))
-    unnamed = [name for name in places.listed(table.path) if name.endswith(".parquet") and name not in named]
-    return [name for name in unnamed if _is_old(places.join(table.path, name))]
+                named = {file.path for file in table.files()} | set(table.left(0))
+                # Of tasks that ran twice, of crashes, of commits that are long forgotten.
+                unnamed = [file for file in places.listed(path) if file.endswith(".parquet") and file not in named]
+                old = [file for file in unnamed if _is_old(places.join(path, file))]
+                discard(pipe, [(f"{kind}/{name}", [*table.left(GRACE_HOURS), *old])])
 
 
 def trim_logs(pipe: OpenPipeline) -> None:

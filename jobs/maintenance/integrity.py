@@ -78,8 +78,8 @@ def damage(pipe: OpenPipeline, path: str) -> Damage | None:
         return Damage("ledger/batches",
                       f"it does not know batch {table.transaction('batch')}, which {path} has: a commit of it is gone")
     if table.version < relied:
-        return Damage(
-            path, f"its log ends with version {table.version}, and version {relied} was relied on: commits are gone")
+        return Damage(path, f"its log ends with version {table.version}, and version {relied} was relied on: "
+                            "commits are gone")
     commit = table.changed_outside()
     if commit is not None and not (commit.torn and commit.version > relied):
         return Damage(path, f"commit {commit.version} ({commit.operation}) is not Forebay's and changes rows",

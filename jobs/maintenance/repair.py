@@ -37,8 +37,9 @@ def explained(pipe: OpenPipeline, error: BaseException) -> ForebayError:
     if isinstance(error, spark.SparkFailure) and not is_about_files:
         return failed("spark-failed", f"Spark gave up: {text}",
                       "run again: the batch is repeated with the same rows; `forebay doctor` checks Spark")
-    query = _query_of_state(pipe, text)
-    if query is not None:
+    _, state, path_in_it = text.partition(places.join(pipe.pipeline.warehouse, "state", ""))
+    if state:
+        query = path_in_it.split("/")[0]
         return failed("damaged-state", f"the state of query {query!r} is damaged: {text}",
                       f"`forebay doctor --rebuild {query}` makes it anew from the stream tables")
     return failed("damaged-table", f"a table cannot be read or written: {text}",
@@ -95,9 +96,3 @@ def _overtaken(pipe: OpenPipeline) -> bool:
         return pipe.ledger.position != before
     except (ForebayError, *BROKEN):
         return False
-
-
-def _query_of_state(pipe: OpenPipeline, text: str) -> str | None:
-    """The query whose state the message names."""
-    _, folder, path_in_it = text.partition(places.join(pipe.pipeline.warehouse, "state", ""))
-    return path_in_it.split("/")[0] if folder else None

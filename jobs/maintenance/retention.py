@@ -20,7 +20,7 @@ from jobs.storage import failpoints, places, tables
 from jobs.storage.tables import File
 from optimizer.errors import ForebayError
 from optimizer.query.model import Query
-from optimizer.query.windows import ALWAYS, Window
+from optimizer.query.windows import ALWAYS
 
 
 def horizons(pipe: OpenPipeline) -> dict[str, int]:
@@ -90,11 +90,8 @@ def reach(pipeline: Pipeline, query: Query, stream: str) -> int:
     """
     late = max(pipeline.streams[i.source].lateness for i in query.inputs if i.is_stream) if query.returns_rows else 0
     windows = [i.window for i in query.inputs if i.source == stream and i.window is not None]
-    return max((_reach_of_window(window) + late for window in windows), default=0)
-
-
-def _reach_of_window(window: Window) -> int:
-    return ALWAYS if window.kind == "landmark" else window.range + window.slide
+    reaches = [ALWAYS if window.kind == "landmark" else window.range + window.slide for window in windows]
+    return max(reaches) + late if reaches else 0
 
 
 def since(pipe: OpenPipeline, path: str) -> int | None:

@@ -75,24 +75,27 @@ def _pipeline(keys: PipelineKeys, root: Entry, folder: str) -> Pipeline:
     engine = _spark(keys.spark or SparkKeys.model_validate({}), root)
     file = _File(root, folder, engine.settings)
     streams = {name: _stream(name, keys, file) for name in keys.streams}
-    relations = {name: _relation(name, keys, file) for name in keys.relations}
-    return Pipeline(
-        keys.name, folder, file.table(keys.warehouse or "warehouse", ("warehouse",)), keys.batch, streams, relations,
-        _schedule(keys), engine, keys.latency, _tracking(keys.tracking, folder))
+    relations = {}
+    for name, relation in keys.relations.items():
+        source = _source(relation.source, ("relations", name, "source"), file)
+        relations[name] = Relation(name, document.column_types(relation.columns), source,
+                                   document.sensitive(relation.columns))
+    tracking = keys.tracking      # a server or database by URI, a folder for a database in it, "" for none
+    if tracking in ("off", "false"):
+        tracking = ""
+    elif tracking is not None and not forms.TRACKING.match(tracking):
+        tracking = located(tracking, folder)
+    warehouse = file.table(keys.warehouse or "warehouse", ("warehouse",))
+    return Pipeline(keys.name, folder, warehouse, keys.batch, streams, relations, _schedule(keys), engine,
+                    keys.latency, tracking)
 
 
 def _stream(name: str, keys: PipelineKeys, file: _File) -> Stream:
     stream = keys.streams[name]
     source = _source(stream.source, ("streams", name, "source"), file) if stream.source else None
-    return Stream(
-        name, document.column_types(stream.columns), stream.event_time, stream.wait, stream.lateness, stream.idle,
-        stream.ahead, stream.keep, stream.unknown_columns, source, document.sensitive(stream.columns))
-
-
-def _relation(name: str, keys: PipelineKeys, file: _File) -> Relation:
-    relation = keys.relations[name]
-    source = _source(relation.source, ("relations", name, "source"), file)
-    return Relation(name, document.column_types(relation.columns), source, document.sensitive(relation.columns))
+    return Stream(name, document.column_types(stream.columns), stream.event_time, stream.wait, stream.lateness,
+                  stream.idle, stream.ahead, stream.keep, stream.unknown_columns, source,
+                  document.sensitive(stream.columns))
 
 
 def _source(source: RelationSource, way: tuple[str, ...], file: _File) -> Source:
@@ -120,13 +123,6 @@ def _schedule(keys: PipelineKeys) -> Schedule | None:
     if keys.schedule is None or keys.schedule == "continuous":
         return Schedule("continuous") if keys.schedule else None
     return Schedule("cron", keys.schedule) if isinstance(keys.schedule, str) else Schedule("asset", keys.schedule.asset)
-
-
-def _tracking(place: str | None, folder: str) -> str | None:
-    """A server or database by URI, a folder for a database of its own, "" for none."""
-    if place is None or place in ("off", "false"):
-        return "" if place else None
-    return place if forms.TRACKING.match(place) else located(place, folder)
 
 
 def _spark(keys: SparkKeys, root: Entry) -> Spark:

@@ -64,8 +64,8 @@ def read(pipeline: Pipeline) -> tuple[Given, ...]:
     """Every file; streams are looked up, queries are known only to the ledger."""
     folder = os.path.join(pipeline.folder, FOLDER)
     names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
-    return tuple(
-        _file(os.path.join(folder, n), f"{FOLDER}/{n}", pipeline) for n in names if n.endswith((".yml", ".yaml")))
+    files = [name for name in names if name.endswith((".yml", ".yaml"))]
+    return tuple(_file(os.path.join(folder, name), f"{FOLDER}/{name}", pipeline) for name in files)
 
 
 def of_stream(pipeline: Pipeline, given: Iterable[Given], stream: str) -> tuple[Expectation, ...]:

@@ -88,7 +88,7 @@ class RelationSource(Keys):
 
     @property
     def options(self) -> dict[str, str]:
-        """What is said of CSV files."""
+        """The options for CSV files."""
         return self._given(("delimiter", "quote", "null"))
 
     def _given(self, keys: Iterable[str]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from jobs.pipeline.config import FILE, load, located
@@ -36,7 +36,10 @@ def found(setting: str | None = None) -> list[PipelineFolder]:
         name = pipeline.name
         if name in folder_of:
             reason = f"{folder_of[name]} has the same name, {name!r}; give one of them another name in its {FILE}"
-            pipeline = replace(pipeline, name=_free_name(name, folder_of), pipeline=None, reason=reason)
+            number = 2
+            while f"{name}.{number}" in folder_of:
+                number += 1
+            pipeline = replace(pipeline, name=f"{name}.{number}", pipeline=None, reason=reason)
         folder_of[pipeline.name] = pipeline.folder
         pipelines.append(pipeline)
     return pipelines
@@ -57,7 +60,8 @@ def pages(pipeline: str) -> dict[str, str]:
 
 
 def _folders(setting: str) -> Iterator[str]:
-    for part in dict.fromkeys(os.path.abspath(os.path.expanduser(p)) for p in setting.split(os.pathsep) if p.strip()):
+    parts = [part for part in setting.split(os.pathsep) if part.strip()]
+    for part in dict.fromkeys(os.path.abspath(os.path.expanduser(part)) for part in parts):
         if os.path.exists(os.path.join(part, FILE)):
             yield part
             continue
@@ -78,10 +82,3 @@ def _read(folder: str) -> PipelineFolder:
         # The name of a broken pipeline cannot be read.
         name = re.sub(r"\W", "_", os.path.basename(folder), flags=re.ASCII)[:64] or "pipeline"
         return PipelineFolder(name, folder, None, reason)
-
-
-def _free_name(name: str, names: Collection[str]) -> str:
-    number = 2
-    while f"{name}.{number}" in names:
-        number += 1
-    return f"{name}.{number}"

@@ -52,7 +52,12 @@ def index(title: str, sections: Iterable[tuple[str, Sequence[str], Sequence[Sequ
     parts = [_head(title), f"<body><h1>{escape(title)}</h1>"]
     for heading, names, rows in sections:
         parts.append(f"<h2>{escape(heading)}</h2>")
-        parts.append(_table(names, rows) if rows else '<p class="muted">none</p>')
+        if rows:
+            head = "".join(f"<th>{escape(name)}</th>" for name in names)
+            body = "".join(f"<tr>{_cells(row)}</tr>\n" for row in rows)
+            parts.append(f"<table><thead><tr>{head}</tr></thead><tbody>\n{body}</tbody></table>")
+        else:
+            parts.append('<p class="muted">none</p>')
     return "\n".join([*parts, "</body></html>"])
 
 
@@ -68,18 +73,11 @@ def verdict(passed: int, expected: int) -> Markup:
     return Markup(f'<span class="{"good" if passed == expected else "bad"}">{passed} of {expected} hold</span>')
 
 
-def _table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    head = "".join(f"<th>{escape(name)}</th>" for name in names)
-    body = "".join(f"<tr>{_cells(row)}</tr>\n" for row in rows)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>\n{body}</tbody></table>"
-
-
 def _cells(row: Sequence[str]) -> str:
     return "".join(f"<td>{cell if isinstance(cell, Markup) else escape(str(cell))}</td>" for cell in row)
 
 
 def _head(title: str) -> str:
-    return (
-        '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" '
-        'content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{STYLE}</style></head>")
+    return ('<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
+            '<meta name="viewport" content="width=device-width, initial-scale=1">'
+            f"<title>{escape(title)}</title><style>{STYLE}</style></head>")

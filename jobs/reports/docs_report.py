@@ -50,9 +50,9 @@ def waiting(pipe: OpenPipeline) -> dict[str, Any]:
 
 
 def docs(pipe: OpenPipeline, anew: bool = False) -> str | None:
-    """The documents' index, made again where something changed.
+    """The path of the documents' index, which is made again where something changed.
 
-    None before the first boundary is published, or where they are switched off.
+    None before the first boundary is published, or where documents are switched off.
     """
     if not anew and os.environ.get(SWITCH) == "off":
         return None

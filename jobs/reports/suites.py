@@ -80,12 +80,11 @@ def _newest(pipe: OpenPipeline, stream: str) -> tuple[int | None, pa.Table]:
     try:
         paths = kernel.files(con, tuple(places.join(table.path, f.path) for f in files))
         run = "true" if last is None else f"epoch_us(_boundary) <= {last}"
-        boundary = kernel.table(
-            con, f"SELECT epoch_us(max(_boundary)) AS b FROM read_parquet({paths}) WHERE {run}").column("b")[0].as_py()
+        newest = kernel.table(con, f"SELECT epoch_us(max(_boundary)) AS b FROM read_parquet({paths}) WHERE {run}")
+        boundary = newest.column("b")[0].as_py()
         where = "true" if last is None else f"epoch_us(_boundary) = {boundary or last}"
-        rows = kernel.table(
-            con, f"SELECT * FROM read_parquet({paths}) WHERE {where} LIMIT {SAMPLE}").select(names).cast(schema)
-        return (last if last is None else boundary or last), rows
+        rows = kernel.table(con, f"SELECT * FROM read_parquet({paths}) WHERE {where} LIMIT {SAMPLE}")
+        return (last if last is None else boundary or last), rows.select(names).cast(schema)
     finally:
         con.close()
 

@@ -208,18 +208,14 @@ def _span(log: Log, parent: str, query: str, span: Span, upto: int, ended: bool)
         "forebay.since": str(first.batch)
     }
     run = _run(log, tags, f"{query}: {span.plan.name} since {iso(first.boundary)}", first.at)
-    _metrics(log, run.info.run_id, [p for p in span.points if p.batch > upto])
+    _metrics(log, run.info.run_id, [point for point in span.points if point.batch > upto])
     if not run.data.params:
         _params(log, run.info.run_id, span)
         _describe(log, run.info.run_id, span)
-    _tags(
-        log, run.info.run_id, {
-            "forebay.plan": span.plan.name,
-            "forebay.boundary": iso(span.points[-1].last),
-            "mlflow.note.content": span.reason,
-            "forebay.switched_from": span.switched_from or "",
-            **_asked_by(span.points[-1])
-        })
+    last = span.points[-1]
+    _tags(log, run.info.run_id, {"forebay.plan": span.plan.name, "forebay.boundary": iso(last.last),
+                                 "mlflow.note.content": span.reason,
+                                 "forebay.switched_from": span.switched_from or "", **_asked_by(last)})
     if ended and run.info.status == "RUNNING":
         log.client.set_terminated(run.info.run_id, "FINISHED", span.points[-1].at // 1000)
 
@@ -234,7 +230,8 @@ def _run(log: Log, tags: Mapping[str, str], name: str, at: int) -> Any:
 def _metrics(log: Log, run: str, points: Sequence[BatchPoint]) -> None:
     from mlflow.entities import Metric
 
-    numbers = [Metric(key, value, p.at // 1000, p.batch) for p in points for key, value in p.metrics.items()]
+    numbers = [Metric(key, value, point.at // 1000, point.batch)
+               for point in points for key, value in point.metrics.items()]
     for k in range(0, len(numbers), AT_ONCE):
         log.client.log_batch(run, metrics=numbers[k:k + AT_ONCE])
 
@@ -259,17 +256,10 @@ def _describe(log: Log, run: str, span: Span) -> None:
     if span.decision is not None:
         row = span.decision
         listed = sorted(json.loads(row["candidates"]), key=lambda c: c["predicted_s"])
-        log.client.log_dict(
-            run, {
-                "boundary": iso(row["boundary"]),
-                "plan": row["plan"],
-                "reason": row["reason"],
-                "predicted_s": row["predicted_s"],
-                "best_s": row["best_s"],
-                "rows_seen": row["rows_seen"],
-                "corrections": json.loads(row["corrections"]),
-                "candidates": listed
-            }, "decision.json")
+        decision: dict[str, Any] = {"boundary": iso(row["boundary"])}
+        decision |= {key: row[key] for key in ("plan", "reason", "predicted_s", "best_s", "rows_seen")}
+        decision |= {"corrections": json.loads(row["corrections"]), "candidates": listed}
+        log.client.log_dict(run, decision, "decision.json")
 
 
 def _artifacts(pipe: OpenPipeline, log: Log, run: str, query_state: QueryState, query_spans: Sequence[Span]) -> None:
@@ -301,7 +291,7 @@ def _span_document(span: Span) -> dict[str, Any]:
 
 def _state(log: Log, run: Any, query_state: QueryState, query_spans: Sequence[Span]) -> None:
     last = query_spans[-1].points[-1]
-    regret = sum(p.metrics.get("regret_s", 0.0) for s in query_spans for p in s.points)
+    regret = sum(point.metrics.get("regret_s", 0.0) for span in query_spans for point in span.points)
     facts = {"plan": query_spans[-1].plan.name, "boundary": iso(last.last), "state": query_state.status,
              "pinned": query_state.pin or "", "switches": str(len(query_spans) - 1), "regret_s": f"{regret:.3f}",
              "upto": str(last.batch)}

@@ -46,7 +46,9 @@ def create(pipe: OpenPipeline, name: str, sql: str, replace: bool = False, reaso
         old = queries.get(name)
         _check_new(name, old, columns, replace, sum(query.is_active for query in queries.values()))
         boundary = never_before(changes, name, effective(pipe, begun))
-        table = f"results/{name}" if old is None else _table_after(old, columns)
+        table = f"results/{name}"
+        if old is not None:      # where the columns differ, a table beside the old one, whose answers stay readable
+            table = old.table if old.columns == columns else _next_table(old.table)
         return QueryChange(name, "create", boundary, sql, _pin_after(pipe, old, sql), columns, table, reason)
 
     pipe.ledger.request(make)
@@ -127,8 +129,9 @@ def synchronise(pipe: OpenPipeline) -> list[Notice]:
         if queries[name].status != "deleted" and files[name].strip() != queries[name].sql.strip():
             notices.append(Notice(name, f"queries/{name}.sql differs from the query in force; apply it with "
                                         f"`forebay query create {name} -f queries/{name}.sql --replace`"))
-    for name in sorted(_from_files(pipe) - files.keys()):
-        if queries[name].is_active:
+    last_reason = {change.query: change.reason for change in pipe.ledger.all_changes() if change.action == "create"}
+    for name in sorted(last_reason.keys() - files.keys()):
+        if last_reason[name] == FROM_FILE and queries[name].is_active:
             notices.append(Notice(name, f"queries/{name}.sql is gone but the query is in force; end it with "
                                         f"`forebay query delete {name}`"))
     return notices
@@ -148,12 +151,6 @@ def query_files(folder: str) -> dict[str, str]:
                 raise ForebayError("bad-file", f"queries/{entry} cannot be read: {error}",
                                    hint="it must be a UTF-8 text that you may read") from None
     return texts
-
-
-def _from_files(pipe: OpenPipeline) -> set[str]:
-    """Queries whose latest creation was a file in queries/."""
-    last_reason = {change.query: change.reason for change in pipe.ledger.all_changes() if change.action == "create"}
-    return {name for name, reason in last_reason.items() if reason == FROM_FILE}
 
 
 def check_name(name: str, subject: str = "") -> None:
@@ -200,12 +197,7 @@ def _check_action(old: QueryState, action: str) -> None:
                            hint=f"{action} takes a query that is {' or '.join(allowed)}")
 
 
-def _table_after(old: QueryState, columns: str) -> str:
-    """The table of a query's name after a replacement.
-
-    Where the columns differ it is another one beside the old, whose answers stay readable.
-    """
-    if old.columns == columns:
-        return old.table
-    base, _, number = old.table.rpartition(".")
-    return f"{base}.{int(number) + 1}" if base and number.isdigit() else f"{old.table}.2"
+def _next_table(table: str) -> str:
+    """`results/q.2` after `results/q`, `results/q.3` after that."""
+    base, _, number = table.rpartition(".")
+    return f"{base}.{int(number) + 1}" if base and number.isdigit() else f"{table}.2"

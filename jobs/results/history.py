@@ -167,25 +167,20 @@ def _metrics(pipe: OpenPipeline, query: Query, entry: Mapping[str, Any], records
     """Figures by name, those that there are; seconds are of one boundary."""
     last = _last(pipe, entry)
     joined, fan_out = records.joins.get(last, (None, None))
+    decision = choice.in_force(records.written, entry["boundary"], entry["plan"], _text_since(entry))
+    candidates = json.loads(decision["candidates"]) if decision else []
     metrics = {
         "measured_s": entry["measured_s"],
         "predicted_s": entry["predicted_s"],
         "best_s": entry["best_s"],
         "regret_s": decisions.regret(entry),
-        "state_rows": _state_rows(records.written, entry),
+        "state_rows": next((c["state_rows"] for c in candidates if c["plan"] == entry["plan"]), None),
         "rows": _arrived_rows(pipe, query, entry["boundary"] - pipe.pipeline.batch, last),
         "joined_rows": joined,
         "fan_out": fan_out,
         "boundaries": entry["boundaries"]
     }
     return {name: float(value) for name, value in metrics.items() if value is not None}
-
-
-def _state_rows(written: list[dict[str, Any]], entry: Mapping[str, Any]) -> float | None:
-    """As predicted with the decision in force."""
-    row = choice.in_force(written, entry["boundary"], entry["plan"], _text_since(entry))
-    candidates = json.loads(row["candidates"]) if row else []
-    return next((c["state_rows"] for c in candidates if c["plan"] == entry["plan"]), None)
 
 
 def _arrived_rows(pipe: OpenPipeline, query: Query, before: int, last: int) -> int:

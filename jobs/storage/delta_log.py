@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
@@ -40,30 +39,23 @@ def commit_path(table: str, version: int) -> str:
 
 def versions(table: str) -> list[int]:
     """Of the commits whose file is in the log, ascending; older ones may have been cleaned up behind a checkpoint."""
-    names = places.listed(places.join(table, "_delta_log"))
-    return sorted(
-        int(n[:DIGITS]) for n in names if n.endswith(".json") and n[:DIGITS].isdigit() and len(n) == DIGITS + 5)
+    names = [name for name in places.listed(places.join(table, "_delta_log")) if name.endswith(".json")]
+    return sorted(int(name[:DIGITS]) for name in names if name[:DIGITS].isdigit() and len(name) == DIGITS + 5)
 
 
 def read(table: str, version: int) -> Commit:
     try:
-        actions = list(_actions(commit_path(table, version)))
+        with places.opened(commit_path(table, version)) as file:
+            actions = [json.loads(line) for line in file.read().splitlines() if line.strip()]
     except ValueError:      # of json, and of UTF-8
         actions = []
-    info: dict[str, Any] = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
-    changed = [a[kind] for a in actions for kind in ("add", "remove") if kind in a]
-    data_files = frozenset(str(c["path"]) for c in changed if c.get("dataChange", True))
-    adds = [a["add"] for a in actions if "add" in a]
+    info: dict[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
+    adds = [action["add"] for action in actions if "add" in action]
+    removes = [action["remove"] for action in actions if "remove" in action]
+    data_files = frozenset(str(file["path"]) for file in adds + removes if file.get("dataChange", True))
     hides_rows = any(add.get("deletionVector") for add in adds)
-    return Commit(version, str(info.get("operation", "a commit")), data_files, frozenset(str(a["path"]) for a in adds),
-                  hides_rows, torn=not actions)
-
-
-def _actions(path: str) -> Iterator[dict[str, Any]]:
-    with places.opened(path) as file:
-        for line in file.read().splitlines():
-            if line.strip():
-                yield json.loads(line)
+    added = frozenset(str(add["path"]) for add in adds)
+    return Commit(version, str(info.get("operation", "a commit")), data_files, added, hides_rows, torn=not actions)
 
 
 def torn(table: str) -> list[int]:

@@ -101,7 +101,13 @@ class Table:
 
     def files(self) -> tuple[File, ...]:
         if self._known is None:
-            self._known = {f.path: f for f in _listed(self.handle)}
+            files = {}
+            for row in _actions(self.handle).to_pylist():
+                low, high = _integers_under(row, "min."), _integers_under(row, "max.")
+                nulls = _integers_under(row, "null_count.")
+                path = row["path"]
+                files[path] = File(path, row["num_records"] or 0, row["size_bytes"], low, high, nulls)
+            self._known = files
         return tuple(self._known.values())
 
     def complete(self) -> frozenset[str]:
@@ -319,7 +325,7 @@ def _handle(path: str, version: int | None) -> DeltaTable:
 
 
 def unique(label: str) -> str:
-    """A file name nobody else makes."""
+    """A file name that no other process makes."""
     return f"{label}-{os.urandom(8).hex()}.parquet"
 
 
@@ -386,13 +392,6 @@ def _actions(handle: DeltaTable) -> pa.Table:
     for column in actions.schema:
         fields.append(pa.field(column.name, pa.timestamp("us") if pa.types.is_timestamp(column.type) else column.type))
     return actions.cast(pa.schema(fields))
-
-
-def _listed(handle: DeltaTable) -> Iterable[File]:
-    for row in _actions(handle).to_pylist():
-        low, high = _integers_under(row, "min."), _integers_under(row, "max.")
-        nulls = _integers_under(row, "null_count.")
-        yield File(row["path"], row["num_records"] or 0, row["size_bytes"], low, high, nulls)
 
 
 def _integers_under(row: Mapping[str, object], prefix: str) -> dict[str, int]:

@@ -52,7 +52,9 @@ def recompute(text: str, tables: Tables, catalog: Mapping[str, Table], batch: in
     nothing = pa.table({name: [] for name, _ in queries[0].outputs})
     answers: dict[int, Answer] = {}
     previous = -FOR_EVER
-    for t in published(boundaries, _step(queries, several)):
+    lengths = [variant.window[0] for variant in several if variant.window]
+    step = math.gcd(*(query.every for query in queries), *lengths)      # divides ends and lengths of all windows
+    for t in published(boundaries, step):
         answers[t] = _together([one(t, previous) for one, q in zip(answer, queries) if t % q.every == 0], nothing)
         if isinstance(answers[t], ForebayError):
             break
@@ -69,19 +71,15 @@ def _windowed(variant: Variant, query: Plain, catalog: Mapping[str, Table]) -> P
     return replace(query, sources=sources, every=variant.window[1])
 
 
-def _step(queries: Sequence[Plain], several: Sequence[Variant]) -> int:
-    """What divides the ends, and the lengths, of all windows."""
-    lengths = [v.window[0] for v in several if v.window]
-    return math.gcd(*(q.every for q in queries), *lengths)
-
-
-def _together(found: list[Answer], nothing: pa.Table) -> Answer:
+def _together(answers: list[Answer], nothing: pa.Table) -> Answer:
     """The answers of the windows that end together; where none ends, an answer without rows."""
-    failure = next((a for a in found if isinstance(a, ForebayError)), None)
+    failure = next((answer for answer in answers if isinstance(answer, ForebayError)), None)
     if failure is not None:
         return failure
-    rows = [a for a in found if isinstance(a, pa.Table)]
-    return pa.concat_tables(rows, promote_options="permissive") if len(rows) > 1 else rows[0] if rows else nothing
+    rows = [answer for answer in answers if isinstance(answer, pa.Table)]
+    if len(rows) > 1:
+        return pa.concat_tables(rows, promote_options="permissive")
+    return rows[0] if rows else nothing
 
 
 def _by_duckdb(query: Plain, tables: Tables, catalog: Mapping[str, Table],
@@ -156,30 +154,31 @@ def compare(expected: pa.Table, got: pa.Table) -> list[str]:
     Σ|x| comes with `expected` (a list for each row, the column `_magnitude`); NaN equals NaN.
     """
     names = [n for n in expected.column_names if n != MAGNITUDE]
-    if missing := [n for n in names if n not in got.column_names]:
-        return [f"column {n!r} is missing; there are {', '.join(got.column_names)}" for n in missing]
-    floating = [pa.types.is_floating(expected.schema.field(n).type) for n in names]
+    missing = [name for name in names if name not in got.column_names]
+    if missing:
+        return [f"column {name!r} is missing; there are {', '.join(got.column_names)}" for name in missing]
+    floating = [pa.types.is_floating(expected.schema.field(name).type) for name in names]
     sums = expected.column(MAGNITUDE).to_pylist() if MAGNITUDE in expected.column_names else [None] * expected.num_rows
     left, right = _by_exact(expected, names, floating, sums), _by_exact(got, names, floating, [None] * got.num_rows)
-    return [
-        d for key in sorted(left.keys() | right.keys(), key=repr)
-        for d in _pair(key, left.get(key, []), right.get(key, []))
-    ]
+    differences = []
+    for key in sorted(left.keys() | right.keys(), key=repr):
+        differences += _pair(key, left.get(key, []), right.get(key, []))
+    return differences
 
 
 def _by_exact(rows: pa.Table, names: list[str], floating: list[bool],
               sums: list[list[float | None] | None]) -> dict[Row, list[tuple[Row, Totals]]]:
     """Rows by their exact columns: for each its doubles, in order, and their Σ|x|."""
-    found: dict[Row, list[tuple[Row, Totals]]] = defaultdict(list)
-    for row, total in zip(zip(*(rows.column(n).to_pylist() for n in names)), sums):
-        doubles = tuple(v for v, f in zip(row, floating) if f)
-        found[tuple(v for v, f in zip(row, floating) if not f)].append(
-            (doubles, _totals(total or [None] * len(names), floating)))
-    return {key: sorted(group, key=lambda r: [_order(v) for v in r[0]]) for key, group in found.items()}
-
-
-def _totals(sums: list[float | None], floating: list[bool]) -> Totals:
-    return tuple(s if s is not None and math.isfinite(s) else 0.0 for s, f in zip(sums, floating) if f)
+    by_exact: dict[Row, list[tuple[Row, Totals]]] = defaultdict(list)
+    for row, sums_of_row in zip(zip(*(rows.column(name).to_pylist() for name in names)), sums):
+        exact = tuple(value for value, is_floating in zip(row, floating) if not is_floating)
+        doubles = tuple(value for value, is_floating in zip(row, floating) if is_floating)
+        of_doubles = [s for s, is_floating in zip(sums_of_row or [None] * len(names), floating) if is_floating]
+        totals = tuple(s if s is not None and math.isfinite(s) else 0.0 for s in of_doubles)
+        by_exact[exact].append((doubles, totals))
+    for group in by_exact.values():
+        group.sort(key=lambda pair: list(map(_order, pair[0])))
+    return by_exact
 
 
 def _order(value: object) -> tuple[int, float]:

@@ -48,10 +48,10 @@ LETTERS = {"L": BIGINT, "S": SMALLINT, "Y": TINYINT, "D": DOUBLE, "F": FLOAT}
 
 
 def translate(node: exp.Expr, leaf: Leaf) -> Typed:
-    """`leaf` gives what columns (and, above an aggregation, groups and aggregates) are called."""
-    found = leaf(node)
-    if found is not None:
-        return found
+    """`leaf` gives the names of columns and, above an aggregation, of groups and aggregates."""
+    named = leaf(node)
+    if named is not None:
+        return named
     rule = next((RULES[c] for c in type(node).__mro__ if c in RULES), None)
     return (rule or function)(node, lambda child: translate(child, leaf))
 

@@ -86,9 +86,9 @@ class Plain:
 
     @property
     def fallible(self) -> bool:
-        """Something that is computed of a joined row may raise."""
-        return any(
-            v.fallible for v in [*self.keys, *self.aggregates, *(v for _, v in self.outputs if self.returns_rows)])
+        """Whether something that is computed of a joined row may raise."""
+        outputs = [value for _, value in self.outputs] if self.returns_rows else []
+        return any(value.fallible for value in [*self.keys, *self.aggregates, *outputs])
 
 
 def plain(text: str, tables: Mapping[str, Table], batch: int) -> Plain:
@@ -98,32 +98,28 @@ def plain(text: str, tables: Mapping[str, Table], batch: int) -> Plain:
     tree = parsed(body)
     assert isinstance(tree, exp.Select)
     sources, conditions = _from(tree, windows)
-    scope = _Scope(sources, {s.alias: tables[s.name] for s in sources}, _using(tree))
+    using = [name for join in tree.args.get("joins") or [] for name in join.args.get("using") or []]
+    scope = _Scope(sources, {s.alias: tables[s.name] for s in sources}, frozenset(name.name.lower() for name in using))
     selects = _selects(tree, scope)
     above = _Above(scope, _groups(tree, [e for _, e in selects], scope))
-    rows = not above.keys and not _aggregated(tree)
-    terms = _having(tree, selects, scope, above)
+    having = tree.args.get("having")
+    aggregated = any(e.find(*AGGREGATES) for e in [*tree.selects, *([having] if having else [])])
+    rows = not above.keys and not aggregated
+    by_name = {name.lower(): expression for name, expression in selects}
+    # A name is GROUP BY's expression if it is one, then a SELECT item, then a column.
+    terms = [_inline(term, scope, by_name, above) for term in (_conjuncts(having.this.copy()) if having else [])]
     conditions += [t for t in terms if _of_rows(t, above)]
     of_groups = [t for t in terms if not _of_rows(t, above)]
-    kept = translate(exp.and_(*of_groups, copy=False), above.leaf) if of_groups else None
+    condition = translate(exp.and_(*of_groups, copy=False), above.leaf) if of_groups else None
     outputs, magnitudes = [], []
     for name, expression in selects:
         before = len(above.magnitudes)
         outputs.append((name, translate(expression, scope.leaf if rows else above.leaf)))
-        magnitudes.append(_greatest(above.magnitudes[before:]))
+        greatest = f"greatest({', '.join(above.magnitudes[before:])})"
+        magnitudes.append(greatest if above.magnitudes[before:] else "CAST(NULL AS DOUBLE)")
     where = tuple(translate(c, scope.leaf) for c in conditions)
     return Plain(sources, every or _default_every(sources, batch), tuple(scope.used), where, tuple(above.keys),
-                 tuple(above.aggregates), tuple(magnitudes), kept, tuple(outputs), tuple(selects), tree)
-
-
-def _having(tree: exp.Select, selects: list[tuple[str, exp.Expr]], scope: _Scope, above: _Above) -> list[exp.Expr]:
-    """Its terms. A name is GROUP BY's expression if it is one, then a SELECT item, then a column."""
-    having = tree.args.get("having")
-    return [
-        _inline(term, scope, {
-            n.lower(): e for n, e in selects
-        }, above) for term in (_conjuncts(having.this.copy()) if having else [])
-    ]
+                 tuple(above.aggregates), tuple(magnitudes), condition, tuple(outputs), tuple(selects), tree)
 
 
 def _of_rows(term: exp.Expr, above: _Above) -> bool:
@@ -131,17 +127,13 @@ def _of_rows(term: exp.Expr, above: _Above) -> bool:
     return bool(above.keys) and not term.find(*AGGREGATES) and term.find(exp.Column) is not None
 
 
-def _greatest(magnitudes: list[str]) -> str:
-    return f"greatest({', '.join(magnitudes)})" if magnitudes else "CAST(NULL AS DOUBLE)"
-
-
 def straight(text: str) -> str:
     """Without comments and trailing semicolons, with plain quotes and blanks; what is quoted stays as it is."""
     def piece(match: re.Match[str]) -> str:
-        found = match[0]
-        if found[0] in CURLY:
-            return CURLY[found[0]] + found[1:-1] + CURLY[found[0]]
-        return found if found[0] in "'\"`" else " "
+        text = match[0]
+        if text[0] in CURLY:
+            return CURLY[text[0]] + text[1:-1] + CURLY[text[0]]
+        return text if text[0] in "'\"`" else " "
 
     return PIECE.sub(piece, text).rstrip("; ").lstrip()
 
@@ -152,8 +144,8 @@ def _micros(number: str, unit: str) -> int:
 
 def _lift(text: str, windows: list[tuple[str, int, int]]) -> tuple[str, int]:
     """The text without windows: number i of `windows` is that of the source now called w<i>__name."""
-    found = EVERY.search(text)
-    every = _micros(found[1], found[2]) if found else 0
+    clause = EVERY.search(text)
+    every = _micros(clause[1], clause[2]) if clause else 0
 
     def mark(match: re.Match[str]) -> str:
         name, alias, until, number, unit, tumbling, slide, slide_unit = match.groups()
@@ -163,7 +155,7 @@ def _lift(text: str, windows: list[tuple[str, int, int]]) -> tuple[str, int]:
         windows.append((kind, 0 if until else _micros(number, unit), _micros(slide, slide_unit) if slide else 0))
         return f"`w{len(windows) - 1}__{name.strip('`')}`{alias or ''}"
 
-    return WINDOWED.sub(mark, text[:found.start()] if found else text), every
+    return WINDOWED.sub(mark, text[:clause.start()] if clause else text), every
 
 
 def _default_every(sources: tuple[Source, ...], batch: int) -> int:
@@ -180,7 +172,10 @@ def _from(tree: exp.Select, windows: list[tuple[str, int, int]]) -> tuple[tuple[
     for join in joins:
         sources.append(_source(join.this, windows))
         conditions += _conjuncts(join.args["on"]) if join.args.get("on") else []
-        conditions += [_using_equality(sources, name.name) for name in join.args.get("using") or []]
+        first, newest = sources[0].alias, sources[-1].alias
+        for name in join.args.get("using") or []:      # all earlier ones are equal already
+            conditions.append(exp.EQ(this=exp.column(name.name, table=first),
+                                     expression=exp.column(name.name, table=newest)))
     where = tree.args.get("where")
     return tuple(sources), conditions + (_conjuncts(where.this) if where else [])
 
@@ -189,16 +184,6 @@ def _source(node: exp.Expr, windows: list[tuple[str, int, int]]) -> Source:
     marked = MARK.fullmatch(node.name)
     name = marked[2] if marked else node.name
     return Source(node.alias or name, name, windows[int(marked[1])] if marked else None)
-
-
-def _using(tree: exp.Select) -> frozenset[str]:
-    return frozenset(
-        name.name.lower() for join in tree.args.get("joins") or [] for name in join.args.get("using") or [])
-
-
-def _using_equality(sources: list[Source], name: str) -> exp.Expr:
-    """The newest source's column equals the first one's; all earlier ones are equal already."""
-    return exp.EQ(this=exp.column(name, table=sources[0].alias), expression=exp.column(name, table=sources[-1].alias))
 
 
 def _conjuncts(node: exp.Expr) -> list[exp.Expr]:
@@ -261,28 +246,24 @@ class _Above:
         return self.names.get(self.scope.same(node)) if not isinstance(node, (exp.Literal, exp.Var)) else None
 
 
-def _aggregated(tree: exp.Select) -> bool:
-    having = tree.args.get("having")
-    return any(e.find(*AGGREGATES) for e in [*tree.selects, *([having] if having else [])])
-
-
 def _selects(tree: exp.Select, scope: _Scope) -> list[tuple[str, exp.Expr]]:
-    found: list[tuple[str, exp.Expr]] = []
+    selects: list[tuple[str, exp.Expr]] = []
     for item in tree.selects:
-        star = isinstance(item, exp.Star) or isinstance(item, exp.Column) and isinstance(item.this, exp.Star)
-        found += list(_expanded(item, scope, {n.lower()
-                                              for n, _ in found})) if star else [(item.alias or _name(item, scope),
-                                                                                  item.unalias())]
-    return found
+        if isinstance(item, exp.Star) or isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
+            selects += list(_expanded(item, scope, {name.lower() for name, _ in selects}))
+        else:
+            selects.append((item.alias or _name(item, scope), item.unalias()))
+    return selects
 
 
-def _expanded(item: exp.Expr, scope: _Scope, taken: set[str]) -> Iterator[tuple[str, exp.Expr]]:
-    only = item.table.lower() if isinstance(item, exp.Column) else ""
+def _expanded(item: exp.Expr, scope: _Scope, names_before: set[str]) -> Iterator[tuple[str, exp.Expr]]:
+    """All columns that a star stands for; one whose name is there already is called by its source as well."""
+    names, only = set(names_before), item.table.lower() if isinstance(item, exp.Column) else ""
     for source in scope.sources:
         for name in scope.tables[source.alias].columns if only in ("", source.alias.lower()) else ():
-            yield f"{source.alias}_{name}" if name.lower() in taken else name, exp.column(
-                name, table=source.alias, quoted=True)
-            taken.add(name.lower())
+            output = f"{source.alias}_{name}" if name.lower() in names else name
+            yield output, exp.column(name, table=source.alias, quoted=True)
+            names.add(name.lower())
 
 
 def _name(item: exp.Expr, scope: _Scope) -> str:
@@ -290,35 +271,35 @@ def _name(item: exp.Expr, scope: _Scope) -> str:
         return scope.find(item)[1]
     call = item.this if isinstance(item, exp.Filter) else item
     word = re.split(r"\W", call.sql("spark").lower(), maxsplit=1)[0] or "expression"
-    return f"{word}_{scope.find(call.this)[1]}" if isinstance(
-        call.this, exp.Column) and not isinstance(call.this.this, exp.Star) else word
+    of_column = isinstance(call.this, exp.Column) and not isinstance(call.this.this, exp.Star)
+    return f"{word}_{scope.find(call.this)[1]}" if of_column else word
 
 
 def _groups(tree: exp.Select, selects: list[exp.Expr], scope: _Scope) -> list[exp.Expr]:
     """GROUP BY entries: an ordinal or alias of a SELECT item (a column of that name comes first), else the expression
     itself.
     """
-    group = tree.args.get("group")
+    clause = tree.args.get("group")
     aliases = {item.alias.lower(): item.unalias() for item in tree.selects if item.alias}
-    return [_group(node, selects, aliases, scope) for node in (group.expressions if group else [])]
-
-
-def _group(node: exp.Expr, selects: list[exp.Expr], aliases: dict[str, exp.Expr], scope: _Scope) -> exp.Expr:
-    if isinstance(node, exp.Literal) and node.is_int:
-        return selects[int(node.this) - 1]
-    return _inline(node, scope, aliases) if isinstance(node, exp.Column) else node
+    groups = []
+    for node in clause.expressions if clause else []:
+        if isinstance(node, exp.Literal) and node.is_int:
+            groups.append(selects[int(node.this) - 1])
+        else:
+            groups.append(_inline(node, scope, aliases) if isinstance(node, exp.Column) else node)
+    return groups
 
 
 def _inline(node: exp.Expr, scope: _Scope, named: Mapping[str, exp.Expr], above: _Above | None = None) -> exp.Expr:
     """SELECT aliases replaced by what they stand for: in GROUP BY where no column has that name, in HAVING where
     nothing is grouped by that expression.
     """
-    if isinstance(
-            node,
-            AGGREGATES) or above and node.find(exp.Column) and not node.find(*AGGREGATES) and above.groups_by(node):
+    if isinstance(node, AGGREGATES):
         return node
-    if isinstance(node, exp.Column) and not node.table and node.name.lower() in named and (above or
-                                                                                           not scope.knows(node.name)):
+    if above and node.find(exp.Column) and not node.find(*AGGREGATES) and above.groups_by(node):
+        return node
+    is_alias = isinstance(node, exp.Column) and not node.table and node.name.lower() in named
+    if is_alias and (above or not scope.knows(node.name)):
         return named[node.name.lower()].copy()
     for child in list(node.iter_expressions()):
         child.replace(_inline(child, scope, named, above))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from jobs.verify.sql import Plain, Source, Table, quoted, spark_text
-from jobs.verify.types import Typed, kind_of
+from jobs.verify.types import kind_of
 
 FOR_EVER = 2**62
 MAGNITUDE = "_magnitude"      # Σ|x| of each output of a row, beside the expected answer
@@ -51,7 +51,9 @@ def in_duckdb(query: Plain, tables: Mapping[str, Table], t: int, previous: int) 
     unsure = [c.sql for c in query.conditions if c.fallible]
     steps = [_step("candidates", f"SELECT * FROM {sources}{_where(sure + instant)}", bool(unsure)),
              _step("joined", f"SELECT * FROM candidates{_where(unsure)}", query.fallible)]
-    outputs = ", ".join(f"{_output(value)} AS {quoted(name)}" for name, value in query.outputs)
+    values = [(name, value.sql if value.kind.name == "NULL" else f"CAST({value.sql} AS {value.kind})")
+              for name, value in query.outputs]
+    outputs = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in values)
     if query.returns_rows:
         return f"WITH {', '.join(steps)} SELECT {outputs} FROM joined"
     steps += [
@@ -75,10 +77,6 @@ def _grouped(query: Plain) -> str:
     magnitudes = f"[{', '.join(query.magnitudes)}] AS {MAGNITUDE}"
     keys = f" GROUP BY {', '.join(v.sql for v in query.keys)}" if query.keys else ""
     return f"SELECT {', '.join([*values, magnitudes])} FROM joined{keys}"
-
-
-def _output(value: Typed) -> str:
-    return value.sql if value.kind.name == "NULL" else f"CAST({value.sql} AS {value.kind})"
 
 
 def _where(conditions: list[str]) -> str:

@@ -85,15 +85,15 @@ def _constants(text: str) -> list[Token]:
         elif word.token_type != TokenType.NUMBER:
             words.append(word)
         else:
-            lettered = i + 1 < len(tokens) and tokens[i + 1].token_type == TokenType.DCOLON and tokens[
-                i + 1].end == word.end
+            after = tokens[i + 1] if i + 1 < len(tokens) else None
+            lettered = after is not None and after.token_type == TokenType.DCOLON and after.end == word.end
             skip = 2 if lettered else 0
             number = word.text + (tokens[i + 2].text if lettered else "")
             signed = len(words) > 1 and words[-1].token_type == TokenType.DASH and not _ends_operand(words[-2])
             if signed:
                 words.pop()
-            words.append(
-                Token(TokenType.NUMBER, f"-{number}" if signed else number, word.line, word.col, word.start, word.end))
+            constant = f"-{number}" if signed else number
+            words.append(Token(TokenType.NUMBER, constant, word.line, word.col, word.start, word.end))
     return words
 
 

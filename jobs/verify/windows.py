@@ -32,16 +32,20 @@ class Variant:
 
 def variants(text: str) -> tuple[Variant, ...]:
     """The text itself, or one for each of its windows: the id becomes a constant that is also grouped by."""
-    said = straight(text)
-    found = SET.search(re.sub(r'"([^"]*)"', r"'\1'", said))
-    if not found:
+    plain = straight(text)
+    windows = SET.search(re.sub(r'"([^"]*)"', r"'\1'", plain))
+    if not windows:
         return (Variant(text),)
-    around = STAMP.sub(" ", said[:found.start()]), STAMP.sub(" ", said[found.end():])
-    return tuple(_variant(around, one) for one in ONE.finditer(found["list"]))
+    around = STAMP.sub(" ", plain[:windows.start()]), STAMP.sub(" ", plain[windows.end():])
+    return tuple(_variant(around, window) for window in ONE.finditer(windows["list"]))
 
 
-def _variant(around: tuple[str, str], one: re.Match[str]) -> Variant:
-    constant, unit = f"CAST('{one['name']}' AS STRING)", UNITS[one["unit"].lower()]
-    before, after = (re.sub(NAMED, lambda _: constant, SELECTED.sub(lambda m: f"{m[1]}{constant} AS Id", part),
-                            flags=re.I) for part in around)
-    return Variant(f"{before}{constant}{after}", (int(one["range"]) * unit, int(one["hop"] or one["range"]) * unit))
+def _variant(around: tuple[str, str], window: re.Match[str]) -> Variant:
+    """The text with the id of one of its windows as a constant, and the range and slide of that window."""
+    constant, unit = f"CAST('{window['name']}' AS STRING)", UNITS[window["unit"].lower()]
+    parts = []
+    for part in around:
+        with_output = SELECTED.sub(lambda match: f"{match[1]}{constant} AS Id", part)
+        parts.append(re.sub(NAMED, lambda _: constant, with_output, flags=re.I))
+    length, slide = int(window["range"]), int(window["hop"] or window["range"])
+    return Variant(constant.join(parts), (length * unit, slide * unit))

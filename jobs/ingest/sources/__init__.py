@@ -32,9 +32,9 @@ def handed(pipeline: Pipeline, stream: Stream, things: Sequence[Any]) -> list[In
 
 def pending(pipeline: Pipeline, warehouse: Warehouse, stream: Stream, tasks: Any,
             given: list[IngestInput] | None) -> list[IngestInput]:
-    """Inputs not known by name, size and time.
+    """Inputs that are not known by name, size and time.
 
-    Those that only look new are found out by their digest when they are read.
+    Some only look new; their digest shows that when they are read.
     """
     known_paths = intake.known_paths(warehouse, stream.name)
     inputs = given if given is not None else _from_source(pipeline, warehouse, stream, tasks)
@@ -47,7 +47,7 @@ def pending(pipeline: Pipeline, warehouse: Warehouse, stream: Stream, tasks: Any
 
 
 def clear(pipeline: Pipeline) -> None:
-    """What was staged is of one ingest only."""
+    """Deletes staged files, which are of use to one ingest only."""
     places.delete_folder(places.join(pipeline.warehouse, "staging"))
 
 

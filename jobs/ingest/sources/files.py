@@ -22,7 +22,7 @@ def pending(pipeline: Pipeline, stream: Stream) -> list[IngestInput]:
 
 def matching(pattern: str, folder: str = "") -> list[str]:
     """Names that start with . or _ are another program's unfinished or private ones."""
-    return [p for p in patterns.matching(pattern, folder) if not os.path.basename(p).startswith((".", "_"))]
+    return [path for path in patterns.matching(pattern, folder) if not os.path.basename(path).startswith((".", "_"))]
 
 
 def named(pipeline: Pipeline, stream: Stream, path: str) -> IngestInput:

@@ -56,7 +56,10 @@ def _staged(session: Any, source: Source, before: Offsets, folder: str) -> Offse
     except Exception as error:         # what the connector raises depends on how Spark is reached
         if INCOMPLETE not in str(error):
             raise _unread(source, error) from error
-        grown = {**dict.fromkeys(_assigned_partitions(source.path, str(error)), EARLIEST), **before}
+        # A topic's partitions are told by the connector in this refusal only.
+        listed = str(error)[str(error).rfind(INCOMPLETE):].partition(")")[0]
+        partitions = re.findall(rf"\b{re.escape(source.path)}-(\d+)\b", listed)
+        grown = {**{int(partition): EARLIEST for partition in partitions}, **before}
     try:
         _write(session, source, grown, folder)
     except Exception as error:
@@ -69,12 +72,6 @@ def _write(session: Any, source: Source, offsets: Offsets, folder: str) -> None:
     options = {**source.options, "subscribe": source.path, "startingOffsets": start, "endingOffsets": "latest"}
     messages = session.read.format("kafka").options(**options).load().selectExpr("value", "partition", "offset")
     messages.coalesce(FILES).write.mode("overwrite").parquet(folder)
-
-
-def _assigned_partitions(topic: str, message: str) -> list[int]:
-    """A topic's partitions, which the connector tells only in this refusal."""
-    listed = message[message.rfind(INCOMPLETE):].partition(")")[0]
-    return [int(number) for number in re.findall(rf"\b{re.escape(topic)}-(\d+)\b", listed)]
 
 
 def _ends(paths: tuple[str, ...]) -> dict[int, int]:

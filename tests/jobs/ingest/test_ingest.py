@@ -477,8 +477,8 @@ def test_nan_is_no_number_between_a_file_s_bounds(tmp_path: Path) -> None:
     """Arrow's footers say 0 … 1 of a column with NaN, and the engine believes them: to it nothing would be above 1."""
     pq.write_table(pa.table({"d": [0.0, float("nan"), 1.0]}), tmp_path / "a.parquet")
     con = kernel.shared()
-    rows_ = reading.open_input(con, reading.IngestInput("files", "a", str(tmp_path / "a.parquet"), "parquet"), ("d",),
-                               frozenset())
+    source = reading.IngestInput("files", "a", str(tmp_path / "a.parquet"), "parquet")
+    rows_ = reading.open_input(con, source, ("d",), frozenset())
     value, _ = rows_.columns["d"]
     asked = (f"SELECT count(*) FILTER ({value} > 1), CAST(max({value}) AS VARCHAR) FROM {rows_.rows} WHERE NOT {value} "
              "= 0")
