@@ -47,11 +47,13 @@ def comparable(text: str, kind: Type) -> int | Decimal | float | str:
 
 def _text(text: str, kind: Type) -> str:
     if kind.integral:
-        return _ranged(int(text), kind)
+        number_ = int(text)
+        limit = 2 ** (8 * INTEGERS[kind.name] - 1)
+        return str(number_) if -limit <= number_ < limit else _no(str(number_))
     if kind.name == "decimal":
         return _exact(Decimal(text), kind)
     if kind.floating:
-        return _finite(float(text))
+        return repr(float(text)) if math.isfinite(float(text)) else _no(str(float(text)))
     if kind.name == "boolean":
         return {"true": "true", "false": "false"}.get(text.lower()) or _no(text)
     if kind.name == "date":
@@ -63,19 +65,10 @@ def _text(text: str, kind: Type) -> str:
     return text
 
 
-def _ranged(value: int, kind: Type) -> str:
-    limit = 2 ** (8 * INTEGERS[kind.name] - 1)
-    return str(value) if -limit <= value < limit else _no(str(value))
-
-
 def _exact(value: Decimal, kind: Type) -> str:
     """Digits that the type cannot hold would be rounded away."""
     fits = value.is_finite() and abs(value) < 10 ** (kind.precision - kind.scale) and value == round(value, kind.scale)
     return f"{value:f}" if fits else _no(str(value))
-
-
-def _finite(value: float) -> str:
-    return repr(value) if math.isfinite(value) else _no(str(value))
 
 
 def _no(text: str) -> str:

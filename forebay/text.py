@@ -217,7 +217,8 @@ def explained(document: Mapping[str, Any]) -> Text:
         line(out, f"{document['chosen']}: {document['why']}\n")
         line(out, str(document["tree"]).rstrip() + "\n")
         candidates = document["candidates"]
-        figures = [key for key in FIGURES if any(candidate.get(key) is not None for candidate in candidates)]
+        present = {key for candidate in candidates for key, figure in candidate.items() if figure is not None}
+        figures = [key for key in FIGURES if key in present]
         rows = []
         for candidate in candidates:
             name = f"{candidate['plan']}{' ←' if candidate['plan'] == document['chosen'] else ''}"
@@ -304,7 +305,10 @@ def verified(document: Mapping[str, Any]) -> Text:
     def text(out: TextIO) -> None:
         if not document["queries"]:
             return line(out, "nothing is published yet: `forebay run` first")
-        rows = [(n, q["boundaries"], q["equal"], _verdict(q)) for n, q in document["queries"].items()]
+        rows = []
+        for name, q in document["queries"].items():
+            same = "equal" if q["boundaries"] else "nothing published"
+            rows.append((name, q["boundaries"], q["equal"], "DIFFERENT" if q["differences"] else same))
         table(out, ("query", "boundaries", "equal", ""), rows, (False, True, True, False))
         for name, q in document["queries"].items():
             if q.get("left"):
@@ -348,10 +352,6 @@ def expectations(document: Mapping[str, Any]) -> Text:
         if document["docs"]:
             line(out, f"data docs: {document['docs']}")
     return text
-
-
-def _verdict(query: Mapping[str, Any]) -> str:
-    return "DIFFERENT" if query["differences"] else "equal" if query["boundaries"] else "nothing published"
 
 
 def facts(facts_: Sequence[Any]) -> Text:

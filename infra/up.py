@@ -70,7 +70,7 @@ def up() -> int:
         print(f"forebay: {', '.join(running)} are running already; `make down` ends them", file=sys.stderr)
         return 1
     began = time.monotonic()
-    _closed()
+    _close_to_others()
     (PLACE / "log").mkdir(exist_ok=True)
     for old in (PLACE / "log").glob("*.log"):
         old.unlink()
@@ -99,7 +99,7 @@ def up() -> int:
     return 0
 
 
-def _closed() -> None:
+def _close_to_others() -> None:
     """Only this user may look into it, whatever modes Airflow and MLflow give their files: logs and databases hold rows
     and passwords.
 
@@ -264,10 +264,6 @@ def _names() -> list[str]:
     return sorted(p.stem for p in PLACE.glob("*.pid"))
 
 
-def _pid(name: str) -> int:
-    return int((PLACE / f"{name}.pid").read_text().split()[0])
-
-
 def _alive(name: str) -> bool:
     """Whether the process that was started is there: numbers are used again, with another time of birth."""
     pid, born = (PLACE / f"{name}.pid").read_text().split()
@@ -284,9 +280,10 @@ def _born(pid: int) -> str:
 
 def _session(name: str) -> list[psutil.Process]:
     """The processes of a service: its leader's session, which also holds what the leader left behind."""
+    leader = int((PLACE / f"{name}.pid").read_text().split()[0])
     return [
-        p for p in psutil.process_iter()
-        if _in_session(p.pid, _pid(name)) and p.is_running() and p.status() != psutil.STATUS_ZOMBIE
+        process for process in psutil.process_iter()
+        if _in_session(process.pid, leader) and process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     ]
 
 

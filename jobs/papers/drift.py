@@ -79,7 +79,7 @@ def drift(length: int = 16, rate: int = 2_000, fixed: Sequence[str] | None = Non
     root = tempfile.mkdtemp(prefix="forebay-drift-")
     try:
         origin = _landed(os.path.join(root, "origin"), phases(rate), length)
-        with _runs(origin, root, _names(origin) if fixed is None else fixed) as runs:
+        with _runs(origin, root, _plan_names(origin) if fixed is None else fixed) as runs:
             left = _race(runs, len(phases()), length)
             return _report(runs, left, rate)
     finally:
@@ -187,7 +187,7 @@ def _rows(folder: str, phase: Phase, batch: int) -> None:
     con.close()
 
 
-def _names(folder: str) -> list[str]:
+def _plan_names(folder: str) -> list[str]:
     from jobs.batch.works import parsed
     rt = open_pipeline(load(folder))
     return [c.plan.name for c in candidates(parsed(QUERY, rt.catalog)) if c.refused is None]

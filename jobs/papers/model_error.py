@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import statistics
 import time
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
@@ -159,7 +160,8 @@ def spearman(a: Sequence[float], b: Sequence[float]) -> float:
 
 
 def ranks(values: Sequence[float]) -> list[float]:
-    return [sum(v < x for v in values) + (sum(v == x for v in values) + 1) / 2 for x in values]
+    ordered = sorted(values)
+    return [(bisect_left(ordered, x) + bisect_right(ordered, x) + 1) / 2 for x in values]
 
 
 def summary(cases: Sequence[SettingErrors]) -> dict[str, object]:

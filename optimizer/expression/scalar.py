@@ -51,7 +51,7 @@ def fails(expr: Expr, dialect: str, name: Name) -> str | None:
         return None
     if dialect == "duckdb":
         return _limited(f"(TRY(hash({render(expr, dialect, name)})) IS NULL)")
-    return _limited(_any(_failures(expr, name)))
+    return _limited(f"({' OR '.join(_failures(expr, name))})")
 
 
 def safe(expr: Expr, dialect: str, name: Name) -> str:
@@ -202,7 +202,3 @@ def _branches_reached(texts: list[str]) -> list[tuple[str, ...]]:
 
 def _all(conditions: Iterable[str]) -> str:
     return "(" + " AND ".join(conditions) + ")"
-
-
-def _any(conditions: list[str]) -> str:
-    return "(" + " OR ".join(conditions) + ")"

@@ -87,11 +87,14 @@ def _choices(pairs: tuple[Pair, ...]) -> tuple[tuple[int, ...], ...]:
     unit = gcd(*chain.from_iterable(pairs))
     windows = [Window(size // unit, slide // unit) for size, slide in pairs]
     model = prices(windows, PARTITIONED)
-    dearer = [Prices(model.period, PARTITIONED, instance=MADE, window=fixed * model.period) for fixed in FIXED]
-    graphs = (cheapest(windows, model), with_factors(windows, model), *(best(windows, m).graph for m in dearer))
-    readers = [[window for window, _ in graph.edges] for graph in graphs]
-    levels = [_levels(windows, unit) for windows in (*readers, *(graph.factors for graph in graphs))]
-    return tuple(dict.fromkeys([(), *levels]))
+    graphs = [cheapest(windows, model), with_factors(windows, model)]
+    for fixed in FIXED:
+        dearer = Prices(model.period, PARTITIONED, instance=MADE, window=fixed * model.period)
+        graphs.append(best(windows, dearer).graph)
+    levels: list[tuple[int, ...]] = [()]
+    levels += [_levels({window for window, _ in graph.edges}, unit) for graph in graphs]
+    levels += [_levels(graph.factors, unit) for graph in graphs]
+    return tuple(dict.fromkeys(levels))
 
 
 def _levels(windows: Collection[Window], unit: int) -> tuple[int, ...]:

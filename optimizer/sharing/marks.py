@@ -85,7 +85,8 @@ def marks(choices: Iterable[Conjuncts]) -> Marks:
     selections = tuple(choices)
     all_conjuncts = tuple(dict.fromkeys(chain.from_iterable(selections)))
     compared = _comparisons(all_conjuncts)
-    scales = tuple(_scale(expr, compared) for expr in dict.fromkeys(expr for expr, _, _ in compared.values()))
+    exprs = dict.fromkeys(expr for expr, _, _ in compared.values())
+    scales = tuple(_scale(expr, compared) for expr in exprs)
     bits = tuple(conjunct for conjunct in all_conjuncts if conjunct not in compared)
     places = [_places(scale) for scale in scales]
     numbered = []

@@ -102,9 +102,13 @@ def convert(node: exp.Expr, scope: Scope) -> Expr:
 
 def _grouping(node: exp.Expr, scope: Scope) -> Expr | None:
     """The grouping expression that a part of HAVING is, where a name in it is both a column's and SELECT's."""
-    named_twice = scope.groups and any(c.name.lower() in scope.aliases and _is_column(c, scope)
-                                       for c in node.find_all(exp.Column))
-    if not named_twice or _has_aggregate(node):
+    if not scope.groups:
+        return None
+    columns_of_inputs = {name.lower() for declared in scope.inputs for name, _ in declared.columns}
+    twice = columns_of_inputs.intersection(scope.aliases)
+    if not any(column.name.lower() in twice for column in node.find_all(exp.Column)):
+        return None
+    if any(call.name.upper() in AGGREGATES for call in node.find_all(exp.Anonymous)):
         return None
     try:
         expr = convert(node, Scope(scope.source, scope.inputs, scope.merged, scope.place, depth=scope.depth))
@@ -118,14 +122,6 @@ def _grouping(node: exp.Expr, scope: Scope) -> Expr | None:
                            f"{node.name} in HAVING is a result column, and a column of GROUP BY's expressions",
                            hint="give the result column another name")
     return expr if expr in scope.groups else None
-
-
-def _is_column(node: exp.Column, scope: Scope) -> bool:
-    return any(name.lower() == node.name.lower() for x in scope.inputs for name, _ in x.columns)
-
-
-def _has_aggregate(node: exp.Expr) -> bool:
-    return any(call.name.upper() in AGGREGATES for call in node.find_all(exp.Anonymous))
 
 
 def _reader(node: exp.Expr) -> Callable[[exp.Expr, Scope], Expr]:
@@ -324,16 +320,12 @@ def _function(node: exp.Expr, scope: Scope) -> Expr:
     if name in AGGREGATES:
         return _aggregate(node, None, scope)
     if name == "IF":
-        return _if(node, scope)
+        if len(node.expressions) != 3:
+            raise ForebayError("wrong-arguments", f"IF takes 3 arguments, not {len(node.expressions)}")
+        return OPERATORS["IF"](tuple(convert(argument, scope) for argument in node.expressions))
     if name not in NAMES:
         raise _unknown_function(node.name)
     return build(name, tuple(convert(a, scope) for a in node.expressions))
-
-
-def _if(node: exp.Expr, scope: Scope) -> Expr:
-    if len(node.expressions) != 3:
-        raise ForebayError("wrong-arguments", f"IF takes 3 arguments, not {len(node.expressions)}")
-    return OPERATORS["IF"](tuple(convert(a, scope) for a in node.expressions))
 
 
 def _unknown_function(name: str) -> ForebayError:

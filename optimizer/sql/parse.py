@@ -156,15 +156,17 @@ def _check_connected(base: Scope, equalities: tuple[tuple[Expr, Expr], ...], sta
             starts[loose[0]], f"add an equality that cannot raise, for instance {base.inputs[0].alias}.… = {alias}.…")
 
 
-def _every(source: Source, found: From, catalog: Catalog) -> int:
+def _every(source: Source, from_clause: From, catalog: Catalog) -> int:
+    """How often the query answers, in microseconds."""
+    windows = tuple(declared.window for declared in from_clause.inputs if declared.window)
     if source.set:
         if source.every is not None:
             raise source.error("bad-every",
                                "EVERY is not accepted with Windows(…): each window is published when it ends",
                                source.every.start, "leave it out")
-        return next(i.window.slide for i in found.inputs if i.window)
+        return windows[0].slide
     if source.every is None:
-        return default_every(tuple(i.window for i in found.inputs if i.window), catalog.batch)
+        return default_every(windows, catalog.batch)
     try:
         return every(source.every.content, catalog.batch)
     except ForebayError as error:

@@ -49,7 +49,7 @@ def inputs(select: exp.Select, source: Source, catalog: Catalog) -> From:
         raise source.error("too-many-inputs",
                            f"a query joins at most {MOST_INPUTS} inputs, this one has {len(joins) + 1}",
                            offset(joins[MOST_INPUTS - 1]))
-    entries = [_entry(node, source) for node in (clause.this, *(j.this for j in joins))]
+    entries = [_entry(node.this, source) for node in (clause, *joins)]
     _distinct(entries, source)
     windows = _owners(entries, source, source.windows)
     stamps = _owners(entries, source, source.stamps, "TIMESTAMP BY")

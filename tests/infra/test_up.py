@@ -69,7 +69,7 @@ def test_a_port_that_is_taken_is_not_used() -> None:
 
 def test_only_this_user_may_look_at_what_it_writes(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
-    up._closed()
+    up._close_to_others()
     assert tmp_path.stat().st_mode & 0o777 == 0o700
     up._start(up.Service("brief", ("/bin/true",), lambda: True), {"PATH": "/bin:/usr/bin"})
     assert (tmp_path / "log/brief.log").stat().st_mode & 0o777 == 0o600

@@ -123,7 +123,11 @@ def _impact(drawn: Mapping[str, GeneratedQuery]) -> tuple[float, float]:
         return _form(drawn[q], sources), named_[q]
 
     chosen = _whole(orders(queries, price, group), price, group)
-    as_written = _whole({q: _left_deep(m) for q, m in drawn.items()}, price, group)
+    left_deep: dict[str, tuple[Step, ...]] = {}
+    for q, query in drawn.items():
+        names = _sources(query)
+        left_deep[q] = tuple((frozenset(names[:k]), frozenset({names[k]})) for k in range(1, len(names)))
+    as_written = _whole(left_deep, price, group)
     unshared = _whole(orders(queries, price, by_arity), price, by_arity)
     return 100 * (as_written / chosen - 1), 100 * (unshared / chosen - 1)
 
@@ -144,11 +148,6 @@ def _joins(query: GeneratedQuery) -> Joins:
 
 def _sources(query: GeneratedQuery) -> list[str]:
     return [f"s{k}" for k in query.streams]
-
-
-def _left_deep(query: GeneratedQuery) -> tuple[Step, ...]:
-    names = _sources(query)
-    return tuple((frozenset(names[:k]), frozenset({names[k]})) for k in range(1, len(names)))
 
 
 def _form(query: GeneratedQuery, sources: frozenset[str]) -> Hashable:

@@ -222,7 +222,8 @@ def shape(quick: bool, tell: Tell) -> Report:
         for form in _forms(quick)
     ]
     panels += [
-        _by(form, "similarity, %", SIMILARITIES[::2] if quick else SIMILARITIES, _similar, quick, points, tell)
+        _by(form, "similarity, %", SIMILARITIES[::2] if quick else SIMILARITIES,
+            lambda count, percent: workload(StreamLoad(), count, Fraction(percent, 100)), quick, points, tell)
         for form in _forms(quick)
     ]
     finished(points)
@@ -267,10 +268,6 @@ def _grouped(count: int, groups: int) -> list[GeneratedQuery]:
     """Queries of so many forms: a pair of join attributes each, one window."""
     queries = workload(StreamLoad(), count, Fraction(1))
     return [replace(m, joins=((k % groups % 6, k % groups // 6),), window=2) for k, m in enumerate(queries)]
-
-
-def _similar(count: int, percent: int) -> list[GeneratedQuery]:
-    return workload(StreamLoad(), count, Fraction(percent, 100))
 
 
 def _forms(quick: bool) -> Sequence[str]:

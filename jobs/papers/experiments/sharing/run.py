@@ -234,7 +234,9 @@ def lived(setting: StreamLoad, queries: Sequence[str], scenario: Iterable[tuple[
             gone, alive = alive[:change["delete"]], alive[change["delete"]:]
             for name in gone:
                 requests.change(rt, name, "delete")
-            alive += [_asked(rt, *one) for one, _ in zip(waiting, range(change["create"]))]
+            for (query_number, text_), _ in zip(waiting, range(change["create"])):
+                requests.create(rt, f"q{query_number}", text_)
+                alive.append(f"q{query_number}")
             lap = loop.laps.lap("requests", began)
             bring(loop, number)
             lap = loop.laps.lap("ingest", lap)
@@ -248,8 +250,3 @@ def lived(setting: StreamLoad, queries: Sequence[str], scenario: Iterable[tuple[
     late, counted = waits[1:], {stage: statistics.mean(took) for stage, took in stages.items()}
     return Lived((statistics.mean(late) + setting.batch / 2, min(late), max(late) + setting.batch), counted,
                  statistics.mean(counts))
-
-
-def _asked(rt: OpenPipeline, number: int, text_: str) -> str:
-    requests.create(rt, f"q{number}", text_)
-    return f"q{number}"

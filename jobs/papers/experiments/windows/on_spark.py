@@ -77,13 +77,16 @@ def table(quick: bool, tell: Tell, events: int | None = None) -> Report:
 
 
 def _settings(count: int, there: int, all_: int, points_by_kind: Spark) -> str:
-    ends = "; ".join(f"{kind} {min(of):.1f} to {max(of):.1f} s" for kind, points in points_by_kind.items()
-                     if (of := [p["processor_s"] for p in points]))
+    ranges = []
+    for kind, points in points_by_kind.items():
+        seconds = [p["processor_s"] for p in points]
+        if seconds:
+            ranges.append(f"{kind} {min(seconds):.1f} to {max(seconds):.1f} s")
     whole = "" if there == all_ else ", the others at their kind's mean; the same command goes on"
     return (
         f"{count:,} events, {RATE} a unit, the first window set of a setup; times: Spark's processor seconds over "
         f"{_cores()} cores by our one thread's. "
-        f"Spark ran {there} of {all_} distinct windows{whole}; processor seconds a window: {ends}")
+        f"Spark ran {there} of {all_} distinct windows{whole}; processor seconds a window: {'; '.join(ranges)}")
 
 
 def _measured(points: Points, clock: Points, setups: Sequence[str], chosen: Sequence[Window], count: int,
