@@ -189,13 +189,12 @@ class Ledger:
         row = encode_row(entry, failures, seconds, task_seconds, runner, _now())
         number = 2 * entry.batch.number + (entry.phase == "commit")
         metadata = {"forebay": encode_entry(entry)}
+        # What is newest then is read, not assumed: another process that finished the same batch may have gone on since.
         self.batches.append(_rows(BATCHES, [row]), transaction=("batch", number), metadata=metadata)
-        self._last = (self.batches.version, entry)      # as it would be read: with many queries that takes a while
 
     def _replace(self, entry: LedgerEntry) -> None:
         """The newest entry says something else from now on."""
         self.batches.commit(metadata={"forebay": encode_entry(entry)})
-        self._last = (self.batches.version, entry)
 
     def committed(self) -> int | None:
         """The last boundary whose answers may be read."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from jobs.ledger import ledger
 from jobs.ledger.entries import Batch, KeptState
 from jobs.ledger.ledger import Ledger
 from jobs.ledger.queries import QueryChange
-from jobs.storage.tables import Conflict
+from jobs.storage.tables import Conflict, Table
 from optimizer.plan.model import Plan
 
 S = 10**6
@@ -47,6 +48,25 @@ def test_of_two_commits_one_stays(tmp_path: Path) -> None:
     other.commit(batch(0, S), {}, {}, 0.0, {})
     with pytest.raises(Conflict):
         one.commit(batch(0, S), {}, {}, 0.0, {})
+
+
+def test_what_another_process_wrote_meanwhile_is_the_newest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A commit is followed by another process's intent before this one looks at the table again."""
+    one, other, honest = Ledger(str(tmp_path)), Ledger(str(tmp_path)), Table.append
+    one.intent(batch(0, S))
+
+    def append(self: Table, *args: Any, **options: Any) -> int:
+        version = honest(self, *args, **options)
+        if options["transaction"] == ("batch", 1):
+            assert other.last() is not None
+            other.intent(batch(1, 2 * S))
+            self.refresh()
+        return version
+
+    monkeypatch.setattr(Table, "append", append)
+    one.commit(batch(0, S), {}, {}, 0.0, {})
+    newest = one.last()
+    assert newest is not None and newest.is_open and newest.batch.number == 1
 
 
 def test_a_request_sees_the_mark_that_its_changes_come_with(tmp_path: Path) -> None:
