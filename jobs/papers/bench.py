@@ -20,8 +20,9 @@ import pyarrow as pa
 
 from jobs.engine import kernel
 from jobs.ledger.open_pipeline import OpenPipeline, open_pipeline
-from jobs.papers import bench_data, bench_sharing, bench_ways, drift, model_error
+from jobs.papers import bench_data, bench_sharing, bench_ways, drift
 from jobs.papers.bench_data import BenchSetting
+from jobs.papers.model_error import run as model_error
 from jobs.pipeline.config import load
 from jobs.requests import requests
 from jobs.results import answers
@@ -42,8 +43,9 @@ def names() -> dict[str, str]:
         "peers-join": "one boundary of a two-way join: ours, Spark's own plan, Spark SQL by an expert, DuckDB "
                       "recomputing",
         "peers-join-large": "the same with 12 M rows a window and stream",
-        "model-error": "what the cost models say of every plan of many settings, and what it really takes; writes "
-                       "docs/model-error.md",
+        "model-error": "what prices say of the plans of 103 settings, and what they take on stream tables through "
+                       "Spark's tasks; fits unit costs; writes docs/model-error.md (an hour, 20 GB of disk; goes on "
+                       "where it was ended)",
         "sharing": "1 to 500 queries with selections on one join: together, each for itself, and by plain Spark (a "
                    "sample, extrapolated)",
         "sharing-ways": "a group's cells split before its join and after it, and its join in each order, by one task",

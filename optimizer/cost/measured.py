@@ -14,7 +14,7 @@ from optimizer.errors import ForebayError
 
 SPREAD = 0.5          # standard deviation of a unit cost nobody has measured, relative to it
 # Seconds a unit of the kernel on the machine that this was made on (2 cores), fitted to a run of
-# jobs.papers.trial_settings; `forebay calibrate` measures them elsewhere, batches correct them. Those of the JVM and of
+# jobs.papers.model_error; `forebay calibrate` measures them elsewhere, batches correct them. Those of the JVM and of
 # exchanges are guesses by what statements and Spark's own plans took (DESIGN, "Measured").
 SECONDS: Mapping[str, float] = MappingProxyType({
     "scan": 3e-9,

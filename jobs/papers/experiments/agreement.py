@@ -9,12 +9,12 @@ from itertools import combinations
 
 import numpy as np
 
-from jobs.papers import model_error
+from jobs.papers.model_error.ranks import spearman as rank_correlation
 
 
 def spearman(one: Sequence[float], other: Sequence[float]) -> float:
     """Rank correlation to three digits."""
-    return round(model_error.spearman(one, other), 3)
+    return round(rank_correlation(one, other), 3)
 
 
 def tuned(amounts: Sequence[Sequence[float]], measured: Sequence[float]) -> list[float]:

@@ -15,8 +15,11 @@ from jobs.papers.experiments import Report, Tell
 from jobs.papers.experiments.claims import Claim, Panel, claim, report
 from jobs.papers.experiments.points import Point, finished, point, unfinished
 from jobs.papers.experiments.winners import SHOWCASES
-from jobs.papers.model_error import joined_rows
-from optimizer.plan.model import candidates
+from optimizer.cost.features import building, steady
+from optimizer.plan.model import Plan, candidates
+from optimizer.query.model import Query
+from optimizer.query.shape import shape
+from optimizer.statistics.model import QueryStatistics
 
 LENGTHS = (10, 120)              # seconds of a window; a batch is trial.BATCH
 QUICK = "c"                      # showcases
@@ -87,3 +90,10 @@ def _judged(letter: str, points_by_range: Mapping[int, Point]) -> Claim:
             (best == wanted,
              f"{seconds} s: {best} {p['keeping'][best]} {p['ms'][best]:.3g} ms, {wanted} takes {rest:.2f} × it"))
     return claim(f"({letter}) {wanted} is the best on micro-batches, too", checks)
+
+
+def joined_rows(query: Query, plan: Plan, observed: QueryStatistics) -> float:
+    """Joined rows of the dearest of a plan's batches; `pairs` counts their values."""
+    width = len(query.groups) + 1 + len(shape(query).measures)
+    of_batches = [work(query, plan, observed).total.get("pairs", 0.0) for work in (building, steady)]
+    return max(of_batches) / width

@@ -14,8 +14,6 @@ from jobs.calibrate import machine as calibrate
 from jobs.calibrate import trial
 from jobs.calibrate.exact import fitted, observe
 from jobs.calibrate.machine import REFERENCE, Calibration, machine, scaled
-from jobs.papers import model_error
-from jobs.papers.trial_settings import settings
 from optimizer.cost.measured import SECONDS, prior
 from optimizer.errors import ForebayError
 from optimizer.papers.statistics import Constants
@@ -115,29 +113,9 @@ def test_a_trial_runs_plans_for_real() -> None:
     assert set(ran) == {p.name for p in plans} and all(first > 0 and warm > 0 for first, warm in ran.values())
 
 
-def test_rank_correlation_with_ties() -> None:
-    assert model_error.spearman([1, 2, 3], [10, 20, 30]) == 1
-    assert model_error.spearman([1, 2, 3], [3, 2, 1]) == -1
-    assert model_error.spearman([1, 1, 2], [1, 2, 3]) == pytest.approx(0.866, abs=1e-3)
-
-
-def test_settings_are_enough_and_differ() -> None:
-    found = [s.name for s in settings()]
-    assert len(found) >= 60 and len(set(found)) == len(found)
-    assert {len(s.streams) for s in settings()} == {1, 2, 3, 4}
-
-
 @pytest.mark.slow
 def test_calibrating_measures_this_machine_and_keeps_it(place: Path) -> None:
     made = calibrate.calibrate()
     assert calibrate.stored() == made and made.here and made.coefficients.measurements > 20
     assert all(value > 0 for value in vars(made.constants).values())
     assert calibrate.coefficients() == made.coefficients
-
-
-@pytest.mark.slow
-def test_a_case_holds_every_plan_that_can_run() -> None:
-    found = model_error.case(SETTING, prior())
-    assert len(found.points) + found.skipped == 15 and found.spread > 1
-    assert found.chosen(lambda p: p.measured) == 1 and found.rho(lambda p: p.measured) == 1
-    assert "| small |" in model_error.page([found], model_error.summary([found]), prior())
