@@ -9,7 +9,7 @@ from itertools import combinations
 
 import numpy as np
 
-from jobs.papers.model_error.ranks import spearman as rank_correlation
+from jobs.papers.ranks import spearman as rank_correlation
 
 
 def spearman(one: Sequence[float], other: Sequence[float]) -> float:

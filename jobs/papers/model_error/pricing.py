@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from jobs.papers.model_error.measuring import WARM, PlanPoint, SettingRecord
-from jobs.papers.model_error.ranks import spearman
 from jobs.papers.model_error.worlds import SECOND, WORLDS, types
+from jobs.papers.ranks import spearman
 from optimizer.cost.features import OUTSIDE, Features, steady
 from optimizer.cost.fitting import fit
 from optimizer.cost.measured import Measurement, UnitCosts, prior, seconds

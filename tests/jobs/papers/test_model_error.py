@@ -16,9 +16,9 @@ from jobs.papers.model_error.drawn import COUNT, drawn
 from jobs.papers.model_error.measuring import PlanPoint, SettingRecord, priced_plans
 from jobs.papers.model_error.page import page, verdict, winners
 from jobs.papers.model_error.pricing import PricedSetting, fitted, fitted_without, node_factors, priced
-from jobs.papers.model_error.ranks import spearman
 from jobs.papers.model_error.settings import PriceSetting, over_one, over_two, quick, settings
 from jobs.papers.model_error.worlds import SECOND, START, WORLDS, World, made, types
+from jobs.papers.ranks import spearman
 from optimizer.cost.features import OUTSIDE
 from optimizer.cost.measured import SECONDS, UnitCosts, prior
 from optimizer.query.model import Catalog, Query
