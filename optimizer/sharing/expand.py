@@ -15,6 +15,11 @@ from optimizer.sharing.marks import Marks
 CHOICE, CLASS = "_choice", "_class"
 
 
+def choices_table(i: int, prefix: str) -> str:
+    """The name of the table of input i's choices."""
+    return f"{prefix}choices_{i}"
+
+
 def choice_rows(marks: Marks) -> str:
     """The choices as a relation: number, spans, masks."""
     columns = [CHOICE, *(f"{side}{k}" for k in range(len(marks.scales)) for side in ("since", "until"))]
