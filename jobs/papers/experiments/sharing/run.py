@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import islice
 from random import Random
 from typing import Any
 
@@ -234,7 +235,7 @@ def lived(setting: StreamLoad, queries: Sequence[str], scenario: Iterable[tuple[
             gone, alive = alive[:change["delete"]], alive[change["delete"]:]
             for name in gone:
                 requests.change(rt, name, "delete")
-            for (query_number, text_), _ in zip(waiting, range(change["create"])):
+            for query_number, text_ in islice(waiting, change["create"]):
                 requests.create(rt, f"q{query_number}", text_)
                 alive.append(f"q{query_number}")
             lap = loop.laps.lap("requests", began)
