@@ -45,7 +45,9 @@ def by_class(ctx: Lowering, i: int, marks: Marks, cells: str, choices: str) -> s
 def _by_choice(ctx: Lowering, i: int, marks: Marks, cells: str, choices: str) -> str:
     if not marks.names:
         return f"SELECT *, 0 AS {CHOICE} FROM {cells}"
-    if marks.direction == "between" and _can_be_subtracted(ctx, i):
+    # Floating sums cannot be taken from a larger one without loss, nor can extremes.
+    exact = all(m.additive and not (m.kind != "count" and m.type.floating) for m in ctx.shape.measures_of(i))
+    if marks.direction == "between" and exact:
         return _two_sided(ctx, i, marks, cells, choices)
     # Each distinct combination of marks is compared with each choice once.
     names = ", ".join(marks.names)
@@ -104,8 +106,3 @@ def _two_sided(ctx: Lowering, i: int, marks: Marks, cells: str, choices: str) ->
     by = ", ".join([*keys, CHOICE])
     return (f"WITH running AS ({running}) SELECT {by}, {', '.join(sums)} FROM ({' UNION ALL '.join(sides)}) AS q GROUP "
             f"BY {by} HAVING sum(c) <> 0")
-
-
-def _can_be_subtracted(ctx: Lowering, i: int) -> bool:
-    """Whether every measure can be taken from a larger sum without loss."""
-    return all(m.additive and not (m.kind != "count" and m.type.floating) for m in ctx.shape.measures_of(i))

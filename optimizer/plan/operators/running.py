@@ -44,7 +44,6 @@ from optimizer.plan.operators.operator import (
 from optimizer.plan.operators.scan import INTERVAL_COLUMNS, TIME_COLUMNS, Scan
 from optimizer.plan.operators.sets import grouped, names, own_keys, set_words, stored_columns, working
 from optimizer.plan.program import Definition, Fragment, Source, StateSet, Write
-from optimizer.query.shape import Measure
 from optimizer.statistics.cardinality import MERGED
 
 EXACT_PANES = 1_000      # up to which `panes_that_can_matter` adds pane by pane
@@ -289,7 +288,11 @@ class Extremes:
         measures, keys = extremes(ctx, self.input), key_names(ctx, self.input)
         by = f"PARTITION BY {', '.join(keys)} " if keys else ""
         longer = f"OVER ({by}ORDER BY _out DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
-        values = [_unless_beaten(measure, counts_already, longer) for measure in measures]
+        values = []
+        for measure in measures:
+            name, no_better = measure.name, ">=" if measure.kind == "min" else "<="
+            beaten = f"{name} {no_better} {measure.kind}({name}) FILTER (WHERE {counts_already}) {longer}"
+            values.append(f"CASE WHEN COALESCE({beaten}, FALSE) THEN NULL ELSE {name} END AS {name}")
         something = " OR ".join(f"{measure.name} IS NOT NULL" for measure in measures)
         rest = f"SELECT {', '.join([*keys, '_in', '_out', *values])} FROM ({sql}) AS q"
         return f"SELECT * FROM ({rest}) AS left_over WHERE {something}"
@@ -313,9 +316,3 @@ def panes_that_can_matter(panes: float, measures: int) -> float:
     if panes > EXACT_PANES:
         rows += measures * log(panes / EXACT_PANES)      # so old a pane hardly ever matters for two measures
     return max(rows, min(panes, 1.0))
-
-
-def _unless_beaten(measure: Measure, counts_already: str, longer: str) -> str:
-    name, no_better = measure.name, ">=" if measure.kind == "min" else "<="
-    beaten = f"{name} {no_better} {measure.kind}({name}) FILTER (WHERE {counts_already}) {longer}"
-    return f"CASE WHEN COALESCE({beaten}, FALSE) THEN NULL ELSE {name} END AS {name}"

@@ -151,14 +151,12 @@ def workload(setting: StreamLoad, count: int, similarity: Fraction = HALF, joine
     while len(queries) < count:
         query = generate(pattern, similarity, choice)
         if joined is None or len(query.streams) == joined:
-            queries.append(
-                replace(query, selections=tuple((a, *_half(choice, setting.keys)) for a, _, _ in query.selections)))
+            selections = []
+            for attribute, _, _ in query.selections:      # "approximately 0.5" of the rows pass, section 7.2
+                operator, bound = choice.choice(("<", ">=")), round(setting.keys * choice.uniform(0.4, 0.6))
+                selections.append((attribute, operator, bound))
+            queries.append(replace(query, selections=tuple(selections)))
     return queries
-
-
-def _half(choice: Random, keys: int) -> tuple[str, int]:
-    """A selection that about a half of the rows pass ("approximately 0.5", section 7.2)."""
-    return choice.choice(("<", ">=")), round(keys * choice.uniform(0.4, 0.6))
 
 
 def sql(query: GeneratedQuery, form: str) -> str:
