@@ -64,9 +64,11 @@ def measured(rate: float, window: float, times: int = 5) -> Point:
         raise failed("wrong-answer", f"COUNT(*) at {rate:g} a second, {window:g} s: {counts}", "please report this")
     sizes = {}      # of tuples, of what they carry, of joined tuples, and of the queues by which windows are in order
     for name, one in running.items():
-        windows, joined = one.state.contents, one.state.joined
+        windows = one.state.contents
         values = rows(windows.tuples) * windows.tuples.cells.shape[0] + rows(windows.queue)
-        sizes[name] = WORD * (values + (rows(joined) * joined.cells.shape[0] if name == "PC" else 0))
+        if name == "PC":
+            values += rows(one.state.joined) * one.state.joined.cells.shape[0]
+        sizes[name] = WORD * values
     return {"microseconds": microseconds, "bytes": sizes, "joined": counts["PC"]}
 
 
