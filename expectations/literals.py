@@ -51,7 +51,10 @@ def _text(text: str, kind: Type) -> str:
         limit = 2 ** (8 * INTEGERS[kind.name] - 1)
         return str(number_) if -limit <= number_ < limit else _no(str(number_))
     if kind.name == "decimal":
-        return _exact(Decimal(text), kind)
+        value, most = Decimal(text), 10 ** (kind.precision - kind.scale)
+        # digits that the type cannot hold would be rounded away
+        fits = value.is_finite() and abs(value) < most and value == round(value, kind.scale)
+        return f"{value:f}" if fits else _no(str(value))
     if kind.floating:
         return repr(float(text)) if math.isfinite(float(text)) else _no(str(float(text)))
     if kind.name == "boolean":
@@ -63,12 +66,6 @@ def _text(text: str, kind: Type) -> str:
         return (at if at.tzinfo else at.replace(tzinfo=timezone.utc)).astimezone(
             timezone.utc).strftime("%Y-%m-%d %H:%M:%S.%f+00")
     return text
-
-
-def _exact(value: Decimal, kind: Type) -> str:
-    """Digits that the type cannot hold would be rounded away."""
-    fits = value.is_finite() and abs(value) < 10 ** (kind.precision - kind.scale) and value == round(value, kind.scale)
-    return f"{value:f}" if fits else _no(str(value))
 
 
 def _no(text: str) -> str:

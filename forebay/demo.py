@@ -115,7 +115,8 @@ def _played(stage: Stage, pipe: Pipeline, airflow: Scheduler, scale: DemoSize) -
             airflow.stand_by()
         ran += report["batches"]["boundaries"]
     stage.advance("the answers")
-    _answers(stage, pipe)
+    stage.tell(f"\nAnswers are exact at every boundary. The last of {SHOWN!r}:\n")
+    stage.show(text.result(pipe.table(SHOWN)))
     _decisions(stage, pipe)
     stage.advance("into MLflow, and verify: the same SQL over all raw rows, by another engine and without the planner")
     airflow.ask(f"{DAG}__adapt")
@@ -158,11 +159,6 @@ def crash(stage: Stage, pipe: Pipeline, airflow: Scheduler) -> dict[str, Any]:
         f"      kill -9 ended the process that ran the DAG inside boundary {boundary}, after the commit of its state:")
     stage.tell(f"      the answers of that boundary are not there, the ledger's last word is its {phase}")
     return {"signal": "SIGKILL", "boundary": boundary, "ledger": phase}
-
-
-def _answers(stage: Stage, pipe: Pipeline) -> None:
-    stage.tell(f"\nAnswers are exact at every boundary. The last of {SHOWN!r}:\n")
-    stage.show(text.result(pipe.table(SHOWN)))
 
 
 def _decisions(stage: Stage, pipe: Pipeline) -> None:

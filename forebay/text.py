@@ -282,15 +282,11 @@ def stats(document: Mapping[str, Any]) -> Text:
                    for i in query["inputs"]], (False, False, True, True, True))
             if query["joins"]:
                 table(out, ("join", "keys", "on all", "heaviest", "agree", "sampled"),
-                      [_joined(j) for j in query["joins"]], (False, *(True,) * 5))
+                      [(j["on"], _amount(j["keys"]), _part(j["overlap"]), _part(j["heaviest"]), _part(j["selectivity"]),
+                        _part(j["sampled"])) for j in query["joins"]], (False, *(True,) * 5))
         if not document["queries"]:
             line(out, "no batch was sampled yet: `forebay run` does it")
     return text
-
-
-def _joined(join: Mapping[str, Any]) -> tuple[str, ...]:
-    return (join["on"], _amount(join["keys"]), _part(join["overlap"]), _part(join["heaviest"]),
-            _part(join["selectivity"]), _part(join["sampled"]))
 
 
 def _part(share: float | None) -> str:

@@ -113,12 +113,6 @@ def by_commands(there: There) -> dict[str, float]:
     return {"seconds": sum(took.values()), **took}
 
 
-def _wait_for_adapt(there: There) -> None:
-    """A run brings about another one, which logs plans and statistics into MLflow."""
-    while rest.call(there.airflow, f"/api/v2/dags/{DAG}__adapt/dagRuns?state=running&state=queued")["total_entries"]:
-        time.sleep(rest.LOOK)
-
-
 def _time(text: str) -> float:
     return datetime.fromisoformat(text).timestamp()
 
@@ -139,7 +133,10 @@ def measure(runs: int) -> dict[str, Any]:
         for n in range(runs + WARM):
             lay(there.folder, 2 * n)
             mine.append(by_airflow(there))
-            _wait_for_adapt(there)
+            # a run brings about another one, which logs plans and statistics into MLflow
+            runs_left = f"/api/v2/dags/{DAG}__adapt/dagRuns?state=running&state=queued"
+            while rest.call(there.airflow, runs_left)["total_entries"]:
+                time.sleep(rest.LOOK)
             lay(there.folder, 2 * n + 1)
             theirs.append(by_commands(there))
             print(n, _in_words(mine[-1]), "commands:", _in_words(theirs[-1]), flush=True)

@@ -81,9 +81,10 @@ def up() -> int:
         for service in services:
             _start(service, environment)
         late = _wait(services, time.monotonic() + PATIENCE)
+    for name in late:
+        end = "\n".join(_log(name).read_text(errors="replace").splitlines()[-15:])
+        print(f"forebay: {name} does not answer; the end of {_log(name)}:\n{end}\n", file=sys.stderr)
     if late:
-        print("".join(f"forebay: {n} does not answer; the end of {_log(n)}:\n{_tail(n)}\n" for n in late),
-              file=sys.stderr)
         return down() or 1
     _pools(ports, environment[SETTING], set())
     where = _where(ports, environment, password)
@@ -329,10 +330,6 @@ def _healthy(airflow: str, part: str) -> bool:
 
 def _log(name: str) -> Path:
     return PLACE / "log" / f"{name}.log"
-
-
-def _tail(name: str) -> str:
-    return "\n".join(_log(name).read_text(errors="replace").splitlines()[-15:])
 
 
 if __name__ == "__main__":

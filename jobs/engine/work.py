@@ -37,7 +37,7 @@ class TimedFiles:
 class TaskOrder:
     """What one task is to do for one query: statements, and the files that they read.
 
-    `TaskOrder("top", 0, 2, narrow, wide, {"s0": ("/data/shop/warehouse/streams/views/a.parquet",)}, {}, "b7")` is the
+    `TaskOrder("top", 0, 2, narrow, wide, {"files_0": ("/data/shop/streams/views/a.parquet",)}, {}, "b7")` is the
     first of two parts of the query `top` in batch 7. `narrow` computes sums in 64 bits and is tried first, `wide` in
     128. `files` are absolute paths by source name, in a store with how it is reached (see jobs.storage.places);
     `folders` where each state set is kept.

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from expectations import derived
-from expectations.derived import CONSERVED, COUNTS, MONOTONE, UNIQUE, Measured
+from expectations.derived import CONSERVED, COUNTS, MONOTONE, UNIQUE
 from expectations.expectation import Expectation
 from jobs.batch.batch import Answer
 from jobs.batch.shared import Shared
@@ -133,7 +133,11 @@ def _lost(query: Query, rows: pa.Table, partials: pa.Table | None, repeats: Iter
     if not summed or partials is None or shape(query).whole:
         return
     alone, no_rows = None in members.values(), ((0.0, 0.0),) * len(summed)
-    measures = [_measure(query, measured) for measured in summed]
+    measures = []      # the columns of the partials that hold what is measured
+    for measured in summed:
+        aggregate = query.aggregates[measured.aggregate]
+        is_count = aggregate.argument is None
+        measures.append("c" if is_count else measure_of(shape(query), aggregate, measured.function).name)
     by_class = _totals(partials, ["_t"] if alone else [CLASS, "_t"], measures)
     by_query = _totals(rows, ["boundary"] if alone else [OWNER, "boundary"], [measured.output for measured in summed])
     for t, computed in repeats:
@@ -147,12 +151,6 @@ def _lost(query: Query, rows: pa.Table, partials: pa.Table | None, repeats: Iter
                     numbers = f"{grouped:g} over the groups, {joined:g} over the join"
                     shown = expect_sql.HIDDEN if measured.output in hidden else numbers
                     yield CONSERVED, name, t, f"{measured.output}: {shown}"
-
-
-def _measure(query: Query, measured: Measured) -> str:
-    """The column of the partials that holds what is measured."""
-    aggregate = query.aggregates[measured.aggregate]
-    return "c" if aggregate.argument is None else measure_of(shape(query), aggregate, measured.function).name
 
 
 def _totals(rows: pa.Table, by: Sequence[str],

@@ -115,7 +115,9 @@ def _timestamp(family: str, raw_type: str, to: str, raw: str) -> tuple[str, bool
     if family in ("instant", "date"):
         count = f"TRY(epoch_us({raw}))" if family == "date" else f"epoch_us({raw})"
         if "_NS" in raw_type:
-            count = _microseconds_of_nanoseconds(raw)
+            # cut towards the past: the engine's cast rounds, and could move a row over a boundary
+            nanoseconds = f"epoch_ns(CAST({raw} AS TIMESTAMP_NS))"
+            count = f"(({nanoseconds} - (({nanoseconds} % 1000) + 1000) % 1000) // 1000)"
         # the cast that says the same asks a calendar: 20 times slower
         value = raw if raw_type == to else f"make_timestamptz({count})"
     else:
@@ -123,12 +125,6 @@ def _timestamp(family: str, raw_type: str, to: str, raw: str) -> tuple[str, bool
         value = f"coalesce(make_timestamptz(epoch_us({utc})), {_matching(family, raw_type, to, raw, ISO_OFFSET)[0]})"
         count = f"epoch_us({value})"
     return f"(CASE WHEN {count} BETWEEN {_FIRST} AND {_LAST} THEN {value} END)", False
-
-
-def _microseconds_of_nanoseconds(raw: str) -> str:
-    """Cut towards the past: the engine's cast rounds, and could move a row over a boundary."""
-    count = f"epoch_ns(CAST({raw} AS TIMESTAMP_NS))"
-    return f"(({count} - (({count} % 1000) + 1000) % 1000) // 1000)"
 
 
 def _matching(family: str, raw_type: str, to: str, raw: str, pattern: str) -> tuple[str, bool]:

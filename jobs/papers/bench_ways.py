@@ -17,6 +17,7 @@ from jobs.engine import kernel
 from jobs.verify import recompute as oracle
 from optimizer.errors import failed
 from optimizer.expression.types import parse_type
+from optimizer.plan import table
 from optimizer.plan.model import SPLITS
 from optimizer.plan.program import Definition, Program
 from optimizer.query.model import Catalog
@@ -107,7 +108,7 @@ def _orders(setting: WaysSetting, split: str) -> dict[str, float]:
         by_order = replace(usual, chosen=replace(usual.plan, split=split, order=order))
         program = shared_program(by_order, lowering(by_order), (NOW,))
         step = program.steps[0]
-        joins = tuple(definition for definition in step.define if definition.name.startswith("p_"))
+        joins = tuple(definition for definition in step.define if definition.name.startswith("met_at_"))
         if not seconds_by_order:
             _define(con, (*program.setup, *step.define))
         took = []
@@ -147,6 +148,6 @@ def _filled(setting: WaysSetting) -> kernel.Connection:
         con.execute(f"SELECT setseed({(number + 1) / 10})").fetchall()
         ts = f"CAST(make_timestamp({NOW - WINDOW} + (i * {WINDOW}) // {rows}) AS TIMESTAMPTZ) AS ts"
         boundary = f"CAST(make_timestamp({NOW}) AS TIMESTAMPTZ) AS _boundary"
-        con.execute(
-            f"CREATE TABLE s{number} AS SELECT {ts}, {values}, {boundary} FROM range({rows}) AS r(i)").fetchall()
+        select = f"SELECT {ts}, {values}, {boundary} FROM range({rows}) AS r(i)"
+        con.execute(f"CREATE TABLE {table.files(number)} AS {select}").fetchall()
     return con

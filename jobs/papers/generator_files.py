@@ -37,7 +37,8 @@ def pieces(stream: GeneratedStream, seconds: float, seed: int = 0, drifts: Seque
         total = round(nature.rate * (last - first))
         files = max(1, round(total / rows))
         for begun, ended in ((total * k // files, total * (k + 1) // files) for k in range(files)):
-            tuples = generated(nature, (ended - begun) / nature.rate, _seed(seed, number))
+            (of_piece,) = np.random.SeedSequence((seed, number)).generate_state(1)
+            tuples = generated(nature, (ended - begun) / nature.rate, int(of_piece))
             yield table(replace(tuples, time=tuples.time + round((first + begun / nature.rate) * SECOND)))
             number += 1
 
@@ -59,10 +60,6 @@ def _natures(stream: GeneratedStream, seconds: float,
         raise refused(f"drift points at {', '.join(f'{d.second:g}' for d in drifts)} s of {seconds:g} s",
                       "expected them in order, inside the stream")
     return zip([stream, *(d.stream for d in drifts)], starts, starts[1:])
-
-
-def _seed(seed: int, number: int) -> int:
-    return int(np.random.SeedSequence((seed, number)).generate_state(1)[0])
 
 
 def _named(letter: str, numbers: np.ndarray) -> pa.Array:

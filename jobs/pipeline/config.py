@@ -86,8 +86,15 @@ def _pipeline(keys: PipelineKeys, root: Entry, folder: str) -> Pipeline:
     elif tracking is not None and not forms.TRACKING.match(tracking):
         tracking = located(tracking, folder)
     warehouse = file.table(keys.warehouse or "warehouse", ("warehouse",))
-    return Pipeline(keys.name, folder, warehouse, keys.batch, streams, relations, _schedule(keys), engine,
-                    keys.latency, tracking)
+    schedule = None
+    if keys.schedule == "continuous":
+        schedule = Schedule("continuous")
+    elif isinstance(keys.schedule, str):
+        schedule = Schedule("cron", keys.schedule)
+    elif keys.schedule is not None:
+        schedule = Schedule("asset", keys.schedule.asset)
+    return Pipeline(keys.name, folder, warehouse, keys.batch, streams, relations, schedule, engine, keys.latency,
+                    tracking)
 
 
 def _stream(name: str, keys: PipelineKeys, file: _File) -> Stream:
@@ -117,12 +124,6 @@ def _kafka_options(kafka: KafkaKeys, way: tuple[str, ...], file: _File) -> dict[
             value = os.environ[value[1:]]
         options[f"kafka.{key.removeprefix('kafka.')}"] = value
     return options
-
-
-def _schedule(keys: PipelineKeys) -> Schedule | None:
-    if keys.schedule is None or keys.schedule == "continuous":
-        return Schedule("continuous") if keys.schedule else None
-    return Schedule("cron", keys.schedule) if isinstance(keys.schedule, str) else Schedule("asset", keys.schedule.asset)
 
 
 def _spark(keys: SparkKeys, root: Entry) -> Spark:

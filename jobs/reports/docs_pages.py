@@ -54,7 +54,10 @@ def index(title: str, sections: Iterable[tuple[str, Sequence[str], Sequence[Sequ
         parts.append(f"<h2>{escape(heading)}</h2>")
         if rows:
             head = "".join(f"<th>{escape(name)}</th>" for name in names)
-            body = "".join(f"<tr>{_cells(row)}</tr>\n" for row in rows)
+            body = ""
+            for row in rows:
+                texts = [cell if isinstance(cell, Markup) else escape(str(cell)) for cell in row]
+                body += f"<tr>{''.join(f'<td>{text}</td>' for text in texts)}</tr>\n"
             parts.append(f"<table><thead><tr>{head}</tr></thead><tbody>\n{body}</tbody></table>")
         else:
             parts.append('<p class="muted">none</p>')
@@ -71,10 +74,6 @@ def link(path: str, text: str) -> Markup:
 
 def verdict(passed: int, expected: int) -> Markup:
     return Markup(f'<span class="{"good" if passed == expected else "bad"}">{passed} of {expected} hold</span>')
-
-
-def _cells(row: Sequence[str]) -> str:
-    return "".join(f"<td>{cell if isinstance(cell, Markup) else escape(str(cell))}</td>" for cell in row)
 
 
 def _head(title: str) -> str:

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from jobs.adapt import choice
-from jobs.ledger.entries import CommittedBatch
 from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.ledger.queries import BEFORE_ALL, queries_at, text_since
 from jobs.requests import requests
@@ -27,6 +26,9 @@ def document(pipe: OpenPipeline, name: str) -> dict[str, Any]:
             pinned = state_then is not None and state_then.pin == plan
             before = decisions[-1]["plan"] if decisions and decisions[-1]["boundary"] >= since else plan
             row = choice.in_force(written, batch.first_boundary, plan, since)      # None: not decided by price
+            # as if the query were alone: all that the batch took but tasks of other queries
+            of_others = sum(seconds for query, seconds in batch.task_seconds.items() if query != name)
+            alone = max(batch.seconds - of_others, batch.task_seconds.get(name, 0.0))
             decisions.append({
                 "batch": batch.number,
                 "boundary": batch.first_boundary,
@@ -34,7 +36,7 @@ def document(pipe: OpenPipeline, name: str) -> dict[str, Any]:
                 "plan": plan,
                 "text_since": None if since == BEFORE_ALL else since,
                 "switched_from": None if before == plan else before,
-                "measured_s": _seconds_alone(batch, name),
+                "measured_s": alone / batch.boundary_count,
                 "started": started,
                 "predicted_s": row["predicted_s"] if row else None,
                 "best_s": row["best_s"] if row else None,
@@ -43,12 +45,6 @@ def document(pipe: OpenPipeline, name: str) -> dict[str, Any]:
     regrets = [seconds for decision in decisions if (seconds := regret(decision)) is not None]
     return {"query": name, "pinned": query_state.pin, "regret_s": sum(regrets) if regrets else None,
             "decisions": decisions}
-
-
-def _seconds_alone(batch: CommittedBatch, name: str) -> float:
-    """Seconds a boundary as if the query were alone: all that the batch took but tasks of other queries."""
-    others = sum(seconds for query, seconds in batch.task_seconds.items() if query != name)
-    return max(batch.seconds - others, batch.task_seconds.get(name, 0.0)) / batch.boundary_count
 
 
 def regret(entry: Mapping[str, Any]) -> float | None:

@@ -160,11 +160,7 @@ def _days_later(_: exp.Expr, values: list[Typed]) -> Typed:
     return Typed(in_calendar(f"CAST({day.sql} + CAST({days.sql} AS INTEGER) AS DATE)", DATE), DATE, True)
 
 
-def _positive(_: exp.Expr, values: list[Typed]) -> Typed:
-    """+x, which is no constant."""
-    return replace(values[0], digits=0)
-
-
 SPECIAL: dict[str, Callable[[exp.Expr, list[Typed]], Typed]] = {
     "ABS": _same_type, "FLOOR": _whole, "CEIL": _whole, "ROUND": _round, "PMOD": _pmod, "SUBSTRING": _substring,
-    "TRIM": _trim, "CONCAT": _concatenation, "DPIPE": _concatenation, "TSORDSADD": _days_later, "POSITIVE": _positive}
+    "TRIM": _trim, "CONCAT": _concatenation, "DPIPE": _concatenation, "TSORDSADD": _days_later,
+    "POSITIVE": lambda _, values: replace(values[0], digits=0)}      # +x, which is no constant

@@ -257,10 +257,6 @@ def _prefix(node: Any, recur: Recur) -> Typed:
     return replace(value, sql=sql, fallible=integral or value.fallible, digits=0)
 
 
-def _not(node: Any, recur: Recur) -> Typed:
-    return replace(recur(node.this), sql=f"(NOT {recur(node.this).sql})", kind=BOOLEAN)
-
-
 def _is(node: Any, recur: Recur) -> Typed:
     value = recur(node.this)
     return Typed(f"({value.sql} IS {node.expression.sql('duckdb')})", BOOLEAN, value.fallible)
@@ -298,7 +294,7 @@ RULES: dict[type, Callable[[Any, Recur], Typed]] = {
     exp.In: _in,
     exp.Between: _between,
     exp.Neg: _prefix,
-    exp.Not: _not,
+    exp.Not: lambda node, recur: replace(recur(node.this), sql=f"(NOT {recur(node.this).sql})", kind=BOOLEAN),
     exp.Is: _is,
     exp.Interval: _interval,
     exp.Paren: _keep,

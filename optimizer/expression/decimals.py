@@ -23,7 +23,8 @@ def supported(operation: str, left: Type, right: Type) -> Type:
 
 def _exact(operation: str, left: Type, right: Type, result: Type) -> bool:
     if operation == "divide":
-        return _divisible(left, right, result)
+        k = _shift(left, right, result)      # the long division below stays within 38 digits
+        return k >= 0 and (left.precision + k <= 38 or right.precision + k <= 38)
     if operation == "mod":
         return right.scale >= left.scale and (left.precision + right.scale - left.scale <= 38
                                               or right.precision < 38) or right.scale < left.scale
@@ -78,12 +79,6 @@ def _remaining(left: Type, right: Type) -> str:
 def _shift(left: Type, right: Type, result: Type) -> int:
     """By how many digits the dividend's integer is moved to get the quotient's integer."""
     return result.scale + right.scale - left.scale
-
-
-def _divisible(left: Type, right: Type, result: Type) -> bool:
-    """Whether the long division below stays within 38 digits."""
-    k = _shift(left, right, result)
-    return k >= 0 and (left.precision + k <= 38 or right.precision + k <= 38)
 
 
 def _huge(value: int) -> str:

@@ -18,7 +18,7 @@ Columns = tuple[tuple[str, Type], ...]
 
 
 class Definition(NamedTuple):
-    """A name that a task defines in SQL: `Definition("w0", "SELECT …", is_table=True)`.
+    """A name that a task defines in SQL: `Definition("input_0", "SELECT …", is_table=True)`.
 
     A temporary table where several statements read it, else a view.
     """
@@ -117,8 +117,8 @@ class Step:
 class Program:
     """What one task runs: `before` is sent to other tasks, `setup` defined once, then come the boundaries, then writes.
 
-    `Program((Source("s0", …),), (Definition("w0", …),), (Step(60, (), "SELECT …"),))` is of one boundary and keeps
-    nothing.
+    `Program((Source("files_0", …),), (Definition("input_0", …),), (Step(60, (), "SELECT …"),))` is of one boundary and
+    keeps nothing.
     """
 
     sources: tuple[Source, ...]

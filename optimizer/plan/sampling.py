@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from optimizer.expression import dialect as d
 from optimizer.expression.scalar import safe
+from optimizer.plan import table
 from optimizer.plan.lowering import Lowering, stored_name
 from optimizer.plan.membership import Range, first_boundary, within
 from optimizer.plan.operators.scan import read_columns
@@ -64,10 +65,11 @@ def sampling(ctx: Lowering, i: int, batch: int, after: int, upto: int, limits: L
     """
     declared = ctx.shape.query.inputs[i]
     ranges = (Range(after, upto),) if declared.is_stream else ()
-    source = Source(f"s{i}", "stream" if declared.is_stream else "relation", declared.source, ranges,
+    files = table.files(i)
+    source = Source(files, "stream" if declared.is_stream else "relation", declared.source, ranges,
                     read_columns(ctx, i))
     where, passes = within(ctx, i, ranges) if ranges else "TRUE", " AND ".join(conditions(ctx, i)) or "TRUE"
-    counts = f"SELECT count(*), count_if({passes}), {_late(ctx, i, batch)} FROM s{i} WHERE {where}"
+    counts = f"SELECT count(*), count_if({passes}), {_late(ctx, i, batch)} FROM {files} WHERE {where}"
     if not ctx.shape.attributes[i]:
         return Sampling(source, counts, limits=limits, dialect=ctx.dialect)
     key_by_class: dict[int, Attribute] = {}
@@ -75,16 +77,16 @@ def sampling(ctx: Lowering, i: int, batch: int, after: int, upto: int, limits: L
         for j, attribute in members:
             if j == i:      # of several the first: only rows in which they agree are joined
                 key_by_class.setdefault(c, attribute)
-    define = [Definition(f"sampled{i}", _grouped(ctx, i, f"{where} AND {passes}", key_by_class, limits), True)]
+    define = [Definition(table.sampled(i), _grouped(ctx, i, f"{where} AND {passes}", key_by_class, limits), True)]
     smallest_keys, frequent_keys = [], []
     for c in key_by_class:
-        of_key = f"SELECT k{c} AS k, CAST(sum(c) AS BIGINT) AS n, count(*) AS m FROM sampled{i} GROUP BY k{c}"
-        define.append(Definition(f"keyed{i}_{c}", of_key, True))
-        smallest_keys.append(
-            (c, f"SELECT k, n, m FROM keyed{i}_{c} WHERE k < {limits.key(c)} ORDER BY k LIMIT {KEYS}"))
-        frequent_keys.append((c, _frequent(i, c, limits)))
-    combinations = (f"SELECT h, CAST(sum(c) AS BIGINT) AS n FROM sampled{i} WHERE h < {limits.combinations} GROUP BY h "
-                    f"ORDER BY h LIMIT {COMBINATIONS}")
+        of_key = f"SELECT k{c} AS k, CAST(sum(c) AS BIGINT) AS n, count(*) AS m FROM {table.sampled(i)} GROUP BY k{c}"
+        keyed = table.keyed(i, c)
+        define.append(Definition(keyed, of_key, True))
+        smallest_keys.append((c, f"SELECT k, n, m FROM {keyed} WHERE k < {limits.key(c)} ORDER BY k LIMIT {KEYS}"))
+        frequent_keys.append((c, _frequent(keyed, c, limits)))
+    combinations = (f"SELECT h, CAST(sum(c) AS BIGINT) AS n FROM {table.sampled(i)} WHERE h < {limits.combinations} "
+                    f"GROUP BY h ORDER BY h LIMIT {COMBINATIONS}")
     return Sampling(source, counts, tuple(define), combinations, tuple(smallest_keys), tuple(frequent_keys), limits,
                     ctx.dialect)
 
@@ -94,7 +96,7 @@ def _late(ctx: Lowering, i: int, batch: int) -> str:
     declared = ctx.shape.query.inputs[i]
     if declared.event_time is None:
         return "0"
-    stamp = d.micros(f"s{i}.{d.identifier(declared.event_time, ctx.dialect)}", ctx.dialect)
+    stamp = d.micros(f"{table.files(i)}.{d.identifier(declared.event_time, ctx.dialect)}", ctx.dialect)
     return f"count_if({stamp} + {batch} < {d.micros(first_boundary(ctx), ctx.dialect)})"
 
 
@@ -109,8 +111,8 @@ def _grouped(ctx: Lowering, i: int, where: str, key_by_class: dict[int, Attribut
     hashes = [f"{hash_of(*ctx.shape.attributes[i])} AS h"]
     hashes += [f"{hash_of(attribute)} AS k{c}" for c, attribute in key_by_class.items()]
     names = ", ".join(["h", *(f"k{c}" for c in key_by_class)])
-    return (f"SELECT {names}, count(*) AS c FROM (SELECT {', '.join(hashes)} FROM s{i} WHERE {where}) AS q WHERE "
-            f"{_below_limits(key_by_class, limits)} GROUP BY {names}")
+    return (f"SELECT {names}, count(*) AS c FROM (SELECT {', '.join(hashes)} FROM {table.files(i)} WHERE {where}) AS q "
+            f"WHERE {_below_limits(key_by_class, limits)} GROUP BY {names}")
 
 
 def _below_limits(key_by_class: dict[int, Attribute], limits: Limits) -> str:
@@ -126,12 +128,12 @@ def _or_watched(name: str, hashes: tuple[int, ...]) -> str:
     return f" OR {name} IN ({', '.join(map(str, hashes))})" if hashes else ""
 
 
-def _frequent(i: int, c: int, limits: Limits) -> str:
+def _frequent(keyed: str, c: int, limits: Limits) -> str:
     """The watched keys, and the most frequent of those of which all rows were grouped."""
     watched = limits.watch(c)
     or_watched = _or_watched("k", watched)
     first = f"CASE WHEN FALSE{or_watched} THEN 0 ELSE 1 END"
-    return (f"SELECT k, n, m FROM keyed{i}_{c} WHERE k < {limits.key(c)}{or_watched} ORDER BY {first}, n DESC, "
+    return (f"SELECT k, n, m FROM {keyed} WHERE k < {limits.key(c)}{or_watched} ORDER BY {first}, n DESC, "
             f"k LIMIT {HEAVY + len(watched)}")
 
 

@@ -12,7 +12,7 @@ from optimizer.plan.lowering import Lowering
 from optimizer.plan.operators.join import joined, merged_answer
 from optimizer.plan.operators.sets import grouped
 from optimizer.plan.program import Definition
-from optimizer.sharing.expand import CHOICE, CLASS, inside
+from optimizer.sharing.expand import CHOICE, CLASS, choices_table, inside
 from optimizer.sharing.group import Group
 from optimizer.sharing.marks import WORD, Marks
 
@@ -27,31 +27,32 @@ def split_after(group: Group, ctx: Lowering, cells: Mapping[int, str], suffix: s
     define: list[Definition] = []
     sources = {}
     for i in ctx.inputs:
-        sources[i] = f"(SELECT * FROM {f'{prefix}u{i}{suffix}' if i in apart else cells[i]})"
+        sources[i] = f"(SELECT * FROM {f'{prefix}numbered_{i}{suffix}' if i in apart else cells[i]})"
     for i in apart:
-        define += _query_sets(ctx, i, group.marks[i], cells[i], f"{prefix}k{i}", suffix, prefix, words,
+        define += _query_sets(ctx, i, group.marks[i], cells[i], choices_table(i, prefix), suffix, prefix, words,
                               several=len(apart) > 1)
     met = joined(ctx, sources, extra=tuple((f"{SET}{i}", f"v{i}.{SET}") for i in apart),
                  where=_sets_intersect(ctx, apart, words))
     numbers = ", ".join(f"{SET}{i}" for i in apart)
-    split = (f"SELECT p.* EXCLUDE ({numbers}), s.{CLASS} FROM {prefix}p{suffix} AS p JOIN {prefix}s{suffix} AS s USING "
-             f"({numbers})")
-    define.append(Definition(f"{prefix}p{suffix}", met, True))
+    split = (f"SELECT p.* EXCLUDE ({numbers}), s.{CLASS} FROM {prefix}met{suffix} AS p "
+             f"JOIN {prefix}met_classes{suffix} AS s USING ({numbers})")
+    define.append(Definition(f"{prefix}met{suffix}", met, True))
     define += _classes_of_met(apart, words, suffix, prefix)
-    define.append(Definition(f"{prefix}j{suffix}", split, True))
+    define.append(Definition(f"{prefix}split{suffix}", split, True))
     # In one statement with the join the engine would also merge below it, which is slower by far.
-    return tuple(define), merged_answer(ctx, f"SELECT * FROM {prefix}j{suffix}", extra=(CLASS,))
+    return tuple(define), merged_answer(ctx, f"SELECT * FROM {prefix}split{suffix}", extra=(CLASS,))
 
 
 def _query_sets(ctx: Lowering, i: int, marks: Marks, cells: str, choices: str, suffix: str, prefix: str, words: range,
                 several: bool) -> list[Definition]:
-    """c{i}: marks with each class that they pass; q{i}: marks with the number and the words of their query-set; u{i}:
-    cells by number, with the words if they are to be compared.
+    """The choices without classes; marks with each class that they pass (passed_0); marks with the number and the words
+    of their query-set (query_sets_0); cells by number, with the words if they are to be compared (numbered_0).
 
     Cells of no query end here.
     """
     mark_names = ", ".join(marks.names)
-    listed, passed, sets, numbered_cells = (f"{prefix}{letter}{i}{suffix}" for letter in "lcqu")
+    listed, passed, sets, numbered_cells = (
+        f"{prefix}{name}_{i}{suffix}" for name in ("listed", "passed", "query_sets", "numbered"))
     chosen = (f"(SELECT d.*, k.{CHOICE} FROM (SELECT DISTINCT {mark_names} FROM {cells}) AS d JOIN {listed} AS k ON "
               f"{inside(marks)})")
     bits = ", ".join(
@@ -89,23 +90,22 @@ def _sets_intersect(ctx: Lowering, apart: tuple[int, ...], words: range) -> str:
 
 
 def _classes_of_met(apart: tuple[int, ...], words: range, suffix: str, prefix: str) -> tuple[Definition, ...]:
-    """b: each distinct combination of query-sets that met, with their intersection; s: the same with each of its
-    classes.
-    """
+    """Each distinct combination of query-sets that met, with their intersection; the same with each of its classes."""
     numbers = ", ".join(f"{SET}{i}" for i in apart)
     intersections = [" & ".join(f"c{i}._q{w}" for i in apart) for w in words]
     bits = ", ".join(f"{intersection} AS _q{w}" for w, intersection in zip(words, intersections))
     listed = "".join(
-        f" JOIN (SELECT DISTINCT {SET}, {_words(words)} FROM {prefix}q{i}{suffix}) AS c{i} ON c{i}.{SET} = d.{SET}{i}"
+        f" JOIN (SELECT DISTINCT {SET}, {_words(words)} FROM {prefix}query_sets_{i}{suffix}) AS c{i} "
+        f"ON c{i}.{SET} = d.{SET}{i}"
         for i in apart)
-    common = f"SELECT d.*, {bits} FROM (SELECT DISTINCT {numbers} FROM {prefix}p{suffix}) AS d{listed}"
+    common = f"SELECT d.*, {bits} FROM (SELECT DISTINCT {numbers} FROM {prefix}met{suffix}) AS d{listed}"
     each = f"(SELECT n, CAST(1 AS BIGINT) << n AS bit FROM range({WORD}) AS r(n)) AS r"
     by_word = (
-        f"SELECT {numbers}, {w * WORD} + r.n AS {CLASS} FROM {prefix}b{suffix} AS b JOIN {each} ON (b._q{w} & r.bit) "
-        "<> 0"
+        f"SELECT {numbers}, {w * WORD} + r.n AS {CLASS} FROM {prefix}met_sets{suffix} AS b JOIN {each} "
+        f"ON (b._q{w} & r.bit) <> 0"
         for w in words)
-    return (Definition(f"{prefix}b{suffix}", common, True),
-            Definition(f"{prefix}s{suffix}", " UNION ALL ".join(by_word), True))
+    return (Definition(f"{prefix}met_sets{suffix}", common, True),
+            Definition(f"{prefix}met_classes{suffix}", " UNION ALL ".join(by_word), True))
 
 
 def _words(words: range) -> str:

@@ -14,7 +14,7 @@ from optimizer.papers.sharing import Side, cost
 from optimizer.plan.division import by_key, divided
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.program import Step
-from optimizer.sharing.expand import CHOICE, CLASS, inside
+from optimizer.sharing.expand import CHOICE, CLASS, choices_table, inside
 from optimizer.sharing.group import Group
 
 UNION, KEYS, HEAVY, MARKS, MET = -1, -2, -3, -4, -5        # beside the numbers of choices
@@ -39,14 +39,14 @@ def counting(group: Group, ctx: Lowering, t: int, cells: Mapping[int, str], pref
     assert common is not None
     keys: dict[int, str] = {}
     for i in ctx.inputs:
-        of_any_query = f"(SELECT * FROM {cells[i]}{_of_any_query(group, i, cells[i], f'{prefix}k{i}')})"
+        of_any_query = f"(SELECT * FROM {cells[i]}{_of_any_query(group, i, cells[i], choices_table(i, prefix))})"
         keys[i] = f"(SELECT {common[i].name} AS k, count(*) AS n, sum(c) AS c FROM {of_any_query} AS u GROUP BY 1)"
     product = " * ".join(f"CAST(b{i}.n AS DOUBLE)" for i in keys)
     tables = " JOIN ".join(f"{sql} AS b{i}" + (f" ON b{i}.k = b0.k" if i else "") for i, sql in keys.items())
     parts = [f"SELECT {JOINED}, {MET}, sum({product}), max({product}) FROM {tables}"]
     for i in ctx.inputs:
         if ctx.part == 0 or divided(ctx, i):
-            parts += _counts(group, ctx, i, cells[i], keys[i], f"{prefix}k{i}")
+            parts += _counts(group, ctx, i, cells[i], keys[i], choices_table(i, prefix))
     union = " UNION ALL ".join(f"({part})" for part in parts)
     numbers = ", ".join(f"CAST({name} AS BIGINT) AS {name}" for name in ("input", "what"))
     columns = f"{numbers}, " + ", ".join(f"CAST(coalesce({name}, 0) AS DOUBLE) AS {name}" for name in ("rows", "cells"))

@@ -15,6 +15,11 @@ from optimizer.sharing.marks import Marks
 CHOICE, CLASS = "_choice", "_class"
 
 
+def choices_table(i: int, prefix: str) -> str:
+    """The name of the table of input i's choices."""
+    return f"{prefix}choices_{i}"
+
+
 def choice_rows(marks: Marks) -> str:
     """The choices as a relation: number, spans, masks."""
     columns = [CHOICE, *(f"{side}{k}" for k in range(len(marks.scales)) for side in ("since", "until"))]
@@ -40,7 +45,9 @@ def by_class(ctx: Lowering, i: int, marks: Marks, cells: str, choices: str) -> s
 def _by_choice(ctx: Lowering, i: int, marks: Marks, cells: str, choices: str) -> str:
     if not marks.names:
         return f"SELECT *, 0 AS {CHOICE} FROM {cells}"
-    if marks.direction == "between" and _can_be_subtracted(ctx, i):
+    # Floating sums cannot be taken from a larger one without loss, nor can extremes.
+    exact = all(m.additive and not (m.kind != "count" and m.type.floating) for m in ctx.shape.measures_of(i))
+    if marks.direction == "between" and exact:
         return _two_sided(ctx, i, marks, cells, choices)
     # Each distinct combination of marks is compared with each choice once.
     names = ", ".join(marks.names)
@@ -99,8 +106,3 @@ def _two_sided(ctx: Lowering, i: int, marks: Marks, cells: str, choices: str) ->
     by = ", ".join([*keys, CHOICE])
     return (f"WITH running AS ({running}) SELECT {by}, {', '.join(sums)} FROM ({' UNION ALL '.join(sides)}) AS q GROUP "
             f"BY {by} HAVING sum(c) <> 0")
-
-
-def _can_be_subtracted(ctx: Lowering, i: int) -> bool:
-    """Whether every measure can be taken from a larger sum without loss."""
-    return all(m.additive and not (m.kind != "count" and m.type.floating) for m in ctx.shape.measures_of(i))

@@ -184,13 +184,30 @@ def family_program(family: Family, contexts: tuple[Lowering, ...], boundaries: t
     setup: list[Definition] = []
     last_due: dict[int, int | None] = {}
     for g, group in enumerate(family.groups):
-        setup += classes(group, f"b{g}")
+        setup += classes(group, _prefix(g))
         if count and countable(group):
             last_due[g] = max((t for t in boundaries if t % group.common.every == 0), default=None)
     for scan, source in zip(family.scans, sources):
         setup += _dictionaries(scan, contexts, source)
     steps = chain.from_iterable(_steps(family, contexts, cells, n, t, last_due) for n, t in enumerate(boundaries))
     return Program(sources, tuple(setup), tuple(steps))
+
+
+def _files(scan: SharedScan) -> str:
+    return f"scan_{scan.number}_files"
+
+
+def _dictionary(scan: SharedScan, k: int) -> str:
+    return f"scan_{scan.number}_dictionary_{k}"
+
+
+def _cells_at(scan: SharedScan, n: int) -> str:
+    return f"scan_{scan.number}_cells_at_{n}"
+
+
+def _prefix(g: int) -> str:
+    """What the names of a group's own tables begin with."""
+    return f"group_{g}_"
 
 
 def _cells(scan: SharedScan, contexts: tuple[Lowering, ...]) -> _Cells:
@@ -219,7 +236,7 @@ def _source(family: Family, scan: SharedScan, contexts: tuple[Lowering, ...], bo
             compared |= {column.name: column.type for column in columns(expr)}
         read |= compared | dict(read_columns(contexts[g], i))
         computed |= compared.keys() | {column.name for column in raw_columns(contexts[g].shape, i)}
-    name, (g, i) = f"s{scan.number}", scan.uses[0]
+    name, (g, i) = _files(scan), scan.uses[0]
     if not scan.windows:
         return Source(name, "relation", scan.source, columns=tuple(read.items()))
     stamp = family.groups[g].common.inputs[i].event_time
@@ -240,8 +257,8 @@ def _dictionaries(scan: SharedScan, contexts: tuple[Lowering, ...], source: Sour
     where = within(contexts[g], i, source.ranges) if source.ranges else "TRUE"
     define = []
     for k, scale in enumerate(scan.marks.scales):
-        sql = dictionary(scale, *scan.marks.reach[k], f"s{scan.number} WHERE {where}", contexts[g].dialect)
-        define.append(Definition(f"d{scan.number}_{k}", sql, True))
+        sql = dictionary(scale, *scan.marks.reach[k], f"{source.name} WHERE {where}", contexts[g].dialect)
+        define.append(Definition(_dictionary(scan, k), sql, True))
     return tuple(define)
 
 
@@ -254,17 +271,17 @@ def _steps(family: Family, contexts: tuple[Lowering, ...], all_cells: tuple[_Cel
     for cells in all_cells:
         cells_of |= dict.fromkeys(cells.scan.uses, cells)
         if not {g for g, _ in cells.scan.uses}.isdisjoint(due):
-            define.append(Definition(f"f{cells.scan.number}_{n}", _cell_rows(cells, contexts, t), True))
+            define.append(Definition(_cells_at(cells.scan, n), _cell_rows(cells, contexts, t), True))
     steps: list[Step] = []
     for g in due:
         group, ctx = family.groups[g], contexts[g]
-        names = {i: f"b{g}w{i}_{n}" for i in ctx.inputs}
+        names = {i: f"{_prefix(g)}cells_{i}_at_{n}" for i in ctx.inputs}
         for i, name in names.items():
             cells = cells_of[g, i]
-            define.append(Definition(name, _members(group, ctx, i, cells, f"f{cells.scan.number}_{n}", t), True))
-        steps.append(answered(group, ctx, t, names, tuple(define), f"_{n}", f"b{g}", g))
+            define.append(Definition(name, _members(group, ctx, i, cells, _cells_at(cells.scan, n), t), True))
+        steps.append(answered(group, ctx, t, names, tuple(define), f"_at_{n}", _prefix(g), g))
         if counted_at.get(g) == t:
-            steps.append(counting(group, ctx, t, names, f"b{g}", g))
+            steps.append(counting(group, ctx, t, names, _prefix(g), g))
         define = []
     if steps:
         defined = chain.from_iterable(step.define for step in steps)
@@ -281,8 +298,8 @@ def _cell_rows(cells: _Cells, contexts: tuple[Lowering, ...], t: int) -> str:
     values += [*noted(scan.marks, ctx.dialect), *_segment(scan, ctx, i, t)]
     conditions = [within(ctx, i, (_range(scan, (t,)),)) if scan.windows else "TRUE"]
     conditions += _shared_conditions(scan, contexts)
-    rows = f"SELECT {', '.join(values)} FROM s{scan.number} WHERE {' AND '.join(conditions)}"
-    names = tuple(f"d{scan.number}_{k}" for k in range(len(scan.marks.scales)))
+    rows = f"SELECT {', '.join(values)} FROM {_files(scan)} WHERE {' AND '.join(conditions)}"
+    names = tuple(_dictionary(scan, k) for k in range(len(scan.marks.scales)))
     if not cells.merged:
         columns = [*cells.columns, *(name for name, _ in cells.measures.values()), "c"]
         return f"SELECT {', '.join(columns)} FROM {marked(scan.marks, rows, names)}"

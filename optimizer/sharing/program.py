@@ -14,6 +14,7 @@ from itertools import chain
 from optimizer.expression import dialect as d
 from optimizer.expression.expr import Column, columns
 from optimizer.expression.types import BIGINT, Type
+from optimizer.plan import table
 from optimizer.plan.division import dealt
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.membership import Range, inside, within
@@ -25,7 +26,7 @@ from optimizer.query.shape import Attribute, raw_columns, shape
 from optimizer.query.windows import ALWAYS
 from optimizer.sharing.after import split_after
 from optimizer.sharing.counted import countable, counting
-from optimizer.sharing.expand import CHOICE, CLASS, by_class, choice_rows
+from optimizer.sharing.expand import CHOICE, CLASS, by_class, choice_rows, choices_table
 from optimizer.sharing.group import Group
 from optimizer.sharing.scan import dictionary, marked, noted
 
@@ -45,13 +46,13 @@ def shared_program(group: Group, ctx: Lowering, boundaries: tuple[int, ...], cou
     setup = [definition for i in ctx.inputs for definition in _cells(group, ctx, i, sources[i], exact)]
     steps = [_step(group, ctx, n, t, exact) for n, t in enumerate(boundaries)]
     if count and countable(group):
-        cells = {i: f"w{i}" if exact else f"x{i}_{len(boundaries) - 1}" for i in ctx.inputs}
+        cells = {i: _cells_table(i, len(boundaries) - 1, exact) for i in ctx.inputs}
         steps.append(counting(group, ctx, boundaries[-1], cells))
     return Program(sources, (*classes(group), *setup), tuple(steps))
 
 
 def classes(group: Group, prefix: str = "") -> tuple[Definition, ...]:
-    """The members' selections as relations: the group's classes, and k{i}, the choices of input i with the classes that
+    """The members' selections as relations: the group's classes, and the choices of each input with the classes that
     make each.
     """
     name = f"{prefix}classes"
@@ -61,7 +62,7 @@ def classes(group: Group, prefix: str = "") -> tuple[Definition, ...]:
     for i in group.told_apart:
         choices = choice_rows(group.marks[i])
         chosen = f"SELECT k.*, c.{CLASS} FROM {name} AS c JOIN {choices} AS k ON k.{CHOICE} = c.i{i}"
-        define.append(Definition(f"{prefix}k{i}", chosen, True))
+        define.append(Definition(choices_table(i, prefix), chosen, True))
     return tuple(define)
 
 
@@ -73,44 +74,47 @@ def _source(group: Group, ctx: Lowering, i: int, boundaries: tuple[int, ...], ex
     read = tuple((compared | dict(read_columns(ctx, i))).items())
     window = declared.window
     if window is None:
-        return Source(f"s{i}", "relation", declared.source, columns=read)
+        return Source(table.files(i), "relation", declared.source, columns=read)
     whole = Range(-ALWAYS, boundaries[-1], window.oldest(boundaries[0]))
     rows = inside(window, boundaries[0]) if exact else whole
     computed = compared.keys() | {column.name for column in raw_columns(ctx.shape, i)}
     stamp = declared.event_time if exact and declared.event_time not in computed else None
-    return Source(f"s{i}", "stream", declared.source, (rows,), read, dealt(ctx, i), stamp)
+    return Source(table.files(i), "stream", declared.source, (rows,), read, dealt(ctx, i), stamp)
 
 
 def _cells(group: Group, ctx: Lowering, i: int, source: Source, exact: bool) -> tuple[Definition, ...]:
-    """w{i}: partials of input i by its attributes and marks, and by when they count where that differs between
-    boundaries.
-    """
+    """Partials of input i by its attributes and marks, and by when they count where that differs between boundaries."""
     where = within(ctx, i, source.ranges) if source.ranges else "TRUE"
     times = () if exact else ("_in", "_out")
     if i not in group.told_apart:
-        rows = f"({raw(ctx, i, f's{i}', interval=not exact, where=where)}) AS q"
-        return (Definition(f"w{i}", grouped(ctx, i, rows, times), True),)
+        rows = f"({raw(ctx, i, source.name, interval=not exact, where=where)}) AS q"
+        return (Definition(f"cells_{i}", grouped(ctx, i, rows, times), True),)
     marks = group.marks[i]
-    rows = raw(ctx, i, f"s{i}", interval=not exact, where=where, also=noted(marks, ctx.dialect))
+    rows = raw(ctx, i, source.name, interval=not exact, where=where, also=noted(marks, ctx.dialect))
     dictionaries = []
     for k, scale in enumerate(marks.scales):
-        sql = dictionary(scale, *marks.reach[k], f"s{i} WHERE {where}", ctx.dialect)
-        dictionaries.append(Definition(f"d{i}_{k}", sql, True))
+        sql = dictionary(scale, *marks.reach[k], f"{source.name} WHERE {where}", ctx.dialect)
+        dictionaries.append(Definition(f"dictionary_{i}_{k}", sql, True))
     names = tuple(definition.name for definition in dictionaries)
     cells = grouped(ctx, i, marked(marks, rows, names), (*marks.names, *times))
-    return (*dictionaries, Definition(f"w{i}", cells, True))
+    return (*dictionaries, Definition(f"cells_{i}", cells, True))
 
 
 def _step(group: Group, ctx: Lowering, n: int, t: int, exact: bool) -> Step:
     define: list[Definition] = []
     cells = {}
     for i in ctx.inputs:
-        cells[i] = f"w{i}" if exact else f"x{i}_{n}"
+        cells[i] = _cells_table(i, n, exact)
         extra = group.marks[i].names if i in group.told_apart else ()
         if not exact:
-            counting_cells = grouped(ctx, i, f"w{i}", extra, where=f"_in <= {t} AND _out >= {t}")
+            counting_cells = grouped(ctx, i, f"cells_{i}", extra, where=f"_in <= {t} AND _out >= {t}")
             define.append(Definition(cells[i], counting_cells, True))
-    return answered(group, ctx, t, cells, tuple(define), f"_{n}")
+    return answered(group, ctx, t, cells, tuple(define), f"_at_{n}")
+
+
+def _cells_table(i: int, n: int, exact: bool) -> str:
+    """Input i's cells at the n-th boundary, which are all where there is only one."""
+    return f"cells_{i}" if exact else f"cells_{i}_at_{n}"
 
 
 def answered(group: Group, ctx: Lowering, t: int, cells: Mapping[int, str], define: tuple[Definition, ...] = (),
@@ -127,13 +131,18 @@ def split_before(group: Group, ctx: Lowering, cells: Mapping[int, str], suffix: 
                  prefix: str) -> tuple[tuple[Definition, ...], str]:
     """Sets by class of each input, joined on class and key."""
     expanded = tuple(
-        Definition(f"{prefix}u{i}{suffix}", by_class(ctx, i, group.marks[i], cells[i], f"{prefix}k{i}"), True)
+        Definition(_by_class_table(i, suffix, prefix),
+                   by_class(ctx, i, group.marks[i], cells[i], choices_table(i, prefix)), True)
         for i in group.told_apart)
     sources = {}
     for i in ctx.inputs:
-        name = f"{prefix}u{i}{suffix}" if i in group.told_apart else cells[i]
+        name = _by_class_table(i, suffix, prefix) if i in group.told_apart else cells[i]
         sources[i] = f"(SELECT * FROM {name})"
     same_class = tuple((i, Attribute(CLASS, Column(i, CLASS, BIGINT))) for i in group.told_apart)
     if len(same_class) > 1:      # the join has to agree on the class as well
         ctx = replace(ctx, shape=replace(ctx.shape, keys=(*ctx.shape.keys, same_class)))
     return expanded, joined(ctx, sources, extra=((CLASS, f"v{group.told_apart[0]}.{CLASS}"),))
+
+
+def _by_class_table(i: int, suffix: str, prefix: str) -> str:
+    return f"{prefix}by_class_{i}{suffix}"

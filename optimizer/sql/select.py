@@ -70,15 +70,14 @@ def row_conditions(answer: Body) -> tuple[Body, list[Expr]]:
     terms: tuple[Expr, ...] = (answer.having,) if answer.having else ()
     if isinstance(answer.having, Call) and answer.having.function == "and":
         terms = answer.having.args
-    below = [t for t in terms if _of_rows(t, answer.groups)]
+    below = []
+    for term in terms:
+        read = references(term)
+        if read and all(isinstance(r, GroupRef) and answer.groups[r.index] != WINDOW_NAME for r in read):
+            below.append(term)
     above = tuple(t for t in terms if t not in below)
     having = None if not above else above[0] if len(above) == 1 else Call("and", above, BOOLEAN)
     return replace(answer, having=having), [_on_rows(t, answer.groups) for t in below]
-
-
-def _of_rows(term: Expr, groups: tuple[Expr, ...]) -> bool:
-    read = references(term)
-    return bool(read) and all(isinstance(r, GroupRef) and groups[r.index] != WINDOW_NAME for r in read)
 
 
 def _on_rows(expr: Expr, groups: tuple[Expr, ...]) -> Expr:

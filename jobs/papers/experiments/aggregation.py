@@ -91,14 +91,11 @@ def _figure(number: int, quick: bool, tell: Tell) -> Report:
         claims += judged(number, drawn, figures, scale)
     finished(points)
     how = f"{'hash' if hashed else 'nested loop'} join of {len(panels[0].inputs(panels[0].x[0]))} streams"
-    return report(f"Paper A, Fig. {number}: {how}", _default(panels[0].inputs(panels[0].x[-1])), shown, claims,
+    default = "; ".join(f"λ{k} = {i.rate:g}, w{k} = {i.window}, g{k} = {i.groups}, σ{k} = {1 / i.distinct:g}"
+                        for k, i in enumerate(panels[0].inputs(panels[0].x[-1]), 1))
+    settings = f"Default {default}; B = {plans.BUCKETS}. Seconds for the tuples of one second."
+    return report(f"Paper A, Fig. {number}: {how}", settings, shown, claims,
                   {"figure": number, "scales": {str(s): f for s, f in sums}})
-
-
-def _default(inputs: Sequence[StreamSymbols]) -> str:
-    streams = "; ".join(f"λ{k} = {i.rate:g}, w{k} = {i.window}, g{k} = {i.groups}, σ{k} = {1 / i.distinct:g}"
-                        for k, i in enumerate(inputs, 1))
-    return f"Default {streams}; B = {plans.BUCKETS}. Seconds for the tuples of one second."
 
 
 def _measured(panels: Sequence[Varied], hashed: bool, scale: int, quick: bool, points: Points,
@@ -182,8 +179,13 @@ def judged(number: int, panels: Sequence[Panel], figures: Report, scale: int) ->
          (agreement["same_order"]
           >= RANKS, f"{agreement['same_order']:.1%} of pairs of plans that differ by {CLOSE:.0%} in the same order")])
     late, early = "LAP", "EAP" + "1" * (2 if number < 8 else 3)
-    yield claim(f"LAP / {early} at the right ends is the model's within {NEAR:.0%}{suffix}",
-                [_ratio(p, late, early) for p in panels])
+    ratios = []
+    for panel in panels:
+        measured = panel.measured[late][-1] / panel.measured[early][-1]
+        modelled = panel.model[late][-1] / panel.model[early][-1]
+        text = f"{panel.title} measured {measured:.3g}, model {modelled:.3g}"
+        ratios.append((relative(measured, modelled) <= NEAR, text))
+    yield claim(f"LAP / {early} at the right ends is the model's within {NEAR:.0%}{suffix}", ratios)
     if number < 8:
         yield from _two_way(at, number, scale)
     else:
@@ -191,12 +193,6 @@ def judged(number: int, panels: Sequence[Panel], figures: Report, scale: int) ->
         yield claim(
             f"the more streams aggregate early, the bigger the gain{suffix}",
             [(gain > pair > 1, f"at w1 = {at['a'].x[-1]:g} LAP takes {gain:.3g} × {early}, {pair:.3g} × EAP110")])
-
-
-def _ratio(panel: Panel, late: str, early: str) -> tuple[bool, str]:
-    measured = panel.measured[late][-1] / panel.measured[early][-1]
-    expected = panel.model[late][-1] / panel.model[early][-1]
-    return relative(measured, expected) <= NEAR, f"{panel.title} measured {measured:.3g}, model {expected:.3g}"
 
 
 def _two_way(at: Mapping[str, Panel], number: int, scale: int) -> Iterator[Claim]:

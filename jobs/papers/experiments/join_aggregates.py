@@ -62,11 +62,14 @@ def measured(rate: float, window: float, times: int = 5) -> Point:
     counts = {name: int(one.state.totals.pairs[0]) for name, one in running.items()}
     if len(set(counts.values())) > 1:
         raise failed("wrong-answer", f"COUNT(*) at {rate:g} a second, {window:g} s: {counts}", "please report this")
-    return {
-        "microseconds": microseconds,
-        "bytes": {name: _bytes(name, one.state) for name, one in running.items()},
-        "joined": counts["PC"]
-    }
+    sizes = {}      # of tuples, of what they carry, of joined tuples, and of the queues by which windows are in order
+    for name, one in running.items():
+        windows = one.state.contents
+        values = rows(windows.tuples) * windows.tuples.cells.shape[0] + rows(windows.queue)
+        if name == "PC":
+            values += rows(one.state.joined) * one.state.joined.cells.shape[0]
+        sizes[name] = WORD * values
+    return {"microseconds": microseconds, "bytes": sizes, "joined": counts["PC"]}
 
 
 class _TimedState:
@@ -77,12 +80,6 @@ class _TimedState:
 
     def go(self, tuples: ArrivingTuples) -> None:
         self.state, _ = self.advance(self.state, tuples)
-
-
-def _bytes(name: str, state: State) -> int:
-    """Of tuples, of what they carry, of joined tuples, and of the queues by which windows are in order."""
-    windows = rows(state.contents.tuples) * state.contents.tuples.cells.shape[0] + rows(state.contents.queue)
-    return WORD * (windows + (rows(state.joined) * state.joined.cells.shape[0] if name == "PC" else 0))
 
 
 def by_rate(quick: bool, tell: Tell) -> Report:

@@ -50,13 +50,10 @@ def metrics(report: Report) -> dict[str, list[float]]:
     series: dict[str, list[float]] = {}
     for panel in report["panels"]:
         for ys, kind in ((panel["measured"], ""), (panel["model"], f"/{panel['beside']}")):
-            series |= {_metric_name(f"{panel['title']}/{name}{kind}"): y for name, y in ys.items()}
+            for name, y in ys.items():
+                accepted = re.sub(r"[^A-Za-z0-9_\-. :/]", " ", f"{panel['title']}/{name}{kind}")
+                series[" ".join(accepted.split())] = y
     return {**numbers, **series, "claims": [float(len(report["claims"]))], "claims_that_hold": [float(held)]}
-
-
-def _metric_name(name: str) -> str:
-    """A name that MLflow takes."""
-    return " ".join(re.sub(r"[^A-Za-z0-9_\-. :/]", " ", name).split())
 
 
 def _picture(panels: Sequence[Report], file: Path, salt: str) -> None:

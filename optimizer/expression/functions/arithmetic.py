@@ -11,7 +11,7 @@ from optimizer.expression.decimals import quotient, remainder, supported
 from optimizer.expression.expr import Call, Expr, Literal
 from optimizer.expression.functions.conversion import cast
 from optimizer.expression.functions.row import Function, Name, Template, Texts, Written
-from optimizer.expression.types import BIGINT, DOUBLE, INT, INTEGERS, Type, decimal
+from optimizer.expression.types import BIGINT, DOUBLE, INT, INTEGERS, decimal
 
 OPERATOR_OF = {"add": "+", "subtract": "-", "multiply": "*", "mod": "%", "divide": "/"}
 
@@ -134,17 +134,14 @@ def _by_function(sign: str, name: str) -> Template:
     It does so only with operators, not with these functions.
     """
     def write(call: Call, args: Texts) -> str:
-        if call.type.name == "decimal":
-            return _decimal_product(call, args) if sign == "*" else _decimal_sum(sign, call, args)
+        if call.type.name == "decimal" and sign == "*":
+            return _decimal_product(call, args)
+        if call.type.name == "decimal":      # cast first, so that DuckDB's narrower result type never counts
+            target = _duckdb_type(call)
+            return f"CAST((CAST({args[0]} AS {target}) {sign} CAST({args[1]} AS {target})) AS {target})"
         opaque = call.type.integral and any(isinstance(a, Literal) for a in call.args)
         return f"{name}({args[0]}, {args[1]})" if opaque else f"({args[0]} {sign} {args[1]})"
     return write
-
-
-def _decimal_sum(sign: str, call: Call, args: Texts) -> str:
-    """Both operands to the result's type first, so that DuckDB's narrower result type never counts."""
-    target = _duckdb_type(call)
-    return f"CAST((CAST({args[0]} AS {target}) {sign} CAST({args[1]} AS {target})) AS {target})"
 
 
 def _decimal_product(call: Call, args: Texts) -> str:
@@ -158,10 +155,6 @@ def _quotient_sql(call: Call, args: Texts) -> str:
     if call.type.floating:
         return f"({args[0]} / {args[1]})"
     return quotient(call.args[0].type, call.args[1].type, call.type, args[0], args[1])
-
-
-def _try_div(call: Call, args: Texts) -> str:
-    return f"CASE WHEN {args[1]} = -1 THEN try_subtract(0L, {args[0]}) ELSE {args[0]} DIV nullif({args[1]}, 0L) END"
 
 
 def _remainder_sql(call: Call, args: Texts) -> str:
@@ -187,16 +180,9 @@ def _negate_sql(call: Call, args: Texts) -> str:
     return f"subtract(CAST(0 AS {target}), {args[0]})" if call.type.integral else f"CAST(-({args[0]}) AS {target})"
 
 
-def _try_negate(call: Call, args: Texts) -> str:
-    return f"try_subtract(CAST(0 AS {sql_type(call.type, 'spark')}), {args[0]})"
-
-
 def _try_absolute(call: Call, args: Texts) -> str:
-    return f"abs(nullif({args[0]}, {_smallest(call.type)}))"
-
-
-def _smallest(kind: Type) -> str:
-    return f"CAST('{-(1 << 8 * INTEGERS[kind.name] - 1)}' AS {sql_type(kind, 'spark')})"
+    smallest = -(1 << 8 * INTEGERS[call.type.name] - 1)
+    return f"abs(nullif({args[0]}, CAST('{smallest}' AS {sql_type(call.type, 'spark')})))"
 
 
 def _round_sql(call: Call, args: Texts) -> str:
@@ -247,7 +233,8 @@ ROWS: tuple[Written, ...] = (
     Function(_divide, operators=("/",), name="divide", duckdb=_quotient_sql, spark="({0} / {1})",
              fails=_division_fails, attempt="try_divide({0}, {1})", order="divisor"),
     Function(_whole_division, operators=("DIV",), name="div", duckdb="({0} // {1})", spark="({0} DIV {1})",
-             fails=_division_fails, attempt=_try_div, order="divisor"),
+             fails=_division_fails, order="divisor",
+             attempt="CASE WHEN {1} = -1 THEN try_subtract(0L, {0}) ELSE {0} DIV nullif({1}, 0L) END"),
     Function(partial(_calculate, "mod"), (Name("MOD", 2, 2, "remainder, with the sign of the first argument"),),
              operators=("%",), name="mod", duckdb=_remainder_sql, spark="({0} % {1})",
              fails=lambda call: not nonzero(call), attempt="try_mod({0}, {1})", order="divisor"),
@@ -255,7 +242,8 @@ ROWS: tuple[Written, ...] = (
              (Name("PMOD", 2, 2, "remainder that is not negative (by a positive whole constant)"),),
              name="pmod", duckdb=_positive_remainder_sql, spark="pmod({0}, {1})"),
     Function(_negate, operators=("NEGATE",), name="negate", duckdb=_negate_sql, spark="(-{0})",
-             fails=_of_whole_numbers, attempt=_try_negate),
+             fails=_of_whole_numbers,
+             attempt=lambda call, args: f"try_subtract(CAST(0 AS {sql_type(call.type, 'spark')}), {args[0]})"),
     Written(_plus, operators=("PLUS",)),
     Function(_absolute, (Name("ABS", 1, 1, "absolute value"),), name="abs", duckdb="abs({0})",
              fails=_of_whole_numbers, attempt=_try_absolute),

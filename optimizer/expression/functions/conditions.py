@@ -39,14 +39,6 @@ def _logical(function: str, args: Args) -> Expr:
     return Call(function, tuple(terms), BOOLEAN)
 
 
-def _negation(args: Args) -> Expr:
-    return Call("not", (want(args[0], "NOT", BOOLEAN),), BOOLEAN)
-
-
-def _is_null(args: Args) -> Expr:
-    return Call("is_null", args, BOOLEAN)
-
-
 def _member(args: Args) -> Expr:
     """IN: a list of constants stays a list, other items are compared one after another, as Spark does."""
     first, *items = unify(args)
@@ -92,10 +84,6 @@ def _extreme(function: str, args: Args) -> Expr:
 
 
 # Their SQL
-def _in_sql(call: Call, args: Texts) -> str:
-    return f"({args[0]} IN ({', '.join(args[1:])}))"
-
-
 def _branches_sql(call: Call, args: Texts) -> str:
     """Conditions and values in turn, the last one ELSE."""
     pairs = "".join(f" WHEN {args[i]} THEN {args[i + 1]}" for i in range(0, len(args) - 1, 2))
@@ -126,9 +114,12 @@ ROWS: tuple[Written, ...] = (
              duckdb="({0} IS NOT DISTINCT FROM {1})", spark="({0} <=> {1})", order="all"),
     Function(partial(_logical, "and"), operators=("AND",), name="and", duckdb=infix("AND"), order="lazy"),
     Function(partial(_logical, "or"), operators=("OR",), name="or", duckdb=infix("OR"), order="lazy"),
-    Function(_negation, operators=("NOT",), name="not", duckdb="(NOT {0})"),
-    Function(_is_null, operators=("IS NULL",), name="is_null", duckdb="({0} IS NULL)", order="all"),
-    Function(_member, operators=("IN",), name="in", duckdb=_in_sql, order="all"),
+    Function(lambda args: Call("not", (want(args[0], "NOT", BOOLEAN),), BOOLEAN), operators=("NOT",), name="not",
+             duckdb="(NOT {0})"),
+    Function(lambda args: Call("is_null", args, BOOLEAN), operators=("IS NULL",), name="is_null",
+             duckdb="({0} IS NULL)", order="all"),
+    Function(_member, operators=("IN",), name="in", order="all",
+             duckdb=lambda call, args: f"({args[0]} IN ({', '.join(args[1:])}))"),
     Function(_conditional, operators=("CASE",), name="case", duckdb=_branches_sql, order="lazy"),
     Written(_if, operators=("IF",)),
     Written(_null_if, (Name("NULLIF", 2, 2, "NULL where both are equal, else the first"),)),

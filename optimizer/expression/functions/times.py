@@ -51,10 +51,6 @@ def _add_days(sign: int, args: Args) -> Expr:
     return Call("date_add", (want(args[0], "DATE_ADD", DATE, "timestamp"), Literal(days, INT)), DATE)
 
 
-def _days_between(args: Args) -> Expr:
-    return Call("datediff", tuple(want(a, "DATEDIFF", DATE, "timestamp") for a in args), INT)
-
-
 def plus_interval(expr: Expr, us: int) -> Expr:
     """A timestamp, or a date and whole days, moved by a fixed length."""
     if expr.type == DATE:
@@ -70,10 +66,6 @@ def _part_sql(function: str, call: Call, args: Texts) -> str:
     value = naive(args[0]) if call.args[0].type.name == "timestamp" else args[0]
     shifted = " + 1" if function == "dayofweek" else ""
     return f"CAST({function}({value}){shifted} AS INTEGER)"
-
-
-def _truncate_sql(call: Call, args: Texts) -> str:
-    return zoned(f"date_trunc({args[0]}, {naive(args[1])})")
 
 
 def _whole_units(us: int, call: Call, args: Texts) -> str:
@@ -144,12 +136,14 @@ ROWS: tuple[Written, ...] = (
     _day_part("minute", "minute of the hour"),
     _day_part("second", "whole second of the minute"),
     Function(_truncate, (Name("DATE_TRUNC", 2, 2, f"start of the unit (a constant: {', '.join(UNITS)})"),),
-             name="date_trunc", duckdb=_truncate_sql, spark="date_trunc({0}, {1})"),
+             name="date_trunc", duckdb=lambda call, args: zoned(f"date_trunc({args[0]}, {naive(args[1])})"),
+             spark="date_trunc({0}, {1})"),
     Function(partial(_add_days, 1), (Name("DATE_ADD", 2, 2, "the date so many days later (a whole constant)"),),
              name="date_add", duckdb=_days_later, spark=_spark_days_later,
              fails=lambda call: constant(call, 1) != 0, attempt=_try_days_later),
     Written(partial(_add_days, -1), (Name("DATE_SUB", 2, 2, "the date so many days earlier (a whole constant)"),)),
-    Function(_days_between, (Name("DATEDIFF", 2, 2, "days from the second date to the first"),), name="datediff",
+    Function(lambda args: Call("datediff", tuple(want(arg, "DATEDIFF", DATE, "timestamp") for arg in args), INT),
+             (Name("DATEDIFF", 2, 2, "days from the second date to the first"),), name="datediff",
              duckdb="CAST({0} - {1} AS INTEGER)", spark="datediff({0}, {1})"),
     Function(partial(_instant, "unix_micros"), (Name("UNIX_MICROS", 1, 1, "microseconds since 1970"),),
              name="unix_micros", duckdb="epoch_us({0})", spark="unix_micros({0})"),

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from optimizer.expression import dialect as d
 from optimizer.expression.types import BIGINT
+from optimizer.plan import table
 from optimizer.plan.division import is_exchanged
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.merging import step
@@ -157,22 +158,23 @@ class KeptAnswer:
     def source(self, ctx: Lowering, run: Run) -> tuple[Source, ...]:
         if run.from_nothing:
             return ()
-        return (Source("ko", "state", "answer", columns=self.state(ctx).columns, dealt=True),)
+        return (Source(table.kept("answer"), "state", "answer", columns=self.state(ctx).columns, dealt=True),)
 
     def as_of_previous(self, ctx: Lowering, run: Run) -> Definition:
-        """o: the answer as of the boundary before, in the types that are computed with."""
+        """The answer as of the boundary before, in the types that are computed with."""
         types = out_working(ctx) | {name: d.name(kind, ctx.dialect) for name, kind in self._end}
         if run.from_nothing:
             columns = [f"CAST(NULL AS {kind}) AS {name}" for name, kind in types.items()]
-            return Definition("o", f"SELECT {', '.join(columns)} WHERE FALSE", is_table=False)
+            return Definition(table.answer_before(0), f"SELECT {', '.join(columns)} WHERE FALSE", is_table=False)
         columns = [f"CAST({name} AS {kind}) AS {name}" for name, kind in types.items()]
-        return Definition("o", f"SELECT {', '.join(columns)} FROM ko", is_table=False)
+        sql = f"SELECT {', '.join(columns)} FROM {table.kept('answer')}"
+        return Definition(table.answer_before(0), sql, is_table=False)
 
     def write(self, ctx: Lowering, run: Run) -> Write:
         state, count = self.state(ctx), len(run.boundaries)
-        rows = f"o_{count - 1}"
+        rows = table.answer_after(count - 1)
         if self.by_end:
-            added = " UNION ALL ".join(f"SELECT * FROM d_{number}" for number in range(count))
+            added = " UNION ALL ".join(f"SELECT * FROM {table.added(number)}" for number in range(count))
             rows = f"({merged_answer(ctx, added, where=f'_e >= {run.last}', extra=('_e',))}) AS q"
         sql = f"SELECT {in_stored_types(ctx, state.columns, run.last)} FROM {rows}"
         return Write(state.name, sql, state.columns, append=self.by_end, every_part=True)
@@ -253,7 +255,7 @@ def merging_work(expected: Expected, i: int, rows: float) -> Work:
 
 
 def looking_work(expected: Expected, i: int, times: float = 1) -> Work:
-    """The table w{i} looked through for those that count."""
+    """The table input_{i} looked through for those that count."""
     flow, share = expected.flow(i), expected.shares[i]
     rows = flow.stored if expected.ctx.early(i) else flow.window
     yield scan_node(expected.ctx, i), {"look": times * rows * share}

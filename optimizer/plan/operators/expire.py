@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from optimizer.plan import table
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.operators.answer import NODE, AnswerOperator, Ends, KeptAnswer, changing, looking_work, new_ends
 from optimizer.plan.operators.join import group_columns, joined, merged_answer, out_columns
@@ -34,20 +35,21 @@ class ExpiringAnswer(AnswerOperator):
         return (STATE.as_of_previous(ctx, run),)
 
     def step(self, ctx: Lowering, run: Run, boundary: Boundary) -> Step:
-        """d_n: what this boundary adds. o_n: that and what has not ended of before."""
+        """What this boundary adds; that and what has not ended of before."""
         t, n = boundary.at, boundary.number
         columns = ", ".join([*(name for name, _ in out_columns(ctx)), "_e"])
         added = " UNION ALL ".join(f"SELECT {columns} FROM ({term}) AS q" for term in self._terms(ctx, boundary))
-        older = f"SELECT {columns} FROM {f'o_{n - 1}' if n else 'o'} WHERE _e >= {t}"
-        define = (Definition(f"d_{n}", added, is_table=True),
-                  Definition(f"o_{n}", f"{older} UNION ALL SELECT {columns} FROM d_{n}", is_table=False))
+        older = f"SELECT {columns} FROM {table.answer_before(n)} WHERE _e >= {t}"
+        after = table.answer_after(n)
+        define = (Definition(table.added(n), added, is_table=True),
+                  Definition(after, f"{older} UNION ALL SELECT {columns} FROM {table.added(n)}", is_table=False))
         having = "" if group_columns(ctx.shape) else "count(*) > 0"
 
         def one(longer: int, view: str) -> str:
-            return merged_answer(ctx, f"SELECT * FROM o_{n}", where=f"_e >= {t + longer}", having=having)
+            return merged_answer(ctx, f"SELECT * FROM {after}", where=f"_e >= {t + longer}", having=having)
 
         def several(lengths: Sequence[int], view: str) -> str:
-            numbered = f"SELECT *, {number('_e', t, lengths)} AS _b FROM o_{n} WHERE _e >= {t + lengths[-1]}"
+            numbered = f"SELECT *, {number('_e', t, lengths)} AS _b FROM {after} WHERE _e >= {t + lengths[-1]}"
             return merged_answer(ctx, numbered, extra=("_b",))
 
         return step_of(ctx, boundary, define, one, several)
@@ -90,7 +92,7 @@ class ExpiringAnswer(AnswerOperator):
             sources = {}
             for j in ctx.inputs:
                 arrived = f"_in > {previous} AND _in <= {t}" if j == i else f"_in <= {previous if j < i else t}"
-                sources[j] = f"(SELECT * FROM w{j} WHERE {arrived} AND _out >= {t})"
+                sources[j] = f"(SELECT * FROM {table.of_input(j)} WHERE {arrived} AND _out >= {t})"
             terms.append(joined(ctx, sources, extra=(("_e", of_all(ctx, "least", "_out")),)))
         return terms
 

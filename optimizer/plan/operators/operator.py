@@ -10,10 +10,15 @@ Under `EAP01 recompute` the tree of `SELECT v.page, SUM(c.amount) … FROM views
              └─ Scan c     rows of c that came
 
 Each operator asks those below it: an answer asks its join's inputs for their definitions, an input asks its scan for
-rows. What the plan decides is in the operator; dialect, task and narrowing come as `ctx`. Names in the SQL of input 0:
+rows. What the plan decides is in the operator; dialect, task and narrowing come as `ctx`. Names in the SQL (table.py),
+of input 0 and boundary 2 of the run:
 
-    s0 its files · e0 what an exchange brought · k0, y0 its state · n0 what is new in it · w0 its members
-    t0_2 its totals after step 2 · o_2 the kept answer after step 2 · d_2 what step 2 adds to that
+    files_0           its stored rows                         received_0     what an exchange brought
+    input_0           its rows or partials, by interval       changes_0      its rows that came or left
+    kept_panes0       its state set `panes0`                  new_panes0     what the run adds to it
+    totals_0_after_2  its running totals then                 extremes_0     its extremes, kept and new
+    kept_answer       the answer in state                     added_at_2     what is added to it then
+    answer_after_2    the kept answer then                    slices_0_at_2  its partials by window
 """
 from __future__ import annotations
 
@@ -184,7 +189,7 @@ class InputOperator(Operator):
         return ()
 
     def setup(self, ctx: Lowering, run: Run) -> tuple[Definition, ...]:
-        """What it defines once a run; the last is w{i}, or what leads there."""
+        """What it defines once a run; the last is input_{i}, or what leads there."""
         raise NotImplementedError
 
     def define_at(self, ctx: Lowering, boundary: Boundary) -> tuple[Definition, ...]:
@@ -196,7 +201,7 @@ class InputOperator(Operator):
         raise NotImplementedError
 
     def work(self, expected: Expected) -> Work:
-        """What it takes to have w{i} and to keep its state; the merging for one answer is the answer's."""
+        """What it takes to have input_{i} and to keep its state; the merging for one answer is the answer's."""
         raise NotImplementedError
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from optimizer.expression import dialect as d
+from optimizer.plan import table
 from optimizer.plan.division import dealt
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.membership import INTERVAL
@@ -70,21 +71,22 @@ class Panes(InputOperator):
         return self.scan.fragments(ctx, run)
 
     def setup(self, ctx: Lowering, run: Run) -> tuple[Definition, ...]:
-        """n{i}: what came, by interval. w{i}: that and what state holds of older boundaries. Then each level's."""
+        """What came, by interval; that and what state holds of older boundaries; then each level's."""
         i, rows = self.input, f"({self.scan.rows(ctx, run)}) AS q"
-        new = Definition(f"n{i}", grouped(ctx, i, rows, ("_in", "_out"), where="_in <= _out"), is_table=True)
+        new = table.new(PaneSet(i).state(ctx).name)
+        came = Definition(new, grouped(ctx, i, rows, ("_in", "_out"), where="_in <= _out"), is_table=True)
         columns = ", ".join([*names(ctx, i), "_in", "_out"])
         if run.from_nothing:
-            members = Definition(f"w{i}", f"SELECT {columns} FROM n{i}", is_table=False)
+            members = Definition(table.of_input(i), f"SELECT {columns} FROM {new}", is_table=False)
         else:
             since = run.previous if ctx.plan.keeping == "retract" else run.boundaries[0]
             older = PaneSet(i).rows(ctx, since)
             is_table = len(run.boundaries) > 1 or ctx.plan.keeps_answer
-            members = Definition(f"w{i}", f"SELECT {columns} FROM n{i} UNION ALL {older}", is_table)
-        return (new, members, *(definition for level in self.levels for definition in level.setup(ctx, run)))
+            members = Definition(table.of_input(i), f"SELECT {columns} FROM {new} UNION ALL {older}", is_table)
+        return (came, members, *(definition for level in self.levels for definition in level.setup(ctx, run)))
 
     def members(self, ctx: Lowering, run: Run, boundary: Boundary) -> str:
-        return rows_where(ctx, self.input, f"w{self.input}", counts(boundary.at))
+        return rows_where(ctx, self.input, table.of_input(self.input), counts(boundary.at))
 
     def work(self, expected: Expected) -> Work:
         ctx, i, flow = expected.ctx, self.input, expected.flow(self.input)
@@ -101,7 +103,7 @@ class Panes(InputOperator):
             read_share = share if dealt(ctx, i) else 1.0
             yield set_node(ctx, i), {"state_read": flow.stored * read_share * width,
                                      "files": expected.files(flow.panes * read_share)}
-        if ctx.plan.keeps_answer:      # w{i} is a table; `retract` also looks at what leaves
+        if ctx.plan.keeps_answer:      # input_{i} is a table; `retract` also looks at what leaves
             leaving = flow.pane if ctx.plan.keeping == "retract" and flow.left and not expected.from_nothing else 0.0
             yield set_node(ctx, i), {"keep": (flow.stored + leaving) * share * width}
         for level in self.levels:
@@ -122,18 +124,19 @@ class PaneSet:
 
     def source(self, ctx: Lowering) -> Source:
         state = self.state(ctx)
-        return Source(f"k{self.input}", "state", state.name, columns=state.columns, dealt=dealt(ctx, self.input))
+        return Source(table.kept(state.name), "state", state.name, columns=state.columns,
+                      dealt=dealt(ctx, self.input))
 
     def rows(self, ctx: Lowering, since: int) -> str:
         """What state holds for this task, as working rows."""
         if ctx.plan.levels:
             return _level_rows(ctx, None, since)
-        columns = ", ".join(working(ctx, self.input))
-        return f"SELECT {columns}, _in, _out FROM k{self.input} WHERE _out >= {since}{own_keys(ctx, self.input)}"
+        columns, kept = ", ".join(working(ctx, self.input)), table.kept(self.state(ctx).name)
+        return f"SELECT {columns}, _in, _out FROM {kept} WHERE _out >= {since}{own_keys(ctx, self.input)}"
 
     def write(self, ctx: Lowering, run: Run) -> Write:
-        moved = earlier(ctx, None)
-        return append(ctx, self.state(ctx), f"n{self.input} WHERE _out >= {run.last + moved}", run.last, moved)
+        state, moved = self.state(ctx), earlier(ctx, None)
+        return append(ctx, state, f"{table.new(state.name)} WHERE _out >= {run.last + moved}", run.last, moved)
 
     def merge_files(self, ctx: Lowering, files: str, boundary: int) -> str:
         return _merged_panes(ctx, self.state(ctx), files, boundary)
@@ -156,19 +159,19 @@ class Level:
 
     def source(self, ctx: Lowering) -> Source:
         state = self.state(ctx)
-        return Source(f"k0_{self.place}", "state", state.name, columns=state.columns, dealt=dealt(ctx, 0))
+        return Source(table.kept(state.name), "state", state.name, columns=state.columns, dealt=dealt(ctx, 0))
 
     def setup(self, ctx: Lowering, run: Run) -> tuple[Definition, ...]:
-        """n0_{k}: what this run adds to it. w0_{k}: all of it."""
-        columns = ", ".join([*names(ctx, 0), "_in", "_out"])
+        """What this run adds to it; all of it."""
+        columns, new = ", ".join([*names(ctx, 0), "_in", "_out"]), table.new(self.state(ctx).name)
         older = "" if run.from_nothing else f" UNION ALL {_level_rows(ctx, self.length, run.boundaries[0])}"
-        return (Definition(f"n0_{self.place}", self._new(ctx, run), is_table=True),
-                Definition(f"w0_{self.place}", f"SELECT {columns} FROM n0_{self.place}{older}",
+        return (Definition(new, self._new(ctx, run), is_table=True),
+                Definition(table.of_level(0, self.place), f"SELECT {columns} FROM {new}{older}",
                            len(run.boundaries) > 1))
 
     def write(self, ctx: Lowering, run: Run) -> Write:
-        moved = earlier(ctx, self.length)
-        return append(ctx, self.state(ctx), f"n0_{self.place} WHERE _out >= {run.last + moved}", run.last, moved)
+        state, moved = self.state(ctx), earlier(ctx, self.length)
+        return append(ctx, state, f"{table.new(state.name)} WHERE _out >= {run.last + moved}", run.last, moved)
 
     def merge_files(self, ctx: Lowering, files: str, boundary: int) -> str:
         return _merged_panes(ctx, self.state(ctx), files, boundary)
@@ -195,7 +198,8 @@ class Level:
         """
         length, far, columns = self.length, longest(ctx.shape.query), ", ".join(names(ctx, 0))
         some_end = run.from_nothing or run.last // length > run.previous // length
-        below = f"{'w' if some_end else 'n'}{_place(ctx, parent(ctx.plan.levels, length))}"
+        level = parent(ctx.plan.levels, length)
+        below = _view(ctx, level) if some_end else table.new(_set_name(ctx, level))
         begin = d.div(f"_out - {far}", length, ctx.dialect)
         begun = f"SELECT {columns}, _in, {begin} * {length} AS _u FROM {below}"
         ended = (f"SELECT {columns}, greatest(_in, _u + {length}) AS _in, _u + {far} AS _out FROM ({begun}) AS q "
@@ -210,7 +214,7 @@ def windows_read_panes(ctx: Lowering) -> bool:
 
 def view_of(ctx: Lowering, window: NamedWindow) -> str:
     """What a window is merged from, without any level its input's view."""
-    return f"w{_place(ctx, source(ctx.plan.levels, window))}"
+    return _view(ctx, source(ctx.plan.levels, window))
 
 
 def earlier(ctx: Lowering, level: int | None) -> int:
@@ -240,16 +244,22 @@ def reading_instances(expected: Expected, level: int | None, often: float, rows:
                  "files": often * expected.files(needed / length * expected.shares[0])}
 
 
-def _place(ctx: Lowering, level: int | None) -> str:
-    """The end of the names of a level's relations."""
-    return "0" if level is None else f"0_{ctx.plan.levels.index(level)}"
+def _view(ctx: Lowering, level: int | None) -> str:
+    """All partials of a level, or of panes."""
+    return table.of_input(0) if level is None else table.of_level(0, ctx.plan.levels.index(level))
+
+
+def _set_name(ctx: Lowering, level: int | None) -> str:
+    state_set = PaneSet(0) if level is None else Level(ctx.plan.levels.index(level), level)
+    return state_set.state(ctx).name
 
 
 def _level_rows(ctx: Lowering, level: int | None, since: int) -> str:
     """What state holds of a level, as working rows."""
     moved = earlier(ctx, level)
     ends = f"_out + {moved} AS _out" if moved else "_out"
-    return f"SELECT {', '.join(working(ctx, 0))}, _in, {ends} FROM k{_place(ctx, level)} WHERE _out >= {since}"
+    kept = table.kept(_set_name(ctx, level))
+    return f"SELECT {', '.join(working(ctx, 0))}, _in, {ends} FROM {kept} WHERE _out >= {since}"
 
 
 def _merged_panes(ctx: Lowering, state: StateSet, files: str, boundary: int) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from optimizer.plan import table
 from optimizer.plan.division import pivot
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.merging import source, step
@@ -45,23 +46,23 @@ class RecomputedAnswer(AnswerOperator):
         """
         t, first = boundary.at, pivot(ctx)
 
-        def table(i: int, view: str) -> str:
-            return view if ctx.plan.levels else f"w{i}"
+        def rows(i: int, view: str) -> str:
+            return view if ctx.plan.levels else table.of_input(i)
 
         def one(longer: int, view: str) -> str:
             sources = {}
             for i in ctx.inputs:
                 is_exact = ctx.window(i) is not None and Scan(i).is_exact(ctx, run)
                 where = "TRUE" if is_exact else counts(t, longer)
-                sources[i] = rows_where(ctx, i, table(i, view), where, i != first)
+                sources[i] = rows_where(ctx, i, rows(i, view), where, i != first)
             return joined(ctx, sources)
 
         def several(lengths: Sequence[int], view: str) -> str:
             sources = {}
             for i in ctx.inputs:
-                rows = (f"SELECT *, {number('_out', t, lengths)} AS _b FROM {table(i, view)} WHERE "
-                        f"{counts(t, lengths[-1])}")
-                sources[i] = rows_where(ctx, i, f"({rows}) AS numbered", "TRUE", i != first, ("_b",))
+                numbered = (f"SELECT *, {number('_out', t, lengths)} AS _b FROM {rows(i, view)} WHERE "
+                            f"{counts(t, lengths[-1])}")
+                sources[i] = rows_where(ctx, i, f"({numbered}) AS numbered", "TRUE", i != first, ("_b",))
             return joined(ctx, sources, extra=(("_b", of_all(ctx, "greatest", "_b")),))
 
         return step_of(ctx, boundary, (), one, several)

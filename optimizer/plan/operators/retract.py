@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from optimizer.plan import table
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.operators.answer import NODE, AnswerOperator, KeptAnswer, changing, looking_work, merging_work
 from optimizer.plan.operators.join import joined, merged_answer, out_columns
@@ -38,14 +39,17 @@ class RetractedAnswer(AnswerOperator):
         t, number, previous = boundary.at, boundary.number, boundary.previous
         terms = []
         for i in changing(ctx, previous == BEGINNING, first=ctx.inputs[-1]):
-            members = {j: rows_where(ctx, j, f"w{j}", counts(t if j < i else previous)) for j in ctx.inputs if j != i}
-            terms.append(joined(ctx, members | {i: _signed_changes(i, boundary)}, signed=i))
+            members = {i: _signed_changes(i, boundary)}
+            for j in ctx.inputs:
+                if j != i:
+                    members[j] = rows_where(ctx, j, table.of_input(j), counts(t if j < i else previous))
+            terms.append(joined(ctx, members, signed=i))
         columns = ", ".join(name for name, _ in out_columns(ctx))
-        before = f"SELECT {columns} FROM {f'o_{number - 1}' if number else 'o'}"
+        before = f"SELECT {columns} FROM {table.answer_before(number)}"
         changed = " UNION ALL ".join([before, *(f"SELECT {columns} FROM ({term}) AS q" for term in terms)])
         changed_answer = merged_answer(ctx, changed, having=_something_left(ctx))
-        define = (Definition(f"o_{number}", changed_answer, is_table=True),)
-        return Step(t, define, answer(ctx, t, f"SELECT * FROM o_{number}"))
+        after = table.answer_after(number)
+        return Step(t, (Definition(after, changed_answer, is_table=True),), answer(ctx, t, f"SELECT * FROM {after}"))
 
     def own_work(self, expected: Expected) -> Work:
         """A term for each stream: what came and left, among the merged members of the others, which each term makes
@@ -76,8 +80,9 @@ class RetractedAnswer(AnswerOperator):
 
 def _signed_changes(i: int, boundary: Boundary) -> str:
     """Δ_i: what came (+1) and what left (−1)."""
-    return (f"(SELECT *, CAST(1 AS BIGINT) AS _s FROM w{i} WHERE {came(boundary)} "
-            f"UNION ALL SELECT *, CAST(-1 AS BIGINT) AS _s FROM w{i} WHERE {left(boundary)})")
+    rows = table.of_input(i)
+    return (f"(SELECT *, CAST(1 AS BIGINT) AS _s FROM {rows} WHERE {came(boundary)} "
+            f"UNION ALL SELECT *, CAST(-1 AS BIGINT) AS _s FROM {rows} WHERE {left(boundary)})")
 
 
 def _something_left(ctx: Lowering) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from optimizer.expression import dialect as d
 from optimizer.expression.scalar import render
+from optimizer.plan import table
 from optimizer.plan.division import dealt
 from optimizer.plan.lowering import Lowering, fallible
 from optimizer.plan.membership import Range, first_boundary, instants, within
@@ -37,7 +38,8 @@ class JoinedRows(AnswerOperator):
         sources = []
         for i in ctx.inputs:
             kind, stored = "relation" if ctx.window(i) is None else "stream", ctx.shape.query.inputs[i].source
-            sources.append(Source(f"s{i}", kind, stored, _ranges(ctx, i, run), read_columns(ctx, i), dealt(ctx, i)))
+            ranges, columns = _ranges(ctx, i, run), read_columns(ctx, i)
+            sources.append(Source(table.files(i), kind, stored, ranges, columns, dealt(ctx, i)))
         setup = tuple(_rows(ctx, i, run) for i in ctx.inputs)
         return Program(tuple(sources), setup, tuple(self.step(ctx, run, boundary) for boundary in run.steps))
 
@@ -50,7 +52,7 @@ class JoinedRows(AnswerOperator):
             sources = {}
             for j in ctx.inputs:
                 arrived = f"_came > {previous} AND _came <= {t}" if j == i else f"_came <= {previous if j < i else t}"
-                sources[j] = f"(SELECT * FROM w{j} WHERE {arrived})"
+                sources[j] = f"(SELECT * FROM {table.of_input(j)} WHERE {arrived})"
             outputs = ", ".join(_outputs(ctx))
             terms.append(f"SELECT CAST({t} AS BIGINT) AS _t, {outputs} FROM {tables(ctx, sources)} WHERE {where}")
         return Step(t, (), " UNION ALL ".join(terms))
@@ -80,7 +82,8 @@ def _rows(ctx: Lowering, i: int, run: Run) -> Definition:
     came = d.micros(first_boundary(ctx), ctx.dialect) if is_stream else "CAST(0 AS BIGINT)"
     where = within(ctx, i, _ranges(ctx, i, run)) if is_stream else "TRUE"
     also = (f"{first} AS _lo", f"{last} AS _hi", f"{came} AS _came")
-    return Definition(f"w{i}", raw(ctx, i, f"s{i}", interval=False, where=where, also=also), is_table=True)
+    sql = raw(ctx, i, table.files(i), interval=False, where=where, also=also)
+    return Definition(table.of_input(i), sql, is_table=True)
 
 
 def _outputs(ctx: Lowering) -> list[str]:

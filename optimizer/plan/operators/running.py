@@ -9,15 +9,16 @@ For `SELECT page, COUNT(*), SUM(ms), MAX(ms) FROM views [WINDOW 1 HOUR] GROUP BY
 
 The join reads both as one table with a row a page (`RunningSet.members`).
 
-    w0   rows that came or left, each with its interval (of the scan)
-    k0   totals in state;     t0   the same, this task's share;    t0_0, t0_1 …   totals after each step
-    y0   extremes in state;   n0   extremes of what came;          x0   both together
+    changes_0       rows that came or left, each with its interval (of the scan)
+    kept_totals0    totals in state: totals_0_before is this task's share, then totals_0_after_0, totals_0_after_1 …
+    kept_extremes0  extremes in state; new_extremes0 are those of what came, extremes_0 both together
 """
 from __future__ import annotations
 
 from dataclasses import dataclass
 from math import log
 
+from optimizer.plan import table
 from optimizer.plan.division import by_key, divided
 from optimizer.plan.lowering import Lowering, counted, extremes, merged, working_type
 from optimizer.plan.membership import INTERVAL
@@ -43,7 +44,6 @@ from optimizer.plan.operators.operator import (
 from optimizer.plan.operators.scan import INTERVAL_COLUMNS, TIME_COLUMNS, Scan
 from optimizer.plan.operators.sets import grouped, names, own_keys, set_words, stored_columns, working
 from optimizer.plan.program import Definition, Fragment, Source, StateSet, Write
-from optimizer.query.shape import Measure
 from optimizer.statistics.cardinality import MERGED
 
 EXACT_PANES = 1_000      # up to which `panes_that_can_matter` adds pane by pane
@@ -79,7 +79,7 @@ class RunningSet(InputOperator):
         return self.scan.fragments(ctx, run)
 
     def setup(self, ctx: Lowering, run: Run) -> tuple[Definition, ...]:
-        changed = Definition(f"w{self.input}", self.scan.rows(ctx, run), is_table=True)
+        changed = Definition(table.changes(self.input), self.scan.rows(ctx, run), is_table=True)
         return (changed, *(definition for part in self.parts(ctx) for definition in part.setup(ctx, run)))
 
     def define_at(self, ctx: Lowering, boundary: Boundary) -> tuple[Definition, ...]:
@@ -87,7 +87,7 @@ class RunningSet(InputOperator):
 
     def members(self, ctx: Lowering, run: Run, boundary: Boundary) -> str:
         """All groups in the window at this boundary, each with its totals and extremes."""
-        i, totals = self.input, RunningTotals(self.input).name_at(boundary)
+        i, totals = self.input, table.totals_after(self.input, boundary.number)
         measures = extremes(ctx, i)
         if not measures:
             return f"(SELECT * FROM {totals})"
@@ -95,8 +95,8 @@ class RunningSet(InputOperator):
         no_extremes = [f"CAST(NULL AS {working_type(m, ctx)}) AS {m.name}" for m in measures]
         no_sums = [f"NULL AS {name}" for name in sums]
         with_sums = f"SELECT {', '.join([*keys, *sums, *no_extremes])} FROM {totals}"
-        with_extremes = (f"SELECT {', '.join([*keys, *no_sums, *(m.name for m in measures)])} FROM x{i} "
-                         f"WHERE {counts(boundary.at)}")
+        with_extremes = (f"SELECT {', '.join([*keys, *no_sums, *(m.name for m in measures)])} "
+                         f"FROM {table.extremes(i)} WHERE {counts(boundary.at)}")
         return f"({grouped(ctx, i, f'({with_sums} UNION ALL {with_extremes}) AS q', having='sum(c) <> 0')})"
 
     def work(self, expected: Expected) -> Work:
@@ -132,38 +132,35 @@ class RunningTotals:
 
     def source(self, ctx: Lowering) -> Source:
         state = self.state(ctx)
-        return Source(f"k{self.input}", "state", state.name, columns=state.columns)
-
-    def name_at(self, boundary: Boundary) -> str:
-        return f"t{self.input}_{boundary.number}"
+        return Source(table.kept(state.name), "state", state.name, columns=state.columns)
 
     def setup(self, ctx: Lowering, run: Run) -> tuple[Definition, ...]:
         """The totals as of the boundary before."""
         i = self.input
         if run.from_nothing:
-            sql = f"SELECT {', '.join(names(ctx, i, extremes_too=False))} FROM w{i} WHERE FALSE"
+            sql = f"SELECT {', '.join(names(ctx, i, extremes_too=False))} FROM {table.changes(i)} WHERE FALSE"
         else:
             columns = ", ".join(working(ctx, i, extremes_too=False))
-            sql = f"SELECT {columns} FROM k{i} WHERE TRUE{own_keys(ctx, i)}"
-        return (Definition(f"t{i}", sql, is_table=False),)
+            sql = f"SELECT {columns} FROM {table.kept(self.state(ctx).name)} WHERE TRUE{own_keys(ctx, i)}"
+        return (Definition(table.totals_before(i, 0), sql, is_table=False),)
 
     def update(self, ctx: Lowering, boundary: Boundary) -> Definition:
         """The totals before, plus what came, minus what left."""
         i, keys, sums = self.input, key_names(ctx, self.input), sum_names(ctx, self.input)
-        before = f"t{i}_{boundary.number - 1}" if boundary.number else f"t{i}"
+        before, changed = table.totals_before(i, boundary.number), table.changes(i)
         columns, negated = ", ".join(keys + sums), ", ".join(keys + [f"-{name}" for name in sums])
-        changes = (f"SELECT {columns} FROM {before} UNION ALL SELECT {columns} FROM w{i} WHERE {came(boundary)} "
-                   f"UNION ALL SELECT {negated} FROM w{i} WHERE {left(boundary)}")
+        terms = (f"SELECT {columns} FROM {before} UNION ALL SELECT {columns} FROM {changed} WHERE {came(boundary)} "
+                 f"UNION ALL SELECT {negated} FROM {changed} WHERE {left(boundary)}")
         aggregates = {measure.name: merged(measure, measure.name, ctx) for measure in ctx.shape.measures_of(i)}
         totals = [f"{aggregates.get(name) or counted(name)} AS {name}" for name in sums]
         by = f" GROUP BY {', '.join(keys)}" if keys else ""
         # A group leaves with its last row; else the set would grow with every group there ever was.
-        sql = f"SELECT {', '.join(keys + totals)} FROM ({changes}) AS q{by} HAVING sum(c) <> 0"
-        return Definition(self.name_at(boundary), sql, is_table=True)
+        sql = f"SELECT {', '.join(keys + totals)} FROM ({terms}) AS q{by} HAVING sum(c) <> 0"
+        return Definition(table.totals_after(i, boundary.number), sql, is_table=True)
 
     def write(self, ctx: Lowering, run: Run) -> Write:
-        state = self.state(ctx)
-        sql = f"SELECT {in_stored_types(ctx, state.columns, run.last)} FROM t{self.input}_{len(run.boundaries) - 1}"
+        state, totals = self.state(ctx), table.totals_after(self.input, len(run.boundaries) - 1)
+        sql = f"SELECT {in_stored_types(ctx, state.columns, run.last)} FROM {totals}"
         return Write(state.name, sql, state.columns, append=False, every_part=divided(ctx, self.input))
 
     def merge_files(self, ctx: Lowering, files: str, boundary: int) -> str:
@@ -206,24 +203,27 @@ class Extremes:
 
     def source(self, ctx: Lowering) -> Source:
         state = self.state(ctx)
-        return Source(f"y{self.input}", "state", state.name, columns=state.columns)
+        return Source(table.kept(state.name), "state", state.name, columns=state.columns)
 
     def setup(self, ctx: Lowering, run: Run) -> tuple[Definition, ...]:
         """Those of what came, and with them those in state."""
         i, keys = self.input, ", ".join([*key_names(ctx, self.input), "_in", "_out"])
-        came_sql = (f"SELECT {keys}, {', '.join(self._merged(ctx))} FROM w{i} "
+        state = self.state(ctx)
+        new, kept = table.new(state.name), table.kept(state.name)
+        came_sql = (f"SELECT {keys}, {', '.join(self._merged(ctx))} FROM {table.changes(i)} "
                     f"WHERE _known > {run.previous} AND _in <= _out GROUP BY {keys}")
-        columns = ", ".join(name for name, _ in self.state(ctx).columns)
-        older = ("" if run.from_nothing else f" UNION ALL SELECT {columns} FROM y{i} WHERE _out >= "
+        columns = ", ".join(name for name, _ in state.columns)
+        older = ("" if run.from_nothing else f" UNION ALL SELECT {columns} FROM {kept} WHERE _out >= "
                                              f"{run.previous}{own_keys(ctx, i)}")
-        return (Definition(f"n{i}", came_sql, is_table=True),
-                Definition(f"x{i}", f"SELECT {columns} FROM n{i}{older}", is_table=False))
+        return (Definition(new, came_sql, is_table=True),
+                Definition(table.extremes(i), f"SELECT {columns} FROM {new}{older}", is_table=False))
 
     def write(self, ctx: Lowering, run: Run) -> Write:
-        rows = f"n{self.input} WHERE _out >= {run.last}"
+        state = self.state(ctx)
+        rows = f"{table.new(state.name)} WHERE _out >= {run.last}"
         if run.from_nothing:      # these are of a whole window, and most of them can never matter
             rows = f"({self._that_can_matter(ctx, f'SELECT * FROM {rows}', f'_in <= {run.last}')}) AS window_whole"
-        return append(ctx, self.state(ctx), rows, run.last)
+        return append(ctx, state, rows, run.last)
 
     def merge_files(self, ctx: Lowering, files: str, boundary: int) -> str:
         state, keys = self.state(ctx), ", ".join([*key_names(ctx, self.input), "_in", "_out"])
@@ -288,7 +288,11 @@ class Extremes:
         measures, keys = extremes(ctx, self.input), key_names(ctx, self.input)
         by = f"PARTITION BY {', '.join(keys)} " if keys else ""
         longer = f"OVER ({by}ORDER BY _out DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
-        values = [_unless_beaten(measure, counts_already, longer) for measure in measures]
+        values = []
+        for measure in measures:
+            name, no_better = measure.name, ">=" if measure.kind == "min" else "<="
+            beaten = f"{name} {no_better} {measure.kind}({name}) FILTER (WHERE {counts_already}) {longer}"
+            values.append(f"CASE WHEN COALESCE({beaten}, FALSE) THEN NULL ELSE {name} END AS {name}")
         something = " OR ".join(f"{measure.name} IS NOT NULL" for measure in measures)
         rest = f"SELECT {', '.join([*keys, '_in', '_out', *values])} FROM ({sql}) AS q"
         return f"SELECT * FROM ({rest}) AS left_over WHERE {something}"
@@ -312,9 +316,3 @@ def panes_that_can_matter(panes: float, measures: int) -> float:
     if panes > EXACT_PANES:
         rows += measures * log(panes / EXACT_PANES)      # so old a pane hardly ever matters for two measures
     return max(rows, min(panes, 1.0))
-
-
-def _unless_beaten(measure: Measure, counts_already: str, longer: str) -> str:
-    name, no_better = measure.name, ">=" if measure.kind == "min" else "<="
-    beaten = f"{name} {no_better} {measure.kind}({name}) FILTER (WHERE {counts_already}) {longer}"
-    return f"CASE WHEN COALESCE({beaten}, FALSE) THEN NULL ELSE {name} END AS {name}"

@@ -1,6 +1,6 @@
 """The scan of an input: its rows that pass its selections, read from files, or sent by the tasks that read them.
 
-`w0` is these rows where the join reads them as they are. An input that aggregates early is made from them: at each
+`input_0` is these rows where the join reads them as they are. An input that aggregates early is made from them: at each
 boundary anew (`EarlyAggregate`, below), by pane (panes.py) or as running totals (running.py).
 """
 from __future__ import annotations
@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from optimizer.expression import dialect as d
 from optimizer.expression.types import BIGINT, TIMESTAMP
+from optimizer.plan import table
 from optimizer.plan.division import by_key, dealt, divided, is_exchanged
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.membership import INTERVAL, Counting, Range, inside, within
@@ -45,16 +46,16 @@ class Scan(InputOperator):
         i, declared = self.input, ctx.shape.query.inputs[self.input]
         columns = read_columns(ctx, i)
         if declared.window is None:
-            return Source(f"s{i}", "relation", declared.source, columns=columns)
+            return Source(table.files(i), "relation", declared.source, columns=columns)
         ranges = (inside(declared.window, run.boundaries[0]),) if self.is_exact(ctx, run) else _needed(ctx, i, run)
-        source = Source(f"s{i}", "stream", declared.source, ranges, columns, dealt(ctx, i))
+        source = Source(table.files(i), "stream", declared.source, ranges, columns, dealt(ctx, i))
         if declared.event_time in {column.name for column in raw_columns(ctx.shape, i)}:
             return source
         counting = None if self.is_exact(ctx, run) else Counting(declared.window, ctx.shape.query.every)
         return replace(source, stamp=declared.event_time, counting=counting)
 
     def is_exact(self, ctx: Lowering, run: Run) -> bool:
-        """Whether w{i} is just the window at the only boundary, so that no row needs to say when it counts."""
+        """Whether input_{i} is just the window at the only boundary, so that no row needs to say when it counts."""
         if ctx.window(self.input) is None or not is_read_anew(ctx, self.input):
             return False
         return len(run.boundaries) == 1 and ctx.plan.keeping == "recompute" and not ctx.shape.query.windows
@@ -64,13 +65,14 @@ class Scan(InputOperator):
         if not is_exchanged(ctx, self.input):
             return (source,)
         columns = self._sent_columns(ctx, run)
-        return (Source(f"e{self.input}", "exchange", source.of, columns=columns),)
+        return (Source(table.received(self.input), "exchange", source.of, columns=columns),)
 
     def rows(self, ctx: Lowering, run: Run) -> str:
         """A SELECT of its rows; of a stream whose rows cross an exchange, of what the tasks sent."""
         i = self.input
         if is_exchanged(ctx, i):
-            return f"SELECT {', '.join([*working(ctx, i), *(name for name, _ in self._times(ctx, run))])} FROM e{i}"
+            columns = ", ".join([*working(ctx, i), *(name for name, _ in self._times(ctx, run))])
+            return f"SELECT {columns} FROM {table.received(i)}"
         return self._read(ctx, run)
 
     def fragments(self, ctx: Lowering, run: Run) -> tuple[Fragment, ...]:
@@ -89,14 +91,14 @@ class Scan(InputOperator):
             assert common is not None
             part = f", {d.part_of([common[i].name], ctx.parts, ctx.dialect)} AS _part"
         sql = f"SELECT {selected}{part} FROM ({sent}) AS q"
-        return (Fragment(f"e{i}", replace(self.source(ctx, run), dealt=True), sql, columns, bool(part)),)
+        return (Fragment(table.received(i), replace(self.source(ctx, run), dealt=True), sql, columns, bool(part)),)
 
     def setup(self, ctx: Lowering, run: Run) -> tuple[Definition, ...]:
-        return (Definition(f"w{self.input}", self.rows(ctx, run), is_table=not self.is_exact(ctx, run)),)
+        return (Definition(table.of_input(self.input), self.rows(ctx, run), is_table=not self.is_exact(ctx, run)),)
 
     def members(self, ctx: Lowering, run: Run, boundary: Boundary) -> str:
         where = "TRUE" if self.is_exact(ctx, run) else counts(boundary.at)
-        return rows_where(ctx, self.input, f"w{self.input}", where)
+        return rows_where(ctx, self.input, table.of_input(self.input), where)
 
     def work(self, expected: Expected) -> Work:
         """Its rows, read each time. Where no bounds prove when they count, a table of them with their intervals."""
@@ -156,9 +158,9 @@ class Scan(InputOperator):
     def _read(self, ctx: Lowering, run: Run) -> str:
         i = self.input
         if ctx.window(i) is None:
-            return raw(ctx, i, f"s{i}")
+            return raw(ctx, i, table.files(i))
         ranges = self.source(ctx, run).ranges
-        return raw(ctx, i, f"s{i}", interval=not self.is_exact(ctx, run), where=within(ctx, i, ranges))
+        return raw(ctx, i, table.files(i), interval=not self.is_exact(ctx, run), where=within(ctx, i, ranges))
 
     def _times(self, ctx: Lowering, run: Run) -> Columns:
         return () if self.is_exact(ctx, run) else (*INTERVAL, ("_known", BIGINT))
@@ -203,7 +205,7 @@ class EarlyAggregate(InputOperator):
         if ctx.window(self.input) is not None:
             return self.scan.setup(ctx, run)
         rows = f"({self.scan.rows(ctx, run)}) AS q"
-        return (Definition(f"w{self.input}", grouped(ctx, self.input, rows, ("_in", "_out")), is_table=True),)
+        return (Definition(table.of_input(self.input), grouped(ctx, self.input, rows, ("_in", "_out")), is_table=True),)
 
     def members(self, ctx: Lowering, run: Run, boundary: Boundary) -> str:
         return self.scan.members(ctx, run, boundary)

@@ -15,6 +15,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from optimizer.expression import dialect as d
+from optimizer.plan import table
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.merging import longest, step
 from optimizer.plan.operators.answer import NODE
@@ -45,10 +46,10 @@ def step_of(ctx: Lowering, boundary: Boundary, define: tuple[Definition, ...], o
     """After `define`, of one window its answer, of several those that end at the boundary, each by its name."""
     t, windows = boundary.at, ctx.shape.query.windows
     if not windows:
-        return Step(t, define, answer(ctx, t, one(0, "w0")))
+        return Step(t, define, answer(ctx, t, one(0, table.of_input(0))))
     shown = sorted(ctx.shape.query.shown(t), key=lambda pair: (view_of(ctx, pair[0]), -pair[1]))
     if not shown:
-        return Step(t, define, answer(ctx, t, f"SELECT * FROM ({one(0, 'w0')}) AS q WHERE FALSE"))
+        return Step(t, define, answer(ctx, t, f"SELECT * FROM ({one(0, table.of_input(0))}) AS q WHERE FALSE"))
     slices: list[Definition] = []
     answers: list[str] = []
     for view, group in groupby(shown, key=lambda pair: view_of(ctx, pair[0])):
@@ -60,8 +61,9 @@ def step_of(ctx: Lowering, boundary: Boundary, define: tuple[Definition, ...], o
                 answers.append(f"SELECT {window_name} AS {name}, {others} FROM ({one(longer, view)}) AS q")
             continue
         lengths = sorted({longer for _, longer in same_view}, reverse=True)
-        slices.append(Definition(f"y{boundary.number}_{len(slices)}", several(lengths, view), is_table=True))
-        answers.append(_suffixes(ctx, t, slices[-1].name, same_view, lengths))
+        sliced = table.slices(len(slices), boundary.number)
+        slices.append(Definition(sliced, several(lengths, view), is_table=True))
+        answers.append(_suffixes(ctx, t, sliced, same_view, lengths))
     return Step(t, (*define, *slices), " UNION ALL ".join(answer(ctx, t, sql) for sql in answers))
 
 

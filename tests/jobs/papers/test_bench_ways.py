@@ -21,7 +21,7 @@ def test_answers_that_differ_are_no_measurement(monkeypatch: pytest.MonkeyPatch)
 
     def short(con: object, sql: str) -> pa.Table:
         found = whole(con, sql)      # type: ignore[arg-type]
-        return found.slice(1) if "j_0" in sql else found
+        return found.slice(1) if "split_at_0" in sql else found
     monkeypatch.setattr(bench_ways.kernel, "table", short)
     with pytest.raises(ForebayError) as caught:
         bench_ways._both(SMALL)

@@ -135,7 +135,7 @@ class Life:
             files = self.state.get(source.of, [])
             amounts[node, "state_read"] += sum(map(self._rows, files)) * len(source.columns)
         else:
-            i = int(source.name[1:])
+            i = int(source.name.removeprefix("files_"))
             every = self.files[source.of]
             chosen = [
                 file for at, file in every.items() if not source.ranges or any(_holds(r, at) for r in source.ranges)
@@ -217,12 +217,11 @@ class Life:
 
     def _node_of(self, name: str) -> str:
         """Of a source, a temporary table or a state file."""
-        if name.startswith(("o_", "d_", "ko", "state_answer", "y0_", "y1_")):
+        if "answer" in name or name.startswith(("added_", "slices_")):
             return "Late aggregation"
-        i = int(re.sub(r"^state_[a-z]+(\d)_.*$|^[a-z](\d).*$", r"\1\2", name))
-        is_scan = name.startswith("s") and not name.startswith("state")
-        is_running = self.plan.keeping == "running" and self.ctx.window(i) is not None
-        rows_as_they_are = name.startswith("w") and (not self.plan.digits[i] or is_running)
+        i = int(re.sub(r"^[a-z_]+?(?:level\d+_)?(\d).*$", r"\1", name))
+        is_scan = name.startswith(("files_", "changes_"))
+        rows_as_they_are = name.startswith("input_") and not self.plan.digits[i]
         return f"Scan {self.query.inputs[i].alias}" if is_scan or rows_as_they_are else self._set_node(i)
 
     def _set_node(self, i: int) -> str:
@@ -292,10 +291,15 @@ def _kinds(part: Mapping[str, Any]) -> Iterator[str]:
             yield from _kinds(child)
 
 
+# Names of tables that hold one input's rows or partials.
+OF_INPUT = re.compile(r"^file_\w+_of(\d)$|^state_[a-z]+(\d)_\d+$|"
+                      r"^(?:input_|changes_|totals_|extremes_|new_panes|new_extremes)(\d)")
+
+
 def _inputs_below(part: Mapping[str, Any]) -> set[int]:
     inputs = set()
     table = str(part["extra_info"].get("Table", "")).split(".")[-1]
-    if match := re.match(r"^file_\w+_of(\d)$|^state_[a-z]+(\d)_\d+$|^[wntxy](\d)", table):
+    if match := OF_INPUT.match(table):
         inputs.add(int(next(group for group in match.groups() if group)))
     for child in part.get("children", []):
         inputs |= _inputs_below(child)

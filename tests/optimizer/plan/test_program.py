@@ -45,7 +45,7 @@ def test_running_totals_keep_extremes_beside_them() -> None:
      ("EAP10 running", {Range(T - BATCH, T), Range(-ALWAYS, T, T - BATCH - MINUTE, T - MINUTE)}),
      ("LAP retract", {Range(-ALWAYS, T, T - BATCH - MINUTE)})])
 def test_rows_that_are_read_of_a_stream(plan: str, ranges: set[Range]) -> None:
-    source = next(s for s in program(lowering("two-streams", plan), (T,), T - BATCH).sources if s.name == "s0")
+    source = next(s for s in program(lowering("two-streams", plan), (T,), T - BATCH).sources if s.name == "files_0")
     assert set(source.ranges) == ranges
 
 

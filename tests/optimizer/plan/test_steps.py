@@ -49,19 +49,19 @@ def test_each_way_of_keeping_has_its_step() -> None:
 
 
 def test_later_steps_build_on_the_relations_of_earlier_ones() -> None:
-    for plan, prefix in (("EAP11 running", "t0"), ("LAP retract", "o"), ("LAP expire", "o")):
+    for plan, kept in (("EAP11 running", "totals_0"), ("LAP retract", "answer"), ("LAP expire", "answer")):
         first, second = made("two-streams", plan, (T, T + BATCH)).steps
-        assert f"{prefix}_0" in {n for n, _, _ in first.define}
-        assert any(f"{prefix}_0" in sql for n, sql, _ in second.define if n.startswith(prefix)), plan
+        assert f"{kept}_after_0" in {n for n, _, _ in first.define}
+        assert any(f"{kept}_after_0" in sql for n, sql, _ in second.define if n.startswith(kept)), plan
 
 
 def test_running_adds_what_came_and_takes_away_what_left() -> None:
     (step,) = made("two-streams", "EAP10 running").steps
     (name, sql, kept), = step.define
-    assert (name, kept) == ("t0_0", True)
+    assert (name, kept) == ("totals_0_after_0", True)
     assert f"_in > {T - BATCH} AND _in <= {T} AND _out >= {T}" in sql
     assert f"_in <= {T - BATCH} AND _out >= {T - BATCH} AND _out < {T}" in sql
-    assert "FROM t0 " in sql and sql.rstrip().endswith("HAVING sum(c) <> 0")
+    assert "FROM totals_0_before " in sql and sql.rstrip().endswith("HAVING sum(c) <> 0")
 
 
 def test_retract_has_a_signed_term_for_each_window_and_one_from_the_beginning() -> None:
@@ -78,7 +78,7 @@ def test_a_relation_brings_no_change() -> None:
 def test_expire_reads_only_what_has_not_ended() -> None:
     (step,) = made("two-streams", "EAP11 expire").steps
     (new, _, materialised), (all_, kept, view) = step.define
-    assert (new, all_, materialised, view) == ("d_0", "o_0", True,
+    assert (new, all_, materialised, view) == ("added_at_0", "answer_after_0", True,
                                                False) and f"_e >= {T}" in kept and f"_e >= {T}" in step.answer
 
 

@@ -113,7 +113,7 @@ def test_each_source_is_scanned_once_and_each_answer_numbered() -> None:
     groups = tuple(grouped(text) for text in (of_views(20), of_views(60, "v.user", "v.ms < 9"), joined(40)))
     program = family_program(Family(groups), tuple(map(lowering, groups)), (100 * BATCH,))
     assert [s.of for s in program.sources] == ["views", "clicks"] and [s.number for s in program.steps] == [0, 1, 2]
-    assert sum(name.startswith("f0") for step in program.steps for name, _, _ in step.define) == 1
+    assert sum(name.startswith("scan_0_cells") for step in program.steps for name, _, _ in step.define) == 1
     (range_,) = program.sources[0].ranges
     assert range_.since == 100 * BATCH - 60 * SECOND
 

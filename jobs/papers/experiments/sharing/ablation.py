@@ -55,8 +55,8 @@ def ablation(quick: bool, tell: Tell) -> Report:
     panels = [
         Panel("measured", "left out", "times the time with it", tuple(map(float, range(len(seconds)))),
               {"batch": [s / whole for s in seconds.values()]}, {}, labels=tuple(seconds)),
-        _priced_by_similarity(),
-        _priced_by_arity()
+        _panel("similarity, %", SIMILARITIES, lambda seed, x: _drawn(seed, Fraction(x, 100), None)),
+        _panel("streams of the largest query", ARITIES[1:], lambda seed, n: _drawn(seed, Fraction(1, 2), n))
     ]
     details = (
         f"{len(queries)} queries of one form with their own selections, aggregates, {setting.rate:,} rows a second and "
@@ -81,14 +81,6 @@ def _timed(setting: StreamLoad, queries: Sequence[GeneratedQuery], share_from: i
     return seconds
 
 
-def _priced_by_similarity() -> Panel:
-    return _panel("similarity, %", SIMILARITIES, lambda seed, x: _drawn(seed, Fraction(x, 100), None))
-
-
-def _priced_by_arity() -> Panel:
-    return _panel("streams of the largest query", ARITIES[1:], lambda seed, n: _drawn(seed, Fraction(1, 2), n))
-
-
 def _panel(axis: str, xs: Sequence[int], draw: Callable[[int, int], dict[str, GeneratedQuery]]) -> Panel:
     """Mean impacts at each x, of the queries that `draw` makes of a seed and an x."""
     reordering, pipelining = [], []
@@ -110,7 +102,10 @@ def _impact(drawn: Mapping[str, GeneratedQuery]) -> tuple[float, float]:
     """How much dearer, in per cent, all joins are in FROM order, and where only queries of one arity share their
     subqueries.
     """
-    queries = {q: _joins(m) for q, m in drawn.items()}
+    queries: dict[str, Joins] = {}
+    for q, query in drawn.items():
+        names = _sources(query)
+        queries[q] = Joins(frozenset(names), frozenset(frozenset(pair) for pair in zip(names, names[1:])))
     named_ = {q: f"{len(m.streams)}" for q, m in drawn.items()}
 
     def price(q: str, left: Node, right: Node) -> float:
@@ -139,11 +134,6 @@ def _whole(steps_by_query: Orders, price: Price, group: GroupOf) -> float:
         for left, right in steps:
             once[frozenset((left, right)), group(q, left | right)] = (q, (left, right))
     return sum(price(q, *step) for q, step in once.values())
-
-
-def _joins(query: GeneratedQuery) -> Joins:
-    names = _sources(query)
-    return Joins(frozenset(names), frozenset(frozenset(pair) for pair in zip(names, names[1:])))
 
 
 def _sources(query: GeneratedQuery) -> list[str]:

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import islice
 from random import Random
 from typing import Any
 
@@ -150,14 +151,12 @@ def workload(setting: StreamLoad, count: int, similarity: Fraction = HALF, joine
     while len(queries) < count:
         query = generate(pattern, similarity, choice)
         if joined is None or len(query.streams) == joined:
-            queries.append(
-                replace(query, selections=tuple((a, *_half(choice, setting.keys)) for a, _, _ in query.selections)))
+            selections = []
+            for attribute, _, _ in query.selections:      # "approximately 0.5" of the rows pass, section 7.2
+                operator, bound = choice.choice(("<", ">=")), round(setting.keys * choice.uniform(0.4, 0.6))
+                selections.append((attribute, operator, bound))
+            queries.append(replace(query, selections=tuple(selections)))
     return queries
-
-
-def _half(choice: Random, keys: int) -> tuple[str, int]:
-    """A selection that about a half of the rows pass ("approximately 0.5", section 7.2)."""
-    return choice.choice(("<", ">=")), round(keys * choice.uniform(0.4, 0.6))
 
 
 def sql(query: GeneratedQuery, form: str) -> str:
@@ -234,7 +233,7 @@ def lived(setting: StreamLoad, queries: Sequence[str], scenario: Iterable[tuple[
             gone, alive = alive[:change["delete"]], alive[change["delete"]:]
             for name in gone:
                 requests.change(rt, name, "delete")
-            for (query_number, text_), _ in zip(waiting, range(change["create"])):
+            for query_number, text_ in islice(waiting, change["create"]):
                 requests.create(rt, f"q{query_number}", text_)
                 alive.append(f"q{query_number}")
             lap = loop.laps.lap("requests", began)

@@ -82,11 +82,6 @@ def _by_way(ways_of_sets: Sequence[Point]) -> Point:
     return figures
 
 
-def _nanoseconds(graph: Graph, until: int) -> float:
-    """A cost is of one period, which differs from set to set."""
-    return float(graph.cost) * until / graph.prices.period
-
-
 def _overlapping(points: Points, count: int, quick: bool, tell: Tell) -> Panel:
     """One window that overlaps itself ever more: seconds of each way."""
     xs = OVERLAPS[::2] if quick else OVERLAPS
@@ -118,7 +113,8 @@ def _ways(con: kernel.Connection, weights: Weights, difference: int, windows: fr
             raise failed("wrong-answer", f"{', '.join(map(str, windows))} {way} gives other answers",
                          "please report this")
         answers = got
-        measured_ways[way] = {"cost": _nanoseconds(graph, until), "seconds": seconds}
+        nanoseconds = float(graph.cost) * until / graph.prices.period      # a cost is of a period; sets have others
+        measured_ways[way] = {"cost": nanoseconds, "seconds": seconds}
     return measured_ways
 
 
