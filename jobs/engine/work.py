@@ -91,7 +91,7 @@ class TaskResult:
 class Sent:
     """What one task sends before an exchange: partials of a source, for the task with number `part` or for all (None).
 
-    `failed` or `exhausted` say why there are none.
+    `failed` or `exhausted` say why there are none. `seconds` are what the sender took, for all that it sent.
     """
 
     query: str
@@ -100,11 +100,15 @@ class Sent:
     rows: bytes = b""
     failed: str | None = None
     exhausted: str | None = None
+    seconds: float = 0.0
 
 
 def perform(order: TaskOrder, sent: Sequence[Sent] = ()) -> TaskResult:
-    """An order's answer and state; where its data raise an error, a result that says so."""
-    started = time.perf_counter()
+    """An order's answer and state; where its data raise an error, a result that says so.
+
+    Its seconds are its own and, of those who sent rows, the slowest one's: it had to wait for them.
+    """
+    started = time.perf_counter() - max((s.seconds for s in sent if s.query == order.query), default=0.0)
     broken = next((s for s in sent if s.failed or s.exhausted), None)
     if broken:
         return TaskResult(order.query, order.part, failed=broken.failed, exhausted=broken.exhausted)
@@ -122,8 +126,10 @@ def perform(order: TaskOrder, sent: Sequence[Sent] = ()) -> TaskResult:
 
 def prepare(order: TaskOrder) -> list[Sent]:
     """This task's share of what crosses the exchange."""
+    started = time.perf_counter()
     try:
-        return _narrow_or_wide(order, _send)
+        sent = _narrow_or_wide(order, _send)
+        return [replace(one, seconds=time.perf_counter() - started) for one in sent]
     except kernel.EXHAUSTED as error:
         return [Sent(order.query, exhausted=first_line(error))]
     except kernel.Error as error:

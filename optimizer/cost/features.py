@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from math import inf
 from types import MappingProxyType
 
+from optimizer.cost.measured import NODES, SECONDS
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.model import Plan
 from optimizer.plan.operators.operator import Expected
@@ -38,12 +39,14 @@ KINDS = {
     "exchange": "rows sent between tasks, counted where they arrive",
     "statements": "statements run by the engine",
     "operands": "relations in the joins of those statements: what planning them costs",
-    "merge": "values that the driver makes rows of",
+    "merge": "values that tasks hand to the driver, which merges them",
+    "published": "values of the answer's rows, which the driver judges and writes",
     "commits": "tables committed",
     "jobs": "Spark jobs",
+    "shuffles": "exchanges by Spark's own shuffle: a stage more in a job",
     "batches": "one for each batch: its ledger rows, and what runs between tasks",
 }
-OUTSIDE = ("merge", "commits", "jobs", "batches")      # not the task's own work
+OUTSIDE = ("merge", "published", "commits", "jobs", "shuffles", "batches")      # not the task's own work
 
 
 @dataclass(frozen=True)
@@ -51,19 +54,33 @@ class Features:
     """Amounts by node and kind: `Features({"Scan v": {"scan": 600}, "Join": {"probe": 200}, "fixed": {"commits": 1}})`.
 
     Nodes as in optimizer.papers.many_way, and what belongs to none as `fixed`. Kinds of a plan in the JVM begin with
-    `jvm_`.
+    `jvm_`. With the way of keeping `total` also says what each kind of operator is stated to take (`measured.OFF`).
     """
 
     nodes: Mapping[str, Mapping[str, float]]
+    keeping: str = ""
 
     @property
     def total(self) -> dict[str, float]:
-        return _sums(self.nodes.values())
+        return _sums(self.nodes.values()) | self._stated_seconds()
 
     @property
     def in_task(self) -> dict[str, float]:
         """What a task's own seconds measure: no commits, no Spark jobs."""
         return {kind: amount for kind, amount in self.total.items() if kind.removeprefix("jvm_") not in OUTSIDE}
+
+    def _stated_seconds(self) -> dict[str, float]:
+        """By kind of operator and way of keeping, of which prices learn by what share they are off."""
+        if not self.keeping:
+            return {}
+        stated: dict[str, float] = {}
+        for node, amounts in self.nodes.items():
+            kind = next((kind for kind in NODES if node.startswith(kind)), None)
+            if kind is not None:
+                name = f"{kind} {self.keeping}"
+                inside = sum(SECONDS[k] * amount for k, amount in amounts.items() if k not in OUTSIDE)
+                stated[name] = stated.get(name, 0.0) + inside
+        return stated
 
 
 def steady(query: Query, plan: Plan, statistics: QueryStatistics, parts: int = 1, query_sizes: Sizes | None = None,
@@ -104,7 +121,8 @@ def _features(expected: Expected) -> Features:
         for kind, amount in amounts.items():
             if amount > 0:
                 sums[prefix + kind] = sums.get(prefix + kind, 0.0) + amount
-    return Features(MappingProxyType({node: MappingProxyType(sums) for node, sums in nodes.items()}))
+    by_node = MappingProxyType({node: MappingProxyType(sums) for node, sums in nodes.items()})
+    return Features(by_node, "" if prefix else plan.keeping)
 
 
 def _sums(works: Iterable[Mapping[str, float]]) -> dict[str, float]:

@@ -1,8 +1,8 @@
-"""Unit costs fitted to measured batches, by recursive least squares; nothing is measured here.
+"""Unit costs, and by what share operators are off, fitted to measured batches by recursive least squares.
 
-A measurement moves mean and covariance of the unit costs c by its relative error (y − c·x) / max(y, c·x), where x are
-its amounts of work and y its seconds. Before each the covariance goes a little back to the prior's, so that old
-measurements are forgotten and what is never measured keeps its doubt.
+Nothing is measured here. A measurement moves mean and covariance of the unit costs c by its relative error
+(y − c·x) / max(y, c·x), where x are its amounts of work and y its seconds. Before each the covariance goes a little
+back to the prior's, so that old measurements are forgotten and what is never measured keeps its doubt.
 """
 from __future__ import annotations
 
@@ -12,13 +12,18 @@ from math import isfinite
 import numpy as np
 from numpy.typing import NDArray
 
-from optimizer.cost.measured import NAMES, SECONDS, SPREAD, Measurement, UnitCosts
+from optimizer.cost.measured import NAMES, OFF, SECONDS, Measurement, UnitCosts, prior
 
 NOISE = 0.15          # standard deviation of a measured batch: other work of the machine, what the amounts leave out
 FORGETTING = 0.02     # how far the covariance goes back to the prior's with each measurement
 Array = NDArray[np.float64]
-_PRIOR: Array = np.array([SECONDS[name] for name in NAMES])
-_PRIOR_VARIANCES: Array = (SPREAD * _PRIOR) ** 2
+# Of its stated seconds that a unit of work costs at least: work that often comes together with other work would else be
+# taken for free, and nothing would ever teach what it costs alone.
+LEAST = 0.1
+LEAST_SHARE = -0.7    # no operator takes less than three tenths of what its amounts say
+_PRIOR: Array = np.array([SECONDS.get(name, 1.0) for name in NAMES])
+_PRIOR_VARIANCES: Array = np.diag(np.array(prior().covariance))
+_IS_SHARE: Array = np.array([name in OFF for name in NAMES])
 
 
 def fit(before: UnitCosts, measurements: Iterable[Measurement], noise: float = NOISE,
@@ -38,7 +43,7 @@ def fit(before: UnitCosts, measurements: Iterable[Measurement], noise: float = N
             _forget_slowly(covariance, forgetting)
             _update(mean, covariance, x / scale, measurement.seconds / scale, noise)
             count += 1
-        expected = _never_negative(mean, covariance)
+        expected = _never_too_little(mean, covariance)
     rows = tuple(tuple(row) for row in covariance.tolist())
     return UnitCosts(tuple(expected.tolist()), rows, before.source, count)
 
@@ -58,19 +63,19 @@ def _update(mean: Array, covariance: Array, x: Array, y: float, noise: float) ->
     np.fill_diagonal(covariance, np.maximum(covariance.diagonal(), 0.0))
 
 
-def _never_negative(mean: Array, covariance: Array) -> Array:
-    """The mean given that nothing costs less than nothing.
+def _never_too_little(mean: Array, covariance: Array) -> Array:
+    """The mean given that no work costs less than LEAST of what is stated; an operator's share may be below 0.
 
-    The worst component is set to 0, the others to what is then expected, until none is negative.
+    The worst component is set to that, the others to what is then expected, until none is below.
     """
     expected, covariance = mean.copy(), covariance.copy()
     for _ in NAMES:
-        worst = int(np.argmin(expected / _PRIOR))
-        if expected[worst] >= 0:
+        worst = int(np.argmin(np.where(_IS_SHARE, np.inf, expected / _PRIOR)))
+        if expected[worst] >= LEAST * _PRIOR[worst]:
             break
         if (variance := covariance[worst, worst]) > 0:
             share = covariance[:, worst] / variance
-            expected -= share * expected[worst]
-            covariance -= np.outer(share, covariance[worst])      # its row is then 0, so it stays at 0
-        expected[worst] = 0.0
-    return np.maximum(expected, 0.0)
+            expected += share * (LEAST * _PRIOR[worst] - expected[worst])
+            covariance -= np.outer(share, covariance[worst])      # its row is then 0, so it stays where it is
+        expected[worst] = LEAST * _PRIOR[worst]
+    return np.maximum(expected, np.where(_IS_SHARE, LEAST_SHARE, LEAST * _PRIOR))

@@ -1,6 +1,8 @@
 """What a batch really costs, in seconds: amounts of work (optimizer.cost.features) times unit costs.
 
-The model is linear, y = c·x, with c normal and never negative. optimizer.cost.fitting fits c to measured batches;
+The model is linear, y = c·x + b·p, with c normal and never negative. p are the stated seconds of each kind of operator
+and b by what share they are off, normal around what was measured of many plans (`OFF`): amounts that an operator states
+never say all, and the doubt that stays is the operator's. optimizer.cost.fitting fits c and b to measured batches;
 nothing is measured here.
 """
 from __future__ import annotations
@@ -8,10 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isfinite, sqrt
+from statistics import median
 from types import MappingProxyType
 
 from optimizer.errors import ForebayError
+from optimizer.plan.model import KEEPING
 
+# Kinds of a plan's nodes: an operator of each kind does its work in another way under each way of keeping.
+NODES = ("Scan", "AS", "Join", "Late aggregation")
 SPREAD = 0.5          # standard deviation of a unit cost nobody has measured, relative to it
 # Seconds a unit of the kernel on the machine that this was made on (2 cores), fitted to a run of
 # jobs.papers.model_error; `forebay calibrate` measures them elsewhere, batches correct them. Those of the JVM and of
@@ -37,8 +43,10 @@ SECONDS: Mapping[str, float] = MappingProxyType({
     "statements": 1.1e-3,
     "operands": 9e-4,
     "merge": 3e-8,
+    "published": 3e-8,
     "commits": 7e-3,
     "jobs": 0.16,
+    "shuffles": 0.1,
     "batches": 0.03,
     "jvm_scan": 1e-8,
     "jvm_files": 2e-3,
@@ -60,11 +68,19 @@ SECONDS: Mapping[str, float] = MappingProxyType({
     "jvm_statements": 0.1,
     "jvm_operands": 0.02,
     "jvm_merge": 3e-8,
+    "jvm_published": 3e-8,
     "jvm_commits": 7e-3,
     "jvm_jobs": 0.1,
+    "jvm_shuffles": 0.1,
     "jvm_batches": 0.03
 })
-NAMES = tuple(SECONDS)
+# By what share an operator's seconds are more than its amounts at the unit costs above say, by way of keeping: fitted
+# together with them.
+OFF: Mapping[str, float] = MappingProxyType({
+    f"{node} {keeping}": 0.0 for node in NODES for keeping in KEEPING
+})
+OFF_SPREAD = 0.15     # standard deviation of these shares between queries nobody has measured
+NAMES = (*SECONDS, *OFF)
 PLACE = MappingProxyType({name: n for n, name in enumerate(NAMES)})
 Row = tuple[float, ...]
 
@@ -73,8 +89,8 @@ Row = tuple[float, ...]
 class UnitCosts:
     """What each kind of work costs on this machine: `prior()["scan"]` is 3e-9, so 10,000,000 values are read in 0.03 s.
 
-    `mean` holds the seconds a unit, in the order of NAMES, `covariance` how sure they are. `measurements` is how many
-    batches they rest on, `source` where they come from.
+    `mean` holds the seconds a unit, in the order of NAMES, and after them by what share operators are off;
+    `covariance` is how sure they are. `measurements` is how many batches they rest on, `source` where they come from.
     """
 
     mean: Row
@@ -87,7 +103,8 @@ class UnitCosts:
         if len(self.mean) != n or len(self.covariance) != n or any(len(row) != n for row in self.covariance):
             raise _bad(f"{len(self.mean)} unit costs", f"expected {n}, with a covariance of {n} × {n}")
         for name, value, row in zip(NAMES, self.mean, self.covariance):
-            if not isfinite(value) or value < 0 or not all(map(isfinite, row)) or row[PLACE[name]] < 0:
+            is_possible = isfinite(value) and (value >= 0 or name in OFF)
+            if not is_possible or not all(map(isfinite, row)) or row[PLACE[name]] < 0:
                 raise _bad(f"unit cost {name} is {value!r}",
                            "expected a finite number of seconds, not negative, and a finite covariance")
 
@@ -114,9 +131,12 @@ def prior(seconds: Mapping[str, float] = SECONDS, source: str = "prior", spread:
     """
     unknown = [name for name in seconds if name not in SECONDS]
     if unknown:
-        raise _bad(f"unknown unit cost {unknown[0]!r}", f"known are {', '.join(NAMES)}")
-    mean = tuple(float(seconds.get(name, SECONDS[name])) for name in NAMES)
-    deviations = [(spread if name in seconds else SPREAD) * value for name, value in zip(NAMES, mean)]
+        raise _bad(f"unknown unit cost {unknown[0]!r}", f"known are {', '.join(SECONDS)}")
+    unit_costs = [float(seconds.get(name, stated)) for name, stated in SECONDS.items()]
+    faster = median(value / stated for value, stated in zip(unit_costs, SECONDS.values()))
+    mean = (*unit_costs, *(share * faster for share in OFF.values()))
+    deviations = [(spread if name in seconds else SPREAD) * value for name, value in zip(SECONDS, unit_costs)]
+    deviations += [OFF_SPREAD * faster] * len(OFF)
     rows = []
     for i, deviation in enumerate(deviations):
         row = [0.0] * len(NAMES)
@@ -126,22 +146,33 @@ def prior(seconds: Mapping[str, float] = SECONDS, source: str = "prior", spread:
 
 
 def read(document: object) -> UnitCosts:
-    """Unit costs from JSON, as `document` writes them; a wrong one is refused by its name."""
+    """Unit costs from JSON, as `document` writes them; a wrong one is refused by its name.
+
+    An older version may have known fewer kinds of work: what it does not say is as it is before any batch.
+    """
     if not isinstance(document, Mapping) or not isinstance(document.get("seconds"), Mapping):
         raise _bad("no `seconds`", "expected {\"seconds\": {name: seconds}, \"covariance\": [[…]], …}")
-    seconds = document["seconds"]
-    wrong = [name for name in (*seconds, *NAMES) if name not in SECONDS or not _number(seconds.get(name))]
-    if wrong:
-        raise _bad(f"unit cost {wrong[0]!r} is {seconds.get(wrong[0])!r}",
-                   f"expected a number for each of {', '.join(NAMES)}")
-    rows = document.get("covariance")
-    if not isinstance(rows, list) or not all(isinstance(row, list) and all(map(_number, row)) for row in rows):
-        raise _bad("the covariance is not a matrix of numbers", "forebay calibrate makes it anew")
-    count = document.get("measurements", 0)
-    return UnitCosts(mean=tuple(float(seconds[name]) for name in NAMES),
-                     covariance=tuple(tuple(map(float, row)) for row in rows),
+    values, rows, count = document["seconds"], document.get("covariance"), document.get("measurements", 0)
+    wrong = [name for name in values if name not in PLACE or not _number(values[name])]
+    if wrong or not values:
+        name = wrong[0] if wrong else NAMES[0]
+        raise _bad(f"unit cost {name!r} is {values.get(name)!r}", f"expected numbers for {', '.join(NAMES)}")
+    if not isinstance(rows, list) or len(rows) != len(values) or not all(_is_row(row, len(rows)) for row in rows):
+        raise _bad("the covariance is not a square matrix of numbers, a row for each unit cost",
+                   "forebay calibrate makes it anew")
+    stated = prior()
+    covariance = [list(row) for row in stated.covariance]
+    for name, row in zip(values, rows):
+        for other, value in zip(values, row):
+            covariance[PLACE[name]][PLACE[other]] = float(value)
+    return UnitCosts(mean=tuple(float(values.get(name, stated[name])) for name in NAMES),
+                     covariance=tuple(map(tuple, covariance)),
                      source=str(document.get("source", "")),
                      measurements=count if isinstance(count, int) and count >= 0 else 0)
+
+
+def _is_row(row: object, length: int) -> bool:
+    return isinstance(row, list) and len(row) == length and all(map(_number, row))
 
 
 def seconds(amounts: Mapping[str, float], unit_costs: UnitCosts) -> float:

@@ -11,6 +11,7 @@ from random import Random
 from jobs.papers.model_error.settings import EXTREMES, ONE, SUMS, PriceSetting, over_one, over_two
 from jobs.papers.model_error.worlds import WORLDS
 
+DRAWN = "drawn"          # their family
 SEED = 20261119
 COUNT = 20
 DRAWN_FROM = {
@@ -54,7 +55,7 @@ def _setting(choice: Mapping[str, object], other_share: float, other_selected: i
     if choice["inputs"] == 1:
         select = ONE + (", MIN(s1.a) AS low, MAX(s1.a) AS high" if extremes else "")
         sql = over_one(first, group, select, " AND ".join(conditions))
-        return PriceSetting("drawn", f"drawn, {world.name}, one stream, {first.lower()}, {group}", world.name, sql)
+        return PriceSetting(DRAWN, f"drawn, {world.name}, one stream, {first.lower()}, {group}", world.name, sql)
     second = first
     if choice["windows"] == "unlike":
         second = _window("sliding", world.batch, _length(other_share, world.reach, world.batch))
@@ -62,7 +63,7 @@ def _setting(choice: Mapping[str, object], other_share: float, other_selected: i
     sql = over_two(str(choice["key"]), f"s1.{group}", first, second, EXTREMES if extremes else SUMS,
                    " AND ".join(conditions))
     name = f"drawn, {world.name}, {first.lower()}, {second.lower()}, {choice['key']}, {group}"
-    return PriceSetting("drawn", name, world.name, sql)
+    return PriceSetting(DRAWN, name, world.name, sql)
 
 
 def _length(share: object, reach: int, batch: int) -> int:

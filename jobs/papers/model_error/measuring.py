@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
 
 from jobs.adapt.statistics import Statistics
 from jobs.batch.works import parsed
@@ -33,13 +34,16 @@ from optimizer.query.shape import shape
 from optimizer.statistics.cardinality import sizes
 from optimizer.statistics.model import QueryStatistics
 
-CHEAPEST = 6             # plans that are run for being cheap by the prices at hand
+CHEAPEST = 5             # plans that are run for being cheap by the prices at hand
 CHEAPEST_LARGE = 4       # the same in a large setting, where each takes a minute
 BEST_OF_KEEPING = 2      # plans that are run of each way of keeping
 WARM = 3                 # boundaries after the one that builds the state
-HOPELESS = 8.0           # seconds that a boundary may be predicted to take
-HOPELESS_BUILDING = 60.0       # the same of the one that builds the state
-GONE = 12.0              # seconds after which a plan is not asked for another boundary
+AGAIN = 6                # the same of plans that are measured once more
+HOPELESS = 1.5           # seconds that a boundary may be predicted to take, or FAR times the cheapest plan's
+FAR = 4.0
+HOPELESS_BUILDING = 10.0       # seconds for the boundary that builds the state, in a large setting LARGER times that
+LARGER = 6.0
+GONE = 4.0               # seconds after which a plan is not asked for another boundary
 
 
 @dataclass(frozen=True)
@@ -117,8 +121,9 @@ def chosen_plans(query: Query, statistics: QueryStatistics, costs: UnitCosts, wi
                  large: bool) -> tuple[list[Plan], int]:
     """The plans to run, and how many are left out as hopeless."""
     priced = priced_plans(query, statistics, costs, width)
+    most, most_building = max(HOPELESS, FAR * min(priced.values())), HOPELESS_BUILDING * (LARGER if large else 1)
     able = {plan: took for plan, took in priced.items()
-            if took < HOPELESS and _building_s(query, plan, statistics, costs, width) < HOPELESS_BUILDING}
+            if took < most and _building_s(query, plan, statistics, costs, width) < most_building}
     in_order = sorted(able, key=lambda plan: able[plan])
     plans = in_order[:CHEAPEST_LARGE if large else CHEAPEST]
     for keeping in KEEPING:
@@ -146,19 +151,52 @@ def _building_s(query: Query, plan: Plan, statistics: QueryStatistics, costs: Un
     return seconds(building(query, plan, statistics, plan.parts or width).total, costs)
 
 
+def measured_again(record: SettingRecord, plans: Collection[Plan], world_folder: str, tasks: Tasks) -> SettingRecord:
+    """The record with some of its plans measured once more, in turns boundary by boundary: so a busy moment of the
+    machine hits all alike, and what was the best by luck alone is so no more.
+    """
+    world, lives = WORLDS[record.setting.world], f"{world_folder}.lives"
+    first = world.boundary(world.first)
+    shutil.rmtree(lives, ignore_errors=True)
+    os.makedirs(lives)
+    try:
+        turns: dict[Plan, Iterator[tuple[float, float]]] = {}
+        for number, plan in enumerate(plans):
+            pipe = copied(world_folder, os.path.join(lives, str(number)), tasks, record.setting.sql, first)
+            turns[plan] = _boundaries(OnePlan(pipe, plan))
+        took: dict[Plan, list[tuple[float, float]]] = {plan: [] for plan in turns}
+        for _ in range(AGAIN + 1):
+            for plan, turn in turns.items():
+                took[plan] += islice(turn, 1)
+        points = tuple(_point(point.plan, took[point.plan]) if took.get(point.plan) else point
+                       for point in record.points)
+        return replace(record, points=points)
+    finally:
+        shutil.rmtree(lives, ignore_errors=True)
+
+
 def _lived(loop: Loop, plan: Plan) -> PlanPoint | None:
-    """None where the plan failed, or was so slow that it is not waited for."""
+    """None where the plan failed; one that is very slow is not asked for all boundaries."""
     took: list[tuple[float, float]] = []
-    while len(took) <= WARM:
-        try:
-            entries = loop.run(flush=True, limit=1)["ran"]
-        except ForebayError:
-            return None
-        if not entries or entries[0]["failed"]:
-            return None
-        if entries[0]["plans"]:      # the query is due
+    try:
+        for boundary in islice(_boundaries(loop), WARM + 1):
+            took.append(boundary)
+            if len(took) > 1 and boundary[0] > GONE:
+                break
+    except ForebayError:
+        return None
+    return _point(plan, took) if len(took) > 1 else None
+
+
+def _boundaries(loop: Loop) -> Iterator[tuple[float, float]]:
+    """Seconds of one boundary after another at which the query is due, and of those its slowest task's."""
+    while entries := loop.run(flush=True, limit=1)["ran"]:
+        if entries[0]["failed"]:
+            return
+        if entries[0]["plans"]:
             (batch,) = loop.pipe.ledger.committed_batches(1)
-            took.append((entries[0]["seconds"], batch.task_seconds.get("answer", 0.0)))
-        if took and took[-1][0] > GONE and len(took) > 1:
-            break
+            yield entries[0]["seconds"], batch.task_seconds.get("answer", 0.0)
+
+
+def _point(plan: Plan, took: Sequence[tuple[float, float]]) -> PlanPoint:
     return PlanPoint(plan, took[0][0], took[0][1], tuple(took[1:]))

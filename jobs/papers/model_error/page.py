@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from jobs.papers.model_error.drawn import DRAWN_FROM, SEED
-from jobs.papers.model_error.measuring import BEST_OF_KEEPING, CHEAPEST, CHEAPEST_LARGE, WARM, PlanPoint
+from jobs.papers.model_error.measuring import AGAIN, BEST_OF_KEEPING, CHEAPEST, CHEAPEST_LARGE, WARM, PlanPoint
 from jobs.papers.model_error.pricing import PricedSetting, node_factors
 from optimizer.cost.measured import UnitCosts
 
+DOUBTFUL = 1.1        # chosen/best from which both are measured again
 RIGHT = 1.2           # chosen/best up to which a choice is right
 MATTERS = 1.2         # second best way of keeping/best from which a setting is won clearly
 KEPT_WAYS = {"recompute": ("recompute",), "running": ("running",), "expire or retract": ("expire", "retract")}
@@ -19,7 +20,9 @@ HEAD = """# Model error
 plans has a life of its own over the same tables, boundary by boundary, through Spark's tasks, with ledger, state and
 results as users have them. A boundary builds the plan's state when windows are full, {warm} more are measured, and
 the fastest counts, since other work of a machine only adds. Prices rest on the statistics that the pipeline itself
-had by then, from samples of its batches. So a wrong choice here is one that a user would have met.
+had by then, from samples of its batches. So a wrong choice here is one that a user would have met. Where the chosen
+plan was measured to take more than {doubtful} times what the best took, both were measured again, in turns over {again}
+boundaries: the best of many that were measured once is in part the luckiest.
 
 Not every plan is run: of each setting the {cheapest} cheapest by the prices of before ({large} where windows hold
 more than 10 million rows), and the best {keeping} of each way of keeping; what was expected to take hopelessly long
@@ -77,12 +80,15 @@ def page(settings: Sequence[PricedSetting], drawn: Sequence[PricedSetting], with
     def unseen(setting: PricedSetting) -> UnitCosts:
         return without[setting.family]
 
-    parts = [HEAD.format(warm=WARM, cheapest=CHEAPEST, large=CHEAPEST_LARGE, keeping=BEST_OF_KEEPING),
+    head = HEAD.format(warm=WARM, again=AGAIN, doubtful=DOUBTFUL, cheapest=CHEAPEST, large=CHEAPEST_LARGE,
+                       keeping=BEST_OF_KEEPING)
+    parts = [head,
              _summary(settings, drawn, unseen, before, after), _who_wins(settings), _nodes(settings, drawn, after),
              _families(settings, unseen), "## Settings\n\n" + _table(settings, unseen)]
     if drawn:
         ranges = "\n".join(f"- {name}: {', '.join(map(str, values))}" for name, values in DRAWN_FROM.items())
-        parts.append(f"## Drawn settings\n\nBy the seed {SEED}, after the fit was frozen, each value from its list "
+        parts.append(f"## Drawn settings\n\nBy the seed {SEED}, from ranges that stood before anything was measured; "
+                     "no unit cost was fitted to them, and no price changed for them. Each value comes from its list "
                      f"(one that stands twice is twice as likely):\n\n{ranges}\n\n"
                      + _table(drawn, lambda _: after))
     return "\n\n".join(part.strip() for part in parts) + "\n"
@@ -94,7 +100,7 @@ def _summary(settings: Sequence[PricedSetting], drawn: Sequence[PricedSetting],
             "all by one fit": verdict(settings, lambda _: after),
             "all by the unit costs of before": verdict(settings, lambda _: before)}
     if drawn:
-        rows["drawn by a seed after the fit"] = verdict(drawn, lambda _: after)
+        rows["drawn by a seed, in no fit"] = verdict(drawn, lambda _: after)
     lines = [f"| {name} | {one.cells()} |" for name, one in rows.items()]
     papers = [setting.regret(setting.chosen_by_paper()) for setting in settings]
     lines.append(f"| all by the paper's costs | {len(papers)} | {share_right(papers):.0%} | {max(papers):.2f} | "

@@ -95,11 +95,17 @@ def priced(record: SettingRecord) -> PricedSetting:
 
 
 def fitted(settings: Iterable[PricedSetting], start: UnitCosts | None = None) -> UnitCosts:
-    """Unit costs from all points, each counted alike whatever it took: its task's seconds, and those around it."""
+    """Unit costs from all points, each counted alike whatever it took: its task's seconds, and those around it.
+
+    Where rows are sent, only both together: who sends and who receives may be different tasks.
+    """
     measurements = []
     for setting in settings:
         for priced_point in setting.points:
             point, total = priced_point.point, priced_point.features.total
+            if total.get("exchange", 0.0) > 0:
+                measurements.append(Measurement(total, point.seconds))
+                continue
             outside = {kind: amount for kind, amount in total.items() if kind.removeprefix("jvm_") in OUTSIDE}
             measurements.append(Measurement(priced_point.features.in_task, point.task_seconds))
             measurements.append(Measurement(outside, max(point.seconds - point.task_seconds, 0.0)))

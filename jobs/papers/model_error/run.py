@@ -14,14 +14,15 @@ from pathlib import Path
 from jobs.calibrate import machine as calibrate
 from jobs.engine.tasks import Tasks
 from jobs.papers.experiments.points import PLACE
-from jobs.papers.model_error.drawn import drawn
-from jobs.papers.model_error.measuring import measured
-from jobs.papers.model_error.page import page, verdict
+from jobs.papers.model_error.drawn import DRAWN, drawn
+from jobs.papers.model_error.measuring import AGAIN, GONE, measured, measured_again
+from jobs.papers.model_error.page import DOUBTFUL, page, verdict
 from jobs.papers.model_error.pricing import PricedSetting, fitted, fitted_without, priced
 from jobs.papers.model_error.record import Records
 from jobs.papers.model_error.settings import PriceSetting, quick, settings
 from jobs.papers.model_error.worlds import WORLDS, made
 from optimizer.cost.measured import UnitCosts
+from optimizer.plan.model import Plan
 
 PAGE = "docs/model-error.md"
 Say = Callable[[str], object]
@@ -37,6 +38,7 @@ def run(short: bool = False, say: Say = lambda _: None, folder: str = ".") -> di
     records = Records(str(place / "records.jsonl"))
     tuned, unseen = (quick(), ()) if short else (settings(), drawn())
     _measure([*tuned, *unseen], records, costs, str(place), say)
+    _look_again([*tuned, *unseen], records, str(place), say)
     tuned_records = [record for one in tuned if (record := records.of(one)) is not None and len(record.points) > 1]
     unseen_records = [record for one in unseen if (record := records.of(one)) is not None and len(record.points) > 1]
     known, drawn_settings = list(map(priced, tuned_records)), list(map(priced, unseen_records))
@@ -76,6 +78,35 @@ def _measure(todo: Sequence[PriceSetting], records: Records, costs: UnitCosts, p
                 best = min(record.points, key=lambda point: point.seconds, default=None)
                 say(f"{setting.name}: {len(record.points)} plans"
                     + (f", the best {best.plan.name} in {best.seconds:.3f} s" if best else ""))
+            shutil.rmtree(world_folder, ignore_errors=True)
+    finally:
+        tasks.stop()
+
+
+def _look_again(todo: Sequence[PriceSetting], records: Records, place: str, say: Say) -> None:
+    """Where the plan that prices choose was measured to be DOUBTFUL times the best, both are measured again in turns.
+
+    The best of many that were measured once is in part the luckiest. What was looked at again is on record as such.
+    """
+    known = [priced(record) for one in todo if (record := records.of(one)) is not None and len(record.points) > 1]
+    fit_to = [setting for setting in known if setting.family != DRAWN]
+    without, after = fitted_without(fit_to), fitted(fit_to)
+    by_world: dict[str, list[tuple[PricedSetting, set[Plan]]]] = {}
+    for setting in known:
+        chosen, best = setting.chosen(without.get(setting.family, after)), setting.best
+        is_new = min(len(chosen.boundaries), len(best.boundaries)) < AGAIN
+        if is_new and setting.regret(chosen) > DOUBTFUL and chosen.seconds < GONE:
+            by_world.setdefault(setting.record.setting.world, []).append((setting, {chosen.plan, best.plan}))
+    if not by_world:
+        return
+    tasks = Tasks()
+    tasks.map(len, [()] * tasks.width)
+    try:
+        for name, of_world in by_world.items():
+            world_folder = made(WORLDS[name], place, tasks)
+            for setting, plans in of_world:
+                say(f"again: {setting.record.setting.name}")
+                records.add(measured_again(setting.record, plans, world_folder, tasks))
             shutil.rmtree(world_folder, ignore_errors=True)
     finally:
         tasks.stop()

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from optimizer.expression import dialect as d
 from optimizer.expression.types import BIGINT
 from optimizer.plan import table
-from optimizer.plan.division import is_exchanged
+from optimizer.plan.division import by_key, dealt, is_exchanged
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.merging import step
 from optimizer.plan.operators.join import Join, JoinTerm, merged_answer, out_columns, out_working
@@ -135,11 +135,13 @@ class AnswerOperator(Operator):
     def _fixed(self, expected: Expected) -> dict[str, float]:
         """The merge of the tasks' partials, commits of state and result, Spark jobs."""
         ctx, sets = expected.ctx, self.state_count(expected.ctx)
-        sent = any(is_exchanged(ctx, i) for i in ctx.inputs) and ctx.plan.exchange == "broadcast"
-        groups = 0.0 if ctx.shape.query.returns_rows else expected.sizes.groups * ctx.parts
+        is_sent = any(is_exchanged(ctx, i) for i in ctx.inputs)
+        broadcast, shuffled = is_sent and ctx.plan.exchange == "broadcast", is_sent and ctx.plan.exchange == "shuffle"
+        published = 0.0 if ctx.shape.query.returns_rows else expected.sizes.groups * expected.answer_width
         not_written = sum(1 - step(ctx.shape.query) / level for level in ctx.plan.levels)
-        return {"commits": sets + 1, "writes": sets - not_written, "jobs": 1 + sent, "batches": 1,
-                "merge": groups * expected.answer_width}
+        return {"commits": sets + 1, "writes": sets - not_written, "batches": 1,
+                "jobs": 1 + broadcast, "shuffles": shuffled,
+                "merge": handed_over(expected) * expected.answer_width, "published": published}
 
 
 @dataclass(frozen=True)
@@ -231,6 +233,25 @@ class Ends:
         live = added * (lasting / joined if joined else 1.0)
         ended = MERGED / 2 * added if ends > MERGED else max(added * ends - live, 0.0)
         return Ends(added, live, live + ended)
+
+
+def handed_over(expected: Expected) -> float:
+    """Partials of an answer that tasks hand to the driver: a group once for each task that has rows of it."""
+    ctx, sizes = expected.ctx, expected.sizes
+    if ctx.shape.query.returns_rows:
+        return 0.0
+    if ctx.parts == 1 or _has_one_task_a_group(ctx):
+        return sizes.groups
+    joined = sizes.join([sizes.raw(i) for i in ctx.inputs])
+    return min(sizes.answer(joined / ctx.parts), sizes.groups) * ctx.parts
+
+
+def _has_one_task_a_group(ctx: Lowering) -> bool:
+    """Whether all rows of a group are in one task: they are divided by what they are grouped by, or by a part of it."""
+    if len(ctx.inputs) == 1:
+        return not dealt(ctx, 0)
+    common = ctx.shape.common_key() if by_key(ctx) else None
+    return common is not None and any(attribute.expr in ctx.shape.query.groups for attribute in common)
 
 
 def new_ends(expected: Expected) -> float:

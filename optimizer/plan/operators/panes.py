@@ -30,6 +30,7 @@ from optimizer.plan.operators.operator import (
     append,
     counts,
     live_rows,
+    long_since,
     merged_file,
     set_node,
 )
@@ -73,6 +74,9 @@ class Panes(InputOperator):
     def setup(self, ctx: Lowering, run: Run) -> tuple[Definition, ...]:
         """What came, by interval; that and what state holds of older boundaries; then each level's."""
         i, rows = self.input, f"({self.scan.rows(ctx, run)}) AS q"
+        if run.from_nothing:      # what counts already is merged however it came: under UNTIL NOW to a row a group
+            merged_times = f"{', '.join(names(ctx, i))}, {long_since(run.boundaries[0])}, _out"
+            rows = f"(SELECT {merged_times} FROM {rows} WHERE _in <= _out) AS of_window"
         new = table.new(PaneSet(i).state(ctx).name)
         came = Definition(new, grouped(ctx, i, rows, ("_in", "_out"), where="_in <= _out"), is_table=True)
         columns = ", ".join([*names(ctx, i), "_in", "_out"])
@@ -93,7 +97,8 @@ class Panes(InputOperator):
         share, width = expected.shares[i], expected.width(i) + len(INTERVAL)
         rows, files, partials = (flow.came, 1.0, flow.pane)
         if expected.from_nothing:
-            rows, files, partials = (flow.window, flow.panes, flow.by_pane)
+            leave_together = flow.stored < flow.by_pane
+            rows, files, partials = flow.window, flow.panes, flow.set if leave_together else flow.by_pane
         read = flow.read if expected.from_nothing else flow.arriving
         yield from self.scan.reading_work(expected, read, files, flow.columns + TIME_COLUMNS * flow.mixed, rows)
         reached, new_values = self.scan.reached(expected, rows), partials * share * width

@@ -10,7 +10,7 @@ import pytest
 
 from optimizer.cost.features import KINDS, steady
 from optimizer.cost.fitting import fit
-from optimizer.cost.measured import NAMES, SECONDS, Measurement, UnitCosts, deviation, prior, read, seconds
+from optimizer.cost.measured import NAMES, OFF, SECONDS, Measurement, UnitCosts, deviation, prior, read, seconds
 from optimizer.errors import ForebayError
 from optimizer.expression.types import BIGINT, STRING, TIMESTAMP
 from optimizer.plan.model import candidates, named
@@ -40,7 +40,7 @@ def total(plan: str, known: QueryStatistics) -> float:
 
 
 def test_every_kind_of_work_has_a_cost_in_both_lowerings() -> None:
-    assert set(NAMES) == {*KINDS, *(f"jvm_{kind}" for kind in KINDS)}
+    assert set(SECONDS) == {*KINDS, *(f"jvm_{kind}" for kind in KINDS)}
 
 
 def test_p1_only_the_stream_without_groups_early_is_cheapest() -> None:
@@ -90,30 +90,62 @@ def test_fit_recovers_known_costs() -> None:
     assert found["exchange"] == SECONDS["exchange"] and found.measurements == 400
 
 
-# What the fit gave before numpy did it: random work of every kind, without and with forgetting.
-MEANS = {"scan": 4.968693479939618e-09, "files": 0.0012274587996771143, "group": 0.0,
-         "jobs": 0.33307468058988204, "jvm_jobs": 0.0, "jvm_scan": 7.606872894092613e-09}
-DEVIATIONS = {"scan": 1.0429897682770683e-09, "files": 0.0002021958262724738, "group": 7.465542596224727e-10,
-              "jobs": 0.0446615903188525, "jvm_jobs": 0.030126537073699788, "jvm_scan": 3.471016595082098e-09}
-FORGETTING_MEANS = {"scan": 6.332330871870371e-09, "files": 0.0012666619915603554, "group": 2.6781198057428194e-11,
-                    "jobs": 0.3937719904715195, "jvm_jobs": 0.0, "jvm_scan": 7.038342900620117e-09}
-
-
 def noise() -> list[Measurement]:
     draw = random.Random(11)
     measurements = []
     for _ in range(200):
-        amounts = {k: draw.uniform(0, 2) * 0.05 / SECONDS[k] for k in draw.sample(list(NAMES), 6)}
+        amounts = {k: draw.uniform(0, 2) * 0.05 / SECONDS[k] for k in draw.sample(list(SECONDS), 6)}
         measurements.append(Measurement(amounts, draw.uniform(0.001, 2)))
     return measurements
 
 
-def test_fit_gives_the_figures_it_always_gave() -> None:
-    costs = fit(prior(), noise(), forgetting=0.0)
-    assert {k: costs[k] for k in MEANS} == pytest.approx(MEANS, rel=1e-9) and costs["jvm_jobs"] == 0
-    assert {k: deviation({k: 1.0}, costs) for k in DEVIATIONS} == pytest.approx(DEVIATIONS, rel=1e-9)
-    costs = fit(prior(), noise())
-    assert {k: costs[k] for k in FORGETTING_MEANS} == pytest.approx(FORGETTING_MEANS, rel=1e-9)
+def by_hand(measurements: list[Measurement], noise: float, forgetting: float) -> dict[str, float]:
+    """Recursive least squares as the textbooks have it, over lists, before anything is kept from going below zero."""
+    start = prior()
+    mean, covariance = list(start.mean), [list(row) for row in start.covariance]
+    first, count = [covariance[k][k] for k in range(len(NAMES))], range(len(NAMES))
+    for measurement in measurements:
+        x = [measurement.amounts.get(name, 0.0) for name in NAMES]
+        scale = max(measurement.seconds, sum(m * v for m, v in zip(mean, x)))
+        for k in count:
+            covariance[k][k] += forgetting * max(first[k] - covariance[k][k], 0.0)
+        x, y = [v / scale for v in x], measurement.seconds / scale
+        along = [sum(c * v for c, v in zip(row, x)) for row in covariance]
+        whole = noise * noise + sum(v * a for v, a in zip(x, along))
+        error = y - sum(m * v for m, v in zip(mean, x))
+        mean = [m + a / whole * error for m, a in zip(mean, along)]
+        covariance = [[covariance[k][other] - along[k] * along[other] / whole for other in count] for k in count]
+    return dict(zip(NAMES, mean))
+
+
+@pytest.mark.parametrize("forgetting", [0.0, 0.02])
+def test_fit_is_recursive_least_squares(forgetting: float) -> None:
+    measurements = simulated({kind: 1.3 * SECONDS[kind] for kind in ("scan", "group", "pairs", "jobs")}, 60, 0.05)
+    measurements.append(Measurement({"scan": 1e6, "Scan recompute": 0.02}, 0.05))
+    costs, expected = fit(prior(), measurements, 0.15, forgetting), by_hand(measurements, 0.15, forgetting)
+    assert min(expected[name] for name in SECONDS) >= 0
+    assert {name: costs[name] for name in NAMES} == pytest.approx(expected, rel=1e-6)
+
+
+def test_an_operator_learns_by_what_share_it_is_off() -> None:
+    """Its share serves every query, as unit costs do; another way of keeping has its own."""
+    slow = [Measurement({"scan": 1e7, "Scan running": 0.03}, 0.042)] * 30
+    fast = [Measurement({"scan": 1e7, "Scan recompute": 0.03}, 0.027)] * 30
+    costs = fit(prior(), [one for pair in zip(slow, fast) for one in pair], forgetting=0.0)
+    off = {name: costs[name] - OFF[name] for name in ("Scan running", "Scan recompute", "Join running")}
+    assert off["Scan running"] > 0.05 and off["Scan recompute"] < -0.05 and off["Join running"] == 0
+
+
+def test_unit_costs_of_an_older_version_are_read() -> None:
+    """It knew fewer kinds of work: what it does not say is as it is before any batch."""
+    document = prior({"scan": 7e-9}, "older").document()
+    names = [name for name in SECONDS if name != "shuffles"]
+    rows = [[row[NAMES.index(name)] for name in names] for row in prior().covariance]
+    older = {**document, "seconds": {name: document["seconds"][name] for name in names},      # type: ignore[index]
+             "covariance": [rows[NAMES.index(name)] for name in names]}
+    found = read(json.loads(json.dumps(older)))
+    assert (found["scan"], found["shuffles"], found["Scan expire"]) == (7e-9, SECONDS["shuffles"], OFF["Scan expire"])
+    assert found.covariance == prior().covariance
 
 
 def test_fit_is_of_plain_numbers() -> None:
@@ -130,7 +162,7 @@ def test_fit_forgets_what_was_before() -> None:
 def test_nothing_costs_less_than_nothing() -> None:
     amounts = {"scan": 1e7, "group": 1e7}
     found = fit(prior(), [Measurement(amounts, 0.01), Measurement({"scan": 1e7}, 0.1)] * 50)
-    assert found["group"] >= 0 and found["scan"] > 0 and all(c >= 0 for c in found.mean)
+    assert found["group"] >= 0 and found["scan"] > 0 and all(found[kind] >= 0 for kind in SECONDS)
 
 
 def test_measuring_lessens_doubt_and_what_two_plans_share_has_none() -> None:
