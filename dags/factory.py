@@ -60,11 +60,11 @@ def _batches(pipeline: Pipeline, results: Asset) -> DAG:
 
 
 def _adapt(pipeline: Pipeline, results: Asset) -> DAG:
-    """Decisions are made inside batches; this one shows them, after each run that published something."""
-    description = "What is known, what every plan would cost now, which plans are in force; into MLflow."
+    """Plans and query groups are decided after each run that published something; it holds no pipeline, so no pool."""
+    description = "Takes statistics where they are due, decides plans and query groups; costs and switches into MLflow."
     with _dag(pipeline, "adapt", description, [results], default_args=CRASHES) as dag:
-        statistics, plans = steps.statistics(pipeline.folder), steps.plans(pipeline.folder)
-        statistics >> plans >> linked(steps.decision(pipeline.folder), pipeline.name)
+        statistics, optimize = steps.statistics(pipeline.folder), steps.optimize(pipeline.folder)
+        statistics >> optimize >> linked(steps.track(pipeline.folder), pipeline.name)
     return dag
 
 

@@ -63,7 +63,7 @@ def publish(folder: str, results: Asset, tables: AssetAlias) -> dict[str, Any]:
 
 @task
 def statistics(folder: str) -> dict[str, Any]:
-    """What is known of each stream and join."""
+    """What is known of each stream and join, looked at anew where that is due."""
     from jobs.commands import scheduled
 
     with translated_errors():
@@ -71,21 +71,21 @@ def statistics(folder: str) -> dict[str, Any]:
 
 
 @task
-def plans(folder: str) -> dict[str, Any]:
-    """Every active query's plans, priced by what is known now."""
+def optimize(folder: str) -> dict[str, Any]:
+    """Every active query's plans priced by what is known now; what is decided is entered as requests."""
     from jobs.commands import scheduled
 
     with translated_errors():
-        return scheduled.plans(folder)
+        return scheduled.optimize(folder)
 
 
 @task
-def decision(folder: str) -> dict[str, Any]:
+def track(folder: str) -> dict[str, Any]:
     """The plans in force and the switches so far, also into MLflow."""
     from jobs.commands import scheduled
 
     with translated_errors():
-        return scheduled.chosen(folder)
+        return scheduled.track(folder)
 
 
 @task

@@ -177,12 +177,13 @@ def explain(
     statistics: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Price with these instead of what was measured (JSON).")] = None,
-    cost_model: Annotated[Model,
-                          typer.Option("--cost-model", help="The model that chooses.")] = Model.measured) -> Reply:
+    cost_model: Annotated[
+        Model | None,
+        typer.Option("--cost-model", help="The model that chooses; default: the pipeline's.")] = None) -> Reply:
     """Every plan with its price, the choice and why, as a tree and as SQL."""
     document = show.explained(
         opened(call).explain(query.strip(), statistics=formats.document(statistics) if statistics else None,
-                             cost_model=cost_model.value))
+                             cost_model=cost_model.value if cost_model else None))
     return Reply(document, text.explained(document))
 
 
@@ -228,6 +229,12 @@ def stats(call: CommonOptions) -> Reply:
     """What is known of each stream and join."""
     document = show.stats(opened(call).stats())
     return Reply(document, text.stats(document))
+
+
+def adapt(call: CommonOptions) -> Reply:
+    """Take statistics, where due; decide plans and groups. Waits for no run."""
+    document = show.adapted(opened(call).adapt())
+    return Reply(document, text.adapted(document))
 
 
 def track(call: CommonOptions) -> Reply:
@@ -325,11 +332,14 @@ def calibrate(
 
 
 def bench(call: CommonOptions, names: Annotated[list[str] | None, typer.Argument(metavar="NAME…")] = None,
-          quick: Annotated[bool, typer.Option("--quick", help="Smaller and fewer.")] = False) -> Reply:
+          quick: Annotated[bool, typer.Option("--quick", help="Smaller and fewer.")] = False,
+          rows: Annotated[int | None, typer.Option("--rows", min=10_000, help="In a window, for `statistics`.")] = None,
+          boundaries: Annotated[
+              int | None, typer.Option("--boundaries", min=1, help="How many, for `statistics`.")] = None) -> Reply:
     """The comparisons with other systems; `list` shows them."""
     from jobs.papers import bench as benches  # type: ignore[attr-defined]
 
-    document: dict[str, Any] = benches.document(list(names or ("list",)), quick)
+    document: dict[str, Any] = benches.document(list(names or ("list",)), quick, rows, boundaries)
     return Reply(document, lambda out: text.line(out, document["text"]))
 
 
@@ -354,8 +364,8 @@ def experiment(
 def _register() -> None:
     app.callback()(shared(entry, engine=True))
     query.callback()(shared(entry, engine=True))
-    commands: tuple[Any, ...] = (init, ingest, run, result, explain, plans, pin, unpin, windows, stats, track, verify,
-                                 release, expectations, doctor, calibrate, demo)
+    commands: tuple[Any, ...] = (init, ingest, run, result, explain, plans, pin, unpin, windows, stats, adapt, track,
+                                 verify, release, expectations, doctor, calibrate, demo)
     for function in commands:
         app.command()(shared(function, engine=function in (run, verify, explain)))
     for function, name in ((create, "create"), (delete, "delete"), (pause, "pause"), (resume, "resume"),

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from forebay import show
+from jobs.commands import adapt as adapting
 from jobs.commands import rebuild as rebuilding
 from jobs.expectations import findings as expect_ledger
 from jobs.ledger.open_pipeline import OpenPipeline, open_pipeline
@@ -107,6 +108,15 @@ class Pipeline:
     def stats(self) -> dict[str, Any]:
         """What is known of each stream and join, and how it was learnt."""
         return statistics_said.document(self.loop.statistics)
+
+    def adapt(self) -> dict[str, Any]:
+        """Takes statistics from the stream tables, where that is due, and decides on plans and query groups.
+
+        A runner that is at work is not waited for.
+        """
+        document = adapting.adapt(self.runtime)
+        self.loop.statistics.begin()
+        return document
 
     def track(self) -> dict[str, Any]:
         """Writes what the ledger says of batches and plans into MLflow, once."""

@@ -83,7 +83,20 @@ def run(document: Mapping[str, Any]) -> Document:
         **entry, "boundary": iso(entry["boundary"]),
         "seconds": round(entry["seconds"], 6)
     } for entry in document["ran"]]
-    return {**document, "ran": ran, "next": iso(document["next"])}
+    instants = ("at", "boundary", "statistics_at", "statistics_boundary")
+    decided = {**document["decided"], **{key: iso(document["decided"][key]) for key in instants}}
+    return {**document, "ran": ran, "next": iso(document["next"]), "decided": decided}
+
+
+def adapted(document: Mapping[str, Any]) -> Document:
+    decisions = [{**entry, "effective": iso(entry["effective"])} for entry in document["decisions"]]
+    return {"statistics": looked(document["statistics"]), "decisions": decisions}
+
+
+def looked(document: Mapping[str, Any]) -> Document:
+    """The `statistics` of `forebay adapt`."""
+    known = stats({part: document[part] for part in ("streams", "queries")})
+    return {**document, **known, "next": iso(document["next"]), "since": iso(document["since"])}
 
 
 def query(document: Mapping[str, Any]) -> Document:

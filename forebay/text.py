@@ -104,6 +104,31 @@ def ran(document: Mapping[str, Any]) -> Text:
         for message in unexpected[-SHOWN:]:
             line(out, _clean(message))
         line(out, _closing(document))
+        if document["decided"]["mode"] == "task":
+            line(out, _age_of_decisions(document["decided"]))
+    return text
+
+
+def _age_of_decisions(decided: Mapping[str, Any]) -> str:
+    if decided["at"] is None:
+        return "plans are the first ones: `forebay adapt` has not run yet (in Airflow: its DAG …__adapt)"
+    statistics = f", by statistics of {decided['statistics_boundary']}" if decided["statistics_boundary"] else ""
+    return f"plans as decided at {decided['at']}, after boundary {decided['boundary']}{statistics}"
+
+
+def adapted(document: Mapping[str, Any]) -> Text:
+    def text(out: TextIO) -> None:
+        line(out, f"statistics: {_clean(document['statistics']['reason'])}")
+        rows = []
+        for entry in document["decisions"]:
+            predicted = None if entry["predicted_s"] is None else f"{entry['predicted_s']:.4f}"
+            before = entry["switched_from"] or ""
+            rows.append((entry["query"], entry["plan"], before, entry["effective"] or "", predicted, entry["reason"]))
+        if rows:
+            table(out, ("query", "plan", "instead of", "from", "predicted s", "why"), rows,
+                  (False, False, False, False, True, False))
+        else:
+            line(out, "there is no query in force to decide on")
     return text
 
 

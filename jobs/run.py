@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
+from jobs.adapt import adaptations
 from jobs.adapt.choice import Chooser
 from jobs.adapt.sharing import Sharer
 from jobs.adapt.statistics import Statistics
@@ -104,6 +105,7 @@ class Loop:
         self._check_tables()
         ran = self.recover()
         self.arrivals.look()
+        self.statistics.begin()
         requests.synchronise(pipe)
         self.gate.check()
         while limit is None or len(ran) < limit:
@@ -124,7 +126,7 @@ class Loop:
         upcoming = next_boundary(pipe)
         without_version = self.arrivals.missing(upcoming) if upcoming is not None else []
         return {"ran": ran, "next": upcoming, "waiting_for": self.arrivals.waiting_for(upcoming),
-                "without_version": without_version}
+                "without_version": without_version, "decided": adaptations.age(pipe)}
 
     def take(self, only: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """New input into the stream tables and relations, once, in INTERFACE's `ingest` shape; holds the pipeline."""
@@ -182,9 +184,9 @@ class Loop:
         states = dict(last.states) if last else {}
         queries = active(pipe, boundaries[0])
         parallel = self._parallel(last.batch if last else None)
-        sharing = self.sharer.decide(queries, boundaries[0])
+        sharing = self.sharer.of_batch(queries, boundaries[0])
         counts = self.sharer.counts_to_keep(sharing)
-        shared = self.sharer.plans(sharing, queries, counts)
+        shared = self.sharer.plans_of_batch(sharing, queries, counts)
         plans = {}
         for name, query_state in queries.items():
             plans[name] = shared.get(name) or self._plan(query_state, states.get(name), parallel)

@@ -1,6 +1,7 @@
 """Which queries share one work at a boundary, and why the others do not.
 
-The decision is part of the batch's intent, nothing is computed here.
+Groups are formed by price: in batches where forebay.yml says `decide: batch`, else by `forebay adapt` alone, whose
+groups stand until it says others. The decision is part of the batch's intent, nothing is computed here.
 """
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from typing import Any
 from jobs.batch.shared import Shared, digest, family, grouped, table_of
 from jobs.batch.works import parsed
 from jobs.ledger.codec import encode_prices
-from jobs.ledger.entries import Batch, QueryGroupPrices
+from jobs.ledger.entries import Batch, LedgerEntry, QueryGroupPrices
 from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.ledger.queries import QueryState, queries_at
 from jobs.pipeline import declared as expect_files
@@ -28,14 +29,18 @@ from optimizer.sharing.pool import MOST, Form, Set, families
 from optimizer.sharing.pool import form as form_of
 from optimizer.sharing.pool import one
 from optimizer.sharing.price import FAMILY, LEAST, each_alone, pays, together
-from optimizer.sharing.ways import chosen, planned, way_of
+from optimizer.sharing.ways import chosen
+from optimizer.sharing.ways import in_words as way_in_words
+from optimizer.sharing.ways import planned, way_of
 
 # Queries that `query show` parses to say what the next boundary does; of more it says what the last one did: each
 # takes 3 ms.
 PARSED = 200
 SHOWN = 20              # members that `query show` names
 MOVED = 1.2             # by this factor a stream's rows change before families are weighed again
+SHARING = 2             # members below which a group that stands has nothing to share
 TASKS = "tasks"
+UNDECIDED = "`forebay adapt` has decided no group for it"
 DEAR = ("{count} queries of its form are in force, but their windows hold so many rows that each for itself, from "
         "state, costs less")
 LONE = "no other query in force joins the same windows in the same way by the same groups{other}"
@@ -107,6 +112,49 @@ class Sharer:
         group_before = {name: group for group, names in groups_before.items() for name in names}
         return self._price(formed, forms, Rows(pipe, at), group_before)
 
+    def of_batch(self, active: Mapping[str, QueryState], boundary: int) -> Sharing:
+        """The families at a boundary that begins: as decided before, where batches do not decide."""
+        if self.pipe.pipeline.decide == "task" and self.share_from is None:
+            return self.standing(active)
+        return self.decide(active, boundary)
+
+    def standing(self, active: Mapping[str, QueryState]) -> Sharing:
+        """The families as they were decided, of those members that can still share.
+
+        A query for which nothing was decided yet joins the group of its form, where one stands and has room.
+        """
+        formed, last = self._form(active), self.pipe.ledger.last()
+        form_of = {name: form_name for form_name, names in formed.forms.items() for name in names}
+        members: dict[str, list[str]] = {}
+        for name in form_of:
+            group = _decided_group(active[name], last)
+            if group is not None:
+                members.setdefault(group, []).append(name)
+        group_of_form = {form_of[name]: group for group, names in members.items() for name in names}
+        for name, form_name in form_of.items():
+            group = group_of_form.get(form_name)
+            is_new = active[name].decided is None and _decided_group(active[name], last) is None
+            if is_new and group is not None and len(members[group]) < MOST:
+                members[group].append(name)
+        position = {name: (form_name, n) for form_name, names in formed.forms.items() for n, name in enumerate(names)}
+        groups = {group: tuple(sorted(names, key=lambda name: position[name]))
+                  for group, names in members.items() if len(names) >= SHARING}
+        apart = {name: UNDECIDED for name in form_of.keys() - {n for names in groups.values() for n in names}}
+        return Sharing(groups, {**apart, **formed.apart}, self._prices_of(groups, active, last))
+
+    def _prices_of(self, groups: Mapping[str, tuple[str, ...]], active: Mapping[str, QueryState],
+                   last: LedgerEntry | None) -> dict[str, QueryGroupPrices]:
+        """What groups were priced at when they were decided; what they counted since is kept by itself."""
+        prices = {}
+        for group, names in groups.items():
+            decisions = [decided for name in names if (decided := active[name].decided) is not None]
+            stated = next((d.group_prices for d in reversed(decisions) if d.group == group), None)
+            before = last.batch.query_group_prices.get(group) if last is not None else None
+            known = stated or before or QueryGroupPrices()
+            prices[group] = QueryGroupPrices(together_s=known.together_s, rule_s=known.rule_s, apart_s=known.apart_s,
+                                             forms=known.forms)
+        return prices
+
     def _form(self, active: Mapping[str, QueryState]) -> Formed:
         judged = {g.name for g in self.declared.given if g.subject == expect_files.QUERY}
         foreign = _foreign(self.pipe)
@@ -155,6 +203,12 @@ class Sharer:
                   for name, prices in batch.query_group_prices.items()}
         return replace(batch, query_group_prices=prices)
 
+    def plans_of_batch(self, sharing: Sharing, active: Mapping[str, QueryState],
+                       counts: Mapping[str, QueryGroupPrices]) -> dict[str, Plan]:
+        """The plan of each member at a boundary that begins: in the way that was decided, where batches decide none."""
+        is_standing = self.pipe.pipeline.decide == "task" and self.share_from is None
+        return self.plans(sharing, active, {} if is_standing else counts)
+
     def plans(self, sharing: Sharing, active: Mapping[str, QueryState],
               counts: Mapping[str, QueryGroupPrices]) -> dict[str, Plan]:
         """The plan of each member is its group's: by the way that costs least where costs were counted, else as now."""
@@ -164,6 +218,7 @@ class Sharer:
             groups = family(tuple((n, active[n].sql) for n in names), self.pipe.catalog).groups
             members_before = last.batch.query_groups.get(name, ()) if last else ()
             plan_before = next((last.batch.plans[n] for n in members_before if last and n in last.batch.plans), None)
+            plan_before = _decided_plan(name, names, active) or plan_before
             for group in groups:
                 way = way_of(plan_before) if plan_before is not None else None
                 seconds = counts.get(name, QueryGroupPrices()).seconds_by_way
@@ -177,7 +232,10 @@ class Sharer:
             return {}
         last = self.pipe.ledger.last()
         active = {n: s for n, s in queries_at(self.pipe.ledger.all_changes()).items() if s.is_active}
-        now = self.decide(active) if len(active) <= PARSED else Sharing(last.batch.query_groups if last else {}, {})
+        if len(active) > PARSED:
+            now = Sharing(last.batch.query_groups if last else {}, {})
+        else:
+            now = self.standing(active) if self.pipe.pipeline.decide == "task" else self.decide(active)
         group = now.group_of.get(query_state.name)
         if group is None:
             reason: str | None = now.apart.get(query_state.name) or _bound(query_state, ())
@@ -192,6 +250,28 @@ class Sharer:
         shared_before = last is not None and query_state.name in last.batch.query_groups.get(group, ())
         plan = last.batch.plans.get(query_state.name) if last is not None and shared_before else None
         return {**document, **_way(self.pipe, query_state, plan)}
+
+
+def _decided_group(query_state: QueryState, last: LedgerEntry | None) -> str | None:
+    """The group that was decided for the query; without a decision that of the last batch."""
+    if query_state.decided is not None:
+        return query_state.decided.group
+    return last.batch.group_of(query_state.name) if last is not None else None
+
+
+def _decided_plan(group: str, names: Iterable[str], active: Mapping[str, QueryState]) -> Plan | None:
+    """The plan that was decided last for the group; its members may have been decided one after another."""
+    decided = [s for name in names if (s := active[name]).decided is not None and s.decided.group == group]
+    newest = max(decided, key=lambda query_state: query_state.decided_from, default=None)
+    return newest.decided.plan if newest is not None and newest.decided is not None else None
+
+
+def shared_reason(plan: Plan, count: int, prices: QueryGroupPrices | None) -> str:
+    """Why so many queries have this plan."""
+    priced = ""
+    if prices is not None and prices.together_s is not None and prices.apart_s is not None:
+        priced = f": {prices.together_s:.2f} s a boundary together, {prices.apart_s:.2f} s apart"
+    return f"one work answers {count} queries, {way_in_words(plan)}{priced}"
 
 
 def _unpriced(formed: Formed, least: int) -> Sharing:

@@ -1,4 +1,5 @@
-"""Statistics from the batches themselves: which batches are sampled, what was found, and what follows for a query.
+"""Statistics from the batches themselves: which batches are sampled, what was found, and what follows for a query,
+together with the last look at its windows (jobs.adapt.looks).
 
 No answer depends on any of it.
 """
@@ -8,7 +9,7 @@ import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from jobs.adapt import statistics_table
+from jobs.adapt import adaptations, statistics_table
 from jobs.batch.batch import Answer
 from jobs.batch.orders import located
 from jobs.batch.works import Context, QueryWork, context_of, state_folder
@@ -55,16 +56,49 @@ class Statistics:
         self._samples: dict[str, tuple[str, list[Sample]]] = {}      # by query: its text's digest, and newest first
         # By text of a query that never ran.
         self._first_looks: dict[str, tuple[tuple[int | None, ...], QueryStatistics]] = {}
-        # By query, with the sample it rests on.
-        self._observed: dict[str, tuple[Sample | None, QueryStatistics | None]] = {}
+        # By query, with the samples it rests on.
+        self._observed: dict[str, tuple[list[Sample], QueryStatistics | None]] = {}
+        self._looks: dict[tuple[str, str], Sample] | None = None      # None: not read yet
+
+    def begin(self) -> None:
+        """Before a run: another process may have looked at windows since the last one."""
+        self._looks = None
 
     def observed(self, name: str, query: Query) -> QueryStatistics | None:
-        """What is known of a query from its batches so far, None before its first sample."""
-        samples = self.samples(name, query)
-        newest = samples[0] if samples else None
-        if name not in self._observed or self._observed[name][0] is not newest:
-            self._observed[name] = (newest, estimated(shape(query), samples, self.pipe.pipeline.batch))
+        """What is known of a query from its batches so far and from the last look, None before its first sample."""
+        samples = self._merged(name, query)
+        known = self._observed.get(name)
+        if known is None or len(known[0]) != len(samples) or any(a is not b for a, b in zip(known[0], samples)):
+            self._observed[name] = (samples, self._estimated(name, query, samples))
         return self._observed[name][1]
+
+    def _estimated(self, name: str, query: Query, samples: list[Sample]) -> QueryStatistics | None:
+        """Of a look that contradicts itself, as a damaged row may, nothing is taken."""
+        try:
+            return estimated(shape(query), samples, self.pipe.pipeline.batch)
+        except (ForebayError, LookupError, ValueError, ArithmeticError):
+            return estimated(shape(query), self.samples(name, query), self.pipe.pipeline.batch)
+
+    def look(self, name: str, query: Query) -> Sample | None:
+        """The last look at the windows of a query."""
+        if self._looks is None:
+            self._looks = statistics_table.looks(self.pipe) if adaptations.exist(self.pipe) else {}
+        look = self._looks.get((name, digest(query)))
+        return look if look is not None and len(look.inputs) == len(query.inputs) else None
+
+    def _merged(self, name: str, query: Query) -> list[Sample]:
+        """Samples of batches after the last look, which holds what those before it tell, and the look itself.
+
+        The newest of a batch stays in any case: it alone knows what its plan counted. All stay beside a look that could
+        read fewer rows than they have.
+        """
+        samples, look = self.samples(name, query), self.look(name, query)
+        if look is None or samples and samples[0].dialect != look.dialect:
+            return samples
+        if sum(_stream_rows(query, sample) for sample in samples) > _stream_rows(query, look):
+            return [*samples[:KEPT - 1], look]
+        newer = [sample for sample in samples if sample.at > look.at][:KEPT - 1]
+        return [*(newer or samples[:1]), look]
 
     def samples(self, name: str, query: Query) -> list[Sample]:
         """The last ones, newest first."""
@@ -171,7 +205,7 @@ class Statistics:
                 return None
             version, window = None, float(sample.rows)
             if declared.is_stream:
-                window = _window_rows(self.pipe.table(f"streams/{declared.source}"), declared, batch.boundaries[-1])
+                window = window_rows(self.pipe.table(f"streams/{declared.source}"), declared, batch.boundaries[-1])
             else:
                 version = batch.relation_versions[declared.source]
             held = _rows_of_totals(context_of(self.pipe), work, i)
@@ -180,6 +214,11 @@ class Statistics:
         groups, joined = _groups_and_joined_rows(answer)
         seconds = len(batch.boundaries) * self.pipe.pipeline.batch / SECOND
         return Sample(batch.boundaries[-1], seconds, tuple(samples), dialect, groups, joined)
+
+
+def _stream_rows(query: Query, sample: Sample) -> int:
+    """Rows of streams behind a sample."""
+    return sum(one.rows for one, declared in zip(sample.inputs, query.inputs) if declared.is_stream)
 
 
 def digest(query: Query) -> str:
@@ -198,8 +237,11 @@ def limited(before: Sample, i: int) -> Limits:
     """
     sample = before.inputs[i]
     combinations = _limit(sample.combinations.below, len(sample.combinations.counts), COMBINATIONS)
+    groups = SPACE
+    if sample.groups is not None:
+        groups = _limit(sample.groups.below, len(sample.groups.counts), COMBINATIONS)
     limit_by_key = tuple((c, _limit(values.below, len(values.counts), KEYS)) for c, values in sample.keys.items())
-    return Limits(combinations, limit_by_key, tuple((c, frequent(before, c)) for c in sample.keys))
+    return Limits(combinations, limit_by_key, tuple((c, frequent(before, c)) for c in sample.keys), groups)
 
 
 def frequent(before: Sample, c: int) -> tuple[int, ...]:
@@ -220,7 +262,7 @@ def _limit(below: int, count: int, wanted: int) -> int:
     return SPACE if below == SPACE else min(SPACE, int(below * SPARE * wanted / max(count, 1)))
 
 
-def _window_rows(table: Table, declared: Input, t: int) -> float:
+def window_rows(table: Table, declared: Input, t: int) -> float:
     """Rows in the window at t; no row that counts by then is of a later time."""
     assert declared.window is not None and declared.event_time is not None
     times = inside(declared.window, t)
@@ -312,4 +354,4 @@ def _look_at_stream(pipe: OpenPipeline, low: Lowering, i: int, declared: Input) 
         return None
     rows_between = _rows_in(table, stamp, Range(-1, upto, since, until))
     return replace(sample, seconds=max(until - since, pipe.pipeline.batch) / SECOND * sample.rows / rows_between,
-                   window=_window_rows(table, declared, upto))
+                   window=window_rows(table, declared, upto))

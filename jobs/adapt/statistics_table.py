@@ -1,5 +1,5 @@
 """warehouse/ledger/statistics: a row for each input of a sampled query and batch, for people to query and for a runner
-to go on from.
+to go on from; and one for each input of a query whose windows `forebay adapt` looked at.
 
 It may lose rows.
 """
@@ -16,7 +16,7 @@ from jobs.engine.small_tables import ask
 from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.pipeline.schema import INSTANT
 from jobs.storage import places, tables
-from jobs.storage.tables import Table
+from jobs.storage.tables import Conflict, Table
 from optimizer.errors import ForebayError
 from optimizer.expression.dialect import string
 from optimizer.statistics.estimate import KEPT
@@ -25,8 +25,13 @@ from optimizer.statistics.samples import Sample, document, from_document
 PATH = "ledger/statistics"
 MANY = 64                # files before they are merged
 STAYS = 20_000           # rows that stay when they are
+ATTEMPTS = 20            # to append rows while another process does
+LOOK = "/look"           # after the digest of a query's text: rows of a look at its windows, not of a batch
 NUMBERS = ("rate", "window", "selectivity", "late", "combinations", "keys", "overlap", "heaviest", "groups", "fanout",
            "weight")
+LOOKS = f"""SELECT query, text, epoch_us(boundary), input, seconds, sample FROM statistics
+            WHERE text LIKE '%{LOOK}' AND sample IS NOT NULL
+            QUALIFY dense_rank() OVER (PARTITION BY query, text ORDER BY boundary DESC) = 1 ORDER BY query, input"""
 SCHEMA = pa.schema([("boundary", INSTANT), ("query", pa.string()), ("input", pa.int32()), ("alias", pa.string()),
                     ("source", pa.string()), ("rows", pa.int64()), ("seconds", pa.float64()),
                     *((name, pa.float64()) for name in NUMBERS), ("text", pa.string()), ("sample", pa.string())])
@@ -45,8 +50,15 @@ def rows(query: str, text: str, sample: Sample, figures: Iterable[Mapping[str, A
 
 
 def append(pipe: OpenPipeline, input_rows: list[dict[str, Any]]) -> None:
-    table = pipe.table(PATH, SCHEMA)
-    table.append(pa.Table.from_pylist(input_rows, schema=SCHEMA))
+    """A runner and `forebay adapt` append at once; whoever comes second does it again."""
+    table, rows_to_add = pipe.table(PATH, SCHEMA), pa.Table.from_pylist(input_rows, schema=SCHEMA)
+    for attempt in range(ATTEMPTS):
+        try:
+            table.refresh().append(rows_to_add)
+            break
+        except Conflict:
+            if attempt == ATTEMPTS - 1:
+                raise
     if len(table.files()) > MANY:
         _tidy(table)
 
@@ -63,6 +75,27 @@ def last(pipe: OpenPipeline, query: str, text: str) -> list[Sample]:
         return []
 
 
+def looks(pipe: OpenPipeline) -> dict[tuple[str, str], Sample]:
+    """The newest look at each query's windows, by the query and the digest of its text.
+
+    None where they cannot be read.
+    """
+    newest: dict[tuple[str, str], dict[int, tuple[int, float, str]]] = {}
+    try:
+        if tables.exists(places.join(pipe.pipeline.warehouse, PATH)):
+            for query, text, boundary, i, seconds, sample in ask(pipe.table(PATH).refresh(), "statistics", LOOKS):
+                newest.setdefault((query, text.removesuffix(LOOK)), {})[i] = (boundary, seconds, sample)
+        return {key: _look(by_input) for key, by_input in newest.items()}
+    except (ForebayError, tables.Broken, kernel.Error, OSError, LookupError, TypeError, ValueError):
+        return {}
+
+
+def _look(by_input: Mapping[int, tuple[int, float, str]]) -> Sample:
+    boundary, seconds, _ = by_input[0]
+    documents = [json.loads(by_input[i][2]) for i in sorted(by_input)]
+    return Sample(boundary, seconds, tuple(map(from_document, documents)), documents[0]["dialect"])
+
+
 def joins(pipe: OpenPipeline, query: str) -> dict[int, tuple[float, float]]:
     """By boundary at which a plan counted them: joined rows, and how many they are for each row of the windows."""
     if not tables.exists(places.join(pipe.pipeline.warehouse, PATH)):
@@ -70,7 +103,8 @@ def joins(pipe: OpenPipeline, query: str) -> dict[int, tuple[float, float]]:
     counts = ask(
         pipe.table(PATH).refresh(), "statistics",
         f"""SELECT epoch_us(boundary), min(fanout), min(fanout) / nullif(sum("window"), 0) FROM statistics
-        WHERE query = {string(query)} GROUP BY boundary HAVING min(fanout) IS NOT NULL AND sum("window") > 0""")
+        WHERE query = {string(query)} AND text NOT LIKE '%{LOOK}'
+        GROUP BY boundary HAVING min(fanout) IS NOT NULL AND sum("window") > 0""")
     return {boundary: (joined_rows, per_row) for boundary, joined_rows, per_row in counts}
 
 
@@ -97,7 +131,7 @@ def _tidy(table: Table) -> None:
     try:
         newest_rows = kernel.table(
             con, f"""SELECT * EXCLUDE (age) REPLACE (CASE WHEN age <= {KEPT} THEN sample END AS sample) FROM (
-            SELECT *, row_number() OVER (PARTITION BY query, input ORDER BY boundary DESC) AS age FROM
+            SELECT *, row_number() OVER (PARTITION BY query, text, input ORDER BY boundary DESC) AS age FROM
             read_parquet({kernel.files(con, paths)})
             ORDER BY boundary DESC LIMIT {STAYS}) ORDER BY boundary, query, input""")
     finally:

@@ -9,23 +9,21 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
 from jobs.adapt import sharing
-from jobs.adapt.choice import Chooser
 from jobs.adapt.sharing import Sharer
-from jobs.adapt.statistics import Statistics
+from jobs.commands import adapt
 from jobs.commands.upkeep import upkeep
 from jobs.ledger.open_pipeline import OpenPipeline, open_pipeline
 from jobs.pipeline.config import load
 from jobs.pipeline.folders import pages, uri
 from jobs.reports import docs_report as expect_report
 from jobs.requests import requests
-from jobs.results import answers, decisions
-from jobs.results import figures as statistics_document
+from jobs.results import decisions
 from jobs.run import Loop
 from jobs.storage import tables
 from jobs.storage.tables import Conflict
@@ -80,8 +78,12 @@ def batches(folder: str, to: str | None = None, flush: bool = False, boundaries:
     report = _waiting(folder, lambda loop: _ran(loop, until, flush, boundaries), asked_by)
     ran = [{**entry, "boundary": iso(entry["boundary"]), "seconds": round(entry["seconds"], 6)}
            for entry in report["ran"]]
+    decided = {key: value if key == "mode" else _iso(value) for key, value in report["decided"].items()}
+    if decided["mode"] == "task":
+        log.info("plans as decided at %s, by statistics of boundary %s", decided["at"] or "no time yet",
+                 decided["statistics_boundary"] or "none yet: as batches sampled them")
     return {"boundaries": len(ran), "ran": ran[-MOST_SHOWN:], "next": _iso(report["next"]),
-            "waiting_for": report["waiting_for"]}
+            "waiting_for": report["waiting_for"], "decided": decided}
 
 
 def published(folder: str, after: str = "") -> dict[str, Any]:
@@ -121,26 +123,28 @@ def change(folder: str, action: str, name: str, sql: str | None = None, plan: st
 
 
 def statistics(folder: str) -> dict[str, Any]:
-    """What is known of each stream and join."""
-    with _opened(folder) as pipe:
-        document = statistics_document.document(Statistics(pipe))
-    for figures_by_name in document.values():
+    """What is known of each stream and join, looked at anew where that is due."""
+    with _opened(folder, lasting=False) as pipe:      # it holds no pipeline: a session that a batch uses is not its own
+        document = adapt.statistics(pipe)
+    log.info("statistics: %s", document["reason"])
+    for figures_by_name in (document["streams"], document["queries"]):
         for figures in figures_by_name.values():
             figures["from"] = _iso(figures["from"])
-    return document
+    return {**document, "next": _iso(document["next"]), "since": _iso(document["since"])}
 
 
-def plans(folder: str) -> dict[str, Any]:
-    """Every active query's candidates priced by what is known now, cheapest first, and what its next boundary would
-    choose.
-    """
+def optimize(folder: str) -> dict[str, Any]:
+    """The plan of every active query, and which share, decided by what is known now; entered as requests."""
     with _opened(folder) as pipe:
-        chooser = Chooser(pipe, Statistics(pipe))
-        names = [query_state.name for query_state in requests.listed(pipe) if query_state.is_active]
-        return {name: _cheapest_candidates(answers.explain(chooser, name)) for name in names}
+        decisions = adapt.optimize(pipe)
+    for entry in decisions:
+        switch = f" from {_iso(entry['effective'])}, not {entry['switched_from']}" if entry["switched_from"] else ""
+        log.info("%s: %s%s: %s", entry["query"], entry["plan"], switch, entry["reason"])
+    return {"decisions": [{**entry, "effective": _iso(entry["effective"]),
+                           "candidates": _cheapest(entry["candidates"])} for entry in decisions]}
 
 
-def chosen(folder: str) -> dict[str, Any]:
+def track(folder: str) -> dict[str, Any]:
     """The plan in force of each active query, its switches so far, and its regret; and where MLflow shows them."""
     from jobs.reports import tracking  # the other tasks need nothing of it
 
@@ -214,8 +218,8 @@ def _if_held(error: ForebayError | Conflict) -> ForebayError | None:
 
 
 @contextmanager
-def _opened(folder: str, asked_by: str = "") -> Iterator[OpenPipeline]:
-    pipe = open_pipeline(load(folder), asked_by=asked_by, lasting=True)
+def _opened(folder: str, asked_by: str = "", lasting: bool = True) -> Iterator[OpenPipeline]:
+    pipe = open_pipeline(load(folder), asked_by=asked_by, lasting=lasting)
     try:
         yield pipe
     finally:
@@ -232,13 +236,12 @@ def _check(action: str, name: str, sql: str | None, plan: str | None) -> None:
             raise ForebayError("unused-value", f"{action} of {name} takes no `{label}`", hint=f"leave {label} empty")
 
 
-def _cheapest_candidates(document: Mapping[str, Any]) -> dict[str, Any]:
-    sound = [candidate for candidate in document["candidates"] if candidate["refused"] is None]
+def _cheapest(candidates: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    sound = [candidate for candidate in candidates if candidate["refused"] is None]
     shown = []
     for candidate in sorted(sound, key=lambda candidate: candidate["predicted_s"])[:MOST_SHOWN]:
         shown.append({key: candidate[key] for key in ("plan", "predicted_s", "paper_cost", "state_rows")})
-    return {"chosen": document["chosen"], "why": document["why"], "candidates": shown,
-            "priced": len(document["candidates"])}
+    return shown
 
 
 def _summary_of_decisions(document: Mapping[str, Any]) -> dict[str, Any]:

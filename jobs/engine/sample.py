@@ -87,4 +87,5 @@ def follow(sampling: Sampling, define: Callable[[str, str, bool], Any], ask: Cal
         is_complete = len(smallest) < KEYS and sampling.limits.key(c) == SPACE
         if not is_complete:
             smallest += ask(frequent[c])
-    return input_sample(sampling, counts, ask(sampling.combinations) if sampling.combinations else (), keys)
+    combinations = ask(sampling.combinations) if sampling.combinations else ()
+    return input_sample(sampling, counts, combinations, keys, ask(sampling.groups) if sampling.groups else ())

@@ -8,10 +8,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import asdict, fields
+from functools import lru_cache
 from typing import Any
 
-from jobs.ledger.entries import Batch, CommittedBatch, KeptState, LedgerEntry, QueryGroupPrices, Runner
+from jobs.ledger.entries import (
+    Batch,
+    CommittedBatch,
+    KeptState,
+    LedgerEntry,
+    PlanDecision,
+    PricedPlan,
+    QueryGroupPrices,
+    Runner,
+)
+from optimizer.errors import ForebayError
 from optimizer.plan.model import Plan
 
 COMMITTED = """SELECT batch, epoch_us("at"), epoch_us("first"), boundaries, plans, seconds, measured, runner
@@ -85,6 +96,36 @@ def encode_form(plan: Plan) -> str:
 
 def decode_form(text: str) -> Plan:
     return decode_plan(json.loads(text))
+
+
+def encode_decision(decision: PlanDecision) -> str:
+    """The column `columns` of a request of the action `decide`; older programs know no such action and pass over it."""
+    return json.dumps({
+        "creation": decision.creation,
+        "plan": encode_plan(decision.plan),
+        "reason": decision.reason,
+        "seconds": decision.seconds,
+        "candidates": [asdict(candidate) for candidate in decision.candidates],
+        "rows_seen": decision.rows_seen,
+        "group": decision.group,
+        "weighed": encode_prices(decision.group_prices),
+    })
+
+
+@lru_cache(maxsize=16384)
+def decode_decision(text: str) -> PlanDecision | None:
+    """None where this program does not know what was decided: a later version has plans of other kinds.
+
+    The requests of a pipeline are gone through for each boundary, so each text is read once.
+    """
+    try:
+        decision = json.loads(text)
+        candidates = tuple(PricedPlan(**candidate) for candidate in decision["candidates"])
+        return PlanDecision(decision["creation"], decode_plan(decision["plan"]), decision["reason"],
+                            decision["seconds"], candidates, decision["rows_seen"], decision["group"],
+                            decode_prices(decision["weighed"]))
+    except (ForebayError, ValueError, LookupError, TypeError):
+        return None
 
 
 def encode_states(states: Mapping[str, KeptState]) -> dict[str, Any]:

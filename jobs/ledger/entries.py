@@ -59,6 +59,38 @@ class QueryGroupPrices:
 
 
 @dataclass(frozen=True)
+class PricedPlan:
+    """A plan that was considered, by name, with its predicted seconds a boundary.
+
+    `PricedPlan("LAP recompute", 0.8)` is known by no more than that.
+    """
+
+    name: str
+    seconds: float
+    state_rows: float | None = None
+    paper: float | None = None
+
+
+@dataclass(frozen=True)
+class PlanDecision:
+    """A plan that was decided for a query outside of batches, and why.
+
+    `PlanDecision(2, plan, "the cheapest")` is for the query as it was created, or resumed, for the second time: for a
+    third one it is no decision. `group` is the query group with which it shares its work, by the group's plan; None: it
+    answers alone.
+    """
+
+    creation: int
+    plan: Plan
+    reason: str
+    seconds: float | None = None                # predicted for a boundary
+    candidates: tuple[PricedPlan, ...] = ()
+    rows_seen: float = 0.0                      # behind the statistics that priced them
+    group: str | None = None
+    group_prices: QueryGroupPrices = QueryGroupPrices()
+
+
+@dataclass(frozen=True)
 class Batch:
     """A batch as its intent fixes it, before anything is computed: enough to run it again and get the same rows.
 

@@ -104,17 +104,23 @@ class Ledger:
 
     def request(self, make: Any) -> QueryChange:
         """Appends make(last begun boundary, changes so far), made again whenever somebody else was faster."""
+        return self.request_together(lambda begun, so_far: [make(begun, so_far)])[0]
+
+    def request_together(self, make: Any) -> list[QueryChange]:
+        """Appends all the changes that make(last begun boundary, changes so far) gives, in one commit: all or none."""
         for _ in range(ATTEMPTS):
             so_far = self._changes_so_far()
             # Of the version just read: a mark made since then is a conflict.
-            change: QueryChange = make(_instant(self.changes), so_far)
+            changes: list[QueryChange] = make(_instant(self.changes), so_far)
+            if not changes:
+                return []
             failpoints.at("request.before-commit")
             try:
-                row = {**asdict(change), "sequence": self.changes.version + 1, "at": _now()}
-                self.changes.append(_rows(CHANGES, [row]))
+                common = {"sequence": self.changes.version + 1, "at": _now()}
+                self.changes.append(_rows(CHANGES, [{**asdict(change), **common} for change in changes]))
                 places.sync(self.warehouse)      # before the caller says that it is in force
                 failpoints.at("request.after-commit")
-                return change
+                return changes
             except Conflict:
                 continue
         raise Conflict("the ledger of changes is written without pause by others")

@@ -9,16 +9,21 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from jobs.ledger.codec import decode_decision
+from jobs.ledger.entries import PlanDecision
+
+DECIDE = "decide"      # the action of a request that gives a query a plan
 Status = Literal["active", "paused", "deleted", "failed"]
 BEFORE_ALL = -1      # of a request made while the pipeline had no row: from the first boundary on
 
 
 @dataclass(frozen=True)
 class QueryChange:
-    """A request of a person, or a failure that a batch met: one row of `ledger/changes`.
+    """A request of a person, a failure that a batch met, or a plan that was decided: one row of `ledger/changes`.
 
     `QueryChange("top", "pause", effective=60)` gives no answer at 60 and after. `effective` None: from the first
-    boundary, for it was requested when the pipeline had no rows yet.
+    boundary, for it was requested when the pipeline had no rows yet. `columns` are the result's, as JSON; of a decision
+    they are what it says.
     """
 
     query: str
@@ -36,7 +41,8 @@ class QueryState:
     """A query as of a boundary.
 
     `QueryState("top", "active", since=60, sql="SELECT …", table="results/top", columns="[]")` was last created or
-    resumed at boundary 60; `since` None: it is there from the first boundary.
+    resumed at boundary 60; `since` None: it is there from the first boundary. `creation` counts how often it was.
+    `decided` is the last plan decided for this creation, to be in force from `decided_from` on.
     """
 
     name: str
@@ -47,6 +53,9 @@ class QueryState:
     columns: str
     pin: str | None = None
     error: str | None = None
+    creation: int = 1
+    decided: PlanDecision | None = None
+    decided_from: int = BEFORE_ALL
 
     @property
     def is_active(self) -> bool:
@@ -60,7 +69,8 @@ def queries_at(changes: Iterable[QueryChange], boundary: int | None = None) -> d
         if boundary is not None and from_boundary(change) > boundary:
             break
         if change.action == "create":
-            states[change.query] = created(change)
+            before = states.get(change.query)
+            states[change.query] = created(change, before.creation + 1 if before is not None else 1)
         elif change.query in states:
             states[change.query] = changed(states[change.query], change)
     return states
@@ -89,16 +99,17 @@ def from_boundary(change: QueryChange) -> int:
     return BEFORE_ALL if change.effective is None else change.effective
 
 
-def created(change: QueryChange) -> QueryState:
+def created(change: QueryChange, creation: int = 1) -> QueryState:
     table = change.table or f"results/{change.query}"
     return QueryState(change.query, "active", change.effective, change.sql or "", table, change.columns or "[]",
-                      pin=change.plan)
+                      pin=change.plan, creation=creation)
 
 
 def changed(state: QueryState, change: QueryChange) -> QueryState:
     match change.action:
         case "resume":
-            return replace(state, status="active", since=change.effective, error=None)
+            return replace(state, status="active", since=change.effective, error=None, creation=state.creation + 1,
+                           decided=None)
         case "delete":
             return replace(state, status="deleted", error=None)
         case "pause":
@@ -109,6 +120,11 @@ def changed(state: QueryState, change: QueryChange) -> QueryState:
             return replace(state, pin=change.plan)
         case "unpin":
             return replace(state, pin=None)
+        case "decide":
+            decision = decode_decision(change.columns or "")
+            if decision is None or decision.creation != state.creation:      # its query has been replaced since
+                return state
+            return replace(state, decided=decision, decided_from=from_boundary(change))
         case _:      # an action of a later version of this program
             return state
 

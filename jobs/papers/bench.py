@@ -20,8 +20,9 @@ import pyarrow as pa
 
 from jobs.engine import kernel
 from jobs.ledger.open_pipeline import OpenPipeline, open_pipeline
-from jobs.papers import bench_data, bench_sharing, bench_ways, drift
+from jobs.papers import bench_data, bench_sharing, bench_statistics, bench_ways, drift
 from jobs.papers.bench_data import BenchSetting
+from jobs.papers.bench_statistics import StatisticsSetting
 from jobs.papers.model_error import run as model_error
 from jobs.pipeline.config import load
 from jobs.requests import requests
@@ -49,24 +50,31 @@ def names() -> dict[str, str]:
         "sharing": "1 to 500 queries with selections on one join: together, each for itself, and by plain Spark (a "
                    "sample, extrapolated)",
         "sharing-ways": "a group's cells split before its join and after it, and its join in each order, by one task",
+        "statistics": "looks at whole windows: their cost beside the batches', their errors beside exact SQL; --rows "
+                      "(a window and stream) and --boundaries say how many",
         "drift": "four changes of a stream's nature: plans chosen by price beside every fixed plan and the best of "
                  "each phase"
     }
 
 
-def document(wanted: list[str], quick: bool = False) -> Report:
-    """What each measures, for `list`; else the figures of each."""
-    reports = names() if wanted == ["list"] else {name: run(name, quick) for name in wanted}
+def document(wanted: list[str], quick: bool = False, rows: int | None = None,
+             boundaries: int | None = None) -> Report:
+    """What each measures, for `list`; else the figures of each. `rows` and `boundaries` are for `statistics` alone."""
+    reports = names() if wanted == ["list"] else {name: run(name, quick, rows, boundaries) for name in wanted}
     return {"benchmarks": reports, "text": json.dumps(reports, indent=2, default=str)}
 
 
-def run(name: str, quick: bool = False) -> Report:
+def run(name: str, quick: bool = False, rows: int | None = None, boundaries: int | None = None) -> Report:
     """One benchmark by name."""
     if name not in names():
         raise ForebayError("unknown-benchmark", f"there is no benchmark {name!r}",
                            hint=f"there are {', '.join(names())}")
     if name == "model-error":
         return model_error.run(quick, lambda message: print(message, file=sys.stderr))
+    if name == "statistics":
+        windows = StatisticsSetting(240_000, 6) if quick else StatisticsSetting()
+        windows = replace(windows, rows=rows or windows.rows, boundaries=boundaries or windows.boundaries)
+        return bench_statistics.statistics(windows, lambda message: print(message, file=sys.stderr))
     if name == "drift":
         return drift.drift(6, 500) if quick else drift.drift()
     if name == "sharing-ways":

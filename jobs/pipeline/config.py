@@ -93,8 +93,9 @@ def _pipeline(keys: PipelineKeys, root: Entry, folder: str) -> Pipeline:
         schedule = Schedule("cron", keys.schedule)
     elif keys.schedule is not None:
         schedule = Schedule("asset", keys.schedule.asset)
+    decide = keys.decide or ("task" if schedule else "batch")
     return Pipeline(keys.name, folder, warehouse, keys.batch, streams, relations, schedule, engine, keys.latency,
-                    tracking)
+                    tracking, decide, keys.cost_model)
 
 
 def _stream(name: str, keys: PipelineKeys, file: _File) -> Stream:

@@ -191,6 +191,11 @@ class PipelineKeys(Keys):
         None, description="continuous, five cron fields, or {asset: TABLE}; default: by hand")
     spark: SparkKeys | None = None
     latency: Limit = Field(None, description="the longest a boundary may take; default: no limit")
+    decide: forms.Decide | None = Field(
+        None, description="where plans and query groups are decided: in the task `adapt` of their own, or in batches; "
+                          "default task with a schedule, else batch")
+    cost_model: forms.CostModel = Field(
+        "measured", description="what prices plans: seconds measured here, or the paper's equations; default measured")
     tracking: forms.Tracking | None = Field(
         None, description="MLflow: a server or database by URI, a folder, or off; default: a database in the warehouse")
 

@@ -97,11 +97,13 @@ def _limit(value: object) -> int | None:
     return None if _text(value).lower() in _ENDLESS else _positive(value)
 
 
-def _policy(value: object) -> str:
-    policies = ("quarantine", "drop")
-    if _text(value) not in policies:
-        raise problem("bad-config", f"is {value!r}", suggest(_text(value), policies))
-    return _text(value)
+def _one_of(*words: str) -> BeforeValidator:
+    def word(value: object) -> str:
+        if _text(value) not in words:
+            raise problem("bad-config", f"is {value!r}", suggest(_text(value), words))
+        return _text(value)
+
+    return BeforeValidator(word)
 
 
 def _schedule(value: str) -> str:
@@ -183,7 +185,9 @@ Length = Annotated[int, BeforeValidator(_duration), WithJsonSchema({
 PositiveLength = Annotated[int, BeforeValidator(_positive), _pattern(_LENGTH, "10 seconds")]
 Limit = Annotated[Union[int, None], BeforeValidator(_limit),
                   _pattern(f"{_LENGTH}|^({_any_case(_ENDLESS)})$", "30 days", "for ever")]
-Policy = Annotated[Literal["quarantine", "drop"], BeforeValidator(_policy)]
+Policy = Annotated[Literal["quarantine", "drop"], _one_of("quarantine", "drop")]
+Decide = Annotated[Literal["task", "batch"], _one_of("task", "batch")]
+CostModel = Annotated[Literal["measured", "paper"], _one_of("measured", "paper")]
 Schedule = Annotated[String, AfterValidator(_schedule)]
 Tracking = Annotated[Scalar, AfterValidator(_tracking)]
 Topic = Annotated[String, AfterValidator(_topic)]

@@ -66,7 +66,8 @@ class Spark:
 class Pipeline:
     """`folder` is absolute, `warehouse` absolute or a URI.
 
-    `batch` and `latency` in microseconds. `tracking`: MLflow's place, "" for none, None: by default.
+    `batch` and `latency` in microseconds. `tracking`: MLflow's place, "" for none, None: by default. `decide` says
+    where plans are decided, by a `task` or in each `batch`; `cost_model` by which prices, `measured` or the `paper`'s.
     """
 
     name: str
@@ -79,6 +80,8 @@ class Pipeline:
     spark: Spark = Spark()
     latency: int | None = None
     tracking: str | None = None
+    decide: str = "batch"
+    cost_model: str = "measured"
 
     def beside(self, name: str) -> str:
         """Where what is no table is: beside the tables, or in the pipeline's folder where they are in a store."""

@@ -194,7 +194,7 @@ def _query(pipe: OpenPipeline, log: Log, query_state: QueryState) -> dict[str, A
                 _span(log, run.info.run_id, query_state.name, span, upto, ended=number < len(query_spans) - 1)
         _metrics(log, run.info.run_id, fresh)
         _artifacts(pipe, log, run.info.run_id, query_state, query_spans)
-    _state(log, run, query_state, query_spans)
+    _state(log, run, query_state, query_spans, pipe.pipeline.cost_model)
     return {"run": run.info.run_id, "batches": len(fresh)}
 
 
@@ -289,12 +289,12 @@ def _span_document(span: Span) -> dict[str, Any]:
     }
 
 
-def _state(log: Log, run: Any, query_state: QueryState, query_spans: Sequence[Span]) -> None:
+def _state(log: Log, run: Any, query_state: QueryState, query_spans: Sequence[Span], cost_model: str) -> None:
     last = query_spans[-1].points[-1]
     regret = sum(point.metrics.get("regret_s", 0.0) for span in query_spans for point in span.points)
     facts = {"plan": query_spans[-1].plan.name, "boundary": iso(last.last), "state": query_state.status,
              "pinned": query_state.pin or "", "switches": str(len(query_spans) - 1), "regret_s": f"{regret:.3f}",
-             "upto": str(last.batch)}
+             "upto": str(last.batch), "cost_model": cost_model}
     tags = {f"forebay.{name}": value for name, value in facts.items()}
     note = {"mlflow.note.content": f"```sql\n{query_state.sql.strip()}\n```"}
     _tags(log, run.info.run_id, {**note, **tags, **_asked_by(last)})

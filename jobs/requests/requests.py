@@ -16,7 +16,7 @@ from jobs.adapt.sharing import Sharer
 from jobs.batch.works import parsed
 from jobs.ingest import agreed
 from jobs.ledger.open_pipeline import OpenPipeline
-from jobs.ledger.queries import QueryChange, QueryState, never_before, queries_at
+from jobs.ledger.queries import DECIDE, QueryChange, QueryState, never_before, queries_at
 from jobs.pipeline import keep
 from jobs.requests.boundaries import first_possible
 from optimizer.errors import ForebayError
@@ -93,7 +93,7 @@ def effective(pipe: OpenPipeline, begun: int | None) -> int | None:
 
 def document(pipe: OpenPipeline, query_state: QueryState, sharer: Sharer) -> dict[str, Any]:
     """INTERFACE's `query show`."""
-    changes = [c for c in pipe.ledger.all_changes() if c.query == query_state.name]
+    changes = [c for c in pipe.ledger.all_changes() if c.query == query_state.name and c.action != DECIDE]
     effective = changes[-1].effective
     if effective is None:      # a request made before the first row is in force from the first boundary on
         effective = pipe.ledger.first()

@@ -16,7 +16,7 @@ from jobs.batch.works import parsed
 from jobs.engine import kernel
 from jobs.ingest import agreed, relations
 from jobs.ledger.open_pipeline import OpenPipeline
-from jobs.ledger.queries import QueryState, in_order, queries_at
+from jobs.ledger.queries import DECIDE, QueryState, in_order, queries_at
 from jobs.maintenance import integrity, repair, retention
 from jobs.pipeline.schema import arrow
 from jobs.requests import requests
@@ -127,7 +127,8 @@ def segments(pipe: OpenPipeline, name: str) -> list[tuple[QueryState, list[int]]
     last, first = pipe.ledger.committed(), pipe.ledger.first()
     if last is None or first is None:
         return []
-    changes = in_order(c for c in pipe.ledger.all_changes() if c.query == name and c.action not in ("pin", "unpin"))
+    of_query = [c for c in pipe.ledger.all_changes() if c.query == name]
+    changes = in_order(c for c in of_query if c.action not in ("pin", "unpin", DECIDE))
     starts = sorted({max(c.effective or first, first) for c in changes if (c.effective or first) <= last} | {first})
     spans = []
     for start, end in zip(starts, [*starts[1:], last + 1]):
@@ -141,10 +142,10 @@ def segments(pipe: OpenPipeline, name: str) -> list[tuple[QueryState, list[int]]
 
 
 def explain(chooser: Chooser, query: str, statistics: Mapping[str, Any] | None = None,
-            cost_model: str = "measured") -> dict[str, Any]:
-    """The plans of a query: of a name, as its next boundary would decide; of a text, as if it were created now.
+            cost_model: str | None = None) -> dict[str, Any]:
+    """The plans of a query: of a name, as would be decided now; of a text, as if it were created now.
 
-    `statistics`, where given, count instead of what was measured.
+    `statistics`, where given, count instead of what was measured; `cost_model` None is the pipeline's.
     """
     pipe = chooser.pipe
     query_state = queries_at(pipe.ledger.all_changes()).get(query)

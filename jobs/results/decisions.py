@@ -4,17 +4,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from jobs.adapt import choice
+from jobs.adapt import decisions_table
 from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.ledger.queries import BEFORE_ALL, queries_at, text_since
 from jobs.requests import requests
 
-RULE = "by rule, before any statistics: inputs without grouping attributes aggregate early"
-
 
 def document(pipe: OpenPipeline, name: str) -> dict[str, Any]:
     """INTERFACE's `plans`: one entry a batch, whose time is that of all its queries divided by its boundaries."""
-    query_state, changes, written = requests.show(pipe, name), pipe.ledger.all_changes(), choice.rows(pipe, name)
+    query_state, changes = requests.show(pipe, name), pipe.ledger.all_changes()
+    written = decisions_table.rows(pipe, name)
     decisions: list[dict[str, Any]] = []
     runners: set[str] = set()
     for batch in pipe.ledger.committed_batches():
@@ -25,7 +24,7 @@ def document(pipe: OpenPipeline, name: str) -> dict[str, Any]:
             state_then = queries_at(changes, batch.first_boundary).get(name)
             pinned = state_then is not None and state_then.pin == plan
             before = decisions[-1]["plan"] if decisions and decisions[-1]["boundary"] >= since else plan
-            row = choice.in_force(written, batch.first_boundary, plan, since)      # None: not decided by price
+            row = decisions_table.in_force(written, batch.first_boundary, plan, since)      # None: by rule
             # as if the query were alone: all that the batch took but tasks of other queries
             of_others = sum(seconds for query, seconds in batch.task_seconds.items() if query != name)
             alone = max(batch.seconds - of_others, batch.task_seconds.get(name, 0.0))
@@ -40,7 +39,7 @@ def document(pipe: OpenPipeline, name: str) -> dict[str, Any]:
                 "started": started,
                 "predicted_s": row["predicted_s"] if row else None,
                 "best_s": row["best_s"] if row else None,
-                "reason": "pinned" if pinned else row["reason"] if row else RULE
+                "reason": "pinned" if pinned else row["reason"] if row else decisions_table.RULE
             })
     regrets = [seconds for decision in decisions if (seconds := regret(decision)) is not None]
     return {"query": name, "pinned": query_state.pin, "regret_s": sum(regrets) if regrets else None,

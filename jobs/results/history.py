@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from jobs.adapt import choice, statistics_table
+from jobs.adapt import decisions_table, statistics_table
 from jobs.batch.works import parsed
 from jobs.engine import row_counts
 from jobs.ledger.codec import decode_form
@@ -81,7 +81,7 @@ def spans(pipe: OpenPipeline, name: str) -> tuple[Span, ...]:
     """Oldest first."""
     document = decisions.document(pipe, name)
     batches = {batch.number: batch for batch in pipe.ledger.committed_batches()}
-    records = QueryRecords(batches, statistics_table.joins(pipe, name), choice.rows(pipe, name))
+    records = QueryRecords(batches, statistics_table.joins(pipe, name), decisions_table.rows(pipe, name))
     entries_by_span = list[list[dict[str, Any]]]()
     for entry in document["decisions"]:
         previous = entries_by_span[-1][-1] if entries_by_span else None
@@ -167,7 +167,7 @@ def _metrics(pipe: OpenPipeline, query: Query, entry: Mapping[str, Any], records
     """Figures by name, those that there are; seconds are of one boundary."""
     last = _last(pipe, entry)
     joined, fan_out = records.joins.get(last, (None, None))
-    decision = choice.in_force(records.written, entry["boundary"], entry["plan"], _text_since(entry))
+    decision = decisions_table.in_force(records.written, entry["boundary"], entry["plan"], _text_since(entry))
     candidates = json.loads(decision["candidates"]) if decision else []
     metrics = {
         "measured_s": entry["measured_s"],

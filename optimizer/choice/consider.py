@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from optimizer.choice.decide import DEFAULT as RULES
-from optimizer.choice.decide import Decision, Hysteresis, Past, Priced, decide, priced
+from optimizer.choice.decide import Decision, Hysteresis, Past, Priced, decide, priced, undone_switch
 from optimizer.choice.search import Forms, cheapest
 from optimizer.cost.features import building, state_rows, steady
 from optimizer.cost.measured import UnitCosts, deviation, seconds
 from optimizer.papers.document import read
 from optimizer.papers.many_way import price as paper_price
-from optimizer.papers.statistics import Setting
+from optimizer.papers.statistics import Constants, Setting
 from optimizer.papers.symbols import symbols
 from optimizer.plan.model import Candidate, Plan, refusal
 from optimizer.query.model import Query
@@ -28,8 +28,10 @@ DETAILED = 4         # candidates, the cheapest, of which more than the seconds 
 
 @dataclass(frozen=True)
 class Costs:
-    """What a price is made of: unit costs, tasks that run at once, the form that may be chosen, and the paper's
-    constants as a file of statistics says them.
+    """What a price is made of: unit costs, tasks that run at once, the form that may be chosen.
+
+    `Costs(prior(), width=4)` prices work that four tasks share. The paper's constants are those of a file of
+    `statistics`, else `constants`, else 1 each. `model` is which of both prices chooses: `measured` or `paper`.
     """
 
     unit_costs: UnitCosts
@@ -37,6 +39,7 @@ class Costs:
     forms: Forms = Forms()
     statistics: Mapping[str, object] | None = None
     model: str = "measured"
+    constants: Constants | None = None
 
 
 def consider(query: Query, statistics: QueryStatistics, costs: Costs, past: Past = Past(), rules: Hysteresis = RULES,
@@ -61,7 +64,7 @@ def consider(query: Query, statistics: QueryStatistics, costs: Costs, past: Past
     if only is not None:
         return _pinned(priced_candidates, only, pricing.current(past), past, rules)
     if costs.model == "paper":
-        return _by_paper(priced_candidates, past)
+        return _by_paper(priced_candidates, pricing.current(past), past, rules)
     return decide(priced_candidates, pricing.current(past), past, rules)
 
 
@@ -71,7 +74,9 @@ class _Pricing:
     def __init__(self, query: Query, statistics: QueryStatistics, costs: Costs) -> None:
         self.query, self.statistics, self.costs = query, statistics, costs
         self.sizes: Sizes = sizes(query, statistics)
-        self.setting: Setting = read(costs.statistics or {}, query, symbols(query, statistics))
+        setting = read(costs.statistics or {}, query, symbols(query, statistics))
+        constants = None if "constants" in (costs.statistics or {}) else costs.constants
+        self.setting: Setting = setting if constants is None else replace(setting, constants=constants)
         self._amounts: dict[Plan, dict[str, float]] = {}
 
     def parts(self, plan: Plan) -> int:
@@ -122,14 +127,42 @@ def _pinned(candidates: tuple[Priced, ...], only: str, current: Priced | None, p
     return replace(decide(forms, current, past, rules), reason=PINNED, candidates=candidates)
 
 
-def _by_paper(candidates: tuple[Priced, ...], past: Past) -> Decision:
-    """The cheapest by paper A, whose price is the same for all ways of keeping; the paper itself keeps running sets."""
-    allowed = [c for c in candidates if c.refused is None]
+def _by_paper(candidates: tuple[Priced, ...], current: Priced | None, past: Past, rules: Hysteresis) -> Decision:
+    """The cheapest by paper A, whose price is the same for all ways of keeping; the paper itself keeps running sets.
+
+    The plan in force stays while it is not dearer by the hysteresis; a switch that was wrong is undone as any is.
+    """
     preferred = ("running", "retract", "recompute", "expire")
-    best = min(allowed,
-               key=lambda c: (c.paper if c.paper is not None else float("inf"), preferred.index(c.plan.keeping)))
-    return Decision(best.plan, None, f"the least cost by the paper's model, {best.paper:,.4g}", best.seconds,
+
+    def cost(candidate: Priced) -> float:
+        assert candidate.paper is not None
+        return candidate.paper * past.corrections.get(candidate.plan.name, (1.0, 0))[0]
+
+    allowed = [c for c in candidates if c.refused is None]
+    best = min(allowed, key=lambda c: (cost(c), preferred.index(c.plan.keeping)))
+    least = f"the least cost by the paper's model, {cost(best):,.4g}"
+    if past.plan is None or current is None:
+        return Decision(best.plan, past.plan, least, best.seconds, candidates, past.corrections)
+    undoing = undone_switch(candidates, current, past, rules)
+    if undoing is not None:
+        return undoing
+    is_resting = past.before is not None and past.since < rules.rest
+    if cost(current) < rules.ratio * cost(best) or is_resting:
+        reason = f"{cost(current):,.4g} by the paper's model, {best.plan.name} {cost(best):,.4g}"
+        return Decision(current.plan, None, f"{reason}: it stays", current.seconds, candidates, past.corrections)
+    return Decision(best.plan, past.plan, f"{least}, {current.plan.name} {cost(current):,.4g}", best.seconds,
                     candidates, past.corrections)
+
+
+def judged_switch(query: Query, statistics: QueryStatistics, costs: Costs, past: Past,
+                  rules: Hysteresis = RULES) -> Decision | None:
+    """The last switch undone, where the plan in force is measured to be dearer than the one before it would be now."""
+    if not past.is_on_trial(rules):
+        return None
+    pricing = _Pricing(query, statistics, costs)
+    current = pricing.current(past)
+    candidates = priced(cheapest(query, pricing.seconds, pricing.joined, costs.forms), pricing.detailed, past)
+    return None if current is None else undone_switch(candidates, current, past, rules)
 
 
 def with_width(costs: Costs, width: int) -> Costs:

@@ -22,7 +22,7 @@ class Hysteresis:
     floor: float = 0.004         # seconds a boundary that must be saved
     horizon: int = 60            # boundaries over which a saving counts
     rest: int = 10               # boundaries between two switches
-    trial: int = 3               # boundaries after a switch before it is judged
+    trial: int = 3               # measured boundaries after a switch before it is judged
     worse: float = 1.25          # measured to be this many times as dear as the plan before it: undone
     memory: int = 200            # boundaries for which a correction is remembered
 
@@ -52,6 +52,9 @@ class Priced:
 class Past:
     """What happened so far: the plan in force, the one before it, what was measured of both, and by how much prices
     were wrong.
+
+    `Past(plan, since=3, before="LAP recompute", measured=(0.2, 0.3, 0.2), ratio_before=1.1)` is a switch that can be
+    judged. `judged`: it was.
     """
 
     plan: Plan | None = None
@@ -62,6 +65,12 @@ class Past:
     ratio_before: float | None = None
     # plan name → (factor, boundaries since)
     corrections: Mapping[str, tuple[float, int]] = field(default_factory=dict)
+    judged: bool = False
+
+    def is_on_trial(self, rules: Hysteresis) -> bool:
+        """Whether the plan has answered enough measured boundaries since a switch that nobody has judged yet."""
+        is_comparable = self.before is not None and self.ratio_before is not None
+        return is_comparable and not self.judged and len(self.measured) >= rules.trial
 
 
 @dataclass(frozen=True)
@@ -107,7 +116,7 @@ def decide(candidates: tuple[Priced, ...], current: Priced | None, past: Past, r
     if current is None:
         return Decision(best.plan, past.plan, f"{past.plan.name} can no longer hold the query", best.seconds,
                         candidates, past.corrections)
-    undoing = _undo_switch(candidates, current, past, rules)
+    undoing = undone_switch(candidates, current, past, rules)
     if undoing is not None:
         return undoing
     why_not = _reason_to_stay(current, best, past, rules)
@@ -145,15 +154,14 @@ def _reason_to_stay(current: Priced, best: Priced, past: Past, rules: Hysteresis
     return None
 
 
-def _undo_switch(candidates: tuple[Priced, ...], current: Priced, past: Past, rules: Hysteresis) -> Decision | None:
+def undone_switch(candidates: tuple[Priced, ...], current: Priced, past: Past, rules: Hysteresis) -> Decision | None:
     """A switch whose plan is measured to be dearer than what the one before it would cost now is undone.
 
     The plan's price is then corrected by what was measured, so that it does not return at once. Rates may have changed
     since the switch: what the plan before cost then says nothing, so its price of now is taken, times how far it was
     off when it was last measured.
     """
-    is_on_trial = bool(past.measured) and rules.trial <= past.since <= rules.rest
-    if past.before is None or past.ratio_before is None or not is_on_trial:
+    if past.ratio_before is None or not past.is_on_trial(rules):
         return None
     before = next((c for c in candidates if c.refused is None and c.plan.name == past.before), None)
     if before is None:

@@ -1,5 +1,5 @@
-"""The statements that sample the rows that came with a batch: one pass that counts them and keeps those with the
-smallest hashes; SQL and values, nothing is run.
+"""The statements that sample the rows that came with a batch, or those that a window holds: one pass that counts them
+and keeps those with the smallest hashes; SQL and values, nothing is run.
 
 Of the distinct combinations of an input's attributes, and of the key values of each equality class, the ones with the
 smallest hashes are kept with their rows: a uniform sample of distinct values (KMV: Beyer et al., SIGMOD 2007), the same
@@ -8,13 +8,14 @@ keys on every input of a class, mergeable by union.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from optimizer.expression import dialect as d
+from optimizer.expression.expr import inputs
 from optimizer.expression.scalar import safe
 from optimizer.plan import table
 from optimizer.plan.lowering import Lowering, stored_name
-from optimizer.plan.membership import Range, first_boundary, within
+from optimizer.plan.membership import Range, first_boundary, inside, within
 from optimizer.plan.operators.scan import read_columns
 from optimizer.plan.operators.sets import conditions
 from optimizer.plan.program import Definition, Source
@@ -32,6 +33,7 @@ class Limits:
     combinations: int = SPACE
     keys: tuple[tuple[int, int], ...] = ()                     # class, limit
     watched: tuple[tuple[int, tuple[int, ...]], ...] = ()      # class, hashes
+    groups: int = SPACE
 
     def key(self, c: int) -> int:
         return dict(self.keys).get(c, SPACE)
@@ -46,6 +48,7 @@ class Sampling:
     combinations). `define` comes first.
 
     `frequent`, by class, gives the same of keys wherever their hashes are: only needed where the smallest are not all.
+    `groups` (hash, rows) are those of the grouping attributes alone.
     """
 
     source: Source
@@ -54,6 +57,7 @@ class Sampling:
     combinations: str | None = None
     keys: tuple[tuple[int, str], ...] = ()
     frequent: tuple[tuple[int, str], ...] = ()
+    groups: str | None = None
     limits: Limits = field(default_factory=Limits)
     dialect: str = "duckdb"
 
@@ -63,8 +67,26 @@ def sampling(ctx: Lowering, i: int, batch: int, after: int, upto: int, limits: L
 
     `batch` is the pipeline's, in microseconds.
     """
+    return _sampling(ctx, i, batch, (Range(after, upto),) if ctx.shape.query.inputs[i].is_stream else (), limits)
+
+
+def window_sampling(ctx: Lowering, i: int, batch: int, t: int, limits: Limits = Limits()) -> Sampling:
+    """Of all rows that stream i's window holds at boundary t, or of a relation; also of its groups."""
+    window = ctx.shape.query.inputs[i].window
+    statements = _sampling(ctx, i, batch, (inside(window, t),) if window is not None else (), limits)
+    grouping = [expr for expr in ctx.shape.query.groups if inputs(expr) == {i}]
+    if not grouping:
+        return statements
+    where = within(ctx, i, statements.source.ranges) if window is not None else "TRUE"
+    values = [safe(expr, ctx.dialect, stored_name(ctx)) for expr in grouping]
+    passing = " AND ".join([where, *conditions(ctx, i)])
+    hashes = f"SELECT {d.hashed(values, ctx.dialect)} AS g FROM {table.files(i)} WHERE {passing}"
+    return replace(statements, groups=f"SELECT g, count(*) AS n FROM ({hashes}) AS q WHERE g < {limits.groups} "
+                                      f"GROUP BY g ORDER BY g LIMIT {COMBINATIONS}")
+
+
+def _sampling(ctx: Lowering, i: int, batch: int, ranges: tuple[Range, ...], limits: Limits) -> Sampling:
     declared = ctx.shape.query.inputs[i]
-    ranges = (Range(after, upto),) if declared.is_stream else ()
     files = table.files(i)
     source = Source(files, "stream" if declared.is_stream else "relation", declared.source, ranges,
                     read_columns(ctx, i))
@@ -87,8 +109,8 @@ def sampling(ctx: Lowering, i: int, batch: int, after: int, upto: int, limits: L
         frequent_keys.append((c, _frequent(keyed, c, limits)))
     combinations = (f"SELECT h, CAST(sum(c) AS BIGINT) AS n FROM {table.sampled(i)} WHERE h < {limits.combinations} "
                     f"GROUP BY h ORDER BY h LIMIT {COMBINATIONS}")
-    return Sampling(source, counts, tuple(define), combinations, tuple(smallest_keys), tuple(frequent_keys), limits,
-                    ctx.dialect)
+    return Sampling(source, counts, tuple(define), combinations, tuple(smallest_keys), tuple(frequent_keys),
+                    limits=limits, dialect=ctx.dialect)
 
 
 def _late(ctx: Lowering, i: int, batch: int) -> str:
@@ -138,17 +160,19 @@ def _frequent(keyed: str, c: int, limits: Limits) -> str:
 
 
 def input_sample(statements: Sampling, counts: Sequence[int], combinations: Iterable[Sequence[int]],
-                 keys: Mapping[int, Iterable[Sequence[int]]]) -> InputSample:
+                 keys: Mapping[int, Iterable[Sequence[int]]], groups: Iterable[Sequence[int]] = ()) -> InputSample:
     """The sample, from the rows that the statements of a sampling returned."""
     rows, passing, late = (int(n or 0) for n in counts)
     if statements.combinations is None:
         whole = Smallest(SPACE, {0: (passing, 1)} if passing else {})
         return InputSample(rows, passing, late, combinations=whole)
     limits = statements.limits
+    rows_of_groups = {int(g): (int(n), 1) for g, n in groups}
+    of_groups = smallest(rows_of_groups, limits.groups, COMBINATIONS) if statements.groups is not None else None
     rows_by_hash = {int(h): (int(n), 1) for h, n in combinations}
     keys_by_class: dict[int, Smallest] = {}
     for c, returned in keys.items():
         counts_by_hash = {int(k): (int(n), int(m)) for k, n, m in returned}
         keys_by_class[c] = smallest(counts_by_hash, limits.key(c), KEYS)
-    return InputSample(rows, passing, late, keys=keys_by_class,
+    return InputSample(rows, passing, late, keys=keys_by_class, groups=of_groups,
                        combinations=smallest(rows_by_hash, limits.combinations, COMBINATIONS))

@@ -37,9 +37,17 @@ def observed(query_shape: Shape, samples: Sequence[Sample], batch: int) -> Query
     rows = sum(sample.inputs[i].rows
                for i, declared in enumerate(query_shape.query.inputs)
                for sample in (used if declared.is_stream else used[:1]))
-    groups = next((sample.groups for sample in used if sample.groups is not None), None)
+    groups = next((sample.groups for sample in used if sample.groups is not None), None) or _groups_of_inputs(used)
     return QueryStatistics(inputs, classes, batch=batch / SECOND, groups=max(groups or 1.0, 1.0),
                            fanout=_fanout(used[0], inputs), weight=float(rows), at=used[0].at)
+
+
+def _groups_of_inputs(used: Sequence[Sample]) -> float | None:
+    """Groups where no answer has counted them: every combination of the inputs' own (paper A, equation 13)."""
+    newest = next((s for s in used if any(i.groups is not None for i in s.inputs)), None)
+    if newest is None:
+        return None
+    return prod(max(distinct_in(i.groups, i.passing), 1.0) for i in newest.inputs if i.groups is not None)
 
 
 def assumed(query_shape: Shape, batch: int) -> QueryStatistics:
@@ -180,6 +188,7 @@ class _Side:
         self.sample = united(parts, KEYS)
         self.parts = list(zip(parts, passing, weights))
         self.total = sum(passing)
+        self.longest = max(passing, default=0)      # rows of parts of a window are no measure for those of a batch
         self.keys = population(self.total, distinct_in(self.sample, self.total)) if self.total else 1.0
         self.weighed: dict[int, float] = {}      # rows, of keys that all samples tell of
         for part, _, weight in self.parts:
@@ -208,7 +217,9 @@ class _Side:
         rows, different = self.sample.counts.get(h) or (0, 1)
         if rows == different or share <= 0:
             return share
-        counts = [count for part, _, _ in self.parts if (count := _count(part, h))[0]]
+        counts_with_length = [(count, passing) for part, passing, _ in self.parts if (count := _count(part, h))[0]]
+        of_longest = [count for count, passing in counts_with_length if 2 * passing >= self.longest]
+        counts = of_longest or [count for count, _ in counts_with_length]
         rows, different = sum(n for n, _ in counts), sum(m for _, m in counts)
         repeated = rows - different
         if repeated == 0:

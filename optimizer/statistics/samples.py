@@ -52,6 +52,7 @@ class InputSample:
     held: int | None = None
     version: int | None = None         # of a relation
     seconds: float | None = None       # that these rows took to come, if not as long as the sample's boundaries
+    groups: Smallest | None = None     # of the query's grouping attributes on this input, where a window was looked at
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,7 @@ def document(sample: InputSample) -> dict[str, Any]:
         "held": sample.held,
         "version": sample.version,
         "seconds": sample.seconds,
+        "grouping": None if sample.groups is None else _written(sample.groups),
         "combinations": _written(sample.combinations),
         "keys": {
             str(c): _written(s) for c, s in sample.keys.items()
@@ -113,8 +115,9 @@ def document(sample: InputSample) -> dict[str, Any]:
 
 def from_document(entry: Mapping[str, Any]) -> InputSample:
     combinations, keys = _read(entry["combinations"]), {int(c): _read(s) for c, s in entry["keys"].items()}
+    groups = _read(entry["grouping"]) if entry.get("grouping") is not None else None      # samples of before have none
     return InputSample(entry["rows"], entry["passing"], entry["late"], entry["window"], combinations, keys,
-                       entry["held"], entry["version"], entry["seconds"])
+                       entry["held"], entry["version"], entry["seconds"], groups)
 
 
 def _written(sample: Smallest) -> list[Any]:

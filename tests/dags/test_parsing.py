@@ -95,7 +95,7 @@ def test_a_task_s_page_leads_to_the_data_docs_and_to_mlflow(tmp_path: Path) -> N
         "Costs in MLflow": "http://127.0.0.1:8090/a/mlflow"
     }
     assert found["forebay__a"]["links"] == {"ingest": {}, "expectations": there, "batches": there, "publish": {}}
-    assert found["forebay__a__adapt"]["links"]["decision"] == there and all(address in found["forebay__a"]["doc"]
-                                                                            for address in there.values())
+    assert found["forebay__a__adapt"]["links"]["track"] == there
+    assert all(address in found["forebay__a"]["doc"] for address in there.values())
     without = parsed(tmp_path, tmp_path / "pipelines", FOREBAY_PAGES="")["dags"]["forebay__a"]
     assert not any(without["links"].values()) and "Data docs" not in without["doc"]

@@ -125,7 +125,8 @@ def test_the_other_dags_of_a_pipeline(dags: Run, pipelines: Path) -> None:
                                     ("forebay__experiments", {}))
     assert {s["state"] for s in (adapted, kept, listed)} == {"success"}
     assert {"batch-cost", "a-fig6", "windows-table-1"} <= set(listed["said"]["measure"])
-    assert set(adapted["said"]["plans"]) == set(
-        adapted["said"]["decision"]["queries"]) == {"sections", "slow_pages", "totals"}
-    assert adapted["said"]["decision"]["mlflow"]["queries"]["totals"]["batches"] == 1
+    names = {"sections", "slow_pages", "totals"}
+    assert set(adapted["said"]["statistics"]["queries"]) == set(adapted["said"]["track"]["queries"]) == names
+    assert {entry["query"] for entry in adapted["said"]["optimize"]["decisions"]} == names
+    assert adapted["said"]["track"]["mlflow"]["queries"]["totals"]["batches"] == 1
     assert (pipelines / "shop" / "warehouse" / "mlflow" / "mlflow.db").exists()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import forebay
-from jobs.adapt import choice
+from jobs.adapt import choice, decisions_table
 from jobs.adapt.choice import Chooser
 from jobs.results import decisions
 from optimizer.cost.measured import NAMES, UnitCosts, prior
@@ -66,7 +66,7 @@ def test_what_is_dear_is_avoided_and_every_switch_is_a_row(tmp_path: Path, monke
     assert plans[0] == first.plan.name and plans[-1] == last.plan.name and (len(switched) == 1
                                                                             or first.plan.name == last.plan.name)
     assert all("saves" in d["reason"] for d in switched) and said["regret_s"] is not None
-    written = choice.rows(pipe.runtime, "q")
+    written = decisions_table.rows(pipe.runtime, "q")
     assert [r["plan"] for r in written][0] == first.plan.name and written[-1]["plan"] == last.plan.name and json.loads(
         written[-1]["candidates"])
     assert equal(pipe)

@@ -11,7 +11,7 @@ import pytest
 
 import forebay
 from forebay.text import query
-from jobs.adapt import choice, sharing
+from jobs.adapt import decisions_table, sharing
 from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.maintenance import compact
 from jobs.storage import failpoints
@@ -159,7 +159,7 @@ def test_the_way_that_costs_least_is_taken_and_said(tmp_path: Path, monkeypatch:
             "divided": None
         } and equal(again)
     # of each change one row, and none because a process began
-    written = [str(row["reason"]) for row in choice.rows(pipe.runtime, "q1")]
+    written = [str(row["reason"]) for row in decisions_table.rows(pipe.runtime, "q1")]
     assert ["split before" in r
             for r in written] == [True, False] and "split after the join, divided by key" in written[1]
     told = shown(pipe, "q1")["weighed"]

@@ -8,15 +8,26 @@ from typing import Any
 import pytest
 
 from jobs.ledger.codec import (
+    decode_decision,
     decode_entry,
     decode_form,
     decode_prices,
     decode_runner,
+    encode_decision,
     encode_entry,
     encode_form,
     encode_prices,
 )
-from jobs.ledger.entries import Batch, KeptState, LedgerEntry, QueryGroupPrices, Runner
+from jobs.ledger.entries import (
+    Batch,
+    KeptState,
+    LedgerEntry,
+    PlanDecision,
+    PricedPlan,
+    QueryGroupPrices,
+    Runner,
+)
+from jobs.ledger.queries import DECIDE, QueryChange, queries_at
 from optimizer.plan.model import EXCHANGES, KEEPING, Plan
 
 LATER = {"entry": ("tables",), "batch": ("shared", "weighed", "parts"),
@@ -133,3 +144,31 @@ def test_later_prices_stand_in_the_place_of_earlier_ones() -> None:
     assert both.counts() == QueryGroupPrices(paper_apart=3.0, seconds_by_way=both.seconds_by_way)
     assert QueryGroupPrices().says_nothing and not earlier.says_nothing
     assert decode_prices(encode_prices(both)) == both
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_decision_is_read_as_it_was_written_and_one_of_a_later_version_is_none(seed: int) -> None:
+    random = Random(seed)
+    candidates = (PricedPlan("LAP recompute", 0.8), PricedPlan("EAP1 running", 0.4, 4000.0, 12.0))
+    decision = PlanDecision(random.randint(1, 9), random_plan(random), "the cheapest", 0.4, candidates, 100.0,
+                            random.choice((None, "shared:1-0")), random_prices(random))
+    assert decode_decision(encode_decision(decision)) == decision
+    later = json.loads(encode_decision(decision))
+    later["plan"]["exchange"] = "by pigeon"
+    assert decode_decision(json.dumps(later)) is None and decode_decision("") is None
+
+
+def test_a_decision_counts_for_the_creation_that_it_names() -> None:
+    """A query created at 0, decided on for 20, replaced for 40, decided on once more as if it had not been."""
+    plan = Plan((True,), "recompute", (0,))
+
+    def decided(creation: int, effective: int) -> QueryChange:
+        return QueryChange("top", DECIDE, effective, columns=encode_decision(PlanDecision(creation, plan, "")))
+
+    changes = [QueryChange("top", "create", 0, "SELECT 1"), decided(1, 20),
+               QueryChange("top", "create", 40, "SELECT 2"),
+               decided(1, 40), decided(2, 60), QueryChange("top", "resume", 80)]
+    states = {boundary: queries_at(changes, boundary)["top"] for boundary in (0, 20, 40, 60, 80)}
+    assert [states[t].creation for t in states] == [1, 1, 2, 2, 3]
+    assert [states[t].decided is not None for t in states] == [False, True, False, True, False]
+    assert states[60].decided_from == 60

@@ -67,6 +67,8 @@ warehouse: s3a://bucket/warehouse
 batch: 500 milliseconds
 schedule: {asset: lake/orders}
 latency: 1 minute
+decide: batch
+cost_model: paper
 spark: {remote: "sc://127.0.0.1:15002", settings: {spark.sql.shuffle.partitions: 4}}
 streams:
   a:
@@ -84,6 +86,7 @@ streams:
     a = pipe.streams["a"]
     assert pipe.warehouse == "s3a://bucket/warehouse" and pipe.batch == 500_000 and pipe.latency == 60 * 10**6
     assert pipe.schedule == Schedule("asset", "lake/orders")
+    assert (pipe.decide, pipe.cost_model) == ("batch", "paper")
     assert pipe.spark == Spark("local[*]", "sc://127.0.0.1:15002", {"spark.sql.shuffle.partitions": "4"})
     assert a.sensitive == {"mail"} and a.columns["price"] == decimal(10, 2) and str(a.columns["plain"]) == "int"
     assert (a.idle, a.ahead, a.keep, a.unknown_columns) == (30 * 10**6, 0, 2 * UNITS["day"], "drop")
@@ -93,6 +96,13 @@ streams:
         "kafka.bootstrap.servers": "127.0.0.1:9092",
         "kafka.security.protocol": "PLAINTEXT"
     })
+
+
+def test_where_plans_are_decided_follows_the_schedule_where_it_is_not_said(tmp_path: Path) -> None:
+    scheduled = GOOD.replace("relations:", "schedule: continuous\nrelations:")
+    assert (read(tmp_path, GOOD).decide, read(tmp_path, GOOD).cost_model) == ("batch", "measured")
+    assert read(tmp_path, scheduled).decide == "task"
+    assert read(tmp_path, scheduled.replace("relations:", "decide: batch\nrelations:")).decide == "batch"
 
 
 def test_catalog(tmp_path: Path) -> None:
@@ -163,6 +173,8 @@ MISTAKES: list[tuple[str, str, str, str, int]] = [
     ('{files: "landing/views/*.parquet"}', '{kafka: {servers: a, topic: "a b"}}', "bad-name", "is not a topic", 10),
     ('{files: "landing/views/*.parquet"}', '{kafka: {servers: a}}', "missing-key", "topic is missing", 10),
     ("relations:", "schedule: sometimes\nrelations:", "bad-config", "five cron fields", 11),
+    ("relations:", "decide: tasks\nrelations:", "bad-config", "did you mean 'task'", 11),
+    ("relations:", "cost_model: papers\nrelations:", "bad-config", "known are measured, paper", 11),
     ("relations:", "tracking: ftp://x/y\nrelations:", "bad-config", "write a server or database", 11),
     ("relations:", "spark: {master: mesos}\nrelations:", "bad-config", "known are local[*]", 11),
     ("relations:", "spark: {remote: 'http://x'}\nrelations:", "bad-config", "sc://HOST:PORT", 11),

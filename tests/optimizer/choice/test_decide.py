@@ -74,14 +74,19 @@ def test_a_switch_that_is_measured_worse_is_undone_and_does_not_return() -> None
 
 @pytest.mark.parametrize("past", [
     Past(EARLY, DEFAULT.trial - 1, "LAP recompute", (2.0,), 1.0),              # too early to say
-    Past(EARLY, DEFAULT.rest + 1, "LAP recompute", (2.0,), 1.0),               # too late: something else changed
+    Past(EARLY, 4, "LAP recompute", (2.0, 2.0, 2.0), 1.0, judged=True),        # it was said before
     # dear, but not dearer than the one before would be
-    Past(EARLY, 4, "LAP recompute", (1.1, 1.2), 1.0),
+    Past(EARLY, 4, "LAP recompute", (1.1, 1.2, 1.1), 1.0),
     # that one was measured at twice its price as well
-    Past(EARLY, 4, "LAP recompute", (2.0, 2.0), 2.0),
+    Past(EARLY, 4, "LAP recompute", (2.0, 2.0, 2.0), 2.0),
     Past(EARLY, 4, "LAP recompute", (), 1.0)])
 def test_a_switch_stands_where_nothing_says_it_was_wrong(past: Past) -> None:
     assert chosen(prices(1.0, 0.5), past).plan == EARLY
+
+
+def test_a_switch_is_judged_however_many_boundaries_have_passed() -> None:
+    """Boundaries that ran many in a batch are not measured one by one: three that are can come late."""
+    assert chosen(prices(1.0, 0.5), Past(EARLY, 500, "LAP recompute", (2.0, 2.1, 1.9), 1.0)).plan == LAP
 
 
 def test_when_everything_becomes_dearer_the_switch_is_not_to_blame() -> None:
