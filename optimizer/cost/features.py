@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import inf
 from types import MappingProxyType
 
-from optimizer.cost.measured import NODES, SECONDS
+from optimizer.cost.measured import NODES, STATED
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.model import Plan
 from optimizer.plan.operators.operator import Expected
@@ -78,7 +78,7 @@ class Features:
             kind = next((kind for kind in NODES if node.startswith(kind)), None)
             if kind is not None:
                 name = f"{kind} {self.keeping}"
-                inside = sum(SECONDS[k] * amount for k, amount in amounts.items() if k not in OUTSIDE)
+                inside = sum(STATED[k] * amount for k, amount in amounts.items() if k not in OUTSIDE)
                 stated[name] = stated.get(name, 0.0) + inside
         return stated
 

@@ -12,16 +12,16 @@ from math import isfinite
 import numpy as np
 from numpy.typing import NDArray
 
-from optimizer.cost.measured import NAMES, OFF, SECONDS, Measurement, UnitCosts, prior
+from optimizer.cost.measured import NAMES, OFF, SECONDS, STATED, Measurement, UnitCosts, prior
 
 NOISE = 0.15          # standard deviation of a measured batch: other work of the machine, what the amounts leave out
 FORGETTING = 0.02     # how far the covariance goes back to the prior's with each measurement
 Array = NDArray[np.float64]
 # Of its stated seconds that a unit of work costs at least: work that often comes together with other work would else be
 # taken for free, and nothing would ever teach what it costs alone.
-LEAST = 0.1
+LEAST = 0.25
 LEAST_SHARE = -0.7    # no operator takes less than three tenths of what its amounts say
-_PRIOR: Array = np.array([SECONDS.get(name, 1.0) for name in NAMES])
+_STATED: Array = np.array([STATED.get(name, SECONDS.get(name, 1.0)) for name in NAMES])
 _PRIOR_VARIANCES: Array = np.diag(np.array(prior().covariance))
 _IS_SHARE: Array = np.array([name in OFF for name in NAMES])
 
@@ -70,12 +70,12 @@ def _never_too_little(mean: Array, covariance: Array) -> Array:
     """
     expected, covariance = mean.copy(), covariance.copy()
     for _ in NAMES:
-        worst = int(np.argmin(np.where(_IS_SHARE, np.inf, expected / _PRIOR)))
-        if expected[worst] >= LEAST * _PRIOR[worst]:
+        worst = int(np.argmin(np.where(_IS_SHARE, np.inf, expected / _STATED)))
+        if expected[worst] >= LEAST * _STATED[worst]:
             break
         if (variance := covariance[worst, worst]) > 0:
             share = covariance[:, worst] / variance
-            expected += share * (LEAST * _PRIOR[worst] - expected[worst])
+            expected += share * (LEAST * _STATED[worst] - expected[worst])
             covariance -= np.outer(share, covariance[worst])      # its row is then 0, so it stays where it is
-        expected[worst] = LEAST * _PRIOR[worst]
-    return np.maximum(expected, np.where(_IS_SHARE, LEAST_SHARE, LEAST * _PRIOR))
+        expected[worst] = LEAST * _STATED[worst]
+    return np.maximum(expected, np.where(_IS_SHARE, LEAST_SHARE, LEAST * _STATED))

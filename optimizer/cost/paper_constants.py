@@ -12,7 +12,7 @@ GROUP_VALUES = 3      # that a tuple brings into a group: the group's key, its c
 
 
 def engine_constants(unit_costs: UnitCosts) -> Constants:
-    """Seconds a tuple: `engine_constants(prior()).Ph` is 1.3e-8, what a row takes to probe a join's hash table.
+    """Seconds a tuple: `engine_constants(prior()).Ph` is `prior()["probe"]`, what a row takes to probe a hash table.
 
     Pn: a row of a table looked through. Un: a value read and its row's times worked out, and Uh: put into a hash table
     besides. Ug: a key, a count and a sum brought into a hash aggregation.

@@ -16,7 +16,7 @@ from jobs.papers.model_error.worlds import SECOND, WORLDS, types
 from jobs.papers.ranks import spearman
 from optimizer.cost.features import OUTSIDE, Features, steady
 from optimizer.cost.fitting import fit
-from optimizer.cost.measured import NAMES, OFF, Measurement, UnitCosts, prior, seconds
+from optimizer.cost.measured import NAMES, OFF, STATED, Measurement, UnitCosts, prior, seconds
 from optimizer.papers.many_way import price as paper_price
 from optimizer.papers.statistics import PaperStream
 from optimizer.papers.statistics import Setting as PaperSetting
@@ -28,15 +28,8 @@ from optimizer.statistics.model import QueryStatistics
 
 WIDTH = 2                # tasks at once on the machine that was measured
 NOISE = 0.1              # standard deviation of a measured boundary, relative
+DOUBT = 0.25             # standard deviation of the unit costs where fits start, relative
 AS_STATED = 0.05         # how far a node's factor is held to 1, relative to one point
-# Where fits start: unit costs that were fitted to other, smaller settings in memory, before any of these was measured.
-START: Mapping[str, float] = {
-    "scan": 3e-9, "files": 5.4e-4, "times": 5e-8, "keep": 1.4e-8, "group": 2.7e-9, "made": 3.5e-8, "look": 3.1e-9,
-    "build": 1.5e-8, "probe": 1.3e-8, "between": 1e-8, "pairs": 1.5e-9, "fanned": 5.7e-9, "products": 1.5e-9,
-    "state_read": 7.6e-9, "state_write": 6.5e-8, "writes": 6.1e-3, "exchange": 1e-7, "statements": 1.1e-3,
-    "operands": 9e-4, "merge": 3e-8, "published": 3e-8, "commits": 7e-3, "jobs": 0.16, "shuffles": 0.1,
-    "batches": 0.03
-}
 NODES = ("Scan", "AS", "Join", "Late aggregation", "fixed")
 
 
@@ -161,8 +154,8 @@ def symbols(query: Query, known: QueryStatistics) -> PaperSetting:
 
 
 def _start() -> UnitCosts:
-    """START, and no operator off by any share: nothing here knows what these settings have taught since."""
-    costs = prior(START, "START")
+    """What is stated, and no operator off by any share: nothing here knows what these settings have taught since."""
+    costs = prior(STATED, "stated", DOUBT)
     return replace(costs, mean=tuple(0.0 if name in OFF else cost for name, cost in zip(NAMES, costs.mean)))
 
 

@@ -10,10 +10,22 @@ import pytest
 
 from optimizer.cost.features import KINDS, steady
 from optimizer.cost.fitting import fit
-from optimizer.cost.measured import NAMES, OFF, SECONDS, Measurement, UnitCosts, deviation, prior, read, seconds
+from optimizer.cost.measured import (
+    NAMES,
+    NODES,
+    OFF,
+    SECONDS,
+    STATED,
+    Measurement,
+    UnitCosts,
+    deviation,
+    prior,
+    read,
+    seconds,
+)
 from optimizer.errors import ForebayError
 from optimizer.expression.types import BIGINT, STRING, TIMESTAMP
-from optimizer.plan.model import candidates, named
+from optimizer.plan.model import KEEPING, candidates, named
 from optimizer.query.model import Catalog
 from optimizer.sql.parse import parse
 from optimizer.statistics.model import InputStatistics, KeyStatistics, QueryStatistics
@@ -41,6 +53,11 @@ def total(plan: str, known: QueryStatistics) -> float:
 
 def test_every_kind_of_work_has_a_cost_in_both_lowerings() -> None:
     assert set(SECONDS) == {*KINDS, *(f"jvm_{kind}" for kind in KINDS)}
+
+
+def test_every_kind_of_operator_has_a_share_under_each_way_of_keeping() -> None:
+    assert set(OFF) == {f"{node} {keeping}" for node in NODES for keeping in KEEPING}
+    assert set(STATED) == set(KINDS) and all(-0.7 < share < 0.7 for share in OFF.values())
 
 
 def test_p1_only_the_stream_without_groups_early_is_cheapest() -> None:
