@@ -14,7 +14,6 @@ from statistics import median
 from types import MappingProxyType
 
 from optimizer.errors import ForebayError
-from optimizer.plan.model import KEEPING
 
 # Kinds of a plan's nodes: an operator of each kind does its work in another way under each way of keeping.
 NODES = ("Scan", "AS", "Join", "Late aggregation")
