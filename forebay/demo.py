@@ -18,17 +18,21 @@ from typing import Any, TextIO
 
 import forebay
 from forebay import demo_data, examples, show, text
-from forebay.demo_data import SALE, STEPS, DemoSize
+from forebay.demo_data import ROBOTS, SALE, STEPS, USERS, DemoSize
 from forebay.pipeline import Pipeline
 from forebay.scheduler import Killed, Scheduler
 from jobs.ingest import register as intake
+from jobs.reports import tracking_pages
 from optimizer.errors import ForebayError, failed
 
 MARK = ".forebay-demo"        # a folder that holds it is ours to remove
 DAG = "forebay__shop"
 CRASH = 2                     # the step, counted from 0, whose run is killed
-EVENTS = {SALE.start: "      a sale begins: few people look at four times as many pages and buy ten times as much",
-          SALE.stop: "      the sale is over"}
+EVENTS = {
+    SALE.start: f"      a sale begins: {ROBOTS} resellers' robots come instead of {USERS:,} people, look at\n"
+                "      four times as many pages and buy ten times as much",
+    SALE.stop: "      the sale is over"
+}
 FAILPOINT = "batch.after-state"
 SHOWN = "sections"
 MLFLOW_PORT = 5000            # MLflow's own default
@@ -74,7 +78,7 @@ def play(folder: str, out: TextIO, scale: DemoSize = DemoSize()) -> dict[str, An
             airflow.stop()
             pipe.close()
     seconds = time.perf_counter() - started
-    stage.tell(closing(folder, seconds))
+    stage.tell(closing(folder, seconds, figures["mlflow"]["experiment"] or ""))
     return {"folder": os.path.abspath(folder), "seconds": round(seconds, 1), **figures}
 
 
@@ -216,15 +220,20 @@ The demo took {seconds:.0f} s. Where to look next:
     {forebay} expectations --docs            # what was expected of rows and answers, and what held, as pages
     {mlflow} server --port {port} --backend-store-uri sqlite:///warehouse/mlflow/mlflow.db     # costs, as charts
     {forebay} init ~/my-pipeline             # your own folder; docs/tutorial.md goes on from there
+
+Once MLflow's server is up, its charts of this demo are at
+{charts}
 """
 
 
-def closing(folder: str, seconds: float) -> str:
+def closing(folder: str, seconds: float, experiment: str) -> str:
     """Commands that can be copied as they stand: by their name where that is on the PATH, else by their way from the
-    demo's folder.
+    demo's folder; `experiment` is the number of the demo's in MLflow.
     """
+    port = _free_port()
     return NEXT.format(folder=folder, seconds=seconds, forebay=_command("forebay", folder),
-                       mlflow=_command("mlflow", folder), port=_free_port())
+                       mlflow=_command("mlflow", folder), port=port,
+                       charts=tracking_pages.charts(f"http://127.0.0.1:{port}", experiment))
 
 
 def _command(name: str, folder: str) -> str:

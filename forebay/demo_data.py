@@ -14,8 +14,8 @@ from datetime import datetime, timedelta, timezone
 FIRST = datetime(2025, 1, 1, 9, tzinfo=timezone.utc)
 STEPS = 6
 STEP = timedelta(minutes=30)
-SALE = range(3, 5)                    # steps, counted from 0, in which few people look and buy much more
-USERS, HUNTERS = 2000, 200
+SALE = range(3, 5)                    # steps, counted from 0, in which resellers' robots look and buy instead of people
+USERS, ROBOTS = 2000, 12              # so few users of so many rows each that joining them row by row explodes
 MORE_VIEWS, MORE_PURCHASES = 4, 10
 PAGES = ("home", "about", "news", "sport", "shoes", "shirts")
 OFTEN = (30, 2, 20, 15, 20, 13)       # how often each page is viewed
@@ -48,7 +48,7 @@ def _counts(step: int, scale: DemoSize) -> tuple[int, int]:
 
 
 def _user(rng: random.Random, step: int) -> str:
-    return f"u{rng.randrange(HUNTERS if step in SALE else USERS)}"
+    return f"u{rng.randrange(ROBOTS if step in SALE else USERS)}"
 
 
 def _views(rng: random.Random, step: int, count: int) -> Iterable[str]:

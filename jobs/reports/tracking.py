@@ -1,29 +1,37 @@
 """MLflow's copy of the ledger, and the only place that imports mlflow: a run for each query, one below it for each plan
 in force, a step for each batch.
 
-Written from what is committed, never while a batch runs. Metrics carry the batch's number and its commit's time, so
-writing them twice changes nothing; the tag `forebay.upto` says what is there, and is written last.
+Written from what is committed, never while a batch runs. Metrics carry the batch's number and its commit's time, and
+artifacts and tags replace those before, so writing them twice changes nothing; the tag `forebay.logged` says what is
+there, and is written last.
 """
 from __future__ import annotations
 
 import json
 import os
 import re
+import shutil
+import tempfile
 import time
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from jobs.adapt.choice import Chooser
 from jobs.adapt.statistics import Statistics
+from jobs.calibrate.machine import machine
 from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.ledger.queries import QueryState
 from jobs.pipeline.model import Pipeline
+from jobs.reports import tracking_text
 from jobs.reports.tracking_chart import chart
 from jobs.reports.tracking_pages import VARIABLE, charts, experiment
+from jobs.reports.tracking_view import METRICS, TAG, picture, saved
 from jobs.requests import requests
 from jobs.results import answers
+from jobs.results.candidates import COLUMNS, CandidateRow, compared
 from jobs.results.history import BatchPoint, Span, spans, weighed
 from jobs.storage.lock import held
 from optimizer.choice import explain as renderer
@@ -46,7 +54,10 @@ AT_ONCE = 1000            # metrics of one call: MLflow's limit
 KIND = {"mlflow.experimentKind": "custom_model_development"}
 UNTRACKED = "untracked"
 PARTS = ("mlflow", "requests", "urllib3", "sqlalchemy", "alembic", "sqlite3")      # whose errors are the store's
-LONGEST = 5000            # characters of a tag: MLflow's limit
+LONGEST = 5000            # characters of a tag that every version of MLflow takes
+TABLE = "candidates.json"
+DIGITS = 6                # that pages show of a number, and the ledger has more
+NOTE = "mlflow.note.content"      # what pages show as the description
 
 
 @dataclass(frozen=True)
@@ -59,10 +70,11 @@ class Store:
 
 @dataclass(frozen=True)
 class Log:
-    """An experiment of a store."""
+    """An experiment of a store; `cost_model` is the one by which its pipeline decides."""
 
     client: MlflowClient
     experiment: str
+    cost_model: str = ""
 
 
 def store(pipeline: Pipeline) -> Store | None:
@@ -134,7 +146,9 @@ def track(pipe: OpenPipeline) -> dict[str, Any]:
         return {"uri": None, "experiment": None, "page": None, "queries": {}}
     queries = {}
     with held(os.path.join(pipe.pipeline.warehouse, "mlflow"), patience=60.0), _explaining(place):
-        log = _log(place, experiment(pipe.pipeline.name), {"forebay.folder": pipe.pipeline.folder, **KIND})
+        tags = {"forebay.folder": pipe.pipeline.folder, **KIND}
+        log = replace(_log(place, experiment(pipe.pipeline.name), tags), cost_model=pipe.pipeline.cost_model)
+        _present(log, pipe.pipeline.name)
         for query_state in requests.listed(pipe) if pipe.ledger.committed_batches(1) else []:
             report = _query(pipe, log, query_state)
             if report is not None:
@@ -177,6 +191,14 @@ def _log(place: Store, name: str, tags: dict[str, str]) -> Log:
     return Log(client, number)
 
 
+def _present(log: Log, name: str) -> None:
+    """An experiment's description and its saved view, where it has none: whoever changed them keeps what they wrote."""
+    there = log.client.get_experiment(log.experiment).tags
+    for key, value in ((NOTE, tracking_text.of_experiment(name)), (TAG, saved(int(time.time() * 1000)))):
+        if key not in there:
+            log.client.set_experiment_tag(log.experiment, key, value)
+
+
 def _query(pipe: OpenPipeline, log: Log, query_state: QueryState) -> dict[str, Any] | None:
     """A query's run, brought up to the last batch that answered it."""
     query_spans = spans(pipe, query_state.name)
@@ -185,22 +207,24 @@ def _query(pipe: OpenPipeline, log: Log, query_state: QueryState) -> dict[str, A
     ledger = str(query_spans[0].first.at)      # of another ledger of the same name the batches are others
     tags = {"forebay.kind": "query", "forebay.query": query_state.name, "forebay.ledger": ledger}
     run = _run(log, tags, query_state.name, query_spans[0].first.at)
-    upto = int(run.data.tags.get("forebay.upto", -1))
-    query_spans = weighed(pipe, query_state.name, query_spans, upto)
-    fresh = [point for span in query_spans for point in span.points if point.batch > upto]
+    logged = int(run.data.tags.get("forebay.logged", -1))
+    query_spans = weighed(pipe, query_state.name, query_spans, logged)
+    fresh = [point for span in query_spans for point in span.points if point.batch > logged]
     if fresh:
         for number, span in enumerate(query_spans):
-            if span.points[-1].batch >= upto:      # also the one that was in force then: it may have ended
-                _span(log, run.info.run_id, query_state.name, span, upto, ended=number < len(query_spans) - 1)
+            if span.last.batch >= logged:      # also the one that was in force then: it may have ended
+                _span(log, run.info.run_id, query_state.name, query_spans, number, logged)
         _metrics(log, run.info.run_id, fresh)
         _artifacts(pipe, log, run.info.run_id, query_state, query_spans)
-    _state(log, run, query_state, query_spans, pipe.pipeline.cost_model)
+    _state(log, run, query_state, query_spans)
     return {"run": run.info.run_id, "batches": len(fresh)}
 
 
-def _span(log: Log, parent: str, query: str, span: Span, upto: int, ended: bool) -> None:
-    """The run of a plan in force: what it was expected to cost, and what it did."""
-    first = span.first
+def _span(log: Log, parent: str, query: str, query_spans: Sequence[Span], number: int, logged: int) -> None:
+    """The run of a plan in force: what it was expected to cost, what it did, and beside which others."""
+    span = query_spans[number]
+    following = query_spans[number + 1] if number + 1 < len(query_spans) else None
+    first, last = span.first, span.last
     tags = {
         "forebay.kind": "plan",
         "forebay.query": query,
@@ -208,16 +232,25 @@ def _span(log: Log, parent: str, query: str, span: Span, upto: int, ended: bool)
         "forebay.since": str(first.batch)
     }
     run = _run(log, tags, f"{query}: {span.plan.name} since {iso(first.boundary)}", first.at)
-    _metrics(log, run.info.run_id, [point for point in span.points if point.batch > upto])
-    if not run.data.params:
-        _params(log, run.info.run_id, span)
+    _metrics(log, run.info.run_id, [point for point in span.points if point.batch > logged])
+    _params(log, run, span)
+    if "forebay.logged" not in run.data.tags:
         _describe(log, run.info.run_id, span)
-    last = span.points[-1]
-    _tags(log, run.info.run_id, {"forebay.plan": span.plan.name, "forebay.boundary": iso(last.last),
-                                 "mlflow.note.content": span.reason,
-                                 "forebay.switched_from": span.switched_from or "", **_asked_by(last)})
-    if ended and run.info.status == "RUNNING":
-        log.client.set_terminated(run.info.run_id, "FINISHED", span.points[-1].at // 1000)
+    rows = compared(span, span.price_lists[0] if span.price_lists else None, query_spans)
+    _tags(log, run.info.run_id, {**_table(log, run.info.run_id, rows),
+                                 NOTE: tracking_text.of_plan(query, span, following, rows),
+                                 **_common(log, span), "forebay.boundary": iso(last.last),
+                                 "forebay.switched_from": span.switched_from or "", **_asked_by(last),
+                                 "forebay.logged": str(last.batch)})
+    if following is not None and run.info.status == "RUNNING":
+        log.client.set_terminated(run.info.run_id, "FINISHED", last.at // 1000)
+
+
+def _common(log: Log, span: Span) -> dict[str, str]:
+    """By what pages group runs, and why the plan is the one that it is."""
+    here = machine()
+    return {"forebay.plan": span.plan.name, "forebay.reason": span.reason, "forebay.cost_model": log.cost_model,
+            "forebay.machine": f"{here['cpu']}, {here['cores']} cores, {here['memory_gib']} GiB"}
 
 
 def _run(log: Log, tags: Mapping[str, str], name: str, at: int) -> Any:
@@ -230,22 +263,45 @@ def _run(log: Log, tags: Mapping[str, str], name: str, at: int) -> Any:
 def _metrics(log: Log, run: str, points: Sequence[BatchPoint]) -> None:
     from mlflow.entities import Metric
 
-    numbers = [Metric(key, value, point.at // 1000, point.batch)
+    numbers = [Metric(METRICS[key], round(value, DIGITS), point.at // 1000, point.batch)
                for point in points for key, value in point.metrics.items()]
     for k in range(0, len(numbers), AT_ONCE):
         log.client.log_batch(run, metrics=numbers[k:k + AT_ONCE])
 
 
-def _params(log: Log, run: str, span: Span) -> None:
-    """What a comparison of runs shows beside their costs."""
+def _params(log: Log, run: Any, span: Span) -> None:
+    """What a comparison of runs shows beside their costs; a parameter never changes.
+
+    The comparison's first picture draws the three that come first by their names, and differ: so the price's does.
+    """
+    from mlflow.entities import Param
+
     plan, query = span.plan, span.query
     early = [query.inputs[i].alias for i, digit in enumerate(plan.digits) if digit]
-    order = " ⋈ ".join(query.inputs[i].alias for i in plan.order)
-    for key, value in (("plan", plan.name), ("keeping", plan.keeping), ("early", ", ".join(early) or "none"),
-                       ("order", order), ("exchange", plan.exchange), ("layout", plan.layout),
-                       ("sharing", plan.sharing), ("levels", ", ".join(map(spelled, plan.levels))
-                                                   or "none"), ("since", iso(span.first.boundary))):
-        log.client.log_param(run, key, value)
+    values = {"plan": plan.name, "keeping": plan.keeping, "early": ", ".join(early) or "none",
+              "order": " ⋈ ".join(query.inputs[i].alias for i in plan.order), "exchange": plan.exchange,
+              "layout": plan.layout, "sharing": plan.sharing, "levels": ", ".join(map(spelled, plan.levels)) or "none",
+              "since": iso(span.first.boundary)}
+    predicted = span.first.metrics.get("predicted_s")
+    if predicted is not None:
+        values["decision_predicted_s"] = f"{predicted:.4g}"
+    fresh = [Param(key, value) for key, value in values.items() if key not in run.data.params]
+    if fresh:
+        log.client.log_batch(run.info.run_id, params=fresh)
+
+
+def _table(log: Log, run: str, rows: Sequence[CandidateRow]) -> dict[str, str]:
+    """The candidates as a table of MLflow's, and the tag by which its pages and load_table find it.
+
+    MLflow's log_table would append to the table of the last time, so the file that it makes is replaced.
+    """
+    data = [[_rounded(getattr(row, column)) for column in COLUMNS] for row in rows]
+    log.client.log_text(run, json.dumps({"columns": COLUMNS, "data": data}), TABLE)
+    return {"mlflow.loggedArtifacts": json.dumps([{"path": TABLE, "type": "table"}])}
+
+
+def _rounded(value: Any) -> Any:
+    return round(value, DIGITS) if isinstance(value, float) else value
 
 
 def _describe(log: Log, run: str, span: Span) -> None:
@@ -263,9 +319,12 @@ def _describe(log: Log, run: str, span: Span) -> None:
 
 
 def _artifacts(pipe: OpenPipeline, log: Log, run: str, query_state: QueryState, query_spans: Sequence[Span]) -> None:
-    """As of now: the chart, the switches, and for a query in force what its next boundary would be decided by."""
-    client = log.client
-    client.log_figure(run, chart(query_state.name, query_spans), "cost.png")
+    """As of now: the picture, the candidates, the switches, and for a query in force what its next boundary would be
+    decided by.
+    """
+    client, now = log.client, query_spans[-1]
+    rows = compared(now, now.price_lists[-1] if now.price_lists else None, query_spans)
+    _tags(log, run, {**_picture(log, run, query_state.name, query_spans), **_table(log, run, rows)})
     client.log_text(run, query_state.sql.strip() + "\n", "query.sql")
     client.log_dict(run, {"spans": [_span_document(span) for span in query_spans]}, "switches.json")
     if query_state.is_active:
@@ -274,6 +333,22 @@ def _artifacts(pipe: OpenPipeline, log: Log, run: str, query_state: QueryState, 
         client.log_dict(run, {"candidates": document["candidates"]}, "explain/candidates.json")
         client.log_text(run, f"{document['chosen']}: {document['why']}\n\n{document['tree']}\n", "explain/plan.txt")
         client.log_text(run, ";\n\n".join(document["sql"]) + ";\n", "explain/plan.sql")
+
+
+def _picture(log: Log, run: str, query: str, query_spans: Sequence[Span]) -> dict[str, str]:
+    """As a file, and under the name of an image that pages show among the charts; the tag says that there is one.
+
+    MLflow's log_image would add an image each time.
+    """
+    figure = chart(query, query_spans)
+    image = f"{picture(query).replace('/', '~')}+step+0+timestamp+0+{uuid.UUID(int=0)}"
+    with tempfile.TemporaryDirectory(prefix="forebay-track-") as folder:
+        os.mkdir(os.path.join(folder, "images"))
+        figure.savefig(os.path.join(folder, "cost.png"))
+        figure.savefig(os.path.join(folder, "images", f"{image}+compressed.webp"))
+        shutil.copy(os.path.join(folder, "cost.png"), os.path.join(folder, "images", f"{image}.png"))
+        log.client.log_artifacts(run, folder)
+    return {"mlflow.loggedImages": "True"}
 
 
 def _span_document(span: Span) -> dict[str, Any]:
@@ -289,15 +364,14 @@ def _span_document(span: Span) -> dict[str, Any]:
     }
 
 
-def _state(log: Log, run: Any, query_state: QueryState, query_spans: Sequence[Span], cost_model: str) -> None:
-    last = query_spans[-1].points[-1]
+def _state(log: Log, run: Any, query_state: QueryState, query_spans: Sequence[Span]) -> None:
+    now = query_spans[-1]
     regret = sum(point.metrics.get("regret_s", 0.0) for span in query_spans for point in span.points)
-    facts = {"plan": query_spans[-1].plan.name, "boundary": iso(last.last), "state": query_state.status,
-             "pinned": query_state.pin or "", "switches": str(len(query_spans) - 1), "regret_s": f"{regret:.3f}",
-             "upto": str(last.batch), "cost_model": cost_model}
-    tags = {f"forebay.{name}": value for name, value in facts.items()}
-    note = {"mlflow.note.content": f"```sql\n{query_state.sql.strip()}\n```"}
-    _tags(log, run.info.run_id, {**note, **tags, **_asked_by(last)})
+    facts = {"boundary": iso(now.last.last), "state": query_state.status, "pinned": query_state.pin or "",
+             "switches": str(len(query_spans) - 1), "regret_s": f"{regret:.3f}", "logged": str(now.last.batch)}
+    note = tracking_text.of_query(query_state, query_spans, regret, run.info.run_id)
+    _tags(log, run.info.run_id, {NOTE: note, **_common(log, now), **_asked_by(now.last),
+                                 **{f"forebay.{name}": value for name, value in facts.items()}})
     wanted = {"deleted": "FINISHED", "failed": "FAILED"}.get(query_state.status, "RUNNING")
     if run.info.status != wanted:
         log.client.update_run(run.info.run_id, wanted)

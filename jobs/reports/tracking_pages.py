@@ -9,9 +9,11 @@ import urllib.error
 import urllib.request
 from typing import Any
 
+from jobs.reports.tracking_view import KEY
+
 VARIABLE = "MLFLOW_TRACKING_URI"
-# without it MLflow begins with an empty page about traces
-CHARTS = "runs?workflowType=machine_learning&compareRunsMode=CHART"
+# without a type of workflow MLflow begins with an empty page about traces
+CHARTS = f"runs?workflowType=machine_learning&compareRunsMode=CHART&viewStateShareKey={KEY}"
 TIMEOUT = 5.0             # seconds for one answer
 
 

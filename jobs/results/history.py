@@ -1,4 +1,4 @@
-"""What a query's batches and plans were: one point a batch, one span a plan in force.
+"""What a query's batches and plans were: one point a batch, one span a plan in force, with the prices it rests on.
 
 Read from the ledger and files' own counts, nothing is priced here.
 """
@@ -43,10 +43,32 @@ class BatchPoint:
 
 
 @dataclass(frozen=True)
+class CandidatePrice:
+    """What a decision had of one plan: `CandidatePrice("LAP recompute", 0.2, 0.0, 9e4)`.
+
+    Rows of state and the paper's cost are None for plans far from the cheapest.
+    """
+
+    plan: str
+    seconds: float
+    state_rows: float | None
+    paper_cost: float | None
+
+
+@dataclass(frozen=True)
+class PriceList:
+    """The candidates of one decision; their prices hold from its boundary until the next decision that is written."""
+
+    boundary: int
+    prices: tuple[CandidatePrice, ...]
+
+
+@dataclass(frozen=True)
 class Span:
     """A plan in force without a break.
 
-    `decision` is the ledger's row about it, None where it was taken by rule or by a pin alone.
+    `decision` is the ledger's row about it, None where it was taken by rule or by a pin alone. `price_lists` are of the
+    decision in force at its first boundary and of those since, oldest first.
     """
 
     plan: Plan
@@ -56,10 +78,19 @@ class Span:
     reason: str
     points: tuple[BatchPoint, ...]
     decision: Mapping[str, Any] | None
+    price_lists: tuple[PriceList, ...]
 
     @property
     def first(self) -> BatchPoint:
         return self.points[0]
+
+    @property
+    def last(self) -> BatchPoint:
+        return self.points[-1]
+
+    @property
+    def boundaries(self) -> int:
+        return round(sum(point.metrics["boundaries"] for point in self.points))
 
     def median(self, metric: str) -> float | None:
         values = [point.metrics[metric] for point in self.points if metric in point.metrics]
@@ -152,7 +183,25 @@ def _span(pipe: OpenPipeline, name: str, entries: list[dict[str, Any]], records:
         batch, metrics = records.commits[entry["batch"]], _metrics(pipe, query, entry, records)
         points.append(BatchPoint(entry["batch"], batch.committed_at, entry["boundary"], _last(pipe, entry), metrics,
                                  (batch.runner.trigger, batch.runner.dag_run)))
-    return Span(plan, query, query_state.sql, first["switched_from"], first["reason"], tuple(points), decision)
+    rows = [row for row in records.written if since <= row["boundary"] <= points[-1].last]
+    return Span(plan, query, query_state.sql, first["switched_from"], first["reason"], tuple(points), decision,
+                _price_lists(rows, first["boundary"]))
+
+
+def _price_lists(rows: list[dict[str, Any]], first: int) -> tuple[PriceList, ...]:
+    """Of the decision in force at the first boundary, and of those after it.
+
+    Queries that share are decided together: nothing of one alone was priced then.
+    """
+    priced = [price_list for row in rows if (price_list := _price_list(row)).prices]
+    before = [price_list for price_list in priced if price_list.boundary <= first]
+    return tuple(before[-1:]) + tuple(priced[len(before):])
+
+
+def _price_list(row: Mapping[str, Any]) -> PriceList:
+    prices = [CandidatePrice(c["plan"], c["predicted_s"], c["state_rows"], c["paper_cost"])
+              for c in json.loads(row["candidates"])]
+    return PriceList(row["boundary"], tuple(prices))
 
 
 def _text_since(entry: Mapping[str, Any]) -> int:

@@ -22,8 +22,7 @@ DAG = "forebay__shop"
 STEPS = 4               # runs before, so that charts have a past
 PATIENCE = 240.0
 PICTURES = {
-    "airflow-dags", "airflow-form", "airflow-run", "airflow-task", "mlflow-charts", "mlflow-run", "pages", "data-docs",
-    "data-docs-suite"
+    "airflow-dags", "airflow-form", "airflow-run", "airflow-task", "pages", "data-docs", "data-docs-suite"
 }
 
 

@@ -88,8 +88,8 @@ def test_the_commands_at_its_end_can_be_copied(tmp_path: Path, monkeypatch: pyte
         busy.listen()
         number = busy.getsockname()[1]
         monkeypatch.setattr(demo, "MLFLOW_PORT", number)
-        lines = demo.closing(str(folder), 60.0).splitlines()
+        lines = demo.closing(str(folder), 60.0, "1").splitlines()
     commands = [line.split()[0] for line in lines if line.startswith("    ") and "cd " not in line]
     assert commands and all((folder / command).exists() for command in commands), commands
     port, = (line.split("--port ")[1].split()[0] for line in lines if "--port" in line)
-    assert port != str(number)
+    assert port != str(number) and f"http://127.0.0.1:{port}/#/experiments/1/runs" in lines[-1]

@@ -31,8 +31,8 @@ Say = Callable[[str], object]
 def run(short: bool = False, say: Say = lambda _: None, folder: str = ".") -> dict[str, object]:
     """All settings and then the drawn ones, or with `short` a few small ones; only the whole run writes the page.
 
-    Records stay in the user's cache, worlds until all of theirs is measured. An hour and 20 GB of disk, on a machine that
-    does nothing else: what is measured again beside other work cannot be held against what was measured without.
+    Records stay in the user's cache, worlds until all of theirs is measured. An hour and 20 GB of disk, on a machine
+    that does nothing else: what is measured beside other work cannot be held against what was measured without.
     """
     started, costs = time.perf_counter(), calibrate.coefficients()
     place = _place(short)

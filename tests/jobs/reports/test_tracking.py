@@ -13,11 +13,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from jobs.commands import scheduled
 from jobs.commands.airflow_home import ROOT
 from jobs.reports import tracking
+from jobs.results.candidates import COLUMNS
 from jobs.run import state_paths
 from optimizer.errors import ForebayError
 from tests.jobs import pipelines
@@ -70,20 +72,21 @@ def test_what_ran_is_logged_once_with_its_switches(tmp_path: Path, monkeypatch: 
     assert tracking.track(pipe.runtime)["queries"]["q"]["batches"] == len(said) - 2
     assert tracking.track(pipe.runtime)["queries"]["q"]["batches"] == 0
     client, parents, children = history(pipe)
-    assert steps(client, parents["q"], "measured_s") == {d["batch"]: d["measured_s"] for d in said}
-    assert sum(steps(client, parents["q"], "rows").values()) == 3 + 2 + 3 + 2 + 3 + 2 + 1 + 1
+    assert steps(client, parents["q"], "seconds/measured") == {d["batch"]: round(d["measured_s"], 6) for d in said}
+    assert sum(steps(client, parents["q"], "work/rows").values()) == 3 + 2 + 3 + 2 + 3 + 2 + 1 + 1
     first, second = children["q"]
     assert [r.data.params["plan"]
             for r in (first, second)] == ["LAP recompute", "EAP11 recompute"] and second.data.params["early"] == "v, c"
     assert [r.info.status for r in (first, second)
             ] == ["FINISHED", "RUNNING"] and second.data.tags["forebay.switched_from"] == "LAP recompute"
-    assert steps(client, first, "measured_s") | steps(client, second, "measured_s") == steps(
-        client, parents["q"], "measured_s")
+    assert steps(client, first, "seconds/measured") | steps(client, second, "seconds/measured") == steps(
+        client, parents["q"], "seconds/measured")
     assert parents["q"].data.tags["forebay.switches"] == "1" and parents["q"].data.tags[
         "forebay.pinned"] == "EAP11 recompute"
     assert {a.path for a in client.list_artifacts(parents["q"].info.run_id)
-            } == {"cost.png", "explain", "query.sql", "switches.json"}
-    assert {"plan.txt", "plan.sql", "query.sql"} <= {a.path for a in client.list_artifacts(first.info.run_id)}
+            } == {"candidates.json", "cost.png", "explain", "images", "query.sql", "switches.json"}
+    assert {"candidates.json", "plan.txt", "plan.sql", "query.sql"
+            } <= {a.path for a in client.list_artifacts(first.info.run_id)}
 
 
 def test_state_fan_out_and_who_asked_are_told(tmp_path: Path) -> None:
@@ -96,7 +99,7 @@ def test_state_fan_out_and_who_asked_are_told(tmp_path: Path) -> None:
     tracking.track(pipe.runtime)
     client, parents, _ = history(pipe)
     assert parents["q"].data.tags["forebay.trigger"] == "cli" and parents["q"].data.tags["forebay.dag_run"] == ""
-    state = steps(client, parents["q"], "state_bytes")
+    state = steps(client, parents["q"], "work/state_bytes")
     on_disk = {
         f.path: f.size
         for s in pipe.runtime.ledger.last().states.values()
@@ -105,8 +108,8 @@ def test_state_fan_out_and_who_asked_are_told(tmp_path: Path) -> None:
     }
     assert state[max(state)] == sum(on_disk.values()) > 0
     # the window of 20 s: at 20 s six views and four clicks of one key
-    assert steps(client, parents["q"], "joined_rows")[1] == pytest.approx(24) and steps(
-        client, parents["q"], "fan_out")[1] == pytest.approx(24 / 10)
+    assert steps(client, parents["q"], "work/joined_rows")[1] == pytest.approx(24) and steps(
+        client, parents["q"], "work/fan_out")[1] == pytest.approx(24 / 10)
     scheduled.batches(str(tmp_path), flush=True, asked_by="manual manual__2026-01-01T00:00:00+00:00")
     pipe.change("q", "pin", "LAP recompute")
     rows(pipe, [55]), rows(pipe, [55], "clicks")
@@ -115,8 +118,94 @@ def test_state_fan_out_and_who_asked_are_told(tmp_path: Path) -> None:
     client, parents, plans = history(pipe)
     assert [(r.data.tags["forebay.trigger"], r.data.tags["forebay.dag_run"]) for r in (parents["q"], *plans["q"])] == [
         ("scheduled", "r2"), ("manual", "manual__2026-01-01T00:00:00+00:00"), ("scheduled", "r2")]
-    assert set(steps(client, plans["q"][1], "state_bytes").values()) == {0.0}      # it keeps none
-    assert set(steps(client, parents["q"], "state_bytes")) == set(steps(client, parents["q"], "measured_s"))
+    assert set(steps(client, plans["q"][1], "work/state_bytes").values()) == {0.0}      # it keeps none
+    assert set(steps(client, parents["q"], "work/state_bytes")) == set(steps(client, parents["q"], "seconds/measured"))
+
+
+def switched(folder: Path) -> Any:
+    """A pipeline whose query chose a plan by price, and then had another one pinned, logged twice on the way."""
+    pipe = pipeline(folder, {"views": "", "clicks": ""}, queries={"q": JOIN})
+    for second in (5, 15, 25):
+        rows(pipe, [second] * 3), rows(pipe, [second] * 2, "clicks")
+        pipe.run()
+    tracking.track(pipe.runtime)
+    pipe.change("q", "pin", "EAP11 recompute")
+    rows(pipe, [35, 45]), rows(pipe, [35, 45], "clicks")
+    pipe.run()
+    tracking.track(pipe.runtime)
+    tracking.track(pipe.runtime)
+    return pipe
+
+
+def candidates(client: Any, run: Any) -> Any:
+    """The table as mlflow.load_table finds and reads it, which asks a tracking server of the whole process."""
+    wanted = "tags.`mlflow.loggedArtifacts` LIKE '%\"path\"%:%\"candidates.json\",%\"type\"%:%\"table\"%'"
+    assert run.info.run_id in {found.info.run_id for found in client.search_runs([run.info.experiment_id], wanted)}
+    return pd.read_json(client.download_artifacts(run.info.run_id, "candidates.json"), orient="split")
+
+
+def test_a_decision_s_run_has_its_candidates_as_a_table_and_the_reason(tmp_path: Path) -> None:
+    client, parents, children = history(switched(tmp_path))
+    first, second = children["q"]
+    for run in (parents["q"], first, second):
+        table = candidates(client, run)
+        assert tuple(table.columns) == COLUMNS and table["plan"].is_unique, "a table of the last time is replaced"
+        assert list(table[table["chosen"]]["plan"]) == [run.data.tags["forebay.plan"]]
+    table = candidates(client, first)
+    priced = table[table["refused"] == ""]
+    assert len(priced) > 2 and priced["predicted_s"].notna().all() and priced["predicted_s"].is_monotonic_increasing
+    measured = set(table[table["measured_s"].notna()]["plan"])
+    assert measured == {first.data.tags["forebay.plan"], "EAP11 recompute"}
+    assert first.data.tags["forebay.reason"] == "the cheapest at its first boundary"
+    assert second.data.tags["forebay.reason"] == "pinned" and second.data.params["decision_predicted_s"]
+
+
+def test_runs_and_the_experiment_say_in_words_what_they_show(tmp_path: Path) -> None:
+    client, parents, children = history(switched(tmp_path))
+    first, second = children["q"]
+    notes = {run.info.run_id: run.data.tags["mlflow.note.content"] for run in (parents["q"], first, second)}
+    assert all(len(note) < tracking.LONGEST for note in notes.values())
+    note = notes[parents["q"].info.run_id]
+    assert note.startswith("**EAP11 recompute** answers `q` since 2026-01-01T00:00:") and "Why: pinned." in note
+    assert note.count("| EAP11 recompute |") == 1 and "GROUP BY v.k" in note
+    assert f"get-artifact?path=cost.png&run_uuid={parents['q'].info.run_id}" in note
+    assert "After it: EAP11 recompute" in notes[first.info.run_id] and ", chosen |" in notes[first.info.run_id]
+    assert f"Before it: {first.data.tags['forebay.plan']}, measured" in notes[second.info.run_id]
+    for run in (parents["q"], first, second):
+        assert run.data.tags["forebay.cost_model"] == "measured" and "cores" in run.data.tags["forebay.machine"]
+    experiment = client.get_experiment(first.info.experiment_id)
+    assert "**test**" in experiment.tags["mlflow.note.content"]
+
+
+def test_what_people_wrote_on_the_experiment_stays(tmp_path: Path) -> None:
+    pipe = switched(tmp_path)
+    client, parents, _ = history(pipe)
+    client.set_experiment_tag(parents["q"].info.experiment_id, "mlflow.note.content", "ours")
+    tracking.track(pipe.runtime)
+    assert client.get_experiment(parents["q"].info.experiment_id).tags["mlflow.note.content"] == "ours"
+
+
+def test_one_picture_of_each_query_is_among_the_charts(tmp_path: Path) -> None:
+    client, parents, _ = history(switched(tmp_path))
+    run = parents["q"].info.run_id
+    assert parents["q"].data.tags["mlflow.loggedImages"] == "True"
+    images = [artifact.path for artifact in client.list_artifacts(run, "images")]
+    assert sorted(Path(path).suffix for path in images) == [".png", ".webp"], "the picture of the last time is replaced"
+    assert all(path.startswith("images/prices~q+step+0+") for path in images)
+    assert [artifact.file_size > 10_000 for artifact in client.list_artifacts(run) if artifact.path == "cost.png"]
+
+
+def test_what_was_logged_under_other_names_is_logged_again(tmp_path: Path) -> None:
+    """Versions before kept `forebay.upto`; their runs get what they lack, and keep what they have."""
+    pipe = switched(tmp_path)
+    client, parents, children = history(pipe)
+    run = parents["q"].info.run_id
+    client.delete_tag(run, "forebay.logged")
+    client.set_tag(run, "forebay.upto", "1")
+    before = steps(client, parents["q"], "seconds/measured")
+    assert tracking.track(pipe.runtime)["queries"]["q"]["batches"] == len(before)
+    assert steps(client, parents["q"], "seconds/measured") == before
+    assert len(history(pipe)[2]["q"]) == len(children["q"])
 
 
 def broken_off(pipe: Any, monkeypatch: pytest.MonkeyPatch) -> None:
