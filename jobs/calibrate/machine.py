@@ -61,8 +61,8 @@ STATEMENTS: Mapping[str, tuple[str, float]] = {
 
 # The same pieces on the machine of measured.SECONDS, when it was quiet.
 REFERENCE: Mapping[str, float] = {
-    "scan": 3.1e-9, "times": 9e-9, "keep": 1.7e-8, "group": 1.1e-8, "probe": 3.1e-8, "pairs": 3.2e-9,
-    "state_write": 3.4e-8, "files": 1.2e-4, "statements": 4.7e-4, "writes": 1.6e-3, "commits": 2.4e-3}
+    "scan": 2.3e-9, "times": 5.4e-9, "keep": 1.6e-8, "group": 5.8e-9, "probe": 3e-8, "pairs": 3.1e-9,
+    "state_write": 3e-8, "files": 8.8e-5, "statements": 4.3e-4, "writes": 8.8e-4, "commits": 1.9e-3}
 FARTHEST = 8.0               # times slower or faster: beyond it a piece was disturbed
 
 
