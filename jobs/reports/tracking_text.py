@@ -55,8 +55,10 @@ def of_plan(query: str, span: Span, following: Span | None, rows: Sequence[Candi
         STARTS,
     ]
     if span.switched_from:
-        before = next((row.measured_s for row in rows if row.plan == span.switched_from), None)
-        parts.append(f"Before it: {span.switched_from}, measured {_s(before)} a boundary.")
+        before = next((row for row in rows if row.plan == span.switched_from), None)
+        measured, predicted = (before.measured_s, before.predicted_s) if before else (None, None)
+        parts.append(f"Before it: {span.switched_from}, measured to take {_s(measured)} a boundary, and predicted to "
+                     f"take {_s(predicted)} from here on.")
     if following:
         parts.append(f"After it: {following.plan.name}, since {iso(following.first.boundary)}: {following.reason}.")
     parts.append(f"### Candidates when it was decided\n\n{_candidates(rows)}")

@@ -24,7 +24,7 @@ METRICS: Mapping[str, str] = {
     "boundaries": "work/boundaries",
 }
 SECTIONS = ("prices", "seconds", "work")
-HEIGHT = 480                      # pixels of a picture with what stands around it
+HEIGHT = 510                      # pixels of a picture with what stands around it
 KEY = "forebay"
 TAG = f"mlflow.sharedViewState.{KEY}"
 NAME = "Predicted and measured"

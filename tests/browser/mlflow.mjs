@@ -53,7 +53,7 @@ const plans = await runs("tags.`forebay.kind` = 'plan'");
 if (plans.length < 2) throw new Error(`the demo's sale changed no plan of ${QUERY}`);
 const two = encodeURIComponent(JSON.stringify(plans.slice(0, 2)));
 
-await shot('mlflow-charts', given.page, ['prices/sections', QUERY]);
+await shot('mlflow-charts', given.page, ['prices/sections', QUERY], { height: 960 });
 await shot('', `${experiment}/runs?workflowType=machine_learning&compareRunsMode=CHART`, ['measured', 'predicted', QUERY]);
 await shot('mlflow-runs', given.page.replace('compareRunsMode=CHART', 'compareRunsMode=TABLE'), [QUERY]);
 await shot('mlflow-run', `${experiment}/runs/${query}?workflowType=machine_learning`, ['answers', 'Why: ', 'seconds/measured'], { ready: pictured });

@@ -170,7 +170,7 @@ def test_runs_and_the_experiment_say_in_words_what_they_show(tmp_path: Path) -> 
     assert note.count("| EAP11 recompute |") == 1 and "GROUP BY v.k" in note
     assert f"get-artifact?path=cost.png&run_uuid={parents['q'].info.run_id}" in note
     assert "After it: EAP11 recompute" in notes[first.info.run_id] and ", chosen |" in notes[first.info.run_id]
-    assert f"Before it: {first.data.tags['forebay.plan']}, measured" in notes[second.info.run_id]
+    assert f"Before it: {first.data.tags['forebay.plan']}, measured to take" in notes[second.info.run_id]
     for run in (parents["q"], first, second):
         assert run.data.tags["forebay.cost_model"] == "measured" and "cores" in run.data.tags["forebay.machine"]
     experiment = client.get_experiment(first.info.experiment_id)

@@ -33,7 +33,8 @@ def test_a_plan_s_run_says_what_came_before_and_after_and_what_it_was_chosen_fro
     assert "| **LAP recompute**, chosen | 0.2 s | 0.6 s | 10 |" in text
     assert "11 plans can hold the query, 4 cannot" in text and "Refused, for example: EAP01 retract: " in text
     text = of_plan(NAME, late, None, compared(late, late.price_lists[0], spans))
-    assert "on, so far to 1970-01-01T00:01:00Z" in text and "Before it: LAP recompute, measured 0.6 s" in text
+    assert "on, so far to 1970-01-01T00:01:00Z" in text
+    assert "Before it: LAP recompute, measured to take 0.6 s a boundary, and predicted to take 1.2 s from" in text
 
 
 def test_the_experiment_says_how_to_read_it() -> None:
