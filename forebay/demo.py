@@ -125,7 +125,7 @@ def _played(stage: Stage, pipe: Pipeline, airflow: Scheduler, scale: DemoSize) -
     stage.advance("into MLflow, and verify: the same SQL over all raw rows, by another engine and without the planner")
     airflow.ask(f"{DAG}__adapt")
     verified = _verified(stage, pipe)
-    tracked = airflow.answer(f"{DAG}__adapt")["decision"]["mlflow"]
+    tracked = airflow.answer(f"{DAG}__adapt")["track"]["mlflow"]
     last = pipe.runtime.ledger.committed()
     rows = sum(intake.counts(pipe.runtime.warehouse)[:2])
     return {
