@@ -27,7 +27,7 @@ from optimizer.choice.parallelism import Parallelism
 from optimizer.choice.search import every_form
 from optimizer.cost.features import building, steady
 from optimizer.cost.measured import UnitCosts, seconds
-from optimizer.errors import ForebayError
+from optimizer.errors import ForebayError, failed
 from optimizer.plan.model import KEEPING, Plan, candidates
 from optimizer.query.model import Query
 from optimizer.query.shape import shape
@@ -112,6 +112,9 @@ def measured(setting: PriceSetting, world_folder: str, tasks: Tasks, costs: Unit
                 known = loop.statistics.observed("answer", query)
                 statistics = known if known is not None and statistics is look else statistics
             shutil.rmtree(folder, ignore_errors=True)
+        if plans and not points:      # Spark itself has ended, say: that is no result
+            raise failed("nothing-measured", f"none of {len(plans)} plans of {setting.name!r} could be run",
+                         "look at what Spark says above, then run it again: it goes on at this setting")
         return SettingRecord(setting, statistics, tuple(points), left_out)
     finally:
         shutil.rmtree(lives, ignore_errors=True)

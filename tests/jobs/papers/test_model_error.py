@@ -150,6 +150,11 @@ def test_plans_have_lives_of_their_own_and_an_ended_run_goes_on(tmp_path: Path,
     assert all(len(point.boundaries) == measuring.WARM for point in found.points)
     assert all(point.seconds > point.task_seconds > 0 for point in found.points)
     assert found.statistics.weight > 0 and found.statistics.inputs[0].rows == pytest.approx(800, rel=0.1)
+    two = {point.plan for point in found.points[:2]}
+    again = measuring.measured_again(found, two, folder, Tasks("inline"))
+    assert [point.plan for point in again.points] == [point.plan for point in found.points]
+    assert again.points[2:] == found.points[2:] and all(point.seconds > 0 for point in again.points[:2])
+    assert all(len(point.boundaries) == world.measured - 1 for point in again.points[:2])
     monkeypatch.setattr(run, "measured", lambda *_: pytest.fail("measured again"))
     records = record.Records(str(tmp_path / "records.jsonl"))
     records.add(found)
