@@ -44,7 +44,7 @@ def _described(value: object) -> str:
 def _text(value: object) -> str:
     if not isinstance(value, str):
         raise problem("bad-config", f"is {_described(value)}, not a text", "write one value")
-    return value
+    return str(value)      # a plain one: others, as Airflow between its processes, know no kinds of text of ours
 
 
 def _name(value: str) -> str:

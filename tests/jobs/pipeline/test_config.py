@@ -1,6 +1,8 @@
 """forebay.yml: what it means, and that each mistake is refused with its line and a way out."""
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from forebay.examples import copy
 from jobs.pipeline.config import Pipeline, Schedule, Source, Spark, catalog, load
 from optimizer.errors import ForebayError
 from optimizer.expression.types import BIGINT, STRING, TIMESTAMP, decimal
@@ -257,3 +260,22 @@ def test_any_document_is_read_or_refused(folder: Path, value: Any) -> None:
         assert isinstance(load(str(folder)), Pipeline)
     except ForebayError as error:
         assert error.exit_code == 2 and error.message
+
+
+def texts(value: object) -> list[str]:
+    """All that is a text in a value, however deep."""
+    if isinstance(value, str):
+        return [value]
+    if dataclasses.is_dataclass(value):
+        return texts([getattr(value, field.name) for field in dataclasses.fields(value)])
+    if isinstance(value, Mapping):
+        return texts([*value.keys(), *value.values()])
+    return [text for inner in value for text in texts(inner)] if isinstance(value, Iterable) else []
+
+
+@pytest.mark.parametrize("example", ["minimal", "sensors", "shop"])
+def test_what_is_read_is_plain_text(tmp_path: Path, example: str) -> None:
+    """Airflow sends names between its processes, and refuses texts of any other class."""
+    copy(example, str(tmp_path / example))
+    found = texts(load(str(tmp_path / example)))
+    assert len(found) > 5 and {type(text) for text in found} == {str}
