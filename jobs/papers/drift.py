@@ -19,6 +19,7 @@ from typing import Any
 from jobs.engine import kernel
 from jobs.ledger.open_pipeline import open_pipeline
 from jobs.papers.bench_data import SECOND, START
+from jobs.papers.model_error.worlds import link_or_copy
 from jobs.pipeline.config import load
 from jobs.requests import requests
 from jobs.run import Loop
@@ -110,7 +111,7 @@ def _runs(origin: str, root: str, fixed: Sequence[str]) -> Iterator[dict[str, Dr
         runs: dict[str, DriftRun] = {}
         for number, name in enumerate((CHOSEN, *fixed)):
             folder = os.path.join(root, str(number))
-            shutil.copytree(origin, folder, copy_function=_link_or_copy)
+            shutil.copytree(origin, folder, copy_function=link_or_copy)
             rt = open_pipeline(load(folder))
             rt = dataclasses.replace(rt, tasks=first.tasks)
             requests.synchronise(rt)
@@ -120,14 +121,6 @@ def _runs(origin: str, root: str, fixed: Sequence[str]) -> Iterator[dict[str, Dr
         yield runs
     finally:
         first.tasks.stop()
-
-
-def _link_or_copy(source: str, target: str) -> None:
-    """Data files are linked, logs copied."""
-    if source.endswith(".parquet"):
-        os.link(source, target)
-    else:
-        shutil.copy2(source, target)
 
 
 def _report(runs: dict[str, DriftRun], left: dict[str, str], rate: int) -> dict[str, Any]:

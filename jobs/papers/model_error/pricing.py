@@ -110,7 +110,7 @@ def fitted(settings: Iterable[PricedSetting]) -> UnitCosts:
             outside = {kind: amount for kind, amount in total.items() if kind.removeprefix("jvm_") in OUTSIDE}
             measurements.append(Measurement(priced_point.features.in_task, point.task_seconds))
             measurements.append(Measurement(outside, max(point.seconds - point.task_seconds, 0.0)))
-    return fit(_start(), measurements, NOISE, forgetting=0.0)
+    return fit(as_stated(), measurements, NOISE, forgetting=0.0)
 
 
 def fitted_without(settings: Sequence[PricedSetting]) -> Mapping[str, UnitCosts]:
@@ -153,7 +153,7 @@ def symbols(query: Query, known: QueryStatistics) -> PaperSetting:
     return PaperSetting(tuple(streams), "hash")
 
 
-def _start() -> UnitCosts:
+def as_stated() -> UnitCosts:
     """What is stated, and no operator off by any share: nothing here knows what these settings have taught since."""
     costs = prior(STATED, "stated", DOUBT)
     return replace(costs, mean=tuple(0.0 if name in OFF else cost for name, cost in zip(NAMES, costs.mean)))

@@ -17,11 +17,11 @@ from jobs.papers.experiments.points import PLACE
 from jobs.papers.model_error.drawn import DRAWN, drawn
 from jobs.papers.model_error.measuring import AGAIN, GONE, measured, measured_again
 from jobs.papers.model_error.page import DOUBTFUL, page, verdict
-from jobs.papers.model_error.pricing import PricedSetting, fitted, fitted_without, priced
+from jobs.papers.model_error.pricing import PricedSetting, as_stated, fitted, fitted_without, priced
 from jobs.papers.model_error.record import Records
 from jobs.papers.model_error.settings import PriceSetting, quick, settings
 from jobs.papers.model_error.worlds import WORLDS, made
-from optimizer.cost.measured import STATED, UnitCosts, prior
+from optimizer.cost.measured import UnitCosts
 from optimizer.plan.model import Plan
 
 PAGE = "docs/model-error.md"
@@ -44,7 +44,7 @@ def run(short: bool = False, say: Say = lambda _: None, folder: str = ".") -> di
     unseen_records = [record for one in unseen if (record := records.of(one)) is not None and len(record.points) > 1]
     known, drawn_settings = list(map(priced, tuned_records)), list(map(priced, unseen_records))
     after = fitted(known)
-    text = page(known, drawn_settings, fitted_without(known), prior(STATED, "stated"), after)
+    text = page(known, drawn_settings, fitted_without(known), as_stated(), after)
     if not short and os.path.isdir(os.path.join(folder, os.path.dirname(PAGE))):
         with open(os.path.join(folder, PAGE), "w", encoding="utf-8") as file:
             file.write(text)

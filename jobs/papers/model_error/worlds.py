@@ -112,7 +112,7 @@ def copied(folder: str, to: str, tasks: Tasks, sql: str, first: int) -> OpenPipe
 
     Data files are linked, since none is ever changed.
     """
-    shutil.copytree(folder, to, copy_function=_link_or_copy)
+    shutil.copytree(folder, to, copy_function=link_or_copy)
     pipe = opened(to, tasks)
     creation = QueryChange("answer", "create", first, sql, None, requests.columns_of(pipe, sql), "results/answer")
     pipe.ledger.request(lambda begun, changes: creation)
@@ -124,7 +124,8 @@ def opened(folder: str, tasks: Tasks) -> OpenPipeline:
     return dataclasses.replace(open_pipeline(load(folder)), tasks=tasks)
 
 
-def _link_or_copy(source: str, target: str) -> None:
+def link_or_copy(source: str, target: str) -> None:
+    """Data files are linked, logs copied."""
     if source.endswith(".parquet"):
         os.link(source, target)
     else:
