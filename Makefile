@@ -75,7 +75,7 @@ flake8 isort mypy rooms: %: .checked/% ;@:
 	$(END)
 
 long: install           ## what takes a minute and more each: on a store, over many batches, through Spark once more
-	@FOREBAY_TESTS=full $(RUN)/python -m pytest -q -n 2 --dist worksteal -m "long and not chaos"
+	@FOREBAY_TESTS=full $(RUN)/python -m pytest -q -n 2 --dist loadgroup -m "long and not chaos"
 
 chaos: install          ## kill -9 at every named failpoint, twice in a row
 	@FOREBAY_TESTS=full $(RUN)/python -m pytest -q -n 2 --dist worksteal -m chaos

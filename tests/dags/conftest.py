@@ -20,6 +20,16 @@ from tests.dags.driver import MARK
 Run = Callable[..., list[dict[str, Any]]]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """One long test with an Airflow at a time (`--dist loadgroup`): two on two cores outlast each other's time limits.
+
+    The hook is given the items of all folders.
+    """
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent) and item.get_closest_marker("long"):
+            item.add_marker(pytest.mark.xdist_group("airflow"))
+
+
 def around(home: Path, pipelines: Path, **more: str) -> dict[str, str]:
     return surroundings(home, str(pipelines), **{
         "AIRFLOW__LOGGING__LOGGING_LEVEL": "WARNING",
