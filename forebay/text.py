@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Text = Callable[[TextIO], None]
 SHOWN = 12                   # boundaries of a long run that are shown
-FIGURES = {"predicted_s": "predicted s", "paper_cost": "paper's cost", "state_rows": "state rows"}
+FIGURES = {"predicted_s": "predicted s", "deviation_s": "± s", "paper_cost": "paper's cost", "state_rows": "state rows"}
 PAGE = 1_000                 # rows of an answer that are laid out together
 PIPED = 10_000               # a pipe has no width: no line is cut there
 
@@ -270,6 +270,11 @@ def plans(document: Mapping[str, Any]) -> Text:
               (False, True, False, True, True, False))
         if document.get("regret_s") is not None:
             line(out, f"\nregret so far (measured less the best candidate's estimate): {document['regret_s']:.2f} s")
+        trying = document["trying"]
+        if trying["pipeline_s"] > 0:
+            share = trying["pipeline_s"] / trying["of_s"]
+            line(out, f"trying plans beside those in force took {trying['query_s']:.2f} s for this query, and for all "
+                      f"{trying['pipeline_s']:.2f} s of {trying['of_s']:.2f} s ({share:.1%})")
     return text
 
 

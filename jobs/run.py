@@ -9,24 +9,24 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
-from jobs.adapt import adaptations
+from jobs.adapt import adaptations, tried
 from jobs.adapt.choice import Chooser
 from jobs.adapt.sharing import Sharer
 from jobs.adapt.statistics import Statistics
 from jobs.batch import batch as batches
 from jobs.batch.batch import Answer, Answered, Spread
 from jobs.batch.shared import families_due, works_to_sample
-from jobs.batch.works import context_of, parsed, works
+from jobs.batch.works import context_of, parsed, tried_works, works
 from jobs.engine import row_counts
 from jobs.expectations.findings import Finding
 from jobs.expectations.gate import Gate
 from jobs.ingest import agreed, ingest, relations
-from jobs.ledger.entries import Batch, KeptState, QueryGroupPrices
+from jobs.ledger.entries import Batch, KeptState, LedgerEntry, QueryGroupPrices, TriedPlan
 from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.ledger.queries import QueryChange, QueryState, queries_at
 from jobs.maintenance import compact, integrity, repair, retention
@@ -38,7 +38,7 @@ from jobs.storage import failpoints, places, tables
 from jobs.storage.lock import held
 from jobs.storage.tables import Conflict
 from optimizer.choice.parallelism import RESTED, Parallelism, parallelism
-from optimizer.errors import failed
+from optimizer.errors import ForebayError, failed
 from optimizer.plan.model import Plan, placed
 from optimizer.query.windows import SECOND
 
@@ -123,6 +123,7 @@ class Loop:
             for entry in entries:
                 progress(entry)
             ran += entries
+        self.chooser.end()
         upcoming = next_boundary(pipe)
         without_version = self.arrivals.missing(upcoming) if upcoming is not None else []
         return {"ran": ran, "next": upcoming, "waiting_for": self.arrivals.waiting_for(upcoming),
@@ -190,18 +191,32 @@ class Loop:
         plans = {}
         for name, query_state in queries.items():
             plans[name] = shared.get(name) or self._plan(query_state, states.get(name), parallel)
-        state_versions = {}
+            state = tried.state_for(last, name, plans[name])
+            states = {**states, name: state} if state is not None else states
+        state_versions = dict[str, int]()
         for name, state in states.items():
             if name not in shared:
-                for path in state_paths(pipe, name, state):
-                    state_versions[path] = _sound_version(pipe, path, name, state)
+                state_versions |= _sound_versions(pipe, name, state)
+        tried_plans, their_versions = self._tried(last, [name for name in queries if name not in shared])
         prices = dict(counts)
         for group, weighed in sharing.weighed.items():
             prices[group] = counts.get(group, QueryGroupPrices()).updated(replace(weighed, parts=parallel.parts))
         relation_versions = relations.versions(pipe.warehouse, pipe.pipeline.relations)
         number = last.batch.number + 1 if last else 0
-        return Batch(number, boundaries, plans, relation_versions, states, state_versions, sharing.groups, prices,
-                     parallel.parts)
+        return Batch(number, boundaries, plans, relation_versions, states, {**state_versions, **their_versions},
+                     sharing.groups, prices, parallel.parts, tried_plans)
+
+    def _tried(self, last: LedgerEntry | None, names: Iterable[str]) -> tuple[dict[str, TriedPlan], dict[str, int]]:
+        """The plans to try beside those in force, and the versions of their state; one whose state is damaged is none.
+        """
+        tried_plans, versions = {}, dict[str, int]()
+        for name, one in tried.before(last, self.chooser.tried(names)).items():
+            try:
+                versions |= _sound_versions(self.pipe, name, one.state) if one.state is not None else {}
+                tried_plans[name] = one
+            except ForebayError as error:
+                tried_plans[name] = TriedPlan(replace(one.tried, failed=error.message))
+        return tried_plans, versions
 
     def _parallel(self, last: Batch | None) -> Parallelism:
         """Tasks for the next boundary; a change begins a new count."""
@@ -250,7 +265,8 @@ class Loop:
         query_groups = {}
         for group, names in batch.query_groups.items():
             query_groups[group] = tuple(name for name in names if name != error.query)
-        return replace(batch, plans={**batch.plans, error.query: plan}, query_groups=query_groups)
+        tried_plans = {name: one for name, one in batch.tried.items() if name != error.query}
+        return replace(batch, plans={**batch.plans, error.query: plan}, query_groups=query_groups, tried=tried_plans)
 
     def _carry_out(self, batch: Batch, started: float, await_intent: Callable[[], object]) -> list[dict[str, Any]]:
         """Everything between intent and commit, and the commit; all of it can be done twice.
@@ -268,13 +284,14 @@ class Loop:
         todo, families = works(context, batch, queries), families_due(context, batch, queries)
         members = [work for family in families for work in works_to_sample(context, family)]
         sample_orders = self.statistics.wanted(batch, [*todo, *members])
-        answered = batches.answers(context, batch, todo, sample_orders, families, self._spread)
+        beside = tried_works(context, batch, queries)
+        answered = batches.answers(context, batch, todo, sample_orders, families, self._spread, beside)
         self._spread = answered.spread
         failpoints.at("batch.after-tasks")
         await_intent()
         self.gate.answered(batch, answered.answers, answered.shared)
         lap = self.laps.lap("answer", lap)
-        removed = batches.store(context, batch, answered.answers, answered.shared)
+        removed = batches.store(context, batch, answered.answers, answered.shared, answered.tried)
         learnt = self.sharer.learn(batch, answered.shared)
         if self.chooser.warm:      # the first batch of a process also starts Spark
             self._seconds = [*self._seconds, (time.perf_counter() - started) / len(batch.boundaries)][-RESTED:]
@@ -308,7 +325,8 @@ class Loop:
             if not answer.failed and work.name not in sharing:
                 states[work.name] = KeptState(work.plan, work.epoch, work.due[-1], dict(batch.relation_versions),
                                               batch.number)
-        measured = self.chooser.learn(answers, seconds)
+        tried_plans = tried.after(batch, answers, answered.tried)
+        measured = self.chooser.learn(answers, answered.tried, tried_plans, seconds)
         for family in answered.shared:
             measured |= {name: family.seconds / len(family.answered) for name in family.answered}
         failpoints.at("batch.before-commit")
@@ -317,7 +335,8 @@ class Loop:
         places.sync(pipe.pipeline.warehouse)
         self.laps.lap("sync", synced)
         messages = {name: message for name, (_, message) in failures.items()}
-        pipe.ledger.commit(batch, states, messages, seconds, measured, pipe.warehouse.versions(RELIED))
+        pipe.ledger.commit(batch, states, messages, seconds, measured, pipe.warehouse.versions(RELIED), tried_plans,
+                           sum(answer.seconds for answer in answered.tried))
         failpoints.at("batch.after-commit")
         self.chooser.write(batch)
 
@@ -347,6 +366,10 @@ def _tidy(pipe: OpenPipeline, answered: Answered, removed: list[tuple[str, list[
 def state_paths(pipe: OpenPipeline, name: str, state: KeptState) -> list[str]:
     folder = pipe.path("state", name, str(state.epoch))
     return [f"state/{name}/{state.epoch}/{state_set}" for state_set in places.listed(folder)]
+
+
+def _sound_versions(pipe: OpenPipeline, name: str, state: KeptState) -> dict[str, int]:
+    return {path: _sound_version(pipe, path, name, state) for path in state_paths(pipe, name, state)}
 
 
 def _sound_version(pipe: OpenPipeline, path: str, name: str, state: KeptState) -> int:

@@ -9,7 +9,8 @@ can be read again from the ledger: the plan in force, what its boundaries took, 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import time
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -22,13 +23,13 @@ from jobs.adapt.statistics import Statistics
 from jobs.batch.batch import Answer, Exhausted
 from jobs.batch.works import parsed
 from jobs.calibrate import machine as calibrate
-from jobs.ledger.entries import Batch, KeptState
+from jobs.ledger.entries import Batch, KeptState, TriedPlan
 from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.ledger.queries import QueryState
 from jobs.storage import tables
-from optimizer.choice.consider import PINNED, Costs, consider, judged_switch, with_width
+from optimizer.choice.consider import PINNED, Costs, consider, ended_try, judged_switch, with_width
 from optimizer.choice.decide import DEFAULT as RULES
-from optimizer.choice.decide import Decision, Past, Priced
+from optimizer.choice.decide import Decision, Past, Priced, Tried
 from optimizer.choice.parallelism import Parallelism
 from optimizer.cost.features import building, steady
 from optimizer.cost.fitting import fit
@@ -47,7 +48,8 @@ from optimizer.statistics.model import QueryStatistics
 STAMP = pa.timestamp("us", "UTC")
 COSTS_PATH = "ledger/costs"
 COSTS = pa.schema([("at", STAMP), ("measurements", pa.int64()), ("machine", pa.string()), ("document", pa.string())])
-FITTED = 40             # measurements between two writings of fitted unit costs
+FITTED = 40             # measurements between two writings of fitted unit costs within a run
+SETTLED = 60.0          # seconds between two at the ends of runs
 # Times its price beyond which a process's first batch tells what starting Spark costs, not what work costs.
 COLD = 2.0
 
@@ -64,7 +66,9 @@ class Chooser:
         self.queries: dict[str, QueryChoice] = {}
         self.warm = False      # whether this process has run a batch
         self._coefficients: UnitCosts | None = None      # None: not looked up yet
+        self._tries: set[str] = set()      # queries of which a plan is to be tried since the last batch
         self._written = 0      # measurements behind the unit costs that were last written down
+        self._written_at: float | None = None      # by this process's clock
         # Of queries that shared in the last batch; None: not looked up yet.
         self._shared: Mapping[str, SharedWork] | None = None
 
@@ -73,6 +77,7 @@ class Chooser:
         """As the last process left them, if it ran on a machine like this one, and fitted since."""
         if self._coefficients is None:
             self._coefficients = last_coefficients(self.pipe)
+            self._written = self._coefficients.measurements
         return self._coefficients
 
     def plan(self, query_state: QueryState, state: KeptState | None, parallel: Parallelism) -> Plan:
@@ -82,15 +87,21 @@ class Chooser:
         choice = self._choice_of(query_state, state, lambda plan: self._outside_tasks(query, plan, observed))
         pin = None if query_state.pin is None or choice.is_too_large(query_state.pin) else query_state.pin
         self._follow(query, query_state, state, choice)
-        if self.pipe.pipeline.decide == "task":
+        if pin is not None:
+            choice.try_nothing()
+        choice.past = replace(choice.past, allowance=self.allowance(query_state.name))
+        basis = (pin, query_state.since, observed.at, parallel.parts)
+        if self._end_try(query, choice, observed, parallel.parts):
+            choice.observed, choice.basis = observed, basis
+        elif self.pipe.pipeline.decide == "task":
             self._stay_unless_wrong(query, choice, observed, pin, parallel.parts)
         elif observed.weight <= 0 and choice.decision is None:
             return named(query, pin) if pin else default(query)
         else:
-            basis = (query_state.sql, pin, query_state.since, observed.at, parallel.parts)
             if choice.decision is None or choice.basis != basis and observed.weight > 0:
                 choice.observed, choice.basis = observed, basis
                 choice.decide(consider(query, observed, self.costs(parallel.parts), choice.past, only=pin))
+                self._tries |= {query_state.name} if choice.past.tried is not None else set()
         if parallel.reason is not None:
             choice.give_reason(parallel.reason)
         assert choice.decision is not None
@@ -119,8 +130,9 @@ class Chooser:
         plans = {candidate.plan.name: candidate.plan for candidate in possible(query)}
         candidates = tuple(Priced(plans[c.name], c.seconds, state_rows=c.state_rows, paper=c.paper)
                            for c in decided.candidates if c.name in plans)
+        tried = decided.tried if decided.tried is not None and unfit(query, decided.tried) is None else None
         choice.decide(Decision(decided.plan, switched_from, decided.reason, decided.seconds, candidates,
-                               choice.past.corrections))
+                               choice.past.corrections, tried))
         choice.unwritten = True
 
     def _stay_unless_wrong(self, query: Query, choice: QueryChoice, observed: QueryStatistics, pin: str | None,
@@ -135,11 +147,37 @@ class Chooser:
                 choice.decide(Decision(plan, None, PINNED if pin else RULE, None))
         elif choice.decision is None:
             choice.stay()
-        if pin is None and choice.past.is_on_trial(RULES):
+        if pin is None and choice.past.can_be_judged(RULES):
             undone = judged_switch(query, observed, self.costs(parts), choice.past)
             choice.past = replace(choice.past, judged=True)
             if undone is not None:
                 choice.decide(undone)
+
+    def tried(self, names: Iterable[str]) -> dict[str, Tried]:
+        """The plans to try in the next batch, by query: beside plans in force that run in tasks."""
+        wanted = {}
+        for name in names:
+            choice = self.queries.get(name)
+            if choice is not None and choice.wants_tried is not None and self.pipe.engine != "jvm":
+                wanted[name] = choice.wants_tried
+        return wanted
+
+    def allowance(self, name: str) -> float:
+        """Seconds that trying plans may take by now, for this query; one plan is tried at a time.
+
+        Below 0 it is what was spent beyond the allowed share.
+        """
+        last, spent = self.pipe.ledger.last(), self.pipe.ledger.time_spent()
+        under_way = self._tries | (last.tried.keys() if last is not None else set())
+        left = RULES.budget * spent.seconds - spent.trying
+        return min(left, 0.0) if under_way - {name} else left
+
+    def _end_try(self, query: Query, choice: QueryChoice, observed: QueryStatistics, parts: int) -> bool:
+        """A plan that is tried goes on, or is left, once enough boundaries were measured; whether it has ended."""
+        ended = ended_try(query, observed, self.costs(parts), choice.past) if choice.past.tried is not None else None
+        if ended is not None:
+            choice.decide(ended)
+        return ended is not None
 
     def _outside_tasks(self, query: Query, plan: str, observed: QueryStatistics) -> float:
         """Seconds of a plan's batch that no task measures, as predicted; 0 of a plan that the query has no more."""
@@ -179,20 +217,26 @@ class Chooser:
         costs = Costs(self.coefficients, statistics=statistics, model=model or model_here, constants=constants)
         return with_width(costs, width)
 
-    def learn(self, answers: list[Answer], took: float) -> dict[str, float]:
+    def learn(self, answers: list[Answer], tried_answers: list[Answer], tried_plans: Mapping[str, TriedPlan],
+              took: float) -> dict[str, float]:
         """What a batch took, per query: unit costs are fitted to it, and its plan is judged by it.
 
-        Gives what the ledger keeps.
+        Gives what the ledger keeps. `tried_plans` are as they stand after the batch, of which `tried_answers` tell what
+        they took.
         """
         cold, self.warm = not self.warm, True
-        answered = [answer for answer in answers if answer.failed is None and answer.seconds > 0]
+        answered = [answer for answer in (*answers, *tried_answers) if answer.failed is None and answer.seconds > 0]
         for answer in answered:
             choice = self.queries.get(answer.work.name)
             if choice is not None:
                 choice.measure(answer)
                 if choice.observed is not None and len(answer.work.due) == 1:
-                    self._fit(choice, choice.observed, answer, took, cold, len(answers))
-        return {answer.work.name: answer.seconds for answer in answered}
+                    self._fit(choice, choice.observed, answer, took, cold, len(answers) + len(tried_answers))
+        for name, one in tried_plans.items():
+            if name in self.queries:
+                self.queries[name].past = replace(self.queries[name].past, tried=one.tried)
+        self._tries = set()      # the ledger knows of them
+        return {answer.work.label: answer.seconds for answer in answered}
 
     def _fit(self, choice: QueryChoice, observed: QueryStatistics, answer: Answer, took: float, cold: bool,
              count: int) -> None:
@@ -210,7 +254,7 @@ class Chooser:
             lasting.append(Measurement(outside_tasks, max(took - answer.seconds, 0.0)))
         self._coefficients = fit(before, lasting)
         outside = seconds(amounts.total, before) - seconds(amounts.in_task, before)
-        if answer.work.plan == choice.past.plan and not answer.anew:
+        if answer.work.plan == choice.past.plan and not answer.anew and not answer.work.is_tried:
             choice.past = replace(choice.past, measured=(*choice.past.measured, answer.seconds + outside)[-KEPT:])
 
     def begin(self, last: Batch | None) -> None:
@@ -220,7 +264,7 @@ class Chooser:
 
     def write(self, batch: Batch) -> None:
         """Decisions that say something new become rows; losing one in a crash loses no answer."""
-        self._write_costs()
+        self._write_costs(FITTED)
         rows = self._shared_rows(batch)
         for name, choice in self.queries.items():
             if choice.unwritten and name in batch.plans and choice.decision is not None:
@@ -243,10 +287,16 @@ class Chooser:
         self._shared = now
         return [shared_row(self.pipe, n, batch, work) for n, work in now.items() if before.get(n) != work]
 
-    def _write_costs(self) -> None:
-        """The fitted unit costs now and then, in the place of those before: a file, not a history."""
+    def end(self) -> None:
+        """After a run: what it has taught serves the next process, however few batches each one runs."""
+        if self._written_at is None or time.monotonic() - self._written_at > SETTLED:
+            self._write_costs(1)
+
+    def _write_costs(self, least: int) -> None:
+        """The fitted unit costs, in the place of those before, if so many measurements are new: a file, not a history.
+        """
         fitted = self.coefficients
-        if fitted.measurements < self._written + FITTED:
+        if fitted.measurements < self._written + least:
             return
         table = self.pipe.table(COSTS_PATH, COSTS)
         row = {"at": self.pipe.clock(), "measurements": fitted.measurements, "machine": _here(),
@@ -254,7 +304,7 @@ class Chooser:
         rows = pa.Table.from_pylist([row], schema=COSTS)
         files_before = [file.path for file in table.files()]
         table.commit([tables.write(table.path, rows, tables.unique("costs"))], files_before)
-        self._written = fitted.measurements
+        self._written, self._written_at = fitted.measurements, time.monotonic()
 
     def considered(self, query: Query, query_state: QueryState | None, statistics: Mapping[str, object] | None,
                    model: str | None, past: Past | None = None) -> tuple[Decision, QueryStatistics]:
@@ -283,8 +333,10 @@ class Chooser:
         outside = (lambda plan: self._outside_tasks(query, plan, observed)) if observed else (lambda _: 0.0)
         past = remembered(self.pipe, query_state, state, outside).past
         decided = query_state.decided
-        if decided is None or query_state.pin is not None or _is_taken(query_state, state) or decided.plan == past.plan:
+        if decided is None or query_state.pin is not None or _is_taken(query_state, state):
             return past
+        if decided.plan == past.plan:
+            return past if decided.tried is None else replace(past, tried=Tried(decided.tried))
         if decided.group is not None or unfit(query, decided.plan) is not None:
             return past
         return Past(decided.plan, before=past.plan.name if past.plan else None, corrections=past.corrections)

@@ -67,8 +67,8 @@ def decision_row(pipe: OpenPipeline, name: str, decision: Decision, boundary: in
                  rows_seen: float) -> dict[str, Any]:
     """A decision on a query that answers alone."""
     sound = [c for c in decision.candidates if c.refused is None]
-    candidates = [{"plan": c.plan.name, "predicted_s": c.seconds, "state_rows": c.state_rows, "paper_cost": c.paper}
-                  for c in sound]
+    candidates = [{"plan": c.plan.name, "predicted_s": c.seconds, "deviation_s": c.deviation,
+                   "state_rows": c.state_rows, "paper_cost": c.paper} for c in sound]
     return {"boundary": boundary, "query": name, "plan": decision.plan.name, "form": encode_form(decision.plan),
             "switched_from": decision.switched_from.name if decision.switched_from else None,
             "predicted_s": decision.predicted, "best_s": decision.best, "reason": decision.reason,

@@ -16,8 +16,9 @@ from jobs.ledger.entries import KeptState
 from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.ledger.queries import QueryState, text_since
 from optimizer.choice.consider import PINNED
+from optimizer.choice.decide import BEYOND_MEASURE
 from optimizer.choice.decide import DEFAULT as RULES
-from optimizer.choice.decide import Decision, Past
+from optimizer.choice.decide import Decision, Past, Tried
 from optimizer.plan.model import Plan, named, refusal
 from optimizer.query.model import Query
 from optimizer.query.shape import shape
@@ -25,7 +26,6 @@ from optimizer.statistics.model import QueryStatistics
 
 KEPT = 30               # boundaries whose seconds are remembered of a plan
 REMEMBERED = 100        # batches that a start looks back
-BEYOND_MEASURE = 1e6    # times its price: what a plan counts as that does not fit into memory
 NEWS = 1.25             # a prediction that moved by this factor is written down again
 STAYS = "as it was when the process started"
 Outside = Callable[[str], float]      # seconds that a plan, by name, takes outside of tasks
@@ -56,17 +56,30 @@ class QueryChoice:
         if decision.plan != past.plan:
             predicted = self.decision.predicted if self.decision else self.written_s
             ratio = median_high(past.measured) / predicted if past.measured and predicted else None
-            past = Past(decision.plan, 0, past.plan.name if past.plan else None, (), ratio, decision.corrections)
+            past = _after_switch(past, decision, ratio)
             self.unwritten = True
-        self.past = replace(past, corrections=decision.corrections, judged=past.judged or past.is_on_trial(RULES))
+        elif decision.tried != (past.tried.plan if past.tried else None):
+            past = replace(past, tried=Tried(decision.tried) if decision.tried else None)
+            self.unwritten = True
+        self.past = replace(past, corrections=decision.corrections, judged=past.judged or past.can_be_judged(RULES))
         unpinned = self.decision is not None and (self.decision.reason == PINNED) != (decision.reason == PINNED)
         self.unwritten |= self._is_news(decision.predicted) or unpinned
         self.decision = decision
 
+    @property
+    def wants_tried(self) -> Tried | None:
+        """The plan to try in the next batch, beside the one in force."""
+        return self.past.tried if self.past.tried and not self.past.tried.failed else None
+
+    def try_nothing(self) -> None:
+        """Whatever was tried is left without a word: its query is pinned."""
+        self.past = replace(self.past, tried=None)
+
     def stay(self) -> None:
         """The plan in force goes on, as the ledger has it: nobody has decided anything since the process started."""
         assert self.past.plan is not None
-        self.decision = Decision(self.past.plan, None, STAYS, self.written_s, (), self.past.corrections)
+        self.decision = Decision(self.past.plan, None, STAYS, self.written_s, (), self.past.corrections,
+                                 self.past.tried.plan if self.past.tried else None)
 
     def reprice(self, predicted: float | None) -> None:
         """The plan in force is priced anew, before it is left: what it took is compared with that."""
@@ -111,7 +124,7 @@ class QueryChoice:
     def measure(self, answer: Answer) -> None:
         """Its plan has answered so many boundaries more."""
         past, boundaries = self.past, len(answer.work.due)
-        if answer.work.plan == past.plan:
+        if answer.work.plan == past.plan and not answer.work.is_tried:
             remembered = {name: (factor, since + boundaries) for name, (factor, since) in past.corrections.items()
                           if since < RULES.memory}
             self.past = replace(past, since=past.since + boundaries, corrections=remembered)
@@ -120,6 +133,12 @@ class QueryChoice:
         """The ledger has the decision."""
         if self.unwritten and self.decision is not None:
             self.written_s, self.unwritten = self.decision.predicted, False
+
+
+def _after_switch(past: Past, decision: Decision, ratio: float | None) -> Past:
+    """A plan that was tried has been judged."""
+    was_tried = past.tried is not None and past.tried.plan == decision.plan
+    return Past(decision.plan, 0, past.plan.name if past.plan else None, (), ratio, decision.corrections, was_tried)
 
 
 def unfit(query: Query, plan: Plan) -> str | None:
@@ -152,8 +171,15 @@ def remembered(pipe: OpenPipeline, query_state: QueryState, state: KeptState | N
         ratio = (median_high(before.measured) + outside(plan_before)) / predicted if predicted else None
     with_outside = outside(current.name) if stretch.measured else 0.0
     past = Past(current, stretch.boundaries, plan_before, tuple(s + with_outside for s in stretch.measured), ratio,
-                {name: (factor, age) for name, (factor, age) in corrections.items()}, stretch.judged)
+                {name: (factor, age) for name, (factor, age) in corrections.items()}, stretch.judged,
+                _tried(pipe, query_state.name))
     return QueryChoice(query_state.sql, past, written_s=last["predicted_s"] if last else None)
+
+
+def _tried(pipe: OpenPipeline, name: str) -> Tried | None:
+    last = pipe.ledger.last()
+    one = last.tried.get(name) if last is not None else None
+    return one.tried if one is not None else None
 
 
 def _predicted_when_left(written: list[dict[str, Any]], plan: str, before: str) -> float | None:
@@ -199,6 +225,6 @@ def _stretches(pipe: OpenPipeline, name: str, plan: str, began: int) -> tuple[St
             stretches[-1].measured.append(entry.task_seconds[name])
     between_decisions = 1 if pipe.pipeline.decide == "task" else EVERY
     for stretch in stretches:
-        stretch.judged = len(stretch.measured) >= RULES.trial + between_decisions
+        stretch.judged = len(stretch.measured) >= RULES.enough + between_decisions
         stretch.measured = stretch.measured[:KEPT][::-1]
     return stretches[0], stretches[1] if len(stretches) > 1 else Stretch("")

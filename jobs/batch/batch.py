@@ -80,18 +80,20 @@ class Answered:
     """What a batch computed: each query's answer that has one of its own, and each group's.
 
     `spread` says how many times as many parts as planned some texts needed, under a plan, to fit into their tasks'
-    memory.
+    memory. Of plans that are tried (`tried`) there is the state, and what it took; one that failed says why.
     """
 
     answers: list[Answer]
     shared: list[Shared]
     samples: list[SampleResult]
     spread: Spread = field(default_factory=dict)
+    tried: list[Answer] = field(default_factory=list)
 
 
 def answers(context: Context, batch: Batch, todo: list[QueryWork], sample_orders: Sequence[SampleOrder] = (),
-            families: Sequence[QueryFamily] = (), spread: Spread | None = None) -> Answered:
-    """Computes all queries in one Spark job, and the samples with them.
+            families: Sequence[QueryFamily] = (), spread: Spread | None = None,
+            tried: Sequence[QueryWork] = ()) -> Answered:
+    """Computes all queries in one Spark job, and with them the samples and the plans that are `tried`.
 
     A query that fails is computed again over fewer boundaries, to see from which one on it fails. Members that a group
     has to leave out run apart, in a job after it. `spread`: of texts that did not fit before, into how many times as
@@ -99,7 +101,7 @@ def answers(context: Context, batch: Batch, todo: list[QueryWork], sample_orders
     """
     spread = dict(spread or {})
     divided = [_divided(work, spread.get(work.text_and_plan, 1)) for work in todo]
-    task_results, samples = _perform(context, batch, divided, sample_orders, families)
+    task_results, samples = _perform(context, batch, [*divided, *tried], sample_orders, families)
     task_results = _in_more_parts(context, batch, todo, task_results, spread)
     results_by_query: dict[str, list[TaskResult]] = {}
     for task_result in task_results:
@@ -110,7 +112,8 @@ def answers(context: Context, batch: Batch, todo: list[QueryWork], sample_orders
         if family_answer.apart:
             works_apart = works(context, batch, family_answer.family.query_states, family_answer.apart)
             query_answers += answers(context, batch, works_apart).answers
-    return Answered(query_answers, family_answers, samples, spread)
+    tried_answers = [_tried_answer(work, results_by_query[work.label]) for work in tried]
+    return Answered(query_answers, family_answers, samples, spread, tried_answers)
 
 
 def _in_more_parts(context: Context, batch: Batch, todo: list[QueryWork], task_results: list[TaskResult],
@@ -215,12 +218,9 @@ def _answer_or_failure(context: Context, work: QueryWork, task_results: list[Tas
 def _merged(context: Context, work: QueryWork, task_results: list[TaskResult]) -> Answer:
     """The answer from what all of the query's tasks handed back."""
     answer = Answer(work, seconds=max((result.seconds for result in task_results), default=0.0))
-    written = [pair for result in task_results for pair in result.written]
-    for state_set, file in written:
-        if state_set:
-            answer.state.setdefault(state_set, []).append(file)
+    answer.state = _state_files(task_results)
     if work.query.returns_rows:
-        answer.files = tuple(file for state_set, file in written if not state_set)
+        answer.files = tuple(file for result in task_results for state_set, file in result.written if not state_set)
         return answer
     con = kernel.shared()
     answer.partials = pa.concat_tables([result.partials for result in task_results if result.partials is not None])
@@ -237,14 +237,37 @@ def _merged(context: Context, work: QueryWork, task_results: list[TaskResult]) -
     return answer
 
 
+def _tried_answer(work: QueryWork, task_results: list[TaskResult]) -> Answer:
+    """What a plan that is tried took, and the state that it made; its rows are nobody's answer.
+
+    Whatever stops it stops nothing else.
+    """
+    what_stopped = next((why for result in task_results if (why := result.exhausted or result.failed)), None)
+    if what_stopped is not None:
+        return Answer(work, failed=(work.due[0], what_stopped))
+    answer = Answer(work, seconds=max((result.seconds for result in task_results), default=0.0))
+    answer.state = _state_files(task_results)
+    return answer
+
+
+def _state_files(task_results: list[TaskResult]) -> dict[str, list[File]]:
+    """By state set; what belongs to none are a row query's rows."""
+    files: dict[str, list[File]] = {}
+    for result in task_results:
+        for state_set, file in result.written:
+            if state_set:
+                files.setdefault(state_set, []).append(file)
+    return files
+
+
 def store(context: Context, batch: Batch, query_answers: list[Answer],
-          families: Sequence[Shared] = ()) -> list[tuple[str, list[str]]]:
-    """Commits state, then results, each table once however often it is tried.
+          families: Sequence[Shared] = (), tried: Sequence[Answer] = ()) -> list[tuple[str, list[str]]]:
+    """Commits state, then results, each table once however often that is done; of plans that are tried only state.
 
     Gives the files that left state: (path of the table, names of files).
     """
     state_commits: list[tuple[str, Any, list[File], list[str]]] = []
-    for answer in query_answers:
+    for answer in (*query_answers, *tried):
         if answer.failed is None:
             sets = state_sets(Lowering(shape(answer.work.query), answer.work.plan))
             state_commits += [_state_commit(context, batch, answer, state_set) for state_set in sets]

@@ -36,7 +36,7 @@ def _order(context: Context, batch: Batch, work: QueryWork, low: Lowering, todo:
     splits = {source.name: located(context, batch, work, source, low.part) for source in sources}
     files = {name: to_read for name, (to_read, _) in splits.items()}
     certain = {name: unread_times for name, (_, unread_times) in splits.items()}
-    return TaskOrder(work.name, low.part, work.parts, narrow, wide, files, _folders(context, work), f"b{batch.number}",
+    return TaskOrder(work.label, low.part, work.parts, narrow, wide, files, _folders(context, work), f"b{batch.number}",
                      _rows_to(context, work), certain)
 
 
@@ -51,7 +51,7 @@ def jvm_order(context: Context, batch: Batch, work: QueryWork) -> jvm.SparkOrder
             streams[source.name] = table.path, table.version
         else:
             files[source.name] = located(context, batch, work, source, 0)[0]
-    return jvm.SparkOrder(work.name, statements, streams, files, _folders(context, work), f"b{batch.number}",
+    return jvm.SparkOrder(work.label, statements, streams, files, _folders(context, work), f"b{batch.number}",
                           _rows_to(context, work))
 
 

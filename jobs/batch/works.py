@@ -5,12 +5,12 @@ Nothing is read or run here.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from jobs.engine.tasks import Tasks
 from jobs.ingest import relations
-from jobs.ledger.entries import Batch, KeptState
+from jobs.ledger.entries import TRIED, Batch, KeptState
 from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.ledger.queries import QueryState
 from jobs.storage.tables import File, Table
@@ -48,7 +48,8 @@ class QueryWork:
     """One query in one batch: the boundaries at which it is due, and where its kept state stands.
 
     `QueryWork(query_state, query, plan, due=(120,), previous=60, epoch=60, parts=2)` brings state that was built at
-    boundary 60 from there to 120, in two tasks; `previous` BEGINNING builds it from nothing.
+    boundary 60 from there to 120, in two tasks; `previous` BEGINNING builds it from nothing. `is_tried`: the plan runs
+    beside the one in force, and nothing of its answer is published.
     """
 
     query_state: QueryState
@@ -58,10 +59,16 @@ class QueryWork:
     previous: int
     epoch: int
     parts: int
+    is_tried: bool = False
 
     @property
     def name(self) -> str:
         return self.query_state.name
+
+    @property
+    def label(self) -> str:
+        """Whose orders, results and seconds are whose in a batch; no query's name has a space."""
+        return f"{self.name} {TRIED} {self.plan.name}" if self.is_tried else self.name
 
     @property
     def text_and_plan(self) -> tuple[str, Plan]:
@@ -76,20 +83,40 @@ def parsed(sql: str, catalog: Catalog) -> Query:
 def works(context: Context, batch: Batch, query_states: Mapping[str, QueryState],
           only: Collection[str] | None = None) -> list[QueryWork]:
     """Every query of the batch that has a boundary to answer in it, but those that share; or `only` these."""
-    sharing = {n for names in batch.query_groups.values() for n in names}
-    names = [name for name in batch.plans if (name not in sharing if only is None else name in only)]
+    names = _alone(batch) if only is None else [name for name in batch.plans if name in only]
     many = len(names) >= 2 * wide(context, batch)
-    query_works = [_work(context, batch, query_states[name], batch.plans[name], many) for name in names]
+    query_works = [_work(context, batch, query_states[name], batch.plans[name], batch.states.get(name), many)
+                   for name in names]
     return [work for work in query_works if work.due]
 
 
-def _work(context: Context, batch: Batch, query_state: QueryState, plan: Plan, many: bool) -> QueryWork:
+def _alone(batch: Batch) -> list[str]:
+    """The queries that share with nobody."""
+    sharing = {name for names in batch.query_groups.values() for name in names}
+    return [name for name in batch.plans if name not in sharing]
+
+
+def tried_works(context: Context, batch: Batch, query_states: Mapping[str, QueryState]) -> list[QueryWork]:
+    """The plans that are tried in the batch, each beside its query's plan in force.
+
+    A state that is made now is an instant older than the boundary, so that it stands beside what the plan in force may
+    make at the same one.
+    """
+    query_works, many = [], len(_alone(batch)) >= 2 * wide(context, batch)
+    for name, one in batch.tried.items():
+        work = _work(context, batch, query_states[name], one.tried.plan, one.state, many)
+        epoch = work.epoch - 1 if work.previous == BEGINNING else work.epoch
+        query_works.append(replace(work, epoch=epoch, is_tried=True))
+    return [work for work in query_works if work.due]
+
+
+def _work(context: Context, batch: Batch, query_state: QueryState, plan: Plan, state: KeptState | None,
+          many: bool) -> QueryWork:
     """`many`: there are so many queries that a task each is enough."""
     query = parsed(query_state.sql, context.catalog)
     due = tuple(t for t in batch.boundaries if t % query.every == 0)
     in_one_part = many or shape(query).whole or plan.place == "jvm"
     parts = 1 if in_one_part else plan.parts or wide(context, batch)
-    state = batch.states.get(query_state.name)
     if state is None or not _continues(state, plan, query_state, batch.relation_versions, query):
         return QueryWork(query_state, query, plan, due, BEGINNING, due[0] if due else 0, parts)
     return QueryWork(query_state, query, plan, due, state.as_of, state.epoch, parts)

@@ -22,7 +22,7 @@ from jobs.requests import decided
 from jobs.requests.boundaries import first_possible
 from jobs.requests.decided import Entered
 from optimizer.choice.consider import PINNED
-from optimizer.choice.decide import Decision, Priced
+from optimizer.choice.decide import Decision, Past, Priced
 from optimizer.plan.model import Plan
 from optimizer.sharing.ways import way_of
 
@@ -42,6 +42,7 @@ class Considered:
     reason: str
     seconds: float | None
     candidates: tuple[Priced, ...] = ()
+    tried: Plan | None = None           # runs beside `plan`, so that it is measured
     group: str | None = None
     decision: PlanDecision | None = None
 
@@ -61,6 +62,7 @@ class Considered:
             "predicted_s": self.seconds,
             "candidates": [_candidate(candidate) for candidate in self.candidates],
             "reason": reason,
+            "tried": self.tried.name if self.tried is not None and refused is None else None,
             "group": self.group,
             "refused": refused
         }
@@ -77,13 +79,16 @@ def optimize(chooser: Chooser, sharer: Sharer) -> list[dict[str, Any]]:
     at = first_possible(pipe)
     sharing = sharer.decide(active, at) if at is not None else Sharing({}, {})
     group_plans = sharer.plans(sharing, active, sharer.counts())
-    considered = []
+    considered = list[Considered]()
+    pasts = {name: chooser.past_of(parsed(state.sql, pipe.catalog), state) for name, state in active.items()
+             if name not in sharing.group_of}
     for name, query_state in active.items():
         group = sharing.group_of.get(name)
         if group is not None:
             considered.append(_in_group(pipe, query_state, group, sharing, group_plans[name]))
         else:
-            considered.append(_alone(chooser, query_state))
+            may_try = not any(past.tried for past in pasts.values()) and not any(one.tried for one in considered)
+            considered.append(_alone(chooser, query_state, pasts[name], may_try))
     decisions = {c.query: c.decision for c in considered if c.decision is not None}
     entered = decided.enter(pipe, decisions, decided.count(changes)) if decisions else {}
     last = pipe.ledger.last()
@@ -94,13 +99,16 @@ def optimize(chooser: Chooser, sharer: Sharer) -> list[dict[str, Any]]:
     return [one.document(entered.get(one.query)) for one in considered]
 
 
-def _alone(chooser: Chooser, query_state: QueryState) -> Considered:
-    """A query that answers alone: by the prices of its plans, beside the plan in force."""
-    query = parsed(query_state.sql, chooser.pipe.catalog)
-    past = chooser.past_of(query, query_state)
-    before = past.plan
+def _alone(chooser: Chooser, query_state: QueryState, past: Past, may_try: bool) -> Considered:
+    """A query that answers alone: by the prices of its plans, beside the plan in force.
+
+    `may_try`: also a plan to try, since none is tried so far.
+    """
+    query, name = parsed(query_state.sql, chooser.pipe.catalog), query_state.name
+    before, tried_before = past.plan, past.tried.plan if past.tried else None
+    if chooser.pipe.pipeline.decide == "task" and may_try:
+        past = replace(past, allowance=chooser.allowance(name))
     decision, observed = chooser.considered(query, query_state, None, None, past)
-    name = query_state.name
     if query_state.pin is not None:
         plan = before or decision.plan
         return Considered(name, plan, before, PINNED, _seconds_of(decision, plan), decision.candidates)
@@ -108,15 +116,18 @@ def _alone(chooser: Chooser, query_state: QueryState) -> Considered:
         plan = before or decision.plan
         return Considered(name, plan, before, UNKNOWN, None, decision.candidates)
     plan = decision.plan if before is None else replace(decision.plan, place=before.place)
-    one = Considered(name, plan, before, decision.reason, decision.predicted, decision.candidates)
+    one = Considered(name, plan, before, decision.reason, decision.predicted, decision.candidates, decision.tried)
     is_task = chooser.pipe.pipeline.decide == "task"
     leaves_group = query_state.decided is not None and query_state.decided.group is not None
-    if plan == before and not (is_task and query_state.decided is None) and not leaves_group:
+    begins_try = decision.tried is not None and decision.tried != tried_before
+    is_news = plan != before or begins_try or leaves_group
+    if not is_news and not (is_task and query_state.decided is None):
         return one
     if before is None and not is_task:      # its first boundary decides by the same prices
         return one
     return replace(one, decision=PlanDecision(query_state.creation, plan, decision.reason, decision.predicted,
-                                              _priced_plans(decision), observed.weight))
+                                              _priced_plans(decision), observed.weight,
+                                              tried=_placed_as(decision.tried, before)))
 
 
 def _in_group(pipe: OpenPipeline, query_state: QueryState, group: str, sharing: Sharing, plan: Plan) -> Considered:
@@ -140,6 +151,10 @@ def _in_group(pipe: OpenPipeline, query_state: QueryState, group: str, sharing: 
                                               group_prices=prices))
 
 
+def _placed_as(plan: Plan | None, other: Plan | None) -> Plan | None:
+    return plan if plan is None or other is None else replace(plan, place=other.place)
+
+
 def _seconds_of(decision: Decision, plan: Plan) -> float | None:
     return next((c.seconds for c in decision.candidates if c.refused is None and c.plan.name == plan.name), None)
 
@@ -151,6 +166,7 @@ def _priced_plans(decision: Decision) -> tuple[PricedPlan, ...]:
 
 def _candidate(candidate: Priced) -> Mapping[str, Any]:
     """As `forebay explain` shows one."""
-    priced = {"predicted_s": candidate.seconds, "paper_cost": candidate.paper, "state_rows": candidate.state_rows}
+    priced = {"predicted_s": candidate.seconds, "deviation_s": candidate.deviation, "paper_cost": candidate.paper,
+              "state_rows": candidate.state_rows}
     figures = priced if candidate.refused is None else dict.fromkeys(priced)
     return {"plan": candidate.plan.name, **figures, "refused": candidate.refused}

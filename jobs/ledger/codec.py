@@ -21,7 +21,10 @@ from jobs.ledger.entries import (
     PricedPlan,
     QueryGroupPrices,
     Runner,
+    TimeSpent,
+    TriedPlan,
 )
+from optimizer.choice.decide import Tried
 from optimizer.errors import ForebayError
 from optimizer.plan.model import Plan
 
@@ -47,16 +50,19 @@ def encode_entry(entry: LedgerEntry) -> str:
             "shared": dict(batch.query_groups),
             "weighed": prices,
             "parts": batch.parts,
+            "tried": _encode_tried(batch.tried),
         },
         "states": encode_states(entry.states),
         "tables": dict(entry.table_versions),
+        "tried": _encode_tried(entry.tried),
+        "spent": asdict(entry.time_spent),
     })
 
 
 def decode_entry(text: str) -> LedgerEntry:
-    """`shared`, `weighed`, `parts` and `tables` came later.
+    """`shared`, `weighed`, `parts`, `tables`, `tried` and `spent` came later.
 
-    In older entries no queries share, tasks are as many as run at once, and no table is vouched for.
+    In older entries no queries share, tasks are as many as run at once, no table is vouched for, and no plan is tried.
     """
     entry = json.loads(text)
     batch = entry["batch"]
@@ -72,9 +78,12 @@ def decode_entry(text: str) -> LedgerEntry:
             query_groups={group: tuple(members) for group, members in batch.get("shared", {}).items()},
             query_group_prices={group: decode_prices(prices) for group, prices in batch.get("weighed", {}).items()},
             parts=batch.get("parts", 0),
+            tried=_decode_tried(batch.get("tried", {})),
         ),
         decode_states(entry["states"]),
         entry.get("tables", {}),
+        _decode_tried(entry.get("tried", {})),
+        TimeSpent(**entry.get("spent", {})),
     )
 
 
@@ -109,6 +118,7 @@ def encode_decision(decision: PlanDecision) -> str:
         "rows_seen": decision.rows_seen,
         "group": decision.group,
         "weighed": encode_prices(decision.group_prices),
+        "tried": None if decision.tried is None else encode_plan(decision.tried),
     })
 
 
@@ -121,9 +131,10 @@ def decode_decision(text: str) -> PlanDecision | None:
     try:
         decision = json.loads(text)
         candidates = tuple(PricedPlan(**candidate) for candidate in decision["candidates"])
+        tried = decision.get("tried")
         return PlanDecision(decision["creation"], decode_plan(decision["plan"]), decision["reason"],
                             decision["seconds"], candidates, decision["rows_seen"], decision["group"],
-                            decode_prices(decision["weighed"]))
+                            decode_prices(decision["weighed"]), None if tried is None else decode_plan(tried))
     except (ForebayError, ValueError, LookupError, TypeError):
         return None
 
@@ -142,6 +153,23 @@ def decode_states(states: Mapping[str, Mapping[str, Any]]) -> dict[str, KeptStat
                          state.get("batch", -1))
         for query, state in states.items()
     }
+
+
+def _encode_tried(tried_plans: Mapping[str, TriedPlan]) -> dict[str, Any]:
+    encoded = {}
+    for query, tried_plan in tried_plans.items():
+        tried, state = tried_plan.tried, tried_plan.state
+        encoded[query] = {"plan": encode_plan(tried.plan), "measured": tried.measured, "beside": tried.beside,
+                          "failed": tried.failed, "state": encode_states({query: state} if state else {})}
+    return encoded
+
+
+def _decode_tried(encoded: Mapping[str, Mapping[str, Any]]) -> dict[str, TriedPlan]:
+    tried_plans = {}
+    for query, one in encoded.items():
+        tried = Tried(decode_plan(one["plan"]), tuple(one["measured"]), tuple(one["beside"]), one["failed"])
+        tried_plans[query] = TriedPlan(tried, decode_states(one["state"]).get(query))
+    return tried_plans
 
 
 def encode_prices(prices: QueryGroupPrices) -> dict[str, float]:

@@ -5,9 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Literal
 
+from optimizer.choice.decide import Tried
 from optimizer.plan.model import Plan
 
 Phase = Literal["intent", "commit"]
+# `top tried EAP1 running`: under this a batch notes the seconds of a plan that it tried for the query top.
+TRIED = "tried"
 
 
 @dataclass(frozen=True)
@@ -88,6 +91,26 @@ class PlanDecision:
     rows_seen: float = 0.0                      # behind the statistics that priced them
     group: str | None = None
     group_prices: QueryGroupPrices = QueryGroupPrices()
+    tried: Plan | None = None                   # runs beside `plan` until it is measured
+
+
+@dataclass(frozen=True)
+class TriedPlan:
+    """A plan that runs beside a query's plan in force, so that it is measured; None: its state is still to be made.
+
+    `TriedPlan(Tried(plan, (0.2,), (0.5,)), state)` was measured at one boundary, and what it keeps is as `state` says.
+    """
+
+    tried: Tried
+    state: KeptState | None = None
+
+
+@dataclass(frozen=True)
+class TimeSpent:
+    """Seconds of a pipeline's batches so far: `TimeSpent(120.0, 1.8)` spent 1.8 of them on trying plans."""
+
+    seconds: float = 0.0
+    trying: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -107,6 +130,7 @@ class Batch:
     query_groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)      # members, by the group's name
     query_group_prices: Mapping[str, QueryGroupPrices] = field(default_factory=dict)
     parts: int = 0                                  # tasks that share one query's work; 0: as many as run at once
+    tried: Mapping[str, TriedPlan] = field(default_factory=dict)      # by query, as they are before the batch
 
     def group_of(self, query: str) -> str | None:
         """The group with which the query shares its work."""
@@ -118,13 +142,15 @@ class LedgerEntry:
     """The newest entry: a batch that was begun, with the states before it, or committed, with the states after it.
 
     `LedgerEntry("commit", batch, {"top": state}, {"streams/views": 12})` rests on version 12 of the stream's table:
-    where it has no such version, commits of it are gone.
+    where it has no such version, commits of it are gone. `tried` are the plans tried beside others, as `states` are.
     """
 
     phase: Phase
     batch: Batch
     states: Mapping[str, KeptState]
     table_versions: Mapping[str, int] = field(default_factory=dict)
+    tried: Mapping[str, TriedPlan] = field(default_factory=dict)
+    time_spent: TimeSpent = TimeSpent()
 
     @property
     def is_open(self) -> bool:
@@ -158,5 +184,11 @@ class CommittedBatch:
     boundary_count: int
     plan_names: Mapping[str, str]           # by query
     seconds: float
-    task_seconds: Mapping[str, float]       # by query
+    task_seconds: Mapping[str, float]       # by query; of plans that were tried by `QUERY tried PLAN`
     runner: Runner
+
+    def tried(self, query: str) -> tuple[str, float] | None:
+        """The plan that ran beside the query's own, by name, and the seconds that it took."""
+        begin = f"{query} {TRIED} "
+        return next(((name.removeprefix(begin), seconds) for name, seconds in self.task_seconds.items()
+                     if name.startswith(begin)), None)

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from jobs.engine import kernel
 from jobs.engine.small_tables import ask
 from jobs.ledger.codec import COMMITTED, decode_committed, decode_entry, encode_entry, encode_row
-from jobs.ledger.entries import Batch, CommittedBatch, KeptState, LedgerEntry
+from jobs.ledger.entries import Batch, CommittedBatch, KeptState, LedgerEntry, TimeSpent, TriedPlan
 from jobs.ledger.queries import QueryChange
 from jobs.storage import delta_log, failpoints, places, tables
 from jobs.storage.lock import held
@@ -173,16 +173,27 @@ class Ledger:
 
     def intent(self, batch: Batch) -> None:
         """Put-if-absent: a second runner that saw the same ledger loses here."""
-        self._enter(LedgerEntry("intent", batch, batch.states, self._table_versions()), {}, 0.0, {})
+        entry = LedgerEntry("intent", batch, batch.states, self._table_versions(), batch.tried, self.time_spent())
+        self._enter(entry, {}, 0.0, {})
 
     def commit(self, batch: Batch, states: Mapping[str, KeptState], failures: Mapping[str, str], seconds: float,
-               task_seconds: Mapping[str, float], versions: Mapping[str, int] | None = None) -> None:
-        """`states` are as after the batch.
+               task_seconds: Mapping[str, float], versions: Mapping[str, int] | None = None,
+               tried: Mapping[str, TriedPlan] | None = None, trying_seconds: float = 0.0) -> None:
+        """`states`, and the plans that are tried, are as after the batch.
 
-        `versions` are those of the open tables, which from here on must be there.
+        `versions` are those of the open tables, which from here on must be there. Of its seconds the batch spent
+        `trying_seconds` on trying plans.
         """
         table_versions = {**self._table_versions(), **(versions or {}), CHANGES_PATH: self.changes.version}
-        self._enter(LedgerEntry("commit", batch, states, table_versions), failures, seconds, task_seconds)
+        spent = self.time_spent()
+        spent = TimeSpent(spent.seconds + seconds, spent.trying + trying_seconds)
+        self._enter(LedgerEntry("commit", batch, states, table_versions, tried or {}, spent), failures, seconds,
+                    task_seconds)
+
+    def time_spent(self) -> TimeSpent:
+        """By all batches so far, as the entry says that was last read."""
+        last = self._last[1]
+        return last.time_spent if last is not None else TimeSpent()
 
     def _table_versions(self) -> Mapping[str, int]:
         """On top of the entry that was last read: an entry that another process made since then is a conflict."""
@@ -230,8 +241,9 @@ class Ledger:
         last = self.last()
         if last is not None:
             states = {name: state for name, state in last.states.items() if name != query}
-            batch = replace(last.batch, states=states) if last.is_open else last.batch
-            self._replace(replace(last, batch=batch, states=states))
+            tried = {name: tried_plan for name, tried_plan in last.tried.items() if name != query}
+            batch = replace(last.batch, states=states, tried=tried) if last.is_open else last.batch
+            self._replace(replace(last, batch=batch, states=states, tried=tried))
 
     def tidy(self) -> None:
         """Makes one file of many small ones in both tables; the newest entry goes on saying what it says."""

@@ -203,8 +203,9 @@ def sweep(pipe: OpenPipeline) -> None:
     twice, of crashes).
     """
     last, root = pipe.ledger.last(), places.join(pipe.pipeline.warehouse, "state")
-    states = last.states if last else {}
-    epochs_in_use = {places.join(root, query, str(state.epoch)) for query, state in states.items()}
+    states = list(last.states.items()) if last else []
+    states += [(query, one.state) for query, one in last.tried.items() if one.state is not None] if last else []
+    epochs_in_use = {places.join(root, query, str(state.epoch)) for query, state in states}
     for query in _listed(root):
         for epoch in _listed(places.join(root, query)):
             path = places.join(root, query, epoch)

@@ -16,6 +16,7 @@ METRICS: Mapping[str, str] = {
     "predicted_s": "seconds/predicted",
     "best_s": "seconds/predicted_cheapest",
     "regret_s": "seconds/regret",
+    "tried_s": "seconds/tried_beside",
     "rows": "work/rows",
     "joined_rows": "work/joined_rows",
     "fan_out": "work/fan_out",

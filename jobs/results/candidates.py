@@ -15,15 +15,17 @@ from optimizer.plan.model import candidates
 
 @dataclass(frozen=True)
 class CandidateRow:
-    """One plan beside the others: `CandidateRow("LAP recompute", True, 0.2, 0.25, 0.0, 9e4, "")`.
+    """One plan beside the others: `CandidateRow("LAP recompute", True, 0.2, 0.03, 0.25, 0.0, 9e4, "")`.
 
-    `predicted_s` None: it was not priced; `measured_s` None: it was never in force since the query has its text.
-    `refused` says why a plan cannot hold the query, and is empty for one that can.
+    `predicted_s` None: it was not priced; `deviation_s` is how sure its price is, as learnt; `measured_s` None: it
+    was never in force since the query has its text. `refused` says why a plan cannot hold the query, and is empty for
+    one that can.
     """
 
     plan: str
     chosen: bool
     predicted_s: float | None
+    deviation_s: float | None
     measured_s: float | None
     state_rows: float | None
     paper_cost: float | None
@@ -45,7 +47,8 @@ def compared(span: Span, price_list: PriceList | None, spans: Sequence[Span]) ->
     for candidate in candidates(span.query):
         name = candidate.plan.name
         price = prices.get(name)
-        rows.append(CandidateRow(name, name == span.plan.name, price.seconds if price else None, measured.get(name),
+        rows.append(CandidateRow(name, name == span.plan.name, price.seconds if price else None,
+                                 price.deviation if price else None, measured.get(name),
                                  price.state_rows if price else None, price.paper_cost if price else None,
                                  candidate.refused or ""))
     return tuple(sorted(rows, key=_order))

@@ -5,13 +5,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from jobs.adapt import decisions_table
+from jobs.ledger.entries import TimeSpent
 from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.ledger.queries import BEFORE_ALL, queries_at, text_since
 from jobs.requests import requests
 
 
 def document(pipe: OpenPipeline, name: str) -> dict[str, Any]:
-    """INTERFACE's `plans`: one entry a batch, whose time is that of all its queries divided by its boundaries."""
+    """INTERFACE's `plans`: one entry a batch, whose time is that of all its queries divided by its boundaries.
+
+    `trying` is what trying plans has taken so far, for this query, and of all seconds of the pipeline's batches.
+    """
     query_state, changes = requests.show(pipe, name), pipe.ledger.all_changes()
     written = decisions_table.rows(pipe, name)
     decisions: list[dict[str, Any]] = []
@@ -28,6 +32,7 @@ def document(pipe: OpenPipeline, name: str) -> dict[str, Any]:
             # as if the query were alone: all that the batch took but tasks of other queries
             of_others = sum(seconds for query, seconds in batch.task_seconds.items() if query != name)
             alone = max(batch.seconds - of_others, batch.task_seconds.get(name, 0.0))
+            tried_plan, tried_s = batch.tried(name) or (None, None)
             decisions.append({
                 "batch": batch.number,
                 "boundary": batch.first_boundary,
@@ -37,13 +42,18 @@ def document(pipe: OpenPipeline, name: str) -> dict[str, Any]:
                 "switched_from": None if before == plan else before,
                 "measured_s": alone / batch.boundary_count,
                 "started": started,
+                "tried": tried_plan,
+                "tried_s": tried_s,
                 "predicted_s": row["predicted_s"] if row else None,
                 "best_s": row["best_s"] if row else None,
                 "reason": "pinned" if pinned else row["reason"] if row else decisions_table.RULE
             })
     regrets = [seconds for decision in decisions if (seconds := regret(decision)) is not None]
+    last = pipe.ledger.last()
+    spent = last.time_spent if last is not None else TimeSpent()
     return {"query": name, "pinned": query_state.pin, "regret_s": sum(regrets) if regrets else None,
-            "decisions": decisions}
+            "trying": {"query_s": sum(entry["tried_s"] or 0.0 for entry in decisions), "pipeline_s": spent.trying,
+                       "of_s": spent.seconds}, "decisions": decisions}
 
 
 def regret(entry: Mapping[str, Any]) -> float | None:

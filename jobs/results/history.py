@@ -44,15 +44,16 @@ class BatchPoint:
 
 @dataclass(frozen=True)
 class CandidatePrice:
-    """What a decision had of one plan: `CandidatePrice("LAP recompute", 0.2, 0.0, 9e4)`.
+    """What a decision had of one plan: `CandidatePrice("LAP recompute", 0.2, 0.0, 9e4, 0.03)`.
 
-    Rows of state and the paper's cost are None for plans far from the cheapest.
+    Rows of state, the paper's cost and the standard deviation of the price are None for plans far from the cheapest.
     """
 
     plan: str
     seconds: float
     state_rows: float | None
     paper_cost: float | None
+    deviation: float | None = None
 
 
 @dataclass(frozen=True)
@@ -199,7 +200,7 @@ def _price_lists(rows: list[dict[str, Any]], first: int) -> tuple[PriceList, ...
 
 
 def _price_list(row: Mapping[str, Any]) -> PriceList:
-    prices = [CandidatePrice(c["plan"], c["predicted_s"], c["state_rows"], c["paper_cost"])
+    prices = [CandidatePrice(c["plan"], c["predicted_s"], c["state_rows"], c["paper_cost"], c.get("deviation_s"))
               for c in json.loads(row["candidates"])]
     return PriceList(row["boundary"], tuple(prices))
 
@@ -223,6 +224,7 @@ def _metrics(pipe: OpenPipeline, query: Query, entry: Mapping[str, Any], records
         "predicted_s": entry["predicted_s"],
         "best_s": entry["best_s"],
         "regret_s": decisions.regret(entry),
+        "tried_s": entry["tried_s"],
         "state_rows": next((c["state_rows"] for c in candidates if c["plan"] == entry["plan"]), None),
         "rows": _arrived_rows(pipe, query, entry["boundary"] - pipe.pipeline.batch, last),
         "joined_rows": joined,

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from optimizer.choice.decide import DEFAULT as RULES
 from optimizer.choice.decide import Decision, Hysteresis, Past, Priced, decide, priced, undone_switch
 from optimizer.choice.search import Forms, cheapest
+from optimizer.choice.tried import has_told, judged_try, may_try, with_try
 from optimizer.cost.features import building, state_rows, steady
 from optimizer.cost.measured import UnitCosts, deviation, seconds
 from optimizer.papers.document import read
@@ -49,30 +50,35 @@ def consider(query: Query, statistics: QueryStatistics, costs: Costs, past: Past
     `only` is the pinned name, of which the cheapest form is taken, and another one when it has become better.
     `everything`: all that can be said of each candidate, not only of the cheapest ones.
     """
-    pricing = _Pricing(query, statistics, costs)
+    pricing = _Pricing(query, statistics, costs, past.plan)
     candidates = cheapest(query, pricing.seconds, pricing.joined, costs.forms)
     allowed = [candidate.plan for candidate in candidates if candidate.refused is None]
     detailed = set(sorted(allowed, key=pricing.seconds)[:DETAILED])
     all_detailed = everything or costs.model != "measured"
+    is_open_to_tries = only is None and costs.model == "measured" and may_try(past, rules)
 
     def price(plan: Plan) -> Priced:
         if all_detailed or plan in detailed or plan.name == only:
             return pricing.detailed(plan)
-        return Priced(plan, pricing.seconds(plan))
+        return Priced(plan, pricing.seconds(plan), doubt=pricing.doubt(plan) if is_open_to_tries else None)
 
     priced_candidates = priced(candidates, price, past)
     if only is not None:
         return _pinned(priced_candidates, only, pricing.current(past), past, rules)
     if costs.model == "paper":
         return _by_paper(priced_candidates, pricing.current(past), past, rules)
-    return decide(priced_candidates, pricing.current(past), past, rules)
+    decision = decide(priced_candidates, pricing.current(past), past, rules)
+    stays = decision.switched_from is None and past.plan is not None
+    return with_try(decision, pricing.detailed, past, rules) if stays else decision
 
 
 class _Pricing:
     """Prices of one query's plans by one set of statistics; the sizes are worked out once."""
 
-    def __init__(self, query: Query, statistics: QueryStatistics, costs: Costs) -> None:
+    def __init__(self, query: Query, statistics: QueryStatistics, costs: Costs, in_force: Plan | None) -> None:
         self.query, self.statistics, self.costs = query, statistics, costs
+        can_go_on = in_force is not None and refusal(shape(query), in_force) is None
+        self.in_force = in_force if can_go_on else None
         self.sizes: Sizes = sizes(query, statistics)
         setting = read(costs.statistics or {}, query, symbols(query, statistics))
         constants = None if "constants" in (costs.statistics or {}) else costs.constants
@@ -99,16 +105,28 @@ class _Pricing:
             plan,
             self.seconds(plan),
             deviation=deviation(self.steady_work(plan), self.costs.unit_costs),
+            doubt=self.doubt(plan),
             building=max(seconds(first_batch, self.costs.unit_costs) - self.seconds(plan), 0.0),
             state_rows=state_rows(self.query, plan, self.statistics, self.sizes),
             paper=paper_price(plan, self.setting, self.query).total,
         )
 
+    def doubt(self, plan: Plan) -> float | None:
+        """Standard deviation of what the plan takes more or less than the one in force."""
+        if self.in_force is None:
+            return None
+        return deviation(self.steady_work(plan), self.costs.unit_costs, than=self.steady_work(self.in_force))
+
+    def outside(self, plan: Plan) -> float:
+        """Seconds of a steady batch that no task measures."""
+        in_task = steady(self.query, plan, self.statistics, self.parts(plan), self.sizes).in_task
+        return self.seconds(plan) - seconds(in_task, self.costs.unit_costs)
+
     def current(self, past: Past) -> Priced | None:
         """The plan in force, in the form that it is in; None if there is none, or it can no longer hold the query."""
-        if past.plan is None or refusal(shape(self.query), past.plan) is not None:
+        if self.in_force is None:
             return None
-        return priced((Candidate(past.plan),), self.detailed, past)[0]
+        return priced((Candidate(self.in_force),), self.detailed, past)[0]
 
     def joined(self, plan: Plan, members: frozenset[int]) -> float:
         """Rows of the join of some inputs, as the plan holds them."""
@@ -157,12 +175,23 @@ def _by_paper(candidates: tuple[Priced, ...], current: Priced | None, past: Past
 def judged_switch(query: Query, statistics: QueryStatistics, costs: Costs, past: Past,
                   rules: Hysteresis = RULES) -> Decision | None:
     """The last switch undone, where the plan in force is measured to be dearer than the one before it would be now."""
-    if not past.is_on_trial(rules):
+    if not past.can_be_judged(rules):
         return None
-    pricing = _Pricing(query, statistics, costs)
+    pricing = _Pricing(query, statistics, costs, past.plan)
     current = pricing.current(past)
     candidates = priced(cheapest(query, pricing.seconds, pricing.joined, costs.forms), pricing.detailed, past)
     return None if current is None else undone_switch(candidates, current, past, rules)
+
+
+def ended_try(query: Query, statistics: QueryStatistics, costs: Costs, past: Past,
+              rules: Hysteresis = RULES) -> Decision | None:
+    """What comes of the plan that is tried, if it has told enough; None while it has not."""
+    if past.tried is None or not has_told(past.tried, past.allowance, rules):
+        return None
+    pricing = _Pricing(query, statistics, costs, past.plan)
+    current = pricing.current(past)
+    candidates = priced(cheapest(query, pricing.seconds, pricing.joined, costs.forms), pricing.detailed, past)
+    return None if current is None else judged_try(candidates, current, past, rules, pricing.outside)
 
 
 def with_width(costs: Costs, width: int) -> Costs:

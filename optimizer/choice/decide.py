@@ -22,12 +22,16 @@ class Hysteresis:
     floor: float = 0.004         # seconds a boundary that must be saved
     horizon: int = 60            # boundaries over which a saving counts
     rest: int = 10               # boundaries between two switches
-    trial: int = 3               # measured boundaries after a switch before it is judged
+    enough: int = 3              # measured boundaries after which a switch, or a plan that is tried, is judged
     worse: float = 1.25          # measured to be this many times as dear as the plan before it: undone
     memory: int = 200            # boundaries for which a correction is remembered
+    doubt: float = 1.0           # standard deviations below its price that a plan nobody has measured may take
+    promise: float = 1.2         # the plan in force must be measured this many times as dear, for another to be tried
+    budget: float = 0.03         # share of a pipeline's seconds that trying plans may take
 
 
 DEFAULT = Hysteresis()
+BEYOND_MEASURE = 1e6    # times its price: what a plan counts as that does not fit into memory, or failed when tried
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,9 @@ class Priced:
 
     `seconds` are predicted for a boundary (corrected by what was measured of the plan), `deviation` is how sure they
     are, `building` the seconds to build its state, `paper` the paper's cost. Of a candidate that is far from the
-    cheapest only `seconds` is worked out. A refused one has a reason instead of a price.
+    cheapest only `seconds` is worked out. A refused one has a reason instead of a price. `doubt` is the standard
+    deviation of what it takes more or less than the plan in force, in which what both do alike cancels; None where that
+    was measured, or is not asked.
     """
 
     plan: Plan
@@ -46,6 +52,21 @@ class Priced:
     state_rows: float | None = None
     paper: float | None = None
     refused: str | None = None
+    doubt: float | None = None
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A plan that runs beside the one in force, and the seconds that both took of the same boundaries.
+
+    `Tried(plan, measured=(0.2, 0.3), beside=(0.5, 0.4))` was measured twice. The batch that made its state says nothing
+    and is not among them. `failed` says why it cannot go on.
+    """
+
+    plan: Plan
+    measured: tuple[float, ...] = ()
+    beside: tuple[float, ...] = ()
+    failed: str = ""
 
 
 @dataclass(frozen=True)
@@ -54,7 +75,8 @@ class Past:
     were wrong.
 
     `Past(plan, since=3, before="LAP recompute", measured=(0.2, 0.3, 0.2), ratio_before=1.1)` is a switch that can be
-    judged. `judged`: it was.
+    judged. `judged`: it was. `tried` runs beside the plan in force; `allowance` are the seconds that trying a plan may
+    take by now.
     """
 
     plan: Plan | None = None
@@ -66,16 +88,21 @@ class Past:
     # plan name → (factor, boundaries since)
     corrections: Mapping[str, tuple[float, int]] = field(default_factory=dict)
     judged: bool = False
+    tried: Tried | None = None
+    allowance: float = 0.0
 
-    def is_on_trial(self, rules: Hysteresis) -> bool:
+    def can_be_judged(self, rules: Hysteresis) -> bool:
         """Whether the plan has answered enough measured boundaries since a switch that nobody has judged yet."""
         is_comparable = self.before is not None and self.ratio_before is not None
-        return is_comparable and not self.judged and len(self.measured) >= rules.trial
+        return is_comparable and not self.judged and len(self.measured) >= rules.enough
 
 
 @dataclass(frozen=True)
 class Decision:
-    """`candidates` in the order of their names; `predicted` of the chosen one, `best` of the cheapest."""
+    """`candidates` in the order of their names; `predicted` of the chosen one, `best` of the cheapest.
+
+    `tried` runs beside the chosen plan from the next boundary on, so that it is measured.
+    """
 
     plan: Plan
     switched_from: Plan | None
@@ -83,6 +110,7 @@ class Decision:
     predicted: float | None
     candidates: tuple[Priced, ...] = ()
     corrections: Mapping[str, tuple[float, int]] = field(default_factory=dict)
+    tried: Plan | None = None
 
     @property
     def best(self) -> float | None:
@@ -99,7 +127,9 @@ def priced(candidates: Iterable[Candidate], price: Callable[[Plan], Priced], pas
         predicted = price(candidate.plan)
         factor = past.corrections.get(candidate.plan.name, (1.0, 0))[0]
         deviation = None if predicted.deviation is None else predicted.deviation * factor
-        candidates_with_prices.append(replace(predicted, seconds=predicted.seconds * factor, deviation=deviation))
+        doubt = None if candidate.plan.name in past.corrections else predicted.doubt      # it was measured
+        candidates_with_prices.append(
+            replace(predicted, seconds=predicted.seconds * factor, deviation=deviation, doubt=doubt))
     return tuple(candidates_with_prices)
 
 
@@ -123,7 +153,7 @@ def decide(candidates: tuple[Priced, ...], current: Priced | None, past: Past, r
     if why_not is not None:
         return Decision(past.plan, None, why_not, current.seconds, candidates, past.corrections)
     saved = current.seconds - best.seconds
-    reason = (f"{_name_beside(best.plan, past.plan)} saves {_ms(saved)} of {_ms(current.seconds)} a boundary: "
+    reason = (f"{_name_beside(best.plan, past.plan)} saves {in_ms(saved)} of {in_ms(current.seconds)} a boundary: "
               f"{saved * rules.horizon:.2f} s in {rules.horizon} boundaries, for {best.building:.2f} s to build its "
               "state")
     return Decision(best.plan, past.plan, reason, best.seconds, candidates, past.corrections)
@@ -144,7 +174,7 @@ def _reason_to_stay(current: Priced, best: Priced, past: Past, rules: Hysteresis
         return "the cheapest"
     saved, name = current.seconds - best.seconds, _name_beside(best.plan, current.plan)
     if saved < rules.floor or current.seconds < rules.ratio * best.seconds:
-        return f"{name} would save {_ms(saved)} of {_ms(current.seconds)} a boundary: too little"
+        return f"{name} would save {in_ms(saved)} of {in_ms(current.seconds)} a boundary: too little"
     if past.before is not None and past.since < rules.rest:
         return (f"{name} is cheaper, but the last switch is {past.since} boundaries ago: {rules.rest} are left between "
                 "two")
@@ -161,7 +191,7 @@ def undone_switch(candidates: tuple[Priced, ...], current: Priced, past: Past, r
     since the switch: what the plan before cost then says nothing, so its price of now is taken, times how far it was
     off when it was last measured.
     """
-    if past.ratio_before is None or not past.is_on_trial(rules):
+    if past.ratio_before is None or not past.can_be_judged(rules):
         return None
     before = next((c for c in candidates if c.refused is None and c.plan.name == past.before), None)
     if before is None:
@@ -171,10 +201,10 @@ def undone_switch(candidates: tuple[Priced, ...], current: Priced, past: Past, r
         return None
     factor = max(past.corrections.get(current.plan.name, (1.0, 0))[0] * measured / max(current.seconds, 1e-9), 1.0)
     corrected = {**past.corrections, current.plan.name: (factor, 0)}
-    reason = (f"undone: {current.plan.name} is measured at {_ms(measured)} a boundary, {past.before} would cost "
-              f"{_ms(expected)}")
+    reason = (f"undone: {current.plan.name} is measured at {in_ms(measured)} a boundary, {past.before} would cost "
+              f"{in_ms(expected)}")
     return Decision(before.plan, past.plan, reason, expected, candidates, corrected)
 
 
-def _ms(seconds: float) -> str:
+def in_ms(seconds: float) -> str:
     return f"{seconds * 1000:.1f} ms"

@@ -220,8 +220,8 @@ def test_a_switch_that_was_wrong_is_undone_by_the_runner_and_not_followed_again(
         fill(pipe, range(n, n + 1))
         slow = plan_names(pipe)[-1] == other
         learn = pipe.loop.chooser.learn
-        pipe.loop.chooser.learn = lambda answers, took: {      # type: ignore[method-assign]
-            name: 1e9 if slow or n == 6 else seconds for name, seconds in learn(answers, took).items()}
+        pipe.loop.chooser.learn = lambda *batch: {      # type: ignore[method-assign]
+            name: 1e9 if slow or n == 6 else seconds for name, seconds in learn(*batch).items()}
         pipe.run(flush=True)
     names = plan_names(pipe)
     assert ledger.all_changes() and names[6] == other and names[-1] == before and names.count(other) >= 4

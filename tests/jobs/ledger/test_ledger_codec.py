@@ -26,11 +26,14 @@ from jobs.ledger.entries import (
     PricedPlan,
     QueryGroupPrices,
     Runner,
+    TimeSpent,
+    TriedPlan,
 )
 from jobs.ledger.queries import DECIDE, QueryChange, queries_at
+from optimizer.choice.decide import Tried
 from optimizer.plan.model import EXCHANGES, KEEPING, Plan
 
-LATER = {"entry": ("tables",), "batch": ("shared", "weighed", "parts"),
+LATER = {"entry": ("tables", "tried", "spent"), "batch": ("shared", "weighed", "parts", "tried"),
          "plan": ("sharing", "levels", "split", "divided"), "state": ("relations", "batch")}
 PRICES = {"together_s": 0.4, "rule_s": 0.5, "apart_s": 1.9, "forms": 2.0, "parts": 4, "paper_together": 9.0,
           "paper_apart": 40.0, "counted_times_rule": 0.8, "before by key": 0.3, "after by files of 1": 0.7}
@@ -50,6 +53,12 @@ def random_states(random: Random) -> dict[str, KeptState]:
             for n in range(random.randint(0, 3))}
 
 
+def random_tried(random: Random) -> dict[str, TriedPlan]:
+    states = [None, *random_states(random).values()]
+    return {f"q{n}": TriedPlan(Tried(random_plan(random), (0.1,) * n, (0.2,) * n, random.choice(("", "too large"))),
+                               random.choice(states)) for n in range(random.randint(0, 2))}
+
+
 def random_prices(random: Random) -> QueryGroupPrices:
     names = random.sample(tuple(PRICES), random.randint(0, len(PRICES)))
     return decode_prices({name: PRICES[name] for name in names})
@@ -59,8 +68,10 @@ def random_entry(random: Random) -> LedgerEntry:
     batch = Batch(random.randrange(99), (60, 120), {f"q{n}": random_plan(random) for n in range(random.randint(0, 3))},
                   {"pages": 3}, random_states(random), {"state/q0/60/totals0": 5},
                   {f"shared:{n}-0": ("a", "b") for n in range(random.randint(0, 2))},
-                  {f"shared:{n}-0": random_prices(random) for n in range(random.randint(0, 3))}, random.choice((0, 4)))
-    return LedgerEntry(random.choice(("intent", "commit")), batch, random_states(random), {"streams/views": 7})
+                  {f"shared:{n}-0": random_prices(random) for n in range(random.randint(0, 3))}, random.choice((0, 4)),
+                  random_tried(random))
+    return LedgerEntry(random.choice(("intent", "commit")), batch, random_states(random), {"streams/views": 7},
+                       random_tried(random), TimeSpent(random.random(), 0.1))
 
 
 @pytest.mark.parametrize("seed", range(50))
@@ -119,10 +130,10 @@ def test_names_on_the_disk_stay() -> None:
             "layout": "panes", "invalidation": "insert", "place": "tasks", "parts": 0, "sharing": "each", "levels": [],
             "split": "before", "divided": None}
     assert written == {
-        "phase": "commit", "tables": {},
+        "phase": "commit", "tables": {}, "tried": {}, "spent": {"seconds": 0.0, "trying": 0.0},
         "batch": {"number": 7, "boundaries": [120], "plans": {"top": form}, "relations": {"pages": 3}, "states": {},
                   "versions": {"state/top/60/totals0": 5}, "shared": {"shared:1-0": ["top", "few"]},
-                  "weighed": {"shared:1-0": {"together_s": 0.4, "before by key": 0.3}}, "parts": 2},
+                  "weighed": {"shared:1-0": {"together_s": 0.4, "before by key": 0.3}}, "parts": 2, "tried": {}},
         "states": {"top": {"plan": form, "epoch": 60, "at": 120, "relations": {"pages": 3}, "batch": 7}}}
     assert json.loads(encode_form(plan)) == form and decode_form(json.dumps(form)) == plan
 
@@ -151,7 +162,8 @@ def test_a_decision_is_read_as_it_was_written_and_one_of_a_later_version_is_none
     random = Random(seed)
     candidates = (PricedPlan("LAP recompute", 0.8), PricedPlan("EAP1 running", 0.4, 4000.0, 12.0))
     decision = PlanDecision(random.randint(1, 9), random_plan(random), "the cheapest", 0.4, candidates, 100.0,
-                            random.choice((None, "shared:1-0")), random_prices(random))
+                            random.choice((None, "shared:1-0")), random_prices(random),
+                            random.choice((None, random_plan(random))))
     assert decode_decision(encode_decision(decision)) == decision
     later = json.loads(encode_decision(decision))
     later["plan"]["exchange"] = "by pigeon"

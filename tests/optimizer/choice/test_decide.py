@@ -73,7 +73,7 @@ def test_a_switch_that_is_measured_worse_is_undone_and_does_not_return() -> None
 
 
 @pytest.mark.parametrize("past", [
-    Past(EARLY, DEFAULT.trial - 1, "LAP recompute", (2.0,), 1.0),              # too early to say
+    Past(EARLY, DEFAULT.enough - 1, "LAP recompute", (2.0,), 1.0),              # too early to say
     Past(EARLY, 4, "LAP recompute", (2.0, 2.0, 2.0), 1.0, judged=True),        # it was said before
     # dear, but not dearer than the one before would be
     Past(EARLY, 4, "LAP recompute", (1.1, 1.2, 1.1), 1.0),
