@@ -25,7 +25,9 @@ class Hysteresis:
     enough: int = 3              # measured boundaries after which a switch, or a plan that is tried, is judged
     worse: float = 1.25          # measured to be this many times as dear as the plan before it: undone
     memory: int = 200            # boundaries for which a correction is remembered
-    doubt: float = 1.0           # standard deviations below its price that a plan nobody has measured may take
+    # Standard deviations below its price that a plan nobody has measured may take: within so many, seven plans of ten
+    # were measured to be (docs/model-error.md).
+    doubt: float = 1.5
     promise: float = 1.2         # the plan in force must be measured this many times as dear, for another to be tried
     budget: float = 0.03         # share of a pipeline's seconds that trying plans may take
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from jobs.papers.model_error.drawn import DRAWN_FROM, SEED
 from jobs.papers.model_error.measuring import AGAIN, BEST_OF_KEEPING, CHEAPEST, CHEAPEST_LARGE, WARM, PlanPoint
 from jobs.papers.model_error.pricing import PricedSetting, node_factors
+from jobs.papers.model_error.trying import MOST, Tries, as_known, share_within, surprises, tries
 from optimizer.cost.measured import UnitCosts
 
 DOUBTFUL = 1.1        # chosen/best from which both are measured again
@@ -83,7 +84,8 @@ def page(settings: Sequence[PricedSetting], drawn: Sequence[PricedSetting], with
     head = HEAD.format(warm=WARM, again=AGAIN, doubtful=DOUBTFUL, cheapest=CHEAPEST, large=CHEAPEST_LARGE,
                        keeping=BEST_OF_KEEPING)
     parts = [head,
-             _summary(settings, drawn, unseen, before, after), _who_wins(settings), _nodes(settings, drawn, after),
+             _summary(settings, drawn, unseen, before, after), _tries(settings, drawn, unseen, after),
+             _who_wins(settings), _nodes(settings, drawn, after),
              _families(settings, unseen), "## Settings\n\n" + _table(settings, unseen)]
     if drawn:
         ranges = "\n".join(f"- {name}: {', '.join(map(str, values))}" for name, values in DRAWN_FROM.items())
@@ -111,6 +113,31 @@ def _summary(settings: Sequence[PricedSetting], drawn: Sequence[PricedSetting],
         f"| prices | settings | chosen ≤ {RIGHT} × best | worst | mean regret | ρ, median | q, median |",
         "|---|---|---|---|---|---|---|", *lines, "",
         f"{plans} plans were run, {left_out} left out as hopeless or not finished."])
+
+
+def _tries(settings: Sequence[PricedSetting], drawn: Sequence[PricedSetting],
+           unseen: Callable[[PricedSetting], UnitCosts], after: UnitCosts) -> str:
+    """Extrapolated, and said to be: no pipeline has tried a plan in these settings."""
+    of_settings = [tries(setting, as_known(unseen(setting))) for setting in settings]
+    of_drawn = [tries(setting, as_known(after)) for setting in drawn]
+    found = [one for setting in settings for one in surprises(setting, as_known(unseen(setting)))]
+    rows = [_tries_row("settings, prices fitted to the other families", of_settings)]
+    rows += [_tries_row("drawn settings", of_drawn)] if of_drawn else []
+    return "\n".join([
+        "## What trying plans adds", "",
+        "Extrapolated from the same measurements: the product's rule for trying plans (docs/adaptation.md), up to "
+        f"{MOST} tries a setting, played with what each plan took when it ran alone. How sure a price is decides what "
+        f"is tried: of {len(found)} plans beside the chosen one, what they took more or less than it was within one "
+        f"standard deviation of its price for {share_within(found, 1.0):.0%}, within two for "
+        f"{share_within(found, 2.0):.0%} (of a normal error 68% and 95%).", "",
+        f"| settings | tries | kept | ≤ {RIGHT} × best before | after | worst before | after |",
+        "|---|---|---|---|---|---|---|", *rows])
+
+
+def _tries_row(name: str, all_tries: Sequence[Tries]) -> str:
+    before, after = [one.before for one in all_tries], [one.after for one in all_tries]
+    return (f"| {name} | {sum(one.count for one in all_tries)} | {sum(one.kept for one in all_tries)} | "
+            f"{share_right(before):.0%} | {share_right(after):.0%} | {max(before):.2f} | {max(after):.2f} |")
 
 
 def _who_wins(settings: Sequence[PricedSetting]) -> str:

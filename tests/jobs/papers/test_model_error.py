@@ -11,16 +11,17 @@ from pathlib import Path
 import pytest
 
 from jobs.engine.tasks import Tasks
-from jobs.papers.model_error import measuring, record, run
+from jobs.papers.model_error import measuring, record, run, trying
 from jobs.papers.model_error.drawn import COUNT, drawn
 from jobs.papers.model_error.measuring import PlanPoint, SettingRecord, priced_plans
 from jobs.papers.model_error.page import page, verdict, winners
 from jobs.papers.model_error.pricing import PricedSetting, fitted, fitted_without, node_factors, priced
 from jobs.papers.model_error.settings import PriceSetting, over_one, over_two, quick, settings
+from jobs.papers.model_error.trying import share_within, surprises, tries
 from jobs.papers.model_error.worlds import SECOND, START, WORLDS, World, made, types
 from jobs.papers.ranks import spearman
 from optimizer.cost.features import OUTSIDE
-from optimizer.cost.measured import SECONDS, UnitCosts, prior
+from optimizer.cost.measured import OFF, SECONDS, UnitCosts, prior, seconds
 from optimizer.query.model import Catalog, Query
 from optimizer.query.windows import Window
 from optimizer.sql.parse import parse
@@ -129,7 +130,27 @@ def test_winners_are_counted_by_way_of_keeping() -> None:
 def test_the_page_shows_each_setting_once() -> None:
     many = [made_up(name, by(SECONDS)) for name in ("first", "second", "third")]
     text = page(many, many[:1], fitted_without(many), prior(), fitted(many))
-    assert text.count("| second |") == 2 and "drawn by a seed, in no fit" in text      # its family and itself
+    assert text.count("| second |") == 2      # its family and itself
+    assert "drawn by a seed, in no fit" in text and "| drawn settings | 0 | 0 |" in text
+
+
+def test_trying_finds_what_prices_overlook_and_nothing_where_they_are_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Prices that are sure to a half, and a plan that takes a third of what they say."""
+    monkeypatch.setattr(trying, "deviation", lambda amounts, costs, than: 0.5 * seconds(amounts, costs))
+    vague, right = prior(), made_up("first", by({**SECONDS, **OFF}))
+    chosen = right.chosen(vague)
+    other = next(one.point for one in right.points if one.point.plan.keeping != chosen.plan.keeping
+                 and one.point.seconds < 1.2 * chosen.seconds)
+    points = tuple(replace(one, point=faster(other, 3.0)) if one.point == other else one for one in right.points)
+    overlooked = replace(right, points=points, record=replace(right.record, points=tuple(one.point for one in points)))
+    found, nothing = tries(overlooked, vague), tries(right, vague)
+    assert found.before > 2 and found.after == 1.0 and 1 <= found.kept <= found.count
+    assert nothing.after <= nothing.before < 1.05 and nothing.kept == 0
+    assert share_within(surprises(right, vague), 1.0) == 1.0
+
+
+def faster(point: PlanPoint, times: float) -> PlanPoint:
+    return replace(point, boundaries=tuple((took / times, task / times) for took, task in point.boundaries))
 
 
 def test_rank_correlation_with_ties() -> None:
