@@ -11,6 +11,7 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
@@ -94,13 +95,13 @@ def test_executors_come_and_go_with_the_tasks_that_latency_asks_for(cluster: Clu
     pipe = pipeline(folder, {"views": "", "clicks": ""}, queries=QUERIES, top="latency: 1 millisecond\n",
                     spark=json.dumps({"master": cluster.master, "settings": settings}))
     seen = list[int]()
-    pipe.create("one", QUERIES["one"])
-    pipe.change("one", "pin", "LAP recompute")
-    tasks = asked(pipe, 62, 4000, lambda: seen.append(cluster.executors()))
-    print("tasks asked for", tasks, "executors", seen)
-    assert tasks[0] == 1 and tasks[-1] == 2 and max(seen) == 2
-    waited(lambda: cluster.executors() == 1, PATIENCE, OFTEN)
-    rows(pipe, [75], "views"), rows(pipe, [75], "clicks")
-    assert ran(pipe) == [70] and equal(pipe)
-    pipe.close()
+    with closing(pipe):      # a session that outlived its cluster would keep the next test waiting for ever
+        pipe.create("one", QUERIES["one"])
+        pipe.change("one", "pin", "LAP recompute")
+        tasks = asked(pipe, 62, 4000, lambda: seen.append(cluster.executors()))
+        print("tasks asked for", tasks, "executors", seen)
+        assert tasks[0] == 1 and tasks[-1] == 2 and max(seen) == 2
+        waited(lambda: cluster.executors() == 1, PATIENCE, OFTEN)
+        rows(pipe, [75], "views"), rows(pipe, [75], "clicks")
+        assert ran(pipe) == [70] and equal(pipe)
     assert equal(opened(folder))
