@@ -76,7 +76,7 @@ def run(name: str, quick: bool = False, rows: int | None = None, boundaries: int
         windows = replace(windows, rows=rows or windows.rows, boundaries=boundaries or windows.boundaries)
         return bench_statistics.statistics(windows, lambda message: print(message, file=sys.stderr))
     if name == "drift":
-        return drift.drift(6, 500) if quick else drift.drift()
+        return drift.drift(6, 500, stationary=40) if quick else drift.drift()
     if name == "sharing-ways":
         return bench_ways.ways(quick, lambda message: print(message, file=sys.stderr))
     if name == "sharing":
