@@ -34,6 +34,7 @@ from jobs.pipeline.declared import DeclaredExpectations
 from jobs.pipeline.schema import stream_schema
 from jobs.requests import requests
 from jobs.requests.boundaries import Arrivals, active, next_boundary, read_streams
+from jobs.requests.pace import Pace
 from jobs.storage import failpoints, places, tables
 from jobs.storage.lock import held
 from jobs.storage.tables import Conflict
@@ -75,8 +76,8 @@ class Loop:
     """Runs a pipeline's boundaries, and owns all that is remembered between the batches of one process.
 
     `Loop(open_pipeline(load("shop"))).run()` runs what is complete. Plans are remembered by `chooser`, groups by
-    `sharer`, samples by `statistics`, findings by `gate`, how far rows have come by `arrivals`. A crash loses nothing
-    with them: all can be read again. `share_from` is the sharer's rule, for benchmarks.
+    `sharer`, samples by `statistics`, findings by `gate`, how far rows have come by `arrivals`, how long batches took
+    by `pace`. A crash loses nothing with them. `share_from` is the sharer's rule, for benchmarks.
     """
 
     def __init__(self, pipe: OpenPipeline, share_from: int | None = None) -> None:
@@ -87,6 +88,7 @@ class Loop:
         self.sharer = Sharer(pipe, declared, share_from)
         self.arrivals = Arrivals(pipe)
         self.gate = Gate(pipe, declared, self.arrivals)
+        self.pace = Pace(pipe, self.statistics)
         self.laps = Laps()
         self._position = -1                 # of the ledger of batches, when this process last read it
         self._mended = False                # whether torn ends of logs were looked for since the process started
@@ -113,7 +115,7 @@ class Loop:
                 group = self.arrivals.next_group(to, flush, None if limit is None else limit - len(ran))
                 if not group:
                     break
-                group = self.gate.admitted(group)
+                group = self.gate.admitted(self.pace.together(group, self.chooser.coefficients))
                 failpoints.at("batch.before-mark")
                 if not pipe.ledger.begin(group[-1], changes_version):
                     continue
@@ -276,6 +278,7 @@ class Loop:
         lap = self.laps.lap("answer", lap)
         removed = batches.store(context, batch, answered.answers, answered.shared)
         learnt = self.sharer.learn(batch, answered.shared)
+        self.pace.learn(batch, answered, time.perf_counter() - started, cold=not self.chooser.warm)
         if self.chooser.warm:      # the first batch of a process also starts Spark
             self._seconds = [*self._seconds, (time.perf_counter() - started) / len(batch.boundaries)][-RESTED:]
         self._conclude(learnt, answered, time.perf_counter() - started)

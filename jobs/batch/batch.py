@@ -151,7 +151,6 @@ def _divided(work: QueryWork, times: int) -> QueryWork:
 def _perform(context: Context, batch: Batch, todo: list[QueryWork], sample_orders: Sequence[SampleOrder] = (),
              families: Sequence[QueryFamily] = ()) -> tuple[list[TaskResult], list[SampleResult]]:
     """Each query where its plan places it, and its samples there too."""
-    session = context.tasks.session
     orders: list[TaskOrder] = []
     for family in families:
         orders += shared_orders(context, batch, family)
@@ -160,8 +159,10 @@ def _perform(context: Context, batch: Batch, todo: list[QueryWork], sample_order
             orders += task_orders(context, batch, work)
     samples_in_tasks = [sample for sample in sample_orders if sample.sampling.dialect == "duckdb"]
     task_results, samples = _in_tasks(context, batch.parts or None, orders, samples_in_tasks)
-    task_results += [jvm.perform(session, jvm_order(context, batch, work)) for work in todo if work.plan.place == "jvm"]
-    samples += [jvm.take(session, sample) for sample in sample_orders if sample.sampling.dialect == "spark"]
+    in_jvm = [jvm_order(context, batch, work) for work in todo if work.plan.place == "jvm"]
+    task_results += [jvm.perform(context.tasks.session, order) for order in in_jvm]
+    in_spark = [sample for sample in sample_orders if sample.sampling.dialect == "spark"]
+    samples += [jvm.take(context.tasks.session, sample) for sample in in_spark]
     return task_results, samples
 
 

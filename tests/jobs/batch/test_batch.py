@@ -53,3 +53,10 @@ def test_together_and_one_by_one_are_the_same(nth: int, tmp_path: Path, monkeypa
         said.append(({name: sorted(answers(pipe, name)) for name in QUERIES}, pipe.runtime.ledger.last().batch.number))
     assert said[0][0] == said[1][0]
     assert said[0][1] < 5 < 12 < said[1][1]
+
+
+@pytest.mark.slow
+def test_tasks_in_this_process_start_no_spark(tmp_path: Path) -> None:
+    pipe = pipeline(tmp_path, queries={"tumbling": QUERIES["tumbling"]})
+    rows(pipe, [1, 15])
+    assert len(pipe.run()["ran"]) == 1 and pipe.runtime.tasks._session is None
