@@ -187,14 +187,16 @@ def _answer(context: Context, batch: Batch, work: QueryWork, task_results: list[
     answer = _answer_or_failure(context, work, task_results)
     if answer.failed is None or len(work.due) == 1:
         return answer
-    message = answer.failed[1]
-    for count in range(len(work.due) - 1, 0, -1):
+    message, sound, most, failing = answer.failed[1], Answer(work), 0, len(work.due)
+    while failing - most > 1:      # `most` boundaries have an answer, `failing` have none
+        count = (most + failing) // 2
         shorter = replace(work, due=work.due[:count])
         answer = _answer_or_failure(context, shorter, _perform(context, batch, [shorter])[0])
         if answer.failed is None:
-            return replace(answer, work=work, state={}, failed=(work.due[count], message))
-        message = answer.failed[1]
-    return Answer(work, failed=(work.due[0], message))
+            sound, most = answer, count
+        else:
+            message, failing = answer.failed[1], count
+    return replace(sound, work=work, state={}, failed=(work.due[most], message))
 
 
 def _answer_or_failure(context: Context, work: QueryWork, task_results: list[TaskResult]) -> Answer:

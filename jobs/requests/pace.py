@@ -44,6 +44,7 @@ class Pace:
     def __init__(self, pipe: OpenPipeline, statistics: Statistics) -> None:
         self.pipe = pipe
         self.statistics = statistics
+        self.most: int | None = None      # boundaries of which a batch is known to fit into memory, once one did not
         self._measured: list[MeasuredBatch] = []
         self._handed: float | None = None      # bytes that a boundary's answers took, lately
         self._group: tuple[int, ...] = ()      # that was last looked at, with the load of each of its beginnings
@@ -58,7 +59,7 @@ class Pace:
         room = BatchRoom(SHARE * memory.size(tasks.memory), SHARE * memory.size(memory.of_process()))
         count = boundaries_together(self._loads, self._costs(group, unit_costs), self._measured, room,
                                     LATENCY if latency is None else latency / SECOND)
-        return group[:count]
+        return group[:count] if self.most is None else group[:min(count, self.most)]
 
     def learn(self, batch: Batch, answered: Answered, seconds: float, cold: bool) -> None:
         """What a batch took; of one that was not looked at before, as in a recovery, nothing is learnt."""
