@@ -24,7 +24,7 @@ from jobs.batch.shared import families_due, works_to_sample
 from jobs.batch.works import context_of, parsed, tried_works, works
 from jobs.engine import row_counts
 from jobs.expectations.findings import Finding
-from jobs.expectations.gate import Gate
+from jobs.expectations.gate import Gate, StoppedLater
 from jobs.ingest import agreed, ingest, relations
 from jobs.ledger.entries import Batch, KeptState, LedgerEntry, QueryGroupPrices, TriedPlan
 from jobs.ledger.open_pipeline import OpenPipeline
@@ -34,6 +34,7 @@ from jobs.pipeline.declared import DeclaredExpectations
 from jobs.pipeline.schema import stream_schema
 from jobs.requests import requests
 from jobs.requests.boundaries import Arrivals, active, next_boundary, read_streams
+from jobs.requests.pace import Pace
 from jobs.storage import failpoints, places, tables
 from jobs.storage.lock import held
 from jobs.storage.tables import Conflict
@@ -75,8 +76,8 @@ class Loop:
     """Runs a pipeline's boundaries, and owns all that is remembered between the batches of one process.
 
     `Loop(open_pipeline(load("shop"))).run()` runs what is complete. Plans are remembered by `chooser`, groups by
-    `sharer`, samples by `statistics`, findings by `gate`, how far rows have come by `arrivals`. A crash loses nothing
-    with them: all can be read again. `share_from` is the sharer's rule, for benchmarks.
+    `sharer`, samples by `statistics`, findings by `gate`, how far rows have come by `arrivals`, how long batches took
+    by `pace`. A crash loses nothing with them. `share_from` is the sharer's rule, for benchmarks.
     """
 
     def __init__(self, pipe: OpenPipeline, share_from: int | None = None) -> None:
@@ -87,11 +88,13 @@ class Loop:
         self.sharer = Sharer(pipe, declared, share_from)
         self.arrivals = Arrivals(pipe)
         self.gate = Gate(pipe, declared, self.arrivals)
+        self.pace = Pace(pipe, self.statistics)
         self.laps = Laps()
         self._position = -1                 # of the ledger of batches, when this process last read it
         self._mended = False                # whether torn ends of logs were looked for since the process started
         self._spread: Spread = {}           # times as many parts as planned, for a task's memory
         self._seconds: list[float] = []     # of boundaries on as many tasks as now
+        self._is_behind = False             # whether more boundaries are complete than the batch at hand takes
 
     def run(self, to: int | None = None, flush: bool = False, limit: int | None = None,
             progress: Progress = lambda _: None) -> dict[str, Any]:
@@ -113,7 +116,9 @@ class Loop:
                 group = self.arrivals.next_group(to, flush, None if limit is None else limit - len(ran))
                 if not group:
                     break
-                group = self.gate.admitted(group)
+                together = self.pace.together(group, self.chooser.coefficients)
+                self._is_behind = len(together) < len(group)
+                group = self.gate.admitted(together)
                 failpoints.at("batch.before-mark")
                 if not pipe.ledger.begin(group[-1], changes_version):
                     continue
@@ -158,6 +163,7 @@ class Loop:
         """Finishes what a crash left: a half-recorded ingest, then the last intent without commit."""
         pipe = self.pipe
         self.gate.begin()
+        self._is_behind = False
         ingest.recover(pipe.warehouse, pipe.pipeline.streams)
         last = pipe.ledger.last()
         self._position = pipe.ledger.position
@@ -165,7 +171,7 @@ class Loop:
         entries = []
         if last is not None and last.is_open:
             failpoints.at("recover.before")
-            entries = self._carry_out_within_memory(last.batch, time.perf_counter())
+            entries = self._carry_out_what_can_be(last.batch, time.perf_counter())
             failpoints.at("recover.after")
         self._position = pipe.ledger.position
         # Not before: an intent that is run again reads files that its tables no longer name.
@@ -239,25 +245,34 @@ class Loop:
         batch = self._describe(boundaries)
         self.laps.lap("describe", started)
         with ThreadPoolExecutor(1) as beside:
-            return self._carry_out_within_memory(batch, started, beside.submit(_intend, self.pipe, batch).result)
+            return self._carry_out_what_can_be(batch, started, beside.submit(_intend, self.pipe, batch).result)
 
-    def _carry_out_within_memory(self, batch: Batch, started: float,
-                                 await_intent: Callable[[], object] = _already_durable) -> list[dict[str, Any]]:
-        """The batch; a query that does not fit into its tasks' memory, in however many parts, gets the leanest plan.
+    def _carry_out_what_can_be(self, batch: Batch, started: float,
+                               await_intent: Callable[[], object] = _already_durable) -> list[dict[str, Any]]:
+        """The batch; of one that is stopped at a later boundary those before it; of one that does not fit into its
+        tasks' memory, in however many parts, half of its boundaries, or its only one under the leanest plan.
 
         That takes an intent of its own. Nothing of the batch is in any table by then: memory runs out while tasks
-        compute.
+        compute, and answers are judged before they are written.
         """
         while True:
             try:
                 return self._carry_out(batch, started, await_intent)
+            except StoppedLater as stop:
+                await_intent()
+                batch = replace(batch, boundaries=tuple(t for t in batch.boundaries if t < stop.boundary))
             except batches.Exhausted as error:
                 await_intent()
-                batch = self._under_another_plan(batch, error)
-                _intend(self.pipe, batch)
-                await_intent = _already_durable
+                batch = self._smaller(batch, error)
+            _intend(self.pipe, batch)
+            await_intent = _already_durable
 
-    def _under_another_plan(self, batch: Batch, error: batches.Exhausted) -> Batch:
+    def _smaller(self, batch: Batch, error: batches.Exhausted) -> Batch:
+        """Fewer boundaries, from here on as well; of one boundary the leanest plan for the query that did not fit."""
+        half = len(batch.boundaries) // 2
+        if half:
+            self.pace.most = half
+            return replace(batch, boundaries=batch.boundaries[:half])
         query_state = queries_at(self.pipe.ledger.all_changes(), batch.boundaries[0])[error.query]
         plan = self.chooser.too_large(query_state, batch.states.get(error.query), error)
         if plan is None:
@@ -293,6 +308,7 @@ class Loop:
         lap = self.laps.lap("answer", lap)
         removed = batches.store(context, batch, answered.answers, answered.shared, answered.tried)
         learnt = self.sharer.learn(batch, answered.shared)
+        self.pace.learn(batch, answered, time.perf_counter() - started, cold=not self.chooser.warm)
         if self.chooser.warm:      # the first batch of a process also starts Spark
             self._seconds = [*self._seconds, (time.perf_counter() - started) / len(batch.boundaries)][-RESTED:]
         self._conclude(learnt, answered, time.perf_counter() - started)
@@ -300,7 +316,7 @@ class Loop:
         failing = self.gate.enter()
         self.statistics.keep(batch, [*answered.answers, *map(Answer, members)], answered.samples)
         lap = self.laps.lap("statistics", lap)
-        _tidy(pipe, answered, removed)
+        _tidy(pipe, answered, removed, self._is_behind)
         self.laps.lap("compact", lap)
         return report(pipe, batch, answered, failing, time.perf_counter() - started)
 
@@ -349,15 +365,18 @@ def _intend(pipe: OpenPipeline, batch: Batch) -> None:
     failpoints.at("batch.after-intent")
 
 
-def _tidy(pipe: OpenPipeline, answered: Answered, removed: list[tuple[str, list[str]]]) -> None:
-    """After the commit: files that left state leave the disk, small ones are merged, old ones go."""
+def _tidy(pipe: OpenPipeline, answered: Answered, removed: list[tuple[str, list[str]]], is_behind: bool) -> None:
+    """After the commit: files that left state leave the disk, small ones are merged, old ones go.
+
+    Answers that wait go before merging what people read.
+    """
     if removed:
         # The entry that no longer needs them is on the disk before they leave it.
         places.sync(pipe.pipeline.warehouse)
     compact.discard(pipe, removed)
     failpoints.at("batch.after-discard")
     horizons = retention.horizons(pipe)
-    compact.compact(pipe, answered.answers, horizons, answered.shared)
+    compact.compact(pipe, answered.answers, horizons, answered.shared, public=not is_behind)
     retention.leave(pipe, horizons)
     pipe.ledger.tidy()
     compact.trim_logs(pipe)

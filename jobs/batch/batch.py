@@ -154,7 +154,6 @@ def _divided(work: QueryWork, times: int) -> QueryWork:
 def _perform(context: Context, batch: Batch, todo: list[QueryWork], sample_orders: Sequence[SampleOrder] = (),
              families: Sequence[QueryFamily] = ()) -> tuple[list[TaskResult], list[SampleResult]]:
     """Each query where its plan places it, and its samples there too."""
-    session = context.tasks.session
     orders: list[TaskOrder] = []
     for family in families:
         orders += shared_orders(context, batch, family)
@@ -163,8 +162,10 @@ def _perform(context: Context, batch: Batch, todo: list[QueryWork], sample_order
             orders += task_orders(context, batch, work)
     samples_in_tasks = [sample for sample in sample_orders if sample.sampling.dialect == "duckdb"]
     task_results, samples = _in_tasks(context, batch.parts or None, orders, samples_in_tasks)
-    task_results += [jvm.perform(session, jvm_order(context, batch, work)) for work in todo if work.plan.place == "jvm"]
-    samples += [jvm.take(session, sample) for sample in sample_orders if sample.sampling.dialect == "spark"]
+    in_jvm = [jvm_order(context, batch, work) for work in todo if work.plan.place == "jvm"]
+    task_results += [jvm.perform(context.tasks.session, order) for order in in_jvm]
+    in_spark = [sample for sample in sample_orders if sample.sampling.dialect == "spark"]
+    samples += [jvm.take(context.tasks.session, sample) for sample in in_spark]
     return task_results, samples
 
 
@@ -189,14 +190,16 @@ def _answer(context: Context, batch: Batch, work: QueryWork, task_results: list[
     answer = _answer_or_failure(context, work, task_results)
     if answer.failed is None or len(work.due) == 1:
         return answer
-    message = answer.failed[1]
-    for count in range(len(work.due) - 1, 0, -1):
+    message, sound, most, failing = answer.failed[1], Answer(work), 0, len(work.due)
+    while failing - most > 1:      # `most` boundaries have an answer, `failing` have none
+        count = (most + failing) // 2
         shorter = replace(work, due=work.due[:count])
         answer = _answer_or_failure(context, shorter, _perform(context, batch, [shorter])[0])
         if answer.failed is None:
-            return replace(answer, work=work, state={}, failed=(work.due[count], message))
-        message = answer.failed[1]
-    return Answer(work, failed=(work.due[0], message))
+            sound, most = answer, count
+        else:
+            message, failing = answer.failed[1], count
+    return replace(sound, work=work, state={}, failed=(work.due[most], message))
 
 
 def _answer_or_failure(context: Context, work: QueryWork, task_results: list[TaskResult]) -> Answer:

@@ -1,8 +1,8 @@
 """Expectations of a batch: its waiting input is judged before it begins, its answers before they are written; a
 critical one that fails stops it there.
 
-Nothing of a stopped batch is published, and a rerun stops again until somebody releases the boundary. What failed is
-entered after the commit.
+Boundaries before the one that is stopped are published, nothing from it on, and a rerun stops again until somebody
+releases it. What failed is entered after the commit.
 """
 from __future__ import annotations
 
@@ -31,6 +31,14 @@ from optimizer.time import iso
 
 STOPPED = "expectation-failed"
 MOST_SAID = 3            # findings that an error spells out
+
+
+class StoppedLater(Exception):
+    """An answer is stopped at a boundary after a batch's first: those before it can be published."""
+
+    def __init__(self, boundary: int) -> None:
+        super().__init__(f"stopped at {boundary}")
+        self.boundary = boundary
 
 
 class Gate:
@@ -82,7 +90,7 @@ class Gate:
         return [finding for stream in stored for finding in self._findings_of_input(stream, group)]
 
     def answered(self, batch: Batch, answers: Iterable[Answer], groups: Iterable[Shared] = ()) -> None:
-        """Stops the batch if an answer fails what is critical."""
+        """Stops the batch if an answer fails what is critical: by StoppedLater where boundaries before it do not."""
         context, hidden = context_of(self.pipe), sensitive(self.pipe)
         findings = []
         for answer in answers:
@@ -94,8 +102,12 @@ class Gate:
             findings += expect_answers.of_shared(batch, shared, hidden)
         stops = _stopping(self.pipe, findings)
         if stops:
+            first = min(finding.boundary for finding in stops)
+            if first > batch.boundaries[0]:
+                raise StoppedLater(first)
             raise _stop(self.pipe, stops)
-        self._findings = [*self._findings, *_with_releases(findings)]
+        of_input = [finding for finding in self._findings if finding.boundary in batch.boundaries]
+        self._findings = [*of_input, *_with_releases(findings)]
 
     def enter(self) -> list[Finding]:
         """After the commit: what failed and did not stop it."""
@@ -185,5 +197,5 @@ def _stop(pipe: OpenPipeline, stops: list[Finding]) -> ForebayError:
     texts = [f"{f.subject} expects {f.expectation}, observed: {f.observed}" for f in spelled_out]
     more = f" (and {len(stops) - len(texts)} more)" if len(stops) > len(texts) else ""
     at = iso(first)
-    return failed(STOPPED, f"boundary {at} is stopped: {'; '.join(texts)}{more}; nothing of its batch is published",
+    return failed(STOPPED, f"boundary {at} is stopped: {'; '.join(texts)}{more}; nothing from it on is published",
                   f"mend what brought it about, or let it pass: forebay release {at} --reason \"…\"")

@@ -51,17 +51,17 @@ class MergeOrder:
 
 
 def compact(pipe: OpenPipeline, query_answers: Iterable[Answer], horizons: Mapping[str, int],
-            families: Iterable[Shared] = ()) -> None:
+            families: Iterable[Shared] = (), public: bool = True) -> None:
     """Merges whatever has become too many files, in one Spark job.
 
-    Rows of a table that are older than its horizon need not stay.
+    Rows of a table that are older than its horizon need not stay. `public`: also of tables that people read.
     """
     answers = [answer for answer in query_answers if answer.failed is None]
     orders: list[MergeOrder] = []
     for answer in answers:
         orders += _state_orders(pipe, answer)
-    for path, column in _public_tables(answers, families):
-        orders += _public_order(pipe, path, column, horizons)
+    for path, column in _public_tables(answers, families) if public else []:
+        orders += _public_orders(pipe, path, column, horizons)
     if not orders:
         return
     failpoints.at("compact.before")
@@ -83,6 +83,7 @@ def merge(order: MergeOrder) -> File | None:
     """In a task: the merged file, None where nothing is left."""
     con = kernel.connect()
     try:
+        con.execute("SET preserve_insertion_order = true")      # where files are in order, nothing is sorted
         con.execute(f"CREATE TEMP VIEW files AS SELECT * FROM read_parquet({kernel.files(con, order.files)})")
         return next(iter(write_file(con, order.sql, order.folder, "merged")), None)
     finally:
@@ -141,8 +142,11 @@ def _public_tables(answers: Iterable[Answer], families: Iterable[Shared]) -> lis
         *((f"streams/{stream}", "_boundary") for stream in sorted(streams_of_families)), *shared_results]))
 
 
-def _public_order(pipe: OpenPipeline, path: str, column: str, horizons: Mapping[str, int]) -> list[MergeOrder]:
-    """The oldest small files of a table that only grows, in the order of its boundaries; none while they are few."""
+def _public_orders(pipe: OpenPipeline, path: str, column: str, horizons: Mapping[str, int]) -> list[MergeOrder]:
+    """The oldest small files of a table that only grows, in the order of its boundaries; none while they are few.
+
+    Where they are large enough together, each task that runs makes a file of its share.
+    """
     if not tables.exists(places.join(pipe.pipeline.warehouse, path)):
         return []
     table = pipe.table(path)
@@ -156,8 +160,26 @@ def _public_order(pipe: OpenPipeline, path: str, column: str, horizons: Mapping[
             chosen.append(file)
     horizon = _staying(table, stamp, chosen, horizons.get(path, -1))
     where = f"WHERE epoch_us({identifier(stamp)}) >= {horizon}" if horizon > 0 else ""
-    sql = f"SELECT * FROM files {where} ORDER BY {column}"
-    return [MergeOrder(path, table.path, _paths(table, chosen), sql, horizon)]
+    # Rows leave in one commit, or readers would see a boundary in part.
+    parts = 1 if horizon > 0 else min(pipe.tasks.width, max(sum(file.size for file in chosen) // SMALL, 1))
+    return [MergeOrder(path, table.path, _paths(table, part), f"SELECT * FROM files {where} {_order(part, column)}",
+                       horizon) for part in _shares(chosen, parts)]
+
+
+def _shares(files: list[File], count: int) -> list[list[File]]:
+    """Files in order as so many runs of about the same size."""
+    shares: list[list[File]] = [[] for _ in range(count)]
+    size, so_far = max(sum(file.size for file in files), 1), 0
+    for file in files:
+        shares[min(so_far * count // size, count - 1)].append(file)
+        so_far += file.size
+    return [share for share in shares if share]
+
+
+def _order(files: list[File], column: str) -> str:
+    """Nothing to sort where the files follow one another and each is of one boundary."""
+    is_in_order = all(column in file.low and file.low[column] == file.high.get(column) for file in files)
+    return "" if is_in_order else f"ORDER BY {column}"
 
 
 def _staying(table: Table, column: str, chosen: list[File], horizon: int) -> int:

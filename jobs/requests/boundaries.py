@@ -1,4 +1,4 @@
-"""Which boundaries can run: the next one, how far rows have come, what it waits for, how many go together.
+"""Which boundaries can run: the next one, how far rows have come, what it waits for, which are complete with it.
 
 Nothing is begun or written here.
 """
@@ -12,11 +12,9 @@ from jobs.ingest import relations
 from jobs.ingest.register import Watermark
 from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.ledger.queries import QueryState, next_change, queries_at
-from jobs.storage import tables
 from optimizer.query.model import Query
 
-GROUP_BOUNDARIES = 240       # boundaries committed together at most
-GROUP_ROWS = 20_000          # rows that may come with them: more, and each boundary is worth its own batch
+GROUP_BOUNDARIES = 240       # boundaries of one batch at most: each is a statement more in its programs
 
 
 def active(pipe: OpenPipeline, boundary: int) -> dict[str, QueryState]:
@@ -96,9 +94,9 @@ class Arrivals:
         return late + self.missing(boundary)
 
     def next_group(self, to: int | None = None, flush: bool = False, limit: int | None = None) -> tuple[int, ...]:
-        """The next boundary, and after it as many as bring few rows and no change.
+        """The next boundary, and after it those that are complete too, up to the next change of what is in force.
 
-        An empty one then costs next to nothing.
+        How many of them one batch takes is decided by `jobs.requests.pace`.
         """
         pipe, step = self.pipe, self.pipe.pipeline.batch
         first = next_boundary(pipe)
@@ -109,10 +107,7 @@ class Arrivals:
         change = next_change(pipe.ledger.all_changes(), first)
         last = min(last, change - step) if change is not None else last
         most = 1 if pipe.engine == "jvm" else min(GROUP_BOUNDARIES, limit or GROUP_BOUNDARIES)
-        group = tuple(range(first, last + 1, step)[:most])
-        while len(group) > 1 and _most_rows(pipe, first - step, group[-1]) > GROUP_ROWS:
-            group = group[:max(1, len(group) // 2)]
-        return group
+        return tuple(range(first, last + 1, step)[:most])
 
     def _complete_until(self, boundary: int, flush: bool) -> int:
         """The last complete boundary, seen from this one.
@@ -133,13 +128,3 @@ class Arrivals:
     def _is_silent(self, stream: str) -> bool:
         idle, mark = self.pipe.pipeline.streams[stream].idle, self._watermarks.get(stream)
         return idle is not None and (mark is None or self.pipe.clock() - mark.arrived > idle)
-
-
-def _most_rows(pipe: OpenPipeline, after: int, upto: int) -> int:
-    """At most how many rows these boundaries bring, by the files' statistics."""
-    total = 0
-    for stream in read_streams(pipe, upto):
-        if tables.exists(pipe.path("streams", stream)):
-            files = pipe.table(f"streams/{stream}").files()
-            total += sum(file.rows for file in files if file.may_hold("_boundary", after + 1, upto))
-    return total

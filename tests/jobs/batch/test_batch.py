@@ -4,9 +4,11 @@ of boundaries one by one.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from jobs.batch import batch as batches
 from jobs.requests import boundaries
 from tests.jobs.pipelines import answers, boundary, equal, opened, pipeline, rows
 
@@ -53,3 +55,32 @@ def test_together_and_one_by_one_are_the_same(nth: int, tmp_path: Path, monkeypa
         said.append(({name: sorted(answers(pipe, name)) for name in QUERIES}, pipe.runtime.ledger.last().batch.number))
     assert said[0][0] == said[1][0]
     assert said[0][1] < 5 < 12 < said[1][1]
+
+
+@pytest.mark.slow
+def test_tasks_in_this_process_start_no_spark(tmp_path: Path) -> None:
+    pipe = pipeline(tmp_path, queries={"tumbling": QUERIES["tumbling"]})
+    rows(pipe, [1, 15])
+    assert len(pipe.run()["ran"]) == 1 and pipe.runtime.tasks._session is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("at", [0, 1, 7, 14, 15])
+def test_a_query_that_fails_at_one_boundary_of_many_has_its_answers_before_it(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int) -> None:
+    """The first boundary at which it fails is found by halves, and the other query answers at all."""
+    performed = []
+    perform = batches._perform
+
+    def counted(*args: Any) -> Any:
+        performed.append(args)
+        return perform(*args)
+    monkeypatch.setattr(batches, "_perform", counted)
+    pipe = pipeline(tmp_path, queries={"bad": "SELECT SUM(10 DIV v.x) AS s FROM views AS v [WINDOW 20 SECONDS]",
+                                       "good": "SELECT COUNT(*) AS n FROM views AS v [WINDOW 20 SECONDS]"})
+    rows(pipe, [10 * n + 5 for n in range(17)], x=[0 if n == at else 1 for n in range(17)])
+    pipe.run()
+    failing = 10 * at + 10
+    assert [t for t, *_ in answers(pipe, "bad")] == list(range(10, failing, 10))
+    assert [t for t, *_ in answers(pipe, "good")] == list(range(10, 170, 10))
+    assert pipe.query("bad")["state"] == "failed" and len(performed) <= 1 + 4 and equal(pipe)

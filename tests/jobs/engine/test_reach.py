@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.engine.reach import MOMENTS, split
+from jobs.engine.reach import MOMENT_ROWS, MOMENTS, MOST_MOMENTS, split
 from jobs.engine.work import TimedFiles
 from jobs.storage.tables import File
 from optimizer.plan.membership import Counting, Range
@@ -69,6 +69,15 @@ def test_a_source_that_asks_for_times_gets_them() -> None:
     assert found(Source("s0", "stream", "views", (Range(100, 200),)), file("a", (110, 110), (100, 109))) == (("a",), ())
 
 
-def test_there_are_only_so_many_moments_in_a_statement() -> None:
-    rest, timed = found(CAME, *(file(f"{n:03}", (110, 110), (-n * BATCH, -n * BATCH + 3)) for n in range(MOMENTS + 2)))
-    assert (len(rest), len(timed)) == (2, MOMENTS)
+def moments(count: int, rows: int) -> list[File]:
+    return [file(f"{n:04}", (110, 110), (-n * BATCH, -n * BATCH + 3), rows) for n in range(count)]
+
+
+def test_moments_of_few_rows_are_not_worth_a_branch_each() -> None:
+    rest, timed = found(CAME, *moments(MOMENTS + 2, MOMENT_ROWS - 1))
+    assert (rest, len(timed)) == ((f"{MOMENTS:04}", f"{MOMENTS + 1:04}"), MOMENTS)
+
+
+def test_moments_of_many_rows_are() -> None:
+    rest, timed = found(CAME, *moments(MOST_MOMENTS + 2, MOMENT_ROWS))
+    assert (rest, len(timed)) == ((f"{MOST_MOMENTS:04}", f"{MOST_MOMENTS + 1:04}"), MOST_MOMENTS)

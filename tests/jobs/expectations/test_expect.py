@@ -180,6 +180,28 @@ def test_an_answer_that_fails_is_not_published_until_it_is_released(tmp_path: Pa
                                                                                           (20, "critical", True)]
 
 
+def test_an_answer_that_fails_later_in_a_batch_lets_those_before_it_be_published(tmp_path: Path) -> None:
+    """One batch of six boundaries: stopped at the third, each warning of the input is entered once."""
+    pipe = pipeline(tmp_path, queries={"q": SUMS, "other": COUNT})
+    declared(pipe, "query: q", f"{BETWEEN}, column: s, max_value: 9, severity: critical")
+    declared(pipe, "stream: views", f"{BETWEEN}, column: x, max_value: 0", name="input")
+    rows(pipe, (1, 11, 41, 51, 61))
+    rows(pipe, (25,), x=10)
+    assert "2026-01-01T00:00:30Z" in str(stopped(pipe))
+    assert [t for t, *_ in answers(pipe, "q")] == [10, 20] and [t for t, *_ in answers(pipe, "other")] == [10, 20]
+    pipe = opened(tmp_path)
+    stopped(pipe)
+    assert [row[0] for row in kept(pipe)] == [10, 20, 30, 40]      # both stops are there to be released
+    pipe.release(boundary(30), "seen")
+    assert "2026-01-01T00:00:40Z" in str(stopped(pipe))
+    pipe.release(boundary(40), "seen")
+    assert ran(opened(tmp_path)) == [40, 50, 60] and equal(opened(tmp_path))
+    last = pipe.runtime.ledger.last()
+    assert last is not None and last.batch.number == 2 and [t for t, *_ in answers(pipe, "other")] == [
+        10, 20, 30, 40, 50, 60]
+    assert len(kept(pipe)) == len(set(kept(pipe)))
+
+
 def test_a_release_lets_pass_what_was_seen_and_nothing_else(tmp_path: Path) -> None:
     pipe = pipeline(tmp_path, queries={"q": COUNT})
     declared(pipe, "stream: views", f"{BETWEEN}, column: x, max_value: 5, severity: critical", name="input")
