@@ -31,8 +31,8 @@ from optimizer.choice.consider import PINNED, Costs, consider, ended_try, judged
 from optimizer.choice.decide import DEFAULT as RULES
 from optimizer.choice.decide import Decision, Past, Priced, Tried
 from optimizer.choice.parallelism import Parallelism
-from optimizer.cost.features import building, steady
-from optimizer.cost.fitting import fit
+from optimizer.cost.features import of_batch, steady
+from optimizer.cost.fitting import NOISE, NOISE_OF_MANY, fit
 from optimizer.cost.measured import Measurement, UnitCosts
 from optimizer.cost.measured import read as cost_document
 from optimizer.cost.measured import seconds
@@ -230,7 +230,7 @@ class Chooser:
             choice = self.queries.get(answer.work.name)
             if choice is not None:
                 choice.measure(answer)
-                if choice.observed is not None and len(answer.work.due) == 1:
+                if choice.observed is not None:
                     self._fit(choice, choice.observed, answer, took, cold, len(answers) + len(tried_answers))
         for name, one in tried_plans.items():
             if name in self.queries:
@@ -240,19 +240,21 @@ class Chooser:
 
     def _fit(self, choice: QueryChoice, observed: QueryStatistics, answer: Answer, took: float, cold: bool,
              count: int) -> None:
-        """`count` queries were answered in `took` seconds.
+        """`count` queries were answered in `took` seconds, at one boundary or many.
 
         The first batch of a process may tell what starting Spark costs, and not what work costs.
         """
-        work, before = answer.work, self.coefficients
-        amounts = (building if answer.anew else steady)(work.query, work.plan, observed, work.parts)
+        work, before, boundaries = answer.work, self.coefficients, answer.computed
+        amounts = of_batch(work.query, work.plan, observed, work.parts, boundaries, answer.anew)
         if cold and took > COLD * count * seconds(amounts.total, before):
             return
         lasting = [Measurement(amounts.in_task, answer.seconds)]
         if count == 1:
             outside_tasks = {kind: amount for kind, amount in amounts.total.items() if kind not in amounts.in_task}
             lasting.append(Measurement(outside_tasks, max(took - answer.seconds, 0.0)))
-        self._coefficients = fit(before, lasting)
+        self._coefficients = fit(before, lasting, NOISE if boundaries == 1 else NOISE_OF_MANY)
+        if len(work.due) > 1:
+            return
         outside = seconds(amounts.total, before) - seconds(amounts.in_task, before)
         if answer.work.plan == choice.past.plan and not answer.anew and not answer.work.is_tried:
             choice.past = replace(choice.past, measured=(*choice.past.measured, answer.seconds + outside)[-KEPT:])

@@ -70,6 +70,11 @@ class Answer:
     seconds: float = 0.0
 
     @property
+    def computed(self) -> int:
+        """At how many boundaries it was computed: the others repeat one of them."""
+        return len({point for _, point in self.repeats}) or len(self.work.due)
+
+    @property
     def anew(self) -> bool:
         """Whether its state was made from nothing."""
         return self.work.previous == BEGINNING

@@ -13,7 +13,8 @@ from types import MappingProxyType
 from optimizer.cost.measured import NODES, STATED
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.model import Plan
-from optimizer.plan.operators.operator import Expected
+from optimizer.plan.operators.operator import Expected, scan_node, set_node
+from optimizer.plan.operators.scan import is_read_anew
 from optimizer.plan.tree import kept_sets, operators
 from optimizer.query.model import Query
 from optimizer.statistics.cardinality import Sizes, sizes
@@ -46,6 +47,10 @@ KINDS = {
     "shuffles": "exchanges by Spark's own shuffle: a stage more in a job",
     "batches": "one for each batch: its ledger rows, and what runs between tasks",
 }
+# Of a batch of many boundaries, what is done once for all of them; what comes from reading rows grows by the rows that
+# come with each, everything else is done for each.
+ONCE = ("state_read", "writes", "commits", "jobs", "shuffles", "batches")
+BY_ROWS = ("scan", "times", "keep", "files", "exchange")
 OUTSIDE = ("merge", "published", "commits", "jobs", "shuffles", "batches")      # not the task's own work
 
 
@@ -96,6 +101,36 @@ def building(query: Query, plan: Plan, statistics: QueryStatistics, parts: int =
              query_sizes: Sizes | None = None) -> Features:
     """The first batch of a plan: its state is made from the stream tables."""
     return _features(_expected(query, plan, statistics, parts, query_sizes, from_nothing=True, age=0.0))
+
+
+def of_batch(query: Query, plan: Plan, statistics: QueryStatistics, parts: int, boundaries: int,
+             from_nothing: bool = False) -> Features:
+    """A batch that answers so many boundaries, one statement each; of one it is `steady`, or `building`."""
+    query_sizes = sizes(query, statistics)
+    one = steady(query, plan, statistics, parts, query_sizes)
+    first = building(query, plan, statistics, parts, query_sizes) if from_nothing else one
+    if boundaries == 1:
+        return first
+    expected = _expected(query, plan, statistics, parts, query_sizes)
+    nodes = {}
+    for node in dict.fromkeys((*first.nodes, *one.nodes)):
+        further, sums = _further(node, expected), dict(first.nodes.get(node, {}))
+        for kind, amount in one.nodes.get(node, {}).items():
+            plain = kind.removeprefix("jvm_")
+            times = 0.0 if plain in ONCE else further if plain in BY_ROWS else 1.0
+            sums[kind] = sums.get(kind, 0.0) + (boundaries - 1) * times * amount
+        nodes[node] = MappingProxyType(sums)
+    return Features(MappingProxyType(nodes), one.keeping)
+
+
+def _further(node: str, expected: Expected) -> float:
+    """Rows that a further boundary brings to what a node reads, over those that one boundary alone reads."""
+    for i, flow in enumerate(expected.sizes.flows):
+        if node in (scan_node(expected.ctx, i), set_node(expected.ctx, i)):
+            is_whole = expected.ctx.window(i) is None or is_read_anew(expected.ctx, i)
+            arriving = flow.arriving if expected.ctx.window(i) is not None else 0.0
+            return min(arriving / max(flow.read, 1.0), 1.0) if is_whole else 1.0
+    return 1.0
 
 
 def state_rows(query: Query, plan: Plan, statistics: QueryStatistics, query_sizes: Sizes | None = None) -> float:

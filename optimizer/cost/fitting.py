@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from optimizer.cost.measured import NAMES, OFF, SECONDS, STATED, Measurement, UnitCosts, prior
 
 NOISE = 0.15          # standard deviation of a measured batch: other work of the machine, what the amounts leave out
+# The same of a batch of many boundaries, whose amounts are those of one, times how many there are.
+NOISE_OF_MANY = 0.3
 FORGETTING = 0.02     # how far the covariance goes back to the prior's with each measurement
 Array = NDArray[np.float64]
 # Of its stated seconds that a unit of work costs at least: work that often comes together with other work would else be

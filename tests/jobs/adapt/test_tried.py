@@ -226,3 +226,19 @@ def test_a_try_is_carried_from_batch_to_batch() -> None:
     assert fresh == {"q": TriedPlan(Tried(plan))}
     assert tried.after(Batch(1, (10,), {}, {}, {}, {}, tried=fresh), [], []) == {}      # its query has gone
     assert tried.state_for(None, "q", plan) is None
+
+
+def test_batches_of_many_boundaries_teach_prices_and_the_next_process_knows(tmp_path: Path) -> None:
+    pipe = pipeline(tmp_path, {"views": "", "buys": ""})
+    pipe.create("q", QUERY)
+    ran(pipe, range(0, 2))
+    before = pipe.loop.chooser.coefficients.measurements
+    for n in range(2, 8):
+        fill(pipe, n)
+    pipe.run(flush=True)
+    taught = pipe.loop.chooser.coefficients
+    boundary_counts = [entry["boundaries"] for entry in pipe.plans("q")["decisions"]]
+    assert max(boundary_counts) > 1 and taught.measurements > before
+    pipe.loop.chooser._written_at = None
+    pipe.loop.chooser.end()
+    assert opened(tmp_path).loop.chooser.coefficients == taught

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optimizer.cost.features import Features, building, state_rows, steady
+from optimizer.cost.features import ONCE, Features, building, of_batch, state_rows, steady
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.model import KEEPING, Plan, candidates, named
 from optimizer.plan.tree import state_sets
@@ -132,3 +132,22 @@ def test_times_are_read_where_late_rows_stand_among_the_others() -> None:
     some, none = (of("EAP11 recompute", known).nodes for known in (late, two()))
     assert some["Scan v"]["scan"] == 100 * 5 and some["AS v"]["times"] == 100
     assert none["Scan v"]["scan"] == 100 * 3 and none["AS v"].get("times", 0) == 0
+
+
+@pytest.mark.parametrize("name", ["LAP recompute", "EAP01 recompute", "EAP11 running", "EAP11 retract", "EAP11 expire"])
+def test_a_batch_of_many_boundaries_does_once_what_they_share(name: str) -> None:
+    plan, one = named(TWO, name), of(name).total
+    ten, built = (of_batch(TWO, plan, two(), 1, 10, anew).total for anew in (False, True))
+    assert of_batch(TWO, plan, two(), 1, 1).total == one
+    assert of_batch(TWO, plan, two(), 1, 1, True).total == building(TWO, plan, two()).total
+    assert all(ten[kind] == one[kind] for kind in ONCE if kind in one)
+    assert ten["statements"] > one["statements"] and all(one[kind] <= ten[kind] <= 10 * one[kind] + 1e-6 for kind in one)
+    assert all(built.get(kind, 0.0) >= ten[kind] - one[kind] for kind in ten if kind.split()[0] not in ONCE)
+
+
+def test_a_window_that_is_read_anew_is_read_once_for_all_boundaries_of_a_batch() -> None:
+    """views: 100 rows come with each boundary to a window of 600; clicks: 50 to one of 200."""
+    nodes = of_batch(TWO, named(TWO, "LAP recompute"), two(), 1, 10).nodes
+    assert nodes["Scan v"]["scan"] == pytest.approx((600 + 9 * 100) * 3)
+    assert nodes["Scan c"]["scan"] == pytest.approx((200 + 9 * 50) * 2)
+    assert nodes["Join"]["probe"] == pytest.approx(10 * 600)
