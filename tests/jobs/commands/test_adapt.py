@@ -4,7 +4,10 @@ gone, and nothing else changes them but undoing what was wrong.
 from __future__ import annotations
 
 import json
+import os
 import random
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -200,6 +203,25 @@ def test_a_kill_while_deciding_loses_nothing(tmp_path: Path, costs: Costs, monke
     fill(pipe, range(12, 14))
     pipe.run(flush=True)
     assert all(len(set(plan_names(pipe, name))) == 2 for name in ("q", "r")) and equal(pipe)
+
+
+@pytest.mark.parametrize("place", ["request.before-commit", "request.after-commit"])
+def test_a_process_that_is_killed_while_it_decides_loses_nothing(tmp_path: Path, place: str) -> None:
+    """kill -9: the first decisions on two queries are entered together, by it or by the next one."""
+    pipe = started(tmp_path)
+    pipe.create("r", QUERY.replace("MAX", "MIN"))
+    fill(pipe, range(0, 3))
+    pipe.run(flush=True)
+    command = [sys.executable, "-m", "forebay.cli", "adapt", "--pipeline", str(tmp_path)]
+    killed = subprocess.run(command, env={**os.environ, "FOREBAY_FAILPOINT": place}, capture_output=True, text=True,
+                            timeout=120)
+    assert killed.returncode == -9, killed.stderr
+    changes = pipe.runtime.ledger.all_changes
+    assert decided.count(changes()) == (0 if place == "request.before-commit" else 2)
+    opened(tmp_path).adapt()
+    fill(pipe, range(3, 5))
+    pipe.run(flush=True)
+    assert decided.count(changes()) == 2 and equal(pipe)
 
 
 def test_a_switch_that_was_wrong_is_undone_by_the_runner_and_not_followed_again(tmp_path: Path, costs: Costs) -> None:
