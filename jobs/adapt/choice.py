@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from jobs.adapt import decisions_table
 from jobs.adapt.decisions_table import RULE, SharedWork, decision_row, shared_row, shared_works
-from jobs.adapt.past import KEPT, Outside, QueryChoice, remembered, unfit
+from jobs.adapt.past import KEPT, History, Outside, QueryChoice, remembered, unfit
 from jobs.adapt.statistics import Statistics
 from jobs.batch.batch import Answer, Exhausted
 from jobs.batch.works import parsed
@@ -327,13 +327,13 @@ class Chooser:
         pin = query_state.pin if query_state else None
         return consider(query, observed, self.costs(0, model, statistics), past, only=pin, everything=True), observed
 
-    def past_of(self, query: Query, query_state: QueryState) -> Past:
+    def past_of(self, query: Query, query_state: QueryState, told: History | None = None) -> Past:
         """The plan in force and what came of it, as the ledger tells; a requested one counts before it is followed."""
         last = self.pipe.ledger.last()
         state = last.states.get(query_state.name) if last else None
         observed = self.statistics.observed(query_state.name, query)
         outside = (lambda plan: self._outside_tasks(query, plan, observed)) if observed else (lambda _: 0.0)
-        past = remembered(self.pipe, query_state, state, outside).past
+        past = remembered(self.pipe, query_state, state, outside, told).past
         decided = query_state.decided
         if decided is None or query_state.pin is not None or _is_taken(query_state, state):
             return past

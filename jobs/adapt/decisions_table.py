@@ -78,15 +78,22 @@ def decision_row(pipe: OpenPipeline, name: str, decision: Decision, boundary: in
 
 def rows(pipe: OpenPipeline, name: str) -> list[dict[str, Any]]:
     """The decisions about a query that were written down, oldest first; `boundary` in microseconds."""
+    return rows_by_query(pipe).get(name, [])
+
+
+def rows_by_query(pipe: OpenPipeline) -> dict[str, list[dict[str, Any]]]:
+    """The same of all queries, for who asks about many: the table is read whole."""
     place = pipe.path(PATH)
     if not tables.exists(place):
-        return []
+        return {}
     # Filtered as Python values: Arrow's own filters, and instants, make it import pandas.
     all_rows = tables.open_table(place).rows()
     boundaries = all_rows.column("boundary").cast(pa.int64()).to_pylist()
     decisions = all_rows.drop_columns(["boundary", "at"]).to_pylist()
-    of_query = [{**row, "boundary": t} for row, t in zip(decisions, boundaries) if row["query"] == name]
-    return sorted(of_query, key=lambda row: row["boundary"])
+    by_query: dict[str, list[dict[str, Any]]] = {}
+    for row, boundary in sorted(zip(decisions, boundaries), key=lambda pair: pair[1]):
+        by_query.setdefault(row["query"], []).append({**row, "boundary": boundary})
+    return by_query
 
 
 def in_force(rows: list[dict[str, Any]], boundary: int, plan: str, since: int = BEFORE_ALL) -> dict[str, Any] | None:

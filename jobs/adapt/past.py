@@ -4,7 +4,7 @@ the plan in force, what its boundaries took, the last decision; nothing is price
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median_high
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 from jobs.adapt import decisions_table
 from jobs.adapt.statistics import EVERY
 from jobs.batch.batch import Answer, Exhausted
-from jobs.ledger.entries import KeptState
+from jobs.ledger.entries import CommittedBatch, KeptState
 from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.ledger.queries import QueryState, text_since
 from optimizer.choice.consider import PINNED
@@ -148,8 +148,21 @@ def unfit(query: Query, plan: Plan) -> str | None:
     return refusal(shape(query), plan)
 
 
+@dataclass(frozen=True)
+class History:
+    """What the ledger tells of all queries: decisions by query, and the last batches; `history(pipe)` reads it."""
+
+    decisions: Mapping[str, list[dict[str, Any]]]
+    batches: Sequence[CommittedBatch]
+
+
+def history(pipe: OpenPipeline) -> History:
+    """Read once by who asks about many queries."""
+    return History(decisions_table.rows_by_query(pipe), pipe.ledger.committed_batches(REMEMBERED))
+
+
 def remembered(pipe: OpenPipeline, query_state: QueryState, state: KeptState | None,
-               outside: Outside = lambda _: 0.0) -> QueryChoice:
+               outside: Outside = lambda _: 0.0, told: History | None = None) -> QueryChoice:
     """What is remembered after a start, or for a text that replaced another.
 
     The plan in force is the state's, its boundaries' seconds are in the ledger, corrections in the last decision.
@@ -159,10 +172,11 @@ def remembered(pipe: OpenPipeline, query_state: QueryState, state: KeptState | N
     began = text_since(pipe.ledger.all_changes(), query_state.name)
     if state is None or state.as_of < began:
         return QueryChoice(query_state.sql, Past())
-    current = state.plan
-    written = [row for row in decisions_table.rows(pipe, query_state.name) if row["boundary"] >= began]
+    current, told = state.plan, told or history(pipe)
+    written = [row for row in told.decisions.get(query_state.name, []) if row["boundary"] >= began]
     last = written[-1] if written else None
-    stretch, before = _stretches(pipe, query_state.name, current.name, began)
+    between_decisions = 1 if pipe.pipeline.decide == "task" else EVERY
+    stretch, before = _stretches(told.batches, query_state.name, current.name, began, between_decisions)
     corrections = json.loads(last["corrections"]) if last else {}
     plan_before = before.plan or (last["switched_from"] if last and last["plan"] == current.name else None)
     ratio = None
@@ -205,13 +219,14 @@ class Stretch:
     judged: bool = False
 
 
-def _stretches(pipe: OpenPipeline, name: str, plan: str, began: int) -> tuple[Stretch, Stretch]:
+def _stretches(batches: Sequence[CommittedBatch], name: str, plan: str, began: int,
+               between_decisions: int) -> tuple[Stretch, Stretch]:
     """The last batches that answered the query under this plan, and those before under another one.
 
     Of a plan that another one preceded, the first batch made its state and says nothing.
     """
     stretches = [Stretch(plan)]
-    for entry in pipe.ledger.committed_batches(REMEMBERED)[::-1]:
+    for entry in reversed(batches):
         ran = entry.plan_names.get(name)
         if ran is None or entry.first_boundary < began:
             break
@@ -223,7 +238,6 @@ def _stretches(pipe: OpenPipeline, name: str, plan: str, began: int) -> tuple[St
         stretches[-1].boundaries += entry.boundary_count
         if entry.boundary_count == 1 and name in entry.task_seconds:
             stretches[-1].measured.append(entry.task_seconds[name])
-    between_decisions = 1 if pipe.pipeline.decide == "task" else EVERY
     for stretch in stretches:
         stretch.judged = len(stretch.measured) >= RULES.enough + between_decisions
         stretch.measured = stretch.measured[:KEPT][::-1]

@@ -13,6 +13,7 @@ from typing import Any
 from jobs.adapt import adaptations
 from jobs.adapt.adaptations import Adaptation
 from jobs.adapt.choice import Chooser
+from jobs.adapt.past import history
 from jobs.adapt.sharing import Sharer, Sharing, shared_reason
 from jobs.batch.works import parsed
 from jobs.ledger.entries import PlanDecision, PricedPlan, QueryGroupPrices
@@ -80,7 +81,8 @@ def optimize(chooser: Chooser, sharer: Sharer) -> list[dict[str, Any]]:
     sharing = sharer.decide(active, at) if at is not None else Sharing({}, {})
     group_plans = sharer.plans(sharing, active, sharer.counts())
     considered = list[Considered]()
-    pasts = {name: chooser.past_of(parsed(state.sql, pipe.catalog), state) for name, state in active.items()
+    told = history(pipe)
+    pasts = {name: chooser.past_of(parsed(state.sql, pipe.catalog), state, told) for name, state in active.items()
              if name not in sharing.group_of}
     for name, query_state in active.items():
         group = sharing.group_of.get(name)

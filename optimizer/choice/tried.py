@@ -24,17 +24,20 @@ def may_try(past: Past, rules: Hysteresis) -> bool:
 def with_try(decision: Decision, detail: Callable[[Plan], Priced], past: Past, rules: Hysteresis) -> Decision:
     """The decision, to stay with the plan in force, with the plan that is tried beside it, if one is worth it.
 
-    `detail` prices the state to build too.
+    `detail` prices the state to build too. Where the plan in force takes more than its price, other plans are expected
+    to take as many times theirs.
     """
     if past.tried is not None:
         return replace(decision, tried=past.tried.plan)
     if not may_try(past, rules):
         return decision
-    least, candidate = _most_promising(decision, rules)
+    price, candidate = _most_promising(decision, rules)
     measured = median(past.measured)
+    factor = measured / max(decision.predicted or measured, 1e-9)
+    least = price * factor
     if candidate is None or measured < max(rules.promise * least, least + rules.floor):
         return decision
-    cost = _most(candidate, detail(candidate.plan).building, rules)
+    cost = _most(candidate, detail(candidate.plan).building, rules) * factor
     if cost > past.allowance or cost >= (measured - least) * rules.horizon:
         return decision
     reason = (f"{decision.reason}; {candidate.plan.name} is tried beside it: it may take as little as {in_ms(least)} a "

@@ -47,7 +47,7 @@ def test_what_is_dear_is_avoided_and_every_switch_is_a_row(tmp_path: Path, monke
     """First everything that reads raw rows is dear, then everything that keeps state: the plan follows, the answers
     stay.
     """
-    monkeypatch.setattr(choice, "fit", lambda before, measurements: before)
+    monkeypatch.setattr(choice, "fit", lambda before, *_: before)
     pipe = started(tmp_path)
     pipe.loop.chooser._coefficients = costs(scan=1.0)
     fill(pipe, range(0, 8))
@@ -88,15 +88,15 @@ def test_after_a_restart_the_plan_goes_on(tmp_path: Path) -> None:
 def test_what_starting_costs_is_not_learnt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     caught, real = [], Chooser.learn
     monkeypatch.setattr(Chooser, "learn",
-                        lambda self, answers, took: caught.append(answers) or real(self, answers, took))
+                        lambda self, answers, *more: caught.append(answers) or real(self, answers, *more))
     pipe = started(tmp_path)
     fill(pipe, range(0, 2))
     pipe.run(batches=1)
     chooser = pipe.loop.chooser
     before, chooser.warm = chooser.coefficients, False
-    chooser.learn(caught[-1], 1000.0)
+    chooser.learn(caught[-1], [], {}, 1000.0)
     assert chooser.coefficients == before and chooser.warm
-    chooser.learn(caught[-1], 1000.0)
+    chooser.learn(caught[-1], [], {}, 1000.0)
     assert chooser.coefficients != before
 
 

@@ -207,8 +207,8 @@ def test_adapt_asks_for_one_try_at_a_time_and_not_twice(tmp_path: Path, monkeypa
     monkeypatch.setattr(choice.Chooser, "allowance", lambda chooser, name: 1e9)
     real = choice.Chooser.past_of
 
-    def slow(chooser: Any, query: Any, state: Any) -> Past:
-        return replace(real(chooser, query, state), measured=(9.0,) * 3, since=99)
+    def slow(chooser: Any, *asked: Any) -> Past:
+        return replace(real(chooser, *asked), measured=(9.0,) * 3, since=99)
 
     monkeypatch.setattr(choice.Chooser, "past_of", slow)
     known = decided.count(pipe.runtime.ledger.all_changes())

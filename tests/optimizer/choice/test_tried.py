@@ -46,6 +46,11 @@ def test_nothing_that_costs_too_much_or_tells_nothing(prices: tuple[Priced, ...]
     assert decision(prices, past, building).tried is None
 
 
+def test_what_makes_all_plans_dearer_is_no_reason_to_try_one() -> None:
+    """A busy machine: the plan in force takes twice its price, so would the other one."""
+    assert decision(candidates(1.05, 0.1), replace(DOUBTFUL, measured=(2.0,) * 3, allowance=100.0)).tried is None
+
+
 def test_what_is_tried_goes_on_being_tried_whatever_the_prices_are() -> None:
     assert decision(candidates(doubt=None), replace(DOUBTFUL, tried=Tried(EARLY), allowance=0.0)).tried == EARLY
 
