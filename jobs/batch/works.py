@@ -48,7 +48,8 @@ class QueryWork:
     """One query in one batch: the boundaries at which it is due, and where its kept state stands.
 
     `QueryWork(query_state, query, plan, due=(120,), previous=60, epoch=60, parts=2)` brings state that was built at
-    boundary 60 from there to 120, in two tasks; `previous` BEGINNING builds it from nothing.
+    boundary 60 from there to 120, in two tasks; `previous` BEGINNING builds it from nothing. One statement may answer
+    `together` boundaries.
     """
 
     query_state: QueryState
@@ -58,6 +59,7 @@ class QueryWork:
     previous: int
     epoch: int
     parts: int
+    together: int = 1
 
     @property
     def name(self) -> str:
