@@ -20,6 +20,7 @@ from optimizer.plan.operators.answer import NODE, AnswerOperator, looking_work, 
 from optimizer.plan.operators.join import joined
 from optimizer.plan.operators.operator import Boundary, Expected, Run, Work, counts, of_all
 from optimizer.plan.operators.panes import Panes, instance_rows, reading_instances, view_of, windows_read_panes
+from optimizer.plan.operators.running import RunningSet
 from optimizer.plan.operators.scan import Scan
 from optimizer.plan.operators.sets import rows_where
 from optimizer.plan.operators.windows import (
@@ -190,7 +191,11 @@ class AnswerFromRunningSets(AnswerOperator):
         inputs = self.join.inputs
         define = tuple(definition for each in inputs for definition in each.define_at(ctx, boundary))
         members = {each.input: each.members(ctx, run, boundary) for each in inputs}
-        return Step(boundary.at, define, answer(ctx, boundary.at, joined(ctx, members)))
+        read: tuple[str, ...] = ()      # totals as of the boundary before, of which these were made
+        if boundary.number:
+            read = tuple(table.totals_before(each.input, boundary.number) for each in inputs
+                         if isinstance(each, RunningSet))
+        return Step(boundary.at, define, answer(ctx, boundary.at, joined(ctx, members)), drop=read)
 
     def own_work(self, expected: Expected) -> Work:
         ctx = expected.ctx

@@ -110,3 +110,15 @@ def test_over_rows_or_kept_answers_each_boundary_has_its_statement(name: str, pl
 def test_the_statements_of_one_boundary_stay_as_they_are(together: int) -> None:
     assert statements("two-streams", "EAP11 recompute", together, (T,)).steps == statements(
         "two-streams", "EAP11 recompute", 1, (T,)).steps
+
+
+def test_what_no_later_boundary_reads_leaves_memory() -> None:
+    for plan, kept in (("EAP11 running", ("totals_0", "totals_1")), ("EAP11 retract", ("answer",))):
+        steps = statements("two-streams", plan, 1).steps
+        assert [step.drop for step in steps] == [(), *(tuple(f"{name}_after_{n}" for name in kept) for n in range(4))]
+
+
+def test_a_long_run_does_not_stack_views_without_end() -> None:
+    found = statements("two-streams", "EAP11 expire", 1, tuple(T + n * BATCH for n in range(40)))
+    tables = [name for step in found.steps for name, _, is_table in step.define if is_table and "answer" in name]
+    assert tables == ["answer_after_15", "answer_after_31"]
