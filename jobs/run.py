@@ -296,7 +296,8 @@ class Loop:
             declared = pipe.pipeline.streams[stream]
             properties = agreed.properties(pipe.pipeline, declared)
             pipe.table(f"streams/{stream}", stream_schema(declared.columns), properties)
-        todo, families = works(context, batch, queries), families_due(context, batch, queries)
+        todo = [self.pace.by_statements(work) for work in works(context, batch, queries)]
+        families = families_due(context, batch, queries)
         members = [work for family in families for work in works_to_sample(context, family)]
         sample_orders = self.statistics.wanted(batch, [*todo, *members])
         beside = tried_works(context, batch, queries)

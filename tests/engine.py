@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -108,13 +109,19 @@ def taken(asked: Ask, outcomes: list[TaskResult]) -> dict[int, pa.Table]:
 
 
 def _order(asked: Ask, part: int) -> TaskOrder:
-    low = Lowering(shape(asked.query), asked.plan, parts=asked.parts, part=part, complete=_complete(asked))
+    low = Lowering(shape(asked.query), asked.plan, parts=asked.parts, part=part, complete=_complete(asked),
+                   together=_together(asked.boundaries))
     narrow, wide = (asked.program(replace(low, narrow=n)) for n in (True, False))
     sources = [*(s for s in narrow.sources if s.kind != "exchange"), *(f.source for f in narrow.before)]
     found = {s.name: _files(s, asked.query, asked.folder, asked.parts, part) for s in sources}
     files, certain = {n: p[0] for n, p in found.items()}, {n: p[1] for n, p in found.items()}
     return TaskOrder("q", part, asked.parts, narrow, wide, files, _folders(asked.folder, narrow),
                      f"b{asked.boundaries[-1]}", asked.rows_to, certain)
+
+
+def _together(boundaries: tuple[int, ...]) -> int:
+    """How many boundaries one statement may answer, where a plan has such statements: from one to all of them."""
+    return 1 + zlib.crc32(repr(boundaries).encode()) % (len(boundaries) + 1)
 
 
 def _complete(asked: Ask) -> frozenset[tuple[int, str]]:

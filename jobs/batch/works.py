@@ -48,8 +48,8 @@ class QueryWork:
     """One query in one batch: the boundaries at which it is due, and where its kept state stands.
 
     `QueryWork(query_state, query, plan, due=(120,), previous=60, epoch=60, parts=2)` brings state that was built at
-    boundary 60 from there to 120, in two tasks; `previous` BEGINNING builds it from nothing. `is_tried`: the plan runs
-    beside the one in force, and nothing of its answer is published.
+    boundary 60 from there to 120, in two tasks; `previous` BEGINNING builds it from nothing. One statement may answer
+    `together` boundaries. `is_tried`: the plan runs beside the one in force, and nothing of its answer is published.
     """
 
     query_state: QueryState
@@ -59,6 +59,7 @@ class QueryWork:
     previous: int
     epoch: int
     parts: int
+    together: int = 1
     is_tried: bool = False
 
     @property

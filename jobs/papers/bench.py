@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from jobs.engine import kernel
 from jobs.ledger.open_pipeline import OpenPipeline, open_pipeline
-from jobs.papers import bench_data, bench_sharing, bench_statistics, bench_ways, drift
+from jobs.papers import bench_backlog, bench_data, bench_sharing, bench_statistics, bench_ways, drift
 from jobs.papers.bench_data import BenchSetting
 from jobs.papers.bench_statistics import StatisticsSetting
 from jobs.papers.model_error import run as model_error
@@ -40,6 +40,8 @@ Report = dict[str, Any]
 def names() -> dict[str, str]:
     return {
         "batch-cost": "a batch by rows that come: none, 1 k, 100 k, 1 M; where the time goes",
+        "backlog": "all boundaries of rows that are stored, one a batch and as many together as the price says: P1, a "
+                   "join of two streams, and P2, four windows of one",
         "window-growth": "seconds a batch as the window grows 1, 4, 16 times, by way of keeping",
         "peers-join": "one boundary of a two-way join: ours, Spark's own plan, Spark SQL by an expert, DuckDB "
                       "recomputing",
@@ -84,6 +86,8 @@ def run(name: str, quick: bool = False, rows: int | None = None, boundaries: int
         setting = short if quick else bench_sharing.SharingSetting()
         return bench_sharing.with_spark(setting, lambda message: print(message, file=sys.stderr),
                                         patience=20.0 if quick else bench_sharing.PATIENCE)
+    if name == "backlog":
+        return bench_backlog.backlog(quick, lambda message: print(message, file=sys.stderr))
     if name == "batch-cost":
         return batch_cost((0, 1_000, 100_000) if quick else (0, 1_000, 100_000, 1_000_000))
     if name == "window-growth":

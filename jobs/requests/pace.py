@@ -6,12 +6,13 @@ took.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import accumulate
 
 from jobs.adapt.statistics import Statistics, window_rows
 from jobs.batch import quiet
 from jobs.batch.batch import Answered
-from jobs.batch.works import parsed
+from jobs.batch.works import QueryWork, parsed
 from jobs.engine import memory
 from jobs.ledger.entries import Batch
 from jobs.ledger.open_pipeline import OpenPipeline
@@ -25,11 +26,13 @@ from optimizer.choice.backlog import (
     BatchLoad,
     BatchRoom,
     MeasuredBatch,
+    boundaries_a_statement,
     boundaries_together,
 )
 from optimizer.cost.measured import UnitCosts
 from optimizer.query.model import Input, Query
 from optimizer.query.windows import SECOND
+from optimizer.statistics.model import QueryStatistics
 
 BYTES = 16             # of a value in a task's tables, and on its way to the driver: most are 8, strings are longer
 SHARE = 0.25           # of the memory of a task, and of the driver's engine, that one batch's boundaries may take
@@ -60,6 +63,12 @@ class Pace:
         count = boundaries_together(self._loads, self._costs(group, unit_costs), self._measured, room,
                                     LATENCY if latency is None else latency / SECOND)
         return group[:count] if self.most is None else group[:min(count, self.most)]
+
+    def by_statements(self, work: QueryWork) -> QueryWork:
+        """The work, with how many of its boundaries one statement answers."""
+        if len(work.due) == 1:
+            return work
+        return replace(work, together=boundaries_a_statement(work.query, work.plan, self._known(work.name, work.query)))
 
     def learn(self, batch: Batch, answered: Answered, seconds: float, cold: bool) -> None:
         """What a batch took; of one that was not looked at before, as in a recovery, nothing is learnt."""
@@ -103,9 +112,11 @@ class Pace:
         handed = 0.0
         for name, query in queries.items():
             if not query.returns_rows:
-                observed = self.statistics.observed(name, query) or self.statistics.first_look(query)
-                handed += observed.groups * len(query.columns) * BYTES
+                handed += self._known(name, query).groups * len(query.columns) * BYTES
         return handed
+
+    def _known(self, name: str, query: Query) -> QueryStatistics:
+        return self.statistics.observed(name, query) or self.statistics.first_look(query)
 
     def _costs(self, group: tuple[int, ...], unit_costs: UnitCosts) -> BatchCosts:
         """As unit costs state them: each query's statements, a look at its windows, and the rows that come once.

@@ -101,8 +101,8 @@ class Write:
 
 @dataclass(frozen=True)
 class Step:
-    """One boundary: relations to define, then the answer's partials (or rows); `number` says whose, where a program has
-    answers of several shapes.
+    """One boundary, or the last of several that one statement answers: relations to define, then the answer's partials
+    (or rows); `number` says whose, where a program has answers of several shapes.
 
     `drop`: tables that no later step reads."""
 

@@ -94,7 +94,7 @@ class AnswerOperator(Operator):
         return Program(
             sources=(*(source for each in inputs for source in each.sources(ctx, run)), *self.sources(ctx, run)),
             setup=(*(definition for each in inputs for definition in each.setup(ctx, run)), *self.setup(ctx, run)),
-            steps=tuple(self.step(ctx, run, boundary) for boundary in run.steps),
+            steps=self.steps(ctx, run),
             writes=tuple(part.write(ctx, run) for part in sets),
             before=tuple(fragment for each in inputs for fragment in each.fragments(ctx, run)),
         )
@@ -106,6 +106,10 @@ class AnswerOperator(Operator):
     def setup(self, ctx: Lowering, run: Run) -> tuple[Definition, ...]:
         """What it defines once a run, over what the inputs define."""
         return ()
+
+    def steps(self, ctx: Lowering, run: Run) -> tuple[Step, ...]:
+        """The boundaries one after another."""
+        return tuple(self.step(ctx, run, boundary) for boundary in run.steps)
 
     def step(self, ctx: Lowering, run: Run, boundary: Boundary) -> Step:
         """The answer's partials at a boundary, and what has to be defined for them."""

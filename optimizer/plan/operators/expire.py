@@ -17,6 +17,9 @@ from optimizer.plan.operators.windows import frequency, number, step_of, suffix_
 from optimizer.plan.program import BEGINNING, Definition, Source, Step
 
 STATE = KeptAnswer(by_end=True)
+# Boundaries of a run whose additions are a view over one another: the engine plans each of them at every boundary, so
+# now and then what has not ended is made a table.
+STACKED = 16
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,8 @@ class ExpiringAnswer(AnswerOperator):
         older = f"SELECT {columns} FROM {table.answer_before(n)} WHERE _e >= {t}"
         after = table.answer_after(n)
         define = (Definition(table.added(n), added, is_table=True),
-                  Definition(after, f"{older} UNION ALL SELECT {columns} FROM {table.added(n)}", is_table=False))
+                  Definition(after, f"{older} UNION ALL SELECT {columns} FROM {table.added(n)}",
+                             is_table=n % STACKED == STACKED - 1))
         having = "" if group_columns(ctx.shape) else "count(*) > 0"
 
         def one(longer: int, view: str) -> str:

@@ -6,8 +6,12 @@ Over scans that is the query as written; over panes it reads partials; over runn
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
+from optimizer.expression import dialect as d
+from optimizer.expression.expr import Column
+from optimizer.expression.types import BIGINT
 from optimizer.plan import table
 from optimizer.plan.division import pivot
 from optimizer.plan.lowering import Lowering
@@ -15,13 +19,15 @@ from optimizer.plan.merging import source, step
 from optimizer.plan.operators.answer import NODE, AnswerOperator, looking_work, merging_work
 from optimizer.plan.operators.join import joined
 from optimizer.plan.operators.operator import Boundary, Expected, Run, Work, counts, of_all
-from optimizer.plan.operators.panes import Panes, instance_rows, reading_instances, windows_read_panes
+from optimizer.plan.operators.panes import Panes, instance_rows, reading_instances, view_of, windows_read_panes
+from optimizer.plan.operators.running import RunningSet
 from optimizer.plan.operators.scan import Scan
 from optimizer.plan.operators.sets import rows_where
 from optimizer.plan.operators.windows import (
     answer,
     chance_to_be_longest,
     frequency,
+    named_columns,
     number,
     scaled,
     step_of,
@@ -30,7 +36,10 @@ from optimizer.plan.operators.windows import (
 )
 from optimizer.plan.program import Step
 from optimizer.query.model import NamedWindow
+from optimizer.query.shape import Attribute
 from optimizer.statistics.cardinality import Operand
+
+MOMENT_COLUMNS = ("_t", "_window")      # of rows that one statement gives for several boundaries
 
 
 @dataclass(frozen=True)
@@ -38,6 +47,30 @@ class RecomputedAnswer(AnswerOperator):
     """The answer from rows and from partials, of one window or of several."""
 
     formula = "A(t) = γ( S₁(t) ⋈ … ⋈ Sₘ(t) )"
+
+    def steps(self, ctx: Lowering, run: Run) -> tuple[Step, ...]:
+        """Over partials alone one statement answers several boundaries, as many as `ctx.together` says."""
+        over_partials = not ctx.shape.whole and all(ctx.early(i) for i in ctx.inputs if ctx.window(i) is not None)
+        if not over_partials or ctx.together < 2 or len(run.boundaries) < 2:
+            return super().steps(ctx, run)
+        boundaries = tuple(run.steps)
+        starts = range(0, len(boundaries), ctx.together)
+        return tuple(self._step_of_many(ctx, run, boundaries[k:k + ctx.together]) for k in starts)
+
+    def _step_of_many(self, ctx: Lowering, run: Run, boundaries: Sequence[Boundary]) -> Step:
+        """One statement for each view that windows are merged from; without any that ends, as of one boundary."""
+        query = ctx.shape.query
+        moments_by_view: dict[str, list[Moment]] = {}
+        for boundary in boundaries:
+            t = boundary.at
+            if not query.windows:
+                moments_by_view.setdefault(table.of_input(0), []).append(Moment(t, t))
+            for window, longer in query.shown(t):
+                moments_by_view.setdefault(view_of(ctx, window), []).append(Moment(t, t + longer, window.name))
+        if not moments_by_view:
+            return self.step(ctx, run, boundaries[-1])
+        answers = [answer(ctx, "_t", _at_moments(ctx, view, moments)) for view, moments in moments_by_view.items()]
+        return Step(boundaries[-1].at, (), " UNION ALL ".join(answers))
 
     def step(self, ctx: Lowering, run: Run, boundary: Boundary) -> Step:
         """The divided input is joined partial by partial.
@@ -116,6 +149,38 @@ class RecomputedAnswer(AnswerOperator):
             yield from suffix_work(expected, windows)
 
 
+class Moment(NamedTuple):
+    """A window that ends at a boundary: what counts then and stays to `ends` is in it; `Moment(70, 70)` without name.
+    """
+
+    at: int
+    ends: int
+    window: str = ""
+
+
+def _at_moments(ctx: Lowering, view: str, moments: Sequence[Moment]) -> str:
+    """The answers at all moments, by `_t`: each partial meets the moments at which it counts, and joins its like."""
+    query, first = ctx.shape.query, pivot(ctx)
+    listed = ", ".join(f"({m.at}, {m.ends}, {d.string(m.window, ctx.dialect)})" for m in moments)
+    due = f"(VALUES {listed}) AS due(_t, _ends, _window)"
+    sources, windowed = {}, [i for i in ctx.inputs if ctx.window(i) is not None]
+    for i in ctx.inputs:
+        rows = view if ctx.plan.levels else table.of_input(i)
+        extra: tuple[str, ...] = ()
+        if i in windowed:
+            rows = (f"(SELECT q.*, due._t, due._window FROM {rows} AS q JOIN {due} "
+                    "ON q._in <= due._t AND q._out >= due._ends) AS counted")
+            extra = MOMENT_COLUMNS
+        sources[i] = rows_where(ctx, i, rows, "TRUE", i != first, extra)
+    same_moment = [tuple((i, Attribute(name, Column(i, name, BIGINT))) for i in windowed) for name in MOMENT_COLUMNS]
+    of_moments = replace(ctx, shape=replace(ctx.shape, keys=(*ctx.shape.keys, *same_moment)))
+    sql = joined(of_moments, sources, extra=tuple((name, f"v{windowed[0]}.{name}") for name in MOMENT_COLUMNS))
+    if not query.windows:
+        return sql
+    name, others = named_columns(ctx)
+    return f"SELECT _t, _window AS {name}, {others} FROM ({sql}) AS of_windows"
+
+
 @dataclass(frozen=True)
 class AnswerFromRunningSets(AnswerOperator):
     """The answer from running totals (running.py), each time; what does not aggregate early is read as it is."""
@@ -126,7 +191,11 @@ class AnswerFromRunningSets(AnswerOperator):
         inputs = self.join.inputs
         define = tuple(definition for each in inputs for definition in each.define_at(ctx, boundary))
         members = {each.input: each.members(ctx, run, boundary) for each in inputs}
-        return Step(boundary.at, define, answer(ctx, boundary.at, joined(ctx, members)))
+        read: tuple[str, ...] = ()      # totals as of the boundary before, of which these were made
+        if boundary.number:
+            read = tuple(table.totals_before(each.input, boundary.number) for each in inputs
+                         if isinstance(each, RunningSet))
+        return Step(boundary.at, define, answer(ctx, boundary.at, joined(ctx, members)), drop=read)
 
     def own_work(self, expected: Expected) -> Work:
         ctx = expected.ctx

@@ -49,7 +49,9 @@ class RetractedAnswer(AnswerOperator):
         changed = " UNION ALL ".join([before, *(f"SELECT {columns} FROM ({term}) AS q" for term in terms)])
         changed_answer = merged_answer(ctx, changed, having=_something_left(ctx))
         after = table.answer_after(number)
-        return Step(t, (Definition(after, changed_answer, is_table=True),), answer(ctx, t, f"SELECT * FROM {after}"))
+        read = (table.answer_before(number),) if number else ()
+        return Step(t, (Definition(after, changed_answer, is_table=True),), answer(ctx, t, f"SELECT * FROM {after}"),
+                    drop=read)
 
     def own_work(self, expected: Expected) -> Work:
         """A term for each stream: what came and left, among the merged members of the others, which each term makes

@@ -179,8 +179,8 @@ class Scan(InputOperator):
 
 @dataclass(frozen=True)
 class EarlyAggregate(InputOperator):
-    """Partials made from an input's rows, nothing kept: of a stream's window at each boundary, of a relation once a
-    run.
+    """Partials made from an input's rows, nothing kept: of a stream's window at the boundary, of a relation once a
+    run. A run of several boundaries makes a stream's by interval, once for all of them.
 
     `EarlyAggregate(Scan(1))` is `γ by p.section: COUNT(*)` of the second input.
     """
@@ -202,7 +202,7 @@ class EarlyAggregate(InputOperator):
         return self.scan.fragments(ctx, run)
 
     def setup(self, ctx: Lowering, run: Run) -> tuple[Definition, ...]:
-        if ctx.window(self.input) is not None:
+        if ctx.window(self.input) is not None and len(run.boundaries) == 1:
             return self.scan.setup(ctx, run)
         rows = f"({self.scan.rows(ctx, run)}) AS q"
         return (Definition(table.of_input(self.input), grouped(ctx, self.input, rows, ("_in", "_out")), is_table=True),)

@@ -35,8 +35,8 @@ OneWindow = Callable[[int, str], str]
 SeveralWindows = Callable[[Sequence[int], str], str]
 
 
-def answer(ctx: Lowering, t: int, sql: str) -> str:
-    """An answer's partials at t, in the types that they are handed over in."""
+def answer(ctx: Lowering, t: int | str, sql: str) -> str:
+    """An answer's partials at t, a boundary or a column, in the types that they are handed over in."""
     columns = ", ".join(f"CAST({name} AS {d.name(kind, ctx.dialect)}) AS {name}" for name, kind in out_columns(ctx))
     return f"SELECT CAST({t} AS BIGINT) AS _t, {columns} FROM ({sql}) AS q"
 
@@ -55,7 +55,7 @@ def step_of(ctx: Lowering, boundary: Boundary, define: tuple[Definition, ...], o
     for view, group in groupby(shown, key=lambda pair: view_of(ctx, pair[0])):
         same_view = list(group)
         if ctx.plan.sharing == "each" or len(same_view) == 1:
-            name, others = _columns(ctx)
+            name, others = named_columns(ctx)
             for window, longer in same_view:
                 window_name = d.string(window.name, ctx.dialect)
                 answers.append(f"SELECT {window_name} AS {name}, {others} FROM ({one(longer, view)}) AS q")
@@ -126,7 +126,7 @@ def _shorter(sizes: Sizes, i: int, share: float) -> Flow:
                    panes=flow.panes * share, set=min(merged, flow.set))
 
 
-def _columns(ctx: Lowering) -> tuple[str, str]:
+def named_columns(ctx: Lowering) -> tuple[str, str]:
     """The group that is the window's name, and all other columns of an answer."""
     name = group_columns(ctx.shape)[ctx.shape.query.groups.index(WINDOW_NAME)]
     return name, ", ".join(column for column, _ in out_columns(ctx) if column != name)
@@ -138,7 +138,7 @@ def _suffixes(ctx: Lowering, t: int, slices: str, shown: WindowsShown, lengths: 
     for window, longer in shown:
         last = -(t + longer) if len(lengths) > FEW else lengths.index(longer)
         windows.append(f"({d.string(window.name, ctx.dialect)}, {last})")
-    name, others = _columns(ctx)
+    name, others = named_columns(ctx)
     read = (f"SELECT _name AS {name}, {others} FROM {slices} JOIN (VALUES {', '.join(windows)}) "
             "AS windows(_name, _upto) ON _b <= _upto")
     return merged_answer(ctx, read)

@@ -10,15 +10,20 @@ import pytest
 from optimizer.choice.backlog import (
     AIMED,
     LATENCY,
+    MOST_TOGETHER,
     UNMEASURED,
     WORTH,
     BatchCosts,
     BatchLoad,
     BatchRoom,
     MeasuredBatch,
+    boundaries_a_statement,
     boundaries_together,
     measured_factor,
 )
+from optimizer.plan.model import named
+from tests.optimizer.planning import query
+from tests.optimizer.statistics.observing import two
 
 COSTS = BatchCosts(fixed=0.2, point=0.003, row=1e-7)
 ANY = BatchRoom()
@@ -89,3 +94,10 @@ def test_a_cold_batch_says_at_most_that_prices_are_right() -> None:
 def test_one_slow_batch_among_quick_ones_changes_nothing() -> None:
     quick = [measured(10, 0.3), measured(10, 0.31)]
     assert measured_factor(COSTS, [*quick, measured(10, 9.0)]) == measured_factor(COSTS, [measured(10, 0.31)])
+
+
+@pytest.mark.parametrize("plan, rate, together", [("EAP11 recompute", 10, MOST_TOGETHER), ("EAP11 running", 10, 1),
+                                                  ("EAP11 expire", 10, 1), ("EAP11 recompute", 10_000, 1)])
+def test_few_partials_are_answered_by_one_statement(plan: str, rate: float, together: int) -> None:
+    asked = query("two-streams")
+    assert boundaries_a_statement(asked, named(asked, plan), two(views=rate)) == together

@@ -84,3 +84,41 @@ def test_expire_reads_only_what_has_not_ended() -> None:
 
 def test_recompute_keeps_nothing_between_steps() -> None:
     assert all(not s.define for s in made("two-streams", "EAP11 recompute", (T, T + BATCH)).steps)
+
+
+MANY = tuple(T + n * BATCH for n in range(5))
+
+
+def statements(name: str, plan: str, together: int, boundaries: tuple[int, ...] = MANY) -> Program:
+    asked = query(name)
+    return program(Lowering(shape(asked), named(asked, plan), together=together), boundaries, BEGINNING)
+
+
+def test_one_statement_answers_several_boundaries_from_partials() -> None:
+    found = statements("two-streams", "EAP11 recompute", 2)
+    assert [step.boundary for step in found.steps] == [MANY[1], MANY[3], MANY[4]] and run(found) == [0, 0, 0]
+    assert run(statements("relation", "EAP11 recompute", 9)) == [0]
+
+
+@pytest.mark.parametrize("name, plan", [("two-streams", "LAP recompute"), ("two-streams", "EAP01 recompute"),
+                                        ("two-streams", "EAP11 running"), ("distinct", "LAP recompute")])
+def test_over_rows_or_kept_answers_each_boundary_has_its_statement(name: str, plan: str) -> None:
+    assert statements(name, plan, 9) == statements(name, plan, 1)
+
+
+@pytest.mark.parametrize("together", [2, 9])
+def test_the_statements_of_one_boundary_stay_as_they_are(together: int) -> None:
+    assert statements("two-streams", "EAP11 recompute", together, (T,)).steps == statements(
+        "two-streams", "EAP11 recompute", 1, (T,)).steps
+
+
+def test_what_no_later_boundary_reads_leaves_memory() -> None:
+    for plan, kept in (("EAP11 running", ("totals_0", "totals_1")), ("EAP11 retract", ("answer",))):
+        steps = statements("two-streams", plan, 1).steps
+        assert [step.drop for step in steps] == [(), *(tuple(f"{name}_after_{n}" for name in kept) for n in range(4))]
+
+
+def test_a_long_run_does_not_stack_views_without_end() -> None:
+    found = statements("two-streams", "EAP11 expire", 1, tuple(T + n * BATCH for n in range(40)))
+    tables = [name for step in found.steps for name, _, is_table in step.define if is_table and "answer" in name]
+    assert tables == ["answer_after_15", "answer_after_31"]
