@@ -1,7 +1,7 @@
 """An answer of many groups at each boundary, run by a driver whose memory is watched.
 
-`python -m tests.large_answers FOLDER rows GROUPS BOUNDARIES` makes the pipeline, `… FOLDER run PLAN` runs it (`-`: the
-plan that prices choose).
+`python -m tests.large_answers FOLDER rows GROUPS BOUNDARIES` makes the pipeline (with `joined`: of two streams),
+`… FOLDER run PLAN` runs it (`-`: the plan that prices choose).
 """
 from __future__ import annotations
 
@@ -19,19 +19,22 @@ from tests.jobs.pipelines import BEGINNING, SECOND, opened
 
 SQL = ("SELECT v.k, COUNT(*) AS n, SUM(v.x) AS s, MIN(v.x) AS least, MAX(v.x) AS most FROM views AS v "
        "[WINDOW 20 SECONDS] GROUP BY v.k")
+JOINED = ("SELECT v.k, COUNT(*) AS n, SUM(v.x) AS s, MAX(c.x) AS most FROM views AS v [WINDOW 20 SECONDS], clicks AS c "
+          "[WINDOW 20 SECONDS] WHERE v.k = c.k GROUP BY v.k")
 SETTINGS = """name: large
 batch: 10 seconds
 spark: {master: "local[2]", settings: {spark.driver.memory: 1g}}
 streams:
   views: {columns: {ts: timestamp, k: bigint, x: bigint}, event_time: ts}
 """
+CLICKS = "  clicks: {columns: {ts: timestamp, k: bigint, x: bigint}, event_time: ts}\n"
 
 
-def stored(folder: Path, groups: int, boundaries: int) -> None:
+def stored(folder: Path, groups: int, boundaries: int, is_joined: bool) -> None:
     """A row of each group before every boundary, in four files each, so that tasks share them by file."""
     (folder / "queries").mkdir(parents=True)
-    (folder / "forebay.yml").write_text(SETTINGS)
-    (folder / "queries" / "q.sql").write_text(SQL)
+    (folder / "forebay.yml").write_text(SETTINGS + (CLICKS if is_joined else ""))
+    (folder / "queries" / "q.sql").write_text(JOINED if is_joined else SQL)
     (folder / "landing").mkdir()
     con = duckdb.connect(config={"threads": 1, "memory_limit": "1GB"})
     for boundary in range(boundaries):
@@ -44,8 +47,9 @@ def stored(folder: Path, groups: int, boundaries: int) -> None:
 
 
 def taken(pipe: forebay.Pipeline, folder: Path) -> None:
-    for path in sorted((folder / "landing").iterdir()):
-        pipe.ingest("views", str(path))
+    for stream in pipe.runtime.pipeline.streams:
+        for path in sorted((folder / "landing").iterdir()):
+            pipe.ingest(stream, str(path))
 
 
 def peak(process: int) -> int:
@@ -92,7 +96,7 @@ def published(folder: Path) -> list[int]:
 def main() -> None:
     folder, step = Path(sys.argv[1]), sys.argv[2]
     if step == "rows":
-        stored(folder, int(sys.argv[3]), int(sys.argv[4]))
+        stored(folder, int(sys.argv[3]), int(sys.argv[4]), sys.argv[5:] == ["joined"])
         taken(opened(folder), folder)
     else:
         print(json.dumps(measured(folder, sys.argv[3])))

@@ -3,7 +3,9 @@ are to do it.
 """
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import pyarrow as pa
 
@@ -26,7 +28,8 @@ from optimizer.query.model import Query
 from optimizer.query.shape import shape
 
 
-def groupings(query: Query) -> dict[int, PartialsGrouping]:
+@lru_cache(maxsize=4096)
+def groupings(query: Query) -> Mapping[int, PartialsGrouping]:
     """By what its partials can be divided; a query without GROUP BY has few."""
     keys = () if query.returns_rows else group_columns(shape(query))
     return {0: PartialsGrouping(keys, ("_t",), summed(query))} if keys else {}

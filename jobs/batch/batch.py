@@ -170,7 +170,10 @@ def _perform(context: Context, batch: Batch, todo: list[QueryWork], sample_order
             orders += [replace(order, handover=places_of[work.name]) for order in task_orders(context, batch, work)]
     samples_in_tasks = [sample for sample in sample_orders if sample.sampling.dialect == "duckdb"]
     task_results, samples = _in_tasks(context, batch.parts or None, orders, samples_in_tasks)
-    task_results += [jvm.perform(session, jvm_order(context, batch, work)) for work in todo if work.plan.place == "jvm"]
+    for work in todo:
+        if work.plan.place == "jvm":
+            order = replace(jvm_order(context, batch, work), handover=places_of[work.name])
+            task_results.append(jvm.perform(session, order))
     samples += [jvm.take(session, sample) for sample in sample_orders if sample.sampling.dialect == "spark"]
     return task_results, samples
 
@@ -199,7 +202,8 @@ def _handovers(context: Context, batch: Batch, todo: Sequence[QueryWork],
     few_queries = len(todo) < 2 * wide(context, batch)      # else a query is a task's anyway, and its order is small
     places_of = {family.name: replace(place, groupings=groupings(family.family)) for family in families}
     for work in todo:
-        merge_here = alone.merge(context, batch, work) if few_queries and alone.has_whole_groups(work) else None
+        merges_here = work.plan.place == "tasks" and few_queries and alone.has_whole_groups(work)
+        merge_here = alone.merge(context, batch, work) if merges_here else None
         places_of[work.name] = replace(place, groupings=alone.groupings(work.query), merge_here=merge_here)
     return places_of
 

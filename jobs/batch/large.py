@@ -177,7 +177,7 @@ def merged(context: Context, parts: int, places_of: Mapping[str, Handover], hows
 def abandon(results: Iterable[TaskResult]) -> None:
     """What tasks have left in files goes."""
     for result in results:
-        delete(result.divided.values())
+        delete(file for files in result.divided.values() for file in files)
 
 
 def discard(how: Merge, answer: LargeAnswer) -> None:
@@ -197,12 +197,11 @@ def _is_large(number: Number, results: Iterable[TaskResult]) -> bool:
 
 def _files(place: Handover, number: int, results: Iterable[TaskResult]) -> tuple[DividedPartials, ...]:
     """What tasks have left; of those that had few a file each as well."""
-    files = []
+    files: list[DividedPartials] = []
     for result in results:
         rows = result.answer(number)
-        if number in result.divided:
-            files.append(result.divided[number])
-        elif rows is not None and rows.num_rows:
+        files += result.divided.get(number, ())
+        if rows is not None and rows.num_rows:
             files.append(divided(rows, place, number))
     return tuple(files)
 

@@ -87,7 +87,7 @@ class TaskResult:
     seconds: float = 0.0
     read_rows: Mapping[str, int] = field(default_factory=dict)
     further: Mapping[int, pa.Table] = field(default_factory=dict)
-    divided: Mapping[int, DividedPartials] = field(default_factory=dict)
+    divided: Mapping[int, tuple[DividedPartials, ...]] = field(default_factory=dict)
     merged: tuple[Any, ...] = ()
 
     def answer(self, number: int) -> pa.Table | None:
@@ -96,7 +96,8 @@ class TaskResult:
     def row_count(self, number: int) -> int:
         """Of an answer's partials, wherever they are."""
         rows = self.answer(number)
-        return self.divided[number].rows if number in self.divided else rows.num_rows if rows is not None else 0
+        in_memory = 0 if rows is None else rows.num_rows
+        return in_memory + sum(file.rows for file in self.divided.get(number, ()))
 
 
 @dataclass(frozen=True)
@@ -287,10 +288,10 @@ def _result(order: TaskOrder, answers: Mapping[int, Collected],
             written: list[tuple[str, tables.File]]) -> TaskResult:
     """Where the task has whole groups, its files are merged here."""
     tables_by_number = {number: rows for number, each in answers.items() if (rows := each.in_memory()) is not None}
-    divided = {number: each.divided for number, each in answers.items() if each.divided is not None}
+    divided = {number: (each.divided,) for number, each in answers.items() if each.divided is not None}
     merged: tuple[Any, ...] = ()
     if order.handover is not None and order.handover.merge_here is not None:
-        for file in divided.values():
+        for file, in divided.values():
             merged += order.handover.merge_here(file)
             places.delete(file.path)
         divided = {}

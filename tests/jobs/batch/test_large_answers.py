@@ -15,6 +15,7 @@ import forebay
 from jobs.batch import large
 from jobs.batch.works import Context, parsed
 from jobs.commands.rebuild import rebuild
+from jobs.engine import spark
 from jobs.engine.tasks import Tasks
 from jobs.expectations import findings
 from jobs.requests import requests
@@ -32,9 +33,11 @@ QUERIES = {"alone": ALONE, "joined": JOINED, "other": OTHER, "total": ALONE.repl
            .removesuffix(" GROUP BY v.k")}
 
 
-def life(folder: Path, plan: Callable[[str], str | None] = lambda name: None) -> forebay.Pipeline:
+def life(folder: Path, plan: Callable[[str], str | None] = lambda name: None,
+         engine: str | None = None) -> forebay.Pipeline:
     """Late rows, several boundaries in a batch, quiet ones among them."""
     pipe = pipeline(folder, {"views": "lateness: 1 hour", "clicks": "lateness: 1 hour"}, queries=QUERIES)
+    restarted(pipe, engine=engine)
     pipe.synchronise()
     for name in QUERIES:
         if plan(name):
@@ -224,16 +227,31 @@ def test_the_drivers_share_is_divided_among_a_batchs_answers() -> None:
     assert most("0", 10**6) == 0
 
 
+@pytest.mark.spark
+@pytest.mark.timeout(600)
+def test_spark_sql_leaves_many_partials_in_files_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = published(life(tmp_path / "here"))
+    merged = counted_merges(monkeypatch)
+    with spark.kept():
+        assert published(life(tmp_path / "few", engine="jvm")) == here and not merged
+        monkeypatch.setenv(SETTING, "0")
+        assert published(life(tmp_path / "many", engine="jvm")) == here
+    assert {name for name, _ in merged} == {"alone", "joined", "other"}
+    assert os.listdir(tmp_path / "many" / "warehouse" / "handover") == []
+
+
 @pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.timeout(1800)
-def test_ten_million_groups_a_boundary_with_a_driver_of_one_gibibyte(tmp_path: Path) -> None:
+def test_ten_million_groups_a_boundary_with_a_driver_of_one_gibibyte(tmp_path: Path,
+                                                                     capsys: pytest.CaptureFixture[str]) -> None:
     """Of Spark's JVM on one machine, which also is where its tasks' rows would pass, and of Python."""
     groups = int(os.environ.get("FOREBAY_LARGE_GROUPS", 10**7))
     command = [sys.executable, "-m", "tests.large_answers", str(tmp_path / "pipe")]
     subprocess.run([*command, "rows", str(groups), "3"], check=True)
     result = subprocess.run([*command, "run", "-"], check=True, capture_output=True, text=True)
     measured = json.loads(result.stdout.splitlines()[-1])
-    print(measured)
+    with capsys.disabled():
+        print(f"{groups} groups a boundary: {measured}")
     assert measured["rows"] == [groups] * 3
     assert measured["driver"] < 1024 and measured["jvm"] < 1024
