@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from optimizer.expression.expr import AggregateRef, Column, Expr, GroupRef, columns
 from optimizer.expression.types import Type
 from optimizer.query.model import Query, references
+from optimizer.query.shape import measure_of, shape
 
 HISTORY = 20             # boundaries whose volume is looked back at
 ENOUGH = 8               # of them before a volume is called unusual
@@ -113,6 +114,21 @@ def conserved(query: Query) -> tuple[Measured, ...]:
         if aggregate.function == "count" or exact_sum:
             measured.append(Measured(name, expr.index, aggregate.function))
     return tuple(measured)
+
+
+def conserved_columns(query: Query) -> tuple[str, ...]:
+    """The columns of the join's partials that hold what is conserved, in the order of `conserved`.
+
+    None where an aggregate has no partial states.
+    """
+    if shape(query).whole:
+        return ()
+    columns_ = []
+    for measured in conserved(query):
+        aggregate = query.aggregates[measured.aggregate]
+        is_count = aggregate.argument is None
+        columns_.append("c" if is_count else measure_of(shape(query), aggregate, measured.function).name)
+    return tuple(columns_)
 
 
 def revealing(query: Query, sensitive: Mapping[str, frozenset[str]]) -> frozenset[str]:

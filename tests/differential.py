@@ -120,9 +120,10 @@ def relations_at(case: Case, query: Query, folder: Folder, t: int) -> None:
         folder.replace(name, oracle.arrow(columns, next(rows for since, rows in reversed(known) if since <= t)))
 
 
-def answers(case: Case, query: Query, plan: Plan, choice: Random, parts: int = 1, creation: int | None = None) -> Got:
+def answers(case: Case, query: Query, plan: Plan, choice: Random, parts: int = 1, creation: int | None = None,
+            by_tasks: bool = False) -> Got:
     """The answers by this plan (and those it switches to), computed in this process."""
-    return alone(course(case, query, plan, choice, parts, creation))
+    return alone(course(case, query, plan, choice, parts, creation, by_tasks))
 
 
 def alone(running: Course) -> Got:
@@ -135,10 +136,11 @@ def alone(running: Course) -> Got:
         outcomes = performed(orders(asked))
 
 
-def course(case: Case, query: Query, plan: Plan, choice: Random, parts: int = 1, creation: int | None = None) -> Course:
+def course(case: Case, query: Query, plan: Plan, choice: Random, parts: int = 1, creation: int | None = None,
+           by_tasks: bool = False) -> Course:
     """Asks for run after run, is told the outcomes, returns the answers until one fails.
 
-    State is compacted now and then, each run may have fewer tasks.
+    State is compacted now and then, each run may have fewer tasks. `by_tasks`: as if all answers had many groups.
     """
     folder, previous, found = folder_of(case, query, choice), BEGINNING, {}
     boundaries = [t for t in case.boundaries if t % query.every == 0 and (creation is None or t >= creation)]
@@ -147,7 +149,7 @@ def course(case: Case, query: Query, plan: Plan, choice: Random, parts: int = 1,
             relations_at(case, query, folder, stretch.boundaries[0])
             if stretch.anew:
                 folder.state, previous = {}, BEGINNING
-            got = yield from _stretch(query, stretch, folder, choice.randint(1, parts), previous)
+            got = yield from _stretch(query, stretch, folder, choice.randint(1, parts), previous, by_tasks)
             found.update(got)
             if list(got) != list(stretch.boundaries) or isinstance(got[stretch.boundaries[-1]], Failed):
                 break
@@ -159,9 +161,9 @@ def course(case: Case, query: Query, plan: Plan, choice: Random, parts: int = 1,
         folder.remove()
 
 
-def _stretch(query: Query, stretch: Stretch, folder: Folder, parts: int, previous: int) -> Course:
+def _stretch(query: Query, stretch: Stretch, folder: Folder, parts: int, previous: int, by_tasks: bool) -> Course:
     """All boundaries at once; a run that fails is taken apart, since the failing boundary is to be found."""
-    asked = Ask(query, stretch.plan, folder, stretch.boundaries, parts, previous)
+    asked = Ask(query, stretch.plan, folder, stretch.boundaries, parts, previous, by_tasks)
     outcomes = yield asked
     try:
         return dict(taken(asked, outcomes))
@@ -170,7 +172,7 @@ def _stretch(query: Query, stretch: Stretch, folder: Folder, parts: int, previou
             return {stretch.boundaries[0]: error}
     found: Got = {}
     for t in stretch.boundaries:
-        found |= yield from _stretch(query, Stretch(stretch.plan, (t,), False), folder, parts, previous)
+        found |= yield from _stretch(query, Stretch(stretch.plan, (t,), False), folder, parts, previous, by_tasks)
         if isinstance(found[t], Failed):
             break
         previous = t

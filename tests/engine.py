@@ -13,10 +13,15 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from jobs.batch import alone, large
+from jobs.batch.works import Context
 from jobs.engine import jvm, kernel
+from jobs.engine.partials import Handover
 from jobs.engine.reach import Split, dealt, meets, split
+from jobs.engine.tasks import Tasks
 from jobs.engine.work import Sent, TaskOrder, TaskResult, perform, prepare, write_file
 from jobs.storage import tables
+from optimizer.plan.division import whole_groups
 from optimizer.plan.final import final
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.model import Plan
@@ -53,19 +58,19 @@ class Folder:
 
 
 def run(query: Query, plan: Plan, folder: Folder, groups: Sequence[tuple[int, ...]], parts: int = 1,
-        previous: int = BEGINNING) -> dict[int, pa.Table]:
+        previous: int = BEGINNING, by_tasks: bool = False) -> dict[int, pa.Table]:
     """The answers at the boundaries, in runs of several boundaries each."""
     answers: dict[int, pa.Table] = {}
     for boundaries in groups:
-        answers.update(together(query, plan, folder, boundaries, parts, previous))
+        answers.update(together(query, plan, folder, boundaries, parts, previous, by_tasks))
         previous = boundaries[-1]
     return answers
 
 
 def together(query: Query, plan: Plan, folder: Folder, boundaries: tuple[int, ...], parts: int = 1,
-             previous: int = BEGINNING) -> dict[int, pa.Table]:
+             previous: int = BEGINNING, by_tasks: bool = False) -> dict[int, pa.Table]:
     """One run of the tasks for several boundaries, in this process; a failure leaves the state as it was."""
-    asked = Ask(query, plan, folder, boundaries, parts, previous)
+    asked = Ask(query, plan, folder, boundaries, parts, previous, by_tasks)
     return taken(asked, performed(orders(asked)))
 
 
@@ -79,6 +84,7 @@ class Ask:
     boundaries: tuple[int, ...]
     parts: int
     previous: int
+    by_tasks: bool = False      # whether tasks merge what they would hand over, however little it is
 
     def program(self, low: Lowering) -> Program:
         return program(low, self.boundaries, self.previous, _floor(self.query, self.folder, self.previous))
@@ -102,7 +108,7 @@ def taken(asked: Ask, outcomes: list[TaskResult]) -> dict[int, pa.Table]:
     failure = next((o.failed for o in outcomes if o.failed), None)
     if failure:
         raise Failed(failure)
-    answers = _answers(asked.query, asked.plan, asked.folder, outcomes, asked.boundaries)
+    answers = _answers(asked, outcomes)
     made = asked.program(Lowering(shape(asked.query), asked.plan, parts=asked.parts))
     _keep(made, asked.folder, outcomes, asked.boundaries[-1], asked.plan.invalidation == "insert")
     return answers
@@ -115,8 +121,20 @@ def _order(asked: Ask, part: int) -> TaskOrder:
     sources = [*(s for s in narrow.sources if s.kind != "exchange"), *(f.source for f in narrow.before)]
     found = {s.name: _files(s, asked.query, asked.folder, asked.parts, part) for s in sources}
     files, certain = {n: p[0] for n, p in found.items()}, {n: p[1] for n, p in found.items()}
+    place = _handover(asked, low) if asked.by_tasks else None
     return TaskOrder("q", part, asked.parts, narrow, wide, files, _folders(asked.folder, narrow),
-                     f"b{asked.boundaries[-1]}", asked.rows_to, certain)
+                     f"b{asked.boundaries[-1]}", asked.rows_to, certain, handover=place)
+
+
+def _handover(asked: Ask, low: Lowering) -> Handover:
+    here = _merge(asked) if whole_groups(low) else None
+    return Handover(os.path.join(asked.folder.root, "handover"), 0, alone.groupings(asked.query), here)
+
+
+def _merge(asked: Ask) -> alone.QueryMerge:
+    repeats = tuple((t, t) for t in asked.boundaries)
+    return alone.QueryMerge(("q", 0), (os.path.join(asked.folder.root, "answers"),), "b", asked.boundaries, repeats,
+                            alone.summed(asked.query), asked.query, asked.plan)
 
 
 def _together(boundaries: tuple[int, ...]) -> int:
@@ -176,22 +194,39 @@ def _files(source: Source, query: Query, folder: Folder, parts: int, part: int) 
     return split(mine, source, lambda f: os.path.join(folder.root, place, f.path))
 
 
-def _answers(query: Query, plan: Plan, folder: Folder, outcomes: list[TaskResult],
-             boundaries: tuple[int, ...]) -> dict[int, pa.Table]:
-    con = kernel.shared()
+def _answers(asked: Ask, outcomes: list[TaskResult]) -> dict[int, pa.Table]:
+    query, con = asked.query, kernel.shared()
     if query.returns_rows:
-        files = tuple(os.path.join(folder.root, "answers", f.path) for o in outcomes for s, f in o.written if s == "")
-        rows = kernel.table(con, f"SELECT * FROM read_parquet({kernel.file_list(files)})") if files else None
+        rows = _read(asked, [f for o in outcomes for s, f in o.written if s == ""])
+    elif any(o.divided or o.merged for o in outcomes):
+        rows = _read(asked, _merged_by_tasks(asked, outcomes))
     else:
         con.register("partials", pa.concat_tables([o.partials for o in outcomes if o.partials is not None]))
-        con.register("due", pa.table({"_t": pa.array(boundaries, pa.int64())}))
+        con.register("due", pa.table({"_t": pa.array(asked.boundaries, pa.int64())}))
         try:
-            rows = kernel.table(con, final(Lowering(shape(query), plan, narrow=False)))
+            rows = kernel.table(con, final(Lowering(shape(query), asked.plan, narrow=False)))
         except kernel.Error as error:
             if not kernel.about_data(error):
                 raise
             raise Failed(str(error).splitlines()[0]) from error
-    return {t: _at(rows, t) if rows is not None else _nothing(query) for t in boundaries}
+    return {t: _at(rows, t) if rows is not None else _nothing(query) for t in asked.boundaries}
+
+
+def _read(asked: Ask, answered: Sequence[tables.File]) -> pa.Table | None:
+    files = tuple(os.path.join(asked.folder.root, "answers", f.path) for f in answered)
+    return kernel.table(kernel.shared(),
+                        f"SELECT * FROM read_parquet({kernel.file_list(files)})") if files else None
+
+
+def _merged_by_tasks(asked: Ask, outcomes: list[TaskResult]) -> Sequence[tables.File]:
+    """The files that they write, in as many shares as there are parts."""
+    low = Lowering(shape(asked.query), asked.plan, parts=asked.parts)
+    context = Context(asked.folder.root, None, Tasks("inline"), None, None)      # type: ignore[arg-type]
+    answers = large.merged(context, asked.parts, {"q": _handover(asked, low)}, [_merge(asked)], {"q": outcomes})
+    assert whole_groups(low) or os.listdir(os.path.join(asked.folder.root, "handover")) == []
+    if answers["q", 0].failed:
+        raise Failed(answers["q", 0].failed)
+    return answers["q", 0].files
 
 
 def _at(rows: pa.Table, t: int) -> pa.Table:

@@ -9,13 +9,19 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs.batch.shared import finished
+from jobs.batch import large
+from jobs.batch.members import MembersMerge, finished
+from jobs.batch.shared import groupings, summed
+from jobs.batch.works import Context
+from jobs.engine import kernel
+from jobs.engine.partials import Handover
 from jobs.engine.reach import Split, dealt, meets, split
-from jobs.engine.work import TaskOrder, perform
+from jobs.engine.tasks import Tasks
+from jobs.engine.work import TaskOrder, TaskResult, perform
 from optimizer.plan.program import Program, Source
 from optimizer.query.model import Query
 from optimizer.sharing.family import Family, family_program
-from optimizer.sharing.group import Group, forms, group
+from optimizer.sharing.group import Group, Template, forms, group
 from optimizer.sharing.program import lowering, shared_program
 from tests.engine import Failed, Folder
 from tests.streams import SECOND, SPECIAL, VALUES, Case, Columns, Row
@@ -24,27 +30,62 @@ Answers = dict[tuple[str, int], pa.Table]
 
 
 def together(queries: Mapping[str, Query], folder: Folder, boundaries: tuple[int, ...], parts: int = 1,
-             split: str = "before", divided: int | None = None) -> Answers:
+             split: str = "before", divided: int | None = None, by_tasks: bool = False) -> Answers:
     """The answer of every query at every boundary at which it is due.
 
-    `divided`: the number, among its streams, of the one that a group divides by files.
+    `divided`: the number, among its streams, of the one that a group divides by files. `by_tasks`: as if all had many
+    groups.
     """
     made = Family(tuple(_planned(group({n: queries[n] for n in names}), split, divided) for names in forms(queries)[0]))
-    outcomes = [perform(_order(made, folder, boundaries, parts, part)) for part in range(parts)]
+    place = _handover(made, folder) if by_tasks else None
+    outcomes = [perform(replace(_order(made, folder, boundaries, parts, part), handover=place))
+                for part in range(parts)]
     failure = next((o.failed for o in outcomes if o.failed), None)
     if failure:
         raise Failed(failure)
     answers: Answers = {}
+    merged = _merged_by_tasks(made, folder, boundaries, parts, place, outcomes) if place else {}
     for number, one in enumerate(made.groups):
         due = [t for t in boundaries if t % one.common.every == 0]
         partials = [t for o in outcomes if (t := o.answer(number)) is not None]
-        found, apart = finished(one, pa.concat_tables(partials), [(t, t) for t in due]) if due else ([], frozenset())
+        if ("group", number) in merged:
+            found, apart = _read(one, folder, merged["group", number]), merged["group", number].apart
+        else:
+            found, apart = finished(one, pa.concat_tables(partials),
+                                    [(t, t) for t in due]) if due else ([], frozenset())
         if apart:
             raise Failed(", ".join(sorted(apart)))
         answers.update({
             (name, t): _of(rows, name, t) for template, rows in found for name, _ in template.members for t in due
         })
     return answers
+
+
+def _handover(made: Family, folder: Folder) -> Handover:
+    return Handover(os.path.join(folder.root, "handover"), 0, groupings(made))
+
+
+def _merged_by_tasks(made: Family, folder: Folder, boundaries: tuple[int, ...], parts: int, place: Handover,
+                     outcomes: list[TaskResult]) -> dict[large.Number, large.LargeAnswer]:
+    hows = []
+    for number, one in enumerate(made.groups):
+        due = tuple(t for t in boundaries if t % one.common.every == 0)
+        folders = tuple(os.path.join(folder.root, "answers") for _ in one.templates)
+        hows.append(MembersMerge(("group", number), folders, "b", due, tuple((t, t) for t in due), summed(one), one))
+    context = Context(folder.root, None, Tasks("inline"), None, None)      # type: ignore[arg-type]
+    return large.merged(context, parts, {"group": place}, hows, {"group": outcomes})
+
+
+def _read(one: Group, folder: Folder, answer: large.LargeAnswer) -> list[tuple[Template, pa.Table]]:
+    """Each template's rows; a template without any has none."""
+    found = []
+    for number, template in enumerate(one.templates):
+        files = tuple(os.path.join(folder.root, "answers", f.path) for f in answer.of_template(number).files)
+        sql = f"SELECT * FROM read_parquet({kernel.file_list(files)})"
+        columns = {name: pa.nulls(0) for name, _ in template.query.columns}
+        nothing = pa.table({"query": pa.nulls(0), "boundary": pa.nulls(0, pa.timestamp("us")), **columns})
+        found.append((template, kernel.table(kernel.shared(), sql) if files else nothing))
+    return found
 
 
 def _planned(made: Group, split: str, divided: int | None) -> Group:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import seed as seeded
@@ -22,7 +23,7 @@ from optimizer.query.model import Query
 from optimizer.query.shape import shape
 from tests import oracle
 from tests.differential import answers, differences, folder_of, limited, plans, query_of, relations_at, varied, versions
-from tests.engine import run
+from tests.engine import Failed, run
 from tests.seeds import seed
 from tests.streams import Case, cases
 
@@ -128,3 +129,31 @@ def test_batches_split_and_merged_give_the_same_answers() -> None:
         folder.remove()
 
     drawn(20, body)()
+
+
+@pytest.mark.slow
+def test_tasks_that_merge_many_groups_give_the_same_answers() -> None:
+    """To the last digit what the driver's merge gives, failures included."""
+    pairs: Counter[str] = Counter()
+
+    def body(whole: Case, query: Query, choice: Random) -> None:
+        case = few(whole, choice, choice.choice((1, 2, 4)))
+        for named in choice.choices(plans(query), k=3):
+            plan, number = varied(query, named, choice), choice.randrange(2**32)
+            parts = 1 if shape(query).whole else choice.choice([1, 2, 3])
+            here, there = (answers(case, query, plan, Random(number), parts, by_tasks=by_tasks)
+                           for by_tasks in (False, True))
+            assert list(here) == list(there), f"{plan} by seed {number}: {case.sql}"
+            for t, answer in here.items():
+                assert alike(answer, there[t]), f"{t} by {plan} in {parts} parts, seed {number}: {case.sql}"
+            pairs.update([plan.keeping])
+
+    drawn(60, body)()
+    assert len(pairs) == 4, pairs
+
+
+def alike(answer: pa.Table | Failed, other: pa.Table | Failed) -> bool:
+    """Rows are equal to the last bit, in any order; a failure is a failure."""
+    if isinstance(answer, Failed) or isinstance(other, Failed):
+        return isinstance(answer, Failed) and isinstance(other, Failed)
+    return Counter(map(repr, answer.to_pylist())) == Counter(map(repr, other.to_pylist()))

@@ -17,7 +17,8 @@ from tests.sharing import case, relatives, texts, together
 from tests.streams import Case
 
 
-def differences(seed: int, several: bool = False, split: str = "before", sliced: bool = False) -> list[str]:
+def differences(seed: int, several: bool = False, split: str = "before", sliced: bool = False,
+                by_tasks: bool = False) -> list[str]:
     """Of one random group, or of a family of them, as one work says it and as each query's plain SQL does."""
     choice = Random(seed)
     rows, count = case(choice), choice.choice([2, 5, 12] if several else [1, 2, 5, 12])
@@ -33,7 +34,7 @@ def differences(seed: int, several: bool = False, split: str = "before", sliced:
         runs = [tuple(rows.boundaries[k:k + size]) for k in range(0, len(rows.boundaries), size)]
         divided = choice.randrange(3) if sliced else None
         got = {key: answer for run in runs if any(t % q.every == 0 for t in run for q in queries.values())
-               for key, answer in together(queries, folder, run, parts, split, divided).items()}
+               for key, answer in together(queries, folder, run, parts, split, divided, by_tasks).items()}
     finally:
         folder.remove()
     found = []
@@ -50,6 +51,13 @@ def stored(rows: Case, query: Query, folder: Folder, choice: Random) -> None:
         for part in scatter(oracle.stream_table(rows, name), choice):
             folder.add(name, part)
     relations_at(rows, query, folder, 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("several", [False, True])
+@pytest.mark.parametrize("start", range(3000, 3010, 5))
+def test_many_groups_are_merged_by_tasks_alike(start: int, several: bool) -> None:
+    assert [d for seed in range(start, start + 5) for d in differences(seed, several, by_tasks=True)] == []
 
 
 WAYS = pytest.mark.parametrize("split, sliced", [("before", False), ("after", False), ("before", True),

@@ -245,7 +245,7 @@ class Chooser:
         The first batch of a process may tell what starting Spark costs, and not what work costs.
         """
         work, before, boundaries = answer.work, self.coefficients, answer.computed
-        amounts = of_batch(work.query, work.plan, observed, work.parts, boundaries, answer.anew)
+        amounts = of_batch(work.query, work.plan, observed, work.parts, boundaries, answer.anew, work.together)
         if cold and took > COLD * count * seconds(amounts.total, before):
             return
         lasting = [Measurement(amounts.in_task, answer.seconds)]

@@ -290,6 +290,9 @@ def _rows_of_totals(context: Context, work: QueryWork, i: int) -> int | None:
 
 def _groups_and_joined_rows(answer: Answer) -> tuple[float | None, float | None]:
     """Groups of the answer at its last boundary, before HAVING, and joined rows behind them."""
+    if answer.large is not None:
+        at_last = answer.large.handed_over.get((answer.work.due[-1],))
+        return float(answer.large.groups), at_last[-1][0] if at_last else 0.0
     if answer.partials is None:
         return None, None
     keys = group_columns(shape(answer.work.query))

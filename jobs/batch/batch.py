@@ -15,13 +15,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs.batch import quiet
-from jobs.batch.orders import jvm_order, points, task_orders
-from jobs.batch.shared import QueryFamily, Shared
+from jobs.batch import alone, large
+from jobs.batch.large import LargeAnswer, Number
+from jobs.batch.orders import jvm_order, task_orders
+from jobs.batch.shared import QueryFamily, Shared, groupings, merges
 from jobs.batch.shared import orders as shared_orders
 from jobs.batch.shared import shared
-from jobs.batch.works import Context, QueryWork, state_folder, works
+from jobs.batch.works import Context, QueryWork, state_folder, wide, works
 from jobs.engine import jvm, kernel, memory
+from jobs.engine.partials import Handover
 from jobs.engine.sample import SampleOrder, SampleResult, TaskItem
 from jobs.engine.work import Joining, Receiving, TaskOrder, TaskResult, prepare, sending
 from jobs.ledger.entries import Batch
@@ -29,12 +31,14 @@ from jobs.pipeline.schema import arrow
 from jobs.storage import delta_log, failpoints, tables
 from jobs.storage.tables import File
 from optimizer.errors import ForebayError, first_line
-from optimizer.plan.final import final, result_columns
+from optimizer.expression.types import TIMESTAMP
+from optimizer.plan.final import result_columns
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.model import Plan
 from optimizer.plan.program import BEGINNING, StateSet
 from optimizer.plan.tree import state_sets
 from optimizer.query.shape import shape
+from optimizer.sharing.group import OWNER
 
 SPREAD, MOST_SPREAD = 4, 64      # times as many parts at each try, and in all, where a task's memory is too small
 # By a query's text and its plan: another query of that name needs something else.
@@ -57,7 +61,8 @@ class Answer:
     """One query's rows at the boundaries of a batch, as its tasks computed them.
 
     `failed` is (boundary, message): the query has no answer from that boundary on. `partials` are what `rows` was
-    merged from; of each pair (boundary, computed boundary) of `repeats` they hold the second.
+    merged from; of each pair (boundary, computed boundary) of `repeats` they hold the second. A `large` answer has
+    neither: tasks have merged it and written its rows to `files`.
     """
 
     work: QueryWork
@@ -65,6 +70,7 @@ class Answer:
     partials: pa.Table | None = None
     repeats: tuple[tuple[int, int], ...] = ()
     files: tuple[File, ...] = ()
+    large: LargeAnswer | None = None
     state: dict[str, list[File]] = field(default_factory=dict)
     failed: tuple[int, str] | None = None
     seconds: float = 0.0
@@ -111,8 +117,10 @@ def answers(context: Context, batch: Batch, todo: list[QueryWork], sample_orders
     results_by_query: dict[str, list[TaskResult]] = {}
     for task_result in task_results:
         results_by_query.setdefault(task_result.query, []).append(task_result)
-    query_answers = [_answer(context, batch, work, results_by_query[work.name]) for work in todo]
-    family_answers = [shared(context, batch, family, results_by_query[family.name]) for family in families]
+    by_tasks = _merged_by_tasks(context, batch, todo, results_by_query, families)
+    query_answers = [_answer(context, batch, work, results_by_query[work.name], by_tasks.get((work.name, 0)))
+                     for work in todo]
+    family_answers = [shared(context, batch, family, results_by_query[family.name], by_tasks) for family in families]
     for family_answer in family_answers:
         if family_answer.apart:
             works_apart = works(context, batch, family_answer.family.query_states, family_answer.apart)
@@ -138,6 +146,7 @@ def _in_more_parts(context: Context, batch: Batch, todo: list[QueryWork], task_r
                         work.name, context.tasks.memory, work.plan.name, spread[work.text_and_plan])
         repeated = {work.name for work in again}
         divided = [_divided(work, spread[work.text_and_plan]) for work in again]
+        large.abandon(result for result in task_results if result.query in repeated)
         other_results = [result for result in task_results if result.query not in repeated]
         task_results = other_results + _perform(context, batch, divided)[0]
     return task_results
@@ -160,14 +169,16 @@ def _perform(context: Context, batch: Batch, todo: list[QueryWork], sample_order
              families: Sequence[QueryFamily] = ()) -> tuple[list[TaskResult], list[SampleResult]]:
     """Each query where its plan places it, and its samples there too."""
     orders: list[TaskOrder] = []
+    places_of = _handovers(context, batch, todo, families)
     for family in families:
-        orders += shared_orders(context, batch, family)
+        orders += [replace(order, handover=places_of[family.name]) for order in shared_orders(context, batch, family)]
     for work in todo:
         if work.plan.place == "tasks":
-            orders += task_orders(context, batch, work)
+            orders += [replace(order, handover=places_of[work.label]) for order in task_orders(context, batch, work)]
     samples_in_tasks = [sample for sample in sample_orders if sample.sampling.dialect == "duckdb"]
     task_results, samples = _in_tasks(context, batch.parts or None, orders, samples_in_tasks)
-    in_jvm = [jvm_order(context, batch, work) for work in todo if work.plan.place == "jvm"]
+    in_jvm = [replace(jvm_order(context, batch, work), handover=places_of[work.label])
+              for work in todo if work.plan.place == "jvm"]
     task_results += [jvm.perform(context.tasks.session, order) for order in in_jvm]
     in_spark = [sample for sample in sample_orders if sample.sampling.dialect == "spark"]
     samples += [jvm.take(context.tasks.session, sample) for sample in in_spark]
@@ -190,16 +201,47 @@ def _in_tasks(context: Context, width: int | None, orders: list[TaskOrder],
     return task_results, samples
 
 
-def _answer(context: Context, batch: Batch, work: QueryWork, task_results: list[TaskResult]) -> Answer:
+def _handovers(context: Context, batch: Batch, todo: Sequence[QueryWork],
+               families: Sequence[QueryFamily]) -> dict[str, Handover]:
+    """Where the tasks of each query and family leave partials that are too many for the driver."""
+    answer_count = sum(work.parts for work in todo) + sum(len(f.works) * f.works[0].parts for f in families)
+    place = large.handover(context, answer_count)
+    few_queries = len(todo) < 2 * wide(context, batch)      # else a query is a task's anyway, and its order is small
+    places_of = {family.name: replace(place, groupings=groupings(family.family)) for family in families}
+    for work in todo:
+        merges_here = work.plan.place == "tasks" and few_queries and alone.has_whole_groups(work)
+        merge_here = alone.merge(context, batch, work) if merges_here and not work.is_tried else None
+        places_of[work.label] = replace(place, groupings=alone.groupings(work.query), merge_here=merge_here,
+                                        is_wanted=not work.is_tried)
+    return places_of
+
+
+def _merged_by_tasks(context: Context, batch: Batch, todo: Sequence[QueryWork],
+                     results: Mapping[str, Sequence[TaskResult]],
+                     families: Sequence[QueryFamily] = ()) -> dict[Number, LargeAnswer]:
+    """The answers that have too many groups to be merged here."""
+    names = {name for name, of_query in results.items() if any(r.divided or r.merged for r in of_query)}
+    if not names:
+        return {}
+    hows: list[large.Merge] = [alone.merge(context, batch, work) for work in todo if work.name in names]
+    for family in families:
+        hows += merges(context, batch, family) if family.name in names else []
+    return large.merged(context, batch.parts, _handovers(context, batch, todo, families), hows, results)
+
+
+def _answer(context: Context, batch: Batch, work: QueryWork, task_results: list[TaskResult],
+            by_tasks: LargeAnswer | None) -> Answer:
     """The query's answer; if it fails, up to the boundary before the first one at which it fails."""
-    answer = _answer_or_failure(context, work, task_results)
+    answer = _answer_or_failure(context, work, task_results, by_tasks)
     if answer.failed is None or len(work.due) == 1:
         return answer
     message, sound, most, failing = answer.failed[1], Answer(work), 0, len(work.due)
     while failing - most > 1:      # `most` boundaries have an answer, `failing` have none
         count = (most + failing) // 2
         shorter = replace(work, due=work.due[:count])
-        answer = _answer_or_failure(context, shorter, _perform(context, batch, [shorter])[0])
+        results = _perform(context, batch, [shorter])[0]
+        merged_again = _merged_by_tasks(context, batch, [shorter], {work.name: results})
+        answer = _answer_or_failure(context, shorter, results, merged_again.get((work.name, 0)))
         if answer.failed is None:
             sound, most = answer, count
         else:
@@ -207,15 +249,17 @@ def _answer(context: Context, batch: Batch, work: QueryWork, task_results: list[
     return replace(sound, work=work, state={}, failed=(work.due[most], message))
 
 
-def _answer_or_failure(context: Context, work: QueryWork, task_results: list[TaskResult]) -> Answer:
+def _answer_or_failure(context: Context, work: QueryWork, task_results: list[TaskResult],
+                       by_tasks: LargeAnswer | None) -> Answer:
     """The answer; failed where the query's data raise an error, in a task or in the merge."""
-    what_exhausted = next((result.exhausted for result in task_results if result.exhausted), None)
+    parts: list[TaskResult | LargeAnswer] = [*task_results, *([by_tasks] if by_tasks else [])]
+    what_exhausted = next((part.exhausted for part in parts if part.exhausted), None)
     if what_exhausted is not None:
         raise Exhausted(work.name, work.plan.name, what_exhausted)
-    message = next((result.failed for result in task_results if result.failed), None)
+    message = next((part.failed for part in parts if part.failed), None)
     if message is None:
         try:
-            return _merged(context, work, task_results)
+            return _merged(context, work, task_results, by_tasks)
         except kernel.Error as error:
             if not kernel.about_data(error):
                 raise
@@ -223,23 +267,22 @@ def _answer_or_failure(context: Context, work: QueryWork, task_results: list[Tas
     return Answer(work, failed=(work.due[-1], message))
 
 
-def _merged(context: Context, work: QueryWork, task_results: list[TaskResult]) -> Answer:
+def _merged(context: Context, work: QueryWork, task_results: list[TaskResult], by_tasks: LargeAnswer | None) -> Answer:
     """The answer from what all of the query's tasks handed back."""
-    answer = Answer(work, seconds=max((result.seconds for result in task_results), default=0.0))
+    answer = Answer(work, seconds=max((result.seconds for result in task_results), default=0.0), large=by_tasks)
     answer.state = _state_files(task_results)
     if work.query.returns_rows:
         answer.files = tuple(file for result in task_results for state_set, file in result.written if not state_set)
         return answer
-    con = kernel.shared()
+    answer.repeats = alone.repeats(context, work)
+    if by_tasks is not None:
+        answer.files = by_tasks.files
+        return answer
     answer.partials = pa.concat_tables([result.partials for result in task_results if result.partials is not None])
-    con.register("computed", answer.partials)
-    answer.repeats = tuple(quiet.repeated(work.due, points(context, work)))
-    con.register("same", quiet.repeats_table(answer.repeats))
-    con.execute("CREATE TEMP VIEW partials AS SELECT same._t, computed.* EXCLUDE (_t) "
-                "FROM computed JOIN same ON computed._t = same._of")
-    con.register("due", pa.table({"_t": pa.array(work.due, pa.int64())}))
+    con = kernel.shared()
     try:
-        answer.rows = kernel.table(con, final(Lowering(shape(work.query), work.plan, narrow=False)))
+        con.register("computed", answer.partials)
+        answer.rows = kernel.table(con, alone.last_statement(con, work.query, work.plan, work.due, answer.repeats))
     finally:
         con.close()
     return answer
@@ -322,16 +365,25 @@ def _shared_commits(context: Context, batch: Batch,
                     families: Sequence[Shared]) -> list[tuple[str, Any, list[File], list[str]]]:
     """One commit a shared table, however many queries and groups have rows for it."""
     rows_by_table: dict[str, list[pa.Table]] = {}
+    files_by_table: dict[str, list[File]] = {}
+    schema_by_table: dict[str, pa.Schema] = {}
     for family in families:
-        for path, rows in family.rows:
-            rows_by_table.setdefault(path, []).append(rows)
+        for path, answer in family.published:
+            if answer.rows is not None:
+                rows_by_table.setdefault(path, []).append(answer.rows)
+                schema_by_table.setdefault(path, answer.rows.schema)
+            elif answer.large is not None:
+                columns = (("boundary", TIMESTAMP), *answer.template.query.columns)
+                files_by_table.setdefault(path, []).extend(answer.large.files)
+                schema_by_table.setdefault(path, pa.schema([(OWNER, pa.string()), *_schema(columns)]))
     commits: list[tuple[str, Any, list[File], list[str]]] = []
-    for path, parts in rows_by_table.items():
-        table = context.table(path, parts[0].schema)
-        rows = pa.concat_tables([part.cast(table.schema) for part in parts])
-        if rows.num_rows and _lacks(table, batch):
-            file = tables.write(table.path, rows, tables.unique(f"b{batch.number}"))
-            commits.append((path, None, [file], []))
+    for path, schema in schema_by_table.items():
+        table, files = context.table(path, schema), files_by_table.get(path, [])
+        parts = [part.cast(table.schema) for part in rows_by_table.get(path, [])]
+        if any(part.num_rows for part in parts) and _lacks(table, batch):
+            files.append(tables.write(table.path, pa.concat_tables(parts), tables.unique(f"b{batch.number}")))
+        if files:
+            commits.append((path, None, files, []))
     return commits
 
 

@@ -1,8 +1,8 @@
 """Many queries' answers from one work in one batch: its orders for tasks, then each query's rows from what they hand
 over; it decides nothing, commits nothing.
 
-A query that fails, or whose class holds a row that fails, is named and left out: it is run apart, where it fails (or
-not) as if there were no others.
+A query that has no rows (see jobs.batch.members) is named and left out: it is run apart, where it fails (or not) as if
+there were no others.
 """
 from __future__ import annotations
 
@@ -13,24 +13,27 @@ from functools import cached_property, lru_cache
 
 import pyarrow as pa
 
+from expectations import derived
 from jobs.batch import quiet
+from jobs.batch.large import LargeAnswer, Number
+from jobs.batch.members import MembersMerge, finished
 from jobs.batch.orders import complete, located, points
 from jobs.batch.works import Context, QueryWork, parsed, wide
-from jobs.engine import kernel
+from jobs.engine.partials import PartialsGrouping
 from jobs.engine.work import TaskOrder, TaskResult
 from jobs.ledger.entries import Batch, QueryGroupPrices
 from jobs.ledger.queries import QueryState
-from optimizer.plan.final import final
+from jobs.storage import places
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.model import Plan
-from optimizer.plan.operators.join import failing
+from optimizer.plan.operators.join import group_columns
 from optimizer.plan.program import BEGINNING, Program
 from optimizer.query.model import Catalog
 from optimizer.query.shape import shape
 from optimizer.sharing.counted import Tally, numbered, paper, tallied
 from optimizer.sharing.expand import CLASS
 from optimizer.sharing.family import Family, family_program
-from optimizer.sharing.group import OWNER, Group, Template, forms, group
+from optimizer.sharing.group import Group, Template, forms, group
 from optimizer.sharing.program import lowering, shared_program
 from optimizer.sharing.ways import seconds as seconds_by_way
 
@@ -63,16 +66,21 @@ class QueryFamily:
     def streams(self) -> frozenset[str]:
         return frozenset(i.source for w in self.works for i in w.query.inputs if i.is_stream)
 
+    def table_of(self, template: Template) -> str:
+        first_member, _ = template.members[0]
+        return table_of(self.query_states[first_member].columns)
+
 
 @dataclass(frozen=True)
 class TemplateAnswers:
-    """Answers of one template's members at the boundaries `due`; `partials` and `repeats` as of an Answer."""
+    """Answers of one template's members at the boundaries `due`; `partials`, `repeats` and `large` as of an Answer."""
 
     template: Template
-    rows: pa.Table
-    partials: pa.Table
+    rows: pa.Table | None
+    partials: pa.Table | None
     repeats: tuple[tuple[int, int], ...]
     due: tuple[int, ...]
+    large: LargeAnswer | None = None
 
 
 @dataclass(frozen=True)
@@ -90,13 +98,9 @@ class Shared:
     counted: QueryGroupPrices = QueryGroupPrices()
 
     @cached_property
-    def rows(self) -> tuple[tuple[str, pa.Table], ...]:
-        """(path of the shared table, rows for it)."""
-        pairs = []
-        for answer in self.answers:
-            first_member, _ = answer.template.members[0]
-            pairs.append((table_of(self.family.query_states[first_member].columns), answer.rows))
-        return tuple(pairs)
+    def published(self) -> tuple[tuple[str, TemplateAnswers], ...]:
+        """(path of the shared table, answers that have their rows in it)."""
+        return tuple((self.family.table_of(answer.template), answer) for answer in self.answers)
 
     @cached_property
     def answered(self) -> tuple[str, ...]:
@@ -201,19 +205,59 @@ def _order(context: Context, batch: Batch, query_family: QueryFamily, lows: tupl
                      certain=certain)
 
 
-def shared(context: Context, batch: Batch, query_family: QueryFamily, task_results: Sequence[TaskResult]) -> Shared:
+def groupings(family: Family) -> dict[int, PartialsGrouping]:
+    """By what the partials of each query group can be divided; one without GROUP BY has few."""
+    by_number = {}
+    for number, members in enumerate(family.groups):
+        keys = group_columns(shape(members.common))
+        if keys:
+            by_number[number] = PartialsGrouping((CLASS, *keys), (CLASS, "_t"), summed(members))
+    return by_number
+
+
+def summed(members: Group) -> tuple[str, ...]:
+    """Columns of the partials that outputs of any member are held against, and the count of joined rows."""
+    of_outputs = [column for template in members.templates for column in derived.conserved_columns(template.query)]
+    return (*dict.fromkeys(of_outputs), "c")
+
+
+def merges(context: Context, batch: Batch, query_family: QueryFamily) -> list[MembersMerge]:
+    """How the answers of each query group are merged where there are many groups."""
+    todo, hows = _points(context, query_family), []
+    for number, (members, work) in enumerate(zip(query_family.family.groups, query_family.works)):
+        folders = tuple(places.join(context.warehouse, query_family.table_of(template))
+                        for template in members.templates)
+        hows.append(MembersMerge((query_family.name, number), folders, f"b{batch.number}", work.due,
+                                 _repeats(work, todo), summed(members), members))
+    return hows
+
+
+def _repeats(work: QueryWork, todo: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+    return tuple(quiet.repeated(work.due, tuple(t for t in todo if t % work.query.every == 0)))
+
+
+def shared(context: Context, batch: Batch, query_family: QueryFamily, task_results: Sequence[TaskResult],
+           large: Mapping[Number, LargeAnswer]) -> Shared:
     """All members' answers.
 
     Where a task failed, for whatever member's sake, or had too little memory for all of them, all run apart.
     """
     seconds = max((result.seconds for result in task_results), default=0.0)
-    if any(result.failed or result.exhausted for result in task_results):
+    of_family = [answer for (name, _), answer in large.items() if name == query_family.name]
+    parts: list[TaskResult | LargeAnswer] = [*task_results, *of_family]
+    if any(part.failed or part.exhausted for part in parts):
         return Shared(query_family, (), frozenset(query_family.names), seconds)
     answers, apart = list[TemplateAnswers](), set[str]()
     todo = _points(context, query_family)
     for number, (members, work) in enumerate(zip(query_family.family.groups, query_family.works)):
-        if work.due:
-            repeats = tuple(quiet.repeated(work.due, tuple(t for t in todo if t % members.common.every == 0)))
+        merged_by_tasks = large.get((query_family.name, number))
+        if not work.due:
+            continue
+        repeats = _repeats(work, todo)
+        if merged_by_tasks is not None:
+            answers += _in_files(members, merged_by_tasks, repeats, work.due)
+            apart |= merged_by_tasks.apart
+        else:
             partials = pa.concat_tables(_answers_of(task_results, number))
             rows_by_template, failed = finished(members, partials, repeats)
             answers += [TemplateAnswers(template, rows, partials, repeats, work.due)
@@ -221,6 +265,18 @@ def shared(context: Context, batch: Batch, query_family: QueryFamily, task_resul
             apart |= failed
     counted = _counted(batch, query_family, task_results, len(todo))
     return Shared(query_family, tuple(answers), frozenset(apart), seconds, counted)
+
+
+def _in_files(members: Group, answer: LargeAnswer, repeats: tuple[tuple[int, int], ...],
+              due: tuple[int, ...]) -> list[TemplateAnswers]:
+    """Answers whose rows tasks have written; members that must run apart have none."""
+    answers = []
+    for number, template in enumerate(members.templates):
+        sound = tuple((name, of_class) for name, of_class in template.members if name not in answer.apart)
+        if sound:
+            answers.append(TemplateAnswers(replace(template, members=sound), None, None, repeats, due,
+                                           answer.of_template(number)))
+    return answers
 
 
 def _answers_of(task_results: Sequence[TaskResult], number: int) -> list[pa.Table]:
@@ -245,7 +301,7 @@ def _counted(batch: Batch, query_family: QueryFamily, task_results: Sequence[Tas
     if len(tallies) > 1:
         return replace(prices, counted_times_rule=1.0)
     members, parts = groups[0], query_family.works[0].parts
-    row_count = sum(table.num_rows for table in _answers_of(task_results, 0))
+    row_count = sum(result.row_count(0) for result in task_results)
     rows = row_count / (point_count * parts * len(members.classes))
     priced = seconds_by_way(members, tallies[0], rows, parts)
     rule = _prices(batch, query_family).rule_s
@@ -265,59 +321,3 @@ def _tally(members: Group, task_results: Sequence[TaskResult], number: int) -> T
         columns = [table[name].to_pylist() for name in ("input", "what", "rows", "cells")]
         rows_by_table.append(zip(*columns))
     return tallied(lowering(members), rows_by_table)
-
-
-def finished(members: Group, partials: pa.Table,
-             repeats: Sequence[tuple[int, int]]) -> tuple[list[tuple[Template, pa.Table]], frozenset[str]]:
-    """Rows (query, boundary, outputs) of each template, and the members that have none.
-
-    `repeats` are pairs of a boundary and the computed one that it repeats.
-    """
-    con = kernel.shared()
-    try:
-        con.register("computed", partials)
-        con.register("same", quiet.repeats_table(repeats))
-        bad_classes: set[int] = set()
-        if failing(lowering(members, narrow=False)):
-            rows_with_errors = con.execute(f"SELECT DISTINCT {CLASS} FROM computed WHERE e > 0").fetchall()
-            bad_classes = {number for number, in rows_with_errors}
-        apart: set[str] = set()
-        rows_by_template = []
-        for template in members.templates:
-            apart |= {name for name, number in template.members if number in bad_classes}
-            sound = tuple((name, number) for name, number in template.members if number not in bad_classes)
-            of_template, failed = _finished(con, members, replace(template, members=sound))
-            rows_by_template += of_template
-            apart |= failed
-        return rows_by_template, frozenset(apart)
-    finally:
-        con.close()
-
-
-def _finished(con: kernel.Connection, query_group: Group,
-              template: Template) -> tuple[list[tuple[Template, pa.Table]], set[str]]:
-    """By halves where the last statement fails, until those that fail stand alone."""
-    members = template.members
-    if not members:
-        return [], set()
-    try:
-        return [(template, _rows(con, query_group, template))], set()
-    except kernel.Error as error:
-        if not kernel.about_data(error):
-            raise
-    if len(members) == 1:
-        return [], {members[0][0]}
-    middle = len(members) // 2
-    rows_of_first, failed_of_first = _finished(con, query_group, replace(template, members=members[:middle]))
-    rows_of_second, failed_of_second = _finished(con, query_group, replace(template, members=members[middle:]))
-    return rows_of_first + rows_of_second, failed_of_first | failed_of_second
-
-
-def _rows(con: kernel.Connection, query_group: Group, template: Template) -> pa.Table:
-    names, numbers = zip(*template.members)
-    con.register("members", pa.table({OWNER: pa.array(names, pa.string()), CLASS: pa.array(numbers, pa.int64())}))
-    con.execute(
-        f"CREATE OR REPLACE TEMP VIEW partials AS SELECT members.{OWNER}, same._t, computed.* EXCLUDE (_t, {CLASS}) "
-        f"FROM computed JOIN same ON computed._t = same._of JOIN members ON members.{CLASS} = computed.{CLASS}")
-    con.execute(f"CREATE OR REPLACE TEMP VIEW due AS SELECT members.{OWNER}, same._t FROM members, same")
-    return kernel.table(con, final(Lowering(shape(template.query), query_group.plan, narrow=False), owner=(OWNER,)))

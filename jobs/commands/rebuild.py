@@ -17,6 +17,7 @@ from jobs.adapt.sharing import tables_of
 from jobs.batch import batch as batches
 from jobs.batch.works import context_of, parsed, works
 from jobs.engine import kernel
+from jobs.engine.work import write_file
 from jobs.ledger.entries import Batch, KeptState
 from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.ledger.queries import QueryState, queries_at
@@ -29,7 +30,7 @@ from jobs.storage import delta_log, places, tables
 from jobs.storage.lock import held
 from jobs.storage.tables import OURS, File, Table
 from optimizer.errors import failed
-from optimizer.expression.dialect import string
+from optimizer.expression.dialect import identifier, string
 from optimizer.plan.model import default
 from optimizer.sharing.group import OWNER
 from optimizer.time import iso
@@ -120,7 +121,7 @@ def _compute_anew(pipe: OpenPipeline, path: str) -> int:
             count += len(due)
             for rows in _computed(pipe, span, due):
                 if isinstance(rows, File):
-                    files.append(rows)
+                    files += _moved(pipe, table, span, rows) if shared else [rows]
                 else:
                     files += _write(table, rows, query_state.name if shared else None)
     last = pipe.ledger.last()
@@ -164,7 +165,7 @@ def _boundaries(pipe: OpenPipeline, path: str, name: str) -> set[int]:
 
 
 def _computed(pipe: OpenPipeline, query_state: QueryState, due: Sequence[int]) -> Iterator[pa.Table | File]:
-    """Rows of answers as tables, or of a row query as the files that tasks have written."""
+    """Rows of answers as tables, or as the files that tasks have written: of a row query, and of many groups."""
     query = parsed(query_state.sql, pipe.catalog)
     plan = replace(default(query), layout="raw") if not query.returns_rows else default(query)
     versions = {i.source: pipe.ledger.relation_versions(i.source) for i in query.inputs if not i.is_stream}
@@ -230,6 +231,19 @@ def _ask(table: Table, names: Sequence[str], sql: str) -> pa.Table:
         return kernel.table(con, f"WITH rows AS (FROM read_parquet({kernel.files(con, paths)})) {sql}")
     finally:
         con.close()
+
+
+def _moved(pipe: OpenPipeline, table: Table, query_state: QueryState, file: File) -> list[File]:
+    """A file of the query's own table, as it has to be in that of queries that share."""
+    path = pipe.path(query_state.table, file.path)
+    con = kernel.connect()
+    try:
+        columns = ", ".join(map(identifier, table.schema.names))
+        rows = f"SELECT *, {string(query_state.name)} AS {OWNER} FROM read_parquet({kernel.files(con, (path,))})"
+        return write_file(con, f"SELECT {columns} FROM ({rows}) AS q", table.path, "rebuilt")
+    finally:
+        con.close()
+        places.delete(path)
 
 
 def _write(table: Table, rows: pa.Table, owner: str | None) -> list[File]:

@@ -6,15 +6,17 @@ batches (docs/limits.md).
 """
 from __future__ import annotations
 
+import pickle
 import time
 import uuid
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
 from jobs.engine import spark
+from jobs.engine.partials import Collected, DividedPartials, Handover
 from jobs.engine.sample import SampleOrder, SampleResult, follow
 from jobs.engine.work import TaskResult
 from jobs.storage import places, tables
@@ -28,11 +30,15 @@ DATA_ERRORS = ("ARITHMETIC_OVERFLOW", "DIVIDE_BY_ZERO", "REMAINDER_BY_ZERO", "CA
                "DATETIME_FIELD_OUT_OF_BOUNDS")
 
 
+LEAST_WIDTH = 8          # bytes of a value in memory, at least
+
+
 @dataclass(frozen=True)
 class SparkOrder:
     """As jobs.engine.work.TaskOrder.
 
-    `streams` are Delta tables at a version by source name, `files` Parquet files of relations and state.
+    `streams` are Delta tables at a version by source name, `files` Parquet files of relations and state. `handover`
+    says from how many bytes on partials are left in files.
     """
 
     query: str
@@ -42,14 +48,14 @@ class SparkOrder:
     folders: Mapping[str, str]
     label: str
     rows_to: str | None = None
+    handover: Handover | None = None
 
 
 def perform(session: Any, order: SparkOrder) -> TaskResult:
     started = time.perf_counter()
     persisted: list[Any] = []
     try:
-        partials, written = _run(session, order, persisted)
-        return TaskResult(order.query, 0, partials, tuple(written), seconds=time.perf_counter() - started)
+        return replace(_run(session, order, persisted), seconds=time.perf_counter() - started)
     # any class: classic Spark and Spark Connect raise different ones, and no Spark is imported here
     except Exception as error:
         if not any(word in str(error) for word in DATA_ERRORS):
@@ -79,8 +85,7 @@ def take(session: Any, sample_order: SampleOrder) -> SampleResult:
             frame.unpersist()
 
 
-def _run(session: Any, order: SparkOrder,
-         persisted: list[Any]) -> tuple[pa.Table | None, list[tuple[str, tables.File]]]:
+def _run(session: Any, order: SparkOrder, persisted: list[Any]) -> TaskResult:
     for source in order.program.sources:
         _read(session, order, source).createOrReplaceTempView(source.name)
     _define(session, order.program.setup, persisted)
@@ -91,13 +96,49 @@ def _run(session: Any, order: SparkOrder,
     if order.rows_to:
         union = " UNION ALL ".join(f"({answer})" for answer in answers)
         rows = f"SELECT {d.from_micros('_t', 'spark')} AS boundary, * EXCEPT (_t) FROM ({union}) AS q"
-        return None, [("", file) for file in _store(session, rows, order.rows_to, order.label)]
-    partials = pa.concat_tables([session.sql(answer).toArrow() for answer in answers])
+        answer_files = _store(session, rows, order.rows_to, order.label)
+        return TaskResult(order.query, 0, written=tuple(("", file) for file in answer_files))
+    frames = [session.sql(answer) for answer in answers]
+    partials = _in_memory(frames, order.handover)
+    divided = {} if partials is not None or order.handover is None else {0: _divided(frames, order.handover)}
     written = []
     for write in order.program.writes:
         files = _store(session, write.sql, order.folders[write.set], order.label)
         written += [(write.set, file) for file in files]
-    return partials, written
+    return TaskResult(order.query, 0, partials, tuple(written), divided=divided)
+
+
+def _in_memory(frames: Sequence[Any], handover: Handover | None) -> pa.Table | None:
+    """All partials, None where they are more than the driver should hold: of each frame one row too many is asked."""
+    if handover is None or not handover.groupings:
+        return pa.concat_tables([frame.toArrow() for frame in frames])
+    parts, left = [], handover.most
+    for frame in frames:
+        most = left // (LEAST_WIDTH * len(frame.columns))
+        parts.append(frame.limit(most + 1).toArrow())
+        if parts[-1].num_rows > most:
+            return None
+        left = max(left - parts[-1].nbytes, 0)
+    return pa.concat_tables(parts)
+
+
+def _divided(frames: Sequence[Any], handover: Handover) -> tuple[DividedPartials, ...]:
+    """The partials in files, written where Spark has them."""
+    payloads = [payload for frame in frames for payload in spark.by_partition(frame, _Dividing(handover))]
+    return tuple(file for payload in payloads if (file := pickle.loads(payload)) is not None)
+
+
+@dataclass(frozen=True)
+class _Dividing:
+    """One partition's rows as a file, None for none; in a Python task."""
+
+    handover: Handover
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> bytes:
+        with Collected(replace(self.handover, most=-1), 0) as partials:
+            for batch in filter(len, batches):
+                partials.add(pa.Table.from_batches([batch]))
+        return pickle.dumps(partials.divided)
 
 
 def _define(session: Any, relations: tuple[tuple[str, str, bool], ...], persisted: list[Any]) -> None:

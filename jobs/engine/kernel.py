@@ -67,6 +67,11 @@ def _spill_folder(process: int) -> str:
     return folder
 
 
+def own_folder() -> str:
+    """For files of this process alone, which leave the disk with it."""
+    return _spill_folder(os.getpid())
+
+
 def _lives(process: int) -> bool:
     try:
         os.kill(process, 0)

@@ -14,6 +14,11 @@ SHARE = 0.5
 OWN_SHARE = 0.25                     # of the machine's memory, for an engine in a command's own process
 LEAST = 256 << 20                    # bytes
 OVERHEAD = 0.1                       # of an executor's memory that Spark leaves beside its JVM, if nothing else is said
+DRIVER_SETTING = "forebay.driver.partials"      # likewise; FOREBAY_DRIVER_PARTIALS goes before it, 0: none at all
+# Of one batch's partials that the driver merges itself; beyond, tasks do. On two cores it is the faster of the two (by
+# half at a million groups), but its memory grows by five times as much.
+DRIVER_PARTIALS = 64 << 20           # bytes
+LEAST_PARTIALS = 256 << 10           # bytes of one answer of one task, however many there are: a file costs as much
 MORE = ("give tasks more with `spark: {settings: {forebay.task.memory: 4GB}}` or FOREBAY_TASK_MEMORY=4GB, or shorten "
         "the windows")
 UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
@@ -29,6 +34,12 @@ def of_task(master: str, settings: Mapping[str, str], width: int) -> str:
     """As the engine takes it. Example: on a machine of 16 GiB, `of_task("local[2]", {}, 2)` is `"4096MB"`."""
     setting = os.environ.get("FOREBAY_TASK_MEMORY") or settings.get(SETTING)
     return setting or f"{max(int(_executor(master, settings, width) * SHARE), LEAST) >> 20}MB"
+
+
+def partials_of_driver(settings: Mapping[str, str]) -> int:
+    """Bytes of a batch's partials up to which the driver merges them."""
+    setting = os.environ.get("FOREBAY_DRIVER_PARTIALS") or settings.get(DRIVER_SETTING)
+    return size(setting) if setting else DRIVER_PARTIALS
 
 
 def _executor(master: str, settings: Mapping[str, str], width: int) -> float:

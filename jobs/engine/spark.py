@@ -210,6 +210,15 @@ def run_tasks(spark: Any, work: Callable[[int], Iterable[bytes]], count: int) ->
         return list(_numbers(spark, count).mapInArrow(run, _fields("payload")).toArrow().column(0).to_pylist())
 
 
+def by_partition(frame: Any, work: Callable[[Iterator[pa.RecordBatch]], bytes]) -> list[bytes]:
+    """work(rows) for each partition of a frame, in Spark's Python tasks; the driver gets what they return."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch({"payload": pa.array([work(batches)], pa.binary())})
+
+    return list(frame.mapInArrow(run, _fields("payload")).toArrow().column(0).to_pylist())
+
+
 @lru_cache(maxsize=8)
 def _numbers(spark: Any, count: int) -> Any:
     """0, 1, … in as many partitions, described once: each call to the JVM costs a millisecond."""

@@ -9,13 +9,15 @@ import os
 import pickle
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.engine import kernel
+from jobs.engine.partials import Collected, DividedPartials, Handover
 from jobs.storage import places, tables
 from optimizer.errors import first_line
 from optimizer.expression import dialect as d
@@ -43,7 +45,8 @@ class TaskOrder:
     `folders` where each state set is kept.
 
     Of `certain` files times need not be read. `received` is what tasks sent before, by source. `rows_to` is the folder
-    in which a row query's answer is written by the task itself.
+    in which a row query's answer is written by the task itself. `handover` says where partials are left that are many;
+    None: they are handed over in memory.
     """
 
     query: str
@@ -57,6 +60,7 @@ class TaskOrder:
     rows_to: str | None = None
     certain: Mapping[str, tuple[TimedFiles, ...]] = field(default_factory=dict)
     received: Mapping[str, tuple[bytes, ...]] = field(default_factory=dict)
+    handover: Handover | None = None
 
     @property
     def shuffled(self) -> bool:
@@ -70,7 +74,8 @@ class TaskResult:
 
     `TaskResult("top", 0, partials, (("totals0", file),), seconds=0.2)` has an answer, and `TaskResult("top", 0,
     failed="division by zero")` none: `failed` is the query's own error, not the task's. `exhausted` says what did not
-    fit into the task's memory. `further` are answers of other shapes, by number.
+    fit into the task's memory. `further` are answers of other shapes, by number. Partials that are many are `divided`,
+    by number as well; or merged already, by a task that has whole groups: `merged` is what that gave.
     """
 
     query: str
@@ -82,9 +87,17 @@ class TaskResult:
     seconds: float = 0.0
     read_rows: Mapping[str, int] = field(default_factory=dict)
     further: Mapping[int, pa.Table] = field(default_factory=dict)
+    divided: Mapping[int, tuple[DividedPartials, ...]] = field(default_factory=dict)
+    merged: tuple[Any, ...] = ()
 
     def answer(self, number: int) -> pa.Table | None:
         return self.further.get(number) if number else self.partials
+
+    def row_count(self, number: int) -> int:
+        """Of an answer's partials, wherever they are."""
+        rows = self.answer(number)
+        in_memory = 0 if rows is None else rows.num_rows
+        return in_memory + sum(file.rows for file in self.divided.get(number, ()))
 
 
 @dataclass(frozen=True)
@@ -114,9 +127,7 @@ def perform(order: TaskOrder, sent: Sequence[Sent] = ()) -> TaskResult:
         return TaskResult(order.query, order.part, failed=broken.failed, exhausted=broken.exhausted)
     order = _with_received(order, sent)
     try:
-        answers, written = _narrow_or_wide(order, _run)
-        return TaskResult(order.query, order.part, answers.pop(0, None), tuple(written),
-                          seconds=time.perf_counter() - started, further=answers)
+        return replace(_narrow_or_wide(order, _run), seconds=time.perf_counter() - started)
     except kernel.EXHAUSTED as error:
         return TaskResult(order.query, order.part, exhausted=first_line(error), seconds=time.perf_counter() - started)
     except kernel.Error as error:
@@ -229,7 +240,7 @@ def packed(rows: pa.Table) -> bytes:
     return bytes(sink.getvalue())
 
 
-def _run(order: TaskOrder, program: Program) -> tuple[dict[int, pa.Table], list[tuple[str, tables.File]]]:
+def _run(order: TaskOrder, program: Program) -> TaskResult:
     con = kernel.shared()
     try:
         for source in program.sources:
@@ -240,28 +251,52 @@ def _run(order: TaskOrder, program: Program) -> tuple[dict[int, pa.Table], list[
             else:
                 con.execute(f"CREATE TEMP VIEW {source.name} AS {_source(con, order, source)}")
         _define(con, program.setup)
-        selects, answers = list[str](), dict[int, list[pa.Table]]()
-        for step in program.steps:
-            _define(con, step.define)
+        with ExitStack() as collecting:
+            selects, answers = _answer(con, order, program, collecting)
+            written, label = [], f"{order.label}-{order.part}"
             if order.rows_to:
-                selects.append(f"({step.answer})")
-            else:
-                answers.setdefault(step.number, []).append(kernel.table(con, step.answer))
-            for name in step.drop:
-                con.execute(f"DROP TABLE {name}")
-        written, label = [], f"{order.label}-{order.part}"
-        if order.rows_to:
-            boundary = f"{d.from_micros('_t', 'duckdb')} AS boundary"
-            sql = f"SELECT {boundary}, * EXCLUDE (_t) FROM ({' UNION ALL '.join(selects)}) AS q"
-            written += [("", file) for file in write_file(con, sql, order.rows_to, label)]
-        joined = {number: pa.concat_tables(parts) for number, parts in answers.items()}
-        for write in program.writes:
-            if write.every_part or order.part == 0:
-                files = write_file(con, write.sql, order.folders[write.set], label)
-                written += [(write.set, file) for file in files]
-        return joined, written
+                boundary = f"{d.from_micros('_t', 'duckdb')} AS boundary"
+                sql = f"SELECT {boundary}, * EXCLUDE (_t) FROM ({' UNION ALL '.join(selects)}) AS q"
+                written += [("", file) for file in write_file(con, sql, order.rows_to, label)]
+            for write in program.writes:
+                if write.every_part or order.part == 0:
+                    files = write_file(con, write.sql, order.folders[write.set], label)
+                    written += [(write.set, file) for file in files]
     finally:
         con.close()
+    return _result(order, answers, written)
+
+
+def _answer(con: kernel.Connection, order: TaskOrder, program: Program,
+            collecting: ExitStack) -> tuple[list[str], dict[int, Collected]]:
+    """What is asked for the rows of a row query, or the partials of each answer, by number."""
+    selects, answers = list[str](), dict[int, Collected]()
+    for step in program.steps:
+        _define(con, step.define)
+        if order.rows_to:
+            selects.append(f"({step.answer})")
+        else:
+            if step.number not in answers:
+                answers[step.number] = collecting.enter_context(Collected(order.handover, step.number))
+            answers[step.number].add(kernel.table(con, step.answer))
+        for name in step.drop:
+            con.execute(f"DROP TABLE {name}")
+    return selects, answers
+
+
+def _result(order: TaskOrder, answers: Mapping[int, Collected],
+            written: list[tuple[str, tables.File]]) -> TaskResult:
+    """Where the task has whole groups, its files are merged here."""
+    tables_by_number = {number: rows for number, each in answers.items() if (rows := each.in_memory()) is not None}
+    divided = {number: (each.divided,) for number, each in answers.items() if each.divided is not None}
+    merged: tuple[Any, ...] = ()
+    if order.handover is not None and order.handover.merge_here is not None:
+        for file, in divided.values():
+            merged += order.handover.merge_here(file)
+            places.delete(file.path)
+        divided = {}
+    return TaskResult(order.query, order.part, tables_by_number.pop(0, None), tuple(written),
+                      further=tables_by_number, divided=divided, merged=merged)
 
 
 def _define(con: kernel.Connection, relations: tuple[tuple[str, str, bool], ...]) -> None:

@@ -16,15 +16,16 @@ from expectations import derived
 from expectations.derived import CONSERVED, COUNTS, MONOTONE, UNIQUE
 from expectations.expectation import Expectation
 from jobs.batch.batch import Answer
+from jobs.batch.large import LargeAnswer
 from jobs.batch.shared import Shared
 from jobs.batch.works import Context
-from jobs.engine import kernel
+from jobs.engine import kernel, memory
+from jobs.engine.sums import Sums, sums
 from jobs.expectations import statements as expect_sql
 from jobs.expectations.findings import Finding
 from jobs.ledger.entries import Batch
 from jobs.storage import places
 from optimizer.query.model import Query
-from optimizer.query.shape import measure_of, shape
 from optimizer.sharing.expand import CLASS
 from optimizer.sharing.group import OWNER
 
@@ -46,21 +47,21 @@ def of_shared(batch: Batch, shared: Shared, sensitive: Mapping[str, frozenset[st
     """What fails of the answers of queries that shared a work."""
     of_all = list[Finding]()
     for answers in shared.answers:
-        query, rows, due = answers.template.query, answers.rows, answers.due
+        query, due = answers.template.query, answers.due
         members, hidden = dict(answers.template.members), derived.revealing(query, sensitive)
         violations = [(MONOTONE, name, due[0], f"a row of {due[0]}") for name in members
                       if name in batch.states and due[0] <= batch.states[name].as_of]
-        lost = list(_lost(query, rows, answers.partials, answers.repeats, due, members, hidden))
-        is_due = pc.is_in(rows["boundary"].cast(pa.int64()), pa.array(due, pa.int64()))
-        for owner, undue in _by_owner(rows.filter(pc.invert(is_due)), (OWNER,)):
-            first = _first_boundary(undue)
-            violations.append((MONOTONE, owner, first, f"a row of {first}"))
-        violations += [*_repeated(rows, query, (OWNER,)), *_negative(rows, query, (OWNER,)), *lost]
+        if answers.large is not None:
+            violations += _of_large(query, answers.large, answers.repeats, due, members, hidden)
+        elif answers.rows is not None:
+            violations += _of_rows(query, answers.rows, answers.partials, answers.repeats, due, members, hidden)
         of_all += _as_findings(query, violations)
     return of_all
 
 
 Violation = tuple[str, str, int, str]       # expectation, query, boundary, what was observed
+# Queries, each with its class of partials; None: it is alone, and all partials are its.
+Members = Mapping[str, int | None]
 
 
 def _judge_derived(batch: Batch, answer: Answer, due: tuple[int, ...], hidden: frozenset[str]) -> list[Finding]:
@@ -68,10 +69,52 @@ def _judge_derived(batch: Batch, answer: Answer, due: tuple[int, ...], hidden: f
     before = batch.states[name].as_of if name in batch.states else -1
     strange = _strange_boundary(answer, due, before)
     violations = [] if strange is None else [(MONOTONE, name, strange, f"a row of {strange}")]
-    if rows is not None and rows.num_rows:
-        lost = _lost(query, rows, answer.partials, answer.repeats, due, {name: None}, hidden)
+    if answer.large is not None:
+        violations += _of_large(query, answer.large, answer.repeats, due, {name: None}, hidden)
+    elif rows is not None and rows.num_rows:
+        lost = _lost(query, _sums_of_partials(query, answer.partials, False), _sums_of_rows(query, rows, False),
+                     answer.repeats, due, {name: None}, hidden)
         violations += [*_repeated(rows, query, (), name), *_negative(rows, query, (), name), *lost]
     return _as_findings(query, violations)
+
+
+def _of_rows(query: Query, rows: pa.Table, partials: pa.Table | None, repeats: Iterable[tuple[int, int]],
+             due: tuple[int, ...], members: Members, hidden: frozenset[str]) -> Iterator[Violation]:
+    """Of the rows of all members."""
+    is_due = pc.is_in(rows["boundary"].cast(pa.int64()), pa.array(due, pa.int64()))
+    for owner, undue in _by_owner(rows.filter(pc.invert(is_due)), (OWNER,)):
+        first = _first_boundary(undue)
+        yield MONOTONE, owner, first, f"a row of {first}"
+    yield from _repeated(rows, query, (OWNER,))
+    yield from _negative(rows, query, (OWNER,))
+    yield from _lost(query, _sums_of_partials(query, partials, True), _sums_of_rows(query, rows, True), repeats, due,
+                     members, hidden)
+
+
+def _of_large(query: Query, answer: LargeAnswer, repeats: Iterable[tuple[int, int]], due: tuple[int, ...],
+              members: Members, hidden: frozenset[str]) -> Iterator[Violation]:
+    """By what the tasks tell of the rows that they have written."""
+    told, alone = answer.figures, next((name for name, number in members.items() if number is None), "")
+    first: dict[tuple[str, str], tuple[int, str]] = {}      # the first boundary at which a query fails an expectation
+
+    def note(expectation: str, key: tuple[Any, ...], observed: str) -> None:
+        owner, t = key if len(key) > 1 else (alone, key[0])
+        if (expectation, owner) not in first or t < first[expectation, owner][0]:
+            first[expectation, owner] = t, observed
+
+    for key in told.rows:
+        if not alone and key[-1] not in due:
+            note(MONOTONE, key, f"a row of {key[-1]}")
+    for key, count in told.repeated.items():
+        note(UNIQUE, key, f"{count} rows repeat others")
+    for key, values in told.least.items():
+        for column, least in zip(derived.counts(query), values):
+            if least is not None and least < 0:
+                note(COUNTS, key, f"{column} is {least}")
+    yield from ((name, owner, t, observed) for (name, owner), (t, observed) in first.items())
+    place = [answer.summed.index(column) for column in derived.conserved_columns(query)]
+    of_partials = {key: tuple(pairs[n] for n in place) for key, pairs in answer.handed_over.items()}
+    yield from _lost(query, of_partials, told.sums, repeats, due, members, hidden)
 
 
 def _as_findings(query: Query, violations: Sequence[Violation]) -> list[Finding]:
@@ -84,8 +127,10 @@ def _strange_boundary(answer: Answer, due: tuple[int, ...], before: int) -> int 
     """A boundary that an answer has and should not have."""
     if due[0] <= before:
         return due[0]
-    boundaries = []
-    if answer.rows is None:
+    boundaries: list[int] = []
+    if answer.large is not None:
+        boundaries = sorted(t for t, in answer.large.figures.rows)
+    elif answer.rows is None:
         for file in answer.files:
             boundaries += [file.low.get("boundary", due[0]), file.high.get("boundary", due[-1])]
     elif answer.rows.num_rows:
@@ -123,23 +168,26 @@ def _by_owner(rows: pa.Table, by: tuple[str, ...], name: str = "") -> Iterable[t
     return [(owner, rows.filter(pc.equal(rows[by[0]], owner))) for owner in pc.unique(rows[by[0]]).to_pylist()]
 
 
-def _lost(query: Query, rows: pa.Table, partials: pa.Table | None, repeats: Iterable[tuple[int, int]],
-          due: tuple[int, ...], members: Mapping[str, int | None], hidden: frozenset[str]) -> Iterator[Violation]:
+def _sums_of_partials(query: Query, partials: pa.Table | None, is_shared: bool) -> Sums | None:
+    """None where there is nothing to compare."""
+    columns = derived.conserved_columns(query)
+    return sums(partials, [CLASS, "_t"] if is_shared else ["_t"], columns) if columns and partials is not None else None
+
+
+def _sums_of_rows(query: Query, rows: pa.Table, is_shared: bool) -> Sums:
+    outputs = [measured.output for measured in derived.conserved(query)]
+    return sums(rows, [OWNER, "boundary"] if is_shared else ["boundary"], outputs) if outputs else {}
+
+
+def _lost(query: Query, by_class: Sums | None, by_query: Sums, repeats: Iterable[tuple[int, int]],
+          due: tuple[int, ...], members: Members, hidden: frozenset[str]) -> Iterator[Violation]:
     """Sums over the groups beside those over the partials that the join made: what was merged away or counted twice
     shows here.
-
-    `members` are the queries, each with its class of partials; None: it is alone, and all partials are its."""
+    """
     summed = derived.conserved(query)
-    if not summed or partials is None or shape(query).whole:
+    if by_class is None or not derived.conserved_columns(query):
         return
     alone, no_rows = None in members.values(), ((0.0, 0.0),) * len(summed)
-    measures = []      # the columns of the partials that hold what is measured
-    for measured in summed:
-        aggregate = query.aggregates[measured.aggregate]
-        is_count = aggregate.argument is None
-        measures.append("c" if is_count else measure_of(shape(query), aggregate, measured.function).name)
-    by_class = _totals(partials, ["_t"] if alone else [CLASS, "_t"], measures)
-    by_query = _totals(rows, ["boundary"] if alone else [OWNER, "boundary"], [measured.output for measured in summed])
     for t, computed in repeats:
         if t not in due:
             continue
@@ -153,31 +201,20 @@ def _lost(query: Query, rows: pa.Table, partials: pa.Table | None, repeats: Iter
                     yield CONSERVED, name, t, f"{measured.output}: {shown}"
 
 
-def _totals(rows: pa.Table, by: Sequence[str],
-            columns: Sequence[str]) -> dict[tuple[Any, ...], tuple[tuple[float, float], ...]]:
-    """By these columns, the last of which is a boundary, of each of the others: Σx and Σ|x|."""
-    keys = {f"k{n}": rows[name] for n, name in enumerate(by[:-1])}
-    keys[f"k{len(by) - 1}"] = rows[by[-1]].cast(pa.int64())
-    values = {}
-    for k, column in enumerate(columns):
-        # beyond 2^53 rounded, which the tolerance covers
-        values[f"x{k}"] = pc.fill_null(rows[column].cast(pa.float64(), safe=False), 0.0)
-        values[f"a{k}"] = pc.abs(values[f"x{k}"])
-    grouped = pa.table({**keys, **values}).group_by(list(keys), use_threads=False)
-    totals = grouped.aggregate([(name, "sum") for name in values]).to_pydict()
-    sums = [zip(totals[f"x{k}_sum"], totals[f"a{k}_sum"]) for k in range(len(columns))]
-    return dict(zip(zip(*(totals[key] for key in keys)), zip(*sums)))
-
-
 def _judge_declared(context: Context, answer: Answer, due: tuple[int, ...], expectations: Sequence[Expectation],
                     hidden: frozenset[str]) -> list[Finding]:
+    """Rows in files that are too many for the driver are judged by a task."""
+    subject = f"query {answer.work.name}"
+    if answer.rows is None:
+        paths = tuple(places.join(context.warehouse, answer.work.query_state.table, f.path) for f in answer.files)
+        order = expect_sql.FilesOrder(subject, paths, due, tuple(expectations), hidden)
+        size = sum(file.size for file in answer.files)
+        if answer.large is None and size <= memory.partials_of_driver(context.tasks.settings):
+            return expect_sql.of_files(order)
+        return context.tasks.map(expect_sql.of_files, [order])[0]
     con = kernel.shared()
     try:
-        if answer.rows is not None:
-            con.register("answered", answer.rows)
-        paths = tuple(places.join(context.warehouse, answer.work.query_state.table, f.path) for f in answer.files)
-        source = f"read_parquet({kernel.files(con, paths)})" if paths else None
-        source = "answered" if answer.rows is not None else source
-        return expect_sql.judge(con, f"query {answer.work.name}", source, "boundary", due, expectations, hidden)
+        con.register("answered", answer.rows)
+        return expect_sql.judge(con, subject, "answered", "boundary", due, expectations, hidden)
     finally:
         con.close()

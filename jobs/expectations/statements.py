@@ -6,6 +6,7 @@ Values are never shown.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from expectations.expectation import Expectation
 from expectations.sql import judged
@@ -31,6 +32,27 @@ def of_input(table: Table, stream: Stream, due: Sequence[int], batch: int,
     try:
         source = f"read_parquet({kernel.files(con, paths)})" if paths else None
         return judge(con, f"stream {stream.name}", source, "_boundary", due, expectations, stream.sensitive)
+    finally:
+        con.close()
+
+
+@dataclass(frozen=True)
+class FilesOrder:
+    """Rows in files to be judged by a task, as `judge` does it."""
+
+    subject: str
+    paths: tuple[str, ...]
+    due: tuple[int, ...]
+    expectations: tuple[Expectation, ...]
+    sensitive: frozenset[str]
+
+
+def of_files(order: FilesOrder) -> list[Finding]:
+    """What fails of an answer that is in files."""
+    con = kernel.shared()
+    try:
+        source = f"read_parquet({kernel.files(con, order.paths)})" if order.paths else None
+        return judge(con, order.subject, source, "boundary", order.due, order.expectations, order.sensitive)
     finally:
         con.close()
 

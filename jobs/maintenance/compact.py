@@ -136,7 +136,7 @@ def _public_tables(answers: Iterable[Answer], families: Iterable[Shared]) -> lis
     with_rows = [answer for answer in answers if answer.rows is not None or answer.files]
     alone = [(answer.work.query_state.table, "boundary") for answer in with_rows]
     streams_of_families = {stream for shared in families for stream in shared.family.streams}
-    shared_results = [(path, "boundary") for shared in families for path, _ in shared.rows]
+    shared_results = [(path, "boundary") for shared in families for path, _ in shared.published]
     return list(dict.fromkeys([
         *((f"streams/{stream}", "_boundary") for stream in sorted(streams)), *alone,
         *((f"streams/{stream}", "_boundary") for stream in sorted(streams_of_families)), *shared_results]))

@@ -60,11 +60,13 @@ def stream(pipe: OpenPipeline, name: str, at: int | None = None, every: bool = F
         return _batches(pipe, query_state, boundaries)
 
 
-def rows(pipe: OpenPipeline, query_state: QueryState, boundaries: list[int]) -> pa.Table:
-    return _batches(pipe, query_state, boundaries).read_all()
+def rows(pipe: OpenPipeline, query_state: QueryState, boundaries: list[int], most: int | None = None) -> pa.Table:
+    """In their order, all or the first ones."""
+    return _batches(pipe, query_state, boundaries, most).read_all()
 
 
-def _batches(pipe: OpenPipeline, query_state: QueryState, boundaries: list[int]) -> pa.RecordBatchReader:
+def _batches(pipe: OpenPipeline, query_state: QueryState, boundaries: list[int],
+             most: int | None = None) -> pa.RecordBatchReader:
     """The answer of each boundary is in one of two tables: that of the query alone, or that of queries with its
     columns, if it shared then.
     """
@@ -83,7 +85,8 @@ def _batches(pipe: OpenPipeline, query_state: QueryState, boundaries: list[int])
     if files_shared:
         rows_of_all = f"SELECT * EXCLUDE ({OWNER}) FROM read_parquet({kernel.files(con, files_shared)})"
         selects.append(f"{rows_of_all} WHERE {OWNER} = '{query_state.name}' AND {at_boundaries}")
-    batches = kernel.batches(con, f"SELECT * FROM ({' UNION ALL '.join(selects)}) AS q ORDER BY ALL")
+    limit = "" if most is None else f" LIMIT {most}"
+    batches = kernel.batches(con, f"SELECT * FROM ({' UNION ALL '.join(selects)}) AS q ORDER BY ALL{limit}")
     first = next(batches, None)      # here, so that an error comes before anything is written
 
     def typed_batches() -> Iterator[pa.RecordBatch]:

@@ -117,6 +117,17 @@ def opened(path: str) -> Any:
 
 
 @contextmanager
+def in_parts(path: str) -> Iterator[Any]:
+    """A binary file of which only parts are read, wherever they lie in it."""
+    if not isinstance(path, Remote):
+        with open(path, "rb") as local:
+            yield local
+        return
+    with store.reached(path), store.filesystem(path.settings).open_input_file(path.key) as file:
+        yield file
+
+
+@contextmanager
 def fetched(path: str) -> Iterator[str]:
     """A local file with the same bytes and ending: what parses texts jumps about in them, and unpacks."""
     if not isinstance(path, Remote):

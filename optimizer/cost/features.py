@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from math import inf
+from math import ceil, inf
 from types import MappingProxyType
 
 from optimizer.cost.measured import NODES, STATED
@@ -51,6 +51,7 @@ KINDS = {
 # come with each, everything else is done for each.
 ONCE = ("state_read", "writes", "commits", "jobs", "shuffles", "batches")
 BY_ROWS = ("scan", "times", "keep", "files", "exchange")
+BY_STATEMENTS = ("statements", "operands")
 OUTSIDE = ("merge", "published", "commits", "jobs", "shuffles", "batches")      # not the task's own work
 
 
@@ -104,8 +105,9 @@ def building(query: Query, plan: Plan, statistics: QueryStatistics, parts: int =
 
 
 def of_batch(query: Query, plan: Plan, statistics: QueryStatistics, parts: int, boundaries: int,
-             from_nothing: bool = False) -> Features:
-    """A batch that answers so many boundaries, one statement each; of one it is `steady`, or `building`."""
+             from_nothing: bool = False, together: int = 1) -> Features:
+    """A batch that answers so many boundaries, `together` of them in a statement; of one it is `steady`, or `building`.
+    """
     query_sizes = sizes(query, statistics)
     one = steady(query, plan, statistics, parts, query_sizes)
     first = building(query, plan, statistics, parts, query_sizes) if from_nothing else one
@@ -118,7 +120,8 @@ def of_batch(query: Query, plan: Plan, statistics: QueryStatistics, parts: int, 
         for kind, amount in one.nodes.get(node, {}).items():
             plain = kind.removeprefix("jvm_")
             times = 0.0 if plain in ONCE else further if plain in BY_ROWS else 1.0
-            sums[kind] = sums.get(kind, 0.0) + (boundaries - 1) * times * amount
+            more = ceil(boundaries / together) - 1 if plain in BY_STATEMENTS else boundaries - 1
+            sums[kind] = sums.get(kind, 0.0) + more * times * amount
         nodes[node] = MappingProxyType(sums)
     return Features(MappingProxyType(nodes), one.keeping)
 

@@ -42,6 +42,24 @@ def dealt(ctx: Lowering, i: int) -> bool:
     return not by_key(ctx) and i == pivot(ctx) and ctx.plan.keeping in ("recompute", "expire")
 
 
+def whole_groups(ctx: Lowering) -> bool:
+    """Whether all partials of a group are made by one task.
+
+    They are where tasks divide the rows by what these are grouped by, or by a part of it. What is kept of an answer is
+    divided by files.
+    """
+    if ctx.parts == 1:
+        return True
+    if ctx.plan.keeps_answer or any(dealt(ctx, i) for i in ctx.inputs):
+        return False
+    groups = ctx.shape.query.groups
+    if len(ctx.inputs) == 1:
+        attributes = ctx.shape.attributes[0]
+        return bool(attributes) and all(attribute.expr in groups for attribute in attributes)
+    common = ctx.shape.common_key() if by_key(ctx) else None
+    return common is not None and any(attribute.expr in groups for attribute in common)
+
+
 def share(ctx: Lowering, i: int, attributes: list[str]) -> str | None:
     """Which of input i's partials are this task's, by a hash of the key that all inputs share, or of all attributes of
     the one input that is divided.

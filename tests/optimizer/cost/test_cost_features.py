@@ -146,6 +146,13 @@ def test_a_batch_of_many_boundaries_does_once_what_they_share(name: str) -> None
     assert all(built.get(kind, 0.0) >= ten[kind] - one[kind] for kind in ten if kind.split()[0] not in ONCE)
 
 
+def test_boundaries_that_share_a_statement_take_fewer() -> None:
+    plan, one = named(TWO, "EAP11 recompute"), of("EAP11 recompute").total
+    together = of_batch(TWO, plan, two(), 1, 10, together=4).total
+    assert together["statements"] == pytest.approx(3 * one["statements"])
+    assert together["pairs"] == pytest.approx(10 * one["pairs"])
+
+
 def test_a_window_that_is_read_anew_is_read_once_for_all_boundaries_of_a_batch() -> None:
     """views: 100 rows come with each boundary to a window of 600; clicks: 50 to one of 200."""
     nodes = of_batch(TWO, named(TWO, "LAP recompute"), two(), 1, 10).nodes
