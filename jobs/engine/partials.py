@@ -55,8 +55,8 @@ class DividedPartials:
 class Handover:
     """When and where a task leaves partials in files: of each answer, by its number, from more than `most` bytes on.
 
-    `merge_here`: the task has whole groups, so it merges the file itself and hands over what that gives. `is_wanted` no:
-    the plan is only tried, and nobody is to have its answer.
+    `merge_here`: the task has whole groups, so it merges the file itself and hands over what that gives. `is_wanted`:
+    false where the plan is only tried, and nobody is to have its answer.
     """
 
     folder: str

@@ -174,8 +174,7 @@ def _points(queries: Mapping[str, Query], group: tuple[int, ...], files: Mapping
 
 
 def _bytes(answered: Answered) -> float:
-    """Of answers and what they were merged from."""
-    partials = sum(answer.partials.nbytes for answer in answered.answers if answer.partials is not None)
-    shared = sum(template.partials.nbytes + template.rows.nbytes for family in answered.shared
-                 for template in family.answers)
-    return partials + shared + sum(answer.rows.nbytes for answer in answered.answers if answer.rows is not None)
+    """Of the answers that the driver holds, and what they were merged from; tasks keep those of many groups."""
+    of_queries = [rows for answer in answered.answers for rows in (answer.partials, answer.rows)]
+    of_families = [rows for family in answered.shared for one in family.answers for rows in (one.partials, one.rows)]
+    return float(sum(rows.nbytes for rows in (*of_queries, *of_families) if rows is not None))
