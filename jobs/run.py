@@ -300,7 +300,7 @@ class Loop:
         families = families_due(context, batch, queries)
         members = [work for family in families for work in works_to_sample(context, family)]
         sample_orders = self.statistics.wanted(batch, [*todo, *members])
-        beside = tried_works(context, batch, queries)
+        beside = [self.pace.by_statements(work) for work in tried_works(context, batch, queries)]
         answered = batches.answers(context, batch, todo, sample_orders, families, self._spread, beside)
         self._spread = answered.spread
         failpoints.at("batch.after-tasks")
