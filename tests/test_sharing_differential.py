@@ -73,6 +73,7 @@ def test_each_query_is_answered_as_if_it_ran_alone(start: int, split: str, slice
 
 @WAYS
 @pytest.mark.long
+@pytest.mark.timeout(1800)      # a hundred lives of many queries: one to three minutes on a machine that is not busy
 @pytest.mark.parametrize("start", range(1000, 3000, 100))
 def test_many_random_groups(start: int, split: str, sliced: bool) -> None:
     assert [d for seed in range(start, start + 100) for d in differences(seed, split=split, sliced=sliced)] == []
@@ -86,6 +87,7 @@ def test_forms_on_common_streams_are_answered_by_one_work(start: int) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(1800)      # a hundred lives of many queries: one to three minutes on a machine that is not busy
 @pytest.mark.parametrize("start", range(1000, 3000, 100))
 def test_many_random_families(start: int) -> None:
     assert [d for seed in range(start, start + 100) for d in differences(seed, several=True)] == []
