@@ -49,7 +49,7 @@ class QueryWork:
 
     `QueryWork(query_state, query, plan, due=(120,), previous=60, epoch=60, parts=2)` brings state that was built at
     boundary 60 from there to 120, in two tasks; `previous` BEGINNING builds it from nothing. One statement may answer
-    `together` boundaries.
+    `together` boundaries; strings may be `coded`, where several boundaries join the same rows.
     """
 
     query_state: QueryState
@@ -60,6 +60,7 @@ class QueryWork:
     epoch: int
     parts: int
     together: int = 1
+    coded: bool = False
 
     @property
     def name(self) -> str:

@@ -19,7 +19,7 @@ from jobs.engine import kernel
 from jobs.storage import places, tables
 from optimizer.errors import first_line
 from optimizer.expression import dialect as d
-from optimizer.plan.program import Program, Source
+from optimizer.plan.program import Codes, Program, Source
 
 Made = TypeVar("Made")
 
@@ -240,6 +240,7 @@ def _run(order: TaskOrder, program: Program) -> tuple[dict[int, pa.Table], list[
             else:
                 con.execute(f"CREATE TEMP VIEW {source.name} AS {_source(con, order, source)}")
         _define(con, program.setup)
+        _code(con, program.codes)
         selects, answers = list[str](), dict[int, list[pa.Table]]()
         for step in program.steps:
             _define(con, step.define)
@@ -267,6 +268,16 @@ def _run(order: TaskOrder, program: Program) -> tuple[dict[int, pa.Table], list[
 def _define(con: kernel.Connection, relations: tuple[tuple[str, str, bool], ...]) -> None:
     for name, sql, materialised in relations:
         con.execute(f"CREATE TEMP {'TABLE' if materialised else 'VIEW'} {name} AS {sql}")
+
+
+def _code(con: kernel.Connection, codes: Codes | None) -> None:
+    """Strings become numbers."""
+    if codes is not None:
+        for name, values in codes.types:
+            con.execute(f"CREATE TEMP TYPE {name} AS ENUM ({values})")
+        _define(con, codes.tables)
+        for name in codes.drop:
+            con.execute(f"DROP TABLE {name}")
 
 
 def _source(con: kernel.Connection, order: TaskOrder, source: Source) -> str:

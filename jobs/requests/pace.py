@@ -28,6 +28,7 @@ from optimizer.choice.backlog import (
     MeasuredBatch,
     boundaries_a_statement,
     boundaries_together,
+    is_worth_coding,
 )
 from optimizer.cost.measured import UnitCosts
 from optimizer.query.model import Input, Query
@@ -66,10 +67,12 @@ class Pace:
         return group[:count] if self.most is None else group[:min(count, self.most)]
 
     def by_statements(self, work: QueryWork) -> QueryWork:
-        """The work, with how many of its boundaries one statement answers."""
+        """The work, with how many of its boundaries one statement answers, and whether strings are coded for them."""
         if len(work.due) == 1:
             return work
-        return replace(work, together=boundaries_a_statement(work.query, work.plan, self._known(work.name, work.query)))
+        known = self._known(work.name, work.query)
+        together = boundaries_a_statement(work.query, work.plan, known)
+        return replace(work, together=together, coded=is_worth_coding(work.query, work.plan, known, len(work.due)))
 
     def learn(self, batch: Batch, answered: Answered, seconds: float, cold: bool) -> None:
         """What a batch took; of one that was not looked at before, as in a recovery, nothing is learnt."""
