@@ -369,7 +369,7 @@ def _intend(pipe: OpenPipeline, batch: Batch) -> None:
 def _tidy(pipe: OpenPipeline, answered: Answered, removed: list[tuple[str, list[str]]], is_behind: bool) -> None:
     """After the commit: files that left state leave the disk, small ones are merged, old ones go.
 
-    Answers that wait go before merging what people read.
+    Answers that wait go before merging what people read, while that has few enough files.
     """
     if removed:
         # The entry that no longer needs them is on the disk before they leave it.
@@ -377,7 +377,7 @@ def _tidy(pipe: OpenPipeline, answered: Answered, removed: list[tuple[str, list[
     compact.discard(pipe, removed)
     failpoints.at("batch.after-discard")
     horizons = retention.horizons(pipe)
-    compact.compact(pipe, answered.answers, horizons, answered.shared, public=not is_behind)
+    compact.compact(pipe, answered.answers, horizons, answered.shared, is_behind)
     retention.leave(pipe, horizons)
     pipe.ledger.tidy()
     compact.trim_logs(pipe)

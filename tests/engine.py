@@ -116,7 +116,7 @@ def taken(asked: Ask, outcomes: list[TaskResult]) -> dict[int, pa.Table]:
 
 def _order(asked: Ask, part: int) -> TaskOrder:
     low = Lowering(shape(asked.query), asked.plan, parts=asked.parts, part=part, complete=_complete(asked),
-                   together=_together(asked.boundaries))
+                   together=_together(asked.boundaries), coded=len(asked.boundaries) % 2 == 0)
     narrow, wide = (asked.program(replace(low, narrow=n)) for n in (True, False))
     sources = [*(s for s in narrow.sources if s.kind != "exchange"), *(f.source for f in narrow.before)]
     found = {s.name: _files(s, asked.query, asked.folder, asked.parts, part) for s in sources}

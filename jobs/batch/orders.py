@@ -22,7 +22,7 @@ from optimizer.query.shape import shape
 def task_orders(context: Context, batch: Batch, work: QueryWork) -> list[TaskOrder]:
     """One for each task; what is the same for all is looked up once."""
     low = Lowering(shape(work.query), work.plan, parts=work.parts, complete=complete(context, work),
-                   together=work.together)
+                   together=work.together, coded=work.coded)
     todo = points(context, work)
     floor = _floor(context, work) if work.query.returns_rows else 0
     return [_order(context, batch, work, replace(low, part=part), todo, floor) for part in range(work.parts)]

@@ -49,7 +49,8 @@ class QueryWork:
 
     `QueryWork(query_state, query, plan, due=(120,), previous=60, epoch=60, parts=2)` brings state that was built at
     boundary 60 from there to 120, in two tasks; `previous` BEGINNING builds it from nothing. One statement may answer
-    `together` boundaries. `is_tried`: the plan runs beside the one in force, and nothing of its answer is published.
+    `together` boundaries; strings may be `coded`, where several boundaries join the same rows. `is_tried`: the plan
+    runs beside the one in force, and nothing of its answer is published.
     """
 
     query_state: QueryState
@@ -60,6 +61,7 @@ class QueryWork:
     epoch: int
     parts: int
     together: int = 1
+    coded: bool = False
     is_tried: bool = False
 
     @property

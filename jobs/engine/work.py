@@ -21,7 +21,7 @@ from jobs.engine.partials import Collected, DividedPartials, Handover
 from jobs.storage import places, tables
 from optimizer.errors import first_line
 from optimizer.expression import dialect as d
-from optimizer.plan.program import Program, Source
+from optimizer.plan.program import Codes, Program, Source
 
 Made = TypeVar("Made")
 
@@ -251,6 +251,7 @@ def _run(order: TaskOrder, program: Program) -> TaskResult:
             else:
                 con.execute(f"CREATE TEMP VIEW {source.name} AS {_source(con, order, source)}")
         _define(con, program.setup)
+        _code(con, program.codes)
         with ExitStack() as collecting:
             selects, answers = _answer(con, order, program, collecting)
             written, label = [], f"{order.label}-{order.part}"
@@ -302,6 +303,16 @@ def _result(order: TaskOrder, answers: Mapping[int, Collected],
 def _define(con: kernel.Connection, relations: tuple[tuple[str, str, bool], ...]) -> None:
     for name, sql, materialised in relations:
         con.execute(f"CREATE TEMP {'TABLE' if materialised else 'VIEW'} {name} AS {sql}")
+
+
+def _code(con: kernel.Connection, codes: Codes | None) -> None:
+    """Strings become numbers."""
+    if codes is not None:
+        for name, values in codes.types:
+            con.execute(f"CREATE TEMP TYPE {name} AS ENUM ({values})")
+        _define(con, codes.tables)
+        for name in codes.drop:
+            con.execute(f"DROP TABLE {name}")
 
 
 def _source(con: kernel.Connection, order: TaskOrder, source: Source) -> str:

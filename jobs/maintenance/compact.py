@@ -28,6 +28,7 @@ from optimizer.query.shape import shape
 
 STATE_FILES = 24             # files of a state set before they are merged: reading one costs about a millisecond
 SMALL_FILES = 64             # the same for small files of streams and results
+WAITING_FILES = 1024         # the same while complete boundaries wait, whose answers go first
 SMALL = 8 * 2**20            # bytes; a larger file stays as it is
 TOGETHER = 128 * 2**20       # bytes of small files merged at once
 SWEEP_EVERY = 900.0          # seconds between two looks for files that no table names, or names no more
@@ -51,17 +52,17 @@ class MergeOrder:
 
 
 def compact(pipe: OpenPipeline, query_answers: Iterable[Answer], horizons: Mapping[str, int],
-            families: Iterable[Shared] = (), public: bool = True) -> None:
+            families: Iterable[Shared] = (), is_behind: bool = False) -> None:
     """Merges whatever has become too many files, in one Spark job.
 
-    Rows of a table that are older than its horizon need not stay. `public`: also of tables that people read.
+    Rows of a table that are older than its horizon need not stay. `is_behind`: complete boundaries wait.
     """
     answers = [answer for answer in query_answers if answer.failed is None]
     orders: list[MergeOrder] = []
     for answer in answers:
         orders += _state_orders(pipe, answer)
-    for path, column in _public_tables(answers, families) if public else []:
-        orders += _public_orders(pipe, path, column, horizons)
+    for path, column in _public_tables(answers, families):
+        orders += _public_orders(pipe, path, column, horizons, WAITING_FILES if is_behind else SMALL_FILES)
     if not orders:
         return
     failpoints.at("compact.before")
@@ -142,7 +143,8 @@ def _public_tables(answers: Iterable[Answer], families: Iterable[Shared]) -> lis
         *((f"streams/{stream}", "_boundary") for stream in sorted(streams_of_families)), *shared_results]))
 
 
-def _public_orders(pipe: OpenPipeline, path: str, column: str, horizons: Mapping[str, int]) -> list[MergeOrder]:
+def _public_orders(pipe: OpenPipeline, path: str, column: str, horizons: Mapping[str, int],
+                   few: int) -> list[MergeOrder]:
     """The oldest small files of a table that only grows, in the order of its boundaries; none while they are few.
 
     Where they are large enough together, each task that runs makes a file of its share.
@@ -151,7 +153,7 @@ def _public_orders(pipe: OpenPipeline, path: str, column: str, horizons: Mapping
         return []
     table = pipe.table(path)
     small = sorted((f for f in table.files() if f.size < SMALL), key=lambda f: f.low.get(column, 0))
-    if len(small) <= SMALL_FILES or table.features:
+    if len(small) <= few or table.features:
         return []
     stamp = pipe.pipeline.streams[path.removeprefix("streams/")].event_time if path.startswith("streams/") else column
     chosen: list[File] = []

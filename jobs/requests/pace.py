@@ -28,6 +28,7 @@ from optimizer.choice.backlog import (
     MeasuredBatch,
     boundaries_a_statement,
     boundaries_together,
+    is_worth_coding,
 )
 from optimizer.cost.measured import UnitCosts
 from optimizer.query.model import Input, Query
@@ -36,6 +37,7 @@ from optimizer.statistics.model import QueryStatistics
 
 BYTES = 16             # of a value in a task's tables, and on its way to the driver: most are 8, strings are longer
 SHARE = 0.25           # of the memory of a task, and of the driver's engine, that one batch's boundaries may take
+LOOKS = 16             # queries that never ran of which a look at the newest rows tells the groups: it reads two files
 
 
 class Pace:
@@ -65,10 +67,12 @@ class Pace:
         return group[:count] if self.most is None else group[:min(count, self.most)]
 
     def by_statements(self, work: QueryWork) -> QueryWork:
-        """The work, with how many of its boundaries one statement answers."""
+        """The work, with how many of its boundaries one statement answers, and whether strings are coded for them."""
         if len(work.due) == 1:
             return work
-        return replace(work, together=boundaries_a_statement(work.query, work.plan, self._known(work.name, work.query)))
+        known = self._known(work.name, work.query)
+        together = boundaries_a_statement(work.query, work.plan, known)
+        return replace(work, together=together, coded=is_worth_coding(work.query, work.plan, known, len(work.due)))
 
     def learn(self, batch: Batch, answered: Answered, seconds: float, cold: bool) -> None:
         """What a batch took; of one that was not looked at before, as in a recovery, nothing is learnt."""
@@ -77,8 +81,7 @@ class Pace:
             return
         load = self._loads[count - 1]
         self._measured = [*self._measured, MeasuredBatch(load, seconds, cold)][-RECENT:]
-        if load.points:
-            self._handed = _bytes(answered) / load.points
+        self._handed = _bytes(answered) / count
 
     def _queries(self, boundary: int) -> dict[str, Query]:
         return {name: parsed(s.sql, self.pipe.catalog) for name, s in active(self.pipe, boundary).items()}
@@ -95,24 +98,33 @@ class Pace:
                 rows[boundary] += count
                 held[boundary] += count * width * BYTES
         computed = _points(queries, group, files)
-        handed = self._handed_by_boundary(queries) if len(group) > 1 else 0.0
-        points = list(accumulate(boundary in computed for boundary in group))
+        handed = self._handed_by_boundary(queries, group) if len(group) > 1 else 0.0
+        points = accumulate(boundary in computed for boundary in group)
         sums = zip(points, accumulate(rows.values()), accumulate(held.values()))
-        return [BatchLoad(count, came, bytes_held, count * handed) for count, came, bytes_held in sums]
+        return [BatchLoad(computed_so_far, came, bytes_held, count * handed)
+                for count, (computed_so_far, came, bytes_held) in enumerate(sums, 1)]
 
     def _files(self, queries: Mapping[str, Query]) -> dict[str, list[File]]:
         streams = sorted({i.source for query in queries.values() for i in query.inputs if i.is_stream})
         stored = [stream for stream in streams if tables.exists(self.pipe.path("streams", stream))]
         return {stream: list(self.pipe.table(f"streams/{stream}").files()) for stream in stored}
 
-    def _handed_by_boundary(self, queries: Mapping[str, Query]) -> float:
-        """Bytes of answers that one boundary hands to the driver: as lately, else by the groups that are expected."""
+    def _handed_by_boundary(self, queries: Mapping[str, Query], group: tuple[int, ...]) -> float:
+        """Bytes of answers that one boundary hands to the driver: as lately, else by the groups that are expected.
+
+        Of many queries that never ran, as many groups as their windows hold rows.
+        """
         if self._handed is not None:
             return self._handed
+        aggregating = {name: query for name, query in queries.items() if not query.returns_rows}
+        unknown = {name for name, query in aggregating.items() if self.statistics.observed(name, query) is None}
         handed = 0.0
-        for name, query in queries.items():
-            if not query.returns_rows:
-                handed += self._known(name, query).groups * len(query.columns) * BYTES
+        for name, query in aggregating.items():
+            if name in unknown and len(unknown) > LOOKS:
+                groups = max(self._window(i, (group[-1],)) for i in query.inputs if i.is_stream)
+            else:
+                groups = self._known(name, query).groups
+            handed += groups * len(query.columns) * BYTES
         return handed
 
     def _known(self, name: str, query: Query) -> QueryStatistics:
@@ -126,11 +138,8 @@ class Pace:
         queries = self._queries(group[0])
         fixed = unit_costs["jobs"] + unit_costs["batches"] + (1 + len(queries)) * unit_costs["commits"]
         inputs = {(i.source, i.window): i for query in queries.values() for i in query.inputs if i.is_stream}
-        in_windows = {}
-        for key, declared in inputs.items():
-            if tables.exists(self.pipe.path("streams", declared.source)):
-                in_windows[key] = self._window(declared, (group[0], group[-1]))
-        looked = sum(in_windows.get((i.source, i.window), 0.0) for query in queries.values() for i in query.inputs)
+        in_windows = {key: self._window(declared, (group[0], group[-1])) for key, declared in inputs.items()}
+        looked = sum(in_windows[i.source, i.window] for query in queries.values() for i in query.inputs if i.is_stream)
         width = max((len(self.pipe.pipeline.streams[source].columns) for source, _ in inputs), default=1)
         reading = unit_costs["scan"] * width + unit_costs["times"] + unit_costs["group"] * width
         point = len(queries) * unit_costs["statements"] + looked * (unit_costs["look"] + unit_costs["group"])
@@ -138,6 +147,8 @@ class Pace:
 
     def _window(self, declared: Input, boundaries: tuple[int, ...]) -> float:
         """Rows that an input's window holds at these boundaries, on average."""
+        if not tables.exists(self.pipe.path("streams", declared.source)):
+            return 0.0
         table = self.pipe.table(f"streams/{declared.source}")
         return sum(window_rows(table, declared, t) for t in boundaries) / len(boundaries)
 

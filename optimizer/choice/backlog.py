@@ -24,6 +24,10 @@ LEAST_FACTOR = 1e-3    # of measured seconds to stated ones
 # boundary; its hash table holds the groups of all of them, which costs 35 ns a partial more than small tables do.
 FEW_PARTIALS = 50_000
 MOST_TOGETHER = 64     # boundaries of one statement
+# Boundaries at which a row counts from which its strings are made numbers: that takes 110 ns a row, and saves 55 ns
+# each time a row is joined and grouped.
+CODED_FROM = 3
+MOST_VALUES = 100_000  # of a key or a group up to which numbers are made of them
 
 
 @dataclass(frozen=True)
@@ -108,3 +112,17 @@ def boundaries_a_statement(query: Query, plan: Plan, statistics: QueryStatistics
     partials = sum(flow.by_pane for flow in flows)
     is_worth = plan.keeping == "recompute" and partials <= FEW_PARTIALS
     return MOST_TOGETHER if is_worth else 1
+
+
+def is_worth_coding(query: Query, plan: Plan, statistics: QueryStatistics, boundaries: int) -> bool:
+    """Whether strings become numbers before rows are joined at these boundaries: each row at several of them.
+
+    Not where there are so many values that making the numbers would take longer.
+    """
+    if plan.keeping != "recompute" or statistics.groups > MOST_VALUES:
+        return False
+    if any(key.keys > MOST_VALUES for key in statistics.classes):
+        return False
+    flows = sizes(query, statistics).flows
+    rows = [flow.panes for i, flow in enumerate(flows) if query.inputs[i].window is not None and not plan.digits[i]]
+    return min(boundaries, max(rows, default=0)) >= CODED_FROM

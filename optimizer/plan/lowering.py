@@ -23,8 +23,8 @@ class Lowering:
     """What a statement is written for: `Lowering(shape, plan, parts=2, part=1)` is the second of two tasks, in DuckDB.
 
     `narrow` is for 64-bit sums (see dialect.wide), `complete` names columns of inputs in which no row is NULL. One
-    statement may answer `together` boundaries. A query whose aggregates have no partial states is never divided: its
-    parts could not be put together.
+    statement may answer `together` boundaries; where rows are joined at several, strings may be `coded`. A query whose
+    aggregates have no partial states is never divided: its parts could not be put together.
     """
 
     shape: Shape
@@ -35,6 +35,7 @@ class Lowering:
     part: int = 0
     complete: frozenset[tuple[int, str]] = frozenset()
     together: int = 1
+    coded: bool = False
 
     def __post_init__(self) -> None:
         if not 0 <= self.part < self.parts:

@@ -114,8 +114,22 @@ class Step:
 
 
 @dataclass(frozen=True)
+class Codes:
+    """Strings as numbers, for a run whose boundaries join and group the same rows again and again.
+
+    `types` are enumerations, each a name and a SELECT of all its values; `tables` are made with them of others, which
+    nothing reads afterwards (`drop`).
+    """
+
+    types: tuple[tuple[str, str], ...]
+    tables: tuple[Definition, ...]
+    drop: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Program:
-    """What one task runs: `before` is sent to other tasks, `setup` defined once, then come the boundaries, then writes.
+    """What one task runs: `before` is sent to other tasks, `setup` defined once, and `codes` after it where there are
+    any, then come the boundaries, then writes.
 
     `Program((Source("files_0", …),), (Definition("input_0", …),), (Step(60, (), "SELECT …"),))` is of one boundary and
     keeps nothing.
@@ -126,3 +140,4 @@ class Program:
     steps: tuple[Step, ...]
     writes: tuple[Write, ...] = ()
     before: tuple[Fragment, ...] = ()
+    codes: Codes | None = None

@@ -82,3 +82,13 @@ def sampled(i: int) -> str:
 def keyed(i: int, c: int) -> str:
     """The same by the hash of their key of equality class c."""
     return f"keyed_{i}_{c}"
+
+
+def uncoded(i: int) -> str:
+    """An input's rows before their strings are made numbers."""
+    return f"uncoded_{i}"
+
+
+def codes(attribute: str) -> str:
+    """The enumeration of an attribute's values, and of those that it is joined with."""
+    return f"codes_{attribute}"

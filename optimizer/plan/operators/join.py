@@ -130,10 +130,10 @@ def failing(ctx: Lowering) -> bool:
     """Whether something that is computed can raise, so that partials count by `e` the rows on which it does."""
     if any(fallible(ctx, i) for i in ctx.inputs):
         return True
-    return any(fails(expr, ctx.dialect, lambda _: "x") is not None for expr in _on_joined_rows(ctx))
+    return any(fails(expr, ctx.dialect, lambda _: "x") is not None for expr in on_joined_rows(ctx))
 
 
-def _on_joined_rows(ctx: Lowering) -> list[Expr]:
+def on_joined_rows(ctx: Lowering) -> list[Expr]:
     """What is computed of a joined row, not of one input's."""
     measures = [m.expr for m in ctx.shape.measures if m.home is None and m.expr is not None]
     return [*ctx.shape.query.residuals, *measures, *(e for e in ctx.shape.query.groups if not ctx.shape.attribute(e))]
@@ -261,7 +261,7 @@ def _failures(ctx: Lowering, sign: str | None) -> str:
     """How many joined rows need an expression that raises: Σ e_i·Π_{j≠i} c_j, and what fails on the joined row itself.
     """
     terms = [f"v{i}.e * {_count(ctx, (i,), sign)}" for i in ctx.inputs if fallible(ctx, i)]
-    failures = [fails(expr, ctx.dialect, leaf_name(ctx)) for expr in _on_joined_rows(ctx)]
+    failures = [fails(expr, ctx.dialect, leaf_name(ctx)) for expr in on_joined_rows(ctx)]
     doubts = [f"({condition})" for condition in failures if condition is not None]
     if doubts:
         terms.append(f"CASE WHEN {' OR '.join(doubts)} THEN {_count(ctx, (), sign)} ELSE CAST(0 AS BIGINT) END")

@@ -5,19 +5,19 @@ Over scans that is the query as written; over panes it reads partials; over runn
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from optimizer.expression import dialect as d
 from optimizer.expression.expr import Column
-from optimizer.expression.types import BIGINT
+from optimizer.expression.types import BIGINT, STRING
 from optimizer.plan import table
 from optimizer.plan.division import pivot
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.merging import source, step
 from optimizer.plan.operators.answer import NODE, AnswerOperator, looking_work, merging_work
-from optimizer.plan.operators.join import joined
+from optimizer.plan.operators.join import joined, on_joined_rows
 from optimizer.plan.operators.operator import Boundary, Expected, Run, Work, counts, of_all
 from optimizer.plan.operators.panes import Panes, instance_rows, reading_instances, view_of, windows_read_panes
 from optimizer.plan.operators.running import RunningSet
@@ -34,7 +34,7 @@ from optimizer.plan.operators.windows import (
     suffix_work,
     times,
 )
-from optimizer.plan.program import Step
+from optimizer.plan.program import Codes, Definition, Program, Step
 from optimizer.query.model import NamedWindow
 from optimizer.query.shape import Attribute
 from optimizer.statistics.cardinality import Operand
@@ -47,6 +47,20 @@ class RecomputedAnswer(AnswerOperator):
     """The answer from rows and from partials, of one window or of several."""
 
     formula = "A(t) = γ( S₁(t) ⋈ … ⋈ Sₘ(t) )"
+
+    def program(self, ctx: Lowering, run: Run) -> Program:
+        """Where several boundaries join rows, these have numbers in the place of strings."""
+        made, types = super().program(ctx, run), coded_types(ctx) if len(run.boundaries) > 1 else {}
+        if not types:
+            return made
+        inputs = {table.of_input(i): i for i in ctx.inputs if any(a.name in types for a in ctx.shape.attributes[i])}
+        setup = tuple(_uncoded(ctx, inputs[definition.name], definition) if definition.name in inputs else definition
+                      for definition in made.setup)
+        tables = tuple(_coded(ctx, i, types) for i in inputs.values())
+        names = {table.uncoded(i) for i in inputs.values()}
+        drop = tuple(definition.name for definition in setup if definition.is_table and definition.name in names)
+        values = {name: _values(ctx, types, name) for name in types.values()}
+        return replace(made, setup=setup, codes=Codes(tuple(values.items()), tables, drop))
 
     def steps(self, ctx: Lowering, run: Run) -> tuple[Step, ...]:
         """Over partials alone one statement answers several boundaries, as many as `ctx.together` says."""
@@ -147,6 +161,44 @@ class RecomputedAnswer(AnswerOperator):
             yield NODE, {"statements": often, "group": often * rows * expected.shares[0] * width, "made": merged}
         if together:
             yield from suffix_work(expected, windows)
+
+
+def coded_types(ctx: Lowering) -> Mapping[str, str]:
+    """By attribute the name of its enumeration, where strings are coded: those that are joined share one.
+
+    Only of attributes that are compared for equality and shown: an enumeration has an order of its own.
+    """
+    if not ctx.coded or ctx.dialect != "duckdb" or ctx.shape.whole or on_joined_rows(ctx) or ctx.shape.query.windows:
+        return {}
+    types: dict[str, str] = {}
+    for attributes in ctx.shape.attributes:
+        types |= {a.name: table.codes(a.name) for a in attributes if a.expr.type == STRING}
+    for members in ctx.shape.keys:
+        names = [a.name for _, a in members]
+        if any(name not in types or types[name] != table.codes(name) for name in names):
+            types = {name: code for name, code in types.items() if name not in names}
+        else:
+            types |= {name: table.codes(names[0]) for name in names}
+    return types
+
+
+def _uncoded(ctx: Lowering, i: int, definition: Definition) -> Definition:
+    """The input as it is without codes. Rows are read twice, once for their strings: cheaper than to copy them."""
+    return Definition(table.uncoded(i), definition.sql, definition.is_table and ctx.early(i))
+
+
+def _coded(ctx: Lowering, i: int, types: Mapping[str, str]) -> Definition:
+    """An input with numbers in the place of strings."""
+    names = [a.name for a in ctx.shape.attributes[i] if a.name in types]
+    columns = ", ".join(f"CAST({name} AS {types[name]}) AS {name}" for name in names)
+    return Definition(table.of_input(i), f"SELECT * REPLACE ({columns}) FROM {table.uncoded(i)}", is_table=True)
+
+
+def _values(ctx: Lowering, types: Mapping[str, str], code: str) -> str:
+    """All values of the attributes of an enumeration, which has to have one."""
+    columns = [(i, a.name) for i in ctx.inputs for a in ctx.shape.attributes[i] if types.get(a.name) == code]
+    selects = [f"SELECT {name} AS value FROM {table.uncoded(i)} WHERE {name} IS NOT NULL" for i, name in columns]
+    return " UNION ".join([*selects, "SELECT ''"])
 
 
 class Moment(NamedTuple):

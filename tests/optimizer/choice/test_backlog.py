@@ -19,6 +19,7 @@ from optimizer.choice.backlog import (
     MeasuredBatch,
     boundaries_a_statement,
     boundaries_together,
+    is_worth_coding,
     measured_factor,
 )
 from optimizer.plan.model import named
@@ -101,3 +102,12 @@ def test_one_slow_batch_among_quick_ones_changes_nothing() -> None:
 def test_few_partials_are_answered_by_one_statement(plan: str, rate: float, together: int) -> None:
     asked = query("two-streams")
     assert boundaries_a_statement(asked, named(asked, plan), two(views=rate)) == together
+
+
+@pytest.mark.parametrize("plan, boundaries, keys, is_worth", [
+    ("LAP recompute", 24, 100, True), ("LAP recompute", 2, 100, False), ("EAP11 recompute", 24, 100, False),
+    ("LAP expire", 24, 100, False), ("LAP recompute", 24, 1e6, False)])
+def test_strings_are_coded_where_rows_are_joined_several_times(plan: str, boundaries: int, keys: float,
+                                                               is_worth: bool) -> None:
+    asked = query("two-streams")
+    assert is_worth_coding(asked, named(asked, plan), two(keys=keys), boundaries) == is_worth

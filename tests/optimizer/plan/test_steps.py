@@ -122,3 +122,27 @@ def test_a_long_run_does_not_stack_views_without_end() -> None:
     found = statements("two-streams", "EAP11 expire", 1, tuple(T + n * BATCH for n in range(40)))
     tables = [name for step in found.steps for name, _, is_table in step.define if is_table and "answer" in name]
     assert tables == ["answer_after_15", "answer_after_31"]
+
+
+def coded(name: str, plan: str, boundaries: tuple[int, ...] = MANY) -> Program:
+    asked = query(name)
+    return program(Lowering(shape(asked), named(asked, plan), coded=True), boundaries, BEGINNING)
+
+
+def test_strings_that_several_boundaries_join_and_group_by_become_numbers() -> None:
+    """`user` of both streams has one enumeration, `page` its own."""
+    codes = coded("two-streams", "LAP recompute").codes
+    assert codes is not None
+    assert sorted(name for name, _ in codes.types) == ["codes_a0_0", "codes_a0_1"]
+    assert [name for name, _, _ in codes.tables] == ["input_0", "input_1"] and codes.drop == ()
+    joined_values = next(sql for name, sql in codes.types if "uncoded_1" in sql)
+    assert "uncoded_0" in joined_values
+
+
+@pytest.mark.parametrize("name, plan, boundaries", [("two-streams", "LAP recompute", (T,)),
+                                                    ("across", "LAP recompute", MANY),
+                                                    ("distinct", "LAP recompute", MANY),
+                                                    ("two-streams", "EAP11 running", MANY)])
+def test_where_strings_are_more_than_equal_or_joined_once_they_stay(
+        name: str, plan: str, boundaries: tuple[int, ...]) -> None:
+    assert coded(name, plan, boundaries).codes is None
