@@ -20,14 +20,15 @@ from optimizer.sharing.group import OWNER
 class Figures:
     """Of the rows of one query by (boundary,), of queries with a table in common by (query, boundary).
 
-    `Figures({(60,): 2}, {}, {(60,): (1,)}, {(60,): ((7.0, 7.0),)})`: two rows at 60, none repeats another, the least of
-    their counts is 1, and their sum is 7, as are their absolute values. `repeated` are rows that repeat others.
+    `Figures({(60,): 2}, {}, {}, {(60,): ((7.0, 7.0),)})`: two rows at 60, none repeats another or has a count below 0,
+    and their sum is 7, as is that of their absolute values. `repeated` are rows that repeat others.
     """
 
     rows: Mapping[Key, int] = field(default_factory=dict)
     repeated: Mapping[Key, int] = field(default_factory=dict)
-    least: Mapping[Key, tuple[int | None, ...]] = field(default_factory=dict)      # of each output that counts
-    sums: Sums = field(default_factory=dict)                                      # of each that is conserved
+    # Of each output that counts, where one of them is below 0.
+    least: Mapping[Key, tuple[int | None, ...]] = field(default_factory=dict)
+    sums: Sums = field(default_factory=dict)      # of each output that is conserved
 
 
 @dataclass(frozen=True)
@@ -57,9 +58,10 @@ def figures(con: kernel.Connection, file: str, told: Told) -> Figures:
     least: dict[Key, tuple[int | None, ...]] = {}
     sums: Sums = {}
     for row in con.execute(f"SELECT {by}, {', '.join(columns)} FROM {source} GROUP BY ALL").fetchall():
-        key, values = row[:width], row[width + 1 + counts:]
-        rows[key], least[key] = row[width], row[width + 1:width + 1 + counts]
-        sums[key] = tuple(zip(values[::2], values[1::2]))
+        key, least_counts, values = row[:width], row[width + 1:width + 1 + counts], row[width + 1 + counts:]
+        rows[key], sums[key] = row[width], tuple(zip(values[::2], values[1::2]))
+        if any(count is not None and count < 0 for count in least_counts):
+            least[key] = least_counts
     return Figures(rows, _repeated(con, source, by, told), least, sums)
 
 

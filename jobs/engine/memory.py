@@ -16,7 +16,7 @@ LEAST = 256 << 20                    # bytes
 OVERHEAD = 0.1                       # of an executor's memory that Spark leaves beside its JVM, if nothing else is said
 DRIVER_SETTING = "forebay.driver.partials"      # likewise; FOREBAY_DRIVER_PARTIALS goes before it, 0: none at all
 # Of one batch's partials that the driver merges itself; beyond, tasks do. On two cores it is the faster of the two (by
-# half at a million groups), but its memory grows by five times as much.
+# a seventh at a million groups, hardly at three), but its memory grows by five times as much.
 DRIVER_PARTIALS = 64 << 20           # bytes
 LEAST_PARTIALS = 256 << 10           # bytes of one answer of one task, however many there are: a file costs as much
 MORE = ("give tasks more with `spark: {settings: {forebay.task.memory: 4GB}}` or FOREBAY_TASK_MEMORY=4GB, or shorten "
