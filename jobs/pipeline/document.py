@@ -190,7 +190,9 @@ class PipelineKeys(Keys):
     schedule: Schedule | None = Field(
         None, description="continuous, five cron fields, or {asset: TABLE}; default: by hand")
     spark: SparkKeys | None = None
-    latency: Limit = Field(None, description="the longest a boundary may take; default: no limit")
+    latency: Limit = Field(
+        None, description="the longest a boundary may take, or a batch of several; default: no limit for one, 10 "
+        "seconds for several")
     decide: forms.Decide | None = Field(
         None, description="where plans and query groups are decided: in the task `adapt` of their own, or in batches; "
                           "default task with a schedule, else batch")
