@@ -18,7 +18,9 @@ from jobs.ledger.queries import queries_at
 from jobs.maintenance import compact
 from jobs.requests import decided
 from jobs.storage import failpoints
+from optimizer.choice import consider
 from optimizer.choice.decide import BEYOND_MEASURE, Past, Tried
+from optimizer.cost.measured import seconds as priced
 from optimizer.plan.model import Plan, named
 from tests.jobs.pipelines import equal, opened, pipeline, rows
 
@@ -201,10 +203,11 @@ def kills_at(place: str) -> Any:
 
 
 def test_adapt_asks_for_one_try_at_a_time_and_not_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of two queries alike, both measured to take far more than other plans may."""
+    """Of two queries alike, whose plans may all take a quarter of their prices."""
     pipe = begun(tmp_path, LAP, LAP, more=("r", ))
     ran(pipe, range(4, 8))
     monkeypatch.setattr(choice.Chooser, "allowance", lambda chooser, name: 1e9)
+    monkeypatch.setattr(consider, "deviation", lambda amounts, costs, than=None: 0.5 * priced(amounts, costs))
     real = choice.Chooser.past_of
 
     def slow(chooser: Any, *asked: Any) -> Past:
