@@ -100,8 +100,11 @@ def steady(query: Query, plan: Plan, statistics: QueryStatistics, parts: int = 1
 
 def building(query: Query, plan: Plan, statistics: QueryStatistics, parts: int = 1,
              query_sizes: Sizes | None = None) -> Features:
-    """The first batch of a plan: its state is made from the stream tables."""
-    return _features(_expected(query, plan, statistics, parts, query_sizes, from_nothing=True, age=0.0))
+    """The first batch of a plan: its state is made from the stream tables, which may hold more than rates of now bring.
+    """
+    present = statistics.as_windows_are()
+    query_sizes = query_sizes if present is statistics else None
+    return _features(_expected(query, plan, present, parts, query_sizes, from_nothing=True, age=0.0))
 
 
 def of_batch(query: Query, plan: Plan, statistics: QueryStatistics, parts: int, boundaries: int,

@@ -128,7 +128,7 @@ def _input(query_shape: Shape, i: int, used: Sequence[Sample], weights: Sequence
     # A landmark window holds what there is; another one will hold what comes in its range, at this rate.
     in_window = max(newest.window, 0.0) if window.kind == "landmark" else rate * window.range / SECOND
     return InputStatistics(rate, in_window, selectivity, _combinations(samples, newest.window * selectivity),
-                           min(late, 1.0))
+                           min(late, 1.0), max(newest.window, 0.0))
 
 
 def _combinations(samples: Sequence[InputSample], window: float) -> float:

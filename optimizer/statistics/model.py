@@ -8,9 +8,11 @@ serves panes, windows and all between.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from optimizer.errors import ForebayError
+
+FALLEN = 1.2      # rows of a window over those that its rate would bring, from which they count
 
 
 @dataclass(frozen=True)
@@ -18,7 +20,8 @@ class InputStatistics:
     """One input: `InputStatistics(10, 600, 0.5, combinations=40)` is a stream of 10 rows a second whose window of a
     minute holds 600; half of them pass its selections, with 40 combinations of its attributes.
 
-    `rate` and `rows` are before its selections, `rows` what its window holds (a relation: all of its rows).
+    `rate` and `rows` are before its selections, `rows` what its window holds at that rate (a relation: all its rows),
+    `present` what it holds now.
     """
 
     rate: float                  # rows a second; 0 for a relation
@@ -26,10 +29,11 @@ class InputStatistics:
     selectivity: float = 1.0     # share of them that pass the input's own selections
     combinations: float = 1e12   # M above: of the attributes (grouping and join) of rows that pass
     late: float = 0.0            # share of rows that came after a boundary they belong to
+    present: float = 0.0         # 0: not known
 
     def __post_init__(self) -> None:
         limits = {"rate": (0, 1e12), "rows": (0, 1e15), "selectivity": (0, 1), "combinations": (1, 1e15),
-                  "late": (0, 1)}
+                  "late": (0, 1), "present": (0, 1e15)}
         for name, (least, most) in limits.items():
             value = getattr(self, name)
             if not isinstance(value, (int, float)) or not least <= value <= most:
@@ -84,3 +88,9 @@ class QueryStatistics:
     fanout: float | None = None      # joined rows of a full window, where a plan has counted them
     weight: float = 0.0
     at: int | None = None
+
+    def as_windows_are(self) -> QueryStatistics:
+        """These, with the rows that windows hold now where rates have fallen so much that it matters."""
+        if not any(one.present > FALLEN * one.rows for one in self.inputs):
+            return self
+        return replace(self, inputs=tuple(replace(one, rows=max(one.rows, one.present)) for one in self.inputs))

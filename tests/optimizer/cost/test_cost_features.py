@@ -159,3 +159,12 @@ def test_a_window_that_is_read_anew_is_read_once_for_all_boundaries_of_a_batch()
     assert nodes["Scan v"]["scan"] == pytest.approx((600 + 9 * 100) * 3)
     assert nodes["Scan c"]["scan"] == pytest.approx((200 + 9 * 50) * 2)
     assert nodes["Join"]["probe"] == pytest.approx(10 * 600)
+
+
+@pytest.mark.parametrize("name", ["EAP11 running", "EAP01 recompute"])
+def test_state_is_made_from_the_rows_that_windows_hold_now(name: str) -> None:
+    """The rate of clicks has just fallen: a window of 200 rows a boundary ago still has 20,000."""
+    fallen = replace(two(), inputs=(two().inputs[0], replace(two().inputs[1], present=20_000.0)))
+    plan, alike = named(TWO, name), replace(two(), inputs=tuple(replace(i, present=i.rows) for i in two().inputs))
+    assert building(TWO, plan, fallen).total["scan"] > building(TWO, plan, two()).total["scan"] + 19_000
+    assert building(TWO, plan, alike) == building(TWO, plan, two()) and steady(TWO, plan, fallen) == of(name)
