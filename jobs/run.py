@@ -198,7 +198,8 @@ class Loop:
         for name, query_state in queries.items():
             plans[name] = shared.get(name) or self._plan(query_state, states.get(name), parallel)
             state = tried.state_for(last, name, plans[name])
-            states = {**states, name: state} if state is not None else states
+            if state is not None:
+                states[name] = state
         state_versions = dict[str, int]()
         for name, state in states.items():
             if name not in shared:

@@ -167,8 +167,8 @@ class Chooser:
 
         Below 0 it is what was spent beyond the allowed share.
         """
-        last, spent = self.pipe.ledger.last(), self.pipe.ledger.time_spent()
-        under_way = self._tries | (last.tried.keys() if last is not None else set())
+        known, spent = self.pipe.ledger.known, self.pipe.ledger.time_spent()
+        under_way = self._tries | (known.tried.keys() if known is not None else set())
         left = RULES.budget * spent.seconds - spent.trying
         return min(left, 0.0) if under_way - {name} else left
 
@@ -184,8 +184,7 @@ class Chooser:
         candidate = next((c for c in possible(query) if c.plan.name == plan and c.refused is None), None)
         if candidate is None:
             return 0.0
-        amounts = steady(query, candidate.plan, observed)
-        return seconds(amounts.total, self.coefficients) - seconds(amounts.in_task, self.coefficients)
+        return seconds(steady(query, candidate.plan, observed).outside, self.coefficients)
 
     def _choice_of(self, query_state: QueryState, state: KeptState | None,
                    outside: Outside = lambda _: 0.0) -> QueryChoice:
@@ -250,13 +249,12 @@ class Chooser:
             return
         lasting = [Measurement(amounts.in_task, answer.seconds)]
         if count == 1:
-            outside_tasks = {kind: amount for kind, amount in amounts.total.items() if kind not in amounts.in_task}
-            lasting.append(Measurement(outside_tasks, max(took - answer.seconds, 0.0)))
+            lasting.append(Measurement(amounts.outside, max(took - answer.seconds, 0.0)))
         self._coefficients = fit(before, lasting, NOISE if boundaries == 1 else NOISE_OF_MANY)
         if len(work.due) > 1:
             return
-        outside = seconds(amounts.total, before) - seconds(amounts.in_task, before)
         if answer.work.plan == choice.past.plan and not answer.anew and not answer.work.is_tried:
+            outside = seconds(amounts.outside, before)
             choice.past = replace(choice.past, measured=(*choice.past.measured, answer.seconds + outside)[-KEPT:])
 
     def begin(self, last: Batch | None) -> None:

@@ -106,7 +106,8 @@ def tried_works(context: Context, batch: Batch, query_states: Mapping[str, Query
     make at the same one.
     """
     query_works, many = [], len(_alone(batch)) >= 2 * wide(context, batch)
-    for name, one in batch.tried.items():
+    going_on = {name: one for name, one in batch.tried.items() if not one.tried.failed}
+    for name, one in going_on.items():
         work = _work(context, batch, query_states[name], one.tried.plan, one.state, many)
         epoch = work.epoch - 1 if work.previous == BEGINNING else work.epoch
         query_works.append(replace(work, epoch=epoch, is_tried=True))

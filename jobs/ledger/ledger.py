@@ -190,10 +190,14 @@ class Ledger:
         self._enter(LedgerEntry("commit", batch, states, table_versions, tried or {}, spent), failures, seconds,
                     task_seconds)
 
+    @property
+    def known(self) -> LedgerEntry | None:
+        """The newest entry as it was last read, without a look at the table: a batch asks it for each query."""
+        return self._last[1]
+
     def time_spent(self) -> TimeSpent:
         """By all batches so far, as the entry says that was last read."""
-        last = self._last[1]
-        return last.time_spent if last is not None else TimeSpent()
+        return self.known.time_spent if self.known is not None else TimeSpent()
 
     def _table_versions(self) -> Mapping[str, int]:
         """On top of the entry that was last read: an entry that another process made since then is a conflict."""

@@ -47,12 +47,12 @@ def next_boundary(pipe: OpenPipeline) -> int | None:
     return later
 
 
-def _queries_at(pipe: OpenPipeline, boundary: int) -> dict[str, Query]:
+def active_queries(pipe: OpenPipeline, boundary: int) -> dict[str, Query]:
     return {name: parsed(s.sql, pipe.catalog) for name, s in active(pipe, boundary).items()}
 
 
 def read_streams(pipe: OpenPipeline, boundary: int) -> set[str]:
-    return {i.source for q in _queries_at(pipe, boundary).values() for i in q.inputs if i.is_stream}
+    return {i.source for q in active_queries(pipe, boundary).values() for i in q.inputs if i.is_stream}
 
 
 class Arrivals:
@@ -80,7 +80,8 @@ class Arrivals:
         A boundary names the version that it uses, so it waits for the first.
         """
         pipe = self.pipe
-        relations_read = {i.source for q in _queries_at(pipe, boundary).values() for i in q.inputs if not i.is_stream}
+        queries = active_queries(pipe, boundary).values()
+        relations_read = {i.source for q in queries for i in q.inputs if not i.is_stream}
         if not relations_read <= self._versioned:
             self._versioned = frozenset(relations.versions(pipe.warehouse, pipe.pipeline.relations))
         return sorted(relations_read - self._versioned)

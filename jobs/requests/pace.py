@@ -12,11 +12,11 @@ from itertools import accumulate
 from jobs.adapt.statistics import Statistics, window_rows
 from jobs.batch import quiet
 from jobs.batch.batch import Answered
-from jobs.batch.works import QueryWork, parsed
+from jobs.batch.works import QueryWork
 from jobs.engine import memory
 from jobs.ledger.entries import Batch
 from jobs.ledger.open_pipeline import OpenPipeline
-from jobs.requests.boundaries import active
+from jobs.requests.boundaries import active_queries
 from jobs.storage import tables
 from jobs.storage.tables import File
 from optimizer.choice.backlog import (
@@ -83,12 +83,9 @@ class Pace:
         self._measured = [*self._measured, MeasuredBatch(load, seconds, cold)][-RECENT:]
         self._handed = _bytes(answered) / count
 
-    def _queries(self, boundary: int) -> dict[str, Query]:
-        return {name: parsed(s.sql, self.pipe.catalog) for name, s in active(self.pipe, boundary).items()}
-
     def _loads_of(self, group: tuple[int, ...]) -> list[BatchLoad]:
         """Of the first boundary, of the first two, and so on."""
-        queries = self._queries(group[0])
+        queries = active_queries(self.pipe, group[0])
         files = self._files(queries)
         rows = dict.fromkeys(group, 0.0)
         held = dict.fromkeys(group, 0.0)
@@ -135,7 +132,7 @@ class Pace:
 
         Windows may fill while the group runs, so they are taken as they are halfway.
         """
-        queries = self._queries(group[0])
+        queries = active_queries(self.pipe, group[0])
         fixed = unit_costs["jobs"] + unit_costs["batches"] + (1 + len(queries)) * unit_costs["commits"]
         inputs = {(i.source, i.window): i for query in queries.values() for i in query.inputs if i.is_stream}
         in_windows = {key: self._window(declared, (group[0], group[-1])) for key, declared in inputs.items()}

@@ -119,8 +119,8 @@ class _Pricing:
 
     def outside(self, plan: Plan) -> float:
         """Seconds of a steady batch that no task measures."""
-        in_task = steady(self.query, plan, self.statistics, self.parts(plan), self.sizes).in_task
-        return self.seconds(plan) - seconds(in_task, self.costs.unit_costs)
+        work = steady(self.query, plan, self.statistics, self.parts(plan), self.sizes)
+        return seconds(work.outside, self.costs.unit_costs)
 
     def current(self, past: Past) -> Priced | None:
         """The plan in force, in the form that it is in; None if there is none, or it can no longer hold the query."""

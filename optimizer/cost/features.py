@@ -75,6 +75,11 @@ class Features:
         """What a task's own seconds measure: no commits, no Spark jobs."""
         return {kind: amount for kind, amount in self.total.items() if kind.removeprefix("jvm_") not in OUTSIDE}
 
+    @property
+    def outside(self) -> dict[str, float]:
+        """The rest: what no task measures."""
+        return {kind: amount for kind, amount in self.total.items() if kind.removeprefix("jvm_") in OUTSIDE}
+
     def _stated_seconds(self) -> dict[str, float]:
         """By kind of operator and way of keeping, of which prices learn by what share they are off."""
         if not self.keeping:
@@ -112,10 +117,10 @@ def of_batch(query: Query, plan: Plan, statistics: QueryStatistics, parts: int, 
     """A batch that answers so many boundaries, `together` of them in a statement; of one it is `steady`, or `building`.
     """
     query_sizes = sizes(query, statistics)
-    one = steady(query, plan, statistics, parts, query_sizes)
-    first = building(query, plan, statistics, parts, query_sizes) if from_nothing else one
+    first = (building if from_nothing else steady)(query, plan, statistics, parts, query_sizes)
     if boundaries == 1:
         return first
+    one = steady(query, plan, statistics, parts, query_sizes) if from_nothing else first
     expected = _expected(query, plan, statistics, parts, query_sizes)
     nodes = {}
     for node in dict.fromkeys((*first.nodes, *one.nodes)):

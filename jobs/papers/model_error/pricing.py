@@ -48,6 +48,12 @@ class PricedPoint:
     def task_seconds(self, costs: UnitCosts) -> float:
         return seconds(self.features.in_task, costs)
 
+    def measurements(self) -> list[Measurement]:
+        """Its task's seconds, and those around it."""
+        point = self.point
+        return [Measurement(self.features.in_task, point.task_seconds),
+                Measurement(self.features.outside, max(point.seconds - point.task_seconds, 0.0))]
+
 
 @dataclass(frozen=True)
 class PricedSetting:
@@ -107,9 +113,7 @@ def fitted(settings: Iterable[PricedSetting]) -> UnitCosts:
             if total.get("exchange", 0.0) > 0:
                 measurements.append(Measurement(total, point.seconds))
                 continue
-            outside = {kind: amount for kind, amount in total.items() if kind.removeprefix("jvm_") in OUTSIDE}
-            measurements.append(Measurement(priced_point.features.in_task, point.task_seconds))
-            measurements.append(Measurement(outside, max(point.seconds - point.task_seconds, 0.0)))
+            measurements += priced_point.measurements()
     return fit(as_stated(), measurements, NOISE, forgetting=0.0)
 
 

@@ -12,9 +12,8 @@ from jobs.papers.model_error.pricing import PricedPoint, PricedSetting
 from optimizer.choice.decide import DEFAULT as RULES
 from optimizer.choice.decide import Decision, Past, Priced, Tried
 from optimizer.choice.tried import judged_try, with_try
-from optimizer.cost.features import OUTSIDE
 from optimizer.cost.fitting import fit
-from optimizer.cost.measured import Measurement, UnitCosts, deviation, prior
+from optimizer.cost.measured import UnitCosts, deviation, prior
 from optimizer.plan.model import Plan
 
 BEFORE = 10              # boundaries that the plan in force has taught before one is tried
@@ -98,11 +97,7 @@ def _candidates(setting: PricedSetting, current: PricedPoint, costs: UnitCosts, 
 
 def _taught(costs: UnitCosts, one: PricedPoint, boundaries: int) -> UnitCosts:
     """The unit costs after so many boundaries of a plan, as batches teach them."""
-    total, in_task = one.features.total, one.features.in_task
-    outside = {kind: amount for kind, amount in total.items() if kind.removeprefix("jvm_") in OUTSIDE}
-    lasting = [Measurement(in_task, one.point.task_seconds),
-               Measurement(outside, max(one.point.seconds - one.point.task_seconds, 0.0))]
-    return fit(costs, lasting * boundaries)
+    return fit(costs, one.measurements() * boundaries)
 
 
 def share_within(found: Sequence[Surprise], deviations: float) -> float:
