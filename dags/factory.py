@@ -149,5 +149,8 @@ def _query_form() -> dict[str, Param]:
                       pattern=r"^(LAP|EAP[01]{1,16}) (recompute|running|retract|expire)$", title="Plan",
                       description="For pin: a plan's name, as EAP10 expire; `forebay explain` lists them."),
         "replace": Param(False, type="boolean", title="Replace",
-                         description="For create: replace a query of that name.")
+                         description="For create: replace a query of that name."),
+        "new_history": Param(False, type="boolean", title="New history",
+                             description="For create with replace: answers so far move to results/NAME.before-TIME, "
+                                         "so that columns may change their types.")
     }

@@ -95,7 +95,8 @@ def change(folder: str) -> dict[str, Any]:
 
     given = get_current_context()["params"]
     with translated_errors():
-        return scheduled.change(folder, given["action"], given["query"], given["sql"], given["plan"], given["replace"])
+        return scheduled.change(folder, given["action"], given["query"], given["sql"], given["plan"], given["replace"],
+                                given["new_history"])
 
 
 @task

@@ -28,6 +28,7 @@ query = typer.Typer(help="Create, delete, pause, resume, list or show queries; n
                     **PLAIN)
 app.add_typer(query, name="query")
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A query's name.")]
+NEW_HISTORY = "Keep the answers so far in a table of their own, so that columns may change their types."
 
 
 class Format(str, Enum):
@@ -100,13 +101,14 @@ def create(call: CommonOptions, name: Name,
            file: Annotated[
                str | None,
                typer.Option("-f", "--file", metavar="FILE", help="Read the query from a file (- is stdin).")] = None,
-           replace: Annotated[bool, typer.Option("--replace", help="Replace a query of that name.")] = False) -> Reply:
+           replace: Annotated[bool, typer.Option("--replace", help="Replace a query of that name.")] = False,
+           new_history: Annotated[bool, typer.Option("--new-history", help=NEW_HISTORY)] = False) -> Reply:
     """Create a query; it answers from the boundary that is printed on, from the history that is there."""
     if (sql is None) == (file is None):
         raise ForebayError("bad-usage", "a query is given either as text or with -f FILE",
                            hint=f"forebay query create {name} \"SELECT …\"")
     statement = sql if sql is not None else _read(file or "-")
-    document = show.query(opened(call).create(name, statement, replace))
+    document = show.query(opened(call).create(name, statement, replace, new_history))
     _synchronised(call, strict=False)
     return Reply(document, text.query(document))
 

@@ -57,11 +57,11 @@ class Pipeline:
                                hint="at least 1, or None for all that are complete")
         return self.loop.run(_instant(to, "to"), flush, batches, progress)
 
-    def create(self, name: str, sql: str, replace: bool = False) -> dict[str, Any]:
+    def create(self, name: str, sql: str, replace: bool = False, new_history: bool = False) -> dict[str, Any]:
         if not isinstance(name, str) or not isinstance(sql, str):
             raise ForebayError("bad-usage", "a query's name and text are strings",
                                hint='create("clicks", "SELECT COUNT(*) FROM clicks [WINDOW 1 HOUR]")')
-        return self._shown(requests.create(self.runtime, name, sql, replace))
+        return self._shown(requests.create(self.runtime, name, sql, replace, new_history=new_history))
 
     def change(self, name: str, action: str, plan: str | None = None) -> dict[str, Any]:
         """delete, pause, resume, pin (with a plan's name) or unpin a query."""

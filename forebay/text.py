@@ -180,6 +180,8 @@ def query(document: Mapping[str, Any]) -> Text:
             out,
             f"  answers in  {document['table']} ({', '.join(c['name'] + ' ' + c['type'] for c in document['columns'])})"
         )
+        if document.get("before"):
+            line(out, f"  until then  {document['before']}")
         by_rule = f"chosen by rule; `forebay explain {document['query']}` shows it"
         line(out, f"  plan        {'pinned to ' + document['pinned'] if document['pinned'] else by_rule}")
         if document.get("shares_with"):
@@ -187,8 +189,7 @@ def query(document: Mapping[str, Any]) -> Text:
             more = f" and {others} more" if others else ""
             line(
                 out,
-                f"  shares with {', '.join(document['shares_with'])}{more}: rows of this one have query = "
-                f"'{document['query']}'"
+                f"  shares with {', '.join(document['shares_with'])}{more}"
             )
         if document.get("weighed"):
             line(out, f"  because     {_weighed(document['weighed'])}")

@@ -18,6 +18,8 @@ from jobs.adapt import adaptations, tried
 from jobs.adapt.choice import Chooser
 from jobs.adapt.sharing import Sharer
 from jobs.adapt.statistics import Statistics
+from jobs.addresses.addresses import Addresses
+from jobs.addresses.move import move
 from jobs.batch import batch as batches
 from jobs.batch.batch import Answer, Answered, Spread
 from jobs.batch.shared import families_due, works_to_sample
@@ -26,9 +28,10 @@ from jobs.engine import row_counts
 from jobs.expectations.findings import Finding
 from jobs.expectations.gate import Gate, StoppedLater
 from jobs.ingest import agreed, ingest, relations
+from jobs.ledger import published
 from jobs.ledger.entries import Batch, KeptState, LedgerEntry, QueryGroupPrices, TriedPlan
 from jobs.ledger.open_pipeline import OpenPipeline
-from jobs.ledger.queries import QueryChange, QueryState, queries_at
+from jobs.ledger.queries import QueryChange, QueryState, address_of, queries_at
 from jobs.maintenance import compact, integrity, repair, retention
 from jobs.pipeline.declared import DeclaredExpectations
 from jobs.pipeline.schema import stream_schema
@@ -45,7 +48,7 @@ from optimizer.query.windows import SECOND
 
 TASKS = "tasks"
 # Tables whose versions the ledger names, since nothing else says that a commit is gone.
-RELIED = ("streams/", "results/", "relations/")
+RELIED = ("streams/", "results/", "relations/", "shared/")
 
 Progress = Callable[[Mapping[str, Any]], None]
 
@@ -77,7 +80,8 @@ class Loop:
 
     `Loop(open_pipeline(load("shop"))).run()` runs what is complete. Plans are remembered by `chooser`, groups by
     `sharer`, samples by `statistics`, findings by `gate`, how far rows have come by `arrivals`, how long batches took
-    by `pace`. A crash loses nothing with them. `share_from` is the sharer's rule, for benchmarks.
+    by `pace`, which answers are to be made public by `addresses`. A crash loses nothing with them. `share_from` is the
+    sharer's rule, for benchmarks.
     """
 
     def __init__(self, pipe: OpenPipeline, share_from: int | None = None) -> None:
@@ -89,6 +93,7 @@ class Loop:
         self.arrivals = Arrivals(pipe)
         self.gate = Gate(pipe, declared, self.arrivals)
         self.pace = Pace(pipe, self.statistics)
+        self.addresses = Addresses(pipe)
         self.laps = Laps()
         self._position = -1                 # of the ledger of batches, when this process last read it
         self._mended = False                # whether torn ends of logs were looked for since the process started
@@ -111,6 +116,22 @@ class Loop:
         self.statistics.begin()
         requests.synchronise(pipe)
         self.gate.check()
+        try:
+            self._run_complete(ran, to, flush, limit, progress)
+        except ForebayError:      # whatever stops it, what was committed becomes public
+            self._publish()
+            raise
+        self._publish()
+        self.chooser.end()
+        upcoming = next_boundary(pipe)
+        without_version = self.arrivals.missing(upcoming) if upcoming is not None else []
+        return {"ran": ran, "next": upcoming, "waiting_for": self.arrivals.waiting_for(upcoming),
+                "without_version": without_version, "decided": adaptations.age(pipe)}
+
+    def _run_complete(self, ran: list[dict[str, Any]], to: int | None, flush: bool, limit: int | None,
+                      progress: Progress) -> None:
+        """Batch after batch, until no boundary is complete; `ran` gets an entry for each."""
+        pipe = self.pipe
         while limit is None or len(ran) < limit:
             with pipe.ledger.steady() as changes_version:
                 group = self.arrivals.next_group(to, flush, None if limit is None else limit - len(ran))
@@ -128,11 +149,19 @@ class Loop:
             for entry in entries:
                 progress(entry)
             ran += entries
-        self.chooser.end()
-        upcoming = next_boundary(pipe)
-        without_version = self.arrivals.missing(upcoming) if upcoming is not None else []
-        return {"ran": ran, "next": upcoming, "waiting_for": self.arrivals.waiting_for(upcoming),
-                "without_version": without_version, "decided": adaptations.age(pipe)}
+            if self._is_behind and self.addresses.is_due():
+                self._publish()
+
+    def _publish(self) -> None:
+        """What is committed becomes public; tables of answers are tidied, and old answers leave them."""
+        names = self.addresses.bring_up()
+        if names:
+            horizons = retention.horizons(self.pipe)
+            paths = [address_of(name) for name in names]
+            compact.compact_addresses(self.pipe, paths, horizons)
+            retention.leave(self.pipe, {path: horizon for path, horizon in horizons.items() if path in paths})
+            published.tidy(self.pipe.warehouse)
+            compact.trim_logs(self.pipe)
 
     def take(self, only: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """New input into the stream tables and relations, once, in INTERFACE's `ingest` shape; holds the pipeline."""
@@ -168,6 +197,8 @@ class Loop:
         last = pipe.ledger.last()
         self._position = pipe.ledger.position
         pipe.warehouse.refresh()
+        move(pipe)
+        self.addresses.bring_up()
         entries = []
         if last is not None and last.is_open:
             failpoints.at("recover.before")
@@ -308,6 +339,7 @@ class Loop:
         await_intent()
         self.gate.answered(batch, answered.answers, answered.shared)
         lap = self.laps.lap("answer", lap)
+        self.addresses.make_ready(batch, answered)
         removed = batches.store(context, batch, answered.answers, answered.shared, answered.tried)
         learnt = self.sharer.learn(batch, answered.shared)
         self.pace.learn(batch, answered, time.perf_counter() - started, cold=not self.chooser.warm)
@@ -356,6 +388,7 @@ class Loop:
         pipe.ledger.commit(batch, states, messages, seconds, measured, pipe.warehouse.versions(RELIED), tried_plans,
                            sum(answer.seconds for answer in answered.tried))
         failpoints.at("batch.after-commit")
+        self.addresses.committed(batch, answered)
         self.chooser.write(batch)
 
 
@@ -379,7 +412,8 @@ def _tidy(pipe: OpenPipeline, answered: Answered, removed: list[tuple[str, list[
     failpoints.at("batch.after-discard")
     horizons = retention.horizons(pipe)
     compact.compact(pipe, answered.answers, horizons, answered.shared, is_behind)
-    retention.leave(pipe, horizons)
+    # Of answers they leave when those are public, table by table as it is opened then.
+    retention.leave(pipe, {path: horizon for path, horizon in horizons.items() if not path.startswith("results/")})
     pipe.ledger.tidy()
     compact.trim_logs(pipe)
 

@@ -11,7 +11,7 @@ from functools import cached_property, lru_cache
 from math import log
 from typing import Any
 
-from jobs.batch.shared import Shared, digest, family, grouped, table_of
+from jobs.batch.shared import Shared, digest, family, grouped
 from jobs.batch.works import parsed
 from jobs.ledger.codec import encode_prices
 from jobs.ledger.entries import Batch, LedgerEntry, QueryGroupPrices
@@ -227,7 +227,7 @@ class Sharer:
         return plans
 
     def document(self, query_state: QueryState) -> dict[str, Any]:
-        """With whom a query in force shares, and where its answers are then; or why it runs alone."""
+        """With whom a query in force shares; or why it runs alone."""
         if not query_state.is_active:
             return {}
         last = self.pipe.ledger.last()
@@ -245,7 +245,7 @@ class Sharer:
         if last is not None:
             prices = prices.updated(last.batch.query_group_prices.get(group, QueryGroupPrices()))
         others = [n for n in now.groups[group][:SHOWN + 1] if n != query_state.name][:SHOWN]
-        document = {"table": table_of(query_state.columns), "group": group, "members": len(now.groups[group]),
+        document = {"group": group, "members": len(now.groups[group]),
                     "shares_with": others, "weighed": encode_prices(prices)}
         shared_before = last is not None and query_state.name in last.batch.query_groups.get(group, ())
         plan = last.batch.plans.get(query_state.name) if last is not None and shared_before else None
@@ -428,15 +428,3 @@ def _way(pipe: OpenPipeline, query_state: QueryState, plan: Plan | None) -> dict
     if plan.divided is not None:
         divided = normal(parsed(query_state.sql, pipe.catalog)).inputs[plan.divided].source
     return {"way": {"split": plan.split, "exchange": plan.exchange, "divided": divided}}
-
-
-def tables_of(query_state: QueryState) -> tuple[str, str]:
-    """Where a query's answers can be: its own table, and that of queries with its columns while it shares."""
-    return query_state.table, table_of(query_state.columns)
-
-
-def newest(pipe: OpenPipeline, query_state: QueryState) -> str:
-    """The table that holds its last published answer."""
-    last = pipe.ledger.last()
-    is_sharing = last is not None and last.batch.group_of(query_state.name) is not None
-    return table_of(query_state.columns) if is_sharing else query_state.table

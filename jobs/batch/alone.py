@@ -56,7 +56,7 @@ def last_statement(con: kernel.Connection, query: Query, plan: Plan, due: tuple[
 
 def merge(context: Context, batch: Batch, work: QueryWork) -> QueryMerge:
     """How the query's answer is merged where it has many groups."""
-    folder = places.join(context.warehouse, work.query_state.table)
+    folder = places.join(context.warehouse, work.query_state.address)
     return QueryMerge((work.name, 0), (folder,), f"b{batch.number}", work.due, repeats(context, work),
                       summed(work.query), work.query, work.plan)
 

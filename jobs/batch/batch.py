@@ -32,7 +32,6 @@ from jobs.storage import delta_log, failpoints, tables
 from jobs.storage.tables import File
 from optimizer.errors import ForebayError, first_line
 from optimizer.expression.types import TIMESTAMP
-from optimizer.plan.final import result_columns
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.model import Plan
 from optimizer.plan.program import BEGINNING, StateSet
@@ -351,14 +350,14 @@ def _state_commit(context: Context, batch: Batch, answer: Answer,
 
 
 def _result_commit(context: Context, batch: Batch, answer: Answer) -> tuple[str, Any, list[File], list[str]] | None:
-    work = answer.work
-    columns = result_columns(Lowering(shape(work.query), work.plan))
-    path = work.query_state.table
-    table = context.table(path, _schema(columns))
+    """The rows go to the query's address, which may have more columns than its present text, and wider ones."""
+    path = answer.work.query_state.address
+    table = context.table(path)
     rows, files = answer.rows, list(answer.files)
     if rows is not None and rows.num_rows and _lacks(table, batch):
-        files = [tables.write(table.path, rows.cast(table.schema), tables.unique(f"b{batch.number}"))]
-    return (path, columns, files, []) if files else None
+        columns = pa.schema([table.schema.field(name) for name in rows.schema.names])
+        files = [tables.write(table.path, rows.cast(columns), tables.unique(f"b{batch.number}"))]
+    return (path, None, files, []) if files else None
 
 
 def _shared_commits(context: Context, batch: Batch,

@@ -91,7 +91,7 @@ def _folders(context: Context, work: QueryWork) -> dict[str, str]:
 
 
 def _rows_to(context: Context, work: QueryWork) -> str | None:
-    return places.join(context.warehouse, work.query_state.table) if work.query.returns_rows else None
+    return places.join(context.warehouse, work.query_state.address) if work.query.returns_rows else None
 
 
 def _floor(context: Context, work: QueryWork) -> int:

@@ -37,6 +37,7 @@ from optimizer.sharing.group import Group, Template, forms, group
 from optimizer.sharing.program import lowering, shared_program
 from optimizer.sharing.ways import seconds as seconds_by_way
 
+PRIVATE = "shared"       # the folder of these tables in a warehouse
 COUNTED = 5              # batches from one in which cells are counted to the next
 LEAST_FACTOR = 0.01
 
@@ -114,8 +115,9 @@ def digest(text: str) -> str:
 
 
 def table_of(columns: str) -> str:
-    """The table in which queries with these columns (as the ledger writes them) have their answers while they share."""
-    return f"results/shared-{digest(columns)}"
+    """The private table in which batches commit answers of queries that share and have these columns (as the ledger
+    writes them), until they are at the queries' addresses."""
+    return f"{PRIVATE}/{digest(columns)}"
 
 
 @lru_cache(maxsize=4096)

@@ -7,7 +7,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from jobs.adapt import sharing
 from jobs.batch.works import parsed
 from jobs.commands import rebuild
 from jobs.commands.doctor import Fact
@@ -80,7 +79,7 @@ def _damaged_inputs(pipe: OpenPipeline) -> list[Fact]:
 def _damaged_results(pipe: OpenPipeline) -> list[Fact]:
     query_states = [query_state for query_state in requests.listed(pipe) if query_state.status != "deleted"]
     facts = []
-    for path in sorted({path for query_state in query_states for path in sharing.tables_of(query_state)}):
+    for path in sorted(query_state.address for query_state in query_states):
         what = rebuild.unsound(pipe, path)
         if what:
             remedy = integrity.Damage(path, what).remedy(integrity.queries_in(pipe, path))

@@ -13,14 +13,16 @@ from itertools import groupby
 
 import pyarrow as pa
 
-from jobs.adapt.sharing import tables_of
+from jobs.addresses.columns import properties, schema_of
+from jobs.addresses.rows import latest_schema, latest_table
 from jobs.batch import batch as batches
 from jobs.batch.works import context_of, parsed, works
 from jobs.engine import kernel
-from jobs.engine.work import write_file
+from jobs.ledger import published
+from jobs.ledger.addresses import Address, address, latest_path
 from jobs.ledger.entries import Batch, KeptState
 from jobs.ledger.open_pipeline import OpenPipeline
-from jobs.ledger.queries import QueryState, queries_at
+from jobs.ledger.queries import QueryState
 from jobs.maintenance import integrity, repair, retention
 from jobs.pipeline.schema import arrow
 from jobs.requests import requests
@@ -30,9 +32,7 @@ from jobs.storage import delta_log, places, tables
 from jobs.storage.lock import held
 from jobs.storage.tables import OURS, File, Table
 from optimizer.errors import failed
-from optimizer.expression.dialect import identifier, string
 from optimizer.plan.model import default
-from optimizer.sharing.group import OWNER
 from optimizer.time import iso
 
 TOGETHER = 100       # boundaries computed at once
@@ -61,8 +61,11 @@ def rebuild(pipe: OpenPipeline, name: str) -> Rebuilt:
     state = repair.rebuild(pipe, name)
     with held(pipe.pipeline.warehouse), repair.explaining(pipe):
         pipe.warehouse.refresh()
-        damaged = [path for path in tables_of(query_state) if unsound(pipe, path)]
-        boundaries = sum(_mend(pipe, path) for path in damaged)
+        path, latest = query_state.address, latest_path(name)
+        damaged = [table for table in (path, latest) if unsound(pipe, table)]
+        boundaries = _mend(pipe, query_state) if path in damaged else 0
+        if latest in damaged:
+            _latest_anew(pipe, query_state)
     return Rebuilt(name, state, tuple(damaged), boundaries)
 
 
@@ -77,13 +80,15 @@ def unsound(pipe: OpenPipeline, path: str) -> str | None:
     return f"its file {broken[0]} is missing or cut off" if broken else None
 
 
-def _mend(pipe: OpenPipeline, path: str) -> int:
+def _mend(pipe: OpenPipeline, query_state: QueryState) -> int:
     """The number of boundaries computed anew, 0 where files were put back."""
-    root = pipe.path(path)
-    delta_log.mend_end(root)
+    path = query_state.address
+    delta_log.mend_end(pipe.path(path))
     pipe.warehouse.refresh()
-    count = 0 if _put_back(pipe, path) else _compute_anew(pipe, path)
-    pipe.ledger.rely({path: pipe.warehouse.latest(path).version})
+    count = 0 if _put_back(pipe, path) else _compute_anew(pipe, query_state)
+    versions = {path: pipe.warehouse.latest(path).version}
+    pipe.ledger.rely(versions)
+    published.rely(pipe.warehouse, versions)
     return count
 
 
@@ -93,7 +98,7 @@ def _put_back(pipe: OpenPipeline, path: str) -> bool:
         return False
     table = pipe.warehouse.latest(path)
     last_of_ours = table.transaction(OURS)
-    if last_of_ours < pipe.ledger.relied().get(path, 0):
+    if last_of_ours < integrity.relied_versions(pipe).get(path, 0):
         return False
     before = table.at(last_of_ours)
     if before.broken():
@@ -106,62 +111,50 @@ def _put_back(pipe: OpenPipeline, path: str) -> bool:
     return not hidden
 
 
-def _compute_anew(pipe: OpenPipeline, path: str) -> int:
-    owners = [s for s in queries_at(pipe.ledger.all_changes()).values() if path in tables_of(s)]
-    shared = path != owners[0].table
-    table = _opened(pipe, path, owners[0], shared)
-    spans_by_owner = {query_state.name: _to_compute(pipe, query_state, path) for query_state in owners}
-    to_compute = {}
-    for name, spans in spans_by_owner.items():
-        to_compute[name] = {t for _, due in spans for t in due}
-    files = _files_to_keep(pipe, table, to_compute, owners, shared)
-    count = 0
-    for query_state in owners:
-        for span, due in spans_by_owner[query_state.name]:
-            count += len(due)
-            for rows in _computed(pipe, span, due):
-                if isinstance(rows, File):
-                    files += _moved(pipe, table, span, rows) if shared else [rows]
-                else:
-                    files += _write(table, rows, query_state.name if shared else None)
-    last = pipe.ledger.last()
-    table.commit(files, [file.path for file in table.files()], ("batch", last.batch.number) if last else None)
-    return count
+def _compute_anew(pipe: OpenPipeline, query_state: QueryState) -> int:
+    changes, last = pipe.ledger.all_changes(), pipe.ledger.last()
+    table = _opened(pipe, query_state.address, address(changes, query_state.name, pipe.ledger.committed()))
+    spans = _to_compute(pipe, query_state.name)
+    files = _files_to_keep(table, {t for _, due in spans for t in due})
+    for span, due in spans:
+        for rows in _computed(pipe, span, due):
+            files += [rows] if isinstance(rows, File) else _write(table, rows)
+    # A batch that was begun has its rows still to bring, those of the one before it are all there.
+    number = last.batch.number - last.is_open if last is not None else -1
+    table.commit(files, [file.path for file in table.files()], ("batch", number) if number >= 0 else None)
+    return sum(len(due) for _, due in spans)
 
 
-def _opened(pipe: OpenPipeline, path: str, query_state: QueryState, shared: bool) -> Table:
+def _latest_anew(pipe: OpenPipeline, query_state: QueryState) -> None:
+    """The rows of the last published boundary, as its address has them."""
+    path = latest_path(query_state.name)
+    boundaries = answers.published(pipe, query_state.name)
+    rows = answers.rows(pipe, query_state, boundaries[-1:])
+    places.delete_folder(pipe.path(path))
+    pipe.warehouse.refresh()
+    table = latest_table(pipe, query_state)
+    table.replace(_write(table, rows), latest_schema(query_state))
+    published.rely(pipe.warehouse, {path: table.version})
+
+
+def _opened(pipe: OpenPipeline, path: str, wanted: Address) -> Table:
     """The table, with a log of its own again if it had none that can be read."""
-    columns = [(n, arrow(t)) for n, t in parsed(query_state.sql, pipe.catalog).columns]
-    schema = pa.schema([*([(OWNER, pa.string())] if shared else []), ("boundary", answers.arrow_timestamp()), *columns])
+    schema = schema_of(tuple((name, arrow(kind)) for name, kind in wanted.columns))
     try:
-        return pipe.table(path, schema)
+        return pipe.table(path, schema, properties(pipe.pipeline))
     except repair.BROKEN:
         places.delete_folder(places.join(pipe.path(path), "_delta_log"))
-        return pipe.table(path, schema)
+        return pipe.table(path, schema, properties(pipe.pipeline))
 
 
-def _to_compute(pipe: OpenPipeline, query_state: QueryState, path: str) -> list[tuple[QueryState, list[int]]]:
-    """The boundaries whose answers belong in this table and can be computed: not those of which the other table has
-    rows, nor those whose rows have left.
-    """
-    other_table, = (other for other in tables_of(query_state) if other != path)
-    elsewhere = _boundaries(pipe, other_table, query_state.name)
+def _to_compute(pipe: OpenPipeline, query: str) -> list[tuple[QueryState, list[int]]]:
+    """The boundaries of the query's present history whose answers can be computed: not those whose rows have left."""
+    since = address(pipe.ledger.all_changes(), query, pipe.ledger.committed()).since
     spans = []
-    for span, due in segments(pipe, query_state.name):
-        if span.table == query_state.table:
-            first = retention.unsure(pipe, parsed(span.sql, pipe.catalog), due)
-            spans.append((span, [t for t in due[first:] if t not in elsewhere]))
+    for span, due in segments(pipe, query):
+        first = retention.unsure(pipe, parsed(span.sql, pipe.catalog), due)
+        spans.append((span, [t for t in due[first:] if t >= since]))
     return [(span, due) for span, due in spans if due]
-
-
-def _boundaries(pipe: OpenPipeline, path: str, name: str) -> set[int]:
-    """The boundaries of which a sound table has rows of the query."""
-    if not tables.exists(pipe.path(path)) or unsound(pipe, path):
-        return set()
-    table = pipe.warehouse.latest(path)
-    where = f" WHERE {OWNER} = {string(name)}" if OWNER in table.schema.names else ""
-    rows = _ask(table, [f.path for f in table.files()], f"SELECT DISTINCT epoch_us(boundary) AS t FROM rows{where}")
-    return set(rows.column("t").to_pylist()) if rows.num_rows else set()
 
 
 def _computed(pipe: OpenPipeline, query_state: QueryState, due: Sequence[int]) -> Iterator[pa.Table | File]:
@@ -205,20 +198,15 @@ def _chunks(due: Sequence[int],
             yield dict(relations), boundaries[k:k + TOGETHER]
 
 
-def _files_to_keep(pipe: OpenPipeline, table: Table, to_compute: dict[str, set[int]], owners: Sequence[QueryState],
-                   shared: bool) -> list[File]:
+def _files_to_keep(table: Table, to_compute: set[int]) -> list[File]:
     """What the table still has of boundaries that cannot be computed: rows of files that are whole."""
     broken = set(table.broken())
     names = [file.path for file in table.files() if file.path not in broken]
     if not names:
         return []
-    conditions = []
-    for query_state in owners:
-        boundaries = ", ".join(map(str, sorted(to_compute[query_state.name])))
-        stays = f"NOT epoch_us(boundary) IN ({boundaries})" if boundaries else "NOT FALSE"
-        conditions.append(f"({OWNER} = {string(query_state.name)} AND {stays})" if shared else stays)
-    rows = _ask(table, names, f"SELECT * FROM rows WHERE {' OR '.join(conditions)} ORDER BY boundary")
-    return _write(table, rows, None)
+    boundaries = ", ".join(map(str, sorted(to_compute)))
+    stays = f"NOT epoch_us(boundary) IN ({boundaries})" if boundaries else "true"
+    return _write(table, _ask(table, names, f"SELECT * FROM rows WHERE {stays} ORDER BY boundary"))
 
 
 def _ask(table: Table, names: Sequence[str], sql: str) -> pa.Table:
@@ -228,27 +216,15 @@ def _ask(table: Table, names: Sequence[str], sql: str) -> pa.Table:
     con = kernel.connect(threads=2)
     try:
         paths = tuple(places.join(table.path, name) for name in names)
-        return kernel.table(con, f"WITH rows AS (FROM read_parquet({kernel.files(con, paths)})) {sql}")
+        return kernel.table(con, f"WITH rows AS (FROM read_parquet({kernel.files(con, paths)}, "
+                                 f"union_by_name = true)) {sql}")
     finally:
         con.close()
 
 
-def _moved(pipe: OpenPipeline, table: Table, query_state: QueryState, file: File) -> list[File]:
-    """A file of the query's own table, as it has to be in that of queries that share."""
-    path = pipe.path(query_state.table, file.path)
-    con = kernel.connect()
-    try:
-        columns = ", ".join(map(identifier, table.schema.names))
-        rows = f"SELECT *, {string(query_state.name)} AS {OWNER} FROM read_parquet({kernel.files(con, (path,))})"
-        return write_file(con, f"SELECT {columns} FROM ({rows}) AS q", table.path, "rebuilt")
-    finally:
-        con.close()
-        places.delete(path)
-
-
-def _write(table: Table, rows: pa.Table, owner: str | None) -> list[File]:
+def _write(table: Table, rows: pa.Table) -> list[File]:
+    """Columns of the table that these rows have not are NULL in it."""
     if not rows.num_rows:
         return []
-    if owner is not None:
-        rows = rows.append_column(OWNER, pa.array([owner] * rows.num_rows, pa.string()))
-    return [tables.write(table.path, rows.select(table.schema.names).cast(table.schema), tables.unique("rebuilt"))]
+    schema = pa.schema([table.schema.field(name) for name in rows.schema.names])
+    return [tables.write(table.path, rows.cast(schema), tables.unique("rebuilt"))]

@@ -14,18 +14,18 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
-from jobs.adapt import sharing
 from jobs.adapt.sharing import Sharer
 from jobs.commands import adapt
 from jobs.commands.upkeep import upkeep
+from jobs.ledger import published as publications
 from jobs.ledger.open_pipeline import OpenPipeline, open_pipeline
+from jobs.ledger.queries import address_of
 from jobs.pipeline.config import load
 from jobs.pipeline.folders import pages, uri
 from jobs.reports import docs_report as expect_report
 from jobs.requests import requests
 from jobs.results import decisions
 from jobs.run import Loop
-from jobs.storage import tables
 from jobs.storage.tables import Conflict
 from optimizer.errors import ForebayError
 from optimizer.time import iso, micros
@@ -87,27 +87,28 @@ def batches(folder: str, to: str | None = None, flush: bool = False, boundaries:
 
 
 def published(folder: str, after: str = "") -> dict[str, Any]:
-    """What a reader of the results can follow: boundary, plan and Delta version of each query's table.
+    """What a reader of the results can follow: address, last boundary, plan and Delta version of each query that has
+    published one after `after`.
 
-    Nothing if no boundary came after `after`.
+    Nothing if no boundary came after it.
     """
+    since = _micros(after) if after else -1
     with _opened(folder) as pipe:
-        last, batches = pipe.ledger.committed(), pipe.ledger.committed_batches()
-        if last is None or after and last <= _micros(after):
+        upto = publications.upto(pipe.warehouse)
+        if upto is None or upto <= since:
             return {}
-        last_plans = {name: plan for batch in batches for name, plan in batch.plan_names.items()}
+        plans = {name: plan for batch in pipe.ledger.committed_batches() for name, plan in batch.plan_names.items()}
         queries = {}
-        for query_state in requests.listed(pipe):
-            path = sharing.newest(pipe, query_state)
-            if query_state.is_active and tables.exists(pipe.path(path)):
-                queries[query_state.name] = {"uri": uri(pipe.path(query_state.table), folder), "boundary": iso(last),
-                                             "plan": last_plans.get(query_state.name),
-                                             "version": pipe.warehouse.latest(path).version}
-        return {"boundary": iso(last), "queries": queries}
+        for name, boundary in sorted(publications.last_boundaries(pipe.warehouse).items()):
+            if boundary > since:
+                path = address_of(name)
+                queries[name] = {"uri": uri(pipe.path(path), folder), "boundary": iso(boundary),
+                                 "plan": plans.get(name), "version": pipe.warehouse.latest(path).version}
+        return {"boundary": iso(upto), "queries": queries}
 
 
 def change(folder: str, action: str, name: str, sql: str | None = None, plan: str | None = None,
-           replace: bool = False) -> dict[str, Any]:
+           replace: bool = False, new_history: bool = False) -> dict[str, Any]:
     """create (with a text), delete, pause, resume, pin (with a plan's name) or unpin.
 
     Never waits for a running batch.
@@ -115,7 +116,7 @@ def change(folder: str, action: str, name: str, sql: str | None = None, plan: st
     with _opened(folder) as pipe:
         _check(action, name, sql, plan)
         if action == "create":
-            query_state = requests.create(pipe, name, sql or "", replace)
+            query_state = requests.create(pipe, name, sql or "", replace, new_history=new_history)
         else:
             query_state = requests.change(pipe, name, action, plan if action == "pin" else None)
         document = requests.document(pipe, query_state, Sharer(pipe))

@@ -1,10 +1,16 @@
-"""Questions to the small tables beside the data (inputs, statistics, the ledger's batches), each read whole."""
+"""Small tables beside the data (inputs, statistics, the ledger's): questions to them, each read whole, and their files
+merged."""
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from jobs.engine import kernel
-from jobs.storage.tables import Table
+from jobs.storage import places, tables
+from jobs.storage.tables import Conflict, Table
+
+MANY = 64                # small files of a table before they are merged
+SMALL = 2**20            # bytes; a larger file stays as it is
 
 
 def ask(table: Table, name: str, sql: str) -> list[tuple[Any, ...]]:
@@ -20,3 +26,22 @@ def ask(table: Table, name: str, sql: str) -> list[tuple[Any, ...]]:
         return con.execute(f"WITH {name} AS (FROM read_parquet({kernel.files(con, paths)})) {sql}").fetchall()
     finally:
         con.close()
+
+
+def merge(table: Table, order: str, metadata: Mapping[str, str], many: int = MANY) -> None:
+    """One file, in this order, of many small ones; left for the next time where somebody else commits meanwhile.
+
+    `metadata` are what the last commit says, and go on to be said.
+    """
+    small = [file for file in table.files() if file.size < SMALL]
+    if len(small) <= many:
+        return
+    con = kernel.shared()
+    paths = tuple(places.join(table.path, file.path) for file in small)
+    rows = kernel.table(con, f"SELECT * FROM read_parquet({kernel.files(con, paths)}) ORDER BY {order}")
+    con.close()
+    try:
+        table.commit([tables.write(table.path, rows.cast(table.schema), tables.unique("merged"))],
+                     [file.path for file in small], None, metadata, changes_data=False)
+    except Conflict:
+        return

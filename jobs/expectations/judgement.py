@@ -206,7 +206,7 @@ def _judge_declared(context: Context, answer: Answer, due: tuple[int, ...], expe
     """Rows in files that are too many for the driver are judged by a task."""
     subject = f"query {answer.work.name}"
     if answer.rows is None:
-        paths = tuple(places.join(context.warehouse, answer.work.query_state.table, f.path) for f in answer.files)
+        paths = tuple(places.join(context.warehouse, answer.work.query_state.address, f.path) for f in answer.files)
         order = expect_sql.FilesOrder(subject, paths, due, tuple(expectations), hidden)
         size = sum(file.size for file in answer.files)
         if answer.large is None and size <= memory.partials_of_driver(context.tasks.settings):

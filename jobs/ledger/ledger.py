@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from jobs.engine import kernel
+from jobs.engine import small_tables
 from jobs.engine.small_tables import ask
 from jobs.ledger.codec import COMMITTED, decode_committed, decode_entry, encode_entry, encode_row
 from jobs.ledger.entries import Batch, CommittedBatch, KeptState, LedgerEntry, TimeSpent, TriedPlan
@@ -38,8 +38,7 @@ BATCHES = pa.schema([("batch", pa.int64()), ("phase", pa.string()), ("first", ST
                      ("runner", pa.string()), ("at", STAMP)])
 CHANGES_PATH = "ledger/changes"
 BEGUN = "forebay.begun"
-MANY = 64                # small files of one of these tables before they are merged
-SMALL = 2**20            # bytes; a larger file stays as it is
+MANY = small_tables.MANY      # small files of one of these tables before they are merged
 # A request loses only to a boundary that begins or another request, each a few milliseconds long.
 ATTEMPTS = 1000
 
@@ -256,18 +255,7 @@ class Ledger:
         of_changes = self.changes.refresh(), "sequence", dict[str, str]()
         of_batches = self.batches, "batch, phase DESC", {"forebay": str(entry)}
         for table, order, metadata in (of_changes, of_batches):
-            small = [file for file in table.files() if file.size < SMALL]
-            if len(small) <= MANY:
-                continue
-            con = kernel.shared()
-            paths = tuple(places.join(table.path, f.path) for f in small)
-            rows = kernel.table(con, f"SELECT * FROM read_parquet({kernel.files(con, paths)}) ORDER BY {order}")
-            con.close()
-            try:
-                table.commit([tables.write(table.path, rows.cast(table.schema), tables.unique("merged"))],
-                             [file.path for file in small], None, metadata)
-            except Conflict:
-                continue      # a request came in between: next time
+            small_tables.merge(table, order, metadata, MANY)
 
     def _ask(self, sql: str) -> list[tuple[Any, ...]]:
         """A question to the table of batches, for people's commands: a runner needs only its newest entry."""

@@ -23,7 +23,7 @@ class QueryChange:
 
     `QueryChange("top", "pause", effective=60)` gives no answer at 60 and after. `effective` None: from the first
     boundary, for it was requested when the pipeline had no rows yet. `columns` are the result's, as JSON; of a decision
-    they are what it says.
+    they are what it says. `table`, of a creation that begins a new history: where rows of the old one are kept.
     """
 
     query: str
@@ -40,8 +40,8 @@ class QueryChange:
 class QueryState:
     """A query as of a boundary.
 
-    `QueryState("top", "active", since=60, sql="SELECT …", table="results/top", columns="[]")` was last created or
-    resumed at boundary 60; `since` None: it is there from the first boundary. `creation` counts how often it was.
+    `QueryState("top", "active", since=60, sql="SELECT …", columns="[]")` was last created or resumed at boundary 60;
+    `since` None: it is there from the first boundary. `creation` counts how often it was.
     `decided` is the last plan decided for this creation, to be in force from `decided_from` on.
     """
 
@@ -49,7 +49,6 @@ class QueryState:
     status: Status
     since: int | None
     sql: str
-    table: str
     columns: str
     pin: str | None = None
     error: str | None = None
@@ -60,6 +59,16 @@ class QueryState:
     @property
     def is_active(self) -> bool:
         return self.status == "active"
+
+    @property
+    def address(self) -> str:
+        """The table of its answers, under the warehouse: always the same (see jobs.ledger.addresses)."""
+        return address_of(self.name)
+
+
+def address_of(query: str) -> str:
+    """The table of a query's answers, for ever."""
+    return f"results/{query}"
 
 
 def queries_at(changes: Iterable[QueryChange], boundary: int | None = None) -> dict[str, QueryState]:
@@ -100,8 +109,7 @@ def from_boundary(change: QueryChange) -> int:
 
 
 def created(change: QueryChange, creation: int = 1) -> QueryState:
-    table = change.table or f"results/{change.query}"
-    return QueryState(change.query, "active", change.effective, change.sql or "", table, change.columns or "[]",
+    return QueryState(change.query, "active", change.effective, change.sql or "", change.columns or "[]",
                       pin=change.plan, creation=creation)
 
 

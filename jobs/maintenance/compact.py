@@ -7,8 +7,9 @@ nothing; each time is a row of warehouse/ledger/maintenance.
 from __future__ import annotations
 
 import os
+import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -19,6 +20,7 @@ from jobs.batch.works import state_folder
 from jobs.engine import kernel
 from jobs.engine.work import write_file
 from jobs.ledger.open_pipeline import HANDOVER, OpenPipeline
+from jobs.pipeline.model import HOUR, Pipeline
 from jobs.storage import failpoints, places, tables
 from jobs.storage.tables import File, Table
 from optimizer.expression.dialect import identifier
@@ -33,8 +35,9 @@ SMALL = 8 * 2**20            # bytes; a larger file stays as it is
 TOGETHER = 128 * 2**20       # bytes of small files merged at once
 SWEEP_EVERY = 900.0          # seconds between two looks for files that no table names, or names no more
 GRACE = 3600.0               # seconds that a file no table names stays
-GRACE_HOURS = 1              # the same for files that left a table people read: a reader may hold an earlier version
+GRACE_HOURS = 1              # the same for files that left another table: a reader may hold an earlier version
 KEEP = "keep"                # under this name a table says up to where rows may have left it
+_OLD_ADDRESS = re.compile(r"^shared-|\.\d+$")      # of answers, before each query had one: moved by the first run
 LOG_PATH = "ledger/maintenance"
 LOG = pa.schema([("table", pa.string()), ("files", pa.int64()), ("rows", pa.int64()),
                  ("at", pa.timestamp("us", "UTC"))])
@@ -49,6 +52,7 @@ class MergeOrder:
     files: tuple[str, ...]
     sql: str
     horizon: int = -1
+    label: str = "merged"       # with which the name of the file begins
 
 
 def compact(pipe: OpenPipeline, query_answers: Iterable[Answer], horizons: Mapping[str, int],
@@ -63,13 +67,23 @@ def compact(pipe: OpenPipeline, query_answers: Iterable[Answer], horizons: Mappi
         orders += _state_orders(pipe, answer)
     for path, column in _public_tables(answers, families):
         orders += _public_orders(pipe, path, column, horizons, WAITING_FILES if is_behind else SMALL_FILES)
+    _merge(pipe, orders)
+
+
+def compact_addresses(pipe: OpenPipeline, paths: Iterable[str], horizons: Mapping[str, int]) -> None:
+    """The same for tables of answers, after rows came to them."""
+    _merge(pipe, [order for path in paths for order in _public_orders(pipe, path, "boundary", horizons, SMALL_FILES)])
+
+
+def _merge(pipe: OpenPipeline, orders: Sequence[MergeOrder]) -> None:
     if not orders:
         return
     failpoints.at("compact.before")
     for order, file in zip(orders, pipe.tasks.map(merge, orders)):
         table, names = pipe.table(order.path), [os.path.basename(path) for path in order.files]
         transaction = gone_until(table, order.horizon) if order.horizon > 0 else None
-        table.commit([file] if file else [], names, transaction, {"forebay.compaction": str(len(names))})
+        table.commit([file] if file else [], names, transaction, {"forebay.compaction": str(len(names))},
+                     changes_data=False)
         failpoints.at("compact.after")
         note(pipe, order.path, len(names), file.rows if file else 0)
         discard(pipe, [(order.path, names)] if order.path.startswith("state/") else [])
@@ -85,8 +99,9 @@ def merge(order: MergeOrder) -> File | None:
     con = kernel.connect()
     try:
         con.execute("SET preserve_insertion_order = true")      # where files are in order, nothing is sorted
-        con.execute(f"CREATE TEMP VIEW files AS SELECT * FROM read_parquet({kernel.files(con, order.files)})")
-        return next(iter(write_file(con, order.sql, order.folder, "merged")), None)
+        con.execute(f"CREATE TEMP VIEW files AS SELECT * FROM "
+                    f"read_parquet({kernel.files(con, order.files)}, union_by_name = true)")
+        return next(iter(write_file(con, order.sql, order.folder, order.label)), None)
     finally:
         con.close()
 
@@ -101,7 +116,8 @@ def take_over(pipe: OpenPipeline, streams: Iterable[str]) -> None:
         orders = [MergeOrder(path, table.path, _paths(table, part), in_order) for part in _parts(files)]
         if orders:
             written = [file for file in pipe.tasks.map(merge, orders) if file]
-            table.commit(written, [file.path for file in files], None, {"forebay.compaction": str(len(files))})
+            table.commit(written, [file.path for file in files], None, {"forebay.compaction": str(len(files))},
+                         changes_data=False)
             note(pipe, path, len(files), sum(file.rows for file in written))
 
 
@@ -131,16 +147,15 @@ def _state_orders(pipe: OpenPipeline, answer: Answer) -> list[MergeOrder]:
 def _public_tables(answers: Iterable[Answer], families: Iterable[Shared]) -> list[tuple[str, str]]:
     """(table, column of its boundaries), each once: streams that were read, and results that were written.
 
-    First of queries that run alone, then of families.
+    First of queries that run alone, then of families; the addresses of these come later (`compact_addresses`).
     """
     streams = {i.source for answer in answers for i in answer.work.query.inputs if i.is_stream}
     with_rows = [answer for answer in answers if answer.rows is not None or answer.files]
-    alone = [(answer.work.query_state.table, "boundary") for answer in with_rows]
+    alone = [(answer.work.query_state.address, "boundary") for answer in with_rows]
     streams_of_families = {stream for shared in families for stream in shared.family.streams}
-    shared_results = [(path, "boundary") for shared in families for path, _ in shared.published]
     return list(dict.fromkeys([
         *((f"streams/{stream}", "_boundary") for stream in sorted(streams)), *alone,
-        *((f"streams/{stream}", "_boundary") for stream in sorted(streams_of_families)), *shared_results]))
+        *((f"streams/{stream}", "_boundary") for stream in sorted(streams_of_families))]))
 
 
 def _public_orders(pipe: OpenPipeline, path: str, column: str, horizons: Mapping[str, int],
@@ -256,20 +271,29 @@ def _sweep_state(epoch: str) -> None:
 
 
 def _sweep_public(pipe: OpenPipeline) -> None:
-    """Deletes files that compaction and `keep` took out of tables that people read, the ledger's among them, once no
-    reader can need them.
+    """Deletes files that left tables that people read, the ledger's among them, once no reader can need them: of
+    answers when `keep_versions` is over for the last version that has them.
     """
-    for kind in ("streams", "quarantine", "results", "ledger"):
+    answers = versions_hours(pipe.pipeline)
+    for kind in ("streams", "quarantine", "results", "latest", "ledger"):
+        hours = answers if kind in ("results", "latest") else GRACE_HOURS
         folder = places.join(pipe.pipeline.warehouse, kind)
         for name in _listed(folder):
             path = places.join(folder, name)
-            if tables.exists(path):
+            if kind == "results" and _OLD_ADDRESS.search(name):
+                places.delete_folder(path)
+            elif tables.exists(path):
                 table = tables.open_table(path)
                 named = {file.path for file in table.files()} | set(table.left(0))
                 # Of tasks that ran twice, of crashes, of commits that are long forgotten.
                 unnamed = [file for file in places.listed(path) if file.endswith(".parquet") and file not in named]
                 old = [file for file in unnamed if _is_old(places.join(path, file))]
-                discard(pipe, [(f"{kind}/{name}", [*table.left(GRACE_HOURS), *old])])
+                discard(pipe, [(f"{kind}/{name}", [*table.left(hours), *old])])
+
+
+def versions_hours(pipeline: Pipeline) -> int:
+    """Delta counts the time that replaced files stay in whole hours."""
+    return -(-pipeline.keep_versions // HOUR)
 
 
 def trim_logs(pipe: OpenPipeline) -> None:

@@ -7,18 +7,18 @@ a batch takes it up (see jobs.run).
 """
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from jobs.adapt.sharing import tables_of
 from jobs.ingest import register as intake
+from jobs.ledger import published
 from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.ledger.queries import queries_at
 from jobs.storage import delta_log, places, tables
 from jobs.storage.tables import Table
 from optimizer.errors import ForebayError, failed
 
-KINDS = ("streams", "quarantine", "results", "relations", "ledger")
+KINDS = ("streams", "quarantine", "results", "latest", "shared", "relations", "ledger")
 
 
 @dataclass(frozen=True)
@@ -57,18 +57,30 @@ def state_damage(table: Table, batch: int) -> str | None:
     return None if table.transaction("batch") == batch else f"is not as batch {batch} left it"
 
 
-def damage(pipe: OpenPipeline, path: str) -> Damage | None:
-    """What is wrong with one table, given by its path under the warehouse; None if it is sound, or was never made."""
-    root, relied = pipe.path(path), pipe.ledger.relied().get(path, -1)
+def relied_versions(pipe: OpenPipeline) -> dict[str, int]:
+    """By path: the versions of tables that batches, or published answers, rest on."""
+    versions = published.relied(pipe.warehouse)
+    for path, version in pipe.ledger.relied().items():
+        versions[path] = max(version, versions.get(path, -1))
+    return versions
+
+
+def damage(pipe: OpenPipeline, path: str, relied_by_path: Mapping[str, int] | None = None) -> Damage | None:
+    """What is wrong with one table, given by its path under the warehouse; None if it is sound, or was never made.
+
+    `relied_by_path`: as `relied_versions` says, for who asks about many.
+    """
+    root = pipe.path(path)
+    relied = (relied_by_path if relied_by_path is not None else relied_versions(pipe)).get(path, -1)
     if not tables.exists(root):
         return Damage(path, f"it is gone, and version {relied} of it was relied on") if relied >= 0 else None
     if not isinstance(root, places.Remote):
+        # No commit since the ledger's newest entry: the usual case, for which no table is opened, and no log listed.
+        if delta_log.ends_with(root, relied):
+            return _lost_ingest(pipe, path)
         torn = [version for version in delta_log.torn(root) if version <= relied]
         if torn:
             return Damage(path, f"commit {torn[0]} of its log is empty or cut off, as a power cut leaves it")
-        # No commit since the ledger's newest entry: the usual case, for which no table is opened.
-        if delta_log.versions(root)[-1:] == [relied]:
-            return _lost_ingest(pipe, path)
     try:
         table = pipe.warehouse.latest(path)
     except ForebayError as error:
@@ -106,10 +118,24 @@ def _lost_ingest(pipe: OpenPipeline, path: str) -> Damage | None:
 
 def check(pipe: OpenPipeline, paths: Iterable[str]) -> None:
     """Refuses to go on where one of these tables is not as Forebay left it."""
+    relied, forgotten = relied_versions(pipe), _forgotten(pipe)
+    if forgotten is not None:
+        raise forgotten.error(pipe.pipeline.warehouse)
     for path in paths:
-        wrong = damage(pipe, path)
+        wrong = damage(pipe, path, relied)
         if wrong is not None:
             raise wrong.error(pipe.pipeline.warehouse, queries_in(pipe, path))
+
+
+def _forgotten(pipe: OpenPipeline) -> Damage | None:
+    """Boundaries that are published, and of which the ledger of batches does not know that they were committed."""
+    upto, last = published.upto(pipe.warehouse), pipe.ledger.last()
+    if upto is None:
+        return None
+    if last is None or upto > last.last_boundary or last.is_open and upto >= last.batch.boundaries[0]:
+        return Damage("ledger/batches", f"it does not know batch {published.last_batch(pipe.warehouse)}, of which "
+                                        f"{published.PATH} has answers: a commit of it is gone")
+    return None
 
 
 def checked_paths(pipe: OpenPipeline) -> list[str]:
@@ -117,7 +143,7 @@ def checked_paths(pipe: OpenPipeline) -> list[str]:
     streams = [f"streams/{name}" for name in pipe.pipeline.streams]
     inputs = streams + [f"relations/{name}" for name in pipe.pipeline.relations]
     queries = [s for s in queries_at(pipe.ledger.all_changes()).values() if s.status != "deleted"]
-    results = [path for query_state in queries for path in tables_of(query_state)]
+    results = [query_state.address for query_state in queries]
     if isinstance(pipe.pipeline.warehouse, places.Remote):
         # In a store a look at a log means opening the table, a tenth of a second each: there those that are open are
         # looked at, the others when they are read.
@@ -128,7 +154,7 @@ def checked_paths(pipe: OpenPipeline) -> list[str]:
 def queries_in(pipe: OpenPipeline, path: str) -> list[str]:
     """The names of the queries whose answers a result table holds."""
     return sorted(name for name, s in queries_at(pipe.ledger.all_changes()).items()
-                  if s.status != "deleted" and path in tables_of(s))
+                  if s.status != "deleted" and path == s.address)
 
 
 def mend_ends(pipe: OpenPipeline) -> list[str]:
@@ -138,7 +164,7 @@ def mend_ends(pipe: OpenPipeline) -> list[str]:
     """
     if isinstance(pipe.pipeline.warehouse, places.Remote):
         return []
-    relied = pipe.ledger.relied()
+    relied = relied_versions(pipe)
     public = [f"{kind}/{name}" for kind in KINDS for name in places.listed(pipe.path(kind))]
     state = [f"state/{query}" for query in places.listed(pipe.path("state"))]
     epochs = [f"{path}/{epoch}" for path in state for epoch in places.listed(pipe.path(path))]

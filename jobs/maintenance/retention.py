@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from jobs.batch.shared import table_of
 from jobs.batch.works import parsed
 from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.ledger.queries import QueryState, queries_at
@@ -47,25 +46,8 @@ def horizons(pipe: OpenPipeline) -> dict[str, int]:
     for query_state in query_states:
         longest = _longest_keep(pipe, query_state)
         if longest is not None:
-            horizon_by_table[query_state.table] = upto - longest
-    for path, keep in _keep_by_shared_table(pipe, query_states).items():
-        horizon_by_table[path] = upto - keep
+            horizon_by_table[query_state.address] = upto - longest
     return horizon_by_table
-
-
-def _keep_by_shared_table(pipe: OpenPipeline, query_states: Iterable[QueryState]) -> dict[str, int]:
-    """Shared tables: how long the rows of the query stay that keeps them longest.
-
-    Tables with rows that stay for ever are left out.
-    """
-    keeps_by_table: dict[str, list[int | None]] = {}
-    for query_state in query_states:
-        keeps_by_table.setdefault(table_of(query_state.columns), []).append(_longest_keep(pipe, query_state))
-    longest = {}
-    for path, keeps in keeps_by_table.items():
-        if None not in keeps:
-            longest[path] = max(keep for keep in keeps if keep is not None)
-    return longest
 
 
 def leave(pipe: OpenPipeline, until: Mapping[str, int]) -> None:
@@ -103,9 +85,8 @@ def since(pipe: OpenPipeline, path: str) -> int | None:
 
 
 def gone(pipe: OpenPipeline, query_state: QueryState) -> int | None:
-    """Up to where answers of the query may have left, from its table or from the one it shared; None: all are there."""
-    times = [since(pipe, query_state.table), since(pipe, table_of(query_state.columns))]
-    return max((t for t in times if t is not None), default=None)
+    """Up to where answers of the query may have left; None: all are there."""
+    return since(pipe, query_state.address)
 
 
 def unsure(pipe: OpenPipeline, query: Query, boundaries: list[int]) -> int:
@@ -148,6 +129,7 @@ def _take_out(pipe: OpenPipeline, path: str, leaving: list[File], horizon: int) 
         failpoints.at("keep.before")
         table = pipe.table(path)
         names = [file.path for file in leaving]
-        table.commit((), names, compact.gone_until(table, horizon), {"forebay.keep": str(len(names))})
+        table.commit((), names, compact.gone_until(table, horizon), {"forebay.keep": str(len(names))},
+                     changes_data=False)
         failpoints.at("keep.after")
         compact.note(pipe, path, len(names), 0)

@@ -95,7 +95,7 @@ def _pipeline(keys: PipelineKeys, root: Entry, folder: str) -> Pipeline:
         schedule = Schedule("asset", keys.schedule.asset)
     decide = keys.decide or ("task" if schedule else "batch")
     return Pipeline(keys.name, folder, warehouse, keys.batch, streams, relations, schedule, engine, keys.latency,
-                    tracking, decide, keys.cost_model)
+                    tracking, decide, keys.cost_model, keys.keep_versions)
 
 
 def _stream(name: str, keys: PipelineKeys, file: _File) -> Stream:

@@ -15,6 +15,7 @@ from jobs.pipeline.lines import Entry, at, key_of, refused, suggest, values
 from jobs.pipeline.model import HOUR
 from optimizer.errors import ForebayError
 from optimizer.expression.types import TIMESTAMP, Type
+from optimizer.time import DAY
 
 
 class Keys(BaseModel):
@@ -198,6 +199,8 @@ class PipelineKeys(Keys):
                           "default task with a schedule, else batch")
     cost_model: forms.CostModel = Field(
         "measured", description="what prices plans: seconds measured here, or the paper's equations; default measured")
+    keep_versions: forms.PositiveLength = Field(
+        7 * DAY, description="how long an older version of a table of answers can be read; default 7 days")
     tracking: forms.Tracking | None = Field(
         None, description="MLflow: a server or database by URI, a folder, or off; default: a database in the warehouse")
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from optimizer.expression.types import Type
 from optimizer.query.model import Catalog
+from optimizer.time import DAY
 
 HOUR = 3600 * 10**6
 
@@ -68,6 +69,7 @@ class Pipeline:
 
     `batch` and `latency` in microseconds. `tracking`: MLflow's place, "" for none, None: by default. `decide` says
     where plans are decided, by a `task` or in each `batch`; `cost_model` by which prices, `measured` or the `paper`'s.
+    `keep_versions`: how long, in microseconds, files stay that a table which people read has replaced.
     """
 
     name: str
@@ -82,6 +84,7 @@ class Pipeline:
     tracking: str | None = None
     decide: str = "batch"
     cost_model: str = "measured"
+    keep_versions: int = 7 * DAY
 
     def beside(self, name: str) -> str:
         """Where what is no table is: beside the tables, or in the pipeline's folder where they are in a store."""

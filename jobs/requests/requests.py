@@ -15,6 +15,9 @@ from typing import Any
 from jobs.adapt.sharing import Sharer
 from jobs.batch.works import parsed
 from jobs.ingest import agreed
+from jobs.ledger.addresses import Address, address, before_path, changed_columns
+from jobs.ledger.addresses import columns_of as columns_in
+from jobs.ledger.addresses import latest_path
 from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.ledger.queries import DECIDE, QueryChange, QueryState, never_before, queries_at
 from jobs.pipeline import keep
@@ -35,8 +38,12 @@ class Notice:
     message: str
 
 
-def create(pipe: OpenPipeline, name: str, sql: str, replace: bool = False, reason: str | None = None) -> QueryState:
-    """In force at the first boundary not yet begun; answers at once from the history that is there."""
+def create(pipe: OpenPipeline, name: str, sql: str, replace: bool = False, reason: str | None = None,
+           new_history: bool = False) -> QueryState:
+    """In force at the first boundary not yet begun; answers at once from the history that is there.
+
+    Answers so far stay where they are; with `new_history` they move to a table beside it.
+    """
     check_name(name)
     agreed.streams(pipe)
     columns = columns_of(pipe, sql)
@@ -46,10 +53,12 @@ def create(pipe: OpenPipeline, name: str, sql: str, replace: bool = False, reaso
         old = queries.get(name)
         _check_new(name, old, columns, replace, sum(query.is_active for query in queries.values()))
         boundary = never_before(changes, name, effective(pipe, begun))
-        table = f"results/{name}"
-        if old is not None:      # where the columns differ, a table beside the old one, whose answers stay readable
-            table = old.table if old.columns == columns else _next_table(old.table)
-        return QueryChange(name, "create", boundary, sql, _pin_after(pipe, old, sql), columns, table, reason)
+        kept = None
+        if new_history:
+            kept = before_path(name, boundary) if old is not None and boundary is not None else None
+        elif old is not None:
+            _check_columns(name, address(changes, name, boundary), columns)
+        return QueryChange(name, "create", boundary, sql, _pin_after(pipe, old, sql), columns, kept, reason)
 
     pipe.ledger.request(make)
     return show(pipe, name)
@@ -103,12 +112,16 @@ def document(pipe: OpenPipeline, query_state: QueryState, sharer: Sharer) -> dic
         "query": query_state.name,
         "state": query_state.status,
         "effective": effective,
-        "table": query_state.table,
+        "table": query_state.address,
+        "latest": latest_path(query_state.name),
         "sql": query_state.sql,
         "columns": [{"name": name, "type": kind} for name, kind in json.loads(query_state.columns)],
         "pinned": query_state.pin,
         **sharer.document(query_state)
     }
+    before = address(pipe.ledger.all_changes(), query_state.name).before
+    if before is not None:
+        shown["before"] = before
     return {**shown, "error": query_state.error} if query_state.error else shown
 
 
@@ -187,6 +200,17 @@ def _check_new(name: str, old: QueryState | None, columns: str, replace: bool, c
                            hint="delete some first")
 
 
+def _check_columns(name: str, table: Address, columns: str) -> None:
+    """Answers of the new text must fit into the table that has the old ones."""
+    changed = changed_columns(table.columns, columns_in(columns))
+    if changed:
+        raise ForebayError("columns-changed",
+                           f"answers of {name!r} are in {table.path}, and cannot go on there: "
+                           f"{'; '.join(map(str, changed))}",
+                           hint="cast the column to what it was, give it another name, or give --new-history, which "
+                                f"keeps the answers so far in {table.path}.before-TIME")
+
+
 def _check_action(old: QueryState, action: str) -> None:
     living = ("active", "paused", "failed")
     allowed_by_action = {"delete": living, "pause": ("active",), "resume": ("paused", "failed"), "pin": living,
@@ -195,9 +219,3 @@ def _check_action(old: QueryState, action: str) -> None:
     if old.status not in allowed:
         raise ForebayError("wrong-state", f"query {old.name!r} is {old.status}, so it cannot be changed by {action}",
                            hint=f"{action} takes a query that is {' or '.join(allowed)}")
-
-
-def _next_table(table: str) -> str:
-    """`results/q.2` after `results/q`, `results/q.3` after that."""
-    base, _, number = table.rpartition(".")
-    return f"{base}.{int(number) + 1}" if base and number.isdigit() else f"{table}.2"

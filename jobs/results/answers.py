@@ -10,13 +10,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.adapt import sharing
 from jobs.adapt.choice import Chooser
 from jobs.batch.works import parsed
 from jobs.engine import kernel
 from jobs.ingest import agreed, relations
+from jobs.ledger import published as publications
+from jobs.ledger.addresses import address
 from jobs.ledger.open_pipeline import OpenPipeline
-from jobs.ledger.queries import DECIDE, QueryState, in_order, queries_at
+from jobs.ledger.queries import DECIDE, QueryState, address_of, in_order, queries_at
 from jobs.maintenance import integrity, repair, retention
 from jobs.pipeline.schema import arrow
 from jobs.requests import requests
@@ -25,8 +26,8 @@ from jobs.verify import recompute as oracle
 from jobs.verify.sql import Table
 from optimizer.choice import explain as renderer
 from optimizer.errors import ForebayError
+from optimizer.expression.dialect import identifier
 from optimizer.query.model import Query
-from optimizer.sharing.group import OWNER
 from optimizer.time import instant, iso
 
 READING = "512MB"      # for sorting an answer that is read; beyond it the engine spills
@@ -56,7 +57,7 @@ def stream(pipe: OpenPipeline, name: str, at: int | None = None, every: bool = F
     if not every and boundaries:
         boundaries = [at if at is not None else boundaries[-1]]
     with repair.explaining(pipe):
-        integrity.check(pipe, sharing.tables_of(query_state))
+        integrity.check(pipe, (query_state.address,))
         return _batches(pipe, query_state, boundaries)
 
 
@@ -67,26 +68,21 @@ def rows(pipe: OpenPipeline, query_state: QueryState, boundaries: list[int], mos
 
 def _batches(pipe: OpenPipeline, query_state: QueryState, boundaries: list[int],
              most: int | None = None) -> pa.RecordBatchReader:
-    """The answer of each boundary is in one of two tables: that of the query alone, or that of queries with its
-    columns, if it shared then.
-    """
+    """From the query's address, with the columns of this text of it: NULL where an earlier one had them not."""
     query = parsed(query_state.sql, pipe.catalog)
     schema = pa.schema([("boundary", arrow_timestamp()), *((n, arrow(t)) for n, t in query.columns)])
-    path_alone, path_shared = sharing.tables_of(query_state)
-    files_alone, files_shared = _files(pipe, path_alone, boundaries), _files(pipe, path_shared, boundaries)
-    if not files_alone and not files_shared:
+    files = _files(pipe, query_state.address, boundaries)
+    if not files:
         return pa.RecordBatchReader.from_batches(schema, [])
     con = kernel.connect(threads=2, memory=READING)
-    # Not a registered table: registering one makes DuckDB import pandas.
+    # Neither table is registered: registering one makes DuckDB import pandas.
+    columns = ", ".join(map(identifier, schema.names))
+    untyped = ", ".join(f"NULL AS {identifier(name)}" for name in schema.names)
+    rows = (f"SELECT {untyped} WHERE false "
+            f"UNION ALL BY NAME SELECT * FROM read_parquet({kernel.files(con, files)}, union_by_name = true)")
     at_boundaries = f"epoch_us(boundary) IN ({', '.join(map(str, boundaries))})"
-    selects = []
-    if files_alone:
-        selects.append(f"SELECT * FROM read_parquet({kernel.files(con, files_alone)}) WHERE {at_boundaries}")
-    if files_shared:
-        rows_of_all = f"SELECT * EXCLUDE ({OWNER}) FROM read_parquet({kernel.files(con, files_shared)})"
-        selects.append(f"{rows_of_all} WHERE {OWNER} = '{query_state.name}' AND {at_boundaries}")
     limit = "" if most is None else f" LIMIT {most}"
-    batches = kernel.batches(con, f"SELECT * FROM ({' UNION ALL '.join(selects)}) AS q ORDER BY ALL{limit}")
+    batches = kernel.batches(con, f"SELECT {columns} FROM ({rows}) AS q WHERE {at_boundaries} ORDER BY ALL{limit}")
     first = next(batches, None)      # here, so that an error comes before anything is written
 
     def typed_batches() -> Iterator[pa.RecordBatch]:
@@ -113,14 +109,13 @@ def arrow_timestamp() -> pa.DataType:
 
 
 def published(pipe: OpenPipeline, name: str) -> list[int]:
-    """Boundaries at which the query's present table has an answer, also an empty one."""
-    newest_state = requests.show(pipe, name)
-    gone = retention.gone(pipe, newest_state) or 0
-    boundaries = []
-    for query_state, boundaries_of_segment in segments(pipe, name):
-        if query_state.table == newest_state.table:
-            boundaries += [t for t in boundaries_of_segment if t >= gone]
-    return boundaries
+    """Boundaries at which there is an answer at the query's address, also an empty one."""
+    gone = retention.gone(pipe, requests.show(pipe, name)) or 0
+    if publications.upto(pipe.warehouse) is None and pipe.ledger.committed() is not None:
+        raise ForebayError("not-published", f"answers of {name!r} are committed, and not yet at {address_of(name)}",
+                           hint="`forebay run` brings them there; it need have nothing else to do")
+    since = max(gone, address(pipe.ledger.all_changes(), name, pipe.ledger.committed()).since)
+    return [t for t in publications.boundaries(pipe.warehouse, name) if t >= since]
 
 
 def segments(pipe: OpenPipeline, name: str) -> list[tuple[QueryState, list[int]]]:
@@ -175,8 +170,11 @@ def verify(pipe: OpenPipeline, name: str | None = None, engine: str = "duckdb") 
 
 def _verify_query(pipe: OpenPipeline, name: str, engine: str) -> dict[str, Any]:
     """`left`, if any, counts the boundaries at which rows or answers have left by `keep`."""
-    table, still_published = requests.show(pipe, name).table, set(published(pipe, name))
-    spans = [(state, due) for state, due in segments(pipe, name) if state.table == table and due]
+    still_published, changes = set(published(pipe, name)), pipe.ledger.all_changes()
+    since, upto = address(changes, name, pipe.ledger.committed()).since, publications.upto(pipe.warehouse) or -1
+    # What is committed and not yet public is no answer: the next run publishes it.
+    spans = [(state, answered) for state, due in segments(pipe, name)
+             if (answered := [t for t in due if since <= t <= upto])]
     left_by_span = []
     for query_state, boundaries in spans:
         without_rows = retention.unsure(pipe, parsed(query_state.sql, pipe.catalog), boundaries)

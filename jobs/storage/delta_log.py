@@ -58,6 +58,12 @@ def read(table: str, version: int) -> Commit:
     return Commit(version, str(info.get("operation", "a commit")), data_files, added, hides_rows, torn=not actions)
 
 
+def ends_with(table: str, version: int) -> bool:
+    """Whether the log's last commit is this one, and whole; those before it are not looked at."""
+    is_last = places.is_file(commit_path(table, version)) and not places.is_file(commit_path(table, version + 1))
+    return version >= 0 and is_last and not read(table, version).torn
+
+
 def torn(table: str) -> list[int]:
     """Versions of commits that a power cut has left empty, and the last one if it is cut off.
 

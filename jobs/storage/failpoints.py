@@ -18,7 +18,9 @@ NAMES = frozenset({
     "batch.after-tasks", "batch.before-state", "batch.before-table", "batch.after-table", "batch.after-state",
     "batch.after-results", "batch.before-commit", "batch.after-commit", "batch.after-discard", "recover.before",
     "recover.after", "compact.before", "compact.after", "keep.before", "keep.after", "relations.before-write",
-    "relations.before-commit", "relations.after-commit"
+    "relations.before-commit", "relations.after-commit", "address.before", "address.after-table",
+    "address.after-results", "address.after-latest", "address.after-boundaries", "address.set-aside",
+    "address.after-move"
 })
 ACTIONS = ("kill", "raise", "exit")
 _passes: Counter[str] = Counter()

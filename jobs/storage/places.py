@@ -179,6 +179,15 @@ def delete_folder(path: str) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
+def copy(source: str, target: str) -> None:
+    """The same bytes under another name."""
+    if isinstance(source, Remote) and isinstance(target, Remote):
+        store.filesystem(source.settings).copy_file(source.key, target.key)
+    else:
+        make_folder(os.path.dirname(target))
+        shutil.copyfile(source, target)
+
+
 def move(source: str, target: str) -> None:
     if isinstance(source, Remote) and isinstance(target, Remote):
         store.filesystem(source.settings).move(source.key, target.key)

@@ -15,7 +15,7 @@ from datetime import datetime
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
@@ -130,6 +130,13 @@ class Table:
         """
         return places.is_file(delta_log.commit_path(self.path, self.version))
 
+    def _is_newest(self) -> bool:
+        """Whether a look at two names tells that nobody has committed since; a look at the whole log takes a hundred
+        times as long. In a store neither is cheap."""
+        if isinstance(self.path, places.Remote):
+            return False
+        return self.stands() and not places.is_file(delta_log.commit_path(self.path, self.version + 1))
+
     def outside(self) -> tuple[Commit, ...]:
         """The commits after the last one of ours: somebody else's, or torn ones."""
         last_of_ours = max(self.transaction(OURS), 0)
@@ -151,6 +158,8 @@ class Table:
         return next((c for c in reversed(commits) if c.torn or c.hides_rows or c.data_files & changed), None)
 
     def refresh(self) -> Table:
+        if self._is_newest():
+            return self
         before = self.version
         self.handle.update_incremental()
         if self.version != before:
@@ -177,18 +186,16 @@ class Table:
             return False
         missing = {key: value for key, value in RETENTION.items() if key not in self.properties}
         if missing:      # made before tables said how long their logs stay
-            self._set_properties(missing)
+            self.set_properties(missing)
         self.handle.create_checkpoint()
         self._checkpoint = self.version
         return True
 
-    def _set_properties(self, properties: dict[str, str]) -> None:
+    def set_properties(self, properties: Mapping[str, str]) -> None:
         """The new commit repeats the metadata of the last one, since readers take them from the last one."""
         metadata = {key: str(value) for key, value in self.metadata().items() if key.startswith("forebay")}
-        ours = CommitProperties(custom_metadata=metadata, max_commit_retries=0,
-                                app_transactions=[Transaction(OURS, self.version + 1)])
         try:
-            self.handle.alter.set_table_properties(properties, commit_properties=ours)
+            self.handle.alter.set_table_properties(dict(properties), commit_properties=self._properties(None, metadata))
         except CommitFailedError as error:
             raise Conflict(f"{self.path}: {error}") from error
         self.refresh()
@@ -226,28 +233,64 @@ class Table:
         return values_by_path
 
     def commit(self, add: Iterable[File] = (), remove: Iterable[str] = (), transaction: tuple[str, int] | None = None,
-               metadata: Mapping[str, str] | None = None) -> int:
+               metadata: Mapping[str, str] | None = None, changes_data: bool = True) -> int:
+        """Files that come and files that leave, as one version.
+
+        With `changes_data` false the rows stay what they were, or leave for good (`keep`): the feed of changes says
+        nothing of it, and who follows the table need not look.
+        """
         add, remove, now = tuple(add), tuple(remove), int(time.time() * 1000)
-        actions: list[AddAction | RemoveAction] = [
-            AddAction(f.path, f.size, {}, now, True, json.dumps(_statistics(f, self.schema))) for f in add
-        ]
-        actions += [RemoveAction(path, True, now) for path in remove]
-        ours = [Transaction(OURS, self.version + 1), *([Transaction(*transaction)] if transaction else [])]
-        properties = CommitProperties(custom_metadata=dict(metadata or {}), max_commit_retries=0, app_transactions=ours)
-        try:
-            self.handle.create_write_transaction(actions, mode="append", schema=self.handle.schema(),
-                                                 commit_properties=properties)
-        except CommitFailedError as error:
-            raise places.explained(self.path, error) or Conflict(f"{self.path}: {error}") from error
-        before = self.version
-        self.handle.update_incremental()      # the handle does not follow its own commits
-        if self.version != before + 1:
-            self._known = None
-        elif self._known is not None:
+        actions: list[AddAction | RemoveAction] = [*self._additions(add, now, changes_data)]
+        size_by_path = {file.path: file.size for file in self.files()} if remove else {}
+        # With size and partition, though they are known already: no reader of the feed takes a removal without them.
+        actions += [RemoveAction(path, changes_data, now, size_by_path.get(path, 0), {}) for path in remove]
+        self._write(actions, "append", self.handle.schema(), transaction, metadata)
+        if self._known is not None:
             for path in remove:
                 self._known.pop(path, None)
             self._known.update((f.path, f) for f in add)
         return self.version
+
+    def replace(self, files: Iterable[File], schema: pa.Schema, transaction: tuple[str, int] | None = None) -> int:
+        """These files in the place of all others, and these columns, as one version."""
+        files = tuple(files)
+        actions = [*self._additions(files, int(time.time() * 1000), changes_data=True, schema=schema)]
+        self._write(actions, "overwrite", Schema.from_arrow(schema), transaction)
+        if self._known is not None:
+            self._known = {file.path: file for file in files}
+        return self.version
+
+    def add_columns(self, columns: pa.Schema) -> int:
+        """Columns that are NULL in all rows so far, as one version."""
+        try:
+            self.handle.alter.add_columns(list(Schema.from_arrow(columns).fields),
+                                          commit_properties=self._properties(None, None))
+        except CommitFailedError as error:
+            raise places.explained(self.path, error) or Conflict(f"{self.path}: {error}") from error
+        self.handle.update_incremental()
+        return self.version
+
+    def _additions(self, files: Iterable[File], now: int, changes_data: bool,
+                   schema: pa.Schema | None = None) -> list[AddAction]:
+        schema = schema or self.schema
+        return [AddAction(f.path, f.size, {}, now, changes_data, json.dumps(_statistics(f, schema))) for f in files]
+
+    def _properties(self, transaction: tuple[str, int] | None, metadata: Mapping[str, str] | None) -> CommitProperties:
+        ours = [Transaction(OURS, self.version + 1), *([Transaction(*transaction)] if transaction else [])]
+        return CommitProperties(custom_metadata=dict(metadata or {}), max_commit_retries=0, app_transactions=ours)
+
+    def _write(self, actions: list[AddAction | RemoveAction], mode: str, schema: Schema,
+               transaction: tuple[str, int] | None, metadata: Mapping[str, str] | None = None) -> None:
+        """One version; the files known so far are forgotten if somebody else's came with it."""
+        before = self.version
+        try:
+            self.handle.create_write_transaction(actions, mode=mode, schema=schema,
+                                                 commit_properties=self._properties(transaction, metadata))
+        except CommitFailedError as error:
+            raise places.explained(self.path, error) or Conflict(f"{self.path}: {error}") from error
+        self.handle.update_incremental()      # the handle does not follow its own commits
+        if self.version != before + 1:
+            self._known = None
 
     def rows(self) -> pa.Table:
         """All rows of a small table."""

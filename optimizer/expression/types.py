@@ -66,6 +66,17 @@ def decimal(precision: int, scale: int) -> Type:
     return Type("decimal", precision, scale)
 
 
+def holds(wide: Type, narrow: Type) -> bool:
+    """Whether every value of one type is a value of the other, as it is: `holds(BIGINT, INT)`."""
+    if wide == narrow:
+        return True
+    if wide.integral and narrow.integral:
+        return INTEGERS[wide.name] > INTEGERS[narrow.name]
+    if wide.name == narrow.name == "decimal":
+        return wide.scale >= narrow.scale and wide.precision - wide.scale >= narrow.precision - narrow.scale
+    return (wide, narrow) == (DOUBLE, FLOAT)
+
+
 def parse_type(text: str) -> Type:
     """`decimal(10,2)`, `BIGINT`, `integer` … as users write them in forebay.yml."""
     match = re.fullmatch(r"\s*([A-Za-z]+)\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?\s*", text)

@@ -37,15 +37,13 @@ print(json.dumps(told))
 
 
 def appeared(folder: Path, name: str) -> set[int]:
-    """The boundaries with a row of this query in its table or in one that it shares: as any reader of Delta sees them.
+    """The boundaries with a row at the query's address: as any reader of Delta sees them.
 
     COUNT without groups has one at each.
     """
-    found = set()
-    for path in [folder / "warehouse/results" / name, *(folder / "warehouse/results").glob("shared-*")]:
-        for file in tables.open_table(str(path)).files() if tables.exists(str(path)) else ():
-            rows_ = pq.read_table(path / file.path, partitioning=None).to_pylist()
-            found |= {micros(row["boundary"]) for row in rows_ if row.get("query", name) == name}
+    found, path = set(), folder / "warehouse/results" / name
+    for file in tables.open_table(str(path)).files() if tables.exists(str(path)) else ():
+        found |= {micros(row["boundary"]) for row in pq.read_table(path / file.path, partitioning=None).to_pylist()}
     return found
 
 

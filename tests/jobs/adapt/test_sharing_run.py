@@ -50,18 +50,24 @@ def shown(pipe: forebay.Pipeline, name: str) -> dict[str, object]:
 
 
 def results(rt: OpenPipeline) -> set[str]:
+    """The queries that have an address."""
     return {p.name for p in Path(rt.path("results")).iterdir()}
+
+
+def private(rt: OpenPipeline) -> list[str]:
+    return [f"shared/{p.name}" for p in Path(rt.path("shared")).iterdir()]
 
 
 def test_one_table_one_commit_a_batch_and_each_its_own_answer(tmp_path: Path) -> None:
     pipe = filled(tmp_path, four())
     assert ran(pipe) == [10, 20]
-    (table,) = results(pipe.runtime)
-    # both boundaries in one batch
-    assert table.startswith("shared-") and pipe.runtime.table(f"results/{table}").version == 1
+    (table,) = private(pipe.runtime)
+    # both boundaries in one batch; then its rows have come to the addresses, and it is empty again
+    assert pipe.runtime.table(table).version == 2 and not pipe.runtime.table(table).files()
+    assert {pipe.runtime.table(f"results/q{n}").version for n in range(1, 5)} == {1}
     assert equal(pipe) and len({tuple(answers(pipe, f"q{n}")) for n in range(1, 5)}) == 4
     said = shown(pipe, "q1")
-    assert said["table"] == f"results/{table}" and said["shares_with"] == ["q2", "q3", "q4"]
+    assert said["table"] == "results/q1" and said["shares_with"] == ["q2", "q3", "q4"]
 
 
 def test_few_or_different_or_pinned_run_alone_and_say_why(tmp_path: Path) -> None:
@@ -110,7 +116,7 @@ def test_other_windows_groupings_and_joins_share_the_scan(tmp_path: Path) -> Non
     last = pipe.runtime.ledger.last()
     assert last is not None and [set(names) for names in last.batch.query_groups.values()
                                  ] == [{"q1", "q2", "q3", "q4", "q5", *FAMILY}]
-    assert all(name.startswith("shared-") for name in results(pipe.runtime))
+    assert results(pipe.runtime) == {"q1", "q2", "q3", "q4", "q5", *FAMILY}
     assert [t for t, *_ in answers(pipe, "tumbling")] == [20, 40] and {t for t, *_ in answers(pipe, "three")
                                                                        } == {10, 20, 30, 40}
     assert shown(pipe, "by_x")["members"] == 10
@@ -220,7 +226,7 @@ def test_answers_go_on_when_a_query_leaves_its_group_and_comes_back(tmp_path: Pa
     rows(pipe, [65], "views"), rows(pipe, [65], "clicks")
     ran(pipe)
     assert {t for t, *_ in answers(pipe, "q3")} == {10, 20, 30, 40, 50, 60} and equal(pipe)
-    assert {"q1", "q2", "q3", "q4"} < results(pipe.runtime)
+    assert results(pipe.runtime) == {"q1", "q2", "q3", "q4"}
 
 
 OVERFLOWS = "SELECT SUM(v.x * 1) AS s, COUNT(*) AS n FROM views AS v [WINDOW 20 SECONDS] WHERE v.k < {n}"
@@ -301,8 +307,7 @@ def test_shared_tables_are_compacted_and_kept_as_others_are(tmp_path: Path, monk
     for at in range(1, 200, 10):
         rows(pipe, [at], x=at % 4)
         pipe.run()
-    (table,) = results(pipe.runtime)
-    files = pipe.runtime.table(f"results/{table}").files()
+    files = pipe.runtime.table("results/q1").files()
     assert len(files) <= 5 and min(f.low["boundary"] for f in files) > boundary(60)
     times = [t for t, _ in answers(pipe, "q1")]
     assert times[-1] == 190 and times[0] > 60 and equal(pipe)
@@ -324,7 +329,7 @@ def test_people_are_told_with_whom_and_why_not(tmp_path: Path) -> None:
     told = {name: StringIO() for name in ("q1", "rows")}
     for name, out in told.items():
         query(shown(pipe, name))(out)
-    assert "shares with q2, q3, q4: rows of this one have query = 'q1'" in told["q1"].getvalue(
+    assert "shares with q2, q3, q4\n" in told["q1"].getvalue(
     ) and "runs alone  it returns rows" in told["rows"].getvalue()
 
 
@@ -347,9 +352,8 @@ def test_a_reader_from_outside_finds_a_query_by_its_name(tmp_path: Path) -> None
     pipe = filled(tmp_path, four())
     ran(pipe)
     table = pipe.runtime.table(str(shown(pipe, "q3")["table"]))
-    assert table.schema.names == ["query", "boundary", "k", "n", "x"]
-    mine = [row for row in table.rows().to_pylist() if row["query"] == "q3"]
-    assert len(mine) == len(answers(pipe, "q3")) > 0
+    assert table.schema.names == ["boundary", "k", "n", "x"]
+    assert table.rows().num_rows == len(answers(pipe, "q3")) > 0
 
 
 def storm(folder: Path, seed: int, steps: int, changes: tuple[int, ...] = (0, 1, 3)) -> int:

@@ -27,6 +27,7 @@ def _short_lived(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """
     monkeypatch.setattr(tables, "RETENTION", dict.fromkeys(tables.RETENTION, "interval 0 seconds"))
     monkeypatch.setattr(compact, "GRACE", 0.0), monkeypatch.setattr(compact, "GRACE_HOURS", 0)
+    monkeypatch.setattr(compact, "versions_hours", lambda pipeline: 0)
     monkeypatch.setattr(boundaries, "GROUP_BOUNDARIES", 1)
     yield
 
@@ -63,7 +64,7 @@ def opening(folder: Path) -> float:
 def test_a_warehouse_of_constant_state_has_a_bounded_number_of_files(tmp_path: Path,
                                                                      monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tables, "CHECKPOINT_EVERY", 10), monkeypatch.setattr(ledger, "MANY", 10)
-    pipe = pipeline(tmp_path, queries={"count": COUNT, "total": TOTAL})
+    pipe = pipeline(tmp_path, queries={"count": COUNT, "total": TOTAL}, top="keep_versions: 1 second\n")
     pipe.close()
     lived(tmp_path, 0, 50)
     before = files(tmp_path)
@@ -77,7 +78,7 @@ def test_a_warehouse_of_constant_state_has_a_bounded_number_of_files(tmp_path: P
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 def test_after_ten_thousand_boundaries_it_opens_as_fast_as_after_five_hundred(tmp_path: Path) -> None:
-    pipe = pipeline(tmp_path, queries={"count": COUNT})
+    pipe = pipeline(tmp_path, queries={"count": COUNT}, top="keep_versions: 1 second\n")
     pipe.close()
     lived(tmp_path, 0, 500)
     before, took_before = files(tmp_path), opening(tmp_path)
