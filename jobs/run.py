@@ -29,6 +29,7 @@ from jobs.expectations.findings import Finding
 from jobs.expectations.gate import Gate, StoppedLater
 from jobs.ingest import agreed, ingest, relations
 from jobs.ledger import published
+from jobs.ledger.addresses import latest_path
 from jobs.ledger.entries import Batch, KeptState, LedgerEntry, QueryGroupPrices, TriedPlan
 from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.ledger.queries import QueryChange, QueryState, address_of, queries_at
@@ -156,10 +157,12 @@ class Loop:
         """What is committed becomes public; tables of answers are tidied, and old answers leave them."""
         names = self.addresses.bring_up()
         if names:
-            horizons = retention.horizons(self.pipe)
             paths = [address_of(name) for name in names]
+            for path in (*paths, *map(latest_path, names)):
+                self.pipe.warehouse.latest(path)
+            horizons = {path: horizon for path, horizon in retention.horizons(self.pipe).items() if path in paths}
             compact.compact_addresses(self.pipe, paths, horizons)
-            retention.leave(self.pipe, {path: horizon for path, horizon in horizons.items() if path in paths})
+            retention.leave(self.pipe, horizons)
             published.tidy(self.pipe.warehouse)
             compact.trim_logs(self.pipe)
 

@@ -8,41 +8,45 @@ it has, so whatever a crash left is gone on with, and nothing comes twice.
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from jobs.addresses import rows as copies
-from jobs.addresses.columns import BOUNDARY, prepared
+from jobs.addresses.columns import prepared
 from jobs.addresses.due import published_in
+from jobs.addresses.place import Place
 from jobs.addresses.rows import SharedRows
 from jobs.batch.batch import COMMITTERS, Answered
 from jobs.batch.shared import PRIVATE
-from jobs.engine import row_counts
 from jobs.ledger import published
-from jobs.ledger.addresses import address, latest_path
+from jobs.ledger.addresses import address
 from jobs.ledger.entries import Batch
 from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.ledger.published import Publication
-from jobs.ledger.queries import QueryState, address_of, queries_at
-from jobs.maintenance import integrity
+from jobs.ledger.queries import queries_at
 from jobs.storage import failpoints, places, tables
-from jobs.storage.tables import Table
+from jobs.storage.tables import File, Table
 
 SELDOM = 20.0           # while batches go on, the addresses wait as many times as long as they took last
 FIRST_GUESS = 1.0       # seconds that they took, before they ever did
 NOTHING = -1            # a boundary before all
+TIDIED_EVERY = 32       # versions of a table that is not opened otherwise: half as many as make small files too many
 
 
 @dataclass(frozen=True)
-class Unpublished:
+class Pending:
     """What is committed and not yet public: the boundaries `after` < t <= `upto`, the last of them of batch `number`.
     """
 
     after: int
     upto: int
     number: int
+
+    @property
+    def label(self) -> str:
+        """With which names of files begin."""
+        return f"b{self.number}"
 
 
 @dataclass(frozen=True)
@@ -77,7 +81,12 @@ class Addresses:
         if any(self._behind.get(name, standing) != standing for name, standing in standings.items()):
             self.bring_up()
         for answer in answered.answers:
-            self._table(answer.work.query_state, batch.boundaries[0])
+            state = answer.work.query_state
+            if self._ready.get(state.name) == state.creation:
+                self.pipe.warehouse.latest(state.address)      # rows may have come to it that were shared
+            else:
+                prepared(self.pipe, address(self.pipe.ledger.all_changes(), state.name, batch.boundaries[0]))
+                self._ready[state.name] = state.creation
 
     def committed(self, batch: Batch, answered: Answered) -> None:
         """A batch was committed: its answers are to be made public."""
@@ -88,19 +97,17 @@ class Addresses:
         """Whether enough time has passed, while batches go on, to make answers public in between."""
         return time.monotonic() - self._brought_at > SELDOM * self._took
 
-    def bring_up(self) -> tuple[str, ...]:
-        """Everything that is committed becomes public; gives the queries of which something did."""
-        began = time.monotonic()
-        pending = self._pending()
-        due = published_in(self.pipe, pending.after, pending.upto) if pending is not None else {}
-        if pending is not None:
-            failpoints.at("address.before")
-            self._publish(pending, due)
+    def bring_up(self) -> list[str]:
+        """Everything that is committed becomes public; gives the queries whose tables are to be tidied: those that were
+        opened, and of the others some each time."""
+        began, pending = time.monotonic(), self._pending()
+        places_by_query = self._publish(pending) if pending is not None else {}
         self._behind, self._batch_by_boundary = {}, {}
         self._brought_at, self._took = time.monotonic(), time.monotonic() - began
-        return tuple(due)
+        return [name for name, place in places_by_query.items()
+                if place.was_opened or place.ends().results % TIDIED_EVERY == 0]
 
-    def _pending(self) -> Unpublished | None:
+    def _pending(self) -> Pending | None:
         """None where everything is public."""
         entry, after = self.pipe.ledger.last(), published.upto(self.pipe.warehouse)
         if entry is None:
@@ -108,84 +115,63 @@ class Addresses:
         upto = self.pipe.ledger.committed() if entry.is_open else entry.last_boundary
         if upto is None or upto == after:
             return None
-        return Unpublished(NOTHING if after is None else after, upto, entry.batch.number - entry.is_open)
+        return Pending(NOTHING if after is None else after, upto, entry.batch.number - entry.is_open)
 
-    def _publish(self, pending: Unpublished, due: Mapping[str, Sequence[int]]) -> None:
+    def _publish(self, pending: Pending) -> dict[str, Place]:
         pipe = self.pipe
-        changes = pipe.ledger.all_changes()
-        states = queries_at(changes, pending.upto)
-        opened = {name: self._table(states[name], boundaries[-1]) for name, boundaries in due.items()}
-        integrity.check(pipe, (states[name].address for name in due if opened[name].foreign))
+        failpoints.at("address.before")
+        due = published_in(pipe, pending.after, pending.upto)
+        places_by_query = self._places(pending, due)
         private = self._private_tables()
-        shared = copies.shared_rows(pipe, private, pending.after, pending.upto, states)
-        self._bring_rows(pending, opened, shared)
+        shared = copies.shared_rows(pipe, private, pending.after, pending.upto, places_by_query)
+        shared = shared.without_rows(place for name, place in places_by_query.items() if self._shares(name))
+        with_rows = {name: place for name, place in places_by_query.items() if shared.has_rows(name)}
+        files = copies.address_files(pipe.tasks, shared, with_rows, pending.label)
+        _each(with_rows, lambda name: with_rows[name].add(_listed(files[name])))
         failpoints.at("address.after-results")
-        self._bring_latest(pending, opened, shared, due, states)
+        last_boundaries = {name: boundaries[-1] for name, boundaries in due.items()}
+        latest = copies.latest_files(pipe, shared, places_by_query, last_boundaries, pending.label)
+        _each(places_by_query, lambda name: places_by_query[name].show(latest[name]))
         failpoints.at("address.after-latest")
-        publications = self._publications(pending, due, opened)
+        publications = self._publications(pending, due, places_by_query, shared)
+        ends = {name: place.ends() for name, place in places_by_query.items()}
         places.sync(pipe.pipeline.warehouse)      # what is said to be published is on the disk
-        versions = {path: pipe.table(path).version for name in due for path in (address_of(name), latest_path(name))}
-        published.enter(pipe.warehouse, publications, pending.upto, versions)
+        published.enter(pipe.warehouse, publications, pending.upto, ends)
         failpoints.at("address.after-boundaries")
         for table in private:
             copies.let_go(table, pending.upto)
+        return places_by_query
 
-    def _table(self, query_state: QueryState, boundary: int) -> Table:
-        """The table at a query's address, with the columns of its text at a boundary."""
-        name = query_state.name
-        if self._ready.get(name) != query_state.creation:
-            prepared(self.pipe, address(self.pipe.ledger.all_changes(), name, boundary))
-            self._ready[name] = query_state.creation
-        return self.pipe.table(query_state.address)
+    def _places(self, pending: Pending, due: Iterable[str]) -> dict[str, Place]:
+        changes, known = self.pipe.ledger.all_changes(), published.known_ends(self.pipe.warehouse)
+        states = queries_at(changes, pending.upto)
+        return {name: Place(self.pipe, states[name], address(changes, name, pending.upto), known.get(name),
+                            pending.number) for name in due}
+
+    def _shares(self, query: str) -> bool:
+        """As far as this process knows: otherwise its table is asked."""
+        return query in self._behind and self._behind[query].shares
 
     def _private_tables(self) -> list[Table]:
         """Of queries that share; one whose rows are all public has no files."""
         return [self.pipe.warehouse.latest(f"{PRIVATE}/{name}") for name in places.listed(self.pipe.path(PRIVATE))
                 if tables.exists(self.pipe.path(PRIVATE, name))]
 
-    def _bring_rows(self, pending: Unpublished, opened: Mapping[str, Table], shared: SharedRows) -> None:
-        """Rows of queries that share come to their addresses, one commit each."""
-        lacking = {name: opened[name] for name in shared.queries if name in opened and _lacks(opened[name], pending)}
-        files = copies.address_files(self.pipe.tasks, shared, lacking, f"b{pending.number}")
-
-        def commit(name: str) -> None:
-            if files[name]:
-                lacking[name].commit(files[name], (), ("batch", pending.number))
-                failpoints.at("address.after-table")
-
-        _each(lacking, commit)
-
-    def _bring_latest(self, pending: Unpublished, opened: Mapping[str, Table], shared: SharedRows,
-                      due: Mapping[str, Sequence[int]], states: Mapping[str, QueryState]) -> None:
-        """The rows of each query's last boundary in the place of those of the one before."""
-        tables_by_query = {name: copies.latest_table(self.pipe, states[name]) for name in due}
-        lacking = {name: table for name, table in tables_by_query.items() if _lacks(table, pending)}
-        files = copies.latest_files(self.pipe, lacking, opened, shared,
-                                    {name: boundaries[-1] for name, boundaries in due.items()}, states,
-                                    f"b{pending.number}")
-
-        def replace(name: str) -> None:
-            copies.fit_latest(lacking[name], copies.latest_schema(states[name]))
-            lacking[name].replace(files[name], copies.latest_schema(states[name]), ("batch", pending.number))
-            failpoints.at("address.after-table")
-
-        _each(lacking, replace)
-
-    def _publications(self, pending: Unpublished, due: Mapping[str, Sequence[int]],
-                      opened: Mapping[str, Table]) -> list[Publication]:
+    def _publications(self, pending: Pending, due: Mapping[str, Sequence[int]], places_by_query: Mapping[str, Place],
+                      shared: SharedRows) -> list[Publication]:
         now, batches, publications = self.pipe.clock(), self._batches(pending), []
         for name, boundaries in due.items():
-            rows: Counter[int] = Counter()
-            for boundary, count in row_counts.by_boundary(opened[name], pending.after, pending.upto, BOUNDARY):
-                rows[boundary] += count
-            publications += [Publication(name, t, rows[t], now, batches.get(t, pending.number)) for t in boundaries]
+            rows = copies.counted(shared, places_by_query[name], name)
+            publications += [Publication(name, t, rows.get(t, 0), now, batches.get(t, pending.number))
+                             for t in boundaries]
         return publications
 
-    def _batches(self, pending: Unpublished) -> dict[int, int]:
+    def _batches(self, pending: Pending) -> dict[int, int]:
         """By boundary; of what another process committed the ledger knows."""
-        if pending.upto in self._batch_by_boundary and min(self._batch_by_boundary) <= pending.after + 1:
-            return self._batch_by_boundary
-        step, numbers = self.pipe.pipeline.batch, dict[int, int]()
+        step, numbers = self.pipe.pipeline.batch, self._batch_by_boundary
+        if numbers and min(numbers) - step <= pending.after:
+            return numbers
+        numbers = {}
         for batch in self.pipe.ledger.committed_batches():
             last = batch.first_boundary + (batch.boundary_count - 1) * step
             if last > pending.after:
@@ -193,8 +179,8 @@ class Addresses:
         return numbers
 
 
-def _lacks(table: Table, pending: Unpublished) -> bool:
-    return table.transaction("batch") < pending.number
+def _listed(file: File | None) -> list[File]:
+    return [file] if file is not None else []
 
 
 def _each(names: Iterable[str], act: Callable[[str], None]) -> None:

@@ -5,13 +5,13 @@ Each step is one Delta version and is seen to be done by what the table then is,
 """
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
 
 from jobs.engine import kernel
 from jobs.engine.work import write_file
-from jobs.ledger.addresses import Address
+from jobs.ledger.addresses import Address, Column
 from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.pipeline.model import Pipeline
 from jobs.pipeline.schema import INSTANT, arrow
@@ -30,13 +30,14 @@ def properties(pipeline: Pipeline) -> dict[str, str]:
     return {**FEED, "delta.logRetentionDuration": stays, "delta.deletedFileRetentionDuration": stays}
 
 
-def schema_of(columns: tuple[tuple[str, pa.DataType], ...]) -> pa.Schema:
-    return pa.schema([(BOUNDARY, INSTANT), *columns])
+def schema_of(columns: Iterable[Column]) -> pa.Schema:
+    """Of a table of answers with these columns."""
+    return pa.schema([(BOUNDARY, INSTANT), *((name, arrow(kind)) for name, kind in columns)])
 
 
 def prepared(pipe: OpenPipeline, address: Address) -> Table:
     """The table, as answers of the query's present text need it."""
-    wanted = schema_of(tuple((name, arrow(kind)) for name, kind in address.columns))
+    wanted = schema_of(address.columns)
     table = pipe.warehouse.latest(address.path, wanted, properties(pipe.pipeline))
     _follow(table, properties(pipe.pipeline))
     if address.before is not None:

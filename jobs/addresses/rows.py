@@ -4,23 +4,23 @@ Few rows are copied here, many by tasks; none is computed.
 """
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from jobs.addresses.columns import BOUNDARY, properties, schema_of
+from jobs.addresses.columns import BOUNDARY
+from jobs.addresses.place import Place
 from jobs.batch.shared import table_of
-from jobs.engine import memory
+from jobs.engine import memory, row_counts
 from jobs.engine.tasks import Tasks
-from jobs.ledger.addresses import columns_of, latest_path
 from jobs.ledger.open_pipeline import OpenPipeline
-from jobs.ledger.queries import QueryState
 from jobs.maintenance import compact
 from jobs.maintenance.compact import MergeOrder
-from jobs.pipeline.schema import INSTANT, arrow
+from jobs.pipeline.schema import INSTANT
 from jobs.storage import places, tables
 from jobs.storage.tables import File, Table
 from optimizer.expression.dialect import identifier, string
@@ -40,20 +40,25 @@ class SharedRows:
     few: Mapping[str, pa.Table] = field(default_factory=dict)
     many: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
-    @property
-    def queries(self) -> frozenset[str]:
-        return frozenset(self.few) | frozenset(self.many)
+    def has_rows(self, query: str) -> bool:
+        return query in self.many or query in self.few and self.few[query].num_rows > 0
 
-    def order(self, query: str, table: Table, label: str, columns: Sequence[str], after: int, upto: int) -> MergeOrder:
-        """For a task: the query's rows of these boundaries, written for a table."""
+    def without_rows(self, sharing: Iterable[Place]) -> SharedRows:
+        """The same, and of these queries that share it is known that they have no more."""
+        empty = {place.state.name: place.latest_schema.empty_table() for place in sharing
+                 if place.state.name not in self.many}
+        return replace(self, few={**empty, **self.few})
+
+    def order(self, query: str, folder: str, label: str, columns: Sequence[str], after: int, upto: int) -> MergeOrder:
+        """For a task: the query's rows of these boundaries, written for a table in this folder."""
         listed = ", ".join(map(identifier, columns))
         where = f"{OWNER} = {string(query)} AND epoch_us({BOUNDARY}) > {after} AND epoch_us({BOUNDARY}) <= {upto}"
-        return MergeOrder(query, table.path, self.many[query], f"SELECT {listed} FROM files WHERE {where} "
+        return MergeOrder(query, folder, self.many[query], f"SELECT {listed} FROM files WHERE {where} "
                           f"ORDER BY {BOUNDARY}", label=label)
 
 
 def shared_rows(pipe: OpenPipeline, private: Iterable[Table], after: int, upto: int,
-                states: Mapping[str, QueryState]) -> SharedRows:
+                places_by_query: Mapping[str, Place]) -> SharedRows:
     """What the private tables have of boundaries after < t <= upto."""
     few: dict[str, pa.Table] = {}
     many: dict[str, tuple[str, ...]] = {}
@@ -64,7 +69,8 @@ def shared_rows(pipe: OpenPipeline, private: Iterable[Table], after: int, upto: 
         left -= sum(file.size for file in files)
         if left < 0:
             path = table.path.rstrip("/").rpartition("/")[2]
-            owners = [name for name, state in states.items() if table_of(state.columns).endswith(f"/{path}")]
+            owners = [name for name, place in places_by_query.items()
+                      if table_of(place.state.columns).endswith(f"/{path}")]
             many |= dict.fromkeys(owners, paths)
         elif paths:
             few |= _by_query(pa.concat_tables([_read(path) for path in paths]), after, upto)
@@ -87,17 +93,18 @@ def _by_query(rows: pa.Table, after: int, upto: int) -> dict[str, pa.Table]:
     return rows_by_query
 
 
-def address_files(tasks: Tasks, shared: SharedRows, opened: Mapping[str, Table], label: str) -> dict[str, list[File]]:
-    """By query: files of its rows in the table at its address."""
+def address_files(tasks: Tasks, shared: SharedRows, places_by_query: Mapping[str, Place],
+                  label: str) -> dict[str, File | None]:
+    """By query: a file of its rows for its address; None where it has none after all."""
+    files: dict[str, File | None] = {}
     orders = []
-    files: dict[str, list[File]] = {name: [] for name in opened}
-    for name, table in opened.items():
+    for name, place in places_by_query.items():
         if name in shared.few:
-            files[name] = [_written(table, shared.few[name], label)]
+            files[name] = _written(place.folder, place.schema, shared.few[name], label)
         else:
-            # The private table has the columns of the present text; those of the address may be more.
-            columns = [column for column in table.schema.names if column in _columns(shared.many[name])]
-            orders.append(shared.order(name, table, label, columns, shared.after, shared.upto))
+            # A private table has the columns of the present text; those of the address may be more.
+            columns = [column for column in place.schema.names if column in _columns(shared.many[name])]
+            orders.append(shared.order(name, place.folder, label, columns, shared.after, shared.upto))
     return files | _by_tasks(tasks, orders)
 
 
@@ -105,75 +112,61 @@ def _columns(paths: Sequence[str]) -> frozenset[str]:
     return frozenset(pq.ParquetFile(places.opened(paths[0])).schema_arrow.names) if paths else frozenset()
 
 
-def _written(table: Table, rows: pa.Table, label: str) -> File:
-    """Columns that only the address has are NULL there without being in the file."""
-    schema = pa.schema([table.schema.field(name) for name in rows.schema.names])
-    return tables.write(table.path, rows.cast(schema), tables.unique(label))
+def _written(folder: str, schema: pa.Schema, rows: pa.Table, label: str) -> File | None:
+    """Columns that only the table has are NULL there without being in the file."""
+    if not rows.num_rows:
+        return None
+    present = pa.schema([schema.field(name) for name in rows.schema.names])
+    return tables.write(folder, rows.cast(present), tables.unique(label))
 
 
-def _by_tasks(tasks: Tasks, orders: Sequence[MergeOrder]) -> dict[str, list[File]]:
-    written = zip(orders, tasks.map(compact.merge, orders))
-    return {order.path: [file] if file else [] for order, file in written}
+def _by_tasks(tasks: Tasks, orders: Sequence[MergeOrder]) -> dict[str, File | None]:
+    return {order.path: file for order, file in zip(orders, tasks.map(compact.merge, orders))}
 
 
-def latest_schema(state: QueryState) -> pa.Schema:
-    return schema_of(tuple((name, arrow(kind)) for name, kind in columns_of(state.columns)))
-
-
-def latest_table(pipe: OpenPipeline, state: QueryState) -> Table:
-    """The table of a query's last answer; made if there is none."""
-    return pipe.warehouse.latest(latest_path(state.name), latest_schema(state), properties(pipe.pipeline))
-
-
-def fit_latest(table: Table, schema: pa.Schema) -> None:
-    """Before a last answer of other columns: no column changes while rows are there that have it, or who follows the
-    table would see other rows leave than came.
-
-    Columns that come are NULL in these rows; where one changes its type, or leaves, the rows leave before.
-    """
-    present = table.schema
-    if present == schema or not table.files():
-        return
-    missing = [column for column in schema if column.name not in present.names]
-    is_extended = [column for column in schema if column.name in present.names] == list(present)
-    if is_extended:
-        table.add_columns(pa.schema(missing))
-    else:
-        table.commit((), [file.path for file in table.files()])
-
-
-def latest_files(pipe: OpenPipeline, latest: Mapping[str, Table], opened: Mapping[str, Table], shared: SharedRows,
-                 boundaries: Mapping[str, int], states: Mapping[str, QueryState],
-                 label: str) -> dict[str, list[File]]:
-    """By query: files with the rows of its last boundary."""
-    files: dict[str, list[File]] = {}
+def latest_files(pipe: OpenPipeline, shared: SharedRows, places_by_query: Mapping[str, Place],
+                 boundaries: Mapping[str, int], label: str) -> dict[str, File | None]:
+    """By query: a file with the rows of its last boundary."""
+    files: dict[str, File | None] = {}
     orders = []
-    for name, table in latest.items():
-        t, schema = boundaries[name], latest_schema(states[name])
+    few = memory.partials_of_driver(pipe.tasks.settings)
+    for name, place in places_by_query.items():
+        t, schema, folder = boundaries[name], place.latest_schema, place.latest_folder
         if name in shared.many:
-            orders.append(shared.order(name, table, label, schema.names, t - 1, t))
-            continue
-        rows = shared.few.get(name)
-        if rows is None:
-            holding = [file for file in opened[name].files() if file.may_hold(BOUNDARY, t, t)]
-            paths = tuple(places.join(opened[name].path, file.path) for file in holding)
-            if sum(file.size for file in holding) > memory.partials_of_driver(pipe.tasks.settings):
-                orders.append(_latest_order(name, table, paths, schema, t, label))
-                continue
-            rows = pa.concat_tables([_read(path) for path in paths], promote_options="default") if paths else None
-        answer = _at(rows, t).cast(schema) if rows is not None else schema.empty_table()
-        files[name] = [tables.write(table.path, answer, tables.unique(label))] if answer.num_rows else []
+            orders.append(shared.order(name, folder, label, schema.names, t - 1, t))
+        elif name in shared.few:
+            files[name] = _written(folder, schema, _at(shared.few[name], t), label)
+        else:
+            table = pipe.warehouse.latest(place.state.address)
+            holding = [file for file in table.files() if file.may_hold(BOUNDARY, t, t)]
+            paths = tuple(places.join(table.path, file.path) for file in holding)
+            if sum(file.size for file in holding) > few:
+                orders.append(_order_at(name, folder, paths, schema, t, label))
+            else:
+                contents = [_at(_read(path), t).select(schema.names) for path in paths]
+                files[name] = _written(folder, schema, pa.concat_tables(contents), label) if contents else None
     return files | _by_tasks(pipe.tasks, orders)
 
 
-def _latest_order(name: str, table: Table, paths: tuple[str, ...], schema: pa.Schema, t: int, label: str) -> MergeOrder:
+def _order_at(name: str, folder: str, paths: tuple[str, ...], schema: pa.Schema, t: int, label: str) -> MergeOrder:
     listed = ", ".join(map(identifier, schema.names))
-    return MergeOrder(name, table.path, paths, f"SELECT {listed} FROM files WHERE epoch_us({BOUNDARY}) = {t}",
-                      label=label)
+    return MergeOrder(name, folder, paths, f"SELECT {listed} FROM files WHERE epoch_us({BOUNDARY}) = {t}", label=label)
 
 
 def _at(rows: pa.Table, t: int) -> pa.Table:
     return rows.filter(pc.equal(rows[BOUNDARY], pa.scalar(t, pa.int64()).cast(INSTANT)))
+
+
+def counted(shared: SharedRows, place: Place, query: str) -> dict[int, int]:
+    """Rows by boundary."""
+    if query in shared.few:
+        runs = pc.run_end_encode(pc.cast(shared.few[query][BOUNDARY], pa.int64()).combine_chunks())
+        ends = runs.run_ends.to_pylist()
+        return {t: end - begin for t, begin, end in zip(runs.values.to_pylist(), [0, *ends], ends)}
+    counts: Counter[int] = Counter()
+    for boundary, count in row_counts.by_boundary(place.table(), shared.after, shared.upto, BOUNDARY):
+        counts[boundary] += count
+    return counts
 
 
 def let_go(table: Table, upto: int) -> None:

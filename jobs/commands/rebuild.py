@@ -14,17 +14,15 @@ from itertools import groupby
 import pyarrow as pa
 
 from jobs.addresses.columns import properties, schema_of
-from jobs.addresses.rows import latest_schema, latest_table
 from jobs.batch import batch as batches
 from jobs.batch.works import context_of, parsed, works
 from jobs.engine import kernel
 from jobs.ledger import published
-from jobs.ledger.addresses import Address, address, latest_path
+from jobs.ledger.addresses import Address, address, columns_of, latest_path
 from jobs.ledger.entries import Batch, KeptState
 from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.ledger.queries import QueryState
 from jobs.maintenance import integrity, repair, retention
-from jobs.pipeline.schema import arrow
 from jobs.requests import requests
 from jobs.results import answers
 from jobs.results.answers import segments
@@ -86,9 +84,9 @@ def _mend(pipe: OpenPipeline, query_state: QueryState) -> int:
     delta_log.mend_end(pipe.path(path))
     pipe.warehouse.refresh()
     count = 0 if _put_back(pipe, path) else _compute_anew(pipe, query_state)
-    versions = {path: pipe.warehouse.latest(path).version}
-    pipe.ledger.rely(versions)
-    published.rely(pipe.warehouse, versions)
+    version = pipe.warehouse.latest(path).version
+    pipe.ledger.rely({path: version})
+    published.rely(pipe.warehouse, query_state.name, results=version)
     return count
 
 
@@ -132,14 +130,15 @@ def _latest_anew(pipe: OpenPipeline, query_state: QueryState) -> None:
     rows = answers.rows(pipe, query_state, boundaries[-1:])
     places.delete_folder(pipe.path(path))
     pipe.warehouse.refresh()
-    table = latest_table(pipe, query_state)
-    table.replace(_write(table, rows), latest_schema(query_state))
-    published.rely(pipe.warehouse, {path: table.version})
+    schema = schema_of(columns_of(query_state.columns))
+    table = pipe.table(path, schema, properties(pipe.pipeline))
+    table.replace(_write(table, rows), schema)
+    published.rely(pipe.warehouse, query_state.name, latest=table.version)
 
 
 def _opened(pipe: OpenPipeline, path: str, wanted: Address) -> Table:
     """The table, with a log of its own again if it had none that can be read."""
-    schema = schema_of(tuple((name, arrow(kind)) for name, kind in wanted.columns))
+    schema = schema_of(wanted.columns)
     try:
         return pipe.table(path, schema, properties(pipe.pipeline))
     except repair.BROKEN:

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 
 import pyarrow as pa
 
 from jobs.engine import small_tables
 from jobs.engine.small_tables import ask
+from jobs.ledger.addresses import latest_path
+from jobs.ledger.queries import address_of
 from jobs.pipeline.warehouse import Warehouse
 from jobs.storage import tables
 from jobs.storage.tables import Table
@@ -24,7 +26,8 @@ SCHEMA = pa.schema([("query", pa.string()), ("boundary", STAMP), ("revision", pa
                     ("published_at", STAMP), ("cause", pa.string()), ("batch", pa.int64())])
 UPTO = "forebay.published"      # the transaction that says up to which boundary everything is published
 FRESH = "fresh"                      # cause: a batch
-VERSIONS = "forebay.versions"        # the metadata of the last commit that name versions of tables
+ENDS = "forebay.ends"                # the metadata of the last commit that say how far tables have come
+UNSURE = -1                          # no creation: what is known of a table's end does not suffice to go on with it
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,21 @@ class Publication:
     cause: str = FRESH
 
 
+@dataclass(frozen=True)
+class Ends:
+    """How far the tables of a query's answers have come, so that rows can come to them without opening them.
+
+    `Ends(1, results=12, latest=11, file="b7-….parquet", size=900)`: for the columns of its first creation, version 12
+    of the one, and of the other version 11, which has one file; `file` None: it has none.
+    """
+
+    creation: int
+    results: int
+    latest: int
+    file: str | None = None
+    size: int = 0
+
+
 def opened(warehouse: Warehouse) -> Table:
     return warehouse.latest(PATH, SCHEMA)
 
@@ -55,37 +73,52 @@ def upto(warehouse: Warehouse) -> int | None:
     return None if boundary < 0 else boundary
 
 
-def enter(warehouse: Warehouse, publications: Iterable[Publication], boundary: int,
-          versions: Mapping[str, int]) -> None:
+def enter(warehouse: Warehouse, publications: Iterable[Publication], boundary: int, ends: Mapping[str, Ends]) -> None:
     """From here on they are published, and with them everything up to the boundary.
 
-    `versions` are those of the tables that have the answers: from here on they must be there.
+    `ends` are by query: from here on the tables of its answers must have come that far.
     """
     rows = pa.Table.from_pylist([asdict(publication) for publication in publications], schema=SCHEMA)
     rows = rows.sort_by([("query", "ascending"), ("boundary", "ascending")])
-    metadata = {VERSIONS: json.dumps({**relied(warehouse), **versions})}
-    opened(warehouse).append(rows, (UPTO, boundary), metadata)
+    opened(warehouse).append(rows, (UPTO, boundary), _metadata({**known_ends(warehouse), **ends}))
+
+
+def known_ends(warehouse: Warehouse) -> dict[str, Ends]:
+    """By query, as the last commit says."""
+    if not tables.exists(warehouse.path(PATH)):
+        return {}
+    ends_by_query = json.loads(str(opened(warehouse).metadata().get(ENDS, "{}")))
+    return {query: Ends(*values) for query, values in ends_by_query.items()}
 
 
 def relied(warehouse: Warehouse) -> dict[str, int]:
     """By path under the warehouse: the version of a table that published answers rest on."""
-    if not tables.exists(warehouse.path(PATH)):
-        return {}
-    return dict(json.loads(str(opened(warehouse).metadata().get(VERSIONS, "{}"))))
+    versions = {}
+    for query, ends in known_ends(warehouse).items():
+        versions[address_of(query)] = ends.results
+        versions[latest_path(query)] = ends.latest
+    return versions
 
 
-def rely(warehouse: Warehouse, versions: Mapping[str, int]) -> None:
-    """Tables that were mended are as they are now."""
-    if tables.exists(warehouse.path(PATH)):
-        opened(warehouse).commit(metadata={VERSIONS: json.dumps({**relied(warehouse), **versions})})
+def rely(warehouse: Warehouse, query: str, results: int | None = None, latest: int | None = None) -> None:
+    """Tables of a query that were mended are as they are now; they are opened when rows come next."""
+    ends_by_query = known_ends(warehouse)
+    if query in ends_by_query:
+        before = ends_by_query[query]
+        mended = Ends(UNSURE, before.results if results is None else results,
+                      before.latest if latest is None else latest)
+        opened(warehouse).commit(metadata=_metadata({**ends_by_query, query: mended}))
+
+
+def _metadata(ends_by_query: Mapping[str, Ends]) -> dict[str, str]:
+    return {ENDS: json.dumps({query: astuple(ends) for query, ends in ends_by_query.items()})}
 
 
 def tidy(warehouse: Warehouse) -> None:
     """Makes one file of many small ones, in the order in which they are asked for; nothing else changes."""
     if tables.exists(warehouse.path(PATH)):
         table = opened(warehouse)
-        metadata = {VERSIONS: json.dumps(relied(warehouse))}
-        small_tables.merge(table, "query, boundary, revision", metadata)
+        small_tables.merge(table, "query, boundary, revision", _metadata(known_ends(warehouse)))
 
 
 def boundaries(warehouse: Warehouse, query: str) -> list[int]:

@@ -273,7 +273,7 @@ class Table:
     def _additions(self, files: Iterable[File], now: int, changes_data: bool,
                    schema: pa.Schema | None = None) -> list[AddAction]:
         schema = schema or self.schema
-        return [AddAction(f.path, f.size, {}, now, changes_data, json.dumps(_statistics(f, schema))) for f in files]
+        return [AddAction(f.path, f.size, {}, now, changes_data, json.dumps(statistics(f, schema))) for f in files]
 
     def _properties(self, transaction: tuple[str, int] | None, metadata: Mapping[str, str] | None) -> CommitProperties:
         ours = [Transaction(OURS, self.version + 1), *([Transaction(*transaction)] if transaction else [])]
@@ -443,7 +443,7 @@ def _integers_under(row: Mapping[str, object], prefix: str) -> dict[str, int]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _statistics(file: File, schema: pa.Schema) -> dict[str, object]:
+def statistics(file: File, schema: pa.Schema) -> dict[str, object]:
     """Delta's file statistics. Others keep timestamps to the millisecond there; to the microsecond, a file whose last
     row is just before a boundary is known to end before it."""
     types = {column.name: column.type for column in schema}

@@ -12,6 +12,7 @@ import pytest
 import forebay
 from forebay.text import query
 from jobs.adapt import decisions_table, sharing
+from jobs.addresses import addresses
 from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.maintenance import compact
 from jobs.storage import failpoints
@@ -300,8 +301,9 @@ def test_a_crash_anywhere_loses_and_doubles_nothing(tmp_path: Path, point: str,
                                                                    } == {10, 20} and equal(again)
 
 
-def test_shared_tables_are_compacted_and_kept_as_others_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compact, "SMALL_FILES", 3)
+def test_answers_of_queries_that_share_are_compacted_and_kept_as_others_are(tmp_path: Path,
+                                                                            monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compact, "SMALL_FILES", 3), monkeypatch.setattr(addresses, "TIDIED_EVERY", 2)
     pipe = pipeline(tmp_path, {"views": "keep: 1 minute"}, queries={
         f"q{n}": f"SELECT COUNT(*) AS n FROM views AS v [WINDOW 20 SECONDS] WHERE v.x > {n}" for n in range(4)})
     for at in range(1, 200, 10):

@@ -14,7 +14,9 @@ from deltalake import DeltaTable
 
 import forebay
 from jobs.adapt import sharing
+from jobs.addresses import addresses
 from jobs.commands import scheduled
+from jobs.engine import spark
 from jobs.maintenance import compact
 from jobs.storage import failpoints
 from optimizer.errors import ForebayError
@@ -205,6 +207,7 @@ def lived(folder: Path, monkeypatch: pytest.MonkeyPatch, boundaries: int, seed: 
     """So many boundaries with replacements, merged files and crashes."""
     choice = Random(seed)
     monkeypatch.setattr(compact, "SMALL_FILES", 6), monkeypatch.setattr(sharing, "LEAST", 2)
+    monkeypatch.setattr(addresses, "TIDIED_EVERY", 3)
     pipe = sharing_four(folder)
     while boundaries > 0:
         count = choice.choice([1, 1, 2, 5])
@@ -251,6 +254,27 @@ def test_the_feed_of_changes_makes_every_version(tmp_path: Path, boundaries: int
     for n in range(1, 5):
         for path in (f"results/q{n}", f"latest/q{n}"):
             followed(tmp_path, path)
+
+
+@pytest.mark.spark
+def test_spark_follows_the_feed_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compact, "SMALL_FILES", 3)
+    pipe = pipeline(tmp_path, queries={"q": COUNT})
+    for step in range(8):
+        rows(pipe, [10 * step + 5, 10 * step + 16], x=step)
+        if step == 4:
+            pipe.create("q", TOTAL, replace=True)
+        ran(pipe)
+    session = spark.session("local[2]")
+    for path in ("results/q", "latest/q"):
+        place = str(tmp_path / "warehouse" / path)
+        feed = session.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 1).load(place)
+        changes, kept = [row.asDict() for row in feed.collect()], Counter[tuple[Any, ...]]()
+        for version in range(1, DeltaTable(place).version() + 1):
+            for change in (change for change in changes if change["_commit_version"] == version):
+                kept[values(change)] += {"insert": 1, "delete": -1}[change["_change_type"]]
+            then = session.read.format("delta").option("versionAsOf", version).load(place)
+            assert +kept == Counter(values(row.asDict()) for row in then.collect()), (path, version)
 
 
 def test_every_asset_event_can_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
