@@ -2,11 +2,14 @@
 from __future__ import annotations
 
 import tarfile
+from collections import Counter
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 
 import forebay
+from jobs.storage import failpoints
 from tests.jobs.pipelines import equal
 from tests.older_warehouse import PINS, QUERIES, WRITTEN, live
 
@@ -47,6 +50,32 @@ def test_a_warehouse_of_before_is_read_and_goes_on(tmp_path: Path) -> None:
     assert max(boundaries(after, "expire")) == max(boundaries(after, "shared1")) > last
     assert {entry.name for entry in (folder / "warehouse/state/expire").iterdir()} == epochs      # kept state served on
     after.close()
+
+
+def test_the_move_to_the_addresses_can_be_killed_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = unpacked("whole", tmp_path)
+    passed = 0
+    for number in range(1, 100):
+        monkeypatch.setattr(failpoints, "_passes", Counter())
+        monkeypatch.setenv("FOREBAY_FAILPOINT", f"address.after-move:{1 + number % 2}:raise")
+        pipe = forebay.open(str(folder))
+        try:
+            pipe.run(to=pipe.runtime.ledger.committed())
+            break
+        except failpoints.Reached:
+            passed += 1
+        finally:
+            pipe.close()
+    monkeypatch.delenv("FOREBAY_FAILPOINT")
+    pipe = forebay.open(str(folder))
+    told = [row for path in sorted((folder / "warehouse/results").glob("shared-*"))
+            for row in DeltaTable(str(path)).to_pyarrow_table().to_pylist()]
+    for query in ("shared0", "shared1", "shared2"):
+        there = DeltaTable(str(folder / "warehouse/results" / query)).to_pyarrow_table()
+        assert there.num_rows == sum(row["query"] == query for row in told) > 0
+        assert there.schema.names == ["boundary", "user", "n", "ms"]
+    assert passed > 3 and equal(pipe)
+    pipe.close()
 
 
 def test_a_batch_that_older_code_began_is_finished(tmp_path: Path) -> None:

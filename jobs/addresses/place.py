@@ -34,6 +34,7 @@ class Place:
         self.schema = schema_of(address.columns)
         self.latest_schema = schema_of(columns_of(state.columns))
         self.was_opened = False
+        self.was_opened = False
         self._pipe = pipe
         self._address = address
         self._number = number

@@ -68,6 +68,7 @@ CREATED = {
     "divides": (f"SELECT v.page, SUM(100 % v.ms) AS rest {TWO} GROUP BY v.page", None),
     "minutes": ("SELECT v.page, COUNT(*) AS n FROM views AS v [WINDOW 20 SECONDS TUMBLING] GROUP BY v.page", None),
 }
+IN_DOUBLES = CREATED["minutes"][0].replace("COUNT(*)", "0.5D * COUNT(*)")      # a type that begins a new history
 Step = Callable[[forebay.Pipeline, Path], Any]
 
 
@@ -92,12 +93,13 @@ def steps() -> list[Step]:
     return [*found, lambda p, f: p.run(flush=True)]
 
 
-def create(name: str, sql: str, plan: str | None = None, replace: bool = False) -> Callable[[forebay.Pipeline], None]:
+def create(name: str, sql: str, plan: str | None = None, replace: bool = False,
+           new_history: bool = False) -> Callable[[forebay.Pipeline], None]:
     """Unless a process that was killed has done it."""
     def request(p: forebay.Pipeline) -> None:
         known = queries_at(p.runtime.ledger.all_changes()).get(name)
         if known is None or known.sql != sql or not known.is_active:
-            p.create(name, sql, replace)
+            p.create(name, sql, replace, new_history)
         if plan and queries_at(p.runtime.ledger.all_changes())[name].pin != plan:
             p.change(name, "pin", plan)
     return request
@@ -124,7 +126,7 @@ REQUESTS: dict[int, tuple[Callable[[forebay.Pipeline], None], ...]] = {
     2: (change("running", "resume", "active"), pin("expire", "EAP01 running"), pin("total", "EAP1 running")),
     3: (change("minutes", "delete", "deleted"), pin("retract", "EAP11 expire"),
         create("expire", f"SELECT v.page, COUNT(*) AS n {TWO} GROUP BY v.page", replace=True)),
-    4: (change("divides", "resume", "active"), create("minutes", CREATED["minutes"][0])),
+    4: (change("divides", "resume", "active"), create("minutes", IN_DOUBLES, None, True, True)),
 }
 
 
@@ -205,7 +207,10 @@ def published(folder: Path) -> dict[str, Any]:
         for s in rt.pipeline.streams
     }
     return {"answers": said, "changes": changes, "stored": stored, "quarantine": aside, "begun": rt.ledger.begun(),
-            "old": sorted(map(repr, _rows(folder / "warehouse/results/expire")))}
+            "tables": {f"{kind}/{path.name}": sorted(map(repr, _rows(path))) for kind in ("results", "latest")
+                       for path in sorted((folder / "warehouse" / kind).glob("*"))},
+            "boundaries": sorted(repr((row["query"], row["boundary"], row["revision"], row["rows"], row["batch"]))
+                                 for row in _rows(folder / "warehouse/ledger/boundaries"))}
 
 
 def committed_twice(folder: Path) -> list[int]:

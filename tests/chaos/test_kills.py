@@ -16,13 +16,14 @@ from jobs.storage import failpoints
 from tests.chaos import scenario
 from tests.seeds import seed
 
-# data frames and topics, rows that leave: tests/jobs/ingest/test_ingest_once.py, test_keep.py
-ELSEWHERE = {"ingest.after-stage", "keep.before", "keep.after"}
+# data frames and topics, rows that leave, answers that move: tests/jobs/ingest/test_ingest_once.py, test_keep.py,
+# tests/test_older_warehouses.py
+ELSEWHERE = {"ingest.after-stage", "keep.before", "keep.after", "address.after-move"}
 FIRST = {"recover.before": "batch.after-intent", "recover.after": "batch.after-state",
          "ingest.before-recover": "ingest.after-stream", "ingest.after-recover": "ingest.after-quarantine"}
 PASSES = ("first", "middle", "last")
 SECOND = ("recover.before", "recover.after", "batch.before-table:3", "batch.after-results", "batch.after-commit",
-          "ingest.before-recover", "ingest.after-stream", "batch.after-mark")
+          "ingest.before-recover", "ingest.after-stream", "batch.after-mark", "address.after-table:2", "address.after-results", "address.after-boundaries")
 SAMPLE = 6
 FURTHER = 8      # steps, more than a round, that the sample's lives go on; the others live to their end
 
