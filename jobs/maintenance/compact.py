@@ -19,6 +19,7 @@ from jobs.batch.shared import Shared
 from jobs.batch.works import state_folder
 from jobs.engine import kernel
 from jobs.engine.work import write_file
+from jobs.ledger import published
 from jobs.ledger.open_pipeline import HANDOVER, OpenPipeline
 from jobs.pipeline.model import HOUR, Pipeline
 from jobs.storage import failpoints, places, tables
@@ -274,14 +275,15 @@ def _sweep_public(pipe: OpenPipeline) -> None:
     """Deletes files that left tables that people read, the ledger's among them, once no reader can need them: of
     answers when `keep_versions` is over for the last version that has them.
     """
-    answers = versions_hours(pipe.pipeline)
+    answers, is_moved = versions_hours(pipe.pipeline), published.upto(pipe.warehouse) is not None
     for kind in ("streams", "quarantine", "results", "latest", "ledger"):
         hours = answers if kind in ("results", "latest") else GRACE_HOURS
         folder = places.join(pipe.pipeline.warehouse, kind)
         for name in _listed(folder):
             path = places.join(folder, name)
             if kind == "results" and _OLD_ADDRESS.search(name):
-                places.delete_folder(path)
+                if is_moved:
+                    places.delete_folder(path)
             elif tables.exists(path):
                 table = tables.open_table(path)
                 named = {file.path for file in table.files()} | set(table.left(0))
