@@ -29,7 +29,7 @@ from jobs.ledger.queries import QueryState
 from jobs.storage import tables
 from optimizer.choice.consider import PINNED, Costs, consider, ended_try, judged_switch, with_width
 from optimizer.choice.decide import DEFAULT as RULES
-from optimizer.choice.decide import Decision, Past, Priced, Tried
+from optimizer.choice.decide import Decision, Past, Priced, Tried, comparable, over_price
 from optimizer.choice.parallelism import Parallelism
 from optimizer.cost.features import of_batch, steady
 from optimizer.cost.fitting import NOISE, NOISE_OF_MANY, fit
@@ -43,6 +43,7 @@ from optimizer.plan.model import Plan
 from optimizer.plan.model import candidates as possible
 from optimizer.plan.model import default, leanest, named
 from optimizer.query.model import Query
+from optimizer.statistics.emptying import windows_at
 from optimizer.statistics.model import QueryStatistics
 
 STAMP = pa.timestamp("us", "UTC")
@@ -125,14 +126,16 @@ class Chooser:
             return
         before = choice.past.plan
         switched_from = before if before is not None and before != decided.plan else None
+        ratio = None
         if switched_from is not None:
-            choice.reprice(next((c.seconds for c in decided.candidates if c.name == switched_from.name), None))
+            price = next((c.seconds for c in decided.candidates if c.name == switched_from.name), 0.0)
+            ratio = over_price(comparable(choice.past, price, lambda work: seconds(work, self.coefficients)), price)
         plans = {candidate.plan.name: candidate.plan for candidate in possible(query)}
         candidates = tuple(Priced(plans[c.name], c.seconds, state_rows=c.state_rows, paper=c.paper)
                            for c in decided.candidates if c.name in plans)
         tried = decided.tried if decided.tried is not None and unfit(query, decided.tried) is None else None
         choice.decide(Decision(decided.plan, switched_from, decided.reason, decided.seconds, candidates,
-                               choice.past.corrections, tried))
+                               choice.past.corrections, tried, ratio))
         choice.unwritten = True
 
     def _stay_unless_wrong(self, query: Query, choice: QueryChoice, observed: QueryStatistics, pin: str | None,
@@ -244,6 +247,7 @@ class Chooser:
         The first batch of a process may tell what starting Spark costs, and not what work costs.
         """
         work, before, boundaries = answer.work, self.coefficients, answer.computed
+        observed = windows_at(work.query, observed, work.due[-1])
         amounts = of_batch(work.query, work.plan, observed, work.parts, boundaries, answer.anew, work.together)
         if cold and took > COLD * count * seconds(amounts.total, before):
             return
@@ -254,8 +258,9 @@ class Chooser:
         if len(work.due) > 1:
             return
         if answer.work.plan == choice.past.plan and not answer.anew and not answer.work.is_tried:
-            outside = seconds(amounts.outside, before)
-            choice.past = replace(choice.past, measured=(*choice.past.measured, answer.seconds + outside)[-KEPT:])
+            past, lasted = choice.past, answer.seconds + seconds(amounts.outside, before)
+            choice.past = replace(past, measured=(*past.measured, lasted)[-KEPT:],
+                                  works=(*past.works, amounts.total)[-KEPT:])
 
     def begin(self, last: Batch | None) -> None:
         """Before the first batch of a process: who shared in the last one, and how, was written down then."""

@@ -18,7 +18,7 @@ from jobs.ledger.queries import QueryState, text_since
 from optimizer.choice.consider import PINNED
 from optimizer.choice.decide import BEYOND_MEASURE
 from optimizer.choice.decide import DEFAULT as RULES
-from optimizer.choice.decide import Decision, Past, Tried
+from optimizer.choice.decide import Decision, Past, Tried, over_price
 from optimizer.plan.model import Plan, named, refusal
 from optimizer.query.model import Query
 from optimizer.query.shape import shape
@@ -55,7 +55,7 @@ class QueryChoice:
         past = self.past
         if decision.plan != past.plan:
             predicted = self.decision.predicted if self.decision else self.written_s
-            ratio = median_high(past.measured) / predicted if past.measured and predicted else None
+            ratio = decision.ratio_before or over_price(past, predicted or 0.0)
             past = _after_switch(past, decision, ratio)
             self.unwritten = True
         elif decision.tried != (past.tried.plan if past.tried else None):
@@ -80,13 +80,6 @@ class QueryChoice:
         assert self.past.plan is not None
         self.decision = Decision(self.past.plan, None, STAYS, self.written_s, (), self.past.corrections,
                                  self.past.tried.plan if self.past.tried else None)
-
-    def reprice(self, predicted: float | None) -> None:
-        """The plan in force is priced anew, before it is left: what it took is compared with that."""
-        if self.decision is None:
-            self.stay()
-        if self.decision is not None and predicted is not None:
-            self.decision = replace(self.decision, predicted=predicted)
 
     def refuse(self, plan: Plan, reason: str) -> None:
         """A plan that was decided elsewhere cannot be followed; the one in force stays."""

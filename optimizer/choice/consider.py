@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from optimizer.choice.decide import DEFAULT as RULES
-from optimizer.choice.decide import Decision, Hysteresis, Past, Priced, decide, priced, undone_switch
+from optimizer.choice.decide import (
+    Decision, Hysteresis, Past, Priced, comparable, decide, over_price, priced, undone_switch,
+)
 from optimizer.choice.search import Forms, cheapest
 from optimizer.choice.tried import has_told, judged_try, may_try, with_try
 from optimizer.cost.features import building, state_rows, steady
@@ -20,7 +22,9 @@ from optimizer.papers.symbols import symbols
 from optimizer.plan.model import Candidate, Plan, refusal
 from optimizer.query.model import Query
 from optimizer.query.shape import shape
+from optimizer.query.windows import SECOND
 from optimizer.statistics.cardinality import Operand, Sizes, sizes
+from optimizer.statistics.emptying import are_emptying, over_horizon, windows_at
 from optimizer.statistics.model import QueryStatistics
 
 PINNED = "pinned"
@@ -50,7 +54,8 @@ def consider(query: Query, statistics: QueryStatistics, costs: Costs, past: Past
     `only` is the pinned name, of which the cheapest form is taken, and another one when it has become better.
     `everything`: all that can be said of each candidate, not only of the cheapest ones.
     """
-    pricing = _Pricing(query, statistics, costs, past.plan)
+    pricing = _Pricing(query, statistics, costs, past.plan, rules)
+    past = pricing.comparable(past)
     candidates = cheapest(query, pricing.seconds, pricing.joined, costs.forms)
     allowed = [candidate.plan for candidate in candidates if candidate.refused is None]
     detailed = set(sorted(allowed, key=pricing.seconds)[:DETAILED])
@@ -73,14 +78,24 @@ def consider(query: Query, statistics: QueryStatistics, costs: Costs, past: Past
 
 
 class _Pricing:
-    """Prices of one query's plans by one set of statistics; the sizes are worked out once."""
+    """Prices of one query's plans by one set of statistics; the sizes are worked out once.
 
-    def __init__(self, query: Query, statistics: QueryStatistics, costs: Costs, in_force: Plan | None) -> None:
-        self.query, self.statistics, self.costs = query, statistics, costs
+    Where windows still hold rows of a higher rate, a boundary is one on average over the rules' horizon.
+    """
+
+    def __init__(self, query: Query, statistics: QueryStatistics, costs: Costs, in_force: Plan | None,
+                 rules: Hysteresis) -> None:
+        self.query, self.costs = query, costs
+        self.is_emptying = are_emptying(statistics)
+        self.statistics = over_horizon(query, statistics, rules.horizon)
+        # as windows are at the boundary sampled, and at the next one
+        step = query.every or round(statistics.batch * SECOND)
+        moments = (statistics.at, (statistics.at or 0) + step)
+        self.moments = tuple(windows_at(query, statistics, at) for at in moments) if self.is_emptying else ()
         can_go_on = in_force is not None and refusal(shape(query), in_force) is None
         self.in_force = in_force if can_go_on else None
-        self.sizes: Sizes = sizes(query, statistics)
-        setting = read(costs.statistics or {}, query, symbols(query, statistics))
+        self.sizes: Sizes = sizes(query, self.statistics)
+        setting = read(costs.statistics or {}, query, symbols(query, self.statistics))
         constants = None if "constants" in (costs.statistics or {}) else costs.constants
         self.setting: Setting = setting if constants is None else replace(setting, constants=constants)
         self._amounts: dict[Plan, dict[str, float]] = {}
@@ -100,16 +115,40 @@ class _Pricing:
 
     def detailed(self, plan: Plan) -> Priced:
         """With how sure the seconds are, the state to build and to keep, and the paper's cost."""
-        first_batch = building(self.query, plan, self.statistics, self.parts(plan), self.sizes).total
+        haste = 0.0
+        if self.is_emptying:
+            first, answer = self._at(plan, 0)
+            if self.in_force is not None and plan != self.in_force:
+                later, answer_later = self._at(plan, 1)
+                haste = first + answer_later - self._at(self.in_force, 0)[1] - later
+        else:
+            first, answer = self._first_batch(plan, self.statistics, self.sizes), self.seconds(plan)
         return Priced(
             plan,
             self.seconds(plan),
             deviation=deviation(self.steady_work(plan), self.costs.unit_costs),
             doubt=self.doubt(plan),
-            building=max(seconds(first_batch, self.costs.unit_costs) - self.seconds(plan), 0.0),
+            building=max(first - answer, 0.0),
             state_rows=state_rows(self.query, plan, self.statistics, self.sizes),
             paper=paper_price(plan, self.setting, self.query).total,
+            haste=haste,
         )
+
+    def _first_batch(self, plan: Plan, statistics: QueryStatistics, query_sizes: Sizes | None = None) -> float:
+        first = building(self.query, plan, statistics, self.parts(plan), query_sizes)
+        return seconds(first.total, self.costs.unit_costs)
+
+    def _at(self, plan: Plan, moment: int) -> tuple[float, float]:
+        """Seconds of the plan's first batch, and of a later one, over windows as they are at that moment."""
+        statistics = self.moments[moment]
+        answer = steady(self.query, plan, statistics, self.parts(plan)).total
+        return self._first_batch(plan, statistics), seconds(answer, self.costs.unit_costs)
+
+    def comparable(self, past: Past) -> Past:
+        """What was measured of the plan in force, as it would be by the statistics of now."""
+        if self.in_force is None:
+            return past
+        return comparable(past, self.seconds(self.in_force), lambda work: seconds(work, self.costs.unit_costs))
 
     def doubt(self, plan: Plan) -> float | None:
         """Standard deviation of what the plan takes more or less than the one in force."""
@@ -169,7 +208,7 @@ def _by_paper(candidates: tuple[Priced, ...], current: Priced | None, past: Past
         reason = f"{cost(current):,.4g} by the paper's model, {best.plan.name} {cost(best):,.4g}"
         return Decision(current.plan, None, f"{reason}: it stays", current.seconds, candidates, past.corrections)
     return Decision(best.plan, past.plan, f"{least}, {current.plan.name} {cost(current):,.4g}", best.seconds,
-                    candidates, past.corrections)
+                    candidates, past.corrections, ratio_before=over_price(past, current.seconds))
 
 
 def judged_switch(query: Query, statistics: QueryStatistics, costs: Costs, past: Past,
@@ -177,8 +216,8 @@ def judged_switch(query: Query, statistics: QueryStatistics, costs: Costs, past:
     """The last switch undone, where the plan in force is measured to be dearer than the one before it would be now."""
     if not past.can_be_judged(rules):
         return None
-    pricing = _Pricing(query, statistics, costs, past.plan)
-    current = pricing.current(past)
+    pricing = _Pricing(query, statistics, costs, past.plan, rules)
+    past, current = pricing.comparable(past), pricing.current(past)
     candidates = priced(cheapest(query, pricing.seconds, pricing.joined, costs.forms), pricing.detailed, past)
     return None if current is None else undone_switch(candidates, current, past, rules)
 
@@ -188,7 +227,7 @@ def ended_try(query: Query, statistics: QueryStatistics, costs: Costs, past: Pas
     """What comes of the plan that is tried, if it has told enough; None while it has not."""
     if past.tried is None or not has_told(past.tried, past.allowance, rules):
         return None
-    pricing = _Pricing(query, statistics, costs, past.plan)
+    pricing = _Pricing(query, statistics, costs, past.plan, rules)
     current = pricing.current(past)
     candidates = priced(cheapest(query, pricing.seconds, pricing.joined, costs.forms), pricing.detailed, past)
     return None if current is None else judged_try(candidates, current, past, rules, pricing.outside)

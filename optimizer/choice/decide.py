@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from statistics import median
+from statistics import median, median_high
 
 from optimizer.plan.model import Candidate, Plan
 
@@ -44,7 +44,8 @@ class Priced:
     are, `building` the seconds to build its state, `paper` the paper's cost. Of a candidate that is far from the
     cheapest only `seconds` is worked out. A refused one has a reason instead of a price. `doubt` is the standard
     deviation of what it takes more or less than the plan in force, in which what both do alike cancels; None where that
-    was measured, or is not asked.
+    was measured, or is not asked. `haste` are the seconds that leaving the plan in force for it costs more now than a
+    boundary later: above 0 only while windows still hold rows of a higher rate.
     """
 
     plan: Plan
@@ -55,6 +56,7 @@ class Priced:
     paper: float | None = None
     refused: str | None = None
     doubt: float | None = None
+    haste: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,8 @@ class Past:
 
     `Past(plan, since=3, before="LAP recompute", measured=(0.2, 0.3, 0.2), ratio_before=1.1)` is a switch that can be
     judged. `judged`: it was. `tried` runs beside the plan in force; `allowance` are the seconds that trying a plan may
-    take by now.
+    take by now. `works` says what was done at the newest of the measured boundaries: of another rate, or other windows,
+    seconds compare with prices of now by what that work costs (`comparable`).
     """
 
     plan: Plan | None = None
@@ -92,6 +95,7 @@ class Past:
     judged: bool = False
     tried: Tried | None = None
     allowance: float = 0.0
+    works: tuple[Mapping[str, float], ...] = ()        # amounts by kind, newest last
 
     def can_be_judged(self, rules: Hysteresis) -> bool:
         """Whether the plan has answered enough measured boundaries since a switch that nobody has judged yet."""
@@ -103,7 +107,8 @@ class Past:
 class Decision:
     """`candidates` in the order of their names; `predicted` of the chosen one, `best` of the cheapest.
 
-    `tried` runs beside the chosen plan from the next boundary on, so that it is measured.
+    `tried` runs beside the chosen plan from the next boundary on, so that it is measured. Of a switch, `ratio_before`
+    is what the plan that is left was measured at over its price of now, where that is known.
     """
 
     plan: Plan
@@ -113,6 +118,7 @@ class Decision:
     candidates: tuple[Priced, ...] = ()
     corrections: Mapping[str, tuple[float, int]] = field(default_factory=dict)
     tried: Plan | None = None
+    ratio_before: float | None = None
 
     @property
     def best(self) -> float | None:
@@ -158,7 +164,24 @@ def decide(candidates: tuple[Priced, ...], current: Priced | None, past: Past, r
     reason = (f"{_name_beside(best.plan, past.plan)} saves {in_ms(saved)} of {in_ms(current.seconds)} a boundary: "
               f"{saved * rules.horizon:.2f} s in {rules.horizon} boundaries, for {best.building:.2f} s to build its "
               "state")
-    return Decision(best.plan, past.plan, reason, best.seconds, candidates, past.corrections)
+    return Decision(best.plan, past.plan, reason, best.seconds, candidates, past.corrections,
+                    ratio_before=over_price(past, current.seconds))
+
+
+def comparable(past: Past, price: float, price_of: Callable[[Mapping[str, float]], float]) -> Past:
+    """The same with measured seconds as they would be at statistics of now, by which the plan in force has this price.
+
+    A window that still held a million rows when a boundary was measured says nothing of one with a thousand, but by how
+    much the plan was off its price then says so of now.
+    """
+    count = len(past.measured) - len(past.works)
+    scaled = [seconds * price / max(price_of(work), 1e-9) for seconds, work in zip(past.measured[count:], past.works)]
+    return replace(past, measured=(*past.measured[:count], *scaled), works=())
+
+
+def over_price(past: Past, price: float) -> float | None:
+    """How far the plan in force was off this price of it, as measured at comparable boundaries."""
+    return median_high(past.measured) / price if past.measured and price > 0 else None
 
 
 def _name_beside(plan: Plan, other: Plan) -> str:
@@ -180,6 +203,9 @@ def _reason_to_stay(current: Priced, best: Priced, past: Past, rules: Hysteresis
     if past.before is not None and past.since < rules.rest:
         return (f"{name} is cheaper, but the last switch is {past.since} boundaries ago: {rules.rest} are left between "
                 "two")
+    if best.haste > 0:
+        return (f"{name} would save {in_ms(saved)} of {in_ms(current.seconds)} a boundary, but windows still hold rows "
+                f"of a higher rate: a boundary later the switch costs {in_ms(best.haste)} less")
     if saved * rules.horizon <= best.building:
         return (f"{name} would save {saved * rules.horizon:.2f} s in {rules.horizon} boundaries, and its state costs "
                 f"{best.building:.2f} s")
@@ -205,7 +231,8 @@ def undone_switch(candidates: tuple[Priced, ...], current: Priced, past: Past, r
     corrected = {**past.corrections, current.plan.name: (factor, 0)}
     reason = (f"undone: {current.plan.name} is measured at {in_ms(measured)} a boundary, {past.before} would cost "
               f"{in_ms(expected)}")
-    return Decision(before.plan, past.plan, reason, expected, candidates, corrected)
+    # its price is corrected, so that it is off by nothing more
+    return Decision(before.plan, past.plan, reason, expected, candidates, corrected, ratio_before=1.0)
 
 
 def in_ms(seconds: float) -> str:

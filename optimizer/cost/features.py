@@ -18,6 +18,7 @@ from optimizer.plan.operators.scan import is_read_anew
 from optimizer.plan.tree import kept_sets, operators
 from optimizer.query.model import Query
 from optimizer.statistics.cardinality import Sizes, sizes
+from optimizer.statistics.emptying import windows_at
 from optimizer.statistics.model import QueryStatistics
 
 KINDS = {
@@ -107,7 +108,7 @@ def building(query: Query, plan: Plan, statistics: QueryStatistics, parts: int =
              query_sizes: Sizes | None = None) -> Features:
     """The first batch of a plan: its state is made from the stream tables, which may hold more than rates of now bring.
     """
-    present = statistics.as_windows_are()
+    present = windows_at(query, statistics)
     query_sizes = query_sizes if present is statistics else None
     return _features(_expected(query, plan, present, parts, query_sizes, from_nothing=True, age=0.0))
 

@@ -18,6 +18,7 @@ from optimizer.errors import ForebayError
 from optimizer.query.model import Query
 from optimizer.query.shape import Shape, raw_columns, shape
 from optimizer.query.windows import SECOND
+from optimizer.statistics.emptying import FALLEN
 from optimizer.statistics.model import KeyStatistics, QueryStatistics
 
 UNBOUNDED = 1e12       # combinations of which none was seen twice, at most
@@ -52,8 +53,8 @@ class Flow:
     window: float
     arriving: float
     came: float
-    left: float
-    panes: float          # runs of `came` rows that a window holds; the last boundary's files are one of them
+    left: float           # as many as came; more of a window that is emptying
+    panes: float          # boundaries of which a window holds rows; the last boundary's files are one of them
     pane: float           # partials of what came at one boundary
     stored: float         # partials by pane in state that count, all boundaries
     by_pane: float        # the same before files are merged
@@ -61,6 +62,16 @@ class Flow:
     columns: int          # that the query reads, times not counted
     timed: bool           # whether the query reads the event time itself
     mixed: bool           # whether rows that came together leave at different boundaries: it does, or some were late
+
+    @property
+    def run(self) -> float:
+        """Rows that the window holds of one boundary."""
+        return self.left or self.came or self.window
+
+    @property
+    def leaving(self) -> float:
+        """Rows that leave, before the selections."""
+        return self.arriving * self.left / self.came if self.came else 0.0
 
     @property
     def ends(self) -> float:
@@ -147,7 +158,7 @@ class Sizes:
 
     def by_pane(self, i: int) -> Operand:
         flow = self.flows[i]
-        return Operand(i, flow.stored, flow.came or flow.window, flow.window)
+        return Operand(i, flow.stored, flow.run, flow.window)
 
     def _independent(self, operands: Sequence[Operand]) -> float:
         key = tuple(operands)
@@ -262,12 +273,15 @@ def flow(query_shape: Shape, statistics: QueryStatistics, i: int) -> Flow:
     came = arriving * input_statistics.selectivity
     panes = max(passing / came, 1.0) if came > 0 else 1.0
     run = came if came > 0 else passing
-    pane = _partials(query_shape, statistics, i, run)
-    by_pane = max(panes * pane, merged)
+    most = max(window.range / SECOND / max(statistics.batch, query_shape.query.every / SECOND), 1.0)
+    if window.kind != "landmark" and panes > FALLEN * most:      # of rates before
+        panes, run = most, passing / most
+    pane = _partials(query_shape, statistics, i, came)
+    by_pane = max(panes * (pane if run == came else _partials(query_shape, statistics, i, run)), merged)
     stored = min(by_pane, merged + MERGED / 2 * pane) if window.kind in ("landmark", "tumbling") else by_pane
-    left = 0.0 if window.kind == "landmark" else came
+    left = 0.0 if window.kind == "landmark" else run if came > 0 else 0.0
     mixed = timed or input_statistics.late > 0 or _odd(query_shape, i) > 0
-    return Flow(rows, passing, arriving, came, left, panes, pane if came > 0 else 0.0, stored, by_pane, merged,
+    return Flow(rows, passing, arriving, came, left, panes, pane, stored, by_pane, merged,
                 len(columns) - timed, timed, mixed)
 
 

@@ -8,11 +8,9 @@ serves panes, windows and all between.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from optimizer.errors import ForebayError
-
-FALLEN = 1.2      # rows of a window over those that its rate would bring, from which they count
 
 
 @dataclass(frozen=True)
@@ -21,7 +19,7 @@ class InputStatistics:
     minute holds 600; half of them pass its selections, with 40 combinations of its attributes.
 
     `rate` and `rows` are before its selections, `rows` what its window holds at that rate (a relation: all its rows),
-    `present` what it holds now.
+    `present` what it held at the boundary that was sampled.
     """
 
     rate: float                  # rows a second; 0 for a relation
@@ -88,9 +86,3 @@ class QueryStatistics:
     fanout: float | None = None      # joined rows of a full window, where a plan has counted them
     weight: float = 0.0
     at: int | None = None
-
-    def as_windows_are(self) -> QueryStatistics:
-        """These, with the rows that windows hold now where rates have fallen so much that it matters."""
-        if not any(one.present > FALLEN * one.rows for one in self.inputs):
-            return self
-        return replace(self, inputs=tuple(replace(one, rows=max(one.rows, one.present)) for one in self.inputs))

@@ -103,7 +103,7 @@ class RunningSet(InputOperator):
         """Rows that came and left are read; both parts are brought up to date, and put together."""
         ctx, i, flow = expected.ctx, self.input, expected.flow(self.input)
         windows = 2 if flow.left and not expected.from_nothing else 1      # what came, and what left
-        rows = flow.read if expected.from_nothing else flow.arriving * windows
+        rows = flow.read if expected.from_nothing else flow.arriving + flow.leaving
         files = flow.panes if expected.from_nothing else windows
         passing = flow.window if expected.from_nothing else flow.came + flow.left
         yield from self.scan.reading_work(expected, rows, files, flow.columns + TIME_COLUMNS * flow.mixed, passing)

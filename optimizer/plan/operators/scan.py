@@ -113,7 +113,7 @@ class Scan(InputOperator):
         columns = flow.columns + (flow.timed if exact else TIME_COLUMNS * mixed)
         leaving = 1.0 if ctx.plan.keeping == "retract" and flow.left and not expected.from_nothing else 0.0
         passing = flow.window + leaving * flow.left
-        yield from self.reading_work(expected, flow.read + leaving * flow.arriving, flow.panes + leaving, columns,
+        yield from self.reading_work(expected, flow.read + leaving * flow.leaving, flow.panes + leaving, columns,
                                      passing)
         if not exact:
             reached = self.reached(expected, passing)

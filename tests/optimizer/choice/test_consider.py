@@ -5,9 +5,11 @@ from dataclasses import replace
 
 from optimizer.choice.consider import PINNED, Costs, consider, judged_switch, with_width
 from optimizer.choice.decide import Past
+from optimizer.cost.features import steady
 from optimizer.cost.measured import prior
 from optimizer.cost.paper_constants import engine_constants
 from optimizer.plan.model import named
+from optimizer.statistics.model import QueryStatistics
 from tests.optimizer.planning import query
 from tests.optimizer.statistics.observing import two
 
@@ -71,3 +73,34 @@ def test_a_switch_is_judged_by_itself_once_it_was_measured_three_times() -> None
     assert undone is not None and undone.plan.name == "LAP recompute" and undone.switched_from == best
     assert judged_switch(TWO, FAST, COSTS, Past(best, 200, "LAP recompute", dear[:2], 1.0)) is None
     assert judged_switch(TWO, FAST, COSTS, Past(best, 200, "LAP recompute", (1e-9,) * 3, 1.0)) is None
+
+
+def _fallen() -> tuple[QueryStatistics, QueryStatistics, QueryStatistics]:
+    """A thousandth of the rows come: before, right after, when windows still hold the others, and for good."""
+    full, settled = (two(views=rows, clicks=rows / 2, keys=1_000, pairs=20_000, at=0) for rows in (2e6, 2e3))
+    pairs = zip(settled.inputs, full.inputs)
+    fallen = replace(settled, inputs=tuple(replace(one, present=of_full.rows) for one, of_full in pairs))
+    return full, fallen, settled
+
+
+def test_a_plan_that_reads_windows_waits_until_they_hold_what_rates_of_now_bring() -> None:
+    """It would be the cheapest one by what is to come; until then it reads, or makes state of, what came before."""
+    full, fallen, settled = _fallen()
+    in_force = Past(consider(TWO, full, COSTS).plan, 50)
+    waits = consider(TWO, fallen, COSTS, in_force)
+    assert waits.switched_from is None and "windows still hold rows of a higher rate" in waits.reason
+    assert consider(TWO, settled, COSTS, in_force).plan.name == "EAP01 recompute"
+
+
+def test_what_was_measured_over_fuller_windows_undoes_no_switch() -> None:
+    """The plan took ten times its price of now, at boundaries whose work was ten times as much."""
+    _, _, settled = _fallen()
+    plan = consider(TWO, settled, COSTS).plan
+    price = consider(TWO, settled, COSTS, Past(plan)).predicted
+    assert price is not None
+    work = steady(TWO, plan, settled, 4).total
+    more = {kind: 10 * amount for kind, amount in work.items()}
+    past = Past(plan, 5, "EAP11 running", (10 * price,) * 3, 1.0, works=(more,) * 3)
+    assert judged_switch(TWO, settled, COSTS, past) is None
+    undone = judged_switch(TWO, settled, COSTS, replace(past, works=(work,) * 3))
+    assert undone is not None and undone.plan.name == "EAP11 running"

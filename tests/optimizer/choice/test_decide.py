@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from optimizer.choice.decide import DEFAULT, Decision, Past, Priced, decide, priced
+from optimizer.choice.decide import DEFAULT, Decision, Past, Priced, comparable, decide, over_price, priced
 from optimizer.plan.model import Candidate, Plan
 
 LAP = Plan((False, False), "recompute", (0, 1))
@@ -103,3 +103,26 @@ def test_another_form_of_the_same_name_is_a_switch_too() -> None:
     sent = replace(EARLY, exchange="broadcast")
     decision = decide((Priced(LAP, 1.0), Priced(sent, 0.2)), Priced(EARLY, 0.5), Past(EARLY, 100))
     assert decision.plan == sent and "with exchange broadcast" in decision.reason
+
+
+def test_a_switch_that_gets_cheaper_by_waiting_waits() -> None:
+    """Windows still hold rows of a higher rate, from which its state would be made."""
+    hasty = (Priced(LAP, 1.0), Priced(EARLY, 0.5, building=10.0, haste=0.2))
+    decision = chosen(hasty, Past(LAP, since=100))
+    assert decision.plan == LAP and "a boundary later the switch costs 200.0 ms less" in decision.reason
+    sure = (hasty[0], replace(hasty[1], haste=-0.1))
+    assert chosen(sure, Past(LAP, since=100)).plan == EARLY
+
+
+def test_boundaries_of_fuller_windows_are_compared_by_what_their_work_costs() -> None:
+    """Measured at twice their price, whatever that was: so much is the plan off now. Of others nothing is known."""
+    past = Past(EARLY, 4, "LAP recompute", (3.0, 2.0, 0.2), 1.0, works=({"scan": 10.0}, {"scan": 1.0}))
+    now = comparable(past, 0.5, lambda work: 0.1 * work["scan"])
+    assert now.measured == pytest.approx((3.0, 1.0, 1.0)) and now.works == ()
+    assert over_price(now, 0.5) == pytest.approx(2.0) and over_price(Past(EARLY), 0.5) is None
+
+
+def test_what_is_left_keeps_how_far_it_was_off() -> None:
+    assert chosen(prices(1.0, 0.5), Past(LAP, 100, measured=(2.0, 2.0, 9.0))).ratio_before == pytest.approx(2.0)
+    undone = chosen(prices(1.0, 0.5), Past(EARLY, 4, "LAP recompute", (2.0, 2.1, 1.9), 1.0))
+    assert undone.ratio_before == 1.0      # its price is corrected already

@@ -14,7 +14,7 @@ from optimizer.plan.lowering import Lowering
 from optimizer.plan.model import KEEPING, Plan, candidates, named
 from optimizer.plan.tree import state_sets
 from optimizer.query.shape import shape
-from optimizer.statistics.cardinality import distinct
+from optimizer.statistics.cardinality import distinct, sizes
 from optimizer.statistics.model import QueryStatistics
 from tests.optimizer.planning import query
 from tests.optimizer.statistics.observing import two
@@ -168,3 +168,12 @@ def test_state_is_made_from_the_rows_that_windows_hold_now(name: str) -> None:
     plan, alike = named(TWO, name), replace(two(), inputs=tuple(replace(i, present=i.rows) for i in two().inputs))
     assert building(TWO, plan, fallen).total["scan"] > building(TWO, plan, two()).total["scan"] + 19_000
     assert building(TWO, plan, alike) == building(TWO, plan, two()) and steady(TWO, plan, fallen) == of(name)
+
+
+def test_a_window_that_empties_holds_as_many_panes_as_ever_and_more_leaves_than_comes() -> None:
+    """200 clicks a window will be left of 20,000 in four boundaries: 5,000 of them leave at each."""
+    second = replace(two().inputs[1], rows=20_000.0)
+    flow = sizes(TWO, replace(two(), inputs=(two().inputs[0], second))).flows[1]
+    assert (flow.panes, flow.came, flow.left, flow.leaving, flow.run) == (4, 50, 5_000, 5_000, 5_000)
+    full = sizes(TWO, two()).flows[1]
+    assert (full.panes, full.came, full.left, full.leaving, full.run) == (4, 50, 50, 50, 50)
