@@ -12,7 +12,7 @@ import pyarrow as pa
 from jobs.addresses.columns import prepared, properties, schema_of
 from jobs.ledger.addresses import Address, columns_of, latest_path
 from jobs.ledger.open_pipeline import OpenPipeline
-from jobs.ledger.published import Ends
+from jobs.ledger.published import LogEnds
 from jobs.ledger.queries import QueryState
 from jobs.maintenance import integrity
 from jobs.storage import failpoints, log_end
@@ -28,7 +28,7 @@ class Place:
     far they had come when answers were last published; it counts while the query has the columns that it had then.
     """
 
-    def __init__(self, pipe: OpenPipeline, state: QueryState, address: Address, known: Ends | None,
+    def __init__(self, pipe: OpenPipeline, state: QueryState, address: Address, known: LogEnds | None,
                  number: int) -> None:
         self.state = state
         self.schema = schema_of(address.columns)
@@ -91,11 +91,11 @@ class Place:
             _make_room(table, self.latest_schema)
         return table
 
-    def ends(self) -> Ends:
+    def ends(self) -> LogEnds:
         """How far the tables have come now."""
         results = self._results if self._results is not None else self.table().version
         version, file = self._latest or (0, None)
-        return Ends(self.state.creation, results, version, file.path if file else None, file.size if file else 0)
+        return LogEnds(self.state.creation, results, version, file.path if file else None, file.size if file else 0)
 
 
 def _make_room(table: Table, schema: pa.Schema) -> None:

@@ -47,10 +47,10 @@ class Publication:
 
 
 @dataclass(frozen=True)
-class Ends:
+class LogEnds:
     """How far the tables of a query's answers have come, so that rows can come to them without opening them.
 
-    `Ends(1, results=12, latest=11, file="b7-….parquet", size=900)`: for the columns of its first creation, version 12
+    `LogEnds(1, results=12, latest=11, file="b7-….parquet", size=900)`: for the columns of its first creation, version 12
     of the one, and of the other version 11, which has one file; `file` None: it has none.
     """
 
@@ -73,7 +73,7 @@ def upto(warehouse: Warehouse) -> int | None:
     return None if boundary < 0 else boundary
 
 
-def enter(warehouse: Warehouse, publications: Iterable[Publication], boundary: int, ends: Mapping[str, Ends]) -> None:
+def enter(warehouse: Warehouse, publications: Iterable[Publication], boundary: int, ends: Mapping[str, LogEnds]) -> None:
     """From here on they are published, and with them everything up to the boundary.
 
     `ends` are by query: from here on the tables of its answers must have come that far.
@@ -83,12 +83,12 @@ def enter(warehouse: Warehouse, publications: Iterable[Publication], boundary: i
     opened(warehouse).append(rows, (UPTO, boundary), _metadata({**known_ends(warehouse), **ends}))
 
 
-def known_ends(warehouse: Warehouse) -> dict[str, Ends]:
+def known_ends(warehouse: Warehouse) -> dict[str, LogEnds]:
     """By query, as the last commit says."""
     if not tables.exists(warehouse.path(PATH)):
         return {}
     ends_by_query = json.loads(str(opened(warehouse).metadata().get(ENDS, "{}")))
-    return {query: Ends(*values) for query, values in ends_by_query.items()}
+    return {query: LogEnds(*values) for query, values in ends_by_query.items()}
 
 
 def relied(warehouse: Warehouse) -> dict[str, int]:
@@ -105,12 +105,12 @@ def rely(warehouse: Warehouse, query: str, results: int | None = None, latest: i
     ends_by_query = known_ends(warehouse)
     if query in ends_by_query:
         before = ends_by_query[query]
-        mended = Ends(UNSURE, before.results if results is None else results,
+        mended = LogEnds(UNSURE, before.results if results is None else results,
                       before.latest if latest is None else latest)
         opened(warehouse).commit(metadata=_metadata({**ends_by_query, query: mended}))
 
 
-def _metadata(ends_by_query: Mapping[str, Ends]) -> dict[str, str]:
+def _metadata(ends_by_query: Mapping[str, LogEnds]) -> dict[str, str]:
     return {ENDS: json.dumps({query: astuple(ends) for query, ends in ends_by_query.items()})}
 
 
