@@ -50,8 +50,8 @@ class Publication:
 class LogEnds:
     """How far the tables of a query's answers have come, so that rows can come to them without opening them.
 
-    `LogEnds(1, results=12, latest=11, file="b7-….parquet", size=900)`: for the columns of its first creation, version 12
-    of the one, and of the other version 11, which has one file; `file` None: it has none.
+    `LogEnds(1, results=12, latest=11, file="b7-….parquet", size=900)`: for the columns of its first creation, version
+    12 of the one, and of the other version 11, which has one file; `file` None: it has none.
     """
 
     creation: int
@@ -73,7 +73,8 @@ def upto(warehouse: Warehouse) -> int | None:
     return None if boundary < 0 else boundary
 
 
-def enter(warehouse: Warehouse, publications: Iterable[Publication], boundary: int, ends: Mapping[str, LogEnds]) -> None:
+def enter(warehouse: Warehouse, publications: Iterable[Publication], boundary: int,
+          ends: Mapping[str, LogEnds]) -> None:
     """From here on they are published, and with them everything up to the boundary.
 
     `ends` are by query: from here on the tables of its answers must have come that far.
@@ -106,7 +107,7 @@ def rely(warehouse: Warehouse, query: str, results: int | None = None, latest: i
     if query in ends_by_query:
         before = ends_by_query[query]
         mended = LogEnds(UNSURE, before.results if results is None else results,
-                      before.latest if latest is None else latest)
+                         before.latest if latest is None else latest)
         opened(warehouse).commit(metadata=_metadata({**ends_by_query, query: mended}))
 
 

@@ -23,7 +23,8 @@ FIRST = {"recover.before": "batch.after-intent", "recover.after": "batch.after-s
          "ingest.before-recover": "ingest.after-stream", "ingest.after-recover": "ingest.after-quarantine"}
 PASSES = ("first", "middle", "last")
 SECOND = ("recover.before", "recover.after", "batch.before-table:3", "batch.after-results", "batch.after-commit",
-          "ingest.before-recover", "ingest.after-stream", "batch.after-mark", "address.after-table:2", "address.after-results", "address.after-boundaries")
+          "ingest.before-recover", "ingest.after-stream", "batch.after-mark",
+          "address.after-table:2", "address.after-results", "address.after-boundaries")
 SAMPLE = 6
 FURTHER = 8      # steps, more than a round, that the sample's lives go on; the others live to their end
 
