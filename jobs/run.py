@@ -297,11 +297,12 @@ class Loop:
             declared = pipe.pipeline.streams[stream]
             properties = agreed.properties(pipe.pipeline, declared)
             pipe.table(f"streams/{stream}", stream_schema(declared.columns), properties)
-        todo = [self.pace.by_statements(work) for work in works(context, batch, queries)]
+        unit_costs = self.chooser.coefficients
+        todo = [self.pace.by_statements(work, unit_costs) for work in works(context, batch, queries)]
         families = families_due(context, batch, queries)
         members = [work for family in families for work in works_to_sample(context, family)]
         sample_orders = self.statistics.wanted(batch, [*todo, *members])
-        beside = [self.pace.by_statements(work) for work in tried_works(context, batch, queries)]
+        beside = [self.pace.by_statements(work, unit_costs) for work in tried_works(context, batch, queries)]
         answered = batches.answers(context, batch, todo, sample_orders, families, self._spread, beside)
         self._spread = answered.spread
         failpoints.at("batch.after-tasks")

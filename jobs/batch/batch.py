@@ -161,7 +161,7 @@ def _divided(work: QueryWork, times: int) -> QueryWork:
     if times == 1:
         return work
     by_key = len(work.query.inputs) == 1 or shape(work.query).common_key() is not None
-    return replace(work, parts=work.parts * times,
+    return replace(work, parts=work.width * times, runs=1,
                    plan=replace(work.plan, exchange="partition") if by_key else work.plan)
 
 
@@ -204,7 +204,7 @@ def _in_tasks(context: Context, width: int | None, orders: list[TaskOrder],
 def _handovers(context: Context, batch: Batch, todo: Sequence[QueryWork],
                families: Sequence[QueryFamily]) -> dict[str, Handover]:
     """Where the tasks of each query and family leave partials that are too many for the driver."""
-    answer_count = sum(work.parts for work in todo) + sum(len(f.works) * f.works[0].parts for f in families)
+    answer_count = sum(work.parts * work.runs for work in todo) + sum(len(f.works) * f.works[0].parts for f in families)
     place = large.handover(context, answer_count)
     few_queries = len(todo) < 2 * wide(context, batch)      # else a query is a task's anyway, and its order is small
     places_of = {family.name: replace(place, groupings=groupings(family.family)) for family in families}

@@ -9,8 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from optimizer.cost.features import of_batch, of_run
+from optimizer.cost.measured import UnitCosts, seconds
+from optimizer.plan.division import may_divide_boundaries
 from optimizer.plan.model import Plan
 from optimizer.query.model import Query
+from optimizer.query.shape import shape
 from optimizer.statistics.cardinality import sizes
 from optimizer.statistics.model import QueryStatistics
 
@@ -112,6 +116,22 @@ def boundaries_a_statement(query: Query, plan: Plan, statistics: QueryStatistics
     partials = sum(flow.by_pane for flow in flows)
     is_worth = plan.keeping == "recompute" and partials <= FEW_PARTIALS
     return MOST_TOGETHER if is_worth else 1
+
+
+def boundary_runs_worth(query: Query, plan: Plan, statistics: QueryStatistics, unit_costs: UnitCosts, tasks: int,
+                        boundaries: int, from_nothing: bool, together: int = 1) -> int:
+    """Into how many runs tasks divide a batch's boundaries; 1 where they had better divide its rows, or its keys.
+
+    A run reads again what windows have in common with the run before it, and a task that has a share of the rows does
+    all boundaries, and hands over partials of all groups: it depends on how many windows long a batch is.
+    """
+    query_shape, runs = shape(query), min(tasks, boundaries)
+    if runs < 2 or not may_divide_boundaries(query_shape, plan):
+        return 1
+    parts = 1 if query_shape.whole else tasks
+    by_rows = of_batch(query, plan, statistics, parts, boundaries, from_nothing, together)
+    by_boundaries = of_run(query, plan, statistics, runs, boundaries, together)
+    return runs if seconds(by_boundaries.total, unit_costs) < seconds(by_rows.total, unit_costs) else 1
 
 
 def is_worth_coding(query: Query, plan: Plan, statistics: QueryStatistics, boundaries: int) -> bool:
