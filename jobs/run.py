@@ -42,6 +42,7 @@ from jobs.requests.pace import Pace
 from jobs.storage import failpoints, places, tables
 from jobs.storage.lock import held
 from jobs.storage.tables import Conflict
+from optimizer.choice.backlog import LATENCY
 from optimizer.choice.parallelism import RESTED, Parallelism, parallelism
 from optimizer.errors import ForebayError, failed
 from optimizer.plan.model import Plan, placed
@@ -280,19 +281,32 @@ class Loop:
         batch = self._describe(boundaries)
         self.laps.lap("describe", started)
         with ThreadPoolExecutor(1) as beside:
-            return self._carry_out_what_can_be(batch, started, beside.submit(_intend, self.pipe, batch).result)
+            return self._carry_out_what_can_be(batch, started, beside.submit(_intend, self.pipe, batch).result,
+                                               self._until(batch))
+
+    def _until(self, batch: Batch) -> float | None:
+        """When the time of a batch of several boundaries is up, in seconds since 1970."""
+        latency = self.pipe.pipeline.latency
+        return time.time() + (LATENCY if latency is None else latency / SECOND) if len(batch.boundaries) > 1 else None
 
     def _carry_out_what_can_be(self, batch: Batch, started: float,
-                               await_intent: Callable[[], object] = _already_durable) -> list[dict[str, Any]]:
-        """The batch; of one that is stopped at a later boundary those before it; of one that does not fit into its
-        tasks' memory, in however many parts, half of its boundaries, or its only one under the leanest plan.
+                               await_intent: Callable[[], object] = _already_durable,
+                               until: float | None = None) -> list[dict[str, Any]]:
+        """The batch; of one that is stopped at a later boundary those before it; of one whose time is up those that
+        there is time for; of one that does not fit into its tasks' memory, in however many parts, half of its
+        boundaries, or its only one under the leanest plan.
 
-        That takes an intent of its own. Nothing of the batch is in any table by then: memory runs out while tasks
-        compute, and answers are judged before they are written.
+        That takes an intent of its own. Nothing of the batch is in any table by then: memory and time run out while
+        tasks compute, and answers are judged before they are written. What is computed once more is not stopped again,
+        nor is what is recovered: some of it may be in a table.
         """
         while True:
             try:
-                return self._carry_out(batch, started, await_intent)
+                return self._carry_out(batch, started, await_intent, until)
+            except batches.OutOfTime as late:
+                await_intent()
+                self._is_behind = True
+                batch = replace(batch, boundaries=batch.boundaries[:late.count])
             except StoppedLater as stop:
                 await_intent()
                 batch = replace(batch, boundaries=tuple(t for t in batch.boundaries if t < stop.boundary))
@@ -300,7 +314,7 @@ class Loop:
                 await_intent()
                 batch = self._smaller(batch, error)
             _intend(self.pipe, batch)
-            await_intent = _already_durable
+            await_intent, until = _already_durable, None
 
     def _smaller(self, batch: Batch, error: batches.Exhausted) -> Batch:
         """Fewer boundaries, from here on as well; of one boundary the leanest plan for the query that did not fit."""
@@ -318,7 +332,8 @@ class Loop:
         tried_plans = {name: one for name, one in batch.tried.items() if name != error.query}
         return replace(batch, plans={**batch.plans, error.query: plan}, query_groups=query_groups, tried=tried_plans)
 
-    def _carry_out(self, batch: Batch, started: float, await_intent: Callable[[], object]) -> list[dict[str, Any]]:
+    def _carry_out(self, batch: Batch, started: float, await_intent: Callable[[], object],
+                   until: float | None) -> list[dict[str, Any]]:
         """Everything between intent and commit, and the commit; all of it can be done twice.
 
         `await_intent` returns once the intent is on the disk; before that, nothing may go into any table.
@@ -331,12 +346,13 @@ class Loop:
             declared = pipe.pipeline.streams[stream]
             properties = agreed.properties(pipe.pipeline, declared)
             pipe.table(f"streams/{stream}", stream_schema(declared.columns), properties)
-        todo = [self.pace.by_statements(work) for work in works(context, batch, queries)]
+        unit_costs = self.chooser.coefficients
+        todo = [self.pace.by_statements(work, unit_costs) for work in works(context, batch, queries)]
         families = families_due(context, batch, queries)
         members = [work for family in families for work in works_to_sample(context, family)]
         sample_orders = self.statistics.wanted(batch, [*todo, *members])
-        beside = [self.pace.by_statements(work) for work in tried_works(context, batch, queries)]
-        answered = batches.answers(context, batch, todo, sample_orders, families, self._spread, beside)
+        beside = [self.pace.by_statements(work, unit_costs) for work in tried_works(context, batch, queries)]
+        answered = batches.answers(context, batch, todo, sample_orders, families, self._spread, beside, until)
         self._spread = answered.spread
         failpoints.at("batch.after-tasks")
         await_intent()

@@ -21,12 +21,13 @@ from jobs.engine.reach import Split, dealt, meets, split
 from jobs.engine.tasks import Tasks
 from jobs.engine.work import Sent, TaskOrder, TaskResult, perform, prepare, write_file
 from jobs.storage import tables
-from optimizer.plan.division import whole_groups
+from optimizer.plan.division import boundary_runs, may_divide_boundaries, whole_groups
 from optimizer.plan.final import final
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.model import Plan
+from optimizer.plan.operators.operator import Run
 from optimizer.plan.program import BEGINNING, Program, Source
-from optimizer.plan.tree import merge_files, program, state_sets
+from optimizer.plan.tree import merge_files, program, program_of_run, state_sets
 from optimizer.query.model import Query
 from optimizer.query.shape import shape
 
@@ -90,11 +91,25 @@ class Ask:
         return program(low, self.boundaries, self.previous, _floor(self.query, self.folder, self.previous))
 
     @property
+    def runs(self) -> list[Run]:
+        """One for each task, where tasks divide the boundaries: about every other time that they may."""
+        if not self._divides_boundaries or not may_divide_boundaries(shape(self.query), self.plan):
+            return []
+        divided = boundary_runs(dict.fromkeys(self.boundaries, 1.0), 2 if shape(self.query).whole else self.parts)
+        return [Run(own, self.previous, share=share) for own, share in divided] if len(divided) > 1 else []
+
+    @property
+    def _divides_boundaries(self) -> bool:
+        return zlib.crc32(repr((self.boundaries, self.plan.order)).encode()) % 2 == 0
+
+    @property
     def rows_to(self) -> str | None:
         return os.path.join(self.folder.root, "answers") if self.query.returns_rows else None
 
 
 def orders(asked: Ask) -> list[TaskOrder]:
+    if asked.runs:
+        return [_order_of_run(asked, number, run) for number, run in enumerate(asked.runs)]
     return [_order(asked, part) for part in range(asked.parts)]
 
 
@@ -117,9 +132,18 @@ def taken(asked: Ask, outcomes: list[TaskResult]) -> dict[int, pa.Table]:
 def _order(asked: Ask, part: int) -> TaskOrder:
     low = Lowering(shape(asked.query), asked.plan, parts=asked.parts, part=part, complete=_complete(asked),
                    together=_together(asked.boundaries), coded=len(asked.boundaries) % 2 == 0)
-    narrow, wide = (asked.program(replace(low, narrow=n)) for n in (True, False))
+    return _order_by(asked, low, part, *(asked.program(replace(low, narrow=n)) for n in (True, False)))
+
+
+def _order_of_run(asked: Ask, number: int, run: Run) -> TaskOrder:
+    low = Lowering(shape(asked.query), asked.plan, complete=_complete(asked), together=_together(run.boundaries),
+                   coded=len(run.boundaries) % 2 == 0)
+    return _order_by(asked, low, number, *(program_of_run(replace(low, narrow=n), run) for n in (True, False)))
+
+
+def _order_by(asked: Ask, low: Lowering, part: int, narrow: Program, wide: Program) -> TaskOrder:
     sources = [*(s for s in narrow.sources if s.kind != "exchange"), *(f.source for f in narrow.before)]
-    found = {s.name: _files(s, asked.query, asked.folder, asked.parts, part) for s in sources}
+    found = {s.name: _files(s, asked.query, asked.folder, low.parts, low.part) for s in sources}
     files, certain = {n: p[0] for n, p in found.items()}, {n: p[1] for n, p in found.items()}
     place = _handover(asked, low) if asked.by_tasks else None
     return TaskOrder("q", part, asked.parts, narrow, wide, files, _folders(asked.folder, narrow),
@@ -220,7 +244,7 @@ def _read(asked: Ask, answered: Sequence[tables.File]) -> pa.Table | None:
 
 def _merged_by_tasks(asked: Ask, outcomes: list[TaskResult]) -> Sequence[tables.File]:
     """The files that they write, in as many shares as there are parts."""
-    low = Lowering(shape(asked.query), asked.plan, parts=asked.parts)
+    low = Lowering(shape(asked.query), asked.plan, parts=1 if asked.runs else asked.parts)
     context = Context(asked.folder.root, None, Tasks("inline"), None, None)      # type: ignore[arg-type]
     answers = large.merged(context, asked.parts, {"q": _handover(asked, low)}, [_merge(asked)], {"q": outcomes})
     assert whole_groups(low) or os.listdir(os.path.join(asked.folder.root, "handover")) == []

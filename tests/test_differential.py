@@ -23,7 +23,7 @@ from optimizer.query.model import Query
 from optimizer.query.shape import shape
 from tests import oracle
 from tests.differential import answers, differences, folder_of, limited, plans, query_of, relations_at, varied, versions
-from tests.engine import Failed, run
+from tests.engine import Ask, Failed, run
 from tests.seeds import seed
 from tests.streams import Case, cases
 
@@ -129,6 +129,27 @@ def test_batches_split_and_merged_give_the_same_answers() -> None:
         folder.remove()
 
     drawn(20, body)()
+
+
+@pytest.mark.slow
+def test_tasks_that_divide_the_boundaries_give_the_oracles_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In runs of one boundary and of many, with state carried on from each run of the tasks to the next."""
+    monkeypatch.setattr(Ask, "_divides_boundaries", True)
+    pairs: Counter[str] = Counter()
+
+    def body(case: Case, query: Query, choice: Random) -> None:
+        expected = oracle.answers(case)
+        known = [plan for plan in plans(query) if plan.keeping == "recompute" and not query.returns_rows]
+        for named in choice.choices(known, k=3) if known else ():
+            plan, number = varied(query, named, choice), choice.randrange(2**32)
+            parts = 1 if shape(query).whole else choice.choice([2, 3, 5])
+            got = answers(case, query, plan, Random(number), parts, by_tasks=choice.random() < 0.3)
+            found = [] if case.may_fail and limited(query, got) else differences(expected, got)
+            assert not found, f"{plan} in {parts} runs, seed {number}: {case.sql}\n" + "\n".join(found[:5])
+            pairs.update([f"{plan.layout} {bool(query.windows)} {shape(query).whole}"])
+
+    drawn(120 if FULL else 40, body)()
+    assert len(pairs) >= 4, pairs
 
 
 @pytest.mark.slow

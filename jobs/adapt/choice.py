@@ -31,7 +31,7 @@ from optimizer.choice.consider import PINNED, Costs, consider, ended_try, judged
 from optimizer.choice.decide import DEFAULT as RULES
 from optimizer.choice.decide import Decision, Past, Priced, Tried, comparable, over_price
 from optimizer.choice.parallelism import Parallelism
-from optimizer.cost.features import of_batch, steady
+from optimizer.cost.features import of_batch, of_run, steady
 from optimizer.cost.fitting import NOISE, NOISE_OF_MANY, fit
 from optimizer.cost.measured import Measurement, UnitCosts
 from optimizer.cost.measured import read as cost_document
@@ -249,6 +249,8 @@ class Chooser:
         work, before, boundaries = answer.work, self.coefficients, answer.computed
         observed = windows_at(work.query, observed, work.due[-1])
         amounts = of_batch(work.query, work.plan, observed, work.parts, boundaries, answer.anew, work.together)
+        if work.runs > 1:
+            amounts = of_run(work.query, work.plan, observed, work.runs, boundaries, work.together)
         if cold and took > COLD * count * seconds(amounts.total, before):
             return
         lasting = [Measurement(amounts.in_task, answer.seconds)]

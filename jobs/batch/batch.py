@@ -55,6 +55,17 @@ class Exhausted(ForebayError):
         self.query, self.plan = query, plan
 
 
+class OutOfTime(Exception):
+    """The time of a batch was up before its tasks had computed all of its boundaries.
+
+    In that time they can compute about `count` of them. Nothing of the batch is in any table.
+    """
+
+    def __init__(self, count: int) -> None:
+        super().__init__(f"there was time for {count} boundaries")
+        self.count = count
+
+
 @dataclass
 class Answer:
     """One query's rows at the boundaries of a batch, as its tasks computed them.
@@ -102,8 +113,10 @@ class Answered:
 
 def answers(context: Context, batch: Batch, todo: list[QueryWork], sample_orders: Sequence[SampleOrder] = (),
             families: Sequence[QueryFamily] = (), spread: Spread | None = None,
-            tried: Sequence[QueryWork] = ()) -> Answered:
+            tried: Sequence[QueryWork] = (), until: float | None = None) -> Answered:
     """Computes all queries in one Spark job, and with them the samples and the plans that are `tried`.
+
+    From `until` on, seconds since 1970, tasks begin no further boundary: OutOfTime says how many there is time for.
 
     A query that fails is computed again over fewer boundaries, to see from which one on it fails. Members that a group
     has to leave out run apart, in a job after it. `spread`: of texts that did not fit before, into how many times as
@@ -111,7 +124,8 @@ def answers(context: Context, batch: Batch, todo: list[QueryWork], sample_orders
     """
     spread = dict(spread or {})
     divided = [_divided(work, spread.get(work.text_and_plan, 1)) for work in todo]
-    task_results, samples = _perform(context, batch, [*divided, *tried], sample_orders, families)
+    task_results, samples = _perform(context, batch, [*divided, *tried], sample_orders, families, until)
+    _stop_if_out_of_time(batch, task_results)
     task_results = _in_more_parts(context, batch, todo, task_results, spread)
     results_by_query: dict[str, list[TaskResult]] = {}
     for task_result in task_results:
@@ -126,6 +140,16 @@ def answers(context: Context, batch: Batch, todo: list[QueryWork], sample_orders
             query_answers += answers(context, batch, works_apart).answers
     tried_answers = [_tried_answer(work, results_by_query[work.label]) for work in tried]
     return Answered(query_answers, family_answers, samples, spread, tried_answers)
+
+
+def _stop_if_out_of_time(batch: Batch, task_results: Sequence[TaskResult]) -> None:
+    """What was not done is not begun again: all boundaries that there is time for are computed once more, together."""
+    if all(result.done == 1.0 for result in task_results):
+        return
+    large.abandon(task_results)
+    count = len(batch.boundaries)
+    done = sum(result.done for result in task_results) / len(task_results)
+    raise OutOfTime(min(max(int(count * done), 1), count - 1))
 
 
 def _in_more_parts(context: Context, batch: Batch, todo: list[QueryWork], task_results: list[TaskResult],
@@ -160,12 +184,13 @@ def _divided(work: QueryWork, times: int) -> QueryWork:
     if times == 1:
         return work
     by_key = len(work.query.inputs) == 1 or shape(work.query).common_key() is not None
-    return replace(work, parts=work.parts * times,
+    return replace(work, parts=work.width * times, runs=1,
                    plan=replace(work.plan, exchange="partition") if by_key else work.plan)
 
 
 def _perform(context: Context, batch: Batch, todo: list[QueryWork], sample_orders: Sequence[SampleOrder] = (),
-             families: Sequence[QueryFamily] = ()) -> tuple[list[TaskResult], list[SampleResult]]:
+             families: Sequence[QueryFamily] = (),
+             until: float | None = None) -> tuple[list[TaskResult], list[SampleResult]]:
     """Each query where its plan places it, and its samples there too."""
     orders: list[TaskOrder] = []
     places_of = _handovers(context, batch, todo, families)
@@ -175,6 +200,7 @@ def _perform(context: Context, batch: Batch, todo: list[QueryWork], sample_order
         if work.plan.place == "tasks":
             orders += [replace(order, handover=places_of[work.label]) for order in task_orders(context, batch, work)]
     samples_in_tasks = [sample for sample in sample_orders if sample.sampling.dialect == "duckdb"]
+    orders = [replace(order, until=until) for order in orders]
     task_results, samples = _in_tasks(context, batch.parts or None, orders, samples_in_tasks)
     in_jvm = [replace(jvm_order(context, batch, work), handover=places_of[work.label])
               for work in todo if work.plan.place == "jvm"]
@@ -203,7 +229,7 @@ def _in_tasks(context: Context, width: int | None, orders: list[TaskOrder],
 def _handovers(context: Context, batch: Batch, todo: Sequence[QueryWork],
                families: Sequence[QueryFamily]) -> dict[str, Handover]:
     """Where the tasks of each query and family leave partials that are too many for the driver."""
-    answer_count = sum(work.parts for work in todo) + sum(len(f.works) * f.works[0].parts for f in families)
+    answer_count = sum(work.parts * work.runs for work in todo) + sum(len(f.works) * f.works[0].parts for f in families)
     place = large.handover(context, answer_count)
     few_queries = len(todo) < 2 * wide(context, batch)      # else a query is a task's anyway, and its order is small
     places_of = {family.name: replace(place, groupings=groupings(family.family)) for family in families}

@@ -13,10 +13,14 @@ from jobs.engine.reach import Split, dealt, files_meeting, split
 from jobs.engine.work import TaskOrder
 from jobs.ledger.entries import Batch
 from jobs.storage import places
+from optimizer.plan.division import boundary_runs
 from optimizer.plan.lowering import Lowering
+from optimizer.plan.operators.operator import Run
 from optimizer.plan.program import Source
-from optimizer.plan.tree import program, state_columns
+from optimizer.plan.tree import program, program_of_run, state_columns
 from optimizer.query.shape import shape
+
+SMALLEST = 0.1         # weight of a boundary whose windows are empty: its statements, in full windows
 
 
 def task_orders(context: Context, batch: Batch, work: QueryWork) -> list[TaskOrder]:
@@ -24,14 +28,16 @@ def task_orders(context: Context, batch: Batch, work: QueryWork) -> list[TaskOrd
     low = Lowering(shape(work.query), work.plan, parts=work.parts, complete=complete(context, work),
                    together=work.together, coded=work.coded)
     todo = points(context, work)
-    floor = _floor(context, work) if work.query.returns_rows else 0
-    return [_order(context, batch, work, replace(low, part=part), todo, floor) for part in range(work.parts)]
+    runs = boundary_runs(_weights(context, work, todo), work.runs)
+    if len(runs) > 1:
+        return [replace(_order(context, batch, work, low, Run(boundaries, work.previous, share=share)), part=number,
+                        parts=len(runs)) for number, (boundaries, share) in enumerate(runs)]
+    run = Run(todo, work.previous, _floor(context, work) if work.query.returns_rows else 0)
+    return [_order(context, batch, work, replace(low, part=part), run) for part in range(work.parts)]
 
 
-def _order(context: Context, batch: Batch, work: QueryWork, low: Lowering, todo: tuple[int, ...],
-           floor: int) -> TaskOrder:
-    narrow = program(replace(low, narrow=True), todo, work.previous, floor)
-    wide = program(replace(low, narrow=False), todo, work.previous, floor)
+def _order(context: Context, batch: Batch, work: QueryWork, low: Lowering, run: Run) -> TaskOrder:
+    narrow, wide = (program_of_run(replace(low, narrow=is_narrow), run) for is_narrow in (True, False))
     sources = [source for source in narrow.sources if source.kind != "exchange"]
     sources += [fragment.source for fragment in narrow.before]
     splits = {source.name: located(context, batch, work, source, low.part) for source in sources}
@@ -83,6 +89,19 @@ def points(context: Context, work: QueryWork) -> tuple[int, ...]:
     streams = {i.source for i in work.query.inputs if i.is_stream}
     files = {stream: context.table(f"streams/{stream}").files() for stream in streams}
     return quiet.points(work.query, work.due, files)
+
+
+def _weights(context: Context, work: QueryWork, boundaries: tuple[int, ...]) -> dict[int, float]:
+    """What each boundary's windows hold, as a share of full ones: at the beginning of history they fill up."""
+    weights = dict.fromkeys(boundaries, SMALLEST)
+    for i in work.query.inputs:
+        if i.window is None or not i.window.range:
+            continue
+        files = context.table(f"streams/{i.source}").files()
+        earliest = min((file.low.get(i.event_time or "", 0) for file in files), default=0)
+        for t in boundaries:
+            weights[t] += min(max(t - earliest, 0) / i.window.range, 1.0)
+    return weights
 
 
 def _folders(context: Context, work: QueryWork) -> dict[str, str]:

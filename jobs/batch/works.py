@@ -51,6 +51,9 @@ class QueryWork:
     boundary 60 from there to 120, in two tasks; `previous` BEGINNING builds it from nothing. One statement may answer
     `together` boundaries; strings may be `coded`, where several boundaries join the same rows. `is_tried`: the plan
     runs beside the one in force, and nothing of its answer is published.
+
+    Tasks divide its rows, into `parts`, or its boundaries, into `runs`; one of the two is 1. At most `width` tasks have
+    a share of it.
     """
 
     query_state: QueryState
@@ -63,6 +66,8 @@ class QueryWork:
     together: int = 1
     coded: bool = False
     is_tried: bool = False
+    runs: int = 1
+    width: int = 1
 
     @property
     def name(self) -> str:
@@ -119,11 +124,11 @@ def _work(context: Context, batch: Batch, query_state: QueryState, plan: Plan, s
     """`many`: there are so many queries that a task each is enough."""
     query = parsed(query_state.sql, context.catalog)
     due = tuple(t for t in batch.boundaries if t % query.every == 0)
-    in_one_part = many or shape(query).whole or plan.place == "jvm"
-    parts = 1 if in_one_part else plan.parts or wide(context, batch)
+    width = 1 if many or plan.place == "jvm" else plan.parts or wide(context, batch)
+    parts = 1 if shape(query).whole else width
     if state is None or not _continues(state, plan, query_state, batch.relation_versions, query):
-        return QueryWork(query_state, query, plan, due, BEGINNING, due[0] if due else 0, parts)
-    return QueryWork(query_state, query, plan, due, state.as_of, state.epoch, parts)
+        return QueryWork(query_state, query, plan, due, BEGINNING, due[0] if due else 0, parts, width=width)
+    return QueryWork(query_state, query, plan, due, state.as_of, state.epoch, parts, width=width)
 
 
 def wide(context: Context, batch: Batch) -> int:

@@ -46,7 +46,8 @@ class TaskOrder:
 
     Of `certain` files times need not be read. `received` is what tasks sent before, by source. `rows_to` is the folder
     in which a row query's answer is written by the task itself. `handover` says where partials are left that are many;
-    None: they are handed over in memory.
+    None: they are handed over in memory. From `until` on, seconds since 1970 by the task's clock, no further boundary
+    is begun.
     """
 
     query: str
@@ -61,6 +62,11 @@ class TaskOrder:
     certain: Mapping[str, tuple[TimedFiles, ...]] = field(default_factory=dict)
     received: Mapping[str, tuple[bytes, ...]] = field(default_factory=dict)
     handover: Handover | None = None
+    until: float | None = None
+
+    @property
+    def is_late(self) -> bool:
+        return self.until is not None and time.time() > self.until
 
     @property
     def shuffled(self) -> bool:
@@ -75,7 +81,8 @@ class TaskResult:
     `TaskResult("top", 0, partials, (("totals0", file),), seconds=0.2)` has an answer, and `TaskResult("top", 0,
     failed="division by zero")` none: `failed` is the query's own error, not the task's. `exhausted` says what did not
     fit into the task's memory. `further` are answers of other shapes, by number. Partials that are many are `divided`,
-    by number as well; or merged already, by a task that has whole groups: `merged` is what that gave.
+    by number as well; or merged already, by a task that has whole groups: `merged` is what that gave. Where time was
+    up, `done` is the share of its work that was done by then, and there is nothing else.
     """
 
     query: str
@@ -89,6 +96,7 @@ class TaskResult:
     further: Mapping[int, pa.Table] = field(default_factory=dict)
     divided: Mapping[int, tuple[DividedPartials, ...]] = field(default_factory=dict)
     merged: tuple[Any, ...] = ()
+    done: float = 1.0
 
     def answer(self, number: int) -> pa.Table | None:
         return self.further.get(number) if number else self.partials
@@ -116,6 +124,14 @@ class Sent:
     seconds: float = 0.0
 
 
+class _TimeIsUp(Exception):
+    """Ends an order that its batch has no time for, after this share of its work."""
+
+    def __init__(self, done: float) -> None:
+        super().__init__(f"{done:.2f} of the work is done")
+        self.done = done
+
+
 def perform(order: TaskOrder, sent: Sequence[Sent] = ()) -> TaskResult:
     """An order's answer and state; where its data raise an error, a result that says so.
 
@@ -125,6 +141,8 @@ def perform(order: TaskOrder, sent: Sequence[Sent] = ()) -> TaskResult:
     broken = next((s for s in sent if s.failed or s.exhausted), None)
     if broken:
         return TaskResult(order.query, order.part, failed=broken.failed, exhausted=broken.exhausted)
+    if order.is_late:
+        return TaskResult(order.query, order.part, done=0.0)
     order = _with_received(order, sent)
     try:
         return replace(_narrow_or_wide(order, _run), seconds=time.perf_counter() - started)
@@ -133,6 +151,8 @@ def perform(order: TaskOrder, sent: Sequence[Sent] = ()) -> TaskResult:
     except kernel.Error as error:
         return TaskResult(order.query, order.part, failed=_message_of_data_error(error),
                           seconds=time.perf_counter() - started)
+    except _TimeIsUp as stop:
+        return TaskResult(order.query, order.part, done=stop.done, seconds=time.perf_counter() - started)
 
 
 def prepare(order: TaskOrder) -> list[Sent]:
@@ -241,7 +261,7 @@ def packed(rows: pa.Table) -> bytes:
 
 
 def _run(order: TaskOrder, program: Program) -> TaskResult:
-    con = kernel.shared()
+    started, con = time.perf_counter(), kernel.shared()
     try:
         for source in program.sources:
             received = order.received.get(source.name)
@@ -253,7 +273,7 @@ def _run(order: TaskOrder, program: Program) -> TaskResult:
         _define(con, program.setup)
         _code(con, program.codes)
         with ExitStack() as collecting:
-            selects, answers = _answer(con, order, program, collecting)
+            selects, answers = _answer(con, order, program, collecting, started)
             written, label = [], f"{order.label}-{order.part}"
             if order.rows_to:
                 boundary = f"{d.from_micros('_t', 'duckdb')} AS boundary"
@@ -269,10 +289,15 @@ def _run(order: TaskOrder, program: Program) -> TaskResult:
 
 
 def _answer(con: kernel.Connection, order: TaskOrder, program: Program,
-            collecting: ExitStack) -> tuple[list[str], dict[int, Collected]]:
-    """What is asked for the rows of a row query, or the partials of each answer, by number."""
+            collecting: ExitStack, started: float) -> tuple[list[str], dict[int, Collected]]:
+    """What is asked for the rows of a row query, or the partials of each answer, by number; its first step is computed
+    however late it is.
+    """
     selects, answers = list[str](), dict[int, Collected]()
-    for step in program.steps:
+    began = time.perf_counter()
+    for number, step in enumerate(program.steps):
+        if number and order.is_late:
+            raise _TimeIsUp(_done(began - started, time.perf_counter() - began, number / len(program.steps)))
         _define(con, step.define)
         if order.rows_to:
             selects.append(f"({step.answer})")
@@ -283,6 +308,14 @@ def _answer(con: kernel.Connection, order: TaskOrder, program: Program,
         for name in step.drop:
             con.execute(f"DROP TABLE {name}")
     return selects, answers
+
+
+def _done(setup: float, stepping: float, steps: float) -> float:
+    """The share of an order's seconds that have passed, when this share of its steps is done.
+
+    What is read for all boundaries before the first one is less for fewer of them.
+    """
+    return (setup + stepping) / (setup + stepping / steps) if stepping else steps
 
 
 def _result(order: TaskOrder, answers: Mapping[int, Collected],

@@ -28,9 +28,11 @@ from optimizer.choice.backlog import (
     MeasuredBatch,
     boundaries_a_statement,
     boundaries_together,
+    boundary_runs_worth,
     is_worth_coding,
 )
 from optimizer.cost.measured import UnitCosts
+from optimizer.plan.program import BEGINNING
 from optimizer.query.model import Input, Query
 from optimizer.query.windows import SECOND
 from optimizer.statistics.model import QueryStatistics
@@ -66,13 +68,19 @@ class Pace:
                                     LATENCY if latency is None else latency / SECOND)
         return group[:count] if self.most is None else group[:min(count, self.most)]
 
-    def by_statements(self, work: QueryWork) -> QueryWork:
-        """The work, with how many of its boundaries one statement answers, and whether strings are coded for them."""
-        if len(work.due) == 1:
+    def by_statements(self, work: QueryWork, unit_costs: UnitCosts) -> QueryWork:
+        """The work, with how many of its boundaries one statement answers, whether strings are coded for them, and
+        whether tasks divide the boundaries.
+        """
+        count = len(work.due)
+        if count == 1:
             return work
         known = self._known(work.name, work.query)
         together = boundaries_a_statement(work.query, work.plan, known)
-        return replace(work, together=together, coded=is_worth_coding(work.query, work.plan, known, len(work.due)))
+        runs = boundary_runs_worth(work.query, work.plan, known, unit_costs, work.width, count,
+                                   work.previous == BEGINNING, together)
+        coded = is_worth_coding(work.query, work.plan, known, -(-count // runs))
+        return replace(work, together=together, coded=coded, runs=runs, parts=work.parts if runs == 1 else 1)
 
     def learn(self, batch: Batch, answered: Answered, seconds: float, cold: bool) -> None:
         """What a batch took; of one that was not looked at before, as in a recovery, nothing is learnt."""

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from optimizer.cost.measured import NODES, STATED
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.model import Plan
+from optimizer.plan.operators.answer import FIXED
 from optimizer.plan.operators.operator import Expected, scan_node, set_node
 from optimizer.plan.operators.scan import is_read_anew
 from optimizer.plan.tree import kept_sets, operators
@@ -133,6 +134,18 @@ def of_batch(query: Query, plan: Plan, statistics: QueryStatistics, parts: int, 
             sums[kind] = sums.get(kind, 0.0) + more * times * amount
         nodes[node] = MappingProxyType(sums)
     return Features(MappingProxyType(nodes), one.keeping)
+
+
+def of_run(query: Query, plan: Plan, statistics: QueryStatistics, runs: int, boundaries: int,
+           together: int = 1) -> Features:
+    """A batch whose boundaries tasks divide: amounts of one task's run, and what no task measures of the whole batch.
+
+    A run is priced as if state held nothing for it: what came since the batch before, it reads as rows.
+    """
+    of_task = of_batch(query, plan, statistics, 1, ceil(boundaries / runs), True, together)
+    whole = of_batch(query, plan, statistics, 1, boundaries, True, together)
+    outside = {kind: amount for kind, amount in whole.nodes[FIXED].items() if kind.removeprefix("jvm_") in OUTSIDE}
+    return Features({**of_task.nodes, FIXED: {**of_task.nodes[FIXED], **outside}}, of_task.keeping)
 
 
 def _further(node: str, expected: Expected) -> float:

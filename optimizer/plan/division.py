@@ -1,11 +1,18 @@
 """Which task has what of an input: every joined combination is made by exactly one of the parts.
 
-No SQL but the condition on a hash.
+Of a batch of many boundaries tasks may also take a run each. No SQL but the condition on a hash.
 """
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Mapping
+from itertools import accumulate
+
 from optimizer.expression import dialect as d
 from optimizer.plan.lowering import Lowering
+from optimizer.plan.model import Plan
+from optimizer.plan.program import BEGINNING, BoundaryShare
+from optimizer.query.shape import Shape
 
 
 def pivot(ctx: Lowering) -> int:
@@ -58,6 +65,32 @@ def whole_groups(ctx: Lowering) -> bool:
         return bool(attributes) and all(attribute.expr in groups for attribute in attributes)
     common = ctx.shape.common_key() if by_key(ctx) else None
     return common is not None and any(attribute.expr in groups for attribute in common)
+
+
+def may_divide_boundaries(shape: Shape, plan: Plan) -> bool:
+    """Whether tasks can take a run of a batch's boundaries each: where no answer needs that of the boundary before.
+
+    A run reads what its windows hold, and adds to state what enters at its boundaries. Levels are made of one another
+    across boundaries.
+    """
+    return plan.keeping == "recompute" and not plan.levels and not shape.query.returns_rows and plan.place == "tasks"
+
+
+def boundary_runs(weights: Mapping[int, float], count: int) -> list[tuple[tuple[int, ...], BoundaryShare]]:
+    """The boundaries in at most `count` runs of about the same weight: `boundary_runs({60: 1, 120: 1, 180: 2}, 2)` is
+    (60, 120) and (180,), each with its share.
+    """
+    boundaries, before = tuple(weights), list(accumulate(weights.values()))
+    count, start = min(count, len(boundaries)), 0
+    runs, after = list[tuple[tuple[int, ...], BoundaryShare]](), BEGINNING
+    for number in range(1, count + 1):
+        even = bisect_left(before, before[-1] * number / count * (1 - 1e-9)) + 1
+        if number == count:
+            even = len(boundaries)
+        end = min(max(even, start + 1), len(boundaries) - (count - number))      # no run is without a boundary
+        runs.append((boundaries[start:end], BoundaryShare(after, boundaries[-1])))
+        start, after = end, boundaries[end - 1]
+    return runs
 
 
 def share(ctx: Lowering, i: int, attributes: list[str]) -> str | None:

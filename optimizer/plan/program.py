@@ -29,6 +29,18 @@ class Definition(NamedTuple):
 
 
 @dataclass(frozen=True)
+class BoundaryShare:
+    """A task's run of boundaries, where tasks divide those of a batch: `BoundaryShare(after=60, last=240)`.
+
+    It begins after boundary `after`, the last of the run before it (BEGINNING: there is none). `last` is the batch's
+    last boundary: state is written as of it.
+    """
+
+    after: int
+    last: int
+
+
+@dataclass(frozen=True)
 class StateSet:
     """A set that a plan keeps between boundaries: `StateSet("panes", 0, columns)` is kept as the table `panes0`.
 

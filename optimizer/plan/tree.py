@@ -43,7 +43,12 @@ def program(ctx: Lowering, boundaries: tuple[int, ...], previous: int, floor: in
 
     `floor`, for row queries: an instant before which no row that comes now can meet an older one.
     """
-    return operators(ctx.shape, ctx.plan).program(ctx, Run(boundaries, previous, floor))
+    return program_of_run(ctx, Run(boundaries, previous, floor))
+
+
+def program_of_run(ctx: Lowering, run: Run) -> Program:
+    """The same; of a run that has a share only where `may_divide_boundaries`."""
+    return operators(ctx.shape, ctx.plan).program(ctx, run)
 
 
 def state_sets(ctx: Lowering) -> tuple[StateSet, ...]:

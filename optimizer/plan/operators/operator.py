@@ -30,7 +30,7 @@ from typing import Protocol
 from optimizer.expression import dialect as d
 from optimizer.plan.division import by_key, divided, pivot
 from optimizer.plan.lowering import Lowering
-from optimizer.plan.program import BEGINNING, Columns, Definition, Fragment, Source, StateSet, Write
+from optimizer.plan.program import BEGINNING, BoundaryShare, Columns, Definition, Fragment, Source, StateSet, Write
 from optimizer.query.windows import ALWAYS
 from optimizer.statistics.cardinality import MERGED, Flow, Operand, Sizes
 
@@ -52,12 +52,14 @@ class Boundary:
 class Run:
     """The boundaries that one task answers one after another, and the boundary to which state was brought before.
 
-    `floor`, for row queries: an instant before which no row that comes now can meet an older one.
+    `floor`, for row queries: an instant before which no row that comes now can meet an older one. `share`: tasks divide
+    the boundaries of the batch, and these are one task's.
     """
 
     boundaries: tuple[int, ...]
     previous: int           # BEGINNING: there is no state yet
     floor: int = -ALWAYS
+    share: BoundaryShare | None = None
 
     @property
     def from_nothing(self) -> bool:
@@ -66,6 +68,27 @@ class Run:
     @property
     def last(self) -> int:
         return self.boundaries[-1]
+
+    @property
+    def state_as_of(self) -> int:
+        """The boundary to which state is brought: the batch's last."""
+        return self.share.last if self.share else self.last
+
+    @property
+    def counted_before(self) -> int:
+        """Up to this boundary rows need not be told apart by when they entered: no other run is to write them."""
+        return self.share.after if self.share and self.share.after != BEGINNING else self.boundaries[0]
+
+    @property
+    def own_arrivals(self) -> str:
+        """A condition more where tasks divide the boundaries: each writes to state what enters at its own.
+
+        What enters later than at all of them is the last one's.
+        """
+        if self.share is None:
+            return ""
+        later = f" AND _in > {self.share.after}" if self.share.after != BEGINNING else ""
+        return later + (f" AND _in <= {self.last}" if self.last < self.share.last else "")
 
     @property
     def steps(self) -> Iterator[Boundary]:

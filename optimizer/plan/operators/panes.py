@@ -11,7 +11,7 @@ which is right for every function that has partials.
 """
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from optimizer.expression import dialect as d
 from optimizer.plan import table
@@ -75,7 +75,7 @@ class Panes(InputOperator):
         """What came, by interval; that and what state holds of older boundaries; then each level's."""
         i, rows = self.input, f"({self.scan.rows(ctx, run)}) AS q"
         if run.from_nothing:      # what counts already is merged however it came: under UNTIL NOW to a row a group
-            merged_times = f"{', '.join(names(ctx, i))}, {long_since(run.boundaries[0])}, _out"
+            merged_times = f"{', '.join(names(ctx, i))}, {long_since(run.counted_before)}, _out"
             rows = f"(SELECT {merged_times} FROM {rows} WHERE _in <= _out) AS of_window"
         new = table.new(PaneSet(i).state(ctx).name)
         came = Definition(new, grouped(ctx, i, rows, ("_in", "_out"), where="_in <= _out"), is_table=True)
@@ -140,8 +140,10 @@ class PaneSet:
         return f"SELECT {columns}, _in, _out FROM {kept} WHERE _out >= {since}{own_keys(ctx, self.input)}"
 
     def write(self, ctx: Lowering, run: Run) -> Write:
-        state, moved = self.state(ctx), earlier(ctx, None)
-        return append(ctx, state, f"{table.new(state.name)} WHERE _out >= {run.last + moved}", run.last, moved)
+        state, moved, last = self.state(ctx), earlier(ctx, None), run.state_as_of
+        rows = f"{table.new(state.name)} WHERE _out >= {last + moved}{run.own_arrivals}"
+        write = append(ctx, state, rows, last, moved)
+        return replace(write, every_part=True) if run.share else write
 
     def merge_files(self, ctx: Lowering, files: str, boundary: int) -> str:
         return _merged_panes(ctx, self.state(ctx), files, boundary)

@@ -63,9 +63,8 @@ class RecomputedAnswer(AnswerOperator):
         return replace(made, setup=setup, codes=Codes(tuple(values.items()), tables, drop))
 
     def steps(self, ctx: Lowering, run: Run) -> tuple[Step, ...]:
-        """Over partials alone one statement answers several boundaries, as many as `ctx.together` says."""
-        over_partials = not ctx.shape.whole and all(ctx.early(i) for i in ctx.inputs if ctx.window(i) is not None)
-        if not over_partials or ctx.together < 2 or len(run.boundaries) < 2:
+        """One statement answers several boundaries, as many as `ctx.together` says."""
+        if ctx.shape.whole or ctx.together < 2 or len(run.boundaries) < 2:
             return super().steps(ctx, run)
         boundaries = tuple(run.steps)
         starts = range(0, len(boundaries), ctx.together)

@@ -245,7 +245,7 @@ def _needed(ctx: Lowering, i: int, run: Run) -> tuple[Range, ...]:
     whole = Range(-ALWAYS, run.last, window.oldest(run.boundaries[0] if anew else since))
     if run.from_nothing or is_read_anew(ctx, i):
         return (whole,)
-    came = Range(run.previous, run.last)
+    came = Range(run.previous, run.last, window.oldest(run.boundaries[0]) if run.share else -ALWAYS)
     if ctx.plan.keeping != "running":
         return (came,)
     entering: tuple[Range, ...] = ()

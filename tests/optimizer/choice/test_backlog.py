@@ -19,9 +19,11 @@ from optimizer.choice.backlog import (
     MeasuredBatch,
     boundaries_a_statement,
     boundaries_together,
+    boundary_runs_worth,
     is_worth_coding,
     measured_factor,
 )
+from optimizer.cost.measured import prior
 from optimizer.plan.model import named
 from tests.optimizer.planning import query
 from tests.optimizer.statistics.observing import two
@@ -98,8 +100,11 @@ def test_one_slow_batch_among_quick_ones_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("plan, rate, together", [("EAP11 recompute", 10, MOST_TOGETHER), ("EAP11 running", 10, 1),
-                                                  ("EAP11 expire", 10, 1), ("EAP11 recompute", 10_000, 1)])
-def test_few_partials_are_answered_by_one_statement(plan: str, rate: float, together: int) -> None:
+                                                  ("EAP11 expire", 10, 1), ("EAP11 recompute", 10_000, 1),
+                                                  ("LAP recompute", 10, MOST_TOGETHER), ("LAP recompute", 1_000, 1),
+                                                  ("EAP01 recompute", 300, MOST_TOGETHER),
+                                                  ("EAP01 recompute", 1_000, 1)])
+def test_few_partials_or_rows_are_answered_by_one_statement(plan: str, rate: float, together: int) -> None:
     asked = query("two-streams")
     assert boundaries_a_statement(asked, named(asked, plan), two(views=rate)) == together
 
@@ -111,3 +116,27 @@ def test_strings_are_coded_where_rows_are_joined_several_times(plan: str, bounda
                                                                is_worth: bool) -> None:
     asked = query("two-streams")
     assert is_worth_coding(asked, named(asked, plan), two(keys=keys), boundaries) == is_worth
+
+
+@pytest.mark.parametrize("plan, boundaries, tasks, runs", [
+    ("EAP01 recompute", 96, 4, 4),      # a minute's window in sixteen minutes: little is read twice
+    ("EAP01 recompute", 3, 4, 3),       # a boundary each: no row need say at which it counts
+    ("EAP01 recompute", 96, 1, 1), ("EAP01 recompute", 1, 4, 1),
+    ("EAP11 running", 96, 4, 1), ("EAP11 expire", 96, 4, 1)])
+def test_tasks_divide_boundaries_where_runs_have_little_in_common(plan: str, boundaries: int, tasks: int,
+                                                                  runs: int) -> None:
+    asked, known = query("two-streams"), two(views=20_000, clicks=20_000)
+    assert boundary_runs_worth(asked, named(asked, plan), known, prior(), tasks, boundaries, True) == runs
+
+
+def test_what_is_one_tasks_at_a_boundary_is_many_tasks_at_many() -> None:
+    asked = query("distinct")
+    assert boundary_runs_worth(asked, named(asked, "LAP recompute"), two(views=2_000), prior(), 4, 48, True) == 4
+
+
+def test_a_task_of_one_stream_had_better_read_its_share_of_the_rows() -> None:
+    """Rows that are aggregated once, to few partials: dividing boundaries would read windows twice and save nothing."""
+    asked = query("SELECT v.page, COUNT(*) AS n FROM views AS v [WINDOW 10 MINUTES] GROUP BY v.page")
+    plan, known = named(asked, "EAP1 recompute"), two(views=20_000, pairs=20)
+    known = replace(known, inputs=known.inputs[:1], classes=())
+    assert boundary_runs_worth(asked, plan, known, prior(), 4, 30, True, MOST_TOGETHER) == 1

@@ -101,8 +101,15 @@ def test_one_statement_answers_several_boundaries_from_partials() -> None:
 
 
 @pytest.mark.parametrize("name, plan", [("two-streams", "LAP recompute"), ("two-streams", "EAP01 recompute"),
-                                        ("two-streams", "EAP11 running"), ("distinct", "LAP recompute")])
-def test_over_rows_or_kept_answers_each_boundary_has_its_statement(name: str, plan: str) -> None:
+                                        ("across", "LAP recompute"), ("relation", "LAP recompute")])
+def test_one_statement_answers_several_boundaries_from_rows(name: str, plan: str) -> None:
+    found = statements(name, plan, 9)
+    assert len(found.steps) == 1 and found.setup == statements(name, plan, 1).setup and run(found) == [0]
+
+
+@pytest.mark.parametrize("name, plan", [("two-streams", "EAP11 running"), ("two-streams", "EAP11 expire"),
+                                        ("rows", "LAP recompute"), ("distinct", "LAP recompute")])
+def test_over_kept_answers_and_where_none_merge_each_boundary_has_its_statement(name: str, plan: str) -> None:
     assert statements(name, plan, 9) == statements(name, plan, 1)
 
 

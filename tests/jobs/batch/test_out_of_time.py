@@ -1,0 +1,126 @@
+"""A batch whose time is up between two of its boundaries: those that there is time for are published, the others go
+into later batches, and a crash on the way changes nothing.
+"""
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.batch import batch as batches
+from jobs.batch.batch import OutOfTime
+from jobs.engine import work
+from jobs.engine.work import TaskOrder, TaskResult, perform
+from jobs.ledger.entries import Batch
+from jobs.requests.pace import Pace
+from jobs.storage import failpoints
+from optimizer.plan.program import Program, Step
+from tests.jobs.pipelines import COUNT, answers, equal, opened, pipeline, ran, rows
+
+QUERIES = {
+    "kept": "SELECT v.k, SUM(v.x) AS s FROM views AS v [WINDOW 30 SECONDS] GROUP BY v.k",
+    "count": COUNT,
+    "rows": "SELECT v.k, v.x FROM views AS v [WINDOW 10 SECONDS] WHERE v.x > 2",
+    "also": "SELECT v.k, MAX(v.x) AS most FROM views AS v [WINDOW 50 SECONDS] GROUP BY v.k",
+}
+PLANS = {"kept": "EAP1 running", "also": "EAP1 expire"}
+
+
+def order(until: float | None) -> TaskOrder:
+    program = Program((), (), tuple(Step(t, (), f"SELECT {t} AS _t") for t in (60, 120, 180, 240)))
+    return TaskOrder("q", 0, 1, program, program, {}, {}, "b0", until=until)
+
+
+def test_an_order_that_comes_too_late_is_not_begun() -> None:
+    assert perform(order(until=0.0)) == TaskResult("q", 0, done=0.0)
+
+
+def test_a_task_begins_no_boundary_after_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter([1.0, 2.0, 3.0, 11.0])
+    monkeypatch.setattr(work.time, "time", lambda: next(times))
+    stopped = perform(order(until=10.0))
+    assert 0.5 < stopped.done < 1 and (stopped.partials, stopped.failed) == (None, None)
+
+
+def test_what_was_read_for_all_boundaries_is_done_too() -> None:
+    assert work._done(setup=3.0, stepping=1.0, steps=0.25) == pytest.approx(4 / 7)
+    assert work._done(setup=0.0, stepping=1.0, steps=0.25) == 0.25
+    assert work._done(setup=1.0, stepping=0.0, steps=0.25) == 0.25
+
+
+def test_with_time_all_boundaries_are_computed() -> None:
+    whole = perform(order(until=None))
+    assert whole.done == 1.0 and whole.partials is not None and whole.partials.num_rows == 4
+
+
+@pytest.mark.parametrize("done, count", [((0.0, 0.0), 1), ((1.0, 0.5), 9), ((0.5, 0.25), 4), ((1.0, 0.99), 11)])
+def test_as_many_boundaries_go_on_as_there_was_time_for(done: tuple[float, ...], count: int) -> None:
+    batch = Batch(7, tuple(range(60, 780, 60)), {}, {}, {}, {})
+    with pytest.raises(OutOfTime) as late:
+        batches._stop_if_out_of_time(batch, [TaskResult("q", k, done=share) for k, share in enumerate(done)])
+    assert late.value.count == count
+    batches._stop_if_out_of_time(batch, [TaskResult("q", 0), TaskResult("q", 1)])
+
+
+@pytest.fixture
+def stopping(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """All complete boundaries in one batch, of which time is up after the third boundary of each order of three."""
+    passed: Counter[str] = Counter()
+    monkeypatch.setattr(Pace, "together", lambda pace, group, unit_costs: group)
+    is_late = work.TaskOrder.is_late.fget      # type: ignore[attr-defined]
+
+    def late(one: TaskOrder) -> bool:
+        assert is_late is not None and not is_late(one)
+        passed[one.query] += one.until is not None
+        return one.until is not None and passed[one.query] % 4 == 0
+
+    monkeypatch.setattr(work.TaskOrder, "is_late", property(late))
+    return passed
+
+
+def lived(folder: Path) -> Any:
+    pipe = pipeline(folder)
+    for name, sql in QUERIES.items():
+        pipe.create(name, sql)
+    for name, plan in PLANS.items():
+        pipe.change(name, "pin", plan)
+    for k in range(3):
+        rows(pipe, [3 * n + k for n in range(60)], k=k, x=[n % 5 for n in range(60)])
+    return pipe
+
+
+def boundaries(pipe: Any) -> Mapping[str, list[float]]:
+    return {name: sorted({t for t, *_ in answers(pipe, name)}) for name in ("count", "kept")}
+
+
+@pytest.mark.slow
+def test_what_there_is_no_time_for_goes_into_later_batches(tmp_path: Path, stopping: Counter[str]) -> None:
+    pipe = lived(tmp_path)
+    assert ran(pipe, flush=True) == list(range(10, 190, 10))      # in one run, each once and in order
+    assert pipe.runtime.ledger.last().batch.number > 1 and sum(stopping.values()) > 4
+    assert equal(pipe) and boundaries(pipe) == {"count": [*range(10, 190, 10)], "kept": [*range(10, 190, 10)]}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("failpoint", ["batch.before-intent:2", "batch.after-intent:2", "batch.after-tasks",
+                                       "batch.after-state", "batch.after-results", "batch.before-commit"])
+def test_a_crash_while_less_is_computed_once_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                                  stopping: Counter[str], failpoint: str) -> None:
+    pipe = lived(tmp_path)
+    monkeypatch.setenv("FOREBAY_FAILPOINT", f"{failpoint}:raise")
+    monkeypatch.setattr(failpoints, "_passes", Counter())
+    with pytest.raises(failpoints.Reached):
+        pipe.run(flush=True)
+    monkeypatch.delenv("FOREBAY_FAILPOINT")
+    again = opened(tmp_path)
+    ran(again, flush=True)
+    assert equal(again) and boundaries(again) == {"count": [*range(10, 190, 10)], "kept": [*range(10, 190, 10)]}
+
+
+def test_a_batch_of_one_boundary_has_no_end(tmp_path: Path) -> None:
+    pipe, one = pipeline(tmp_path), Batch(0, (60,), {}, {}, {}, {})
+    assert pipe.loop._until(one) is None and pipe.loop._until(replace(one, boundaries=(60, 120))) is not None
