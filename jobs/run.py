@@ -22,7 +22,7 @@ from jobs.addresses.addresses import Addresses
 from jobs.addresses.move import move
 from jobs.batch import batch as batches
 from jobs.batch.batch import Answer, Answered, Spread
-from jobs.batch.shared import families_due, works_to_sample
+from jobs.batch.shared import PRIVATE, families_due, works_to_sample
 from jobs.batch.works import context_of, parsed, tried_works, works
 from jobs.engine import row_counts
 from jobs.expectations.findings import Finding
@@ -206,7 +206,8 @@ class Loop:
         entries = []
         if last is not None and last.is_open:
             failpoints.at("recover.before")
-            entries = self._carry_out_what_can_be(last.batch, time.perf_counter())
+            entries = self._carry_out_what_can_be(last.batch, time.perf_counter(),
+                                                  as_a_whole=_is_in_a_table(pipe, last.batch))
             failpoints.at("recover.after")
         self._position = pipe.ledger.position
         # Not before: an intent that is run again reads files that its tables no longer name.
@@ -291,18 +292,18 @@ class Loop:
 
     def _carry_out_what_can_be(self, batch: Batch, started: float,
                                await_intent: Callable[[], object] = _already_durable,
-                               until: float | None = None) -> list[dict[str, Any]]:
+                               until: float | None = None, as_a_whole: bool = False) -> list[dict[str, Any]]:
         """The batch; of one that is stopped at a later boundary those before it; of one whose time is up those that
         there is time for; of one that does not fit into its tasks' memory, in however many parts, half of its
         boundaries, or its only one under the leanest plan.
 
         That takes an intent of its own. Nothing of the batch is in any table by then: memory and time run out while
-        tasks compute, and answers are judged before they are written. What is computed once more is not stopped again,
-        nor is what is recovered: some of it may be in a table.
+        tasks compute, and answers are judged before they are written. What is computed once more is not stopped again.
+        Of a batch that is recovered something may be in a table: then it is committed `as_a_whole`, or not at all.
         """
         while True:
             try:
-                return self._carry_out(batch, started, await_intent, until)
+                return self._carry_out(batch, started, await_intent, until, as_a_whole)
             except batches.OutOfTime as late:
                 await_intent()
                 self._is_behind = True
@@ -311,6 +312,8 @@ class Loop:
                 await_intent()
                 batch = replace(batch, boundaries=tuple(t for t in batch.boundaries if t < stop.boundary))
             except batches.Exhausted as error:
+                if as_a_whole:
+                    raise
                 await_intent()
                 batch = self._smaller(batch, error)
             _intend(self.pipe, batch)
@@ -333,7 +336,7 @@ class Loop:
         return replace(batch, plans={**batch.plans, error.query: plan}, query_groups=query_groups, tried=tried_plans)
 
     def _carry_out(self, batch: Batch, started: float, await_intent: Callable[[], object],
-                   until: float | None) -> list[dict[str, Any]]:
+                   until: float | None, as_a_whole: bool = False) -> list[dict[str, Any]]:
         """Everything between intent and commit, and the commit; all of it can be done twice.
 
         `await_intent` returns once the intent is on the disk; before that, nothing may go into any table.
@@ -356,7 +359,7 @@ class Loop:
         self._spread = answered.spread
         failpoints.at("batch.after-tasks")
         await_intent()
-        self.gate.answered(batch, answered.answers, answered.shared)
+        self.gate.answered(batch, answered.answers, answered.shared, as_a_whole)
         lap = self.laps.lap("answer", lap)
         self.addresses.make_ready(batch, answered)
         removed = batches.store(context, batch, answered.answers, answered.shared, answered.tried)
@@ -409,6 +412,16 @@ class Loop:
         failpoints.at("batch.after-commit")
         self.addresses.committed(batch, answered)
         self.chooser.write(batch)
+
+
+def _is_in_a_table(pipe: OpenPipeline, batch: Batch) -> bool:
+    """Whether something of a batch that broke off was stored: state, or answers."""
+    state = [f"state/{name}/{epoch}/{state_set}" for name in batch.plans
+             for epoch in places.listed(pipe.path("state", name))
+             for state_set in places.listed(pipe.path("state", name, epoch))]
+    private = [f"{PRIVATE}/{name}" for name in places.listed(pipe.path(PRIVATE))]
+    stored = [path for path in (*state, *private, *map(address_of, batch.plans)) if tables.exists(pipe.path(path))]
+    return any(pipe.warehouse.latest(path).transaction("batch") >= batch.number for path in stored)
 
 
 def _intend(pipe: OpenPipeline, batch: Batch) -> None:

@@ -89,8 +89,11 @@ class Gate:
         stored = [stream for stream in streams if tables.exists(self.pipe.path("streams", stream))]
         return [finding for stream in stored for finding in self._findings_of_input(stream, group)]
 
-    def answered(self, batch: Batch, answers: Iterable[Answer], groups: Iterable[Shared] = ()) -> None:
-        """Stops the batch if an answer fails what is critical: by StoppedLater where boundaries before it do not."""
+    def answered(self, batch: Batch, answers: Iterable[Answer], groups: Iterable[Shared] = (),
+                 as_a_whole: bool = False) -> None:
+        """Stops the batch if an answer fails what is critical: by StoppedLater where boundaries before it do not, and
+        the batch need not be committed `as_a_whole`.
+        """
         context, hidden = context_of(self.pipe), sensitive(self.pipe)
         findings = []
         for answer in answers:
@@ -103,7 +106,7 @@ class Gate:
         stops = _stopping(self.pipe, findings)
         if stops:
             first = min(finding.boundary for finding in stops)
-            if first > batch.boundaries[0]:
+            if first > batch.boundaries[0] and not as_a_whole:
                 raise StoppedLater(first)
             raise _stop(self.pipe, stops)
         of_input = [finding for finding in self._findings if finding.boundary in batch.boundaries]

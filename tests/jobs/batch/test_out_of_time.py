@@ -18,6 +18,7 @@ from jobs.engine.work import TaskOrder, TaskResult, perform
 from jobs.ledger.entries import Batch
 from jobs.requests.pace import Pace
 from jobs.storage import failpoints
+from optimizer.errors import ForebayError
 from optimizer.plan.program import Program, Step
 from tests.jobs.pipelines import COUNT, answers, equal, opened, pipeline, ran, rows
 
@@ -124,3 +125,32 @@ def test_a_crash_while_less_is_computed_once_more(tmp_path: Path, monkeypatch: p
 def test_a_batch_of_one_boundary_has_no_end(tmp_path: Path) -> None:
     pipe, one = pipeline(tmp_path), Batch(0, (60,), {}, {}, {}, {})
     assert pipe.loop._until(one) is None and pipe.loop._until(replace(one, boundaries=(60, 120))) is not None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("point", ["batch.after-state", "batch.after-results"])
+def test_a_batch_of_which_something_is_stored_is_not_shortened(tmp_path: Path, point: str,
+                                                               monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the boundaries that it loses would be written once more by the next batch."""
+    pipe = pipeline(tmp_path, queries=QUERIES)
+    pipe.synchronise()
+    for name, plan in PLANS.items():
+        pipe.change(name, "pin", plan)
+    rows(pipe, range(1, 62), x=[second % 5 for second in range(61)])
+    monkeypatch.setattr(failpoints, "_passes", Counter())
+    monkeypatch.setenv("FOREBAY_FAILPOINT", f"{point}:1:raise")
+    with pytest.raises(failpoints.Reached):
+        pipe.run()
+    monkeypatch.delenv("FOREBAY_FAILPOINT")
+    computed = batches.answers
+
+    def exhausted(context: Any, batch: Batch, *more: Any) -> Any:
+        raise batches.Exhausted("kept", batch.plans["kept"].name, "out of memory")
+
+    monkeypatch.setattr(batches, "answers", exhausted)
+    with pytest.raises(ForebayError) as caught:
+        opened(tmp_path).run()
+    assert caught.value.code == "out-of-memory"
+    monkeypatch.setattr(batches, "answers", computed)
+    again = opened(tmp_path)
+    assert ran(again) and [t for t, _ in answers(again, "count")] == [10, 20, 30, 40, 50, 60] and equal(again)
