@@ -22,7 +22,7 @@ from jobs.addresses.addresses import Addresses
 from jobs.addresses.move import move
 from jobs.batch import batch as batches
 from jobs.batch.batch import Answer, Answered, Spread
-from jobs.batch.shared import PRIVATE, families_due, works_to_sample
+from jobs.batch.shared import families_due, works_to_sample
 from jobs.batch.works import context_of, parsed, tried_works, works
 from jobs.engine import row_counts
 from jobs.expectations.findings import Finding
@@ -44,7 +44,7 @@ from jobs.storage.lock import held
 from jobs.storage.tables import Conflict
 from optimizer.choice.backlog import LATENCY
 from optimizer.choice.parallelism import RESTED, Parallelism, parallelism
-from optimizer.errors import ForebayError, failed
+from optimizer.errors import ForebayError
 from optimizer.plan.model import Plan, placed
 from optimizer.query.windows import SECOND
 
@@ -207,7 +207,7 @@ class Loop:
         if last is not None and last.is_open:
             failpoints.at("recover.before")
             entries = self._carry_out_what_can_be(last.batch, time.perf_counter(),
-                                                  as_a_whole=_is_in_a_table(pipe, last.batch))
+                                                  as_a_whole=integrity.is_in_a_table(pipe, last.batch))
             failpoints.at("recover.after")
         self._position = pipe.ledger.position
         # Not before: an intent that is run again reads files that its tables no longer name.
@@ -239,7 +239,7 @@ class Loop:
         state_versions = dict[str, int]()
         for name, state in states.items():
             if name not in shared:
-                state_versions |= _sound_versions(pipe, name, state)
+                state_versions |= integrity.sound_state(pipe, name, state)
         tried_plans, their_versions = self._tried(last, [name for name in queries if name not in shared])
         prices = dict(counts)
         for group, weighed in sharing.weighed.items():
@@ -255,7 +255,7 @@ class Loop:
         tried_plans, versions = {}, dict[str, int]()
         for name, one in tried.before(last, self.chooser.tried(names)).items():
             try:
-                versions |= _sound_versions(self.pipe, name, one.state) if one.state is not None else {}
+                versions |= integrity.sound_state(self.pipe, name, one.state) if one.state is not None else {}
                 tried_plans[name] = one
             except ForebayError as error:
                 tried_plans[name] = TriedPlan(replace(one.tried, failed=error.message))
@@ -414,16 +414,6 @@ class Loop:
         self.chooser.write(batch)
 
 
-def _is_in_a_table(pipe: OpenPipeline, batch: Batch) -> bool:
-    """Whether something of a batch that broke off was stored: state, or answers."""
-    state = [f"state/{name}/{epoch}/{state_set}" for name in batch.plans
-             for epoch in places.listed(pipe.path("state", name))
-             for state_set in places.listed(pipe.path("state", name, epoch))]
-    private = [f"{PRIVATE}/{name}" for name in places.listed(pipe.path(PRIVATE))]
-    stored = [path for path in (*state, *private, *map(address_of, batch.plans)) if tables.exists(pipe.path(path))]
-    return any(pipe.warehouse.latest(path).transaction("batch") >= batch.number for path in stored)
-
-
 def _intend(pipe: OpenPipeline, batch: Batch) -> None:
     """Made durable while the tasks compute: until it is on the disk, nothing that they make is in any table."""
     failpoints.at("batch.before-intent")
@@ -448,25 +438,6 @@ def _tidy(pipe: OpenPipeline, answered: Answered, removed: list[tuple[str, list[
     retention.leave(pipe, {path: horizon for path, horizon in horizons.items() if not path.startswith("results/")})
     pipe.ledger.tidy()
     compact.trim_logs(pipe)
-
-
-def state_paths(pipe: OpenPipeline, name: str, state: KeptState) -> list[str]:
-    folder = pipe.path("state", name, str(state.epoch))
-    return [f"state/{name}/{state.epoch}/{state_set}" for state_set in places.listed(folder)]
-
-
-def _sound_versions(pipe: OpenPipeline, name: str, state: KeptState) -> dict[str, int]:
-    return {path: _sound_version(pipe, path, name, state) for path in state_paths(pipe, name, state)}
-
-
-def _sound_version(pipe: OpenPipeline, path: str, name: str, state: KeptState) -> int:
-    """The version of a state table, if it is as the last batch left it."""
-    table = pipe.table(path)
-    damage = integrity.state_damage(table, state.batch)
-    if damage:
-        raise failed("damaged-state", f"the state of query {name!r} is damaged: {table.path} {damage}",
-                     f"`forebay doctor --rebuild {name}` makes it anew from the stream tables")
-    return table.version
 
 
 def _streams(pipe: OpenPipeline, query_state: QueryState) -> list[str]:

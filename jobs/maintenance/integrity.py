@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from jobs.batch.shared import PRIVATE
 from jobs.ingest import register as intake
 from jobs.ledger import published
+from jobs.ledger.entries import Batch, KeptState
 from jobs.ledger.open_pipeline import OpenPipeline
-from jobs.ledger.queries import queries_at
+from jobs.ledger.queries import address_of, queries_at
 from jobs.storage import delta_log, places, tables
 from jobs.storage.tables import Table
 from optimizer.errors import ForebayError, failed
@@ -173,3 +175,33 @@ def mend_ends(pipe: OpenPipeline) -> list[str]:
     if mended:
         pipe.warehouse.refresh()
     return mended
+
+
+def state_paths(pipe: OpenPipeline, name: str, state: KeptState) -> list[str]:
+    folder = pipe.path("state", name, str(state.epoch))
+    return [f"state/{name}/{state.epoch}/{state_set}" for state_set in places.listed(folder)]
+
+
+def sound_state(pipe: OpenPipeline, name: str, state: KeptState) -> dict[str, int]:
+    """The versions of the tables of a query's state, by path; refused where one is not as the last batch left it."""
+    return {path: _sound_version(pipe, path, name, state) for path in state_paths(pipe, name, state)}
+
+
+def _sound_version(pipe: OpenPipeline, path: str, name: str, state: KeptState) -> int:
+    """The version of a state table, if it is as the last batch left it."""
+    table = pipe.table(path)
+    damage = state_damage(table, state.batch)
+    if damage:
+        raise failed("damaged-state", f"the state of query {name!r} is damaged: {table.path} {damage}",
+                     f"`forebay doctor --rebuild {name}` makes it anew from the stream tables")
+    return table.version
+
+
+def is_in_a_table(pipe: OpenPipeline, batch: Batch) -> bool:
+    """Whether something of a batch that broke off was stored: state, or answers."""
+    state = [f"state/{name}/{epoch}/{state_set}" for name in batch.plans
+             for epoch in places.listed(pipe.path("state", name))
+             for state_set in places.listed(pipe.path("state", name, epoch))]
+    private = [f"{PRIVATE}/{name}" for name in places.listed(pipe.path(PRIVATE))]
+    stored = [path for path in (*state, *private, *map(address_of, batch.plans)) if tables.exists(pipe.path(path))]
+    return any(pipe.warehouse.latest(path).transaction("batch") >= batch.number for path in stored)

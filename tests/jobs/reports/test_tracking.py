@@ -18,9 +18,9 @@ import pytest
 
 from jobs.commands import scheduled
 from jobs.commands.airflow_home import ROOT
+from jobs.maintenance.integrity import state_paths
 from jobs.reports import tracking
 from jobs.results.candidates import COLUMNS
-from jobs.run import state_paths
 from optimizer.errors import ForebayError
 from tests.jobs import pipelines
 from tests.jobs.pipelines import COUNT, pipeline, rows
