@@ -156,7 +156,7 @@ class Loop:
 
     def _publish(self) -> None:
         """What is committed becomes public; tables of answers are tidied, and old answers leave them."""
-        names = self.addresses.bring_up()
+        names = self.addresses.bring_up(self.pipe.ledger.last())
         if names:
             paths = [address_of(name) for name in names]
             for path in (*paths, *map(latest_path, names)):
@@ -198,11 +198,11 @@ class Loop:
         self.gate.begin()
         self._is_behind = False
         ingest.recover(pipe.warehouse, pipe.pipeline.streams)
+        move(pipe)
+        self.addresses.bring_up(pipe.ledger.last())
         last = pipe.ledger.last()
         self._position = pipe.ledger.position
         pipe.warehouse.refresh()
-        move(pipe)
-        self.addresses.bring_up()
         entries = []
         if last is not None and last.is_open:
             failpoints.at("recover.before")

@@ -21,7 +21,7 @@ from jobs.batch.batch import COMMITTERS, Answered
 from jobs.batch.shared import PRIVATE
 from jobs.ledger import published
 from jobs.ledger.addresses import address
-from jobs.ledger.entries import Batch
+from jobs.ledger.entries import Batch, LedgerEntry
 from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.ledger.published import Publication
 from jobs.ledger.queries import queries_at
@@ -30,7 +30,6 @@ from jobs.storage.tables import File, Table
 
 SELDOM = 20.0           # while batches go on, the addresses wait as many times as long as they took last
 FIRST_GUESS = 1.0       # seconds that they took, before they ever did
-NOTHING = -1            # a boundary before all
 TIDIED_EVERY = 32       # versions of a table that is not opened otherwise: half as many as make small files too many
 
 
@@ -60,7 +59,7 @@ class Standing:
 class Addresses:
     """The addresses of a pipeline's queries.
 
-    `Addresses(pipe).bring_up()` makes public what is committed. It remembers which tables stand ready for their
+    `Addresses(pipe).bring_up(pipe.ledger.last())` makes public what is committed. It remembers which tables stand ready for their
     queries' columns, and what was committed since; a crash loses nothing with it.
     """
 
@@ -79,7 +78,8 @@ class Addresses:
         """
         standings = _standings(answered)
         if any(self._behind.get(name, standing) != standing for name, standing in standings.items()):
-            self.bring_up()
+            # Not the newest entry: what another runner has entered since makes the commit of this batch a conflict.
+            self.bring_up(self.pipe.ledger.known)
         for answer in answered.answers:
             state = answer.work.query_state
             if self._ready.get(state.name) == state.creation:
@@ -97,25 +97,27 @@ class Addresses:
         """Whether enough time has passed, while batches go on, to make answers public in between."""
         return time.monotonic() - self._brought_at > SELDOM * self._took
 
-    def bring_up(self) -> list[str]:
-        """Everything that is committed becomes public; gives the queries whose tables are to be tidied: those that were
-        opened, and of the others some each time."""
-        began, pending = time.monotonic(), self._pending()
+    def bring_up(self, entry: LedgerEntry | None) -> list[str]:
+        """What is committed by this entry of the ledger becomes public.
+
+        Gives the queries whose tables are to be tidied: those that were opened, and of the others some each time.
+        """
+        began, pending = time.monotonic(), self._pending(entry)
         places_by_query = self._publish(pending) if pending is not None else {}
         self._behind, self._batch_by_boundary = {}, {}
         self._brought_at, self._took = time.monotonic(), time.monotonic() - began
         return [name for name, place in places_by_query.items()
                 if place.was_opened or place.ends().results % TIDIED_EVERY == 0]
 
-    def _pending(self) -> Pending | None:
+    def _pending(self, entry: LedgerEntry | None) -> Pending | None:
         """None where everything is public."""
-        entry, after = self.pipe.ledger.last(), published.upto(self.pipe.warehouse)
         if entry is None:
             return None
+        after = published.upto(self.pipe.warehouse)
         upto = self.pipe.ledger.committed() if entry.is_open else entry.last_boundary
-        if upto is None or upto == after:
+        if upto is None or after is not None and upto <= after:
             return None
-        return Pending(NOTHING if after is None else after, upto, entry.batch.number - entry.is_open)
+        return Pending(published.NOTHING if after is None else after, upto, entry.batch.number - entry.is_open)
 
     def _publish(self, pending: Pending) -> dict[str, Place]:
         pipe = self.pipe
@@ -136,7 +138,7 @@ class Addresses:
         publications = self._publications(pending, due, places_by_query, shared)
         ends = {name: place.ends() for name, place in places_by_query.items()}
         places.sync(pipe.pipeline.warehouse)      # what is said to be published is on the disk
-        published.enter(pipe.warehouse, publications, pending.upto, ends)
+        published.enter(pipe.warehouse, publications, pending.after, pending.upto, ends)
         failpoints.at("address.after-boundaries")
         for table in private:
             copies.let_go(table, pending.upto)

@@ -53,8 +53,9 @@ class Place:
     def table(self) -> Table:
         """At the address, with all columns that it needs; refused where somebody else has changed rows of it."""
         table = prepared(self._pipe, self._address)
-        if table.foreign:
-            integrity.check(self._pipe, (self.state.address,))
+        damage = integrity.changed_outside(self.state.address, table) if table.foreign else None
+        if damage is not None:
+            raise damage.error(self._pipe.pipeline.warehouse, [self.state.name])
         self._results, self.was_opened = table.version, True
         return table
 

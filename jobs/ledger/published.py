@@ -17,7 +17,7 @@ from jobs.ledger.addresses import latest_path
 from jobs.ledger.queries import address_of
 from jobs.pipeline.warehouse import Warehouse
 from jobs.storage import tables
-from jobs.storage.tables import Table
+from jobs.storage.tables import Conflict, Table
 from optimizer.expression.dialect import string
 
 PATH = "ledger/boundaries"
@@ -27,6 +27,7 @@ SCHEMA = pa.schema([("query", pa.string()), ("boundary", STAMP), ("revision", pa
 UPTO = "forebay.published"      # the transaction that says up to which boundary everything is published
 FRESH = "fresh"                      # cause: a batch
 ENDS = "forebay.ends"                # the metadata of the last commit that say how far tables have come
+NOTHING = -1                         # a boundary before all
 UNSURE = -1                          # no creation: what is known of a table's end does not suffice to go on with it
 
 
@@ -73,22 +74,30 @@ def upto(warehouse: Warehouse) -> int | None:
     return None if boundary < 0 else boundary
 
 
-def enter(warehouse: Warehouse, publications: Iterable[Publication], boundary: int,
+def enter(warehouse: Warehouse, publications: Iterable[Publication], after: int, upto: int,
           ends: Mapping[str, LogEnds]) -> None:
-    """From here on they are published, and with them everything up to the boundary.
+    """From here on they are published, and with them everything of the boundaries after < t <= upto.
 
-    `ends` are by query: from here on the tables of its answers must have come that far.
+    Another runner that published any of them meanwhile wins. `ends` are by query: from here on the tables of its
+    answers must have come that far.
     """
+    table = opened(warehouse)
+    if table.transaction(UPTO) != after:
+        raise Conflict(f"another process has published answers of {warehouse.root} meanwhile")
     rows = pa.Table.from_pylist([asdict(publication) for publication in publications], schema=SCHEMA)
     rows = rows.sort_by([("query", "ascending"), ("boundary", "ascending")])
-    opened(warehouse).append(rows, (UPTO, boundary), _metadata({**known_ends(warehouse), **ends}))
+    table.append(rows, (UPTO, upto), _metadata({**_ends_in(table), **ends}))
 
 
 def known_ends(warehouse: Warehouse) -> dict[str, LogEnds]:
     """By query, as the last commit says."""
     if not tables.exists(warehouse.path(PATH)):
         return {}
-    ends_by_query = json.loads(str(opened(warehouse).metadata().get(ENDS, "{}")))
+    return _ends_in(opened(warehouse))
+
+
+def _ends_in(table: Table) -> dict[str, LogEnds]:
+    ends_by_query = json.loads(str(table.metadata().get(ENDS, "{}")))
     return {query: LogEnds(*values) for query, values in ends_by_query.items()}
 
 

@@ -94,14 +94,22 @@ def damage(pipe: OpenPipeline, path: str, relied_by_path: Mapping[str, int] | No
     if table.version < relied:
         return Damage(path, f"its log ends with version {table.version}, and version {relied} was relied on: "
                             "commits are gone")
-    commit = table.changed_outside()
-    if commit is not None and not (commit.torn and commit.version > relied):
-        return Damage(path, f"commit {commit.version} ({commit.operation}) is not Forebay's and changes rows",
-                      outside=not commit.torn)
+    changed = changed_outside(path, table, relied)
+    if changed is not None:
+        return changed
     if path.startswith("relations/") and table.written_outside():
         return Damage(path, "somebody else has put other files in the place of Forebay's, which are one a version",
                       outside=True)
     return _lost_ingest(pipe, path)
+
+
+def changed_outside(path: str, table: Table, relied: int = -1) -> Damage | None:
+    """Somebody else's commit to a table that changes rows; one that a power cut has torn counts if it is relied on."""
+    commit = table.changed_outside()
+    if commit is None or commit.torn and commit.version > relied:
+        return None
+    return Damage(path, f"commit {commit.version} ({commit.operation}) is not Forebay's and changes rows",
+                  outside=not commit.torn)
 
 
 def _lost_ingest(pipe: OpenPipeline, path: str) -> Damage | None:
