@@ -97,7 +97,6 @@ class Loop:
         self.pace = Pace(pipe, self.statistics)
         self.addresses = Addresses(pipe)
         self.laps = Laps()
-        self._position = -1                 # of the ledger of batches, when this process last read it
         self._mended = False                # whether torn ends of logs were looked for since the process started
         self._spread: Spread = {}           # times as many parts as planned, for a task's memory
         self._seconds: list[float] = []     # of boundaries on as many tasks as now
@@ -147,7 +146,6 @@ class Loop:
                     continue
                 failpoints.at("batch.after-mark")
                 entries = self._execute(group)
-            self._position = pipe.ledger.position
             for entry in entries:
                 progress(entry)
             ran += entries
@@ -201,7 +199,7 @@ class Loop:
         move(pipe)
         self.addresses.bring_up(pipe.ledger.last())
         last = pipe.ledger.last()
-        self._position = pipe.ledger.position
+        pipe.ledger.build_on(pipe.ledger.position)
         pipe.warehouse.refresh()
         entries = []
         if last is not None and last.is_open:
@@ -209,7 +207,6 @@ class Loop:
             entries = self._carry_out_what_can_be(last.batch, time.perf_counter(),
                                                   as_a_whole=integrity.is_in_a_table(pipe, last.batch))
             failpoints.at("recover.after")
-        self._position = pipe.ledger.position
         # Not before: an intent that is run again reads files that its tables no longer name.
         compact.sweep_seldom(pipe)
         return entries
@@ -220,7 +217,7 @@ class Loop:
         The boundaries have begun: requests and late rows belong to later ones.
         """
         pipe, last = self.pipe, self.pipe.ledger.last()
-        if pipe.ledger.position != self._position:
+        if pipe.ledger.is_overtaken():
             place = pipe.pipeline.warehouse
             raise Conflict(f"another process has written to the ledger of batches in {place} since this one read it")
         self.chooser.begin(last.batch if last else None)

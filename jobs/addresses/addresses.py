@@ -59,8 +59,8 @@ class Standing:
 class Addresses:
     """The addresses of a pipeline's queries.
 
-    `Addresses(pipe).bring_up(pipe.ledger.last())` makes public what is committed. It remembers which tables stand ready for their
-    queries' columns, and what was committed since; a crash loses nothing with it.
+    `Addresses(pipe).bring_up(pipe.ledger.last())` makes public what is committed. It remembers which tables stand ready
+    for their queries' columns, and what was committed since; a crash loses nothing with it.
     """
 
     def __init__(self, pipe: OpenPipeline) -> None:

@@ -28,14 +28,14 @@ def ask(table: Table, name: str, sql: str) -> list[tuple[Any, ...]]:
         con.close()
 
 
-def merge(table: Table, order: str, metadata: Mapping[str, str], many: int = MANY) -> None:
+def merge(table: Table, order: str, metadata: Mapping[str, str], many: int = MANY) -> bool:
     """One file, in this order, of many small ones; left for the next time where somebody else commits meanwhile.
 
-    `metadata` are what the last commit says, and go on to be said.
+    `metadata` are what the last commit says, and go on to be said. Gives whether it was done.
     """
     small = [file for file in table.files() if file.size < SMALL]
     if len(small) <= many:
-        return
+        return False
     con = kernel.shared()
     paths = tuple(places.join(table.path, file.path) for file in small)
     rows = kernel.table(con, f"SELECT * FROM read_parquet({kernel.files(con, paths)}) ORDER BY {order}")
@@ -44,4 +44,5 @@ def merge(table: Table, order: str, metadata: Mapping[str, str], many: int = MAN
         table.commit([tables.write(table.path, rows.cast(table.schema), tables.unique("merged"))],
                      [file.path for file in small], None, metadata, changes_data=False)
     except Conflict:
-        return
+        return False
+    return True

@@ -63,6 +63,7 @@ class Ledger:
         self._steady = False
         self._last: tuple[int, LedgerEntry | None] = (-1, None)      # with the version of `batches` that it is in
         self._first: int | None = None
+        self._base: int | None = None      # see build_on; None: whatever was read last
 
     @contextmanager
     def steady(self) -> Iterator[int]:
@@ -148,6 +149,18 @@ class Ledger:
         """A number that differs whenever anybody entered anything in `batches`; as last read."""
         return self.batches.version
 
+    def build_on(self, entry: int) -> None:
+        """What this process enters from here on is made from the entry at this position, and from its own after it.
+
+        Whatever another process enters in between makes the next one a conflict, however often `batches` is read
+        meanwhile.
+        """
+        self._base = entry
+
+    def is_overtaken(self) -> bool:
+        """Whether another process has entered something, as last read, that this one did not build on."""
+        return self._base is not None and self.position != self._base
+
     def last(self) -> LedgerEntry | None:
         """The newest entry of `batches`."""
         version = self.batches.refresh().version
@@ -209,8 +222,13 @@ class Ledger:
         row = encode_row(entry, failures, seconds, task_seconds, runner, _now())
         number = 2 * entry.batch.number + (entry.phase == "commit")
         metadata = {"forebay": encode_entry(entry)}
+        if self.is_overtaken():
+            raise Conflict(f"another process has written to the ledger of batches in {self.warehouse} since this one "
+                           "read it")
         # What is newest then is read, not assumed: another process that finished the same batch may have gone on since.
+        before = self.position
         self.batches.append(_rows(BATCHES, [row]), transaction=("batch", number), metadata=metadata)
+        self._base = None if self._base is None else before + 1
 
     def _replace(self, entry: LedgerEntry) -> None:
         """The newest entry says something else from now on."""
@@ -254,8 +272,11 @@ class Ledger:
         entry = self.batches.metadata().get("forebay")
         of_changes = self.changes.refresh(), "sequence", dict[str, str]()
         of_batches = self.batches, "batch, phase DESC", {"forebay": str(entry)}
-        for table, order, metadata in (of_changes, of_batches):
-            small_tables.merge(table, order, metadata, MANY)
+        small_tables.merge(*of_changes, MANY)
+        if not self.is_overtaken():
+            before = self.position
+            is_merged = small_tables.merge(*of_batches, MANY)
+            self._base = before + 1 if is_merged and self._base is not None else self._base
 
     def _ask(self, sql: str) -> list[tuple[Any, ...]]:
         """A question to the table of batches, for people's commands: a runner needs only its newest entry."""
