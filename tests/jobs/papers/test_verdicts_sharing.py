@@ -93,4 +93,7 @@ def test_a_priced_part_with_some_impact_is_not_without() -> None:
 
 
 def test_queries_that_share_nothing_are_not_called_together() -> None:
+    star = Panel(f"Fig. 20d, {figures.STAR}", "similarity, %", "s", TWO, {"all": [1.0, 2.0]}, {})
+    assert figures._of_shape(star) == [] and len(figures._of_shape(panel(star.measured, star.axis))) == 1
+    assert "sharing, is not there" in throughput._grows(panel({throughput.ALONE: [1.0, 2.0]})).why
     assert "each for itself" in figures.STAR and figures.STAR != figures.GROUPED

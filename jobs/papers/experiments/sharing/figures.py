@@ -307,8 +307,11 @@ def _by(form: str, what: str, xs: Sequence[int], make: Callable[[int, int], list
 
 
 def _of_shape(panel: Panel) -> list[Claim]:
+    """Of queries that share nothing the paper says nothing by groups or similarity."""
     first, *others = panel.measured.values()
     ends = f"{first[0]:,.0f} to {first[-1]:,.0f} query-rows a second"
+    if STAR in panel.title and panel.axis != "streams joined":
+        return []
     if panel.axis == "groups":
         return [claim(f"throughput falls with more groups, {panel.title}", [(first[-1] < first[0] * FASTER, ends)])]
     if panel.axis.startswith("similarity"):
