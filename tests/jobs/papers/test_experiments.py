@@ -188,6 +188,7 @@ def row(setup: str, rate: int, chosen: float, least: float = 1.0, slow_ms: float
         "bound": 5,
         "published": [1.6, 1.7, 4.0, 4.8],
         "throughput": ratios,
+        "over_slicing": chosen / 1.5,
         "correlation": 0.8,
         "panes": [2.0, 3.0, least],
         "exact": 1,

@@ -33,6 +33,7 @@ OURS, SPARK = 10, 50            # times that we want there; the paper names none
 APART, ALONE = "apart", "each for itself"      # the same queries without sharing; queries that cannot share
 # seconds for Spark's queries, one after another: what is not reached is extrapolated from those that were
 PATIENCE = 60.0
+PRINTED = "the paper: SELECT * over windows of 1 to 3 s, on 4 and 8 nodes"
 RANGE = (
     "SELECT s1.f3 % 10 AS g, COUNT(*) AS n, SUM(s2.f4) AS sum_b FROM s1 [WINDOW {window} SECONDS], s2 [WINDOW {window} "
     "SECONDS] "
@@ -58,7 +59,8 @@ def throughput(quick: bool, tell: Tell) -> Report:
     details = (
         f"{setting.rate:,} rows a second and stream, windows of {setting.window} s, batches of {setting.batch} s, 500 "
         "keys, 10 groups, a selection "
-        "a stream; " + ("tasks in one process" if quick else "Spark's tasks on all cores; " + _said(figures["spark"])))
+        f"a stream ({PRINTED}); "
+        + ("tasks in one process" if quick else "Spark's tasks on all cores; " + _said(figures["spark"])))
     return report("Paper E, Fig. 15: throughput by number of queries", details, panels,
                   _judged(levels, figures.get("spark"), panels), {"levels": figures})
 
@@ -166,7 +168,8 @@ def overlap(quick: bool, tell: Tell) -> Report:
     panel = Panel(f"{count} queries", "% of a query's rows that its neighbour selects too", "s a batch",
                   tuple(map(float, shares)), {"together": together, "apart": apart}, {})
     ratios = ", ".join(f"{s} %: {b / a:.2g} ×" for s, a, b in zip(shares, together, apart))
-    details = (f"{setting.rate:,} rows a second and stream, windows of {setting.window} s, tasks in one process; the "
+    details = (f"{setting.rate:,} rows a second and stream, windows of {setting.window} s, tasks in one process "
+               f"({PRINTED}); the "
                "paper's gap is to AStream, which is not here, so what it says of the gap has no verdict")
     return report("Paper E, Fig. 22: the cost of sharing as less is common", details, [panel], [
         claim("ours: sharing costs more the less is common",
@@ -214,8 +217,9 @@ def deployment(quick: bool, tell: Tell) -> Report:
         "a batch without a change": usual
     }, {}, True)
     more = changed[-1] - usual[-1]
-    details = (f"{setting.rate:,} rows a second and stream, windows of {setting.window} s, tasks in one process; it is "
-               "in force at the next boundary")
+    details = (f"{setting.rate:,} rows a second and stream, windows of {setting.window} s, tasks in one process "
+               f"({PRINTED}); it "
+               "is in force at the next boundary")
     return report("Paper E, Fig. 18b: deployment of one query among many", details, [panel], [
         claim(f"ours: creating one among {counts[-1]} adds at most a second to its boundary",
               [(more <= 1, f"{more:+.2f} s")]),

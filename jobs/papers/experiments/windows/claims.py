@@ -104,11 +104,11 @@ def _least(rows: Sequence[Row]) -> Claim:
 
 
 def _slicing(rows: Sequence[Row]) -> Claim:
-    ahead = sum(r["throughput"]["chosen"][0] >= r["throughput"]["slicing"][0] for r in rows)
-    best = max(rows, key=lambda r: r["throughput"]["chosen"][0] / r["throughput"]["slicing"][0])
-    ratio = best["throughput"]["chosen"][0] / best["throughput"]["slicing"][0]
-    why = (f" setups, at most {ratio:.1f} times as fast ({best['setup']}, {best['rate']} a unit); slicing alone gains "
-           f"{_mean(rows, 'throughput', 'slicing'):.2f} ×")
+    """Over the sets that are sliced, too, which is not all where there are many events."""
+    ahead = sum(r["over_slicing"] >= 1 for r in rows)
+    best = max(rows, key=lambda r: r["over_slicing"])
+    why = (f" setups, at most {best['over_slicing']:.1f} times as fast ({best['setup']}, {best['rate']} a unit); "
+           f"slicing alone gains {_mean(rows, 'throughput', 'slicing'):.2f} ×")
     return counted("the chosen plan is at least as fast as stream slicing", ahead, len(rows), why)
 
 
