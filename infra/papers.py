@@ -23,6 +23,7 @@ PAPERS = {
     "D": "Factor windows",
     "E": "AJoin: ad-hoc stream joins at scale"
 }
+STATE = re.compile(r"done|planned|(part|library): .+")
 KEYS = {"what", "state", "code", "test", "figure", "note"}
 
 
@@ -30,7 +31,7 @@ def rows() -> dict[str, dict[str, Any]]:
     """By row's id; a row that says too little or too much is refused."""
     rows_by_id: dict[str, dict[str, Any]] = yaml.safe_load(DATA.read_text(encoding="utf-8"))
     for name, row in rows_by_id.items():
-        if not {"what", "state"} <= set(row) <= KEYS or not re.fullmatch(r"done|planned|(part|library): .+", row["state"]):
+        if not {"what", "state"} <= set(row) <= KEYS or not STATE.fullmatch(row["state"]):
             raise SystemExit(
                 f"{DATA.name}: {name} has {sorted(row)}, state {row.get('state')!r}; expected "
                 f"{', '.join(sorted(KEYS))}; done, planned, part: … or library: …"
