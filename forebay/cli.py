@@ -246,7 +246,7 @@ def track(call: CommonOptions) -> Reply:
 
 
 def verify(call: CommonOptions, name: Annotated[str | None, typer.Argument(metavar="NAME")] = None) -> Reply:
-    """Recompute answers by plain SQL over the raw rows; compare."""
+    """Recompute answers by plain SQL over all rows, without plan or state; compare."""
     document = show.verified(opened(call).verify(name, "jvm" if call.engine == "jvm" else "duckdb"))
     differs = any(query["differences"] for query in document["queries"].values())
     return Reply(document, text.verified(document), 1 if differs else 0)

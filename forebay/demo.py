@@ -122,7 +122,7 @@ def _played(stage: Stage, pipe: Pipeline, airflow: Scheduler, scale: DemoSize) -
     stage.tell(f"\nAnswers are exact at every boundary. The last of {SHOWN!r}:\n")
     stage.show(text.result(pipe.table(SHOWN)))
     _decisions(stage, pipe)
-    stage.advance("into MLflow, and verify: the same SQL over all raw rows, by another engine and without the planner")
+    stage.advance("into MLflow, and verify: plain SQL over all rows, without plan or state")
     airflow.ask(f"{DAG}__adapt")
     verified = _verified(stage, pipe)
     tracked = airflow.answer(f"{DAG}__adapt")["track"]["mlflow"]
@@ -178,10 +178,7 @@ def _decisions(stage: Stage, pipe: Pipeline) -> None:
 
 def _verified(stage: Stage, pipe: Pipeline) -> dict[str, Any]:
     document = show.verified(pipe.verify())
-    stage.tell(
-        "\nverify recomputed every answer by plain SQL over all the rows, with another engine and without the "
-        "planner:\n"
-    )
+    stage.tell("\nverify recomputed every answer by plain SQL over all rows, without plan or state:\n")
     stage.show(text.verified(document))
     if any(q["differences"] for q in document["queries"].values()):
         raise failed("demo-failed", "verify found differences",

@@ -123,7 +123,9 @@ class Pipeline:
         return tracking.track(self.runtime)
 
     def verify(self, name: str | None = None, engine: str = "duckdb") -> dict[str, Any]:
-        """Recomputes answers by plain SQL over the raw rows, without the planner."""
+        """Recomputes answers by plain SQL over all rows, without plan or state: in DuckDB, and by Spark SQL what has no
+        rule of `verify`'s own (or all, by engine "jvm"). Each query's `engine` says which.
+        """
         return answers.verify(self.runtime, name, engine)
 
     def release(self, boundary: Any, reason: str) -> dict[str, Any]:

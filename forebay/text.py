@@ -342,6 +342,9 @@ def verified(document: Mapping[str, Any]) -> Text:
                 line(out,
                      f"{name}: {q['left']} earlier boundaries cannot be recomputed, their rows have left by `keep`")
         for name, q in document["queries"].items():
+            if q.get("because"):
+                line(out, f"{name}: recomputed by Spark SQL: {_clean(q['because'])}")
+        for name, q in document["queries"].items():
             for d in q["differences"]:
                 line(out, f"{name} at {d['boundary']}: {_clean(str(d['difference']))}")
     return text

@@ -23,6 +23,7 @@ PAPERS = {
     "D": "Factor windows",
     "E": "AJoin: ad-hoc stream joins at scale"
 }
+STATE = re.compile(r"done|planned|(part|library): .+")
 KEYS = {"what", "state", "code", "test", "figure", "note"}
 
 
@@ -30,10 +31,10 @@ def rows() -> dict[str, dict[str, Any]]:
     """By row's id; a row that says too little or too much is refused."""
     rows_by_id: dict[str, dict[str, Any]] = yaml.safe_load(DATA.read_text(encoding="utf-8"))
     for name, row in rows_by_id.items():
-        if not {"what", "state"} <= set(row) <= KEYS or not re.fullmatch(r"done|planned|part: .+", row["state"]):
+        if not {"what", "state"} <= set(row) <= KEYS or not STATE.fullmatch(row["state"]):
             raise SystemExit(
                 f"{DATA.name}: {name} has {sorted(row)}, state {row.get('state')!r}; expected "
-                f"{', '.join(sorted(KEYS))}; done, planned or part: …"
+                f"{', '.join(sorted(KEYS))}; done, planned, part: … or library: …"
             )
     return rows_by_id
 
@@ -55,7 +56,7 @@ def page(rows_by_id: Mapping[str, Mapping[str, Any]]) -> str:
 def _lines(rows_by_id: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     yield "# The papers, row by row"
     yield ("\nMade of `docs/papers.yml` by `.venv/bin/python -m infra.papers`, like the README's table. *planned* is "
-           "not there yet, *part* says what is.")
+           "not there yet, *part* says what is, *library* works beside pipelines, which do not run it.")
     yield ("Figures are pages with model and measurement side by side and a verdict on each claim; what they amount "
            "to: [figures/index.md](figures/index.md).")
     for letter, title in PAPERS.items():

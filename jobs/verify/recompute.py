@@ -13,7 +13,7 @@ from typing import Any, Union
 import pyarrow as pa
 
 from jobs.engine.kernel import DATA_ERRORS, Connection, connect, files, table
-from jobs.verify.sql import Plain, Table, plain, quoted
+from jobs.verify.sql import Plain, Table, as_written, plain, quoted
 from jobs.verify.statement import FOR_EVER, MAGNITUDE, in_duckdb, in_spark, raw
 from jobs.verify.windows import Variant, variants
 from optimizer.errors import ForebayError, failed, first_line
@@ -41,15 +41,15 @@ def recompute(text: str, tables: Tables, catalog: Mapping[str, Table], batch: in
 
     `session` is a Spark session for engine "jvm"; for "duckdb" it may be a connection to use again.
     """
-    several = variants(text)
-    queries = [_windowed(v, plain(v.text, catalog, batch), catalog) for v in several]
+    several, read = variants(text), as_written if engine == "jvm" else plain
+    queries = [_windowed(v, read(v.text, catalog, batch), catalog) for v in several]
     used = {source.name: tables[source.name] for source in queries[0].sources}
     session = session or (None if engine == "jvm" else connect(threads=os.cpu_count() or 1))
     answer = [
         _by_spark(q, used, catalog, session) if engine == "jvm" else _by_duckdb(q, used, catalog, session)
         for q in queries
     ]
-    nothing = pa.table({name: [] for name, _ in queries[0].outputs})
+    nothing = pa.table({name: [] for name, _ in queries[0].selects})
     answers: dict[int, Answer] = {}
     previous = -FOR_EVER
     lengths = [variant.window[0] for variant in several if variant.window]
@@ -60,6 +60,18 @@ def recompute(text: str, tables: Tables, catalog: Mapping[str, Table], batch: in
             break
         previous = t
     return answers
+
+
+def without_rule(text: str, catalog: Mapping[str, Table], batch: int) -> str | None:
+    """Why DuckDB cannot recompute a query's answers: the first thing in it for which there is no rule here."""
+    try:
+        for variant in variants(text):
+            plain(variant.text, catalog, batch)
+    except ForebayError as error:
+        if error.code != "cannot-verify":
+            raise
+        return error.message
+    return None
 
 
 def _windowed(variant: Variant, query: Plain, catalog: Mapping[str, Table]) -> Plain:

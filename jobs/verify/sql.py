@@ -65,11 +65,13 @@ class Plain:
     """A query in parts, each DuckDB SQL: `columns` the joined rows carry, WHERE, GROUP BY keys, aggregates, HAVING over
     them, outputs by name.
 
-    `magnitudes` has Σ|x| of the doubles behind each output, by which its error is judged.
+    `magnitudes` has Σ|x| of the doubles behind each output, by which its error is judged. Spark SQL takes the text as
+    written: of a query read for it only what the text itself says is there, no part that needs a rule (`as_written`).
     """
 
     sources: tuple[Source, ...]
     every: int
+    returns_rows: bool
     columns: tuple[tuple[str, str], ...]
     conditions: tuple[Typed, ...]
     keys: tuple[Typed, ...]
@@ -81,18 +83,32 @@ class Plain:
     tree: exp.Select
 
     @property
-    def returns_rows(self) -> bool:
-        return not self.aggregates and not self.keys
-
-    @property
     def fallible(self) -> bool:
         """Whether something that is computed of a joined row may raise."""
         outputs = [value for _, value in self.outputs] if self.returns_rows else []
         return any(value.fallible for value in [*self.keys, *self.aggregates, *outputs])
 
 
-def plain(text: str, tables: Mapping[str, Table], batch: int) -> Plain:
-    """The query's parts; `tables` are the streams and relations it may name."""
+@dataclass(frozen=True)
+class _Read:
+    """What a text says before any rule is asked for."""
+
+    tree: exp.Select
+    sources: tuple[Source, ...]
+    every: int
+    conditions: list[exp.Expr]
+    scope: _Scope
+    selects: list[tuple[str, exp.Expr]]
+    groups: list[exp.Expr]
+
+    @property
+    def returns_rows(self) -> bool:
+        having = self.tree.args.get("having")
+        shown = [*self.tree.selects, *([having] if having else [])]
+        return not self.groups and not any(e.find(*AGGREGATES, exp.AggFunc) for e in shown)
+
+
+def _read(text: str, tables: Mapping[str, Table], batch: int) -> _Read:
     windows: list[tuple[str, int, int]] = []
     body, every = _lift(straight(text), windows)
     tree = parsed(body)
@@ -101,10 +117,25 @@ def plain(text: str, tables: Mapping[str, Table], batch: int) -> Plain:
     using = [name for join in tree.args.get("joins") or [] for name in join.args.get("using") or []]
     scope = _Scope(sources, {s.alias: tables[s.name] for s in sources}, frozenset(name.name.lower() for name in using))
     selects = _selects(tree, scope)
-    above = _Above(scope, _groups(tree, [e for _, e in selects], scope))
-    having = tree.args.get("having")
-    aggregated = any(e.find(*AGGREGATES) for e in [*tree.selects, *([having] if having else [])])
-    rows = not above.keys and not aggregated
+    groups = _groups(tree, [e for _, e in selects], scope)
+    return _Read(tree, sources, every or _default_every(sources, batch), conditions, scope, selects, groups)
+
+
+def as_written(text: str, tables: Mapping[str, Table], batch: int) -> Plain:
+    """The query for Spark SQL, which needs no rule."""
+    read = _read(text, tables, batch)
+    return Plain(read.sources, read.every, read.returns_rows, (), (), (), (), (), None, (), tuple(read.selects),
+                 read.tree)
+
+
+def plain(text: str, tables: Mapping[str, Table], batch: int) -> Plain:
+    """The query's parts; `tables` are the streams and relations it may name.
+
+    What has no rule here is refused (`cannot-verify`).
+    """
+    read = _read(text, tables, batch)
+    tree, scope, selects, conditions = read.tree, read.scope, read.selects, list(read.conditions)
+    above, having = _Above(scope, read.groups), tree.args.get("having")
     by_name = {name.lower(): expression for name, expression in selects}
     # A name is GROUP BY's expression if it is one, then a SELECT item, then a column.
     terms = [_inline(term, scope, by_name, above) for term in (_conjuncts(having.this.copy()) if having else [])]
@@ -114,11 +145,11 @@ def plain(text: str, tables: Mapping[str, Table], batch: int) -> Plain:
     outputs, magnitudes = [], []
     for name, expression in selects:
         before = len(above.magnitudes)
-        outputs.append((name, translate(expression, scope.leaf if rows else above.leaf)))
+        outputs.append((name, translate(expression, scope.leaf if read.returns_rows else above.leaf)))
         greatest = f"greatest({', '.join(above.magnitudes[before:])})"
         magnitudes.append(greatest if above.magnitudes[before:] else "CAST(NULL AS DOUBLE)")
     where = tuple(translate(c, scope.leaf) for c in conditions)
-    return Plain(sources, every or _default_every(sources, batch), tuple(scope.used), where, tuple(above.keys),
+    return Plain(read.sources, read.every, read.returns_rows, tuple(scope.used), where, tuple(above.keys),
                  tuple(above.aggregates), tuple(magnitudes), condition, tuple(outputs), tuple(selects), tree)
 
 

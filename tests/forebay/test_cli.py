@@ -168,7 +168,8 @@ def test_plans_and_verify_documents(cli: Cli, ended: Path) -> None:
         n: {
             "boundaries": b,
             "equal": b,
-            "differences": []
+            "differences": [],
+            "engine": "duckdb"
         } for n, b in (("sections", 12), ("slow_pages", 4), ("totals", 12))
     }
     assert verified.code == 0 and verified.document == {"queries": expected}

@@ -41,6 +41,11 @@ class Panel:
     labels: tuple[str, ...] = ()
     # the least and the most of what a measured y is the mean of
     spread: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
+    # which points of a series were not measured whole, and how they were made of what was
+    extrapolated: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    extrapolation: str = ""
+    # what `measured` holds where nothing was measured
+    how: str = "measured"
 
 
 def measured_and_model(panels: Iterable[Panel]) -> tuple[list[float], list[float]]:
@@ -76,10 +81,17 @@ def report(title: str, settings: str, panels: Sequence[Panel], claims: Sequence[
 
 def table(panel: Panel) -> Iterable[str]:
     """A panel as Markdown: measured / what stands beside."""
-    yield f"\n{panel.title}; {panel.unit}, measured" + (f" / {panel.beside}" if panel.model else "") + "\n"
+    marked = f"; ≈ {panel.extrapolation}" if panel.extrapolated else ""
+    yield f"\n{panel.title}; {panel.unit}, {panel.how}" + (f" / {panel.beside}" if panel.model else "") + marked + "\n"
     yield f"| {panel.axis} | " + " | ".join(panel.measured) + " |"
     yield "|---:|" + "---:|" * len(panel.measured)
     for i, x in enumerate(panel.x):
-        cells = (f"{y[i]:.3g}" + (f" / {panel.model[name][i]:.3g}" if name in panel.model else "")
-                 for name, y in panel.measured.items())
+        cells = (_cell(panel, name, i) for name in panel.measured)
         yield f"| {panel.labels[i] if panel.labels else f'{x:g}'} | " + " | ".join(cells) + " |"
+
+
+def _cell(panel: Panel, name: str, i: int) -> str:
+    """A number, ≈ before what is extrapolated, and what stands beside."""
+    mark = "≈ " if i in panel.extrapolated.get(name, ()) else ""
+    beside = f" / {panel.model[name][i]:.3g}" if name in panel.model else ""
+    return f"{mark}{panel.measured[name][i]:.3g}{beside}"

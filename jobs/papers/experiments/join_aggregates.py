@@ -139,12 +139,13 @@ def _time(panel: Panel, setting: tuple[float, float]) -> list[Claim]:
     naive, early = last["TC, naive sum"], f"at the left end TC takes {first['TC']:.3g} µs, IC {first['IC']:.3g}"
     baseline = f"PC takes {last['PC'] / last['IC']:.3g} × IC's time, by its steps {piped(w).total:,.0f} accesses"
     return [
-        claim(f"TC by a running total is best or equal for COUNT, {panel.title}",
-              [(last["TC"] <= last["IC"] * (1 + SLACK), why), (first["TC"] <= first["IC"] * (1 + SLACK), early)]),
-        claim(f"IC is faster than PC, {panel.title}", [(last["IC"] <= last["PC"], baseline)]),
+        claim(f"ours: TC by a running total is best or equal for COUNT, {panel.title}",
+              [(last["TC"] <= min(last["IC"], last["PC"]) * (1 + SLACK), why),
+               (first["TC"] <= min(first["IC"], first["PC"]) * (1 + SLACK), early)]),
+        claim(f"IC is faster than PC, {panel.title}", [(last["IC"] < last["PC"], baseline)]),
         claim(
             f"TC as printed, with the naive sum, is best for COUNT, {panel.title}",
-            [(naive <= last["IC"],
+            [(naive < min(last["IC"], last["PC"]),
               f"it takes {naive / last['IC']:.3g} × IC's time and {naive / last['TC']:.3g} × that of a running total")])
     ]
 

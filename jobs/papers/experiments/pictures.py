@@ -80,7 +80,11 @@ def _figure(panels: Sequence[Report]) -> Any:
 
 def _lines(axes: Any, panel: Report, kind: str) -> None:
     for mark, (series, y) in zip(MARKS * 2, panel[kind].items()):
-        axes.plot(panel["x"], y, marker=mark, markersize=4, linewidth=1, label=series)
+        (line,) = axes.plot(panel["x"], y, marker=mark, markersize=4, linewidth=1, label=series)
+        points = _extrapolated(panel, series, kind)
+        if points:
+            at = [panel["x"][k] for k in points], [y[k] for k in points]
+            axes.plot(*at, mark, markersize=4, color=line.get_color(), markerfacecolor="white")
     if panel["logarithmic"]:
         axes.set_xscale("log")
 
@@ -92,12 +96,23 @@ def _bars(axes: Any, panel: Report, kind: str) -> None:
         error = None
         if ends:
             error = [[a - low for a, (low, _) in zip(y, ends)], [high - a for a, (_, high) in zip(y, ends)]]
-        axes.bar([k + n * each for k in range(len(y))], y, each, yerr=error, capsize=1.5, label=series)
+        bars = axes.bar([k + n * each for k in range(len(y))], y, each, yerr=error, capsize=1.5, label=series)
+        for k in _extrapolated(panel, series, kind):
+            bars[k].set(hatch="////", edgecolor="white")
     axes.set_xticks([k + 0.4 - each / 2 for k in range(len(panel["labels"]))], panel["labels"], rotation=30, ha="right")
 
 
+def _extrapolated(panel: Report, series: str, kind: str) -> Sequence[int]:
+    """Points that were not measured whole: hollow marks, hatched bars."""
+    points: Sequence[int] = panel["extrapolated"].get(series, ()) if kind == "measured" else ()
+    return points
+
+
 def _framed(axes: Any, panel: Report, kind: str) -> None:
-    axes.set_title(f"{panel['title']}: {panel['beside'] if kind == 'model' else kind}", fontsize=8)
+    title = f"{panel['title']}: {panel['beside'] if kind == 'model' else panel['how']}"
+    if kind == "measured" and panel["extrapolated"]:
+        title += f"\n{'hatched' if panel['labels'] else 'hollow'}: {panel['extrapolation']}"
+    axes.set_title(title, fontsize=8)
     axes.set_xlabel(panel["axis"], fontsize=8)
     axes.set_ylabel(panel["unit"], fontsize=8)
     axes.tick_params(labelsize=7)

@@ -124,6 +124,18 @@ def test_named_points_are_bars_and_every_series_is_a_metric(tmp_path: Path) -> N
     assert b"rates \xc3\x97 10: paper" in picture.read_bytes() and b"R-5" in picture.read_bytes()
 
 
+@pytest.mark.parametrize(("labels", "mark"), [((), "hollow"), (("one", "two"), "hatched")])
+def test_what_is_extrapolated_is_marked_in_table_and_picture(labels: tuple[str, ...], mark: str,
+                                                             tmp_path: Path) -> None:
+    panel = Panel("levels", "queries", "s", (1.0, 2.0), {"apart": [1.0, 2.0], "shared": [1.0, 1.5]}, {}, labels=labels,
+                  extrapolated={"apart": (1,)}, extrapolation="as at 1")
+    plain = Panel("levels", "queries", "s", (1.0, 2.0), {"apart": [1.0, 2.0]}, {}, labels=labels, how="by a formula")
+    page, picture = pictures.drawn("x", report("Fig. 0", "Default.", [panel, plain], [], {}), tmp_path)
+    assert "measured; ≈ as at 1" in page.read_text() and "| ≈ 2 | 1.5 |" in page.read_text()
+    assert f"{mark}: as at 1" in picture.read_text() and "levels: by a formula" in picture.read_text()
+    assert page.read_text().count("≈") == 2 and "s, by a formula" in page.read_text()
+
+
 def test_a_time_that_is_no_number_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(PLACE, str(tmp_path))
     monkeypatch.setenv(MINUTES, "soon")
@@ -137,8 +149,8 @@ def test_a_time_that_is_no_number_is_refused(tmp_path: Path, monkeypatch: pytest
 def test_claims_name_their_own_scale(scale: int) -> None:
     """A tuple's cost is said a tuple, whatever the rates are."""
     plans = {"LAP": 4e-5, "EAP10": 3e-5, "EAP01": 2e-5, "EAP11": 1e-5}
-    y = {n: [k * each * 100 * scale for k in (1, 2, 3)] for n, each in plans.items()}
-    panels = [Panel(f"({letter})", "x", "s", (100.0, 200.0, 300.0), y, y) for letter in "abcd"]
+    y = {n: [k * each * 1000 * scale for k in (1, 2, 3)] for n, each in plans.items()}
+    panels = [Panel(f"({letter})", "x", "s", (1000.0, 2000.0, 3000.0), y, y) for letter in "abcd"]
     found = list(
         aggregation.judged(6, panels, {"spearman": {
             "tuned": 1.0,

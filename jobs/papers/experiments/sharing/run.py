@@ -45,10 +45,13 @@ START = 1_356_998_400 * SECOND        # 2013-01-01T00:00:00Z
 COUNTED = 2                           # batches whose mean is given
 CHECKED = 2                           # queries whose published answers are computed again from the raw rows
 HALF = Fraction(1, 2)
-STAR, GROUPED = "SELECT *", "aggregates"
+# queries that return rows share no work: each of them is made for itself, however many there are
+STAR, GROUPED = "SELECT *, each for itself", "aggregates"
 WAITING = "waiting"                   # the folder of rows that have not come yet
 FORMS = (STAR, GROUPED)
 GROUPS = 10
+# of a point's time below which a neighbour is faster: seconds of one point differ so much from run to run
+FASTER = 0.9
 Entries = list[dict[str, Any]]
 
 

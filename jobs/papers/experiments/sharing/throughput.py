@@ -18,7 +18,7 @@ from jobs.papers import bench_sharing
 from jobs.papers.bench_sharing import SECOND, START, VALUES, SharingSetting, batches, pipeline
 from jobs.papers.experiments import Report, Tell
 from jobs.papers.experiments.claims import Claim, Panel, claim, report
-from jobs.papers.experiments.sharing.run import SHORT, STAR, StreamLoad, measured, named, workload
+from jobs.papers.experiments.sharing.run import FASTER, SHORT, STAR, StreamLoad, measured, named, workload
 from jobs.pipeline.config import INLINE
 from jobs.requests import requests
 from jobs.results import answers
@@ -29,9 +29,11 @@ from optimizer.errors import failed
 SHARES = (5, 25, 50, 75)        # per cent of a query's rows that the others select too: Fig. 22
 OVERLAPPING, FEW = 20, 4        # queries there, when quick
 MANY = 100                      # queries at which sharing is held against running apart and against Spark
-OURS, SPARK = 10, 50            # times that is wanted there
+OURS, SPARK = 10, 50            # times that we want there; the paper names none
+APART, ALONE = "apart", "each for itself"      # the same queries without sharing; queries that cannot share
 # seconds for Spark's queries, one after another: what is not reached is extrapolated from those that were
 PATIENCE = 60.0
+PRINTED = "the paper: SELECT * over windows of 1 to 3 s, on 4 and 8 nodes"
 RANGE = (
     "SELECT s1.f3 % 10 AS g, COUNT(*) AS n, SUM(s2.f4) AS sum_b FROM s1 [WINDOW {window} SECONDS], s2 [WINDOW {window} "
     "SECONDS] "
@@ -57,7 +59,8 @@ def throughput(quick: bool, tell: Tell) -> Report:
     details = (
         f"{setting.rate:,} rows a second and stream, windows of {setting.window} s, batches of {setting.batch} s, 500 "
         "keys, 10 groups, a selection "
-        "a stream; " + ("tasks in one process" if quick else "Spark's tasks on all cores; " + _said(figures["spark"])))
+        f"a stream ({PRINTED}); "
+        + ("tasks in one process" if quick else "Spark's tasks on all cores; " + _said(figures["spark"])))
     return report("Paper E, Fig. 15: throughput by number of queries", details, panels,
                   _judged(levels, figures.get("spark"), panels), {"levels": figures})
 
@@ -67,17 +70,21 @@ def _together(levels: Mapping[int, Report], peer: Report | None, setting: Sharin
     y = {"shared": [level["query_rows_per_s"] for level in levels.values()]}
     rows = 2 * setting.rate * setting.batch
     most = max(n for n, level in levels.items() if "apart_s" in level)
-    y[f"apart (beyond {most} as there)"] = [
+    y[APART] = [
         rows / level["shared_s"] if n == 1 else min(n, most) * rows / levels[min(n, most)]["apart_s"]
         for n, level in levels.items()
     ]
+    beyond = {APART: tuple(k for k, n in enumerate(levels) if n > most)}
     if peer:
         y["plain Spark"] = [rows / peer["each_s"]] * len(xs)
-    return Panel("aggregates", "queries", "query-rows a second", xs, y, {}, logarithmic=True, steep=True)
+        beyond["plain Spark"] = tuple(k for k, n in enumerate(levels) if n > peer["queries"])
+    return Panel("aggregates", "queries", "query-rows a second", xs, y, {}, logarithmic=True, steep=True,
+                 extrapolated={name: points for name, points in beyond.items() if points},
+                 extrapolation="as many a second as of the most queries that ran")
 
 
 def _template(quick: bool, tell: Tell) -> Panel:
-    """Two-way joins of half similarity without selections, as in section 7.1."""
+    """Two-way joins of half similarity without selections, as in section 7.1; they return rows and share no work."""
     rates = []
     counts = (1, 3) if quick else (1, 5, 20, 50)
     setting = SHORT if quick else StreamLoad()
@@ -85,30 +92,34 @@ def _template(quick: bool, tell: Tell) -> Panel:
         queries = [replace(m, selections=()) for m in workload(setting, count)]
         seconds = measured(setting, named(queries, STAR))
         rates.append(round(count * setting.rows / seconds, 1))
-        tell(f"SELECT *, {count} queries: {seconds:.3g} s a batch")
+        tell(f"{STAR}, {count} queries: {seconds:.3g} s a batch")
     return Panel("SELECT * without selections (Fig. 14)", "queries", "query-rows a second", tuple(map(float, counts)),
-                 {"together": rates}, {}, True, True)
+                 {ALONE: rates}, {}, True, True)
 
 
 def _judged(levels: Mapping[int, Report], peer: Report | None, panels: list[Panel]) -> list[Claim]:
-    claims = []
-    for panel in panels:
-        rates = next(iter(panel.measured.values()))
-        ends = ", ".join(f"{x:g}: {rate / 1e6:.2f} M" for x, rate in zip(panel.x, rates))
-        claims.append(
-            claim(f"throughput grows with the queries, {panel.title}",
-                  [(rates == sorted(rates), f"query-rows a second {ends}")]))
+    claims = [_grows(panel) for panel in panels]
     apart = {n: level["apart_times_shared"] for n, level in levels.items() if "apart_times_shared" in level}
     most = max(apart)
     claims.append(
-        claim(f"{most} queries together cost a {OURS}th of the same apart",
+        claim(f"ours: {most} queries together cost a {OURS}th of the same apart",
               [(apart[most] >= OURS, f"apart they take {apart[most]:.1f} × as long")]))
     if peer:
         ratio = peer["each_s"] * MANY / levels[MANY]["shared_s"]
         claims.append(
-            claim(f"{MANY} queries together cost a {SPARK}th of plain Spark's",
+            claim(f"ours: {MANY} queries together cost a {SPARK}th of plain Spark's, engine and sharing together",
                   [(ratio >= SPARK, f"{ratio:,.0f} × by {_said(peer)}")]))
     return claims
+
+
+def _grows(panel: Panel) -> Claim:
+    """With every further level; of queries that share nothing only the fixed cost of a batch is shared."""
+    name, rates = next(iter(panel.measured.items()))
+    ends = ", ".join(f"{x:g}: {rate / 1e6:.3f} M" for x, rate in zip(panel.x, rates))
+    if name == ALONE:
+        ends += "; the paper's reason, sharing, is not there: a batch has its fixed cost once"
+    grows = all(a < b for a, b in zip(rates, rates[1:]))
+    return claim(f"throughput grows with the queries, {panel.title}, {name}", [(grows, f"query-rows a second {ends}")])
 
 
 def _spark(rt: OpenPipeline, setting: SharingSetting, selections: list[tuple[int, int]], tell: Tell) -> Report:
@@ -157,11 +168,13 @@ def overlap(quick: bool, tell: Tell) -> Report:
     panel = Panel(f"{count} queries", "% of a query's rows that its neighbour selects too", "s a batch",
                   tuple(map(float, shares)), {"together": together, "apart": apart}, {})
     ratios = ", ".join(f"{s} %: {b / a:.2g} ×" for s, a, b in zip(shares, together, apart))
-    details = f"{setting.rate:,} rows a second and stream, windows of {setting.window} s, tasks in one process"
+    details = (f"{setting.rate:,} rows a second and stream, windows of {setting.window} s, tasks in one process "
+               f"({PRINTED}); the "
+               "paper's gap is to AStream, which is not here, so what it says of the gap has no verdict")
     return report("Paper E, Fig. 22: the cost of sharing as less is common", details, [panel], [
-        claim("sharing costs more the less is common",
+        claim("ours: sharing costs more the less is common",
               [(together[0] > together[-1], f"{together[0]:.2f} to {together[-1]:.2f} s")]),
-        claim("and still gains, at every share", [(all(map(gt, apart, together)), f"apart takes {ratios}")])
+        claim("ours: and still gains, at every share", [(all(map(gt, apart, together)), f"apart takes {ratios}")])
     ], {})
 
 
@@ -203,19 +216,26 @@ def deployment(quick: bool, tell: Tell) -> Report:
         "the batch in which it answers": changed,
         "a batch without a change": usual
     }, {}, True)
-    more, slower = changed[-1] - usual[-1], f"{requested[0]:.3f} to {requested[-1]:.3f} s"
-    details = (f"{setting.rate:,} rows a second and stream, windows of {setting.window} s, tasks in one process; it is "
-               "in force at the next boundary")
+    more = changed[-1] - usual[-1]
+    details = (f"{setting.rate:,} rows a second and stream, windows of {setting.window} s, tasks in one process "
+               f"({PRINTED}); it "
+               "is in force at the next boundary")
     return report("Paper E, Fig. 18b: deployment of one query among many", details, [panel], [
-        claim(f"creating one among {counts[-1]} adds at most a second to its boundary",
+        claim(f"ours: creating one among {counts[-1]} adds at most a second to its boundary",
               [(more <= 1, f"{more:+.2f} s")]),
-        claim("a request does not take longer the more are in force", [(requested[-1] <= 2 * requested[0], slower)])
+        _as_fast(requested)
     ], {
         "queries": counts[-1],
         "request_s": requested[-1],
         "batch_s": usual[-1],
         "batch_with_a_new_query_s": changed[-1]
     })
+
+
+def _as_fast(requested: list[float]) -> Claim:
+    """Beyond what two such short times differ by."""
+    return claim("ours: a request does not take longer the more are in force",
+                 [(requested[-1] <= requested[0] / FASTER, f"{requested[0]:.3f} to {requested[-1]:.3f} s")])
 
 
 def _deployed(loop: Loop, setting: SharingSetting, name: str, choice: Random) -> tuple[float, float]:

@@ -5,18 +5,17 @@ Each reason is computed, none is written in advance.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import product
 from statistics import mean
 
 from jobs.papers.experiments import Report
-from jobs.papers.experiments.claims import Claim, Panel, claim, counted
-from optimizer.coverage.search import SMALL
+from jobs.papers.experiments.claims import HOLDS, Claim, Panel, claim, counted
 
 LEAST = 0.95          # a chosen plan is never slower than this, as written being one of its candidates
-REACHED = {"S-5-tumbling": 1.5, "S-20-tumbling": 4.0}      # wanted of means at a hundred events a unit
 STEEP = 20            # times from which bars are drawn on a logarithmic scale
 STRONG = 0.7          # a correlation from which costs and throughputs go together
-BUDGET_MS, SEARCH_MS = 100.0, 1000.0          # of the optimizer; of its exact search
+BUDGET_MS = 100.0     # of the optimizer on average in every setup, section V-E, the exact search of small sets included
 SERIES = (("shared", "shared"), ("chosen", "by measured prices"), ("slicing", "stream slicing"))
 Row = Report
 
@@ -29,13 +28,12 @@ def said(rows: Sequence[Row]) -> list[Claim]:
     generators = [_generators(rows)] if both else []
     return [
         _sharing(rows), *generators, *published(rows),
-        _least(rows), *_wanted(rows),
-        _slicing(rows), *_panes(rows),
-        _correlated(rows), *_optimizer(rows)
+        _least(rows), _slicing(rows), *_panes(rows),
+        *_correlated(rows), _optimizer(rows)
     ]
 
 
-def panels(rows: Sequence[Row], axis: str = "times as written") -> Iterator[Panel]:
+def panels(rows: Sequence[Row]) -> Iterator[Panel]:
     """By rate: throughput over all windows as written, means with the least and the most of the sets.
 
     The paper's means beside.
@@ -51,7 +49,7 @@ def panels(rows: Sequence[Row], axis: str = "times as written") -> Iterator[Pane
         paper = {"shared": [row["published"][0] for row in of_rate],
                  "by measured prices": [row["published"][2] for row in of_rate]}
         steep = max(map(max, measured.values())) > STEEP
-        yield Panel(f"{rate} event{'s' if rate > 1 else ''} a unit of time", "setup", axis,
+        yield Panel(f"{rate} event{'s' if rate > 1 else ''} a unit of time", "setup", "times as written",
                     tuple(map(float, range(len(of_rate)))), measured, {
                         n: y for n, y in paper.items() if n in measured
                     }, steep=steep, beside="paper", labels=tuple(r["setup"] for r in of_rate), spread=spread)
@@ -81,52 +79,50 @@ def _generators(rows: Sequence[Row]) -> Claim:
 
 
 def published(rows: Sequence[Row]) -> Iterator[Claim]:
+    """Hopping windows are held against each by itself from panes of its own: as written the engine hands every event to
+    each instance that holds it, and a plan would gain by that alone more than the paper's model allows.
+    """
     for rate, kind in product(sorted({r["rate"] for r in rows}), ("tumbling", "hopping")):
         of_setup = [r for r in rows if r["rate"] == rate and r["setup"].endswith(kind)]
-        checks = [(r["throughput"]["chosen"][0]
-                   >= r["published"][2], f"{r['setup']} {r['throughput']['chosen'][0]:.2f} × of {r['published'][2]}")
-                  for r in of_setup]
+        gains = [r["throughput"]["chosen"][0] if kind == "tumbling" else r["panes"][0] for r in of_setup]
+        checks = [(gain >= r["published"][2], f"{r['setup']} {gain:.2f} × of {r['published'][2]}")
+                  for gain, r in zip(gains, of_setup)]
         if of_setup:
             reached = sum(ok for ok, _ in checks)
+            over = "" if kind == "tumbling" else ", over each window by its own panes,"
             yield claim(
-                f"the paper's mean with factor windows is reached in all {kind} setups at {rate} a unit ({reached} of "
-                f"{len(of_setup)})",
+                f"the paper's mean with factor windows is reached{over} in all {kind} setups at {rate} a unit "
+                f"({reached} of {len(of_setup)})",
                 checks)
 
 
 def _least(rows: Sequence[Row]) -> Claim:
     least = min(rows, key=lambda r: r["throughput"]["chosen"][2])
     why = f"{least['throughput']['chosen'][2]:.2f} × in its worst set, {least['setup']}, {least['rate']} a unit"
-    return claim(f"the chosen plan is never less than {LEAST} × as written",
+    return claim(f"ours: the chosen plan is never less than {LEAST} × as written",
                  [(least["throughput"]["chosen"][2] >= LEAST, why)])
 
 
-def _wanted(rows: Sequence[Row]) -> Iterator[Claim]:
-    for row in (r for r in rows if r["rate"] == 100 and r["setup"] in REACHED):
-        gain, goal = row["throughput"]["chosen"][0], REACHED[row["setup"]]
-        yield claim(f"{row['setup']} at 100 a unit gains {goal} ×",
-                    [(gain >= goal, f"{gain:.2f} × of at most {row['bound']}")])
-
-
 def _slicing(rows: Sequence[Row]) -> Claim:
-    ahead = sum(r["throughput"]["chosen"][0] >= r["throughput"]["slicing"][0] for r in rows)
-    best = max(rows, key=lambda r: r["throughput"]["chosen"][0] / r["throughput"]["slicing"][0])
-    ratio = best["throughput"]["chosen"][0] / best["throughput"]["slicing"][0]
-    why = (f" setups, at most {ratio:.1f} times as fast ({best['setup']}, {best['rate']} a unit); slicing alone gains "
-           f"{_mean(rows, 'throughput', 'slicing'):.2f} ×")
+    """Over the sets that are sliced, too, which is not all where there are many events."""
+    ahead = sum(r["over_slicing"] >= 1 for r in rows)
+    best = max(rows, key=lambda r: r["over_slicing"])
+    why = (f" setups, at most {best['over_slicing']:.1f} times as fast ({best['setup']}, {best['rate']} a unit); "
+           f"slicing alone gains {_mean(rows, 'throughput', 'slicing'):.2f} ×")
     return counted("the chosen plan is at least as fast as stream slicing", ahead, len(rows), why)
 
 
-def _correlated(rows: Sequence[Row]) -> Claim:
+def _correlated(rows: Sequence[Row]) -> Iterator[Claim]:
+    """Nothing is said where costs do not vary: there is no correlation then."""
     correlated = [(r["correlation"], r) for r in rows if r["correlation"] is not None]
-    what = f"costs by the paper's model and throughputs correlate by {STRONG} or more"
     if not correlated:
-        return claim(what, [(True, "costs do not vary")])
+        return
     strong = sum(c >= STRONG for c, _ in correlated)
     low = min(correlated, key=lambda pair: pair[0])
     why = (f" setups, {mean(c for c, _ in correlated):.2f} on average, least in {low[1]['setup']} at "
            f"{low[1]['rate']} a unit ({low[0]})")
-    return counted(what, strong, len(correlated), why)
+    yield counted(f"costs by the paper's model and throughputs correlate by {STRONG} or more", strong, len(correlated),
+                  why)
 
 
 def _panes(rows: Sequence[Row]) -> Iterator[Claim]:
@@ -135,19 +131,19 @@ def _panes(rows: Sequence[Row]) -> Iterator[Claim]:
         least, most = (of(hopping, key=lambda r: r["panes"][0]) for of in (min, max))
         ends = [f"{row['panes'][0]:.1f} × ({row['setup']}, {row['rate']} a unit)" for row in (least, most)]
         why = f" setups, {' to '.join(ends)}"
-        yield counted("hopping sets gain over each window from panes of its own, too",
-                      sum(r["panes"][2] >= LEAST for r in hopping), len(hopping), why)
+        yield counted("ours: hopping sets gain over each window from panes of its own, too",
+                      sum(r["panes"][2] > 1 for r in hopping), len(hopping), why)
 
 
-def _optimizer(rows: Sequence[Row]) -> Iterator[Claim]:
-    """Up to ten windows are searched exactly as far as it goes."""
-    small, large = [r for r in rows if r["bound"] <= SMALL], [r for r in rows if r["bound"] > SMALL]
-    kinds = ((f"the search takes less than {SEARCH_MS:.0f} ms for ten windows and fewer", SEARCH_MS, small),
-             (f"the optimizer takes less than {BUDGET_MS:.0f} ms for more windows", BUDGET_MS, large))
-    for statement, budget, of_kind in kinds:
-        if of_kind:
-            slow = max(of_kind, key=lambda r: r["optimizer_ms"]["mean"])
-            average, most = slow["optimizer_ms"]["mean"], max(r["optimizer_ms"]["most"] for r in of_kind)
-            why = (f"{average:.0f} ms on average in its slowest setup ({slow['setup']}), {most:.0f} ms at most; "
-                   f"{sum(r['exact'] for r in of_kind)} of {sum(r['sets'] for r in of_kind)} sets proven the cheapest")
-            yield claim(statement, [(average < budget, why)])
+def _optimizer(rows: Sequence[Row]) -> Claim:
+    """Fig. 12 gives averages; our search of small sets goes on until the cheapest is proven or it has looked enough."""
+    checks = []
+    for row in rows:
+        took = row["optimizer_ms"]
+        checks.append((took["mean"] < BUDGET_MS,
+                       f"{row['setup']}, {row['rate']} a unit: {took['mean']:.0f} ms on average, {took['most']:.0f} ms "
+                       f"at most, {row['exact']} of {row['sets']} sets proven the cheapest"))
+    slowest = max(rows, key=lambda r: r["optimizer_ms"]["mean"])["optimizer_ms"]["mean"]
+    statement = f"the optimizer takes less than {BUDGET_MS:.0f} ms on average in every setup"
+    held = claim(statement, checks)
+    return replace(held, why=f"{slowest:.0f} ms in the slowest") if held.verdict == HOLDS else held
