@@ -3,6 +3,7 @@ from it.
 """
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,7 +16,7 @@ from jobs.commands import rebuild
 from jobs.commands.doctor_tables import tables as facts_of
 from jobs.ledger import ledger
 from jobs.maintenance import integrity
-from jobs.storage import delta_log, places, tables
+from jobs.storage import delta_log, failpoints, places, tables
 from optimizer.errors import ForebayError
 from optimizer.time import instant
 from tests.jobs.pipelines import COUNT, answers, boundary, equal, opened, pipeline, ran, rows
@@ -301,3 +302,21 @@ def test_nothing_is_wrong_with_an_undisturbed_warehouse(shop: Path) -> None:
     }
     assert {"streams/views", "results/q"} <= set(integrity.checked_paths(rt))
     assert rebuild.rebuild(rt, "q").tables == ()
+
+
+def test_a_rebuild_while_a_batch_has_begun_leaves_its_answer_to_it(tmp_path: Path,
+                                                                   monkeypatch: pytest.MonkeyPatch) -> None:
+    pipe = pipeline(tmp_path, queries={"q": COUNT})
+    rows(pipe, [1, 11, 25])
+    ran(pipe)
+    rows(pipe, [36])
+    monkeypatch.setattr(failpoints, "_passes", Counter())
+    monkeypatch.setenv("FOREBAY_FAILPOINT", "batch.after-tasks:1:raise")
+    with pytest.raises(failpoints.Reached):
+        pipe.run()
+    monkeypatch.delenv("FOREBAY_FAILPOINT")
+    for file in (tmp_path / "warehouse/results/q").glob("*.parquet"):
+        file.unlink()
+    assert "results/q" in opened(tmp_path).rebuild("q").tables
+    again = opened(tmp_path)
+    assert ran(again) == [30] and [t for t, _ in answers(again, "q")] == [10, 20, 30] and equal(again)
