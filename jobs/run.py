@@ -41,7 +41,6 @@ from jobs.requests.boundaries import Arrivals, active, next_boundary, read_strea
 from jobs.requests.pace import Pace
 from jobs.storage import failpoints, places, tables
 from jobs.storage.lock import held
-from jobs.storage.tables import Conflict
 from optimizer.choice.backlog import LATENCY
 from optimizer.choice.parallelism import RESTED, Parallelism, parallelism
 from optimizer.errors import ForebayError
@@ -217,9 +216,7 @@ class Loop:
         The boundaries have begun: requests and late rows belong to later ones.
         """
         pipe, last = self.pipe, self.pipe.ledger.last()
-        if pipe.ledger.is_overtaken():
-            place = pipe.pipeline.warehouse
-            raise Conflict(f"another process has written to the ledger of batches in {place} since this one read it")
+        pipe.ledger.refuse_if_overtaken()
         self.chooser.begin(last.batch if last else None)
         states = dict(last.states) if last else {}
         queries = active(pipe, boundaries[0])

@@ -26,7 +26,7 @@ from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.ledger.published import Publication
 from jobs.ledger.queries import queries_at
 from jobs.storage import failpoints, places, tables
-from jobs.storage.tables import File, Table
+from jobs.storage.tables import Table
 
 SELDOM = 20.0           # while batches go on, the addresses wait as many times as long as they took last
 FIRST_GUESS = 1.0       # seconds that they took, before they ever did
@@ -129,7 +129,7 @@ class Addresses:
         shared = shared.without_rows(place for name, place in places_by_query.items() if self._shares(name))
         with_rows = {name: place for name, place in places_by_query.items() if shared.has_rows(name)}
         files = copies.address_files(pipe.tasks, shared, with_rows, pending.label)
-        _each(with_rows, lambda name: with_rows[name].add(_listed(files[name])))
+        _each(with_rows, lambda name: with_rows[name].add(files[name]))
         failpoints.at("address.after-results")
         last_boundaries = {name: boundaries[-1] for name, boundaries in due.items()}
         latest = copies.latest_files(pipe, shared, places_by_query, last_boundaries, pending.label)
@@ -179,10 +179,6 @@ class Addresses:
             if last > pending.after:
                 numbers |= dict.fromkeys(range(batch.first_boundary, last + 1, step), batch.number)
         return numbers
-
-
-def _listed(file: File | None) -> list[File]:
-    return [file] if file is not None else []
 
 
 def _each(names: Iterable[str], act: Callable[[str], None]) -> None:

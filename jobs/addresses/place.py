@@ -5,12 +5,10 @@ Where it is known how far the tables have come they are not opened, which is mos
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pyarrow as pa
 
 from jobs.addresses.columns import prepared, properties, schema_of
-from jobs.ledger.addresses import Address, columns_of, latest_path
+from jobs.ledger.addresses import Address, columns_in, latest_path
 from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.ledger.published import LogEnds
 from jobs.ledger.queries import QueryState
@@ -24,7 +22,7 @@ BATCH = "batch"          # the transaction that says of a table which batch it i
 class Place:
     """The tables of one query, to be brought up to batch `number`.
 
-    `Place(pipe, state, address, known, 7).add(files)` adds files of rows, once however often it is done. `known` is how
+    `Place(pipe, state, address, known, 7).add(file)` adds a file of rows, once however often it is done. `known` is how
     far they had come when answers were last published; it counts while the query has the columns that it had then.
     """
 
@@ -32,7 +30,7 @@ class Place:
                  number: int) -> None:
         self.state = state
         self.schema = schema_of(address.columns)
-        self.latest_schema = schema_of(columns_of(state.columns))
+        self.latest_schema = schema_of(columns_in(state.columns))
         self.was_opened = False
         self.was_opened = False
         self._pipe = pipe
@@ -59,9 +57,9 @@ class Place:
         self._results, self.was_opened = table.version, True
         return table
 
-    def add(self, files: Sequence[File]) -> None:
+    def add(self, file: File | None) -> None:
         """Rows come to the address."""
-        known, transaction = self._known, (BATCH, self._number)
+        known, transaction, files = self._known, (BATCH, self._number), _listed(file)
         if known is not None and log_end.commit_after(self.folder, known.results, self.schema, files, (), transaction):
             self._results = known.results + 1
         else:
@@ -73,7 +71,7 @@ class Place:
 
     def show(self, file: File | None) -> None:
         """These rows, or none, are the last answer."""
-        known, transaction, files = self._known, (BATCH, self._number), [file] if file is not None else []
+        known, transaction, files = self._known, (BATCH, self._number), _listed(file)
         before = [File(known.file, 0, known.size)] if known is not None and known.file is not None else []
         if known is not None and log_end.commit_after(self.latest_folder, known.latest, self.latest_schema, files,
                                                       before, transaction):
@@ -97,6 +95,10 @@ class Place:
         results = self._results if self._results is not None else self.table().version
         version, file = self._latest or (0, None)
         return LogEnds(self.state.creation, results, version, file.path if file else None, file.size if file else 0)
+
+
+def _listed(file: File | None) -> list[File]:
+    return [file] if file is not None else []
 
 
 def _make_room(table: Table, schema: pa.Schema) -> None:

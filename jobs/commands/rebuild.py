@@ -18,7 +18,7 @@ from jobs.batch import batch as batches
 from jobs.batch.works import context_of, parsed, works
 from jobs.engine import kernel
 from jobs.ledger import published
-from jobs.ledger.addresses import Address, address, columns_of, latest_path
+from jobs.ledger.addresses import Address, address, columns_in, latest_path
 from jobs.ledger.entries import Batch, KeptState
 from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.ledger.queries import QueryState
@@ -130,7 +130,7 @@ def _latest_anew(pipe: OpenPipeline, query_state: QueryState) -> None:
     rows = answers.rows(pipe, query_state, boundaries[-1:])
     places.delete_folder(pipe.path(path))
     pipe.warehouse.refresh()
-    schema = schema_of(columns_of(query_state.columns))
+    schema = schema_of(columns_in(query_state.columns))
     table = pipe.table(path, schema, properties(pipe.pipeline))
     table.replace(_write(table, rows), schema)
     published.rely(pipe.warehouse, query_state.name, latest=table.version)

@@ -63,7 +63,7 @@ def address(changes: Iterable[QueryChange], query: str, boundary: int | None = N
     """The query's address as of a boundary; None: as of all that was ever requested."""
     table = Address(query, ())
     for creation in _effective(changes, query, boundary):
-        columns = columns_of(creation.columns)
+        columns = columns_in(creation.columns)
         begins_anew = BEFORE in (creation.table or "") or bool(changed_columns(table.columns, columns))
         if begins_anew and table.columns:
             since = from_boundary(creation)
@@ -82,7 +82,7 @@ def _effective(changes: Iterable[QueryChange], query: str, boundary: int | None)
     return list(by_boundary.values())
 
 
-def columns_of(text: str | None) -> tuple[Column, ...]:
+def columns_in(text: str | None) -> tuple[Column, ...]:
     """Columns as the ledger writes them."""
     return tuple((name, parse_type(kind)) for name, kind in json.loads(text or "[]"))
 

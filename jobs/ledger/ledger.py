@@ -161,6 +161,11 @@ class Ledger:
         """Whether another process has entered something, as last read, that this one did not build on."""
         return self._base is not None and self.position != self._base
 
+    def refuse_if_overtaken(self) -> None:
+        if self.is_overtaken():
+            raise Conflict(f"another process has written to the ledger of batches in {self.warehouse} since this one "
+                           "read it")
+
     def last(self) -> LedgerEntry | None:
         """The newest entry of `batches`."""
         version = self.batches.refresh().version
@@ -222,9 +227,7 @@ class Ledger:
         row = encode_row(entry, failures, seconds, task_seconds, runner, _now())
         number = 2 * entry.batch.number + (entry.phase == "commit")
         metadata = {"forebay": encode_entry(entry)}
-        if self.is_overtaken():
-            raise Conflict(f"another process has written to the ledger of batches in {self.warehouse} since this one "
-                           "read it")
+        self.refuse_if_overtaken()
         # What is newest then is read, not assumed: another process that finished the same batch may have gone on since.
         before = self.position
         self.batches.append(_rows(BATCHES, [row]), transaction=("batch", number), metadata=metadata)

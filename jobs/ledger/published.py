@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, astuple, dataclass
+from typing import Any
 
 import pyarrow as pa
 
@@ -62,16 +63,16 @@ class LogEnds:
     size: int = 0
 
 
-def opened(warehouse: Warehouse) -> Table:
-    return warehouse.latest(PATH, SCHEMA)
+def _existing(warehouse: Warehouse) -> Table | None:
+    """As it is now; None before anything is published."""
+    return warehouse.latest(PATH) if tables.exists(warehouse.path(PATH)) else None
 
 
 def upto(warehouse: Warehouse) -> int | None:
     """The boundary up to which all that is committed is published; None: nothing, or the warehouse is an older one."""
-    if not tables.exists(warehouse.path(PATH)):
-        return None
-    boundary = opened(warehouse).transaction(UPTO)
-    return None if boundary < 0 else boundary
+    table = _existing(warehouse)
+    boundary = NOTHING if table is None else table.transaction(UPTO)
+    return None if boundary == NOTHING else boundary
 
 
 def enter(warehouse: Warehouse, publications: Iterable[Publication], after: int, upto: int,
@@ -81,7 +82,7 @@ def enter(warehouse: Warehouse, publications: Iterable[Publication], after: int,
     Another runner that published any of them meanwhile wins. `ends` are by query: from here on the tables of its
     answers must have come that far.
     """
-    table = opened(warehouse)
+    table = warehouse.latest(PATH, SCHEMA)
     if table.transaction(UPTO) != after:
         raise Conflict(f"another process has published answers of {warehouse.root} meanwhile")
     rows = pa.Table.from_pylist([asdict(publication) for publication in publications], schema=SCHEMA)
@@ -91,9 +92,8 @@ def enter(warehouse: Warehouse, publications: Iterable[Publication], after: int,
 
 def known_ends(warehouse: Warehouse) -> dict[str, LogEnds]:
     """By query, as the last commit says."""
-    if not tables.exists(warehouse.path(PATH)):
-        return {}
-    return _ends_in(opened(warehouse))
+    table = _existing(warehouse)
+    return {} if table is None else _ends_in(table)
 
 
 def _ends_in(table: Table) -> dict[str, LogEnds]:
@@ -112,12 +112,13 @@ def relied(warehouse: Warehouse) -> dict[str, int]:
 
 def rely(warehouse: Warehouse, query: str, results: int | None = None, latest: int | None = None) -> None:
     """Tables of a query that were mended are as they are now; they are opened when rows come next."""
-    ends_by_query = known_ends(warehouse)
-    if query in ends_by_query:
+    table = _existing(warehouse)
+    ends_by_query = {} if table is None else _ends_in(table)
+    if table is not None and query in ends_by_query:
         before = ends_by_query[query]
         mended = LogEnds(UNSURE, before.results if results is None else results,
                          before.latest if latest is None else latest)
-        opened(warehouse).commit(metadata=_metadata({**ends_by_query, query: mended}))
+        table.commit(metadata=_metadata({**ends_by_query, query: mended}))
 
 
 def _metadata(ends_by_query: Mapping[str, LogEnds]) -> dict[str, str]:
@@ -126,28 +127,29 @@ def _metadata(ends_by_query: Mapping[str, LogEnds]) -> dict[str, str]:
 
 def tidy(warehouse: Warehouse) -> None:
     """Makes one file of many small ones, in the order in which they are asked for; nothing else changes."""
-    if tables.exists(warehouse.path(PATH)):
-        table = opened(warehouse)
-        small_tables.merge(table, "query, boundary, revision", _metadata(known_ends(warehouse)))
+    table = _existing(warehouse)
+    if table is not None:
+        small_tables.merge(table, "query, boundary, revision", _metadata(_ends_in(table)))
 
 
 def boundaries(warehouse: Warehouse, query: str) -> list[int]:
     """At which the query has a published answer, in order."""
-    if not tables.exists(warehouse.path(PATH)):
-        return []
-    rows = ask(opened(warehouse), "published",
-               f"SELECT DISTINCT epoch_us(boundary) AS t FROM published WHERE query = {string(query)} ORDER BY t")
+    rows = _ask(warehouse,
+                f"SELECT DISTINCT epoch_us(boundary) AS t FROM published WHERE query = {string(query)} ORDER BY t")
     return [boundary for boundary, in rows]
 
 
 def last_batch(warehouse: Warehouse) -> int:
     """The newest of which anything is published."""
-    (number,), = ask(opened(warehouse), "published", "SELECT max(batch) FROM published")
+    (number,), = _ask(warehouse, "SELECT max(batch) FROM published")
     return int(number)
 
 
 def last_boundaries(warehouse: Warehouse) -> dict[str, int]:
     """By query: the last boundary at which it has a published answer."""
-    if not tables.exists(warehouse.path(PATH)):
-        return {}
-    return dict(ask(opened(warehouse), "published", "SELECT query, epoch_us(max(boundary)) FROM published GROUP BY 1"))
+    return dict(_ask(warehouse, "SELECT query, epoch_us(max(boundary)) FROM published GROUP BY 1"))
+
+
+def _ask(warehouse: Warehouse, sql: str) -> list[tuple[Any, ...]]:
+    table = _existing(warehouse)
+    return [] if table is None else ask(table, "published", sql)

@@ -15,9 +15,7 @@ from typing import Any
 from jobs.adapt.sharing import Sharer
 from jobs.batch.works import parsed
 from jobs.ingest import agreed
-from jobs.ledger.addresses import Address, address, before_path, changed_columns
-from jobs.ledger.addresses import columns_of as columns_in
-from jobs.ledger.addresses import latest_path
+from jobs.ledger.addresses import Address, address, before_path, changed_columns, columns_in, latest_path
 from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.ledger.queries import DECIDE, QueryChange, QueryState, never_before, queries_at
 from jobs.pipeline import keep

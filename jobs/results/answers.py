@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.adapt.choice import Chooser
+from jobs.addresses.columns import schema_of
 from jobs.batch.works import parsed
 from jobs.engine import kernel
 from jobs.ingest import agreed, relations
@@ -19,7 +20,6 @@ from jobs.ledger.addresses import address
 from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.ledger.queries import DECIDE, QueryState, address_of, in_order, queries_at
 from jobs.maintenance import integrity, repair, retention
-from jobs.pipeline.schema import arrow
 from jobs.requests import requests
 from jobs.storage import places, tables
 from jobs.verify import recompute as oracle
@@ -70,7 +70,7 @@ def _batches(pipe: OpenPipeline, query_state: QueryState, boundaries: list[int],
              most: int | None = None) -> pa.RecordBatchReader:
     """From the query's address, with the columns of this text of it: NULL where an earlier one had them not."""
     query = parsed(query_state.sql, pipe.catalog)
-    schema = pa.schema([("boundary", arrow_timestamp()), *((n, arrow(t)) for n, t in query.columns)])
+    schema = schema_of(query.columns)
     files = _files(pipe, query_state.address, boundaries)
     if not files:
         return pa.RecordBatchReader.from_batches(schema, [])
@@ -102,10 +102,6 @@ def _files(pipe: OpenPipeline, table: str, boundaries: list[int]) -> tuple[Any, 
     low, high = min(boundaries), max(boundaries)
     files = pipe.warehouse.latest(table).files()
     return tuple(places.join(path, file.path) for file in files if file.may_hold("boundary", low, high))
-
-
-def arrow_timestamp() -> pa.DataType:
-    return pa.timestamp("us", "UTC")
 
 
 def published(pipe: OpenPipeline, name: str) -> list[int]:
