@@ -14,8 +14,8 @@ from operator import gt
 from random import Random
 
 from jobs.ledger.open_pipeline import OpenPipeline
-from jobs.papers import bench_sharing
-from jobs.papers.bench_sharing import SECOND, START, VALUES, SharingSetting, batches, pipeline
+from jobs.papers.benches import sharing as bench_sharing
+from jobs.papers.benches.sharing import SECOND, START, VALUES, SharingSetting, batches, pipeline
 from jobs.papers.experiments import Report, Tell
 from jobs.papers.experiments.claims import Claim, Panel, claim, report
 from jobs.papers.experiments.sharing.run import FASTER, SHORT, STAR, StreamLoad, measured, named, workload
