@@ -43,7 +43,7 @@ class LargeSetting:
 
     windows: tuple[int, ...] = (300, 1_200, 4_800)
     rate: int = 20_000
-    boundaries: int = 40
+    boundaries: int = 24
     counted: int = 16
     plans: tuple[str, ...] = ("EAP11 running", "EAP11 recompute", "EAP01 recompute")
 
