@@ -9,7 +9,7 @@ import sys
 from dataclasses import replace
 
 from jobs.papers import drift
-from jobs.papers.benches import backlog, joins, large, looks, sharing, ways
+from jobs.papers.benches import adhoc, backlog, joins, large, looks, sharing, ways
 from jobs.papers.benches.large import LargeSetting
 from jobs.papers.benches.looks import StatisticsSetting
 from jobs.papers.benches.sharing import Report, SharingSetting
@@ -20,6 +20,7 @@ from optimizer.errors import ForebayError
 
 def names() -> dict[str, str]:
     return {
+        "ad-hoc": "queries that come and go in real time, 1 to 100 a second up to 500: from request to first answer",
         "batch-cost": "a batch by rows that come: none, 1 k, 100 k, 1 M; where the time goes",
         "backlog": "all boundaries of rows that are stored, one a batch and as many together as the price says: P1, a "
                    "join of two streams, and P2, four windows of one",
@@ -52,6 +53,8 @@ def document(wanted: list[str], quick: bool = False, rows: int | None = None,
 def run(name: str, quick: bool = False, rows: int | None = None, boundaries: int | None = None) -> Report:
     """One benchmark by name."""
     match name:
+        case "ad-hoc":
+            return adhoc.ad_hoc(adhoc.scenarios(quick), _say)
         case "backlog":
             return backlog.backlog(quick, _say)
         case "batch-cost":
