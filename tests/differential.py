@@ -13,10 +13,11 @@ import pyarrow as pa
 
 from jobs.engine.work import TaskResult
 from jobs.verify.recompute import Answer, compare
+from optimizer.coverage.algebra import COVERED, Window
 from optimizer.errors import ForebayError
 from optimizer.expression.types import parse_type
-from optimizer.plan.merging import SHARING, step
-from optimizer.plan.model import INVALIDATIONS, LAYOUTS, Plan, candidates, exchanges, refusal
+from optimizer.plan.merging import SHARING, relation, step
+from optimizer.plan.model import INVALIDATIONS, LAYOUTS, Plan, candidates, exchanges, refusal, with_levels
 from optimizer.plan.program import BEGINNING
 from optimizer.query.model import Catalog, Query
 from optimizer.query.shape import shape
@@ -63,11 +64,12 @@ def varied(query: Query, plan: Plan, choice: Random) -> Plan:
 
 def shared(query: Query, plan: Plan, choice: Random) -> Plan:
     """With any sharing and levels that the query's windows allow, also ones that no price would choose."""
-    known = step(query)
+    known, may_overlap = step(query), relation(query) == COVERED and choice.random() < 0.7
     lengths = sorted({k * known for k in range(2, max(w.range for w in query.windows) // known + 1)})
-    levels = tuple(sorted(choice.sample(lengths, choice.randint(0, min(3, len(lengths))))))
-    tried = (replace(plan, sharing=choice.choice(tuple(SHARING)), levels=levels), replace(plan,
-                                                                                          sharing="together"), plan)
+    chosen = sorted(choice.sample(lengths, choice.randint(0, min(3, len(lengths)))))
+    hops = [known * choice.randint(1, length // known) if may_overlap else length for length in chosen]
+    levels = with_levels(replace(plan, sharing=choice.choice(tuple(SHARING))), tuple(map(Window, chosen, hops)))
+    tried = (levels, replace(plan, sharing="together"), plan)
     return next(p for p in tried if refusal(shape(query), p) is None)
 
 

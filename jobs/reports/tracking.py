@@ -35,9 +35,9 @@ from jobs.results.candidates import COLUMNS, CandidateRow, compared
 from jobs.results.history import BatchPoint, Span, spans, weighed
 from jobs.storage.lock import held
 from optimizer.choice import explain as renderer
+from optimizer.choice.explain_windows import described
 from optimizer.errors import ForebayError, failed
 from optimizer.time import iso
-from optimizer.time import span as spelled
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -280,7 +280,8 @@ def _params(log: Log, run: Any, span: Span) -> None:
     early = [query.inputs[i].alias for i, digit in enumerate(plan.digits) if digit]
     values = {"plan": plan.name, "keeping": plan.keeping, "early": ", ".join(early) or "none",
               "order": " ⋈ ".join(query.inputs[i].alias for i in plan.order), "exchange": plan.exchange,
-              "layout": plan.layout, "sharing": plan.sharing, "levels": ", ".join(map(spelled, plan.levels)) or "none",
+              "layout": plan.layout, "sharing": plan.sharing,
+              "levels": ", ".join(map(described, plan.kept_windows)) or "none",
               "since": iso(span.first.boundary)}
     predicted = span.first.metrics.get("predicted_s")
     if predicted is not None:

@@ -14,6 +14,7 @@ from optimizer.choice.decide import (
 from optimizer.choice.search import Forms, cheapest
 from optimizer.choice.tried import has_told, judged_try, may_try, with_try
 from optimizer.cost.features import building, state_rows, steady
+from optimizer.cost.invalidation import invalidation
 from optimizer.cost.measured import UnitCosts, deviation, seconds
 from optimizer.papers.document import read
 from optimizer.papers.many_way import price as paper_price
@@ -56,7 +57,7 @@ def consider(query: Query, statistics: QueryStatistics, costs: Costs, past: Past
     """
     pricing = _Pricing(query, statistics, costs, past.plan, rules)
     past = pricing.comparable(past)
-    candidates = cheapest(query, pricing.seconds, pricing.joined, costs.forms)
+    candidates = pricing.candidates()
     allowed = [candidate.plan for candidate in candidates if candidate.refused is None]
     detailed = set(sorted(allowed, key=pricing.seconds)[:DETAILED])
     all_detailed = everything or costs.model != "measured"
@@ -99,6 +100,17 @@ class _Pricing:
         constants = None if "constants" in (costs.statistics or {}) else costs.constants
         self.setting: Setting = setting if constants is None else replace(setting, constants=constants)
         self._amounts: dict[Plan, dict[str, float]] = {}
+
+    def candidates(self) -> tuple[Candidate, ...]:
+        """Every name in its cheapest form, with the cheaper way for what has expired to leave state."""
+        found = cheapest(self.query, self.seconds, self.joined, self.costs.forms)
+        return tuple(c if c.refused else replace(c, plan=self._invalidated(c.plan)) for c in found)
+
+    def _invalidated(self, plan: Plan) -> Plan:
+        """The plan in force stays as it is: a plan with another way is another plan, and its state is made anew."""
+        if self.in_force is not None and replace(plan, invalidation=self.in_force.invalidation) == self.in_force:
+            return self.in_force
+        return replace(plan, invalidation=invalidation(plan, self.sizes, self.costs.unit_costs))
 
     def parts(self, plan: Plan) -> int:
         return plan.parts or self.costs.width
@@ -218,7 +230,7 @@ def judged_switch(query: Query, statistics: QueryStatistics, costs: Costs, past:
         return None
     pricing = _Pricing(query, statistics, costs, past.plan, rules)
     past, current = pricing.comparable(past), pricing.current(past)
-    candidates = priced(cheapest(query, pricing.seconds, pricing.joined, costs.forms), pricing.detailed, past)
+    candidates = priced(pricing.candidates(), pricing.detailed, past)
     return None if current is None else undone_switch(candidates, current, past, rules)
 
 
@@ -229,7 +241,7 @@ def ended_try(query: Query, statistics: QueryStatistics, costs: Costs, past: Pas
         return None
     pricing = _Pricing(query, statistics, costs, past.plan, rules)
     current = pricing.current(past)
-    candidates = priced(cheapest(query, pricing.seconds, pricing.joined, costs.forms), pricing.detailed, past)
+    candidates = priced(pricing.candidates(), pricing.detailed, past)
     return None if current is None else judged_try(candidates, current, past, rules, pricing.outside)
 
 

@@ -188,7 +188,7 @@ def _name_beside(plan: Plan, other: Plan) -> str:
     """A plan's name, with what differs where only its form does."""
     if plan.name != other.name:
         return plan.name
-    form = ("exchange", "layout", "invalidation", "place", "parts", "order", "sharing", "levels")
+    form = ("exchange", "layout", "invalidation", "place", "parts", "order", "sharing", "levels", "hops")
     differ = [f"{k} {getattr(plan, k)}" for k in form if getattr(plan, k) != getattr(other, k)]
     return f"{plan.name} with {', '.join(differ)}"
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from optimizer.choice.decide import Decision, Priced
-from optimizer.choice.explain_windows import graphs
+from optimizer.choice.explain_windows import described, graphs
 from optimizer.plan.final import final
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.model import KEEPING, Plan
@@ -17,7 +17,6 @@ from optimizer.query.model import Query
 from optimizer.query.shape import shape
 from optimizer.query.windows import SECOND
 from optimizer.sql.pretty import pretty
-from optimizer.time import span
 
 EXAMPLE = 1_700_000_000 * SECOND
 
@@ -74,7 +73,7 @@ def _candidate(query: Query, c: Priced) -> dict[str, object]:
         "place": plan.place,
     }
     if query.windows:
-        document |= {"sharing": plan.sharing, "levels": [span(length) for length in plan.levels]}
+        document |= {"sharing": plan.sharing, "levels": [described(level) for level in plan.kept_windows]}
     return document
 
 

@@ -12,7 +12,16 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from optimizer.plan.merging import SHARING, choices
-from optimizer.plan.model import KEEPING, Candidate, Plan, candidates, connected_order, exchanges, refusal
+from optimizer.plan.model import (
+    KEEPING,
+    Candidate,
+    Plan,
+    candidates,
+    connected_order,
+    exchanges,
+    refusal,
+    with_levels,
+)
 from optimizer.query.model import Query
 from optimizer.query.shape import Shape, shape
 
@@ -51,7 +60,7 @@ def every_form(query_shape: Shape, plan: Plan, forms: Forms = Forms()) -> Iterat
     plans = [replace(plan, layout=layout) for layout in layouts]
     if query_shape.query.windows:      # as written, those that end together at once, and by each choice of levels
         ways = list(product(plans, SHARING, choices(query_shape.query)))
-        sharing_plans = [replace(base, sharing=sharing, levels=levels) for base, sharing, levels in ways]
+        sharing_plans = [replace(with_levels(base, levels), sharing=sharing) for base, sharing, levels in ways]
         plans = [one for one in sharing_plans if refusal(query_shape, one) is None]
     for place in forms.places:
         if place == "jvm":      # Spark divides and exchanges as it likes

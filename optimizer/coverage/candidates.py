@@ -5,13 +5,14 @@ R/q whatever its length is (where making instances costs as well, the less the l
 the longer it is; so in some optimal graph each is as long as its readers allow: the gcd of their ranges and slides.
 "Covered by" is a choice, not complete: for one slide, parent and readers the cost is concave in the range
 (optimizer.coverage.factors), so the range is the least or the greatest possible; slides are gcds of subsets. A smaller
-slide can be better where the parent hops: of {3/1, 3, 24/8} with η = 2, W(4, 4) before W(8, 8).
+slide can be better where the parent hops: of {3/1, 3, 24/8} with η = 2, W(4, 4) before W(8, 8). "Spanned by", a window
+of range r and one of f on slide s read r/f + f/s instances together, the least where f² = r·s.
 """
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from itertools import product
-from math import gcd
+from math import gcd, isqrt
 
 from optimizer.coverage.algebra import ALONE
 from optimizer.coverage.algebra import COVERED as COVERED_BY
@@ -29,7 +30,8 @@ def candidates(windows: Collection[Window], name: str) -> list[Window] | None:
         return None
     factors = {Window(length, length) for length in common}
     if name != PARTITIONED.name:
-        hopping = _spanning(windows, common) if name in (COVERED_BY.name, SPANNED.name) else _tiling(windows, common)
+        is_spanning = name in (COVERED_BY.name, SPANNED.name)
+        hopping = _spanning(windows, common, name == SPANNED.name) if is_spanning else _tiling(windows, common)
         if hopping is None:
             return None
         factors |= hopping
@@ -47,8 +49,10 @@ def _gcds_of_subsets(numbers: Iterable[int]) -> set[int] | None:
     return divisors
 
 
-def _spanning(windows: Collection[Window], common: set[int]) -> set[Window] | None:
-    """By slide and remainder: the least range, and the greatest below each window's."""
+def _spanning(windows: Collection[Window], common: set[int], end_to_end: bool) -> set[Window] | None:
+    """By slide and remainder: the least range, and the greatest below each window's; for readers that take instances
+    from `end_to_end` also the one between.
+    """
     slides = _gcds_of_subsets([*common, *(window.slide for window in windows)])
     if slides is None:
         return None
@@ -56,7 +60,10 @@ def _spanning(windows: Collection[Window], common: set[int]) -> set[Window] | No
     for slide in slides:
         for coarse in windows:
             if coarse.slide % slide == 0:
-                ranges = (slide + coarse.range % slide, coarse.range - slide, coarse.range)
+                least = slide + coarse.range % slide
+                ranges = [least, coarse.range - slide, coarse.range]
+                if end_to_end:
+                    ranges.append(least + (isqrt(coarse.range * slide) - least) // slide * slide)
                 factors |= {Window(length, slide) for length in ranges if length >= slide}
     return factors
 

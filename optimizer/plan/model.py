@@ -9,9 +9,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import product
 
+from optimizer.coverage.algebra import Window
 from optimizer.errors import ForebayError
 from optimizer.expression.expr import inputs
-from optimizer.plan.merging import SHARING, unfit
+from optimizer.plan.merging import SHARING, Levels, unfit
 from optimizer.query.model import Query
 from optimizer.query.shape import Shape, mergeable, shape
 
@@ -57,6 +58,7 @@ class Plan:
     parts: int = 0          # tasks that share the work; 0: as many as run at once
     sharing: str = "each"   # of several windows: how those that end together are read
     levels: tuple[int, ...] = ()      # of several windows: lengths (µs) of the coarser panes that are kept
+    hops: tuple[int, ...] = ()        # how often (µs) an instance of each level begins; (): they lie end to end
     split: str = "before"             # of queries that share: when what they read becomes each one's own
     divided: int | None = None        # the stream that `slice` divides; None: as optimizer.plan.division says
 
@@ -78,6 +80,8 @@ class Plan:
             raise ValueError(f"{self.parts} parts")
         if list(self.levels) != sorted(set(self.levels)) or min(self.levels, default=1) <= 0:
             raise ValueError(f"levels {self.levels}: they are positive, and each is longer than the one before")
+        if self.hops and (len(self.hops) != len(self.levels) or self.hops == self.levels):
+            raise ValueError(f"hops {self.hops} of levels {self.levels}: one for each, or none where none overlap")
         if sorted(self.order) != list(range(len(self.digits))):
             raise ValueError(f"order {self.order} of {len(self.digits)} inputs")
 
@@ -85,6 +89,11 @@ class Plan:
     def name(self) -> str:
         early = "EAP" + "".join("01"[d] for d in self.digits) if any(self.digits) else "LAP"
         return f"{early} {self.keeping}"
+
+    @property
+    def kept_windows(self) -> Levels:
+        """The levels, each as the window of which instances are kept."""
+        return tuple(map(Window, self.levels, self.hops or self.levels))
 
     @property
     def keeps_answer(self) -> bool:
@@ -149,7 +158,7 @@ def _why_not_merged(query_shape: Shape, plan: Plan, whole: str | None) -> str | 
                         or plan.layout != "panes"):
         return ("levels are merged from the panes of one stream (EAP1 recompute): two joined rows can be together in a "
                 "window and in none of its parts")
-    return unfit(query_shape.query, plan.levels) if plan.levels else None
+    return unfit(query_shape.query, plan.kept_windows) if plan.levels else None
 
 
 def _subtracted(plan: Plan, home: int | None, query: Query) -> bool:
@@ -225,6 +234,12 @@ def named(query: Query, name: str) -> Plan:
         raise ForebayError("refused-plan", f"{name_in_words} cannot hold this query: {candidate.refused}",
                            hint="forebay explain lists the plans that can")
     return candidate.plan
+
+
+def with_levels(plan: Plan, levels: Levels) -> Plan:
+    """The plan with these windows kept beside its panes."""
+    lengths, hops = tuple(level.range for level in levels), tuple(level.slide for level in levels)
+    return replace(plan, levels=lengths, hops=() if hops == lengths else hops)
 
 
 def placed(plan: Plan, place: str) -> Plan:

@@ -90,7 +90,7 @@ def _input(shape: Shape, plan: Plan, i: int) -> InputOperator:
         return EarlyAggregate(scan)
     if plan.keeping == "running":
         return RunningSet(scan)
-    return Panes(scan, tuple(Level(place, length) for place, length in enumerate(plan.levels)))
+    return Panes(scan, tuple(Level(place, window) for place, window in enumerate(plan.kept_windows)))
 
 
 def _lines(ctx: Lowering, operator: Operator, first: str, rest: str) -> list[str]:

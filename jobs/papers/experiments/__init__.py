@@ -33,6 +33,10 @@ EXPERIMENTS: dict[str, tuple[str, str, str]] = {
     "b-fig6": ("paper B, Fig. 6: the hash join by buckets and selectivity", "joins", "figure_6"),
     "b-fig7": ("paper B, Fig. 7: time of four ways of invalidation", "joins", "figure_7"),
     "b-fig8": ("paper B, Fig. 8: memory of four ways of invalidation", "joins", "figure_8"),
+    "b-batches": ("paper B on micro-batches: expired partials leave with the insert, or by a sweep; which is faster, "
+                  "and which the price takes", "expiry", "by_invalidation"),
+    "c-batches": ("paper C on micro-batches: TC (expire) and IC (retract) by window, keys and groups", "expiry",
+                  "by_keeping"),
     "c-rate": ("paper C: time and memory of PC, IC, TC as the rate grows", "join_aggregates", "by_rate"),
     "c-window": ("paper C: time and memory of PC, IC, TC as the window grows", "join_aggregates", "by_window"),
     "windows-table-1": ("paper D, Table I: what sharing and factor windows save, 5 and 10 windows", "windows.tables",
@@ -44,6 +48,8 @@ EXPERIMENTS: dict[str, tuple[str, str, str]] = {
                       "table"),
     "windows-table-3": ("paper D, Table III and Fig. 12: the same with 15 and 20 windows; time of the optimizer",
                         "windows.tables", "table_3"),
+    "windows-pipelines": ("paper D, Tables I to III as pipelines over Delta by device: each window by itself, shared "
+                          "panes, factor windows", "windows.pipelines", "table"),
     "windows-sums": ("beyond paper D: SUM over hopping windows, added up and by subtraction from running totals",
                      "windows.sums", "by_subtraction"),
     "sharing-throughput": (

@@ -142,7 +142,7 @@ class AnswerOperator(Operator):
         is_sent = any(is_exchanged(ctx, i) for i in ctx.inputs)
         broadcast, shuffled = is_sent and ctx.plan.exchange == "broadcast", is_sent and ctx.plan.exchange == "shuffle"
         published = 0.0 if ctx.shape.query.returns_rows else expected.sizes.groups * expected.answer_width
-        not_written = sum(1 - step(ctx.shape.query) / level for level in ctx.plan.levels)
+        not_written = sum(1 - step(ctx.shape.query) / level.slide for level in ctx.plan.kept_windows)
         return {"commits": sets + 1, "writes": sets - not_written, "batches": 1,
                 "jobs": 1 + broadcast, "shuffles": shuffled,
                 "merge": handed_over(expected) * expected.answer_width, "published": published}

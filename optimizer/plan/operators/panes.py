@@ -4,21 +4,25 @@ For `SELECT page, COUNT(*) FROM views [WINDOW 1 HOUR] GROUP BY page` and a bound
 file a boundary, with a row a page of what came. What has left the window is not read; files merge now and then.
 
 A query with several windows may keep coarser panes beside them, *levels* (paper D's factor windows): a level of length
-f holds instances [u, u + f), u a multiple of f, each merged from the level below when it ends; a row that comes later
-is a partial of its own. A working row of any level has `_out` = u + R, R the longest range, so a window's condition is
-the same at all levels; in state `_out` says how long something reads it, and files leave early. Instances are disjoint,
-which is right for every function that has partials.
+f and hop h holds instances [u, u + f) that end at multiples of h, each merged from the level below when it ends; a row
+that comes later is a partial of its own in each of those that hold it. A working row of any level has `_out` = u + R, R
+the longest range, so a window's condition is the same at all levels: of overlapping instances too, those that begin and
+have ended within it make the whole window, and so do those of them that reach from end to end (`spanning`). In state
+`_out` says how long something reads it, and files leave early. Tumbling levels (h = f) are right for every function
+that has partials, hopping ones for MIN and MAX only.
 """
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import ceil
 
+from optimizer.coverage.algebra import Window
 from optimizer.expression import dialect as d
 from optimizer.plan import table
 from optimizer.plan.division import dealt
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.membership import INTERVAL
-from optimizer.plan.merging import keeps, longest, parent, source, step
+from optimizer.plan.merging import keeps, longest, parent, source, step, stride
 from optimizer.plan.operators.operator import (
     Boundary,
     Expected,
@@ -45,7 +49,7 @@ from optimizer.statistics.cardinality import distinct
 class Panes(InputOperator):
     """The operator: what came is early aggregated by interval and added to state, older panes are read from it.
 
-    `Panes(Scan(0), levels=(Level(0, 60_000_000),))` keeps minutes beside its panes.
+    `Panes(Scan(0), levels=(Level(0, Window(60_000_000, 60_000_000)),))` keeps minutes beside its panes.
     """
 
     scan: Scan
@@ -156,10 +160,12 @@ class PaneSet:
 
 @dataclass(frozen=True)
 class Level:
-    """Coarser panes of a query with several windows: `Level(0, 60_000_000)` holds minutes and is its first level."""
+    """Coarser panes of a query with several windows: `Level(0, Window(60_000_000, 60_000_000))` holds minutes and is
+    its first level, of `Window(60_000_000, 20_000_000)` a minute begins every 20 seconds.
+    """
 
     place: int
-    length: int
+    window: Window
 
     def state(self, ctx: Lowering) -> StateSet:
         return StateSet(f"level{self.place}_", 0, stored_columns(ctx, 0) + INTERVAL)
@@ -171,30 +177,30 @@ class Level:
     def setup(self, ctx: Lowering, run: Run) -> tuple[Definition, ...]:
         """What this run adds to it; all of it."""
         columns, new = ", ".join([*names(ctx, 0), "_in", "_out"]), table.new(self.state(ctx).name)
-        older = "" if run.from_nothing else f" UNION ALL {_level_rows(ctx, self.length, run.boundaries[0])}"
+        older = "" if run.from_nothing else f" UNION ALL {_level_rows(ctx, self.window, run.boundaries[0])}"
         return (Definition(new, self._new(ctx, run), is_table=True),
                 Definition(table.of_level(0, self.place), f"SELECT {columns} FROM {new}{older}",
                            len(run.boundaries) > 1))
 
     def write(self, ctx: Lowering, run: Run) -> Write:
-        state, moved = self.state(ctx), earlier(ctx, self.length)
+        state, moved = self.state(ctx), earlier(ctx, self.window)
         return append(ctx, state, f"{table.new(state.name)} WHERE _out >= {run.last + moved}", run.last, moved)
 
     def merge_files(self, ctx: Lowering, files: str, boundary: int, since: int) -> str:
         return _merged_panes(ctx, self.state(ctx), files, boundary)
 
     def stored_rows(self, expected: Expected) -> float:
-        return _stored_instances(expected, self.length)
+        return _stored_instances(expected, self.window)
 
     def work(self, expected: Expected) -> Work:
         """An instance is merged from the level below when it ends."""
         ctx, query = expected.ctx, expected.ctx.shape.query
-        below = parent(ctx.plan.levels, self.length)
-        often = (longest(query) if expected.from_nothing else step(query)) / self.length
-        rows = instance_rows(expected, below, self.length)
+        below = parent(ctx.plan.kept_windows, self.window)
+        often = (longest(query) if expected.from_nothing else step(query)) / self.window.slide
+        rows = spanning_rows(expected, below, self.window.range)
         yield from reading_instances(expected, below, often, rows)
         width = (expected.width(0) + len(INTERVAL)) * often * expected.shares[0]
-        new_values = _partials(expected, self.length) * width
+        new_values = _partials(expected, self.window) * width
         yield set_node(ctx, 0), {"group": rows * width, "made": new_values, "keep": new_values,
                                  "state_write": new_values, "statements": 1}
 
@@ -203,15 +209,29 @@ class Level:
 
         Where none ends, only rows of this run are looked at.
         """
-        length, far, columns = self.length, longest(ctx.shape.query), ", ".join(names(ctx, 0))
-        some_end = run.from_nothing or run.last // length > run.previous // length
-        level = parent(ctx.plan.levels, length)
+        length, hop, far, columns = self.window.range, self.window.slide, longest(ctx.shape.query), names(ctx, 0)
+        some_end = run.from_nothing or run.last // hop > run.previous // hop
+        level = parent(ctx.plan.kept_windows, self.window)
         below = _view(ctx, level) if some_end else table.new(_set_name(ctx, level))
-        begin = d.div(f"_out - {far}", length, ctx.dialect)
-        begun = f"SELECT {columns}, _in, {begin} * {length} AS _u FROM {below}"
-        ended = (f"SELECT {columns}, greatest(_in, _u + {length}) AS _in, _u + {far} AS _out FROM ({begun}) AS q "
+        begun = self._begun(ctx, below, level)
+        listed = ", ".join(columns)
+        ended = (f"SELECT {listed}, greatest(_in, _u + {length}) AS _in, _u + {far} AS _out FROM ({begun}) AS q "
                  f"WHERE _u + {length} <= {run.last} AND (_u + {length} > {run.previous} OR _in > {run.previous})")
         return grouped(ctx, 0, f"({ended}) AS q", ("_in", "_out"))
+
+    def _begun(self, ctx: Lowering, below: str, level: Window | None) -> str:
+        """Partials out of `below`, each with the begin `_u` of every instance that it makes: that holds it whole."""
+        length, hop, far = self.window.range, self.window.slide, longest(ctx.shape.query)
+        columns, size = ", ".join(names(ctx, 0)), step(ctx.shape.query) if level is None else level.range
+        if self.window.tumbling and (level is None or level.tumbling):
+            begin = d.div(f"_out - {far}", length, ctx.dialect)
+            return f"SELECT {columns}, _in, {begin} * {length} AS _u FROM {below}"
+        holding = ", ".join(f"({k * hop})" for k in range((length - size) // hop + 1))
+        first_end = f"{d.div(f'_out - {far} + {size + hop - 1}', hop, ctx.dialect)} * {hop}"
+        begin = f"{first_end} + _later - {length}"
+        spans = spanning(level, f"_out - {far} - ({begin})", length)
+        return (f"SELECT {columns}, _in, {begin} AS _u FROM {below} JOIN (VALUES {holding}) AS holding(_later) "
+                f"ON {begin} <= _out - {far}{spans}")
 
 
 def windows_read_panes(ctx: Lowering) -> bool:
@@ -221,22 +241,45 @@ def windows_read_panes(ctx: Lowering) -> bool:
 
 def view_of(ctx: Lowering, window: NamedWindow) -> str:
     """What a window is merged from, without any level its input's view."""
-    return _view(ctx, source(ctx.plan.levels, window))
+    return _view(ctx, source(ctx.plan.kept_windows, window))
 
 
-def earlier(ctx: Lowering, level: int | None) -> int:
+def level_of(ctx: Lowering, view: str) -> Window | None:
+    """The level behind a view; None: the panes."""
+    return next((level for level in ctx.plan.kept_windows if _view(ctx, level) == view), None)
+
+
+def earlier(ctx: Lowering, level: Window | None) -> int:
     """How much earlier than its working `_out` a row leaves state."""
     if not ctx.plan.levels:
         return 0
-    return longest(ctx.shape.query) - keeps(ctx.shape.query, ctx.plan.levels)[level]
+    return longest(ctx.shape.query) - keeps(ctx.shape.query, ctx.plan.kept_windows)[level]
 
 
-def instance_rows(expected: Expected, level: int | None, size: int) -> float:
+def spanning(level: Window | None, begin: str, size: int | str) -> str:
+    """The end of a condition that leaves, of overlapping instances within a window of this size, as many as reach from
+    end to end. `begin`: where an instance begins in the window.
+    """
+    if level is None or level.tumbling:
+        return ""
+    return f" AND (({begin}) % {stride(level)} = 0 OR {begin} = {size} - {level.range})"
+
+
+def spanning_rows(expected: Expected, level: Window | None, size: int) -> float:
+    """Partials of the instances of a level, or of the panes, that make a window of this size."""
+    if level is None or level.tumbling:
+        return instance_rows(expected, level, size)
+    return _partials(expected, level) * (1 + ceil((size - level.range) / stride(level)))
+
+
+def instance_rows(expected: Expected, level: Window | None, size: int) -> float:
     """Partials that a range of this size holds of a level, or of panes."""
-    return _partials(expected, level) * size / (level or step(expected.ctx.shape.query))
+    pane = step(expected.ctx.shape.query)
+    fine = level or Window(pane, pane)
+    return _partials(expected, level) * (1 + (size - fine.range) / fine.slide)
 
 
-def reading_instances(expected: Expected, level: int | None, often: float, rows: float) -> Work:
+def reading_instances(expected: Expected, level: Window | None, often: float, rows: float) -> Work:
     """Partials of a range out of state, `often` times a boundary.
 
     Their own columns, and the times of all that stand in the same files, of which each boundary or instance adds one.
@@ -245,23 +288,23 @@ def reading_instances(expected: Expected, level: int | None, often: float, rows:
     if expected.from_nothing:
         yield node, {"look": often * rows * expected.shares[0]}
         return
-    length, needed = level or step(query), keeps(query, ctx.plan.levels)[level]
+    hop, needed = level.slide if level else step(query), keeps(query, ctx.plan.kept_windows)[level]
     looked_through = TIME_COLUMNS * instance_rows(expected, level, needed)
     yield node, {"state_read": often * expected.shares[0] * (rows * expected.width(0) + looked_through),
-                 "files": often * expected.files(needed / length * expected.shares[0])}
+                 "files": often * expected.files(needed / hop * expected.shares[0])}
 
 
-def _view(ctx: Lowering, level: int | None) -> str:
+def _view(ctx: Lowering, level: Window | None) -> str:
     """All partials of a level, or of panes."""
-    return table.of_input(0) if level is None else table.of_level(0, ctx.plan.levels.index(level))
+    return table.of_input(0) if level is None else table.of_level(0, ctx.plan.kept_windows.index(level))
 
 
-def _set_name(ctx: Lowering, level: int | None) -> str:
-    state_set = PaneSet(0) if level is None else Level(ctx.plan.levels.index(level), level)
+def _set_name(ctx: Lowering, level: Window | None) -> str:
+    state_set = PaneSet(0) if level is None else Level(ctx.plan.kept_windows.index(level), level)
     return state_set.state(ctx).name
 
 
-def _level_rows(ctx: Lowering, level: int | None, since: int) -> str:
+def _level_rows(ctx: Lowering, level: Window | None, since: int) -> str:
     """What state holds of a level, as working rows."""
     moved = earlier(ctx, level)
     ends = f"_out + {moved} AS _out" if moved else "_out"
@@ -274,15 +317,15 @@ def _merged_panes(ctx: Lowering, state: StateSet, files: str, boundary: int) -> 
     return merged_file(ctx, state, grouped(ctx, state.input, live_rows(state, files, boundary), ("_in", "_out")))
 
 
-def _stored_instances(expected: Expected, level: int | None) -> float:
-    query, levels = expected.ctx.shape.query, expected.ctx.plan.levels
+def _stored_instances(expected: Expected, level: Window | None) -> float:
+    query, levels = expected.ctx.shape.query, expected.ctx.plan.kept_windows
     return instance_rows(expected, level, keeps(query, levels)[level])
 
 
-def _partials(expected: Expected, level: int | None) -> float:
+def _partials(expected: Expected, level: Window | None) -> float:
     """Of one instance of a level, or of one pane."""
     flow, query = expected.flow(0), expected.ctx.shape.query
     if level is None:
         return flow.pane
     combinations = expected.sizes.statistics.inputs[0].combinations if expected.ctx.shape.attributes[0] else 1.0
-    return distinct(combinations, flow.came * level / step(query))
+    return distinct(combinations, flow.came * level.range / step(query))

@@ -9,17 +9,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from optimizer.coverage.algebra import Window
 from optimizer.expression import dialect as d
 from optimizer.expression.expr import Column
 from optimizer.expression.types import BIGINT, STRING
 from optimizer.plan import table
 from optimizer.plan.division import pivot
 from optimizer.plan.lowering import Lowering
-from optimizer.plan.merging import source, step
+from optimizer.plan.merging import longest, source, step
 from optimizer.plan.operators.answer import NODE, AnswerOperator, looking_work, merging_work
 from optimizer.plan.operators.join import joined, on_joined_rows
 from optimizer.plan.operators.operator import Boundary, Expected, Run, Work, counts, of_all
-from optimizer.plan.operators.panes import Panes, instance_rows, reading_instances, view_of, windows_read_panes
+from optimizer.plan.operators.panes import (
+    Panes,
+    instance_rows,
+    level_of,
+    reading_instances,
+    spanning,
+    spanning_rows,
+    view_of,
+    windows_read_panes,
+)
 from optimizer.plan.operators.running import RunningSet
 from optimizer.plan.operators.scan import Scan
 from optimizer.plan.operators.sets import rows_where
@@ -95,11 +105,15 @@ class RecomputedAnswer(AnswerOperator):
         def rows(i: int, view: str) -> str:
             return view if ctx.plan.levels else table.of_input(i)
 
+        def spans(longer: int, view: str) -> str:
+            level = level_of(ctx, view)
+            return spanning(level, f"_out - {t + longer}", longest(ctx.shape.query) - longer) if level else ""
+
         def one(longer: int, view: str) -> str:
             sources = {}
             for i in ctx.inputs:
                 is_exact = ctx.window(i) is not None and Scan(i).is_exact(ctx, run)
-                where = "TRUE" if is_exact else counts(t, longer)
+                where = "TRUE" if is_exact else counts(t, longer) + spans(longer, view)
                 sources[i] = rows_where(ctx, i, rows(i, view), where, i != first)
             return joined(ctx, sources)
 
@@ -118,8 +132,9 @@ class RecomputedAnswer(AnswerOperator):
         if not query.windows:
             yield from self._window_work(expected)
         elif windows_read_panes(ctx) and isinstance(self.join.inputs[0], Panes):
-            for level in (None, *ctx.plan.levels):
-                windows = [window for window in query.windows if source(ctx.plan.levels, window) == level]
+            levels = ctx.plan.kept_windows
+            for level in (None, *levels):
+                windows = [window for window in query.windows if source(levels, window) == level]
                 yield from self._panes_work(expected, windows, level)
         elif ctx.plan.sharing == "each":
             for window in query.windows:
@@ -144,7 +159,7 @@ class RecomputedAnswer(AnswerOperator):
         yield from term.charges
         yield NODE, {"made": term.groups(expected) * expected.answer_width, "statements": 1}
 
-    def _panes_work(self, expected: Expected, windows: Sequence[NamedWindow], level: int | None) -> Work:
+    def _panes_work(self, expected: Expected, windows: Sequence[NamedWindow], level: Window | None) -> Work:
         """The windows of one stream that are merged from this level, or from panes: each reads its own of state."""
         ctx, query, width = expected.ctx, expected.ctx.shape.query, expected.answer_width
         together = ctx.plan.sharing == "together" and len(windows) > 1
@@ -153,7 +168,7 @@ class RecomputedAnswer(AnswerOperator):
         else:
             often_by_window = [(window, frequency(query, window)) for window in windows]
         for window, often in often_by_window:
-            rows = instance_rows(expected, level, window.range)
+            rows = (instance_rows if together else spanning_rows)(expected, level, window.range)
             groups = min(expected.sizes.answer(expected.flow(0).came * window.range / step(query)), rows)
             yield from reading_instances(expected, level, often, rows)
             merged = 0.0 if together else often * groups * width
@@ -213,6 +228,8 @@ def _at_moments(ctx: Lowering, view: str, moments: Sequence[Moment]) -> str:
     """The answers at all moments, by `_t`: each partial meets the moments at which it counts, and joins its like."""
     query, first = ctx.shape.query, pivot(ctx)
     listed = ", ".join(f"({m.at}, {m.ends}, {d.string(m.window, ctx.dialect)})" for m in moments)
+    level = level_of(ctx, view)
+    spans = spanning(level, "(q._out - due._ends)", f"due._t + {longest(query)} - due._ends") if level else ""
     due = f"(VALUES {listed}) AS due(_t, _ends, _window)"
     sources, windowed = {}, [i for i in ctx.inputs if ctx.window(i) is not None]
     for i in ctx.inputs:
@@ -220,7 +237,7 @@ def _at_moments(ctx: Lowering, view: str, moments: Sequence[Moment]) -> str:
         extra: tuple[str, ...] = ()
         if i in windowed:
             rows = (f"(SELECT q.*, due._t, due._window FROM {rows} AS q JOIN {due} "
-                    "ON q._in <= due._t AND q._out >= due._ends) AS counted")
+                    f"ON q._in <= due._t AND q._out >= due._ends{spans}) AS counted")
             extra = MOMENT_COLUMNS
         sources[i] = rows_where(ctx, i, rows, "TRUE", i != first, extra)
     same_moment = [tuple((i, Attribute(name, Column(i, name, BIGINT))) for i in windowed) for name in MOMENT_COLUMNS]

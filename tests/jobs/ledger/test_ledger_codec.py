@@ -34,7 +34,7 @@ from optimizer.choice.decide import Tried
 from optimizer.plan.model import EXCHANGES, KEEPING, Plan
 
 LATER = {"entry": ("tables", "tried", "spent"), "batch": ("shared", "weighed", "parts", "tried"),
-         "plan": ("sharing", "levels", "split", "divided"), "state": ("relations", "batch")}
+         "plan": ("sharing", "levels", "hops", "split", "divided"), "state": ("relations", "batch")}
 PRICES = {"together_s": 0.4, "rule_s": 0.5, "apart_s": 1.9, "forms": 2.0, "parts": 4, "paper_together": 9.0,
           "paper_apart": 40.0, "counted_times_rule": 0.8, "before by key": 0.3, "after by files of 1": 0.7}
 
@@ -43,8 +43,9 @@ def random_plan(random: Random) -> Plan:
     inputs = random.randint(1, 3)
     order = random.sample(range(inputs), inputs)
     digits = tuple(random.random() < 0.5 for _ in order)
+    levels = random.choice(((), (60,), (60, 120)))
     return Plan(digits, random.choice(tuple(KEEPING)), tuple(order), random.choice(tuple(EXCHANGES)),
-                parts=random.choice((0, 4)), levels=random.choice(((), (60,), (60, 120))),
+                parts=random.choice((0, 4)), levels=levels, hops=random.choice(((), tuple(30 for _ in levels))),
                 split=random.choice(("before", "after")), divided=random.choice((None, 0)))
 
 
@@ -81,7 +82,10 @@ def test_an_entry_is_read_as_it_was_written(seed: int) -> None:
 
 
 def without_later_names(value: dict[str, Any], kind: str, random: Random) -> dict[str, Any]:
-    return {name: part for name, part in value.items() if name not in LATER[kind] or random.random() < 0.5}
+    shortened = {name: part for name, part in value.items() if name not in LATER[kind] or random.random() < 0.5}
+    if "levels" not in shortened:      # whoever knew of hops knew of the levels that have them
+        shortened.pop("hops", None)
+    return shortened
 
 
 def older(document: dict[str, Any], random: Random) -> dict[str, Any]:
@@ -128,7 +132,7 @@ def test_names_on_the_disk_stay() -> None:
     written = json.loads(encode_entry(LedgerEntry("commit", batch, {"top": KeptState(plan, 60, 120, {"pages": 3}, 7)})))
     form = {"name": "EAP1 running", "digits": [True], "keeping": "running", "order": [0], "exchange": "slice",
             "layout": "panes", "invalidation": "insert", "place": "tasks", "parts": 0, "sharing": "each", "levels": [],
-            "split": "before", "divided": None}
+            "hops": [], "split": "before", "divided": None}
     assert written == {
         "phase": "commit", "tables": {}, "tried": {}, "spent": {"seconds": 0.0, "trying": 0.0},
         "batch": {"number": 7, "boundaries": [120], "plans": {"top": form}, "relations": {"pages": 3}, "states": {},
