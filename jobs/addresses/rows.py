@@ -73,7 +73,9 @@ def shared_rows(pipe: OpenPipeline, private: Iterable[Table], after: int, upto: 
                       if table_of(place.state.columns).endswith(f"/{path}")]
             many |= dict.fromkeys(owners, paths)
         elif paths:
-            few |= _by_query(pa.concat_tables([_read(path) for path in paths]), after, upto)
+            schema = table.schema
+            contents = [_read(path).select(schema.names).cast(schema) for path in paths]
+            few |= _by_query(pa.concat_tables(contents), after, upto)
     return SharedRows(after, upto, few, many)
 
 

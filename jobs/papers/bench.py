@@ -23,6 +23,7 @@ from jobs.ledger.open_pipeline import OpenPipeline, open_pipeline
 from jobs.papers import bench_backlog, bench_data, bench_sharing, bench_statistics, bench_ways, drift
 from jobs.papers.bench_data import BenchSetting
 from jobs.papers.bench_statistics import StatisticsSetting
+from jobs.papers.experiments.sharing import rows as sharing_rows
 from jobs.papers.model_error import run as model_error
 from jobs.pipeline.config import load
 from jobs.requests import requests
@@ -51,6 +52,7 @@ def names() -> dict[str, str]:
                        "where it was ended)",
         "sharing": "1 to 500 queries with selections on one join: together, each for itself, and by plain Spark (a "
                    "sample, extrapolated)",
+        "sharing-rows": "1 to 500 queries for joined rows with selections on one join: together and each for itself",
         "sharing-ways": "a group's cells split before its join and after it, and its join in each order, by one task",
         "statistics": "looks at whole windows: their cost beside the batches', their errors beside exact SQL; --rows "
                       "(a window and stream) and --boundaries say how many",
@@ -79,6 +81,8 @@ def run(name: str, quick: bool = False, rows: int | None = None, boundaries: int
         return bench_statistics.statistics(windows, lambda message: print(message, file=sys.stderr))
     if name == "drift":
         return drift.drift(6, 500, stationary=40) if quick else drift.drift()
+    if name == "sharing-rows":
+        return sharing_rows.rows(sharing_rows.QUICK if quick else sharing_rows.RowsSetting())
     if name == "sharing-ways":
         return bench_ways.ways(quick, lambda message: print(message, file=sys.stderr))
     if name == "sharing":
