@@ -132,7 +132,7 @@ class Addresses:
         _each(with_rows, lambda name: with_rows[name].add(files[name]))
         failpoints.at("address.after-results")
         last_boundaries = {name: boundaries[-1] for name, boundaries in due.items()}
-        latest = copies.latest_files(pipe, shared, places_by_query, last_boundaries, pending.label)
+        latest = copies.latest_files(pipe, shared, places_by_query, last_boundaries, pending.label, files)
         _each(places_by_query, lambda name: places_by_query[name].show(latest[name]))
         failpoints.at("address.after-latest")
         publications = self._publications(pending, due, places_by_query, shared)

@@ -5,8 +5,10 @@ Few rows are copied here, many by tasks; none is computed.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,6 +16,7 @@ import pyarrow.parquet as pq
 
 from jobs.addresses.columns import BOUNDARY
 from jobs.addresses.place import Place
+from jobs.batch.batch import COMMITTERS
 from jobs.batch.shared import table_of
 from jobs.engine import memory, row_counts
 from jobs.engine.tasks import Tasks
@@ -85,8 +88,13 @@ def _read(path: str) -> pa.Table:
 
 def _by_query(rows: pa.Table, after: int, upto: int) -> dict[str, pa.Table]:
     stamps = pc.cast(rows[BOUNDARY], pa.int64())
-    rows = rows.filter(pc.and_(pc.greater(stamps, after), pc.less_equal(stamps, upto)))
-    rows = rows.sort_by([(OWNER, "ascending"), (BOUNDARY, "ascending")])
+    within = pc.and_(pc.greater(stamps, after), pc.less_equal(stamps, upto))
+    if not pc.all(within).as_py():
+        rows, stamps = rows.filter(within), stamps.filter(within)
+    # By numbers, one column after the other: several times as fast as by strings, and as stable.
+    by_time = pc.sort_indices(stamps)
+    owners = pc.dictionary_encode(rows[OWNER].combine_chunks()).indices
+    rows = rows.take(by_time.take(pc.sort_indices(owners.take(by_time))))
     runs = pc.run_end_encode(rows[OWNER].combine_chunks())
     contents, begin, rows_by_query = rows.drop_columns([OWNER]), 0, {}
     for query, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist()):
@@ -98,12 +106,11 @@ def _by_query(rows: pa.Table, after: int, upto: int) -> dict[str, pa.Table]:
 def address_files(tasks: Tasks, shared: SharedRows, places_by_query: Mapping[str, Place],
                   label: str) -> dict[str, File | None]:
     """By query: a file of its rows for its address; None where it has none after all."""
-    files: dict[str, File | None] = {}
+    few = {name: place for name, place in places_by_query.items() if name in shared.few}
+    files = _at_once(few, lambda name: _written(few[name].folder, few[name].schema, shared.few[name], label))
     orders = []
     for name, place in places_by_query.items():
-        if name in shared.few:
-            files[name] = _written(place.folder, place.schema, shared.few[name], label)
-        else:
+        if name not in few:
             # A private table has the columns of the present text; those of the address may be more.
             columns = [column for column in place.schema.names if column in _columns(shared.many[name])]
             orders.append(shared.order(name, place.folder, label, columns, shared.after, shared.upto))
@@ -112,6 +119,13 @@ def address_files(tasks: Tasks, shared: SharedRows, places_by_query: Mapping[str
 
 def _columns(paths: Sequence[str]) -> frozenset[str]:
     return frozenset(pq.ParquetFile(places.opened(paths[0])).schema_arrow.names) if paths else frozenset()
+
+
+def _at_once(names: Iterable[str], write: Callable[[str], File | None]) -> dict[str, File | None]:
+    """Files by query: the writer of each leaves the interpreter to the others."""
+    listed = tuple(names)
+    with ThreadPoolExecutor(COMMITTERS) as pool:
+        return dict(zip(listed, pool.map(write, listed)))
 
 
 def _written(folder: str, schema: pa.Schema, rows: pa.Table, label: str) -> File | None:
@@ -127,27 +141,50 @@ def _by_tasks(tasks: Tasks, orders: Sequence[MergeOrder]) -> dict[str, File | No
 
 
 def latest_files(pipe: OpenPipeline, shared: SharedRows, places_by_query: Mapping[str, Place],
-                 boundaries: Mapping[str, int], label: str) -> dict[str, File | None]:
-    """By query: a file with the rows of its last boundary."""
-    files: dict[str, File | None] = {}
-    orders = []
-    few = memory.partials_of_driver(pipe.tasks.settings)
+                 boundaries: Mapping[str, int], label: str,
+                 address_files: Mapping[str, File | None]) -> dict[str, File | None]:
+    """By query: a file with the rows of its last boundary; `address_files` are those that now come to the addresses."""
+    few, orders = memory.partials_of_driver(pipe.tasks.settings), list[MergeOrder]()
+    writes: dict[str, Callable[[], File | None]] = {}
     for name, place in places_by_query.items():
         t, schema, folder = boundaries[name], place.latest_schema, place.latest_folder
-        if name in shared.many:
-            orders.append(shared.order(name, folder, label, schema.names, t - 1, t))
-        elif name in shared.few:
-            files[name] = _written(folder, schema, _at(shared.few[name], t), label)
+        if name in shared.few or name in shared.many:
+            files = [file] if (file := address_files.get(name)) is not None else []
         else:
             table = pipe.warehouse.latest(place.state.address)
-            holding = [file for file in table.files() if file.may_hold(BOUNDARY, t, t)]
-            paths = tuple(places.join(table.path, file.path) for file in holding)
-            if sum(file.size for file in holding) > few:
-                orders.append(_order_at(name, folder, paths, schema, t, label))
-            else:
-                contents = [_at(_read(path), t).select(schema.names) for path in paths]
-                files[name] = _written(folder, schema, pa.concat_tables(contents), label) if contents else None
-    return files | _by_tasks(pipe.tasks, orders)
+            files = [file for file in table.files() if file.may_hold(BOUNDARY, t, t)]
+        paths = tuple(places.join(place.folder, file.path) for file in files)
+        if len(files) == 1 and _is_answer_at(files[0], paths[0], t, schema):
+            writes[name] = partial(_copied, files[0], paths[0], folder, label)
+        elif name in shared.many:
+            orders.append(shared.order(name, folder, label, schema.names, t - 1, t))
+        elif name in shared.few:
+            writes[name] = partial(_written, folder, schema, _at(shared.few[name], t), label)
+        elif sum(file.size for file in files) > few:
+            orders.append(_order_at(name, folder, paths, schema, t, label))
+        else:
+            writes[name] = partial(_written_at, folder, schema, paths, t, label)
+    return _at_once(writes, lambda name: writes[name]()) | _by_tasks(pipe.tasks, orders)
+
+
+def _is_answer_at(file: File, path: str, t: int, schema: pa.Schema) -> bool:
+    """Whether a file of the address has the answer at t, and nothing else."""
+    if file.low.get(BOUNDARY) != t or file.high.get(BOUNDARY) != t:
+        return False
+    stored = pq.ParquetFile(places.opened(path)).schema_arrow
+    return [(column.name, column.type) for column in stored] == [(column.name, column.type) for column in schema]
+
+
+def _copied(file: File, path: str, folder: str, label: str) -> File:
+    """The same bytes, for the table beside the address."""
+    name = tables.unique(label)
+    places.copy(path, places.join(folder, name))
+    return replace(file, path=name)
+
+
+def _written_at(folder: str, schema: pa.Schema, paths: Sequence[str], t: int, label: str) -> File | None:
+    contents = [_at(_read(path), t).select(schema.names) for path in paths]
+    return _written(folder, schema, pa.concat_tables(contents), label) if contents else None
 
 
 def _order_at(name: str, folder: str, paths: tuple[str, ...], schema: pa.Schema, t: int, label: str) -> MergeOrder:

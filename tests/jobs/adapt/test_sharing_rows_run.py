@@ -3,13 +3,16 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from random import Random
 
 import pytest
 
 import forebay
 from jobs.adapt import sharing
+from jobs.engine import memory
 from jobs.storage import failpoints
-from tests.jobs.adapt.test_sharing_run import filled, private, shown
+from optimizer.errors import ForebayError
+from tests.jobs.adapt.test_sharing_run import filled, four, private, shown, varied
 from tests.jobs.pipelines import answers, boundary, equal, opened, pipeline, ran, restarted, rows
 
 pytestmark = pytest.mark.slow
@@ -161,7 +164,6 @@ def test_single_streams_and_three_inputs_share_as_well(tmp_path: Path) -> None:
 
 
 def test_rows_too_many_for_the_driver_are_copied_by_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from jobs.engine import memory
     monkeypatch.setattr(memory, "partials_of_driver", lambda settings: 0)
     pipe = filled(tmp_path, five())
     for at in (31, 45):
@@ -169,3 +171,92 @@ def test_rows_too_many_for_the_driver_are_copied_by_tasks(tmp_path: Path, monkey
         arrive(pipe, at)
     ran(pipe)
     assert equal(pipe) and answers(pipe, "q4")
+
+
+SELECTED = ("a.x < {n}", "b.x >= {n}", "a.x = {n}", "a.k IN (0, {n})", "b.x IS NOT NULL")
+SHOWN = ("a.x, b.x AS y", "*", "a.x - b.x AS d, a.k", "b.ts AS t, a.x")
+KILLS = ("batch.after-mark", "batch.after-intent", "batch.after-tasks", "batch.after-table", "batch.after-results",
+         "batch.before-commit", "batch.after-commit", "address.after-table", "address.after-results",
+         "address.after-latest", "address.after-boundaries")
+
+
+def storm(folder: Path, seed: int, steps: int, changes: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> int:
+    """Random requests, most of them of row queries, rows, and kills; gives how many changes were made."""
+    choice, made = Random(seed), 0
+    pipe = filled(folder, {**five(), **four()})
+    pipe.synchronise()
+    at = 27.0
+    for step in range(steps):
+        for _ in range(choice.choice(changes)):
+            made += _change(pipe, choice, f"n{step}")
+        at += choice.choice([1, 6, 14])
+        for stream in ("views", "clicks"):
+            late = choice.choice([0, 0, 9])
+            rows(pipe, [at - late, at + choice.random() * 5], stream, k=choice.randrange(3), x=choice.randrange(-3, 6))
+        if choice.random() < 0.3:
+            pipe = _killed(pipe, choice, monkeypatch)
+        if choice.random() < 0.7:
+            pipe.run()
+        if choice.random() < 0.1:
+            pipe = opened(folder)
+    pipe.run(flush=True)
+    assert equal(pipe), seed
+    return made
+
+
+def _killed(pipe: forebay.Pipeline, choice: Random, monkeypatch: pytest.MonkeyPatch) -> forebay.Pipeline:
+    """A run that dies at some place, if it gets there, and what is left for the next one."""
+    monkeypatch.setattr(failpoints, "_passes", Counter())
+    monkeypatch.setenv("FOREBAY_FAILPOINT", f"{choice.choice(KILLS)}:{choice.choice([1, 1, 2, 4])}:raise")
+    try:
+        pipe.run()
+    except failpoints.Reached:
+        pass
+    monkeypatch.delenv("FOREBAY_FAILPOINT")
+    return opened(Path(pipe.runtime.pipeline.folder))
+
+
+def _text(choice: Random) -> str:
+    """A row query of one of few forms: of two or three inputs, or one, due at each boundary or at some."""
+    sides = choice.sample(SELECTED, choice.choice([0, 1, 2]))
+    text = joined(" AND ".join(["TRUE", *(side.format(n=choice.randrange(-1, 5)) for side in sides)]),
+                  choice.choice(SHOWN))
+    text = text.replace("30 SECONDS", choice.choice(["30 SECONDS", "30 SECONDS", "30 SECONDS TUMBLING"]))
+    other = choice.choice(["", "", "", "three", "coarse", "across"])
+    if other == "three":
+        return text.replace(" WHERE a.k = b.k", ", views AS c [WINDOW 10 SECONDS] WHERE a.k = b.k AND c.k = b.k")
+    if other == "across":
+        return text.replace("WHERE a.k = b.k", "WHERE a.k = b.k AND a.x <= b.x")
+    return text + (" EVERY 20 SECONDS" if other == "coarse" else "")
+
+
+def _change(pipe: forebay.Pipeline, choice: Random, name: str) -> bool:
+    """One request; one that is refused is no change."""
+    known = [str(q["query"]) for q in pipe.queries()]
+    try:
+        action = choice.choice(["create", "create", "delete", "pause", "resume", "pin", "unpin", "replace"])
+        if action in ("create", "replace"):
+            text = _text(choice) if choice.random() < 0.8 else varied("", choice)
+            pipe.create(choice.choice(known) if action == "replace" else name, text, replace=action == "replace")
+        else:
+            pipe.change(choice.choice(known), action, *(["LAP recompute"] if action == "pin" else []))
+    except ForebayError as error:
+        assert error.exit_code == 2, error
+        return False
+    return True
+
+
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.long)])
+def test_changes_and_kills_without_end_leave_every_answer_right(tmp_path: Path, seed: int,
+                                                                monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sharing, "LEAST", 2)
+    assert storm(tmp_path, seed, 9, (0, 1, 3), monkeypatch) > 3
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(200, 220))
+def test_a_thousand_changes_with_row_queries_among_them(tmp_path: Path, seed: int,
+                                                        monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than fifty a seed."""
+    monkeypatch.setattr(sharing, "LEAST", 2)
+    assert storm(tmp_path, seed, 22, (4, 5, 6), monkeypatch) > 50
