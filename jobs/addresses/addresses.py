@@ -144,11 +144,14 @@ class Addresses:
             copies.let_go(table, pending.upto)
         return places_by_query
 
-    def _places(self, pending: Pending, due: Iterable[str]) -> dict[str, Place]:
+    def _places(self, pending: Pending, due: Mapping[str, Sequence[int]]) -> dict[str, Place]:
+        """Each query as of the last boundary at which it has answered: a replacement in force since, and due later, may
+        have other columns.
+        """
         changes, known = self.pipe.ledger.all_changes(), published.known_ends(self.pipe.warehouse)
-        states = queries_at(changes, pending.upto)
-        return {name: Place(self.pipe, states[name], address(changes, name, pending.upto), known.get(name),
-                            pending.number) for name in due}
+        states = {t: queries_at(changes, t) for t in {boundaries[-1] for boundaries in due.values()}}
+        return {name: Place(self.pipe, states[boundaries[-1]][name], address(changes, name, boundaries[-1]),
+                            known.get(name), pending.number) for name, boundaries in due.items()}
 
     def _shares(self, query: str) -> bool:
         """As far as this process knows: otherwise its table is asked."""

@@ -17,9 +17,11 @@ import pyarrow.parquet as pq
 from jobs.addresses.columns import BOUNDARY
 from jobs.addresses.place import Place
 from jobs.batch.batch import COMMITTERS
+from jobs.batch.large import SHARE
 from jobs.batch.shared import table_of
-from jobs.engine import memory, row_counts
+from jobs.engine import kernel, memory, row_counts
 from jobs.engine.tasks import Tasks
+from jobs.engine.work import write_file
 from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.maintenance import compact
 from jobs.maintenance.compact import MergeOrder
@@ -28,6 +30,45 @@ from jobs.storage import places, tables
 from jobs.storage.tables import File, Table
 from optimizer.expression.dialect import identifier, string
 from optimizer.sharing.group import OWNER
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A query's rows for a table in this folder, with these columns."""
+
+    query: str
+    folder: str
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class CopyOrder:
+    """For one task: rows of boundaries after < t <= upto, of these queries among others in the same private files."""
+
+    files: tuple[str, ...]
+    copies: tuple[Copy, ...]
+    after: int
+    upto: int
+    label: str
+
+
+def copied(order: CopyOrder) -> list[File | None]:
+    """In a task: a file for each query, None where it has no rows. The private files are read once for all of them."""
+    con = kernel.shared()
+    try:
+        queries = ", ".join(string(copy.query) for copy in order.copies)
+        con.execute(f"CREATE TEMP TABLE mine AS SELECT * FROM read_parquet({kernel.files(con, order.files)}) WHERE "
+                    f"{OWNER} IN ({queries}) AND epoch_us({BOUNDARY}) > {order.after} AND epoch_us({BOUNDARY}) <= "
+                    f"{order.upto}")
+        return [_copied_rows(con, copy, order.label) for copy in order.copies]
+    finally:
+        con.close()
+
+
+def _copied_rows(con: kernel.Connection, copy: Copy, label: str) -> File | None:
+    columns = ", ".join(map(identifier, copy.columns))
+    rows = f"SELECT {columns} FROM mine WHERE {OWNER} = {string(copy.query)} ORDER BY {BOUNDARY}"
+    return next(iter(write_file(con, rows, copy.folder, label)), None)
 
 
 @dataclass(frozen=True)
@@ -52,12 +93,19 @@ class SharedRows:
                  if place.state.name not in self.many}
         return replace(self, few={**empty, **self.few})
 
-    def order(self, query: str, folder: str, label: str, columns: Sequence[str], after: int, upto: int) -> MergeOrder:
-        """For a task: the query's rows of these boundaries, written for a table in this folder."""
-        listed = ", ".join(map(identifier, columns))
-        where = f"{OWNER} = {string(query)} AND epoch_us({BOUNDARY}) > {after} AND epoch_us({BOUNDARY}) <= {upto}"
-        return MergeOrder(query, folder, self.many[query], f"SELECT {listed} FROM files WHERE {where} "
-                          f"ORDER BY {BOUNDARY}", label=label)
+    def orders(self, copies: Sequence[Copy], after: int, upto: int, label: str, width: int) -> list[CopyOrder]:
+        """For tasks: the rows of these boundaries, of queries whose rows are in the same files; as many as there are
+        tasks, and no more rows than a task may have at once.
+        """
+        copies_by_files: dict[tuple[str, ...], list[Copy]] = {}
+        for copy in copies:
+            copies_by_files.setdefault(self.many[copy.query], []).append(copy)
+        orders = []
+        for files, listed in copies_by_files.items():
+            size = sum(places.size_and_time(file)[0] for file in files)
+            count = min(max(width, -(-size // SHARE)), len(listed))
+            orders += [CopyOrder(files, tuple(listed[n::count]), after, upto, label) for n in range(count)]
+        return orders
 
 
 def shared_rows(pipe: OpenPipeline, private: Iterable[Table], after: int, upto: int,
@@ -108,13 +156,13 @@ def address_files(tasks: Tasks, shared: SharedRows, places_by_query: Mapping[str
     """By query: a file of its rows for its address; None where it has none after all."""
     few = {name: place for name, place in places_by_query.items() if name in shared.few}
     files = _at_once(few, lambda name: _written(few[name].folder, few[name].schema, shared.few[name], label))
-    orders = []
+    many = []
     for name, place in places_by_query.items():
         if name not in few:
             # A private table has the columns of the present text; those of the address may be more.
-            columns = [column for column in place.schema.names if column in _columns(shared.many[name])]
-            orders.append(shared.order(name, place.folder, label, columns, shared.after, shared.upto))
-    return files | _by_tasks(tasks, orders)
+            columns = tuple(column for column in place.schema.names if column in _columns(shared.many[name]))
+            many.append(Copy(name, place.folder, columns))
+    return files | _copied_by_tasks(tasks, shared.orders(many, shared.after, shared.upto, label, tasks.width))
 
 
 def _columns(paths: Sequence[str]) -> frozenset[str]:
@@ -140,11 +188,19 @@ def _by_tasks(tasks: Tasks, orders: Sequence[MergeOrder]) -> dict[str, File | No
     return {order.path: file for order, file in zip(orders, tasks.map(compact.merge, orders))}
 
 
+def _copied_by_tasks(tasks: Tasks, orders: Sequence[CopyOrder]) -> dict[str, File | None]:
+    files: dict[str, File | None] = {}
+    for order, of_order in zip(orders, tasks.map(copied, orders)):
+        files |= {copy.query: file for copy, file in zip(order.copies, of_order)}
+    return files
+
+
 def latest_files(pipe: OpenPipeline, shared: SharedRows, places_by_query: Mapping[str, Place],
                  boundaries: Mapping[str, int], label: str,
                  address_files: Mapping[str, File | None]) -> dict[str, File | None]:
     """By query: a file with the rows of its last boundary; `address_files` are those that now come to the addresses."""
     few, orders = memory.partials_of_driver(pipe.tasks.settings), list[MergeOrder]()
+    many: dict[int, list[Copy]] = {}      # by boundary
     writes: dict[str, Callable[[], File | None]] = {}
     for name, place in places_by_query.items():
         t, schema, folder = boundaries[name], place.latest_schema, place.latest_folder
@@ -155,16 +211,18 @@ def latest_files(pipe: OpenPipeline, shared: SharedRows, places_by_query: Mappin
             files = [file for file in table.files() if file.may_hold(BOUNDARY, t, t)]
         paths = tuple(places.join(place.folder, file.path) for file in files)
         if len(files) == 1 and _is_answer_at(files[0], paths[0], t, schema):
-            writes[name] = partial(_copied, files[0], paths[0], folder, label)
+            writes[name] = partial(_same_bytes, files[0], paths[0], folder, label)
         elif name in shared.many:
-            orders.append(shared.order(name, folder, label, schema.names, t - 1, t))
+            many.setdefault(t, []).append(Copy(name, folder, tuple(schema.names)))
         elif name in shared.few:
             writes[name] = partial(_written, folder, schema, _at(shared.few[name], t), label)
         elif sum(file.size for file in files) > few:
             orders.append(_order_at(name, folder, paths, schema, t, label))
         else:
             writes[name] = partial(_written_at, folder, schema, paths, t, label)
-    return _at_once(writes, lambda name: writes[name]()) | _by_tasks(pipe.tasks, orders)
+    copies = [order for t, listed in many.items() for order in shared.orders(listed, t - 1, t, label, pipe.tasks.width)]
+    return (_at_once(writes, lambda name: writes[name]()) | _by_tasks(pipe.tasks, orders)
+            | _copied_by_tasks(pipe.tasks, copies))
 
 
 def _is_answer_at(file: File, path: str, t: int, schema: pa.Schema) -> bool:
@@ -175,7 +233,7 @@ def _is_answer_at(file: File, path: str, t: int, schema: pa.Schema) -> bool:
     return [(column.name, column.type) for column in stored] == [(column.name, column.type) for column in schema]
 
 
-def _copied(file: File, path: str, folder: str, label: str) -> File:
+def _same_bytes(file: File, path: str, folder: str, label: str) -> File:
     """The same bytes, for the table beside the address."""
     name = tables.unique(label)
     places.copy(path, places.join(folder, name))

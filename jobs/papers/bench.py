@@ -82,7 +82,7 @@ def run(name: str, quick: bool = False, rows: int | None = None, boundaries: int
     if name == "drift":
         return drift.drift(6, 500, stationary=40) if quick else drift.drift()
     if name == "sharing-rows":
-        return sharing_rows.rows(sharing_rows.QUICK if quick else sharing_rows.RowsSetting())
+        return sharing_rows.both(quick)
     if name == "sharing-ways":
         return bench_ways.ways(quick, lambda message: print(message, file=sys.stderr))
     if name == "sharing":

@@ -1,8 +1,8 @@
 """`SELECT *` of a join with a selection a stream, AJoin's own queries (E), as one work, each for itself, and one query
 without selections; some of the answers are compared with DuckDB's, nothing asserts on seconds.
 
-Streams, attributes and windows are those of `forebay bench sharing`; rows meet on two attributes, so that a batch has
-about a million joined rows. Selections are ranges so wide that all answers together hold a given multiple of the rows
+Streams and attributes are those of `forebay bench sharing`; rows meet on two attributes, so that a batch has half a
+million joined rows. Selections are ranges so wide that all answers together hold a given multiple of the rows
 that one query without selections has. Figures are of one machine and one run.
 """
 from __future__ import annotations
@@ -59,7 +59,8 @@ class RowsLevel:
         return [(x, x + width, y, y + width) for x, y in starts]
 
 
-LEVELS = (RowsLevel(1, 1), RowsLevel(20, 3, True), RowsLevel(100, 3, True), RowsLevel(500, 3), RowsLevel(100, 100))
+ONE = RowsLevel(1, 1)
+LEVELS = (ONE, RowsLevel(20, 3, True), RowsLevel(100, 3, True), RowsLevel(500, 3))
 
 
 @dataclass(frozen=True)
@@ -67,16 +68,15 @@ class RowsSetting:
     """Rows a second and stream, window and batch in seconds; what is measured."""
 
     rate: int = 20_000
-    window: int = 60
+    window: int = 30
     batch: int = 5
     levels: tuple[RowsLevel, ...] = LEVELS
 
     @property
     def streams(self) -> SharingSetting:
-        """The same of `bench sharing`, whose streams these are."""
-        batches = (WARM + MEASURED) * sum(1 + level.apart for level in self.levels)
-        window = self.window // self.batch + 1
-        return SharingSetting(self.rate, (window + batches) * self.batch, self.batch, (), 0)
+        """The same of `bench sharing`, whose streams these are: a window, and the batches of a level."""
+        length = self.window + 2 * (WARM + MEASURED) * self.batch
+        return SharingSetting(self.rate, length, self.batch, (), 0)
 
     @property
     def input_rows(self) -> int:
@@ -84,40 +84,40 @@ class RowsSetting:
         return 2 * self.rate * self.batch
 
 
-QUICK = RowsSetting(2_000, 30, 5, (RowsLevel(1, 1), RowsLevel(20, 3, True), RowsLevel(100, 3)))
+QUICK = RowsSetting(2_000, levels=(ONE, RowsLevel(20, 3, True), RowsLevel(100, 3)))
+LARGE = RowsSetting(4_000, levels=(ONE, RowsLevel(100, 100)))      # every query has nearly all joined rows
+
+
+def both(quick: bool) -> Report:
+    """With selections, and with hardly any."""
+    return {"selected": rows(QUICK)} if quick else {"selected": rows(), "large": rows(LARGE)}
 
 
 def rows(setting: RowsSetting = RowsSetting(), tell: Callable[[str], None] = lambda line: print(line, file=sys.stderr),
          master: str | None = None) -> Report:
     """Seconds of a batch, and of a run until its answers are public, by number of queries."""
-    with pipeline(setting.streams, master) as loop:
-        loop.take()
-        requests.create(loop.pipe, "warm", QUERY.format(window=setting.window, selection=SELECTION.format(0, 1, 0, 1)))
-        loop.run(flush=True, to=START + (setting.window + setting.batch) * SECOND)
-        requests.change(loop.pipe, "warm", "delete")
-        figures: Report = {}
-        for level in setting.levels:
-            figures[level.name] = _level(loop, setting, level)
-            tell(f"{level.name}: {figures[level.name]}")
-        first = figures[setting.levels[0].name]
-        for figure in figures.values():
-            figure["times_one"] = _ratios(figure["together"], first["together"])
-        return figures
+    figures: Report = {}
+    for level in setting.levels:
+        with pipeline(setting.streams, master) as loop:
+            figures[level.name] = figure = _level(loop, setting, level)
+        figure["times_one"] = _ratios(figure["together"], next(iter(figures.values()))["together"])
+        tell(f"{level.name}: {figure}")
+    return figures
 
 
 def _level(loop: Loop, setting: RowsSetting, level: RowsLevel) -> Report:
-    """Its queries together and then, where that is asked for, each for itself."""
+    """Its queries together and then, where that is asked for, each for itself; the windows have filled before."""
     pipe, bounds = loop.pipe, level.bounds()
+    loop.take()
     for n, bound in enumerate(bounds):
         selection = SELECTION.format(*bound) if bound != WHOLE else ""
-        requests.create(pipe, f"q{n}", QUERY.format(window=setting.window, selection=selection), replace=True)
+        requests.create(pipe, f"q{n}", QUERY.format(window=setting.window, selection=selection))
+    loop.run(flush=True, to=START + setting.window * SECOND)
     figure: Report = {"together": _measured(loop, setting, len(bounds)), "equal": _equal(pipe, setting, bounds)}
     if level.apart:
         figure["apart"] = _measured(Loop(pipe, share_from=len(bounds) + 1), setting, len(bounds))
         figure["apart_times_together"] = _ratios(figure["apart"], figure["together"])
         figure["equal"] = figure["equal"] and _equal(pipe, setting, bounds)
-    for n in range(len(bounds)):
-        requests.change(pipe, f"q{n}", "delete")
     return figure
 
 
@@ -126,7 +126,7 @@ def _ratios(figure: Report, other: Report) -> Report:
 
 
 def _measured(loop: Loop, setting: RowsSetting, count: int) -> Report:
-    """Medians; the first batch of a query has all combinations of the history, and is among those not counted."""
+    """Medians."""
     batch_s, run_s, cpu_s = list[float](), list[float](), list[float]()
     for number in range(WARM + MEASURED):
         began, used = time.perf_counter(), time.process_time()
