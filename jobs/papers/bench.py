@@ -14,6 +14,7 @@ from jobs.papers.benches.large import LargeSetting
 from jobs.papers.benches.looks import StatisticsSetting
 from jobs.papers.benches.sharing import Report, SharingSetting
 from jobs.papers.benches.streams import BenchSetting
+from jobs.papers.experiments.sharing import rows as sharing_rows
 from jobs.papers.model_error import run as model_error
 from optimizer.errors import ForebayError
 
@@ -35,6 +36,7 @@ def names() -> dict[str, str]:
                        "where it was ended)",
         "sharing": "1 to 500 queries with selections on one join: together, each for itself, and by plain Spark (a "
                    "sample, extrapolated)",
+        "sharing-rows": "1 to 500 queries for joined rows with selections on one join: together and each for itself",
         "sharing-ways": "a group's cells split before its join and after it, and its join in each order, by one task",
         "statistics": "looks at whole windows: their cost beside the batches', their errors beside exact SQL; --rows "
                       "(a window and stream) and --boundaries say how many",
@@ -72,6 +74,8 @@ def run(name: str, quick: bool = False, rows: int | None = None, boundaries: int
         case "sharing":
             setting = SharingSetting(counts=(1, 20, 100), apart=20) if quick else SharingSetting()
             return sharing.with_spark(setting, _say, patience=20.0 if quick else sharing.PATIENCE)
+        case "sharing-rows":
+            return sharing_rows.both(quick)
         case "sharing-ways":
             return ways.ways(quick, _say)
         case "statistics":

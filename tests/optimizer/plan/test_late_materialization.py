@@ -41,9 +41,9 @@ def crossed(folder: str, count: int) -> tuple[int, int]:
     asked = parse(SQL, Catalog(SECOND, tuple((s, "ts", COLUMNS) for s in ("s1", "s2")), ()))
     made = program(Lowering(shape(asked), candidates(asked)[0].plan), (NOW,), BEGINNING, 0)
     files = {s.name: (f"{folder}/{s.of}.parquet",) for s in made.sources}
-    done = perform(TaskOrder("q", 0, 1, made, made, files, {}, "b", rows_to=os.path.join(folder, "rows")))
+    done = perform(TaskOrder("q", 0, 1, made, made, files, {}, "b", rows_to={0: os.path.join(folder, "rows")}))
     assert done.failed is None
-    return done.written[0][1].rows, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return done.rows[0][0].rows, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 @pytest.mark.slow
