@@ -206,9 +206,10 @@ def latest_files(pipe: OpenPipeline, shared: SharedRows, places_by_query: Mappin
         t, schema, folder = boundaries[name], place.latest_schema, place.latest_folder
         if name in shared.few or name in shared.many:
             files = [file] if (file := address_files.get(name)) is not None else []
-        else:
-            table = pipe.warehouse.latest(place.state.address)
-            files = [file for file in table.files() if file.may_hold(BOUNDARY, t, t)]
+        else:      # alone, or among others and nobody remembers; without rows so far it may have no table
+            exists = tables.exists(place.folder)
+            stored = pipe.warehouse.latest(place.state.address).files() if exists else ()
+            files = [file for file in stored if file.may_hold(BOUNDARY, t, t)]
         paths = tuple(places.join(place.folder, file.path) for file in files)
         if len(files) == 1 and _is_answer_at(files[0], paths[0], t, schema):
             writes[name] = partial(_same_bytes, files[0], paths[0], folder, label)

@@ -116,6 +116,22 @@ def test_an_expression_fails_the_queries_whose_rows_need_it(tmp_path: Path) -> N
     assert equal(pipe) and {t for t, *_ in answers(pipe, "q1")} == {10}
 
 
+def test_after_a_crash_queries_without_any_row_become_public_as_well(tmp_path: Path,
+                                                                     monkeypatch: pytest.MonkeyPatch) -> None:
+    pipe = filled(tmp_path, five())
+    ran(pipe)
+    pipe.create("none", joined("a.x > 100"))
+    arrive(pipe, 31)
+    monkeypatch.setattr(failpoints, "_passes", Counter())
+    monkeypatch.setenv("FOREBAY_FAILPOINT", "batch.after-commit:1:raise")
+    with pytest.raises(failpoints.Reached):
+        pipe.run()
+    monkeypatch.delenv("FOREBAY_FAILPOINT")
+    again = opened(tmp_path)
+    again.run()
+    assert equal(again) and answers(again, "none") == [] and answers(again, "q5")
+
+
 @pytest.mark.parametrize("count", [1, 3])
 def test_a_condition_across_inputs_that_cannot_be_decided_fails_the_query(tmp_path: Path, count: int) -> None:
     """Alone as well as among others: such a row was published once."""
