@@ -92,6 +92,19 @@ def test_who_leaves_comes_back_pauses_or_is_replaced_gets_each_combination_once(
     assert groups(pipe) == [] and equal(pipe)      # too few are left, and each goes on by itself
 
 
+def test_where_tasks_decide_adapt_forms_the_group_and_newcomers_join_it(tmp_path: Path) -> None:
+    pipe = pipeline(tmp_path, {"views": "", "clicks": ""}, queries=five(), top="decide: task\n")
+    arrive(pipe, 1), arrive(pipe, 12)
+    assert ran(pipe) == [10] and groups(pipe) == []
+    decisions = pipe.adapt()["decisions"]
+    assert len(decisions) == 5 and "one work answers 5 queries, split after" in decisions[0]["reason"]
+    arrive(pipe, 22)
+    assert ran(pipe) == [20] and groups(pipe) == [{"q1", "q2", "q3", "q4", "q5"}]
+    pipe.create("late", joined("a.x >= 0"))
+    arrive(pipe, 32)
+    assert ran(pipe) == [30] and "late" in groups(pipe)[0] and equal(pipe)
+
+
 def test_queries_of_coarser_boundaries_are_a_group_of_their_own(tmp_path: Path) -> None:
     coarse = {f"c{n}": sql + " EVERY 20 SECONDS" for n, sql in enumerate(five().values())}
     pipe = filled(tmp_path, {**five(), **coarse})
