@@ -53,11 +53,22 @@ class CopyOrder:
 
 
 def copied(order: CopyOrder) -> list[File | None]:
-    """In a task: a file for each query, None where it has no rows. The private files are read once for all of them."""
+    """In a task: a file for each query, None where it has no rows. The private files are read once for all of them;
+    once each, where their rows are more than the task's memory.
+    """
+    if len(order.copies) > 1:
+        try:
+            return _copied_from(order, "TABLE")
+        except kernel.EXHAUSTED:
+            pass
+    return _copied_from(order, "VIEW")
+
+
+def _copied_from(order: CopyOrder, kind: str) -> list[File | None]:
     con = kernel.shared()
     try:
         queries = ", ".join(string(copy.query) for copy in order.copies)
-        con.execute(f"CREATE TEMP TABLE mine AS SELECT * FROM read_parquet({kernel.files(con, order.files)}) WHERE "
+        con.execute(f"CREATE TEMP {kind} mine AS SELECT * FROM read_parquet({kernel.files(con, order.files)}) WHERE "
                     f"{OWNER} IN ({queries}) AND epoch_us({BOUNDARY}) > {order.after} AND epoch_us({BOUNDARY}) <= "
                     f"{order.upto}")
         return [_copied_rows(con, copy, order.label) for copy in order.copies]
