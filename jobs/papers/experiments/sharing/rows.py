@@ -68,7 +68,7 @@ LEVELS = (ONE, RowsLevel(20, 3, True), RowsLevel(100, 3, True), RowsLevel(500, 3
 class RowsSetting:
     """Rows a second and stream, window and batch in seconds; what is measured."""
 
-    rate: int = 20_000
+    rate: int = 12_000
     window: int = 30
     batch: int = 5
     levels: tuple[RowsLevel, ...] = LEVELS
