@@ -222,7 +222,8 @@ def latest_files(pipe: OpenPipeline, shared: SharedRows, places_by_query: Mappin
             stored = pipe.warehouse.latest(place.state.address).files() if exists else ()
             files = [file for file in stored if file.may_hold(BOUNDARY, t, t)]
         paths = tuple(places.join(place.folder, file.path) for file in files)
-        if len(files) == 1 and _is_answer_at(files[0], paths[0], t, schema):
+        same_columns = name in shared.few and place.schema == schema
+        if len(files) == 1 and _is_answer_at(files[0], paths[0], t, None if same_columns else schema):
             writes[name] = partial(_same_bytes, files[0], paths[0], folder, label)
         elif name in shared.many:
             many.setdefault(t, []).append(Copy(name, folder, tuple(schema.names)))
@@ -237,10 +238,12 @@ def latest_files(pipe: OpenPipeline, shared: SharedRows, places_by_query: Mappin
             | _copied_by_tasks(pipe.tasks, copies))
 
 
-def _is_answer_at(file: File, path: str, t: int, schema: pa.Schema) -> bool:
-    """Whether a file of the address has the answer at t, and nothing else."""
+def _is_answer_at(file: File, path: str, t: int, schema: pa.Schema | None) -> bool:
+    """Whether a file of the address has the answer at t, and nothing else; `schema` None: it has the right columns."""
     if file.low.get(BOUNDARY) != t or file.high.get(BOUNDARY) != t:
         return False
+    if schema is None:
+        return True
     stored = pq.ParquetFile(places.opened(path)).schema_arrow
     return [(column.name, column.type) for column in stored] == [(column.name, column.type) for column in schema]
 
