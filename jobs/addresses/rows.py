@@ -53,11 +53,22 @@ class CopyOrder:
 
 
 def copied(order: CopyOrder) -> list[File | None]:
-    """In a task: a file for each query, None where it has no rows. The private files are read once for all of them."""
+    """In a task: a file for each query, None where it has no rows. The private files are read once for all of them;
+    once each, where their rows are more than the task's memory.
+    """
+    if len(order.copies) > 1:
+        try:
+            return _copied_from(order, "TABLE")
+        except kernel.EXHAUSTED:
+            pass
+    return _copied_from(order, "VIEW")
+
+
+def _copied_from(order: CopyOrder, kind: str) -> list[File | None]:
     con = kernel.shared()
     try:
         queries = ", ".join(string(copy.query) for copy in order.copies)
-        con.execute(f"CREATE TEMP TABLE mine AS SELECT * FROM read_parquet({kernel.files(con, order.files)}) WHERE "
+        con.execute(f"CREATE TEMP {kind} mine AS SELECT * FROM read_parquet({kernel.files(con, order.files)}) WHERE "
                     f"{OWNER} IN ({queries}) AND epoch_us({BOUNDARY}) > {order.after} AND epoch_us({BOUNDARY}) <= "
                     f"{order.upto}")
         return [_copied_rows(con, copy, order.label) for copy in order.copies]
@@ -206,11 +217,13 @@ def latest_files(pipe: OpenPipeline, shared: SharedRows, places_by_query: Mappin
         t, schema, folder = boundaries[name], place.latest_schema, place.latest_folder
         if name in shared.few or name in shared.many:
             files = [file] if (file := address_files.get(name)) is not None else []
-        else:
-            table = pipe.warehouse.latest(place.state.address)
-            files = [file for file in table.files() if file.may_hold(BOUNDARY, t, t)]
+        else:      # alone, or among others and nobody remembers; without rows so far it may have no table
+            exists = tables.exists(place.folder)
+            stored = pipe.warehouse.latest(place.state.address).files() if exists else ()
+            files = [file for file in stored if file.may_hold(BOUNDARY, t, t)]
         paths = tuple(places.join(place.folder, file.path) for file in files)
-        if len(files) == 1 and _is_answer_at(files[0], paths[0], t, schema):
+        same_columns = name in shared.few and place.schema == schema
+        if len(files) == 1 and _is_answer_at(files[0], paths[0], t, None if same_columns else schema):
             writes[name] = partial(_same_bytes, files[0], paths[0], folder, label)
         elif name in shared.many:
             many.setdefault(t, []).append(Copy(name, folder, tuple(schema.names)))
@@ -225,10 +238,12 @@ def latest_files(pipe: OpenPipeline, shared: SharedRows, places_by_query: Mappin
             | _copied_by_tasks(pipe.tasks, copies))
 
 
-def _is_answer_at(file: File, path: str, t: int, schema: pa.Schema) -> bool:
-    """Whether a file of the address has the answer at t, and nothing else."""
+def _is_answer_at(file: File, path: str, t: int, schema: pa.Schema | None) -> bool:
+    """Whether a file of the address has the answer at t, and nothing else; `schema` None: it has the right columns."""
     if file.low.get(BOUNDARY) != t or file.high.get(BOUNDARY) != t:
         return False
+    if schema is None:
+        return True
     stored = pq.ParquetFile(places.opened(path)).schema_arrow
     return [(column.name, column.type) for column in stored] == [(column.name, column.type) for column in schema]
 

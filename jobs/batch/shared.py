@@ -222,13 +222,14 @@ def _order(context: Context, batch: Batch, query_family: QueryFamily, lows: tupl
 
     def statements(narrow: bool) -> Program:
         lows_so = tuple(replace(low, narrow=narrow) for low in lows)
-        if query_family.returns_rows:
-            return rows_program(groups.groups[0], lows_so[0], run_of(context, query_family.works[0], todo))
         if len(lows) > 1:
             return family_program(groups, lows_so, todo, count)
         return shared_program(groups.groups[0], lows_so[0], todo, count)
 
-    narrow, wide = statements(narrow=True), statements(narrow=False)
+    if query_family.returns_rows:      # nothing is added up: its sums need no width
+        narrow = wide = rows_program(groups.groups[0], lows[0], run_of(context, query_family.works[0], todo))
+    else:
+        narrow, wide = statements(narrow=True), statements(narrow=False)
     work_by_source = {i.source: work for work in query_family.works for i in work.query.inputs}
     splits = {source.name: located(context, batch, work_by_source[source.of], source, first.part)
               for source in narrow.sources}

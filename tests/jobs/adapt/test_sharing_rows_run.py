@@ -92,6 +92,19 @@ def test_who_leaves_comes_back_pauses_or_is_replaced_gets_each_combination_once(
     assert groups(pipe) == [] and equal(pipe)      # too few are left, and each goes on by itself
 
 
+def test_where_tasks_decide_adapt_forms_the_group_and_newcomers_join_it(tmp_path: Path) -> None:
+    pipe = pipeline(tmp_path, {"views": "", "clicks": ""}, queries=five(), top="decide: task\n")
+    arrive(pipe, 1), arrive(pipe, 12)
+    assert ran(pipe) == [10] and groups(pipe) == []
+    decisions = pipe.adapt()["decisions"]
+    assert len(decisions) == 5 and "one work answers 5 queries, split after" in decisions[0]["reason"]
+    arrive(pipe, 22)
+    assert ran(pipe) == [20] and groups(pipe) == [{"q1", "q2", "q3", "q4", "q5"}]
+    pipe.create("late", joined("a.x >= 0"))
+    arrive(pipe, 32)
+    assert ran(pipe) == [30] and "late" in groups(pipe)[0] and equal(pipe)
+
+
 def test_queries_of_coarser_boundaries_are_a_group_of_their_own(tmp_path: Path) -> None:
     coarse = {f"c{n}": sql + " EVERY 20 SECONDS" for n, sql in enumerate(five().values())}
     pipe = filled(tmp_path, {**five(), **coarse})
@@ -114,6 +127,22 @@ def test_an_expression_fails_the_queries_whose_rows_need_it(tmp_path: Path) -> N
     states = {q["query"]: q["state"] for q in pipe.queries()}
     assert states == {"q1": "failed", "q2": "active", "q3": "active", "q4": "active"}
     assert equal(pipe) and {t for t, *_ in answers(pipe, "q1")} == {10}
+
+
+def test_after_a_crash_queries_without_any_row_become_public_as_well(tmp_path: Path,
+                                                                     monkeypatch: pytest.MonkeyPatch) -> None:
+    pipe = filled(tmp_path, five())
+    ran(pipe)
+    pipe.create("none", joined("a.x > 100"))
+    arrive(pipe, 31)
+    monkeypatch.setattr(failpoints, "_passes", Counter())
+    monkeypatch.setenv("FOREBAY_FAILPOINT", "batch.after-commit:1:raise")
+    with pytest.raises(failpoints.Reached):
+        pipe.run()
+    monkeypatch.delenv("FOREBAY_FAILPOINT")
+    again = opened(tmp_path)
+    again.run()
+    assert equal(again) and answers(again, "none") == [] and answers(again, "q5")
 
 
 @pytest.mark.parametrize("count", [1, 3])

@@ -12,7 +12,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from random import Random
 from typing import Any
@@ -23,6 +23,7 @@ from jobs.engine import kernel
 from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.papers.benches.sharing import ATTRIBUTES, SECOND, START, VALUES, SharingSetting, pipeline
 from jobs.papers.benches.streams import stream_files
+from jobs.pipeline.warehouse import Warehouse
 from jobs.requests import requests
 from jobs.results import answers
 from jobs.run import Loop
@@ -67,7 +68,7 @@ LEVELS = (ONE, RowsLevel(20, 3, True), RowsLevel(100, 3, True), RowsLevel(500, 3
 class RowsSetting:
     """Rows a second and stream, window and batch in seconds; what is measured."""
 
-    rate: int = 20_000
+    rate: int = 12_000
     window: int = 30
     batch: int = 5
     levels: tuple[RowsLevel, ...] = LEVELS
@@ -113,6 +114,9 @@ def _level(loop: Loop, setting: RowsSetting, level: RowsLevel) -> Report:
         selection = SELECTION.format(*bound) if bound != WHOLE else ""
         requests.create(pipe, f"q{n}", QUERY.format(window=setting.window, selection=selection))
     loop.run(flush=True, to=START + setting.window * SECOND)
+    # As the next process would: a run follows each table that its process has open, here those that it has made.
+    pipe = replace(pipe, warehouse=Warehouse(pipe.warehouse.root))
+    loop = Loop(pipe)
     figure: Report = {"together": _measured(loop, setting, len(bounds)), "equal": _equal(pipe, setting, bounds)}
     if level.apart:
         figure["apart"] = _measured(Loop(pipe, share_from=len(bounds) + 1), setting, len(bounds))
