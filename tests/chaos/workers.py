@@ -29,7 +29,7 @@ from jobs.engine.work import TaskResult
 from tests.cluster import OFTEN, PATIENCE, running
 from tests.jobs.pipelines import pipeline
 from tests.servers import free_port, waited
-from tests.stores import arrow, new_bucket, serving, settings
+from tests.stores import new_bucket, serving, settings
 
 WORKERS = (1, 2, 4)
 BATCH, WINDOW = 10, 60            # seconds
@@ -177,8 +177,9 @@ def _median(loads: list[Load]) -> Load:
 
 
 def table(by_workers: Mapping[int, Mapping[str, Load]]) -> str:
-    lines = ["| work | workers | tasks | slowest task, processor s | all tasks | rows read | rows handed over | MB from "
-             "the store |", "|---|---|---|---|---|---|---|---|"]
+    heads = ("work", "workers", "tasks", "slowest task, processor s", "all tasks", "rows read", "rows handed over",
+             "MB from the store")
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for kind in next(iter(by_workers.values())):
         for workers, loads in by_workers.items():
             load = loads[kind]
