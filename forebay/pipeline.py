@@ -5,7 +5,7 @@ Times come back as integer microseconds; those that are given may also be texts 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from forebay import show
@@ -62,6 +62,13 @@ class Pipeline:
             raise ForebayError("bad-usage", "a query's name and text are strings",
                                hint='create("clicks", "SELECT COUNT(*) FROM clicks [WINDOW 1 HOUR]")')
         return self._shown(requests.create(self.runtime, name, sql, replace, new_history=new_history))
+
+    def create_together(self, queries: Mapping[str, str], replace: bool = False) -> dict[str, int | None]:
+        """Queries by name, all by one request or none of them; gives the boundary from which each is in force."""
+        if not all(isinstance(name, str) and isinstance(sql, str) for name, sql in queries.items()):
+            raise ForebayError("bad-usage", "queries' names and texts are strings",
+                               hint='create_together({"clicks": "SELECT COUNT(*) FROM clicks [WINDOW 1 HOUR]"})')
+        return requests.create_together(self.runtime, queries, replace)
 
     def change(self, name: str, action: str, plan: str | None = None) -> dict[str, Any]:
         """delete, pause, resume, pin (with a plan's name) or unpin a query."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -361,7 +361,7 @@ class Loop:
         self.pace.learn(batch, answered, time.perf_counter() - started, cold=not self.chooser.warm)
         if self.chooser.warm:      # the first batch of a process also starts Spark
             self._seconds = [*self._seconds, (time.perf_counter() - started) / len(batch.boundaries)][-RESTED:]
-        self._conclude(learnt, answered, time.perf_counter() - started)
+        self._conclude(learnt, queries, answered, time.perf_counter() - started)
         lap = self.laps.lap("commit", lap)
         failing = self.gate.enter()
         self.statistics.keep(batch, [*answered.answers, *map(Answer, members)], answered.samples)
@@ -370,13 +370,9 @@ class Loop:
         self.laps.lap("compact", lap)
         return report(pipe, batch, answered, failing, time.perf_counter() - started)
 
-    def _conclude(self, batch: Batch, answered: Answered, seconds: float) -> None:
-        """Failures become changes, then the batch is committed: from here on its answers are published.
-
-        A query that shares leaves the state that it had alone.
-        """
+    def _conclude(self, batch: Batch, queries: Mapping[str, QueryState], answered: Answered, seconds: float) -> None:
+        """Failures become changes, then the batch is committed: from here on its answers are published."""
         pipe, answers = self.pipe, answered.answers
-        sharing = {name for names in batch.query_groups.values() for name in names}
         failures = {answer.work.name: answer.failed for answer in answers if answer.failed}
         for name, (boundary, message) in failures.items():
             failure = QueryChange(name, "fail", boundary, reason=message)
@@ -384,13 +380,7 @@ class Loop:
                               for change in pipe.ledger.all_changes())
             if not is_recorded:      # it is, where the batch is run once more
                 pipe.ledger.request(lambda begun, changes: failure)
-        states = {name: state for name, state in batch.states.items()
-                  if name in batch.plans and name not in failures and name not in sharing}
-        for answer in answers:
-            work = answer.work
-            if not answer.failed and work.name not in sharing:
-                states[work.name] = KeptState(work.plan, work.epoch, work.due[-1], dict(batch.relation_versions),
-                                              batch.number)
+        states = self._states(batch, queries, answered, failures)
         tried_plans = tried.after(batch, answers, answered.tried)
         measured = self.chooser.learn(answers, answered.tried, tried_plans, seconds)
         for family in answered.shared:
@@ -406,6 +396,26 @@ class Loop:
         failpoints.at("batch.after-commit")
         self.addresses.committed(batch, answered)
         self.chooser.write(batch)
+
+    def _states(self, batch: Batch, queries: Mapping[str, QueryState], answered: Answered,
+                failures: Collection[str]) -> dict[str, KeptState]:
+        """Where the state of each query stands after the batch.
+
+        One that shares leaves the state that it had alone; but a row query goes on from where it has published.
+        """
+        aggregating = {name for names in batch.query_groups.values() for name in names
+                       if not parsed(queries[name].sql, self.pipe.catalog).returns_rows}
+        states = {name: state for name, state in batch.states.items()
+                  if name in batch.plans and name not in failures and name not in aggregating}
+        works = [answer.work for answer in answered.answers if not answer.failed]
+        for family in answered.shared:
+            if family.family.returns_rows:
+                works += [family.family.of_member(name) for name in family.answered]
+        for work in works:
+            if work.due and work.name not in aggregating:
+                states[work.name] = KeptState(work.plan, work.epoch, work.due[-1], dict(batch.relation_versions),
+                                              batch.number)
+        return states
 
 
 def _intend(pipe: OpenPipeline, batch: Batch) -> None:

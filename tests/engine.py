@@ -103,8 +103,8 @@ class Ask:
         return zlib.crc32(repr((self.boundaries, self.plan.order)).encode()) % 2 == 0
 
     @property
-    def rows_to(self) -> str | None:
-        return os.path.join(self.folder.root, "answers") if self.query.returns_rows else None
+    def rows_to(self) -> dict[int, str]:
+        return {0: os.path.join(self.folder.root, "answers")} if self.query.returns_rows else {}
 
 
 def orders(asked: Ask) -> list[TaskOrder]:
@@ -147,7 +147,7 @@ def _order_by(asked: Ask, low: Lowering, part: int, narrow: Program, wide: Progr
     files, certain = {n: p[0] for n, p in found.items()}, {n: p[1] for n, p in found.items()}
     place = _handover(asked, low) if asked.by_tasks else None
     return TaskOrder("q", part, asked.parts, narrow, wide, files, _folders(asked.folder, narrow),
-                     f"b{asked.boundaries[-1]}", asked.rows_to, certain, handover=place)
+                     f"b{asked.boundaries[-1]}", asked.rows_to, certain=certain, handover=place)
 
 
 def _handover(asked: Ask, low: Lowering) -> Handover:
@@ -181,7 +181,7 @@ def jvm_order(asked: Ask) -> jvm.SparkOrder:
     }
     files = {s.name: _files(s, asked.query, asked.folder, 1, 0)[0] for s in made.sources if s.name not in streams}
     return jvm.SparkOrder("q", made, streams, files, _folders(asked.folder, made), f"b{asked.boundaries[-1]}",
-                          asked.rows_to)
+                          asked.rows_to.get(0))
 
 
 def _delta(folder: Folder, source: str) -> tuple[str, int]:
@@ -221,7 +221,7 @@ def _files(source: Source, query: Query, folder: Folder, parts: int, part: int) 
 def _answers(asked: Ask, outcomes: list[TaskResult]) -> dict[int, pa.Table]:
     query, con = asked.query, kernel.shared()
     if query.returns_rows:
-        rows = _read(asked, [f for o in outcomes for s, f in o.written if s == ""])
+        rows = _read(asked, [f for o in outcomes for f in o.rows.get(0, ())])
     elif any(o.divided or o.merged for o in outcomes):
         rows = _read(asked, _merged_by_tasks(asked, outcomes))
     else:

@@ -18,12 +18,14 @@ from jobs.engine.partials import Handover
 from jobs.engine.reach import Split, dealt, meets, split
 from jobs.engine.tasks import Tasks
 from jobs.engine.work import TaskOrder, TaskResult, perform
+from optimizer.plan.operators.operator import Run
 from optimizer.plan.program import Program, Source
 from optimizer.query.model import Query
 from optimizer.sharing.family import Family, family_program
 from optimizer.sharing.group import Group, Template, forms, group
 from optimizer.sharing.program import lowering, shared_program
-from tests.engine import Failed, Folder
+from optimizer.sharing.rows import rows_program
+from tests.engine import Failed, Folder, _floor
 from tests.streams import SECOND, SPECIAL, VALUES, Case, Columns, Row
 
 Answers = dict[tuple[str, int], pa.Table]
@@ -164,6 +166,64 @@ SELECTED = {
 }
 MEASURED = {"a": ("SUM(a.x)", "AVG(a.d)", "MAX(a.f)", "MIN(a.s)", "SUM(a.d)", "COUNT(a.g)", "SUM(a.f)", "STDDEV(a.x)"),
             "b": ("SUM(b.y)", "MIN(b.y)", "AVG(b.y)"), "r": ("SUM(r.z)",)}
+
+
+SHOWN = {"a": ("a.*", "a.x", "a.x + 1 AS x1", "a.s AS text", "a.d AS d"), "b": ("b.*", "b.y AS y", "b.g AS bg"),
+         "r": ("r.z AS z",)}
+CONDITIONS = ("a.x <= b.y", "a.g <> b.g", "a.x + b.y > 3")
+
+
+def row_texts(choice: Random, count: int) -> dict[str, str]:
+    """Row queries of one form; selections and SELECT lists differ."""
+    sources = choice.choice(list(FROMS))
+    of = FROMS[sources].format(w=choice.choice(WINDOWS), v=choice.choice(WINDOWS))
+    joins = JOINS[sources]
+    if "b" in sources and choice.random() < 0.3:
+        joins += f" AND {choice.choice(CONDITIONS)}"
+    every = f" EVERY {choice.choice([10, 20])} SECONDS"
+    listed = [_shown(sources, choice) for _ in range(choice.choice([1, 1, 3]))]
+    found = {}
+    for n in range(count):
+        selections = [c for s in sources for c in SELECTED[s]]
+        chosen = choice.sample(selections, min(len(selections), choice.choice([0, 1, 1, 2, 3])))
+        where = " AND ".join([joins, *(_selected(c, choice) for c in chosen)])
+        found[f"q{n}"] = f"SELECT {choice.choice(listed)} {of} WHERE {where}{every}"
+    return found
+
+
+def _shown(sources: tuple[str, ...], choice: Random) -> str:
+    items = [choice.choice(SHOWN[s]) for s in sources]
+    if "b" in sources and choice.random() < 0.5:
+        items.append("a.x - b.y AS between")
+    return ", ".join(items)
+
+
+def rows_together(queries: Mapping[str, Query], folder: Folder, boundaries: tuple[int, ...], previous: int,
+                  parts: int = 1) -> Answers:
+    """The rows of every row query at every boundary, brought from `previous` on."""
+    made = group(queries)
+    run = Run(boundaries, previous, _floor(made.common, folder, previous))
+    outcomes = [perform(_rows_order(made, folder, run, parts, part)) for part in range(parts)]
+    failure = next((o.failed for o in outcomes if o.failed), None)
+    if failure:
+        raise Failed(failure)
+    answers: Answers = {}
+    for number, template in enumerate(made.templates):
+        files = tuple(os.path.join(folder.root, "answers", f.path) for o in outcomes for f in o.rows[number])
+        columns = {name: pa.nulls(0) for name, _ in template.query.columns}
+        nothing = pa.table({"query": pa.nulls(0), "boundary": pa.nulls(0, pa.timestamp("us")), **columns})
+        sql = f"SELECT * FROM read_parquet({kernel.file_list(files)})"
+        rows = kernel.table(kernel.shared(), sql) if files else nothing
+        answers.update({(name, t): _of(rows, name, t) for name, _ in template.members for t in boundaries})
+    return answers
+
+
+def _rows_order(made: Group, folder: Folder, run: Run, parts: int, part: int) -> TaskOrder:
+    programs = [rows_program(made, lowering(made, parts=parts, part=part, narrow=narrow), run)
+                for narrow in (True, False)]
+    files = {s.name: _files(s, Family((made,)), folder, parts, part)[0] for s in programs[0].sources}
+    to = {number: os.path.join(folder.root, "answers") for number in range(len(made.templates))}
+    return TaskOrder("group", part, parts, *programs, files, {}, "b", rows_to=to, owner="query")
 
 
 def value(kind: str, choice: Random) -> Any:

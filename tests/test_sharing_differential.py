@@ -8,13 +8,14 @@ import pyarrow as pa
 import pytest
 
 from jobs.verify.recompute import compare
+from optimizer.plan.program import BEGINNING
 from optimizer.query.model import Query
 from optimizer.sharing.group import forms
 from tests import oracle
 from tests.differential import query_of, relations_at, scatter
 from tests.engine import Folder
 from tests.seeds import seed
-from tests.sharing import case, relatives, texts, together
+from tests.sharing import case, relatives, row_texts, rows_together, texts, together
 from tests.streams import Case
 
 
@@ -44,6 +45,46 @@ def differences(number: int, several: bool = False, split: str = "before", slice
             assert isinstance(expected, pa.Table), expected
             found += [f"{number} {name} {sql} at {t}: {d}" for d in compare(expected, got[name, t])]
     return found
+
+
+def row_differences(number: int) -> list[str]:
+    """Of one random group of row queries, in runs that follow one another."""
+    choice = Random(number)
+    rows = case(choice)
+    asked = row_texts(choice, choice.choice([1, 2, 5, 12, 70]))
+    queries = {name: query_of(replace(rows, sql=sql)) for name, sql in asked.items()}
+    names, refused = forms(queries)
+    assert len(names) == 1 and not refused, (refused, asked)
+    folder, previous, got = Folder(), BEGINNING, {}
+    try:
+        for query in queries.values():
+            stored(rows, query, folder, choice)
+        size, every = choice.choice([1, 2, len(rows.boundaries)]), queries["q0"].every
+        due = [t for t in rows.boundaries if t % every == 0]
+        for run in (tuple(due[k:k + size]) for k in range(0, len(due), size)):
+            got |= rows_together(queries, folder, run, previous, choice.choice([1, 2, 3]))
+            previous = run[-1]
+    finally:
+        folder.remove()
+    found = []
+    for name, sql in asked.items():
+        for t, expected in oracle.answers(replace(rows, sql=sql)).items():
+            assert isinstance(expected, pa.Table), expected
+            found += [f"{number} {name} {sql} at {t}: {d}" for d in compare(expected, got[name, t])]
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", range(5000, 5020, 10))
+def test_row_queries_get_each_combination_once(start: int) -> None:
+    assert [d for number in range(start, start + 10) for d in row_differences(number)] == []
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("start", range(6000, 7000, 100))
+def test_many_random_groups_of_row_queries(start: int) -> None:
+    assert [d for number in some_of(start) for d in row_differences(number)] == []
 
 
 def stored(rows: Case, query: Query, folder: Folder, choice: Random) -> None:

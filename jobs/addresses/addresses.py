@@ -132,7 +132,7 @@ class Addresses:
         _each(with_rows, lambda name: with_rows[name].add(files[name]))
         failpoints.at("address.after-results")
         last_boundaries = {name: boundaries[-1] for name, boundaries in due.items()}
-        latest = copies.latest_files(pipe, shared, places_by_query, last_boundaries, pending.label)
+        latest = copies.latest_files(pipe, shared, places_by_query, last_boundaries, pending.label, files)
         _each(places_by_query, lambda name: places_by_query[name].show(latest[name]))
         failpoints.at("address.after-latest")
         publications = self._publications(pending, due, places_by_query, shared)
@@ -144,11 +144,14 @@ class Addresses:
             copies.let_go(table, pending.upto)
         return places_by_query
 
-    def _places(self, pending: Pending, due: Iterable[str]) -> dict[str, Place]:
+    def _places(self, pending: Pending, due: Mapping[str, Sequence[int]]) -> dict[str, Place]:
+        """Each query as of the last boundary at which it has answered: a replacement in force since, and due later, may
+        have other columns.
+        """
         changes, known = self.pipe.ledger.all_changes(), published.known_ends(self.pipe.warehouse)
-        states = queries_at(changes, pending.upto)
-        return {name: Place(self.pipe, states[name], address(changes, name, pending.upto), known.get(name),
-                            pending.number) for name in due}
+        states = {t: queries_at(changes, t) for t in {boundaries[-1] for boundaries in due.values()}}
+        return {name: Place(self.pipe, states[boundaries[-1]][name], address(changes, name, boundaries[-1]),
+                            known.get(name), pending.number) for name, boundaries in due.items()}
 
     def _shares(self, query: str) -> bool:
         """As far as this process knows: otherwise its table is asked."""

@@ -5,7 +5,8 @@ Each step is one Delta version and is seen to be done by what the table then is,
 """
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from functools import lru_cache
 
 import pyarrow as pa
 
@@ -30,7 +31,8 @@ def properties(pipeline: Pipeline) -> dict[str, str]:
     return {**FEED, "delta.logRetentionDuration": stays, "delta.deletedFileRetentionDuration": stays}
 
 
-def schema_of(columns: Iterable[Column]) -> pa.Schema:
+@lru_cache(maxsize=4096)
+def schema_of(columns: tuple[Column, ...]) -> pa.Schema:
     """Of a table of answers with these columns."""
     return pa.schema([(BOUNDARY, INSTANT), *((name, arrow(kind)) for name, kind in columns)])
 

@@ -297,7 +297,7 @@ def _merged(context: Context, work: QueryWork, task_results: list[TaskResult], b
     answer = Answer(work, seconds=max((result.seconds for result in task_results), default=0.0), large=by_tasks)
     answer.state = _state_files(task_results)
     if work.query.returns_rows:
-        answer.files = tuple(file for result in task_results for state_set, file in result.written if not state_set)
+        answer.files = tuple(file for result in task_results for file in result.rows.get(0, ()))
         return answer
     answer.repeats = alone.repeats(context, work)
     if by_tasks is not None:
@@ -327,12 +327,11 @@ def _tried_answer(work: QueryWork, task_results: list[TaskResult]) -> Answer:
 
 
 def _state_files(task_results: list[TaskResult]) -> dict[str, list[File]]:
-    """By state set; what belongs to none are a row query's rows."""
+    """By state set."""
     files: dict[str, list[File]] = {}
     for result in task_results:
         for state_set, file in result.written:
-            if state_set:
-                files.setdefault(state_set, []).append(file)
+            files.setdefault(state_set, []).append(file)
     return files
 
 

@@ -32,7 +32,7 @@ def task_orders(context: Context, batch: Batch, work: QueryWork) -> list[TaskOrd
     if len(runs) > 1:
         return [replace(_order(context, batch, work, low, Run(boundaries, work.previous, share=share)), part=number,
                         parts=len(runs)) for number, (boundaries, share) in enumerate(runs)]
-    run = Run(todo, work.previous, _floor(context, work) if work.query.returns_rows else 0)
+    run = run_of(context, work, todo)
     return [_order(context, batch, work, replace(low, part=part), run) for part in range(work.parts)]
 
 
@@ -44,11 +44,11 @@ def _order(context: Context, batch: Batch, work: QueryWork, low: Lowering, run: 
     files = {name: to_read for name, (to_read, _) in splits.items()}
     certain = {name: unread_times for name, (_, unread_times) in splits.items()}
     return TaskOrder(work.label, low.part, work.parts, narrow, wide, files, _folders(context, work), f"b{batch.number}",
-                     _rows_to(context, work), certain)
+                     _rows_to(context, work), certain=certain)
 
 
 def jvm_order(context: Context, batch: Batch, work: QueryWork) -> jvm.SparkOrder:
-    floor = _floor(context, work) if work.query.returns_rows else 0
+    floor = run_of(context, work, work.due).floor
     low = Lowering(shape(work.query), work.plan, "spark", narrow=False)
     statements = program(low, work.due, work.previous, floor)
     streams, files = {}, {}
@@ -59,7 +59,7 @@ def jvm_order(context: Context, batch: Batch, work: QueryWork) -> jvm.SparkOrder
         else:
             files[source.name] = located(context, batch, work, source, 0)[0]
     return jvm.SparkOrder(work.label, statements, streams, files, _folders(context, work), f"b{batch.number}",
-                          _rows_to(context, work))
+                          _rows_to(context, work).get(0))
 
 
 def located(context: Context, batch: Batch, work: QueryWork, source: Source, part: int) -> Split:
@@ -109,8 +109,13 @@ def _folders(context: Context, work: QueryWork) -> dict[str, str]:
     return {name: places.join(context.warehouse, state_folder(work, name)) for name in names}
 
 
-def _rows_to(context: Context, work: QueryWork) -> str | None:
-    return places.join(context.warehouse, work.query_state.address) if work.query.returns_rows else None
+def _rows_to(context: Context, work: QueryWork) -> dict[int, str]:
+    return {0: places.join(context.warehouse, work.query_state.address)} if work.query.returns_rows else {}
+
+
+def run_of(context: Context, work: QueryWork, boundaries: tuple[int, ...]) -> Run:
+    """These boundaries, by a task that computes them all."""
+    return Run(boundaries, work.previous, _floor(context, work) if work.query.returns_rows else 0)
 
 
 def _floor(context: Context, work: QueryWork) -> int:

@@ -15,10 +15,11 @@ import pyarrow as pa
 
 from expectations import derived
 from jobs.batch import quiet
-from jobs.batch.large import LargeAnswer, Number
+from jobs.batch.figures import Figures
+from jobs.batch.large import LargeAnswer, Number, WrittenRows
 from jobs.batch.members import MembersMerge, finished
-from jobs.batch.orders import complete, located, points
-from jobs.batch.works import Context, QueryWork, parsed, wide
+from jobs.batch.orders import complete, located, points, run_of
+from jobs.batch.works import Context, QueryWork, parsed, published_upto, wide
 from jobs.engine.partials import PartialsGrouping
 from jobs.engine.work import TaskOrder, TaskResult
 from jobs.ledger.entries import Batch, QueryGroupPrices
@@ -27,14 +28,16 @@ from jobs.storage import places
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.model import Plan
 from optimizer.plan.operators.join import group_columns
-from optimizer.plan.program import BEGINNING, Program
+from optimizer.plan.program import Program
 from optimizer.query.model import Catalog
 from optimizer.query.shape import shape
 from optimizer.sharing.counted import Tally, numbered, paper, tallied
 from optimizer.sharing.expand import CLASS
 from optimizer.sharing.family import Family, family_program
-from optimizer.sharing.group import Group, Template, forms, group
+from optimizer.sharing.group import OWNER, Group, Template, forms, group
+from optimizer.sharing.price import copying
 from optimizer.sharing.program import lowering, shared_program
+from optimizer.sharing.rows import rows_program
 from optimizer.sharing.ways import seconds as seconds_by_way
 
 PRIVATE = "shared"       # the folder of these tables in a warehouse
@@ -46,7 +49,9 @@ LEAST_FACTOR = 0.01
 class QueryFamily:
     """Query groups that scan their streams together, in one batch.
 
-    `works` has one work a group, as if the group were one query: its first member's name stands for it.
+    `works` has one work a group, as if the group were one query: its first member's name stands for it. Row queries of
+    one group are several families where they have published up to different boundaries: newcomers get all combinations
+    of the history at their first.
     """
 
     name: str
@@ -62,6 +67,15 @@ class QueryFamily:
     def work_of(self) -> Mapping[str, QueryWork]:
         """The work of its group, by a member's name."""
         return {n: work for g, work in zip(self.family.groups, self.works) for n in g.names}
+
+    def of_member(self, name: str) -> QueryWork:
+        """The work as the member's own."""
+        return replace(self.work_of[name], query_state=self.query_states[name])
+
+    @property
+    def returns_rows(self) -> bool:
+        """Whether its members are row queries, which are then of one group."""
+        return self.works[0].query.returns_rows
 
     @property
     def streams(self) -> frozenset[str]:
@@ -147,19 +161,34 @@ def planned(texts: tuple[tuple[str, str], ...], catalog: Catalog, plans: tuple[P
 def families_due(context: Context, batch: Batch, query_states: Mapping[str, QueryState]) -> list[QueryFamily]:
     """Every family of the batch that has a boundary to answer in it."""
     families = []
-    for name, names in batch.query_groups.items():
-        texts = tuple((n, query_states[n].sql) for n in names)
-        plans = tuple(batch.plans[g.names[0]] for g in family(texts, context.catalog).groups)
-        with_plans = planned(texts, context.catalog, plans)
-        works = []
-        for members in with_plans.groups:
-            due = tuple(t for t in batch.boundaries if t % members.common.every == 0)
-            parts = members.plan.parts or wide(context, batch)
-            works.append(QueryWork(query_states[members.names[0]], members.common, members.plan, due, BEGINNING,
-                                   batch.boundaries[0], parts))
-        if any(work.due for work in works):
-            families.append(QueryFamily(name, with_plans, tuple(works), {n: query_states[n] for n in names}))
+    for group_name, all_names in batch.query_groups.items():
+        for name, previous, names in _cohorts(context, batch, query_states, group_name, all_names):
+            texts = tuple((n, query_states[n].sql) for n in names)
+            plans = tuple(batch.plans[g.names[0]] for g in family(texts, context.catalog).groups)
+            with_plans = planned(texts, context.catalog, plans)
+            works = []
+            for members in with_plans.groups:
+                due = tuple(t for t in batch.boundaries if t % members.common.every == 0)
+                parts = members.plan.parts or wide(context, batch)
+                works.append(QueryWork(query_states[members.names[0]], members.common, members.plan, due, previous,
+                                       batch.boundaries[0], parts))
+            if any(work.due for work in works):
+                families.append(QueryFamily(name, with_plans, tuple(works), {n: query_states[n] for n in names}))
     return families
+
+
+def _cohorts(context: Context, batch: Batch, query_states: Mapping[str, QueryState], group_name: str,
+             names: Sequence[str]) -> list[tuple[str, int, tuple[str, ...]]]:
+    """(name, boundary, members) of the members that have published up to the same boundary.
+
+    Those that have come furthest go by the group's name.
+    """
+    members: dict[int, list[str]] = {}
+    for name in names:
+        members.setdefault(published_upto(context, batch, query_states[name]), []).append(name)
+    furthest = max(members)
+    return [(group_name if boundary == furthest else f"{group_name} from {boundary}", boundary, tuple(of_boundary))
+            for boundary, of_boundary in members.items()]
 
 
 def works_to_sample(context: Context, query_family: QueryFamily) -> list[QueryWork]:
@@ -197,14 +226,21 @@ def _order(context: Context, batch: Batch, query_family: QueryFamily, lows: tupl
             return family_program(groups, lows_so, todo, count)
         return shared_program(groups.groups[0], lows_so[0], todo, count)
 
-    narrow, wide = statements(narrow=True), statements(narrow=False)
+    if query_family.returns_rows:      # nothing is added up: its sums need no width
+        narrow = wide = rows_program(groups.groups[0], lows[0], run_of(context, query_family.works[0], todo))
+    else:
+        narrow, wide = statements(narrow=True), statements(narrow=False)
     work_by_source = {i.source: work for work in query_family.works for i in work.query.inputs}
     splits = {source.name: located(context, batch, work_by_source[source.of], source, first.part)
               for source in narrow.sources}
     files = {name: to_read for name, (to_read, _) in splits.items()}
     certain = {name: unread_times for name, (_, unread_times) in splits.items()}
+    rows_to: dict[int, str] = {}
+    if query_family.returns_rows:
+        templates = enumerate(groups.groups[0].templates)
+        rows_to = {n: places.join(context.warehouse, query_family.table_of(template)) for n, template in templates}
     return TaskOrder(query_family.name, first.part, first.parts, narrow, wide, files, {}, f"b{batch.number}",
-                     certain=certain)
+                     rows_to, OWNER if rows_to else None, certain)
 
 
 def groupings(family: Family) -> dict[int, PartialsGrouping]:
@@ -255,6 +291,9 @@ def shared(context: Context, batch: Batch, query_family: QueryFamily, task_resul
         merged_by_tasks = large.get((query_family.name, number))
         if not work.due:
             continue
+        if query_family.returns_rows:
+            answers += _rows_in_files(members, task_results, work.due)
+            continue
         repeats = _repeats(work, todo)
         if merged_by_tasks is not None:
             answers += _in_files(members, merged_by_tasks, repeats, work.due)
@@ -266,6 +305,8 @@ def shared(context: Context, batch: Batch, query_family: QueryFamily, task_resul
                         for template, rows in rows_by_template]
             apart |= failed
     counted = _counted(batch, query_family, task_results, len(todo))
+    if query_family.returns_rows:
+        counted = _counted_rows(batch, query_family, answers, len(todo))
     return Shared(query_family, tuple(answers), frozenset(apart), seconds, counted)
 
 
@@ -278,6 +319,16 @@ def _in_files(members: Group, answer: LargeAnswer, repeats: tuple[tuple[int, int
         if sound:
             answers.append(TemplateAnswers(replace(template, members=sound), None, None, repeats, due,
                                            answer.of_template(number)))
+    return answers
+
+
+def _rows_in_files(members: Group, task_results: Sequence[TaskResult], due: tuple[int, ...]) -> list[TemplateAnswers]:
+    """Of row queries the tasks have written what is published."""
+    answers = []
+    for number, template in enumerate(members.templates):
+        files = tuple(file for result in task_results for file in result.rows.get(number, ()))
+        written = LargeAnswer((WrittenRows(number, files, Figures()),), {}, (), 0)
+        answers.append(TemplateAnswers(template, None, None, (), due, written))
     return answers
 
 
@@ -309,6 +360,17 @@ def _counted(batch: Batch, query_family: QueryFamily, task_results: Sequence[Tas
     rule = _prices(batch, query_family).rule_s
     factor = max(min(priced.values()) / rule, LEAST_FACTOR) if rule else 1.0
     return replace(prices, counted_times_rule=factor, seconds_by_way=priced)
+
+
+def _counted_rows(batch: Batch, query_family: QueryFamily, answers: Sequence[TemplateAnswers],
+                  point_count: int) -> QueryGroupPrices:
+    """By the rows of all answers, which sharing copies once more, what it takes beside what the rule says."""
+    prices = _prices(batch, query_family)
+    is_known = prices.counted_times_rule is not None and batch.number % COUNTED
+    if is_known or not prices.rule_s or query_family.name not in batch.query_groups:
+        return QueryGroupPrices()
+    rows = sum(file.rows for answer in answers if answer.large is not None for file in answer.large.files)
+    return QueryGroupPrices(counted_times_rule=copying(prices.rule_s, rows / point_count))
 
 
 def _prices(batch: Batch, query_family: QueryFamily) -> QueryGroupPrices:

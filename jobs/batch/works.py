@@ -131,6 +131,17 @@ def _work(context: Context, batch: Batch, query_state: QueryState, plan: Plan, s
     return QueryWork(query_state, query, plan, due, state.as_of, state.epoch, parts, width=width)
 
 
+def published_upto(context: Context, batch: Batch, query_state: QueryState) -> int:
+    """The boundary up to which a query's combinations are published, BEGINNING for none: each comes once. Of a query
+    with aggregates nothing is kept where it shares.
+    """
+    query, state = parsed(query_state.sql, context.catalog), batch.states.get(query_state.name)
+    if state is None or not query.returns_rows:
+        return BEGINNING
+    plan = batch.plans[query_state.name]
+    return state.as_of if _continues(state, plan, query_state, batch.relation_versions, query) else BEGINNING
+
+
 def wide(context: Context, batch: Batch) -> int:
     """Tasks that share one query's work where its plan names no number."""
     return batch.parts or max(context.tasks.width, 1)
@@ -139,11 +150,12 @@ def wide(context: Context, batch: Batch) -> int:
 def _continues(state: KeptState, plan: Plan, query_state: QueryState, relations: Mapping[str, int],
                query: Query) -> bool:
     """Whether kept state serves on: same plan since, not created again, and no new relation version behind a kept
-    answer.
+    answer. A row query keeps nothing but the boundary up to which its combinations are published, by whatever plan.
     """
-    created_again = query_state.since is not None and state.as_of < query_state.since
-    if state.plan != plan or created_again:
+    if query_state.since is not None and state.as_of < query_state.since:
         return False
+    if query.returns_rows or state.plan != plan:
+        return query.returns_rows
     used = [i.source for i in query.inputs if not i.is_stream]
     has_new_version = any(state.relation_versions.get(name) != relations.get(name) for name in used)
     return not (plan.keeps_answer and has_new_version)

@@ -192,7 +192,7 @@ def _order(trial_run: TrialRun, narrow: Program, wide: Program, number: int) -> 
             paths = {file.path: os.path.join(folder, file.path) for file in stored}
             files[source.name], certain[source.name] = split(stored, source, lambda file: paths[file.path])
     folders = {write.set: os.path.join(trial_run.folder, write.set) for write in narrow.writes}
-    return TaskOrder("q", 0, 1, narrow, wide, files, folders, f"b{number}", None, certain)
+    return TaskOrder("q", 0, 1, narrow, wide, files, folders, f"b{number}", certain=certain)
 
 
 def state_paths(trial_run: TrialRun, source: Source) -> tuple[str, ...]:

@@ -97,7 +97,7 @@ def _run(session: Any, order: SparkOrder, persisted: list[Any]) -> TaskResult:
         union = " UNION ALL ".join(f"({answer})" for answer in answers)
         rows = f"SELECT {d.from_micros('_t', 'spark')} AS boundary, * EXCEPT (_t) FROM ({union}) AS q"
         answer_files = _store(session, rows, order.rows_to, order.label)
-        return TaskResult(order.query, 0, written=tuple(("", file) for file in answer_files))
+        return TaskResult(order.query, 0, rows={0: tuple(answer_files)})
     frames = [session.sql(answer) for answer in answers]
     partials = _in_memory(frames, order.handover)
     divided = {} if partials is not None or order.handover is None else {0: _divided(frames, order.handover)}

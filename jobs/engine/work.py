@@ -44,10 +44,11 @@ class TaskOrder:
     128. `files` are absolute paths by source name, in a store with how it is reached (see jobs.storage.places);
     `folders` where each state set is kept.
 
-    Of `certain` files times need not be read. `received` is what tasks sent before, by source. `rows_to` is the folder
-    in which a row query's answer is written by the task itself. `handover` says where partials are left that are many;
-    None: they are handed over in memory. From `until` on, seconds since 1970 by the task's clock, no further boundary
-    is begun.
+    Of `certain` files times need not be read. `received` is what tasks sent before, by source. `rows_to` are the
+    folders in which the task itself writes the answers of row queries, by number; `owner` is their column that says
+    whose row it is, where they are of several queries. `handover` says where partials are left that are many; None:
+    they are handed over in memory. From `until` on, seconds since 1970 by the task's clock, no further boundary is
+    begun.
     """
 
     query: str
@@ -58,7 +59,8 @@ class TaskOrder:
     files: Mapping[str, tuple[str, ...]]
     folders: Mapping[str, str]
     label: str
-    rows_to: str | None = None
+    rows_to: Mapping[int, str] = field(default_factory=dict)
+    owner: str | None = None
     certain: Mapping[str, tuple[TimedFiles, ...]] = field(default_factory=dict)
     received: Mapping[str, tuple[bytes, ...]] = field(default_factory=dict)
     handover: Handover | None = None
@@ -80,9 +82,10 @@ class TaskResult:
 
     `TaskResult("top", 0, partials, (("totals0", file),), seconds=0.2)` has an answer, and `TaskResult("top", 0,
     failed="division by zero")` none: `failed` is the query's own error, not the task's. `exhausted` says what did not
-    fit into the task's memory. `further` are answers of other shapes, by number. Partials that are many are `divided`,
-    by number as well; or merged already, by a task that has whole groups: `merged` is what that gave. Where time was
-    up, `done` is the share of its work that was done by then, and there is nothing else.
+    fit into the task's memory. `further` are answers of other shapes, by number; rows of row queries are in files
+    (`rows`), by number as well. Partials that are many are `divided`, by number; or merged already, by a task that has
+    whole groups: `merged` is what that gave. Where time was up, `done` is the share of its work that was done by then,
+    and there is nothing else.
     """
 
     query: str
@@ -94,6 +97,7 @@ class TaskResult:
     seconds: float = 0.0
     read_rows: Mapping[str, int] = field(default_factory=dict)
     further: Mapping[int, pa.Table] = field(default_factory=dict)
+    rows: Mapping[int, tuple[tables.File, ...]] = field(default_factory=dict)
     divided: Mapping[int, tuple[DividedPartials, ...]] = field(default_factory=dict)
     merged: tuple[Any, ...] = ()
     done: float = 1.0
@@ -275,32 +279,39 @@ def _run(order: TaskOrder, program: Program) -> TaskResult:
         with ExitStack() as collecting:
             selects, answers = _answer(con, order, program, collecting, started)
             written, label = [], f"{order.label}-{order.part}"
-            if order.rows_to:
-                boundary = f"{d.from_micros('_t', 'duckdb')} AS boundary"
-                sql = f"SELECT {boundary}, * EXCLUDE (_t) FROM ({' UNION ALL '.join(selects)}) AS q"
-                written += [("", file) for file in write_file(con, sql, order.rows_to, label)]
+            rows = {number: tuple(_write_rows(con, order, number, of_number, label))
+                    for number, of_number in selects.items()}
             for write in program.writes:
                 if write.every_part or order.part == 0:
                     files = write_file(con, write.sql, order.folders[write.set], label)
                     written += [(write.set, file) for file in files]
     finally:
         con.close()
-    return _result(order, answers, written)
+    return replace(_result(order, answers, written), rows=rows)
+
+
+def _write_rows(con: kernel.Connection, order: TaskOrder, number: int, selects: Sequence[str],
+                label: str) -> list[tables.File]:
+    """The rows of all boundaries as one file: they are made on the way into it."""
+    owner = f"{order.owner}, " if order.owner else ""
+    sql = (f"SELECT {owner}{d.from_micros('_t', 'duckdb')} AS boundary, * EXCLUDE ({owner}_t) "
+           f"FROM ({' UNION ALL '.join(selects)}) AS q")
+    return write_file(con, sql, order.rows_to[number], label)
 
 
 def _answer(con: kernel.Connection, order: TaskOrder, program: Program,
-            collecting: ExitStack, started: float) -> tuple[list[str], dict[int, Collected]]:
-    """What is asked for the rows of a row query, or the partials of each answer, by number; its first step is computed
+            collecting: ExitStack, started: float) -> tuple[dict[int, list[str]], dict[int, Collected]]:
+    """What is asked for the rows of row queries, or the partials of each answer, by number; its first step is computed
     however late it is.
     """
-    selects, answers = list[str](), dict[int, Collected]()
+    selects, answers = dict[int, list[str]](), dict[int, Collected]()
     began = time.perf_counter()
     for number, step in enumerate(program.steps):
         if number and order.is_late:
             raise _TimeIsUp(_done(began - started, time.perf_counter() - began, number / len(program.steps)))
         _define(con, step.define)
         if order.rows_to:
-            selects.append(f"({step.answer})")
+            selects.setdefault(step.number, []).append(f"({step.answer})")
         else:
             if step.number not in answers:
                 answers[step.number] = collecting.enter_context(Collected(order.handover, step.number))

@@ -25,6 +25,7 @@ from jobs.expectations import statements as expect_sql
 from jobs.expectations.findings import Finding
 from jobs.ledger.entries import Batch
 from jobs.storage import places
+from jobs.storage.tables import File
 from optimizer.query.model import Query
 from optimizer.sharing.expand import CLASS
 from optimizer.sharing.group import OWNER
@@ -51,7 +52,11 @@ def of_shared(batch: Batch, shared: Shared, sensitive: Mapping[str, frozenset[st
         members, hidden = dict(answers.template.members), derived.revealing(query, sensitive)
         violations = [(MONOTONE, name, due[0], f"a row of {due[0]}") for name in members
                       if name in batch.states and due[0] <= batch.states[name].as_of]
-        if answers.large is not None:
+        if answers.large is not None and query.returns_rows:
+            strange = _undue(answers.large.files, due)
+            violations += [] if strange is None else [(MONOTONE, name, strange, f"a row of {strange}")
+                                                      for name in members]
+        elif answers.large is not None:
             violations += _of_large(query, answers.large, answers.repeats, due, members, hidden)
         elif answers.rows is not None:
             violations += _of_rows(query, answers.rows, answers.partials, answers.repeats, due, members, hidden)
@@ -131,11 +136,18 @@ def _strange_boundary(answer: Answer, due: tuple[int, ...], before: int) -> int 
     if answer.large is not None:
         boundaries = sorted(t for t, in answer.large.figures.rows)
     elif answer.rows is None:
-        for file in answer.files:
-            boundaries += [file.low.get("boundary", due[0]), file.high.get("boundary", due[-1])]
+        return _undue(answer.files, due)
     elif answer.rows.num_rows:
         boundaries = pc.unique(answer.rows["boundary"].cast(pa.int64())).to_pylist()
     return next((t for t in boundaries if t not in due), None)
+
+
+def _undue(files: Iterable[File], due: tuple[int, ...]) -> int | None:
+    """A boundary at which no answer is due, among the first and last ones of files."""
+    bounds: list[int] = []
+    for file in files:
+        bounds += [file.low.get("boundary", due[0]), file.high.get("boundary", due[-1])]
+    return next((t for t in bounds if t not in due), None)
 
 
 def _first_boundary(rows: pa.Table) -> int:

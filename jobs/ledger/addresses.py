@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from jobs.ledger.queries import BEFORE_ALL, QueryChange, address_of, from_boundary, in_order
 from optimizer.expression.types import Type, holds, parse_type
@@ -82,6 +83,7 @@ def _effective(changes: Iterable[QueryChange], query: str, boundary: int | None)
     return list(by_boundary.values())
 
 
+@lru_cache(maxsize=4096)
 def columns_in(text: str | None) -> tuple[Column, ...]:
     """Columns as the ledger writes them."""
     return tuple((name, parse_type(kind)) for name, kind in json.loads(text or "[]"))

@@ -26,10 +26,12 @@ from jobs.storage import failpoints, places, tables
 from jobs.storage.tables import File, Table
 from optimizer.expression.dialect import identifier
 from optimizer.plan.lowering import Lowering
+from optimizer.plan.program import BEGINNING
 from optimizer.plan.tree import merge_files, state_sets
 from optimizer.query.shape import shape
+from optimizer.statistics.cardinality import MERGED
 
-STATE_FILES = 24             # files of a state set before they are merged: reading one costs about a millisecond
+STATE_FILES = MERGED         # files of any state set before they are merged: reading one costs about a millisecond
 SMALL_FILES = 64             # the same for small files of streams and results
 WAITING_FILES = 1024         # the same while complete boundaries wait, whose answers go first
 SMALL = 8 * 2**20            # bytes; a larger file stays as it is
@@ -139,8 +141,9 @@ def _state_orders(pipe: OpenPipeline, answer: Answer) -> list[MergeOrder]:
     for state_set in state_sets(low):
         path = state_folder(work, state_set.name)
         table = pipe.table(path)
-        if state_set.ends and len(table.files()) > STATE_FILES:
-            sql = merge_files(low, state_set.name, "files", work.due[-1])
+        if state_set.ends and len(table.files()) > min(state_set.most_files, STATE_FILES):
+            since = min(file.high.get(state_set.ends, BEGINNING) for file in table.files())
+            sql = merge_files(low, state_set.name, "files", work.due[-1], since)
             orders.append(MergeOrder(path, table.path, _paths(table, table.files()), sql))
     return orders
 

@@ -21,7 +21,7 @@ from typing import Any
 from jobs.commands.adapt import adapt
 from jobs.engine import kernel
 from jobs.ledger.open_pipeline import open_pipeline
-from jobs.papers.bench_data import SECOND, START
+from jobs.papers.benches.streams import SECOND, START
 from jobs.papers.model_error.worlds import link_or_copy
 from jobs.pipeline.config import load
 from jobs.requests import requests

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -42,29 +42,57 @@ def create(pipe: OpenPipeline, name: str, sql: str, replace: bool = False, reaso
 
     Answers so far stay where they are; with `new_history` they move to a table beside it.
     """
-    check_name(name)
-    agreed.streams(pipe)
-    columns = columns_of(pipe, sql)
-
-    def make(begun: int | None, changes: Iterable[QueryChange]) -> QueryChange:
-        queries = queries_at(changes)
-        old = queries.get(name)
-        _check_new(name, old, columns, replace, sum(query.is_active for query in queries.values()))
-        boundary = never_before(changes, name, effective(pipe, begun))
-        kept = None
-        if new_history:
-            kept = before_path(name, boundary) if old is not None and boundary is not None else None
-        elif old is not None:
-            _check_columns(name, address(changes, name, boundary), columns)
-        return QueryChange(name, "create", boundary, sql, _pin_after(pipe, old, sql), columns, kept, reason)
-
-    pipe.ledger.request(make)
+    create_together(pipe, {name: sql}, replace, reason, new_history)
     return show(pipe, name)
 
 
-def _pin_after(pipe: OpenPipeline, old: QueryState | None, sql: str) -> str | None:
+def create_together(pipe: OpenPipeline, texts: Mapping[str, str], replace: bool = False, reason: str | None = None,
+                    new_history: bool = False) -> dict[str, int | None]:
+    """Many queries by one request, or none of them; gives the boundary from which each is in force."""
+    for name in texts:
+        check_name(name)
+    agreed.streams(pipe)
+    columns = {name: _columns_of(pipe, _subject(name, reason, len(texts)), sql) for name, sql in texts.items()}
+
+    def make(begun: int | None, changes: Iterable[QueryChange]) -> list[QueryChange]:
+        queries, at = queries_at(changes), effective(pipe, begun)
+        _check_room({name for name, query in queries.items() if query.is_active}, texts.keys())
+        return [_creation(pipe, changes, queries.get(name), name, at, columns[name], sql, replace, reason, new_history)
+                for name, sql in texts.items()]
+
+    return {change.query: change.effective for change in pipe.ledger.request_together(make)}
+
+
+def _creation(pipe: OpenPipeline, changes: Iterable[QueryChange], old: QueryState | None, name: str, at: int | None,
+              columns: str, sql: str, is_replaced: bool, reason: str | None, new_history: bool) -> QueryChange:
+    _check_new(name, old, columns, is_replaced)
+    if old is None:
+        return QueryChange(name, "create", at, sql, None, columns, None, reason)
+    boundary, kept = never_before(changes, name, at), None
+    if new_history:
+        kept = before_path(name, boundary) if boundary is not None else None
+    else:
+        _check_columns(name, address(changes, name, boundary), columns)
+    return QueryChange(name, "create", boundary, sql, _pin_after(pipe, old, sql), columns, kept, reason)
+
+
+def _subject(name: str, reason: str | None, of: int) -> str:
+    """With what an error of one of several texts begins."""
+    if reason == FROM_FILE:
+        return f"queries/{name}.sql: "
+    return f"{name}: " if of > 1 else ""
+
+
+def _columns_of(pipe: OpenPipeline, subject: str, sql: str) -> str:
+    try:
+        return columns_of(pipe, sql)
+    except ForebayError as error:
+        raise replace(error, message=f"{subject}{error.message}") from None
+
+
+def _pin_after(pipe: OpenPipeline, old: QueryState, sql: str) -> str | None:
     """The plan that the name was pinned to, where the new text has that plan too."""
-    if old is None or old.pin is None:
+    if old.pin is None:
         return None
     possible = {c.plan.name for c in candidates(parsed(sql, pipe.catalog)) if c.refused is None}
     return old.pin if old.pin in possible else None
@@ -127,14 +155,8 @@ def synchronise(pipe: OpenPipeline) -> list[Notice]:
     """A new file in queries/ becomes a query; a changed or removed one is reported, not applied."""
     files = query_files(pipe.pipeline.folder)
     queries = queries_at(pipe.ledger.all_changes())
-    new = sorted(files.keys() - queries.keys())
-    for name in new:      # all of them, before any becomes a query
-        try:
-            columns_of(pipe, files[name])
-        except ForebayError as error:
-            raise replace(error, message=f"queries/{name}.sql: {error.message}") from None
-    for name in new:
-        create(pipe, name, files[name], reason=FROM_FILE)
+    if new := sorted(files.keys() - queries.keys()):
+        create_together(pipe, {name: files[name] for name in new}, reason=FROM_FILE)
     notices = []
     for name in sorted(files.keys() & queries.keys()):
         if queries[name].status != "deleted" and files[name].strip() != queries[name].sql.strip():
@@ -184,7 +206,14 @@ def _existing(queries: Mapping[str, QueryState], name: str) -> QueryState:
     return queries[name]
 
 
-def _check_new(name: str, old: QueryState | None, columns: str, replace: bool, count: int) -> None:
+def _check_room(active: Set[str], names: Set[str]) -> None:
+    if len(active | names) > MOST_QUERIES:
+        raise ForebayError("too-many-queries",
+                           f"there are {len(active):,} queries in force, at most {MOST_QUERIES:,} are possible",
+                           hint="delete some first")
+
+
+def _check_new(name: str, old: QueryState | None, columns: str, replace: bool) -> None:
     if old is not None and not replace:
         if old.status != "deleted":
             raise ForebayError("query-exists", f"there is a query {name!r} already ({old.status})",
@@ -192,10 +221,6 @@ def _check_new(name: str, old: QueryState | None, columns: str, replace: bool, c
         if old.columns != columns:
             raise ForebayError("columns-differ", f"{name!r} was a query with other columns, and its answers are kept",
                                hint="give --replace, or another name")
-    if count >= MOST_QUERIES:
-        raise ForebayError("too-many-queries",
-                           f"there are {count:,} queries in force, at most {MOST_QUERIES:,} are possible",
-                           hint="delete some first")
 
 
 def _check_columns(name: str, table: Address, columns: str) -> None:

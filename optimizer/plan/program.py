@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from optimizer.expression.types import Type
 from optimizer.plan.membership import Counting, Range
+from optimizer.statistics.cardinality import MERGED, PRUNED
 
 BEGINNING = -1          # "the boundary before" of a state that does not exist yet
 Columns = tuple[tuple[str, Type], ...]
@@ -60,6 +61,11 @@ class StateSet:
     def ends(self) -> str | None:
         """The column that says up to which boundary a row counts; without one each batch replaces the set."""
         return next((name for name, _ in self.columns if name in ("_out", "_e")), None)
+
+    @property
+    def most_files(self) -> int:
+        """Files before maintenance merges them: fewer where the merged file leaves out most rows."""
+        return PRUNED if self.kind == "extremes" else MERGED
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from optimizer.plan.operators.retract import RetractedAnswer
 from optimizer.plan.operators.rows import JoinedRows
 from optimizer.plan.operators.running import RunningSet
 from optimizer.plan.operators.scan import EarlyAggregate, Scan
-from optimizer.plan.program import Columns, Program, StateSet
+from optimizer.plan.program import BEGINNING, Columns, Program, StateSet
 from optimizer.query.shape import Shape
 from optimizer.query.windows import ALWAYS
 
@@ -67,13 +67,14 @@ def kept_sets(ctx: Lowering) -> tuple[KeptSet, ...]:
     return tuple(part for operator in (*answer.join.inputs, answer) for part in operator.kept(ctx))
 
 
-def merge_files(ctx: Lowering, name: str, files: str, boundary: int) -> str:
-    """SQL of the one file that replaces many of set `name`, as of the boundary to which its state was brought.
+def merge_files(ctx: Lowering, name: str, files: str, boundary: int, since: int = BEGINNING) -> str:
+    """SQL of the one file that replaces many of set `name`, as of the boundary to which its state was brought; `since`
+    is the newest end that the oldest of them has.
 
     Partials that count at the same boundaries are merged, ended ones are left out; no answer changes by it.
     """
     part = next(part for part in kept_sets(ctx) if part.state(ctx).name == name)
-    return part.merge_files(ctx, files, boundary)
+    return part.merge_files(ctx, files, boundary, since)
 
 
 def tree_in_words(ctx: Lowering) -> list[str]:

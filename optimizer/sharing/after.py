@@ -23,14 +23,13 @@ def split_after(group: Group, ctx: Lowering, cells: Mapping[int, str], suffix: s
                 prefix: str) -> tuple[tuple[Definition, ...], str]:
     """Relations to define, and the group's answer by class, from each input's cells."""
     apart = tuple(i for i in group.told_apart if group.marks[i].names)
-    words = range(-(-len(group.classes) // WORD))
+    words = set_words(group)
     define: list[Definition] = []
     sources = {}
     for i in ctx.inputs:
         sources[i] = f"(SELECT * FROM {f'{prefix}numbered_{i}{suffix}' if i in apart else cells[i]})"
     for i in apart:
-        define += _query_sets(ctx, i, group.marks[i], cells[i], choices_table(i, prefix), suffix, prefix, words,
-                              several=len(apart) > 1)
+        define += _query_sets(group, ctx, i, cells[i], suffix, prefix, several=len(apart) > 1)
     met = joined(ctx, sources, extra=tuple((f"{SET}{i}", f"v{i}.{SET}") for i in apart),
                  where=_sets_intersect(ctx, apart, words))
     numbers = ", ".join(f"{SET}{i}" for i in apart)
@@ -43,25 +42,44 @@ def split_after(group: Group, ctx: Lowering, cells: Mapping[int, str], suffix: s
     return tuple(define), merged_answer(ctx, f"SELECT * FROM {prefix}split{suffix}", extra=(CLASS,))
 
 
-def _query_sets(ctx: Lowering, i: int, marks: Marks, cells: str, choices: str, suffix: str, prefix: str, words: range,
+def passing(marks: Marks, relation: str, choices: str, listed: str, passed: str) -> tuple[Definition, ...]:
+    """The choices without classes (`listed`), and the marks of a relation's rows with each class that they pass
+    (`passed`).
+    """
+    names = ", ".join(marks.names)
+    chosen = (f"(SELECT d.*, k.{CHOICE} FROM (SELECT DISTINCT {names} FROM {relation}) AS d JOIN {listed} AS k ON "
+              f"{inside(marks)})")
+    by_class = f"SELECT {names}, k.{CLASS} FROM {chosen} AS c JOIN {choices} AS k ON c.{CHOICE} = k.{CHOICE}"
+    return (Definition(listed, f"SELECT DISTINCT * EXCLUDE ({CLASS}) FROM {choices}", True),
+            Definition(passed, by_class, True))
+
+
+def set_words(group: Group) -> range:
+    """The words of a query-set: a bit for each class."""
+    return range(-(-len(group.classes) // WORD))
+
+
+def words_of(group: Group) -> str:
+    """The words that the classes of a group of rows make, as aggregates."""
+    return ", ".join(
+        f"bit_or(CASE WHEN {CLASS} // {WORD} = {w} THEN CAST(1 AS BIGINT) << CAST({CLASS} % {WORD} AS BIGINT) ELSE 0 "
+        f"END) AS _q{w}"
+        for w in set_words(group))
+
+
+def _query_sets(group: Group, ctx: Lowering, i: int, cells: str, suffix: str, prefix: str,
                 several: bool) -> list[Definition]:
-    """The choices without classes; marks with each class that they pass (passed_0); marks with the number and the words
-    of their query-set (query_sets_0); cells by number, with the words if they are to be compared (numbered_0).
+    """What `passing` defines; marks with the number and the words of their query-set (query_sets_0); cells by number,
+    with the words if they are to be compared (numbered_0).
 
     Cells of no query end here.
     """
+    marks, names = group.marks[i], _words(set_words(group))
     mark_names = ", ".join(marks.names)
     listed, passed, sets, numbered_cells = (
         f"{prefix}{name}_{i}{suffix}" for name in ("listed", "passed", "query_sets", "numbered"))
-    chosen = (f"(SELECT d.*, k.{CHOICE} FROM (SELECT DISTINCT {mark_names} FROM {cells}) AS d JOIN {listed} AS k ON "
-              f"{inside(marks)})")
-    bits = ", ".join(
-        f"bit_or(CASE WHEN {CLASS} // {WORD} = {w} THEN CAST(1 AS BIGINT) << CAST({CLASS} % {WORD} AS BIGINT) ELSE 0 "
-        f"END) AS _q{w}"
-        for w in words)
-    names = _words(words)
-    numbered = (f"SELECT *, dense_rank() OVER (ORDER BY {names}) AS {SET} FROM (SELECT {mark_names}, {bits} FROM "
-                f"{passed} GROUP BY {mark_names}) AS b")
+    numbered = (f"SELECT *, dense_rank() OVER (ORDER BY {names}) AS {SET} FROM (SELECT {mark_names}, {words_of(group)} "
+                f"FROM {passed} GROUP BY {mark_names}) AS b")
     with_number = (f"(SELECT * FROM {cells} JOIN (SELECT {mark_names}, {SET} FROM {sets}) AS s "
                    f"USING ({mark_names})) AS q")
     merged = f"SELECT * EXCLUDE ({mark_names}) FROM {with_number}"
@@ -70,10 +88,8 @@ def _query_sets(ctx: Lowering, i: int, marks: Marks, cells: str, choices: str, s
     if several:
         merged = (f"SELECT g.*, {names} FROM ({merged}) AS g JOIN (SELECT DISTINCT {SET}, {names} FROM {sets}) AS w "
                   f"USING ({SET})")
-    by_class = f"SELECT {mark_names}, k.{CLASS} FROM {chosen} AS c JOIN {choices} AS k ON c.{CHOICE} = k.{CHOICE}"
     return [
-        Definition(listed, f"SELECT DISTINCT * EXCLUDE ({CLASS}) FROM {choices}", True),
-        Definition(passed, by_class, True),
+        *passing(marks, cells, choices_table(i, prefix), listed, passed),
         Definition(sets, numbered, True),
         Definition(numbered_cells, merged, True),
     ]

@@ -53,6 +53,8 @@ def keys(group: Group) -> Mapping[str, frozenset[Expr]] | None:
 
 def apart(group: Group) -> str | None:
     """Why no other group can read this one's scans."""
+    if group.common.returns_rows:
+        return "it returns rows, which others' cells do not have"
     divided = keys(group)
     if divided is None or any(len(exprs) > 1 for exprs in divided.values()):
         return "its inputs have no key in common by which tasks could divide the scan"

@@ -82,15 +82,18 @@ class Group:
 
     @cached_property
     def plan(self) -> Plan:
-        """All inputs aggregate early, and what comes of that is joined.
+        """All inputs aggregate early, and what comes of that is joined; rows are joined as they are, with their
+        query-sets.
 
         Nothing is kept, so members come and go at no cost.
         """
         if self.chosen is not None:
             return self.chosen
         exchange = "partition" if self.keyed else "slice"
-        return Plan((True,) * len(self.common.inputs), "recompute", connected_order(shape(self.common)), exchange,
-                    "raw")
+        order, count = connected_order(shape(self.common)), len(self.common.inputs)
+        if self.common.returns_rows:
+            return Plan((False,) * count, "recompute", order, exchange, split="after")
+        return Plan((True,) * count, "recompute", order, exchange, "raw")
 
     @cached_property
     def keyed(self) -> bool:
@@ -101,8 +104,6 @@ class Group:
 def alone(query: Query) -> str | None:
     """Why this query cannot share a work with others; None if it can."""
     whole = next((a.function for a in query.aggregates if not mergeable(a)), None)
-    if query.returns_rows:
-        return "it returns rows: only answers by group are read from sets that others share"
     if query.windows:
         return "it has several windows of its own"
     if whole:
@@ -117,7 +118,8 @@ def alone(query: Query) -> str | None:
 def form(query: Query) -> Hashable:
     """Queries of one form can share.
 
-    What can fail on a row is part of it: a row fails all its readers alike, or none.
+    What can fail on a row is part of it: a row fails all its readers alike, or none. What row queries show is not: a
+    value is computed for a query that needs it.
     """
     return _form(normal(query))
 
@@ -127,7 +129,8 @@ def _form(query: Query) -> Hashable:
     count = len(query.inputs)
     any_plan = Plan((False,) * count, "recompute", tuple(range(count)))
     fallible = query.aggregates if failing(Lowering(shape(query), any_plan)) else ()
-    return query.inputs, query.equalities, query.residuals, query.groups, query.every, fallible
+    common = (query.inputs, query.equalities, query.residuals, query.groups, query.every)
+    return ("rows", *common) if query.returns_rows else (*common, fallible)
 
 
 def group(queries: Mapping[str, Query]) -> Group:
@@ -148,8 +151,14 @@ def group(queries: Mapping[str, Query]) -> Group:
         class_by_name[name] = classes.setdefault(tuple(numbers), len(classes))
     aggregates = tuple(dict.fromkeys(chain.from_iterable(query.aggregates for query in members.values())))
     common = replace(first, selections=tuple(s for s in first.selections if s in of_all), aggregates=aggregates,
-                     having=None, outputs=())
+                     having=None, outputs=_joined_values(members) if first.returns_rows else ())
     return Group(common, tuple(map(tuple, choices)), tuple(classes), _templates(members, aggregates, class_by_name))
+
+
+def _joined_values(members: Mapping[str, Query]) -> tuple[tuple[str, Expr], ...]:
+    """What any row query shows of a joined row, each once."""
+    exprs = dict.fromkeys(expr for query in members.values() for _, expr in query.outputs)
+    return tuple((f"o{n}", expr) for n, expr in enumerate(exprs))
 
 
 def _templates(members: Mapping[str, Query], aggregates: tuple[Aggregate, ...],

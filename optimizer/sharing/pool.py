@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TypeVar
 
+from optimizer.papers.sharing import Groups, groups
 from optimizer.query.windows import Window
 from optimizer.sharing.family import apart, connected, keys
 from optimizer.sharing.group import Group
-from optimizer.sharing.grouping import Groups, groups
 from optimizer.sharing.price import FAMILY, LEAST, Load, each_alone, together
 
 MOST = 2_000            # queries that one work answers: its statements grow with them
@@ -29,7 +29,7 @@ Rows = Callable[[str, frozenset[Window]], tuple[float, float]]
 @dataclass(frozen=True)
 class Form:
     """The queries of one form (join shape): what its family has to scan and to divide its tasks by, and why it cannot
-    be in a family (`apart`).
+    be in a family (`apart`). `lists`: SELECT lists of row queries.
     """
 
     name: str
@@ -38,6 +38,7 @@ class Form:
     classes: int
     members: int
     apart: str | None = None
+    lists: int = 0
 
 
 @dataclass(frozen=True)
@@ -73,14 +74,15 @@ def form(name: str, group: Group) -> Form:
             windows.setdefault(declared.source, set()).add(declared.window)
     windows_by_stream = {stream: frozenset(of_stream) for stream, of_stream in windows.items()}
     divided = {source: frozenset(map(repr, exprs)) for source, exprs in (keys(group) or {}).items()}
-    return Form(name, windows_by_stream, divided, len(group.classes), len(group.names), apart(group))
+    return Form(name, windows_by_stream, divided, len(group.classes), len(group.names), apart(group),
+                len(group.templates) if group.common.returns_rows else 0)
 
 
 def one(form: Form, rows: Rows, least: int = LEAST) -> Set:
     """A form as a set by itself."""
     counts = [rows(stream, windows) for stream, windows in form.windows.items()]
     load = Load(sum(in_windows for in_windows, _ in counts), sum(came for _, came in counts), form.classes,
-                form.members)
+                form.members, lists=form.lists)
     seconds = each_alone(load)
     if form.members >= least:
         seconds = min(seconds, together(load))

@@ -39,7 +39,11 @@ class Way:
 
 
 def ways(group: Group) -> tuple[Way, ...]:
-    """Those that can do it; one that splits after the join is of no use where no input is told apart."""
+    """Those that can do it; one that splits after the join is of no use where no input is told apart. Rows have
+    query-sets until they are in a file.
+    """
+    if group.common.returns_rows:
+        return (Way("after"),)
     usual = group.keyed
     splits = ("before", "after") if usual and any(group.marks[i].names for i in group.told_apart) else ("before",)
     streams = [i for i, declared in enumerate(group.common.inputs) if declared.is_stream] if usual else []
@@ -73,7 +77,7 @@ def chosen(group: Group, priced: Seconds, standing: Way | None = None) -> Way:
 
     One that stands stays until another is cheaper by the hysteresis, and keys divide until files do by as much.
     """
-    usual = standing if standing is not None and standing in ways(group) else Way("before")
+    usual = standing if standing is not None and standing in ways(group) else ways(group)[0]
     with_prices = [way for way in ways(group) if way.name in priced]
     best = min(with_prices, key=lambda way: priced[way.name] * (1 if way.divided is None else HYSTERESIS),
                default=usual)

@@ -23,9 +23,8 @@ from optimizer.statistics.model import KeyStatistics, QueryStatistics
 
 UNBOUNDED = 1e12       # combinations of which none was seen twice, at most
 SATURATED = 0.04       # D/n below which all of M was seen: e^(−25) of it was not
-# files of a state set before maintenance merges them (jobs.maintenance.compact.STATE_FILES); partials that end together
-# become one
-MERGED = 24
+MERGED = 24            # files of a state set before maintenance merges them; partials that end together become one
+PRUNED = 8             # the same of a set whose merged file leaves out most rows, so that it is soon worth its price
 
 
 @dataclass(frozen=True)

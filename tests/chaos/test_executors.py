@@ -6,76 +6,26 @@ Answers are the same.
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-import urllib.request
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple
 
-import pyspark
 import pytest
 
+from tests.cluster import OFTEN, PATIENCE, Cluster, running
 from tests.jobs.pipelines import equal, opened, pipeline, ran, rows
 from tests.jobs.test_parallelism_run import QUERIES, asked
-from tests.servers import free_port, waited
+from tests.servers import waited
 
 pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(600)]
-CLASS = str(Path(pyspark.__file__).parent / "bin" / "spark-class")
-PATIENCE, OFTEN = 120.0, 0.2      # seconds
 IDLE = 4          # seconds after which an executor without tasks goes
-
-
-class Cluster(NamedTuple):
-    """Its address, and where its master tells of itself."""
-
-    master: str
-    page: str
-
-    def told(self, key: str) -> int:
-        with urllib.request.urlopen(f"{self.page}/json/") as answer:
-            return int(json.load(answer)[key])
-
-    def ready(self) -> bool:
-        """A page that is served already may not be there yet."""
-        try:
-            return self.told("aliveworkers") == 2
-        except OSError:
-            return False
-
-    def executors(self) -> int:
-        """Each has one core."""
-        return self.told("coresused")
 
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    """A master and two workers of one core, out of the wheel."""
-    port, page, *others = (free_port() for _ in range(4))
-    found = Cluster(f"spark://127.0.0.1:{port}", f"http://127.0.0.1:{page}")
-    environment = {
-        **os.environ, "PYSPARK_PYTHON": sys.executable,
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_WORKER_DIR": str(tmp_path / "work"),
-        "SPARK_DAEMON_MEMORY": "256m"
-    }
-    master = ["master.Master", "--port", str(port), "--webui-port", str(page)]
-    workers = [["worker.Worker", "--webui-port",
-                str(other), "--cores", "1", "--memory", "1g", found.master] for other in others]
-    running = [
-        subprocess.Popen([CLASS, f"org.apache.spark.deploy.{kind}", "--host", "127.0.0.1", *more], env=environment,
-                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for kind, *more in (master, *workers)
-    ]
-    try:
-        waited(found.ready, PATIENCE, OFTEN)
+    """A master and two workers."""
+    with running(tmp_path / "cluster") as found:
         yield found
-    finally:
-        for process in running:
-            process.terminate()
-        for process in running:
-            process.wait(timeout=60)
 
 
 def test_executors_come_and_go_with_the_tasks_that_latency_asks_for(cluster: Cluster, tmp_path: Path) -> None:

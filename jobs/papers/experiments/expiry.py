@@ -21,7 +21,7 @@ from jobs.calibrate import trial
 from jobs.calibrate.exact import observe
 from jobs.engine import kernel
 from jobs.engine.tasks import Tasks
-from jobs.papers.bench_data import SECOND, START
+from jobs.papers.benches.streams import SECOND, START
 from jobs.papers.experiments import Report, Tell
 from jobs.papers.experiments.batches import MOST_ROWS, joined_rows
 from jobs.papers.experiments.claims import Claim, Panel, claim, counted, report

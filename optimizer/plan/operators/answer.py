@@ -185,7 +185,7 @@ class KeptAnswer:
         sql = f"SELECT {in_stored_types(ctx, state.columns, run.last)} FROM {rows}"
         return Write(state.name, sql, state.columns, append=self.by_end, every_part=True)
 
-    def merge_files(self, ctx: Lowering, files: str, boundary: int) -> str:
+    def merge_files(self, ctx: Lowering, files: str, boundary: int, since: int) -> str:
         state = self.state(ctx)
         if not self.by_end:
             raise never_merged(state)

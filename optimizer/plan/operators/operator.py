@@ -119,9 +119,9 @@ class Expected:
         whole, pivoted = by_key(self.ctx), pivot(self.ctx)
         return tuple(1 / self.ctx.parts if whole or i == pivoted else 1.0 for i in self.ctx.inputs)
 
-    def files(self, most: float) -> float:
-        """Files of a state set to which each boundary adds one, until they are merged."""
-        return max(min(most, self.age, MERGED), 1.0)
+    def files(self, most: float, merged: int = MERGED) -> float:
+        """Files of a state set to which each boundary adds one, until there are `merged` of them."""
+        return max(min(most, self.age, merged), 1.0)
 
     def width(self, i: int) -> int:
         """Columns of a partial of input i: attributes, count, measures."""
@@ -169,8 +169,11 @@ class KeptSet(Protocol):
     def write(self, ctx: Lowering, run: Run) -> Write:
         """What it is, or what is added to it, after the run's last boundary; in types that lose nothing."""
 
-    def merge_files(self, ctx: Lowering, files: str, boundary: int) -> str:
-        """The rows of the one file that replaces many. `files` is a table of them; state was brought to `boundary`."""
+    def merge_files(self, ctx: Lowering, files: str, boundary: int, since: int) -> str:
+        """The rows of the one file that replaces many. `files` is a table of them; state was brought to `boundary`.
+
+        `since`: of the oldest of them the newest end. What was merged before has been held against all up to it.
+        """
 
     def stored_rows(self, expected: Expected) -> float:
         """Its rows that still count, at an average boundary."""

@@ -151,7 +151,7 @@ class PaneSet:
         write = append(ctx, state, rows, last, moved)
         return replace(write, every_part=True) if run.share else write
 
-    def merge_files(self, ctx: Lowering, files: str, boundary: int) -> str:
+    def merge_files(self, ctx: Lowering, files: str, boundary: int, since: int) -> str:
         return _merged_panes(ctx, self.state(ctx), files, boundary)
 
     def stored_rows(self, expected: Expected) -> float:
@@ -188,7 +188,7 @@ class Level:
         state, moved = self.state(ctx), earlier(ctx, self.window)
         return append(ctx, state, f"{table.new(state.name)} WHERE _out >= {run.last + moved}", run.last, moved)
 
-    def merge_files(self, ctx: Lowering, files: str, boundary: int) -> str:
+    def merge_files(self, ctx: Lowering, files: str, boundary: int, since: int) -> str:
         return _merged_panes(ctx, self.state(ctx), files, boundary)
 
     def stored_rows(self, expected: Expected) -> float:

@@ -43,8 +43,8 @@ from optimizer.plan.operators.operator import (
 )
 from optimizer.plan.operators.scan import INTERVAL_COLUMNS, TIME_COLUMNS, Scan
 from optimizer.plan.operators.sets import grouped, names, own_keys, set_words, stored_columns, working
-from optimizer.plan.program import Definition, Fragment, Source, StateSet, Write
-from optimizer.statistics.cardinality import MERGED
+from optimizer.plan.program import BEGINNING, Definition, Fragment, Source, StateSet, Write
+from optimizer.statistics.cardinality import PRUNED
 
 EXACT_PANES = 1_000      # up to which `panes_that_can_matter` adds pane by pane
 
@@ -163,7 +163,7 @@ class RunningTotals:
         sql = f"SELECT {in_stored_types(ctx, state.columns, run.last)} FROM {totals}"
         return Write(state.name, sql, state.columns, append=False, every_part=divided(ctx, self.input))
 
-    def merge_files(self, ctx: Lowering, files: str, boundary: int) -> str:
+    def merge_files(self, ctx: Lowering, files: str, boundary: int, since: int) -> str:
         raise never_merged(self.state(ctx))
 
     def stored_rows(self, expected: Expected) -> float:
@@ -222,14 +222,18 @@ class Extremes:
         state = self.state(ctx)
         rows = f"{table.new(state.name)} WHERE _out >= {run.last}"
         if run.from_nothing:      # these are of a whole window, and most of them can never matter
-            rows = f"({self._that_can_matter(ctx, f'SELECT * FROM {rows}', f'_in <= {run.last}')}) AS window_whole"
+            whole = f"(SELECT * FROM {rows}) AS whole"
+            cuts = self._cuts(ctx, run.last, BEGINNING)
+            rows = f"({self._that_can_matter(ctx, whole, f'_in <= {run.last}', cuts)}) AS pruned"
         return append(ctx, state, rows, run.last)
 
-    def merge_files(self, ctx: Lowering, files: str, boundary: int) -> str:
+    def merge_files(self, ctx: Lowering, files: str, boundary: int, since: int) -> str:
         state, keys = self.state(ctx), ", ".join([*key_names(ctx, self.input), "_in", "_out"])
-        live = live_rows(state, files, boundary)
-        one_a_pane = f"SELECT {keys}, {', '.join(self._merged(ctx))} FROM {live} GROUP BY {keys}"
-        return merged_file(ctx, state, self._that_can_matter(ctx, one_a_pane, "_in = 0"))
+        cuts = self._cuts(ctx, boundary, since)
+        rows = self._that_can_matter(ctx, live_rows(state, files, boundary), "_in = 0", cuts)
+        if not self._leave_one_by_one(ctx):
+            rows = f"SELECT {keys}, {', '.join(self._merged(ctx))} FROM ({rows}) AS those GROUP BY {keys}"
+        return merged_file(ctx, state, rows)
 
     def stored_rows(self, expected: Expected) -> float:
         """Of an average boundary: one merged file holds what can still matter, the files after it whole panes.
@@ -237,9 +241,9 @@ class Extremes:
         A short window holds all rows of its panes: its files leave before there are enough of them to be merged.
         """
         flow, measures = expected.flow(self.input), len(extremes(expected.ctx, self.input))
-        if flow.panes <= MERGED or flow.set <= 0:
+        if flow.panes <= PRUNED or flow.set <= 0:
             return flow.by_pane
-        files = min(MERGED / 2, expected.age)
+        files = min(PRUNED / 2, expected.age)
         return min(flow.by_pane, self._in_merged_file(expected, measures) + files * flow.pane)
 
     def work(self, expected: Expected, changed: float) -> Work:
@@ -259,42 +263,81 @@ class Extremes:
             "keep": new_values,
             "state_read": 0.0 if expected.from_nothing else self.stored_rows(expected) * width,
             "state_write": written,
-            "files": 0.0 if expected.from_nothing else expected.files(flow.panes),
+            "files": 0.0 if expected.from_nothing else expected.files(flow.panes, PRUNED),
             "statements": 2,
         }
 
     def _in_merged_file(self, expected: Expected, measures: int) -> float:
         """Rows of a whole window that can still matter."""
-        flow, window = expected.flow(self.input), expected.ctx.window(self.input)
-        assert window is not None
+        flow = expected.flow(self.input)
         if flow.set <= 0:
             return 0.0
         panes = flow.by_pane / flow.set
-        if window.kind in ("landmark", "tumbling"):      # all leave together
-            panes = 1.0
-        elif window.kind == "hopping":
-            panes = min(panes, window.range / window.slide)
+        if not self._leave_one_by_one(expected.ctx):
+            panes = min(panes, self._ends(expected.ctx))
         return flow.set * panes_that_can_matter(panes, measures)
 
     def _merged(self, ctx: Lowering) -> list[str]:
         return [f"{measure.kind}({measure.name}) AS {measure.name}" for measure in extremes(ctx, self.input)]
 
-    def _that_can_matter(self, ctx: Lowering, sql: str, counts_already: str) -> str:
-        """The rows of `sql` with every extreme that another one beats set to NULL; rows with nothing left are dropped.
+    def _leave_one_by_one(self, ctx: Lowering) -> bool:
+        """Whether what came at each boundary leaves at another: then files have a pane each, and nothing to merge but
+        the few rows that came late."""
+        window = ctx.window(self.input)
+        return window is not None and window.kind == "sliding"
+
+    def _ends(self, ctx: Lowering) -> int:
+        """Different `_out` of what a window holds."""
+        window = ctx.window(self.input)
+        assert window is not None
+        if window.kind in ("landmark", "tumbling"):      # all leave together
+            return 1
+        return max(window.range // self._step(ctx), 1)
+
+    def _step(self, ctx: Lowering) -> int:
+        """Between one `_out` and the next."""
+        window, every = ctx.window(self.input), ctx.shape.query.every
+        return window.slide if window is not None and window.kind == "hopping" else every
+
+    def _cuts(self, ctx: Lowering, boundary: int, since: int) -> tuple[int, ...]:
+        """Values of `_out` after which 1, 2, 4 … of the newest ends come, and all ends later than `since`."""
+        window, step, most = ctx.window(self.input), self._step(ctx), self._ends(ctx)
+        assert window is not None
+        if most == 1:
+            return ()
+        newest = boundary + window.range - step
+        ends = min(most, max((newest - since) // step, 1))
+        counts_of_ends = [2 ** n for n in range((ends - 1).bit_length())]
+        return tuple(newest - n * step for n in (*counts_of_ends, ends))
+
+    def _that_can_matter(self, ctx: Lowering, rows: str, counts_already: str, cuts: tuple[int, ...]) -> str:
+        """`rows`, an item of FROM, with every extreme that another one beats set to NULL; rows with nothing left are
+        dropped.
 
         A beats B if A is at least as extreme, is in the window already, and stays longer: then B can never be the
         window's extreme. Of n panes of random values about ln n stay, so the state hardly grows with the window.
+
+        B is held against the extreme of all that stay longer than the next of `cuts`: a GROUP BY and a join, a quarter
+        of what a window function over each group's panes takes. What comes between B and that cut is missed: some rows
+        more stay until a merge has other cuts.
         """
+        if not cuts:
+            return f"SELECT * FROM {rows}"
         measures, keys = extremes(ctx, self.input), key_names(ctx, self.input)
-        by = f"PARTITION BY {', '.join(keys)} " if keys else ""
-        longer = f"OVER ({by}ORDER BY _out DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
+        newest = ", ".join([*keys, *(f"{m.kind}({m.name}) FILTER (WHERE _out > {cut}) AS {m.name}_{n}"
+                                     for m in measures for n, cut in enumerate(cuts))])
+        by = f" GROUP BY {', '.join(keys)}" if keys else ""
+        newer = f"(SELECT {newest} FROM {rows} WHERE _out > {cuts[-1]} AND {counts_already}{by}) AS newer"
         values = []
-        for measure in measures:
-            name, no_better = measure.name, ">=" if measure.kind == "min" else "<="
-            beaten = f"{name} {no_better} {measure.kind}({name}) FILTER (WHERE {counts_already}) {longer}"
-            values.append(f"CASE WHEN COALESCE({beaten}, FALSE) THEN NULL ELSE {name} END AS {name}")
-        something = " OR ".join(f"{measure.name} IS NOT NULL" for measure in measures)
-        rest = f"SELECT {', '.join([*keys, '_in', '_out', *values])} FROM ({sql}) AS q"
+        for m in measures:
+            of_longer = " ".join(f"WHEN _out <= {cut} THEN {m.name}_{n}" for n, cut in reversed([*enumerate(cuts)]))
+            beaten = f"{m.name} {'>=' if m.kind == 'min' else '<='} CASE {of_longer} END"
+            values.append(f"CASE WHEN COALESCE({beaten}, FALSE) THEN NULL ELSE {m.name} END AS {m.name}")
+        own = [f"those.{key} AS {key}" for key in keys]
+        same = " AND ".join(f"those.{key} IS NOT DISTINCT FROM newer.{key}" for key in keys) or "TRUE"
+        something = " OR ".join(f"{m.name} IS NOT NULL" for m in measures)
+        rest = (f"SELECT {', '.join([*own, '_in', '_out', *values])} FROM (SELECT * FROM {rows}) AS those "
+                f"LEFT JOIN {newer} ON {same}")
         return f"SELECT * FROM ({rest}) AS left_over WHERE {something}"
 
 

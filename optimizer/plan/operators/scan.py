@@ -12,7 +12,7 @@ from optimizer.expression.types import BIGINT, TIMESTAMP
 from optimizer.plan import table
 from optimizer.plan.division import by_key, dealt, divided, is_exchanged
 from optimizer.plan.lowering import Lowering
-from optimizer.plan.membership import INTERVAL, Counting, Range, inside, within
+from optimizer.plan.membership import INTERVAL, Counting, Range, inside, separately
 from optimizer.plan.operators.operator import (
     Boundary,
     Expected,
@@ -159,8 +159,8 @@ class Scan(InputOperator):
         i = self.input
         if ctx.window(i) is None:
             return raw(ctx, i, table.files(i))
-        ranges = self.source(ctx, run).ranges
-        return raw(ctx, i, table.files(i), interval=not self.is_exact(ctx, run), where=within(ctx, i, ranges))
+        interval, ranges = not self.is_exact(ctx, run), self.source(ctx, run).ranges
+        return " UNION ALL ".join(raw(ctx, i, table.files(i), interval, where) for where in separately(ctx, i, ranges))
 
     def _times(self, ctx: Lowering, run: Run) -> Columns:
         return () if self.is_exact(ctx, run) else (*INTERVAL, ("_known", BIGINT))

@@ -294,3 +294,21 @@ def test_every_asset_event_can_be_read(tmp_path: Path, monkeypatch: pytest.Monke
             assert len(told) == len(pipe.result(name, at=event["boundary"]))
             assert all(iso(micros(row["boundary"])) <= event["boundary"] for row in there.to_pylist())
     assert scheduled.published(str(tmp_path), after) == {}
+
+
+def test_a_replacement_that_is_due_later_leaves_the_last_answer_its_columns(tmp_path: Path,
+                                                                            monkeypatch: pytest.MonkeyPatch) -> None:
+    """The old text's answer and the boundary from which the new one is in force become public together."""
+    pipe = pipeline(tmp_path, queries={"q": COUNT + " EVERY 20 SECONDS", "own": COUNT})
+    rows(pipe, [1, 12, 24])
+    monkeypatch.setattr(failpoints, "_passes", Counter())
+    monkeypatch.setenv("FOREBAY_FAILPOINT", "batch.after-intent:1:raise")
+    with pytest.raises(failpoints.Reached):
+        pipe.run()
+    monkeypatch.delenv("FOREBAY_FAILPOINT")
+    again = opened(tmp_path)
+    assert again.create("q", TOTAL + " EVERY 20 SECONDS", replace=True)["effective"] == boundary(30)
+    rows(again, [36])
+    assert ran(again) == [10, 20, 30] and table(tmp_path, "latest/q") == [(table(tmp_path, "results/q")[0])]
+    rows(again, [45])
+    assert ran(again) == [40] and equal(again) and len(table(tmp_path, "latest/q")[0]) == 3

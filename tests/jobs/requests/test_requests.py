@@ -144,6 +144,20 @@ def test_too_many_queries_are_refused(tmp_path: Path, monkeypatch: pytest.Monkey
     assert pipe.create("d", COUNT)["state"] == "active"
 
 
+def test_many_queries_are_one_request_or_none(tmp_path: Path) -> None:
+    pipe = pipeline(tmp_path)
+    rows(pipe, [1, 15])
+    texts = {name: COUNT for name in "abc"}
+    assert set(pipe.create_together(texts).values()) == {boundary(10)}
+    assert pipe.runtime.ledger.changes.version == 1
+    assert ran(pipe) == [10] and all(pipe.result(name)["n"].tolist() == [1] for name in texts)
+    with pytest.raises(ForebayError, match="e: no stream or relation"):
+        pipe.create_together({"d": COUNT, "e": "SELECT COUNT(*) FROM nothing [WINDOW 1 HOUR]"})
+    refused("query-exists", pipe.create_together, {"d": COUNT, "a": SUM})
+    assert [query["query"] for query in pipe.queries()] == [*"abc"]
+    assert set(pipe.create_together({"a": COUNT, "d": COUNT}, replace=True)) == {"a", "d"}
+
+
 def test_a_pin_stays_with_a_name_as_far_as_its_new_text_has_the_plan(tmp_path: Path) -> None:
     """A query of joined rows has no EAP1: it is not pinned, and runs."""
     pipe = pipeline(tmp_path, queries={"q": COUNT})

@@ -6,8 +6,7 @@ from random import Random
 import pytest
 
 from optimizer.papers.reorder import Joins, Orders, orders, replanned
-from optimizer.papers.sharing import JoinSizes, QuerySets, Side, cost, union
-from optimizer.sharing.grouping import HYSTERESIS, gain, groups
+from optimizer.papers.sharing import HYSTERESIS, JoinSizes, QuerySets, Side, cost, gain, groups, union
 
 
 def sets(**rows: float) -> QuerySets:

@@ -25,7 +25,7 @@ from optimizer.plan.program import BEGINNING, Source
 from optimizer.plan.tree import merge_files, program, state_sets
 from optimizer.query.model import Query
 from optimizer.query.shape import shape
-from optimizer.statistics.cardinality import MERGED, population
+from optimizer.statistics.cardinality import population
 from optimizer.statistics.model import InputStatistics, KeyStatistics, QueryStatistics
 from tests.optimizer.planning import BATCH, SECOND
 
@@ -164,10 +164,12 @@ class Life:
             files = [
                 f for f in self.state[kept.name] if (self._value(f"SELECT max({kept.ends}) FROM {f}") or -1) >= boundary
             ]
-            if len(files) > MERGED:
+            if len(files) > kept.most_files:
                 file = f"state_{kept.name}_{next(self.numbers)}"
+                since = min(int(self._value(f"SELECT max({kept.ends}) FROM {each}")) for each in files)
                 union = " UNION ALL ".join(f"SELECT * FROM {each}" for each in files)
-                self.con.execute(f"CREATE TABLE {file} AS {merge_files(self.ctx, kept.name, f'({union})', boundary)}")
+                merging = merge_files(self.ctx, kept.name, f"({union})", boundary, since)
+                self.con.execute(f"CREATE TABLE {file} AS {merging}")
                 files = [file]
             self.state[kept.name] = files
 

@@ -3,11 +3,13 @@ from __future__ import annotations
 
 import pytest
 
+from optimizer.plan.operators.operator import Run
 from optimizer.query.model import Query
 from optimizer.query.normal import normal
 from optimizer.sharing.group import Group, alone, form, forms, group
 from optimizer.sharing.marks import WORD, marks
 from optimizer.sharing.program import lowering, shared_program
+from optimizer.sharing.rows import rows_program
 from tests.optimizer.planning import BATCH, query
 
 JOINED = ("SELECT v.page, COUNT(*) AS n FROM views AS v [WINDOW 1 MINUTE], clicks AS c [WINDOW 40 SECONDS] WHERE "
@@ -50,10 +52,47 @@ def test_what_can_fail_is_shared_only_by_those_that_all_read_it() -> None:
     assert form(plain) != form(fails) == form(again)
 
 
-@pytest.mark.parametrize("name, word", [("rows", "rows"), ("distinct", "count_distinct")])
-def test_what_cannot_share_says_why(name: str, word: str) -> None:
-    names, refused = forms({"a": query(name), "b": query("two-streams")})
-    assert names == (("b",),) and word in refused["a"]
+def test_what_cannot_share_says_why() -> None:
+    names, refused = forms({"a": query("distinct"), "b": query("two-streams")})
+    assert names == (("b",),) and "count_distinct" in refused["a"]
+
+
+ROWS = ("SELECT {shown} FROM views AS v [WINDOW 1 MINUTE], clicks AS c [WINDOW 40 SECONDS] WHERE v.user = "
+        "c.user{more}")
+
+
+def rows_grouped(*shown: str) -> Group:
+    return group({f"q{n}": query(ROWS.format(shown=s, more=f" AND v.ms < {n}")) for n, s in enumerate(shown)})
+
+
+def test_row_queries_share_with_row_queries_whatever_they_select_and_show() -> None:
+    texts = [ROWS.format(shown=shown, more=more) for shown, more in (
+        ("*", ""), ("v.page", " AND v.ms < 5"), ("v.ms / c.amount AS r", " AND c.amount > 1"))]
+    more = {"sums": query(JOINED.format(more="")), "other": query(texts[1].replace("40", "30"))}
+    names, refused = forms({**{f"q{n}": query(text) for n, text in enumerate(texts)}, **more})
+    assert names == (("q0", "q1", "q2"), ("sums",), ("other",)) and not refused
+
+
+def test_row_queries_read_what_any_of_them_shows_once() -> None:
+    made = rows_grouped("v.page, c.amount", "c.amount AS a, v.ms", "v.page, c.amount")
+    assert [expr.name for _, expr in made.common.outputs] == ["page", "amount", "ms"]      # type: ignore[attr-defined]
+    assert [dict(t.members) for t in made.templates] == [{"q0": 0, "q2": 2}, {"q1": 1}]
+
+
+def test_rows_meet_where_their_query_sets_do_and_each_template_asks_for_its_own_classes() -> None:
+    made = group({f"q{n}": query(ROWS.format(shown="v.page" if n < WORD else "c.amount",
+                                             more=f" AND v.ms < {n} AND c.amount > {n}")) for n in range(WORD + 2)})
+    first, second = rows_program(made, lowering(made), Run((100 * BATCH,), 99 * BATCH)).steps
+    assert f"(v0._q0 & v1._q0 & {2**WORD - 1}) <> 0" in first.answer and "_q1" not in first.answer
+    assert "(v0._q1 & v1._q1 & 3) <> 0" in second.answer and "_q0" not in second.answer
+    assert (first.number, second.number) == (0, 1) and first.answer.count("UNION ALL") == 1      # a term a stream
+
+
+def test_row_queries_that_select_alike_have_no_query_sets() -> None:
+    made = group({name: query(ROWS.format(shown=shown, more=" AND v.ms < 5")) for name, shown in (
+        ("a", "v.page"), ("b", "v.page"), ("c", "v.ms"))})
+    program = rows_program(made, lowering(made), Run((100 * BATCH,), 99 * BATCH))
+    assert not any("_q0" in text for text in (*(d.sql for d in program.setup), *(s.answer for s in program.steps)))
 
 
 def test_a_selection_that_can_fail_stays_alone() -> None:

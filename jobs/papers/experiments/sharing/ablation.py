@@ -16,6 +16,7 @@ from jobs.papers.experiments.sharing.queries import GeneratedQuery
 from jobs.papers.experiments.sharing.run import (
     FASTER,
     GROUPED,
+    NEVER,
     SHORT,
     StreamLoad,
     checked,
@@ -31,7 +32,6 @@ from optimizer.papers.reorder import GroupOf, Joins, Node, Orders, Price, Step, 
 from optimizer.papers.sharing import Side, cost
 
 QUERIES = 30                             # of one form, as in Fig. 22
-NEVER = 1_000_000                        # queries of one form from which they would share
 LATE = "LAP recompute"
 SOURCES, PRICED, SEEDS = 5, 40, 3        # of the priced queries: streams of the pattern, queries, sets of them
 SIMILARITIES, ARITIES = (0, 25, 50, 75, 100), (2, 3, 4, 5)

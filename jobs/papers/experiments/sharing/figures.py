@@ -22,6 +22,7 @@ from jobs.papers.experiments.sharing.run import (
     FASTER,
     FORMS,
     GROUPED,
+    SHARE_FROM,
     SHORT,
     STAR,
     StreamLoad,
@@ -70,7 +71,7 @@ def keys(quick: bool, tell: Tell) -> Report:
         rates: dict[str, list[float]] = {}
         for k, x in product(KEYS[::2] if quick else KEYS, xs):
             load, queries = _load(quick, keys=k, rate=rate), _selecting(k, x, count, form)
-            rates.setdefault(f"{k} keys", []).append(_rate(points, f"{form} {k} {x}", load, queries, tell))
+            rates.setdefault(f"{k} keys", []).append(_rate(points, form, f"{k} {x}", load, queries, tell))
         panels.append(
             Panel(f"Fig. 17, {form}, {count} queries", "selectivity of a selection", "query-rows a second", xs, rates,
                   {}, steep=True))
@@ -98,9 +99,10 @@ def _load(quick: bool, **more: int) -> StreamLoad:
     return replace(SHORT if quick else StreamLoad(rate=RATE), **more)
 
 
-def _rate(points: Points, key: str, setting: StreamLoad, queries: Mapping[str, str], tell: Tell) -> float:
+def _rate(points: Points, form: str, what: str, setting: StreamLoad, queries: Mapping[str, str], tell: Tell) -> float:
     """Query-rows a second: what all queries together take in."""
-    seconds = point(points, key, lambda: {"seconds": measured(setting, queries)})["seconds"]
+    key = f"{form} {what}"
+    seconds = point(points, key, lambda: {"seconds": measured(setting, queries, SHARE_FROM[form])})["seconds"]
     tell(f"{key}: {len(queries)} queries, {seconds:.3g} s a batch")
     return round(len(queries) * setting.rows / seconds, 1)
 
@@ -260,7 +262,7 @@ def _arity(form: str, quick: bool, points: Points, tell: Tell) -> Panel:
         count = _count(STAR, quick)
         setting = _load(quick, streams=n, rate=NARROW, batches=_load(quick).batches + count)
         queries = workload(setting, count, joined=n)
-        at_once.append(_rate(points, f"{form} {n}-way", setting, named(queries, form), tell))
+        at_once.append(_rate(points, form, f"{n}-way", setting, named(queries, form), tell))
         measurement = point(points, f"{form} {n}-way ad hoc", lambda: {"seconds": _ad_hoc(setting, queries, form)})
         ad_hoc.append(round(count * setting.rows / measurement["seconds"], 1))
     return Panel(f"Fig. 20a, {form}", "streams joined", "query-rows a second", tuple(map(float, arities)), {
@@ -271,7 +273,7 @@ def _arity(form: str, quick: bool, points: Points, tell: Tell) -> Panel:
 
 def _ad_hoc(setting: StreamLoad, queries: Sequence[GeneratedQuery], form: str) -> float:
     """Seconds of the batches in which queries come, one each after the first, as if each had all of them."""
-    with running(setting) as loop:
+    with running(setting, share_from=SHARE_FROM[form]) as loop:
         rt = loop.pipe
         create(rt, named(queries[:1], form))
         steady(loop, setting)
@@ -300,7 +302,7 @@ def _count(form: str, quick: bool) -> int:
 def _by(form: str, what: str, xs: Sequence[int], make: Callable[[int, int], list[GeneratedQuery]], quick: bool,
         points: Points, tell: Tell) -> Panel:
     rates = [
-        _rate(points, f"{form} {what} {x}", _load(quick), named(make(_count(form, quick), x), form), tell) for x in xs
+        _rate(points, form, f"{what} {x}", _load(quick), named(make(_count(form, quick), x), form), tell) for x in xs
     ]
     return Panel(f"Fig. 20{'c' if what == 'groups' else 'd'}, {form}", what, "query-rows a second",
                  tuple(map(float, xs)), {"all": rates}, {})

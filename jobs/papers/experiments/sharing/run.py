@@ -49,6 +49,8 @@ HALF = Fraction(1, 2)
 STAR, GROUPED = "SELECT *, each for itself", "aggregates"
 WAITING = "waiting"                   # the folder of rows that have not come yet
 FORMS = (STAR, GROUPED)
+NEVER = 1_000_000                        # queries of one form from which they would share
+SHARE_FROM = {STAR: NEVER, GROUPED: None}      # together they are measured by `forebay bench sharing-rows`
 GROUPS = 10
 # of a point's time below which a neighbour is faster: seconds of one point differ so much from run to run
 FASTER = 0.9

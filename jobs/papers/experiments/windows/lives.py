@@ -23,7 +23,7 @@ from jobs.engine.tasks import Tasks
 from jobs.ledger.entries import Batch, KeptState
 from jobs.ledger.open_pipeline import OpenPipeline, open_pipeline
 from jobs.ledger.queries import QueryState
-from jobs.papers.bench_data import SECOND, START, stream_files
+from jobs.papers.benches.streams import SECOND, START, stream_files
 from jobs.papers.experiments.points import Point
 from jobs.papers.experiments.windows.tables import SENSOR, SYNTHETIC
 from jobs.pipeline.config import load as loaded

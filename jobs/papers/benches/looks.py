@@ -21,8 +21,8 @@ from jobs.commands import adapt
 from jobs.engine import kernel
 from jobs.engine.small_tables import ask
 from jobs.ledger.open_pipeline import OpenPipeline, open_pipeline
-from jobs.papers import bench_data
-from jobs.papers.bench_data import BenchSetting
+from jobs.papers.benches import streams
+from jobs.papers.benches.streams import BenchSetting
 from jobs.pipeline.config import load
 from jobs.run import Loop
 from optimizer.statistics.cardinality import distinct
@@ -56,7 +56,7 @@ class StatisticsSetting:
 def statistics(setting: StatisticsSetting, say: Say = lambda _: None) -> dict[str, Any]:
     """Costs and errors; nothing asserts on them."""
     folder = tempfile.mkdtemp(prefix="forebay-bench-")
-    pipe = open_pipeline(load(bench_data.pipeline(folder, setting.data)))
+    pipe = open_pipeline(load(streams.pipeline(folder, setting.data)))
     try:
         return _measured(Loop(pipe), setting, say)
     finally:
@@ -70,14 +70,14 @@ def _measured(loop: Loop, setting: StatisticsSetting, say: Say) -> dict[str, Any
     landing = f"{pipe.pipeline.folder}/landing"
     say(f"{setting.rows:,} rows a window")
     for first in range(0, full, max(full // FILLED, 1)):
-        bench_data.make(landing, data, range(first, min(first + max(full // FILLED, 1), full)))
+        streams.make(landing, data, range(first, min(first + max(full // FILLED, 1), full)))
         loop.take()
     loop.run(flush=True)
     first = adapt.adapt(pipe)["statistics"]      # of what the batches so far allow
     say(f"first look: {first['reason']}")
     begun, looks, cpu = len(pipe.ledger.committed_batches()), 0, 0.0
     for number in range(full, full + setting.boundaries):
-        bench_data.make(landing, data, range(number, number + 1))
+        streams.make(landing, data, range(number, number + 1))
         loop.take()
         loop.run(flush=True)
         started = time.process_time()
@@ -129,9 +129,9 @@ def _told(known: QueryStatistics) -> dict[str, float]:
 def _exact(pipe: OpenPipeline, data: BenchSetting, t: int) -> Mapping[str, float]:
     """The same by SQL over all rows of the windows."""
     con = kernel.connect(threads=2, memory="4GB")
-    since = t - data.window * bench_data.SECOND
+    since = t - data.window * streams.SECOND
     for stream in ("s1", "s2"):
-        paths = bench_data.stream_files(pipe, stream)
+        paths = streams.stream_files(pipe, stream)
         con.execute(f"CREATE VIEW {stream} AS SELECT * FROM read_parquet({kernel.file_list(paths)}) "
                     f"WHERE epoch_us(ts) >= {since} AND epoch_us(ts) < {t}")
     for stream in ("s1", "s2"):

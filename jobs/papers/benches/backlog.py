@@ -21,8 +21,8 @@ import pyarrow as pa
 
 from jobs.engine import kernel
 from jobs.ledger.open_pipeline import open_pipeline
-from jobs.papers import bench_data
-from jobs.papers.bench_data import SECOND, BenchSetting
+from jobs.papers.benches import streams
+from jobs.papers.benches.streams import SECOND, BenchSetting
 from jobs.pipeline.config import load
 from jobs.run import Loop
 from jobs.verify import recompute as oracle
@@ -145,8 +145,8 @@ def _run(folder: str, most: int | None) -> BacklogRun:
 
 
 def write_p1(folder: str, setting: BenchSetting, count: int) -> None:
-    bench_data.pipeline(folder, setting)
-    bench_data.make(os.path.join(folder, "landing"), setting, range(count))
+    streams.pipeline(folder, setting)
+    streams.make(os.path.join(folder, "landing"), setting, range(count))
 
 
 def write_p2(folder: str, setting: BenchSetting, count: int) -> None:
@@ -164,7 +164,7 @@ def write_p2(folder: str, setting: BenchSetting, count: int) -> None:
     rows, length = setting.rate * setting.batch, setting.batch * SECOND
     for number in range(count):
         con.execute(f"SELECT setseed({number % 997 / 997})")
-        sql = (f"SELECT CAST(make_timestamp({bench_data.START + number * length} + (i * {length}) // {rows}) AS "
+        sql = (f"SELECT CAST(make_timestamp({streams.START + number * length} + (i * {length}) // {rows}) AS "
                f"TIMESTAMPTZ) AS ts, floor(random() * {setting.groups})::BIGINT AS k, "
                f"floor(random() * 100000)::BIGINT AS v FROM range({rows}) AS r(i)")
         path = os.path.join(folder, "landing", "s", f"{number:05d}.parquet")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from jobs.papers.bench_backlog import measured, write_p1, write_p2
-from jobs.papers.bench_data import BenchSetting
+from jobs.papers.benches.backlog import measured, write_p1, write_p2
+from jobs.papers.benches.streams import BenchSetting
 
 pytestmark = pytest.mark.spark
 

@@ -24,7 +24,7 @@ import pyarrow as pa
 from jobs.engine import kernel, spark
 from jobs.engine.tasks import Tasks
 from jobs.ledger.open_pipeline import OpenPipeline, open_pipeline
-from jobs.papers.bench_data import stream_files
+from jobs.papers.benches.streams import stream_files
 from jobs.pipeline.config import load
 from jobs.requests import requests
 from jobs.results import answers

@@ -1,0 +1,1 @@
+"""What a boundary costs in given settings, beside other systems."""
