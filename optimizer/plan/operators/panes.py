@@ -44,6 +44,8 @@ from optimizer.plan.program import Definition, Fragment, Source, StateSet, Write
 from optimizer.query.model import NamedWindow
 from optimizer.statistics.cardinality import distinct
 
+LOOKS = 3      # at each partial of overlapping instances: when it enters and leaves, whether it is one that is taken
+
 
 @dataclass(frozen=True)
 class Panes(InputOperator):
@@ -198,7 +200,7 @@ class Level:
         below = parent(ctx.plan.kept_windows, self.window)
         often = (longest(query) if expected.from_nothing else step(query)) / self.window.slide
         rows = spanning_rows(expected, below, self.window.range)
-        yield from reading_instances(expected, below, often, rows)
+        yield from reading_instances(expected, below, often, instance_rows(expected, below, self.window.range))
         width = (expected.width(0) + len(INTERVAL)) * often * expected.shares[0]
         new_values = _partials(expected, self.window) * width
         yield set_node(ctx, 0), {"group": rows * width, "made": new_values, "keep": new_values,
@@ -207,23 +209,40 @@ class Level:
     def _new(self, ctx: Lowering, run: Run) -> str:
         """Instances that end now, and what came too late for those that have ended.
 
-        Where none ends, only rows of this run are looked at.
+        Where none ends, only rows of this run are looked at. The few that end are picked one by one: every instance of
+        each partial would be many times the rows.
         """
-        length, hop, far, columns = self.window.range, self.window.slide, longest(ctx.shape.query), names(ctx, 0)
-        some_end = run.from_nothing or run.last // hop > run.previous // hop
-        level = parent(ctx.plan.kept_windows, self.window)
-        below = _view(ctx, level) if some_end else table.new(_set_name(ctx, level))
+        length, hop, far = self.window.range, self.window.slide, longest(ctx.shape.query)
+        ends = [] if run.from_nothing else range((run.previous // hop + 1) * hop, run.last + 1, hop)
+        level, listed = parent(ctx.plan.kept_windows, self.window), ", ".join(names(ctx, 0))
+        below = _view(ctx, level) if run.from_nothing or ends else table.new(_set_name(ctx, level))
+        size = step(ctx.shape.query) if level is None else level.range
+        of_ended = f"SELECT {listed}, greatest(_in, _u + {length}) AS _in, _u + {far} AS _out FROM "
+        ended = f"_u + {length} <= {run.last} AND (_u + {length} > {run.previous} OR _in > {run.previous})"
         begun = self._begun(ctx, below, level)
-        listed = ", ".join(columns)
-        ended = (f"SELECT {listed}, greatest(_in, _u + {length}) AS _in, _u + {far} AS _out FROM ({begun}) AS q "
-                 f"WHERE _u + {length} <= {run.last} AND (_u + {length} > {run.previous} OR _in > {run.previous})")
-        return grouped(ctx, 0, f"({ended}) AS q", ("_in", "_out"))
+        if not self._tiled_by(level) and not run.from_nothing and len(ends) <= (length - size) // hop + 1:
+            late = f"{below} WHERE _in > {run.previous} AND _out <= {run.previous + far - size}"
+            begun = " UNION ALL ".join([*(self._ending(ctx, below, level, end) for end in ends),
+                                        self._begun(ctx, f"(SELECT * FROM {late}) AS late", level)])
+        return grouped(ctx, 0, f"({of_ended}({begun}) AS q WHERE {ended}) AS q", ("_in", "_out"))
+
+    def _tiled_by(self, level: Window | None) -> bool:
+        """Whether each partial of the level belongs to one instance."""
+        return self.window.tumbling and (level is None or level.tumbling)
+
+    def _ending(self, ctx: Lowering, below: str, level: Window | None, end: int) -> str:
+        """Partials out of `below` that make the instance that ends then."""
+        length, far = self.window.range, longest(ctx.shape.query)
+        size = step(ctx.shape.query) if level is None else level.range
+        spans = spanning(level, f"_out - {far + end - length}", length)
+        return (f"SELECT {', '.join(names(ctx, 0))}, _in, CAST({end - length} AS BIGINT) AS _u FROM {below} "
+                f"WHERE _out >= {far + end - length} AND _out <= {far + end - size}{spans}")
 
     def _begun(self, ctx: Lowering, below: str, level: Window | None) -> str:
         """Partials out of `below`, each with the begin `_u` of every instance that it makes: that holds it whole."""
         length, hop, far = self.window.range, self.window.slide, longest(ctx.shape.query)
         columns, size = ", ".join(names(ctx, 0)), step(ctx.shape.query) if level is None else level.range
-        if self.window.tumbling and (level is None or level.tumbling):
+        if self._tiled_by(level):
             begin = d.div(f"_out - {far}", length, ctx.dialect)
             return f"SELECT {columns}, _in, {begin} * {length} AS _u FROM {below}"
         holding = ", ".join(f"({k * hop})" for k in range((length - size) // hop + 1))
@@ -280,7 +299,8 @@ def instance_rows(expected: Expected, level: Window | None, size: int) -> float:
 
 
 def reading_instances(expected: Expected, level: Window | None, often: float, rows: float) -> Work:
-    """Partials of a range out of state, `often` times a boundary.
+    """Partials of a range out of state, `often` times a boundary: of overlapping instances all, as those that reach
+    from end to end stand in files between the others.
 
     Their own columns, and the times of all that stand in the same files, of which each boundary or instance adds one.
     """
@@ -290,8 +310,10 @@ def reading_instances(expected: Expected, level: Window | None, often: float, ro
         return
     hop, needed = level.slide if level else step(query), keeps(query, ctx.plan.kept_windows)[level]
     looked_through = TIME_COLUMNS * instance_rows(expected, level, needed)
+    sorted_out = LOOKS * rows if level and not level.tumbling else 0.0
     yield node, {"state_read": often * expected.shares[0] * (rows * expected.width(0) + looked_through),
-                 "files": often * expected.files(needed / hop * expected.shares[0])}
+                 "files": often * expected.files(needed / hop * expected.shares[0]),
+                 "look": often * expected.shares[0] * sorted_out}
 
 
 def _view(ctx: Lowering, level: Window | None) -> str:

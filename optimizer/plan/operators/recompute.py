@@ -170,7 +170,7 @@ class RecomputedAnswer(AnswerOperator):
         for window, often in often_by_window:
             rows = (instance_rows if together else spanning_rows)(expected, level, window.range)
             groups = min(expected.sizes.answer(expected.flow(0).came * window.range / step(query)), rows)
-            yield from reading_instances(expected, level, often, rows)
+            yield from reading_instances(expected, level, often, instance_rows(expected, level, window.range))
             merged = 0.0 if together else often * groups * width
             yield NODE, {"statements": often, "group": often * rows * expected.shares[0] * width, "made": merged}
         if together:

@@ -229,12 +229,18 @@ def _published(pipe: OpenPipeline, queries: Iterable[str]) -> dict[str, list[int
     digests: dict[str, list[int]] = {}
     for query in queries:
         con = kernel.connect(threads=2, memory="4GB")
-        con.register("published", pipe.table(f"results/{query}").refresh().rows())
+        files = kernel.file_list(published_files(pipe, query))
         rows = con.execute(f"SELECT name, {DIGEST} FROM (SELECT name, epoch_us(boundary) AS t, device, least FROM "
-                           "published) AS q GROUP BY name").fetchall()
+                           f"read_parquet({files})) AS q GROUP BY name").fetchall()
         digests |= {name: list(map(int, numbers)) for name, *numbers in rows}
         con.close()
     return digests
+
+
+def published_files(pipe: OpenPipeline, query: str) -> tuple[str, ...]:
+    """Of all answers of a query."""
+    table = pipe.table(f"results/{query}").refresh()
+    return tuple(os.path.join(table.path, file.path) for file in table.files())
 
 
 def _by_plain_sql(load: WindowLoad, pipe: OpenPipeline) -> dict[str, list[int]]:
