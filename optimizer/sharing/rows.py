@@ -1,5 +1,5 @@
 """The statements by which one task answers all row queries of a group: shared scan, selection and join, and a fan-out
-as the last step (paper E, sections 3.3 and 3.4).
+as the last step (paper E, section 3).
 
     rows of input i ── one scan ──▶ rows with marks ──▶ rows with query-sets (input_0), those of no query left out
     new rows ⋈ rows they can meet, on key, where q0 & q1 ≠ 0 ──▶ combination, q0 & q1 ──▶ one row a query, into the file
