@@ -293,9 +293,11 @@ class Table:
             self._known = None
 
     def rows(self) -> pa.Table:
-        """All rows of a small table."""
+        """All rows of a small table; older files may lack columns, or say of others that they have no NULL."""
         contents = [pq.ParquetFile(places.opened(path)).read() for path in self.paths]
-        return pa.concat_tables(contents).cast(self.schema) if contents else self.schema.empty_table()
+        if not contents:
+            return self.schema.empty_table()
+        return pa.concat_tables(contents, promote_options="default").select(self.schema.names).cast(self.schema)
 
     def append(self, rows: pa.Table, transaction: tuple[str, int] | None = None,
                metadata: Mapping[str, str] | None = None, most: int | None = None) -> int:

@@ -40,6 +40,16 @@ def test_of_two_that_read_the_same_version_one_commits_and_one_conflicts(tmp_pat
     assert second.append(rows(2)) == 2
 
 
+def test_files_that_say_less_or_more_of_their_columns_are_read_as_one(tmp_path: Path) -> None:
+    table = made(tmp_path)
+    strict = pa.schema([SCHEMA.field("n").with_nullable(False), SCHEMA.field("at")])
+    written = tables.write(table.path, rows(1).drop_columns(["s"]).cast(strict), "old.parquet")
+    table.commit([written])
+    table.append(rows(2, None))
+    assert sorted(map(str, table.rows()["n"].to_pylist())) == ["1", "2", "None"]
+    assert None in table.rows()["s"].to_pylist()
+
+
 def test_one_commit_adds_and_removes(tmp_path: Path) -> None:
     table = made(tmp_path)
     table.append(rows(1))
