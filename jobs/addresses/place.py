@@ -32,7 +32,6 @@ class Place:
         self.schema = schema_of(address.columns)
         self.latest_schema = schema_of(columns_in(state.columns))
         self.was_opened = False
-        self.was_opened = False
         self._pipe = pipe
         self._address = address
         self._number = number
@@ -59,6 +58,8 @@ class Place:
 
     def add(self, file: File | None) -> None:
         """Rows come to the address."""
+        if self._known is None:
+            self._known = self._begun()
         known, transaction, files = self._known, (BATCH, self._number), _listed(file)
         if known is not None and log_end.commit_after(self.folder, known.results, self.schema, files, (), transaction):
             self._results = known.results + 1
@@ -68,6 +69,14 @@ class Place:
                 table.commit(files, (), transaction)
             self._results = table.version
         failpoints.at("address.after-table")
+
+    def _begun(self) -> LogEnds | None:
+        """Of a query that never answered: both tables, empty; None where there is anything already."""
+        if self._address.before is not None or self.schema != self.latest_schema:
+            return None
+        wanted = properties(self._pipe.pipeline)
+        both = [log_end.begin(folder, self.schema, wanted) for folder in (self.folder, self.latest_folder)]
+        return LogEnds(self.state.creation, 0, 0) if all(both) else None
 
     def show(self, file: File | None) -> None:
         """These rows, or none, are the last answer."""

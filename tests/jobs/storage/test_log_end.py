@@ -40,3 +40,16 @@ def test_who_was_faster_wins(tmp_path: Path) -> None:
     assert not log_end.commit_after(table.path, 5, SCHEMA, [written(table, 2)], [], ("batch", 1)), "no such version"
     assert DeltaTable(table.path).to_pyarrow_table()["n"].to_pylist() == [1]
     assert not list(Path(table.path, "_delta_log").glob("*.tmp"))
+
+
+def test_a_table_is_begun_as_delta_rs_makes_it(tmp_path: Path) -> None:
+    properties = {"delta.enableChangeDataFeed": "true"}
+    made, begun = tables.create(str(tmp_path / "made"), SCHEMA, properties), str(tmp_path / "begun")
+    assert log_end.begin(begun, SCHEMA, properties) and not log_end.begin(begun, SCHEMA, properties)
+    assert not log_end.begin(made.path, SCHEMA, properties)
+    ours, theirs = DeltaTable(begun), DeltaTable(made.path)
+    assert ours.schema().to_json() == theirs.schema().to_json() and ours.protocol() == theirs.protocol()
+    assert ours.metadata().configuration == theirs.metadata().configuration
+    assert ours.version() == 0 and ours.metadata().id != theirs.metadata().id
+    assert log_end.commit_after(begun, 0, SCHEMA, [written(tables.open_table(begun), 1)], [], ("batch", 1))
+    assert DeltaTable(begun).to_pyarrow_table()["n"].to_pylist() == [1]
