@@ -1,8 +1,9 @@
 """One more commit at the end of a Delta log whose end is known, without reading the table; or the first of a new table.
 
 Making or opening a table and committing to it takes delta-rs some five milliseconds; hundreds of queries have two
-tables each, and each gets one file a run. The commit is written by the protocol's own rule: the file of the next version must not
-exist. Where somebody else has committed, or the table is in a store, nothing is done, and the table has to be opened.
+tables each, and each gets one file a run. The commit is written by the protocol's own rule: the file of the next
+version must not exist. Where somebody else has committed, or the table is in a store, nothing is done, and the table
+has to be opened.
 """
 from __future__ import annotations
 
