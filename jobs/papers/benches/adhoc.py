@@ -171,7 +171,9 @@ def _begin_asking(pipe: OpenPipeline, setting: AdhocSetting) -> BaseProcess:
     is_open = context.Event()
     asker = context.Process(target=_ask, args=(pipe.pipeline.folder, setting, is_open))
     asker.start()
-    is_open.wait()
+    while not is_open.wait(1.0):
+        if not asker.is_alive():
+            raise failed("no-requests", "the process that asks for queries has ended before its first request")
     return asker
 
 
