@@ -176,7 +176,8 @@ def _needed(pipe: OpenPipeline, upcoming: Upcoming) -> str:
     streams = [name for name in upcoming.waiting_for if name not in upcoming.without_version]
     if not streams and not relations:      # all of them are silent, so none holds it up alone
         streams = sorted(read_streams(pipe, upcoming.boundary))
-    rows = [f"newer rows of {' and '.join(streams)}"] if streams else []
+    flush = " (`forebay run --flush` treats the input as ended)"
+    rows = [f"newer rows of {' and '.join(streams)}{flush}"] if streams else []
     return ", and for ".join([*rows, *relations])
 
 
