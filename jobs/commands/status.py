@@ -22,7 +22,7 @@ from jobs.ledger.published import Publication
 from jobs.ledger.queries import QueryChange, QueryState, queries_at
 from jobs.maintenance import repair
 from jobs.requests import requests
-from jobs.requests.boundaries import Arrivals, active, first_possible, next_boundary, read_streams
+from jobs.requests.boundaries import Arrivals, first_possible, next_boundary, read_streams
 from jobs.storage import lock
 from optimizer.query.windows import SECOND
 from optimizer.time import iso
@@ -70,7 +70,7 @@ def status(pipe: OpenPipeline) -> dict[str, Any]:
         committed = _committed(pipe, last)
         upcoming = _upcoming(pipe, last)
         living = {name: state for name, state in sorted(queries_at(changes).items()) if state.status != "deleted"}
-        stops = _stops(pipe, committed.upto)
+        stops = _stops(pipe, committed.upto, upcoming.has_begun)
         state, because = _state(pipe, upcoming, stops, _failures(living, changes), runner)
         return {
             "state": state,
@@ -107,15 +107,17 @@ def _upcoming(pipe: OpenPipeline, last: LedgerEntry | None) -> Upcoming:
                     bool(arrivals.next_group(limit=1)))
 
 
-def _stops(pipe: OpenPipeline, committed: int | None) -> list[dict[str, Any]]:
-    """The findings that stop the next boundaries, by boundary; not those about what no query at theirs reads or is:
-    it was paused or deleted before it began."""
+def _stops(pipe: OpenPipeline, committed: int | None, has_begun: bool) -> list[dict[str, Any]]:
+    """The findings that stop the next boundaries, by boundary.
+
+    Of a stream that no query reads there any more none does; of an answer those of the batch that has begun.
+    """
     stops = expect_ledger.standing(pipe, committed)
     subjects = {}
     for boundary in {row["boundary"] for row in stops}:
-        streams = {f"stream {name}" for name in read_streams(pipe, boundary)}
-        subjects[boundary] = streams | {f"query {name}" for name in active(pipe, boundary)}
-    return [row for row in stops if row["subject"] in subjects[row["boundary"]]]
+        subjects[boundary] = {f"stream {name}" for name in read_streams(pipe, boundary)}
+    return [row for row in stops if row["subject"] in subjects[row["boundary"]]
+            or has_begun and row["subject"].startswith("query ")]
 
 
 def _failures(living: Mapping[str, QueryState], changes: Iterable[QueryChange]) -> dict[str, str]:
