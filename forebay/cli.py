@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import forebay
-from forebay import formats, show, text
+from forebay import formats, show, text, text_status
 from forebay.outside import CommonOptions, Reply, perform, shared
 from optimizer.errors import ForebayError
 
@@ -47,8 +47,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return perform(app, sys.argv[1:] if arguments is None else arguments)
 
 
-def entry() -> None:
-    """Takes the options that stand before a command."""
+def entry(ctx: typer.Context,
+          version: Annotated[bool, typer.Option("--version", help="Which forebay this is.")] = False) -> Reply | None:
+    """Takes the options that stand before a command; `--version` stands in its place."""
+    command = ctx.invoked_subcommand
+    if version and command is None:
+        return _version()
+    if version or command is None:
+        what = f"--version and {command} exclude each other" if version else "forebay needs a command"
+        raise ForebayError("bad-usage", what, hint="`forebay --help` lists the commands")
+    return None
+
+
+def _version() -> Reply:
+    from importlib.metadata import version
+
+    number = version("forebay")
+    return Reply({"version": number}, lambda out: print(f"forebay {number}", file=out))
+
+
+def of_queries() -> None:
+    """Takes the options that stand before a command on queries."""
 
 
 def opened(call: CommonOptions) -> Pipeline:
@@ -239,6 +258,17 @@ def adapt(call: CommonOptions) -> Reply:
     return Reply(document, text.adapted(document))
 
 
+def status(call: CommonOptions) -> Reply:
+    """Whether it runs, waits, is stopped or has failed; how far streams and answers are."""
+    # Not `opened`: what other commands import takes a third of the time in which this one answers.
+    from jobs.commands.status import status as status_of
+    from jobs.ledger.open_pipeline import open_pipeline
+    from jobs.pipeline.config import load
+
+    document = show.status(status_of(open_pipeline(load(call.folder))))
+    return Reply(document, text_status.status(document), 1 if document["state"] in ("stopped", "failed") else 0)
+
+
 def track(call: CommonOptions) -> Reply:
     """Write what the ledger says into MLflow, once."""
     document = opened(call).track()
@@ -364,10 +394,10 @@ def experiment(
 
 
 def _register() -> None:
-    app.callback()(shared(entry, engine=True))
-    query.callback()(shared(entry, engine=True))
-    commands: tuple[Any, ...] = (init, ingest, run, result, explain, plans, pin, unpin, windows, stats, adapt, track,
-                                 verify, release, expectations, doctor, calibrate, demo)
+    app.callback(invoke_without_command=True, no_args_is_help=True)(shared(entry, engine=True))
+    query.callback()(shared(of_queries, engine=True))
+    commands: tuple[Any, ...] = (init, ingest, run, status, result, explain, plans, pin, unpin, windows, stats, adapt,
+                                 track, verify, release, expectations, doctor, calibrate, demo)
     for function in commands:
         app.command()(shared(function, engine=function in (run, verify, explain)))
     for function, name in ((create, "create"), (delete, "delete"), (pause, "pause"), (resume, "resume"),

@@ -64,7 +64,7 @@ SHARED: dict[str, Any] = {"pipeline": Folder, "as_json": Json, "engine": Where}
 def shared(function: Callable[..., Reply | None], engine: bool = False) -> Callable[..., int | None]:
     """The command with the shared options after its own.
 
-    They may as well stand before its name. A first parameter `call` gets them all.
+    They may as well stand before its name. A parameter `call` gets them all, `ctx` the command line's own context.
     """
     signature = inspect.signature(function, eval_str=True)
     added = [
@@ -81,11 +81,13 @@ def shared(function: Callable[..., Reply | None], engine: bool = False) -> Calla
             raise ForebayError("bad-usage", f"{ctx.command_path} takes no --engine", hint="run, verify and explain do")
         if "call" in signature.parameters:
             given["call"] = call(options)
+        if "ctx" in signature.parameters:
+            given["ctx"] = ctx
         with contextlib.redirect_stdout(sys.stderr):
             result = function(**given)
         return None if result is None else _write(result, options)
 
-    parameters = [p for p in signature.parameters.values() if p.name != "call"]
+    parameters = [p for p in signature.parameters.values() if p.name not in ("call", "ctx")]
     context = inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
     every = [context, *(p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters), *added]
     setattr(outer, "__signature__", inspect.Signature(every))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from forebay import show
 from jobs.commands import adapt as adapting
 from jobs.commands import rebuild as rebuilding
+from jobs.commands.status import status as status_of
 from jobs.expectations import findings as expect_ledger
 from jobs.ledger.open_pipeline import OpenPipeline, open_pipeline
 from jobs.ledger.queries import QueryState
@@ -124,6 +125,10 @@ class Pipeline:
         document = adapting.adapt(self.runtime)
         self.loop.statistics.begin()
         return document
+
+    def status(self) -> dict[str, Any]:
+        """Whether the pipeline runs, waits, is stopped or has failed; how far its streams and answers are."""
+        return status_of(self.runtime)
 
     def track(self) -> dict[str, Any]:
         """Writes what the ledger says of batches and plans into MLflow, once."""

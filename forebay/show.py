@@ -83,9 +83,21 @@ def run(document: Mapping[str, Any]) -> Document:
         **entry, "boundary": iso(entry["boundary"]),
         "seconds": round(entry["seconds"], 6)
     } for entry in document["ran"]]
-    instants = ("at", "boundary", "statistics_at", "statistics_boundary")
-    decided = {**document["decided"], **{key: iso(document["decided"][key]) for key in instants}}
-    return {**document, "ran": ran, "next": iso(document["next"]), "decided": decided}
+    return {**document, "ran": ran, "next": iso(document["next"]), "decided": decided(document["decided"])}
+
+
+def status(document: Mapping[str, Any]) -> Document:
+    streams = {}
+    for name, stream in document["streams"].items():
+        streams[name] = {**stream, "last_row": iso(stream["last_row"]), "arrived": iso(stream["arrived"])}
+    queries = {name: {**query, "boundary": iso(query["boundary"])} for name, query in document["queries"].items()}
+    instants = {key: iso(document[key]) for key in ("next", "committed", "published")}
+    return {**document, **instants, "streams": streams, "queries": queries, "decided": decided(document["decided"])}
+
+
+def decided(document: Mapping[str, Any]) -> Document:
+    """How old the decisions are."""
+    return {key: value if key == "mode" else iso(value) for key, value in document.items()}
 
 
 def adapted(document: Mapping[str, Any]) -> Document:

@@ -38,14 +38,14 @@ def table(out: TextIO, names: Sequence[str], rows: Iterable[Sequence[Any]],
 
     layout = Table(box=box.SIMPLE_HEAD if out.isatty() else None, pad_edge=False, show_edge=False, header_style="bold")
     for i, name in enumerate(names):
-        layout.add_column(_clean(name), justify="right" if right and right[i] else "left", overflow="fold")
+        layout.add_column(visible(name), justify="right" if right and right[i] else "left", overflow="fold")
     for row in rows:
         layout.add_row(*map(_cell, row))
     console(out).print(layout)
 
 
 def _cell(value: Any) -> str:
-    return "NULL" if value is None else _clean(str(value).lower() if isinstance(value, bool) else str(value))
+    return "NULL" if value is None else visible(str(value).lower() if isinstance(value, bool) else str(value))
 
 
 def line(out: TextIO, text: str) -> None:
@@ -63,7 +63,7 @@ def rebuilt(document: Mapping[str, Any]) -> str:
     return "; ".join(parts) or f"{name} has no state that could be made anew, and its answers are sound"
 
 
-def _clean(value: str) -> str:
+def visible(value: str) -> str:
     """Control characters of a value must not steer the terminal."""
     return value if value.isprintable() else "".join(
         c if c.isprintable() else c.encode("unicode_escape").decode() for c in value)
@@ -76,9 +76,9 @@ def ingested(document: Mapping[str, Any]) -> Text:
         table(out, ("stream", *counts), [(name, *get_counts(s)) for name, s in document["streams"].items()],
               (False, True, True, True, True))
         for r in document["refused"]:
-            line(out, f"refused whole: {_clean(r['path'])}: {_clean(r['reason'])}")
+            line(out, f"refused whole: {visible(r['path'])}: {visible(r['reason'])}")
         for r in document["ignored"]:
-            line(out, f"{_clean(r['path'])}: {_clean(r['reason'])}")
+            line(out, f"{visible(r['path'])}: {visible(r['reason'])}")
         if any(s["quarantined"] for s in document["streams"].values()):
             line(out, "quarantined rows are in warehouse/quarantine/<stream>, each with its reason")
     return text
@@ -99,17 +99,17 @@ def ran(document: Mapping[str, Any]) -> Text:
             table(out, ("boundary", "seconds", "new rows", "plans"), rows, (False, True, False, False))
         for e in entries:
             for name, message in e.get("failed", {}).items():
-                line(out, f"query {name} failed at {e['boundary']}: {_clean(message)}")
+                line(out, f"query {name} failed at {e['boundary']}: {visible(message)}")
         unexpected = [f"at {e['boundary']}: {finding}" for e in entries for finding in e.get("unexpected", ())]
         for message in unexpected[-SHOWN:]:
-            line(out, _clean(message))
+            line(out, visible(message))
         line(out, _closing(document))
         if document["decided"]["mode"] == "task":
-            line(out, _age_of_decisions(document["decided"]))
+            line(out, age_of_decisions(document["decided"]))
     return text
 
 
-def _age_of_decisions(decided: Mapping[str, Any]) -> str:
+def age_of_decisions(decided: Mapping[str, Any]) -> str:
     if decided["at"] is None:
         return "plans are the first ones: `forebay adapt` has not run yet (in Airflow: its DAG …__adapt)"
     statistics = f", by statistics of {decided['statistics_boundary']}" if decided["statistics_boundary"] else ""
@@ -118,7 +118,7 @@ def _age_of_decisions(decided: Mapping[str, Any]) -> str:
 
 def adapted(document: Mapping[str, Any]) -> Text:
     def text(out: TextIO) -> None:
-        line(out, f"statistics: {_clean(document['statistics']['reason'])}")
+        line(out, f"statistics: {visible(document['statistics']['reason'])}")
         rows = []
         for entry in document["decisions"]:
             predicted = None if entry["predicted_s"] is None else f"{entry['predicted_s']:.4f}"
@@ -137,6 +137,11 @@ def _closing(document: Mapping[str, Any]) -> str:
     ran_so_far = f"{count} {'boundary' if count == 1 else 'boundaries'} ran" if count else "nothing to run"
     if document["next"] is None:
         return f"{ran_so_far}; there is no row yet, or no query (put one into queries/, then `forebay ingest`)"
+    return f"{ran_so_far}; {next_boundary(document)}"
+
+
+def next_boundary(document: Mapping[str, Any]) -> str:
+    """Of a run or of `status`: the next boundary, and what it waits for."""
     lacking = document["without_version"]
     waiting = [name for name in document["waiting_for"] if name not in lacking]
     reasons = []
@@ -146,7 +151,7 @@ def _closing(document: Mapping[str, Any]) -> str:
         reasons.append(f"a first version of {' and '.join(lacking)}: see that the source is there, then "
                        "`forebay ingest`")
     waits = f", which waits for {', and for '.join(reasons)}" if reasons else ""
-    return f"{ran_so_far}; next is {document['next']}{waits}"
+    return f"next is {document['next']}{waits}"
 
 
 def _weighed(prices: Mapping[str, float]) -> str:
@@ -198,9 +203,9 @@ def query(document: Mapping[str, Any]) -> Text:
         if document.get("alone"):
             line(out, f"  runs alone  {document['alone']}")
         if document.get("error"):
-            line(out, f"  error       {_clean(document['error'])}")
+            line(out, f"  error       {visible(document['error'])}")
         for row in document["sql"].strip().splitlines():
-            line(out, "  | " + _clean(row))
+            line(out, "  | " + visible(row))
     return text
 
 
@@ -230,7 +235,7 @@ def result(answer: pa.Table | pa.RecordBatchReader) -> Text:
         table(out, answer.schema.names, page, numbers)
         widths = []
         for name, column in zip(answer.schema.names, zip(*page)):
-            widths.append(max(len(_clean(name)), *(len(_cell(cell)) for cell in column)))
+            widths.append(max(len(visible(name)), *(len(_cell(cell)) for cell in column)))
         between = "   " if out.isatty() else "  "
         for row in rows:
             cells = [_cell(v).rjust(w) if right else _cell(v).ljust(w) for v, w, right in zip(row, widths, numbers)]
@@ -343,10 +348,10 @@ def verified(document: Mapping[str, Any]) -> Text:
                      f"{name}: {q['left']} earlier boundaries cannot be recomputed, their rows have left by `keep`")
         for name, q in document["queries"].items():
             if q.get("because"):
-                line(out, f"{name}: recomputed by Spark SQL: {_clean(q['because'])}")
+                line(out, f"{name}: recomputed by Spark SQL: {visible(q['because'])}")
         for name, q in document["queries"].items():
             for d in q["differences"]:
-                line(out, f"{name} at {d['boundary']}: {_clean(str(d['difference']))}")
+                line(out, f"{name} at {d['boundary']}: {visible(str(d['difference']))}")
     return text
 
 
@@ -365,11 +370,11 @@ def released(document: Mapping[str, Any]) -> Text:
         for one in document["released"]:
             line(
                 out,
-                _clean(
+                visible(
                     f"{document['boundary']} may pass although {one['subject']} expects {one['expectation']}, "
                     f"observed: {one['observed']}"
                 ))
-        line(out, _clean(f"released by {document['by']}: {document['reason']}; `forebay run` runs it"))
+        line(out, visible(f"released by {document['by']}: {document['reason']}; `forebay run` runs it"))
     return text
 
 

@@ -33,9 +33,14 @@ def test_a_warehouse_of_before_is_read_and_goes_on(tmp_path: Path) -> None:
     before = forebay.open(str(folder))
     last = before.runtime.ledger.committed()
     committed = {q["query"] for q in before.queries()}
+    waiting = before.status()
+    assert (waiting["committed"], waiting["published"]) == (last, None)
+    assert all(query["unpublished"] for query in waiting["queries"].values())
     assert before.run(to=last)["ran"] == []      # nothing to do, but to bring the answers to their addresses
     assert last is not None and equal(before) and committed
     assert {q["query"]: q["pinned"] for q in before.queries() if q["pinned"]} == PINS
+    for query, told in before.status()["queries"].items():
+        assert told["boundary"] == boundaries(before, query)[-1] and told["plan"] and not told["unpublished"]
     for query, plan in PINS.items():
         assert {entry["plan"] for entry in before.plans(query)["decisions"]} == {plan}
     shared = next(q for q in before.queries() if q["query"] == "shared0")

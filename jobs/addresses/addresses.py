@@ -18,9 +18,8 @@ from jobs.addresses.due import published_in
 from jobs.addresses.place import Place
 from jobs.addresses.rows import SharedRows
 from jobs.batch.batch import COMMITTERS, Answered
-from jobs.batch.shared import PRIVATE
 from jobs.ledger import published
-from jobs.ledger.addresses import address
+from jobs.ledger.addresses import PRIVATE, address
 from jobs.ledger.entries import Batch, LedgerEntry
 from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.ledger.published import Publication

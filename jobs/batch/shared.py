@@ -22,6 +22,7 @@ from jobs.batch.orders import complete, located, points, run_of
 from jobs.batch.works import Context, QueryWork, parsed, published_upto, wide
 from jobs.engine.partials import PartialsGrouping
 from jobs.engine.work import TaskOrder, TaskResult
+from jobs.ledger.addresses import PRIVATE
 from jobs.ledger.entries import Batch, QueryGroupPrices
 from jobs.ledger.queries import QueryState
 from jobs.storage import places
@@ -40,7 +41,6 @@ from optimizer.sharing.program import lowering, shared_program
 from optimizer.sharing.rows import rows_program
 from optimizer.sharing.ways import seconds as seconds_by_way
 
-PRIVATE = "shared"       # the folder of these tables in a warehouse
 COUNTED = 5              # batches from one in which cells are counted to the next
 LEAST_FACTOR = 0.01
 

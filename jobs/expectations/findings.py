@@ -82,6 +82,19 @@ def stops(pipe: OpenPipeline, boundary: int) -> list[dict[str, Any]]:
     return list({key(row): row for row in critical}.values())
 
 
+def standing(pipe: OpenPipeline, committed: int | None) -> list[dict[str, Any]]:
+    """The findings that stop boundaries now, that is later ones than the last that is committed: each once, by
+    boundary.
+
+    Whether what brought them about was mended since is found by the next run.
+    """
+    critical = [row for row in entered(pipe) if row["severity"] == "critical" and not row["released"]
+                and (committed is None or row["boundary"] > committed)]
+    passed = released(pipe) if critical else set()
+    by_key = {key(row): row for row in critical if key(row) not in passed}
+    return sorted(by_key.values(), key=lambda row: row["boundary"])
+
+
 def release(pipe: OpenPipeline, boundary: int, reason: str, by: str | None = None) -> dict[str, Any]:
     """Lets pass what has stopped the boundary so far; waits for nobody."""
     if not reason.strip() or len(reason) > LONGEST:

@@ -1,6 +1,7 @@
 """What has come in: warehouse/ledger/files, one row an input.
 
-It is written after the stream table's commit, which is the ingest, and can be redone from it.
+It is written after the stream table's commit, which is the ingest, and can be redone from it. And what was refused, as
+far as quarantine has it.
 """
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ import pyarrow as pa
 from jobs.engine.small_tables import ask
 from jobs.pipeline.schema import FILES
 from jobs.pipeline.warehouse import Warehouse
+from jobs.storage import tables
 from jobs.storage.tables import Table
 from optimizer.expression.dialect import string
 from optimizer.time import instant
@@ -88,6 +90,24 @@ def watermarks(warehouse: Warehouse, streams: Collection[str]) -> dict[str, Wate
     rows = _ask(warehouse, """SELECT stream, min(epoch_us(first_event)), max(epoch_us(last_event)), max(epoch_us("at"))
         FROM files WHERE first_event IS NOT NULL GROUP BY stream""")
     return {stream: Watermark(*numbers) for stream, *numbers in rows if stream in streams}
+
+
+def late(warehouse: Warehouse) -> dict[str, int]:
+    """By stream: rows that came late and were stored, since the beginning."""
+    return dict(_ask(warehouse, "SELECT stream, CAST(sum(late) AS BIGINT) FROM files GROUP BY stream"))
+
+
+def refused(warehouse: Warehouse, stream: str, most: int) -> tuple[int, dict[str, int]]:
+    """Rows of a stream that are in quarantine, and how many for which reason: the most frequent reasons first, and only
+    so many.
+    """
+    path = f"quarantine/{stream}"
+    if not tables.exists(warehouse.path(path)):
+        return 0, {}
+    aside = warehouse.latest(path)
+    reasons = ask(aside, "refused", f"""SELECT _reason, count(*) AS n FROM refused GROUP BY _reason
+        ORDER BY n DESC, _reason LIMIT {most}""")
+    return sum(file.rows for file in aside.files()), dict(reasons)
 
 
 def counts(warehouse: Warehouse, like: str = "%") -> tuple[int, int, int]:

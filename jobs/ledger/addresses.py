@@ -17,6 +17,7 @@ from optimizer.time import instant
 
 Column = tuple[str, Type]
 BEFORE = ".before-"      # `results/top.before-20250101T100000Z` has the rows of top before that boundary
+PRIVATE = "shared"       # the folder of the tables in which answers of queries that share wait until they are public
 
 
 @dataclass(frozen=True)

@@ -207,8 +207,14 @@ def encode_row(entry: LedgerEntry, failures: Mapping[str, str], seconds: float, 
 def decode_committed(row: tuple[Any, ...]) -> CommittedBatch:
     """A row of what COMMITTED asks for."""
     number, at, first, boundaries, plans, seconds, measured, runner = row
-    return CommittedBatch(number, at, first, boundaries, json.loads(plans), seconds, json.loads(measured),
+    return CommittedBatch(number, at, first, boundaries, decode_plan_names(plans), seconds, json.loads(measured),
                           decode_runner(runner))
+
+
+def decode_plan_names(text: str) -> dict[str, str]:
+    """Names of plans by query, as a row of `batches` has them."""
+    names: dict[str, str] = json.loads(text)
+    return names
 
 
 def decode_runner(text: str) -> Runner:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from typing import Any
@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from jobs.engine import small_tables
 from jobs.engine.small_tables import ask
-from jobs.ledger.codec import COMMITTED, decode_committed, decode_entry, encode_entry, encode_row
+from jobs.ledger.codec import COMMITTED, decode_committed, decode_entry, decode_plan_names, encode_entry, encode_row
 from jobs.ledger.entries import Batch, CommittedBatch, KeptState, LedgerEntry, TimeSpent, TriedPlan
 from jobs.ledger.queries import QueryChange
 from jobs.storage import delta_log, failpoints, places, tables
@@ -259,6 +259,13 @@ class Ledger:
         """Every committed batch, or the last few, oldest first."""
         rows = self._ask(COMMITTED if last is None else f"{COMMITTED} LIMIT {last}")
         return [decode_committed(row) for row in reversed(rows)]
+
+    def plan_names(self, batches: Collection[int]) -> dict[int, Mapping[str, str]]:
+        """By batch: the names of the plans that it committed answers by, by query."""
+        numbers = ", ".join(map(str, sorted(batches)))
+        rows = self._ask(f"SELECT batch, plans FROM batches WHERE phase = 'commit' AND batch IN ({numbers})") \
+            if batches else []
+        return {number: decode_plan_names(plans) for number, plans in rows}
 
     def let_go(self, query: str) -> None:
         """Forgets a query's state: its next batch, or the one that is to be run again, makes it anew."""

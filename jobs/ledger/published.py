@@ -150,6 +150,14 @@ def last_boundaries(warehouse: Warehouse) -> dict[str, int]:
     return dict(_ask(warehouse, "SELECT query, epoch_us(max(boundary)) FROM published GROUP BY 1"))
 
 
+def last_publications(warehouse: Warehouse) -> dict[str, Publication]:
+    """By query: what was published of its last boundary, as it was last revised."""
+    rows = _ask(warehouse, """SELECT query, epoch_us(boundary), "rows", epoch_us(published_at), batch, revision, cause
+        FROM published JOIN (SELECT query, max(boundary) AS boundary FROM published GROUP BY query)
+        USING (query, boundary) ORDER BY revision""")
+    return {row[0]: Publication(*row) for row in rows}
+
+
 def _ask(warehouse: Warehouse, sql: str) -> list[tuple[Any, ...]]:
     table = _existing(warehouse)
     return [] if table is None else ask(table, "published", sql)

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from jobs.batch.shared import PRIVATE
 from jobs.ingest import register as intake
 from jobs.ledger import published
+from jobs.ledger.addresses import PRIVATE
 from jobs.ledger.entries import Batch, KeptState
 from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.ledger.queries import address_of, queries_at

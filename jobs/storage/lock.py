@@ -42,6 +42,22 @@ def held(warehouse: str, patience: float = PATIENCE) -> Iterator[None]:
             fcntl.flock(file.fileno(), fcntl.LOCK_UN)
 
 
+def holder(warehouse: str) -> str | None:
+    """Who holds the pipeline at this moment, as the lock's file says; None: nobody.
+
+    It waits for nobody, and who takes the lock in this instant tries again.
+    """
+    try:
+        with open(_lock_file(warehouse), encoding="utf-8") as file:
+            try:
+                fcntl.flock(file.fileno(), fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return file.read() or "another process"
+    except (FileNotFoundError, PermissionError):
+        pass
+    return None
+
+
 def _lock_file(warehouse: str) -> str:
     """A store has no locks: its pipelines have theirs on this machine, for this user, by the warehouse's name."""
     if "://" not in warehouse:

@@ -18,7 +18,7 @@ QUERY = "SELECT COUNT(*) AS n FROM views AS v [WINDOW 1 HOUR]"
 WRITING = (("ingest",), ("run", "--flush"), ("query", "create", "q", QUERY), ("query", "pause", "totals"),
            ("doctor", "--rebuild", "totals"))
 READING = (("query", "list"), ("query", "show", "totals"), ("result", "totals"), ("explain", "totals"),
-           ("plans", "totals"), ("stats",), ("verify",), ("expectations",))
+           ("plans", "totals"), ("stats",), ("verify",), ("expectations",), ("status",))
 LATE = "ts,user,page,ms\n2025-01-01T10:59:00Z,u1,news,700\n"
 
 

@@ -1,6 +1,7 @@
 """One runner a pipeline: the second one says who holds it and exits 3, in time; a killed one holds nothing."""
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.storage.lock import held
+from jobs.storage.lock import held, holder
 from optimizer.errors import ForebayError
 
 HOLD = ("import sys, time; from jobs.storage.lock import held\nwith held(sys.argv[1]):\n    print('held', flush=True); "
@@ -40,4 +41,13 @@ def test_an_error_gives_it_back(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError), held(str(tmp_path)):
         raise ZeroDivisionError
     with held(str(tmp_path), patience=0.1):
+        pass
+
+
+def test_who_holds_it_is_told_without_waiting(tmp_path: Path) -> None:
+    assert holder(str(tmp_path)) is None
+    with held(str(tmp_path)):
+        assert f"process {os.getpid()} on" in str(holder(str(tmp_path)))
+    assert holder(str(tmp_path)) is None
+    with held(str(tmp_path), patience=0.1):      # to ask takes nothing from anybody
         pass
