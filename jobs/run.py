@@ -222,7 +222,7 @@ class Loop:
         states = dict(last.states) if last else {}
         queries = active(pipe, boundaries[0])
         parallel = self._parallel(last.batch if last else None)
-        sharing = self.sharer.of_batch(queries, boundaries[0])
+        sharing = self.sharer.of_batch(queries, boundaries[-1])      # where works count
         counts = self.sharer.counts_to_keep(sharing)
         shared = self.sharer.plans_of_batch(sharing, queries, counts)
         plans = {}

@@ -142,7 +142,7 @@ class Sharer:
         return self._price(formed, forms, Rows(pipe, at), group_before)
 
     def of_batch(self, active: Mapping[str, QueryState], boundary: int) -> Sharing:
-        """The families at a boundary that begins: as decided before, where batches do not decide."""
+        """The families at the last boundary of a batch that begins: as decided before, where batches do not decide."""
         if self.pipe.pipeline.decide == "task" and self.share_from is None:
             return self.standing(active)
         return self.decide(active, boundary)
