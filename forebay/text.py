@@ -160,6 +160,9 @@ def _weighed(prices: Mapping[str, float]) -> str:
     if "paper_apart" in prices:
         tuples = f"; equation (2) says {prices['paper_together']:,.0f} and {prices['paper_apart']:,.0f} tuples"
     tasks = f" on {prices['parts']:.0f} tasks" if prices.get("parts") else ""
+    together_off, apart_off = prices.get("together_off", 1.0), prices.get("apart_off", 1.0)
+    if together_off != 1.0 or apart_off != 1.0:
+        tuples = f" (times {together_off:.2f} and {apart_off:.2f} by what batches took){tuples}"
     return (f"a boundary takes{tasks} {prices['together_s']:.2f} s together and {prices['apart_s']:.2f} s apart, as "
             f"priced{tuples}")
 

@@ -46,6 +46,7 @@ from optimizer.choice.parallelism import RESTED, Parallelism, parallelism
 from optimizer.errors import ForebayError
 from optimizer.plan.model import Plan, placed
 from optimizer.query.windows import SECOND
+from optimizer.sharing.price import SharingPast
 
 TASKS = "tasks"
 # Tables whose versions the ledger names, since nothing else says that a commit is gone.
@@ -90,7 +91,7 @@ class Loop:
         self.pipe = pipe
         self.statistics = Statistics(pipe)
         self.chooser = Chooser(pipe, self.statistics)
-        self.sharer = Sharer(pipe, declared, share_from)
+        self.sharer = Sharer(pipe, declared, share_from, lambda: self.chooser.coefficients)
         self.arrivals = Arrivals(pipe)
         self.gate = Gate(pipe, declared, self.arrivals)
         self.pace = Pace(pipe, self.statistics)
@@ -221,7 +222,7 @@ class Loop:
         states = dict(last.states) if last else {}
         queries = active(pipe, boundaries[0])
         parallel = self._parallel(last.batch if last else None)
-        sharing = self.sharer.of_batch(queries, boundaries[0])
+        sharing = self.sharer.of_batch(queries, boundaries[-1])      # where works count
         counts = self.sharer.counts_to_keep(sharing)
         shared = self.sharer.plans_of_batch(sharing, queries, counts)
         plans = {}
@@ -236,12 +237,13 @@ class Loop:
                 state_versions |= integrity.sound_state(pipe, name, state)
         tried_plans, their_versions = self._tried(last, [name for name in queries if name not in shared])
         prices = dict(counts)
-        for group, weighed in sharing.weighed.items():
+        for group, weighed in {**sharing.weighed, **sharing.weighed_apart}.items():
             prices[group] = counts.get(group, QueryGroupPrices()).updated(replace(weighed, parts=parallel.parts))
         relation_versions = relations.versions(pipe.warehouse, pipe.pipeline.relations)
         number = last.batch.number + 1 if last else 0
         return Batch(number, boundaries, plans, relation_versions, states, {**state_versions, **their_versions},
-                     sharing.groups, prices, parallel.parts, tried_plans)
+                     sharing.groups, prices, parallel.parts, tried_plans,
+                     last.batch.sharing_past if last else SharingPast())
 
     def _tried(self, last: LedgerEntry | None, names: Iterable[str]) -> tuple[dict[str, TriedPlan], dict[str, int]]:
         """The plans to try beside those in force, and the versions of their state; one whose state is damaged is none.
@@ -336,7 +338,7 @@ class Loop:
         `await_intent` returns once the intent is on the disk; before that, nothing may go into any table.
         """
         lap = time.perf_counter()
-        pipe, context = self.pipe, context_of(self.pipe)
+        pipe, context = self.pipe, context_of(self.pipe, self.sharer.machine)
         queries = queries_at(pipe.ledger.all_changes(), batch.boundaries[0])
         streams = {stream for name in batch.plans for stream in _streams(pipe, queries[name])}
         for stream in streams:      # one to which no row has come yet has no table
@@ -357,10 +359,11 @@ class Loop:
         lap = self.laps.lap("answer", lap)
         self.addresses.make_ready(batch, answered)
         removed = batches.store(context, batch, answered.answers, answered.shared, answered.tried)
-        learnt = self.sharer.learn(batch, answered.shared)
-        self.pace.learn(batch, answered, time.perf_counter() - started, cold=not self.chooser.warm)
-        if self.chooser.warm:      # the first batch of a process also starts Spark
-            self._seconds = [*self._seconds, (time.perf_counter() - started) / len(batch.boundaries)][-RESTED:]
+        seconds, warm = time.perf_counter() - started, self.chooser.warm
+        learnt = self.sharer.learn(batch, answered, seconds if warm else None, unit_costs)
+        self.pace.learn(batch, answered, seconds, cold=not warm)
+        if warm:      # the first batch of a process also starts Spark
+            self._seconds = [*self._seconds, seconds / len(batch.boundaries)][-RESTED:]
         self._conclude(learnt, queries, answered, time.perf_counter() - started)
         lap = self.laps.lap("commit", lap)
         failing = self.gate.enter()

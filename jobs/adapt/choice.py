@@ -8,34 +8,28 @@ can be read again from the ledger: the plan in force, what its boundaries took, 
 """
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-import pyarrow as pa
-
-from jobs.adapt import decisions_table
+from jobs.adapt import decisions_table, unit_costs
 from jobs.adapt.decisions_table import RULE, SharedWork, decision_row, shared_row, shared_works
 from jobs.adapt.past import KEPT, History, Outside, QueryChoice, remembered, unfit
 from jobs.adapt.statistics import Statistics
+from jobs.adapt.unit_costs import last_coefficients
 from jobs.batch.batch import Answer, Exhausted
 from jobs.batch.works import parsed
-from jobs.calibrate import machine as calibrate
 from jobs.ledger.entries import Batch, KeptState, TriedPlan
 from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.ledger.queries import QueryState
-from jobs.storage import tables
 from optimizer.choice.consider import PINNED, Costs, consider, ended_try, judged_switch, with_width
 from optimizer.choice.decide import DEFAULT as RULES
 from optimizer.choice.decide import Decision, Past, Priced, Tried, comparable, over_price
 from optimizer.choice.parallelism import Parallelism
 from optimizer.cost.features import of_batch, of_run, steady
 from optimizer.cost.fitting import NOISE, NOISE_OF_MANY, fit
-from optimizer.cost.measured import Measurement, UnitCosts
-from optimizer.cost.measured import read as cost_document
-from optimizer.cost.measured import seconds
+from optimizer.cost.measured import Measurement, UnitCosts, seconds
 from optimizer.cost.paper_constants import engine_constants
 from optimizer.papers.document import read, written
 from optimizer.papers.symbols import from_symbols, symbols
@@ -46,9 +40,6 @@ from optimizer.query.model import Query
 from optimizer.statistics.emptying import windows_at
 from optimizer.statistics.model import QueryStatistics
 
-STAMP = pa.timestamp("us", "UTC")
-COSTS_PATH = "ledger/costs"
-COSTS = pa.schema([("at", STAMP), ("measurements", pa.int64()), ("machine", pa.string()), ("document", pa.string())])
 FITTED = 40             # measurements between two writings of fitted unit costs within a run
 SETTLED = 60.0          # seconds between two at the ends of runs
 # Times its price beyond which a process's first batch tells what starting Spark costs, not what work costs.
@@ -300,17 +291,11 @@ class Chooser:
             self._write_costs(1)
 
     def _write_costs(self, least: int) -> None:
-        """The fitted unit costs, in the place of those before, if so many measurements are new: a file, not a history.
-        """
+        """The fitted unit costs, if so many measurements are new."""
         fitted = self.coefficients
         if fitted.measurements < self._written + least:
             return
-        table = self.pipe.table(COSTS_PATH, COSTS)
-        row = {"at": self.pipe.clock(), "measurements": fitted.measurements, "machine": _here(),
-               "document": json.dumps(fitted.document())}
-        rows = pa.Table.from_pylist([row], schema=COSTS)
-        files_before = [file.path for file in table.files()]
-        table.commit([tables.write(table.path, rows, tables.unique("costs"))], files_before)
+        unit_costs.write(self.pipe, fitted)
         self._written, self._written_at = fitted.measurements, time.monotonic()
 
     def considered(self, query: Query, query_state: QueryState | None, statistics: Mapping[str, object] | None,
@@ -359,15 +344,3 @@ class Chooser:
 def _is_taken(query_state: QueryState, state: KeptState | None) -> bool:
     """Whether a boundary has come since the last decision on the query, which followed it or refused it."""
     return state is not None and state.as_of >= max(query_state.decided_from, 0)
-
-
-def last_coefficients(pipe: OpenPipeline) -> UnitCosts:
-    """As the last process left them, if it ran on a machine like this one; else this machine's."""
-    place, here = pipe.path(COSTS_PATH), _here()
-    rows = tables.open_table(place).rows().to_pylist() if tables.exists(place) else []
-    newest = max((row for row in rows if row["machine"] == here), key=lambda row: row["measurements"], default=None)
-    return calibrate.coefficients() if newest is None else cost_document(json.loads(newest["document"]))
-
-
-def _here() -> str:
-    return json.dumps(calibrate.machine(), sort_keys=True)

@@ -5,13 +5,16 @@ groups stand until it says others. The decision is part of the batch's intent, n
 """
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from math import log
 from typing import Any
 
-from jobs.batch.shared import Shared, digest, family, grouped
+from jobs.adapt.shared_seconds import learnt
+from jobs.adapt.unit_costs import last_coefficients
+from jobs.batch.batch import Answered
+from jobs.batch.shared import digest, family, grouped
 from jobs.batch.works import parsed
 from jobs.ledger.codec import encode_prices
 from jobs.ledger.entries import Batch, LedgerEntry, QueryGroupPrices
@@ -20,6 +23,7 @@ from jobs.ledger.queries import QueryState, queries_at
 from jobs.pipeline import declared as expect_files
 from jobs.pipeline.declared import DeclaredExpectations
 from jobs.storage import tables
+from optimizer.cost.measured import UnitCosts
 from optimizer.plan.model import Plan, placed
 from optimizer.query.model import Catalog
 from optimizer.query.normal import normal
@@ -28,7 +32,16 @@ from optimizer.sharing.group import alone, form, parts_of
 from optimizer.sharing.pool import MOST, Form, Set, families
 from optimizer.sharing.pool import form as form_of
 from optimizer.sharing.pool import one
-from optimizer.sharing.price import FAMILY, LEAST, each_alone, pays, together
+from optimizer.sharing.price import (
+    FAMILY,
+    LEAST,
+    SharingCosts,
+    each_alone,
+    machine_costs,
+    pays,
+    rule,
+    together,
+)
 from optimizer.sharing.ways import chosen
 from optimizer.sharing.ways import in_words as way_in_words
 from optimizer.sharing.ways import planned, way_of
@@ -55,12 +68,14 @@ OTHER = {
 class Sharing:
     """The query groups of a boundary by name, and for every other query the reason why it runs apart.
 
-    `weighed`: of groups that were priced, seconds of a boundary together and apart.
+    `weighed`: of groups that were priced, seconds of a boundary together and apart; `weighed_apart`: the same of groups
+    that do not pay, by the name that they would have.
     """
 
     groups: Mapping[str, tuple[str, ...]]
     apart: Mapping[str, str]
     weighed: Mapping[str, QueryGroupPrices] = field(default_factory=dict)
+    weighed_apart: Mapping[str, QueryGroupPrices] = field(default_factory=dict)
 
     @cached_property
     def group_of(self) -> Mapping[str, str]:
@@ -83,17 +98,31 @@ class Sharer:
     """What is remembered of groups: how queries were formed into them and priced, and what their work last counted.
 
     `Sharer(pipe).decide(active)` gives the groups of the next boundary. `share_from=2`: a group from two queries of one
-    form on, whatever that costs, as benchmarks of both ways need it.
+    form on, whatever that costs, as benchmarks of both ways need it. `unit_costs`: where they are known already.
     """
 
     def __init__(self, pipe: OpenPipeline, declared: DeclaredExpectations | None = None,
-                 share_from: int | None = None) -> None:
+                 share_from: int | None = None, unit_costs: Callable[[], UnitCosts] | None = None) -> None:
         self.pipe = pipe
+        self._unit_costs = unit_costs or (lambda: last_coefficients(pipe))
         self.declared = declared or DeclaredExpectations(pipe.pipeline)
         self.share_from = share_from
         self._formed: tuple[Any, Formed] | None = None
         self._weighed: tuple[Any, Sharing] | None = None
         self._counted: dict[str, QueryGroupPrices] = {}
+
+    @cached_property
+    def machine(self) -> SharingCosts:
+        """What sharing costs on this machine, as it was known when the process started: so it does not move with each
+        batch, whose seconds correct prices by themselves.
+        """
+        return machine_costs(self._unit_costs())
+
+    @property
+    def costs(self) -> SharingCosts:
+        """The same, corrected by what batches took so far."""
+        last = self.pipe.ledger.last()
+        return last.batch.sharing_past.correct(self.machine, last.batch.number) if last is not None else self.machine
 
     def decide(self, active: Mapping[str, QueryState], boundary: int | None = None) -> Sharing:
         """The families of these queries at a boundary (None: the one after the last).
@@ -113,7 +142,7 @@ class Sharer:
         return self._price(formed, forms, Rows(pipe, at), group_before)
 
     def of_batch(self, active: Mapping[str, QueryState], boundary: int) -> Sharing:
-        """The families at a boundary that begins: as decided before, where batches do not decide."""
+        """The families at the last boundary of a batch that begins: as decided before, where batches do not decide."""
         if self.pipe.pipeline.decide == "task" and self.share_from is None:
             return self.standing(active)
         return self.decide(active, boundary)
@@ -152,7 +181,8 @@ class Sharer:
             before = last.batch.query_group_prices.get(group) if last is not None else None
             known = stated or before or QueryGroupPrices()
             prices[group] = QueryGroupPrices(together_s=known.together_s, rule_s=known.rule_s, apart_s=known.apart_s,
-                                             forms=known.forms)
+                                             forms=known.forms, together_off=known.together_off,
+                                             apart_off=known.apart_off)
         return prices
 
     def _form(self, active: Mapping[str, QueryState]) -> Formed:
@@ -172,9 +202,11 @@ class Sharer:
         all_factors = {name: counts.counted_times_rule for name, counts in self.counts().items()}
         factors = {name: factor for name, factor in all_factors.items() if factor is not None}
         rounded = frozenset((name, round(log(factor, MOVED))) for name, factor in factors.items())
-        key = (formed, frozenset(map(frozenset, forms_by_group.values())), rows.scale(forms), rounded)
+        costs = self.costs
+        off = tuple(round(log(factor, MOVED)) for factor in (costs.together_off, costs.apart_off))
+        key = (formed, frozenset(map(frozenset, forms_by_group.values())), rows.scale(forms), rounded, off)
         if self._weighed is None or self._weighed[0] != key:
-            self._weighed = (key, _weighed(formed, forms, rows, forms_by_group, LEAST, factors))
+            self._weighed = (key, _weighed(formed, forms, rows, forms_by_group, LEAST, factors, costs))
         return self._weighed[1]
 
     def counts(self) -> dict[str, QueryGroupPrices]:
@@ -196,12 +228,27 @@ class Sharer:
                   if name not in sharing.groups and form_name in forms}
         return {name: values for name, values in counts.items() if name in sharing.weighed or name in absent}
 
-    def learn(self, batch: Batch, groups: Iterable[Shared]) -> Batch:
-        """The batch with what the works of its groups counted, for the next batch, whichever process runs that."""
-        self._counted.update({s.family.name: s.counted for s in groups if not s.counted.says_nothing})
+    def learn(self, batch: Batch, answered: Answered, seconds: float | None, unit_costs: UnitCosts) -> Batch:
+        """The batch with what the works of its groups counted, and with what it took over its prices, for the next
+        batch, whichever process runs that. `seconds`: None where they also tell what starting Spark takes.
+        """
+        self._counted.update({s.family.name: s.counted for s in answered.shared if not s.counted.says_nothing})
         prices = {name: prices.updated(self._counted.get(name, QueryGroupPrices()))
                   for name, prices in batch.query_group_prices.items()}
-        return replace(batch, query_group_prices=prices)
+        past = batch.sharing_past
+        if seconds is not None:
+            past = learnt(batch, self._priced_apart(batch), answered, seconds, unit_costs)
+        return replace(batch, query_group_prices=prices, sharing_past=past)
+
+    def _priced_apart(self, batch: Batch) -> dict[str, tuple[str, ...]]:
+        """The queries of forms that the batch's intent prices and makes no group of, by the name of that group."""
+        names_by_group = dict[str, tuple[str, ...]]()
+        for form_name, names in (self._formed[1].forms if self._formed is not None else {}).items():
+            if all(batch.group_of(name) is None for name in names):
+                names_by_group |= _groups_of_form(form_name, names)
+        prices = batch.query_group_prices
+        return {group: names for group, names in names_by_group.items()
+                if group in prices and prices[group].apart_s is not None}
 
     def plans_of_batch(self, sharing: Sharing, active: Mapping[str, QueryState],
                        counts: Mapping[str, QueryGroupPrices]) -> dict[str, Plan]:
@@ -239,8 +286,11 @@ class Sharer:
         group = now.group_of.get(query_state.name)
         if group is None:
             reason: str | None = now.apart.get(query_state.name) or _bound(query_state, ())
-            reason = reason or _formed(query_state.sql, self.pipe.catalog)[1]
-            return {"shares_with": [], "alone": reason or "it shared with none at the last boundary"}
+            form_name, cannot = _formed(query_state.sql, self.pipe.catalog)
+            priced = now.weighed_apart.get(f"shared:{form_name}-0")
+            weighed = {"weighed": encode_prices(priced)} if priced is not None else {}
+            return {"shares_with": [], "alone": reason or cannot or "it shared with none at the last boundary",
+                    **weighed}
         prices = now.weighed.get(group, QueryGroupPrices())
         if last is not None:
             prices = prices.updated(last.batch.query_group_prices.get(group, QueryGroupPrices()))
@@ -292,32 +342,36 @@ def _groups_of_form(form_name: str, names: tuple[str, ...]) -> dict[str, tuple[s
 
 
 def _weighed(formed: Formed, forms: Collection[Form], rows: Rows, now: Mapping[str, set[str]], least: int,
-             times: Mapping[str, float]) -> Sharing:
+             times: Mapping[str, float], costs: SharingCosts) -> Sharing:
     """Sets that pay; of one that does not, the forms that do by themselves.
 
     `times`: seconds by what a group counted, over those by the rule.
     """
     groups: dict[str, tuple[str, ...]] = {}
     weighed: dict[str, QueryGroupPrices] = {}
+    weighed_apart: dict[str, QueryGroupPrices] = {}
     apart = dict(formed.apart)
 
     def price(candidate: Set) -> float:
         factors = [times.get(group, 1.0) for group in _named_groups(formed, candidate)]
-        return together(candidate.load) * max(factors, default=1.0)
+        return together(candidate.load, costs) * max(factors, default=1.0)
 
     def does_pay(candidate: Set) -> bool:
         form_names = {f.name for f in candidate.forms}
         shares_already = any(form_names & names for names in now.values())
-        return candidate.load.members >= least and pays(price(candidate), candidate.load, shares_already)
+        return candidate.load.members >= least and pays(price(candidate), candidate.load, shares_already, costs)
 
-    for whole in families(forms, rows, [frozenset(names) for names in now.values()], least, FAMILY):
-        for candidate in [whole] if does_pay(whole) else [one(f, rows, least) for f in whole.forms]:
+    def prices_of(candidate: Set) -> QueryGroupPrices:
+        return QueryGroupPrices(together_s=price(candidate), rule_s=rule(candidate.load, costs),
+                                apart_s=each_alone(candidate.load, costs), forms=float(candidate.load.forms),
+                                together_off=costs.together_off, apart_off=costs.apart_off)
+
+    for whole in families(forms, rows, [frozenset(names) for names in now.values()], least, FAMILY, costs):
+        for candidate in [whole] if does_pay(whole) else [one(f, rows, least, costs) for f in whole.forms]:
             if does_pay(candidate):
                 named_groups = _named_groups(formed, candidate)
                 groups |= named_groups
-                prices = QueryGroupPrices(together_s=price(candidate), rule_s=together(candidate.load),
-                                          apart_s=each_alone(candidate.load), forms=float(candidate.load.forms))
-                weighed |= dict.fromkeys(named_groups, prices)
+                weighed |= dict.fromkeys(named_groups, prices_of(candidate))
             else:
                 names = formed.forms[candidate.forms[0].name]
                 reason = DEAR.format(count=len(names))
@@ -325,8 +379,10 @@ def _weighed(formed: Formed, forms: Collection[Form], rows: Rows, now: Mapping[s
                     cannot = candidate.forms[0].apart
                     with_others = OTHER[len(forms) > 1].format(family=FAMILY)
                     reason = _few(len(names), least, f"; with others it cannot: {cannot}" if cannot else with_others)
+                elif len(names) <= MOST:
+                    weighed_apart |= dict.fromkeys(_named_groups(formed, candidate), prices_of(candidate))
                 apart |= dict.fromkeys(names, reason)
-    return Sharing(groups, apart, weighed)
+    return Sharing(groups, apart, weighed, weighed_apart)
 
 
 def _named_groups(formed: Formed, candidate: Set) -> dict[str, tuple[str, ...]]:

@@ -36,7 +36,7 @@ from optimizer.sharing.counted import Tally, numbered, paper, tallied
 from optimizer.sharing.expand import CLASS
 from optimizer.sharing.family import Family, family_program
 from optimizer.sharing.group import OWNER, Group, Template, forms, group
-from optimizer.sharing.price import copying
+from optimizer.sharing.price import SharingCosts, copying
 from optimizer.sharing.program import lowering, shared_program
 from optimizer.sharing.rows import rows_program
 from optimizer.sharing.ways import seconds as seconds_by_way
@@ -304,9 +304,10 @@ def shared(context: Context, batch: Batch, query_family: QueryFamily, task_resul
             answers += [TemplateAnswers(template, rows, partials, repeats, work.due)
                         for template, rows in rows_by_template]
             apart |= failed
-    counted = _counted(batch, query_family, task_results, len(todo))
     if query_family.returns_rows:
-        counted = _counted_rows(batch, query_family, answers, len(todo))
+        counted = _counted_rows(batch, query_family, answers, len(todo), context.sharing_costs)
+    else:
+        counted = _counted(batch, query_family, task_results, len(todo), context.sharing_costs)
     return Shared(query_family, tuple(answers), frozenset(apart), seconds, counted)
 
 
@@ -339,7 +340,7 @@ def _answers_of(task_results: Sequence[TaskResult], number: int) -> list[pa.Tabl
 
 
 def _counted(batch: Batch, query_family: QueryFamily, task_results: Sequence[TaskResult],
-             point_count: int) -> QueryGroupPrices:
+             point_count: int, costs: SharingCosts) -> QueryGroupPrices:
     """By what the tasks counted: equation (2) of all groups, and seconds of each way to do the work of one that has no
     other beside it.
     """
@@ -356,21 +357,21 @@ def _counted(batch: Batch, query_family: QueryFamily, task_results: Sequence[Tas
     members, parts = groups[0], query_family.works[0].parts
     row_count = sum(result.row_count(0) for result in task_results)
     rows = row_count / (point_count * parts * len(members.classes))
-    priced = seconds_by_way(members, tallies[0], rows, parts)
+    priced = seconds_by_way(members, tallies[0], rows, parts, costs)
     rule = _prices(batch, query_family).rule_s
     factor = max(min(priced.values()) / rule, LEAST_FACTOR) if rule else 1.0
     return replace(prices, counted_times_rule=factor, seconds_by_way=priced)
 
 
 def _counted_rows(batch: Batch, query_family: QueryFamily, answers: Sequence[TemplateAnswers],
-                  point_count: int) -> QueryGroupPrices:
+                  point_count: int, costs: SharingCosts) -> QueryGroupPrices:
     """By the rows of all answers, which sharing copies once more, what it takes beside what the rule says."""
     prices = _prices(batch, query_family)
     is_known = prices.counted_times_rule is not None and batch.number % COUNTED
     if is_known or not prices.rule_s or query_family.name not in batch.query_groups:
         return QueryGroupPrices()
     rows = sum(file.rows for answer in answers if answer.large is not None for file in answer.large.files)
-    return QueryGroupPrices(counted_times_rule=copying(prices.rule_s, rows / point_count))
+    return QueryGroupPrices(counted_times_rule=copying(prices.rule_s, rows / point_count, costs))
 
 
 def _prices(batch: Batch, query_family: QueryFamily) -> QueryGroupPrices:

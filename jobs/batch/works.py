@@ -18,6 +18,7 @@ from optimizer.plan.model import Plan
 from optimizer.plan.program import BEGINNING
 from optimizer.query.model import Catalog, Query
 from optimizer.query.shape import shape
+from optimizer.sharing.price import STATED, SharingCosts
 from optimizer.sql.parse import parse
 
 
@@ -34,13 +35,14 @@ class Context:
     tasks: Tasks
     table: Callable[..., Table]
     relation_file: Callable[[str, int], File]
+    sharing_costs: SharingCosts = STATED
 
 
-def context_of(pipe: OpenPipeline) -> Context:
+def context_of(pipe: OpenPipeline, sharing_costs: SharingCosts = STATED) -> Context:
     def relation_file(name: str, version: int) -> File:
         return relations.version_file(pipe.warehouse, name, version)
 
-    return Context(pipe.pipeline.warehouse, pipe.catalog, pipe.tasks, pipe.table, relation_file)
+    return Context(pipe.pipeline.warehouse, pipe.catalog, pipe.tasks, pipe.table, relation_file, sharing_costs)
 
 
 @dataclass(frozen=True)

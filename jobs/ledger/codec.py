@@ -27,6 +27,7 @@ from jobs.ledger.entries import (
 from optimizer.choice.decide import Tried
 from optimizer.errors import ForebayError
 from optimizer.plan.model import Plan
+from optimizer.sharing.price import Ratios, SharingPast
 
 COMMITTED = """SELECT batch, epoch_us("at"), epoch_us("first"), boundaries, plans, seconds, measured, runner
                FROM batches WHERE phase = 'commit' ORDER BY batch DESC"""
@@ -51,6 +52,7 @@ def encode_entry(entry: LedgerEntry) -> str:
             "weighed": prices,
             "parts": batch.parts,
             "tried": _encode_tried(batch.tried),
+            "sharing": _encode_past(batch.sharing_past),
         },
         "states": encode_states(entry.states),
         "tables": dict(entry.table_versions),
@@ -60,9 +62,10 @@ def encode_entry(entry: LedgerEntry) -> str:
 
 
 def decode_entry(text: str) -> LedgerEntry:
-    """`shared`, `weighed`, `parts`, `tables`, `tried` and `spent` came later.
+    """`shared`, `weighed`, `parts`, `tables`, `tried`, `spent` and `sharing` came later.
 
-    In older entries no queries share, tasks are as many as run at once, no table is vouched for, and no plan is tried.
+    In older entries no queries share, tasks are as many as run at once, no table is vouched for, no plan is tried, and
+    no batch was held against prices of sharing.
     """
     entry = json.loads(text)
     batch = entry["batch"]
@@ -79,6 +82,7 @@ def decode_entry(text: str) -> LedgerEntry:
             query_group_prices={group: decode_prices(prices) for group, prices in batch.get("weighed", {}).items()},
             parts=batch.get("parts", 0),
             tried=_decode_tried(batch.get("tried", {})),
+            sharing_past=_decode_past(batch.get("sharing", {})),
         ),
         decode_states(entry["states"]),
         entry.get("tables", {}),
@@ -170,6 +174,14 @@ def _decode_tried(encoded: Mapping[str, Mapping[str, Any]]) -> dict[str, TriedPl
         tried = Tried(decode_plan(one["plan"]), tuple(one["measured"]), tuple(one["beside"]), one["failed"])
         tried_plans[query] = TriedPlan(tried, decode_states(one["state"]).get(query))
     return tried_plans
+
+
+def _encode_past(past: SharingPast) -> dict[str, Any]:
+    return {way: ratios for way, ratios in asdict(past).items() if ratios["values"]}
+
+
+def _decode_past(encoded: Mapping[str, Mapping[str, Any]]) -> SharingPast:
+    return SharingPast(**{way: Ratios(tuple(ratios["values"]), ratios["batch"]) for way, ratios in encoded.items()})
 
 
 def encode_prices(prices: QueryGroupPrices) -> dict[str, float]:

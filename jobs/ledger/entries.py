@@ -7,6 +7,7 @@ from typing import Literal
 
 from optimizer.choice.decide import Tried
 from optimizer.plan.model import Plan
+from optimizer.sharing.price import SharingPast
 
 Phase = Literal["intent", "commit"]
 # `top tried EAP1 running`: under this a batch notes the seconds of a plan that it tried for the query top.
@@ -42,6 +43,8 @@ class QueryGroupPrices:
     counted_times_rule: float | None = None     # what was counted, in seconds, over `rule_s`
     forms: float | None = None
     parts: int | None = None
+    together_off: float | None = None           # by how many times batches were dearer than priced: in `together_s`
+    apart_off: float | None = None              # the same of `apart_s`
     paper_together: float | None = None         # tuples by paper E's equation (2)
     paper_apart: float | None = None
     seconds_by_way: Mapping[str, float] = field(default_factory=dict)      # of each way to do the group's work
@@ -52,7 +55,8 @@ class QueryGroupPrices:
 
     def counts(self) -> QueryGroupPrices:
         """Only what was counted, which holds for as long as the group's queries and rows are alike."""
-        return replace(self, together_s=None, apart_s=None, rule_s=None, forms=None, parts=None)
+        return replace(self, together_s=None, apart_s=None, rule_s=None, forms=None, parts=None, together_off=None,
+                       apart_off=None)
 
     def updated(self, later: QueryGroupPrices) -> QueryGroupPrices:
         """These, with what `later` says in the place of what they say."""
@@ -128,9 +132,10 @@ class Batch:
     states: Mapping[str, KeptState]                 # by query, as they are before the batch
     state_versions: Mapping[str, int]               # of the state tables that it reads, by path
     query_groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)      # members, by the group's name
-    query_group_prices: Mapping[str, QueryGroupPrices] = field(default_factory=dict)
+    query_group_prices: Mapping[str, QueryGroupPrices] = field(default_factory=dict)      # also of some not formed
     parts: int = 0                                  # tasks that share one query's work; 0: as many as run at once
     tried: Mapping[str, TriedPlan] = field(default_factory=dict)      # by query, as they are before the batch
+    sharing_past: SharingPast = SharingPast()       # with this batch, once it is committed
 
     def group_of(self, query: str) -> str | None:
         """The group with which the query shares its work."""

@@ -15,7 +15,7 @@ from optimizer.papers.sharing import Groups, groups
 from optimizer.query.windows import Window
 from optimizer.sharing.family import apart, connected, keys
 from optimizer.sharing.group import Group
-from optimizer.sharing.price import FAMILY, LEAST, Load, each_alone, together
+from optimizer.sharing.price import FAMILY, LEAST, STATED, Load, SharingCosts, each_alone, together
 
 MOST = 2_000            # queries that one work answers: its statements grow with them
 UNITS = 16              # that are weighed pair by pair; of more, those of nearest windows are put together first
@@ -43,9 +43,9 @@ class Form:
 
 @dataclass(frozen=True)
 class Set:
-    """Forms as one work.
+    """Forms as one work, by what sharing costs.
 
-    `apart_s` are seconds of each for itself in the best way, `merged` rows from whose cells they merge their own sets.
+    `apart_s` are seconds of each for itself in the best way.
     """
 
     forms: tuple[Form, ...]
@@ -53,6 +53,7 @@ class Set:
     keys: Mapping[str, frozenset[str]]
     load: Load
     apart_s: float
+    costs: SharingCosts = STATED
 
     @property
     def related(self) -> bool:
@@ -64,7 +65,7 @@ class Set:
         if len(self.forms) > 1:
             if self.load.members > MOST or any(form.apart for form in self.forms) or not self.related:
                 return NEVER
-        return together(self.load)
+        return together(self.load, self.costs)
 
 
 def form(name: str, group: Group) -> Form:
@@ -78,15 +79,15 @@ def form(name: str, group: Group) -> Form:
                 len(group.templates) if group.common.returns_rows else 0)
 
 
-def one(form: Form, rows: Rows, least: int = LEAST) -> Set:
+def one(form: Form, rows: Rows, least: int = LEAST, costs: SharingCosts = STATED) -> Set:
     """A form as a set by itself."""
     counts = [rows(stream, windows) for stream, windows in form.windows.items()]
     load = Load(sum(in_windows for in_windows, _ in counts), sum(came for _, came in counts), form.classes,
                 form.members, lists=form.lists)
-    seconds = each_alone(load)
+    seconds = each_alone(load, costs)
     if form.members >= least:
-        seconds = min(seconds, together(load))
-    return Set((form,), form.windows, form.keys, load, seconds)
+        seconds = min(seconds, together(load, costs))
+    return Set((form,), form.windows, form.keys, load, seconds, costs)
 
 
 def united(sets: Iterable[Set], rows: Rows) -> Set:
@@ -106,7 +107,7 @@ def united(sets: Iterable[Set], rows: Rows) -> Set:
         merged_rows=sum(load.merged_rows if load.forms > 1 else load.window_rows for load in loads),
     )
     forms = tuple(chain.from_iterable(s.forms for s in listed))
-    return Set(forms, windows, divided, load, sum(s.apart_s for s in listed))
+    return Set(forms, windows, divided, load, sum(s.apart_s for s in listed), listed[0].costs)
 
 
 def _merged(mappings: Iterable[Mapping[str, frozenset[T]]]) -> dict[str, frozenset[T]]:
@@ -118,24 +119,25 @@ def _merged(mappings: Iterable[Mapping[str, frozenset[T]]]) -> dict[str, frozens
 
 
 def families(forms: Iterable[Form], rows: Rows, standing: Iterable[frozenset[str]] = (), least: int = LEAST,
-             fewest: int = FAMILY) -> tuple[Set, ...]:
+             fewest: int = FAMILY, costs: SharingCosts = STATED) -> tuple[Set, ...]:
     """The sets that one work answers each; a form that shares with no other is a set of its own. `standing`: the names
     of the forms that share now.
 
     Sets of several forms have `fewest` queries at least.
     """
     sets: list[Set] = []
-    for family in _families(forms, rows, standing, least):
+    for family in _families(forms, rows, standing, least, costs):
         if len(family.forms) > 1 and family.load.members < fewest:
-            sets += [one(form, rows, least) for form in family.forms]
+            sets += [one(form, rows, least, costs) for form in family.forms]
         else:
             sets.append(family)
     return tuple(sets)
 
 
-def _families(forms: Iterable[Form], rows: Rows, standing: Iterable[frozenset[str]], least: int) -> tuple[Set, ...]:
+def _families(forms: Iterable[Form], rows: Rows, standing: Iterable[frozenset[str]], least: int,
+              costs: SharingCosts) -> tuple[Set, ...]:
     listed = tuple(forms)
-    units = _units([one(f, rows, least) for f in listed if not f.apart], rows)
+    units = _units([one(f, rows, least, costs) for f in listed if not f.apart], rows)
     set_by_units: dict[frozenset[str], Set] = {}
 
     def set_of(names: frozenset[str]) -> Set:
@@ -156,7 +158,7 @@ def _families(forms: Iterable[Form], rows: Rows, standing: Iterable[frozenset[st
         else:
             families.append(whole)
     lone += [form for form in listed if form.apart]
-    return (*families, *(one(form, rows, least) for form in lone))
+    return (*families, *(one(form, rows, least, costs) for form in lone))
 
 
 def _standing(groups_: Iterable[frozenset[str]], units: Mapping[str, Set]) -> Groups:
@@ -185,7 +187,7 @@ def _units(sets: list[Set], rows: Rows) -> dict[str, Set]:
 
     def extra_seconds(pair: tuple[Set, int]) -> float:
         whole, k = pair
-        return whole.together_s - together(units[k].load) - together(units[k + 1].load)
+        return whole.together_s - sum(together(unit.load, unit.costs) for unit in units[k:k + 2])
 
     while len(units) > UNITS:
         pairs = [(united(pair, rows), k) for k, pair in enumerate(zip(units, units[1:]))]

@@ -1,8 +1,8 @@
 """The ways to do one group's work, each priced by what it counts of its own cells: what divides it among tasks, and
 when it is split by query. Pure.
 
-Seconds of the slowest task at one boundary. Unit costs are of `forebay bench sharing-ways` (docs/sharing.md): only time
-hangs on them.
+Seconds of the slowest task at one boundary, by the unit costs of sharing (optimizer.sharing.price): only time hangs on
+them.
 """
 from __future__ import annotations
 
@@ -13,16 +13,8 @@ from optimizer.plan.model import Plan
 from optimizer.sharing.counted import HEAVY, JOINED, KEYS, MARKS, MET, UNION, Tally
 from optimizer.sharing.group import Group
 from optimizer.sharing.marks import WORD
-from optimizer.sharing.price import HYSTERESIS, SHARED
+from optimizer.sharing.price import HYSTERESIS, STATED, SharingCosts
 
-READ = 6e-8             # seconds to read a row, to class its values, and to see whose it is
-MERGE = 5e-8            # to note a row's marks and to merge it
-CLASS = 7e-4            # of each class whose sets are made
-UNNEST = 1.5e-7         # to make a row of a class's set
-PROBE = 8e-8            # of each pair of sets that meet in a class
-MEET = 7e-8             # of each pair of cells that meet on the key, and for each word of their query-sets
-WORDS = 2e-8
-SPLIT = 1.3e-7          # to give a merged pair of query-sets to one of its classes
 Seconds = Mapping[str, float]       # by a way's name
 
 
@@ -67,9 +59,9 @@ def planned(group: Group, way: Way) -> Plan:
     return replace(group.plan, split=way.split, divided=way.divided, exchange=exchange)
 
 
-def seconds(group: Group, tally: Tally, answer_rows: float, parts: int) -> Seconds:
+def seconds(group: Group, tally: Tally, answer_rows: float, parts: int, costs: SharingCosts = STATED) -> Seconds:
     """Of every way, for so many tasks; `answer_rows` are those of one class's answer."""
-    return {way.name: SHARED + _seconds(group, tally, answer_rows, parts, way) for way in ways(group)}
+    return {way.name: costs.shared + _seconds(group, tally, answer_rows, parts, way, costs) for way in ways(group)}
 
 
 def chosen(group: Group, priced: Seconds, standing: Way | None = None) -> Way:
@@ -85,16 +77,17 @@ def chosen(group: Group, priced: Seconds, standing: Way | None = None) -> Way:
     return usual if stays else best
 
 
-def _seconds(group: Group, tally: Tally, answer_rows: float, parts: int, way: Way) -> float:
+def _seconds(group: Group, tally: Tally, answer_rows: float, parts: int, way: Way, costs: SharingCosts) -> float:
     inputs = range(len(group.common.inputs))
     work = 0.0
     for i in inputs:
         rows = _of(tally, i, UNION)[0]
         # By key all tasks have alike, since the rows of one key are merged to few cells, which is cheap.
         share = 1.0 if way.divided not in (None, i) else 1 / parts
-        work += rows * (READ / (parts if way.divided == i else 1) + MERGE * share)
-    split = _splitting_before if way.split == "before" else _splitting_after
-    return work + split(group, tally, answer_rows, parts, way)
+        work += rows * (costs.read / (parts if way.divided == i else 1) + costs.merge * share)
+    if way.split == "before":
+        return work + _splitting_before(group, tally, parts, way, costs)
+    return work + _splitting_after(group, tally, answer_rows, parts, way, costs)
 
 
 def _most(heaviest: float, parts: int) -> float:
@@ -102,7 +95,7 @@ def _most(heaviest: float, parts: int) -> float:
     return min(heaviest, 1.0) + (1 - min(heaviest, 1.0)) / parts
 
 
-def _splitting_before(group: Group, tally: Tally, answer_rows: float, parts: int, way: Way) -> float:
+def _splitting_before(group: Group, tally: Tally, parts: int, way: Way, costs: SharingCosts) -> float:
     """Sets by class are made of cells, then joined: of each class every set row meets those of its key."""
     unnested, met = 0.0, 1.0
     inputs, count = range(len(group.common.inputs)), len(group.classes)
@@ -122,10 +115,12 @@ def _splitting_before(group: Group, tally: Tally, answer_rows: float, parts: int
             unnested += max(sets, running) * share
         met *= sets / count
     met = count * met / keys ** (len(inputs) - 1)
-    return CLASS * count + UNNEST * unnested + PROBE * met * _share_of_pairs(tally, parts, way)
+    pairs = met * _share_of_pairs(tally, parts, way)
+    return costs.class_sets * count + costs.unnest * unnested + costs.probe * pairs
 
 
-def _splitting_after(group: Group, tally: Tally, answer_rows: float, parts: int, way: Way) -> float:
+def _splitting_after(group: Group, tally: Tally, answer_rows: float, parts: int, way: Way,
+                     costs: SharingCosts) -> float:
     """Cells meet, then their query-sets' pairs are given to each class that both hold."""
     apart = [i for i in group.told_apart if group.marks[i].names]
     met = _of(tally, JOINED, MET)[0]
@@ -134,7 +129,8 @@ def _splitting_after(group: Group, tally: Tally, answer_rows: float, parts: int,
     for i in apart:
         pairs *= max(_of(tally, i, MARKS)[0], 1.0)
         classes *= _mean_share_of_cells(group, tally, i)
-    return met * (MEET + words * WORDS) * _share_of_pairs(tally, parts, way) + SPLIT * min(met, pairs) * classes
+    meeting = met * (costs.meet + words * costs.words) * _share_of_pairs(tally, parts, way)
+    return meeting + costs.split * min(met, pairs) * classes
 
 
 def _share_of_pairs(tally: Tally, parts: int, way: Way) -> float:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from random import Random
@@ -13,11 +15,12 @@ import forebay
 from forebay.text import query
 from jobs.adapt import decisions_table, sharing
 from jobs.addresses import addresses
+from jobs.ledger.entries import Batch
 from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.maintenance import compact
 from jobs.storage import failpoints
 from optimizer.errors import ForebayError
-from optimizer.sharing import ways
+from optimizer.sharing.price import STATED, SharingPast
 from optimizer.sharing.ways import Way
 from optimizer.time import micros
 from tests.jobs.pipelines import answers, boundary, equal, opened, pipeline, ran, restarted, rows
@@ -149,7 +152,7 @@ def test_prices_and_equation_2_of_a_group_are_shown(tmp_path: Path) -> None:
 def after(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only what differs between the ways is priced: with so few rows each of them costs next to nothing beside a batch.
     """
-    monkeypatch.setattr(ways, "SHARED", 0.0)
+    monkeypatch.setattr(sharing, "machine_costs", lambda unit_costs: replace(STATED, shared=0.0))
 
 
 def test_the_way_that_costs_least_is_taken_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,6 +178,48 @@ def test_the_way_that_costs_least_is_taken_and_said(tmp_path: Path, monkeypatch:
     out = StringIO()
     query(shown(pipe, "q1"))(out)
     assert "joined with their query-sets" in out.getvalue() and "tasks divide by key" in out.getvalue()
+
+
+def test_what_batches_took_is_known_to_the_next_process(tmp_path: Path) -> None:
+    pipe = filled(tmp_path, four())
+    ran(pipe)      # a process's first batch also starts Spark, and this is one of two boundaries
+    for at in (36, 46):
+        rows(pipe, [at], "views"), rows(pipe, [at], "clicks")
+        ran(pipe)
+    for again in (pipe, opened(tmp_path)):
+        last = again.runtime.ledger.last()
+        assert last is not None and len(last.batch.sharing_past.together.values) == 2
+        assert last.batch.sharing_past.apart.values == ()
+
+
+def test_a_group_whose_batches_are_dearer_than_its_queries_apart_parts_and_stays_so(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if a batch took four times what is priced together, and what is priced apart."""
+    def learnt(batch: Batch, priced_apart: Mapping[str, Collection[str]], *_: object) -> SharingPast:
+        past = batch.sharing_past
+        if batch.query_groups:
+            return replace(past, together=past.together.with_batch(batch.number, 4.0))
+        assert list(priced_apart.values()) == [("q1", "q2", "q3", "q4")]
+        return replace(past, apart=past.apart.with_batch(batch.number, 1.0))
+
+    monkeypatch.setattr(sharing, "learnt", learnt)
+    monkeypatch.setattr(sharing, "machine_costs", lambda unit_costs: replace(STATED, shared=0.15))
+    pipe, shared = filled(tmp_path, four()), []
+    for at in range(36, 186, 10):
+        if at == 136:
+            pipe = opened(tmp_path)
+        ran(pipe)
+        last = pipe.runtime.ledger.last()
+        assert last is not None
+        shared.append(bool(last.batch.query_groups))
+        rows(pipe, [at], "views"), rows(pipe, [at], "clicks")
+    assert shared == [True] * 6 + [False] * 9 and equal(pipe)
+    told = shown(pipe, "q1")
+    assert told["weighed"]["together_off"] == 4.0 and told["weighed"]["apart_off"] == 1.0      # type: ignore[index]
+    assert "costs less" in str(told["alone"])
+    out = StringIO()
+    query(told)(out)
+    assert "(times 4.00 and 1.00 by what batches took)" in out.getvalue()
 
 
 def test_a_batch_that_is_run_again_goes_the_way_of_its_intent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

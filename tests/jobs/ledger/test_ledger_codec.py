@@ -32,11 +32,13 @@ from jobs.ledger.entries import (
 from jobs.ledger.queries import DECIDE, QueryChange, queries_at
 from optimizer.choice.decide import Tried
 from optimizer.plan.model import EXCHANGES, KEEPING, Plan
+from optimizer.sharing.price import Ratios, SharingPast
 
-LATER = {"entry": ("tables", "tried", "spent"), "batch": ("shared", "weighed", "parts", "tried"),
+LATER = {"entry": ("tables", "tried", "spent"), "batch": ("shared", "weighed", "parts", "tried", "sharing"),
          "plan": ("sharing", "levels", "hops", "split", "divided"), "state": ("relations", "batch")}
 PRICES = {"together_s": 0.4, "rule_s": 0.5, "apart_s": 1.9, "forms": 2.0, "parts": 4, "paper_together": 9.0,
-          "paper_apart": 40.0, "counted_times_rule": 0.8, "before by key": 0.3, "after by files of 1": 0.7}
+          "paper_apart": 40.0, "counted_times_rule": 0.8, "together_off": 1.2, "apart_off": 0.9,
+          "before by key": 0.3, "after by files of 1": 0.7}
 
 
 def random_plan(random: Random) -> Plan:
@@ -65,12 +67,19 @@ def random_prices(random: Random) -> QueryGroupPrices:
     return decode_prices({name: PRICES[name] for name in names})
 
 
+def random_past(random: Random) -> SharingPast:
+    def ratios() -> Ratios:
+        return random.choice((Ratios(), Ratios((1.5,), 3), Ratios((random.random(), 2.0), 7)))
+
+    return SharingPast(ratios(), ratios())
+
+
 def random_entry(random: Random) -> LedgerEntry:
     batch = Batch(random.randrange(99), (60, 120), {f"q{n}": random_plan(random) for n in range(random.randint(0, 3))},
                   {"pages": 3}, random_states(random), {"state/q0/60/totals0": 5},
                   {f"shared:{n}-0": ("a", "b") for n in range(random.randint(0, 2))},
                   {f"shared:{n}-0": random_prices(random) for n in range(random.randint(0, 3))}, random.choice((0, 4)),
-                  random_tried(random))
+                  random_tried(random), random_past(random))
     return LedgerEntry(random.choice(("intent", "commit")), batch, random_states(random), {"streams/views": 7},
                        random_tried(random), TimeSpent(random.random(), 0.1))
 
@@ -137,7 +146,8 @@ def test_names_on_the_disk_stay() -> None:
         "phase": "commit", "tables": {}, "tried": {}, "spent": {"seconds": 0.0, "trying": 0.0},
         "batch": {"number": 7, "boundaries": [120], "plans": {"top": form}, "relations": {"pages": 3}, "states": {},
                   "versions": {"state/top/60/totals0": 5}, "shared": {"shared:1-0": ["top", "few"]},
-                  "weighed": {"shared:1-0": {"together_s": 0.4, "before by key": 0.3}}, "parts": 2, "tried": {}},
+                  "weighed": {"shared:1-0": {"together_s": 0.4, "before by key": 0.3}}, "parts": 2, "tried": {},
+                  "sharing": {}},
         "states": {"top": {"plan": form, "epoch": 60, "at": 120, "relations": {"pages": 3}, "batch": 7}}}
     assert json.loads(encode_form(plan)) == form and decode_form(json.dumps(form)) == plan
 

@@ -4,12 +4,14 @@
 """
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import forebay
 from jobs.adapt import sharing
+from optimizer.sharing.price import STATED
 from tests.jobs.pipelines import answers, boundary, equal, pipeline, ran, restarted, rows
 
 pytestmark = pytest.mark.slow
@@ -106,7 +108,7 @@ def test_a_changelog_goes_through_the_phases_of_figure_5(tmp_path: Path, monkeyp
             assert shared(pipe) == [{"Q1", "Q4"}]
         if number == 5:
             # as if rows had become dear: phase 2 parts them
-            monkeypatch.setattr("optimizer.sharing.price.SHARED_ROW", 1.0)
+            monkeypatch.setattr(sharing, "machine_costs", lambda unit_costs: replace(STATED, shared_row=1.0))
             restarted(pipe)
         ran(pipe)
         if number == 4:
