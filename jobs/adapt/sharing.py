@@ -12,6 +12,7 @@ from math import log
 from typing import Any
 
 from jobs.adapt.shared_seconds import learnt
+from jobs.adapt.statistics import rows_in
 from jobs.adapt.unit_costs import last_coefficients
 from jobs.batch.batch import Answered
 from jobs.batch.shared import digest, family, grouped
@@ -23,11 +24,13 @@ from jobs.ledger.queries import QueryState, queries_at
 from jobs.pipeline import declared as expect_files
 from jobs.pipeline.declared import DeclaredExpectations
 from jobs.storage import tables
+from jobs.storage.tables import File
 from optimizer.cost.measured import UnitCosts
+from optimizer.plan.membership import Range
 from optimizer.plan.model import Plan, placed
 from optimizer.query.model import Catalog
 from optimizer.query.normal import normal
-from optimizer.query.windows import Window
+from optimizer.query.windows import ALWAYS, Window
 from optimizer.sharing.group import alone, form, parts_of
 from optimizer.sharing.pool import MOST, Form, Set, families
 from optimizer.sharing.pool import form as form_of
@@ -431,11 +434,15 @@ class Rows:
             return 0.0, 0.0
         files, stamp = self.pipe.table(f"streams/{stream}").files(), self.pipe.pipeline.streams[stream].event_time
         oldest = min(window.oldest(self.boundary) for window in windows)
-        at = self.boundary
-        since = at - self.pipe.pipeline.batch
-        read = sum(f.rows for f in files if f.high.get(stamp, oldest) >= oldest and f.low.get("_boundary", at) <= at)
-        came = sum(f.rows for f in files if since < f.high.get("_boundary", at) <= at)
-        return float(read), float(came)
+        at, batch = self.boundary, self.pipe.pipeline.batch
+        read = rows_in(files, stamp, Range(-ALWAYS, at, oldest, at))
+        return read, sum(_came(file, at, batch) for file in files)
+
+
+def _came(file: File, at: int, batch: int) -> float:
+    """Rows of a file that came for this boundary: of one that holds several, as many as for each."""
+    low, high = file.low.get("_boundary", at), file.high.get("_boundary", at)
+    return file.rows * batch / (high - low + batch) if low <= at <= high else 0.0
 
 
 def _bound(query_state: QueryState, judged: Collection[str]) -> str:

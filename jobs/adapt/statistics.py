@@ -19,7 +19,7 @@ from jobs.ingest import relations
 from jobs.ledger.entries import Batch
 from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.storage import places, tables
-from jobs.storage.tables import Table
+from jobs.storage.tables import File, Table
 from optimizer.errors import ForebayError
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.membership import Range, inside
@@ -266,13 +266,13 @@ def window_rows(table: Table, declared: Input, t: int) -> float:
     """Rows in the window at t; no row that counts by then is of a later time."""
     assert declared.window is not None and declared.event_time is not None
     times = inside(declared.window, t)
-    return _rows_in(table, declared.event_time, replace(times, until=min(times.until, t)))
+    return rows_in(table.files(), declared.event_time, replace(times, until=min(times.until, t)))
 
 
-def _rows_in(table: Table, stamp: str, times: Range) -> float:
+def rows_in(files: Iterable[File], stamp: str, times: Range) -> float:
     """Rows in a range, by the bounds of files; a file that lies partly in it counts by the share of its times."""
     total = 0.0
-    for file in table.files():
+    for file in files:
         low, high = file.low.get(stamp, times.since), file.high.get(stamp, times.until)
         if file.low.get("_boundary", times.upto) <= times.upto:
             part = min(high + 1, times.until) - max(low, times.since)
@@ -355,6 +355,6 @@ def _look_at_stream(pipe: OpenPipeline, low: Lowering, i: int, declared: Input) 
     sample = take(SampleOrder("", i, sampling(low, i, pipe.pipeline.batch, -1, upto), names, most=COLD_ROWS)).sample
     if sample is None or not sample.rows:
         return None
-    rows_between = _rows_in(table, stamp, Range(-1, upto, since, until))
+    rows_between = rows_in(table.files(), stamp, Range(-1, upto, since, until))
     return replace(sample, seconds=max(until - since, pipe.pipeline.batch) / SECOND * sample.rows / rows_between,
                    window=window_rows(table, declared, upto))
