@@ -18,7 +18,8 @@ COSTS = pa.schema([("at", pa.timestamp("us", "UTC")), ("measurements", pa.int64(
 def last_coefficients(pipe: OpenPipeline) -> UnitCosts:
     """As the last process left them, if it ran on a machine like this one; else this machine's."""
     place, here = pipe.path(COSTS_PATH), _here()
-    rows = tables.open_table(place).rows().to_pylist() if tables.exists(place) else []
+    # Without instants, of which Arrow would make Python values by importing pandas: commands that only show read these.
+    rows = tables.open_table(place).rows().drop_columns(["at"]).to_pylist() if tables.exists(place) else []
     newest = max((row for row in rows if row["machine"] == here), key=lambda row: row["measurements"], default=None)
     return calibrate.coefficients() if newest is None else read(json.loads(newest["document"]))
 

@@ -113,8 +113,8 @@ def by_invalidation(quick: bool, tell: Tell) -> Report:
     tasks = Tasks(INLINE) if quick else Tasks()
     panels: list[Panel] = []
     found: list[Point] = []
-    for rows in ROWS[:1] if quick else ROWS:
-        windows = WINDOWS[:1] if quick else WINDOWS
+    all_rows, windows = (ROWS[:1], WINDOWS[:1]) if quick else (ROWS, WINDOWS)
+    for rows in all_rows:
         for boundaries in windows:
             key = f"{rows} {boundaries}"
             if key in points.measured or not spent(points):
@@ -125,13 +125,13 @@ def by_invalidation(quick: bool, tell: Tell) -> Report:
         panels.append(Panel(f"{rows:,} groups and rows a boundary", "boundaries a window", "ms a boundary",
                             tuple(float(one["boundaries"]) for one in of_rows), ms, {}))
     tasks.stop()
-    settings = len(ROWS) * len(WINDOWS)
+    settings = len(all_rows) * len(windows)
     if len(found) == settings:
         finished(points)
     details = (f"COUNT, SUM and MAX by group over one stream, partials by pane, a boundary a batch, {TURN * TURNS} "
                "boundaries by each strategy in turns of "
                f"{TURN}; wall time with commits, merges of {MERGED} files and removals")
-    details += "" if quick or len(found) == settings else f"; {len(found)} of {settings} settings, the command goes on"
+    details += "" if len(found) == settings else f"; {len(found)} of {settings} settings, the command goes on"
     return report("Paper B on micro-batches: expired partials leave with the insert, or by a sweep", details, panels,
                   list(_invalidation_claims(found)), {"figure": "b-batches"})
 
