@@ -1,6 +1,7 @@
 """Random groups of queries answered by one work, each compared with its own plain SQL over the raw rows."""
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from random import Random
 
@@ -15,7 +16,7 @@ from tests import oracle
 from tests.differential import query_of, relations_at, scatter
 from tests.engine import Folder
 from tests.seeds import seed
-from tests.sharing import case, relatives, row_texts, rows_together, texts, together
+from tests.sharing import Answers, case, relatives, row_texts, rows_together, texts, together
 from tests.streams import Case
 
 
@@ -39,6 +40,11 @@ def differences(number: int, several: bool = False, split: str = "before", slice
                for key, answer in together(queries, folder, run, parts, split, divided, by_tasks).items()}
     finally:
         folder.remove()
+    return _from_oracle(number, rows, asked, got)
+
+
+def _from_oracle(number: int, rows: Case, asked: Mapping[str, str], got: Answers) -> list[str]:
+    """What each query's plain SQL says otherwise."""
     found = []
     for name, sql in asked.items():
         for t, expected in oracle.answers(replace(rows, sql=sql)).items():
@@ -66,12 +72,7 @@ def row_differences(number: int) -> list[str]:
             previous = run[-1]
     finally:
         folder.remove()
-    found = []
-    for name, sql in asked.items():
-        for t, expected in oracle.answers(replace(rows, sql=sql)).items():
-            assert isinstance(expected, pa.Table), expected
-            found += [f"{number} {name} {sql} at {t}: {d}" for d in compare(expected, got[name, t])]
-    return found
+    return _from_oracle(number, rows, asked, got)
 
 
 @pytest.mark.slow

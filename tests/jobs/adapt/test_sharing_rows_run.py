@@ -11,8 +11,7 @@ import forebay
 from jobs.adapt import sharing
 from jobs.engine import memory
 from jobs.storage import failpoints
-from optimizer.errors import ForebayError
-from tests.jobs.adapt.test_sharing_run import filled, four, private, shown, varied
+from tests.jobs.adapt.test_sharing_run import filled, four, private, request_of_any_kind, shown, varied
 from tests.jobs.pipelines import answers, boundary, equal, opened, pipeline, ran, restarted, rows
 
 pytestmark = pytest.mark.slow
@@ -260,19 +259,10 @@ def _text(choice: Random) -> str:
 
 
 def _change(pipe: forebay.Pipeline, choice: Random, name: str) -> bool:
-    """One request; one that is refused is no change."""
-    known = [str(q["query"]) for q in pipe.queries()]
-    try:
-        action = choice.choice(["create", "create", "delete", "pause", "resume", "pin", "unpin", "replace"])
-        if action in ("create", "replace"):
-            text = _text(choice) if choice.random() < 0.8 else varied("", choice)
-            pipe.create(choice.choice(known) if action == "replace" else name, text, replace=action == "replace")
-        else:
-            pipe.change(choice.choice(known), action, *(["LAP recompute"] if action == "pin" else []))
-    except ForebayError as error:
-        assert error.exit_code == 2, error
-        return False
-    return True
+    def text() -> str:
+        return _text(choice) if choice.random() < 0.8 else varied("", choice)
+
+    return request_of_any_kind(pipe, choice, name, text, "LAP recompute")
 
 
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.long)])

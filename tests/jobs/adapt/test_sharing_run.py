@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
@@ -438,23 +438,30 @@ def varied(more: str, choice: Random) -> str:
     return ROWS + (f" AND {more}" if more else "") if other == "rows" else text
 
 
-def _change(pipe: forebay.Pipeline, choice: Random, step: int) -> bool:
-    """One request; one that is refused is no change."""
+def request_of_any_kind(pipe: forebay.Pipeline, choice: Random, name: str, text: Callable[[], str], pin: str) -> bool:
+    """One request, a creation by this name; one that is refused is no change."""
     known = [str(q["query"]) for q in pipe.queries()]
-    sides = ("a.x < {n}", "b.x >= {n}", "a.x = {n}", "a.k IN (0, {n})", "b.x IS NOT NULL")
     try:
         action = choice.choice(["create", "create", "delete", "pause", "resume", "pin", "unpin", "replace"])
         if action in ("create", "replace"):
-            more = " AND ".join(
-                c.format(n=choice.randrange(-1, 5)) for c in choice.sample(sides, choice.choice([0, 1, 2])))
-            text = joined(more) if choice.random() < 0.5 else varied(more, choice)
-            pipe.create(choice.choice(known) if action == "replace" else f"n{step}", text, replace=action == "replace")
+            sql = text()
+            pipe.create(choice.choice(known) if action == "replace" else name, sql, replace=action == "replace")
         else:
-            pipe.change(choice.choice(known), action, *(["EAP11 expire"] if action == "pin" else []))
+            pipe.change(choice.choice(known), action, *([pin] if action == "pin" else []))
     except ForebayError as error:
         assert error.exit_code == 2, error
         return False
     return True
+
+
+def _change(pipe: forebay.Pipeline, choice: Random, step: int) -> bool:
+    sides = ("a.x < {n}", "b.x >= {n}", "a.x = {n}", "a.k IN (0, {n})", "b.x IS NOT NULL")
+
+    def text() -> str:
+        more = " AND ".join(c.format(n=choice.randrange(-1, 5)) for c in choice.sample(sides, choice.choice([0, 1, 2])))
+        return joined(more) if choice.random() < 0.5 else varied(more, choice)
+
+    return request_of_any_kind(pipe, choice, f"n{step}", text, "EAP11 expire")
 
 
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.long)])

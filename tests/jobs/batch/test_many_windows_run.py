@@ -3,6 +3,7 @@ what explain says of it.
 """
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from jobs.maintenance import compact
 from optimizer.errors import ForebayError
+from optimizer.plan.model import Plan
 from tests.jobs.pipelines import BEGINNING, SECOND, boundary, equal, forced, opened, pipeline, ran, rows
 
 SQL = """SELECT v.k, System.Window().Id, COUNT(*) AS n, MAX(v.x) AS m, STDDEV(v.x) AS s FROM views v GROUP BY v.k,
@@ -21,42 +23,35 @@ EXTREMES = """SELECT v.k, System.Window().Id, MIN(v.x) AS least, MAX(v.x) AS mos
     Windows(Window('1 min', HoppingWindow(second, 60, 20)), Window('2 min', HoppingWindow(second, 120, 20)))"""
 
 
-@pytest.mark.slow
-def test_levels_hold_over_batches_late_rows_and_maintenance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def check_levels(folder: Path, monkeypatch: pytest.MonkeyPatch, sql: str, form: Callable[[Plan], Plan]) -> None:
+    """Batches, late rows, maintenance and new processes under a plan of this form, which keeps panes and one level."""
     monkeypatch.setattr(compact, "STATE_FILES", 3)
-    forced(monkeypatch, lambda plan: replace(plan, sharing="together", levels=(60 * SECOND,)))
-    pipe = pipeline(tmp_path, {"views": "lateness: 5 minutes"}, queries={"all": SQL})
+    forced(monkeypatch, form)
+    pipe = pipeline(folder, {"views": "lateness: 5 minutes"}, queries={"all": sql})
     ran(pipe)
     pipe.change("all", "pin", "EAP1 recompute")
     for minute in range(6):
         rows(pipe, (60 * minute + s / 2 for s in range(120)), k=minute % 2, x=minute)
         rows(pipe, (max(60 * minute - 90 + s, 0) for s in range(5)), k=2, x=-minute)
         ran(pipe)
-        pipe = opened(tmp_path)
+        pipe = opened(folder)
     ran(pipe, flush=True)
     assert equal(pipe) and len(pipe.result("all", every=True)) > 20
-    state = {p.name for p in (tmp_path / "warehouse" / "state" / "all").glob("*/*")}
+    state = {p.name for p in (folder / "warehouse" / "state" / "all").glob("*/*")}
     assert state == {"panes0", "level0_0"}
+
+
+@pytest.mark.slow
+def test_levels_hold_over_batches_late_rows_and_maintenance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    check_levels(tmp_path, monkeypatch, SQL, lambda plan: replace(plan, sharing="together", levels=(60 * SECOND,)))
 
 
 @pytest.mark.slow
 def test_overlapping_levels_hold_over_batches_late_rows_and_maintenance(tmp_path: Path,
                                                                         monkeypatch: pytest.MonkeyPatch) -> None:
     """Two minutes of every 20 seconds from one minute of every 20: four instances, where their panes are six."""
-    monkeypatch.setattr(compact, "STATE_FILES", 3)
-    forced(monkeypatch, lambda plan: replace(plan, levels=(60 * SECOND,), hops=(20 * SECOND,)))
-    pipe = pipeline(tmp_path, {"views": "lateness: 5 minutes"}, queries={"all": EXTREMES})
-    ran(pipe)
-    pipe.change("all", "pin", "EAP1 recompute")
-    for minute in range(6):
-        rows(pipe, (60 * minute + s / 2 for s in range(120)), k=minute % 2, x=minute)
-        rows(pipe, (max(60 * minute - 90 + s, 0) for s in range(5)), k=2, x=-minute)
-        ran(pipe)
-        pipe = opened(tmp_path)
-    ran(pipe, flush=True)
-    assert equal(pipe) and len(pipe.result("all", every=True)) > 20
-    state = {p.name for p in (tmp_path / "warehouse" / "state" / "all").glob("*/*")}
-    assert state == {"panes0", "level0_0"}
+    check_levels(tmp_path, monkeypatch, EXTREMES,
+                 lambda plan: replace(plan, levels=(60 * SECOND,), hops=(20 * SECOND,)))
 
 
 def test_explain_shows_the_windows_and_what_is_shared(tmp_path: Path) -> None:
