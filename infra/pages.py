@@ -97,7 +97,7 @@ def _charts(pipeline: Pipeline, query: str = "") -> str:
 
 def _all(pipelines: Sequence[PipelineFolder]) -> str:
     airflow = os.environ.get(AIRFLOW, "").rstrip("/")
-    rows = []
+    rows = list[tuple[str, ...]]()
     for one in pipelines:
         dag = f"forebay__{one.name}"
         name = link(f"{airflow}/dags/{dag}", one.name) if airflow else one.name

@@ -180,11 +180,11 @@ def _index(pipe: OpenPipeline, pages: Sequence[Any], stamp: Mapping[str, Any]) -
     for subject, rows in listed(pipe).items():
         in_force += [(subject, row["expectation"], row["severity"], row["held"]) for row in rows]
     open_keys = {expect_ledger.key(row) for row in stopping}
-    failed, stopped = [], []
+    failed, stopped = list[tuple[str, ...]](), list[tuple[str, ...]]()
     for f in findings:
         severity = f["severity"] + (", released" if f["released"] else "")
-        row = (iso(f["boundary"]), f["subject"], f["expectation"], f["observed"], severity)
-        (stopped if expect_ledger.key(f) in open_keys and not f["released"] else failed).append(row)
+        told = (iso(f["boundary"]), f["subject"], f["expectation"], f["observed"], severity)
+        (stopped if expect_ledger.key(f) in open_keys and not f["released"] else failed).append(told)
     passed = [(iso(r["boundary"]), r["subject"], r["expectation"], f"{r['by']}: {r['reason']}", iso(r["at"]))
               for r in released]
     title = f"Expectations of {pipe.pipeline.name}, as of {iso(stamp['boundary'])}"

@@ -13,11 +13,12 @@ from optimizer.expression.expr import inputs
 from optimizer.expression.scalar import can_fail, fails, render, safe
 from optimizer.plan import table
 from optimizer.plan.lowering import Lowering, evaluated, stored_name
-from optimizer.plan.membership import ALWAYS, Range, within
+from optimizer.plan.membership import Range, within
 from optimizer.plan.operators.join import on_joined_rows
 from optimizer.plan.operators.scan import read_columns
 from optimizer.plan.program import Columns, Source
 from optimizer.plan.wording import as_written
+from optimizer.query.windows import ALWAYS
 
 FAILING_ROW = "failing_row"
 
