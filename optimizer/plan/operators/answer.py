@@ -23,6 +23,7 @@ from optimizer.plan.operators.operator import (
     Operator,
     Run,
     Work,
+    answers_several,
     in_stored_types,
     live_rows,
     merged_file,
@@ -108,11 +109,19 @@ class AnswerOperator(Operator):
         return ()
 
     def steps(self, ctx: Lowering, run: Run) -> tuple[Step, ...]:
-        """The boundaries one after another."""
-        return tuple(self.step(ctx, run, boundary) for boundary in run.steps)
+        """The boundaries one after another, or several in a step."""
+        boundaries = tuple(run.steps)
+        if not answers_several(ctx, run):
+            return tuple(self.step(ctx, run, boundary) for boundary in boundaries)
+        starts = range(0, len(boundaries), ctx.together)
+        return tuple(self.step_of_several(ctx, boundaries[k:k + ctx.together]) for k in starts)
 
     def step(self, ctx: Lowering, run: Run, boundary: Boundary) -> Step:
         """The answer's partials at a boundary, and what has to be defined for them."""
+        raise NotImplementedError
+
+    def step_of_several(self, ctx: Lowering, boundaries: Sequence[Boundary]) -> Step:
+        """The same of several boundaries, by one statement."""
         raise NotImplementedError
 
     def work(self, expected: Expected) -> Work:

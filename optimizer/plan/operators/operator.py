@@ -34,6 +34,7 @@ from optimizer.plan.program import BEGINNING, BoundaryShare, Columns, Definition
 from optimizer.query.windows import ALWAYS
 from optimizer.statistics.cardinality import MERGED, Flow, Operand, Sizes
 
+SEVERAL = ("recompute", "running")      # ways of keeping in which a statement may answer several boundaries
 Amounts = Mapping[str, float]       # by kind of work, as unit costs price them: {"group": values into a hash table, …}
 Charge = tuple[str, Amounts]        # the node of the explained plan that does the work, and how much of it
 Work = Iterator[Charge]
@@ -229,6 +230,11 @@ class InputOperator(Operator):
     def work(self, expected: Expected) -> Work:
         """What it takes to have input_{i} and to keep its state; the merging for one answer is the answer's."""
         raise NotImplementedError
+
+
+def answers_several(ctx: Lowering, run: Run) -> bool:
+    """Whether a statement answers several boundaries, as many as `ctx.together` says."""
+    return ctx.together > 1 and len(run.boundaries) > 1 and ctx.plan.keeping in SEVERAL and not ctx.shape.whole
 
 
 def counts(t: int, longer: int = 0) -> str:

@@ -99,12 +99,14 @@ def test_one_slow_batch_among_quick_ones_changes_nothing() -> None:
     assert measured_factor(COSTS, [*quick, measured(10, 9.0)]) == measured_factor(COSTS, [measured(10, 0.31)])
 
 
-@pytest.mark.parametrize("plan, rate, together", [("EAP11 recompute", 10, MOST_TOGETHER), ("EAP11 running", 10, 1),
+@pytest.mark.parametrize("plan, rate, together", [("EAP11 recompute", 10, MOST_TOGETHER),
+                                                  ("EAP11 running", 10, MOST_TOGETHER), ("EAP11 running", 1_000, 1),
+                                                  ("EAP01 running", 10, MOST_TOGETHER), ("EAP01 running", 1_000, 1),
                                                   ("EAP11 expire", 10, 1), ("EAP11 recompute", 10_000, 1),
                                                   ("LAP recompute", 10, MOST_TOGETHER), ("LAP recompute", 1_000, 1),
                                                   ("EAP01 recompute", 300, MOST_TOGETHER),
                                                   ("EAP01 recompute", 1_000, 1)])
-def test_few_partials_or_rows_are_answered_by_one_statement(plan: str, rate: float, together: int) -> None:
+def test_few_partials_rows_or_totals_are_answered_by_one_statement(plan: str, rate: float, together: int) -> None:
     asked = query("two-streams")
     assert boundaries_a_statement(asked, named(asked, plan), two(views=rate)) == together
 

@@ -107,16 +107,25 @@ def test_one_statement_answers_several_boundaries_from_rows(name: str, plan: str
     assert len(found.steps) == 1 and found.setup == statements(name, plan, 1).setup and run(found) == [0]
 
 
-@pytest.mark.parametrize("name, plan", [("two-streams", "EAP11 running"), ("two-streams", "EAP11 expire"),
-                                        ("rows", "LAP recompute"), ("distinct", "LAP recompute")])
+@pytest.mark.parametrize("name, plan", [("two-streams", "EAP11 expire"), ("rows", "LAP recompute"),
+                                        ("distinct", "LAP recompute")])
 def test_over_kept_answers_and_where_none_merge_each_boundary_has_its_statement(name: str, plan: str) -> None:
     assert statements(name, plan, 9) == statements(name, plan, 1)
 
 
+@pytest.mark.parametrize("name, plan", [("two-streams", "EAP11 running"), ("two-streams", "EAP01 running"),
+                                        ("extremes", "EAP11 running"), ("hopping", "EAP1 running"),
+                                        ("landmark", "EAP11 running"), ("relation", "EAP10 running")])
+def test_running_totals_of_several_boundaries_are_made_by_one_statement(name: str, plan: str) -> None:
+    found = statements(name, plan, 2)
+    assert [step.define for step in found.steps] == [(), (), ()] and run(found) == [0, 0, 0]
+    assert not any("_after_" in definition.name for definition in found.setup)
+
+
 @pytest.mark.parametrize("together", [2, 9])
-def test_the_statements_of_one_boundary_stay_as_they_are(together: int) -> None:
-    assert statements("two-streams", "EAP11 recompute", together, (T,)).steps == statements(
-        "two-streams", "EAP11 recompute", 1, (T,)).steps
+@pytest.mark.parametrize("plan", ["EAP11 recompute", "EAP11 running", "EAP11 expire", "EAP11 retract"])
+def test_the_statements_of_one_boundary_stay_as_they_are(plan: str, together: int) -> None:
+    assert statements("two-streams", plan, together, (T,)) == statements("two-streams", plan, 1, (T,))
 
 
 def test_what_no_later_boundary_reads_leaves_memory() -> None:
