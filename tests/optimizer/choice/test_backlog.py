@@ -17,6 +17,7 @@ from optimizer.choice.backlog import (
     BatchLoad,
     BatchRoom,
     MeasuredBatch,
+    boundaries_a_shared_statement,
     boundaries_a_statement,
     boundaries_together,
     boundary_runs_worth,
@@ -25,6 +26,8 @@ from optimizer.choice.backlog import (
 )
 from optimizer.cost.measured import prior
 from optimizer.plan.model import named
+from optimizer.sharing.group import Group, group
+from optimizer.statistics.model import QueryStatistics
 from tests.optimizer.planning import query
 from tests.optimizer.statistics.observing import two
 
@@ -142,3 +145,33 @@ def test_a_task_of_one_stream_had_better_read_its_share_of_the_rows() -> None:
     plan, known = named(asked, "EAP1 recompute"), two(views=20_000, pairs=20)
     known = replace(known, inputs=known.inputs[:1], classes=())
     assert boundary_runs_worth(asked, plan, known, prior(), 4, 30, True, MOST_TOGETHER) == 1
+
+
+def sharing(count: int, selection: str = "v.ms < {n}") -> Group:
+    sql = ("SELECT v.page, COUNT(*) AS n FROM views AS v [WINDOW 1 MINUTE], clicks AS c [WINDOW 40 SECONDS] "
+           "WHERE v.user = c.user AND {} GROUP BY v.page")
+    return group({f"q{n}": query(sql.format(selection.format(n=n))) for n in range(count)})
+
+
+def clicks_first(views: float) -> QueryStatistics:
+    """Statistics in the order of a group's inputs, which are in normal form."""
+    known = two(views=views)
+    return replace(known, inputs=known.inputs[::-1])
+
+
+@pytest.mark.parametrize("members, views, together", [(5, 100, MOST_TOGETHER), (50, 100, 1), (50, 5, MOST_TOGETHER)])
+def test_few_cells_and_sets_of_queries_that_share_are_answered_by_one_statement(members: int, views: float,
+                                                                                together: int) -> None:
+    """6,000 views a window, each of a user and page of its own: a set of them for each selection."""
+    assert boundaries_a_shared_statement(sharing(members), clicks_first(views)) == together
+
+
+def test_cells_that_are_split_after_the_join_have_no_sets() -> None:
+    made = sharing(50)
+    after = replace(made, chosen=replace(made.plan, split="after"))
+    assert boundaries_a_shared_statement(after, clicks_first(100)) == MOST_TOGETHER
+    assert boundaries_a_shared_statement(after, clicks_first(10_000)) == 1
+
+
+def test_marks_of_very_many_predicates_count_as_many() -> None:
+    assert boundaries_a_shared_statement(sharing(2_000, "v.page LIKE '%{n}'"), clicks_first(10_000)) == 1
