@@ -70,6 +70,13 @@ def answer_after(number: int) -> str:
     return f"answer_after_{number}"
 
 
+def answers_upto(number: int) -> str:
+    """The kept answer at the boundaries that one statement answers, up to the run's boundary `number`, by when it
+    holds.
+    """
+    return f"answers_upto_{number}"
+
+
 def added(number: int) -> str:
     """What the run's boundary `number` adds to the kept answer."""
     return f"added_at_{number}"

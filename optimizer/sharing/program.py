@@ -18,7 +18,7 @@ from optimizer.plan import table
 from optimizer.plan.division import dealt
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.membership import Range, inside, within
-from optimizer.plan.operators.join import joined, out_columns
+from optimizer.plan.operators.join import AT, by_boundary, joined, out_columns
 from optimizer.plan.operators.scan import read_columns
 from optimizer.plan.operators.sets import grouped, raw
 from optimizer.plan.program import Definition, Program, Source, Step
@@ -29,8 +29,6 @@ from optimizer.sharing.counted import countable, counting
 from optimizer.sharing.expand import CHOICE, CLASS, by_class, choice_rows, choices_table
 from optimizer.sharing.group import Group
 from optimizer.sharing.scan import dictionary, marked, noted
-
-AT = "_t"               # the boundary, as a column of cells and sets
 
 
 def lowering(group: Group, **settings: object) -> Lowering:
@@ -138,11 +136,11 @@ def _step_of_several(group: Group, ctx: Lowering, n: int, boundaries: tuple[int,
 
 def _by_boundary(ctx: Lowering) -> Lowering:
     """Every stream's partials by boundary as well, on which the join has to agree."""
-    attribute = {i: Attribute(AT, Column(i, AT, BIGINT)) for i in ctx.inputs if ctx.window(i) is not None}
-    attributes = tuple((*of_input, attribute[i]) if i in attribute else of_input
-                       for i, of_input in enumerate(ctx.shape.attributes))
-    keys = (*ctx.shape.keys, tuple(attribute.items())) if len(attribute) > 1 else ctx.shape.keys
-    return replace(ctx, shape=replace(ctx.shape, attributes=attributes, keys=keys))
+    attributes = []
+    for i, of_input in enumerate(ctx.shape.attributes):
+        boundary = (Attribute(AT, Column(i, AT, BIGINT)),) if ctx.window(i) is not None else ()
+        attributes.append((*of_input, *boundary))
+    return replace(ctx, shape=replace(by_boundary(ctx).shape, attributes=tuple(attributes)))
 
 
 def _mark_names(group: Group, i: int) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ from optimizer.plan.operators.operator import (
     Run,
     Work,
     answers_several,
+    blocks,
     in_stored_types,
     live_rows,
     merged_file,
@@ -110,11 +111,9 @@ class AnswerOperator(Operator):
 
     def steps(self, ctx: Lowering, run: Run) -> tuple[Step, ...]:
         """The boundaries one after another, or several in a step."""
-        boundaries = tuple(run.steps)
-        if not answers_several(ctx, run):
-            return tuple(self.step(ctx, run, boundary) for boundary in boundaries)
-        starts = range(0, len(boundaries), ctx.together)
-        return tuple(self.step_of_several(ctx, boundaries[k:k + ctx.together]) for k in starts)
+        if answers_several(ctx, run):
+            return tuple(self.step_of_several(ctx, boundaries) for boundaries in blocks(ctx, run))
+        return tuple(self.step(ctx, run, boundary) for boundary in run.steps)
 
     def step(self, ctx: Lowering, run: Run, boundary: Boundary) -> Step:
         """The answer's partials at a boundary, and what has to be defined for them."""
@@ -186,10 +185,10 @@ class KeptAnswer:
         return Definition(table.answer_before(0), sql, is_table=False)
 
     def write(self, ctx: Lowering, run: Run) -> Write:
-        state, count = self.state(ctx), len(run.boundaries)
-        rows = table.answer_after(count - 1)
+        state, numbers = self.state(ctx), [block[-1].number for block in blocks(ctx, run)]
+        rows = table.answer_after(numbers[-1])
         if self.by_end:
-            added = " UNION ALL ".join(f"SELECT * FROM {table.added(number)}" for number in range(count))
+            added = " UNION ALL ".join(f"SELECT * FROM {table.added(number)}" for number in numbers)
             rows = f"({merged_answer(ctx, added, where=f'_e >= {run.last}', extra=('_e',))}) AS q"
         sql = f"SELECT {in_stored_types(ctx, state.columns, run.last)} FROM {rows}"
         return Write(state.name, sql, state.columns, append=self.by_end, every_part=True)

@@ -183,8 +183,9 @@ class RunningTotals:
         i, keys, sums = self.input, key_names(ctx, self.input), sum_names(ctx, self.input)
         before, changed = table.totals_before(i, boundary.number), table.changes(i)
         columns, negated = ", ".join(keys + sums), ", ".join(keys + [f"-{name}" for name in sums])
-        terms = (f"SELECT {columns} FROM {before} UNION ALL SELECT {columns} FROM {changed} WHERE {came(boundary)} "
-                 f"UNION ALL SELECT {negated} FROM {changed} WHERE {left(boundary)}")
+        arrived, gone = came(boundary.previous, boundary.at), left(boundary.previous, boundary.at)
+        terms = (f"SELECT {columns} FROM {before} UNION ALL SELECT {columns} FROM {changed} WHERE {arrived} "
+                 f"UNION ALL SELECT {negated} FROM {changed} WHERE {gone}")
         aggregates = {measure.name: merged(measure, measure.name, ctx) for measure in ctx.shape.measures_of(i)}
         totals = [f"{aggregates.get(name) or counted(name)} AS {name}" for name in sums]
         by = f" GROUP BY {', '.join(keys)}" if keys else ""
@@ -204,7 +205,7 @@ class RunningTotals:
                   f"SELECT {negated}, greatest(_out + {ctx.shape.query.every}, {first}) AS _at FROM {changed} "
                   f"WHERE _out < {run.last} AND ({enters} OR {counts(run.previous)})")
         kinds = {measure.name: working_type(measure, ctx) for measure in ctx.shape.measures_of(i)}
-        sql = summed_up(keys, {name: kinds.get(name, "BIGINT") for name in sums}, events, "c <> 0")
+        sql = summed_up(keys, {name: ("sum", kinds.get(name, "BIGINT")) for name in sums}, events, "c <> 0")
         return Definition(table.totals(i), sql, is_table=True)
 
     def write(self, ctx: Lowering, run: Run) -> Write:

@@ -94,17 +94,19 @@ def grouped(ctx: Lowering, i: int, source: str, extra: tuple[str, ...] = (), whe
     return f"SELECT {', '.join(keys + values)} FROM {source} WHERE {where}{by}{only}"
 
 
-def summed_up(keys: Sequence[str], kinds: Mapping[str, str], events: str, where: str) -> str:
-    """What additive columns come to, from each `_at` of the events to the next one, as `_in` and `_out`.
+def summed_up(keys: Sequence[str], columns: Mapping[str, tuple[str, str]], events: str, where: str) -> str:
+    """What columns come to, each by its aggregate in its type, from every `_at` of the events to the next one: `_in` to
+    `_out`.
 
     `events`: rows (keys, columns, _at) that add to what was before; `where` says of which sums there is something.
     """
-    of_moment = ", ".join([*keys, "_at", *(f"sum({name}) AS {name}" for name in kinds)])
-    at_once = f"SELECT {of_moment} FROM ({events}) AS q GROUP BY {', '.join([*keys, '_at'])}"
+    aggregates = [f"{function}({name}) AS {name}" for name, (function, _) in columns.items()]
+    moment = ", ".join([*keys, "_at"])
+    at_once = f"SELECT {', '.join([moment, *aggregates])} FROM ({events}) AS q GROUP BY {moment}"
     by = f"PARTITION BY {', '.join(keys)} " if keys else ""
-    sums = [f"CAST(sum({name}) OVER so_far AS {kind}) AS {name}" for name, kind in kinds.items()]
-    sums += ["_at AS _in", f"lead(_at, 1, CAST({ALWAYS} AS BIGINT)) OVER so_far - 1 AS _out"]
-    running = (f"SELECT {', '.join([*keys, *sums])} FROM ({at_once}) AS changed "
+    so_far = [f"CAST({function}({name}) OVER so_far AS {kind}) AS {name}" for name, (function, kind) in columns.items()]
+    so_far += ["_at AS _in", f"lead(_at, 1, CAST({ALWAYS} AS BIGINT)) OVER so_far - 1 AS _out"]
+    running = (f"SELECT {', '.join([*keys, *so_far])} FROM ({at_once}) AS changed "
                f"WINDOW so_far AS ({by}ORDER BY _at ROWS UNBOUNDED PRECEDING)")
     return f"SELECT * FROM ({running}) AS running WHERE {where}"
 

@@ -89,11 +89,7 @@ def step_of(ctx: Lowering, boundary: Boundary, define: tuple[Definition, ...], o
 
 def step_at_moments(ctx: Lowering, boundaries: Sequence[Boundary], members: Members) -> Step:
     """One statement answers these boundaries, for each view that windows are merged from."""
-    moments_by_view: dict[str, list[Moment]] = {}
-    for boundary in boundaries:
-        for view, moment in _moments(ctx, boundary.at):
-            moments_by_view.setdefault(view, []).append(moment)
-    last = boundaries[-1].at
+    moments_by_view, last = _moments(ctx, boundaries), boundaries[-1].at
     if not moments_by_view:
         rows = _at_moments(ctx, table.of_input(0), [Moment(last, last)], members)
         return Step(last, (), answer(ctx, "_t", f"SELECT * FROM ({rows}) AS q WHERE FALSE"))
@@ -101,10 +97,13 @@ def step_at_moments(ctx: Lowering, boundaries: Sequence[Boundary], members: Memb
     return Step(last, (), " UNION ALL ".join(answer(ctx, "_t", sql) for sql in answers))
 
 
-def due(ctx: Lowering, moments: Sequence[Moment]) -> str:
-    """The moments as an item of FROM."""
-    listed = ", ".join(f"({m.at}, {m.ends}, {d.string(m.window, ctx.dialect)})" for m in moments)
-    return f"(VALUES {listed}) AS due(_t, _ends, _window)"
+def merged_at_moments(ctx: Lowering, boundaries: Sequence[Boundary], kept: str) -> str:
+    """The answers at these boundaries out of partials (`_in`, `_e`) of a kept answer."""
+    last = boundaries[-1].at
+    moments = [moment for of_view in _moments(ctx, boundaries).values() for moment in of_view]
+    rows = f"SELECT q.*, due._t, due._window FROM {kept} AS q JOIN {_due(ctx, moments or [Moment(last, last)])} "
+    sql = merged_answer(ctx, f"{rows}ON q._in <= due._t AND q._e >= due._ends", extra=MOMENT_COLUMNS)
+    return answer(ctx, "_t", _named(ctx, sql) if moments else f"SELECT * FROM ({sql}) AS q WHERE FALSE")
 
 
 def number(ends: str, t: int, lengths: Sequence[int]) -> str:
@@ -166,13 +165,29 @@ def _shorter(sizes: Sizes, i: int, share: float) -> Flow:
                    panes=flow.panes * share, set=min(merged, flow.set))
 
 
-def _moments(ctx: Lowering, t: int) -> Iterator[tuple[str, Moment]]:
-    """The windows that end at t, each with the view that it is merged from."""
-    query = ctx.shape.query
-    if not query.windows:
-        yield table.of_input(0), Moment(t, t)
-    for window, longer in query.shown(t):
-        yield view_of(ctx, window), Moment(t, t + longer, window.name)
+def _moments(ctx: Lowering, boundaries: Sequence[Boundary]) -> dict[str, list[Moment]]:
+    """The windows that end at the boundaries, by the view that they are merged from."""
+    query, moments = ctx.shape.query, dict[str, list[Moment]]()
+    for t in (boundary.at for boundary in boundaries):
+        if not query.windows:
+            moments.setdefault(table.of_input(0), []).append(Moment(t, t))
+        for window, longer in query.shown(t):
+            moments.setdefault(view_of(ctx, window), []).append(Moment(t, t + longer, window.name))
+    return moments
+
+
+def _due(ctx: Lowering, moments: Sequence[Moment]) -> str:
+    """The moments as an item of FROM."""
+    listed = ", ".join(f"({m.at}, {m.ends}, {d.string(m.window, ctx.dialect)})" for m in moments)
+    return f"(VALUES {listed}) AS due(_t, _ends, _window)"
+
+
+def _named(ctx: Lowering, sql: str) -> str:
+    """Each window's answers under its name."""
+    if not ctx.shape.query.windows:
+        return sql
+    name, others = named_columns(ctx)
+    return f"SELECT _t, _window AS {name}, {others} FROM ({sql}) AS of_windows"
 
 
 def _at_moments(ctx: Lowering, view: str, moments: Sequence[Moment], members: Members) -> str:
@@ -184,17 +199,14 @@ def _at_moments(ctx: Lowering, view: str, moments: Sequence[Moment], members: Me
         rows = view if ctx.plan.levels else table.of_input(i)
         extra: tuple[str, ...] = ()
         if i in windowed:
-            rows = (f"(SELECT q.*, due._t, due._window FROM {rows} AS q JOIN {due(ctx, moments)} "
+            rows = (f"(SELECT q.*, due._t, due._window FROM {rows} AS q JOIN {_due(ctx, moments)} "
                     f"ON q._in <= due._t AND q._out >= due._ends{spans}) AS counted")
             extra = MOMENT_COLUMNS
         sources[i] = members(i, rows, extra)
     same_moment = [tuple((i, Attribute(name, Column(i, name, BIGINT))) for i in windowed) for name in MOMENT_COLUMNS]
     of_moments = replace(ctx, shape=replace(ctx.shape, keys=(*ctx.shape.keys, *same_moment)))
-    sql = joined(of_moments, sources, extra=tuple((name, f"v{windowed[0]}.{name}") for name in MOMENT_COLUMNS))
-    if not query.windows:
-        return sql
-    name, others = named_columns(ctx)
-    return f"SELECT _t, _window AS {name}, {others} FROM ({sql}) AS of_windows"
+    moment = tuple((name, f"v{windowed[0]}.{name}") for name in MOMENT_COLUMNS)
+    return _named(ctx, joined(of_moments, sources, extra=moment))
 
 
 def named_columns(ctx: Lowering) -> tuple[str, str]:

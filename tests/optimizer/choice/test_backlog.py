@@ -105,13 +105,33 @@ def test_one_slow_batch_among_quick_ones_changes_nothing() -> None:
 @pytest.mark.parametrize("plan, rate, together", [("EAP11 recompute", 10, MOST_TOGETHER),
                                                   ("EAP11 running", 10, MOST_TOGETHER), ("EAP11 running", 1_000, 1),
                                                   ("EAP01 running", 10, MOST_TOGETHER), ("EAP01 running", 1_000, 1),
-                                                  ("EAP11 expire", 10, 1), ("EAP11 recompute", 10_000, 1),
+                                                  ("EAP11 expire", 10, MOST_TOGETHER), ("EAP11 expire", 10_000, 1),
+                                                  ("LAP expire", 10, MOST_TOGETHER), ("LAP expire", 10_000, 1),
+                                                  ("EAP11 retract", 10, MOST_TOGETHER), ("EAP11 retract", 10_000, 1),
+                                                  ("LAP retract", 10, MOST_TOGETHER), ("LAP retract", 10_000, 1),
+                                                  ("EAP11 recompute", 10_000, 1),
                                                   ("LAP recompute", 10, MOST_TOGETHER), ("LAP recompute", 1_000, 1),
                                                   ("EAP01 recompute", 300, MOST_TOGETHER),
                                                   ("EAP01 recompute", 1_000, 1)])
-def test_few_partials_rows_or_totals_are_answered_by_one_statement(plan: str, rate: float, together: int) -> None:
+def test_where_a_boundary_takes_little_one_statement_answers_many(plan: str, rate: float, together: int) -> None:
     asked = query("two-streams")
     assert boundaries_a_statement(asked, named(asked, plan), two(views=rate)) == together
+
+
+def test_an_answer_of_many_groups_is_changed_boundary_by_boundary() -> None:
+    asked = query("two-streams")
+    plan, known = named(asked, "EAP11 retract"), two(views=1_000, keys=10_000, clicks=50, pairs=20_000, groups=20)
+    assert boundaries_a_statement(asked, plan, known) == MOST_TOGETHER
+    assert boundaries_a_statement(asked, plan, replace(known, groups=10_000.0)) == 1
+
+
+@pytest.mark.parametrize("windows, together", [("10", MOST_TOGETHER), ("10, 20, 30, 40, 50, 60", 1)])
+def test_each_window_reads_the_kept_answer(windows: str, together: int) -> None:
+    listed = ", ".join(f"Window('{size}', HoppingWindow(second, {size}, 10))" for size in windows.split(", "))
+    asked = query(f"SELECT System.Window().Id AS w, page, COUNT(*) AS n FROM views GROUP BY page, Windows({listed})")
+    known = two(views=3_000, pairs=24_000, groups=24_000)
+    known = replace(known, inputs=known.inputs[:1], classes=())
+    assert boundaries_a_statement(asked, named(asked, "EAP1 expire"), known) == together
 
 
 @pytest.mark.parametrize("plan, boundaries, keys, is_worth", [

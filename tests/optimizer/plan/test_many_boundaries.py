@@ -57,7 +57,11 @@ def test_answers_of_several_boundaries_at_once(name: str, plan: str, size: int, 
 # Kept sets, of windows of each kind: rows of these cases come late, and their groups come and go.
 KEPT = [("two-streams", "EAP11 running"), ("two-streams", "EAP10 running"), ("two-streams", "EAP01 running"),
         ("extremes", "EAP11 running"), ("extremes", "EAP01 running"), ("relation", "EAP11 running"),
-        ("hopping", "EAP1 running"), ("landmark", "EAP11 running")]
+        ("hopping", "EAP1 running"), ("landmark", "EAP11 running"), ("two-streams", "EAP11 expire"),
+        ("two-streams", "LAP expire"), ("extremes", "EAP01 expire"), ("relation", "EAP10 expire"),
+        ("hopping", "EAP1 expire"), ("landmark", "EAP11 expire"), ("across", "LAP expire"),
+        ("two-streams", "EAP11 retract"), ("two-streams", "LAP retract"), ("relation", "EAP11 retract"),
+        ("relation", "LAP retract"), ("hopping", "EAP1 retract"), ("landmark", "EAP11 retract")]
 
 
 @pytest.mark.parametrize("parts, size", [(1, 5), (2, 3)])
