@@ -27,12 +27,11 @@ from optimizer.choice.backlog import (
     BatchLoad,
     BatchRoom,
     MeasuredBatch,
-    boundaries_a_shared_statement,
-    boundaries_a_statement,
     boundaries_together,
     boundary_runs_worth,
     is_worth_coding,
 )
+from optimizer.choice.statements import boundaries_a_shared_statement, boundaries_a_statement
 from optimizer.cost.measured import UnitCosts
 from optimizer.plan.program import BEGINNING
 from optimizer.query.model import Input, Query

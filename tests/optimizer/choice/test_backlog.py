@@ -10,15 +10,12 @@ import pytest
 from optimizer.choice.backlog import (
     AIMED,
     LATENCY,
-    MOST_TOGETHER,
     UNMEASURED,
     WORTH,
     BatchCosts,
     BatchLoad,
     BatchRoom,
     MeasuredBatch,
-    boundaries_a_shared_statement,
-    boundaries_a_statement,
     boundaries_together,
     boundary_runs_worth,
     is_worth_coding,
@@ -26,8 +23,6 @@ from optimizer.choice.backlog import (
 )
 from optimizer.cost.measured import prior
 from optimizer.plan.model import named
-from optimizer.sharing.group import Group, group
-from optimizer.statistics.model import QueryStatistics
 from tests.optimizer.planning import query
 from tests.optimizer.statistics.observing import two
 
@@ -102,38 +97,6 @@ def test_one_slow_batch_among_quick_ones_changes_nothing() -> None:
     assert measured_factor(COSTS, [*quick, measured(10, 9.0)]) == measured_factor(COSTS, [measured(10, 0.31)])
 
 
-@pytest.mark.parametrize("plan, rate, together", [("EAP11 recompute", 10, MOST_TOGETHER),
-                                                  ("EAP11 running", 10, MOST_TOGETHER), ("EAP11 running", 1_000, 1),
-                                                  ("EAP01 running", 10, MOST_TOGETHER), ("EAP01 running", 1_000, 1),
-                                                  ("EAP11 expire", 10, MOST_TOGETHER), ("EAP11 expire", 10_000, 1),
-                                                  ("LAP expire", 10, MOST_TOGETHER), ("LAP expire", 10_000, 1),
-                                                  ("EAP11 retract", 10, MOST_TOGETHER), ("EAP11 retract", 10_000, 1),
-                                                  ("LAP retract", 10, MOST_TOGETHER), ("LAP retract", 10_000, 1),
-                                                  ("EAP11 recompute", 10_000, 1),
-                                                  ("LAP recompute", 10, MOST_TOGETHER), ("LAP recompute", 1_000, 1),
-                                                  ("EAP01 recompute", 300, MOST_TOGETHER),
-                                                  ("EAP01 recompute", 1_000, 1)])
-def test_where_a_boundary_takes_little_one_statement_answers_many(plan: str, rate: float, together: int) -> None:
-    asked = query("two-streams")
-    assert boundaries_a_statement(asked, named(asked, plan), two(views=rate)) == together
-
-
-def test_an_answer_of_many_groups_is_changed_boundary_by_boundary() -> None:
-    asked = query("two-streams")
-    plan, known = named(asked, "EAP11 retract"), two(views=1_000, keys=10_000, clicks=50, pairs=20_000, groups=20)
-    assert boundaries_a_statement(asked, plan, known) == MOST_TOGETHER
-    assert boundaries_a_statement(asked, plan, replace(known, groups=10_000.0)) == 1
-
-
-@pytest.mark.parametrize("windows, together", [("10", MOST_TOGETHER), ("10, 20, 30, 40, 50, 60", 1)])
-def test_each_window_reads_the_kept_answer(windows: str, together: int) -> None:
-    listed = ", ".join(f"Window('{size}', HoppingWindow(second, {size}, 10))" for size in windows.split(", "))
-    asked = query(f"SELECT System.Window().Id AS w, page, COUNT(*) AS n FROM views GROUP BY page, Windows({listed})")
-    known = two(views=3_000, pairs=24_000, groups=24_000)
-    known = replace(known, inputs=known.inputs[:1], classes=())
-    assert boundaries_a_statement(asked, named(asked, "EAP1 expire"), known) == together
-
-
 @pytest.mark.parametrize("plan, boundaries, keys, is_worth", [
     ("LAP recompute", 24, 100, True), ("LAP recompute", 2, 100, False), ("EAP11 recompute", 24, 100, False),
     ("LAP expire", 24, 100, False), ("LAP recompute", 24, 1e6, False)])
@@ -164,34 +127,4 @@ def test_a_task_of_one_stream_had_better_read_its_share_of_the_rows() -> None:
     asked = query("SELECT v.page, COUNT(*) AS n FROM views AS v [WINDOW 10 MINUTES] GROUP BY v.page")
     plan, known = named(asked, "EAP1 recompute"), two(views=20_000, pairs=20)
     known = replace(known, inputs=known.inputs[:1], classes=())
-    assert boundary_runs_worth(asked, plan, known, prior(), 4, 30, True, MOST_TOGETHER) == 1
-
-
-def sharing(count: int, selection: str = "v.ms < {n}") -> Group:
-    sql = ("SELECT v.page, COUNT(*) AS n FROM views AS v [WINDOW 1 MINUTE], clicks AS c [WINDOW 40 SECONDS] "
-           "WHERE v.user = c.user AND {} GROUP BY v.page")
-    return group({f"q{n}": query(sql.format(selection.format(n=n))) for n in range(count)})
-
-
-def clicks_first(views: float) -> QueryStatistics:
-    """Statistics in the order of a group's inputs, which are in normal form."""
-    known = two(views=views)
-    return replace(known, inputs=known.inputs[::-1])
-
-
-@pytest.mark.parametrize("members, views, together", [(5, 100, MOST_TOGETHER), (50, 100, 1), (50, 5, MOST_TOGETHER)])
-def test_few_cells_and_sets_of_queries_that_share_are_answered_by_one_statement(members: int, views: float,
-                                                                                together: int) -> None:
-    """6,000 views a window, each of a user and page of its own: a set of them for each selection."""
-    assert boundaries_a_shared_statement(sharing(members), clicks_first(views)) == together
-
-
-def test_cells_that_are_split_after_the_join_have_no_sets() -> None:
-    made = sharing(50)
-    after = replace(made, chosen=replace(made.plan, split="after"))
-    assert boundaries_a_shared_statement(after, clicks_first(100)) == MOST_TOGETHER
-    assert boundaries_a_shared_statement(after, clicks_first(10_000)) == 1
-
-
-def test_marks_of_very_many_predicates_count_as_many() -> None:
-    assert boundaries_a_shared_statement(sharing(2_000, "v.page LIKE '%{n}'"), clicks_first(10_000)) == 1
+    assert boundary_runs_worth(asked, plan, known, prior(), 4, 30, True, together=64) == 1
