@@ -23,6 +23,7 @@ from jobs.addresses.move import move
 from jobs.batch import batch as batches
 from jobs.batch.batch import Answer, Answered, Spread
 from jobs.batch.shared import families_due, works_to_sample
+from jobs.batch.time_limit import TimeLimit
 from jobs.batch.works import context_of, parsed, tried_works, works
 from jobs.engine import row_counts
 from jobs.expectations.findings import Finding
@@ -278,42 +279,46 @@ class Loop:
         batch = self._describe(boundaries)
         self.laps.lap("describe", started)
         with ThreadPoolExecutor(1) as beside:
-            return self._carry_out_what_can_be(batch, started, beside.submit(_intend, self.pipe, batch).result,
-                                               self._until(batch))
-
-    def _until(self, batch: Batch) -> float | None:
-        """When the time of a batch of several boundaries is up, in seconds since 1970."""
-        latency = self.pipe.pipeline.latency
-        return time.time() + (LATENCY if latency is None else latency / SECOND) if len(batch.boundaries) > 1 else None
+            return self._carry_out_what_can_be(batch, started, beside.submit(_intend, self.pipe, batch).result)
 
     def _carry_out_what_can_be(self, batch: Batch, started: float,
                                await_intent: Callable[[], object] = _already_durable,
-                               until: float | None = None, as_a_whole: bool = False) -> list[dict[str, Any]]:
+                               as_a_whole: bool = False) -> list[dict[str, Any]]:
         """The batch; of one that is stopped at a later boundary those before it; of one whose time is up those that
         there is time for; of one that does not fit into its tasks' memory, in however many parts, half of its
         boundaries, or its only one under the leanest plan.
 
         That takes an intent of its own. Nothing of the batch is in any table by then: memory and time run out while
         tasks compute, and answers are judged before they are written. What is computed once more is not stopped again.
-        Of a batch that is recovered something may be in a table: then it is committed `as_a_whole`, or not at all.
+        Of a batch that is recovered something may be in a table: then it is committed `as_a_whole`, or not at all. One
+        boundary takes what it takes; several are within `latency` together, with what is computed once more.
         """
+        if len(batch.boundaries) > 1:
+            self.pipe.tasks.start()
+        latency = self.pipe.pipeline.latency
+        limit = TimeLimit(time.time(), LATENCY if latency is None else latency / SECOND)
+        until = limit.stopped
         while True:
+            is_limited = len(batch.boundaries) > 1 and not as_a_whole
             try:
-                return self._carry_out(batch, started, await_intent, until, as_a_whole)
+                return self._carry_out(batch, started, await_intent, until if is_limited else None, as_a_whole)
             except batches.OutOfTime as late:
                 await_intent()
                 self._is_behind = True
-                batch = replace(batch, boundaries=batch.boundaries[:late.count])
+                count = limit.boundaries_left(len(batch.boundaries), late.done, time.time())
+                batch = replace(batch, boundaries=batch.boundaries[:count])
             except StoppedLater as stop:
                 await_intent()
-                batch = replace(batch, boundaries=tuple(t for t in batch.boundaries if t < stop.boundary))
+                before = tuple(t for t in batch.boundaries if t < stop.boundary)
+                count = limit.boundaries_left(len(batch.boundaries), 1.0, time.time())
+                batch = replace(batch, boundaries=before[:count])
             except batches.Exhausted as error:
                 if as_a_whole:
                     raise
                 await_intent()
                 batch = self._smaller(batch, error)
             _intend(self.pipe, batch)
-            await_intent, until = _already_durable, None
+            await_intent, until = _already_durable, limit.computed
 
     def _smaller(self, batch: Batch, error: batches.Exhausted) -> Batch:
         """Fewer boundaries, from here on as well; of one boundary the leanest plan for the query that did not fit."""

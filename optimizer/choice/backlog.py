@@ -19,7 +19,7 @@ from optimizer.statistics.cardinality import sizes
 from optimizer.statistics.model import QueryStatistics
 
 LATENCY = 10.0         # seconds that a batch may take where forebay.yml says nothing
-AIMED = 0.6            # share of them that a batch of several boundaries is made for
+AIMED = 0.5            # share of them that a batch of several boundaries is made for
 UNMEASURED = 0.25      # the same before any batch was measured: a price by rows knows nothing of their joins
 WORTH = 0.05           # share of a batch below which what its boundaries have in common no longer weighs
 RECENT = 3             # newest measured batches that count
