@@ -355,7 +355,7 @@ class Loop:
             pipe.table(f"streams/{stream}", stream_schema(declared.columns), properties)
         unit_costs = self.chooser.coefficients
         todo = [self.pace.by_statements(work, unit_costs) for work in works(context, batch, queries)]
-        families = families_due(context, batch, queries)
+        families = [self.pace.by_shared_statements(family) for family in families_due(context, batch, queries)]
         members = [work for family in families for work in works_to_sample(context, family)]
         sample_orders = self.statistics.wanted(batch, [*todo, *members])
         beside = [self.pace.by_statements(work, unit_costs) for work in tried_works(context, batch, queries)]
