@@ -71,7 +71,7 @@ def of_queries() -> None:
 
 
 def opened(call: CommonOptions) -> Pipeline:
-    return forebay.open(call.folder, call.engine)
+    return forebay.open(call.folder, call.engine, lambda where: print(f"forebay: {where}", file=sys.stderr))
 
 
 def _synchronised(call: CommonOptions, strict: bool = True) -> Pipeline:

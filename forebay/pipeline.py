@@ -5,7 +5,7 @@ Times come back as integer microseconds; those that are given may also be texts 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from forebay import show
@@ -32,8 +32,12 @@ ACTIONS = ("delete", "pause", "resume", "pin", "unpin")
 
 
 class Pipeline:
-    def __init__(self, folder: str = ".", engine: str | None = None) -> None:
-        self.loop = Loop(open_pipeline(load(folder), engine))
+    def __init__(self, folder: str = ".", engine: str | None = None,
+                 by_size: Callable[[str], None] | None = None) -> None:
+        """`by_size` is told where work is done: its size decides that then, unless forebay.yml says when Spark is
+        wanted.
+        """
+        self.loop = Loop(open_pipeline(load(folder), engine, by_size=by_size))
 
     @property
     def runtime(self) -> OpenPipeline:

@@ -208,6 +208,7 @@ class Loop:
         entries = []
         if last is not None and last.is_open:
             failpoints.at("recover.before")
+            self.pace.place(last.batch.boundaries, self.chooser.coefficients)
             entries = self._carry_out_what_can_be(last.batch, time.perf_counter(),
                                                   as_a_whole=integrity.is_in_a_table(pipe, last.batch))
             failpoints.at("recover.after")

@@ -205,6 +205,7 @@ def _looked(statistics: Statistics, t: int, grants: Sequence[tuple[QueryWindows,
     for windows, granted in grants:
         share = min(granted / sum(windows.rows), 1.0)
         orders += [_order(statistics, windows, i, t, share) for i in range(len(windows.rows))]
+    pipe.tasks.suit(sum(granted for _, granted in grants) * ROW_SECONDS)
     results = pipe.tasks.map(take, orders)
     kept, new_rows = [], list[dict[str, Any]]()
     for windows, granted in grants:

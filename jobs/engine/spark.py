@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import glob
 import hashlib
+import json
 import os
 import re
 import shlex
+import socket
 import sys
 import tempfile
 import time
@@ -41,6 +43,10 @@ SETTINGS = {
 # seconds that a session is taken again; a server forgets one after an hour without use, so none is asked for that it
 # has forgotten
 LASTS = 1800
+ROOT = Path(__file__).resolve().parent.parent.parent
+UP = Path(os.environ.get("FOREBAY_UP", ROOT / ".forebay" / "up")) / "where.json"      # as infra/up.py writes it
+TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
+PATIENCE = 0.2           # seconds that the server of `make up` has for taking a connection
 ANSWERS = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.parquet.outputTimestampType",
            "spark.sql.shuffle.partitions")
 MICROSECONDS = r"yyyy-MM-dd\'T\'HH:mm:ss.SSSSSSXXX"      # of a timestamp in JSON, as a literal of SQL has it
@@ -107,8 +113,7 @@ def _address(master: str, lasting: str) -> str:
 
 def _newest_change() -> int:
     """When the newest of the modules changed that a worker keeps once it has loaded them."""
-    root = Path(__file__).parent.parent.parent
-    modules = [*(root / "jobs").rglob("*.py"), *(root / "optimizer").rglob("*.py")]
+    modules = [*(ROOT / "jobs").rglob("*.py"), *(ROOT / "optimizer").rglob("*.py")]
     return max(module.stat().st_mtime_ns for module in modules)
 
 
@@ -138,6 +143,22 @@ def _escaped(text: str) -> str:
     escapes = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "=": "\\=", ":": "\\:", "#": "\\#", "!": "\\!",
                " ": "\\ "}
     return "".join(escapes.get(character, character) for character in text)
+
+
+def warm_server() -> str | None:
+    """The address of the server of `make up` on this machine, if it answers: `sc://localhost:15002`.
+
+    Whoever uses it needs its token, which is in the environment from here on.
+    """
+    try:
+        where = json.loads(UP.read_text(encoding="utf-8"))
+        address, token = str(where["spark"]), str(where["token"])
+        host, _, port = address.removeprefix("sc://").rstrip("/").partition(":")
+        with socket.create_connection((host, int(port)), PATIENCE):
+            os.environ.setdefault(TOKEN, token)
+            return address
+    except (OSError, ValueError, KeyError):
+        return None
 
 
 _KEPT: list[bool] = []

@@ -1,6 +1,7 @@
 """Where work runs: Spark tasks of one session, or this process.
 
-Either way a function over items, results in order. One call is one Spark job.
+Either way a function over items, results in order. One call is one Spark job. A command by hand may leave it to the
+size of its work: what takes less than Spark takes to start is done in this process.
 """
 from __future__ import annotations
 
@@ -14,7 +15,10 @@ from jobs.engine import kernel, memory, spark
 from jobs.storage import places
 from optimizer.errors import ForebayError
 
+HERE, SPARK = "here", "Spark"
 LARGE = 16 << 20         # bytes of a result from which it is handed over by a file
+# Seconds until a session of its own has done a first job, on two cores: JVM, session, Python workers (docs/install.md).
+START = 7.0
 BESIDE = "local[*]"      # where a pipeline without Spark has Spark itself asked, by --engine jvm
 
 Item = TypeVar("Item")
@@ -25,19 +29,40 @@ Result = TypeVar("Result")
 class Tasks:
     """`master` as forebay.yml says it; the session starts with the first job, so that what needs none never pays for
     it. `lasting` as for spark.session; `handover` is a folder that tasks and driver both reach, for results too large
-    for the JVM to pass on."""
+    for the JVM to pass on. With `tell` the place is left to the size of the work (`suit`), and told."""
 
     master: str = "local[*]"
     settings: dict[str, str] = field(default_factory=dict)
     lasting: str = ""
     handover: str = ""
+    tell: Callable[[str], None] | None = None
     _session: Any = None
+    _place: str | None = None      # here or Spark, as it was told
     _width: int | None = None
     jobs: int = 0
 
     @property
     def inline(self) -> bool:
-        return self.master == "inline"
+        return self.master == "inline" or self._place == HERE and self._session is None
+
+    def suit(self, seconds: float) -> None:
+        """Chooses the place of work that takes one process so long, if that is left to its size: once Spark has started
+        it stays.
+        """
+        if self.tell is None or self.master == "inline" or self._session is not None:
+            return
+        place = HERE if seconds < START else SPARK
+        if place == self._place:
+            return
+        self._place = place
+        if place == HERE:
+            self.tell(f"computed in this process: about {seconds:.2g} s of work, and Spark takes {START:g} s to start "
+                      "(`spark: {when: always}` in forebay.yml to have it nonetheless)")
+            return
+        server = spark.warm_server() if self.master == BESIDE else None
+        self.master = self.master if server is None else server
+        where = "a session of its own" if server is None else f"the server of `make up`, {server}"
+        self.tell(f"computed by Spark, {where}: about {seconds:.2g} s of work for one process")
 
     @property
     def session(self) -> Any:

@@ -17,7 +17,7 @@ from jobs.ingest import register as intake
 from jobs.ingest import sources
 from jobs.ingest.commit import APPLICATION, LandedInput, commit, recover, stream_table
 from jobs.ingest.land import LandOrder, forget, land
-from jobs.ingest.reading import MARK, IngestInput
+from jobs.ingest.reading import BYTES_A_SECOND, MARK, IngestInput
 from jobs.ingest.row_rules import Rules, rules
 from jobs.pipeline.lines import suggest
 from jobs.pipeline.model import Pipeline, Stream
@@ -105,6 +105,7 @@ def _waiting(pipeline: Pipeline, warehouse: Warehouse, name: str, tasks: Any, gi
 def _landed(pipeline: Pipeline, warehouse: Warehouse, turn: Mapping[str, Sequence[IngestInput]], last: int | None,
             clock: int, tasks: Any, expected: Mapping[str, Rules]) -> dict[str, list[LandedInput]]:
     """One job for all streams; the parts of an input stand together."""
+    tasks.suit(sum(source.size for inputs in turn.values() for source in inputs) / BYTES_A_SECOND)
     share = ROWS_A_TASK if sum(map(len, turn.values())) < tasks.width else MOST_ROWS
     orders: list[LandOrder] = []
     for name, inputs in turn.items():

@@ -22,6 +22,8 @@ from optimizer.expression.dialect import identifier, string
 __all__ = ["BAD_LINE", "MARK", "BrokenFile", "IngestInput", "InputRows", "identifier", "open_input"]
 MARK = "mark"                          # the format of an input without rows: it says how far a source was read
 BAD_LINE = "not a JSON object"
+# Of JSON lines, the slowest format, that one process takes in. Data frames have no size, and are there already.
+BYTES_A_SECOND = 10e6
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from jobs.engine import kernel
 from jobs.engine.kernel import Connection
 from jobs.ingest.conversions import conversion
-from jobs.ingest.reading import BrokenFile, IngestInput, open_input, refusal
+from jobs.ingest.reading import BYTES_A_SECOND, BrokenFile, IngestInput, open_input, refusal
 from jobs.ingest.sources import clear, delta, files
 from jobs.pipeline.model import Pipeline, Relation
 from jobs.pipeline.schema import relation_schema
@@ -62,6 +62,8 @@ def refresh(pipeline: Pipeline, warehouse: Warehouse, tasks: Any) -> Refreshed:
         orders: list[RelationOrder] = []
         for relation in pipeline.relations.values():
             orders += _order_if_changed(pipeline, warehouse, relation, tasks, refused)
+        if orders:
+            tasks.suit(sum(file.size for order in orders for file in order.inputs) / BYTES_A_SECOND)
         for order, stored in zip(orders, tasks.map(store, orders)):
             if stored.refused or stored.file is None:
                 path = order.inputs[0].name if order.inputs else order.relation.source.path

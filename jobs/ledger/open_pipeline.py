@@ -43,14 +43,16 @@ class OpenPipeline:
         return self.warehouse.path(*parts)
 
 
-def open_pipeline(pipeline: Pipeline, engine: str | None = None, asked_by: str = "",
-                  lasting: bool = False) -> OpenPipeline:
+def open_pipeline(pipeline: Pipeline, engine: str | None = None, asked_by: str = "", lasting: bool = False,
+                  by_size: Callable[[str], None] | None = None) -> OpenPipeline:
     """`asked_by` is a kind of trigger and a DAG run, for the ledger.
 
-    `lasting`: Spark is used only while the pipeline is held, so a session may be shared.
+    `lasting`: Spark is used only while the pipeline is held, so a session may be shared. `by_size`: unless forebay.yml
+    says when Spark is wanted, the size of the work decides, and this is told.
     """
     spark = pipeline.spark
+    tell = by_size if spark.when in (None, "auto") and engine != "jvm" else None
     tasks = Tasks(spark.remote or spark.master, dict(spark.settings), pipeline.warehouse if lasting else "",
-                  places.join(pipeline.warehouse, HANDOVER))
+                  places.join(pipeline.warehouse, HANDOVER), tell)
     warehouse, ledger = Warehouse(pipeline.warehouse), Ledger(pipeline.warehouse, asked_by)
     return OpenPipeline(pipeline, warehouse, ledger, tasks, catalog(pipeline), engine)

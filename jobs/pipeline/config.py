@@ -128,7 +128,7 @@ def _kafka_options(kafka: KafkaKeys, way: tuple[str, ...], file: _File) -> dict[
 
 
 def _spark(keys: SparkKeys, root: Entry) -> Spark:
-    """FOREBAY_MASTER is stronger than the file."""
+    """FOREBAY_MASTER is stronger than the file, also than what it says of `when`."""
     forced = os.environ.get("FOREBAY_MASTER")
     if forced:
         if not _MASTER.fullmatch(forced):
@@ -143,9 +143,10 @@ def _spark(keys: SparkKeys, root: Entry) -> Spark:
         place = keys.master if keys.master is not None else "local[*]"
         if not _MASTER.fullmatch(place):
             raise refused(at(root, ("spark", "master")), "bad-config", f"spark.master is {place!r}", _MASTERS)
+    when = "always" if forced else keys.when
     if place.startswith("sc://"):
-        return Spark("local[*]", place, keys.settings)
-    return Spark(place, None, keys.settings)
+        return Spark("local[*]", place, keys.settings, when)
+    return Spark(INLINE if when == "never" else place, None, keys.settings, when)
 
 
 def located(path: str, folder: str) -> str:

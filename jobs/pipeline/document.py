@@ -167,6 +167,9 @@ class SparkKeys(Keys):
         None, description="local[N], spark://HOST:PORT, yarn, k8s://URL; inline runs tasks in this process")
     remote: String | None = Field(None, description="a Spark Connect server, sc://HOST:PORT, instead of a master")
     settings: forms.Options = Field(default_factory=dict, description="Spark's own, and those of stores")
+    when: forms.When | None = Field(
+        None, description="auto: a command by hand does in its own process what takes less than Spark takes to start; "
+                          "always: Spark; never: as master inline. Default: auto by hand, always in Airflow and Python")
 
     @model_validator(mode="after")
     def _check_place(self) -> SparkKeys:

@@ -187,6 +187,7 @@ Limit = Annotated[Union[int, None], BeforeValidator(_limit),
                   _pattern(f"{_LENGTH}|^({_any_case(_ENDLESS)})$", "30 days", "for ever")]
 Policy = Annotated[Literal["quarantine", "drop"], _one_of("quarantine", "drop")]
 Decide = Annotated[Literal["task", "batch"], _one_of("task", "batch")]
+When = Annotated[Literal["auto", "always", "never"], _one_of("auto", "always", "never")]
 CostModel = Annotated[Literal["measured", "paper"], _one_of("measured", "paper")]
 Schedule = Annotated[String, AfterValidator(_schedule)]
 Tracking = Annotated[Scalar, AfterValidator(_tracking)]

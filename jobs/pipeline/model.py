@@ -58,9 +58,14 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Spark:
+    """Where tasks run. `when` they do at all: `auto`, by the size of what a command by hand does, `always`, `never`, or
+    what the caller takes for the default (None).
+    """
+
     master: str = "local[*]"
     remote: str | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
+    when: str | None = None
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ took.
 """
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
 
@@ -30,6 +30,7 @@ from optimizer.choice.backlog import (
     boundaries_together,
     boundary_runs_worth,
     is_worth_coding,
+    measured_factor,
 )
 from optimizer.choice.statements import boundaries_a_shared_statement, boundaries_a_statement
 from optimizer.cost.measured import UnitCosts
@@ -61,13 +62,23 @@ class Pace:
     def together(self, group: tuple[int, ...], unit_costs: UnitCosts) -> tuple[int, ...]:
         """Those of the complete boundaries, from the first on, that go into the next batch."""
         self._group, self._loads = group, self._loads_of(group)
+        costs = self._costs(group, unit_costs)
+        self._place(costs, self._loads)
         if len(group) < 2:
             return group
         latency, tasks = self.pipe.pipeline.latency, self.pipe.tasks
         room = BatchRoom(SHARE * memory.size(tasks.memory), SHARE * memory.size(memory.of_process()))
-        count = boundaries_together(self._loads, self._costs(group, unit_costs), self._measured, room,
+        count = boundaries_together(self._loads, costs, self._measured, room,
                                     LATENCY if latency is None else latency / SECOND)
         return group[:count] if self.most is None else group[:min(count, self.most)]
+
+    def place(self, group: tuple[int, ...], unit_costs: UnitCosts) -> None:
+        """Where these boundaries are computed, if that is left to the size of their work."""
+        self._place(self._costs(group, unit_costs), self._loads_of(group))
+
+    def _place(self, costs: BatchCosts, loads: Sequence[BatchLoad]) -> None:
+        factor = measured_factor(costs, self._measured)
+        self.pipe.tasks.suit(costs.added(loads[-1]) * (1.0 if factor is None else factor))
 
     def by_statements(self, work: QueryWork, unit_costs: UnitCosts) -> QueryWork:
         """The work, with how many of its boundaries one statement answers, whether strings are coded for them, and

@@ -32,6 +32,9 @@ class Inline:
     def map(self, function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
         return [function(item) for item in items]
 
+    def suit(self, seconds: float) -> None:
+        """They are where they are."""
+
 
 def pipeline(folder: Path, columns: str = COLUMNS, stream: str = "", source: str = '{files: "landing/*"}',
              relations: str = "") -> Pipeline:
