@@ -69,12 +69,22 @@ def visible(value: str) -> str:
         c if c.isprintable() else c.encode("unicode_escape").decode() for c in value)
 
 
+def _relation(relation: Mapping[str, Any]) -> str:
+    if relation["version"] is None:
+        return "no version yet"
+    return f"{relation['rows']:,} rows, version {relation['version']}{', new' if relation['changed'] else ''}"
+
+
 def ingested(document: Mapping[str, Any]) -> Text:
     def text(out: TextIO) -> None:
         counts = ("files", "rows", "late", "quarantined")
         get_counts = itemgetter(*counts)
         table(out, ("stream", *counts), [(name, *get_counts(s)) for name, s in document["streams"].items()],
               (False, True, True, True, True))
+        for name, relation in document["relations"].items():
+            line(out, visible(f"relation {name}: {_relation(relation)}"))
+        for note in document["notes"]:
+            line(out, visible(note))
         for r in document["refused"]:
             line(out, f"refused whole: {visible(r['path'])}: {visible(r['reason'])}")
         for r in document["ignored"]:

@@ -178,7 +178,8 @@ class Loop:
             report = ingest.ingest(pipe.pipeline, pipe.warehouse, pipe.ledger.begun(), pipe.tasks, only, pipe.clock)
             refreshed = relations.refresh(pipe.pipeline, pipe.warehouse, pipe.tasks)
             compact.trim_logs(pipe)
-        return {**report, "refused": report["refused"] + refreshed.refused}
+        return {**report, "refused": report["refused"] + refreshed.refused, "relations": refreshed.relations,
+                "notes": report["notes"] + refreshed.notes}
 
     def _check_tables(self, streams_only: bool = False) -> None:
         """Refuses to run on tables that a power cut or somebody else has damaged.

@@ -19,6 +19,7 @@ from jobs.ingest.commit import APPLICATION, LandedInput, commit, recover, stream
 from jobs.ingest.land import LandOrder, forget, land
 from jobs.ingest.reading import BYTES_A_SECOND, MARK, IngestInput
 from jobs.ingest.row_rules import Rules, rules
+from jobs.ingest.sources import files
 from jobs.pipeline.lines import suggest
 from jobs.pipeline.model import Pipeline, Stream
 from jobs.pipeline.warehouse import Warehouse
@@ -86,7 +87,19 @@ def _take(pipeline: Pipeline, warehouse: Warehouse, last: int | None, tasks: Any
                     _count(counts[name], source)
                     if first.ignored:
                         ignored.append({"stream": name, "path": first.input.name, "reason": first.ignored})
-    return {"streams": counts, "refused": refused, "ignored": ignored}
+    notes = _notes(pipeline, warehouse, counts) if not given else []
+    return {"streams": counts, "refused": refused, "ignored": ignored, "notes": notes}
+
+
+def _notes(pipeline: Pipeline, warehouse: Warehouse, counts: Mapping[str, Mapping[str, int]]) -> list[str]:
+    """The streams that never got a file, since none matches their pattern."""
+    notes = []
+    for name, stream in pipeline.streams.items():
+        if stream.source is None or stream.source.kind in ("delta", "kafka") or counts[name]["files"]:
+            continue
+        if not intake.known_paths(warehouse, name) and not files.pending(pipeline, stream):
+            notes.append(f"stream {name}: no file matches {stream.source.path}")
+    return notes
 
 
 def _waiting(pipeline: Pipeline, warehouse: Warehouse, name: str, tasks: Any, given: list[IngestInput] | None,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -31,12 +31,13 @@ SHOWN = 200                            # characters of a bad row in a message
 
 
 class Refreshed(NamedTuple):
-    """The newest version of each relation that has one, and what could not be taken: a relation keeps its last good
-    version.
+    """Each relation's newest version with its rows, and whether it is new; and what could not be taken: a relation
+    keeps its last good version. `notes` name relations without a file.
     """
 
-    versions: dict[str, int]
+    relations: dict[str, dict[str, Any]]
     refused: list[dict[str, str]]
+    notes: list[str]
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,25 @@ def refresh(pipeline: Pipeline, warehouse: Warehouse, tasks: Any) -> Refreshed:
     finally:
         if any(relation.source.kind == "delta" for relation in pipeline.relations.values()):
             clear(pipeline)
-    return Refreshed(versions(warehouse, pipeline.relations), refused)
+    return Refreshed(_described(pipeline, warehouse, {order.relation.name for order in orders}), refused,
+                     _notes(pipeline))
+
+
+def _described(pipeline: Pipeline, warehouse: Warehouse, changed: Collection[str]) -> dict[str, dict[str, Any]]:
+    newest = versions(warehouse, pipeline.relations)
+    described: dict[str, dict[str, Any]] = {}
+    for name in pipeline.relations:
+        version = newest.get(name)
+        rows = None if version is None else version_file(warehouse, name, version).rows
+        described[name] = {"version": version, "rows": rows, "changed": name in changed and version is not None}
+    return described
+
+
+def _notes(pipeline: Pipeline) -> list[str]:
+    """The relations whose files are not there."""
+    declared = [relation for relation in pipeline.relations.values() if relation.source.kind != "delta"]
+    return [f"relation {relation.name}: no file matches {relation.source.path}" for relation in declared
+            if not _inputs(pipeline, relation)]
 
 
 def _order_if_changed(pipeline: Pipeline, warehouse: Warehouse, relation: Relation, tasks: Any,

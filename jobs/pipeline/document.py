@@ -4,7 +4,8 @@ It reads no file but the text it is given; where paths lead is for jobs.pipeline
 """
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Union
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError, model_validator
@@ -230,12 +231,22 @@ def sensitive(columns: Mapping[str, Type | ColumnKeys]) -> frozenset[str]:
 # Reading
 
 def read(root: Entry) -> PipelineKeys:
-    """The file's values; else what is wrong first, before all else unknown keys: a slip there causes others."""
+    """The file's values; else all that is wrong, first unknown keys: a slip there causes others."""
     try:
         return PipelineKeys.model_validate(values(root))
     except ValidationError as error:
         refusals = [_refusal(root, details["loc"], details) for details in error.errors(include_url=False)]
-        raise min(refusals, key=lambda r: (r.code != "unknown-key", r.line or 0, r.column or 0)) from None
+        first, *more = sorted(refusals, key=lambda r: (r.code != "unknown-key", r.line or 0, r.column or 0))
+        raise replace(first, hint="\n  ".join([*([first.hint] if first.hint else []), *_listed(more)])) from None
+
+
+def _listed(refusals: Sequence[ForebayError]) -> list[str]:
+    """What else is wrong, a line each."""
+    lines = []
+    for refusal in refusals:
+        hint = f"; {refusal.hint}" if refusal.hint else ""
+        lines.append(f"line {refusal.line}, column {refusal.column}: {refusal.message}{hint}")
+    return [f"also wrong ({len(lines)}):", *lines] if lines else []
 
 
 def _refusal(root: Entry, way: tuple[int | str, ...], details: Any) -> ForebayError:

@@ -55,6 +55,9 @@ def _name(value: str) -> str:
 
 
 def _column_name(value: str) -> str:
+    if re.fullmatch(r"\d+ *\)", value):
+        hint = 'within braces a comma ends a value: write the type before it in quotes, as "decimal(10,2)"'
+        raise problem("bad-name", "is the rest of a type", hint, subject=value)
     if value.startswith("_"):
         hint = "such names are Forebay's own, as _boundary"
         raise problem("bad-name", "starts with _", hint, subject=f"column {value}")
@@ -65,7 +68,10 @@ def _type(value: object) -> Type:
     try:
         return parse_type(_text(value))
     except ForebayError as error:
-        raise problem(error.code, f": {error.message}", error.hint) from None
+        text = str(value)
+        is_cut = "(" in text and ")" not in text
+        hint = f'quote it: within braces a comma ends a value, so write "{text},…)"' if is_cut else error.hint
+        raise problem(error.code, f": {error.message}", hint) from None
 
 
 def _flag(value: object) -> bool:

@@ -440,3 +440,17 @@ def test_every_example_runs_and_verifies(cli: Cli, tmp_path: Path, example: str)
     assert verified.code == 0 and verified.document["queries"]
     for name in verified.document["queries"]:
         assert cli("result", name, "--all", "--json", "--pipeline", folder).document["rows"], name
+
+
+@pytest.mark.slow
+def test_what_is_not_there_is_noted_and_relations_are_told(cli: Cli, shop: Path) -> None:
+    (shop / "pages.csv").rename(shop / "sites.csv")
+    text = (shop / "forebay.yml").read_text()
+    (shop / "forebay.yml").write_text(text.replace("streams:\n", "streams:\n  clicks: {columns: {ts: timestamp}, "
+                                      "event_time: ts, source: {files: \"landing/click/*.csv\"}}\n", 1))
+    told = cli("ingest", "--json", "--pipeline", str(shop))
+    assert told.code == 0 and told.document["relations"]["pages"]["version"] == 0
+    assert told.document["notes"] == ["stream clicks: no file matches " + str(shop / "landing/click/*.csv"),
+                                      "relation pages: no file matches " + str(shop / "pages.csv")]
+    shown = cli("ingest", "--pipeline", str(shop)).out
+    assert "relation pages: " in shown and "no file matches" in shown

@@ -7,14 +7,13 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from jobs.ingest import ingest, relations
-from jobs.ingest.relations import Refreshed
 from jobs.pipeline.config import Pipeline, load
 from jobs.pipeline.warehouse import Warehouse
 from jobs.storage import tables
@@ -22,6 +21,11 @@ from jobs.storage import tables
 SECOND = 10**6
 NOW = 10_000 * SECOND                  # the clock of these tests
 COLUMNS = "{ts: timestamp, user: string, ms: bigint}"
+
+
+class RefreshedVersions(NamedTuple):
+    versions: dict[str, int]
+    refused: list[dict[str, str]]
 
 
 class Inline:
@@ -51,8 +55,11 @@ def take(pipe: Pipeline, last: int | None = None, only: Mapping[str, Any] | None
     return ingest.ingest(pipe, Warehouse(pipe.warehouse), last, tasks, only, lambda: clock)
 
 
-def refreshed(pipe: Pipeline, tasks: Any = Inline()) -> Refreshed:
-    return relations.refresh(pipe, Warehouse(pipe.warehouse), tasks)
+def refreshed(pipe: Pipeline, tasks: Any = Inline()) -> RefreshedVersions:
+    refreshed_relations = relations.refresh(pipe, Warehouse(pipe.warehouse), tasks)
+    versions = {name: one["version"] for name, one in refreshed_relations.relations.items()
+                if one["version"] is not None}
+    return RefreshedVersions(versions, refreshed_relations.refused)
 
 
 def counts(pipe: Pipeline, last: int | None = None, only: Mapping[str, Any] | None = None,

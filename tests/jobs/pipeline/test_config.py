@@ -279,3 +279,22 @@ def test_what_is_read_is_plain_text(tmp_path: Path, example: str) -> None:
     copy(example, str(tmp_path / example))
     found = texts(load(str(tmp_path / example)))
     assert len(found) > 5 and {type(text) for text in found} == {str}
+
+
+def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
+    (tmp_path / "forebay.yml").write_text(
+        "name: y y\nbatch: 10 second\nstreams:\n  v: {columns: {ts: timestamp, n: number}, event_time: ts, wait: x}\n")
+    with pytest.raises(ForebayError) as refused:
+        load(str(tmp_path))
+    error = refused.value
+    assert (error.line, "'y y' is not a name" in error.message) == (1, True)
+    assert error.hint is not None and "also wrong (2):\n  line 4, column " in error.hint
+    assert "'number' is not known" in error.hint and "v.wait" in error.hint
+
+
+def test_a_type_with_a_comma_within_braces_is_to_be_quoted(tmp_path: Path) -> None:
+    (tmp_path / "forebay.yml").write_text(
+        "name: y\nbatch: 10 seconds\nstreams:\n  v: {columns: {ts: timestamp, n: decimal(10,2)}, event_time: ts}\n")
+    with pytest.raises(ForebayError, match="within braces a comma ends a value") as refused:
+        load(str(tmp_path))
+    assert '"decimal(10,…)"' in str(refused.value)
