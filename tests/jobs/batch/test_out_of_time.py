@@ -105,8 +105,7 @@ def test_as_many_boundaries_go_on_as_there_is_time_for(done: float, now: float, 
 
 @pytest.fixture
 def stopping(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """All complete boundaries in one batch, a statement each, of which time is up after the third of each order of three.
-    """
+    """All complete boundaries in one batch, a statement each; time is up after the third of each order of three."""
     passed: Counter[str] = Counter()
     monkeypatch.setattr(pace, "boundaries_a_statement", lambda *known: 1)
     monkeypatch.setattr(Pace, "together", lambda own, group, unit_costs: group)
