@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -27,7 +27,7 @@ from jobs.batch.time_limit import TimeLimit
 from jobs.batch.works import context_of, parsed, tried_works, works
 from jobs.engine import row_counts
 from jobs.expectations.findings import Finding
-from jobs.expectations.gate import Gate, StoppedLater
+from jobs.expectations.gate import STOPPED, Gate, StoppedLater
 from jobs.ingest import agreed, ingest, relations
 from jobs.ledger import published
 from jobs.ledger.addresses import latest_path
@@ -44,10 +44,11 @@ from jobs.storage import failpoints, places, tables
 from jobs.storage.lock import held
 from optimizer.choice.backlog import LATENCY
 from optimizer.choice.parallelism import RESTED, Parallelism, parallelism
-from optimizer.errors import ForebayError
+from optimizer.errors import ForebayError, failed
 from optimizer.plan.model import Plan, placed
 from optimizer.query.windows import SECOND
 from optimizer.sharing.price import SharingPast
+from optimizer.time import iso
 
 TASKS = "tasks"
 # Tables whose versions the ledger names, since nothing else says that a commit is gone.
@@ -120,14 +121,16 @@ class Loop:
         self.gate.check()
         try:
             self._run_complete(ran, to, flush, limit, progress)
-        except ForebayError:      # whatever stops it, what was committed becomes public
+        except ForebayError as error:      # whatever stops it, what was committed becomes public
             self._publish()
-            raise
+            raise _with_published(error, ran) from error
         self._publish()
         self.chooser.end()
         upcoming = next_boundary(pipe)
         without_version = self.arrivals.missing(upcoming) if upcoming is not None else []
-        return {"ran": ran, "next": upcoming, "waiting_for": self.arrivals.waiting_for(upcoming),
+        failures = [{"query": name, "boundary": entry["boundary"], "message": message}
+                    for entry in ran for name, message in entry["failed"].items()]
+        return {"ran": ran, "failed": failures, "next": upcoming, "waiting_for": self.arrivals.waiting_for(upcoming),
                 "without_version": without_version, "decided": adaptations.age(pipe)}
 
     def _run_complete(self, ran: list[dict[str, Any]], to: int | None, flush: bool, limit: int | None,
@@ -478,6 +481,15 @@ def report(pipe: OpenPipeline, batch: Batch, answered: Answered, failing: list[F
     return [{"boundary": t, "seconds": seconds / len(batch.boundaries), "rows": rows.get(t, {}), "plans": plans(t),
              "failed": messages_of_failures(t), "unexpected": unexpected(t)}
             for t in batch.boundaries]
+
+
+def _with_published(error: ForebayError, ran: Sequence[Mapping[str, Any]]) -> ForebayError:
+    """The error of a run that an expectation has stopped, with what it published before."""
+    if error.code != STOPPED or not ran:
+        return error
+    first, last = iso(ran[0]["boundary"]), iso(ran[-1]["boundary"])
+    before = f"boundary {last}" if len(ran) == 1 else f"{len(ran)} boundaries, {first} to {last}"
+    return failed(STOPPED, f"{error.message}; published before it in this run: {before}", error.hint)
 
 
 def _arrived_rows(pipe: OpenPipeline, batch: Batch) -> dict[int, dict[str, int]]:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs.batch import alone, large
+from jobs.batch import alone, failure, large
 from jobs.batch.large import LargeAnswer, Number
 from jobs.batch.orders import jvm_order, task_orders
 from jobs.batch.shared import QueryFamily, Shared, groupings, merges
@@ -255,7 +255,7 @@ def _answer(context: Context, batch: Batch, work: QueryWork, task_results: list[
             by_tasks: LargeAnswer | None) -> Answer:
     """The query's answer; if it fails, up to the boundary before the first one at which it fails."""
     answer = _answer_or_failure(context, work, task_results, by_tasks)
-    if answer.failed is None or len(work.due) == 1:
+    if answer.failed is None:
         return answer
     message, sound, most, failing = answer.failed[1], Answer(work), 0, len(work.due)
     while failing - most > 1:      # `most` boundaries have an answer, `failing` have none
@@ -268,6 +268,9 @@ def _answer(context: Context, batch: Batch, work: QueryWork, task_results: list[
             sound, most = answer, count
         else:
             message, failing = answer.failed[1], count
+    failing_work = replace(work, due=work.due[most:most + 1])
+    previous = work.due[most - 1] if most else work.previous
+    message = failure.explained(context, batch, failing_work, message, previous)
     return replace(sound, work=work, state={}, failed=(work.due[most], message))
 
 
