@@ -61,15 +61,16 @@ class ExpiringAnswer(AnswerOperator):
 
     def step_of_several(self, ctx: Lowering, boundaries: Sequence[Boundary]) -> Step:
         """What these boundaries add, each partial with the one at which it enters; that and what was there before."""
-        last = boundaries[-1]
+        first, last = boundaries[0], boundaries[-1]
         columns = ", ".join([*(name for name, _ in out_columns(ctx)), "_e"])
         terms = [f"SELECT {columns}, _t AS _in FROM ({term}) AS q" for term in self._terms_of_several(ctx, boundaries)]
-        older = (f"SELECT {columns}, CAST(0 AS BIGINT) AS _in FROM {table.answer_before(boundaries[0].number)} "
-                 f"WHERE _e >= {boundaries[0].at}")
+        before = table.answer_before(first.number)
+        older = f"SELECT {columns}, CAST(0 AS BIGINT) AS _in FROM {before} WHERE _e >= {first.at}"
         added, after = table.added(last.number), table.answer_after(last.number)
         define = (Definition(added, " UNION ALL ".join(terms), is_table=True),
                   Definition(after, f"{older} UNION ALL SELECT {columns}, _in FROM {added}", is_table=True))
-        return Step(last.at, define, merged_at_moments(ctx, boundaries, after))
+        read = (before,) if first.number else ()
+        return Step(last.at, define, merged_at_moments(ctx, boundaries, after), drop=read)
 
     def own_work(self, expected: Expected) -> Work:
         """A term for each stream: what came, among the others' partials; what is added is kept, and all of it read."""

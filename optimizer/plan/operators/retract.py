@@ -70,7 +70,9 @@ class RetractedAnswer(AnswerOperator):
         upto, after = table.answers_upto(last.number), table.answer_after(last.number)
         define = (Definition(upto, changed, is_table=True),
                   Definition(after, f"SELECT {columns} FROM {upto} WHERE {counts(last.at)}", is_table=False))
-        return Step(last.at, define, answer(ctx, "_t", f"SELECT * FROM {at_each(upto, boundaries, counts('_t'))}"))
+        sql = answer(ctx, "_t", f"SELECT * FROM {at_each(upto, boundaries, counts('_t'))}")
+        read = (table.answers_upto(first.number - 1),) if first.number else ()
+        return Step(last.at, define, sql, drop=read)
 
     def own_work(self, expected: Expected) -> Work:
         """A term for each stream: what came and left, among the merged members of the others, which each term makes

@@ -18,6 +18,7 @@ from jobs.batch.time_limit import TimeLimit
 from jobs.engine import work
 from jobs.engine.work import TaskOrder, TaskResult, perform
 from jobs.ledger.entries import Batch
+from jobs.requests import pace
 from jobs.requests.pace import Pace
 from jobs.storage import failpoints
 from optimizer.choice.backlog import LATENCY
@@ -104,9 +105,10 @@ def test_as_many_boundaries_go_on_as_there_is_time_for(done: float, now: float, 
 
 @pytest.fixture
 def stopping(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """All complete boundaries in one batch, of which time is up after the third boundary of each order of three."""
+    """All complete boundaries in one batch, a statement each; time is up after the third of each order of three."""
     passed: Counter[str] = Counter()
-    monkeypatch.setattr(Pace, "together", lambda pace, group, unit_costs: group)
+    monkeypatch.setattr(pace, "boundaries_a_statement", lambda *known: 1)
+    monkeypatch.setattr(Pace, "together", lambda own, group, unit_costs: group)
     is_late = work.TaskOrder.is_late.fget      # type: ignore[attr-defined]
 
     def late(one: TaskOrder) -> bool:
@@ -170,7 +172,7 @@ def test_a_batch_of_several_boundaries_ends_and_one_boundary_takes_what_it_takes
         return computed(context, batch, *more)
 
     monkeypatch.setattr(batches, "answers", slow)
-    monkeypatch.setattr(Pace, "together", lambda pace, group, unit_costs: group)
+    monkeypatch.setattr(Pace, "together", lambda own, group, unit_costs: group)
     pipe = pipeline(tmp_path, queries={"count": COUNT})
     pipe.synchronise()
     rows(pipe, range(1, 32))

@@ -132,6 +132,8 @@ def test_what_several_boundaries_change_of_a_kept_answer_is_made_by_one_statemen
     defined = [[definition.name for definition in step.define] for step in found.steps]
     assert [names[-1] for names in defined] == ["answer_after_1", "answer_after_3", "answer_after_4"]
     assert any("FROM answer_after_1" in definition.sql for definition in found.steps[1].define)
+    read_once = "answer_after" if plan.endswith("expire") else "answers_upto"
+    assert [step.drop for step in found.steps] == [(), (f"{read_once}_1",), (f"{read_once}_3",)]
     (write,) = (write for write in found.writes if write.set == "answer")
     read = ("added_at_1", "added_at_3", "added_at_4") if plan.endswith("expire") else ("answer_after_4",)
     assert all(name in write.sql for name in read)
