@@ -6,16 +6,16 @@ groups stand until it says others. The decision is part of the batch's intent, n
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from math import log
 from typing import Any
 
 from jobs.adapt.shared_seconds import learnt
-from jobs.adapt.statistics import rows_in
 from jobs.adapt.unit_costs import last_coefficients
+from jobs.adapt.weighing import MOVED, Formed, Rows, Sharing, groups_of_form, priced_form, unpriced, weighed_sets
 from jobs.batch.batch import Answered
-from jobs.batch.shared import digest, family, grouped
+from jobs.batch.shared import digest, family
 from jobs.batch.works import parsed
 from jobs.ledger.codec import encode_prices
 from jobs.ledger.entries import Batch, LedgerEntry, QueryGroupPrices
@@ -24,27 +24,13 @@ from jobs.ledger.queries import QueryState, queries_at
 from jobs.pipeline import declared as expect_files
 from jobs.pipeline.declared import DeclaredExpectations
 from jobs.storage import tables
-from jobs.storage.tables import File
 from optimizer.cost.measured import UnitCosts
-from optimizer.plan.membership import Range
 from optimizer.plan.model import Plan, placed
 from optimizer.query.model import Catalog
 from optimizer.query.normal import normal
-from optimizer.query.windows import ALWAYS, Window
-from optimizer.sharing.group import alone, form, parts_of
-from optimizer.sharing.pool import MOST, Form, Set, families
-from optimizer.sharing.pool import form as form_of
-from optimizer.sharing.pool import one
-from optimizer.sharing.price import (
-    FAMILY,
-    LEAST,
-    SharingCosts,
-    each_alone,
-    machine_costs,
-    pays,
-    rule,
-    together,
-)
+from optimizer.sharing.group import alone, form
+from optimizer.sharing.pool import MOST, Form
+from optimizer.sharing.price import LEAST, SharingCosts, machine_costs
 from optimizer.sharing.ways import chosen
 from optimizer.sharing.ways import in_words as way_in_words
 from optimizer.sharing.ways import planned, way_of
@@ -53,48 +39,9 @@ from optimizer.sharing.ways import planned, way_of
 # takes 3 ms.
 PARSED = 200
 SHOWN = 20              # members that `query show` names
-MOVED = 1.2             # by this factor a stream's rows change before families are weighed again
 SHARING = 2             # members below which a group that stands has nothing to share
 TASKS = "tasks"
 UNDECIDED = "`forebay adapt` has decided no group for it"
-DEAR = ("{count} queries of its form are in force, but their windows hold so many rows that each for itself, from "
-        "state, costs less")
-LONE = "no other query in force joins the same windows in the same way by the same groups{other}"
-FEW = "only {count} queries of its form are in force, and sharing pays from {least} on{other}"
-OTHER = {
-    True: "; with other forms on its streams they are fewer than {family}, or one scan for all would cost more",
-    False: ""
-}
-
-
-@dataclass(frozen=True)
-class Sharing:
-    """The query groups of a boundary by name, and for every other query the reason why it runs apart.
-
-    `weighed`: of groups that were priced, seconds of a boundary together and apart; `weighed_apart`: the same of groups
-    that do not pay, by the name that they would have.
-    """
-
-    groups: Mapping[str, tuple[str, ...]]
-    apart: Mapping[str, str]
-    weighed: Mapping[str, QueryGroupPrices] = field(default_factory=dict)
-    weighed_apart: Mapping[str, QueryGroupPrices] = field(default_factory=dict)
-
-    @cached_property
-    def group_of(self) -> Mapping[str, str]:
-        """Each member's group."""
-        return {n: group for group, names in self.groups.items() for n in names}
-
-
-@dataclass(frozen=True, eq=False)
-class Formed:
-    """The names of queries by join shape, and for those that can share with none the reason.
-
-    It stays the same object until a query comes or goes.
-    """
-
-    forms: Mapping[str, tuple[str, ...]]
-    apart: Mapping[str, str]
 
 
 class Sharer:
@@ -135,7 +82,7 @@ class Sharer:
         formed, last, pipe = self._form(active), self.pipe.ledger.last(), self.pipe
         at = boundary if boundary is not None else last.last_boundary + pipe.pipeline.batch if last else None
         if self.share_from is not None or at is None:
-            return _unpriced(formed, self.share_from or LEAST)
+            return unpriced(formed, self.share_from or LEAST)
         forms = []
         for form_name, names in formed.forms.items():
             texts = tuple((name, active[name].sql) for name in names)
@@ -209,7 +156,7 @@ class Sharer:
         off = tuple(round(log(factor, MOVED)) for factor in (costs.together_off, costs.apart_off))
         key = (formed, frozenset(map(frozenset, forms_by_group.values())), rows.scale(forms), rounded, off)
         if self._weighed is None or self._weighed[0] != key:
-            self._weighed = (key, _weighed(formed, forms, rows, forms_by_group, LEAST, factors, costs))
+            self._weighed = (key, weighed_sets(formed, forms, rows, forms_by_group, LEAST, factors, costs))
         return self._weighed[1]
 
     def counts(self) -> dict[str, QueryGroupPrices]:
@@ -248,7 +195,7 @@ class Sharer:
         names_by_group = dict[str, tuple[str, ...]]()
         for form_name, names in (self._formed[1].forms if self._formed is not None else {}).items():
             if all(batch.group_of(name) is None for name in names):
-                names_by_group |= _groups_of_form(form_name, names)
+                names_by_group |= groups_of_form(form_name, names)
         prices = batch.query_group_prices
         return {group: names for group, names in names_by_group.items()
                 if group in prices and prices[group].apart_s is not None}
@@ -325,124 +272,6 @@ def shared_reason(plan: Plan, count: int, prices: QueryGroupPrices | None) -> st
     if prices is not None and prices.together_s is not None and prices.apart_s is not None:
         priced = f": {prices.together_s:.2f} s a boundary together, {prices.apart_s:.2f} s apart"
     return f"one work answers {count} queries, {way_in_words(plan)}{priced}"
-
-
-def _unpriced(formed: Formed, least: int) -> Sharing:
-    """A group of every form that has so many queries."""
-    groups: dict[str, tuple[str, ...]] = {}
-    apart = dict(formed.apart)
-    for form_name, names in formed.forms.items():
-        if len(names) >= least:
-            groups |= _groups_of_form(form_name, names)
-        else:
-            apart |= dict.fromkeys(names, _few(len(names), least))
-    return Sharing(groups, apart)
-
-
-def _groups_of_form(form_name: str, names: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-    """One form with very many members is several groups."""
-    return {f"shared:{form_name}-{k}": part for k, part in enumerate(parts_of(names, MOST))}
-
-
-def _weighed(formed: Formed, forms: Collection[Form], rows: Rows, now: Mapping[str, set[str]], least: int,
-             times: Mapping[str, float], costs: SharingCosts) -> Sharing:
-    """Sets that pay; of one that does not, the forms that do by themselves.
-
-    `times`: seconds by what a group counted, over those by the rule.
-    """
-    groups: dict[str, tuple[str, ...]] = {}
-    weighed: dict[str, QueryGroupPrices] = {}
-    weighed_apart: dict[str, QueryGroupPrices] = {}
-    apart = dict(formed.apart)
-
-    def price(candidate: Set) -> float:
-        factors = [times.get(group, 1.0) for group in _named_groups(formed, candidate)]
-        return together(candidate.load, costs) * max(factors, default=1.0)
-
-    def does_pay(candidate: Set) -> bool:
-        form_names = {f.name for f in candidate.forms}
-        shares_already = any(form_names & names for names in now.values())
-        return candidate.load.members >= least and pays(price(candidate), candidate.load, shares_already, costs)
-
-    def prices_of(candidate: Set) -> QueryGroupPrices:
-        return QueryGroupPrices(together_s=price(candidate), rule_s=rule(candidate.load, costs),
-                                apart_s=each_alone(candidate.load, costs), forms=float(candidate.load.forms),
-                                together_off=costs.together_off, apart_off=costs.apart_off)
-
-    for whole in families(forms, rows, [frozenset(names) for names in now.values()], least, FAMILY, costs):
-        for candidate in [whole] if does_pay(whole) else [one(f, rows, least, costs) for f in whole.forms]:
-            if does_pay(candidate):
-                named_groups = _named_groups(formed, candidate)
-                groups |= named_groups
-                weighed |= dict.fromkeys(named_groups, prices_of(candidate))
-            else:
-                names = formed.forms[candidate.forms[0].name]
-                reason = DEAR.format(count=len(names))
-                if len(names) < least:
-                    cannot = candidate.forms[0].apart
-                    with_others = OTHER[len(forms) > 1].format(family=FAMILY)
-                    reason = _few(len(names), least, f"; with others it cannot: {cannot}" if cannot else with_others)
-                elif len(names) <= MOST:
-                    weighed_apart |= dict.fromkeys(_named_groups(formed, candidate), prices_of(candidate))
-                apart |= dict.fromkeys(names, reason)
-    return Sharing(groups, apart, weighed, weighed_apart)
-
-
-def _named_groups(formed: Formed, candidate: Set) -> dict[str, tuple[str, ...]]:
-    """The members of a set of forms, under the name of the group that they are."""
-    form_names = sorted(f.name for f in candidate.forms)
-    if len(form_names) == 1:
-        return _groups_of_form(form_names[0], formed.forms[form_names[0]])
-    members = tuple(name for form_name in form_names for name in formed.forms[form_name])
-    return {f"shared:{digest(' '.join(form_names))}-0": members}
-
-
-def _few(count: int, least: int, other: str = "") -> str:
-    return LONE.format(other=other) if count == 1 else FEW.format(count=count, least=least, other=other)
-
-
-@lru_cache(maxsize=4096)
-def priced_form(name: str, texts: tuple[tuple[str, str], ...], catalog: Catalog) -> Form:
-    """What the price of these queries' group depends on; all of them have one join shape."""
-    return form_of(name, grouped(texts, catalog))
-
-
-class Rows:
-    """Rows of streams at a boundary, by the bounds of their files; counted once for each set of windows."""
-
-    def __init__(self, pipe: OpenPipeline, boundary: int) -> None:
-        self.pipe, self.boundary = pipe, boundary
-        self.counts: dict[tuple[str, frozenset[Window]], tuple[float, float]] = {}
-
-    def __call__(self, stream: str, windows: frozenset[Window]) -> tuple[float, float]:
-        """Rows in the longest of these windows, and rows that came since the boundary before."""
-        if (stream, windows) not in self.counts:
-            self.counts[stream, windows] = self._count(stream, windows)
-        return self.counts[stream, windows]
-
-    def scale(self, forms: Iterable[Form]) -> tuple[tuple[str, str, int, int], ...]:
-        """The orders of magnitude of all that forms read: while they stay, what was decided stands."""
-        counts = {}
-        for f in forms:
-            for stream, windows in f.windows.items():
-                counts[stream, windows] = self(stream, windows)
-        return tuple((stream, repr(windows), round(log(1 + read, MOVED)), round(log(1 + came, MOVED)))
-                     for (stream, windows), (read, came) in counts.items())
-
-    def _count(self, stream: str, windows: frozenset[Window]) -> tuple[float, float]:
-        if not tables.exists(self.pipe.path("streams", stream)):
-            return 0.0, 0.0
-        files, stamp = self.pipe.table(f"streams/{stream}").files(), self.pipe.pipeline.streams[stream].event_time
-        oldest = min(window.oldest(self.boundary) for window in windows)
-        at, batch = self.boundary, self.pipe.pipeline.batch
-        read = rows_in(files, stamp, Range(-ALWAYS, at, oldest, at))
-        return read, sum(_came(file, at, batch) for file in files)
-
-
-def _came(file: File, at: int, batch: int) -> float:
-    """Rows of a file that came for this boundary: of one that holds several, as many as for each."""
-    low, high = file.low.get("_boundary", at), file.high.get("_boundary", at)
-    return file.rows * batch / (high - low + batch) if low <= at <= high else 0.0
 
 
 def _bound(query_state: QueryState, judged: Collection[str]) -> str:

@@ -14,7 +14,8 @@ from jobs.adapt import adaptations
 from jobs.adapt.adaptations import Adaptation
 from jobs.adapt.choice import Chooser
 from jobs.adapt.past import history
-from jobs.adapt.sharing import Sharer, Sharing, shared_reason
+from jobs.adapt.sharing import Sharer, shared_reason
+from jobs.adapt.weighing import Sharing
 from jobs.batch.works import parsed
 from jobs.ledger.entries import PlanDecision, PricedPlan, QueryGroupPrices
 from jobs.ledger.open_pipeline import OpenPipeline

@@ -13,7 +13,7 @@ import pytest
 
 import forebay
 from forebay.text import query
-from jobs.adapt import decisions_table, sharing
+from jobs.adapt import decisions_table, sharing, weighing
 from jobs.addresses import addresses
 from jobs.ledger.entries import Batch
 from jobs.ledger.open_pipeline import OpenPipeline
@@ -467,7 +467,7 @@ def _change(pipe: forebay.Pipeline, choice: Random, step: int) -> bool:
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_changes_without_end_leave_every_answer_right(tmp_path: Path, seed: int,
                                                       monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sharing, "LEAST", 2), monkeypatch.setattr(sharing, "FAMILY", 2), after(monkeypatch)
+    monkeypatch.setattr(sharing, "LEAST", 2), monkeypatch.setattr(weighing, "FAMILY", 2), after(monkeypatch)
     assert storm(tmp_path, seed, 9) > 3
 
 
@@ -475,5 +475,5 @@ def test_changes_without_end_leave_every_answer_right(tmp_path: Path, seed: int,
 @pytest.mark.parametrize("seed", range(100, 120))
 def test_a_thousand_changes(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """More than fifty a seed."""
-    monkeypatch.setattr(sharing, "LEAST", 2), monkeypatch.setattr(sharing, "FAMILY", 2), after(monkeypatch)
+    monkeypatch.setattr(sharing, "LEAST", 2), monkeypatch.setattr(weighing, "FAMILY", 2), after(monkeypatch)
     assert storm(tmp_path, seed, 22, (4, 5, 6)) > 50
