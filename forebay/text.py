@@ -177,7 +177,8 @@ def _way(way: Mapping[str, Any]) -> str:
     by = "by key" if way["exchange"] == "partition" else "by files"
     if way["divided"]:
         by = f"the files of {way['divided']}"
-    return f"{SPLIT[way['split']]}; tasks divide {by}"
+    divided = "one task does all" if way.get("tasks") == 1 else f"tasks divide {by}"
+    return f"{SPLIT[way['split']]}; {divided}"
 
 
 def query(document: Mapping[str, Any]) -> Text:

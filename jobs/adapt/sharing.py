@@ -13,9 +13,19 @@ from typing import Any
 
 from jobs.adapt.shared_seconds import learnt
 from jobs.adapt.unit_costs import last_coefficients
-from jobs.adapt.weighing import MOVED, Formed, Rows, Sharing, groups_of_form, priced_form, unpriced, weighed_sets
+from jobs.adapt.weighing import (
+    MOVED,
+    Formed,
+    Rows,
+    Sharing,
+    family_plans,
+    groups_of_form,
+    priced_form,
+    unpriced,
+    weighed_sets,
+)
 from jobs.batch.batch import Answered
-from jobs.batch.shared import digest, family
+from jobs.batch.shared import digest, groups_of
 from jobs.batch.works import parsed
 from jobs.ledger.codec import encode_prices
 from jobs.ledger.entries import Batch, LedgerEntry, QueryGroupPrices
@@ -28,9 +38,10 @@ from optimizer.cost.measured import UnitCosts
 from optimizer.plan.model import Plan, placed
 from optimizer.query.model import Catalog
 from optimizer.query.normal import normal
-from optimizer.sharing.group import alone, form
-from optimizer.sharing.pool import MOST, Form
-from optimizer.sharing.price import LEAST, SharingCosts, machine_costs
+from optimizer.sharing.families.division import FamilyDivision, divided_by
+from optimizer.sharing.families.pool import MOST, Form, Pricing
+from optimizer.sharing.group import Group, alone, form
+from optimizer.sharing.price import SharingCosts, machine_costs
 from optimizer.sharing.ways import chosen
 from optimizer.sharing.ways import in_words as way_in_words
 from optimizer.sharing.ways import planned, way_of
@@ -74,6 +85,12 @@ class Sharer:
         last = self.pipe.ledger.last()
         return last.batch.sharing_past.correct(self.machine, last.batch.number) if last is not None else self.machine
 
+    @property
+    def parts(self) -> int:
+        """Tasks that share a work, as at the last boundary."""
+        last = self.pipe.ledger.last()
+        return (last.batch.parts if last is not None else 0) or max(self.pipe.tasks.width, 1)
+
     def decide(self, active: Mapping[str, QueryState], boundary: int | None = None) -> Sharing:
         """The families of these queries at a boundary (None: the one after the last).
 
@@ -81,15 +98,15 @@ class Sharer:
         """
         formed, last, pipe = self._form(active), self.pipe.ledger.last(), self.pipe
         at = boundary if boundary is not None else last.last_boundary + pipe.pipeline.batch if last else None
-        if self.share_from is not None or at is None:
-            return unpriced(formed, self.share_from or LEAST)
+        if self.share_from is not None:
+            return unpriced(formed, self.share_from)
         forms = []
         for form_name, names in formed.forms.items():
             texts = tuple((name, active[name].sql) for name in names)
             forms.append(priced_form(form_name, texts, pipe.catalog))
         groups_before = last.batch.query_groups if last else {}
         group_before = {name: group for group, names in groups_before.items() for name in names}
-        return self._price(formed, forms, Rows(pipe, at), group_before)
+        return self._price(formed, forms, Rows(pipe, at or 0), group_before)
 
     def of_batch(self, active: Mapping[str, QueryState], boundary: int) -> Sharing:
         """The families at the last boundary of a batch that begins: as decided before, where batches do not decide."""
@@ -154,9 +171,11 @@ class Sharer:
         rounded = frozenset((name, round(log(factor, MOVED))) for name, factor in factors.items())
         costs = self.costs
         off = tuple(round(log(factor, MOVED)) for factor in (costs.together_off, costs.apart_off))
-        key = (formed, frozenset(map(frozenset, forms_by_group.values())), rows.scale(forms), rounded, off)
+        standing = frozenset(map(frozenset, forms_by_group.values()))
+        key = (formed, standing, rows.scale(forms), rounded, off, self.parts)
         if self._weighed is None or self._weighed[0] != key:
-            self._weighed = (key, weighed_sets(formed, forms, rows, forms_by_group, LEAST, factors, costs))
+            pricing = Pricing(rows, self.parts, costs)
+            self._weighed = (key, weighed_sets(formed, forms, pricing, forms_by_group, factors))
         return self._weighed[1]
 
     def counts(self) -> dict[str, QueryGroupPrices]:
@@ -210,18 +229,32 @@ class Sharer:
               counts: Mapping[str, QueryGroupPrices]) -> dict[str, Plan]:
         """The plan of each member is its group's: by the way that costs least where costs were counted, else as now."""
         plans: dict[str, Plan] = {}
-        last = self.pipe.ledger.last()
         for name, names in sharing.groups.items():
-            groups = family(tuple((n, active[n].sql) for n in names), self.pipe.catalog).groups
-            members_before = last.batch.query_groups.get(name, ()) if last else ()
-            plan_before = next((last.batch.plans[n] for n in members_before if last and n in last.batch.plans), None)
-            plan_before = _decided_plan(name, names, active) or plan_before
-            for group in groups:
+            groups = groups_of(tuple((n, active[n].sql) for n in names), self.pipe.catalog)
+            plans_before = self._plans_before(name, names, active)
+            if len(groups) == 1:
+                plan_before = next(iter(plans_before.values()), None)
                 way = way_of(plan_before) if plan_before is not None else None
                 seconds = counts.get(name, QueryGroupPrices()).seconds_by_way
-                plan = planned(group, chosen(group, seconds, way)) if len(groups) == 1 else group.plan
+                plans_of_groups: tuple[Plan, ...] = (planned(groups[0], chosen(groups[0], seconds, way)),)
+            else:
+                last = self.pipe.ledger.last()
+                pricing = Pricing(Rows(self.pipe, last.last_boundary if last else 0), self.parts, self.costs)
+                plans_of_groups = family_plans(groups, pricing, _division_before(groups, plans_before))
+            for group, plan in zip(groups, plans_of_groups):
                 plans.update(dict.fromkeys(group.names, placed(plan, TASKS)))
         return plans
+
+    def _plans_before(self, name: str, names: Iterable[str], active: Mapping[str, QueryState]) -> dict[str, Plan]:
+        """The plans that the group's members had in it, that of the newest decision first."""
+        decided = [(s.decided_from, s) for n in names if (s := active[n]).decided is not None and
+                   s.decided.group == name]
+        newest_first = sorted(decided, key=lambda pair: pair[0], reverse=True)
+        plans = {s.name: s.decided.plan for _, s in newest_first if s.decided is not None}
+        last = self.pipe.ledger.last()
+        members_before = last.batch.query_groups.get(name, ()) if last else ()
+        return plans | {n: last.batch.plans[n] for n in members_before
+                        if last and n in last.batch.plans and n not in plans}
 
     def document(self, query_state: QueryState) -> dict[str, Any]:
         """With whom a query in force shares; or why it runs alone."""
@@ -259,11 +292,14 @@ def _decided_group(query_state: QueryState, last: LedgerEntry | None) -> str | N
     return last.batch.group_of(query_state.name) if last is not None else None
 
 
-def _decided_plan(group: str, names: Iterable[str], active: Mapping[str, QueryState]) -> Plan | None:
-    """The plan that was decided last for the group; its members may have been decided one after another."""
-    decided = [s for name in names if (s := active[name]).decided is not None and s.decided.group == group]
-    newest = max(decided, key=lambda query_state: query_state.decided_from, default=None)
-    return newest.decided.plan if newest is not None and newest.decided is not None else None
+def _division_before(groups: Iterable[Group], plans_before: Mapping[str, Plan]) -> FamilyDivision | None:
+    """How tasks divided a family by the plans that its members had."""
+    for group in groups:
+        for plan in (plans_before[name] for name in group.names if name in plans_before):
+            division = divided_by(replace(group, chosen=plan))
+            if division is not None:
+                return division
+    return None
 
 
 def shared_reason(plan: Plan, count: int, prices: QueryGroupPrices | None) -> str:
@@ -319,4 +355,5 @@ def _way(pipe: OpenPipeline, query_state: QueryState, plan: Plan | None) -> dict
     divided = None
     if plan.divided is not None:
         divided = normal(parsed(query_state.sql, pipe.catalog)).inputs[plan.divided].source
-    return {"way": {"split": plan.split, "exchange": plan.exchange, "divided": divided}}
+    way = {"split": plan.split, "exchange": plan.exchange, "divided": divided}
+    return {"way": {**way, "tasks": plan.parts} if plan.parts else way}

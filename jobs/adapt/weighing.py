@@ -4,7 +4,7 @@ Streams' files are counted, no row is read and nothing is remembered.
 """
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from math import log
@@ -16,23 +16,25 @@ from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.storage import tables
 from jobs.storage.tables import File
 from optimizer.plan.membership import Range
+from optimizer.plan.model import Plan
 from optimizer.query.model import Catalog
 from optimizer.query.windows import ALWAYS, Window
-from optimizer.sharing.group import parts_of
-from optimizer.sharing.pool import MOST, Form, Set, families
-from optimizer.sharing.pool import form as form_of
-from optimizer.sharing.pool import one
-from optimizer.sharing.price import FAMILY, SharingCosts, each_alone, pays, rule, together
+from optimizer.sharing.families.division import FamilyDivision, cheapest
+from optimizer.sharing.families.division import planned as division_plans
+from optimizer.sharing.families.pool import FEWEST, MOST, Form, Pricing, Set, families
+from optimizer.sharing.families.pool import form as form_of
+from optimizer.sharing.families.pool import losers, one, united
+from optimizer.sharing.group import Group, parts_of
+from optimizer.sharing.price import each_alone, pays, rule, together
 
 MOVED = 1.2             # by this factor a stream's rows change before families are weighed again
-DEAR = ("{count} queries of its form are in force, but their windows hold so many rows that each for itself, from "
-        "state, costs less")
+# What a decision says of queries that run apart by price; shares of it are seconds a boundary.
+DEAR = ("one work for the {count} queries of its form would take {together:.3g} s a boundary, each for itself "
+        "{apart:.3g} s{other}: sharing pays where it is cheaper by a quarter")
 LONE = "no other query in force joins the same windows in the same way by the same groups{other}"
-FEW = "only {count} queries of its form are in force, and sharing pays from {least} on{other}"
-OTHER = {
-    True: "; with other forms on its streams they are fewer than {family}, or one scan for all would cost more",
-    False: ""
-}
+OTHERS = "; with {count} queries of other forms on its streams {together:.3g} s together, {apart:.3g} s apart"
+CANNOT = "; with others it cannot: {reason}"
+FEW = "only {count} queries of its form are in force, and groups are made from {least} on"
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,8 @@ def unpriced(formed: Formed, least: int) -> Sharing:
         if len(names) >= least:
             groups |= groups_of_form(form_name, names)
         else:
-            apart |= dict.fromkeys(names, _few(len(names), least))
+            reason = FEW.format(count=len(names), least=least) if len(names) > 1 else LONE.format(other="")
+            apart |= dict.fromkeys(names, reason)
     return Sharing(groups, apart)
 
 
@@ -82,16 +85,15 @@ def groups_of_form(form_name: str, names: tuple[str, ...]) -> dict[str, tuple[st
     return {f"shared:{form_name}-{k}": part for k, part in enumerate(parts_of(names, MOST))}
 
 
-def weighed_sets(formed: Formed, forms: Collection[Form], rows: Rows, now: Mapping[str, set[str]], least: int,
-                 times: Mapping[str, float], costs: SharingCosts) -> Sharing:
+def weighed_sets(formed: Formed, forms: Collection[Form], pricing: Pricing, now: Mapping[str, set[str]],
+                 times: Mapping[str, float]) -> Sharing:
     """Sets that pay; of one that does not, the forms that do by themselves.
 
-    `times`: seconds by what a group counted, over those by the rule.
+    `now`: the forms of each group that stands. `times`: seconds by what a group counted, over those by the rule.
     """
     groups: dict[str, tuple[str, ...]] = {}
     weighed: dict[str, QueryGroupPrices] = {}
-    weighed_apart: dict[str, QueryGroupPrices] = {}
-    apart = dict(formed.apart)
+    costs = pricing.costs
 
     def price(candidate: Set) -> float:
         factors = [times.get(group, 1.0) for group in _named_groups(formed, candidate)]
@@ -100,30 +102,59 @@ def weighed_sets(formed: Formed, forms: Collection[Form], rows: Rows, now: Mappi
     def does_pay(candidate: Set) -> bool:
         form_names = {f.name for f in candidate.forms}
         shares_already = any(form_names & names for names in now.values())
-        return candidate.load.members >= least and pays(price(candidate), candidate.load, shares_already, costs)
+        return candidate.load.members >= FEWEST and pays(price(candidate), candidate.load, shares_already, costs)
 
     def prices_of(candidate: Set) -> QueryGroupPrices:
         return QueryGroupPrices(together_s=price(candidate), rule_s=rule(candidate.load, costs),
                                 apart_s=each_alone(candidate.load, costs), forms=float(candidate.load.forms),
                                 together_off=costs.together_off, apart_off=costs.apart_off)
 
-    for whole in families(forms, rows, [frozenset(names) for names in now.values()], least, FAMILY, costs):
-        for candidate in [whole] if does_pay(whole) else [one(f, rows, least, costs) for f in whole.forms]:
+    lone: list[Set] = []
+    for whole in families(forms, pricing, [frozenset(names) for names in now.values()]):
+        for candidate in [whole] if does_pay(whole) else [one(f, pricing) for f in whole.forms]:
             if does_pay(candidate):
                 named_groups = _named_groups(formed, candidate)
                 groups |= named_groups
                 weighed |= dict.fromkeys(named_groups, prices_of(candidate))
             else:
-                names = formed.forms[candidate.forms[0].name]
-                reason = DEAR.format(count=len(names))
-                if len(names) < least:
-                    cannot = candidate.forms[0].apart
-                    with_others = OTHER[len(forms) > 1].format(family=FAMILY)
-                    reason = _few(len(names), least, f"; with others it cannot: {cannot}" if cannot else with_others)
-                elif len(names) <= MOST:
-                    weighed_apart |= dict.fromkeys(_named_groups(formed, candidate), prices_of(candidate))
-                apart |= dict.fromkeys(names, reason)
-    return Sharing(groups, apart, weighed, weighed_apart)
+                lone.append(candidate)
+    weighed_apart: dict[str, QueryGroupPrices] = {}
+    for candidate in lone:
+        if FEWEST <= candidate.load.members <= MOST:
+            weighed_apart |= dict.fromkeys(_named_groups(formed, candidate), prices_of(candidate))
+    return Sharing(groups, {**formed.apart, **_reasons(formed, lone, pricing, prices_of)}, weighed, weighed_apart)
+
+
+def _reasons(formed: Formed, lone: Collection[Set], pricing: Pricing,
+             prices_of: Callable[[Set], QueryGroupPrices]) -> dict[str, str]:
+    """Why queries of these forms run apart, by their names: what sharing would cost, with their own form and with
+    others.
+    """
+    reasons: dict[str, str] = {}
+    wider = losers([candidate.forms[0] for candidate in lone], pricing)
+    for candidate in lone:
+        (of_form,) = candidate.forms
+        names, other = formed.forms[of_form.name], ""
+        if of_form.apart:
+            other = CANNOT.format(reason=of_form.apart)
+        elif of_form.name in wider:
+            whole = wider[of_form.name]
+            prices = prices_of(whole)
+            other = OTHERS.format(count=whole.load.members - len(names), together=prices.together_s,
+                                  apart=prices.apart_s)
+        reason = LONE.format(other=other)
+        if len(names) >= FEWEST:
+            prices = prices_of(candidate)
+            reason = DEAR.format(count=len(names), together=prices.together_s, apart=prices.apart_s, other=other)
+        reasons |= dict.fromkeys(names, reason)
+    return reasons
+
+
+def family_plans(groups: tuple[Group, ...], pricing: Pricing, standing: FamilyDivision | None) -> tuple[Plan, ...]:
+    """The plans of a family's groups: divided among tasks in the way that costs least for the rows there are."""
+    whole = united([one(form_of(str(number), group), pricing) for number, group in enumerate(groups)], pricing)
+    division = cheapest(whole.reading, whole.rows, pricing.parts, pricing.costs, standing)
+    return division_plans(groups, division)
 
 
 def _named_groups(formed: Formed, candidate: Set) -> dict[str, tuple[str, ...]]:
@@ -133,10 +164,6 @@ def _named_groups(formed: Formed, candidate: Set) -> dict[str, tuple[str, ...]]:
         return groups_of_form(form_names[0], formed.forms[form_names[0]])
     members = tuple(name for form_name in form_names for name in formed.forms[form_name])
     return {f"shared:{digest(' '.join(form_names))}-0": members}
-
-
-def _few(count: int, least: int, other: str = "") -> str:
-    return LONE.format(other=other) if count == 1 else FEW.format(count=count, least=least, other=other)
 
 
 @lru_cache(maxsize=4096)

@@ -34,7 +34,7 @@ from optimizer.query.model import Catalog
 from optimizer.query.shape import shape
 from optimizer.sharing.counted import Tally, numbered, paper, tallied
 from optimizer.sharing.expand import CLASS
-from optimizer.sharing.family import Family, family_program
+from optimizer.sharing.families.family import Family, family_program
 from optimizer.sharing.group import OWNER, Group, Template, forms, group
 from optimizer.sharing.price import SharingCosts, copying
 from optimizer.sharing.program import lowering, shared_program
@@ -141,20 +141,17 @@ def grouped(texts: tuple[tuple[str, str], ...], catalog: Catalog) -> Group:
 
 
 @lru_cache(maxsize=64)
-def family(texts: tuple[tuple[str, str], ...], catalog: Catalog) -> Family:
+def groups_of(texts: tuple[tuple[str, str], ...], catalog: Catalog) -> tuple[Group, ...]:
     """These queries (name, text), those of one join shape in a group."""
     text_of = dict(texts)
     names_by_group, _ = forms({name: parsed(sql, catalog) for name, sql in texts})
-    groups = []
-    for names in names_by_group:
-        groups.append(grouped(tuple((name, text_of[name]) for name in names), catalog))
-    return Family(tuple(groups))
+    return tuple(grouped(tuple((name, text_of[name]) for name in names), catalog) for names in names_by_group)
 
 
 @lru_cache(maxsize=64)
 def planned(texts: tuple[tuple[str, str], ...], catalog: Catalog, plans: tuple[Plan, ...]) -> Family:
-    """The same families, each group by its plan."""
-    groups = family(texts, catalog).groups
+    """The same groups as a family, each by its plan."""
+    groups = groups_of(texts, catalog)
     return Family(tuple(replace(group, chosen=plan) for group, plan in zip(groups, plans)))
 
 
@@ -164,7 +161,7 @@ def families_due(context: Context, batch: Batch, query_states: Mapping[str, Quer
     for group_name, all_names in batch.query_groups.items():
         for name, previous, names in _cohorts(context, batch, query_states, group_name, all_names):
             texts = tuple((n, query_states[n].sql) for n in names)
-            plans = tuple(batch.plans[g.names[0]] for g in family(texts, context.catalog).groups)
+            plans = tuple(batch.plans[g.names[0]] for g in groups_of(texts, context.catalog))
             with_plans = planned(texts, context.catalog, plans)
             works = []
             for members in with_plans.groups:

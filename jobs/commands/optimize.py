@@ -145,13 +145,18 @@ def _in_group(pipe: OpenPipeline, query_state: QueryState, group: str, sharing: 
     if known is not None and known.group == group:
         before = known.plan
     one = Considered(name, plan, before, reason, seconds, group=group)
-    is_decided = known is not None and known.group == group and way_of(known.plan) == way_of(plan)
+    is_decided = known is not None and known.group == group and _does_alike(known.plan, plan)
     if is_decided and known is not None:
         return replace(one, plan=known.plan, before=known.plan)
     if pipe.pipeline.decide != "task":
         return one
     return replace(one, decision=PlanDecision(query_state.creation, plan, reason, seconds, group=group,
                                               group_prices=prices))
+
+
+def _does_alike(plan: Plan, other: Plan) -> bool:
+    """Whether a query group's work is split and divided alike by both plans."""
+    return (way_of(plan), plan.exchange, plan.parts) == (way_of(other), other.exchange, other.parts)
 
 
 def _placed_as(plan: Plan | None, other: Plan | None) -> Plan | None:

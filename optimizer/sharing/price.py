@@ -14,10 +14,6 @@ from statistics import median
 
 from optimizer.cost.measured import SECONDS, UnitCosts
 
-LEAST = 3               # queries: two alone cost no more than their scan together, and each is free to choose its plan
-# queries of several forms: fewer are left to plans of their own, which keep state, are chosen by statistics, and can be
-# looked at
-FAMILY = 10
 HYSTERESIS = 1.25       # by this factor the other way must be cheaper for a group to be left, or made
 # Kinds of work by whose unit costs a machine is held against the one on which sharing was measured, of rows and of what
 # each boundary takes. The median of each: batches that teach one kind of work do not move all.
@@ -37,12 +33,13 @@ class SharingCosts:
     `together_off` and `apart_off`: by how many times measured batches were dearer than the rest says.
     """
 
-    shared: float = 0.05            # a group at each boundary, whatever it reads
+    shared: float = 0.05            # a work at each boundary, whatever it reads
     shared_row: float = 8e-8        # to read a row of a window and to merge it by marks
     shared_class: float = 1.2e-3    # each further class: unnesting, joining
     alone: float = 0.05             # each query at each boundary: its commits, its share of the driver's work
     alone_row: float = 3e-8         # to read a row that came
-    form: float = 0.012             # each form in a family of several: its statements, whatever they read
+    form: float = 0.03              # each form of a work: its statements, whatever they read
+    task: float = 0.004             # each further task of a work: its start, and its statements beside the first one's
     merged_row: float = 6e-8        # to merge a form's sets from the cells of so many rows
     # Of row queries:
     joined_row: float = 2.5e-7      # to read a row of a window with its query-set, and to keep it by key
@@ -63,7 +60,8 @@ class SharingCosts:
 
 
 STATED = SharingCosts()
-OF_BOUNDARIES = ("shared", "shared_class", "alone", "form", "joined_class", "class_sets")      # the others are of rows
+# The others are of rows.
+OF_BOUNDARIES = ("shared", "shared_class", "alone", "form", "task", "joined_class", "class_sets")
 FACTORS = ("together_off", "apart_off")
 
 
@@ -126,6 +124,7 @@ class Load:
     """Rows in the windows of a work's inputs, rows that came with the last batch to those of one query, classes,
     members; of several forms, how many they are, and rows in the windows of each. Of queries that return rows, how many
     SELECT lists they have (0: of others): each of them reads its windows anew alone as well, and each list the join.
+    `spread`: how many times the rows that a task reads are those it would read if all inputs were divided.
     """
 
     window_rows: float
@@ -135,6 +134,7 @@ class Load:
     forms: int = 1
     merged_rows: float = 0.0
     lists: int = 0
+    spread: float = 1.0
 
 
 def together(load: Load, costs: SharingCosts = STATED) -> float:
@@ -143,11 +143,13 @@ def together(load: Load, costs: SharingCosts = STATED) -> float:
 
 def rule(load: Load, costs: SharingCosts = STATED) -> float:
     """Together, before batches corrected it."""
+    statements = costs.shared + load.forms * costs.form
+    window_rows, merged_rows = load.window_rows * load.spread, load.merged_rows * load.spread
     if load.lists:
-        rejoined = (load.lists - 1) * load.window_rows * costs.alone_joined_row
-        return costs.shared + load.window_rows * costs.joined_row + load.classes * costs.joined_class + rejoined
-    several = load.forms * costs.form + load.merged_rows * costs.merged_row if load.forms > 1 else 0.0
-    return costs.shared + load.window_rows * costs.shared_row + load.classes * costs.shared_class + several
+        rejoined = (load.lists - 1) * window_rows * costs.alone_joined_row
+        return statements + window_rows * costs.joined_row + load.classes * costs.joined_class + rejoined
+    several = merged_rows * costs.merged_row if load.forms > 1 else 0.0
+    return statements + window_rows * costs.shared_row + load.classes * costs.shared_class + several
 
 
 def copying(rule_s: float, answer_rows: float, costs: SharingCosts = STATED) -> float:

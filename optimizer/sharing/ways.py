@@ -46,7 +46,7 @@ def in_words(plan: Plan) -> str:
     """The way of a group's plan in words, for decisions."""
     by = "key" if plan.exchange == "partition" else "files"
     by = f"the files of input {plan.divided + 1}" if plan.divided is not None else by
-    return f"split {plan.split} the join, divided by {by}"
+    return f"split {plan.split} the join, {'in one task' if plan.parts == 1 else f'divided by {by}'}"
 
 
 def way_of(plan: Plan) -> Way:
@@ -61,7 +61,8 @@ def planned(group: Group, way: Way) -> Plan:
 
 def seconds(group: Group, tally: Tally, answer_rows: float, parts: int, costs: SharingCosts = STATED) -> Seconds:
     """Of every way, for so many tasks; `answer_rows` are those of one class's answer."""
-    return {way.name: costs.shared + _seconds(group, tally, answer_rows, parts, way, costs) for way in ways(group)}
+    statements = costs.shared + costs.form
+    return {way.name: statements + _seconds(group, tally, answer_rows, parts, way, costs) for way in ways(group)}
 
 
 def chosen(group: Group, priced: Seconds, standing: Way | None = None) -> Way:

@@ -26,6 +26,7 @@ from optimizer.query.normal import placed
 from optimizer.query.shape import Measure, raw_columns, shape
 from optimizer.query.windows import ALWAYS, Window
 from optimizer.sharing.counted import countable, counting
+from optimizer.sharing.families.division import FamilyDivision, division_of, of_all, reading
 from optimizer.sharing.group import Group
 from optimizer.sharing.marks import WORD, Choice, Conjuncts, Marks, choice_of, marks
 from optimizer.sharing.program import answered, classes, lowering
@@ -35,49 +36,18 @@ SEGMENT = "_segment"        # how many of the bounds of all windows a row's even
 Use = tuple[int, int]       # a group's number, its input's
 
 
-def keys(group: Group) -> Mapping[str, frozenset[Expr]] | None:
-    """By source what the join's tasks are divided by.
-
-    Nothing for a single input, None where no key is common to all inputs.
-    """
-    if len(group.common.inputs) == 1:
-        return {}
-    common = shape(group.common).common_key()
-    if common is None:
-        return None
-    exprs_by_source: dict[str, set[Expr]] = {}
-    for i, attribute in enumerate(common):
-        exprs_by_source.setdefault(group.common.inputs[i].source, set()).add(placed(attribute.expr, {i: 0}))
-    return {source: frozenset(exprs) for source, exprs in exprs_by_source.items()}
-
-
 def apart(group: Group) -> str | None:
     """Why no other group can read this one's scans."""
     if group.common.returns_rows:
         return "it returns rows, which others' cells do not have"
-    divided = keys(group)
-    if divided is None or any(len(exprs) > 1 for exprs in divided.values()):
-        return "its inputs have no key in common by which tasks could divide the scan"
     if failing(lowering(group)):
         return "an expression of it can fail on a row, which must not fail others"
     return None
 
 
 def related(groups: Iterable[Group]) -> bool:
-    """Whether these can be one family: by way of streams in common each reaches each other, and tasks divide every
-    source by one key.
-    """
-    listed = tuple(groups)
-    divided: dict[str, set[Expr]] = {}
-    for group in listed:
-        for source, exprs in (keys(group) or {}).items():
-            divided.setdefault(source, set()).update(exprs)
-    if any(len(exprs) > 1 for exprs in divided.values()):
-        return False
-    streams = []
-    for group in listed:
-        streams.append({declared.source for declared in group.common.inputs if declared.is_stream})
-    return connected(streams)
+    """Whether these can be one family: by way of streams in common each reaches each other."""
+    return connected([{declared.source for declared in group.common.inputs if declared.is_stream} for group in groups])
 
 
 def connected(parts: list[set[str]]) -> bool:
@@ -93,14 +63,23 @@ def connected(parts: list[set[str]]) -> bool:
 class Family:
     """Query groups with common streams, such as `Family((clicks_by_page, clicks_by_user))`; `related` holds of them.
 
-    Each is numbered by its place.
+    Each is numbered by its place. Their plans divide the work among tasks in one way.
     """
 
     groups: tuple[Group, ...]
 
     def __post_init__(self) -> None:
-        if len(self.groups) > 1 and (not related(self.groups) or any(map(apart, self.groups))):
+        if len(self.groups) < 2:
+            return
+        if not related(self.groups) or any(map(apart, self.groups)):
             raise ValueError("these groups are no family")
+        if self.division not in of_all(map(reading, self.groups)).divisions:
+            raise ValueError(f"tasks cannot divide these groups by {self.division}")
+
+    @cached_property
+    def division(self) -> FamilyDivision:
+        """How tasks divide the work of all groups."""
+        return division_of(self.groups)
 
     @cached_property
     def scans(self) -> tuple[SharedScan, ...]:
@@ -243,7 +222,7 @@ def _source(family: Family, scan: SharedScan, contexts: tuple[Lowering, ...], bo
         return Source(name, "relation", scan.source, columns=tuple(read.items()))
     stamp = family.groups[g].common.inputs[i].event_time
     only_compared = len(boundaries) == len(scan.windows) == 1 and stamp not in computed
-    dealt = all(len(group.common.inputs) == 1 for group in family.groups)
+    dealt = all(len(group.common.inputs) == 1 for group in family.groups) or family.division.stream == scan.source
     return Source(name, "stream", scan.source, (_range(scan, boundaries),), tuple(read.items()), dealt,
                   stamp if only_compared else None)
 
@@ -330,7 +309,7 @@ def _shared_conditions(scan: SharedScan, contexts: tuple[Lowering, ...]) -> list
     conditions = [f"{key} IS NOT NULL" for key in keys_by_use[0] if key in of_all_readers]
     for g, i in scan.uses:
         ctx = contexts[g]
-        if len(ctx.inputs) > 1:      # all that join divide the source by the same key
+        if len(ctx.inputs) > 1:      # all that join divide the source by the same key, if by any
             of_this_task = share(ctx, i, [_text(ctx, attribute.expr) for attribute in ctx.shape.attributes[i]])
             return conditions + ([of_this_task] if of_this_task else [])
     return conditions
