@@ -21,10 +21,11 @@ from jobs.engine.work import TaskOrder, TaskResult, perform
 from optimizer.plan.operators.operator import Run
 from optimizer.plan.program import Program, Source
 from optimizer.query.model import Query
-from optimizer.sharing.families.division import ONE_TASK, of_all
+from optimizer.sharing.families.division import ONE_TASK, FamilyDivision, of_all
 from optimizer.sharing.families.division import planned as division_plans
 from optimizer.sharing.families.division import reading
 from optimizer.sharing.families.family import Family, family_program
+from optimizer.sharing.families.subjoin import candidates
 from optimizer.sharing.group import Group, Template, forms, group
 from optimizer.sharing.program import lowering, shared_program
 from optimizer.sharing.rows import rows_program
@@ -35,13 +36,15 @@ Answers = dict[tuple[str, int], pa.Table]
 
 
 def together(queries: Mapping[str, Query], folder: Folder, boundaries: tuple[int, ...], parts: int = 1,
-             split: str = "before", divided: int | None = None, by_tasks: bool = False) -> Answers:
+             split: str = "before", divided: int | None = None, by_tasks: bool = False,
+             joins: int | None = None) -> Answers:
     """The answer of every query at every boundary at which it is due.
 
     `divided`: the number, among its streams, of the one that a group divides by files. `by_tasks`: as if all had many
-    groups.
+    groups. `joins`: of the joins that groups have in common, the number of the one that is made once first.
     """
-    made = Family(_planned([group({n: queries[n] for n in names}) for names in forms(queries)[0]], split, divided))
+    made = Family(_planned([group({n: queries[n] for n in names}) for names in forms(queries)[0]], split, divided,
+                           joins))
     parts = 1 if len(made.groups) > 1 and made.division == ONE_TASK else parts
     place = _handover(made, folder) if by_tasks else None
     outcomes = [perform(replace(_order(made, folder, boundaries, parts, part), handover=place))
@@ -94,18 +97,32 @@ def _read(one: Group, folder: Folder, answer: large.LargeAnswer) -> list[tuple[T
     return found
 
 
-def _planned(groups: list[Group], split: str, divided: int | None) -> tuple[Group, ...]:
+def _planned(groups: list[Group], split: str, divided: int | None, joins: int | None) -> tuple[Group, ...]:
     """A group by the way that is asked for; of several, divided in one of the ways that are possible."""
     if len(groups) > 1:
         divisions = of_all(map(reading, groups)).divisions
-        plans = division_plans(groups, divisions[(divided or 0) % len(divisions)])
-        return tuple(replace(one, chosen=plan) for one, plan in zip(groups, plans))
+        division = divisions[(divided or 0) % len(divisions)]
+        plans = division_plans(groups, division)
+        return _reading_joins([replace(one, chosen=plan) for one, plan in zip(groups, plans)], division, joins)
     (made,) = groups
     plan = replace(made.plan, split=split)
     if divided is not None:
         streams = [i for i, declared in enumerate(made.common.inputs) if declared.is_stream]
         plan = replace(plan, exchange="slice", divided=streams[divided % len(streams)])
     return (replace(made, chosen=plan),)
+
+
+def _reading_joins(groups: list[Group], division: FamilyDivision, joins: int | None) -> tuple[Group, ...]:
+    """The groups, with the joins that they have in common made once, beginning with one that `joins` counts to."""
+    possible = [sub for sub in candidates(groups) if division.stream in (None, *(s.source for s in sub.key.sides))]
+    if joins is None or not possible:
+        return tuple(groups)
+    for sub in (possible[joins % len(possible):] + possible)[:len(possible)]:
+        for reader in sub.readers:
+            if not groups[reader.number].plan.read_joined:
+                plan = replace(groups[reader.number].plan, read_joined=reader.pair)
+                groups[reader.number] = replace(groups[reader.number], chosen=plan)
+    return tuple(groups)
 
 
 def _of(rows: pa.Table, name: str, t: int) -> pa.Table:

@@ -36,8 +36,9 @@ def differences(number: int, several: bool = False, split: str = "before", slice
         size, parts = choice.choice([1, 2, len(rows.boundaries)]), choice.choice([1, 2, 3])
         runs = [tuple(rows.boundaries[k:k + size]) for k in range(0, len(rows.boundaries), size)]
         divided = choice.randrange(3) if sliced or several else None
+        joins = choice.choice([None, 0, 1, 2]) if several else None
         got = {key: answer for run in runs if any(t % q.every == 0 for t in run for q in queries.values())
-               for key, answer in together(queries, folder, run, parts, split, divided, by_tasks).items()}
+               for key, answer in together(queries, folder, run, parts, split, divided, by_tasks, joins).items()}
     finally:
         folder.remove()
     return _from_oracle(number, rows, asked, got)

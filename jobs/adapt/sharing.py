@@ -38,9 +38,10 @@ from optimizer.cost.measured import UnitCosts
 from optimizer.plan.model import Plan, placed
 from optimizer.query.model import Catalog
 from optimizer.query.normal import normal
-from optimizer.sharing.families.division import FamilyDivision, divided_by
+from optimizer.sharing.families.division import division_of
 from optimizer.sharing.families.pool import MOST, Form, Pricing
-from optimizer.sharing.group import Group, alone, form
+from optimizer.sharing.families.steering import by_tuples
+from optimizer.sharing.group import alone, form
 from optimizer.sharing.price import SharingCosts, machine_costs
 from optimizer.sharing.ways import chosen
 from optimizer.sharing.ways import in_words as way_in_words
@@ -87,9 +88,9 @@ class Sharer:
 
     @property
     def parts(self) -> int:
-        """Tasks that share a work, as at the last boundary."""
+        """Tasks that share a work, as at the last boundary; no session is begun to know it."""
         last = self.pipe.ledger.last()
-        return (last.batch.parts if last is not None else 0) or max(self.pipe.tasks.width, 1)
+        return (last.batch.parts if last is not None else 0) or max(self.pipe.tasks.expected, 1)
 
     def decide(self, active: Mapping[str, QueryState], boundary: int | None = None) -> Sharing:
         """The families of these queries at a boundary (None: the one after the last).
@@ -240,17 +241,17 @@ class Sharer:
             else:
                 last = self.pipe.ledger.last()
                 pricing = Pricing(Rows(self.pipe, last.last_boundary if last else 0), self.parts, self.costs)
-                plans_of_groups = family_plans(groups, pricing, _division_before(groups, plans_before))
+                seconds = counts.get(name, QueryGroupPrices()).seconds_by_way
+                plans_of_groups = family_plans(groups, pricing, plans_before, seconds)
             for group, plan in zip(groups, plans_of_groups):
                 plans.update(dict.fromkeys(group.names, placed(plan, TASKS)))
         return plans
 
     def _plans_before(self, name: str, names: Iterable[str], active: Mapping[str, QueryState]) -> dict[str, Plan]:
         """The plans that the group's members had in it, that of the newest decision first."""
-        decided = [(s.decided_from, s) for n in names if (s := active[n]).decided is not None and
-                   s.decided.group == name]
-        newest_first = sorted(decided, key=lambda pair: pair[0], reverse=True)
-        plans = {s.name: s.decided.plan for _, s in newest_first if s.decided is not None}
+        newest_first = sorted((active[n] for n in names), key=lambda state: state.decided_from, reverse=True)
+        plans = {state.name: state.decided.plan for state in newest_first
+                 if state.decided is not None and state.decided.group == name}
         last = self.pipe.ledger.last()
         members_before = last.batch.query_groups.get(name, ()) if last else ()
         return plans | {n: last.batch.plans[n] for n in members_before
@@ -282,7 +283,19 @@ class Sharer:
                     "shares_with": others, "weighed": encode_prices(prices)}
         shared_before = last is not None and query_state.name in last.batch.query_groups.get(group, ())
         plan = last.batch.plans.get(query_state.name) if last is not None and shared_before else None
-        return {**document, **_way(self.pipe, query_state, plan)}
+        members = [n for n in now.groups[group] if last is not None and n in last.batch.plans]
+        joins = self._joins_by_tuples(members, active, prices) if shared_before else {}
+        return {**document, **joins, **_way(self.pipe, query_state, plan)}
+
+    def _joins_by_tuples(self, names: Iterable[str], active: Mapping[str, QueryState],
+                         prices: QueryGroupPrices) -> dict[str, list[str]]:
+        """The joins of a family that would be made once by equation (2), where they were counted."""
+        last, texts = self.pipe.ledger.last(), tuple((n, active[n].sql) for n in names)
+        groups = groups_of(texts, self.pipe.catalog)
+        if last is None or len(groups) < 2 or not prices.seconds_by_way:
+            return {}
+        as_planned = [replace(group, chosen=last.batch.plans[group.names[0]]) for group in groups]
+        return {"joins_by_tuples": list(by_tuples(groups, division_of(as_planned), prices.seconds_by_way))}
 
 
 def _decided_group(query_state: QueryState, last: LedgerEntry | None) -> str | None:
@@ -290,16 +303,6 @@ def _decided_group(query_state: QueryState, last: LedgerEntry | None) -> str | N
     if query_state.decided is not None:
         return query_state.decided.group
     return last.batch.group_of(query_state.name) if last is not None else None
-
-
-def _division_before(groups: Iterable[Group], plans_before: Mapping[str, Plan]) -> FamilyDivision | None:
-    """How tasks divided a family by the plans that its members had."""
-    for group in groups:
-        for plan in (plans_before[name] for name in group.names if name in plans_before):
-            division = divided_by(replace(group, chosen=plan))
-            if division is not None:
-                return division
-    return None
 
 
 def shared_reason(plan: Plan, count: int, prices: QueryGroupPrices | None) -> str:
@@ -355,5 +358,8 @@ def _way(pipe: OpenPipeline, query_state: QueryState, plan: Plan | None) -> dict
     divided = None
     if plan.divided is not None:
         divided = normal(parsed(query_state.sql, pipe.catalog)).inputs[plan.divided].source
-    way = {"split": plan.split, "exchange": plan.exchange, "divided": divided}
+    way: dict[str, Any] = {"split": plan.split, "exchange": plan.exchange, "divided": divided}
+    if plan.read_joined:
+        inputs = normal(parsed(query_state.sql, pipe.catalog)).inputs
+        way |= {"joined_once": [inputs[i].source for i in plan.read_joined]}
     return {"way": {**way, "tasks": plan.parts} if plan.parts else way}

@@ -5,7 +5,7 @@ Streams' files are counted, no row is read and nothing is remembered.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from math import log
 
@@ -19,18 +19,21 @@ from optimizer.plan.membership import Range
 from optimizer.plan.model import Plan
 from optimizer.query.model import Catalog
 from optimizer.query.windows import ALWAYS, Window
-from optimizer.sharing.families.division import FamilyDivision, cheapest
+from optimizer.sharing.families.division import FamilyDivision, cheapest, divided_by
 from optimizer.sharing.families.division import planned as division_plans
 from optimizer.sharing.families.pool import FEWEST, MOST, Form, Pricing, Set, families
 from optimizer.sharing.families.pool import form as form_of
 from optimizer.sharing.families.pool import losers, one, united
+from optimizer.sharing.families.steering import steered, with_joins_of
+from optimizer.sharing.families.subjoin import pairs_read
 from optimizer.sharing.group import Group, parts_of
 from optimizer.sharing.price import each_alone, pays, rule, together
 
 MOVED = 1.2             # by this factor a stream's rows change before families are weighed again
-# What a decision says of queries that run apart by price; shares of it are seconds a boundary.
+# What a decision says of queries that run apart by price: seconds are those of a boundary.
 DEAR = ("one work for the {count} queries of its form would take {together:.3g} s a boundary, each for itself "
-        "{apart:.3g} s{other}: sharing pays where it is cheaper by a quarter")
+        "{apart:.3g} s{other}")
+QUARTER = ": sharing pays where it is cheaper by a quarter"
 LONE = "no other query in force joins the same windows in the same way by the same groups{other}"
 OTHERS = "; with {count} queries of other forms on its streams {together:.3g} s together, {apart:.3g} s apart"
 CANNOT = "; with others it cannot: {reason}"
@@ -142,19 +145,38 @@ def _reasons(formed: Formed, lone: Collection[Set], pricing: Pricing,
             prices = prices_of(whole)
             other = OTHERS.format(count=whole.load.members - len(names), together=prices.together_s,
                                   apart=prices.apart_s)
-        reason = LONE.format(other=other)
+        reason = LONE.format(other=other) + (QUARTER if of_form.name in wider else "")
         if len(names) >= FEWEST:
             prices = prices_of(candidate)
             reason = DEAR.format(count=len(names), together=prices.together_s, apart=prices.apart_s, other=other)
+            reason += QUARTER
         reasons |= dict.fromkeys(names, reason)
     return reasons
 
 
-def family_plans(groups: tuple[Group, ...], pricing: Pricing, standing: FamilyDivision | None) -> tuple[Plan, ...]:
-    """The plans of a family's groups: divided among tasks in the way that costs least for the rows there are."""
+def family_plans(groups: tuple[Group, ...], pricing: Pricing, plans_before: Mapping[str, Plan],
+                 seconds: Mapping[str, float]) -> tuple[Plan, ...]:
+    """The plans of a family's groups: divided among tasks in the way that costs least for the rows there are, with the
+    joins that are made once by what was counted of them (`seconds`); without counts, those that are made once now.
+    """
     whole = united([one(form_of(str(number), group), pricing) for number, group in enumerate(groups)], pricing)
+    standing = _division_before(groups, plans_before)
     division = cheapest(whole.reading, whole.rows, pricing.parts, pricing.costs, standing)
-    return division_plans(groups, division)
+    divided = tuple(replace(group, chosen=plan) for group, plan in zip(groups, division_plans(groups, division)))
+    as_before = with_joins_of(divided, division, plans_before)
+    if not seconds:
+        return tuple(group.plan for group in as_before)
+    return steered(divided, division, seconds, {key.name for key in pairs_read(as_before)})
+
+
+def _division_before(groups: Iterable[Group], plans_before: Mapping[str, Plan]) -> FamilyDivision | None:
+    """How tasks divided a family by the plans that its members had."""
+    for group in groups:
+        for plan in (plans_before[name] for name in group.names if name in plans_before):
+            division = divided_by(replace(group, chosen=plan))
+            if division is not None:
+                return division
+    return None
 
 
 def _named_groups(formed: Formed, candidate: Set) -> dict[str, tuple[str, ...]]:

@@ -156,7 +156,8 @@ def _in_group(pipe: OpenPipeline, query_state: QueryState, group: str, sharing: 
 
 def _does_alike(plan: Plan, other: Plan) -> bool:
     """Whether a query group's work is split and divided alike by both plans."""
-    return (way_of(plan), plan.exchange, plan.parts) == (way_of(other), other.exchange, other.parts)
+    alike = [(way_of(one), one.exchange, one.parts, one.read_joined) for one in (plan, other)]
+    return alike[0] == alike[1]
 
 
 def _placed_as(plan: Plan | None, other: Plan | None) -> Plan | None:

@@ -2,9 +2,9 @@
 rows; no file is looked at.
 
 The shared work reads its windows anew each time; a query alone keeps state and reads what came. So sharing wins by the
-number of queries, and loses where a window is very many batches long and few share it. Unit costs are those of `forebay
-bench sharing`, `sharing-rows` and `sharing-ways` (docs/sharing.md), scaled to the machine by what is calibrated there,
-and corrected by what batches took: only time hangs on them.
+number of queries, and loses where a window is very many batches long and few share it. Unit costs are those of the
+benches that `forebay bench` calls `sharing…` (docs/sharing.md), scaled to the machine by what is calibrated there, and
+corrected by what batches took: only time hangs on them.
 """
 from __future__ import annotations
 
@@ -55,13 +55,19 @@ class SharingCosts:
     meet: float = 7e-8              # each pair of cells that meet on the key, and for each word of their query-sets
     words: float = 2e-8
     split: float = 1.3e-7           # to give a merged pair of query-sets to one of its classes
+    # Of a join that is made once for several groups (optimizer.sharing.families.steering):
+    joined_once: float = 0.11       # its statements, whatever it reads
+    joined_each: float = 0.03       # those of a group that makes it for itself
+    joined_cells: float = 5.6e-7    # to merge a row of either input to cells, once or for each group
+    joined_pairs: float = 1.6e-7    # to read a pair that met for one group
     together_off: float = 1.0
     apart_off: float = 1.0
 
 
 STATED = SharingCosts()
 # The others are of rows.
-OF_BOUNDARIES = ("shared", "shared_class", "alone", "form", "task", "joined_class", "class_sets")
+OF_BOUNDARIES = ("shared", "shared_class", "alone", "form", "task", "joined_class", "class_sets",
+                 "joined_once", "joined_each")
 FACTORS = ("together_off", "apart_off")
 
 

@@ -3,6 +3,7 @@ fails, however tasks divide it.
 """
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
@@ -14,6 +15,7 @@ from forebay.text import query as shown_query
 from jobs.adapt import sharing
 from jobs.engine.tasks import Tasks
 from jobs.papers.benches.arity import PAPER, AritySetting, make, paper_queries, query, written
+from jobs.storage import failpoints
 from optimizer.sharing.price import STATED
 from tests.jobs.pipelines import equal, opened
 
@@ -115,3 +117,55 @@ def test_where_tasks_decide_adapt_makes_the_group(tmp_path: Path, monkeypatch: p
     assert pipe.adapt()["decisions"]
     pipe.loop.run(flush=True, limit=1)
     assert groups(pipe) == [{*PAPER, "Q9"}] and equal(pipe)
+
+
+def cheap_joins(patch: pytest.MonkeyPatch) -> None:
+    """A join that several forms have in common is made once wherever it can: its statements are priced at nothing."""
+    patch.setattr(sharing, "machine_costs", lambda unit_costs: replace(STATED, joined_once=0.0, joined_cells=0.0))
+
+
+@pytest.mark.parametrize("width", [1, 2])
+def test_a_join_of_several_forms_is_made_once_where_it_pays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                                            width: int) -> None:
+    """The first batch counts, the next goes by it, a process after it goes on so, and Q6 is of another join without Q2.
+    """
+    cheap_joins(monkeypatch)
+    monkeypatch.setattr(Tasks, "width", property(lambda tasks: width))
+    pipe = paper(tmp_path)
+    pipe.loop.run(flush=True, limit=1)
+    assert "joined_once" not in shown(pipe, "Q2")["way"]      # type: ignore[operator]
+    for again in (pipe, opened(tmp_path)):
+        again.loop.run(flush=True, limit=1)
+        assert shown(again, "Q7")["way"]["joined_once"] == ["c", "w"] and equal(again)      # type: ignore[index]
+    out = StringIO()
+    shown_query(shown(again, "Q3"))(out)
+    assert "c ⋈ w is made once for several forms" in out.getvalue() and "s by each form for itself" in out.getvalue()
+    again.change("Q7", "delete"), again.change("Q3", "delete")
+    again.loop.run(flush=True, limit=2)
+    assert groups(again) == [set(PAPER) - {"Q7", "Q3"}] and equal(again)
+
+
+def test_where_it_does_not_pay_the_decision_says_by_how_much(tmp_path: Path) -> None:
+    pipe = paper(tmp_path)
+    pipe.loop.run(flush=True, limit=2)
+    told, out = shown(pipe, "Q1"), StringIO()
+    shown_query(told)(out)
+    assert "joined_once" not in told["way"] and equal(pipe)      # type: ignore[operator]
+    assert "v 20 s ⋈ w 20 s on vid = vid: 0.11" in out.getvalue() and "tuples" in out.getvalue()
+
+
+def test_a_batch_that_is_run_again_makes_the_joins_of_its_intent(tmp_path: Path,
+                                                                 monkeypatch: pytest.MonkeyPatch) -> None:
+    cheap_joins(monkeypatch)
+    pipe = paper(tmp_path)
+    pipe.loop.run(flush=True, limit=1)
+    monkeypatch.setattr(failpoints, "_passes", Counter())
+    monkeypatch.setenv("FOREBAY_FAILPOINT", "batch.after-intent:1:raise")
+    with pytest.raises(failpoints.Reached):
+        pipe.loop.run(flush=True, limit=1)
+    monkeypatch.delenv("FOREBAY_FAILPOINT")
+    monkeypatch.setattr(sharing, "machine_costs", lambda unit_costs: STATED)
+    again = opened(tmp_path)
+    again.loop.run(flush=True, limit=1)
+    last = again.runtime.ledger.last()
+    assert last is not None and last.batch.plans["Q7"].read_joined and equal(again)
