@@ -304,6 +304,9 @@ def relatives(choice: Random, count: int) -> dict[str, str]:
     while len(found) < count:
         more = texts(choice, choice.choice([1, 1, 3]), choice.random() < 0.3, choice.choice(joins))
         found |= {f"q{len(found) + n}": sql for n, sql in enumerate(more.values())}
+    if ("b", "c") in joins:      # so that all hang together, whatever else was drawn
+        (both,) = texts(choice, 1, among=("a", "b")).values()
+        found[f"q{len(found)}"] = both
     return found
 
 
