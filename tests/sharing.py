@@ -310,12 +310,24 @@ def relatives(choice: Random, count: int) -> dict[str, str]:
     return found
 
 
-def texts(choice: Random, count: int, one_sided: bool = False, among: tuple[str, ...] = ()) -> dict[str, str]:
+def joins_in_common(choice: Random, count: int) -> dict[str, str]:
+    """Queries of several forms that join the same windows of two streams alike, alone and with further inputs."""
+    windows, found = (choice.choice(WINDOWS), choice.choice(WINDOWS)), dict[str, str]()
+    kinds = [("a", "b"), ("a", "b"), ("a", "b", "r"), ("a", "b", "c", "in a row"), ("a", "b", "r", "by y")]
+    while len(found) < count:
+        more = texts(choice, choice.choice([1, 1, 3]), among=choice.choice(kinds), windows=windows)
+        found |= {f"q{len(found) + n}": sql for n, sql in enumerate(more.values())}
+    return found
+
+
+def texts(choice: Random, count: int, one_sided: bool = False, among: tuple[str, ...] = (),
+          windows: tuple[str, str] | None = None) -> dict[str, str]:
     """Queries of one form; selections, aggregates, HAVING and the order of what they name differ."""
     named = among or choice.choice(list(FROMS))
     clause, join = OTHER_KEYS.get(named) or (FROMS[named], JOINS[named])
     sources = tuple(alias for alias in named if alias in SELECTED)
-    of = clause.format(w=choice.choice(WINDOWS), v=choice.choice(WINDOWS))
+    w, v = windows or (choice.choice(WINDOWS), choice.choice(WINDOWS))
+    of = clause.format(w=w, v=v)
     groups = choice.choice(GROUPS["a" if "a" in sources else "b"] + (["b.g", "a.g, b.g"] if {"a", "b"} <= {*sources}
                                                                      else []))
     aggregates = ["COUNT(*)", *(m for s in sources for m in MEASURED[s])]
