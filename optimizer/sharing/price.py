@@ -39,7 +39,7 @@ class SharingCosts:
     alone: float = 0.05             # each query at each boundary: its commits, its share of the driver's work
     alone_row: float = 3e-8         # to read a row that came
     form: float = 0.03              # each form of a work: its statements, whatever they read
-    task: float = 0.004             # each further task of a work: its start, and its statements beside the first one's
+    task: float = 0.004             # each further task of a work: its start; stated, nobody has measured it
     merged_row: float = 6e-8        # to merge a form's sets from the cells of so many rows
     # Of row queries:
     joined_row: float = 2.5e-7      # to read a row of a window with its query-set, and to keep it by key
