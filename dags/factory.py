@@ -43,6 +43,7 @@ def _pipeline(pipeline: Pipeline) -> Iterator[DAG]:
     yield _batches(pipeline, results)
     yield _adapt(pipeline, results)
     yield _queries(pipeline)
+    yield _release(pipeline)
     yield _maintenance(pipeline)
 
 
@@ -56,6 +57,7 @@ def _batches(pipeline: Pipeline, results: Asset) -> DAG:
         run = steps.batches(pipeline.folder)
         publish = steps.publish.override(inlets=[results], outlets=[results, tables])(pipeline.folder, results, tables)
         ingest >> linked(judge, pipeline.name) >> linked(run, pipeline.name) >> publish
+        publish >> steps.failures(pipeline.folder)
     return dag
 
 
@@ -73,6 +75,14 @@ def _queries(pipeline: Pipeline) -> DAG:
     with _dag(pipeline, "queries", "Creates, deletes, pauses, resumes, pins or unpins a query, from one boundary on.",
               None, params=_query_form(), default_args=CRASHES, max_active_runs=4) as dag:
         steps.change(pipeline.folder)
+    return dag
+
+
+def _release(pipeline: Pipeline) -> DAG:
+    """It waits for nobody either."""
+    description = "Lets a boundary, or a range of them, pass that a critical expectation has stopped."
+    with _dag(pipeline, "release", description, None, params=_release_form(), default_args=CRASHES) as dag:
+        steps.release(pipeline.folder)
     return dag
 
 
@@ -97,7 +107,7 @@ def _experiments() -> DAG:
 
 def _broken(one: PipelineFolder) -> DAG:
     with DAG(
-            f"forebay__{one.name}", description=f"broken: {one.reason}"[:1000], schedule=None,
+            f"forebay__{one.name}", description=f"broken: {one.reason}"[:1000], schedule="@hourly",
             tags=["forebay", "broken"],
             doc_md=f"This pipeline cannot be read:\n\n    {one.reason}\n\nIts DAGs are back as soon as that is mended.",
             **COMMON) as dag:
@@ -134,6 +144,19 @@ def _run_form() -> dict[str, Param]:
                        description="Treat the input as ended: run up to the first boundary after the last row."),
         "boundaries": Param(None, type=["null", "integer"], minimum=1, title="Boundaries",
                             description="At most so many; empty: all that are complete.")
+    }
+
+
+def _release_form() -> dict[str, Param]:
+    return {
+        "boundary": Param("2025-01-01T10:00:00Z", type="string", pattern=INSTANT, title="Boundary",
+                          description="The one that is stopped: the error and the data docs name it."),
+        "until": Param(None, type=["null", "string"], pattern=INSTANT, title="Until",
+                       description="Also whatever will stop a boundary up to this one; empty: only that one."),
+        "expectation": Param(None, type=["null", "string"], maxLength=1000, title="Expectation",
+                             description="Only this one, as `unique(order_id)` or `unique`; empty: all of them."),
+        "reason": Param("because …", type="string", minLength=1, maxLength=1000, title="Reason",
+                        description="Why it may pass; the ledger keeps it with your name.")
     }
 
 

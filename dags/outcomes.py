@@ -25,4 +25,5 @@ def translated_errors() -> Iterator[None]:
             raise
         place = f" (line {error.line}, column {error.column})" if error.line else ""
         message = f"{error.code}: {error.message}{place}" + (f"; {error.hint}" if error.hint else "")
-        raise AirflowSkipException(message) if error.exit_code == HELD else AirflowFailException(message) from error
+        # `from None`: what was wrong is said, and where in our code that was noticed helps nobody who reads the log
+        raise (AirflowSkipException(message) if error.exit_code == HELD else AirflowFailException(message)) from None

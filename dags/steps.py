@@ -10,7 +10,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from dags.outcomes import translated_errors
 
 
-@task
+@task(show_return_value_in_logs=False)
 def ingest(folder: str) -> dict[str, Any]:
     """New input into the stream tables, once."""
     from jobs.commands import scheduled
@@ -19,7 +19,7 @@ def ingest(folder: str) -> dict[str, Any]:
         return scheduled.ingest(folder)
 
 
-@task
+@task(show_return_value_in_logs=False)
 def expectations(folder: str) -> dict[str, Any]:
     """What fails of the input that waits, and where the data docs are; a critical one stops its batch, not this."""
     from jobs.commands import scheduled
@@ -28,7 +28,7 @@ def expectations(folder: str) -> dict[str, Any]:
         return scheduled.expectations(folder)
 
 
-@task
+@task(show_return_value_in_logs=False)
 def batches(folder: str) -> dict[str, Any]:
     """Every boundary that is complete, however many have come together."""
     from jobs.commands import scheduled
@@ -40,7 +40,7 @@ def batches(folder: str) -> dict[str, Any]:
                                  f"{getattr(run.run_type, 'value', run.run_type)} {run.run_id}")
 
 
-@task
+@task(show_return_value_in_logs=False)
 def publish(folder: str, results: Asset, tables: AssetAlias) -> dict[str, Any]:
     """Asset events that others' DAGs can follow: boundary, plan and Delta version of every query.
 
@@ -61,7 +61,28 @@ def publish(folder: str, results: Asset, tables: AssetAlias) -> dict[str, Any]:
     return publication
 
 
-@task
+@task(retries=0, trigger_rule="none_failed", show_return_value_in_logs=False)
+def failures(folder: str) -> dict[str, Any]:
+    """Red while a query is failed; the others' answers are published before."""
+    from jobs.commands import scheduled
+
+    with translated_errors():
+        return scheduled.failures(folder)
+
+
+@task(show_return_value_in_logs=False)
+def release(folder: str) -> dict[str, Any]:
+    """What the form says may pass, in the name of who has asked for it."""
+    from jobs.commands import scheduled
+
+    context = get_current_context()
+    given, run = context["params"], context["dag_run"]
+    with translated_errors():
+        return scheduled.release(folder, given["boundary"], given["until"], given["expectation"], given["reason"],
+                                 getattr(run, "triggering_user_name", None))
+
+
+@task(show_return_value_in_logs=False)
 def statistics(folder: str) -> dict[str, Any]:
     """What is known of each stream and join, looked at anew where that is due."""
     from jobs.commands import scheduled
@@ -70,7 +91,7 @@ def statistics(folder: str) -> dict[str, Any]:
         return scheduled.statistics(folder)
 
 
-@task
+@task(show_return_value_in_logs=False)
 def optimize(folder: str) -> dict[str, Any]:
     """Every active query's plans priced by what is known now; what is decided is entered as requests."""
     from jobs.commands import scheduled
@@ -79,7 +100,7 @@ def optimize(folder: str) -> dict[str, Any]:
         return scheduled.optimize(folder)
 
 
-@task
+@task(show_return_value_in_logs=False)
 def track(folder: str) -> dict[str, Any]:
     """The plans in force and the switches so far, also into MLflow."""
     from jobs.commands import scheduled
@@ -88,7 +109,7 @@ def track(folder: str) -> dict[str, Any]:
         return scheduled.track(folder)
 
 
-@task
+@task(show_return_value_in_logs=False)
 def change(folder: str) -> dict[str, Any]:
     """What the form says about a query, from the boundary on that is answered."""
     from jobs.commands import scheduled
@@ -99,7 +120,7 @@ def change(folder: str) -> dict[str, Any]:
                                 given["new_history"])
 
 
-@task
+@task(show_return_value_in_logs=False)
 def maintain(folder: str) -> dict[str, Any]:
     """The ledger tidied, rows that `keep` lets go taken out, files that nobody reads deleted."""
     from jobs.commands import scheduled
@@ -108,7 +129,7 @@ def maintain(folder: str) -> dict[str, Any]:
         return scheduled.maintain(folder)
 
 
-@task
+@task(show_return_value_in_logs=False)
 def measure() -> dict[str, Any]:
     """Comparisons with other systems and the papers' figures, by name."""
     from jobs.papers import scheduled as comparisons
@@ -118,7 +139,7 @@ def measure() -> dict[str, Any]:
         return comparisons.experiments(given["names"], given["quick"])
 
 
-@task
+@task(show_return_value_in_logs=False)
 def broken(reason: str) -> None:
     """Says why a pipeline folder has no DAGs."""
     raise AirflowFailException(reason)

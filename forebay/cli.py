@@ -107,12 +107,12 @@ def run(
     batches: Annotated[int | None,
                        typer.Option("--batches", min=1, metavar="N", help="At most N boundaries.")] = None
 ) -> Reply:
-    """Run every boundary that is complete."""
+    """Run every boundary that is complete. Exit code 1 if a query failed: the others' answers are published."""
     until = show.micros(to, "--to") if to is not None else None
     pipe = _synchronised(call)
     with text.progress(pipe.runtime.pipeline.name) as show_boundary:
         document = show.run(pipe.run(until, flush, batches, show_boundary))
-    return Reply(document, text.ran(document))
+    return Reply(document, text.ran(document), 1 if document["failed"] else 0)
 
 
 def create(call: CommonOptions, name: Name,
@@ -283,10 +283,15 @@ def verify(call: CommonOptions, name: Annotated[str | None, typer.Argument(metav
 
 
 def release(call: CommonOptions, boundary: Annotated[str, typer.Argument(metavar="T")],
-            reason: Annotated[str, typer.Option("--reason", help="Why; the ledger keeps it.")]) -> Reply:
-    """Let a boundary pass that a critical expectation stopped."""
-    at = show.micros(boundary, "T")
-    document = show.released(opened(call).release(at, reason))
+            reason: Annotated[str, typer.Option("--reason", help="Why; the ledger keeps it.")],
+            until: Annotated[str | None,
+                             typer.Option("--until", metavar="T", help="Also the boundaries up to this one.")] = None,
+            expectation: Annotated[str | None,
+                                   typer.Option("--expectation", metavar="NAME", help="Only this one.")] = None
+            ) -> Reply:
+    """Let a boundary pass that a critical expectation stopped, or a range of them."""
+    at, last = show.micros(boundary, "T"), show.micros(until, "--until") if until is not None else None
+    document = show.released(opened(call).release(at, reason, last, expectation))
     return Reply(document, text.released(document))
 
 

@@ -12,7 +12,7 @@ from forebay import show
 from jobs.commands import adapt as adapting
 from jobs.commands import rebuild as rebuilding
 from jobs.commands.status import status as status_of
-from jobs.expectations import findings as expect_ledger
+from jobs.expectations import releases
 from jobs.ledger.open_pipeline import OpenPipeline, open_pipeline
 from jobs.ledger.queries import QueryState
 from jobs.pipeline.config import load
@@ -140,9 +140,14 @@ class Pipeline:
         """
         return answers.verify(self.runtime, name, engine)
 
-    def release(self, boundary: Any, reason: str) -> dict[str, Any]:
-        """Lets a boundary pass that critical expectations have stopped; the ledger keeps who and why."""
-        return expect_ledger.release(self.runtime, _instant(boundary, "boundary"), reason)
+    def release(self, boundary: Any, reason: str, until: Any = None,
+                expectation: str | None = None) -> dict[str, Any]:
+        """Lets a boundary pass that critical expectations have stopped, or all `until` another; the ledger keeps who
+        and why.
+        """
+        last = None if until is None else _instant(until, "until")
+        return releases.release(self.runtime, _instant(boundary, "boundary"), reason, until=last,
+                                expectation=expectation)
 
     def expectations(self, docs: bool = False) -> dict[str, Any]:
         """Every expectation in force, by subject.

@@ -83,7 +83,9 @@ def run(document: Mapping[str, Any]) -> Document:
         **entry, "boundary": iso(entry["boundary"]),
         "seconds": round(entry["seconds"], 6)
     } for entry in document["ran"]]
-    return {**document, "ran": ran, "next": iso(document["next"]), "decided": decided(document["decided"])}
+    failures = [{**failure, "boundary": iso(failure["boundary"])} for failure in document["failed"]]
+    return {**document, "ran": ran, "failed": failures, "next": iso(document["next"]),
+            "decided": decided(document["decided"])}
 
 
 def status(document: Mapping[str, Any]) -> Document:
@@ -116,7 +118,7 @@ def query(document: Mapping[str, Any]) -> Document:
 
 
 def released(document: Mapping[str, Any]) -> Document:
-    return {**document, "boundary": iso(document["boundary"]), "at": iso(document["at"])}
+    return {**document, **{key: iso(document[key]) for key in ("boundary", "until", "at")}}
 
 
 def plans(document: Mapping[str, Any]) -> Document:

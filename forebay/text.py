@@ -97,9 +97,10 @@ def ran(document: Mapping[str, Any]) -> Text:
             rows.append((e["boundary"], f"{e['seconds']:.2f}", new_rows or "none", plans_))
         if rows:
             table(out, ("boundary", "seconds", "new rows", "plans"), rows, (False, True, False, False))
-        for e in entries:
-            for name, message in e.get("failed", {}).items():
-                line(out, f"query {name} failed at {e['boundary']}: {visible(message)}")
+        for failure in document["failed"]:
+            name, message = failure["query"], visible(failure["message"])
+            line(out, f"query {name} failed at {failure['boundary']}: {message}")
+            line(out, f"  the others go on; mend it, then `forebay query resume {name}`, or delete it")
         unexpected = [f"at {e['boundary']}: {finding}" for e in entries for finding in e.get("unexpected", ())]
         for message in unexpected[-SHOWN:]:
             line(out, visible(message))
@@ -394,6 +395,9 @@ def released(document: Mapping[str, Any]) -> Text:
                     f"{document['boundary']} may pass although {one['subject']} expects {one['expectation']}, "
                     f"observed: {one['observed']}"
                 ))
+        if document["until"] is not None:
+            what = document["expectation"] or "whatever fails"
+            line(out, visible(f"{what} may pass at every boundary up to {document['until']} as well"))
         line(out, visible(f"released by {document['by']}: {document['reason']}; `forebay run` runs it"))
     return text
 

@@ -18,10 +18,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from jobs.commands.status import status
+from jobs.ledger.open_pipeline import open_pipeline
 from jobs.pipeline.folders import PipelineFolder, found
 from jobs.pipeline.model import Pipeline
 from jobs.reports import tracking_pages
-from jobs.reports.docs_pages import index, link
+from jobs.reports.docs_pages import failing, index, link
+from optimizer.errors import ForebayError
 from optimizer.names import NAME
 
 FILE = re.compile(r"[A-Za-z0-9_][\w.-]*\.html", re.ASCII)
@@ -94,19 +97,30 @@ def _charts(pipeline: Pipeline, query: str = "") -> str:
 
 def _all(pipelines: Sequence[PipelineFolder]) -> str:
     airflow = os.environ.get(AIRFLOW, "").rstrip("/")
-    rows = []
+    rows = list[tuple[str, ...]]()
     for one in pipelines:
         dag = f"forebay__{one.name}"
         name = link(f"{airflow}/dags/{dag}", one.name) if airflow else one.name
         queries = link(f"{airflow}/dags/{dag}__queries", "create, pause, pin … by form") if airflow else ""
         if one.pipeline is None:
-            rows.append((name, "", "", one.reason))
+            rows.append((name, failing("broken"), one.reason, "", "", ""))
             continue
+        state, because = _state(one.pipeline)
         has_docs = Path(one.pipeline.beside("docs"), "index.html").is_file()
         docs = link(f"/{one.name}/docs/index.html", "data docs") if has_docs else "no data docs yet"
-        rows.append((name, docs, link(f"/{one.name}/mlflow", "costs, plans, switches"), queries))
+        rows.append((name, state, because, docs, link(f"/{one.name}/mlflow", "costs, plans, switches"), queries))
     return index("Pipelines", [("In Airflow, checked by expectations, seen in MLflow",
-                                ("pipeline", "expectations", "MLflow", "queries"), rows)])
+                                ("pipeline", "state", "because", "expectations", "MLflow", "queries"), rows)])
+
+
+def _state(pipeline: Pipeline) -> tuple[str, str]:
+    """As `forebay status` says it."""
+    try:
+        document = status(open_pipeline(pipeline))
+    except ForebayError as error:
+        return failing(error.code), str(error)
+    state = str(document["state"])
+    return failing(state) if state in ("stopped", "failed") else state, str(document["because"])
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -118,10 +132,10 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         allowed = {*LOCAL, *os.environ.get("FOREBAY_HOSTS", "").split()}
         host = re.sub(r":\d+$", "", self.headers.get("Host", ""))
-        status, content = page(self.path) if host in allowed else (HTTPStatus.FORBIDDEN, "")
-        body = b"" if status == HTTPStatus.FOUND else content.encode()
-        self.send_response(status)
-        more = {"Location": content} if status == HTTPStatus.FOUND else {"Content-Type": "text/html; charset=utf-8"}
+        code, content = page(self.path) if host in allowed else (HTTPStatus.FORBIDDEN, "")
+        body = b"" if code == HTTPStatus.FOUND else content.encode()
+        self.send_response(code)
+        more = {"Location": content} if code == HTTPStatus.FOUND else {"Content-Type": "text/html; charset=utf-8"}
         for key, value in {**HEADERS, **more, "Content-Length": str(len(body))}.items():
             self.send_header(key, value)
         self.end_headers()

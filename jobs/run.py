@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -23,10 +23,11 @@ from jobs.addresses.move import move
 from jobs.batch import batch as batches
 from jobs.batch.batch import Answer, Answered, Spread
 from jobs.batch.shared import families_due, works_to_sample
+from jobs.batch.time_limit import TimeLimit
 from jobs.batch.works import context_of, parsed, tried_works, works
 from jobs.engine import row_counts
 from jobs.expectations.findings import Finding
-from jobs.expectations.gate import Gate, StoppedLater
+from jobs.expectations.gate import STOPPED, Gate, StoppedLater
 from jobs.ingest import agreed, ingest, relations
 from jobs.ledger import published
 from jobs.ledger.addresses import latest_path
@@ -43,10 +44,11 @@ from jobs.storage import failpoints, places, tables
 from jobs.storage.lock import held
 from optimizer.choice.backlog import LATENCY
 from optimizer.choice.parallelism import RESTED, Parallelism, parallelism
-from optimizer.errors import ForebayError
+from optimizer.errors import ForebayError, failed
 from optimizer.plan.model import Plan, placed
 from optimizer.query.windows import SECOND
 from optimizer.sharing.price import SharingPast
+from optimizer.time import iso
 
 TASKS = "tasks"
 # Tables whose versions the ledger names, since nothing else says that a commit is gone.
@@ -119,14 +121,16 @@ class Loop:
         self.gate.check()
         try:
             self._run_complete(ran, to, flush, limit, progress)
-        except ForebayError:      # whatever stops it, what was committed becomes public
+        except ForebayError as error:      # whatever stops it, what was committed becomes public
             self._publish()
-            raise
+            raise _with_published(error, ran) from error
         self._publish()
         self.chooser.end()
         upcoming = next_boundary(pipe)
         without_version = self.arrivals.missing(upcoming) if upcoming is not None else []
-        return {"ran": ran, "next": upcoming, "waiting_for": self.arrivals.waiting_for(upcoming),
+        failures = [{"query": name, "boundary": entry["boundary"], "message": message}
+                    for entry in ran for name, message in entry["failed"].items()]
+        return {"ran": ran, "failed": failures, "next": upcoming, "waiting_for": self.arrivals.waiting_for(upcoming),
                 "without_version": without_version, "decided": adaptations.age(pipe)}
 
     def _run_complete(self, ran: list[dict[str, Any]], to: int | None, flush: bool, limit: int | None,
@@ -278,42 +282,46 @@ class Loop:
         batch = self._describe(boundaries)
         self.laps.lap("describe", started)
         with ThreadPoolExecutor(1) as beside:
-            return self._carry_out_what_can_be(batch, started, beside.submit(_intend, self.pipe, batch).result,
-                                               self._until(batch))
-
-    def _until(self, batch: Batch) -> float | None:
-        """When the time of a batch of several boundaries is up, in seconds since 1970."""
-        latency = self.pipe.pipeline.latency
-        return time.time() + (LATENCY if latency is None else latency / SECOND) if len(batch.boundaries) > 1 else None
+            return self._carry_out_what_can_be(batch, started, beside.submit(_intend, self.pipe, batch).result)
 
     def _carry_out_what_can_be(self, batch: Batch, started: float,
                                await_intent: Callable[[], object] = _already_durable,
-                               until: float | None = None, as_a_whole: bool = False) -> list[dict[str, Any]]:
+                               as_a_whole: bool = False) -> list[dict[str, Any]]:
         """The batch; of one that is stopped at a later boundary those before it; of one whose time is up those that
         there is time for; of one that does not fit into its tasks' memory, in however many parts, half of its
         boundaries, or its only one under the leanest plan.
 
         That takes an intent of its own. Nothing of the batch is in any table by then: memory and time run out while
         tasks compute, and answers are judged before they are written. What is computed once more is not stopped again.
-        Of a batch that is recovered something may be in a table: then it is committed `as_a_whole`, or not at all.
+        Of a batch that is recovered something may be in a table: then it is committed `as_a_whole`, or not at all. One
+        boundary takes what it takes; several are within `latency` together, with what is computed once more.
         """
+        if len(batch.boundaries) > 1:
+            self.pipe.tasks.start()
+        latency = self.pipe.pipeline.latency
+        limit = TimeLimit(time.time(), LATENCY if latency is None else latency / SECOND)
+        until = limit.stopped
         while True:
+            is_limited = len(batch.boundaries) > 1 and not as_a_whole
             try:
-                return self._carry_out(batch, started, await_intent, until, as_a_whole)
+                return self._carry_out(batch, started, await_intent, until if is_limited else None, as_a_whole)
             except batches.OutOfTime as late:
                 await_intent()
                 self._is_behind = True
-                batch = replace(batch, boundaries=batch.boundaries[:late.count])
+                count = limit.boundaries_left(len(batch.boundaries), late.done, time.time())
+                batch = replace(batch, boundaries=batch.boundaries[:count])
             except StoppedLater as stop:
                 await_intent()
-                batch = replace(batch, boundaries=tuple(t for t in batch.boundaries if t < stop.boundary))
+                before = tuple(t for t in batch.boundaries if t < stop.boundary)
+                count = limit.boundaries_left(len(batch.boundaries), 1.0, time.time())
+                batch = replace(batch, boundaries=before[:count])
             except batches.Exhausted as error:
                 if as_a_whole:
                     raise
                 await_intent()
                 batch = self._smaller(batch, error)
             _intend(self.pipe, batch)
-            await_intent, until = _already_durable, None
+            await_intent, until = _already_durable, limit.computed
 
     def _smaller(self, batch: Batch, error: batches.Exhausted) -> Batch:
         """Fewer boundaries, from here on as well; of one boundary the leanest plan for the query that did not fit."""
@@ -347,7 +355,7 @@ class Loop:
             pipe.table(f"streams/{stream}", stream_schema(declared.columns), properties)
         unit_costs = self.chooser.coefficients
         todo = [self.pace.by_statements(work, unit_costs) for work in works(context, batch, queries)]
-        families = families_due(context, batch, queries)
+        families = [self.pace.by_shared_statements(family) for family in families_due(context, batch, queries)]
         members = [work for family in families for work in works_to_sample(context, family)]
         sample_orders = self.statistics.wanted(batch, [*todo, *members])
         beside = [self.pace.by_statements(work, unit_costs) for work in tried_works(context, batch, queries)]
@@ -473,6 +481,15 @@ def report(pipe: OpenPipeline, batch: Batch, answered: Answered, failing: list[F
     return [{"boundary": t, "seconds": seconds / len(batch.boundaries), "rows": rows.get(t, {}), "plans": plans(t),
              "failed": messages_of_failures(t), "unexpected": unexpected(t)}
             for t in batch.boundaries]
+
+
+def _with_published(error: ForebayError, ran: Sequence[Mapping[str, Any]]) -> ForebayError:
+    """The error of a run that an expectation has stopped, with what it published before."""
+    if error.code != STOPPED or not ran:
+        return error
+    first, last = iso(ran[0]["boundary"]), iso(ran[-1]["boundary"])
+    before = f"boundary {last}" if len(ran) == 1 else f"{len(ran)} boundaries, {first} to {last}"
+    return failed(STOPPED, f"{error.message}; published before it in this run: {before}", error.hint)
 
 
 def _arrived_rows(pipe: OpenPipeline, batch: Batch) -> dict[int, dict[str, int]]:

@@ -29,7 +29,7 @@ from optimizer.sharing.families.subjoin import candidates
 from optimizer.sharing.group import Group, Template, forms, group
 from optimizer.sharing.program import lowering, shared_program
 from optimizer.sharing.rows import rows_program
-from tests.engine import Failed, Folder, _floor
+from tests.engine import Failed, Folder, _floor, _together
 from tests.streams import SECOND, SPECIAL, VALUES, Case, Columns, Row
 
 Answers = dict[tuple[str, int], pa.Table]
@@ -133,7 +133,8 @@ def _of(rows: pa.Table, name: str, t: int) -> pa.Table:
 
 def _order(made: Family, folder: Folder, boundaries: tuple[int, ...], parts: int, part: int) -> TaskOrder:
     def program(narrow: bool) -> Program:
-        lows = tuple(lowering(g, parts=parts, part=part, narrow=narrow) for g in made.groups)
+        at_once = _together(boundaries)
+        lows = tuple(lowering(g, parts=parts, part=part, narrow=narrow, together=at_once) for g in made.groups)
         count = len(boundaries) != 2      # what equation (2) asks beside must disturb nothing
         return family_program(made, lows, boundaries, count) if len(lows) > 1 else shared_program(
             made.groups[0], lows[0], boundaries, count)

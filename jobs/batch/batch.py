@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs.batch import alone, large
+from jobs.batch import alone, failure, large
 from jobs.batch.large import LargeAnswer, Number
 from jobs.batch.orders import jvm_order, task_orders
 from jobs.batch.shared import QueryFamily, Shared, groupings, merges
@@ -56,14 +56,13 @@ class Exhausted(ForebayError):
 
 
 class OutOfTime(Exception):
-    """The time of a batch was up before its tasks had computed all of its boundaries.
-
-    In that time they can compute about `count` of them. Nothing of the batch is in any table.
+    """The time of a batch was up before its tasks had computed all of its boundaries, when this share of their work was
+    `done`. Nothing of the batch is in any table.
     """
 
-    def __init__(self, count: int) -> None:
-        super().__init__(f"there was time for {count} boundaries")
-        self.count = count
+    def __init__(self, done: float) -> None:
+        super().__init__(f"there was time for {done:.2f} of the work")
+        self.done = done
 
 
 @dataclass
@@ -116,7 +115,7 @@ def answers(context: Context, batch: Batch, todo: list[QueryWork], sample_orders
             tried: Sequence[QueryWork] = (), until: float | None = None) -> Answered:
     """Computes all queries in one Spark job, and with them the samples and the plans that are `tried`.
 
-    From `until` on, seconds since 1970, tasks begin no further boundary: OutOfTime says how many there is time for.
+    Tasks that are not done at `until`, seconds since 1970, are stopped: OutOfTime says how far they have got.
 
     A query that fails is computed again over fewer boundaries, to see from which one on it fails. Members that a group
     has to leave out run apart, in a job after it. `spread`: of texts that did not fit before, into how many times as
@@ -125,7 +124,7 @@ def answers(context: Context, batch: Batch, todo: list[QueryWork], sample_orders
     spread = dict(spread or {})
     divided = [_divided(work, spread.get(work.text_and_plan, 1)) for work in todo]
     task_results, samples = _perform(context, batch, [*divided, *tried], sample_orders, families, until)
-    _stop_if_out_of_time(batch, task_results)
+    _stop_if_out_of_time(task_results)
     task_results = _in_more_parts(context, batch, todo, task_results, spread)
     results_by_query: dict[str, list[TaskResult]] = {}
     for task_result in task_results:
@@ -142,14 +141,12 @@ def answers(context: Context, batch: Batch, todo: list[QueryWork], sample_orders
     return Answered(query_answers, family_answers, samples, spread, tried_answers)
 
 
-def _stop_if_out_of_time(batch: Batch, task_results: Sequence[TaskResult]) -> None:
+def _stop_if_out_of_time(task_results: Sequence[TaskResult]) -> None:
     """What was not done is not begun again: all boundaries that there is time for are computed once more, together."""
     if all(result.done == 1.0 for result in task_results):
         return
     large.abandon(task_results)
-    count = len(batch.boundaries)
-    done = sum(result.done for result in task_results) / len(task_results)
-    raise OutOfTime(min(max(int(count * done), 1), count - 1))
+    raise OutOfTime(sum(result.done for result in task_results) / len(task_results))
 
 
 def _in_more_parts(context: Context, batch: Batch, todo: list[QueryWork], task_results: list[TaskResult],
@@ -258,7 +255,7 @@ def _answer(context: Context, batch: Batch, work: QueryWork, task_results: list[
             by_tasks: LargeAnswer | None) -> Answer:
     """The query's answer; if it fails, up to the boundary before the first one at which it fails."""
     answer = _answer_or_failure(context, work, task_results, by_tasks)
-    if answer.failed is None or len(work.due) == 1:
+    if answer.failed is None:
         return answer
     message, sound, most, failing = answer.failed[1], Answer(work), 0, len(work.due)
     while failing - most > 1:      # `most` boundaries have an answer, `failing` have none
@@ -271,6 +268,9 @@ def _answer(context: Context, batch: Batch, work: QueryWork, task_results: list[
             sound, most = answer, count
         else:
             message, failing = answer.failed[1], count
+    failing_work = replace(work, due=work.due[most:most + 1])
+    previous = work.due[most - 1] if most else work.previous
+    message = failure.explained(context, batch, failing_work, message, previous)
     return replace(sound, work=work, state={}, failed=(work.due[most], message))
 
 

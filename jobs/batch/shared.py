@@ -199,7 +199,7 @@ def works_to_sample(context: Context, query_family: QueryFamily) -> list[QueryWo
 def orders(context: Context, batch: Batch, query_family: QueryFamily) -> list[TaskOrder]:
     """One for each task."""
     works = query_family.works
-    lows = [lowering(group, parts=work.parts, complete=complete(context, work))
+    lows = [lowering(group, parts=work.parts, complete=complete(context, work), together=work.together)
             for group, work in zip(query_family.family.groups, works)]
     todo = _points(context, query_family)
     count = batch.number % COUNTED == 0 or _prices(batch, query_family).counted_times_rule is None

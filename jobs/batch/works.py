@@ -5,7 +5,7 @@ Nothing is read or run here.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from jobs.engine.tasks import Tasks
@@ -27,7 +27,7 @@ class Context:
     """What a batch may touch.
 
     `table` opens a Delta table by its path under the warehouse and follows it; with a schema it is made if there is
-    none.
+    none. Values of `sensitive` columns, by source, stand in no message.
     """
 
     warehouse: str
@@ -36,13 +36,15 @@ class Context:
     table: Callable[..., Table]
     relation_file: Callable[[str, int], File]
     sharing_costs: SharingCosts = STATED
+    sensitive: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
 def context_of(pipe: OpenPipeline, sharing_costs: SharingCosts = STATED) -> Context:
     def relation_file(name: str, version: int) -> File:
         return relations.version_file(pipe.warehouse, name, version)
 
-    return Context(pipe.pipeline.warehouse, pipe.catalog, pipe.tasks, pipe.table, relation_file, sharing_costs)
+    return Context(pipe.pipeline.warehouse, pipe.catalog, pipe.tasks, pipe.table, relation_file, sharing_costs,
+                   pipe.pipeline.sensitive)
 
 
 @dataclass(frozen=True)

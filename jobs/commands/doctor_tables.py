@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from jobs.batch.works import parsed
 from jobs.commands import rebuild
 from jobs.commands.doctor import Fact
+from jobs.expectations import releases
 from jobs.ledger.open_pipeline import OpenPipeline, open_pipeline
 from jobs.maintenance import integrity, repair, retention
 from jobs.pipeline import keep
@@ -17,6 +18,7 @@ from jobs.pipeline.model import Pipeline
 from jobs.requests import requests
 from jobs.storage import tables as delta
 from optimizer.errors import ForebayError, first_line
+from optimizer.time import iso
 
 COPY = "restore it from a copy: it cannot be made anew"
 
@@ -33,6 +35,7 @@ def tables(pipeline: Pipeline) -> Iterable[Fact]:
     for query, damage in repair.damaged(pipe):
         facts.append(Fact("state", False, f"of query {query}: {damage}",
                           f"`forebay doctor --rebuild {query}` makes it anew from the stream tables"))
+    facts += _failures(pipe)
     facts += _queries_beyond_keep(pipe)
     for stream in pipeline.streams.values():
         if stream.keep is not None:
@@ -42,6 +45,20 @@ def tables(pipeline: Pipeline) -> Iterable[Fact]:
     if any(not fact.ok for fact in facts):
         return facts
     return [Fact("tables", True, "ledger, streams, results and state can be read"), *facts]
+
+
+def _failures(pipe: OpenPipeline) -> list[Fact]:
+    """Queries that have failed, and expectations that stop a boundary."""
+    facts = []
+    for state in requests.listed(pipe):
+        if state.status == "failed":
+            facts.append(Fact("query", False, f"{state.name} has failed: {state.error}",
+                              f"mend it, then `forebay query resume {state.name}`, or delete it"))
+    for row in releases.standing(pipe, pipe.ledger.committed()):
+        at = iso(row["boundary"])
+        facts.append(Fact("stop", False, f"{at}: {row['subject']} expects {row['expectation']}, observed: "
+                          f"{row['observed']}", f'mend it, or `forebay release {at} --reason "…"`'))
+    return facts
 
 
 def _public(pipeline: Pipeline, *kinds: str) -> list[str]:

@@ -17,6 +17,7 @@ from typing import Any
 from jobs.adapt.sharing import Sharer
 from jobs.commands import adapt
 from jobs.commands.upkeep import upkeep
+from jobs.expectations import releases
 from jobs.ledger import published as publications
 from jobs.ledger.open_pipeline import OpenPipeline, open_pipeline
 from jobs.ledger.queries import address_of
@@ -27,7 +28,7 @@ from jobs.requests import requests
 from jobs.results import decisions
 from jobs.run import Loop
 from jobs.storage.tables import Conflict
-from optimizer.errors import ForebayError
+from optimizer.errors import ForebayError, failed
 from optimizer.time import iso, micros
 
 PATIENCE = 600.0        # seconds that a task waits for another runner; FOREBAY_PATIENCE says otherwise
@@ -83,6 +84,7 @@ def batches(folder: str, to: str | None = None, flush: bool = False, boundaries:
         log.info("plans as decided at %s, by statistics of boundary %s", decided["at"] or "no time yet",
                  decided["statistics_boundary"] or "none yet: as batches sampled them")
     return {"boundaries": len(ran), "ran": ran[-MOST_SHOWN:], "next": _iso(report["next"]),
+            "failed": [{**failure, "boundary": iso(failure["boundary"])} for failure in report["failed"]],
             "waiting_for": report["waiting_for"], "decided": decided}
 
 
@@ -105,6 +107,30 @@ def published(folder: str, after: str = "") -> dict[str, Any]:
                 queries[name] = {"uri": uri(pipe.path(path), folder), "boundary": iso(boundary),
                                  "plan": plans.get(name), "version": pipe.warehouse.latest(path).version}
         return {"boundary": iso(upto), "queries": queries}
+
+
+def failures(folder: str) -> dict[str, Any]:
+    """Nothing while no query is failed; else the error that names them all."""
+    with _opened(folder) as pipe:
+        failing = [state for state in requests.listed(pipe) if state.status == "failed"]
+        for state in failing:
+            log.error("query %s has failed: %s", state.name, state.error)
+        if failing:
+            names = ", ".join(state.name for state in failing)
+            messages = "; ".join(f"{state.name}: {state.error}" for state in failing)
+            raise failed("query-failed", f"{names} gave no answer, the others' are published: {messages}",
+                         "mend what it says, then resume the query (the DAG …__queries, or `forebay query resume`); "
+                         "or delete it")
+    return {"failed": []}
+
+
+def release(folder: str, boundary: str, until: str | None, expectation: str | None, reason: str,
+            by: str | None) -> dict[str, Any]:
+    """Lets a boundary, or a range of them, pass that critical expectations have stopped."""
+    with _opened(folder) as pipe:
+        last = _micros(until) if until else None
+        document = releases.release(pipe, _micros(boundary), reason, by, last, expectation or None)
+    return {**document, **{key: _iso(document[key]) for key in ("boundary", "until", "at")}}
 
 
 def change(folder: str, action: str, name: str, sql: str | None = None, plan: str | None = None,
@@ -187,8 +213,9 @@ def _ran(loop: Loop, to: int | None, flush: bool, limit: int | None) -> dict[str
 
 
 def _logged(entry: Mapping[str, Any]) -> None:
-    log.info("%s  %.3f s  rows %s  plans %s", iso(entry["boundary"]), entry["seconds"], dict(entry["rows"]),
-             dict(entry["plans"]))
+    rows = ", ".join(f"{count:,} {stream}" for stream, count in entry["rows"].items()) or "no new rows"
+    plans = ", ".join(f"{name} by {plan}" for name, plan in entry["plans"].items()) or "nothing due"
+    log.info("%s | %7.3f s | %s | %s", iso(entry["boundary"]), entry["seconds"], rows, plans)
     for message in entry["unexpected"]:
         log.warning("%s: %s", iso(entry["boundary"]), message)
     for name, reason in entry["failed"].items():

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from jobs.adapt import adaptations
 from jobs.addresses.due import published_in
 from jobs.batch.works import parsed
-from jobs.expectations import findings as expect_ledger
+from jobs.expectations import releases
 from jobs.ingest import agreed
 from jobs.ingest import register as intake
 from jobs.ledger import published
@@ -111,7 +111,7 @@ def _stops(pipe: OpenPipeline, committed: int | None, has_begun: bool) -> list[d
 
     Of a stream that no query reads there any more none does; of an answer those of the batch that has begun.
     """
-    stops = expect_ledger.standing(pipe, committed)
+    stops = releases.standing(pipe, committed)
     subjects = {}
     for boundary in {row["boundary"] for row in stops}:
         subjects[boundary] = {f"stream {name}" for name in read_streams(pipe, boundary)}
@@ -134,7 +134,7 @@ def _state(pipe: OpenPipeline, upcoming: Upcoming, stops: list[dict[str, Any]], 
            runner: str | None) -> tuple[State, str]:
     """What a person has to mend comes first."""
     if stops:
-        return "stopped", _why_stopped(stops)
+        return "stopped", _why_stopped(stops, pipe.pipeline.folder)
     if failures:
         return "failed", _some([f"query {name} {message}" for name, message in failures.items()])
     if runner is not None:
@@ -149,12 +149,12 @@ def _state(pipe: OpenPipeline, upcoming: Upcoming, stops: list[dict[str, Any]], 
     return "waiting", f"boundary {at} waits for {_needed(pipe, upcoming)}"
 
 
-def _why_stopped(stops: list[dict[str, Any]]) -> str:
+def _why_stopped(stops: list[dict[str, Any]], folder: str) -> str:
     at = iso(stops[0]["boundary"])
     findings = [f"{row['subject']} expects {row['expectation']}, observed: {row['observed']}" for row in stops
                 if row["boundary"] == stops[0]["boundary"]]
     return (f"boundary {at} is stopped: {_some(findings)}; mend what brought it about, or let it pass: "
-            f"forebay release {at} --reason \"…\"")
+            f"forebay --pipeline {folder} release {at} --reason \"…\"")
 
 
 def _some(texts: list[str]) -> str:

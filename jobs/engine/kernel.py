@@ -9,7 +9,10 @@ import os
 import re
 import shutil
 import tempfile
+import threading
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 
 import duckdb
@@ -31,6 +34,7 @@ DATA_ERRORS = (duckdb.OutOfRangeException, duckdb.ConversionException, duckdb.In
 # our mistakes; a damaged file can bring about any other
 PROGRAM_ERRORS = (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException)
 EXHAUSTED = (duckdb.OutOfMemoryException,)      # what cannot be spilled did not fit
+INTERRUPTED = (duckdb.InterruptException,)
 _SHARED: dict[int, Connection] = {}                        # by process: an engine does not survive a fork
 # by process: what its engine may take, also the next one after an error
 _GIVEN: dict[int, str] = {}
@@ -102,6 +106,21 @@ def shared() -> Connection:
     con = _SHARED[os.getpid()].cursor()
     con.execute(_QUIET)
     return con
+
+
+@contextmanager
+def interrupted_at(con: Connection, until: float | None) -> Iterator[None]:
+    """A statement that the connection still runs at this second since 1970 ends with INTERRUPTED; None: never."""
+    if until is None:
+        yield
+        return
+    alarm = threading.Timer(max(until - time.time(), 0.0), con.interrupt)
+    alarm.daemon = True
+    alarm.start()
+    try:
+        yield
+    finally:
+        alarm.cancel()
 
 
 def discard() -> None:

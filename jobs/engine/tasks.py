@@ -70,6 +70,11 @@ class Tasks:
         """What the engine of one task may take."""
         return memory.of_task(self.master, self.settings, self.width)
 
+    def start(self) -> None:
+        """Starts the session now, so that nobody takes its start for work."""
+        if not self.inline:
+            self._width = self.width
+
     def map(self, function: Callable[[Item], Result], items: Iterable[Item], width: int | None = None) -> list[Result]:
         """function(item) for each, divided over at most `width` tasks by position."""
         todo = list(items)

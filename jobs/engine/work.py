@@ -47,8 +47,7 @@ class TaskOrder:
     Of `certain` files times need not be read. `received` is what tasks sent before, by source. `rows_to` are the
     folders in which the task itself writes the answers of row queries, by number; `owner` is their column that says
     whose row it is, where they are of several queries. `handover` says where partials are left that are many; None:
-    they are handed over in memory. From `until` on, seconds since 1970 by the task's clock, no further boundary is
-    begun.
+    they are handed over in memory. At `until`, seconds since 1970 by the task's clock, it is stopped.
     """
 
     query: str
@@ -116,7 +115,8 @@ class TaskResult:
 class Sent:
     """What one task sends before an exchange: partials of a source, for the task with number `part` or for all (None).
 
-    `failed` or `exhausted` say why there are none. `seconds` are what the sender took, for all that it sent.
+    `failed` or `exhausted` say why there are none; one that `is_late` was stopped. `seconds` are what the sender took,
+    for all that it sent.
     """
 
     query: str
@@ -126,14 +126,31 @@ class Sent:
     failed: str | None = None
     exhausted: str | None = None
     seconds: float = 0.0
+    is_late: bool = False
 
 
 class _TimeIsUp(Exception):
-    """Ends an order that its batch has no time for, after this share of its work."""
+    """Ends an order whose time is up, after this share of its work."""
 
     def __init__(self, done: float) -> None:
         super().__init__(f"{done:.2f} of the work is done")
         self.done = done
+
+
+class _Progress:
+    """How far an order has got; the share of its work is 0 until its first step is done."""
+
+    def __init__(self, started: float, steps: int) -> None:
+        self.done = 0.0
+        self._started, self._steps = started, steps
+        self._began_steps = started
+
+    def begin_steps(self) -> None:
+        self._began_steps = time.perf_counter()
+
+    def finish_step(self, number: int) -> None:
+        stepping, share = time.perf_counter() - self._began_steps, number / self._steps
+        self.done = _done(self._began_steps - self._started, stepping, share)
 
 
 def perform(order: TaskOrder, sent: Sequence[Sent] = ()) -> TaskResult:
@@ -145,7 +162,7 @@ def perform(order: TaskOrder, sent: Sequence[Sent] = ()) -> TaskResult:
     broken = next((s for s in sent if s.failed or s.exhausted), None)
     if broken:
         return TaskResult(order.query, order.part, failed=broken.failed, exhausted=broken.exhausted)
-    if order.is_late:
+    if order.is_late or any(s.is_late for s in sent if s.query == order.query):
         return TaskResult(order.query, order.part, done=0.0)
     order = _with_received(order, sent)
     try:
@@ -169,6 +186,8 @@ def prepare(order: TaskOrder) -> list[Sent]:
         return [Sent(order.query, exhausted=first_line(error))]
     except kernel.Error as error:
         return [Sent(order.query, failed=_message_of_data_error(error))]
+    except _TimeIsUp:
+        return [Sent(order.query, is_late=True)]
 
 
 @dataclass(frozen=True)
@@ -232,19 +251,26 @@ def _message_of_data_error(error: kernel.Error) -> str:
 def _send(order: TaskOrder, program: Program) -> list[Sent]:
     con = kernel.shared()
     try:
-        sent = []
-        for fragment in program.before:
-            source = fragment.source
-            con.execute(f"CREATE TEMP VIEW {source.name} AS {_source(con, order, source)}")
-            rows = kernel.table(con, fragment.sql)
-            shares: list[tuple[int | None, pa.Table]] = [(None, rows)]
-            if fragment.parted:
-                shares = [(k, rows.filter(pc.equal(rows["_part"], k)).drop_columns(["_part"]))
-                          for k in range(order.parts)]
-            sent += [Sent(order.query, fragment.name, k, packed(share)) for k, share in shares if share.num_rows]
-        return sent
+        with kernel.interrupted_at(con, order.until):
+            return _fragments(con, order, program)
+    except kernel.INTERRUPTED as stop:
+        raise _TimeIsUp(0.0) from stop
     finally:
         con.close()
+
+
+def _fragments(con: kernel.Connection, order: TaskOrder, program: Program) -> list[Sent]:
+    sent = []
+    for fragment in program.before:
+        source = fragment.source
+        con.execute(f"CREATE TEMP VIEW {source.name} AS {_source(con, order, source)}")
+        rows = kernel.table(con, fragment.sql)
+        shares: list[tuple[int | None, pa.Table]] = [(None, rows)]
+        if fragment.parted:
+            shares = [(k, rows.filter(pc.equal(rows["_part"], k)).drop_columns(["_part"]))
+                      for k in range(order.parts)]
+        sent += [Sent(order.query, fragment.name, k, packed(share)) for k, share in shares if share.num_rows]
+    return sent
 
 
 def _with_received(order: TaskOrder, sent: Sequence[Sent]) -> TaskOrder:
@@ -265,29 +291,36 @@ def packed(rows: pa.Table) -> bytes:
 
 
 def _run(order: TaskOrder, program: Program) -> TaskResult:
-    started, con = time.perf_counter(), kernel.shared()
+    progress, con = _Progress(time.perf_counter(), len(program.steps)), kernel.shared()
     try:
-        for source in program.sources:
-            received = order.received.get(source.name)
-            if received:
-                rows = pa.concat_tables([pa.ipc.open_stream(packed_rows).read_all() for packed_rows in received])
-                con.register(source.name, rows)
-            else:
-                con.execute(f"CREATE TEMP VIEW {source.name} AS {_source(con, order, source)}")
-        _define(con, program.setup)
-        _code(con, program.codes)
-        with ExitStack() as collecting:
-            selects, answers = _answer(con, order, program, collecting, started)
-            written, label = [], f"{order.label}-{order.part}"
-            rows = {number: tuple(_write_rows(con, order, number, of_number, label))
-                    for number, of_number in selects.items()}
-            for write in program.writes:
-                if write.every_part or order.part == 0:
-                    files = write_file(con, write.sql, order.folders[write.set], label)
-                    written += [(write.set, file) for file in files]
+        with kernel.interrupted_at(con, order.until):
+            return _statements(con, order, program, progress)
+    except kernel.INTERRUPTED as stop:
+        raise _TimeIsUp(progress.done) from stop
     finally:
         con.close()
-    return replace(_result(order, answers, written), rows=rows)
+
+
+def _statements(con: kernel.Connection, order: TaskOrder, program: Program, progress: _Progress) -> TaskResult:
+    for source in program.sources:
+        received = order.received.get(source.name)
+        if received:
+            rows = pa.concat_tables([pa.ipc.open_stream(packed_rows).read_all() for packed_rows in received])
+            con.register(source.name, rows)
+        else:
+            con.execute(f"CREATE TEMP VIEW {source.name} AS {_source(con, order, source)}")
+    _define(con, program.setup)
+    _code(con, program.codes)
+    with ExitStack() as collecting:
+        selects, answers = _answer(con, order, program, collecting, progress)
+        written, label = [], f"{order.label}-{order.part}"
+        row_files = {number: tuple(_write_rows(con, order, number, of_number, label))
+                     for number, of_number in selects.items()}
+        for write in program.writes:
+            if write.every_part or order.part == 0:
+                files = write_file(con, write.sql, order.folders[write.set], label)
+                written += [(write.set, file) for file in files]
+    return replace(_result(order, answers, written), rows=row_files)
 
 
 def _write_rows(con: kernel.Connection, order: TaskOrder, number: int, selects: Sequence[str],
@@ -299,16 +332,14 @@ def _write_rows(con: kernel.Connection, order: TaskOrder, number: int, selects: 
     return write_file(con, sql, order.rows_to[number], label)
 
 
-def _answer(con: kernel.Connection, order: TaskOrder, program: Program,
-            collecting: ExitStack, started: float) -> tuple[dict[int, list[str]], dict[int, Collected]]:
-    """What is asked for the rows of row queries, or the partials of each answer, by number; its first step is computed
-    however late it is.
-    """
+def _answer(con: kernel.Connection, order: TaskOrder, program: Program, collecting: ExitStack,
+            progress: _Progress) -> tuple[dict[int, list[str]], dict[int, Collected]]:
+    """What is asked for the rows of row queries, or the partials of each answer, by number."""
     selects, answers = dict[int, list[str]](), dict[int, Collected]()
-    began = time.perf_counter()
-    for number, step in enumerate(program.steps):
-        if number and order.is_late:
-            raise _TimeIsUp(_done(began - started, time.perf_counter() - began, number / len(program.steps)))
+    progress.begin_steps()
+    for number, step in enumerate(program.steps, 1):
+        if order.is_late:      # between two statements nothing was there to interrupt
+            raise _TimeIsUp(progress.done)
         _define(con, step.define)
         if order.rows_to:
             selects.setdefault(step.number, []).append(f"({step.answer})")
@@ -318,6 +349,7 @@ def _answer(con: kernel.Connection, order: TaskOrder, program: Program,
             answers[step.number].add(kernel.table(con, step.answer))
         for name in step.drop:
             con.execute(f"DROP TABLE {name}")
+        progress.finish_step(number)
     return selects, answers
 
 

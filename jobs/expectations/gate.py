@@ -6,7 +6,7 @@ releases it. What failed is entered after the commit.
 """
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 
 from expectations import derived
@@ -16,6 +16,7 @@ from jobs.batch.shared import Shared
 from jobs.batch.works import context_of, parsed
 from jobs.expectations import findings as expect_ledger
 from jobs.expectations import judgement as expect_answers
+from jobs.expectations import releases
 from jobs.expectations import statements as expect_sql
 from jobs.expectations.findings import Finding
 from jobs.ledger.entries import Batch
@@ -94,7 +95,7 @@ class Gate:
         """Stops the batch if an answer fails what is critical: by StoppedLater where boundaries before it do not, and
         the batch need not be committed `as_a_whole`.
         """
-        context, hidden = context_of(self.pipe), sensitive(self.pipe)
+        context, hidden = context_of(self.pipe), self.pipe.pipeline.sensitive
         findings = []
         for answer in answers:
             expected: tuple[Expectation, ...] = ()
@@ -141,13 +142,6 @@ class Gate:
         return [Finding(t, f"stream {stream}", expectation, observed, "warning") for t in group if newest < t - limit]
 
 
-def sensitive(pipe: OpenPipeline) -> Mapping[str, frozenset[str]]:
-    """Columns whose values are not to be shown, by source."""
-    of_streams = {name: stream.sensitive for name, stream in pipe.pipeline.streams.items()}
-    of_relations = {name: relation.sensitive for name, relation in pipe.pipeline.relations.items()}
-    return of_streams | of_relations
-
-
 def _unusual(files: Iterable[File], batch: int, group: tuple[int, ...], stream: str) -> list[Finding]:
     """Volumes beside those of the boundaries before, as far as the files' own counts tell."""
     counts = volumes(files, batch, group[0] - derived.HISTORY * batch, group[-1])
@@ -181,8 +175,8 @@ def volumes(files: Iterable[File], batch: int, first: int, last: int) -> dict[in
 
 def _stopping(pipe: OpenPipeline, findings: list[Finding]) -> list[Finding]:
     critical = [finding for finding in findings if finding.severity == "critical"]
-    released = expect_ledger.released(pipe) if critical else set()
-    return [finding for finding in critical if finding.key not in released]
+    passed = releases.released(pipe) if critical else releases.Releases()
+    return [finding for finding in critical if finding.key not in passed]
 
 
 def _with_releases(findings: Iterable[Finding]) -> list[Finding]:
@@ -201,4 +195,5 @@ def _stop(pipe: OpenPipeline, stops: list[Finding]) -> ForebayError:
     more = f" (and {len(stops) - len(texts)} more)" if len(stops) > len(texts) else ""
     at = iso(first)
     return failed(STOPPED, f"boundary {at} is stopped: {'; '.join(texts)}{more}; nothing from it on is published",
-                  f"mend what brought it about, or let it pass: forebay release {at} --reason \"…\"")
+                  f"mend what brought it about, or let it pass: forebay --pipeline {pipe.pipeline.folder} release {at} "
+                  "--reason \"…\"")

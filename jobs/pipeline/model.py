@@ -86,6 +86,13 @@ class Pipeline:
     cost_model: str = "measured"
     keep_versions: int = 7 * DAY
 
+    @property
+    def sensitive(self) -> Mapping[str, frozenset[str]]:
+        """Columns whose values are not to be shown, by source."""
+        of_streams = {name: stream.sensitive for name, stream in self.streams.items()}
+        of_relations = {name: relation.sensitive for name, relation in self.relations.items()}
+        return of_streams | of_relations
+
     def beside(self, name: str) -> str:
         """Where what is no table is: beside the tables, or in the pipeline's folder where they are in a store."""
         return os.path.join(os.path.join(self.folder, ".forebay") if "://" in self.warehouse else self.warehouse, name)

@@ -35,21 +35,21 @@ nav, footer, .card, a[href*="collapse-body"] { display: none; } code { font-size
 """
 
 
-def offline(page: str, title: str = "Expectations") -> str:
+def offline(page: str, title: str = "Expectations", notice: str = "") -> str:
     """A page of Great Expectations' with a title, and with nothing that a reader's browser would fetch, run or follow
-    elsewhere.
+    elsewhere; above all a notice, where there is one.
     """
     body = page[page.index("<body"):] if "<body" in page else page
     opening = f"<h1>{escape(title)}</h1><p>On a sample of the newest rows.</p>"
     for pattern, left in ((OPENING, opening), (NO_NAME, ""), (ELSEWHERE, ""), (ADVERTISING, ""), (CALLS, ""),
                           (LINKS, r"\1"), (INNER, 'href="index.html"'), (ADDRESSES, "")):
         body = pattern.sub(left, body)
-    return f'{_head(title)}<p><a href="index.html">All suites</a></p>{body}'
+    return f'{_head(title)}<p><a href="index.html">All suites</a></p>{notice}{body}'
 
 
-def index(title: str, sections: Iterable[tuple[str, Sequence[str], Sequence[Sequence[str]]]]) -> str:
+def index(title: str, sections: Iterable[tuple[str, Sequence[str], Sequence[Sequence[str]]]], notice: str = "") -> str:
     """Headed tables of texts; a cell that is markup is a Markup."""
-    parts = [_head(title), f"<body><h1>{escape(title)}</h1>"]
+    parts = [_head(title), f"<body><h1>{escape(title)}</h1>{notice}"]
     for heading, names, rows in sections:
         parts.append(f"<h2>{escape(heading)}</h2>")
         if rows:
@@ -72,8 +72,21 @@ def link(path: str, text: str) -> Markup:
     return Markup(f'<a href="{escape(path)}">{escape(text)}</a>')
 
 
-def verdict(passed: int, expected: int) -> Markup:
-    return Markup(f'<span class="{"good" if passed == expected else "bad"}">{passed} of {expected} hold</span>')
+def failing(text: str) -> Markup:
+    return Markup(f'<strong class="bad">{escape(text)}</strong>')
+
+
+def verdict(passed: int, expected: int, failing: int = 0) -> Markup:
+    """`failing`: findings that stop a boundary now, which a sample of what was published before knows nothing of."""
+    stopped = f", but {failing} stop{'s' if failing == 1 else ''} a boundary" if failing else ""
+    of_class = "good" if passed == expected and not failing else "bad"
+    return Markup(f'<span class="{of_class}">{passed} of {expected} hold{stopped}</span>')
+
+
+def heading(state: str, reasons: Sequence[str] = ()) -> Markup:
+    """RUNNING, or what has stopped and why, with the command that lets it pass."""
+    texts = "".join(f"<p>{escape(reason)}</p>" for reason in reasons)
+    return Markup(f'<div class="alert {"bad" if reasons else "good"}"><strong>{escape(state)}</strong>{texts}</div>')
 
 
 def _head(title: str) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 from expectations import derived
 from jobs.batch.works import parsed
 from jobs.expectations import findings as expect_ledger
+from jobs.expectations import releases
 from jobs.expectations.gate import Gate
 from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.pipeline.declared import DeclaredExpectations
@@ -42,9 +43,9 @@ def waiting(pipe: OpenPipeline) -> dict[str, Any]:
     arrivals.look()
     group = arrivals.next_group()
     findings = gate.waiting(group) if group else []
-    released = expect_ledger.released(pipe) if findings else set()
+    passed = releases.released(pipe) if findings else releases.Releases()
     failing = [{"boundary": iso(finding.boundary), "subject": finding.subject, "expectation": finding.expectation,
-                "observed": finding.observed, "severity": finding.severity, "released": finding.key in released}
+                "observed": finding.observed, "severity": finding.severity, "released": finding.key in passed}
                for finding in findings]
     return {"boundaries": len(group), "next": iso(group[0]) if group else None, "failing": failing}
 
@@ -92,12 +93,41 @@ def _stamp(pipe: OpenPipeline) -> dict[str, Any]:
     suites = hashlib.blake2b(json.dumps(listed(pipe)).encode(), digest_size=8).hexdigest()
     findings = expect_ledger.entered(pipe)
     return {
+        "state": _notice(pipe),
         "boundary": pipe.ledger.committed(),
         "suites": suites,
         "findings": len(findings),
         "stops": sum(row["severity"] == "critical" for row in findings),
-        "releases": len(expect_ledger.releases(pipe))
+        "releases": len(releases.entries(pipe))
     }
+
+
+def _notice(pipe: OpenPipeline, suite: str | None = None) -> str:
+    """How a page begins: RUNNING or STOPPED, of everything or of what one suite is about; a suite that is well says
+    nothing.
+    """
+    about = [row for row in releases.standing(pipe, pipe.ledger.committed())
+             if suite in (None, _suite_of(row["subject"]))]
+    failures = [state for state in requests.listed(pipe)
+                if state.status == "failed" and suite in (None, _suite_of(f"query {state.name}"))]
+    command = f"forebay --pipeline {pipe.pipeline.folder}"
+    reasons = [f"{row['subject']} expects {row['expectation']}, observed: {row['observed']}" for row in about]
+    if about:
+        first = iso(about[0]["boundary"])
+        reasons.append(f'Mend what brought it about, or let it pass: {command} release {first} --reason "…"')
+    for state in failures:
+        reasons.append(f"Query {state.name} has failed: {state.error}. The other queries go on; after a mend: "
+                       f"{command} query resume {state.name}")
+    if about:
+        return str(expect_pages.heading(f"STOPPED AT {iso(about[0]['boundary'])} BECAUSE", reasons))
+    if failures:
+        return str(expect_pages.heading(f"RUNNING, BUT {len(failures)} FAILED", reasons))
+    return "" if suite is not None else str(expect_pages.heading("RUNNING"))
+
+
+def _suite_of(subject: str) -> str:
+    """`query_pages` of `query pages`."""
+    return subject.replace(" ", "_")
 
 
 def _due(path: str, stamp: Mapping[str, Any]) -> bool:
@@ -107,7 +137,7 @@ def _due(path: str, stamp: Mapping[str, Any]) -> bool:
         old = time.time() - os.path.getmtime(path) > EVERY
     except (OSError, ValueError):
         return True
-    return any(before.get(k) != stamp[k] for k in ("suites", "stops", "releases")) or old and before != stamp
+    return any(before.get(k) != stamp[k] for k in ("suites", "stops", "releases", "state")) or old and before != stamp
 
 
 def _build(pipe: OpenPipeline, folder: str, stamp: Mapping[str, Any]) -> None:
@@ -124,7 +154,7 @@ def _build(pipe: OpenPipeline, folder: str, stamp: Mapping[str, Any]) -> None:
             path = os.path.join(draft, page.path)
             with open(path, encoding="utf-8") as file:
                 html = file.read()
-            _write(path, expect_pages.offline(html, page.name))
+            _write(path, expect_pages.offline(html, page.name, _notice(pipe, page.name)))
         _write(os.path.join(draft, "index.html"), _index(pipe, pages, stamp))
         _write(os.path.join(draft, STAMP), json.dumps(stamp))
         shutil.rmtree(folder, ignore_errors=True)
@@ -139,20 +169,29 @@ def _write(path: str, text: str) -> None:
 
 
 def _index(pipe: OpenPipeline, pages: Sequence[Any], stamp: Mapping[str, Any]) -> str:
-    findings, released = expect_ledger.entered(pipe)[-SHOWN:][::-1], expect_ledger.releases(pipe)[::-1]
-    suites = [(expect_pages.link(page.path, page.name), expect_pages.verdict(page.passed, page.expected))
-              for page in pages]
+    findings, released = expect_ledger.entered(pipe)[-SHOWN:][::-1], releases.entries(pipe)[::-1]
+    stopping = releases.standing(pipe, pipe.ledger.committed())
+    suites = []
+    for page in pages:
+        failing = sum(_suite_of(row["subject"]) == page.name for row in stopping)
+        suites.append((expect_pages.link(page.path, page.name),
+                       expect_pages.verdict(page.passed, page.expected, failing)))
     in_force = []
     for subject, rows in listed(pipe).items():
         in_force += [(subject, row["expectation"], row["severity"], row["held"]) for row in rows]
-    failed = []
+    open_keys = {expect_ledger.key(row) for row in stopping}
+    failed, stopped = list[tuple[str, ...]](), list[tuple[str, ...]]()
     for f in findings:
         severity = f["severity"] + (", released" if f["released"] else "")
-        failed.append((iso(f["boundary"]), f["subject"], f["expectation"], f["observed"], severity))
+        told = (iso(f["boundary"]), f["subject"], f["expectation"], f["observed"], severity)
+        (stopped if expect_ledger.key(f) in open_keys and not f["released"] else failed).append(told)
     passed = [(iso(r["boundary"]), r["subject"], r["expectation"], f"{r['by']}: {r['reason']}", iso(r["at"]))
               for r in released]
-    return expect_pages.index(f"Expectations of {pipe.pipeline.name}, as of {iso(stamp['boundary'])}", (
-        ("On a sample of the newest rows and answers", ("suite", "verdict"), suites),
-        ("What failed", ("boundary", "subject", "expectation", "observed", "severity"), failed),
+    title = f"Expectations of {pipe.pipeline.name}, as of {iso(stamp['boundary'])}"
+    columns = ("boundary", "subject", "expectation", "observed", "severity")
+    return expect_pages.index(title, (
+        ("What stops it now", columns, stopped),
+        ("On a sample of the newest rows and answers that are published", ("suite", "verdict"), suites),
+        ("What failed and was let pass, or was a warning", columns, failed),
         ("What was let pass", ("boundary", "subject", "expectation", "by", "at"), passed),
-        ("What is held", ("subject", "expectation", "severity", "where"), in_force)))
+        ("What is held", ("subject", "expectation", "severity", "where"), in_force)), stamp["state"])

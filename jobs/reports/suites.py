@@ -46,7 +46,7 @@ def suites(pipe: OpenPipeline) -> Iterator[Suite]:
     for query_state in requests.listed(pipe):
         boundaries = answers.published(pipe, query_state.name) if query_state.is_active else []
         if boundaries:
-            hidden = derived.revealing(parsed(query_state.sql, pipe.catalog), expect.sensitive(pipe))
+            hidden = derived.revealing(parsed(query_state.sql, pipe.catalog), pipe.pipeline.sensitive)
             rows = answers.rows(pipe, query_state, boundaries[-1:], SAMPLE)
             yield from _split(f"query_{query_state.name}", rows, _of_query(pipe, declared, query_state, boundaries[-1]),
                               hidden)

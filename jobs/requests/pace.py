@@ -12,6 +12,7 @@ from itertools import accumulate
 from jobs.adapt.statistics import Statistics, window_rows
 from jobs.batch import quiet
 from jobs.batch.batch import Answered
+from jobs.batch.shared import QueryFamily
 from jobs.batch.works import QueryWork
 from jobs.engine import memory
 from jobs.ledger.entries import Batch
@@ -26,11 +27,11 @@ from optimizer.choice.backlog import (
     BatchLoad,
     BatchRoom,
     MeasuredBatch,
-    boundaries_a_statement,
     boundaries_together,
     boundary_runs_worth,
     is_worth_coding,
 )
+from optimizer.choice.statements import boundaries_a_shared_statement, boundaries_a_statement
 from optimizer.cost.measured import UnitCosts
 from optimizer.plan.program import BEGINNING
 from optimizer.query.model import Input, Query
@@ -81,6 +82,16 @@ class Pace:
                                    work.previous == BEGINNING, together)
         coded = is_worth_coding(work.query, work.plan, known, -(-count // runs))
         return replace(work, together=together, coded=coded, runs=runs, parts=work.parts if runs == 1 else 1)
+
+    def by_shared_statements(self, query_family: QueryFamily) -> QueryFamily:
+        """The family, with how many of its boundaries one statement answers; of several query groups each has its own.
+        """
+        work, (members, *others) = query_family.works[0], query_family.family.groups
+        if others or len(work.due) < 2 or members.common.returns_rows:
+            return query_family
+        common = replace(members.common, text=f"in common: {members.common.text}")      # looks are remembered by text
+        together = boundaries_a_shared_statement(members, self.statistics.first_look(common))
+        return replace(query_family, works=(replace(work, together=together),))
 
     def learn(self, batch: Batch, answered: Answered, seconds: float, cold: bool) -> None:
         """What a batch took; of one that was not looked at before, as in a recovery, nothing is learnt."""

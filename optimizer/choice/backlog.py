@@ -19,18 +19,11 @@ from optimizer.statistics.cardinality import sizes
 from optimizer.statistics.model import QueryStatistics
 
 LATENCY = 10.0         # seconds that a batch may take where forebay.yml says nothing
-AIMED = 0.6            # share of them that a batch of several boundaries is made for
+AIMED = 0.5            # share of them that a batch of several boundaries is made for
 UNMEASURED = 0.25      # the same before any batch was measured: a price by rows knows nothing of their joins
 WORTH = 0.05           # share of a batch below which what its boundaries have in common no longer weighs
 RECENT = 3             # newest measured batches that count
 LEAST_FACTOR = 1e-3    # of measured seconds to stated ones
-# Partials of a window up to which several boundaries are answered by one statement. It saves a statement's 2 ms a
-# boundary; its hash table holds the groups of all of them, which costs 35 ns a partial more than small tables do.
-FEW_PARTIALS = 50_000
-# Rows of the windows, and of their join, up to which the same is done where rows are joined. 64 boundaries took 0.2 s
-# instead of 0.48 with 14,000 joined rows at each, 0.8 s either way with 360,000, and 5.3 s instead of 3.2 with more.
-FEW_ROWS = 50_000
-MOST_TOGETHER = 64     # boundaries of one statement
 # Boundaries at which a row counts from which its strings are made numbers: that takes 110 ns a row, and saves 55 ns
 # each time a row is joined and grouped.
 CODED_FROM = 3
@@ -111,20 +104,6 @@ def measured_factor(costs: BatchCosts, measured: Sequence[MeasuredBatch]) -> flo
             factor = max((batch.seconds - costs.fixed) / stated, LEAST_FACTOR)
             factors.append(min(factor, 1.0) if batch.cold else factor)
     return median(factors) if factors else None
-
-
-def boundaries_a_statement(query: Query, plan: Plan, statistics: QueryStatistics) -> int:
-    """How many boundaries one statement answers, where the plan recomputes answers: from few partials, or few rows."""
-    if plan.keeping != "recompute" or query.returns_rows or shape(query).whole:
-        return 1
-    query_sizes = sizes(query, statistics)
-    windowed = [i for i, declared in enumerate(query.inputs) if declared.window is not None]
-    if all(plan.digits[i] for i in windowed):
-        partials = sum(query_sizes.flows[i].by_pane for i in windowed)
-        return MOST_TOGETHER if partials <= FEW_PARTIALS else 1
-    rows = sum(query_sizes.flows[i].window for i in windowed)
-    inputs = [query_sizes.merged(i) if early else query_sizes.raw(i) for i, early in enumerate(plan.digits)]
-    return MOST_TOGETHER if rows + query_sizes.join(inputs) <= FEW_ROWS else 1
 
 
 def boundary_runs_worth(query: Query, plan: Plan, statistics: QueryStatistics, unit_costs: UnitCosts, tasks: int,

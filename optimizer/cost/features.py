@@ -97,32 +97,33 @@ class Features:
 
 
 def steady(query: Query, plan: Plan, statistics: QueryStatistics, parts: int = 1, query_sizes: Sizes | None = None,
-           age: float = inf) -> Features:
+           age: float = inf, together: int = 1) -> Features:
     """An average batch after the one before it, `age` boundaries after the plan began.
 
-    `query_sizes`, if they have been worked out, save doing it again.
+    `query_sizes`, if they have been worked out, save doing it again. `together`: an average boundary of a batch whose
+    statements answer so many.
     """
-    return _features(_expected(query, plan, statistics, parts, query_sizes, age=age))
+    return _features(_expected(query, plan, statistics, parts, query_sizes, age=age, together=together))
 
 
 def building(query: Query, plan: Plan, statistics: QueryStatistics, parts: int = 1,
-             query_sizes: Sizes | None = None) -> Features:
+             query_sizes: Sizes | None = None, together: int = 1) -> Features:
     """The first batch of a plan: its state is made from the stream tables, which may hold more than rates of now bring.
     """
     present = windows_at(query, statistics)
     query_sizes = query_sizes if present is statistics else None
-    return _features(_expected(query, plan, present, parts, query_sizes, from_nothing=True, age=0.0))
+    return _features(_expected(query, plan, present, parts, query_sizes, True, age=0.0, together=together))
 
 
 def of_batch(query: Query, plan: Plan, statistics: QueryStatistics, parts: int, boundaries: int,
              from_nothing: bool = False, together: int = 1) -> Features:
     """A batch that answers so many boundaries, `together` of them in a statement; of one it is `steady`, or `building`.
     """
-    query_sizes = sizes(query, statistics)
-    first = (building if from_nothing else steady)(query, plan, statistics, parts, query_sizes)
+    query_sizes, together = sizes(query, statistics), min(together, boundaries)
+    first = (building if from_nothing else steady)(query, plan, statistics, parts, query_sizes, together=together)
     if boundaries == 1:
         return first
-    one = steady(query, plan, statistics, parts, query_sizes) if from_nothing else first
+    one = steady(query, plan, statistics, parts, query_sizes, together=together) if from_nothing else first
     expected = _expected(query, plan, statistics, parts, query_sizes)
     nodes = {}
     for node in dict.fromkeys((*first.nodes, *one.nodes)):
@@ -165,10 +166,10 @@ def state_rows(query: Query, plan: Plan, statistics: QueryStatistics, query_size
 
 
 def _expected(query: Query, plan: Plan, statistics: QueryStatistics, parts: int, query_sizes: Sizes | None,
-              from_nothing: bool = False, age: float = inf) -> Expected:
+              from_nothing: bool = False, age: float = inf, together: int = 1) -> Expected:
     query_sizes = query_sizes or sizes(query, statistics)
     one_task = query_sizes.shape.whole or plan.place == "jvm"
-    ctx = Lowering(query_sizes.shape, plan, parts=1 if one_task else parts)
+    ctx = Lowering(query_sizes.shape, plan, parts=1 if one_task else parts, together=together)
     return Expected(ctx, query_sizes, from_nothing or not kept_sets(ctx), age)
 
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 from optimizer.expression import dialect as d
 from optimizer.expression.decimals import quotient
 from optimizer.expression.expr import AggregateRef, Expr, GroupRef
-from optimizer.expression.scalar import render
+from optimizer.expression.scalar import fails, render, safe
 from optimizer.expression.types import TIMESTAMP, Type, decimal
 from optimizer.plan.lowering import Lowering, merged
 from optimizer.plan.operators.join import failing, group_columns
+from optimizer.plan.wording import aggregate_as_written, as_written
 from optimizer.query.model import Aggregate
 from optimizer.query.shape import Shape, measure_of
 
@@ -36,6 +37,29 @@ def final(ctx: Lowering, partials: str = "partials", due: str = "due", owner: tu
         columns.append(f"CAST({value} AS {d.name(expr.type, ctx.dialect)}) AS {d.identifier(name, ctx.dialect)}")
     valued = f"SELECT {', '.join(inner)} FROM ({_merged(ctx, partials, due, owner)}) AS merged"
     return f"SELECT {', '.join(columns)} FROM ({valued}) AS valued WHERE {where}"
+
+
+def failing_groups(ctx: Lowering, partials: str = "partials", due: str = "due") -> list[tuple[str, str]]:
+    """What can fail on a row of the answer, as it is written, and the statement that gives the groups of the first row
+    on which it does.
+    """
+    query, keys = ctx.shape.query, group_columns(ctx.shape)
+    rows = _merged(ctx, partials, due, ())
+    values = [_value(ctx.shape, aggregate) for aggregate in query.aggregates]
+    valued = ", ".join(["_t", *keys, *(f"TRY({value}) AS f{k}" for k, value in enumerate(values))])
+    selected, order = ", ".join(keys) or "1", f" ORDER BY {', '.join(keys)}" if keys else ""
+    statements = []
+    for aggregate, value in zip(query.aggregates, values):
+        statements.append((aggregate_as_written(query, aggregate),
+                           f"SELECT {selected} FROM ({rows}) AS q WHERE TRY(hash({value})) IS NULL{order} LIMIT 1"))
+    passing = "TRUE" if query.having is None else f"COALESCE({safe(query.having, 'duckdb', _name)}, FALSE)"
+    for expr in (query.having, *(expr for _, expr in query.outputs)):
+        doubt = None if expr is None else fails(expr, "duckdb", _name)
+        if expr is not None and doubt is not None:
+            where = doubt if expr is query.having else f"{passing} AND {doubt}"
+            statements.append((as_written(query, expr), f"SELECT {selected} FROM (SELECT {valued} FROM ({rows}) AS q) "
+                                                        f"AS v WHERE {where}{order} LIMIT 1"))
+    return statements
 
 
 def _name(leaf: Expr) -> str:

@@ -55,6 +55,12 @@ def totals_after(i: int, number: int) -> str:
     return f"totals_{i}_after_{number}"
 
 
+def totals(i: int) -> str:
+    """An input's totals, each with the boundaries from which to which they hold: of a run whose statements answer
+    several boundaries each."""
+    return f"totals_{i}"
+
+
 def answer_before(number: int) -> str:
     """The kept answer as of the boundary before the run's boundary `number`."""
     return answer_after(number - 1) if number else "answer_before"
@@ -62,6 +68,13 @@ def answer_before(number: int) -> str:
 
 def answer_after(number: int) -> str:
     return f"answer_after_{number}"
+
+
+def answers_upto(number: int) -> str:
+    """The kept answer at the boundaries that one statement answers, up to the run's boundary `number`, by when it
+    holds.
+    """
+    return f"answers_upto_{number}"
 
 
 def added(number: int) -> str:

@@ -1,6 +1,7 @@
 """Expressions, aggregates and windows as a user would write them: what `explain` and messages show."""
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from optimizer.expression.expr import AggregateRef, Column, Expr, GroupRef
@@ -8,6 +9,8 @@ from optimizer.expression.scalar import render
 from optimizer.query.model import WINDOW_NAME, Aggregate, Query
 from optimizer.query.windows import Window
 from optimizer.time import span
+
+NUMBER = re.compile(r"CAST\(('?)(-?[\d.]+)\1 AS [A-Z]+(?:\(\d+, ?\d+\))?\)")      # a constant with its type spelled out
 
 
 def as_written(query: Query, expr: Expr) -> str:
@@ -20,7 +23,7 @@ def as_written(query: Query, expr: Expr) -> str:
         assert isinstance(part, AggregateRef)
         return aggregate_as_written(query, query.aggregates[part.index])
 
-    return "System.Window().Id" if expr == WINDOW_NAME else render(expr, "spark", leaf)
+    return "System.Window().Id" if expr == WINDOW_NAME else NUMBER.sub(r"\2", render(expr, "spark", leaf))
 
 
 def list_as_written(query: Query, exprs: Sequence[Expr], separator: str = ", ") -> str:

@@ -19,9 +19,9 @@ from optimizer.sharing.marks import WORD, Marks
 SET = "_m"              # the number of a query-set, among those of its input
 
 
-def split_after(group: Group, ctx: Lowering, cells: Mapping[int, str], suffix: str,
-                prefix: str) -> tuple[tuple[Definition, ...], str]:
-    """Relations to define, and the group's answer by class, from each input's cells."""
+def split_after(group: Group, ctx: Lowering, cells: Mapping[int, str], suffix: str, prefix: str,
+                more: tuple[tuple[str, str], ...]) -> tuple[tuple[Definition, ...], str]:
+    """Relations to define, and the group's answer by class and `more` columns, from each input's cells."""
     apart = tuple(i for i in group.told_apart if group.marks[i].names)
     words = set_words(group)
     define: list[Definition] = []
@@ -30,7 +30,7 @@ def split_after(group: Group, ctx: Lowering, cells: Mapping[int, str], suffix: s
         sources[i] = f"(SELECT * FROM {f'{prefix}numbered_{i}{suffix}' if i in apart else cells[i]})"
     for i in apart:
         define += _query_sets(group, ctx, i, cells[i], suffix, prefix, several=len(apart) > 1)
-    met = joined(ctx, sources, extra=tuple((f"{SET}{i}", f"v{i}.{SET}") for i in apart),
+    met = joined(ctx, sources, extra=(*((f"{SET}{i}", f"v{i}.{SET}") for i in apart), *more),
                  where=_sets_intersect(ctx, apart, words))
     numbers = ", ".join(f"{SET}{i}" for i in apart)
     split = (f"SELECT p.* EXCLUDE ({numbers}), s.{CLASS} FROM {prefix}met{suffix} AS p "
@@ -39,7 +39,8 @@ def split_after(group: Group, ctx: Lowering, cells: Mapping[int, str], suffix: s
     define += _classes_of_met(apart, words, suffix, prefix)
     define.append(Definition(f"{prefix}split{suffix}", split, True))
     # In one statement with the join the engine would also merge below it, which is slower by far.
-    return tuple(define), merged_answer(ctx, f"SELECT * FROM {prefix}split{suffix}", extra=(CLASS,))
+    by = (CLASS, *(name for name, _ in more))
+    return tuple(define), merged_answer(ctx, f"SELECT * FROM {prefix}split{suffix}", extra=by)
 
 
 def passing(marks: Marks, relation: str, choices: str, listed: str, passed: str) -> tuple[Definition, ...]:

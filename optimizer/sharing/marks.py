@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
+from math import prod
 from typing import Any
 
 from optimizer.expression.expr import Call, Expr, Literal
@@ -68,6 +69,11 @@ class Marks:
             spans = [choice.spans[k] for choice in self.choices]
             reach.append((min(since for since, _ in spans), max(until for _, until in spans)))
         return tuple(reach)
+
+    @property
+    def combinations(self) -> int:
+        """How many different marks rows can have that are not left out, as far as it matters."""
+        return prod(until - since for since, until in self.reach) * (1 << min(len(self.bits), WORD))
 
     @property
     def direction(self) -> str:

@@ -3,7 +3,7 @@ join; built by the same functions as those of single queries.
 
 Rows are merged by (marks, group, key) first. Then, as the group's plan says, cells are unnested to sets by class, which
 is one more attribute that the join has to agree on; or joined with their query-sets and split at the end, as paper E
-joins tuples (optimizer.sharing.after).
+joins tuples (optimizer.sharing.after). Where one statement answers several boundaries, these are one attribute more.
 """
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from optimizer.plan import table
 from optimizer.plan.division import dealt
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.membership import Range, inside, within
-from optimizer.plan.operators.join import joined, out_columns
+from optimizer.plan.operators.join import AT, by_boundary, joined, out_columns
 from optimizer.plan.operators.scan import read_columns
 from optimizer.plan.operators.sets import grouped, raw
 from optimizer.plan.program import Definition, Program, Source, Step
@@ -44,10 +44,18 @@ def shared_program(group: Group, ctx: Lowering, boundaries: tuple[int, ...], cou
     exact = len(boundaries) == 1
     sources = tuple(_source(group, ctx, i, boundaries, exact) for i in ctx.inputs)
     setup = [definition for i in ctx.inputs for definition in _cells(group, ctx, i, sources[i], exact)]
-    steps = [_step(group, ctx, n, t, exact) for n, t in enumerate(boundaries)]
+    if exact or ctx.together == 1:
+        steps = [_step(group, ctx, n, t, exact) for n, t in enumerate(boundaries)]
+    else:
+        starts = range(0, len(boundaries), ctx.together)
+        steps = [_step_of_several(group, ctx, k, boundaries[k:k + ctx.together]) for k in starts]
     if count and countable(group):
-        cells = {i: _cells_table(i, len(boundaries) - 1, exact) for i in ctx.inputs}
-        steps.append(counting(group, ctx, boundaries[-1], cells))
+        last, t = len(boundaries) - 1, boundaries[-1]
+        cells = {i: _cells_table(i, last, exact) for i in ctx.inputs}
+        counted = counting(group, ctx, t, cells)
+        if ctx.together > 1 and not exact:
+            counted = replace(counted, define=_cells_at(group, ctx, last, t))
+        steps.append(counted)
     return Program(sources, (*classes(group), *setup), tuple(steps))
 
 
@@ -101,15 +109,42 @@ def _cells(group: Group, ctx: Lowering, i: int, source: Source, exact: bool) -> 
 
 
 def _step(group: Group, ctx: Lowering, n: int, t: int, exact: bool) -> Step:
-    define: list[Definition] = []
-    cells = {}
+    define = () if exact else _cells_at(group, ctx, n, t)
+    return answered(group, ctx, t, {i: _cells_table(i, n, exact) for i in ctx.inputs}, define, f"_at_{n}")
+
+
+def _cells_at(group: Group, ctx: Lowering, n: int, t: int) -> tuple[Definition, ...]:
+    """Each input's cells that count at t, the n-th boundary."""
+    return tuple(Definition(_cells_table(i, n, exact=False),
+                            grouped(ctx, i, f"cells_{i}", _mark_names(group, i), f"_in <= {t} AND _out >= {t}"), True)
+                 for i in ctx.inputs)
+
+
+def _step_of_several(group: Group, ctx: Lowering, n: int, boundaries: tuple[int, ...]) -> Step:
+    """One statement for these boundaries, the first of which is the n-th: cells meet those at which they count."""
+    of_boundaries = _by_boundary(ctx)
+    due = f"(VALUES {', '.join(f'({t})' for t in boundaries)}) AS due({AT})"
+    define, cells = list[Definition](), {}
     for i in ctx.inputs:
-        cells[i] = _cells_table(i, n, exact)
-        extra = group.marks[i].names if i in group.told_apart else ()
-        if not exact:
-            counting_cells = grouped(ctx, i, f"cells_{i}", extra, where=f"_in <= {t} AND _out >= {t}")
-            define.append(Definition(cells[i], counting_cells, True))
-    return answered(group, ctx, t, cells, tuple(define), f"_at_{n}")
+        rows, cells[i] = f"cells_{i}", f"cells_{i}_from_{n}"
+        if ctx.window(i) is not None:
+            rows = (f"(SELECT q.*, due.{AT} FROM {rows} AS q JOIN {due} ON q._in <= due.{AT} AND q._out >= due.{AT}) "
+                    "AS counted")
+        define.append(Definition(cells[i], grouped(of_boundaries, i, rows, _mark_names(group, i)), True))
+    return answered(group, of_boundaries, boundaries[-1], cells, tuple(define), f"_from_{n}", several=True)
+
+
+def _by_boundary(ctx: Lowering) -> Lowering:
+    """Every stream's partials by boundary as well, on which the join has to agree."""
+    attributes = []
+    for i, of_input in enumerate(ctx.shape.attributes):
+        boundary = (Attribute(AT, Column(i, AT, BIGINT)),) if ctx.window(i) is not None else ()
+        attributes.append((*of_input, *boundary))
+    return replace(ctx, shape=replace(by_boundary(ctx).shape, attributes=tuple(attributes)))
+
+
+def _mark_names(group: Group, i: int) -> tuple[str, ...]:
+    return group.marks[i].names if i in group.told_apart else ()
 
 
 def _cells_table(i: int, n: int, exact: bool) -> str:
@@ -118,18 +153,22 @@ def _cells_table(i: int, n: int, exact: bool) -> str:
 
 
 def answered(group: Group, ctx: Lowering, t: int, cells: Mapping[int, str], define: tuple[Definition, ...] = (),
-             suffix: str = "", prefix: str = "", number: int = 0) -> Step:
-    """From each input's cells at t to the group's answer, after `define`."""
+             suffix: str = "", prefix: str = "", number: int = 0, several: bool = False) -> Step:
+    """From each input's cells at t to the group's answer, after `define`; of `several` boundaries, up to t, from cells
+    by boundary.
+    """
     split = split_after if group.splits_after else split_before
-    sets, answer = split(group, ctx, cells, suffix, prefix)
+    streams = [i for i in ctx.inputs if ctx.window(i) is not None]
+    sets, answer = split(group, ctx, cells, suffix, prefix, ((AT, f"v{streams[0]}.{AT}"),) if several else ())
     columns = ", ".join(
         f"CAST({name} AS {d.name(kind, ctx.dialect)}) AS {name}" for name, kind in ((CLASS, BIGINT), *out_columns(ctx)))
-    return Step(t, (*define, *sets), f"SELECT CAST({t} AS BIGINT) AS _t, {columns} FROM ({answer}) AS q", number)
+    sql = f"SELECT CAST({AT if several else t} AS BIGINT) AS _t, {columns} FROM ({answer}) AS q"
+    return Step(t, (*define, *sets), sql, number)
 
 
-def split_before(group: Group, ctx: Lowering, cells: Mapping[int, str], suffix: str,
-                 prefix: str) -> tuple[tuple[Definition, ...], str]:
-    """Sets by class of each input, joined on class and key."""
+def split_before(group: Group, ctx: Lowering, cells: Mapping[int, str], suffix: str, prefix: str,
+                 more: tuple[tuple[str, str], ...]) -> tuple[tuple[Definition, ...], str]:
+    """Sets by class of each input, joined on class and key; the answer has `more` columns than class and groups."""
     expanded = tuple(
         Definition(_by_class_table(i, suffix, prefix),
                    by_class(ctx, i, group.marks[i], cells[i], choices_table(i, prefix)), True)
@@ -141,7 +180,7 @@ def split_before(group: Group, ctx: Lowering, cells: Mapping[int, str], suffix: 
     same_class = tuple((i, Attribute(CLASS, Column(i, CLASS, BIGINT))) for i in group.told_apart)
     if len(same_class) > 1:      # the join has to agree on the class as well
         ctx = replace(ctx, shape=replace(ctx.shape, keys=(*ctx.shape.keys, same_class)))
-    return expanded, joined(ctx, sources, extra=((CLASS, f"v{group.told_apart[0]}.{CLASS}"),))
+    return expanded, joined(ctx, sources, extra=((CLASS, f"v{group.told_apart[0]}.{CLASS}"), *more))
 
 
 def _by_class_table(i: int, suffix: str, prefix: str) -> str:

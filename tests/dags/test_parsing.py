@@ -54,7 +54,7 @@ def test_fifty_pipelines_are_parsed_soon_and_without_engines(tmp_path: Path) -> 
     for k in range(50):
         pipeline(tmp_path / "pipelines" / f"p{k}", f"p{k}")
     found = parsed(tmp_path, tmp_path / "pipelines")
-    assert len(found["dags"]) == 50 * 4 + 1 and found["engines"] == []
+    assert len(found["dags"]) == 50 * 5 + 1 and found["engines"] == []
     print(f"50 pipelines: {found['seconds']:.2f} s of processor time")
     assert found["seconds"] < 1.0      # half of it on a calm machine; a heavy import would take more
 
@@ -76,14 +76,16 @@ def test_schedules_pools_and_what_is_broken(tmp_path: Path) -> None:
         "after": "AssetTriggeredTimetable",
         "by_hand": "NullTimetable"
     }
-    assert found["forebay__hourly"]["tasks"] == ["ingest", "expectations", "batches", "publish"
-                                                 ] and found["forebay__hourly"]["runs"] == 1
+    assert found["forebay__hourly"]["tasks"] == ["ingest", "expectations", "batches", "publish", "failures"]
+    assert found["forebay__hourly"]["runs"] == 1
     assert not any(d["catchup"] for d in found.values())
     assert found["forebay__hourly"]["pools"] == found["forebay__hourly__maintenance"]["pools"] == ["forebay__hourly"]
     assert found["forebay__hourly__queries"]["pools"] == ["default_pool"]      # a request waits for nobody
     broken = {n: d for n, d in found.items() if "broken" in d["tags"]}
     assert sorted(broken) == ["forebay__f_g", "forebay__hourly.2"]
     assert "line 3" in broken["forebay__f_g"]["about"] and "did you mean 'batch'" in broken["forebay__f_g"]["about"]
+    assert broken["forebay__f_g"]["when"] == "CronTriggerTimetable"      # red by itself, not only when it is asked
+    assert found["forebay__hourly__release"]["tasks"] == ["release"]
     assert "same name" in broken["forebay__hourly.2"]["about"]
 
 
@@ -94,7 +96,8 @@ def test_a_task_s_page_leads_to_the_data_docs_and_to_mlflow(tmp_path: Path) -> N
         "Data docs": "http://127.0.0.1:8090/a/docs/index.html",
         "Costs in MLflow": "http://127.0.0.1:8090/a/mlflow"
     }
-    assert found["forebay__a"]["links"] == {"ingest": {}, "expectations": there, "batches": there, "publish": {}}
+    links = dict.fromkeys(("ingest", "publish", "failures"), dict[str, str]())
+    assert found["forebay__a"]["links"] == {**links, "expectations": there, "batches": there}
     assert found["forebay__a__adapt"]["links"]["track"] == there
     assert all(address in found["forebay__a"]["doc"] for address in there.values())
     without = parsed(tmp_path, tmp_path / "pipelines", FOREBAY_PAGES="")["dags"]["forebay__a"]

@@ -48,8 +48,8 @@ def more(pipelines: Path, minute: int) -> None:
 def test_boundaries_run_once_and_events_say_what_they_made(dags: Run, pipelines: Path,
                                                            monkeypatch: pytest.MonkeyPatch) -> None:
     first, again, told = dags((SHOP, {}), (SHOP, {}), ("events", {}))
-    assert first["tasks"] == dict.fromkeys(
-        ("ingest", "expectations", "batches", "publish"), "success") and first["said"]["batches"]["boundaries"] == 11
+    names = ("ingest", "expectations", "batches", "publish", "failures")
+    assert first["tasks"] == dict.fromkeys(names, "success") and first["said"]["batches"]["boundaries"] == 11
     assert again["state"] == "success" and again["said"]["batches"]["boundaries"] == 0 and again["tasks"][
         "publish"] == "skipped"
     assert first["said"]["expectations"]["docs"] is None and again["said"]["expectations"]["docs"].endswith(
@@ -101,11 +101,39 @@ def test_forms_are_carried_out_or_refused(dags: Run, pipelines: Path, monkeypatc
     assert equal(pipe) and len(pipe.table("rich", every=True)) == 8
 
 
+def test_a_failed_query_is_red_at_each_run_and_a_stop_is_released_by_form(
+        dags: Run, pipelines: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pipe = opened(pipelines, monkeypatch)
+    pipe.create("broken", "SELECT SUM(v.ms / (v.ms - v.ms)) AS x FROM views AS v [WINDOW UNTIL NOW]")
+    first, again = dags((SHOP, {}), (SHOP, {}))
+    for run in (first, again):
+        assert (run["state"], run["tasks"]["batches"], run["tasks"]["failures"]) == ("failed", "success", "failed")
+    assert first["tasks"]["publish"] == "success" and again["tasks"]["publish"] == "skipped"
+    assert equal(opened(pipelines, monkeypatch))
+    assert [failure["query"] for failure in first["said"]["batches"]["failed"]] == ["broken"]
+    folder = pipelines / "shop" / "expectations"
+    folder.mkdir(exist_ok=True)
+    (folder / "views.yml").write_text("stream: views\nexpectations:\n- {type: expect_table_row_count_to_be_between, "
+                                      "max_value: 0, severity: critical}\n")
+    more(pipelines, 5)
+    pipe.change("broken", "delete")
+    first_stop, last_stop = "2025-01-01T11:00:00Z", "2025-01-01T12:10:00Z"      # 10:50 was the last to be published
+    form = {"boundary": first_stop, "reason": "a sale", "until": last_stop, "expectation": None}
+    stopped, refused, released, run = dags(
+        (SHOP, {"flush": True}), (f"{SHOP}__release", {**form, "boundary": last_stop}),
+        (f"{SHOP}__release", form), (SHOP, {"flush": True}))
+    assert (stopped["tasks"]["batches"], stopped["tasks"]["failures"]) == ("failed", "upstream_failed")
+    assert refused["state"] == "failed"
+    assert (released["said"]["release"]["boundary"], released["said"]["release"]["until"]) == (first_stop, last_stop)
+    assert run["state"] == "success" and equal(opened(pipelines, monkeypatch))
+
+
 @pytest.mark.long
 def test_a_held_pipeline_is_left_to_its_holder(dags: Run, pipelines: Path) -> None:
     with held(str(pipelines / "shop" / "warehouse")):
         said, = dags((SHOP, {}), FOREBAY_PATIENCE="0")
-    assert said["state"] == "success" and set(said["tasks"].values()) == {"skipped"}
+    assert said["state"] == "success" and said["tasks"].pop("failures") == "success"
+    assert set(said["tasks"].values()) == {"skipped"}
 
 
 @pytest.mark.long

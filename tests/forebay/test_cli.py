@@ -321,7 +321,16 @@ def test_a_failed_query_is_told_and_the_others_go_on(cli: Cli, shop: Path) -> No
     (shop / "landing" / "views" / "3.csv").write_text("ts,user,page,ms\n2025-01-01T11:12:00Z,u1,news,5\n")
     assert cli("ingest", *at).code == 0
     ran = cli("run", "--flush", *at)
-    assert ran.code == 0 and ran.document["ran"][0]["failed"].keys() == {"broken"}
+    assert ran.code == 1 and ran.document["ran"][0]["failed"].keys() == {"broken"}
+    (told,) = ran.document["failed"]
+    assert (told["query"], told["boundary"]) == ("broken", ran.document["ran"][0]["boundary"])
+    assert "fails on the row of views with ts = 2025-01-01T" in told["message"]
+    again = cli("run", "--flush", *at)
+    assert again.code == 0 and again.document["failed"] == []      # nothing fails in this run
+    doctor = cli("doctor", *at)
+    fact = next(fact for fact in doctor.document["facts"] if fact["name"] == "query")
+    assert doctor.code == 1 and not fact["ok"] and "broken has failed" in fact["value"]
+    assert "forebay query resume broken" in fact["fix"]
     failed = cli("result", "broken", *at)
     assert failed.code == 1 and failed.document["error"]["code"] == "query-failed"
     shown = cli("query", "show", "broken", *at).document

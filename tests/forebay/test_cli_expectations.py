@@ -43,7 +43,7 @@ def test_a_boundary_is_stopped_released_and_run(cli: Cli, shop: Path) -> None:
         said = cli("run", "--flush", "--json", "--pipeline", at)
         error = said.document["error"]
         assert said.code == 1 and error["code"] == "expectation-failed" and STOPPED in error[
-            "message"] and f"forebay release {STOPPED}" in error["hint"]
+            "message"] and f"forebay --pipeline {at} release {STOPPED}" in error["hint"]
     assert cli("release", "2025-01-01T12:20:00Z", "--reason", "x", "--pipeline", at).code == 2
     released = cli("release", STOPPED, "--reason", "a sale", "--json", "--pipeline", at)
     assert released.code == 0 and released.document["boundary"] == STOPPED and released.document["reason"] == "a sale"

@@ -86,6 +86,7 @@ def test_all_pipelines_are_listed_with_what_is_there(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv(pages.AIRFLOW, "http://127.0.0.1:8080")
     status, said = pages.page("/")
     assert status == HTTPStatus.OK and said.count("<tr>") == 4
+    assert said.count("<td>waiting</td>") == 2 and '<strong class="bad">broken</strong>' in said
     assert "/shop/docs/index.html" in said and "/bare/docs" not in said and "no data docs yet" in said
     assert "http://127.0.0.1:8080/dags/forebay__shop__queries" in said and "did you mean &#x27;batch&#x27;" in said
 

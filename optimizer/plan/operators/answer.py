@@ -23,6 +23,8 @@ from optimizer.plan.operators.operator import (
     Operator,
     Run,
     Work,
+    answers_several,
+    blocks,
     in_stored_types,
     live_rows,
     merged_file,
@@ -108,11 +110,17 @@ class AnswerOperator(Operator):
         return ()
 
     def steps(self, ctx: Lowering, run: Run) -> tuple[Step, ...]:
-        """The boundaries one after another."""
+        """The boundaries one after another, or several in a step."""
+        if answers_several(ctx, run):
+            return tuple(self.step_of_several(ctx, boundaries) for boundaries in blocks(ctx, run))
         return tuple(self.step(ctx, run, boundary) for boundary in run.steps)
 
     def step(self, ctx: Lowering, run: Run, boundary: Boundary) -> Step:
         """The answer's partials at a boundary, and what has to be defined for them."""
+        raise NotImplementedError
+
+    def step_of_several(self, ctx: Lowering, boundaries: Sequence[Boundary]) -> Step:
+        """The same of several boundaries, by one statement."""
         raise NotImplementedError
 
     def work(self, expected: Expected) -> Work:
@@ -177,10 +185,10 @@ class KeptAnswer:
         return Definition(table.answer_before(0), sql, is_table=False)
 
     def write(self, ctx: Lowering, run: Run) -> Write:
-        state, count = self.state(ctx), len(run.boundaries)
-        rows = table.answer_after(count - 1)
+        state, numbers = self.state(ctx), [block[-1].number for block in blocks(ctx, run)]
+        rows = table.answer_after(numbers[-1])
         if self.by_end:
-            added = " UNION ALL ".join(f"SELECT * FROM {table.added(number)}" for number in range(count))
+            added = " UNION ALL ".join(f"SELECT * FROM {table.added(number)}" for number in numbers)
             rows = f"({merged_answer(ctx, added, where=f'_e >= {run.last}', extra=('_e',))}) AS q"
         sql = f"SELECT {in_stored_types(ctx, state.columns, run.last)} FROM {rows}"
         return Write(state.name, sql, state.columns, append=self.by_end, every_part=True)

@@ -1,7 +1,8 @@
 """`expire`: answer partials are kept by when they end, so what leaves is simply not read (paper C's TC, generalised).
 
 A(t) = γ{ partials with e ≥ t }: a combination of rows is made once, by the member that comes last, and carries the
-end e = minᵢ outᵢ of the member that leaves first. Nothing is subtracted.
+end e = minᵢ outᵢ of the member that leaves first. Nothing is subtracted. Where one statement answers several
+boundaries, a partial also says at which of them it entered.
 """
 from __future__ import annotations
 
@@ -11,9 +12,9 @@ from dataclasses import dataclass
 from optimizer.plan import table
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.operators.answer import NODE, AnswerOperator, Ends, KeptAnswer, changing, looking_work, new_ends
-from optimizer.plan.operators.join import group_columns, joined, merged_answer, out_columns
-from optimizer.plan.operators.operator import Boundary, Expected, KeptSet, Run, Work, of_all
-from optimizer.plan.operators.windows import frequency, number, step_of, suffix_work
+from optimizer.plan.operators.join import by_boundary, group_columns, joined, merged_answer, out_columns
+from optimizer.plan.operators.operator import Boundary, Expected, KeptSet, Run, Work, at_each, of_all
+from optimizer.plan.operators.windows import frequency, merged_at_moments, number, step_of, suffix_work
 from optimizer.plan.program import BEGINNING, Definition, Source, Step
 
 STATE = KeptAnswer(by_end=True)
@@ -58,6 +59,18 @@ class ExpiringAnswer(AnswerOperator):
 
         return step_of(ctx, boundary, define, one, several)
 
+    def step_of_several(self, ctx: Lowering, boundaries: Sequence[Boundary]) -> Step:
+        """What these boundaries add, each partial with the one at which it enters; that and what was there before."""
+        last = boundaries[-1]
+        columns = ", ".join([*(name for name, _ in out_columns(ctx)), "_e"])
+        terms = [f"SELECT {columns}, _t AS _in FROM ({term}) AS q" for term in self._terms_of_several(ctx, boundaries)]
+        older = (f"SELECT {columns}, CAST(0 AS BIGINT) AS _in FROM {table.answer_before(boundaries[0].number)} "
+                 f"WHERE _e >= {boundaries[0].at}")
+        added, after = table.added(last.number), table.answer_after(last.number)
+        define = (Definition(added, " UNION ALL ".join(terms), is_table=True),
+                  Definition(after, f"{older} UNION ALL SELECT {columns}, _in FROM {added}", is_table=True))
+        return Step(last.at, define, merged_at_moments(ctx, boundaries, after))
+
     def own_work(self, expected: Expected) -> Work:
         """A term for each stream: what came, among the others' partials; what is added is kept, and all of it read."""
         ctx, sizes = expected.ctx, expected.sizes
@@ -98,6 +111,22 @@ class ExpiringAnswer(AnswerOperator):
                 arrived = f"_in > {previous} AND _in <= {t}" if j == i else f"_in <= {previous if j < i else t}"
                 sources[j] = f"(SELECT * FROM {table.of_input(j)} WHERE {arrived} AND _out >= {t})"
             terms.append(joined(ctx, sources, extra=(("_e", of_all(ctx, "least", "_out")),)))
+        return terms
+
+    def _terms_of_several(self, ctx: Lowering, boundaries: Sequence[Boundary]) -> list[str]:
+        """The same terms, each of all boundaries that have it, by `_t`; a relation's rows count at all of them."""
+        terms, streams = [], [i for i in ctx.inputs if ctx.window(i) is not None]
+        for i in ctx.inputs:
+            having_it = [b for b in boundaries if i in changing(ctx, b.previous == BEGINNING, first=0)]
+            if not having_it:
+                continue
+            sources = {}
+            for j in ctx.inputs:
+                arrived = "_in > _after AND _in <= _t" if j == i else f"_in <= {'_after' if j < i else '_t'}"
+                rows = at_each(table.of_input(j), having_it, f"{arrived} AND _out >= _t")
+                sources[j] = f"(SELECT * FROM {rows if j in streams else table.of_input(j)})"
+            extra = (("_e", of_all(ctx, "least", "_out")), ("_t", f"v{streams[0]}._t"))
+            terms.append(joined(by_boundary(ctx), sources, extra=extra))
         return terms
 
     def _windows_work(self, expected: Expected, rows: float) -> Work:

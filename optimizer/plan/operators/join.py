@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from optimizer.expression import dialect as d
 from optimizer.expression.decimals import quotient
@@ -18,11 +18,12 @@ from optimizer.plan.model import EXCHANGES
 from optimizer.plan.operators.operator import Charge, Expected, InputOperator, Operator
 from optimizer.plan.wording import as_written, list_as_written
 from optimizer.query.model import Aggregate
-from optimizer.query.shape import Measure, Shape
+from optimizer.query.shape import Attribute, Measure, Shape
 from optimizer.statistics.cardinality import Operand
 
 ONE = "CAST(1 AS BIGINT)"
 NODE = "Join"
+AT = "_t"               # the boundary at which a row counts, as its column where one statement answers several
 
 
 @dataclass(frozen=True)
@@ -157,6 +158,12 @@ def joined(ctx: Lowering, sources: Mapping[int, str], extra: tuple[tuple[str, st
     grouped = f" GROUP BY {', '.join(map(str, range(1, len(keys) + 1)))}" if keys else " HAVING count(*) > 0"
     return (f"SELECT {', '.join(groups + values)} FROM {tables(ctx, sources)} WHERE "
             f"{where}{residual_conditions(ctx)}{grouped}")
+
+
+def by_boundary(ctx: Lowering) -> Lowering:
+    """For rows of several boundaries: those of streams are joined on their boundary as well."""
+    same = tuple((i, Attribute(AT, Column(i, AT, BIGINT))) for i in ctx.inputs if ctx.window(i) is not None)
+    return replace(ctx, shape=replace(ctx.shape, keys=(*ctx.shape.keys, same)))
 
 
 def tables(ctx: Lowering, sources: Mapping[int, str]) -> str:

@@ -22,7 +22,7 @@ of input 0 and boundary 2 of the run:
 """
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
@@ -231,19 +231,38 @@ class InputOperator(Operator):
         raise NotImplementedError
 
 
-def counts(t: int, longer: int = 0) -> str:
+def answers_several(ctx: Lowering, run: Run) -> bool:
+    """Whether a statement answers several boundaries, as many as `ctx.together` says."""
+    return ctx.together > 1 and len(run.boundaries) > 1 and not ctx.shape.whole
+
+
+def blocks(ctx: Lowering, run: Run) -> tuple[tuple[Boundary, ...], ...]:
+    """The run's boundaries as statements answer them together."""
+    boundaries, size = tuple(run.steps), ctx.together if answers_several(ctx, run) else 1
+    return tuple(boundaries[first:first + size] for first in range(0, len(boundaries), size))
+
+
+def at_each(rows: str, boundaries: Sequence[Boundary], condition: str) -> str:
+    """Rows by the boundaries `_t` at which a condition over them, `_after` and `_t` holds, as an item of FROM; `_after`
+    is the boundary before.
+    """
+    listed = ", ".join(f"({boundary.previous}, {boundary.at})" for boundary in boundaries)
+    return f"(SELECT q.*, due._t FROM {rows} AS q JOIN (VALUES {listed}) AS due(_after, _t) ON {condition}) AS at_each"
+
+
+def counts(t: int | str, longer: int = 0) -> str:
     """The condition that a row is in the window at boundary t, in one that is shorter than the longest by `longer`."""
-    return f"_in <= {t} AND _out >= {t + longer}"
+    return f"_in <= {t} AND _out >= {t + longer if isinstance(t, int) else t}"
 
 
-def came(boundary: Boundary) -> str:
-    """The condition that a row is in the window at the boundary and was not at the one before."""
-    return f"_in > {boundary.previous} AND {counts(boundary.at)}"
+def came(previous: int | str, t: int | str) -> str:
+    """The condition that a row is in the window at boundary t and was not at the one before."""
+    return f"_in > {previous} AND {counts(t)}"
 
 
-def left(boundary: Boundary) -> str:
+def left(previous: int | str, t: int | str) -> str:
     """The condition that a row was in the window at the boundary before and is not any more."""
-    return f"{counts(boundary.previous)} AND _out < {boundary.at}"
+    return f"{counts(previous)} AND _out < {t}"
 
 
 def of_all(ctx: Lowering, function: str, column: str) -> str:

@@ -7,12 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from optimizer.coverage.algebra import Window
-from optimizer.expression import dialect as d
-from optimizer.expression.expr import Column
-from optimizer.expression.types import BIGINT, STRING
+from optimizer.expression.types import STRING
 from optimizer.plan import table
 from optimizer.plan.division import pivot
 from optimizer.plan.lowering import Lowering
@@ -27,7 +24,6 @@ from optimizer.plan.operators.panes import (
     reading_instances,
     spanning,
     spanning_rows,
-    view_of,
     windows_read_panes,
 )
 from optimizer.plan.operators.running import RunningSet
@@ -37,19 +33,16 @@ from optimizer.plan.operators.windows import (
     answer,
     chance_to_be_longest,
     frequency,
-    named_columns,
     number,
     scaled,
+    step_at_moments,
     step_of,
     suffix_work,
     times,
 )
 from optimizer.plan.program import Codes, Definition, Program, Step
 from optimizer.query.model import NamedWindow
-from optimizer.query.shape import Attribute
 from optimizer.statistics.cardinality import Operand
-
-MOMENT_COLUMNS = ("_t", "_window")      # of rows that one statement gives for several boundaries
 
 
 @dataclass(frozen=True)
@@ -72,28 +65,14 @@ class RecomputedAnswer(AnswerOperator):
         values = {name: _values(ctx, types, name) for name in types.values()}
         return replace(made, setup=setup, codes=Codes(tuple(values.items()), tables, drop))
 
-    def steps(self, ctx: Lowering, run: Run) -> tuple[Step, ...]:
-        """One statement answers several boundaries, as many as `ctx.together` says."""
-        if ctx.shape.whole or ctx.together < 2 or len(run.boundaries) < 2:
-            return super().steps(ctx, run)
-        boundaries = tuple(run.steps)
-        starts = range(0, len(boundaries), ctx.together)
-        return tuple(self._step_of_many(ctx, run, boundaries[k:k + ctx.together]) for k in starts)
+    def step_of_several(self, ctx: Lowering, boundaries: Sequence[Boundary]) -> Step:
+        """A statement for each view that windows are merged from, each partial joined as in `step`."""
+        first = pivot(ctx)
 
-    def _step_of_many(self, ctx: Lowering, run: Run, boundaries: Sequence[Boundary]) -> Step:
-        """One statement for each view that windows are merged from; without any that ends, as of one boundary."""
-        query = ctx.shape.query
-        moments_by_view: dict[str, list[Moment]] = {}
-        for boundary in boundaries:
-            t = boundary.at
-            if not query.windows:
-                moments_by_view.setdefault(table.of_input(0), []).append(Moment(t, t))
-            for window, longer in query.shown(t):
-                moments_by_view.setdefault(view_of(ctx, window), []).append(Moment(t, t + longer, window.name))
-        if not moments_by_view:
-            return self.step(ctx, run, boundaries[-1])
-        answers = [answer(ctx, "_t", _at_moments(ctx, view, moments)) for view, moments in moments_by_view.items()]
-        return Step(boundaries[-1].at, (), " UNION ALL ".join(answers))
+        def members(i: int, rows: str, extra: tuple[str, ...]) -> str:
+            return rows_where(ctx, i, rows, "TRUE", i != first, extra)
+
+        return step_at_moments(ctx, boundaries, members)
 
     def step(self, ctx: Lowering, run: Run, boundary: Boundary) -> Step:
         """The divided input is joined partial by partial.
@@ -215,40 +194,6 @@ def _values(ctx: Lowering, types: Mapping[str, str], code: str) -> str:
     return " UNION ".join([*selects, "SELECT ''"])
 
 
-class Moment(NamedTuple):
-    """A window that ends at a boundary: what counts then and stays to `ends` is in it; `Moment(70, 70)` without name.
-    """
-
-    at: int
-    ends: int
-    window: str = ""
-
-
-def _at_moments(ctx: Lowering, view: str, moments: Sequence[Moment]) -> str:
-    """The answers at all moments, by `_t`: each partial meets the moments at which it counts, and joins its like."""
-    query, first = ctx.shape.query, pivot(ctx)
-    listed = ", ".join(f"({m.at}, {m.ends}, {d.string(m.window, ctx.dialect)})" for m in moments)
-    level = level_of(ctx, view)
-    spans = spanning(level, "(q._out - due._ends)", f"due._t + {longest(query)} - due._ends") if level else ""
-    due = f"(VALUES {listed}) AS due(_t, _ends, _window)"
-    sources, windowed = {}, [i for i in ctx.inputs if ctx.window(i) is not None]
-    for i in ctx.inputs:
-        rows = view if ctx.plan.levels else table.of_input(i)
-        extra: tuple[str, ...] = ()
-        if i in windowed:
-            rows = (f"(SELECT q.*, due._t, due._window FROM {rows} AS q JOIN {due} "
-                    f"ON q._in <= due._t AND q._out >= due._ends{spans}) AS counted")
-            extra = MOMENT_COLUMNS
-        sources[i] = rows_where(ctx, i, rows, "TRUE", i != first, extra)
-    same_moment = [tuple((i, Attribute(name, Column(i, name, BIGINT))) for i in windowed) for name in MOMENT_COLUMNS]
-    of_moments = replace(ctx, shape=replace(ctx.shape, keys=(*ctx.shape.keys, *same_moment)))
-    sql = joined(of_moments, sources, extra=tuple((name, f"v{windowed[0]}.{name}") for name in MOMENT_COLUMNS))
-    if not query.windows:
-        return sql
-    name, others = named_columns(ctx)
-    return f"SELECT _t, _window AS {name}, {others} FROM ({sql}) AS of_windows"
-
-
 @dataclass(frozen=True)
 class AnswerFromRunningSets(AnswerOperator):
     """The answer from running totals (running.py), each time; what does not aggregate early is read as it is."""
@@ -264,6 +209,17 @@ class AnswerFromRunningSets(AnswerOperator):
             read = tuple(table.totals_before(each.input, boundary.number) for each in inputs
                          if isinstance(each, RunningSet))
         return Step(boundary.at, define, answer(ctx, boundary.at, joined(ctx, members)), drop=read)
+
+    def step_of_several(self, ctx: Lowering, boundaries: Sequence[Boundary]) -> Step:
+        """Totals say from which boundary to which they hold, as rows and extremes do."""
+        inputs = {each.input: each for each in self.join.inputs}
+
+        def members(i: int, rows: str, extra: tuple[str, ...]) -> str:
+            each = inputs[i]
+            return each.merged_at(ctx, rows, extra) if isinstance(each, RunningSet) else rows_where(
+                ctx, i, rows, "TRUE", extra=extra)
+
+        return step_at_moments(ctx, boundaries, members)
 
     def own_work(self, expected: Expected) -> Work:
         ctx = expected.ctx

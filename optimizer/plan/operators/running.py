@@ -12,6 +12,9 @@ The join reads both as one table with a row a page (`RunningSet.members`).
     changes_0       rows that came or left, each with its interval (of the scan)
     kept_totals0    totals in state: totals_0_before is this task's share, then totals_0_after_0, totals_0_after_1 …
     kept_extremes0  extremes in state; new_extremes0 are those of what came, extremes_0 both together
+
+Where a statement answers several boundaries, totals_0 are the totals of all of them, a row each time that a group's
+change, with the boundaries at which they hold; input_0 is these and the extremes.
 """
 from __future__ import annotations
 
@@ -30,6 +33,7 @@ from optimizer.plan.operators.operator import (
     Operator,
     Run,
     Work,
+    answers_several,
     append,
     came,
     counts,
@@ -42,7 +46,7 @@ from optimizer.plan.operators.operator import (
     set_node,
 )
 from optimizer.plan.operators.scan import INTERVAL_COLUMNS, TIME_COLUMNS, Scan
-from optimizer.plan.operators.sets import grouped, names, own_keys, set_words, stored_columns, working
+from optimizer.plan.operators.sets import grouped, names, own_keys, set_words, stored_columns, summed_up, working
 from optimizer.plan.program import BEGINNING, Definition, Fragment, Source, StateSet, Write
 from optimizer.statistics.cardinality import PRUNED
 
@@ -79,8 +83,12 @@ class RunningSet(InputOperator):
         return self.scan.fragments(ctx, run)
 
     def setup(self, ctx: Lowering, run: Run) -> tuple[Definition, ...]:
-        changed = Definition(table.changes(self.input), self.scan.rows(ctx, run), is_table=True)
-        return (changed, *(definition for part in self.parts(ctx) for definition in part.setup(ctx, run)))
+        i, rows, several = self.input, self.scan.rows(ctx, run), answers_several(ctx, run)
+        if several:      # totals and extremes are made of them once, so they are merged while they are read
+            rows = grouped(ctx, i, f"({rows}) AS q", ("_in", "_out", "_known"))
+        changed = Definition(table.changes(i), rows, is_table=True)
+        of_parts = (definition for part in self.parts(ctx) for definition in part.setup(ctx, run))
+        return (changed, *of_parts, *(self._by_interval(ctx, run) if several else ()))
 
     def define_at(self, ctx: Lowering, boundary: Boundary) -> tuple[Definition, ...]:
         return (RunningTotals(self.input).update(ctx, boundary),)
@@ -88,16 +96,36 @@ class RunningSet(InputOperator):
     def members(self, ctx: Lowering, run: Run, boundary: Boundary) -> str:
         """All groups in the window at this boundary, each with its totals and extremes."""
         i, totals = self.input, table.totals_after(self.input, boundary.number)
-        measures = extremes(ctx, i)
-        if not measures:
+        if not extremes(ctx, i):
             return f"(SELECT * FROM {totals})"
+        with_sums, with_extremes = self._both(ctx, totals)
+        rows = f"({with_sums} UNION ALL {with_extremes} WHERE {counts(boundary.at)}) AS q"
+        return f"({grouped(ctx, i, rows, having='sum(c) <> 0')})"
+
+    def merged_at(self, ctx: Lowering, rows: str, moment: tuple[str, ...]) -> str:
+        """The same of several boundaries: `rows` are those of input_{i} that count, each with its `moment`'s columns.
+        """
+        if not extremes(ctx, self.input):
+            return f"(SELECT * FROM {rows})"
+        return f"({grouped(ctx, self.input, rows, moment, having='sum(c) <> 0')})"
+
+    def _by_interval(self, ctx: Lowering, run: Run) -> tuple[Definition, ...]:
+        """All that counts at any boundary of the run."""
+        i, totals = self.input, table.totals(self.input)
+        sql = f"SELECT * FROM {totals}"
+        if extremes(ctx, i):
+            sql = " UNION ALL ".join(self._both(ctx, totals, ("_in", "_out")))
+        return RunningTotals(i).by_interval(ctx, run), Definition(table.of_input(i), sql, is_table=False)
+
+    def _both(self, ctx: Lowering, totals: str, interval: tuple[str, ...] = ()) -> tuple[str, str]:
+        """Totals without extremes, and extremes without totals."""
+        i, measures = self.input, extremes(ctx, self.input)
         keys, sums = key_names(ctx, i), sum_names(ctx, i)
         no_extremes = [f"CAST(NULL AS {working_type(m, ctx)}) AS {m.name}" for m in measures]
         no_sums = [f"NULL AS {name}" for name in sums]
-        with_sums = f"SELECT {', '.join([*keys, *sums, *no_extremes])} FROM {totals}"
-        with_extremes = (f"SELECT {', '.join([*keys, *no_sums, *(m.name for m in measures)])} "
-                         f"FROM {table.extremes(i)} WHERE {counts(boundary.at)}")
-        return f"({grouped(ctx, i, f'({with_sums} UNION ALL {with_extremes}) AS q', having='sum(c) <> 0')})"
+        return (f"SELECT {', '.join([*keys, *sums, *no_extremes, *interval])} FROM {totals}",
+                f"SELECT {', '.join([*keys, *no_sums, *(m.name for m in measures), *interval])} "
+                f"FROM {table.extremes(i)}")
 
     def work(self, expected: Expected) -> Work:
         """Rows that came and left are read; both parts are brought up to date, and put together."""
@@ -109,7 +137,13 @@ class RunningSet(InputOperator):
         yield from self.scan.reading_work(expected, rows, files, flow.columns + TIME_COLUMNS * flow.mixed, passing)
         changed = self.scan.reached(expected, passing)
         width = expected.width(i) + INTERVAL_COLUMNS
-        yield scan_node(ctx, i), {"times": changed * flow.mixed, "keep": changed * width, "statements": 1}
+        yield scan_node(ctx, i), {"times": changed * flow.mixed, "statements": 1}
+        if ctx.together > 1:      # rows become partials while they are read
+            partials = (flow.by_pane if expected.from_nothing else windows * flow.pane) * expected.shares[i]
+            yield set_node(ctx, i), {"group": changed * width, "made": partials * width, "keep": partials * width}
+            changed = partials
+        else:
+            yield scan_node(ctx, i), {"keep": changed * width}
         for part in self.parts(ctx):
             yield from part.work(expected, changed)
         if extremes(ctx, i):
@@ -149,8 +183,9 @@ class RunningTotals:
         i, keys, sums = self.input, key_names(ctx, self.input), sum_names(ctx, self.input)
         before, changed = table.totals_before(i, boundary.number), table.changes(i)
         columns, negated = ", ".join(keys + sums), ", ".join(keys + [f"-{name}" for name in sums])
-        terms = (f"SELECT {columns} FROM {before} UNION ALL SELECT {columns} FROM {changed} WHERE {came(boundary)} "
-                 f"UNION ALL SELECT {negated} FROM {changed} WHERE {left(boundary)}")
+        arrived, gone = came(boundary.previous, boundary.at), left(boundary.previous, boundary.at)
+        terms = (f"SELECT {columns} FROM {before} UNION ALL SELECT {columns} FROM {changed} WHERE {arrived} "
+                 f"UNION ALL SELECT {negated} FROM {changed} WHERE {gone}")
         aggregates = {measure.name: merged(measure, measure.name, ctx) for measure in ctx.shape.measures_of(i)}
         totals = [f"{aggregates.get(name) or counted(name)} AS {name}" for name in sums]
         by = f" GROUP BY {', '.join(keys)}" if keys else ""
@@ -158,8 +193,25 @@ class RunningTotals:
         sql = f"SELECT {', '.join(keys + totals)} FROM ({terms}) AS q{by} HAVING sum(c) <> 0"
         return Definition(table.totals_after(i, boundary.number), sql, is_table=True)
 
+    def by_interval(self, ctx: Lowering, run: Run) -> Definition:
+        """The totals of all boundaries: what came is added when it enters, and subtracted when it has left."""
+        i, keys, sums = self.input, key_names(ctx, self.input), sum_names(ctx, self.input)
+        changed, first, columns = table.changes(i), run.boundaries[0], ", ".join(keys + sums)
+        entry = f"greatest(_in, {first})"
+        enters = f"_in > {run.previous} AND _in <= {run.last} AND _out >= {entry}"
+        negated = ", ".join(keys + [f"-{name}" for name in sums])
+        events = (f"SELECT {columns}, CAST({first} AS BIGINT) AS _at FROM {table.totals_before(i, 0)} UNION ALL "
+                  f"SELECT {columns}, {entry} AS _at FROM {changed} WHERE {enters} UNION ALL "
+                  f"SELECT {negated}, greatest(_out + {ctx.shape.query.every}, {first}) AS _at FROM {changed} "
+                  f"WHERE _out < {run.last} AND ({enters} OR {counts(run.previous)})")
+        kinds = {measure.name: working_type(measure, ctx) for measure in ctx.shape.measures_of(i)}
+        sql = summed_up(keys, {name: ("sum", kinds.get(name, "BIGINT")) for name in sums}, events, "c <> 0")
+        return Definition(table.totals(i), sql, is_table=True)
+
     def write(self, ctx: Lowering, run: Run) -> Write:
         state, totals = self.state(ctx), table.totals_after(self.input, len(run.boundaries) - 1)
+        if answers_several(ctx, run):
+            totals = f"{table.totals(self.input)} WHERE {counts(run.last)}"
         sql = f"SELECT {in_stored_types(ctx, state.columns, run.last)} FROM {totals}"
         return Write(state.name, sql, state.columns, append=False, every_part=divided(ctx, self.input))
 
@@ -172,17 +224,23 @@ class RunningTotals:
     def work(self, expected: Expected, changed: float) -> Work:
         """`changed` rows are looked at twice, once for what came and once for what left.
 
-        Every task reads the whole set.
+        Every task reads the whole set. Where statements answer several boundaries, each adds the sums of the groups
+        that change, which are summed up.
         """
         ctx, groups = expected.ctx, expected.flow(self.input).set
         width = expected.width(self.input) - len(extremes(ctx, self.input))
         before, share = (0.0 if expected.from_nothing else groups), expected.shares[self.input]
         files = 0 if expected.from_nothing else ctx.parts if by_key(ctx) else 1
+        total = groups * share
+        once, again = changed + before * share, 0.0
+        if ctx.together > 1:
+            total = again = min(changed, total)
+            once = changed
         yield set_node(ctx, self.input), {
             "look": 2 * changed,
-            "group": (changed + before * share) * width,
-            "made": groups * share * width,
-            "keep": groups * share * width,
+            "group": (once + again) * width,
+            "made": total * width,
+            "keep": total * width,
             "state_read": before * width,
             "state_write": groups * share * width,
             "files": files,

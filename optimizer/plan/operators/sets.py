@@ -5,7 +5,7 @@ No joins, and nothing is run.
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from optimizer.expression import dialect as d
 from optimizer.expression.scalar import fails, safe
@@ -26,6 +26,7 @@ from optimizer.plan.lowering import (
 from optimizer.plan.membership import bounds, first_boundary
 from optimizer.plan.wording import as_written, list_as_written, state_in_words
 from optimizer.query.shape import Measure
+from optimizer.query.windows import ALWAYS
 
 
 def raw(ctx: Lowering, i: int, source: str, interval: bool = True, where: str = "TRUE",
@@ -91,6 +92,23 @@ def grouped(ctx: Lowering, i: int, source: str, extra: tuple[str, ...] = (), whe
     terms = [term for term in (having, "" if keys else "count(*) > 0") if term]
     only = f" HAVING {' AND '.join(terms)}" if terms else ""
     return f"SELECT {', '.join(keys + values)} FROM {source} WHERE {where}{by}{only}"
+
+
+def summed_up(keys: Sequence[str], columns: Mapping[str, tuple[str, str]], events: str, where: str) -> str:
+    """What columns come to, each by its aggregate in its type, from every `_at` of the events to the next one: `_in` to
+    `_out`.
+
+    `events`: rows (keys, columns, _at) that add to what was before; `where` says of which sums there is something.
+    """
+    aggregates = [f"{function}({name}) AS {name}" for name, (function, _) in columns.items()]
+    moment = ", ".join([*keys, "_at"])
+    at_once = f"SELECT {', '.join([moment, *aggregates])} FROM ({events}) AS q GROUP BY {moment}"
+    by = f"PARTITION BY {', '.join(keys)} " if keys else ""
+    so_far = [f"CAST({function}({name}) OVER so_far AS {kind}) AS {name}" for name, (function, kind) in columns.items()]
+    so_far += ["_at AS _in", f"lead(_at, 1, CAST({ALWAYS} AS BIGINT)) OVER so_far - 1 AS _out"]
+    running = (f"SELECT {', '.join([*keys, *so_far])} FROM ({at_once}) AS changed "
+               f"WINDOW so_far AS ({by}ORDER BY _at ROWS UNBOUNDED PRECEDING)")
+    return f"SELECT * FROM ({running}) AS running WHERE {where}"
 
 
 def rows_where(ctx: Lowering, i: int, source: str, where: str, merge: bool = True, extra: tuple[str, ...] = ()) -> str:

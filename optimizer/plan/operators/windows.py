@@ -1,9 +1,13 @@
-"""Answers of a query with several windows at one boundary, out of the partials that a plan has there.
+"""Answers at several moments, out of the partials that a plan has: of several windows that end at one boundary, and of
+several boundaries in one statement.
 
 What leaves the longest window at e counts at t in a window that is shorter by `longer` iff e ≥ t + longer (DESIGN,
 "Many windows, one state"). So windows that end together are suffixes of one another: each partial gets the number of
 the shortest window that holds it, `_b`, partials are merged by it, and a window is the sum of the numbers up to its
 own. Only of one boundary: two joined rows can be together in a long window and in none of its parts.
+
+Where one statement answers several boundaries, each window that ends at one of them is a row of `due`. A partial meets
+those at which it counts, and is joined and merged by them as by any other key.
 
 Work is that of an average boundary: a window of slide s ends at one in s/step of them. Which of the windows that end
 together is the longest is taken as if windows ended independently of one another.
@@ -13,17 +17,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
+from typing import NamedTuple
 
 from optimizer.expression import dialect as d
+from optimizer.expression.expr import Column
+from optimizer.expression.types import BIGINT
 from optimizer.plan import table
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.merging import longest, step
 from optimizer.plan.operators.answer import NODE
-from optimizer.plan.operators.join import group_columns, merged_answer, out_columns
+from optimizer.plan.operators.join import group_columns, joined, merged_answer, out_columns
 from optimizer.plan.operators.operator import Boundary, Expected, Work
-from optimizer.plan.operators.panes import view_of
+from optimizer.plan.operators.panes import level_of, spanning, view_of
 from optimizer.plan.program import Definition, Step
 from optimizer.query.model import WINDOW_NAME, NamedWindow, Query
+from optimizer.query.shape import Attribute
 from optimizer.statistics.cardinality import Flow, Sizes, distinct
 
 # Lengths beyond which telling the number of a partial by comparing takes longer than merging more numbers.
@@ -33,6 +41,18 @@ WindowsShown = Sequence[tuple[NamedWindow, int]]      # windows that end at a bo
 OneWindow = Callable[[int, str], str]
 # The same of several, by `_b`: the place in the list, from the shortest, of the first that holds them.
 SeveralWindows = Callable[[Sequence[int], str], str]
+# An input's partials as a join reads them, an item of FROM: of this input, out of these rows, by these columns more.
+Members = Callable[[int, str, tuple[str, ...]], str]
+MOMENT_COLUMNS = ("_t", "_window")      # of rows that one statement gives for several boundaries
+
+
+class Moment(NamedTuple):
+    """A window that ends at a boundary: what counts then and stays to `ends` is in it; `Moment(70, 70)` without name.
+    """
+
+    at: int
+    ends: int
+    window: str = ""
 
 
 def answer(ctx: Lowering, t: int | str, sql: str) -> str:
@@ -65,6 +85,25 @@ def step_of(ctx: Lowering, boundary: Boundary, define: tuple[Definition, ...], o
         slices.append(Definition(sliced, several(lengths, view), is_table=True))
         answers.append(_suffixes(ctx, t, sliced, same_view, lengths))
     return Step(t, (*define, *slices), " UNION ALL ".join(answer(ctx, t, sql) for sql in answers))
+
+
+def step_at_moments(ctx: Lowering, boundaries: Sequence[Boundary], members: Members) -> Step:
+    """One statement answers these boundaries, for each view that windows are merged from."""
+    moments_by_view, last = _moments(ctx, boundaries), boundaries[-1].at
+    if not moments_by_view:
+        rows = _at_moments(ctx, table.of_input(0), [Moment(last, last)], members)
+        return Step(last, (), answer(ctx, "_t", f"SELECT * FROM ({rows}) AS q WHERE FALSE"))
+    answers = [_at_moments(ctx, view, moments, members) for view, moments in moments_by_view.items()]
+    return Step(last, (), " UNION ALL ".join(answer(ctx, "_t", sql) for sql in answers))
+
+
+def merged_at_moments(ctx: Lowering, boundaries: Sequence[Boundary], kept: str) -> str:
+    """The answers at these boundaries out of partials (`_in`, `_e`) of a kept answer."""
+    last = boundaries[-1].at
+    moments = [moment for of_view in _moments(ctx, boundaries).values() for moment in of_view]
+    rows = f"SELECT q.*, due._t, due._window FROM {kept} AS q JOIN {_due(ctx, moments or [Moment(last, last)])} "
+    sql = merged_answer(ctx, f"{rows}ON q._in <= due._t AND q._e >= due._ends", extra=MOMENT_COLUMNS)
+    return answer(ctx, "_t", _named(ctx, sql) if moments else f"SELECT * FROM ({sql}) AS q WHERE FALSE")
 
 
 def number(ends: str, t: int, lengths: Sequence[int]) -> str:
@@ -124,6 +163,50 @@ def _shorter(sizes: Sizes, i: int, share: float) -> Flow:
         merged = distinct(sizes.statistics.inputs[i].combinations, flow.window * share)
     return replace(flow, window=flow.window * share, stored=flow.stored * share, by_pane=flow.by_pane * share,
                    panes=flow.panes * share, set=min(merged, flow.set))
+
+
+def _moments(ctx: Lowering, boundaries: Sequence[Boundary]) -> dict[str, list[Moment]]:
+    """The windows that end at the boundaries, by the view that they are merged from."""
+    query, moments = ctx.shape.query, dict[str, list[Moment]]()
+    for t in (boundary.at for boundary in boundaries):
+        if not query.windows:
+            moments.setdefault(table.of_input(0), []).append(Moment(t, t))
+        for window, longer in query.shown(t):
+            moments.setdefault(view_of(ctx, window), []).append(Moment(t, t + longer, window.name))
+    return moments
+
+
+def _due(ctx: Lowering, moments: Sequence[Moment]) -> str:
+    """The moments as an item of FROM."""
+    listed = ", ".join(f"({m.at}, {m.ends}, {d.string(m.window, ctx.dialect)})" for m in moments)
+    return f"(VALUES {listed}) AS due(_t, _ends, _window)"
+
+
+def _named(ctx: Lowering, sql: str) -> str:
+    """Each window's answers under its name."""
+    if not ctx.shape.query.windows:
+        return sql
+    name, others = named_columns(ctx)
+    return f"SELECT _t, _window AS {name}, {others} FROM ({sql}) AS of_windows"
+
+
+def _at_moments(ctx: Lowering, view: str, moments: Sequence[Moment], members: Members) -> str:
+    """The answers at all moments, by `_t`: each partial meets the moments at which it counts, and joins its like."""
+    query, level = ctx.shape.query, level_of(ctx, view)
+    spans = spanning(level, "(q._out - due._ends)", f"due._t + {longest(query)} - due._ends") if level else ""
+    sources, windowed = {}, [i for i in ctx.inputs if ctx.window(i) is not None]
+    for i in ctx.inputs:
+        rows = view if ctx.plan.levels else table.of_input(i)
+        extra: tuple[str, ...] = ()
+        if i in windowed:
+            rows = (f"(SELECT q.*, due._t, due._window FROM {rows} AS q JOIN {_due(ctx, moments)} "
+                    f"ON q._in <= due._t AND q._out >= due._ends{spans}) AS counted")
+            extra = MOMENT_COLUMNS
+        sources[i] = members(i, rows, extra)
+    same_moment = [tuple((i, Attribute(name, Column(i, name, BIGINT))) for i in windowed) for name in MOMENT_COLUMNS]
+    of_moments = replace(ctx, shape=replace(ctx.shape, keys=(*ctx.shape.keys, *same_moment)))
+    moment = tuple((name, f"v{windowed[0]}.{name}") for name in MOMENT_COLUMNS)
+    return _named(ctx, joined(of_moments, sources, extra=moment))
 
 
 def named_columns(ctx: Lowering) -> tuple[str, str]:

@@ -71,7 +71,7 @@ def made(sub: SubJoin, number: int, ctx: Lowering, n: int, cells: Mapping[int, s
     a group that splits after its join, where any selection differs.
     """
     split = split_after if sub.group.splits_after else split_before
-    define, rows = split(sub.group, ctx, cells, f"_at_{n}", prefix(number))
+    define, rows = split(sub.group, ctx, cells, f"_at_{n}", prefix(number), ())
     return (*define, Definition(_rows(number, n), rows, True))
 
 

@@ -109,7 +109,7 @@ def test_a_boundary_that_is_stopped_until_it_is_released(tmp_path: Path) -> None
     stopped = said(tmp_path)
     assert (stopped["state"], stopped["next"]) == ("stopped", boundary(10))
     assert "stream views expects expect_table_row_count" in stopped["because"]
-    assert "forebay release 2026-01-01T00:00:10Z" in stopped["because"]
+    assert f"forebay --pipeline {tmp_path} release 2026-01-01T00:00:10Z" in stopped["because"]
     pipe.release(boundary(10), "a sale")
     assert state(tmp_path) == "running"
     with pytest.raises(ForebayError):

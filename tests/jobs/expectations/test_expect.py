@@ -13,6 +13,7 @@ import pytest
 
 import forebay
 from jobs.expectations import findings as expect_ledger
+from jobs.expectations import releases
 from jobs.ingest import row_rules as expect_rows
 from jobs.ingest.land import LandOrder
 from jobs.storage import tables
@@ -140,7 +141,7 @@ def test_waiting_input_that_fails_stops_its_boundary_and_those_before_it_run(tmp
     assert said["reason"] == "known" and said["by"] and [r["subject"] for r in said["released"]] == ["stream views"]
     assert ran(pipe) == [30, 40] and equal(pipe)
     assert [row[-1] for row in kept(pipe)] == [False, True]
-    (one,) = expect_ledger.releases(pipe.runtime)
+    (one,) = releases.entries(pipe.runtime)
     assert (one["boundary"], one["reason"], one["by"]) == (boundary(30), "known", said["by"])
 
 
@@ -178,6 +179,40 @@ def test_an_answer_that_fails_is_not_published_until_it_is_released(tmp_path: Pa
         opened(tmp_path)) and opened(tmp_path).query("q")["state"] == "active"
     assert [(t, severity, released) for t, _, _, severity, _, released in kept(pipe)] == [(20, "critical", False),
                                                                                           (20, "critical", True)]
+
+
+def test_a_range_of_boundaries_is_released_before_the_run_comes_there(tmp_path: Path) -> None:
+    pipe = pipeline(tmp_path, queries={"q": SUMS})
+    declared(pipe, "stream: views", "type: expect_table_row_count_to_be_between, min_value: 2, severity: critical",
+             f"{BETWEEN}, column: x, max_value: 9, severity: critical")
+    rows(pipe, (1, 11, 21, 31, 41, 51), x=[1, 1, 1, 10, 1, 1])
+    stopped(pipe)
+    with pytest.raises(ForebayError, match="are 20,001 boundaries"):
+        pipe.release(boundary(10), "all", until=boundary(200_010))
+    with pytest.raises(ForebayError, match="stops nothing here") as refused:
+        pipe.release(boundary(10), "all", expectation="expect_table_row_count_to_be_betwen")
+    assert "did you mean expect_table_row_count_to_be_between" in str(refused.value)
+    document = pipe.release(boundary(10), "few rows at night", until=boundary(40),
+                            expectation="expect_table_row_count_to_be_between")
+    assert (document["until"], len(document["released"])) == (boundary(40), 1)
+    error = stopped(pipe)
+    assert "2026-01-01T00:00:40Z" in str(error) and "column: x" in str(error).replace("(x,", "column: x")
+    assert "published before it in this run: 3 boundaries, 2026-01-01T00:00:10Z to 2026-01-01T00:00:30Z" in str(error)
+    pipe.release(boundary(40), "a sale", until=boundary(40))
+    assert "2026-01-01T00:00:50Z" in str(stopped(pipe)) and equal(opened(tmp_path))
+    assert {t for t, *_ in answers(pipe, "q")} == {10, 20, 30, 40}
+
+
+def test_one_of_two_expectations_is_released(tmp_path: Path) -> None:
+    pipe = pipeline(tmp_path, queries={"q": SUMS})
+    declared(pipe, "stream: views", "type: expect_table_row_count_to_be_between, min_value: 2, severity: critical",
+             f"{BETWEEN}, column: x, max_value: 9, severity: critical")
+    rows(pipe, (1, 11), x=10)
+    stopped(pipe)
+    pipe.release(boundary(10), "few", expectation="expect_table_row_count_to_be_between")
+    assert "row_count" not in str(stopped(pipe))
+    pipe.release(boundary(10), "large")
+    assert ran(pipe) == [10]
 
 
 def test_an_answer_that_fails_later_in_a_batch_lets_those_before_it_be_published(tmp_path: Path) -> None:

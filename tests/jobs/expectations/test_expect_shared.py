@@ -19,6 +19,7 @@ from jobs.commands import scheduled
 from jobs.expectations import findings as expect_ledger
 from jobs.expectations import gate as expect
 from jobs.expectations import judgement as expect_answers
+from jobs.expectations import releases
 from jobs.expectations.findings import Finding
 from jobs.ledger.entries import Batch, KeptState
 from optimizer.errors import ForebayError
@@ -133,6 +134,6 @@ def test_a_damaged_answer_stops_the_batch_until_it_is_released(tmp_path: Path, m
     assert stopped.value.code == expect.STOPPED and "query q4 expects sums_conserved" in stopped.value.message
     said = scheduled.maintain(str(tmp_path))
     assert said["left"] == [] and "query q4 expects sums_conserved" in said["stopped"]
-    expect_ledger.release(pipe.runtime, boundary(10), "the test damaged it")
+    releases.release(pipe.runtime, boundary(10), "the test damaged it")
     assert ran(pipe) == [10, 20]
     assert scheduled.maintain(str(tmp_path))["stopped"] is None

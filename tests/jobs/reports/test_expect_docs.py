@@ -16,7 +16,7 @@ from jobs.reports import docs_pages as expect_pages
 from jobs.reports import docs_report as expect_report
 from jobs.requests.boundaries import next_boundary
 from optimizer.errors import ForebayError
-from tests.jobs.pipelines import boundary, opened, pipeline, rows
+from tests.jobs.pipelines import COUNT, boundary, opened, pipeline, rows
 
 CANARY = "canary7261"
 PLACES = re.compile(r"""https?:|src\s*=|@import|url\(|<link|<script|//[\w-]+\.\w""", re.I)
@@ -80,10 +80,28 @@ def test_what_waits_is_told_and_nothing_is_begun(tmp_path: Path, monkeypatch: py
 
 
 @pytest.mark.slow
+def test_a_failed_query_stands_above_what_holds(tmp_path: Path) -> None:
+    pipe = pipeline(tmp_path, queries={"good": COUNT, "broken": "SELECT SUM(1 / v.x) AS s FROM views AS v "
+                                                                "[WINDOW 20 SECONDS]"})
+    rows(pipe, (1, 11), x=0)
+    assert [failure["query"] for failure in pipe.run()["failed"]] == ["broken"]
+    page = Path(str(pipe.expectations(docs=True)["docs"])).read_text()
+    assert "RUNNING, BUT 1 FAILED" in page and f"forebay --pipeline {tmp_path} query resume broken" in page
+    assert page.index("Query broken has failed: ") < page.index(" hold<")
+
+
+@pytest.mark.slow
 def test_documents_say_what_held_and_show_nothing_sensitive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pipe = life(tmp_path / "docs")
     with pytest.raises(ForebayError, match="is stopped"):
         pipe.run()
+    index = Path(str(pipe.expectations(docs=True)["docs"]))
+    open_page = index.read_text()
+    assert "STOPPED AT 2026-01-01T00:00:20Z BECAUSE" in open_page
+    assert f"forebay --pipeline {tmp_path / 'docs'} release 2026-01-01T00:00:20Z" in open_page
+    assert re.search(r"\d+ of \d+ hold, but 1 stops a boundary", open_page)
+    assert "STOPPED AT" in (index.parent / "stream_views.html").read_text()
+    assert "STOPPED AT" not in (index.parent / "query_pages.html").read_text()
     pipe.release(boundary(20), "the <b>sensor</b> was reset")
     pipe.run()
     monkeypatch.setenv("FOREBAY_MASTER", "inline")
@@ -98,6 +116,7 @@ def test_documents_say_what_held_and_show_nothing_sensitive(tmp_path: Path, monk
     for name, page in pages.items():
         assert CANARY not in page and not PLACES.search(page), (name, PLACES.search(page))
     index = pages["index.html"]
+    assert "<strong>RUNNING</strong>" in index and "STOPPED" not in index
     for told in ("the &lt;b&gt;sensor&lt;/b&gt; was reset", "critical, released", "groups_unique", "query_pages.html",
                  "1 of 1 rows fail"):
         assert told in index, told

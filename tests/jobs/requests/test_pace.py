@@ -8,8 +8,13 @@ from pathlib import Path
 import pytest
 
 import forebay
+from jobs.batch import shared
 from jobs.requests.pace import rows_by_boundary
 from jobs.storage.tables import File
+from optimizer.plan.lowering import Lowering
+from optimizer.plan.program import Program
+from optimizer.sharing.group import Group
+from optimizer.sharing.program import shared_program
 from tests.jobs.pipelines import COUNT, answers, equal, pipeline, rows
 
 GROUPS = "SELECT v.k, COUNT(*) AS n, MAX(v.x) AS x FROM views AS v [WINDOW 40 SECONDS] GROUP BY v.k"
@@ -56,3 +61,23 @@ def test_where_latency_is_short_each_boundary_is_a_batch(tmp_path: Path) -> None
     rows(pipe, range(1, 52))
     assert len(pipe.run()["ran"]) == 5 == batches(pipe)
     assert equal(pipe)
+
+
+@pytest.mark.slow
+def test_boundaries_of_queries_that_share_are_answered_by_one_statement(tmp_path: Path,
+                                                                        monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = []
+
+    def noted(made: Group, ctx: Lowering, boundaries: tuple[int, ...], count: bool) -> Program:
+        answered = shared_program(made, ctx, boundaries)
+        counts.append((len(boundaries), len(answered.steps)))
+        return shared_program(made, ctx, boundaries, count)
+    monkeypatch.setattr(shared, "shared_program", noted)
+    more = " WHERE v.x < {} GROUP BY"
+    pipe = pipeline(tmp_path, queries={f"q{n}": GROUPS.replace(" GROUP BY", more.format(n)) for n in range(1, 6)})
+    for x in range(6):
+        rows(pipe, [1 + x, 12, 24 + x, 55, 71 + x], k=x % 2, x=x)
+    rows(pipe, [3, 17], k=1, x=0)
+    rows(pipe, [95])
+    assert len(pipe.run()["ran"]) == 9
+    assert max(counts)[0] > 2 and {steps for _, steps in counts} == {1} and equal(pipe)

@@ -10,14 +10,12 @@ import pytest
 from optimizer.choice.backlog import (
     AIMED,
     LATENCY,
-    MOST_TOGETHER,
     UNMEASURED,
     WORTH,
     BatchCosts,
     BatchLoad,
     BatchRoom,
     MeasuredBatch,
-    boundaries_a_statement,
     boundaries_together,
     boundary_runs_worth,
     is_worth_coding,
@@ -99,16 +97,6 @@ def test_one_slow_batch_among_quick_ones_changes_nothing() -> None:
     assert measured_factor(COSTS, [*quick, measured(10, 9.0)]) == measured_factor(COSTS, [measured(10, 0.31)])
 
 
-@pytest.mark.parametrize("plan, rate, together", [("EAP11 recompute", 10, MOST_TOGETHER), ("EAP11 running", 10, 1),
-                                                  ("EAP11 expire", 10, 1), ("EAP11 recompute", 10_000, 1),
-                                                  ("LAP recompute", 10, MOST_TOGETHER), ("LAP recompute", 1_000, 1),
-                                                  ("EAP01 recompute", 300, MOST_TOGETHER),
-                                                  ("EAP01 recompute", 1_000, 1)])
-def test_few_partials_or_rows_are_answered_by_one_statement(plan: str, rate: float, together: int) -> None:
-    asked = query("two-streams")
-    assert boundaries_a_statement(asked, named(asked, plan), two(views=rate)) == together
-
-
 @pytest.mark.parametrize("plan, boundaries, keys, is_worth", [
     ("LAP recompute", 24, 100, True), ("LAP recompute", 2, 100, False), ("EAP11 recompute", 24, 100, False),
     ("LAP expire", 24, 100, False), ("LAP recompute", 24, 1e6, False)])
@@ -139,4 +127,4 @@ def test_a_task_of_one_stream_had_better_read_its_share_of_the_rows() -> None:
     asked = query("SELECT v.page, COUNT(*) AS n FROM views AS v [WINDOW 10 MINUTES] GROUP BY v.page")
     plan, known = named(asked, "EAP1 recompute"), two(views=20_000, pairs=20)
     known = replace(known, inputs=known.inputs[:1], classes=())
-    assert boundary_runs_worth(asked, plan, known, prior(), 4, 30, True, MOST_TOGETHER) == 1
+    assert boundary_runs_worth(asked, plan, known, prior(), 4, 30, True, together=64) == 1

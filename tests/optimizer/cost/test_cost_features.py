@@ -153,6 +153,16 @@ def test_boundaries_that_share_a_statement_take_fewer() -> None:
     assert together["pairs"] == pytest.approx(10 * one["pairs"])
 
 
+def test_totals_that_one_statement_adds_up_are_made_where_they_change() -> None:
+    """views: 100 rows come with each boundary to 600 totals, and 100 leave; else each boundary makes all 600 anew."""
+    plan = named(TWO, "EAP10 running")
+    alone, together = (of_batch(TWO, plan, two(), 1, 10, together=count) for count in (1, 64))
+    assert together.total["keep"] < 0.75 * alone.total["keep"]
+    assert together.total["statements"] < alone.total["statements"] / 2
+    assert together.total["state_read"] == alone.total["state_read"]
+    assert of_batch(TWO, plan, two(), 1, 1, together=64) == steady(TWO, plan, two())
+
+
 def test_a_window_that_is_read_anew_is_read_once_for_all_boundaries_of_a_batch() -> None:
     """views: 100 rows come with each boundary to a window of 600; clicks: 50 to one of 200."""
     nodes = of_batch(TWO, named(TWO, "LAP recompute"), two(), 1, 10).nodes

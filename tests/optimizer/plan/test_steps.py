@@ -107,16 +107,40 @@ def test_one_statement_answers_several_boundaries_from_rows(name: str, plan: str
     assert len(found.steps) == 1 and found.setup == statements(name, plan, 1).setup and run(found) == [0]
 
 
-@pytest.mark.parametrize("name, plan", [("two-streams", "EAP11 running"), ("two-streams", "EAP11 expire"),
-                                        ("rows", "LAP recompute"), ("distinct", "LAP recompute")])
-def test_over_kept_answers_and_where_none_merge_each_boundary_has_its_statement(name: str, plan: str) -> None:
-    assert statements(name, plan, 9) == statements(name, plan, 1)
+@pytest.mark.parametrize("name", ["rows", "distinct"])
+def test_rows_and_what_does_not_merge_have_a_statement_each_boundary(name: str) -> None:
+    assert statements(name, "LAP recompute", 9) == statements(name, "LAP recompute", 1)
+
+
+@pytest.mark.parametrize("name, plan", [("two-streams", "EAP11 running"), ("two-streams", "EAP01 running"),
+                                        ("extremes", "EAP11 running"), ("hopping", "EAP1 running"),
+                                        ("landmark", "EAP11 running"), ("relation", "EAP10 running")])
+def test_running_totals_of_several_boundaries_are_made_by_one_statement(name: str, plan: str) -> None:
+    found = statements(name, plan, 2)
+    assert [step.define for step in found.steps] == [(), (), ()] and run(found) == [0, 0, 0]
+    assert not any("_after_" in definition.name for definition in found.setup)
+
+
+@pytest.mark.parametrize("name, plan", [("two-streams", "EAP11 expire"), ("two-streams", "LAP expire"),
+                                        ("extremes", "EAP11 expire"), ("relation", "EAP10 expire"),
+                                        ("two-streams", "EAP11 retract"), ("two-streams", "LAP retract"),
+                                        ("landmark", "EAP11 retract"), ("relation", "EAP11 retract")])
+def test_what_several_boundaries_change_of_a_kept_answer_is_made_by_one_statement(name: str, plan: str) -> None:
+    """The next ones go on from what these have left, and of it the last is written."""
+    found = statements(name, plan, 2)
+    assert [step.boundary for step in found.steps] == [MANY[1], MANY[3], MANY[4]] and run(found) == [0, 0, 0]
+    defined = [[definition.name for definition in step.define] for step in found.steps]
+    assert [names[-1] for names in defined] == ["answer_after_1", "answer_after_3", "answer_after_4"]
+    assert any("FROM answer_after_1" in definition.sql for definition in found.steps[1].define)
+    (write,) = (write for write in found.writes if write.set == "answer")
+    read = ("added_at_1", "added_at_3", "added_at_4") if plan.endswith("expire") else ("answer_after_4",)
+    assert all(name in write.sql for name in read)
 
 
 @pytest.mark.parametrize("together", [2, 9])
-def test_the_statements_of_one_boundary_stay_as_they_are(together: int) -> None:
-    assert statements("two-streams", "EAP11 recompute", together, (T,)).steps == statements(
-        "two-streams", "EAP11 recompute", 1, (T,)).steps
+@pytest.mark.parametrize("plan", ["EAP11 recompute", "EAP11 running", "EAP11 expire", "EAP11 retract"])
+def test_the_statements_of_one_boundary_stay_as_they_are(plan: str, together: int) -> None:
+    assert statements("two-streams", plan, together, (T,)) == statements("two-streams", plan, 1, (T,))
 
 
 def test_what_no_later_boundary_reads_leaves_memory() -> None:

@@ -141,3 +141,26 @@ def test_the_join_agrees_on_the_class_where_both_sides_have_one() -> None:
     assert "v0._class = v1._class" in step.answer and step.answer.count("_class AS _class") == 1
     alike = grouped("v.ms < 5", "v.ms < 7")
     assert "v0._class = v1._class" not in shared_program(alike, lowering(alike), (100 * BATCH,)).steps[0].answer
+
+
+def test_several_boundaries_are_one_more_attribute_of_cells_and_sets() -> None:
+    made, boundaries = grouped("v.ms < 5 AND c.amount > 1", "v.ms < 7 AND c.amount > 2"), (1000 * BATCH, 1001 * BATCH)
+    (step,) = shared_program(made, lowering(made, together=2), boundaries).steps
+    assert step.boundary == boundaries[-1]
+    assert "v0._t = v1._t" in step.answer and "CAST(_t AS BIGINT) AS _t" in step.answer
+    apart = shared_program(made, lowering(made), boundaries).steps
+    assert [one.boundary for one in apart] == [*boundaries] and not any("v0._t" in one.answer for one in apart)
+
+
+def test_a_boundary_alone_has_its_own_statements() -> None:
+    made = grouped("v.ms < 5", "v.ms < 7")
+    assert shared_program(made, lowering(made, together=9), (BATCH,)) == shared_program(made, lowering(made), (BATCH,))
+
+
+@pytest.mark.parametrize("together", [1, 2, 9])
+def test_what_is_counted_is_of_the_last_boundary_however_many_a_statement_answers(together: int) -> None:
+    made, boundaries = grouped("v.ms < 5", "v.ms < 7"), tuple(n * BATCH for n in range(100, 105))
+    *steps, counted = shared_program(made, lowering(made, together=together), boundaries, count=True).steps
+    defined = [name for step in (*steps, counted) for name, _, _ in step.define]
+    assert counted.boundary == boundaries[-1] and len(set(defined)) == len(defined)
+    assert all(f"cells_{i}_at_4" in counted.answer and f"cells_{i}_at_4" in defined for i in (0, 1))
